@@ -1,0 +1,61 @@
+"""The columns of documents, in one place.
+
+Every record of every input becomes one row, good or bad: `drop` is null for a row that lives, and otherwise names
+the fault. Later stages add layers of columns aligned with these rows; they never add or remove a row.
+"""
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+VERDICT = (pa.field("drop", pa.string()), pa.field("detail", pa.string()))
+
+DOCUMENTS = pa.schema(
+    [
+        pa.field("doc_id", pa.binary(16), nullable=False),
+        pa.field("source", pa.string(), nullable=False),
+        pa.field("locator", pa.string(), nullable=False),
+        pa.field("url", pa.string()),
+        pa.field("snapshot", pa.string()),
+        pa.field("timestamp", pa.timestamp("us", tz="UTC")),
+        pa.field("license", pa.string()),
+        pa.field("language_hint", pa.string()),
+        pa.field("title", pa.string()),
+        pa.field("content_type", pa.string()),
+        pa.field("charset", pa.string()),
+        pa.field("html", pa.string()),
+        pa.field("text", pa.string()),
+        pa.field("meta", pa.string()),
+        *VERDICT,
+    ]
+)
+
+
+@dataclass(slots=True)
+class Record:
+    """What a reader knows of one record of an input file. Strings must be valid UTF-8 (no lone surrogates)."""
+
+    position: int
+    """Where the record starts in its file, in the reader's own unit; unique and rising within a file."""
+    key: str | None = None
+    """The record's own stable name, where the input gives one; it replaces the position in the locator."""
+    url: str | None = None
+    timestamp_us: int | None = None
+    """Microseconds since 1970, UTC."""
+    license: str | None = None
+    language_hint: str | None = None
+    """Natural language of a page or programming language of a file, as the input states it; not detected."""
+    title: str | None = None
+    content_type: str | None = None
+    charset: str | None = None
+    """The encoding that the bytes were decoded from."""
+    html: str | None = None
+    """Decoded markup, for an extractor."""
+    text: str | None = None
+    """Plain text, for inputs that hold text."""
+    meta: str | None = None
+    """A JSON object with whatever else the reader knew (HTTP status, robots headers, unmapped fields)."""
+    drop: str | None = None
+    """Why the record is not a document, or None."""
+    detail: str | None = None
+    """One line for a person who looks at a dropped record: the library's error, the status code, the size."""

@@ -1,0 +1,73 @@
+"""What a stage is: a module. The functions that it defines say which kind it is.
+
+    VERSION: int                    raised by one with every change of the stage's output
+    LIBRARIES: tuple[str, ...]      distributions whose version changes the output; part of the task key
+    class Config(StageConfig)       what a recipe may set: frozen, a line and a unit under every field
+
+  reader    read(piece, config) -> Iterator[Record]
+            SPLITTABLE(name) -> bool: whether a reader can start in the middle of a file of that name
+  map       READS: columns it needs; SCHEMA: columns that it writes
+            apply(batch, config) -> RecordBatch with one row for each row of `batch`
+  exchange  READS; KEYED: what travels; SCHEMA: what comes back to each row
+            emit(batch, config) -> RecordBatch with columns KEYED; `key` (uint64) says where a record goes
+            reduce(records, config) -> Table with `part`, `row` and the columns of SCHEMA
+  fit       READS
+            fit(batches, config, path) -> metrics; writes the model file to `path`
+
+A map stage sees every row, dropped or not, and must treat each by itself: the engine may call it with any slice of
+a part. `SURVIVORS = True` makes the engine hand over only the rows that no earlier step dropped. Every stage may
+write `drop` (a reason or null) and `detail`. A stage with `USES = ("name",)` gets `models={"name": path}`, the model
+files of earlier fit steps. A config field named `seed` is filled from the recipe; a field of type `File` is a path
+whose content, not name, enters the task key.
+"""
+
+import re
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict
+
+
+class StageConfig(BaseModel):
+    """A frozen config that refuses fields it does not know."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+
+_UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+_UNITS |= {"KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
+
+
+def parse_bytes(value: Any) -> Any:
+    """`64MB`, `1.5 GiB` or a plain number, as a number of bytes."""
+    if not isinstance(value, str):
+        return value
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*", value)
+    if found is None or found[2].upper() not in _UNITS:
+        raise ValueError(f"{value!r} is not a size; write a number of bytes or a number with KB, MB, GB, KiB, MiB, GiB")
+    return int(float(found[1]) * _UNITS[found[2].upper()])
+
+
+Bytes = Annotated[int, BeforeValidator(parse_bytes)]
+"""A size in a config: a number of bytes, or a number with a unit."""
+
+
+class FileMark:
+    """Marks a config field as the path of a file or folder that the stage reads."""
+
+
+File = Annotated[str, FileMark()]
+"""A path in a config: relative to the recipe, any location that fsspec opens."""
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A stretch of one input file: the records whose position lies in [start, stop)."""
+
+    uri: str
+    """Where fsspec finds the file."""
+    name: str
+    """The file's path below its source's root: survives a move of the data; the reader uses it for suffixes."""
+    start: int = 0
+    stop: int | None = None
+    """None: to the end of the file."""
