@@ -25,6 +25,7 @@ DOCUMENTS = pa.schema(
         pa.field("charset", pa.string()),
         pa.field("html", pa.string()),
         pa.field("text", pa.string()),
+        pa.field("text_bytes", pa.int64(), nullable=False),
         pa.field("meta", pa.string()),
         *VERDICT,
     ]

@@ -1,0 +1,128 @@
+"""Exchange: records leave their parts by key, are worked on by partition, and answers come back to their rows.
+
+    emit     a part        -> one file with a segment for each partition
+    reduce   a partition   -> one file with a segment for each partition of the next round, or for each part
+    collect  a part        -> an aligned layer
+
+A record carries where it came from: `part` (from the rows mark) and `row`. Rows of a reduce come sorted by key, part
+and row, so that the order in which tasks finish shows nowhere.
+"""
+
+import importlib
+from collections.abc import Iterable
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from gristmill.engine.rows import count_reasons, mark_crashed, model_paths, read_batches
+from gristmill.engine.task import Collect, Emit, Reduce, Result, add_counts, layer_schema
+from gristmill.stages.resolve import schema_of
+from gristmill.store.parquet import PartReader, PartWriter
+from gristmill.store.segments import Segment, read_segment, write_segments
+from gristmill.store.store import Store
+
+
+def part_number(rows_mark: str) -> int:
+    """How records name the part that they came from."""
+    return int(rows_mark[:16], 16)
+
+
+def perform_emit(work: Emit, store: Store, probe: bool) -> Result:
+    module = importlib.import_module(work.module)
+    models = model_paths(work.models, store)
+    rows_mark, batches = read_batches(work, store)
+    tables = []
+    metrics = {"rows": 0, "records": 0}
+    for batch in batches:
+        records = module.emit(batch.columns, work.config, **models)
+        if probe:
+            continue
+        visible = np.flatnonzero(batch.seen) + batch.first_row
+        origin = visible[records.column("row").to_numpy()]
+        place = records.schema.get_field_index("row")
+        records = records.set_column(place, "row", pa.array(origin, pa.int64()))
+        part = pa.array(np.full(records.num_rows, part_number(rows_mark), np.uint64))
+        tables.append(pa.Table.from_batches([records.append_column("part", part)]))
+        add_counts(metrics, {"rows": batch.rows, "records": records.num_rows})
+    if probe:
+        return Result()
+    by_partition = _by_partition(pa.concat_tables(tables), work.partitions) if tables else []
+    file, segments = write_segments(store, by_partition)
+    return Result([file], segments, [rows_mark], metrics, poisoned=list(work.poisoned))
+
+
+def perform_reduce(work: Reduce, store: Store) -> Result:
+    module = importlib.import_module(work.module)
+    records = _read_all(work.segments, store)
+    if records is None:
+        return Result(metrics={"records": 0})
+    order = [(name, "ascending") for name in ("key", "part", "row") if name in records.schema.names]
+    answers = getattr(module, work.function)(records.sort_by(order), work.config)
+    metrics = {"records": records.num_rows, "answers": answers.num_rows}
+    if work.partitions is None:
+        destinations = _by_part(answers)
+    else:
+        destinations = _by_partition(answers, work.partitions)
+    file, segments = write_segments(store, destinations)
+    return Result([file], segments, metrics=metrics)
+
+
+def perform_collect(work: Collect, store: Store) -> Result:
+    module = importlib.import_module(work.module)
+    schema = layer_schema(schema_of(module, work.config))
+    documents = PartReader(store, work.documents)
+    rows = sum(documents.groups)
+    answers = _read_all(work.segments, store)
+    index = np.full(rows, -1, np.int64)
+    if answers is not None:
+        at = answers.column("row").to_numpy()
+        if len(np.unique(at)) != len(at):
+            raise RuntimeError(f"{work.module} answered twice for a row of part {work.documents.hash[:12]}")
+        index[at] = np.arange(len(at))
+    writer = PartWriter(schema)
+    metrics: dict[str, object] = {"rows": rows, "dropped": {}}
+    first = 0
+    for group in documents.groups:
+        here = index[first : first + group]
+        first += group
+        places = pa.array(here, mask=here < 0)
+        columns = {}
+        for item in schema:
+            if answers is not None and item.name in answers.schema.names:
+                columns[item.name] = answers.column(item.name).combine_chunks().take(places).cast(item.type)
+            else:
+                columns[item.name] = pa.nulls(group, item.type)
+        mark_crashed(columns, work.poisoned, first - group, group)
+        writer.write(pa.RecordBatch.from_arrays([columns[name] for name in schema.names], schema=schema))
+        add_counts(metrics, {"dropped": count_reasons(columns["drop"])})
+    return Result([writer.close(store, documents.rows_mark)], rows_marks=[documents.rows_mark], metrics=metrics)
+
+
+def _read_all(segments: Iterable[Segment], store: Store) -> pa.Table | None:
+    tables = [read_segment(store, segment) for segment in segments]
+    return pa.concat_tables(tables).combine_chunks() if tables else None
+
+
+def _by_partition(records: pa.Table, partitions: int) -> list[tuple[str, pa.Table]]:
+    """Cut by ranges of the key: partition p holds the p-th of `partitions` equal stretches of 0..2^64."""
+    key = records.column("key").combine_chunks().to_numpy()
+    width = np.uint64(-(-(2**64) // partitions) if partitions > 1 else 2**64 - 1)
+    return _cut(records, np.minimum(key // width, np.uint64(partitions - 1)))
+
+
+def _by_part(records: pa.Table) -> list[tuple[str, pa.Table]]:
+    return _cut(records, records.column("part").combine_chunks().to_numpy())
+
+
+def _cut(records: pa.Table, destination: npt.NDArray[np.uint64]) -> list[tuple[str, pa.Table]]:
+    order = np.argsort(destination, kind="stable")
+    records, destination = records.take(pa.array(order)), destination[order]
+    if not len(destination):
+        return []
+    starts = np.flatnonzero(np.diff(destination, prepend=~destination[:1]))
+    stops = [*starts[1:], len(destination)]
+    return [
+        (str(int(destination[start])), records.slice(start, stop - start))
+        for start, stop in zip(starts, stops, strict=True)
+    ]

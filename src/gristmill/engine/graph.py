@@ -1,0 +1,188 @@
+"""The stage graph of a recipe: for every source a chain of layers over its documents.
+
+Each map or exchange step adds one layer of columns to every document part of the sources that it covers. A column
+name is bound here, before any work, to the newest earlier layer that has it.
+"""
+
+import importlib
+import importlib.metadata
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+from gristmill.engine.content import ContentHashes
+from gristmill.engine.task import Columns, layer_schema
+from gristmill.errors import UserError
+from gristmill.recipe.files import place_files
+from gristmill.recipe.mistakes import nearest
+from gristmill.recipe.model import Recipe, Step
+from gristmill.schema import DOCUMENTS
+from gristmill.stages.contract import StageConfig
+from gristmill.stages.resolve import kind_of, reads_of, schema_of, uses_of
+from gristmill.stages.select import corpus
+
+INGEST = "ingest"
+"""The first layer of every source: the documents themselves."""
+CORPUS = "corpus"
+"""The last: the final verdict on every row."""
+
+
+@dataclass(frozen=True)
+class View:
+    """What a step sees of a document part of one source."""
+
+    layers: tuple[str, ...]
+    columns: Columns
+    gates: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Node:
+    """One stage of the graph."""
+
+    id: str
+    name: str
+    kind: str
+    """read, map, exchange or fit."""
+    module: str
+    config: StageConfig
+    sources: tuple[str, ...]
+    identity: Mapping[str, Any]
+    """What the stage itself puts into a task key: name, VERSION, config, libraries."""
+    views: Mapping[str, View]
+    uses: Mapping[str, str]
+    """Model name -> id of the fit node that makes it."""
+    depth: int
+
+
+@dataclass(frozen=True)
+class Graph:
+    """Every node by id, in an order where inputs come first, and the chain of each source."""
+
+    recipe: Recipe
+    nodes: Mapping[str, Node]
+    chains: Mapping[str, tuple[str, ...]]
+    """Ids after the read node, in order."""
+
+    def read_node(self, source: str) -> Node:
+        return self.nodes[f"{source}/{INGEST}"]
+
+    @property
+    def modules(self) -> list[str]:
+        return sorted({node.module for node in self.nodes.values()})
+
+
+def build(recipe: Recipe, contents: ContentHashes, until: str | None = None) -> Graph:
+    """The graph of a recipe, whole or up to and including the step `until`."""
+
+    def identity_of(module: ModuleType, config: StageConfig) -> dict[str, Any]:
+        return stage_identity(module, config, contents)
+
+    routes = {name: _cut(steps, until) for name, steps in recipe.routes.items()}
+    if until is not None and until != INGEST:
+        known = sorted({name for steps in recipe.routes.values() for step in steps for name in (step.name, step.id)})
+        if until not in known:
+            near = nearest(until, known)
+            raise UserError(
+                f"--until {until}: {recipe.path} has no such step. "
+                + (f"Did you mean {near}? " if near else "")
+                + f"Steps: {', '.join([INGEST, *known])}"
+            )
+    nodes: dict[str, Node] = {}
+    for source in recipe.sources.values():
+        module = importlib.import_module(source.module)
+        identity = identity_of(module, source.config)
+        node_id = f"{source.name}/{INGEST}"
+        nodes[node_id] = Node(
+            node_id, INGEST, "read", source.module, source.config, (source.name,), identity, {}, {}, 0
+        )
+    for step in recipe.steps:
+        sources = tuple(name for name, steps in routes.items() if step in steps)
+        if sources:
+            views = {name: _view(step, routes[name]) for name in sources}
+            nodes[step.id] = _node(step, sources, views, routes, identity_of)
+    chains = {}
+    for name, steps in routes.items():
+        last = _corpus_step(name, steps)
+        nodes[last.id] = _node(last, (name,), {name: _view(last, (*steps, last))}, {name: (*steps, last)}, identity_of)
+        chains[name] = tuple(step.id for step in (*steps, last))
+    return Graph(recipe, nodes, chains)
+
+
+def stage_identity(module: ModuleType, config: StageConfig, contents: ContentHashes) -> dict[str, Any]:
+    """What a stage is: anything different here, and its tasks run again. Files count by content, not by name."""
+    check = getattr(module, "check", None)
+    if check is not None:
+        check(config)
+    return {
+        "stage": module.__name__.removeprefix("gristmill.stages."),
+        "version": module.VERSION,
+        "config": place_files(type(config), config.model_dump(mode="json"), (), lambda path, _: contents.of_path(path)),
+        "libraries": {name: importlib.metadata.version(name) for name in getattr(module, "LIBRARIES", ())},
+    }
+
+
+def _node(
+    step: Step,
+    sources: tuple[str, ...],
+    views: Mapping[str, View],
+    routes: Mapping[str, Sequence[Step]],
+    identity_of: Callable[[ModuleType, StageConfig], dict[str, Any]],
+) -> Node:
+    module = importlib.import_module(step.module)
+    uses = {}
+    for model in uses_of(module):
+        earlier = [other for other in _before(step, routes[sources[0]]) if other.name == model]
+        uses[model] = earlier[-1].id
+    depth = max(list(routes[name]).index(step) for name in sources) + 1
+    identity = identity_of(module, step.config)
+    return Node(step.id, step.name, kind_of(module), step.module, step.config, sources, identity, views, uses, depth)
+
+
+def _view(step: Step, route: Sequence[Step]) -> View:
+    """Bind the columns that a step reads to layers of its route."""
+    layers = [(INGEST, INGEST, set(DOCUMENTS.names))]
+    for earlier in _before(step, route):
+        module = importlib.import_module(earlier.module)
+        if kind_of(module) != "fit":
+            layers.append((earlier.id, earlier.name, set(layer_schema(schema_of(module, earlier.config)).names)))
+    module = importlib.import_module(step.module)
+    used: list[str] = []
+    columns = []
+    for name in reads_of(module, step.config):
+        wanted_layer, _, column = name.rpartition(".")
+        for layer_id, layer_name, has in reversed(layers):
+            if column in has and wanted_layer in ("", layer_id, layer_name):
+                break
+        else:
+            raise KeyError(f"{step.id} reads {name}, which no earlier layer has")
+        if layer_id not in used:
+            used.append(layer_id)
+        columns.append((used.index(layer_id), column, name))
+    gates = []
+    if getattr(module, "SURVIVORS", False):
+        for layer_id, _, _ in layers:
+            if layer_id not in used:
+                used.append(layer_id)
+            gates.append(used.index(layer_id))
+    return View(tuple(used), tuple(columns), tuple(gates))
+
+
+def _before(step: Step, route: Sequence[Step]) -> Sequence[Step]:
+    return list(route)[: list(route).index(step)]
+
+
+def _cut(steps: Sequence[Step], until: str | None) -> tuple[Step, ...]:
+    if until is None:
+        return tuple(steps)
+    if until == INGEST:
+        return ()
+    last = [index for index, step in enumerate(steps) if until in (step.name, step.id)]
+    return tuple(steps[: last[-1] + 1]) if last else tuple(steps)
+
+
+def _corpus_step(source: str, steps: Sequence[Step]) -> Step:
+    layers = [INGEST]
+    layers += [step.id for step in steps if kind_of(importlib.import_module(step.module)) != "fit"]
+    return Step(f"{source}/{CORPUS}", CORPUS, source, corpus.__name__, corpus.Config(steps=tuple(layers)), 0)

@@ -1,0 +1,212 @@
+"""A recipe from end to end: run it, plan it, and write down what came of it."""
+
+import asyncio
+import importlib
+import os
+import signal
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from gristmill.engine.content import ContentHashes
+from gristmill.engine.executor import Executor, InlineExecutor
+from gristmill.engine.graph import CORPUS, Node, build
+from gristmill.engine.local import LocalExecutor
+from gristmill.engine.run import Listener, NotReproduced, Run
+from gristmill.engine.task import digest, layer_schema, part_to_json
+from gristmill.errors import UserError
+from gristmill.recipe.model import Recipe
+from gristmill.schema import DOCUMENTS
+from gristmill.stages.resolve import schema_of
+from gristmill.store.store import Store
+
+EXECUTORS = ("local",)
+MOST_RESTARTS = 3
+
+
+class Interrupted(Exception):
+    """A person or the system asked the run to stop."""
+
+    def __init__(self, signal_number: int) -> None:
+        super().__init__(signal.Signals(signal_number).name)
+        self.signal_number = signal_number
+
+
+@dataclass
+class Silent:
+    """A listener that keeps notes and shows nothing."""
+
+    notes: list[str] = field(default_factory=list)
+
+    def expect(self, node: Node, tasks: int) -> None: ...
+    def done(self, node: Node, task: Any, result: Any, cached: bool) -> None: ...
+    def note(self, message: str) -> None:
+        self.notes.append(message)
+
+
+class Mill:
+    """A recipe, its graph and its store."""
+
+    def __init__(self, recipe: Recipe, until: str | None = None) -> None:
+        self.recipe = recipe
+        self.store = Store(recipe.store)
+        self.contents = ContentHashes(self.store, recipe.name)
+        self.graph = build(recipe, self.contents, until)
+
+    def executor(self, workers: int | None) -> Executor:
+        """Processes on this machine; this process alone where no other could see the store."""
+        if not self.store.is_shared:
+            return InlineExecutor(self.store)
+        return LocalExecutor(self.store, workers or available_cores(), self.graph.modules)
+
+    def look(self, listener: Listener | None = None) -> Run:
+        """Follow the recipe through the store without running a stage; input files are hashed if they are new."""
+        executor = self.executor(None)
+        run = Run(self.graph, self.store, executor, self.contents, listener or Silent(), dry=True)
+        _wait_for(run.go(), executor)
+        return run
+
+    def run(self, workers: int | None, listener: Listener) -> Run:
+        """Run what is not in the store, and record it. An interrupted run is recorded too, and goes on later."""
+        self.store.check_writable()
+        self.store.sweep_temporaries()
+        started = datetime.now(UTC)
+        with self.store.in_use():
+            for _ in range(MOST_RESTARTS):
+                executor = self.executor(workers)
+                run = Run(self.graph, self.store, executor, self.contents, listener)
+                try:
+                    _wait_for(run.go(), executor)
+                except NotReproduced as changed:
+                    listener.note(str(changed))
+                    continue
+                except BaseException as stop:
+                    self._record(run, started, {}, f"stopped: {type(stop).__name__}")
+                    self.store.sweep_temporaries()
+                    raise
+                self._record(run, started, write_datasets(run, self.store), "finished")
+                return run
+        raise UserError(
+            "Parts come out with other bytes each time they are made, so no run of this recipe can finish. "
+            "A stage is not a pure function of its input: `gristmill verify --recompute 100%` finds which."
+        )
+
+    def _record(self, run: Run, started: datetime, datasets: Mapping[str, Any], status: str) -> None:
+        now = datetime.now(UTC)
+        record = {
+            "recipe": self.recipe.name,
+            "status": status,
+            "started": started.isoformat(),
+            "ended": now.isoformat(),
+            "version": version_of(datasets),
+            "nodes": {node_id: self._record_node(run, node_id, datasets) for node_id in self.graph.nodes},
+        }
+        self.store.write_json(f"runs/{self.recipe.name}/{now.strftime('%Y-%m-%dT%H-%M-%S.%fZ')}.json", record)
+
+    def _record_node(self, run: Run, node_id: str, datasets: Mapping[str, Any]) -> dict[str, Any]:
+        node, made = self.graph.nodes[node_id], run.made[node_id]
+        record = {
+            "identity": node.identity,
+            "executed": len(made.executed),
+            "cached": len(made.tasks) - len(made.executed),
+            "metrics": made.metrics,
+            "cost": made.cost,
+            "datasets": datasets.get(node_id, {}),
+            "tasks": made.tasks,
+        }
+        if node.kind == "read" and node.sources[0] in run.inputs:
+            inputs = run.inputs[node.sources[0]]
+            record["files"] = {file.name: inputs.content[uri] for uri, file in inputs.files.items()}
+        return record
+
+    def last_run(self, finished: bool = False) -> dict[str, Any] | None:
+        """The newest run record of this recipe."""
+        for name, _ in reversed(list(self.store.list_files(f"runs/{self.recipe.name}"))):
+            record: dict[str, Any] | None = self.store.read_json(name)
+            if record is not None and (not finished or record["status"] == "finished"):
+                return record
+        return None
+
+
+def available_cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def write_datasets(run: Run, store: Store) -> dict[str, dict[str, str]]:
+    """Write a manifest for every layer of every source, after all its parts: node -> source -> dataset hash."""
+    written: dict[str, dict[str, str]] = {}
+    for node_id, node in run.graph.nodes.items():
+        made = run.made[node_id]
+        for source in ("",) if node.kind == "fit" else node.sources:
+            layers = [(part, key) for (owner, _), (part, key) in sorted(made.layers.items()) if owner == source]
+            manifest: dict[str, Any] = {
+                "kind": {"read": "documents", "fit": "model"}.get(node.kind, "columns"),
+                "produced_by": {"node": node_id, **node.identity},
+                "parts": [{**part_to_json(part), "task": key} for part, key in layers],
+                "rows": sum(part.rows for part, _ in layers),
+                "file_bytes": sum(part.file_bytes for part, _ in layers),
+            }
+            if node.kind != "fit":
+                manifest["source"] = source
+                manifest["schema"] = {item.name: str(item.type) for item in _layer_columns(node)}
+                manifest["metrics"] = made.metrics if len(node.sources) == 1 else {}
+            if node.kind not in ("read", "fit"):
+                manifest["aligned_to"] = written[f"{source}/ingest"][source]
+            name = digest(manifest)
+            store.write_json(f"datasets/{name}.json", manifest)
+            written.setdefault(node_id, {})[source or "model"] = name
+    return written
+
+
+def _layer_columns(node: Node) -> Any:
+    if node.kind == "read":
+        return DOCUMENTS
+    return layer_schema(schema_of(importlib.import_module(node.module), node.config))
+
+
+def version_of(datasets: Mapping[str, Mapping[str, str]]) -> str | None:
+    """A short name for everything that a finished run made."""
+    return digest(datasets)[:12] if datasets else None
+
+
+def find_warnings(run: Run) -> list[str]:
+    """Everything that silently did nothing (law 7)."""
+    found = []
+    for node in run.graph.nodes.values():
+        warn = getattr(importlib.import_module(node.module), "warnings", None)
+        metrics = run.made[node.id].metrics
+        if warn is not None and metrics:
+            found += [f"{node.id}: {message}" for message in warn(metrics, node.config)]
+    return found
+
+
+def funnels(run: Run) -> dict[str, Any]:
+    """Per source: rows and bytes that were read, taken by each step and reason, and kept."""
+    return {source: run.made[f"{source}/{CORPUS}"].metrics.get("funnel", {}) for source in run.graph.recipe.sources}
+
+
+def _wait_for(work: Any, executor: Executor) -> None:
+    """Run a coroutine to its end; SIGINT and SIGTERM end it and every worker at once."""
+
+    async def main() -> None:
+        loop, task = asyncio.get_running_loop(), asyncio.current_task()
+        assert task is not None
+        stopped: list[int] = []
+
+        def stop(number: int) -> None:
+            stopped.append(number)
+            task.cancel()
+
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, stop, number)
+        try:
+            await work
+        except asyncio.CancelledError:
+            if stopped:
+                raise Interrupted(stopped[0]) from None
+            raise
+        finally:
+            executor.close()
+
+    asyncio.run(main())

@@ -1,0 +1,151 @@
+"""What a worker does with a task: the only code that runs stages."""
+
+import importlib
+import os
+import resource
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import fsspec
+import pyarrow as pa
+
+from gristmill.engine.content import hash_stream
+from gristmill.engine.exchange import perform_collect, perform_emit, perform_reduce
+from gristmill.engine.ingest import perform_read
+from gristmill.engine.rows import (
+    check_answers,
+    count_reasons,
+    mark_crashed,
+    model_paths,
+    read_batches,
+    read_many,
+)
+from gristmill.engine.task import (
+    Collect,
+    Emit,
+    Fit,
+    Hash,
+    Map,
+    Read,
+    Reduce,
+    Result,
+    Task,
+    add_counts,
+    layer_schema,
+)
+from gristmill.stages.resolve import schema_of
+from gristmill.store.parquet import PartWriter, text_bytes
+from gristmill.store.store import Store
+
+
+def perform(task: Task, store: Store) -> Result:
+    """Do the work and say what it cost."""
+    started, cpu = time.perf_counter(), time.process_time()
+    _forget_peak_memory()
+    work = task.work
+    match work:
+        case Hash():
+            result = _hash(work)
+        case Read():
+            result = perform_read(work, store, task.probe)
+        case Emit():
+            result = perform_emit(work, store, task.probe)
+        case Map():
+            result = _map(work, store, task.probe)
+        case Reduce():
+            result = perform_reduce(work, store)
+        case Collect():
+            result = perform_collect(work, store)
+        case Fit():
+            result = _fit(work, store)
+    result.cost = {
+        "cpu_s": round(time.process_time() - cpu, 6),
+        "wall_s": round(time.perf_counter() - started, 6),
+        "peak_rss_bytes": _peak_memory_bytes(),
+    }
+    return result
+
+
+def _hash(work: Hash) -> Result:
+    values = []
+    for uri in work.uris:
+        with fsspec.open(uri, "rb") as file:
+            values.append(hash_stream(file))
+    return Result(values=values)
+
+
+def _map(work: Map, store: Store, probe: bool) -> Result:
+    module = importlib.import_module(work.module)
+    promised = schema_of(module, work.config)
+    schema = layer_schema(promised)
+    models = model_paths(work.models, store)
+    rows_mark, batches = read_batches(work, store)
+    writer = PartWriter(schema)
+    metrics: dict[str, object] = {"rows": 0, "bytes_in": 0, "bytes_out": 0, "dropped": {}}
+    for batch in batches:
+        answers = module.apply(batch.columns, work.config, **models)
+        answers = check_answers(answers, batch.columns.num_rows, work.module, promised)
+        if probe:
+            continue
+        if hasattr(module, "metrics"):
+            add_counts(metrics, module.metrics(batch.columns, answers, work.config))
+        columns = dict(zip(promised.names, batch.spread(answers), strict=True))
+        for name in schema.names:
+            columns.setdefault(name, pa.nulls(batch.rows, schema.field(name).type))
+        mark_crashed(columns, work.poisoned, batch.first_row, batch.rows)
+        if "text" in promised.names:
+            columns["text_bytes"] = text_bytes(columns["text"])
+        layer = pa.RecordBatch.from_arrays([columns[name] for name in schema.names], schema=schema)
+        bytes_out = _bulk_bytes(layer)
+        writer.write(layer, bytes_out)
+        counts = {"rows": batch.rows, "bytes_in": _bulk_bytes(batch.columns), "bytes_out": bytes_out}
+        add_counts(metrics, {**counts, "dropped": count_reasons(columns["drop"])})
+    if probe:
+        return Result()
+    part = writer.close(store, rows_mark)
+    return Result([part], rows_marks=[rows_mark], metrics=metrics, poisoned=list(work.poisoned))
+
+
+def _fit(work: Fit, store: Store) -> Result:
+    module = importlib.import_module(work.module)
+    metrics: dict[str, int] = {"rows": 0, "bytes_in": 0}
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for batch in read_many(work.inputs, work.columns, work.gates, store):
+            add_counts(metrics, {"rows": batch.num_rows, "bytes_in": _bulk_bytes(batch)})
+            yield batch
+
+    with tempfile.TemporaryDirectory(prefix="gristmill-") as folder:
+        path = Path(folder) / "model"
+        found = module.fit(batches(), work.config, path, **model_paths(work.models, store))
+        part = store.put_file(path, getattr(module, "SUFFIX", "model"))
+    return Result([part], metrics={**metrics, **(found or {})})
+
+
+def _bulk_bytes(batch: pa.RecordBatch) -> int:
+    """Bytes of the longest kind of content in the batch: markup where there is some, else text, else all."""
+    sizes = [batch.column(name).nbytes for name in ("html", "text") if name in batch.schema.names]
+    return max(sizes) if sizes else int(batch.nbytes)
+
+
+def _forget_peak_memory() -> None:
+    """Let the kernel's high-water mark start again, where it can (Linux)."""
+    try:
+        with open("/proc/self/clear_refs", "w") as file:
+            file.write("5")
+    except OSError:
+        return
+
+
+def _peak_memory_bytes() -> int:
+    try:
+        with open("/proc/self/status") as file:
+            for line in file:
+                if line.startswith("VmHWM:"):
+                    return int(line.split()[1]) * 1024
+    except OSError:
+        pass
+    unit = 1 if os.uname().sysname == "Darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit

@@ -1,0 +1,119 @@
+"""Reading aligned layers for a stage, and putting its answers back in the place of the rows that it saw."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from gristmill.engine.task import Columns, Map
+from gristmill.store.parquet import PartReader, join
+from gristmill.store.store import Part, Store
+
+CRASHED = "worker_crashed"
+"""The verdict on a record that kills every worker that touches it."""
+
+
+class Batch:
+    """Some consecutive rows of a part: the columns that a stage asked for, and which rows it may see."""
+
+    def __init__(self, columns: pa.RecordBatch, first_row: int, seen: npt.NDArray[np.bool_]) -> None:
+        self.first_row = first_row
+        self.rows = columns.num_rows
+        self.seen = seen
+        self.columns = columns if seen.all() else columns.filter(pa.array(seen))
+
+    def spread(self, answers: pa.RecordBatch) -> list[pa.Array]:
+        """The answers for the rows that were seen, with nulls for the others."""
+        if answers.num_rows == self.rows:
+            return list(answers.columns)
+        index = np.full(self.rows, -1, np.int64)
+        index[self.seen] = np.arange(answers.num_rows)
+        places = pa.array(index, mask=index < 0)
+        return [column.take(places) for column in answers.columns]
+
+
+def read_batches(work: Map, store: Store) -> tuple[str, Iterator[Batch]]:
+    """The rows mark of a part, and its batches as the stage shall see them."""
+    readers = [PartReader(store, part) for part in work.layers]
+    return readers[0].rows_mark, _batches(readers, work.columns, work.gates, work.rows, work.poisoned)
+
+
+def read_many(
+    inputs: Sequence[tuple[Part, ...]],
+    columns: Sequence[Columns],
+    gates: Sequence[tuple[int, ...]],
+    store: Store,
+) -> Iterator[pa.RecordBatch]:
+    """The visible rows of many parts, one after the other."""
+    for layers, wanted, gate in zip(inputs, columns, gates, strict=True):
+        readers = [PartReader(store, part) for part in layers]
+        for batch in _batches(readers, wanted, gate, None, ()):
+            if batch.columns.num_rows:
+                yield batch.columns
+
+
+def _batches(
+    readers: Sequence[PartReader],
+    columns: Columns,
+    gates: tuple[int, ...],
+    rows: tuple[int, int] | None,
+    poisoned: Sequence[int],
+) -> Iterator[Batch]:
+    verdicts = tuple((layer, "drop", f"drop of layer {layer}") for layer in gates)
+    first_row = 0
+    for table in join(readers, columns + verdicts):
+        start, stop = first_row, first_row + table.num_rows
+        first_row = stop
+        if rows is not None:
+            start_at, stop_at = max(start, rows[0]), min(stop, rows[1])
+            if start_at >= stop_at:
+                continue
+            table, start, stop = table.slice(start_at - start, stop_at - start_at), start_at, stop_at
+        seen = np.ones(stop - start, np.bool_)
+        for place in range(len(columns), table.num_columns):
+            seen &= table.column(place).is_null().to_numpy(zero_copy_only=False)
+        for row in poisoned:
+            if start <= row < stop:
+                seen[row - start] = False
+        yield Batch(table.select(range(len(columns))), start, seen)
+
+
+def check_answers(answers: Any, expected_rows: int, module: str, schema: pa.Schema) -> pa.RecordBatch:
+    """Hold a stage to its contract: one row for each row, with the columns that it promised."""
+    if answers.num_rows != expected_rows:
+        raise RuntimeError(
+            f"{module}.apply answered {answers.num_rows} rows for {expected_rows}: a stage gives a verdict on every "
+            "row, it removes none"
+        )
+    missing = [name for name in schema.names if name not in answers.schema.names]
+    extra = [name for name in answers.schema.names if name not in schema.names]
+    if missing or extra:
+        raise RuntimeError(f"{module}.apply broke its SCHEMA: missing {missing}, not promised {extra}")
+    return pa.RecordBatch.from_arrays([answers.column(item.name).cast(item.type) for item in schema], schema=schema)
+
+
+def model_paths(models: Mapping[str, Part], store: Store) -> dict[str, dict[str, Path]]:
+    """The keyword argument for a stage that uses models, and nothing for others."""
+    return {"models": {name: store.local_path(part) for name, part in models.items()}} if models else {}
+
+
+def mark_crashed(columns: dict[str, pa.Array], poisoned: Sequence[int], first_row: int, rows: int) -> None:
+    """Write the verdict on rows that no stage could look at."""
+    here = [row - first_row for row in poisoned if first_row <= row < first_row + rows]
+    if not here:
+        return
+    for name, value in (("drop", CRASHED), ("detail", "the stage killed its worker on this record alone")):
+        values = columns[name].to_pylist()
+        for row in here:
+            values[row] = value
+        columns[name] = pa.array(values, pa.string())
+
+
+def count_reasons(drop: pa.Array) -> dict[str, int]:
+    """Rows for each reason, without the rows that live."""
+    counted = pc.value_counts(drop.drop_null())
+    return {entry["values"].as_py(): entry["counts"].as_py() for entry in counted}

@@ -1,0 +1,203 @@
+"""Tasks: pure functions from parts to parts, each with a key that says everything its output depends on.
+
+The key holds the stage's name, VERSION, config, the versions of the libraries that it declares, and the hashes of
+what it reads. Paths, worker counts and batch sizes are not in it: they cannot change a byte of the output.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pyarrow as pa
+
+from gristmill.stages.contract import Piece, StageConfig
+from gristmill.store.segments import Segment
+from gristmill.store.store import Part
+
+Columns = tuple[tuple[int, str, str], ...]
+"""(index of the layer, column in it, name under which the stage sees it)"""
+
+
+@dataclass(frozen=True)
+class Hash:
+    """Hash the content of input files."""
+
+    uris: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Read:
+    """Turn stretches of input files into document parts."""
+
+    module: str
+    config: StageConfig
+    pieces: tuple[Piece, ...]
+    companions: Mapping[str, tuple[Piece, ...]]
+    """Per file name: other files that the reader looks at beside it (license texts)."""
+    seen: Mapping[str, tuple[int, int]]
+    """Per URI of a local file: (size, mtime in ns) when it was hashed."""
+    source: str
+    snapshot: str | None
+    license: str | None
+    part_bytes: int
+    poisoned: tuple[tuple[str, int, str], ...] = ()
+    """(file name, position, detail) of records that kill their reader: rows without content."""
+
+
+@dataclass(frozen=True)
+class Map:
+    """Add a layer to one document part."""
+
+    module: str
+    config: StageConfig
+    layers: tuple[Part, ...]
+    columns: Columns
+    gates: tuple[int, ...]
+    """Layers whose verdicts hide a row from this stage."""
+    models: Mapping[str, Part]
+    rows: tuple[int, int] | None = None
+    """A probe reads only these rows and stores nothing."""
+    poisoned: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Emit(Map):
+    """Send records of one document part to the partitions of an exchange."""
+
+    partitions: int = 1
+
+
+@dataclass(frozen=True)
+class Reduce:
+    """Work on all records of one partition."""
+
+    module: str
+    config: StageConfig
+    function: str
+    segments: tuple[Segment, ...]
+    partitions: int | None
+    """Partitions of the next round; None in the last round, whose records go back to their parts."""
+
+
+@dataclass(frozen=True)
+class Collect:
+    """Bring the records of an exchange back to the rows of one document part."""
+
+    module: str
+    config: StageConfig
+    documents: Part
+    segments: tuple[Segment, ...]
+    poisoned: tuple[int, ...] = ()
+    """Rows that killed their worker when they were to be sent."""
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Train a model on whole datasets."""
+
+    module: str
+    config: StageConfig
+    inputs: tuple[tuple[Part, ...], ...]
+    """Layers of each document part, in order."""
+    columns: tuple[Columns, ...]
+    gates: tuple[tuple[int, ...], ...]
+    models: Mapping[str, Part]
+
+
+Work = Hash | Read | Map | Emit | Reduce | Collect | Fit
+
+
+@dataclass(frozen=True)
+class Task:
+    """One piece of work under its key."""
+
+    key: str
+    node: str
+    label: str
+    work: Work
+    order: tuple[int, ...] = ()
+    """Who goes first when workers are short; it changes no output."""
+    probe: bool = False
+    """A trial in the search for a record that kills workers: nothing is stored."""
+
+
+@dataclass
+class Result:
+    """What a task made and what it cost."""
+
+    parts: list[Part] = field(default_factory=list)
+    segments: dict[str, Segment] = field(default_factory=dict)
+    """Per destination, for the tasks of an exchange."""
+    rows_marks: list[str] = field(default_factory=list)
+    """Which documents the parts speak of, one mark a part."""
+    metrics: dict[str, Any] = field(default_factory=dict)
+    """Counts: the same for every run of the task."""
+    cost: dict[str, float] = field(default_factory=dict)
+    """cpu_s, wall_s, peak_rss_bytes: different in every run."""
+    poisoned: list[int] = field(default_factory=list)
+    """Rows that killed every worker that touched them."""
+    values: list[Any] = field(default_factory=list)
+    """Answers of a task that makes no parts."""
+
+
+def digest(value: Any) -> str:
+    """A short name for any JSON value; key order does not matter."""
+    data = json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":")).encode()
+    return hashlib.sha256(data).hexdigest()[:32]
+
+
+def add_counts(total: dict[str, Any], more: Mapping[str, Any]) -> None:
+    """Add nested counts into `total`."""
+    for name, value in more.items():
+        if isinstance(value, Mapping):
+            add_counts(total.setdefault(name, {}), value)
+        else:
+            total[name] = total.get(name, 0) + value
+
+
+def part_to_json(part: Part) -> dict[str, Any]:
+    return {
+        "hash": part.hash,
+        "suffix": part.suffix,
+        "file_bytes": part.file_bytes,
+        "rows": part.rows,
+        "payload_bytes": part.payload_bytes,
+    }
+
+
+def result_to_json(result: Result) -> dict[str, Any]:
+    return {
+        "parts": [part_to_json(part) for part in result.parts],
+        "rows_marks": result.rows_marks,
+        "segments": {
+            name: [segment.offset, segment.length, segment.hash, segment.rows]
+            for name, segment in result.segments.items()
+        },
+        "metrics": result.metrics,
+        "cost": result.cost,
+        "poisoned": result.poisoned,
+    }
+
+
+def result_from_json(record: Mapping[str, Any]) -> Result:
+    parts = [Part(**part) for part in record["parts"]]
+    segments = {name: Segment(parts[0], *stretch) for name, stretch in record["segments"].items()}
+    return Result(parts, segments, record["rows_marks"], record["metrics"], record["cost"], record["poisoned"])
+
+
+def with_work(task: Task, **changes: Any) -> Task:
+    return replace(task, work=replace(task.work, **changes))
+
+
+def layer_schema(schema: pa.Schema) -> pa.Schema:
+    """A stage's columns plus those that every layer has."""
+    fields = [pa.field(item.name, item.type) for item in schema]
+    names = set(schema.names)
+    for name in ("drop", "detail"):
+        if name not in names:
+            fields.append(pa.field(name, pa.string()))
+    if "text" in names and "text_bytes" not in names:
+        fields.append(pa.field("text_bytes", pa.int64()))
+    return pa.schema(fields)

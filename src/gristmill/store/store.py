@@ -1,0 +1,277 @@
+"""The store: immutable parts named by their content, and small JSON records that name them.
+
+    parts/3f/3f9c…e1.parquet      any file, named by the sha256 of its bytes (`sha256sum` agrees)
+    tasks/<key>.json              what one task made, written after its parts
+    datasets/<hash>.json          parts in order, written after their tasks
+    runs/<recipe>/<time>.json     a run: its stages, what was cached, metrics
+    versions/<name>.json          a finished run that somebody named
+    inputs/<recipe>.json          sizes, times and hashes of input files: saves hashing an unchanged file again
+
+Everything goes through fsspec. A file appears under its name whole or not at all: on a local disk it is written
+in tmp/ and renamed; an object store's upload is atomic by itself. There is no fsync: after a power cut a part may be
+short, which its hash shows when it is read, and a JSON record that does not parse counts as absent.
+
+A part on a local disk is sealed: read-only, with a modification time that is computed from its hash. Whatever writes
+to it breaks the seal, so a run that only looks at the seals, without reading a byte, still knows which parts to doubt.
+"""
+
+import errno
+import hashlib
+import json
+import os
+import shutil
+import socket
+import tempfile
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import fsspec
+import pyarrow as pa
+from fsspec.implementations.local import LocalFileSystem
+from fsspec.implementations.memory import MemoryFileSystem
+
+from gristmill.errors import UserError
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One immutable file of the store."""
+
+    hash: str
+    suffix: str
+    """File type without a dot: parquet, segments, or a model's own."""
+    file_bytes: int
+    rows: int = 0
+    payload_bytes: int = 0
+    """Bytes of text (or markup) that the rows hold, before compression."""
+
+
+class CorruptPart(Exception):
+    """A part is missing or is not what its name says. The engine makes it again."""
+
+    def __init__(self, part_hash: str, fact: str) -> None:
+        super().__init__(part_hash, fact)
+        self.part_hash = part_hash
+        self.fact = fact
+
+
+class Store:
+    """A folder on a local disk, in memory or in an object store."""
+
+    def __init__(self, uri: str) -> None:
+        self.uri = uri
+        self.fs, root = fsspec.url_to_fs(uri)
+        self.root = root.rstrip("/")
+        self.is_local = isinstance(self.fs, LocalFileSystem)
+        self.is_shared = not isinstance(self.fs, MemoryFileSystem)
+        """Whether another process sees what this one writes."""
+
+    def __reduce__(self) -> tuple[type["Store"], tuple[str]]:
+        return Store, (self.uri,)
+
+    def part_path(self, part: Part) -> str:
+        return f"{self.root}/parts/{part.hash[:2]}/{part.hash}.{part.suffix}"
+
+    def put_part(self, data: pa.Buffer | bytes, suffix: str, rows: int = 0, payload_bytes: int = 0) -> Part:
+        """Store bytes under the name of their content; writing the same content again changes nothing."""
+        view = memoryview(data)
+        part = Part(hashlib.sha256(view).hexdigest(), suffix, view.nbytes, rows, payload_bytes)
+        self._write(self.part_path(part), view)
+        return part
+
+    def put_file(self, path: Path, suffix: str) -> Part:
+        """Store a local file as a part without holding it in memory; the local file is taken away."""
+        with path.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        part = Part(digest, suffix, path.stat().st_size)
+        target = self.part_path(part)
+        if self.is_local:
+            temporary = self._temporary(target)
+            shutil.copyfile(path, temporary)
+            self._settle(temporary, target)
+        else:
+            self.fs.put_file(str(path), target)
+        path.unlink()
+        return part
+
+    def get_part(self, part: Part) -> pa.Buffer:
+        """A part's bytes, checked against its name. A local part is mapped, not copied."""
+        path = self.part_path(part)
+        try:
+            if self.is_local:
+                buffer = pa.memory_map(path).read_buffer() if part.file_bytes else pa.py_buffer(b"")
+            else:
+                buffer = pa.py_buffer(self.fs.cat_file(path))
+        except FileNotFoundError:
+            raise CorruptPart(part.hash, "is missing") from None
+        except (OSError, pa.ArrowInvalid) as error:
+            raise CorruptPart(part.hash, f"cannot be read ({error})") from None
+        if hashlib.sha256(memoryview(buffer)).hexdigest() != part.hash:
+            raise CorruptPart(part.hash, "does not match its hash")
+        return buffer
+
+    def local_path(self, part: Part) -> Path:
+        """A part as a file that a library can open by path; checked, and fetched once when it is far away."""
+        if self.is_local:
+            self.get_part(part)
+            return Path(self.part_path(part))
+        path = Path(tempfile.gettempdir()) / f"gristmill-{os.getuid()}" / f"{part.hash}.{part.suffix}"
+        if not path.exists():
+            path.parent.mkdir(mode=0o700, exist_ok=True)
+            temporary = path.with_suffix(f".{os.getpid()}")
+            temporary.write_bytes(self.get_part(part))
+            temporary.replace(path)
+        return path
+
+    def get_range(self, part: Part, start: int, stop: int) -> bytes:
+        """Some bytes of a part, unchecked: the caller holds a hash of the stretch."""
+        path = self.part_path(part)
+        try:
+            return bytes(self.fs.cat_file(path, start=start, end=stop))
+        except FileNotFoundError:
+            raise CorruptPart(part.hash, "is missing") from None
+        except OSError as error:
+            raise CorruptPart(part.hash, f"cannot be read ({error})") from None
+
+    def remove_part(self, part: Part) -> None:
+        if self.fs.exists(self.part_path(part)):
+            self.fs.rm_file(self.part_path(part))
+
+    def has_part(self, part: Part) -> bool:
+        """Whether the part is there whole: by its size and seal, and by its content where the seal is broken."""
+        path = self.part_path(part)
+        try:
+            if not self.is_local:
+                return bool(self.fs.info(path)["size"] == part.file_bytes)
+            stat = os.stat(path)
+            if stat.st_size != part.file_bytes:
+                return False
+            if stat.st_mtime_ns != _seal(part.hash):
+                self.get_part(part)
+                os.utime(path, ns=(stat.st_atime_ns, _seal(part.hash)))
+        except (FileNotFoundError, CorruptPart):
+            return False
+        return True
+
+    def read_json(self, name: str) -> Any | None:
+        """A record by its path below the store, or None when there is none that is whole."""
+        try:
+            return json.loads(self.fs.cat_file(f"{self.root}/{name}"))
+        except (FileNotFoundError, ValueError):
+            return None
+
+    def write_json(self, name: str, value: Any) -> None:
+        data = json.dumps(value, ensure_ascii=False, indent=1).encode()
+        self._write(f"{self.root}/{name}", memoryview(data))
+
+    def list_files(self, folder: str) -> Iterator[tuple[str, int]]:
+        """(path below the store, size) of every file below a folder, sorted by path."""
+        try:
+            found = self.fs.find(f"{self.root}/{folder}", detail=True)
+        except FileNotFoundError:
+            return
+        for path in sorted(found):
+            yield path[len(self.root) + 1 :], int(found[path]["size"])
+
+    def remove(self, name: str) -> None:
+        self.fs.rm_file(f"{self.root}/{name}")
+
+    def sweep_temporaries(self) -> list[str]:
+        """Take away half-written files of writers that no longer live on this machine."""
+        gone = []
+        for name in os.listdir(f"{self.root}/tmp") if self.is_local and os.path.isdir(f"{self.root}/tmp") else ():
+            if not _alive(name):
+                os.unlink(f"{self.root}/tmp/{name}")
+                gone.append(f"tmp/{name}")
+        return gone
+
+    @contextmanager
+    def in_use(self) -> Iterator[None]:
+        """Tells garbage collection to stay away."""
+        name = f"locks/{_HOST}.{os.getpid()}.{uuid.uuid4().hex[:8]}"
+        self.write_json(name, {"host": socket.gethostname(), "pid": os.getpid()})
+        try:
+            yield
+        finally:
+            self.remove(name)
+
+    def users(self) -> list[str]:
+        """Runs that may be writing to the store now, as `host process`; those of dead processes are forgotten."""
+        found = []
+        for name, _ in list(self.list_files("locks")):
+            if _alive(f".{name.split('/')[-1]}"):
+                holder = self.read_json(name) or {}
+                found.append(f"{holder.get('host')} process {holder.get('pid')}")
+            else:
+                self.remove(name)
+        return found
+
+    def check_writable(self) -> None:
+        """Fail before any work where nothing could be stored."""
+        try:
+            self.write_json("locks/probe", {})
+            self.remove("locks/probe")
+        except (OSError, ValueError) as error:
+            raise UserError(
+                f"The store {self.uri} cannot be written: {error}. Nothing was run. "
+                "Give a folder that you may write with `store:` in the recipe or --store."
+            ) from None
+
+    def _write(self, path: str, data: memoryview) -> None:
+        if not self.is_local:
+            self.fs.pipe_file(path, bytes(data))
+            return
+        temporary = self._temporary(path)
+        try:
+            with open(temporary, "wb") as file:
+                file.write(data)
+            self._settle(temporary, path)
+        except OSError as error:
+            if os.path.exists(temporary):
+                os.unlink(temporary)
+            if error.errno in (errno.ENOSPC, errno.EDQUOT):
+                raise UserError(
+                    f"The store {self.uri} is full ({error.strerror}). What is finished is kept. "
+                    "Free some space (`gristmill gc` lists what nothing needs) and run again to go on."
+                ) from None
+            raise
+
+    def _temporary(self, path: str) -> str:
+        """A name on the same disk that tells which process writes it."""
+        os.makedirs(f"{self.root}/tmp", exist_ok=True)
+        return f"{self.root}/tmp/{os.path.basename(path)}.{_HOST}.{os.getpid()}.{uuid.uuid4().hex[:8]}"
+
+    def _settle(self, temporary: str, path: str) -> None:
+        """Give a finished file its name; a part is sealed first."""
+        folder, name = os.path.split(path)
+        if os.path.basename(os.path.dirname(folder)) == "parts":
+            os.chmod(temporary, 0o444)
+            os.utime(temporary, ns=(_seal(name), _seal(name)))
+        os.makedirs(folder, exist_ok=True)
+        os.replace(temporary, path)
+
+
+_HOST = hashlib.sha256(socket.gethostname().encode()).hexdigest()[:8]
+
+
+def _seal(part_hash: str) -> int:
+    """The modification time of an untouched part, in nanoseconds: the hash's first 32 bits taken as seconds."""
+    return int(part_hash[:8], 16) * 10**9
+
+
+def _alive(temporary: str) -> bool:
+    """Whether the process that a temporary name tells of may still run; other machines' are left alone."""
+    try:
+        _, host, pid, _ = temporary.rsplit(".", 3)
+        if host != _HOST:
+            return True
+        os.kill(int(pid), 0)
+    except (ValueError, ProcessLookupError):
+        return False
+    except PermissionError:
+        pass
+    return True
