@@ -33,7 +33,7 @@ def perform_emit(work: Emit, store: Store, probe: bool) -> Result:
     models = model_paths(work.models, store)
     rows_mark, batches = read_batches(work, store)
     tables = []
-    metrics = {"rows": 0, "records": 0}
+    metrics = {"rows_sent": 0, "records": 0}
     for batch in batches:
         records = module.emit(batch.columns, work.config, **models)
         if probe:
@@ -44,7 +44,7 @@ def perform_emit(work: Emit, store: Store, probe: bool) -> Result:
         records = records.set_column(place, "row", pa.array(origin, pa.int64()))
         part = pa.array(np.full(records.num_rows, part_number(rows_mark), np.uint64))
         tables.append(pa.Table.from_batches([records.append_column("part", part)]))
-        add_counts(metrics, {"rows": batch.rows, "records": records.num_rows})
+        add_counts(metrics, {"rows_sent": batch.columns.num_rows, "records": records.num_rows})
     if probe:
         return Result()
     by_partition = _by_partition(pa.concat_tables(tables), work.partitions) if tables else []
@@ -56,10 +56,10 @@ def perform_reduce(work: Reduce, store: Store) -> Result:
     module = importlib.import_module(work.module)
     records = _read_all(work.segments, store)
     if records is None:
-        return Result(metrics={"records": 0})
+        return Result()
     order = [(name, "ascending") for name in ("key", "part", "row") if name in records.schema.names]
     answers = getattr(module, work.function)(records.sort_by(order), work.config)
-    metrics = {"records": records.num_rows, "answers": answers.num_rows}
+    metrics = {"answers": answers.num_rows}
     if work.partitions is None:
         destinations = _by_part(answers)
     else:

@@ -66,7 +66,8 @@ def list_files(source: Source, module: ModuleType, recipe_path: str) -> list[Inp
         if not found:
             raise UserError(
                 f"{where}: {pattern} matches no file, so there is nothing to read. "
-                f"Check the path{' and `exclude`' if source.exclude else ''}; relative paths start at the recipe's folder."
+                f"Check the path{' and `exclude`' if source.exclude else ''}; relative paths start at the recipe's "
+                "folder."
             )
         for uri, name, info in found:
             name = name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")

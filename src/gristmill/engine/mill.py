@@ -3,6 +3,7 @@
 import asyncio
 import importlib
 import os
+import re
 import signal
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,7 +12,7 @@ from typing import Any
 
 from gristmill.engine.content import ContentHashes
 from gristmill.engine.executor import Executor, InlineExecutor
-from gristmill.engine.graph import CORPUS, Node, build
+from gristmill.engine.graph import CORPUS, INGEST, Node, build
 from gristmill.engine.local import LocalExecutor
 from gristmill.engine.run import Listener, NotReproduced, Run
 from gristmill.engine.task import digest, layer_schema, part_to_json
@@ -64,7 +65,7 @@ class Mill:
         """Follow the recipe through the store without running a stage; input files are hashed if they are new."""
         executor = self.executor(None)
         run = Run(self.graph, self.store, executor, self.contents, listener or Silent(), dry=True)
-        _wait_for(run.go(), executor)
+        wait_for(run.go(), executor)
         return run
 
     def run(self, workers: int | None, listener: Listener) -> Run:
@@ -77,7 +78,7 @@ class Mill:
                 executor = self.executor(workers)
                 run = Run(self.graph, self.store, executor, self.contents, listener)
                 try:
-                    _wait_for(run.go(), executor)
+                    wait_for(run.go(), executor)
                 except NotReproduced as changed:
                     listener.note(str(changed))
                     continue
@@ -119,6 +120,13 @@ class Mill:
             inputs = run.inputs[node.sources[0]]
             record["files"] = {file.name: inputs.content[uri] for uri, file in inputs.files.items()}
         return record
+
+    def check_tag(self, tag: str) -> None:
+        """A version's name is a file's name, and a version is never overwritten."""
+        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", tag):
+            raise UserError(f"--tag {tag!r} cannot be a name. Use letters, digits, dots, dashes and underscores.")
+        if self.store.read_json(f"versions/{tag}.json") is not None:
+            raise UserError(f"Version {tag} exists in {self.store.uri}, and versions do not change. Use another --tag.")
 
     def last_run(self, finished: bool = False) -> dict[str, Any] | None:
         """The newest run record of this recipe."""
@@ -183,10 +191,17 @@ def find_warnings(run: Run) -> list[str]:
 
 def funnels(run: Run) -> dict[str, Any]:
     """Per source: rows and bytes that were read, taken by each step and reason, and kept."""
-    return {source: run.made[f"{source}/{CORPUS}"].metrics.get("funnel", {}) for source in run.graph.recipe.sources}
+    found = {}
+    for source in run.graph.recipe.sources:
+        funnel = run.made[f"{source}/{CORPUS}"].metrics.get("funnel")
+        if funnel:
+            steps = [INGEST, *run.graph.chains[source]]
+            first = {step: funnel["first"][step] for step in steps if step in funnel["first"]}
+            found[source] = {**funnel, "first": first}
+    return found
 
 
-def _wait_for(work: Any, executor: Executor) -> None:
+def wait_for(work: Any, executor: Executor) -> None:
     """Run a coroutine to its end; SIGINT and SIGTERM end it and every worker at once."""
 
     async def main() -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import fsspec
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from gristmill.engine.content import hash_stream
 from gristmill.engine.exchange import perform_collect, perform_emit, perform_reduce
@@ -98,9 +99,9 @@ def _map(work: Map, store: Store, probe: bool) -> Result:
         if "text" in promised.names:
             columns["text_bytes"] = text_bytes(columns["text"])
         layer = pa.RecordBatch.from_arrays([columns[name] for name in schema.names], schema=schema)
-        bytes_out = _bulk_bytes(layer)
+        bytes_out = _content_bytes(layer)
         writer.write(layer, bytes_out)
-        counts = {"rows": batch.rows, "bytes_in": _bulk_bytes(batch.columns), "bytes_out": bytes_out}
+        counts = {"rows": batch.rows, "bytes_in": _content_bytes(batch.columns), "bytes_out": bytes_out}
         add_counts(metrics, {**counts, "dropped": count_reasons(columns["drop"])})
     if probe:
         return Result()
@@ -114,7 +115,7 @@ def _fit(work: Fit, store: Store) -> Result:
 
     def batches() -> Iterator[pa.RecordBatch]:
         for batch in read_many(work.inputs, work.columns, work.gates, store):
-            add_counts(metrics, {"rows": batch.num_rows, "bytes_in": _bulk_bytes(batch)})
+            add_counts(metrics, {"rows": batch.num_rows, "bytes_in": _content_bytes(batch)})
             yield batch
 
     with tempfile.TemporaryDirectory(prefix="gristmill-") as folder:
@@ -124,9 +125,10 @@ def _fit(work: Fit, store: Store) -> Result:
     return Result([part], metrics={**metrics, **(found or {})})
 
 
-def _bulk_bytes(batch: pa.RecordBatch) -> int:
-    """Bytes of the longest kind of content in the batch: markup where there is some, else text, else all."""
-    sizes = [batch.column(name).nbytes for name in ("html", "text") if name in batch.schema.names]
+def _content_bytes(batch: pa.RecordBatch) -> int:
+    """Bytes of markup where there is some, else of text, else of everything."""
+    content = [batch.column(name) for name in ("html", "text") if name in batch.schema.names]
+    sizes = [pc.sum(pc.binary_length(column)).as_py() or 0 for column in content]
     return max(sizes) if sizes else int(batch.nbytes)
 
 

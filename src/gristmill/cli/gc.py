@@ -1,0 +1,49 @@
+"""gristmill gc: take away what no recipe or version needs any more."""
+
+from collections import Counter
+from typing import Annotated
+
+import typer
+
+from gristmill.cli.options import Json, RecipePath, StoreUri, open_mill, print_json
+from gristmill.cli.show import console, size, table
+from gristmill.engine.garbage import collect, find_garbage
+
+EXAMPLE = "Example: gristmill gc recipes/demo.yaml --dry-run"
+
+
+def command(
+    recipe: RecipePath,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")] = False,
+    store: StoreUri = None,
+    json: Json = False,
+) -> None:
+    """Remove what is needed neither by a version, nor by the last run of any recipe, nor by this recipe as it is."""
+    mill = open_mill(recipe, store)
+    garbage = find_garbage(mill, mill.look())
+    if not dry_run:
+        collect(mill, garbage)
+    if json:
+        print_json(
+            {
+                "removed": not dry_run,
+                "files": garbage.files,
+                "bytes": garbage.file_bytes,
+                "kept_files": garbage.kept_files,
+                "kept_bytes": garbage.kept_bytes,
+            }
+        )
+        return
+    files: Counter[str] = Counter()
+    volume: Counter[str] = Counter()
+    for path, count in garbage.files.items():
+        files[path.split("/")[0]] += 1
+        volume[path.split("/")[0]] += count
+    out = console()
+    if files:
+        out.print(table(("kind", "files", "bytes"), [(kind, str(files[kind]), size(volume[kind])) for kind in files]))
+    verb = "would go" if dry_run else "removed"
+    out.print(
+        f"{len(garbage.files)} files ({size(garbage.file_bytes)}) {verb}, {garbage.kept_files} "
+        f"({size(garbage.kept_bytes)}) are needed."
+    )

@@ -1,0 +1,84 @@
+"""gristmill run: carry out a recipe; what the store has already is not done again."""
+
+from typing import Annotated
+
+import typer
+
+from gristmill.cli.options import Json, RecipePath, StoreUri, Workers, open_mill, print_json
+from gristmill.cli.show import Bars, console, funnel_table
+from gristmill.engine.mill import EXECUTORS, find_warnings, funnels
+from gristmill.engine.run import Run
+from gristmill.errors import UserError
+
+EXAMPLE = "Example: gristmill run recipes/demo.yaml --workers 2 --until extract"
+
+
+def command(
+    recipe: RecipePath,
+    workers: Workers = None,
+    store: StoreUri = None,
+    executor: Annotated[str, typer.Option(metavar="NAME", help=f"Where tasks run: {', '.join(EXECUTORS)}.")] = "local",
+    until: Annotated[str | None, typer.Option(metavar="STAGE", help="Stop after this step.")] = None,
+    tag: Annotated[str | None, typer.Option(metavar="NAME", help="Keep the finished run as a named version.")] = None,
+    json: Json = False,
+) -> None:
+    """Run what is not cached, show progress, and end with the funnel: what came in, what was dropped, what is left."""
+    if executor not in EXECUTORS:
+        raise UserError(f"--executor {executor} is not known. Executors: {', '.join(EXECUTORS)}")
+    mill = open_mill(recipe, store, until)
+    if tag is not None:
+        mill.check_tag(tag)
+    with Bars(quiet=json) as bars:
+        run = mill.run(workers, bars)
+    record = mill.last_run(finished=True)
+    assert record is not None
+    if tag is not None:
+        mill.store.write_json(f"versions/{tag}.json", record)
+    warnings = find_warnings(run)
+    for warning in warnings:
+        bars.note(f"WARNING: {warning}")
+    if json:
+        print_json(summary(run, record, bars.notes, warnings))
+    else:
+        _show(run, record)
+    if warnings and mill.recipe.strict:
+        raise UserError(
+            f"{mill.recipe.path}: strict is true and the run has {len(warnings)} warnings: {'; '.join(warnings)}. "
+            "The output is stored. Mend the recipe, or set strict: false."
+        )
+
+
+def summary(run: Run, record: dict, notes: list[str], warnings: list[str]) -> dict:  # type: ignore[type-arg]
+    """What `--json` prints."""
+    stages = []
+    for node_id, node in record["nodes"].items():
+        metrics = node["metrics"]
+        stages.append(
+            {
+                "stage": node_id,
+                "executed": node["executed"],
+                "cached": node["cached"],
+                "rows": metrics.get("rows", 0),
+                "bytes": metrics.get("bytes_out", 0),
+                "dropped": metrics.get("dropped", {}),
+                "datasets": node["datasets"],
+            }
+        )
+    return {
+        "recipe": record["recipe"],
+        "version": record["version"],
+        "stages": stages,
+        "rows": sum(funnel["kept"]["rows"] for funnel in funnels(run).values()),
+        "bytes": sum(funnel["kept"]["text_bytes"] for funnel in funnels(run).values()),
+        "funnel": funnels(run),
+        "notes": notes,
+        "warnings": warnings,
+    }
+
+
+def _show(run: Run, record: dict) -> None:  # type: ignore[type-arg]
+    out = console()
+    executed = sum(node["executed"] for node in record["nodes"].values())
+    cached = sum(node["cached"] for node in record["nodes"].values())
+    out.print(funnel_table(funnels(run)))
+    out.print(f"\n{record['recipe']} version {record['version']}: {executed} tasks run, {cached} cached.")

@@ -1,0 +1,52 @@
+"""gristmill verify: is everything in the store what it says it is, and does it come out the same again?"""
+
+from typing import Annotated
+
+import typer
+
+from gristmill.cli.options import Json, RecipePath, StoreUri, Workers, open_mill, print_json
+from gristmill.cli.show import Bars, console
+from gristmill.engine.verify import Findings, parse_share, verify
+
+EXAMPLE = "Example: gristmill verify recipes/demo.yaml --recompute 5%"
+
+
+def command(
+    recipe: RecipePath,
+    recompute: Annotated[
+        str | None, typer.Option(metavar="SHARE", help="Also run this share of the tasks again and compare: 5%, 100%.")
+    ] = None,
+    repair: Annotated[bool, typer.Option("--repair", help="Make broken parts again.")] = False,
+    workers: Workers = None,
+    store: StoreUri = None,
+    json: Json = False,
+) -> None:
+    """Hash every part again and compare it with its name; with --recompute, run tasks again and compare the bytes."""
+    share = parse_share(recompute)
+    mill = open_mill(recipe, store)
+    with Bars(quiet=json) as bars:
+        found = verify(mill, share, workers, bars)
+        if found.broken and repair:
+            for part in found.broken:
+                mill.store.remove_part(part)
+            mill.run(workers, bars)
+    if json:
+        print_json(found.as_json())
+    else:
+        _show(found, repair)
+    if found.different or (found.broken and not repair):
+        raise typer.Exit(1)
+
+
+def _show(found: Findings, repaired: bool) -> None:
+    out = console()
+    for part, fact in found.broken.items():
+        out.print(f"part {part.hash} {fact}", markup=False)
+    for label in found.different:
+        out.print(f"{label} came out with other bytes", markup=False)
+    mended = ", taken away and made again where the recipe needs them" if repaired and found.broken else ""
+    out.print(f"{found.parts:,} parts hashed, {len(found.broken)} broken{mended}.")
+    if found.recomputed:
+        out.print(f"{found.recomputed:,} tasks run again, {len(found.different)} came out different.")
+    if found.broken and not repaired:
+        out.print("To make broken parts again: gristmill verify --repair, or gristmill run.")

@@ -1,0 +1,140 @@
+"""The plan: what is in the store, what would run, and why, told against the last run of the same recipe."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from gristmill.engine.graph import INGEST, Node
+from gristmill.engine.mill import Mill
+from gristmill.engine.run import Run
+
+MOST_NAMED = 3
+"""Files or parts that a reason names before it counts the rest."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One line of a plan."""
+
+    id: str
+    cached: int
+    to_run: int
+    waiting: int
+    """Tasks that cannot be named yet because what they read does not exist."""
+    why: tuple[str, ...]
+    identity: Mapping[str, Any]
+    metrics: Mapping[str, Any]
+    cost: Mapping[str, float]
+
+
+def make_plan(mill: Mill, run: Run) -> list[Stage]:
+    last = mill.last_run()
+    stages = []
+    for node_id, node in mill.graph.nodes.items():
+        made = run.made[node_id]
+        stages.append(
+            Stage(
+                node_id,
+                len(made.tasks),
+                len(made.missing),
+                made.waiting,
+                tuple(_why(node, run, last)),
+                node.identity,
+                made.metrics,
+                made.cost,
+            )
+        )
+    return stages
+
+
+def _why(node: Node, run: Run, last: Mapping[str, Any] | None) -> list[str]:
+    made = run.made[node.id]
+    if not made.missing and not made.waiting:
+        return []
+    before = (last or {}).get("nodes", {}).get(node.id)
+    if before is None:
+        return ["first run"] if last is None else ["new step"]
+    found = _differences(before["identity"], node.identity)
+    if found:
+        return found
+    if node.kind == "read":
+        found = _file_changes(node, run, before.get("files"))
+    elif made.missing:
+        known = set(before["tasks"].values())
+        new = [label for label, _ in made.missing.values() if label not in known]
+        found = [_name_some(new, "is new", "are new")] if new else []
+        changed = len(made.missing) - len(new)
+        if changed:
+            lost = [label for key, (label, _) in made.missing.items() if key in before["tasks"]]
+            if lost:
+                found.append(_name_some(lost, "is no longer in the store", "are no longer in the store"))
+            if changed > len(lost):
+                found.append(f"what it reads changed ({changed - len(lost)} {_tasks(changed - len(lost))})")
+    if made.waiting and not found:
+        found.append(f"waits for {', '.join(_unfinished_before(node, run)) or 'an earlier step'}")
+    return found or ["not in the store"]
+
+
+def _unfinished_before(node: Node, run: Run) -> list[str]:
+    """The layers and models that a node reads and that have tasks to run."""
+    reads = {f"{source}/{INGEST}" for source in node.sources}
+    reads.update(layer for view in node.views.values() for layer in view.layers)
+    reads.update(node.uses.values())
+    return [
+        node_id
+        for node_id in run.graph.nodes
+        if node_id in reads and (run.made[node_id].missing or run.made[node_id].waiting)
+    ]
+
+
+def _differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """`config.min_words: 50 -> 30`, field by field."""
+    found = []
+    if before["stage"] != now["stage"]:
+        found.append(f"stage: {before['stage']} -> {now['stage']}")
+    if before["version"] != now["version"]:
+        found.append(f"VERSION: {before['version']} -> {now['version']}")
+    for group, prefix in (("config", "config."), ("libraries", "")):
+        old, new = _flat(before[group]), _flat(now[group])
+        for name in sorted({*old, *new}):
+            if old.get(name) != new.get(name):
+                found.append(f"{prefix}{name}: {_show(old.get(name))} -> {_show(new.get(name))}")
+    return found
+
+
+def _flat(value: Any, prefix: str = "") -> dict[str, Any]:
+    if not isinstance(value, Mapping):
+        return {prefix: value}
+    flat: dict[str, Any] = {}
+    for name, inner in value.items():
+        flat |= _flat(inner, f"{prefix}.{name}" if prefix else str(name))
+    return flat
+
+
+def _show(value: Any) -> str:
+    text = "nothing" if value is None else str(value)
+    return text if len(text) <= 40 else text[:37] + "..."
+
+
+def _file_changes(node: Node, run: Run, before: Mapping[str, str] | None) -> list[str]:
+    inputs = run.inputs[node.sources[0]]
+    now = {file.name: inputs.content[uri] for uri, file in inputs.files.items()}
+    if before is None or now == before:
+        return []
+    groups = (
+        ([name for name in now if name not in before], "is new", "are new"),
+        ([name for name in now if name in before and now[name] != before[name]], "changed", "changed"),
+        ([name for name in before if name not in now], "is gone", "are gone"),
+    )
+    return [_name_some(names, one, many) for names, one, many in groups if names]
+
+
+def _name_some(names: Sequence[str], one: str, many: str) -> str:
+    if len(names) == 1:
+        return f"{names[0]} {one}"
+    shown = ", ".join(names[:MOST_NAMED])
+    return f"{shown}{f' and {len(names) - MOST_NAMED} more' if len(names) > MOST_NAMED else ''} {many}"
+
+
+def _tasks(count: int) -> str:
+    return "task" if count == 1 else "tasks"

@@ -1,0 +1,98 @@
+"""Checking a store: parts against their names, and tasks against what they made before."""
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import Any
+
+from gristmill.engine.executor import Executor
+from gristmill.engine.mill import Mill, wait_for
+from gristmill.engine.run import Listener, Run
+from gristmill.engine.task import Hash, Task
+from gristmill.errors import UserError
+from gristmill.store.store import Part
+
+
+@dataclass
+class Findings:
+    """What a check found."""
+
+    parts: int = 0
+    broken: dict[Part, str] = field(default_factory=dict)
+    recomputed: int = 0
+    different: list[str] = field(default_factory=list)
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "parts": self.parts,
+            "broken": [{"part": part.hash, "fact": fact} for part, fact in self.broken.items()],
+            "recomputed": self.recomputed,
+            "different": self.different,
+        }
+
+
+def parse_share(text: str | None) -> float:
+    """`5%` or `0.05`, as a share of one."""
+    if text is None:
+        return 0.0
+    try:
+        share = float(text[:-1]) / 100 if text.endswith("%") else float(text)
+    except ValueError:
+        share = -1
+    if not 0 <= share <= 1:
+        raise UserError(f"--recompute {text} is not a share. Write a percentage (5%) or a fraction (0.05).")
+    return share
+
+
+def verify(mill: Mill, share: float, workers: int | None, listener: Listener) -> Findings:
+    """Hash every part of the store, and run the chosen share of the recipe's tasks again."""
+    run = mill.look()
+    executor = mill.executor(workers)
+    findings = Findings()
+    wait_for(_check(mill, run, share, executor, findings, listener), executor)
+    return findings
+
+
+async def _check(
+    mill: Mill, run: Run, share: float, executor: Executor, findings: Findings, listener: Listener
+) -> None:
+    parts = [
+        Part(name.rsplit("/", 1)[1].split(".")[0], name.rsplit(".", 1)[1], size)
+        for name, size in mill.store.list_files("parts")
+    ]
+    findings.parts = len(parts)
+    listener.note(f"hashing {len(parts)} parts")
+    await asyncio.gather(*(_hash(mill, part, executor, findings) for part in parts))
+    for node in run.made.values():
+        for key, (label, _) in node.missing.items():
+            record = mill.store.read_json(f"tasks/{key}.json")
+            for lost in (record or {}).get("parts", ()):
+                part = Part(**lost)
+                if part.hash not in {known.hash for known in parts}:
+                    findings.broken[part] = f"of {label} is missing"
+    chosen = {key: entry for key, entry in _tasks(run).items() if int(key[:8], 16) < share * 2**32}
+    listener.note(f"running {len(chosen)} tasks again") if chosen else None
+    await asyncio.gather(*(_again(task, made, executor, findings) for task, made in chosen.values()))
+    findings.different.sort()
+
+
+async def _hash(mill: Mill, part: Part, executor: Executor, findings: Findings) -> None:
+    uri = mill.store.part_path(part)
+    address = uri if mill.store.is_local else mill.store.fs.unstrip_protocol(uri)
+    result = await executor.run(Task("", "verify", part.hash, Hash((address,))))
+    if result.values[0] != part.hash:
+        findings.broken[part] = "does not match its hash"
+
+
+def _tasks(run: Run) -> dict[str, tuple[Task, list[str]]]:
+    """Every task of the recipe whose parts are in the store, with the hashes of those parts."""
+    tasks: dict[str, tuple[Task, list[str]]] = {}
+    for part_hash, (_, task, _) in run.producers.items():
+        tasks.setdefault(task.key, (task, []))[1].append(part_hash)
+    return tasks
+
+
+async def _again(task: Task, made: list[str], executor: Executor, findings: Findings) -> None:
+    result = await executor.run(task)
+    findings.recomputed += 1
+    if {part.hash for part in result.parts} != set(made):
+        findings.different.append(f"{task.node}, {task.label}")
