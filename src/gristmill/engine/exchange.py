@@ -116,13 +116,14 @@ def _by_part(records: pa.Table) -> list[tuple[str, pa.Table]]:
 
 
 def _cut(records: pa.Table, destination: npt.NDArray[np.uint64]) -> list[tuple[str, pa.Table]]:
-    order = np.argsort(destination, kind="stable")
-    records, destination = records.take(pa.array(order)), destination[order]
     if not len(destination):
         return []
-    starts = np.flatnonzero(np.diff(destination, prepend=~destination[:1]))
-    stops = [*starts[1:], len(destination)]
+    records = records.combine_chunks()
+    order = np.argsort(destination, kind="stable")
+    starts = np.flatnonzero(np.diff(destination[order], prepend=~destination[order[:1]]))
+    stops = [*starts[1:], len(order)]
+    # Taken, not sliced: a slice keeps bits of its neighbours in its bitmaps, and equal records must be equal bytes.
     return [
-        (str(int(destination[start])), records.slice(start, stop - start))
+        (str(int(destination[order[start]])), records.take(pa.array(order[start:stop])))
         for start, stop in zip(starts, stops, strict=True)
     ]

@@ -19,7 +19,7 @@ from fsspec.implementations.local import LocalFileSystem
 
 from gristmill.engine.content import stamp_of
 from gristmill.errors import UserError
-from gristmill.recipe.model import Source, is_regex
+from gristmill.recipe.model import Recipe, Source, is_regex
 from gristmill.stages.contract import Piece
 
 COMPRESSED = (".gz", ".zst", ".lz4", ".bz2", ".xz", ".parquet")
@@ -54,13 +54,14 @@ class Group:
     label: str
 
 
-def list_files(source: Source, module: ModuleType, recipe_path: str) -> list[InputFile]:
+def list_files(source: Source, module: ModuleType, recipe: Recipe) -> list[InputFile]:
     """Every file of a source, sorted by name. A pattern that matches nothing is an error before any work."""
-    where = f"{recipe_path}:{source.line}: sources.{source.name}"
+    where = f"{recipe.path}:{source.line}: sources.{source.name}"
     excluded = {uri for pattern in source.exclude for uri, _, _ in _expand(pattern)}
+    own_store = recipe.store.rstrip("/") + "/"
     files: dict[str, InputFile] = {}
     for pattern in source.paths:
-        found = [entry for entry in _expand(pattern) if entry[0] not in excluded]
+        found = [entry for entry in _expand(pattern) if entry[0] not in excluded and not entry[0].startswith(own_store)]
         if hasattr(module, "WANTED"):
             found = [entry for entry in found if module.WANTED(entry[1], source.config)]
         if not found:

@@ -52,7 +52,7 @@ async def find_inputs(recipe: Recipe, name: str, contents: ContentHashes, execut
     """List a source's files, hash those that are new or changed, and group them into read tasks."""
     source = recipe.sources[name]
     module = importlib.import_module(source.module)
-    files = list_files(source, module, recipe.path)
+    files = list_files(source, module, recipe)
     await _hash_new(files, contents, executor)
     content = {file.uri: contents.get(file.uri, file.stamp) or "" for file in files}
     companions = module.companions([file.name for file in files]) if hasattr(module, "companions") else {}

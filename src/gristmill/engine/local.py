@@ -11,12 +11,15 @@ import itertools
 import multiprocessing
 import os
 import signal
+import sys
 import threading
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerContext
 from multiprocessing.process import BaseProcess
+from types import ModuleType
 from typing import Any
 
 from gristmill.engine.executor import StageFailed, WorkerDied
@@ -92,7 +95,8 @@ class _Worker:
     def __init__(self, context: ForkServerContext, store: Store) -> None:
         self._pipe, theirs = context.Pipe()
         self._process: BaseProcess = context.Process(target=_serve, args=(theirs, store), daemon=True)
-        self._process.start()
+        with _no_main_module():
+            self._process.start()
         theirs.close()
 
     async def ask(self, task: Task) -> Any:
@@ -121,6 +125,17 @@ class _Worker:
             return f"ended with exit code {code}"
         name = signal.Signals(-code).name
         return f"killed by {name}" + (" (often: out of memory)" if name == "SIGKILL" else "")
+
+
+@contextmanager
+def _no_main_module() -> Iterator[None]:
+    """Keep a new process from importing the main program again: workers need none of it, and it takes time."""
+    main = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main
 
 
 def _serve(pipe: Connection, store: Store) -> None:

@@ -1,0 +1,44 @@
+# Two commands set everything up on a machine with Python 3.11+, make and git: make demo, make test.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+
+.PHONY: demo test test-fast lint bench clean
+
+$(VENV)/base: pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "Gristmill needs Python 3.11 or newer; $(PYTHON) is older. Try: make $(MAKECMDGOALS) PYTHON=python3.12"; exit 2; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "Installing into $(VENV)"
+	@$(INSTALL) --editable .
+	@touch $@
+
+$(VENV)/dev: $(VENV)/base
+	@$(INSTALL) --editable '.[dev]'
+	@touch $@
+
+demo/inputs/truth.json: | $(VENV)/base
+	@rm -rf demo/inputs
+	$(BIN)/python -m gristmill.demo build demo/inputs
+
+demo: $(VENV)/base demo/inputs/truth.json
+	$(BIN)/gristmill run recipes/demo.yaml
+	$(BIN)/python -m gristmill.demo score recipes/demo.yaml demo/inputs
+
+lint: $(VENV)/dev
+	$(BIN)/ruff check src tests bench
+	$(BIN)/ruff format --check src tests bench
+	$(BIN)/mypy
+
+test: lint
+	$(BIN)/pytest
+
+test-fast: $(VENV)/dev
+	$(BIN)/pytest -m 'not slow'
+
+bench: $(VENV)/dev
+	$(BIN)/python -m bench all
+
+clean:
+	rm -rf demo .mypy_cache .ruff_cache

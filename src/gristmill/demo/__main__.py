@@ -1,0 +1,60 @@
+"""Build the demo inputs, and score a run of the demo recipe against the truth about them.
+
+python -m gristmill.demo build demo/inputs
+python -m gristmill.demo score recipes/demo.yaml demo/inputs
+"""
+
+import argparse
+import sys
+from pathlib import Path
+
+from gristmill.demo.inputs import build, summary
+from gristmill.demo.score import Row, score, table
+from gristmill.demo.truth import Truth
+from gristmill.engine.graph import INGEST
+from gristmill.engine.look import rows
+from gristmill.engine.mill import Mill
+from gristmill.errors import UserError
+from gristmill.recipe.load import load
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m gristmill.demo", description=__doc__.splitlines()[0])
+    commands = parser.add_subparsers(required=True, dest="command")
+    builder = commands.add_parser("build", help="make the inputs")
+    builder.add_argument("folder", type=Path, help="a new or empty folder")
+    builder.add_argument("--seed", type=int, default=0)
+    builder.add_argument("--scale", type=float, default=1.0, help="1 is about 27 MB of HTML; 0.1 a tenth of the pages")
+    scorer = commands.add_parser("score", help="compare a finished run with the truth")
+    scorer.add_argument("recipe", type=Path)
+    scorer.add_argument("folder", type=Path, help="the folder that `build` filled")
+    given = parser.parse_args()
+    try:
+        if given.command == "build":
+            print(summary(given.folder, build(given.folder, given.seed, given.scale)))
+        else:
+            print(score_run(given.recipe, Truth.read(given.folder / "truth.json")))
+    except UserError as error:
+        print(error, file=sys.stderr)
+        return 2
+    return 0
+
+
+def score_run(recipe: Path, truth: Truth) -> str:
+    """The table of planted defects for the run that the recipe's store holds."""
+    mill = Mill(load(recipe))
+    run = mill.look()
+    texts: dict[tuple[str, str], str | None] = {}
+    verdicts = []
+    for row in rows(mill, run, None, None, None):
+        url, snapshot = row.fields["url"], row.fields["snapshot"]
+        step = None if row.step is None else row.step.rsplit("/", 1)[-1]
+        verdicts.append(Row(row.fields["source"], url, row.fields["locator"], snapshot, step, row.reason))
+        if url is not None and snapshot is not None and (row.text is not None or (url, snapshot) not in texts):
+            texts[url, snapshot] = row.text
+    steps = {INGEST, *(step.name for step in mill.recipe.steps)}
+    return table(score(truth, verdicts, steps, lambda url, snapshot: texts.get((url, snapshot))))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

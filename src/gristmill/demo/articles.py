@@ -1,0 +1,217 @@
+"""Articles from the standard library of the running Python: real English prose that every installation has.
+
+Docstrings and block comments are read from the source with `ast`: nothing is imported, so nothing runs, and no memory
+address or path of the machine can get in. A module's own words make one article, those of each class another.
+"""
+
+import ast
+import inspect
+import os
+import re
+import sysconfig
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+
+LEFT_OUT = {
+    "__phello__",  # a joke, tables, generated code, other people's code, and tests: no prose of their own
+    "antigravity.py",
+    "dist-packages",
+    "encodings",
+    "ensurepip",
+    "idlelib",
+    "idle_test",
+    "lib2to3",
+    "pydoc_data",
+    "site-packages",
+    "test",
+    "tests",
+    "this.py",
+    "turtledemo",
+}
+MIN_WORDS = 110
+"""Twice the 50 words that Gopher asks for, so that an extractor may lose some."""
+PAGE_WORDS = 420
+"""An article longer than this goes on, on another page."""
+MAX_SEEN = 0.25
+"""Share of an article's word 5-grams that an earlier article may have: keeps good pages far from near-duplicates."""
+MIN_LONGEST = 150
+"""Characters of the longest paragraph: a page of one-line remarks is a list."""
+MIN_FRESH = 0.93
+"""Share of a page's word 5-grams that are said for the first time: Gopher drops a page with 0.15 repeated."""
+STOP_WORDS = {"the", "be", "to", "of", "and", "that", "have", "with"}
+
+# What would make a good page a defect in its own right: addresses, template brackets (C4 drops a page at one), memory
+# addresses, absolute paths.
+_UNFIT = re.compile(r"[{}]|@[\w-]+\.|\b\d+\.\d+\.\d+\.\d+\b|0x[0-9a-fA-F]{6}|javascript|lorem ipsum|/lib/python", re.I)
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    tag: str
+    """`h2`, `h3`, `p`, `li` or `pre`."""
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Article:
+    name: str
+    """Dotted name of the module or class: unique."""
+    title: str
+    blocks: tuple[Block, ...]
+
+    def words(self) -> list[str]:
+        return " ".join(b.text for b in self.blocks).split()
+
+
+def stdlib() -> Path:
+    return Path(sysconfig.get_path("stdlib"))
+
+
+def sources() -> list[Path]:
+    """Source files of the standard library in a fixed order, less what holds no prose or differs by machine."""
+    root = stdlib()
+    found: dict[str, Path] = {}
+    for here, folders, names in os.walk(root):
+        odd = ("config-", "lib-dynload", "__pycache__")
+        folders[:] = [name for name in folders if name not in LEFT_OUT and not name.startswith(odd)]
+        for name in names:
+            path = Path(here, name)
+            wanted = path.suffix == ".py" and name not in LEFT_OUT and not name.startswith("_sysconfigdata")
+            if wanted and path.stat().st_size:
+                found[path.relative_to(root).as_posix()] = path
+    return [found[name] for name in sorted(found)]
+
+
+def articles(limit: int, rng: Random) -> list[Article]:
+    """At most `limit` articles, no two alike, in an order that the seed decides."""
+    paths = sources()
+    rng.shuffle(paths)
+    seen: set[str] = set()
+    found: list[Article] = []
+    for path in paths:
+        for article in _of_file(path):
+            if len(found) == limit:
+                return found
+            grams = shingles(article.words())
+            if len(grams & seen) <= MAX_SEEN * len(grams):
+                seen |= grams
+                found.append(article)
+    return found
+
+
+def shingles(words: list[str], n: int = 5) -> set[str]:
+    return {" ".join(words[i : i + n]).lower() for i in range(len(words) - n + 1)}
+
+
+def jaccard(one: list[str], other: list[str]) -> float:
+    a, b = shingles(one), shingles(other)
+    return len(a & b) / max(1, len(a | b))
+
+
+def _of_file(path: Path) -> Iterator[Article]:
+    try:
+        source = path.read_text("utf-8")
+        tree = ast.parse(source)
+    except (UnicodeDecodeError, SyntaxError):
+        return
+    module = ".".join(path.relative_to(stdlib()).with_suffix("").parts).removesuffix(".__init__")
+    lines = source.splitlines()
+    classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
+    taken = {i for node in classes for i in range(node.lineno - 1, node.end_lineno or 0)}
+    own = [line if i not in taken else "" for i, line in enumerate(lines)]
+    yield from _pages(module, f"The {module} module", _blocks(tree, own))
+    for node in classes:
+        body = lines[node.lineno - 1 : node.end_lineno]
+        yield from _pages(f"{module}.{node.name}", f"{node.name}, a class of {module}", _blocks(node, body))
+
+
+def _blocks(node: ast.Module | ast.ClassDef, lines: list[str]) -> Iterator[Block]:
+    yield from from_docstring(ast.get_docstring(node) or "")
+    kind = "function" if isinstance(node, ast.Module) else "method"
+    for child in node.body:
+        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
+            inner = list(from_docstring(ast.get_docstring(child) or ""))
+            if sum(len(b.text.split()) for b in inner) >= 6:
+                yield from (Block("h3", f"The {child.name} {kind}"), *inner)
+    notes = list(_from_comments(lines))
+    if notes:
+        yield from (Block("h2", "Notes from the source"), *notes)
+
+
+def _pages(name: str, title: str, blocks: Iterator[Block]) -> Iterator[Article]:
+    """The blocks in pages of about the same length. What a page says twice (overloads do) it says once."""
+    pages: list[list[Block]] = [[]]
+    for block in blocks:
+        if block in pages[-1]:
+            continue
+        if sum(len(b.text.split()) for b in pages[-1]) >= PAGE_WORDS:
+            pages.append([])
+        pages[-1].append(block)
+    for number, page in enumerate(pages, 1):
+        while page and page[-1].tag in ("h2", "h3"):
+            page.pop()
+        suffix, words = (f".{number}", f", part {number}") if number > 1 else ("", "")
+        article = Article(name + suffix, title + words, tuple(page))
+        if _is_prose(article):
+            yield article
+
+
+def from_docstring(doc: str) -> Iterator[Block]:
+    """Paragraphs, list items, headings and examples of a docstring."""
+    for part in re.split(r"\n\s*\n", inspect.cleandoc(doc)):
+        lines = part.splitlines()
+        if len(lines) == 2 and re.fullmatch(r"\s*([-=~*^])\1{2,}\s*", lines[1]):
+            yield Block("h2", lines[0].strip())
+        elif part.strip() and not _UNFIT.search(part):
+            yield from _from_paragraph(part)
+
+
+def _from_comments(lines: list[str]) -> Iterator[Block]:
+    """Block comments of two lines and more that read as sentences."""
+    text = "\n".join(line.strip()[1:].strip() if line.lstrip().startswith("#") else "\f" for line in lines)
+    for run in text.split("\f"):
+        for part in re.split(r"\n\s*\n", run.strip()):
+            if part.count("\n") and len(part.split()) >= 12 and not _UNFIT.search(part) and _reads_as_prose(part):
+                yield from _from_paragraph(part)
+
+
+def _from_paragraph(part: str) -> Iterator[Block]:
+    items = re.split(r"(?m)^\s*[-*] (?=\w)", part)
+    if len(items) > 1:
+        if len(items[0].split()) > 2:
+            yield Block("p", _sentence(items[0]))
+        yield from (Block("li", _sentence(item)) for item in items[1:] if len(item.split()) > 2)
+    elif ">>>" in part or not _reads_as_prose(part):
+        yield Block("pre", inspect.cleandoc(part))
+    else:
+        yield Block("p", _sentence(part))
+
+
+def _reads_as_prose(part: str) -> bool:
+    words = part.split()
+    plain = sum(bool(re.fullmatch(r"[('\"`*]*[A-Za-z][A-Za-z'-]*[)'\"`*.,:;!?]*", word)) for word in words)
+    return len(words) >= 4 and plain >= 0.7 * len(words) and not re.search(r"^\s*#|[-=_#*+]{4}|\+--", part)
+
+
+def _sentence(part: str) -> str:
+    text = " ".join(part.split())
+    return text if text[-1] in ".!?:;" else text + "."
+
+
+def _is_prose(article: Article) -> bool:
+    """Whether the page would pass the usual filters by a margin: words, sentences, stop words, repetition, little code.
+
+    Only paragraphs count: resiliparse takes a long list for navigation and leaves it out.
+    """
+    prose = [b.text for b in article.blocks if b.tag == "p"]
+    lines = [line.strip() for b in article.blocks for line in b.text.splitlines() if line.strip()]
+    words = " ".join(prose).split()
+    code = sum(len(b.text.split()) for b in article.blocks if b.tag == "pre")
+    sentences = sum(word[-1] in ".!?" for word in words)
+    stops = STOP_WORDS.intersection(word.lower() for word in words)
+    if max(map(len, prose), default=0) < MIN_LONGEST:
+        return False
+    fresh = len(shingles(words)) >= MIN_FRESH * (len(words) - 4) and len(set(lines)) == len(lines)
+    return fresh and len(words) >= MIN_WORDS and sentences >= 6 and len(stops) >= 4 and code <= 0.3 * len(words)

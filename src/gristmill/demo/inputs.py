@@ -1,0 +1,115 @@
+"""Build the demo inputs: a crawl, reference prose, code and an eval suite, from the running Python alone.
+
+Nothing is downloaded. The same version of Python, its libraries and the same seed give the same bytes in every file.
+At scale 1: about 27 MB of HTML in two snapshots and one page of 20 MB, 0.5 MB of reference, 8 MB of code; it takes
+about eight seconds of one core.
+"""
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+from gristmill.demo import evals, warc
+from gristmill.demo.articles import Article, articles
+from gristmill.demo.broken import cut_page, plant_broken
+from gristmill.demo.crawl import FIRST, SECOND, SNAPSHOTS, Crawl
+from gristmill.demo.files import write_code, write_reference
+from gristmill.demo.listings import listings
+from gristmill.demo.plants import plant_texts
+from gristmill.demo.truth import KINDS, Plant, Truth
+from gristmill.demo.warc import Response
+from gristmill.errors import UserError
+
+ARTICLES = 700
+"""More than any Python so far has: about 645 in 3.11, 580 in 3.13."""
+RESERVED = 190
+"""Articles for plants: each plant in a text takes one, 177 at scale 1."""
+PARTS = 4
+"""Archives a snapshot."""
+
+
+def build(folder: Path, seed: int = 0, scale: float = 1.0) -> Truth:
+    """Write everything below `folder`, which must be new or empty; `truth.json` comes last."""
+    if folder.exists() and any(folder.iterdir()):
+        raise UserError(f"{folder} is not empty. Demo inputs would mix with what is there. Name another folder.")
+    truth = Truth(seed, scale)
+    crawl, good = _start(truth)
+    both = _add_good(crawl, good)
+    items = evals.suite(crawl.rng("evals"))
+    evals.write(folder / "evals", items)
+    plant_texts(crawl, both, items)
+    plant_broken(crawl)
+    _add_listings(crawl)
+    for snapshot in SNAPSHOTS:
+        _write_snapshot(crawl, snapshot, folder)
+    write_reference(folder / "reference", truth)
+    write_code(folder / "code", truth)
+    truth.good.sort()
+    truth.write(folder / "truth.json")
+    return truth
+
+
+def _start(truth: Truth) -> tuple[Crawl, list[Article]]:
+    crawl = Crawl(truth, [])
+    found = articles(max(150, round(ARTICLES * truth.scale)), crawl.rng("articles"))
+    reserved = RESERVED if truth.scale >= 1 else 50 + round((RESERVED - 50) * truth.scale)
+    if len(found) < 2 * reserved:
+        raise UserError(
+            f"The standard library gives {len(found)} articles, and the demo needs {2 * reserved}. Was its source "
+            "left out of this installation? Use a Python that has it."
+        )
+    crawl.reserve = found[:reserved]
+    for article in found:
+        crawl.site_of(article).links.append(article.name)
+    return crawl, found[reserved:]
+
+
+def _add_good(crawl: Crawl, good: list[Article]) -> list[Article]:
+    """Three pages in four stand in both snapshots, one in ten went away, the others are new. Returns those in both."""
+    both = []
+    for article in good:
+        fate = crawl.rng("fate", article.name).random()
+        if fate >= 0.15:
+            crawl.add_good(article, FIRST)
+        if fate < 0.15 or fate >= 0.25:
+            crawl.add_good(article, SECOND)
+        if fate >= 0.25:
+            both.append(article)
+    return both
+
+
+def _add_listings(crawl: Crawl) -> None:
+    for name, page in listings(crawl.number(40)):
+        for snapshot in SNAPSHOTS:
+            url = f"https://www.stdlib-guide.example/pydoc/{name}.html"
+            crawl.pages[snapshot].append(Response(url, page.encode("utf-8", "replace")))
+            crawl.truth.other.append((url, snapshot))
+
+
+def _write_snapshot(crawl: Crawl, snapshot: str, folder: Path) -> None:
+    """Deal the pages to archives. One of the first snapshot is damaged in its middle, one of the second at its end."""
+    pages = crawl.pages[snapshot]
+    crawl.rng("order", snapshot).shuffle(pages)
+    year, month = map(int, snapshot.split("-"))
+    for part in range(PARTS):
+        dealt = pages[part::PARTS]
+        if snapshot == FIRST and part == 1:
+            dealt.insert(len(dealt) // 2, cut_page(crawl, snapshot))
+        if snapshot == SECOND and part == PARTS - 1:
+            dealt.append(cut_page(crawl, snapshot))
+        path = folder / "crawl" / snapshot / f"part-{snapshot.replace('-', '')}-{part:05}.warc.gz"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        for damage in warc.write(path, dealt, datetime(year, month, 3 + part, tzinfo=UTC)):
+            place = f"bytes {damage.offset} to {damage.offset + damage.length}"
+            name = path.relative_to(folder).as_posix()
+            crawl.truth.plants["truncated_gzip"].append(Plant(damage.url, snapshot, name, note=place))
+
+
+def summary(folder: Path, truth: Truth) -> str:
+    """What lies in the folder, and what was planted, in a few lines."""
+    lines = []
+    for name in ("crawl", "reference", "code", "evals"):
+        sizes = [path.stat().st_size for path in sorted((folder / name).rglob("*")) if path.is_file()]
+        lines.append(f"{name:<10} {len(sizes):>5} files {sum(sizes) / 1e6:>8.1f} MB")
+    lines.append(f"{len(truth.good)} good pages, {len(truth.other)} listings, planted defects:")
+    lines += [f"  {kind:<20} {len(truth.plants[kind]):>4}" for kind in KINDS]
+    return "\n".join(lines)

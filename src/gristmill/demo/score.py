@@ -1,0 +1,210 @@
+"""Hold the verdicts of a run against the truth: what was planted, what was caught, which good pages were lost.
+
+A kind of defect whose step is not in the recipe is shown as such and is no miss.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from gristmill.demo.truth import KINDS, Kind, Plant, Sign, Truth
+
+NOT_PAGES = frozenset({"request_record", "warcinfo_record", "metadata_record"})
+"""Reasons of rows that bear the URL of a page and are none."""
+
+TextOf = Callable[[str, str], str | None]
+"""(URL, snapshot) to the text of the page after the last step, whether or not it was dropped; None if it has none."""
+
+
+class Row(NamedTuple):
+    """A row of the corpus with its first verdict."""
+
+    source: str
+    url: str | None
+    locator: str
+    """`<path below the source's root>#<position>`"""
+    snapshot: str | None
+    stage: str | None
+    """Name of the step that dropped the row; None for a row that is kept."""
+    reason: str | None
+
+
+@dataclass(slots=True)
+class Line:
+    """How one kind of defect fared."""
+
+    kind: str
+    planted: int
+    expected_by: str
+    """The step that answers for it."""
+    present: bool
+    """Whether the recipe that ran has such a step."""
+    measured: bool = True
+    """False: only the text could tell, and no text was given."""
+    caught: int = 0
+    elsewhere: int = 0
+    """Not in the corpus, but dropped by a step that is not meant for this defect."""
+    by: Counter[str] = field(default_factory=Counter)
+    """Caught, by `step: reason`."""
+
+    @property
+    def missed(self) -> int:
+        return self.planted - self.caught - self.elsewhere if self.present and self.measured else 0
+
+
+@dataclass(slots=True)
+class Good:
+    """How the pages fared that nobody touched. A page of which a copy or another snapshot is kept is not lost."""
+
+    total: int = 0
+    lost: int = 0
+    by: Counter[str] = field(default_factory=Counter)
+    """Lost, by `step: reason`."""
+
+
+@dataclass(slots=True)
+class Score:
+    lines: list[Line]
+    good: Good
+
+
+class _Verdicts:
+    """The rows by page and by file."""
+
+    def __init__(self, rows: Iterable[Row | tuple[str, str | None, str, str | None, str | None, str | None]]) -> None:
+        self.pages: dict[tuple[str, str | None], tuple[str | None, str | None]] = {}
+        self.files: dict[str, Counter[tuple[str, str]]] = defaultdict(Counter)
+        for _, url, locator, snapshot, stage, reason in rows:
+            if reason in NOT_PAGES:
+                continue
+            if stage is not None:
+                self.files[_file_name(locator)][stage, reason or "no reason"] += 1
+            if url is not None:
+                page = (url, snapshot)
+                if page not in self.pages or stage is None:
+                    self.pages[page] = (stage, reason)
+
+    def kept(self, url: str, snapshot: str | None) -> bool:
+        return self.pages.get((url, snapshot), ("", ""))[0] is None
+
+
+def score(
+    truth: Truth,
+    rows: Iterable[Row | tuple[str, str | None, str, str | None, str | None, str | None]],
+    steps: Collection[str] = ("ingest", "extract"),
+    text_of: TextOf | None = None,
+) -> Score:
+    """`rows`: every row, kept or not; `steps`: names of the steps that ran."""
+    verdicts = _Verdicts(rows)
+    lines = []
+    for name, kind in KINDS.items():
+        plants = truth.plants[name]
+        line = Line(name, len(plants), kind.steps[0], any(step in steps for step in kind.steps))
+        if kind.sign is Sign.FILE:
+            _by_file(line, kind, plants, verdicts)
+        elif kind.sign in (Sign.GONE, Sign.THERE):
+            _by_text(line, kind, plants, verdicts, text_of)
+        else:
+            _by_verdict(line, kind, plants, verdicts)
+        lines.append(line)
+    return Score(lines, _good(truth, verdicts))
+
+
+def _counts(kind: Kind, stage: str | None, reason: str | None) -> bool:
+    return stage in kind.steps and (not kind.reasons or reason in kind.reasons)
+
+
+def _by_verdict(line: Line, kind: Kind, plants: list[Plant], verdicts: _Verdicts) -> None:
+    for plant in plants:
+        # No row at all is a miss: a bad record never vanishes.
+        page = verdicts.pages.get((plant.url or "", plant.snapshot), (None, None))
+        both = [page]
+        if kind.sign is Sign.PAIR and plant.original:
+            both.append(verdicts.pages.get((plant.original, plant.snapshot), (None, None)))
+        for stage, reason in both:
+            if _counts(kind, stage, reason):
+                line.caught += 1
+                line.by[f"{stage}: {reason}"] += 1
+                break
+        else:
+            line.elsewhere += page[0] is not None
+
+
+def _by_file(line: Line, kind: Kind, plants: list[Plant], verdicts: _Verdicts) -> None:
+    planted = Counter(_file_name(plant.path or "") for plant in plants)
+    for name, number in planted.items():
+        left = number
+        for (stage, reason), seen in sorted(verdicts.files.get(name, Counter()).items()):
+            found = min(left, seen) if _counts(kind, stage, reason) else 0
+            if found:
+                line.by[f"{stage}: {reason}"] += found
+                left -= found
+        line.caught += number - left
+
+
+def _by_text(line: Line, kind: Kind, plants: list[Plant], verdicts: _Verdicts, text_of: TextOf | None) -> None:
+    line.measured = text_of is not None
+    if text_of is None:
+        return
+    for plant in plants:
+        url, snapshot, planted = plant.url or "", plant.snapshot or "", plant.text or ""
+        if (url, snapshot) not in verdicts.pages:
+            continue
+        stage, reason = verdicts.pages[url, snapshot]
+        text = text_of(url, snapshot)
+        there = text is not None and " ".join(planted.split()) in " ".join(text.split())
+        if kind.sign is Sign.THERE and there:
+            line.caught += 1
+            line.by["read well"] += 1
+        elif kind.sign is Sign.GONE and (stage in kind.steps or (stage is None and text is not None and not there)):
+            line.caught += 1
+            line.by[f"{stage}: {reason}" if stage else f"{kind.steps[0]}: gone from the text"] += 1
+        elif stage is not None and stage not in kind.steps and (kind.sign is Sign.GONE or text is None):
+            line.elsewhere += 1
+
+
+def _good(truth: Truth, verdicts: _Verdicts) -> Good:
+    relatives: dict[str, list[tuple[str, str | None]]] = defaultdict(list)
+    for url, snapshot in truth.good:
+        relatives[url].append((url, snapshot))
+    for kind in ("exact_copy", "near_copy"):
+        for plant in truth.plants[kind]:
+            relatives[plant.original or ""].append((plant.url or "", plant.snapshot))
+    good = Good(total=len(truth.good))
+    for url, snapshot in truth.good:
+        stage, reason = verdicts.pages.get((url, snapshot), ("", "no row"))
+        if stage is None:
+            continue
+        if stage.endswith("dedup") and any(verdicts.kept(*page) for page in relatives[url]):
+            continue
+        good.lost += 1
+        good.by[f"{stage}: {reason}" if stage else "no row"] += 1
+    return good
+
+
+def _file_name(path: str) -> str:
+    """The last part of the path in a locator; the names of planted files occur once."""
+    return path.rsplit("#", 1)[0].rsplit("/", 1)[-1]
+
+
+def table(found: Score) -> str:
+    """A plain table: planted, caught, by which step; then the good pages."""
+    rows = [("defect", "planted", "caught", "missed", "by")]
+    for line in found.lines:
+        if not line.present:
+            rows.append((line.kind, str(line.planted), "-", "-", f"no such step in this recipe ({line.expected_by})"))
+        elif not line.measured:
+            rows.append((line.kind, str(line.planted), "-", "-", "not measured: needs the text"))
+        else:
+            by = [f"{what} {number}" for what, number in sorted(line.by.items())]
+            by += [f"dropped by other steps {line.elsewhere}"] if line.elsewhere else []
+            rows.append((line.kind, str(line.planted), str(line.caught), str(line.missed), ", ".join(by)))
+    widths = [max(len(row[i]) for row in rows) for i in range(4)]
+    text = [
+        f"{kind:<{widths[0]}}  {planted:>{widths[1]}}  {caught:>{widths[2]}}  {missed:>{widths[3]}}  {by}".rstrip()
+        for kind, planted, caught, missed, by in rows
+    ]
+    reasons = ", ".join(f"{what} {number}" for what, number in sorted(found.good.by.items()))
+    text.append(f"good pages: {found.good.total}, lost: {found.good.lost}" + (f" ({reasons})" if reasons else ""))
+    return "\n".join(text)

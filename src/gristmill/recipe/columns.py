@@ -1,0 +1,76 @@
+"""Whether every step of every route finds what it needs: columns and models of the steps before it."""
+
+import importlib
+from collections.abc import Iterator, Mapping
+
+from gristmill.recipe.draft import Draft
+from gristmill.recipe.mistakes import nearest
+from gristmill.recipe.model import Step
+from gristmill.schema import DOCUMENTS
+from gristmill.stages.resolve import kind_of, reads_of, schema_of, uses_of
+
+Route = tuple[Step, ...]
+
+
+def check_routes(draft: Draft, routes: Mapping[str, Route]) -> None:
+    """Adds what is wrong; a step that several sources go through is told once, with their names."""
+    told: dict[tuple[int, str], list[str]] = {}
+    for source, route in routes.items():
+        for step, message in _faults(route):
+            told.setdefault((step.line, message), []).append(source)
+    for (line, message), sources in told.items():
+        noun = "source" if len(sources) == 1 else "sources"
+        draft.mistakes.add(line, f"{message} ({noun}: {', '.join(sources)})")
+
+
+def _faults(route: Route) -> Iterator[tuple[Step, str]]:
+    for at, step in enumerate(route):
+        before = route[:at]
+        module = importlib.import_module(step.module)
+        for read in reads_of(module, step.config):
+            fault = _column_fault(step, read, before, route[at + 1 :])
+            if fault:
+                yield step, fault
+        for name in uses_of(module):
+            same = [other for other in before if other.name == name]
+            if not same:
+                yield (
+                    step,
+                    f"{step.id} uses the model of a step {name}, and none is before it. Add - {name} above.",
+                )
+            elif not any(kind_of(importlib.import_module(other.module)) == "fit" for other in same):
+                yield (
+                    step,
+                    f"{step.id} uses the model of {name}, which fits none. Use a fit step of that name.",
+                )
+        if before and before[-1].module == step.module and before[-1].config == step.config:
+            yield step, f"{step.id} repeats {before[-1].id} with the same config, to no effect. Remove one."
+
+
+def _columns(step: Step) -> list[str]:
+    names: list[str] = schema_of(importlib.import_module(step.module), step.config).names
+    return names
+
+
+def _column_fault(step: Step, read: str, before: Route, after: Route) -> str | None:
+    """Why `read` (`column`, or `step.column`) is not there when `step` wants it."""
+    name, _, column = read.rpartition(".")
+    if not name:
+        columns = [*DOCUMENTS.names, *(known for other in before for known in _columns(other))]
+        where = "neither the documents nor an earlier step has"
+    else:
+        same = [other for other in before if other.name == name]
+        if not same:
+            late = any(other.name == name for other in after)
+            fix = f"Move {name} above it." if late else f"Add - {name} above it."
+            return f"{step.id} reads {read}, and no step {name} stands before it. {fix}"
+        columns = [known for other in same for known in _columns(other)]
+        where = f"{name} does not write"
+    if column in columns:
+        return None
+    later = next((other for other in after if column in _columns(other)), None) if not name else None
+    near = nearest(column, columns)
+    fix = f"Move {later.id}, which writes it, above this step. " if later else ""
+    fix += f"Did you mean {near}? " if near and not later else ""
+    fix += f"Columns: {', '.join(dict.fromkeys(columns))}."
+    return f"{step.id} reads the column {column}, which {where}. {fix}"

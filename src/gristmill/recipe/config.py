@@ -1,0 +1,20 @@
+"""The config of a reader or a step."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from gristmill.recipe.check import check
+from gristmill.recipe.draft import Draft
+from gristmill.recipe.files import place_files
+from gristmill.recipe.mistakes import Path
+from gristmill.stages.contract import StageConfig
+
+
+def load_config(
+    draft: Draft, model: type[StageConfig], values: Mapping[str, Any], at: Path, **known: Any
+) -> StageConfig | None:
+    """A stage's config: files placed, the recipe's seed filled in, every field checked."""
+    placed = place_files(model, values, at, draft.place_file)
+    if "seed" in model.model_fields:
+        placed.setdefault("seed", draft.seed)
+    return check(draft, model, placed, at, **known)

@@ -1,0 +1,47 @@
+"""A recipe while it is being loaded: its values, their lines, and the mistakes found so far."""
+
+from dataclasses import dataclass
+
+from gristmill.recipe.locations import exists, locate, why_not
+from gristmill.recipe.mistakes import Mistakes, Path, dotted
+from gristmill.recipe.yaml_lines import Tree
+
+
+@dataclass(frozen=True)
+class Draft:
+    """What every part of loading needs."""
+
+    tree: Tree
+    mistakes: Mistakes
+    folder: str
+    """The recipe's own folder, absolute: what its relative paths are relative to."""
+    seed: int
+    """Fills the field `seed` of a config that does not set its own."""
+
+    def add(self, path: Path, message: str) -> None:
+        """A mistake in the value at `path`."""
+        self.mistakes.add(self.tree.line_of_value(path), message)
+
+    def add_at_key(self, path: Path, message: str) -> None:
+        """A mistake in the key at `path`, or in what should hold it."""
+        self.mistakes.add(self.tree.line_of_key(path), message)
+
+    def check_scheme(self, path: Path, location: str) -> bool:
+        """Whether some file system opens `location`; a mistake where none does."""
+        reason = why_not(location)
+        if reason:
+            self.add(path, f"{dotted(path)}: {reason}")
+        return reason is None
+
+    def place_file(self, text: str, path: Path) -> str:
+        """The location of a file that a config names; a mistake where nothing is there."""
+        location = locate(text, self.folder)
+        if not self.check_scheme(path, location):
+            return location
+        try:
+            if not exists(location):
+                self.add(path, f"{dotted(path)} is {text!r}, and {location} does not exist. Correct the path.")
+        except Exception as error:  # an object store fails in its library's own ways
+            cause = f"{type(error).__name__}: {error}"
+            self.add(path, f"{dotted(path)}: {location} cannot be reached ({cause}). Check access to it.")
+        return location

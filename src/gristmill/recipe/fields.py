@@ -1,0 +1,104 @@
+"""What a user may write in a recipe, outside of the stages: the fields, their units and their defaults."""
+
+import re
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, Field
+
+from gristmill.recipe.model import is_regex
+from gristmill.stages.contract import Bytes, StageConfig
+
+EVERY_SOURCE = "all"
+"""The key in `steps` whose list every source goes through; no source or kind may have this name."""
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+
+
+def _name(value: str) -> str:
+    if not _NAME.fullmatch(value):
+        raise ValueError(
+            f"{value!r} cannot be a name, because names become file names. "
+            "Use up to 100 of A-Z a-z 0-9 . _ - and begin with a letter or a digit"
+        )
+    return value
+
+
+def check_name(value: str) -> str:
+    """A name of a source or a kind; ValueError says what is wrong with it."""
+    if value == EVERY_SOURCE:
+        raise ValueError(f"{EVERY_SOURCE!r} is kept for the steps that every source goes through. Use another name")
+    return _name(value)
+
+
+def _snapshot(value: str) -> str:
+    if not is_regex(value):
+        return value
+    try:
+        groups = re.compile(value).groups
+    except re.error as error:
+        raise ValueError(
+            f"{value!r} is not a regular expression: {error}. Put \\ before a character that means itself"
+        ) from None
+    if groups != 1:
+        raise ValueError(
+            f"{value!r} has {groups or 'no'} groups, and the snapshot is what one group matches. "
+            "Put ( ) around that part alone; a group that is not the snapshot begins with (?:"
+        )
+    return value
+
+
+def _location(value: str) -> str:
+    if not value.strip():
+        raise ValueError("the path is empty. Write . for the recipe's own folder")
+    return value
+
+
+Name = Annotated[str, AfterValidator(_name)]
+Location = Annotated[str, AfterValidator(_location)]
+
+
+class RecipeFields(StageConfig):
+    """The top of the file."""
+
+    recipe: Name
+    """name of the corpus, such as web-2026.11"""
+    seed: int = Field(default=0, ge=0, lt=2**63)
+    """all randomness comes from it"""
+    store: Location = "./store"
+    """where parts and manifests are kept: a folder, or a URI such as s3://bucket/prefix"""
+    strict: bool = False
+    """whether what a run would only warn of is an error"""
+    sources: dict[str, Any] = Field(min_length=1)
+    """the inputs, by name"""
+    steps: list[Any] | dict[str, Any]
+    """a list of stages for every source, or lists by kind or name of source and a last one under all"""
+
+
+class SourceFields(StageConfig):
+    """One of `sources`."""
+
+    kind: Annotated[str, AfterValidator(check_name)]
+    """which steps the source takes, such as web, text or code"""
+    read: dict[str, Any]
+    """format, paths, and the fields of the format's reader"""
+    license: str | None = Field(default=None, min_length=1)
+    """license of every document whose own is not known"""
+    domain: str | None = Field(default=None, min_length=1)
+    """what the mix counts the source as"""
+    tier: str | None = Field(default=None, min_length=1)
+    """how good the source is, for the mix"""
+
+
+class ReadFields(StageConfig):
+    """What every format has under `read`; its reader's Config has the rest."""
+
+    format: str
+    """what the files are"""
+    paths: tuple[Location, ...] = Field(min_length=1)
+    """files, folders with all below them, and globs, relative to the recipe's folder"""
+    exclude: tuple[Location, ...] = ()
+    """files, folders and globs that are not read, relative to the recipe's folder"""
+    snapshot: Annotated[str, AfterValidator(_snapshot)] | None = Field(default=None, min_length=1)
+    """a name, or a regular expression whose one group finds it in a file's path"""
+    part_bytes: Bytes = Field(default=64 * 2**20, ge=1)
+    """input bytes that become one part"""

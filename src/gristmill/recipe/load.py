@@ -1,0 +1,139 @@
+"""Loads a recipe: YAML in, a checked `Recipe` out, or one UserError that names every mistake with its line.
+
+How a value is resolved, in this order:
+1. `${NAME}` is the environment variable NAME, `${NAME:-default}` has a default, `$$` is a dollar; in values, never
+   in keys. A variable that is not set and has no default is a mistake. (environment.py)
+2. A scalar without quotes is typed after that, as though the value stood in the file; in quotes it is text. Types
+   are those of YAML 1.2: `no` and `2024-10-01` are text. (yaml_lines.py)
+3. Relative paths (`store`, `paths`, `exclude`, every config field of type `File`) are relative to the folder of
+   the recipe's file, never to the working directory; `~` is the home folder; what has a scheme (`s3://`) stays as
+   it is. `store=` comes from a command line and is relative to the working directory. (locations.py)
+4. A config field named `seed` that the recipe does not set is the recipe's seed.
+
+The route of a source is the list under its own name in `steps`, or else the list under its kind; then the list
+under `all`. Whether a pattern of `paths` matches any file is not asked here.
+"""
+
+import dataclasses
+import os
+from collections.abc import Mapping
+from pathlib import Path as FilePath
+from typing import Any, TypeGuard
+
+from gristmill.errors import UserError
+from gristmill.recipe.check import check
+from gristmill.recipe.columns import check_routes
+from gristmill.recipe.draft import Draft
+from gristmill.recipe.fields import RecipeFields
+from gristmill.recipe.locations import is_uri, locate, why_not
+from gristmill.recipe.mistakes import Mistakes, show
+from gristmill.recipe.model import Recipe, Source, Step
+from gristmill.recipe.sources import load_source
+from gristmill.recipe.steps import Lists, check_keys, load_steps, route_of
+from gristmill.recipe.yaml_lines import parse
+
+MOST_BYTES = 4 * 2**20
+"""A larger file is data that was given by mistake."""
+
+
+def load(path: str | FilePath, *, store: str | None = None, env: Mapping[str, str] | None = None) -> Recipe:
+    """The recipe in the file `path`; `store` goes before its own, and `env` stands for the environment."""
+    shown = str(path)
+    mistakes = Mistakes(shown)
+    tree = parse(_read(shown), os.environ if env is None else env, mistakes)
+    raw = tree.value
+    if raw is None:
+        mistakes.raise_any()
+        raise UserError(f"{shown}: the recipe is empty. Run gristmill init for one to start from.")
+    if not isinstance(raw, dict):
+        mistakes.add(tree.line_of_value(()), f"a recipe is a mapping with recipe, sources and steps, not {show(raw)}.")
+        mistakes.raise_any()
+    draft = Draft(tree, mistakes, os.path.dirname(os.path.abspath(shown)), seed=0)
+    fields = check(draft, RecipeFields, raw, ())
+    if fields is not None:
+        draft = dataclasses.replace(draft, seed=fields.seed)
+    sources, lists = _load_sources(draft, raw), load_steps(draft, raw.get("steps"))
+    routes = _load_routes(draft, raw.get("sources"), lists)
+    location = _store(draft, "./store" if fields is None else fields.store, store)
+    mistakes.raise_any()
+    assert fields is not None
+    return Recipe(
+        name=fields.recipe,
+        seed=fields.seed,
+        store=location,
+        strict=fields.strict,
+        path=shown,
+        sources=sources,
+        steps=tuple(step for steps in lists.values() for step in steps if step),
+        routes=routes,
+    )
+
+
+def _read(shown: str) -> str:
+    """The text of the file; UserError where there is none."""
+    if os.path.isdir(shown):
+        raise UserError(f"{shown}: this is a folder, so there is no recipe to load. Name the YAML file inside it.")
+    try:
+        with open(shown, "rb") as file:
+            data = file.read(MOST_BYTES + 1)
+    except FileNotFoundError:
+        raise UserError(f"{shown}: there is no such file. Correct the path, or run gristmill init.") from None
+    except (OSError, ValueError) as error:
+        raise UserError(f"{shown}: the file cannot be read: {error}. Check its permissions.") from None
+    if len(data) > MOST_BYTES:
+        raise UserError(f"{shown}: the file is larger than 4 MiB, so it is no recipe. Name the YAML file.")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise UserError(
+            f"{shown}:{line}: byte {error.start} of the file is not UTF-8, so it cannot be read as text. "
+            "Save the recipe as UTF-8, or name another file."
+        ) from None
+
+
+def _load_sources(draft: Draft, raw: Mapping[str, Any]) -> dict[str, Source]:
+    named = raw.get("sources")
+    loaded = {name: load_source(draft, name, source) for name, source in named.items()} if _is_dict(named) else {}
+    return {name: source for name, source in loaded.items() if source}
+
+
+def _load_routes(draft: Draft, sources: Any, lists: Lists) -> dict[str, tuple[Step, ...]]:
+    """The route of each source whose kind and steps are known; adds what is wrong with the routes."""
+    if not _is_dict(sources):
+        return {}
+    kinds = {
+        name: source["kind"] for name, source in sources.items() if _is_dict(source) and _is_text(source.get("kind"))
+    }
+    if len(kinds) == len(sources):
+        check_keys(draft, lists, kinds)
+    routes = {name: route_of(name, kind, lists) for name, kind in kinds.items()}
+    whole = {name: tuple(step for step in route if step) for name, route in routes.items() if None not in route}
+    check_routes(draft, whole)
+    return whole
+
+
+def _store(draft: Draft, written: str, given: str | None) -> str:
+    """Where the store is; one that the command line gives goes before that of the recipe."""
+    if given is None:
+        location = locate(written, draft.folder)
+        if draft.check_scheme(("store",), location) and not is_uri(location) and os.path.isfile(location):
+            draft.add(("store",), f"store is the file {location}, and a store is a folder. Name another path.")
+        return location
+    location = locate(given, os.getcwd())
+    if not given.strip():
+        raise UserError("--store is empty. Give a folder, or a URI such as s3://bucket/prefix.")
+    reason = why_not(location)
+    if reason:
+        raise UserError(f"--store: {reason}")
+    if not is_uri(location) and os.path.isfile(location):
+        raise UserError(f"--store: {location} is a file, and a store is a folder. Name another path.")
+    return location
+
+
+def _is_dict(value: Any) -> TypeGuard[dict[str, Any]]:
+    return isinstance(value, dict)
+
+
+def _is_text(value: Any) -> TypeGuard[str]:
+    return isinstance(value, str)

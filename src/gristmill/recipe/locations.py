@@ -1,0 +1,59 @@
+"""Where things are: a local path or a URI, the same from every working directory.
+
+A relative path in a recipe is relative to the recipe's folder; `~` is the home folder; anything with a scheme
+(`s3://`, `memory://`, `file://`, or chained, `simplecache::s3://`) is left as it is.
+"""
+
+import glob
+import os
+import re
+
+import fsspec
+from fsspec.registry import known_implementations
+
+from gristmill.recipe.mistakes import nearest
+
+_NAME = r"[A-Za-z][A-Za-z0-9+.\-]*"
+_URI = re.compile(rf"(?:{_NAME}::)*{_NAME}://")
+_PROTOCOL = re.compile(rf"({_NAME})(?:://|::)")
+
+
+def is_uri(text: str) -> bool:
+    """Whether `text` names a scheme."""
+    return _URI.match(text) is not None
+
+
+def locate(text: str, folder: str) -> str:
+    """`text` as a URI or as an absolute local path, relative to `folder`."""
+    if is_uri(text):
+        return text
+    return os.path.normpath(os.path.join(folder, os.path.expanduser(text)))
+
+
+def locate_pattern(text: str, folder: str) -> str:
+    """The same for a glob: the glob characters of `text` stay alive, those of `folder` are escaped."""
+    return locate(text, glob.escape(folder))
+
+
+def why_not(location: str) -> str | None:
+    """Why no file system can open `location`, with the fix; None where one can. Nothing is opened."""
+    for protocol in _PROTOCOL.findall(location) if is_uri(location) else ():
+        try:
+            fsspec.get_filesystem_class(protocol)
+        except ValueError:
+            near = nearest(protocol, fsspec.available_protocols())
+            hint = f"Did you mean {near}://?" if near else "Use s3://, gs://, abfs://, file:// or a local path."
+            return f"{location!r} has the unknown scheme {protocol}://. {hint}"
+        except ImportError as error:
+            package = str(known_implementations[protocol]["class"]).split(".")[0]
+            fix = f"Run pip install {package}" if package != "fsspec" else str(error)
+            return f"{location!r} needs a package that is not installed. {fix}."
+    return None
+
+
+def exists(location: str) -> bool:
+    """Whether a file or folder is there; asks the object store for a URI."""
+    if not is_uri(location):
+        return os.path.exists(location)
+    filesystem, path = fsspec.core.url_to_fs(location)
+    return bool(filesystem.exists(path))

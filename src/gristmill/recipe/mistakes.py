@@ -1,0 +1,80 @@
+"""Collects what is wrong with a recipe, so that a user sees all of it at once and not one fault a try."""
+
+import re
+from collections.abc import Iterable
+from difflib import get_close_matches
+from typing import Any
+
+from gristmill.errors import UserError
+
+MOST_SHOWN = 20
+_MOST_CHARACTERS = 60
+
+Path = tuple[str | int, ...]
+"""Where a value stands in the recipe: ("sources", "cc", "read", "paths", 0)."""
+
+
+class Mistakes:
+    """The mistakes of one file, told in the order of its lines."""
+
+    def __init__(self, shown: str) -> None:
+        self.shown = shown
+        """The file as the user named it."""
+        self._found: dict[tuple[int, str], None] = {}
+
+    def add(self, line: int, message: str) -> None:
+        """Notes a mistake; the same words on the same line (an alias, a shared step) count once."""
+        self._found.setdefault((line, re.sub(r"\s*\n\s*", " ", message.strip())))
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    def raise_any(self) -> None:
+        """One UserError with a line for each mistake, where there is any."""
+        if not self._found:
+            return
+        ordered = sorted(self._found, key=lambda found: found[0])
+        lines = [f"{self.shown}:{line}: {message}" for line, message in ordered[:MOST_SHOWN]]
+        if len(ordered) > MOST_SHOWN:
+            lines.append(f"... and {len(ordered) - MOST_SHOWN} more mistakes after these.")
+        raise UserError("\n".join(lines))
+
+
+def dotted(path: Path) -> str:
+    """`sources.cc.read.paths[0]`. The place of a step in its list is left out: the line number tells it."""
+    text = ""
+    for at, part in enumerate(path):
+        if isinstance(part, str):
+            text += f".{part}" if text else part
+        elif at + 1 == len(path) or isinstance(path[at + 1], int):
+            text += f"[{part}]"
+    return text or "the recipe"
+
+
+def show(value: Any) -> str:
+    """A value as the user would write it in YAML, cut to a readable length."""
+    if value is None:
+        return "nothing"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, dict):
+        return "a mapping"
+    if isinstance(value, list | tuple):
+        return "a list"
+    text = ascii(value) if isinstance(value, str) and not value.isprintable() else repr(value)
+    return text if len(text) <= _MOST_CHARACTERS else f"{text[: _MOST_CHARACTERS - 4]}...{text[-1]}"
+
+
+def nearest(word: str, options: Iterable[str]) -> str | None:
+    """The option that the user probably meant."""
+    folded = {option.lower().replace("-", "_"): option for option in options}
+    close = get_close_matches(word.lower().replace("-", "_"), folded, n=1, cutoff=0.6)
+    return folded[close[0]] if close else None
+
+
+def suggest(word: str, options: Iterable[str], noun: str) -> str:
+    """`Did you mean format? Fields: format, paths.`"""
+    options = list(options)
+    near = nearest(word, options)
+    question = f"Did you mean {near}? " if near else ""
+    return f"{question}{noun}: {', '.join(options)}." if options else f"{noun}: none."

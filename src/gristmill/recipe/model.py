@@ -1,0 +1,82 @@
+"""What a loaded recipe is: every name resolved, every value checked, nothing left to look up in the YAML."""
+
+import re
+from dataclasses import dataclass
+
+from gristmill.stages.contract import StageConfig
+
+_REGEX_CHARACTERS = frozenset("\\^$*+?{}[]|()")
+
+
+def is_regex(snapshot: str) -> bool:
+    """Whether a snapshot is searched in the file's path; without one of these characters it is a literal."""
+    return not _REGEX_CHARACTERS.isdisjoint(snapshot)
+
+
+@dataclass(frozen=True)
+class Source:
+    """Input files that are read the same way and take the same route."""
+
+    name: str
+    kind: str
+    """Sources of one kind share the steps under that kind."""
+    format: str
+    module: str
+    """The reader's module."""
+    config: StageConfig
+    """The reader's own config."""
+    paths: tuple[str, ...]
+    """Absolute local patterns or URIs, globs kept; glob characters of the recipe's own folder are escaped."""
+    exclude: tuple[str, ...]
+    """Patterns of the same form; a file that matches one is not read."""
+    snapshot: str | None
+    """A literal, or a regular expression with one group that is searched in the file's path."""
+    part_bytes: int
+    """Input bytes that become one part."""
+    license: str | None
+    domain: str | None
+    tier: str | None
+    line: int
+    """Where the source stands in the recipe."""
+
+    def snapshot_of(self, path: str) -> str | None:
+        """The snapshot of the file at `path`; None where the expression does not match."""
+        if self.snapshot is None or not is_regex(self.snapshot):
+            return self.snapshot
+        found = re.search(self.snapshot, path)
+        return found[1] if found else None
+
+
+@dataclass(frozen=True)
+class Step:
+    """One stage with its config, at one place of a route."""
+
+    id: str
+    """Route and name, `web/extract`; a second step of that name in the route is `web/extract_2`."""
+    name: str
+    """What other stages call it: `extract`; for a stage of the user's own, the last part of its import path."""
+    route: str
+    """The key in `steps` that it stands under: a kind, a source's name or `all`."""
+    module: str
+    config: StageConfig
+    line: int
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A recipe that may run."""
+
+    name: str
+    seed: int
+    store: str
+    """Absolute local path or URI."""
+    strict: bool
+    """Whether a warning (a filter that matched nothing) is an error."""
+    path: str
+    """The recipe's file, as the user gave it."""
+    sources: dict[str, Source]
+    """In the order of the file."""
+    steps: tuple[Step, ...]
+    """Every step once, in the order of the file."""
+    routes: dict[str, tuple[Step, ...]]
+    """The steps that each source goes through, by the source's name."""

@@ -1,0 +1,89 @@
+"""The `sources` of a recipe."""
+
+from collections.abc import Mapping
+from types import ModuleType
+from typing import Any
+
+from gristmill import stages
+from gristmill.recipe.check import check
+from gristmill.recipe.config import load_config
+from gristmill.recipe.draft import Draft
+from gristmill.recipe.fields import ReadFields, SourceFields, check_name
+from gristmill.recipe.locations import locate_pattern
+from gristmill.recipe.mistakes import Path, dotted, show
+from gristmill.recipe.model import Source
+from gristmill.recipe.stage_module import import_stage
+from gristmill.stages.contract import StageConfig
+from gristmill.stages.resolve import faults_of_reader
+
+_UNDER_READ = dict.fromkeys(ReadFields.model_fields, "It belongs one level down, under read.")
+_BESIDE_READ = dict.fromkeys(SourceFields.model_fields, "It belongs one level up, beside read.")
+
+
+def load_source(draft: Draft, name: str, raw: Any) -> Source | None:
+    """The source at sources.`name`; None where there was a mistake."""
+    at: Path = ("sources", name)
+    before = len(draft.mistakes)
+    try:
+        check_name(name)
+    except ValueError as error:
+        draft.add_at_key(at, f"sources: {error}.")
+    if not isinstance(raw, dict):
+        if at not in draft.tree.broken:
+            draft.add(at, f"{dotted(at)} must be a mapping with kind and read, not {show(raw)}.")
+        return None
+    fields = check(draft, SourceFields, raw, at, elsewhere=_UNDER_READ)
+    written = raw.get("read")
+    read_at: Path = (*at, "read")
+    values = written if isinstance(written, dict) else {}
+    common = {field: value for field, value in values.items() if field in ReadFields.model_fields}
+    read = check(draft, ReadFields, common, read_at) if isinstance(written, dict) else None
+    module, config = _load_reader(draft, values, read_at)
+    paths = _patterns(draft, read.paths if read else (), (*read_at, "paths"))
+    exclude = _patterns(draft, read.exclude if read else (), (*read_at, "exclude"))
+    if fields is None or read is None or config is None or len(draft.mistakes) > before:
+        return None
+    return Source(
+        name=name,
+        kind=fields.kind,
+        format=read.format,
+        module=module,
+        config=config,
+        paths=paths,
+        exclude=exclude,
+        snapshot=read.snapshot,
+        part_bytes=read.part_bytes,
+        license=fields.license,
+        domain=fields.domain,
+        tier=fields.tier,
+        line=draft.tree.line_of_key(at),
+    )
+
+
+def _load_reader(draft: Draft, read: Mapping[str, Any], at: Path) -> tuple[str, StageConfig | None]:
+    """The reader's module, and its config from the fields of `read` that are not every reader's."""
+    if not isinstance(read.get("format"), str):
+        return "", None
+    module = import_stage(draft, "format", read["format"], (*at, "format"), stages.READERS, _faults)
+    if module is None:
+        return "", None
+    own = {field: value for field, value in read.items() if field not in ReadFields.model_fields}
+    beside = ReadFields.model_fields
+    return module.__name__, load_config(draft, module.Config, own, at, beside=beside, elsewhere=_BESIDE_READ)
+
+
+def _faults(module: ModuleType) -> list[str]:
+    faults = faults_of_reader(module)
+    taken = [name for name in ReadFields.model_fields if not faults and name in module.Config.model_fields]
+    return faults + [f"its Config has the field {name}, which every source has already" for name in taken]
+
+
+def _patterns(draft: Draft, texts: tuple[str, ...], at: Path) -> tuple[str, ...]:
+    found: list[str] = []
+    for index, text in enumerate(texts):
+        pattern = locate_pattern(text, draft.folder)
+        if pattern in found:
+            draft.add((*at, index), f"{dotted((*at, index))}: {text!r} stands twice in the list. Remove one.")
+        draft.check_scheme((*at, index), pattern)
+        found.append(pattern)
+    return tuple(found)

@@ -1,0 +1,50 @@
+"""The recipe that `gristmill init` writes: one source that works, and the others a comment away."""
+
+STARTER = """\
+# A recipe says what the corpus is. The same recipe over the same files gives the same bytes, every time.
+#
+#   gristmill plan recipe.yaml      shows what would run, and why
+#   gristmill run recipe.yaml       runs it; what is done already is not done again
+#
+# Relative paths start at the folder of this file. ${NAME} is an environment variable, ${NAME:-default} has a default.
+
+recipe: my-corpus        # the name of the corpus
+seed: 1234567            # all randomness comes from it
+store: ./store           # where results are kept: a folder, or a URI such as s3://bucket/prefix
+strict: false            # true: what a run would only warn of is an error
+
+# What is read. Each source has a name and a kind; sources of one kind take the same steps.
+sources:
+  crawl:
+    kind: web
+    read:
+      format: warc                             # warc, wet, jsonl, parquet, text or code; plain or compressed
+      paths: ["data/crawl/**/*.warc.gz"]       # files, folders with all below them, and globs
+      # exclude: ["data/crawl/broken/"]        # what of them is left out
+      # snapshot: "crawl/([^/]+)/"             # a name, or a regular expression whose group finds it in the path
+      # part_bytes: 64MiB                      # input that becomes one part, the unit of work
+    domain: web                                # what the mix counts it as
+    tier: B                                    # how good it is, for the mix
+    # license: CC-BY-4.0                       # of every document that does not say its own
+
+  # notes:
+  #   kind: text
+  #   read: {format: jsonl, paths: ["data/notes/*.jsonl.zst"]}
+  #   license: CC-BY-SA-4.0
+  #   domain: reference
+  #   tier: A
+
+  # projects:
+  #   kind: code
+  #   read: {format: code, paths: ["data/projects/"]}
+  #   domain: code
+  #   tier: A
+
+# What is done with the documents: the list of the source's kind (or of its own name), then the list under all.
+# No step deletes a document: it gives a verdict, and the corpus is what survives every verdict.
+# A stage of your own is a step too: write its import path, such as my_package.my_stage.
+steps:
+  web:
+    - extract                                  # the main text of a page, from its markup
+  all: []                                      # steps that every source takes
+"""

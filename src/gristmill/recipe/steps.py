@@ -1,0 +1,120 @@
+"""The `steps` of a recipe, and the route of each source through them."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from gristmill import stages
+from gristmill.recipe.config import load_config
+from gristmill.recipe.draft import Draft
+from gristmill.recipe.fields import EVERY_SOURCE
+from gristmill.recipe.mistakes import Path, dotted, nearest, show
+from gristmill.recipe.model import Step
+from gristmill.recipe.stage_module import import_stage
+from gristmill.stages.resolve import faults_of_step
+
+Lists = dict[str, list[Step | None]]
+"""The steps under each key of `steps`; None stands for one with a mistake."""
+
+
+def load_steps(draft: Draft, raw: Any) -> Lists:
+    """The lists of `steps`; a list in place of a mapping is that of every source."""
+    if isinstance(raw, list):
+        return {EVERY_SOURCE: _load_list(draft, EVERY_SOURCE, raw, ("steps",))}
+    lists: Lists = {}
+    for key, items in raw.items() if isinstance(raw, dict) else ():
+        at: Path = ("steps", key)
+        if items is None or isinstance(items, list):
+            lists[key] = _load_list(draft, key, items or [], at)
+            continue
+        lists[key] = [None]
+        if at not in draft.tree.broken:
+            draft.add(at, f"{dotted(at)} must be a list of steps, not {show(items)}. Begin each step with a dash.")
+    return lists
+
+
+def _load_list(draft: Draft, route: str, items: list[Any], at: Path) -> list[Step | None]:
+    used: set[str] = set()
+    return [_load_step(draft, route, item, (*at, index), used) for index, item in enumerate(items)]
+
+
+def _load_step(draft: Draft, route: str, item: Any, at: Path, used: set[str]) -> Step | None:
+    if at in draft.tree.broken:
+        return None
+    if isinstance(item, dict) and len(item) > 1:
+        first, second = list(item)[:2]
+        fix = "Begin each step with a dash of its own."
+        if item[first] is None:
+            fix = f"If {second} is a field of {first}, indent it further; if it is a step, give it a dash."
+        draft.add_at_key((*at, second), f"{dotted(at)} holds two keys, {first} and {second}, in one step. {fix}")
+        return None
+    if not item or not isinstance(item, dict | str):
+        example = "Write a name, or a name with its fields: - extract: {tool: resiliparse}."
+        draft.add(at, f"{dotted(at)} must be a step, not {show(item)}. {example}")
+        return None
+    name, config_at, fields = (item, at, None) if isinstance(item, str) else _only(item, at)
+    module = import_stage(draft, "step", name, config_at, stages.STEPS, faults_of_step)
+    if module is None or config_at in draft.tree.broken:
+        return None
+    if fields is not None and not isinstance(fields, dict):
+        draft.add(config_at, f"{dotted(config_at)} must be a mapping of fields, not {show(fields)}. Name the field.")
+        return None
+    short = name.rpartition(".")[2]
+    config = load_config(draft, module.Config, fields or {}, (*at, name))
+    if config is None:
+        return None
+    line = draft.tree.line_of_key(config_at)
+    return Step(_free_id(f"{route}/{short}", used), short, route, module.__name__, config, line)
+
+
+def _only(item: Mapping[str, Any], at: Path) -> tuple[str, Path, Any]:
+    name, fields = next(iter(item.items()))
+    return name, (*at, name), fields
+
+
+def _free_id(wanted: str, used: set[str]) -> str:
+    free, number = wanted, 1
+    while free in used:
+        number += 1
+        free = f"{wanted}_{number}"
+    used.add(free)
+    return free
+
+
+def check_keys(draft: Draft, lists: Lists, kinds: Mapping[str, str]) -> None:
+    """Every key of `steps` must be the way of some source; `kinds` are the kinds of the sources, by name."""
+    for key in lists:
+        fault = None if key == EVERY_SOURCE else _key_fault(key, lists, kinds)
+        if fault:
+            draft.add_at_key(("steps", key), f"steps.{key} {fault}")
+    with_list = set(lists).intersection(kinds.values())
+    for name, kind in kinds.items():
+        near = None if name in lists or kind in lists else nearest(kind, with_list)
+        if near:
+            at: Path = ("sources", name, "kind")
+            fix = f"Did you mean {near}? If not, add steps.{kind}: []."
+            draft.add(at, f"{dotted(at)} is {kind!r}, for which steps has no list. {fix}")
+
+
+def _key_fault(key: str, lists: Lists, kinds: Mapping[str, str]) -> str | None:
+    of_kind = [name for name, kind in kinds.items() if kind == key]
+    if key in kinds and of_kind:
+        return "is the name of a source and a kind, so it is unclear which is meant. Rename the source."
+    if key in kinds or any(name not in lists for name in of_kind):
+        return None
+    if of_kind:
+        return (
+            f"is used by no source: each source of this kind ({', '.join(of_kind)}) has a list of its own. "
+            "Remove one of the lists."
+        )
+    near = nearest(key, [EVERY_SOURCE, *kinds.values(), *kinds])
+    hint = f"Did you mean {near}? " if near else ""
+    return (
+        f"is neither a kind, nor a source, nor {EVERY_SOURCE}, so no document would take these steps. {hint}"
+        f"Kinds: {', '.join(dict.fromkeys(kinds.values()))}. Sources: {', '.join(kinds)}."
+    )
+
+
+def route_of(name: str, kind: str, lists: Lists) -> list[Step | None]:
+    """A source's own list or that of its kind, then that of every source."""
+    own = lists.get(name, lists.get(kind, []))
+    return own + lists.get(EVERY_SOURCE, [])

@@ -1,0 +1,48 @@
+"""What a YAML syntax error means to somebody who writes a recipe."""
+
+import re
+
+import yaml
+from yaml.reader import ReaderError
+
+_CHECK = "Check the indentation, the colons and the brackets here and on the line above."
+_QUOTE_VARIABLE = 'Inside [ ] and { } put a value with ${NAME} in quotes: "${NAME}".'
+_QUOTE_STAR = "A value that begins with * is an alias in YAML: put a pattern such as '*.gz' in quotes."
+
+
+def explain(error: yaml.YAMLError, text: str) -> tuple[int, str]:
+    """The line of a syntax error, and the fault and its fix in plain words where they are known."""
+    if isinstance(error, ReaderError):
+        line = text.count("\n", 0, error.position) + 1
+        return line, f"the file holds U+{ord(text[error.position]):04X}, which YAML does not allow. Remove it."
+    if not isinstance(error, yaml.MarkedYAMLError) or error.problem_mark is None:
+        return 1, f"this is not YAML: {error}. {_CHECK}"
+    problem, context = error.problem or "", error.context or ""
+    line, column = error.problem_mark.line + 1, error.problem_mark.column + 1
+    begin = error.context_mark.line + 1 if error.context_mark else line
+    lines = [*text.splitlines(), ""]
+    around = "\n".join(lines[begin - 1 : line])
+    indent = re.match(r"[ \t]*", lines[min(line, len(lines)) - 1])
+
+    if "single document" in context:
+        return line, "a second document begins here. A recipe is one document: remove the --- line."
+    if "'\\t'" in problem or (indent and "\t" in indent[0]):
+        return line, f"column {column}: this line is indented with a tab. YAML is indented with spaces: replace it."
+    if "undefined alias" in problem:
+        return line, f"{problem}. Define it earlier in the file, with & and the name before the value."
+    if re.search(r"[\[{,].*\$\{", around):
+        return line, f"column {column}: this is not YAML: {problem}. {_QUOTE_VARIABLE}"
+    if "alias" in context or re.search(r"[:\[,]\s*\*[^\w]", around):
+        return line, f"column {column}: this is not YAML: {problem}. {_QUOTE_STAR}"
+    if "expected ':'" in problem:
+        return begin, "this line has a key and no value. Put a colon and a space after the key."
+    if "<stream end>" in problem or "end of stream" in problem:
+        return begin, "the bracket or quote that opens here is not closed before the file ends. Close it."
+    if problem.startswith(("expected ',' or ']'", "expected ',' or '}'")):
+        opened = f" (the bracket opens on line {begin})" if begin != line else ""
+        return line, f"column {column}: a comma or a closing bracket is missing before this{opened}. Add it."
+    if problem.startswith("expected <block end>"):
+        return line, f"column {column}: this line does not fit below the one above it. Correct the indentation."
+    if "mapping values are not allowed" in problem:
+        return line, f"column {column}: a second colon. Put text with a colon in quotes, or correct the indentation."
+    return line, f"column {column}: this is not YAML: {problem}. {_CHECK}"

@@ -1,0 +1,210 @@
+"""YAML to Python values, with the line of every key and value.
+
+What is read, and how:
+- A scalar without quotes is typed by the core schema of YAML 1.2: `null`, `true` and `false`, whole numbers, numbers
+  (`1e-3` too), and anything else is text. PyYAML reads YAML 1.1, which makes false of the language code `no`, a date
+  of `2024-10-01` and text of `1e-3`.
+- A key is always text, whatever it looks like.
+- `${NAME}` is filled in first (see environment.py), and the scalar is typed as though the value stood there:
+  `seed: ${SEED}` is a number, `"${SEED}"` is text. Keys are never substituted, and a value is never parsed as YAML:
+  it cannot bring in a list, a mapping or an alias.
+- Anchors, aliases and merge keys (`<<`) work; what comes through an alias has the line where it is written.
+- A key that stands twice in a mapping is a mistake, where YAML would silently keep the last one.
+- Tags (`!!python/object`) are a mistake.
+"""
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import yaml
+from yaml.composer import Composer
+from yaml.parser import Parser
+from yaml.reader import Reader
+from yaml.resolver import BaseResolver
+from yaml.scanner import Scanner
+
+from gristmill.recipe.environment import substitute
+from gristmill.recipe.mistakes import Mistakes, Path, dotted
+from gristmill.recipe.yaml_faults import explain
+
+MOST_VALUES = 100_000
+"""Aliases of aliases double a file with every line; a recipe of this many values is one of those."""
+
+_PLAIN, _QUOTED, _COLLECTION = "plain", "quoted", "collection"
+_WORDS: dict[str, bool | None] = {"": None, "~": None, "null": None, "Null": None, "NULL": None}
+_WORDS |= {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
+# 4000 digits: Python refuses to read a decimal number of more than 4300.
+_INT = re.compile(r"[-+]?[0-9]{1,4000}|0o[0-7]{1,4000}|0x[0-9a-fA-F]{1,4000}")
+_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+_SPECIAL_FLOAT = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
+_NOT_TEXT = re.compile("[\0\ud800-\udfff]")
+
+
+class _Loader(Reader, Scanner, Parser, Composer, BaseResolver):
+    """Composes nodes whose tag says how a scalar was written; any other tag stands in the file."""
+
+    def __init__(self, text: str) -> None:
+        Reader.__init__(self, text)
+        Scanner.__init__(self)
+        Parser.__init__(self)
+        Composer.__init__(self)
+        BaseResolver.__init__(self)
+
+    def resolve(self, kind: type[yaml.Node], value: Any, implicit: Any) -> str:
+        if kind is not yaml.ScalarNode:
+            return _COLLECTION
+        return _PLAIN if implicit[0] else _QUOTED
+
+
+@dataclass
+class Tree:
+    """A YAML file as Python values, and where each of them stands."""
+
+    value: Any = None
+    broken: set[Path] = field(default_factory=set)
+    """Values that are a mistake already and stand as None: what else is wrong with them is of no interest."""
+    _keys: dict[Path, int] = field(default_factory=dict)
+    _values: dict[Path, int] = field(default_factory=dict)
+
+    def line_of_key(self, path: Path) -> int:
+        """The line of the key (or list item) at `path`; of what should hold it, where there is none."""
+        while path and path not in self._keys and path not in self._values:
+            path = path[:-1]
+        return self._keys.get(path) or self._values.get(path, 1)
+
+    def line_of_value(self, path: Path) -> int:
+        """The line on which the value at `path` begins; of what holds it, where there is no such value."""
+        return self._values[path] if path in self._values else self.line_of_key(path)
+
+    def note(self, path: Path, value_line: int, key_line: int | None = None) -> None:
+        """Keeps the lines of one value."""
+        self._values[path] = value_line
+        if key_line is not None:
+            self._keys[path] = key_line
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+
+def parse(text: str, env: Mapping[str, str], mistakes: Mistakes) -> Tree:
+    """The values of `text`. Raises UserError where it is not YAML; other faults are added to `mistakes`."""
+    try:
+        root = _Loader(text).get_single_node()
+        tree = Tree()
+        if root is not None:
+            tree.value = _Values(tree, env, mistakes).build(root, (), 1)
+        return tree
+    except yaml.YAMLError as error:
+        line, message = explain(error, text)
+        mistakes.add(line, message)
+    except RecursionError:
+        mistakes.add(1, "the values are nested too deeply to be read. A recipe is a few levels deep.")
+    mistakes.raise_any()
+    raise AssertionError("a mistake was added")
+
+
+class _Values:
+    """Turns nodes into values."""
+
+    def __init__(self, tree: Tree, env: Mapping[str, str], mistakes: Mistakes) -> None:
+        self.tree, self.env, self.mistakes = tree, env, mistakes
+        self.open: set[int] = set()
+
+    def build(self, node: yaml.Node, path: Path, holder_line: int, key_line: int | None = None) -> Any:
+        # An anchor stands before its alias: a value that begins above its holder came through one.
+        line = max(_line(node), holder_line) if isinstance(node, yaml.ScalarNode) else _line(node)
+        self.tree.note(path, line, key_line)
+        if len(self.tree) > MOST_VALUES:
+            self.mistakes.add(line, f"aliases make more than {MOST_VALUES:,} values of this file. Use fewer.")
+            self.mistakes.raise_any()
+        if node.tag not in (_PLAIN, _QUOTED, _COLLECTION):
+            tag = node.tag.replace("tag:yaml.org,2002:", "!!")
+            return self.broken(path, line, f"{dotted(path)} has the tag {tag}, which recipes do not use. Remove it.")
+        if isinstance(node, yaml.ScalarNode):
+            return self.scalar(node, path, line)
+        if id(node) in self.open:
+            return self.broken(path, holder_line, f"{dotted(path)} is an alias of what holds it. Remove it.")
+        self.open.add(id(node))
+        value = self.mapping(node, path) if isinstance(node, yaml.MappingNode) else self.sequence(node, path)
+        self.open.discard(id(node))
+        return value
+
+    def sequence(self, node: yaml.Node, path: Path) -> list[Any]:
+        return [self.build(item, (*path, at), _line(node)) for at, item in enumerate(node.value)]
+
+    def mapping(self, node: yaml.MappingNode, path: Path) -> dict[str, Any]:
+        entries = self.entries(node, path)
+        return {
+            name: self.build(value, (*path, name), _line(key), _line(key)) for name, (key, value) in entries.items()
+        }
+
+    def entries(self, node: yaml.MappingNode, path: Path) -> dict[str, tuple[yaml.Node, yaml.Node]]:
+        """The keys of a mapping, its own first and then what it merges: what it writes itself wins."""
+        own: dict[str, tuple[yaml.Node, yaml.Node]] = {}
+        merge: tuple[yaml.Node, yaml.Node] | None = None
+        for key, value in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                self.mistakes.add(_line(key), f"{dotted(path)} has a key that is not text. Use a name.")
+                continue
+            is_merge = key.tag == _PLAIN and key.value == "<<"
+            earlier = merge if is_merge else own.get(key.value)
+            if earlier is not None:
+                where = f"{dotted((*path, key.value))} is written twice, first on line {_line(earlier[0])}"
+                self.mistakes.add(_line(key), f"{where}; YAML would use only one of the two. Remove one.")
+            elif is_merge:
+                merge = key, value
+            else:
+                own[key.value] = key, value
+        if merge is not None:
+            self.merge(*merge, own, path)
+        return own
+
+    def merge(self, key: yaml.Node, value: yaml.Node, own: dict[str, tuple[yaml.Node, yaml.Node]], path: Path) -> None:
+        for other in value.value if isinstance(value, yaml.SequenceNode) else [value]:
+            if not isinstance(other, yaml.MappingNode) or id(other) in self.open:
+                self.mistakes.add(
+                    _line(key),
+                    f"{dotted((*path, '<<'))} merges what is not a mapping that stands before it. "
+                    "Write <<: *name, or <<: [*one, *two].",
+                )
+                continue
+            self.open.add(id(other))
+            for name, entry in self.entries(other, path).items():
+                own.setdefault(name, entry)
+            self.open.discard(id(other))
+
+    def scalar(self, node: yaml.ScalarNode, path: Path, line: int) -> Any:
+        try:
+            text = substitute(node.value, self.env)
+        except ValueError as error:
+            return self.broken(path, line, f"{dotted(path)}: {error}")
+        bad = _NOT_TEXT.search(text)
+        if bad:
+            code = f"U+{ord(bad[0]):04X}"
+            return self.broken(path, line, f"{dotted(path)} holds {code}, which no path or text may hold. Remove it.")
+        return typed(text) if node.tag == _PLAIN else text
+
+    def broken(self, path: Path, line: int, message: str) -> None:
+        self.mistakes.add(line, message)
+        self.tree.broken.add(path)
+
+
+def typed(text: str) -> Any:
+    """A scalar without quotes, by the core schema of YAML 1.2."""
+    if text in _WORDS:
+        return _WORDS[text]
+    if _INT.fullmatch(text):
+        return int(text, {"0o": 8, "0x": 16}.get(text[:2], 10))
+    if _FLOAT.fullmatch(text):
+        # What only infinity could stand for stays text, so that a number field refuses it.
+        return number if math.isfinite(number := float(text)) else text
+    if _SPECIAL_FLOAT.fullmatch(text):
+        return float(text.replace(".", ""))
+    return text
+
+
+def _line(node: yaml.Node) -> int:
+    return int(node.start_mark.line) + 1

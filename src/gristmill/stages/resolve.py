@@ -1,0 +1,90 @@
+"""What a stage module is and needs, once its config is known.
+
+A stage whose columns depend on its config defines `reads(config)` in place of READS and `schema(config)` in place
+of SCHEMA; nobody else has to know which of the two a module has.
+"""
+
+from types import ModuleType
+from typing import Any, Literal
+
+import pyarrow as pa
+
+from gristmill.stages.contract import StageConfig
+
+Kind = Literal["map", "exchange", "fit"]
+
+_VERBS: dict[Kind, tuple[str, ...]] = {"map": ("apply",), "exchange": ("emit", "reduce"), "fit": ("fit",)}
+
+
+def kind_of(module: ModuleType) -> Kind:
+    """The kind that the module's verbs show; TypeError where they show none, or two."""
+    kinds = [kind for kind, verbs in _VERBS.items() if all(callable(getattr(module, verb, None)) for verb in verbs)]
+    if len(kinds) != 1:
+        raise TypeError(f"{module.__name__} is {' and '.join(kinds) or 'no'} stage")
+    return kinds[0]
+
+
+def reads_of(module: ModuleType, config: StageConfig) -> tuple[str, ...]:
+    """The columns that a step needs: `text`, or `extract.text` for that of a certain earlier step."""
+    reads: Any = module.reads(config) if hasattr(module, "reads") else module.READS
+    return tuple(reads)
+
+
+def schema_of(module: ModuleType, config: StageConfig) -> pa.Schema:
+    """The columns that a step adds; none for a fit step, which writes a model file."""
+    if kind_of(module) == "fit":
+        return pa.schema([])
+    schema: pa.Schema = module.schema(config) if hasattr(module, "schema") else module.SCHEMA
+    return schema
+
+
+def uses_of(module: ModuleType) -> tuple[str, ...]:
+    """The names of the fit steps whose models a step needs."""
+    return tuple(getattr(module, "USES", ()))
+
+
+def faults_of_reader(module: ModuleType) -> list[str]:
+    """What keeps a module from being a reader."""
+    wanted = {"read(piece, config)": "read", "SPLITTABLE(name)": "SPLITTABLE"}
+    return _common_faults(module) + [
+        f"it has no {shown}" for shown, name in wanted.items() if not callable(getattr(module, name, None))
+    ]
+
+
+def faults_of_step(module: ModuleType) -> list[str]:
+    """What keeps a module from being a step."""
+    faults = _common_faults(module)
+    present = {verb for verbs in _VERBS.values() for verb in verbs if callable(getattr(module, verb, None))}
+    kinds = [kind for kind, verbs in _VERBS.items() if present.intersection(verbs)]
+    if not kinds:
+        return [*faults, "it has no verb: apply, emit and reduce, or fit"]
+    if len(kinds) > 1:
+        return [*faults, f"it has the verbs of {' and '.join(kinds)}, and a stage is of one kind"]
+    kind = kinds[0]
+    faults += [f"it has no {verb}" for verb in _VERBS[kind] if verb not in present]
+    if not hasattr(module, "READS") and not hasattr(module, "reads"):
+        faults.append("it has no READS")
+    elif isinstance(getattr(module, "READS", ()), str):
+        faults.append("its READS is text, not a tuple of column names")
+    if isinstance(getattr(module, "USES", ()), str):
+        faults.append("its USES is text, not a tuple of step names")
+    if kind != "fit" and not hasattr(module, "SCHEMA") and not hasattr(module, "schema"):
+        faults.append("it has no SCHEMA")
+    if kind == "exchange" and not hasattr(module, "KEYED"):
+        faults.append("it has no KEYED")
+    return faults
+
+
+def _common_faults(module: ModuleType) -> list[str]:
+    faults = []
+    version = getattr(module, "VERSION", None)
+    if version is None:
+        faults.append("it has no VERSION")
+    elif not isinstance(version, int) or isinstance(version, bool):
+        faults.append("its VERSION is not a whole number")
+    config = getattr(module, "Config", None)
+    if config is None:
+        faults.append("it has no Config")
+    elif not (isinstance(config, type) and issubclass(config, StageConfig)):
+        faults.append("its Config is not a StageConfig (gristmill.stages.contract)")
+    return faults

@@ -1,0 +1,101 @@
+"""A small project in a temporary folder: inputs, a recipe with stages of every kind, a store."""
+
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gristmill import stages
+from gristmill.engine.mill import Mill, Silent
+from gristmill.engine.run import Run
+from gristmill.recipe.load import load
+
+WORDS = "mill grain stone water wheel flour sack hopper sieve dam race gear".split()
+
+STEPS = """
+  - stagebox.length
+  - stagebox.longer_than: {chars: 12}
+  - stagebox.upper: {min_chars: 20}
+  - stagebox.exact
+  - stagebox.two_rounds
+  - stagebox.vocabulary
+  - stagebox.rarity
+"""
+
+
+class Project:
+    """A folder with a recipe that tests can change and run."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.recipe = folder / "recipe.yaml"
+        self.notes: list[str] = []
+        self.store = folder / "store"
+
+    def write_inputs(self, files: int = 4, records: int = 200, seed: int = 7) -> None:
+        draw = random.Random(seed)
+        (self.folder / "in").mkdir(exist_ok=True)
+        for number in range(files):
+            lines = [json.dumps({"text": " ".join(draw.choices(WORDS[:5], k=draw.randint(1, 7)))}) for _ in range(records)]
+            (self.folder / "in" / f"{number:02}.jsonl").write_text("\n".join([*lines, "{broken", ""]))
+
+    def write_recipe(self, steps: str = STEPS, read: str = "", top: str = "", pattern: str = "in/*.jsonl") -> None:
+        self.recipe.write_text(
+            f"recipe: project\nseed: 3\nstore: ./store\n{top}\n"
+            f"sources:\n  notes: {{kind: text, read: {{format: jsonl, paths: ['{pattern}'], part_bytes: 4KB{read}}}}}\n"
+            f"steps:\n{steps.strip(chr(10))}\n"
+        )
+
+    def mill(self, until: str | None = None, store: str | None = None) -> Mill:
+        return Mill(load(self.recipe, store=store), until)
+
+    def run(self, workers: int = 2, until: str | None = None, store: str | None = None) -> Run:
+        listener = Silent()
+        self.notes = listener.notes
+        return self.mill(until, store).run(workers, listener)
+
+    def look(self) -> Run:
+        return self.mill().look()
+
+    def executed(self, run: Run) -> dict[str, int]:
+        return {node_id: len(made.executed) for node_id, made in run.made.items() if made.executed}
+
+    def parts(self, run: Run) -> dict[str, list[str]]:
+        """The hashes of everything that a run has, by node and in order."""
+        return {
+            node_id: [part.hash for _, (part, _) in sorted(made.layers.items())] for node_id, made in run.made.items()
+        }
+
+    def datasets(self) -> Any:
+        record = self.mill().last_run()
+        assert record is not None
+        return {node_id: node["datasets"] for node_id, node in record["nodes"].items()}
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    made = Project(tmp_path)
+    made.write_inputs()
+    made.write_recipe()
+    return made
+
+
+@pytest.fixture
+def lines_reader(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Recipes may read the format `lines`."""
+    monkeypatch.setitem(stages.READERS, "lines", "stagebox.lines")
+
+
+@pytest.fixture
+def edit() -> Callable[[Path, str, str], None]:
+    """Change a text in a file, and fail if it is not there."""
+
+    def change(path: Path, old: str, new: str) -> None:
+        text = path.read_text()
+        assert old in text
+        path.write_text(text.replace(old, new))
+
+    return change

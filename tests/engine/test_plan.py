@@ -1,0 +1,80 @@
+"""The plan tells what would run and why, in the user's own words."""
+
+import json
+
+import pytest
+import stagebox.upper
+
+from gristmill.engine.plan import make_plan
+
+
+def plan_of(project):
+    mill = project.mill()
+    return {stage.id: stage for stage in make_plan(mill, mill.look())}
+
+
+def test_before_the_first_run_everything_is_new(project):
+    """Nothing is cached, and the reason says that there was no run."""
+    stages = plan_of(project)
+    assert stages["notes/ingest"].to_run > 0
+    assert all(stage.why == ("first run",) for stage in stages.values())
+
+
+def test_after_a_run_nothing_is_to_be_done(project):
+    """Everything is cached, without a reason."""
+    project.run()
+    assert all((stage.to_run, stage.waiting, stage.why) == (0, 0, ()) for stage in plan_of(project).values())
+
+
+def test_a_changed_field_is_named_with_both_values(project, edit):
+    """`config.chars: 12 -> 30`, and the steps behind it wait."""
+    project.run()
+    edit(project.recipe, "chars: 12", "chars: 30")
+    stages = plan_of(project)
+    assert stages["all/longer_than"].why == ("config.chars: 12 -> 30",)
+    assert stages["all/length"].why == ()
+    assert stages["all/exact"].why == ("waits for all/longer_than",)
+
+
+def test_a_raised_version_is_named(project, monkeypatch):
+    """`VERSION: 1 -> 2`."""
+    project.run()
+    monkeypatch.setattr(stagebox.upper, "VERSION", 2)
+    assert plan_of(project)["all/upper"].why == ("VERSION: 1 -> 2",)
+
+
+def test_new_changed_and_missing_files_are_named(project):
+    """The names of input files stand in the reason of the read step."""
+    project.run()
+    folder = project.folder / "in"
+    (folder / "new.jsonl").write_text(json.dumps({"text": "a new file"}) + "\n")
+    (folder / "01.jsonl").write_text(json.dumps({"text": "a changed file"}) + "\n")
+    (folder / "02.jsonl").unlink()
+    assert plan_of(project)["notes/ingest"].why == ("new.jsonl is new", "01.jsonl changed", "02.jsonl is gone")
+
+
+def test_a_lost_part_is_named(project):
+    """A part that somebody deleted is told apart from changed input."""
+    run = project.run()
+    part, _ = run.made["all/length"].layers["notes", (0, 0)]
+    (project.store / "parts" / part.hash[:2] / f"{part.hash}.parquet").unlink()
+    assert plan_of(project)["all/length"].why == ("notes part 0.0 is no longer in the store",)
+
+
+def test_a_new_step_is_called_new(project):
+    """A step that the last run did not have."""
+    project.run()
+    project.write_recipe(project.recipe.read_text().split("steps:\n")[1] + "  - stagebox.deadly\n")
+    assert plan_of(project)["all/deadly"].why == ("new step",)
+
+
+@pytest.mark.parametrize("until", ["length", "all/upper", "ingest"])
+def test_until_stops_after_a_step_and_its_work_is_reused(project, until):
+    """What `--until` did is not done again by the whole run."""
+    part = project.run(until=until)
+    done = sum(len(made.executed) for made in part.made.values())
+    whole = project.run()
+    again = {node_id: count for node_id, count in project.executed(whole).items() if not node_id.endswith("corpus")}
+    assert done > 0
+    assert "notes/ingest" not in again
+    assert until.split("/")[-1] == "ingest" or "all/length" not in again

@@ -1,0 +1,87 @@
+"""Laws 6 and 7: a bad record never stops a run and never vanishes; nothing silently does nothing."""
+
+import json
+
+import pytest
+
+from gristmill.engine.mill import find_warnings, funnels
+from gristmill.errors import UserError
+
+
+def test_rows_in_are_rows_kept_plus_rows_dropped_with_a_reason(project):
+    """Every record of every input is accounted for."""
+    funnel = funnels(project.run())["notes"]
+    dropped = sum(count["rows"] for reasons in funnel["first"].values() for count in reasons.values())
+    lines = sum(path.read_text().count("\n") for path in (project.folder / "in").iterdir())
+    assert funnel["read"]["rows"] == lines == funnel["kept"]["rows"] + dropped
+    assert funnel["first"]["ingest"]["invalid_json"]["rows"] == 4
+
+
+def test_a_pattern_that_matches_nothing_is_an_error_before_any_work(project, edit):
+    """The message names the line of the source and the pattern; the store stays empty."""
+    edit(project.recipe, "in/*.jsonl", "nowhere/*.jsonl")
+    with pytest.raises(UserError, match=r"recipe\.yaml:6: sources\.notes: .*nowhere/\*\.jsonl matches no file"):
+        project.run()
+    assert not list(project.store.glob("tasks/*"))
+
+
+def test_two_files_of_one_name_are_refused(project, edit):
+    """Their documents would have the same ids."""
+    (project.folder / "in2").mkdir()
+    (project.folder / "in2" / "00.jsonl").write_text("{}\n")
+    edit(project.recipe, "['in/*.jsonl']", "['in/*.jsonl', 'in2/*.jsonl']")
+    with pytest.raises(UserError, match="both called 00.jsonl"):
+        project.run()
+
+
+def test_a_snapshot_pattern_that_does_not_match_is_an_error(project, edit):
+    """A file without a snapshot would silently fall out of every per-snapshot step."""
+    edit(project.recipe, "part_bytes", 'snapshot: "crawl-([0-9]+)/", part_bytes')
+    with pytest.raises(UserError, match="does not match"):
+        project.run()
+
+
+def test_a_corpus_of_nothing_is_said_aloud_and_strict_makes_it_an_error(project, edit):
+    """No document survives: a warning, or exit code 2 with strict: true."""
+    edit(project.recipe, "chars: 12", "chars: 1000000")
+    assert find_warnings(project.run()) == ["notes/corpus: no document survived"]
+
+
+def test_a_store_inside_the_inputs_is_not_read(project, edit):
+    """A folder as the path of a source may hold the store: its parts are not inputs."""
+    edit(project.recipe, "in/*.jsonl", ".")
+    edit(project.recipe, "format: jsonl", "format: text")
+    project.recipe.write_text(project.recipe.read_text().split("steps:")[0] + "steps: []\n")
+    (project.folder / "a.txt").write_text("some words")
+    first = project.run()
+    second = project.run()
+    assert project.executed(second) == {}
+    assert [file.name for file in second.inputs["notes"].files.values()] == ["a.txt"]
+    assert first.inputs["notes"].content == second.inputs["notes"].content
+
+
+def test_documents_keep_their_ids_when_the_data_moves(project):
+    """An id comes from the source and the path below the pattern's fixed part."""
+    one = project.run(store=str(project.folder / "one"))
+    (project.folder / "deep").mkdir()
+    (project.folder / "in").rename(project.folder / "deep" / "in")
+    project.write_recipe(pattern="deep/in/*.jsonl")
+    two = project.run(store=str(project.folder / "two"))
+    assert [d.rows_mark for d in one.documents["notes"]] == [d.rows_mark for d in two.documents["notes"]]
+
+
+def test_a_file_that_changes_while_it_is_read_is_not_stored(project, monkeypatch):
+    """What was hashed must be what was read."""
+    from gristmill.engine import inputs
+
+    real = inputs.find_inputs
+
+    async def then_change(*arguments):
+        found = await real(*arguments)
+        path = project.folder / "in" / "00.jsonl"
+        path.write_text(json.dumps({"text": "changed in the meantime"}) + "\n")
+        return found
+
+    monkeypatch.setattr("gristmill.engine.run.find_inputs", then_change)
+    with pytest.raises(UserError, match="changed while it was being read"):
+        project.run()

@@ -1,0 +1,132 @@
+"""Law 2: same key, never run again; anything different, never reused."""
+
+import json
+import os
+
+import pytest
+import stagebox.upper
+
+
+def test_a_second_run_executes_nothing_and_gives_the_same_parts(project):
+    """Running twice does the work once."""
+    first, second = project.run(), project.run()
+    assert project.executed(second) == {}
+    assert project.parts(second) == project.parts(first)
+
+
+def test_one_changed_file_runs_only_what_depends_on_it(project):
+    """Of four input files one changes: the parts of the other three are not read or mapped again."""
+    before = project.run()
+    (project.folder / "in" / "02.jsonl").write_text(
+        json.dumps({"text": "a new grain of wheat in the mill race"}) + "\n"
+    )
+    after = project.run()
+    executed = project.executed(after)
+    read_tasks = len(before.made["notes/ingest"].tasks)
+    assert executed["notes/ingest"] == 1 < read_tasks
+    assert executed["all/upper"] == 1
+    assert executed["all/length"] == 1
+
+
+def test_a_touched_but_equal_file_runs_nothing(project):
+    """The content counts, not the time stamp."""
+    project.run()
+    os.utime(project.folder / "in" / "01.jsonl", (1, 1))
+    assert project.executed(project.run()) == {}
+
+
+def test_a_moved_folder_runs_nothing(project):
+    """Paths are not in the key."""
+    first = project.run()
+    (project.folder / "in").rename(project.folder / "moved")
+    project.write_recipe(pattern="moved/*.jsonl")
+    second = project.run()
+    assert project.executed(second) == {}
+    assert project.parts(second) == project.parts(first)
+
+
+def test_a_changed_threshold_runs_the_decision_and_not_the_measurement(project, edit):
+    """Law 3: a new threshold re-runs a cheap selection, not the measurement behind it."""
+    project.run()
+    edit(project.recipe, "chars: 12", "chars: 13")
+    executed = project.executed(project.run())
+    assert "all/length" not in executed
+    assert "notes/ingest" not in executed
+    assert "all/upper" not in executed
+    assert executed["all/longer_than"] > 0
+
+
+def test_a_raised_version_runs_the_stage_again(project, monkeypatch):
+    """VERSION is in the key."""
+    project.run()
+    monkeypatch.setattr(stagebox.upper, "VERSION", 2)
+    look = project.look()
+    assert look.made["all/upper"].missing
+    assert not look.made["all/length"].missing
+
+
+def test_another_library_version_runs_the_stage_again(project, monkeypatch):
+    """The versions of declared libraries are in the key, those of others are not."""
+    import importlib.metadata
+
+    project.run()
+    real = importlib.metadata.version
+    monkeypatch.setattr(importlib.metadata, "version", lambda name: "99" if name == "pyarrow" else real(name))
+    look = project.look()
+    assert look.made["all/upper"].missing
+    assert not look.made["all/length"].missing
+
+
+def test_another_seed_runs_only_the_stages_that_use_it(project, edit):
+    """The recipe's seed is in the key of a stage with a `seed` field and of no other."""
+    project.run()
+    edit(project.recipe, "seed: 3", "seed: 4")
+    look = project.look()
+    assert look.made["all/vocabulary"].missing
+    assert not any(look.made[name].missing for name in ("notes/ingest", "all/upper", "all/exact"))
+
+
+def test_a_new_file_leaves_the_parts_of_the_others_alone(project):
+    """Adding inputs processes only those inputs; an exchange re-runs the partitions whose segments changed."""
+    project.run()
+    (project.folder / "in" / "99.jsonl").write_text(json.dumps({"text": "the last sack of flour is ground"}) + "\n")
+    executed = project.executed(project.run())
+    assert executed["notes/ingest"] == 1
+    assert executed["all/upper"] == 1
+    emit_and_reduce_and_collect = executed["all/exact"]
+    assert emit_and_reduce_and_collect <= 3, "one emit, one partition, one collect"
+
+
+@pytest.mark.parametrize("broken", ["flip", "cut", "delete"])
+def test_a_damaged_part_is_noticed_and_made_again(project, broken):
+    """Every stored part, damaged in turn, is found by the next run, which repairs exactly it."""
+    first = project.run()
+    paths = sorted(project.store.glob("parts/*/*"))
+    for path in paths[:: 7 if broken == "flip" else 23]:
+        content = path.read_bytes()
+        path.chmod(0o644)
+        if broken == "flip":
+            path.write_bytes(content[:-9] + bytes([content[-9] ^ 1]) + content[-8:])
+        elif broken == "cut":
+            path.write_bytes(content[:-1])
+        else:
+            path.unlink()
+        second = project.run(workers=1)
+        assert project.notes, f"nothing was said about {path.name}"
+        assert path.read_bytes() == content
+        assert project.parts(second) == project.parts(first)
+
+
+def test_damage_that_keeps_the_seal_is_noticed_when_the_part_is_read(project):
+    """A bit that rots under an intact time stamp is found by whoever reads the part, and repaired on the way."""
+    project.run(until="length")
+    parts = [part for part, _ in project.look().made["notes/ingest"].layers.values()]
+    path = project.store / "parts" / parts[0].hash[:2] / f"{parts[0].hash}.parquet"
+    content, stat = path.read_bytes(), path.stat()
+    path.chmod(0o644)
+    path.write_bytes(content[:50] + bytes([content[50] ^ 4]) + content[51:])
+    os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    run = project.run()
+    assert any("does not match its hash" in note for note in project.notes)
+    assert path.read_bytes() == content
+    assert len(run.made["notes/ingest"].executed) == 1

@@ -1,0 +1,101 @@
+"""Law 1: the number of workers, a crash and a resume, the order of finishing: none of them changes one byte."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+def start(project, *arguments):
+    """A run in a process of its own, as a user would start it."""
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'tests'}"}
+    command = [sys.executable, "-m", "gristmill.cli.main", "run", str(project.recipe), *arguments]
+    return subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
+def test_one_and_two_workers_give_the_same_bytes(project):
+    """Worker count is not in the output."""
+    one = project.run(workers=1, store=str(project.folder / "one"))
+    two = project.run(workers=2, store=str(project.folder / "two"))
+    assert project.parts(one) == project.parts(two)
+
+
+def test_a_store_in_memory_gives_the_same_bytes(project):
+    """The place of the store is not in the output, and no other process is needed."""
+    disk = project.run()
+    memory = project.run(store=f"memory://{project.folder}")
+    assert project.parts(memory) == project.parts(disk)
+    assert project.executed(project.run(store=f"memory://{project.folder}")) == {}
+
+
+def test_the_order_of_the_patterns_does_not_matter(project, edit):
+    """Inputs are sorted by name before they are cut."""
+    first = project.run()
+    edit(project.recipe, "paths: ['in/*.jsonl']", "paths: ['in/0[23].jsonl', 'in/0[01].jsonl']")
+    assert project.parts(project.run()) == project.parts(first)
+
+
+@pytest.mark.slow
+def test_25_kills_and_resumes_give_the_same_bytes(project):
+    """SIGKILL at random moments, again and again: what is left behind never looks finished and never differs."""
+    project.write_inputs(files=12, records=400)
+    whole = project.run(store=str(project.folder / "undisturbed"))
+    begun = time.monotonic()
+    project.run(store=str(project.folder / "timed"))
+    seconds = time.monotonic() - begun
+    draw = random.Random(11)
+    for _ in range(25):
+        process = start(project)
+        try:
+            process.communicate(timeout=0.3 + draw.random() * seconds)
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGKILL)
+            process.communicate()
+        assert_nothing_looks_finished_that_is_not(project)
+        if draw.random() < 0.3:
+            forget_some_tasks(project, draw)
+    assert project.parts(project.run()) == project.parts(whole)
+    assert not list((project.store / "tmp").iterdir())
+
+
+def assert_nothing_looks_finished_that_is_not(project):
+    """Law 4: every record that exists names parts that exist and are whole."""
+    look = project.look()
+    for made in look.made.values():
+        for key in made.missing:
+            assert not (project.store / "tasks" / f"{key}.json").exists()
+
+
+def forget_some_tasks(project, draw):
+    """Lose some records, so that a resumed run still has work to be killed in."""
+    for path in sorted(project.store.glob("tasks/*.json")):
+        if draw.random() < 0.5:
+            path.unlink()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_stops_a_run_within_seconds_and_it_goes_on_later(project, number):
+    """Ctrl-C and SIGTERM: one line, exit code 128 + signal, no worker left, no half-written file, a later resume."""
+    project.write_inputs(files=10, records=1000)
+    process = start(project)
+    while not list(project.store.glob("tasks/*.json")):
+        assert process.poll() is None, process.communicate()
+    process.send_signal(number)
+    _, stderr = process.communicate(timeout=5)
+    assert process.returncode == 128 + number
+    assert "run the same command to go on" in stderr
+    assert "Traceback" not in stderr
+    assert not list((project.store / "tmp").iterdir())
+    assert not list(project.store.glob("datasets/*")), "a dataset is only named when it is complete"
+    record = project.mill().last_run()
+    assert record["status"] == "stopped: Interrupted"
+    resumed = project.run()
+    assert 0 < sum(len(made.executed) for made in resumed.made.values())
+    assert sum(len(made.tasks) - len(made.executed) for made in resumed.made.values()) > 0

@@ -1,0 +1,41 @@
+"""The recipe that `gristmill init` writes is one that runs."""
+
+import re
+from pathlib import Path
+
+from gristmill.recipe.fields import ReadFields
+from gristmill.recipe.load import load
+from gristmill.recipe.starter import STARTER
+from gristmill.stages.contract import parse_bytes
+
+
+def test_starter_loads_as_it_is(tmp_path: Path) -> None:
+    """The starter is a recipe without a mistake, whatever the environment, and every path of it is beside it."""
+    file = tmp_path / "recipe.yaml"
+    file.write_text(STARTER)
+    recipe = load(file, env={})
+    assert list(recipe.sources) == ["crawl"]
+    assert [step.id for step in recipe.routes["crawl"]] == ["web/extract"]
+    assert recipe.store == f"{tmp_path}/store"
+    assert recipe.sources["crawl"].paths == (f"{tmp_path}/data/crawl/**/*.warc.gz",)
+
+
+def test_what_the_starter_has_in_comments_loads_too(tmp_path: Path) -> None:
+    """Taking the # off any suggested field or source gives a recipe without a mistake."""
+    commented = re.compile(r"^(\s+)# (?=[a-z_]+:| )", re.MULTILINE)
+    text, taken_off = commented.subn(r"\1", STARTER)
+    assert taken_off == 15
+    file = tmp_path / "recipe.yaml"
+    file.write_text(text)
+    recipe = load(file, env={})
+    assert list(recipe.sources) == ["crawl", "notes", "projects"]
+    crawl = recipe.sources["crawl"]
+    assert (crawl.license, crawl.part_bytes) == ("CC-BY-4.0", 128 * 2**20)
+    assert crawl.snapshot_of("/x/crawl/2024-10/a.warc.gz") == "2024-10"
+
+
+def test_starter_says_the_defaults() -> None:
+    """A value that the starter shows in a comment as the default is the default."""
+    shown = re.search(r"# part_bytes: (\S+)", STARTER)
+    assert shown
+    assert parse_bytes(shown[1]) == ReadFields.model_fields["part_bytes"].default
