@@ -3,7 +3,6 @@
 import os
 import sys
 
-import click
 import typer
 
 from gristmill.cli import gc, init, inspect, plan, run, status, verify
@@ -25,23 +24,19 @@ for command in (init, plan, run, status, inspect, verify, gc):
 
 def main() -> None:
     """Run a command. Exit codes: 0 done, 1 a check found something, 2 a user's mistake, 128+n stopped by signal n."""
+    code = 0
     try:
-        code = app(standalone_mode=False)
+        app()
     except UserError as error:
         print(f"gristmill: {error}", file=sys.stderr)
         code = 2
     except Interrupted as stop:
         print("gristmill: stopped. What is finished is kept; run the same command to go on.", file=sys.stderr)
         code = 128 + stop.signal_number
-    except click.exceptions.Abort:
-        code = 130
-    except click.ClickException as error:
-        error.show()
-        code = 2
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 0
-    sys.exit(code if isinstance(code, int) else 0)
+    sys.exit(code)
 
 
 if __name__ == "__main__":

@@ -43,7 +43,7 @@ def _show(found: Findings, repaired: bool) -> None:
     for part, fact in found.broken.items():
         out.print(f"part {part.hash} {fact}", markup=False)
     for label in found.different:
-        out.print(f"{label} came out with other bytes", markup=False)
+        out.print(f"different: {label}", markup=False)
     mended = ", taken away and made again where the recipe needs them" if repaired and found.broken else ""
     out.print(f"{found.parts:,} parts hashed, {len(found.broken)} broken{mended}.")
     if found.recomputed:

@@ -84,8 +84,10 @@ def _read_piece(module: object, piece: Piece, work: Read) -> Iterator[Record]:
             f"{piece.uri} was there when the run began and is gone now. What is finished is kept. "
             "Put it back, or run again without it."
         ) from None
-    except PermissionError as error:
-        raise UserError(f"{piece.uri} cannot be read: {error.strerror}. Allow reading it and run again.") from None
+    except OSError as error:
+        raise UserError(
+            f"{piece.uri} cannot be read: {error}. What is finished is kept. Mend it, or exclude it, and run again."
+        ) from None
 
 
 def _add_row(rows: dict[str, list[object]], work: Read, name: str, record: Record) -> int:

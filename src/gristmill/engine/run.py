@@ -102,8 +102,9 @@ class Run:
         self._listener = listener
         self._dry = dry
         self._waits: dict[tuple[str, ...], asyncio.Task[Any]] = {}
-        self.producers: dict[str, tuple[Node, Task, Mapping[str, Any]]] = {}
-        """Part -> the task that makes it."""
+        self.tasks: dict[str, tuple[Task, Mapping[str, Any], Result]] = {}
+        """Key -> a task that is done, what it reads and what it made."""
+        self._producers: dict[str, str] = {}
         self._group: asyncio.TaskGroup
 
     async def go(self) -> None:
@@ -367,8 +368,8 @@ class Run:
                 return task, None
             result = await self._execute(node, task, inputs)
             made.executed.add(key)
-        for part in result.parts:
-            self.producers[part.hash] = (node, task, inputs)
+        self.tasks[key] = (task, inputs, result)
+        self._producers.update((part.hash, key) for part in result.parts)
         made.tasks[key] = label
         add_counts(made.metrics, result.metrics)
         _add_cost(made.cost, result.cost)
@@ -416,7 +417,8 @@ class Run:
         await self._once(("repair", corrupt.part_hash), self._make_again(corrupt))
 
     async def _make_again(self, corrupt: CorruptPart) -> None:
-        node, task, inputs = self.producers[corrupt.part_hash]
+        task, inputs, _ = self.tasks[self._producers[corrupt.part_hash]]
+        node = self.graph.nodes[task.node]
         self._say_lost(node, task, corrupt.part_hash, corrupt.fact)
         result = await self._execute(node, replace(task, order=(-(10**6),)), inputs)
         self.made[node.id].executed.add(task.key)

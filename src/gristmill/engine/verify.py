@@ -4,12 +4,12 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import Any
 
-from gristmill.engine.executor import Executor
+from gristmill.engine.executor import Executor, WorkerDied
 from gristmill.engine.mill import Mill, wait_for
 from gristmill.engine.run import Listener, Run
-from gristmill.engine.task import Hash, Task
+from gristmill.engine.task import Hash, Result, Task, with_work
 from gristmill.errors import UserError
-from gristmill.store.store import Part
+from gristmill.store.store import CorruptPart, Part
 
 
 @dataclass
@@ -69,9 +69,10 @@ async def _check(
                 part = Part(**lost)
                 if part.hash not in {known.hash for known in parts}:
                     findings.broken[part] = f"of {label} is missing"
-    chosen = {key: entry for key, entry in _tasks(run).items() if int(key[:8], 16) < share * 2**32}
-    listener.note(f"running {len(chosen)} tasks again") if chosen else None
-    await asyncio.gather(*(_again(task, made, executor, findings) for task, made in chosen.values()))
+    chosen = [(task, made) for key, (task, _, made) in run.tasks.items() if int(key[:8], 16) < share * 2**32]
+    if chosen:
+        listener.note(f"running {len(chosen)} tasks again")
+    await asyncio.gather(*(_again(task, made, executor, findings) for task, made in chosen))
     findings.different.sort()
 
 
@@ -83,16 +84,14 @@ async def _hash(mill: Mill, part: Part, executor: Executor, findings: Findings) 
         findings.broken[part] = "does not match its hash"
 
 
-def _tasks(run: Run) -> dict[str, tuple[Task, list[str]]]:
-    """Every task of the recipe whose parts are in the store, with the hashes of those parts."""
-    tasks: dict[str, tuple[Task, list[str]]] = {}
-    for part_hash, (_, task, _) in run.producers.items():
-        tasks.setdefault(task.key, (task, []))[1].append(part_hash)
-    return tasks
-
-
-async def _again(task: Task, made: list[str], executor: Executor, findings: Findings) -> None:
-    result = await executor.run(task)
+async def _again(task: Task, made: Result, executor: Executor, findings: Findings) -> None:
+    if made.poisoned:
+        task = with_work(task, poisoned=tuple(made.poisoned))
+    try:
+        result = await executor.run(task)
+    except (CorruptPart, WorkerDied) as error:
+        findings.different.append(f"{task.node}, {task.label} (could not be run again: {error})")
+        return
     findings.recomputed += 1
-    if {part.hash for part in result.parts} != set(made):
+    if result.parts != made.parts:
         findings.different.append(f"{task.node}, {task.label}")

@@ -5,20 +5,31 @@
     class Config(StageConfig)       what a recipe may set: frozen, a line and a unit under every field
 
   reader    read(piece, config) -> Iterator[Record]
-            SPLITTABLE(name) -> bool: whether a reader can start in the middle of a file of that name
-  map       READS: columns it needs; SCHEMA: columns that it writes
+            SPLITTABLE(name) -> bool: whether reading can start in the middle of a file of that name
+            optional: WANTED(name, config) -> bool: whether a file of a folder is read at all
+            optional: companions(names) -> {name: names}: files that are looked at beside a file (license texts);
+            `read` then takes `companions=`, and their content enters the task key
+  map       READS: columns that it needs; SCHEMA: columns that it writes
             apply(batch, config) -> RecordBatch with one row for each row of `batch`
   exchange  READS; KEYED: what travels; SCHEMA: what comes back to each row
-            emit(batch, config) -> RecordBatch with columns KEYED; `key` (uint64) says where a record goes
-            reduce(records, config) -> Table with `part`, `row` and the columns of SCHEMA
+            emit(batch, config) -> RecordBatch with KEYED, `key` (uint64: where the record goes) and `row` (index in
+            the batch); any number of records a row
+            reduce(records, config) -> Table with `part`, `row` and the columns of SCHEMA; records come sorted
+            optional: ROUNDS, names of functions like reduce that run one after the other; all but the last return
+            records with a new `key`
   fit       READS
             fit(batches, config, path) -> metrics; writes the model file to `path`
 
 A map stage sees every row, dropped or not, and must treat each by itself: the engine may call it with any slice of
 a part. `SURVIVORS = True` makes the engine hand over only the rows that no earlier step dropped. Every stage may
-write `drop` (a reason or null) and `detail`. A stage with `USES = ("name",)` gets `models={"name": path}`, the model
-files of earlier fit steps. A config field named `seed` is filled from the recipe; a field of type `File` is a path
-whose content, not name, enters the task key.
+write `drop` (a reason or null) and `detail`. A column is named `text` (the newest that an earlier step wrote) or
+`signals.words` (of a certain step). A stage with `USES = ("name",)` gets `models={"name": path}`, the model files of
+earlier fit steps. A config field named `seed` is filled from the recipe; a field of type `File` is a path whose
+content, not name, enters the task key.
+
+Where columns depend on the config, `reads(config)` and `schema(config)` take the place of READS and SCHEMA. Optional:
+`check(config)` raises UserError before any work (a library that is not installed); `metrics(batch, answers, config)`
+gives counts that are summed over all batches; `warnings(metrics, config)` tells what silently did nothing.
 """
 
 import re

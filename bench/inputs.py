@@ -1,0 +1,75 @@
+"""What benches measure on: a folder that the user names, or data made on the spot."""
+
+import io
+import json
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import zstandard
+
+from gristmill.demo import build
+
+
+@contextmanager
+def scratch() -> Iterator[Path]:
+    """A folder that is gone afterwards."""
+    with TemporaryDirectory(prefix="gristmill-bench-") as folder:
+        yield Path(folder)
+
+
+def warc_files(data: Path | None, folder: Path) -> list[Path]:
+    """WARC files of the data folder, or the demo's crawl."""
+    found = sorted(data.rglob("*.warc.gz")) if data else []
+    if found:
+        return found
+    build(folder / "demo")
+    return sorted((folder / "demo" / "crawl").rglob("*.warc.gz"))
+
+
+def texts(data: Path | None, limit_bytes: int) -> list[str]:
+    """Texts of the data folder's JSONL files, or the reference prose that comes with Python, up to a size."""
+    found: list[str] = []
+    size = 0
+    for text in _texts(data):
+        found.append(text)
+        size += len(text.encode())
+        if size >= limit_bytes:
+            break
+    return found
+
+
+def _texts(data: Path | None) -> Iterator[str]:
+    for path in sorted(data.rglob("*.jsonl*")) if data else ():
+        stream = path.open("rb")
+        if path.suffix == ".zst":
+            stream = io.BufferedReader(zstandard.ZstdDecompressor().stream_reader(stream, closefd=True))
+        with stream:
+            for line in stream:
+                record = json.loads(line)
+                if isinstance(record, dict) and isinstance(record.get("text"), str):
+                    yield record["text"]
+    if data is None:
+        yield from made_up_texts()
+
+
+def made_up_texts(seed: int = 0) -> Iterator[str]:
+    """Endless prose: paragraphs of Python's own documentation in random order, so that documents differ."""
+    from pydoc_data import topics
+
+    paragraphs = [part for text in topics.topics.values() for part in text.split("\n\n") if len(part) > 80]
+    draw = random.Random(seed)
+    while True:
+        yield "\n\n".join(draw.choices(paragraphs, k=draw.randint(2, 20)))
+
+
+def measurement(
+    name: str, value: float, unit: str, peer: str | None = None, peer_value: float | None = None, less: bool = False
+) -> dict:
+    """One line of output. `less`: a smaller value is better."""
+    ratio = None
+    if peer_value is not None and value:
+        ratio = peer_value / value if less else value / peer_value
+    return {"name": name, "value": value, "unit": unit, "peer": peer, "peer_value": peer_value, "ratio": ratio}

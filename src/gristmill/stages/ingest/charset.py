@@ -1,0 +1,184 @@
+"""Bytes of a page to text, in the order that browsers use: BOM, HTTP header, <meta>, detection.
+
+Two things differ, because text that reads right is worth more here than the letter of the standard. Bytes that are
+valid UTF-8 with multi-byte sequences are UTF-8 whatever was declared: text in another encoding is valid UTF-8 by
+chance only when it is a few characters long. And an HTTP header that says Latin-1, the default of many servers, gives
+way to a <meta> that names something else which fits.
+"""
+
+import re
+
+from resiliparse.parse.encoding import detect_encoding, map_encoding_to_html5
+
+BOMS = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))
+
+# Labels beyond the WHATWG table of the library; pages in these are few but whole.
+_MORE_LABELS = {
+    "cp949": "cp949",
+    "uhc": "cp949",
+    "cp932": "cp932",
+    "cp936": "gb18030",
+    "hz-gb-2312": "hz",
+    "iso-2022-kr": "iso2022_kr",
+    "x-mac-cyrillic": "mac_cyrillic",
+    "x-mac-ukrainian": "mac_cyrillic",
+}
+# Browsers decode these names with the vendor's superset; Python's codecs of the same name are the bare standard.
+_WIDER = {
+    "euc_kr": "cp949",
+    "shift_jis": "cp932",
+    "gbk": "gb18030",
+    "big5": "big5hkscs",
+    "iso8859-11": "cp874",
+    "iso2022_jp": "iso2022_jp_ext",
+}
+_NAMES = {
+    "cp949": "euc-kr",
+    "cp932": "shift_jis",
+    "big5hkscs": "big5",
+    "cp874": "windows-874",
+    "iso2022_jp_ext": "iso-2022-jp",
+    "iso2022_kr": "iso-2022-kr",
+    "euc_jp": "euc-jp",
+    "hz": "hz-gb-2312",
+    "cp866": "ibm866",
+}
+_EAST_ASIAN = frozenset({"cp949", "cp932", "gb18030", "big5hkscs", "euc_jp"})
+_LATIN = frozenset(
+    {"cp1250", "cp1254", "cp1257", "cp1258", "iso8859-2", "iso8859-3", "iso8859-4", "iso8859-7", "iso8859-9"}
+    | {"iso8859-10", "iso8859-13", "iso8859-15", "iso8859-16", "mac-roman", "cp1253", "cp1255", "iso8859-8"}
+)
+_HIGH_BYTES = bytes(range(128, 256))
+FEW_BYTES = 200
+"""Below so many non-ASCII bytes the detector takes the curly quotes of an English page for Czech or Greek letters."""
+_STATEFUL = {b"\x1b$)C": "iso2022_kr", b"\x1b$": "iso2022_jp_ext", b"\x1b(": "iso2022_jp_ext"}
+
+_META = re.compile(rb"<meta\s[^>]{0,1024}?charset\s*=\s*[\"']?\s*([A-Za-z0-9_:.\-]{2,40})", re.I)
+_XML = re.compile(rb"^\s{0,64}<\?xml\s[^>]{0,256}?encoding\s*=\s*[\"']([A-Za-z0-9_:.\-]{2,40})[\"']", re.I)
+_COMMENT = re.compile(rb"<!--.*?-->", re.S)
+PRESCAN_BYTES = 8192
+"""The standard asks for 1,024; browsers go on to the end of the head."""
+
+CHANCE_BYTES = 12
+"""Continuation bytes up to which East Asian text may be valid UTF-8 by chance."""
+
+
+def codec(label: str | None) -> str | None:
+    """The Python codec for a label as found in headers and markup, or None for an unknown one."""
+    if not label:
+        return None
+    label = label.strip().strip("\"'").lower()
+    name = _MORE_LABELS.get(label) or map_encoding_to_html5(label, fallback_utf8=False)
+    return _WIDER.get(name, name) if name else None
+
+
+def name_of(name: str) -> str:
+    """The name that the web knows a codec by."""
+    if name.startswith("cp125"):
+        return "windows-" + name[2:]
+    return _NAMES.get(name, name.replace("iso8859", "iso-8859"))
+
+
+def declared_in_markup(body: bytes) -> str | None:
+    """The codec that a <meta> or XML declaration names. UTF-16 there is a lie, for the name was read as ASCII."""
+    head = body[:PRESCAN_BYTES]
+    found = _META.search(_COMMENT.sub(b"", head)) or _XML.search(head)
+    name = codec(found[1].decode("ascii")) if found else None
+    return "utf-8" if name and name.startswith("utf-16") else name
+
+
+def decode(body: bytes, label: str | None, markup: bool) -> tuple[str, str, int]:
+    """The text, the name of its encoding, and how many replacement characters decoding put in.
+
+    `label` is what the HTTP header says; `markup` allows a look for <meta>.
+    """
+    for mark, name in BOMS:
+        if body.startswith(mark):
+            text = body[len(mark) :].decode(name, "replace")
+            return text, name, text.count("\ufffd") if name != "utf-8" else _added(body, text)
+    try:
+        text = body.decode()
+    except UnicodeDecodeError:
+        return _legacy(body, codec(label), markup)
+    if b"\x1b" in body or b"\0" in body or (label and len(body) - len(text) <= CHANCE_BYTES):
+        return _valid_but(body, text, label, markup)
+    return text, "utf-8", 0
+
+
+def _added(body: bytes, text: str) -> int:
+    return text.count("\ufffd") - body.count(b"\xef\xbf\xbd")
+
+
+def _valid_but(body: bytes, text: str, label: str | None, markup: bool) -> tuple[str, str, int]:
+    """Valid UTF-8 that may still be something else: a 7-bit encoding, UTF-16, a few East Asian characters."""
+    declared = codec(label) or (declared_in_markup(body) if markup else None)
+    tries = [declared] if declared in _EAST_ASIAN and len(text) < len(body) else []
+    if declared == "hz" and b"~{" in body:
+        tries.append("hz")
+    tries += [name for escape, name in _STATEFUL.items() if escape in body]
+    if b"\0" in body:
+        tries += [name] if (name := _looks_utf16(body)) else []
+    for name in tries:
+        try:
+            return _sound(body.decode(name)), name_of(name), 0
+        except UnicodeError:
+            continue
+    return text, "utf-8", 0
+
+
+def _looks_utf16(body: bytes) -> str | None:
+    """UTF-16 without a mark: in mostly Latin text, markup included, every other byte is zero."""
+    head = body[:1024]
+    even, odd = head[::2].count(0), head[1::2].count(0)
+    if odd * 4 > len(head) and even * 16 < odd:
+        return "utf-16-le"
+    return "utf-16-be" if even * 4 > len(head) and odd * 16 < even else None
+
+
+def _legacy(body: bytes, http: str | None, markup: bool) -> tuple[str, str, int]:
+    """Bytes that are not UTF-8: the declared encoding where it fits, else the best of those declared and detected."""
+    text = body.decode("utf-8", "replace")
+    added = _added(body, text)
+    if len(body) - len(text) >= 20 * added:  # continuation bytes in order: UTF-8 with a few broken places
+        return text, "utf-8", added
+    if b"\0" in body and (wide := _looks_utf16(body)):
+        return _decoded(body, wide)
+    meta = declared_in_markup(body) if markup else None
+    order = [http, meta]
+    if http == "cp1252" and meta not in (None, "utf-8"):
+        order = [meta, http]
+    best: tuple[str, str, int] | None = None
+    for name in order:
+        if name is None or (name == "utf-8" and len(body) - len(text) < added):
+            continue
+        best = _better(best, _decoded(body, name))
+        if best[2] * 1000 <= len(best[0]):
+            return best
+    # The detector's own names: its mapping to those of the web takes Korean for UTF-8 (resiliparse 1.1). Names that
+    # the web does not know, such as DOS code pages, are bad guesses.
+    detected = codec(detect_encoding(body, html5_compatible=False))
+    if detected in _LATIN and len(body) - len(body.translate(None, _HIGH_BYTES)) < FEW_BYTES:
+        detected = "cp1252"
+    if detected and detected != "utf-8":
+        best = _better(best, _decoded(body, detected))
+    if best is None or (best[1] == "utf-8" and best[2] * 2 > len(best[0])):
+        best = _decoded(body, "cp1252")
+    return best
+
+
+def _better(best: tuple[str, str, int] | None, other: tuple[str, str, int]) -> tuple[str, str, int]:
+    return best if best is not None and best[2] <= other[2] else other
+
+
+def _decoded(body: bytes, name: str) -> tuple[str, str, int]:
+    try:
+        return _sound(body.decode(name)), name_of(name), 0
+    except UnicodeError:
+        text = body.decode(name, "replace").encode("utf-8", "replace").decode()
+        return text, name_of(name), text.count("\ufffd")
+
+
+def _sound(text: str) -> str:
+    """The text, if it has no lone surrogate; some codecs let one through."""
+    text.encode()
+    return text

@@ -1,0 +1,145 @@
+"""Reads trees of code: one document a file, with its programming language and its license.
+
+The license is the file's own `SPDX-License-Identifier`, else that of the license files in the nearest folder upward
+that has any. Those are other files, so the planner names them (`companions`) and the engine hashes them: the record
+stays a function of what the task reads. A license text that nobody recognises is `NOASSERTION`, which no default of the
+recipe may paper over; no license file at all leaves `license` null, for the recipe to fill. Notebooks stay JSON text.
+"""
+
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from pathlib import PurePosixPath
+from typing import Literal
+
+from fsspec.core import url_to_fs
+
+from gristmill.schema import Record
+from gristmill.stages.contract import Bytes, Piece, StageConfig
+from gristmill.stages.ingest import spdx
+from gristmill.stages.ingest.decode import decode
+from gristmill.stages.ingest.decompress import Fault
+from gristmill.stages.ingest.fields import dump
+from gristmill.stages.ingest.languages import language
+from gristmill.stages.ingest.stream import bounded, open_file, plain_chunks
+from gristmill.stages.ingest.text import VCS_DIRS
+
+VERSION = 1
+LIBRARIES = ("orjson", "resiliparse")
+
+
+class Config(StageConfig):
+    """Which files of a tree are documents, and where licenses come from."""
+
+    skip_dirs: tuple[str, ...] = (
+        "node_modules",
+        "bower_components",
+        "jspm_packages",
+        "vendor",
+        "vendors",
+        "third_party",
+        "third-party",
+        "thirdparty",
+        "Pods",
+        "Carthage",
+        "site-packages",
+        "venv",
+        ".venv",
+        ".tox",
+        "__pycache__",
+        "dist",
+        "target",
+    )
+    """Names of folders, at any depth, whose files are no documents of this source: dependencies that live elsewhere
+    under licenses of their own, and what a build wrote. `build` is not among them: many keep build scripts there.
+    Folders of version control are always left out."""
+    license: Literal["from_files", "from_recipe"] = "from_files"
+    """Whether to look for licenses in the files, or leave `license` to the recipe."""
+    max_record_bytes: Bytes = 64 << 20
+    """A larger file is dropped as `record_too_large`. Bytes."""
+
+
+def SPLITTABLE(name: str) -> bool:
+    """A file is one document."""
+    return False
+
+
+def WANTED(name: str, config: Config) -> bool:
+    """Whether the file of that path below the root is a document; by its path alone."""
+    folders = PurePosixPath(name).parts[:-1]
+    return VCS_DIRS.isdisjoint(folders) and not any(folder in config.skip_dirs for folder in folders)
+
+
+def companions(names: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """For each file of a source, the license files of the nearest folder upward that has any; files that have none
+    above them are left out.
+    """
+    licenses: dict[PurePosixPath, list[str]] = {}
+    for name in names:
+        if spdx.is_license_file(name):
+            licenses.setdefault(PurePosixPath(name).parent, []).append(name)
+    nearest: dict[PurePosixPath, tuple[str, ...]] = {}
+
+    def of(folder: PurePosixPath) -> tuple[str, ...]:
+        if folder not in nearest:
+            if folder in licenses:
+                nearest[folder] = tuple(sorted(licenses[folder]))
+            else:
+                nearest[folder] = of(folder.parent) if folder.parent != folder else ()
+        return nearest[folder]
+
+    return {name: found for name in names if (found := of(PurePosixPath(name).parent))}
+
+
+def read(piece: Piece, config: Config, companions: Sequence[Piece] = ()) -> Iterator[Record]:
+    """Reasons: `empty_file`, `binary_file`, `invalid_utf8`, `record_too_large`. Compressed files are binary here: in a
+    tree of code they are data.
+    """
+    if piece.start > 0 or piece.stop == 0:
+        return
+    record = Record(0)
+    try:
+        with open_file(piece.uri) as file:
+            data = bounded(plain_chunks(file), config.max_record_bytes)
+        text, record.charset = decode(data)
+        if not text or text.isspace():
+            raise Fault("empty_file", f"{len(data)} bytes, none of them visible")
+    except Fault as fault:
+        record.drop, record.detail = fault.reason, fault.detail
+        yield record
+        return
+    record.text = text
+    meta: dict[str, str | int] = {"bytes": len(data)}
+    if found := language(piece.name, text):
+        record.language_hint, meta["language_by"] = found
+    if config.license == "from_files":
+        if stated := spdx.header(text):
+            record.license, meta["license_by"] = stated, "header"
+        elif companions:
+            record.license, meta["license_by"] = _license(companions), "file"
+    record.meta = dump(meta)
+    yield record
+
+
+_LICENSE_BYTES = 1 << 18
+
+
+def _license(files: Sequence[Piece]) -> str:
+    found = {file.name: name for file in files if (name := _recognised(file.uri, _state(file.uri)))}
+    return spdx.combined(found) or "NOASSERTION"
+
+
+def _state(uri: str) -> tuple[str, ...]:
+    """What changes when a file does, for the cache below."""
+    filesystem, path = url_to_fs(uri)
+    info = filesystem.info(path)
+    return tuple(str(info.get(name)) for name in ("size", "mtime", "created", "ETag", "LastModified"))
+
+
+@lru_cache(maxsize=4096)
+def _recognised(uri: str, state: tuple[str, ...]) -> str | None:
+    """Longer texts than any license are read for their start only."""
+    with open_file(uri) as file:
+        try:
+            return spdx.recognise(decode(file.read(_LICENSE_BYTES))[0])
+        except Fault:
+            return None

@@ -1,0 +1,170 @@
+"""Which field of a row is which column of a document; shared by the readers of JSONL and Parquet.
+
+A mapping that cannot use a value (a list where a license is wanted, a date that nobody can read) leaves it in `meta`
+under its own name: the row lives, and nothing is lost. Only the text and the markup decide about the row.
+"""
+
+from collections.abc import Callable
+from typing import Any, Self
+
+import orjson
+from pydantic import model_validator
+
+from gristmill.schema import Record
+from gristmill.stages.contract import StageConfig
+from gristmill.stages.ingest.timestamps import microseconds
+
+
+class Fields(StageConfig):
+    """Paths into a row. `meta.url` is the key `meta.url` where the row has one, else `url` inside `meta`; a number
+    steps into a list (`messages.0.content`). null maps nothing.
+    """
+
+    text: str | None = "text"
+    """Plain text. A row needs text or html: neither there is `missing_text`, both empty is `empty_text`."""
+    html: str | None = "html"
+    """Markup for an extractor."""
+    url: str | None = "url"
+    """Where the document was published."""
+    key: str | None = None
+    """A stable, unique name of the row inside its file: string or integer. null: its position is its name."""
+    timestamp: str | None = "timestamp"
+    """A date: ISO 8601, a mail date, or a number since 1970 in seconds, milliseconds, microseconds, nanoseconds."""
+    license: str | None = "license"
+    """An SPDX expression, or whatever the input calls its license."""
+    title: str | None = "title"
+    """The document's title."""
+    language: str | None = "language"
+    """The language as the input states it."""
+
+    @model_validator(mode="after")
+    def _some_text(self) -> Self:
+        if self.text is None and self.html is None:
+            raise ValueError("fields.text and fields.html are both null, so no row has text; name one of them")
+        if "" in dict(self).values():
+            raise ValueError("a field is mapped to an empty path; write the name of a field, or null for none")
+        return self
+
+    def paths(self) -> dict[str, str]:
+        """The mapped columns and their paths."""
+        return {column: path for column, path in self if path is not None}
+
+
+def _string(value: Any) -> str | None:
+    return value if isinstance(value, str) and value else None
+
+
+def _key(value: Any) -> str | None:
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else _string(value)
+
+
+_CONVERT: dict[str, Callable[[Any], Any]] = {
+    "url": _string,
+    "key": _key,
+    "timestamp": microseconds,
+    "license": _string,
+    "title": _string,
+    "language": _string,
+}
+_COLUMN = {"timestamp": "timestamp_us", "language": "language_hint"}
+
+
+def mapper(fields: Fields, keep_meta: bool) -> Callable[[int, dict[str, Any]], Record]:
+    """A function from a position and a row to a record. It takes what it maps out of the row."""
+    paths = fields.paths()
+    text_path = paths.pop("text", None)
+    html_path = paths.pop("html", None)
+    others = [(path, _COLUMN.get(column, column), _CONVERT[column]) for column, path in paths.items()]
+
+    def record(position: int, row: dict[str, Any]) -> Record:
+        found = Record(position)
+        spent: list[tuple[Any, Any]] = []
+        _body(found, locate(row, text_path), locate(row, html_path), spent)
+        for path, column, convert in others:
+            # `in` first: most rows are flat, and most lack some of the fields.
+            place = (row, path) if path in row else locate(row, path) if "." in path else None
+            if place is not None:
+                value = convert(place[0][place[1]])
+                if value is not None:
+                    setattr(found, column, value)
+                    spent.append(place)
+        if keep_meta:
+            for container, name in spent:
+                if isinstance(container, dict):
+                    container.pop(name, None)
+                else:
+                    container[name] = None  # the neighbours keep their numbers
+            if row:
+                found.meta = dump(row)
+        return found
+
+    return record
+
+
+def locate(row: Any, path: str | None) -> tuple[Any, Any] | None:
+    """The container and the name or number at which a path ends, or None where the row has no such place."""
+    if path is None:
+        return None
+    if path in row:
+        return row, path
+    *steps, last = path.split(".")
+    for step in steps:
+        if isinstance(row, dict) and step in row:
+            row = row[step]
+        elif isinstance(row, list) and step.isdecimal() and int(step) < len(row):
+            row = row[int(step)]
+        else:
+            return None
+    if isinstance(row, dict) and last in row:
+        return row, last
+    if isinstance(row, list) and last.isdecimal() and int(last) < len(row):
+        return row, int(last)
+    return None
+
+
+def _body(
+    record: Record, text: tuple[Any, Any] | None, html: tuple[Any, Any] | None, spent: list[tuple[Any, Any]]
+) -> None:
+    """Text and markup, or the reason why there is neither. A mapped null counts as missing."""
+    fault = None
+    for column, place in (("text", text), ("html", html)):
+        value = place[0][place[1]] if place else None
+        if place is None or value is None:
+            continue
+        if not isinstance(value, str):
+            fault = fault or f"{column} is {_kind(value)}, not a string"
+        elif value and not value.isspace():
+            setattr(record, column, value)
+            spent.append(place)
+        else:
+            spent.append(place)
+            record.drop, record.detail = "empty_text", f"{column} has {len(value)} characters, none of them visible"
+    if record.text is not None:
+        record.drop = record.detail = None
+    elif fault is not None:
+        record.drop, record.detail = "bad_field_type", fault
+    elif record.html is not None:
+        record.drop = record.detail = None
+    elif record.drop is None:
+        record.drop, record.detail = "missing_text", "neither the text field nor the html field is there"
+
+
+def _kind(value: Any) -> str:
+    names = {bool: "a boolean", int: "a number", float: "a number", list: "a list", dict: "an object"}
+    return names.get(type(value), f"of type {type(value).__name__}")
+
+
+def dump(row: dict[Any, Any]) -> str:
+    """A row as JSON. What JSON has no word for is written as text; nesting beyond 254 levels is not (orjson)."""
+    try:
+        return orjson.dumps(row, default=_spell, option=orjson.OPT_NON_STR_KEYS).decode()
+    except TypeError as error:
+        return orjson.dumps({"_unwritable": str(error)}).decode()
+
+
+def _spell(value: Any) -> str | list[Any]:
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    if isinstance(value, set | frozenset):
+        return sorted(map(str, value))
+    return str(value)

@@ -1,0 +1,198 @@
+"""HTTP responses as archives hold them: header, then a body that may be chunked and compressed, or only says so.
+
+Crawlers often store a body already decoded under the header of the encoded one. So a header that the bytes contradict
+is ignored, and the fact noted; what a browser would show of a broken body is kept:
+
+    says chunked, no chunk size in front       the bytes as they are           not_chunked
+    ends without the final chunk               what came                       missing_last_chunk
+    a chunk size that is none in mid-body      the chunks before it            bad_chunking
+    says gzip, br, …; is not                   the bytes as they are           not_encoded
+    compressed data that ends early            what can be decoded             truncated_encoding
+    compressed data with an error in it        nothing: bad_content_encoding
+"""
+
+import re
+import zlib
+from dataclasses import dataclass, field
+
+import brotli
+import zstandard
+
+from gristmill.stages.ingest.heads import blank_line, decoded
+
+_STATUS = re.compile(rb"(?:HTTP/\d(?:\.\d)?|ICY)[ \t]+(\d{3})(?!\d)")
+_CHUNK = re.compile(rb"[ \t]*([0-9A-Fa-f]{1,8})[ \t]*(?:;[^\r\n]{0,4096})?\r?\n")
+_TYPE = re.compile(r"\s*[\"']?([\w.+\-]+/[\w.+*\-]+)", re.A)
+_CHARSET = re.compile(r"charset\s*=\s*[\"']?\s*([\w.:\-]+)", re.I)
+_PLAIN_ENCODINGS = frozenset({"", "identity", "none", "utf-8", "utf8", "binary", "8bit", "7bit", "text", "html"})
+MAX_LAYERS = 3
+
+
+@dataclass(slots=True)
+class Body:
+    """A decoded body, or the reason why there is none."""
+
+    data: bytes = b""
+    notes: list[str] = field(default_factory=list)
+    fault: str | None = None
+    detail: str | None = None
+
+
+def parse_head(block: bytes) -> tuple[int, dict[str, str], int] | None:
+    """Status, fields by lower-case name, and where the body starts; None where the block is no HTTP response."""
+    status = _STATUS.match(block)
+    if status is None:
+        return None
+    span = blank_line(block) or (len(block), len(block))
+    fields: dict[str, str] = {}
+    for line in block[: span[0]].split(b"\n")[1:]:
+        name, colon, value = line.partition(b":")
+        if not colon:
+            continue
+        key = name.strip().lower().decode("latin-1")
+        text = decoded(value.strip()) or ""
+        if key == "x-robots-tag" and key in fields:
+            fields[key] += ", " + text
+        else:
+            fields.setdefault(key, text)
+    return int(status[1]), fields, span[1]
+
+
+def media_type(value: str | None) -> tuple[str | None, str | None]:
+    """The type without parameters, in lower case, and the charset parameter."""
+    if not value:
+        return None, None
+    kind = _TYPE.match(value)
+    found = _CHARSET.search(value)
+    return kind[1].lower() if kind else None, found[1] if found else None
+
+
+def body_of(fields: dict[str, str], raw: bytes, limit: int) -> Body:
+    """The body of at most `limit` bytes, with transfer and content encodings undone."""
+    body = Body(raw)
+    if "chunked" in fields.get("transfer-encoding", "").lower():
+        _unchunk(body)
+    encodings = fields.get("content-encoding")
+    if encodings:
+        layers = [name.strip().lower() for name in encodings.split(",")]
+        for name in reversed(layers[:MAX_LAYERS]):
+            if body.fault is None:
+                _decompress(body, name, limit)
+    if body.fault is None and len(body.data) > limit:
+        body.fault, body.detail, body.data = "body_too_large", f"more than {limit} bytes", b""
+    return body
+
+
+def _unchunk(body: Body) -> None:
+    data = body.data
+    parts: list[bytes] = []
+    at = 0
+    while head := _CHUNK.match(data, at):
+        size = int(head[1], 16)
+        if size == 0:
+            break
+        start, stop = head.end(), head.end() + size
+        if not parts and stop < len(data) and data[stop] not in b"\r\n":
+            head = None  # text that happens to start like a chunk
+            break
+        parts.append(data[start:stop])
+        at = stop
+        if data.startswith(b"\r\n", at):
+            at += 2
+        elif data.startswith(b"\n", at):
+            at += 1
+    if head is None:
+        if not parts and data.strip():
+            body.notes.append("not_chunked")
+            return
+        body.notes.append("missing_last_chunk" if at >= len(data) else "bad_chunking")
+    body.data = b"".join(parts)
+
+
+def _decompress(body: Body, name: str, limit: int) -> None:
+    if name in _PLAIN_ENCODINGS or not body.data:
+        return
+    data = body.data
+    complete = True
+    try:
+        if name in ("gzip", "x-gzip", "deflate", "x-deflate"):
+            if data.startswith(b"\x1f\x8b"):
+                body.data, complete = _inflate(data, 31, limit)
+            elif "gzip" in name:
+                body.notes.append("not_encoded")
+            else:
+                body.data, complete = _inflate_bare(data, limit)
+        elif name == "br":
+            body.data, complete = _unbrotli(data, limit)
+        elif name in ("zstd", "x-zstd"):
+            if not data.startswith(b"\x28\xb5\x2f\xfd"):
+                body.notes.append("not_encoded")
+                return
+            body.data, complete = _unzstd(data, limit)
+        else:
+            body.notes.append("unknown_encoding")
+    except (zlib.error, brotli.error, zstandard.ZstdError, ValueError) as error:
+        if looks_like_text(data):
+            body.notes.append("not_encoded")
+            body.data = data
+        else:
+            body.fault, body.detail, body.data = "bad_content_encoding", f"{name}: {error}", b""
+        return
+    if not complete and len(body.data) <= limit:
+        body.notes.append("truncated_encoding")
+
+
+def looks_like_text(data: bytes) -> bool:
+    """Whether the bytes start like something that was never compressed: no control characters in front."""
+    return not any(byte < 9 or 13 < byte < 27 for byte in data[:256])
+
+
+def _inflate(data: bytes, bits: int, limit: int) -> tuple[bytes, bool]:
+    """At most `limit` + 1 bytes of one or more members, and whether the last one was complete."""
+    parts: list[bytes] = []
+    room = limit + 1
+    while True:
+        inflater = zlib.decompressobj(bits)
+        try:
+            part = inflater.decompress(data, room)
+        except zlib.error:
+            if parts:  # bytes after the last member are padding
+                return b"".join(parts), True
+            raise
+        parts.append(part)
+        room -= len(part)
+        data = inflater.unused_data
+        if not inflater.eof or room <= 0 or not data:
+            return b"".join(parts), inflater.eof
+
+
+def _inflate_bare(data: bytes, limit: int) -> tuple[bytes, bool]:
+    """HTTP's deflate is zlib by the standard and bare deflate by some servers."""
+    try:
+        return _inflate(data, 15, limit)
+    except zlib.error:
+        return _inflate(data, -15, limit)
+
+
+def _unbrotli(data: bytes, limit: int) -> tuple[bytes, bool]:
+    decoder = brotli.Decompressor()
+    out = decoder.process(data, output_buffer_limit=limit + 1)
+    while len(out) <= limit and not decoder.is_finished() and not decoder.can_accept_more_data():
+        more = decoder.process(b"", output_buffer_limit=limit + 1 - len(out))
+        if not more:
+            break
+        out += more
+    return out, decoder.is_finished()
+
+
+def _unzstd(data: bytes, limit: int) -> tuple[bytes, bool]:
+    parts: list[bytes] = []
+    have = 0
+    decoder = zstandard.ZstdDecompressor(max_window_size=1 << 27).decompressobj()
+    for at in range(0, len(data), 1024):  # the decoder knows no bound: 1 KiB decodes to 32 MiB at most
+        part = decoder.decompress(data[at : at + 1024])
+        have += len(part)
+        parts.append(part)
+        if decoder.eof or have > limit:
+            break
+    return b"".join(parts), decoder.eof

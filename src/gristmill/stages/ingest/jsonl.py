@@ -1,0 +1,204 @@
+"""Reads JSON Lines: one object a line, plain or compressed.
+
+Lines end at `\\n` only (U+2028 may stand in a text) and may carry a `\\r`; blank lines are no records. A record's
+position is the byte at which its line starts in the decompressed stream, so a plain file can be entered anywhere.
+Where the stream breaks off, every whole line before the break is kept and one row says what happened.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import orjson
+
+from gristmill.schema import Record
+from gristmill.stages.contract import Bytes, Piece, StageConfig
+from gristmill.stages.ingest.decompress import Fault
+from gristmill.stages.ingest.fields import Fields, mapper
+from gristmill.stages.ingest.mend import mended
+from gristmill.stages.ingest.stream import COMPRESSED_SUFFIXES, decompressed, open_file, plain_chunks
+
+VERSION = 1
+LIBRARIES = ("orjson", "zstandard")
+
+_BOM = b"\xef\xbb\xbf"
+_HEAD_BYTES = 1 << 16
+# A file is no JSONL when its first 64 KiB hold this many lines and no object among them: without this rule a stray
+# archive of a gigabyte is four million bad rows.
+_HEAD_LINES = 16
+
+
+class Config(StageConfig):
+    """How lines become documents."""
+
+    fields: Fields = Fields()
+    """Which field of an object is which column."""
+    keep_meta: bool = True
+    """Keep the fields that are not mapped, as JSON in `meta`."""
+    max_record_bytes: Bytes = 64 << 20
+    """A longer line is dropped as `record_too_large` and never held in memory. Bytes, decompressed."""
+
+
+def SPLITTABLE(name: str) -> bool:
+    """A compressed stream has no way in but its start."""
+    return not name.lower().endswith(COMPRESSED_SUFFIXES)
+
+
+def read(piece: Piece, config: Config) -> Iterator[Record]:
+    """Reasons: `empty_file`, `not_jsonl`, `record_too_large`, `invalid_json`, `invalid_utf8`, `not_an_object`,
+    `missing_text`, `empty_text`, `bad_field_type`, and `truncated_` or `corrupt_` with `gzip`, `zstd`, `bzip2`, `xz`.
+    """
+    with open_file(piece.uri) as file:
+        plain, chunks = decompressed(file)
+        head, broken, chunks = _peek(chunks)
+        if (fault := _head_fault(head, broken)) is not None:
+            if piece.start == 0 and piece.stop != 0:
+                yield Record(0, drop=fault.reason, detail=fault.detail)
+            return
+        position = 0
+        if plain and piece.start > 0:
+            file.seek(piece.start - 1)
+            position, chunks = _next_line(plain_chunks(file), piece.start - 1)
+        yield from _records(lines(chunks, position, config.max_record_bytes), piece, config)
+
+
+def _records(found: Iterator[tuple[int, bytes | Fault]], piece: Piece, config: Config) -> Iterator[Record]:
+    record = mapper(config.fields, config.keep_meta)
+    loads = orjson.loads
+    start, stop = piece.start, piece.stop
+    for position, line in found:
+        if stop is not None and position >= stop:
+            return
+        if position < start:
+            continue
+        try:
+            row = loads(line)  # type: ignore[arg-type]  # a Fault fails here as a bad line does
+        except orjson.JSONDecodeError as error:
+            if isinstance(line, bytes) and (not line or line.isspace()):
+                continue
+            try:
+                row = _parsed_with_care(line, position, error)
+            except Fault as fault:
+                yield Record(position, drop=fault.reason, detail=fault.detail)
+                continue
+        if type(row) is dict:
+            yield record(position, row)
+        else:
+            yield Record(position, drop="not_an_object", detail=f"a JSON {type(row).__name__}")
+
+
+def _parsed_with_care(line: bytes | Fault, position: int, error: orjson.JSONDecodeError) -> Any:
+    """What orjson refuses and can be read all the same; raises `Fault` for the rest."""
+    if isinstance(line, Fault):
+        raise line
+    if position == 0 and line.startswith(_BOM):
+        line = line.removeprefix(_BOM)
+        try:
+            return orjson.loads(line)
+        except orjson.JSONDecodeError as behind_bom:
+            error = behind_bom
+    try:
+        line.decode()
+    except UnicodeDecodeError as undecodable:
+        at = f"byte {undecodable.start} of the line: {undecodable.reason}"
+        raise Fault("invalid_utf8", at) from undecodable
+    if (row := mended(line)) is not None:
+        return row
+    raise Fault("invalid_json", f"{error.msg}: column {error.colno}") from error
+
+
+def lines(chunks: Iterable[bytes], position: int, limit_bytes: int) -> Iterator[tuple[int, bytes | Fault]]:
+    """Lines with their positions. A line over the limit is a fault in its place, and so is damage to the stream,
+    at the position of the line that it cut off.
+    """
+    pending: list[bytes] = []
+    held = 0
+
+    def ended(size: int) -> bytes | Fault:
+        if size > limit_bytes:
+            return Fault("record_too_large", f"{size} bytes, max_record_bytes = {limit_bytes}")
+        return b"".join(pending)
+
+    try:
+        for chunk in chunks:
+            found = chunk.split(b"\n")
+            rest = found.pop()
+            if found:
+                pending.append(found[0])
+                held += len(found[0])
+                yield position, ended(held)
+                position += held + 1
+                for line in found[1:]:
+                    yield position, line if len(line) <= limit_bytes else ended(len(line))
+                    position += len(line) + 1
+                pending.clear()
+                held = 0
+            held += len(rest)
+            if held <= limit_bytes:
+                pending.append(rest)
+            else:
+                pending.clear()
+    except Fault as fault:
+        yield position, fault
+        return
+    if held:
+        yield position, ended(held)
+
+
+def _peek(chunks: Iterator[bytes]) -> tuple[bytes, bool, Iterator[bytes]]:
+    """The first bytes of a stream, whether it broke off in them, and the stream from its start, fault included."""
+    taken: list[bytes] = []
+    size = 0
+    fault: Fault | None = None
+    try:
+        while size < _HEAD_BYTES:
+            taken.append(next(chunks))
+            size += len(taken[-1])
+    except StopIteration:
+        pass
+    except Fault as met:
+        fault = met
+
+    def again() -> Iterator[bytes]:
+        yield from taken
+        if fault is not None:
+            raise fault
+        yield from chunks
+
+    return b"".join(taken)[:_HEAD_BYTES], fault is not None, again()
+
+
+def _head_fault(head: bytes, broken: bool) -> Fault | None:
+    """Why a file as a whole is no JSONL; a function of the file's start, so that every piece of it agrees."""
+    head = head.removeprefix(_BOM)
+    if not broken and len(head) < _HEAD_BYTES and not head.strip():
+        return Fault("empty_file", f"{len(head)} bytes, no record")
+    seen = 0
+    for line in head.split(b"\n")[:-1]:
+        if not line or line.isspace():
+            continue
+        seen += 1
+        try:
+            if type(orjson.loads(line)) is dict:
+                return None
+        except orjson.JSONDecodeError:
+            if type(mended(line)) is dict:
+                return None
+    if seen < _HEAD_LINES:
+        return None
+    return Fault("not_jsonl", f"no JSON object in the first {seen} lines; the file begins with {head[:16]!r}")
+
+
+def _next_line(chunks: Iterator[bytes], position: int) -> tuple[int, Iterator[bytes]]:
+    """Past the next newline: the position behind it, and the stream from there."""
+    for chunk in chunks:
+        at = chunk.find(b"\n")
+        if at >= 0:
+            rest = chunk[at + 1 :]
+
+            def onward(rest: bytes = rest) -> Iterator[bytes]:
+                yield rest
+                yield from chunks
+
+            return position + at + 1, onward()
+        position += len(chunk)
+    return position, iter(())

@@ -1,0 +1,208 @@
+"""From a record of an archive to a row: which records are documents, and their text."""
+
+import re
+from datetime import UTC, datetime, timedelta
+from typing import Protocol
+from urllib.parse import urlsplit
+
+import orjson
+
+from gristmill.schema import Record
+from gristmill.stages.ingest import charset, http
+from gristmill.stages.ingest.heads import decoded
+from gristmill.stages.ingest.tape import Tape
+from gristmill.stages.ingest.walk import FIRST_READ_BYTES, Found
+
+_OTHER_TYPES = frozenset({"warcinfo", "request", "metadata", "revisit", "continuation"})
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+_HTML = re.compile(
+    rb"\s{0,256}(?:<!--.{0,1024}?-->\s{0,64})?<(?:!doctype\s+html|html|head|body|title|meta)[\s>]", re.I | re.S
+)
+# Formats that servers send as text/html or text/plain: decoded as text they would be noise.
+_BINARY = (
+    (b"%PDF-", "application/pdf"),
+    (b"\x89PNG", "image/png"),
+    (b"GIF8", "image/gif"),
+    (b"\xff\xd8\xff", "image/jpeg"),
+    (b"PK\x03\x04", "application/zip"),
+    (b"\x1f\x8b\x08", "application/gzip"),
+    (b"Rar!\x1a", "application/vnd.rar"),
+    (b"\xd0\xcf\x11\xe0", "application/msword"),
+    (b"\x7fELF", "application/x-executable"),
+    (b"wOFF", "font/woff"),
+    (b"wOF2", "font/woff2"),
+    (b"ID3", "audio/mpeg"),
+    (b"OggS", "application/ogg"),
+)
+_TEXT_BYTES = bytes(byte for byte in range(256) if byte >= 32 or byte in b"\t\n\x0c\r\x1b")
+_BINARY_STARTS = tuple(start for start, _ in _BINARY)
+
+
+class Limits(Protocol):
+    """What this needs of the reader's config."""
+
+    @property
+    def max_record_bytes(self) -> int: ...
+    @property
+    def html_types(self) -> tuple[str, ...]: ...
+    @property
+    def text_types(self) -> tuple[str, ...]: ...
+    @property
+    def statuses(self) -> tuple[int, ...]: ...
+    @property
+    def max_replacement_share(self) -> float: ...
+
+
+def record(position: int, found: Found, tape: Tape, config: Limits) -> Record:
+    """The row for what was found; loads the body of a record that may be a document."""
+    row = Record(position, drop=found.fault, detail=found.detail)
+    fields = found.fields
+    if not fields:
+        return row
+    meta: dict[str, object] = {}
+    notes = [found.note] if found.note else []
+    if tape.arc:
+        row.url = decoded(fields[b"url"])
+        row.timestamp_us = _arc_time(fields[b"date"])
+        kind = "filedesc" if fields[b"url"].startswith(b"filedesc:") else "response"
+        mime = decoded(fields[b"mime"])
+    else:
+        row.url = (decoded(fields.get(b"warc-target-uri")) or "").strip("<> \t") or None
+        row.timestamp_us = _time(fields.get(b"warc-date"))
+        row.language_hint = _first(decoded(fields.get(b"warc-identified-content-language")))
+        kind = (decoded(fields.get(b"warc-type")) or "").lower()
+        mime = decoded(fields.get(b"content-type"))
+        if identity := fields.get(b"warc-record-id"):
+            meta["record_id"] = (decoded(identity) or "").strip("<>")
+        if truncated := fields.get(b"warc-truncated"):
+            meta["truncated"] = decoded(truncated)
+    meta["record_type"] = kind
+    if row.drop is None:
+        if kind == "response":
+            _response(row, mime, found, tape, config, meta, notes)
+        elif kind in ("resource", "conversion"):
+            row.content_type, label = http.media_type(mime)
+            _document(row, tape.at(found.start, found.stop - found.start), label, config)
+        elif kind in _OTHER_TYPES or kind == "filedesc":
+            row.drop = f"{kind}_record"
+        else:
+            row.drop, row.detail = "unknown_record", kind or "no WARC-Type"
+    if notes:
+        meta["salvage"] = notes
+    row.meta = orjson.dumps(meta).decode()
+    return row
+
+
+def _response(
+    row: Record, mime: str | None, found: Found, tape: Tape, config: Limits, meta: dict[str, object], notes: list[str]
+) -> None:
+    length = found.stop - found.start
+    head = http.parse_head(tape.at(found.start, min(length, FIRST_READ_BYTES)))
+    if head is None or head[2] == FIRST_READ_BYTES:
+        head = http.parse_head(tape.at(found.start, length))
+    if head is None:
+        block = tape.at(found.start, length)
+        row.content_type, label = http.media_type(mime)
+        if not block.strip():
+            row.drop = "empty_body"
+        elif _HTML.match(block):
+            notes.append("no_http_header")
+            row.content_type = "text/html"
+            _document(row, block, label, config)
+        elif row.content_type is not None and row.content_type not in ("application/http", *config.html_types):
+            row.drop, row.detail = "not_text", row.content_type
+        else:
+            row.drop, row.detail = "bad_http_header", repr(block[:40])[1:]
+        return
+    status, fields, start = head
+    meta["http_status"] = status
+    if tag := fields.get("x-robots-tag"):
+        meta["x_robots_tag"] = tag
+    if language := fields.get("content-language"):
+        meta["content_language"] = language
+        row.language_hint = row.language_hint or _first(language)
+    row.content_type, label = http.media_type(fields.get("content-type"))
+    if row.content_type is None and not tape.arc:
+        row.content_type, _ = http.media_type(decoded(found.fields.get(b"warc-identified-payload-type")))
+    if status not in config.statuses:
+        row.drop, row.detail = "http_status", str(status)
+        return
+    robots = row.url is not None and "/robots.txt" in row.url and _path(row.url) == "/robots.txt"
+    kept = row.content_type in config.html_types or row.content_type in config.text_types
+    if not kept and row.content_type is not None and not robots:
+        row.drop, row.detail = "not_text", row.content_type
+        return
+    body = http.body_of(fields, tape.at(found.start + start, length - start), config.max_record_bytes)
+    notes += body.notes
+    if body.fault:
+        row.drop, row.detail = body.fault, body.detail
+        return
+    _document(row, body.data, label, config, robots)
+
+
+def _document(row: Record, body: bytes, label: str | None, config: Limits, robots: bool = False) -> None:
+    """Decode a body into `html` or `text`, by the row's content type."""
+    if row.content_type is None:
+        row.content_type = _sniffed(body)
+    markup = row.content_type in config.html_types
+    if not body or body.isspace():
+        row.drop = "empty_body"
+    elif not markup and not robots and row.content_type not in config.text_types:
+        row.drop, row.detail = "not_text", row.content_type or "no media type"
+    elif body.startswith(_BINARY_STARTS):
+        row.drop = "not_text"
+        row.detail = next(kind for start, kind in _BINARY if body.startswith(start))
+    else:
+        text, row.charset, replaced = charset.decode(body, label, markup)
+        if replaced > config.max_replacement_share * len(text):
+            row.drop = "undecodable_charset"
+            row.detail = f"{row.charset}: {replaced} of {len(text)} characters cannot be decoded"
+        elif robots:
+            row.drop, row.text = "robots_txt", text
+        elif markup:
+            row.html = text
+        else:
+            row.text = text
+
+
+def _sniffed(body: bytes) -> str | None:
+    """The type of a body without one, roughly as browsers guess it (WHATWG MIME sniffing, section 7.1)."""
+    if _HTML.match(body):
+        return "text/html"
+    return None if body.translate(None, _TEXT_BYTES) else "text/plain"
+
+
+def _path(url: str) -> str:
+    try:
+        return urlsplit(url).path
+    except ValueError:
+        return ""
+
+
+def _first(value: str | None) -> str | None:
+    return (value.partition(",")[0].strip() or None) if value else None
+
+
+def _time(value: bytes | None) -> int | None:
+    """Microseconds since 1970 of an ISO 8601 date, which WARC 1.1 allows to be as short as a year."""
+    if not value:
+        return None
+    try:
+        text = value.decode("ascii").strip()
+        if len(text) < 10:
+            text = (text + "-01-01")[:10]
+        moment = datetime.fromisoformat(text)
+        if moment.tzinfo is None:
+            moment = moment.replace(tzinfo=UTC)
+        return (moment - _EPOCH) // _MICROSECOND
+    except (ValueError, OverflowError):
+        return None
+
+
+def _arc_time(value: bytes) -> int | None:
+    try:
+        moment = datetime.strptime(value[:14].decode().ljust(14, "0"), "%Y%m%d%H%M%S")
+        return (moment.replace(tzinfo=UTC) - _EPOCH) // _MICROSECOND
+    except ValueError:
+        return None

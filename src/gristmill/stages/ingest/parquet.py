@@ -1,0 +1,245 @@
+"""Reads Parquet: one row a document, row group by row group, only the columns that are needed.
+
+A record's position is its row number. A row group that cannot be read costs its rows and is one row with the reason;
+the groups before and behind it are kept. Strings are checked: Parquet files may hold bytes that are no UTF-8, and Arrow
+passes them on.
+"""
+
+import errno
+from collections.abc import Iterator
+from types import TracebackType
+from typing import IO, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from gristmill.schema import Record
+from gristmill.stages.contract import Bytes, Piece, StageConfig
+from gristmill.stages.ingest.decompress import Fault
+from gristmill.stages.ingest.fields import Fields, locate, mapper
+from gristmill.stages.ingest.plain_types import plain, selected
+from gristmill.stages.ingest.stream import open_file
+
+VERSION = 1
+LIBRARIES = ("orjson", "pyarrow")
+
+_BATCH_BYTES = 16 << 20
+_BATCH_ROWS = 4096
+
+
+class Config(StageConfig):
+    """How rows become documents."""
+
+    fields: Fields = Fields()
+    """Which column is which. A column that is named here and not in a file drops the file as `missing_column`; the
+    defaults may be missing, except that text or html must be there."""
+    keep_meta: bool = True
+    """Keep the columns that are not mapped, as JSON in `meta`. false reads the mapped columns only."""
+    max_record_bytes: Bytes = 64 << 20
+    """A row with a longer text or markup is dropped as `record_too_large`. Bytes of UTF-8."""
+
+
+def SPLITTABLE(name: str) -> bool:
+    """Positions are rows, which a range of bytes cannot cut."""
+    return False
+
+
+def read(piece: Piece, config: Config) -> Iterator[Record]:
+    """Reasons: `empty_file`, `not_parquet`, `corrupt_parquet`, `missing_column`, `record_too_large`, `invalid_utf8`,
+    `missing_text`, `empty_text`, `bad_field_type`.
+    """
+    with _Watched(open_file(piece.uri)) as file:
+        try:
+            table = _open(file)
+            columns = _columns(table.schema_arrow, config)
+        except Fault as fault:
+            if piece.start == 0 and piece.stop != 0:
+                yield Record(0, drop=fault.reason, detail=fault.detail)
+            return
+        first = 0
+        for group in range(table.num_row_groups):
+            rows = max(table.metadata.row_group(group).num_rows, 0)
+            if piece.stop is not None and first >= piece.stop:
+                return
+            if first + rows > piece.start:
+                for record in _group(table, group, first, rows, columns, config, file):
+                    if record.position >= piece.start and (piece.stop is None or record.position < piece.stop):
+                        yield record
+            first += rows
+
+
+class _Watched:
+    """A file that remembers its own errors: a connection that broke is no damage of the file, and must not be
+    written down as one.
+    """
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self.file = file
+        self.error: OSError | None = None
+        self.closed = False
+
+    def read(self, size: int = -1) -> bytes:
+        try:
+            return self.file.read(size)
+        except OSError as error:
+            self.error = error
+            raise
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        try:
+            return self.file.seek(offset, whence)
+        except OSError as error:
+            # A damaged offset points before the start of the file.
+            if error.errno != errno.EINVAL:
+                self.error = error
+            raise
+
+    def tell(self) -> int:
+        return self.file.tell()
+
+    def readable(self) -> bool:
+        return True
+
+    def writable(self) -> bool:
+        return False
+
+    def seekable(self) -> bool:
+        return True
+
+    def flush(self) -> None:
+        pass
+
+    def close(self) -> None:
+        self.closed = True
+        self.file.close()
+
+    def __enter__(self) -> "_Watched":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+# Everything that damaged bytes made pyarrow raise, its own errors being subclasses of these.
+_DAMAGE = (pa.ArrowException, OSError, ValueError, IndexError, KeyError, TypeError, MemoryError, OverflowError)
+
+
+def _fault(file: _Watched, reason: str, error: BaseException, extra: str = "") -> Fault:
+    if file.error is not None:
+        raise file.error
+    line = " ".join(str(error).split())[:300] or type(error).__name__
+    return Fault(reason, extra + line)
+
+
+def _open(file: _Watched) -> pq.ParquetFile:
+    magic = file.read(4)
+    file.seek(0)
+    if not magic:
+        raise Fault("empty_file", "0 bytes")
+    reason = "corrupt_parquet" if magic in (b"PAR1", b"PARE") else "not_parquet"
+    try:
+        table = pq.ParquetFile(
+            file,
+            buffer_size=1 << 20,
+            pre_buffer=False,
+            page_checksum_verification=True,
+            coerce_int96_timestamp_unit="us",
+        )
+        rows = table.metadata.num_rows
+        table.schema_arrow  # noqa: B018  # parsed on first use, and damaged as often as the rest
+    except _DAMAGE as error:
+        raise _fault(file, reason, error) from error
+    if rows <= 0:
+        raise Fault("empty_file", f"{rows} rows")
+    return table
+
+
+def _columns(schema: pa.Schema, config: Config) -> list[str]:
+    """The columns to read. Checks that the file has what the recipe names."""
+    paths = config.fields.paths()
+    usual = Fields().paths()
+    found = {column: selected(schema, path) for column, path in paths.items()}
+    absent = [paths[column] for column, name in found.items() if name is None and paths[column] != usual.get(column)]
+    if not found.get("text") and not found.get("html"):
+        absent = [paths[column] for column in ("text", "html") if column in paths]
+    if absent:
+        there = ", ".join(schema.names)[:500]
+        raise Fault("missing_column", f"no column {', '.join(absent)}; the file has {there}")
+    if config.keep_meta:
+        return list(schema.names)
+    return [name for name in found.values() if name is not None]
+
+
+def _group(
+    table: pq.ParquetFile, group: int, first: int, rows: int, columns: list[str], config: Config, file: _Watched
+) -> Iterator[Record]:
+    position = first
+    # The footer's size is uncompressed, so it tells how many rows make a batch; a damaged one is a harmless guess.
+    row_bytes = max(table.metadata.row_group(group).total_byte_size // max(rows, 1), 1)
+    batch_rows = max(1, min(_BATCH_ROWS, _BATCH_BYTES // row_bytes))
+    build = mapper(config.fields, config.keep_meta)
+    batches = table.iter_batches(batch_rows, row_groups=[group], columns=columns, use_threads=False)
+    while position < first + rows:
+        try:
+            batch = next(batches, None)
+            if batch is None or batch.num_rows == 0:
+                raise pa.ArrowInvalid("the pages end before the row group's last row")
+        except _DAMAGE as error:
+            lost = f"row group {group}, {first + rows - position} rows from row {position} on: "
+            fault = _fault(file, "corrupt_parquet", error, lost)
+            yield Record(position, drop=fault.reason, detail=fault.detail)
+            return
+        yield from _batch(batch, position, build, config)
+        position += batch.num_rows
+
+
+def _batch(batch: pa.RecordBatch, position: int, build: Any, config: Config) -> Iterator[Record]:
+    names = batch.schema.names
+    try:
+        batch.validate(full=True)  # offsets that damage bent must not reach Python
+        values = [plain(column).to_pylist() for column in batch.columns]
+    except (pa.ArrowException, ValueError, OverflowError) as error:
+        if batch.num_rows == 1:
+            # The other values that Arrow holds and Python does not are dates beyond the year 9999.
+            reason = "invalid_utf8" if "utf" in str(error).lower() else "bad_field_type"
+            yield Record(position, drop=reason, detail=" ".join(str(error).split())[:300])
+            return
+        # Halves, until the bad row stands alone.
+        half = batch.num_rows // 2
+        yield from _batch(batch.slice(0, half), position, build, config)
+        yield from _batch(batch.slice(half), position + half, build, config)
+        return
+    paths = [path for path in (config.fields.text, config.fields.html) if path is not None]
+    for row in zip(*values, strict=True):
+        document = dict(zip(names, row, strict=True))
+        fault = None
+        for path in paths:
+            place = locate(document, path)
+            fault = fault or (place and _decode(*place, config.max_record_bytes))
+        if fault is None:
+            yield build(position, document)
+        else:
+            yield Record(position, drop=fault.reason, detail=fault.detail)
+        position += 1
+
+
+def _decode(container: Any, name: Any, limit_bytes: int) -> Fault | None:
+    """Turns text that came as bytes into a string, in its place."""
+    value = container[name]
+    if isinstance(value, bytes):
+        size = len(value)
+    elif isinstance(value, str):
+        # A character is at most 4 bytes: most texts need no count.
+        size = len(value) if len(value) * 4 <= limit_bytes else len(value.encode())
+    else:
+        return None
+    if size > limit_bytes:
+        return Fault("record_too_large", f"{size} bytes, max_record_bytes = {limit_bytes}")
+    if isinstance(value, bytes):
+        try:
+            container[name] = value.decode()
+        except UnicodeDecodeError as error:
+            return Fault("invalid_utf8", f"byte {error.start}: {error.reason}")
+    return None

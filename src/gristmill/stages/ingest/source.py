@@ -1,0 +1,74 @@
+"""Random access to the bytes of one file, wherever fsspec finds it, through one window of memory."""
+
+import re
+from types import TracebackType
+from typing import Any
+
+import fsspec
+
+WINDOW_BYTES = 4 << 20
+"""Read ahead of someone who goes through a file: some hundred records of a crawl, one request to an object store."""
+HOP_BYTES = 128 << 10
+"""Read ahead of someone who jumps."""
+
+
+class Source:
+    """The bytes of a file. `read` is cheap for neighbouring offsets: the last stretch stays in memory."""
+
+    def __init__(self, uri: str) -> None:
+        filesystem, path = fsspec.core.url_to_fs(uri)
+        self._file: Any = filesystem.open(path, "rb")
+        self._file.seek(0, 2)
+        self.size: int = self._file.tell()
+        self.base = 0
+        """Offset in the file of the window's first byte."""
+        self.window = b""
+
+    def __enter__(self) -> "Source":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._file.close()
+
+    def read(self, start: int, length: int) -> bytes:
+        """`length` bytes from `start`; fewer only at the end of the file."""
+        first = start - self.base
+        if first < 0 or (first + length > len(self.window) and self.base + len(self.window) < self.size):
+            self._load(start, length)
+            first = 0
+        return self.window[first : first + length]
+
+    def _load(self, start: int, length: int) -> None:
+        ahead = WINDOW_BYTES if self.window and self.base <= start <= self.base + len(self.window) else HOP_BYTES
+        self._file.seek(start)
+        wanted = min(max(length, ahead), self.size - start)
+        parts: list[bytes] = []
+        while wanted > 0 and (part := self._file.read(wanted)):  # a raw stream may return less than was asked
+            parts.append(part)
+            wanted -= len(part)
+        self.base, self.window = start, parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def find(self, needle: bytes, start: int, skip: int, limit: int) -> int:
+        """Offset of the first `needle` in [start + skip, start + limit), or -1.
+
+        Copies nothing, and leaves the window where all from `start` up to the needle can be read.
+        """
+        first = start - self.base
+        at = self.window.find(needle, first + skip) if 0 <= first < len(self.window) else -1
+        if at < 0 and (first < 0 or self.base + len(self.window) < self.size):
+            self._load(start, limit)
+            at = self.window.find(needle, skip)
+        return self.base + at if 0 <= at < start + limit - self.base else -1
+
+    def search(self, pattern: re.Pattern[bytes], start: int, stop: int, reach: int) -> int | None:
+        """Offset of the first match that begins in [start, stop). No match may be longer than `reach` bytes."""
+        while start < stop:
+            data = self.read(start, min(WINDOW_BYTES // 2, stop - start) + reach)
+            if found := pattern.search(data):
+                return start + found.start() if start + found.start() < stop else None
+            if not data or start + len(data) >= self.size:
+                return None
+            start += max(len(data) - reach, 1)
+        return None

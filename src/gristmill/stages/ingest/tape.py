@@ -1,0 +1,151 @@
+"""A stretch of decoded bytes to walk over: a plain file, or a run of compressed frames.
+
+`at` never looks past the frame that the last record ended in; `must` also opens the frames after it, for archives
+whose frames are cut anywhere (bgzip, pigz) and not between records. A frame that itself begins with a record header
+is never joined to what came before. So whatever damage came before it, an archive is read the same from there on.
+"""
+
+from collections.abc import Iterator
+from typing import Protocol
+
+from gristmill.stages.ingest.frames import MAGIC, Frame
+from gristmill.stages.ingest.heads import holds_arc, opens_record
+from gristmill.stages.ingest.source import Source
+
+
+class Tape(Protocol):
+    arc: bool
+    """Whether the records are ARC records."""
+    fault: str | None
+    """What broke the last frame."""
+    whole: bool
+    """Whether the end of the tape is where the writer ended, as the end of an intact single frame tells."""
+    jumps: bool
+    """Whether passing over bytes is free."""
+
+    @property
+    def known(self) -> int:
+        """How far the tape was read; where `at` or `must` gave less than was asked, its end."""
+
+    def at(self, offset: int, length: int) -> bytes:
+        """`length` bytes from `offset`; fewer only at the end."""
+
+    def must(self, offset: int, length: int) -> int:
+        """How many bytes `at` will give, for a stretch that belongs to a record already begun."""
+
+    def damage(self) -> str | None:
+        """What is wrong with the frame at hand, before or after the bytes read so far."""
+
+    def forget(self, offset: int) -> None:
+        """No byte before `offset` will be asked for again."""
+
+
+class PlainTape:
+    """The file itself."""
+
+    fault: str | None = None
+    whole = False
+    jumps = True
+
+    def __init__(self, source: Source) -> None:
+        self.at = source.read
+        self.known = source.size
+        self.arc = holds_arc(source.read(0, 1 << 20))
+
+    def must(self, offset: int, length: int) -> int:
+        return max(0, min(length, self.known - offset))
+
+    def damage(self) -> str | None:
+        return None
+
+    def forget(self, offset: int) -> None:
+        pass
+
+
+class FrameTape:
+    """The frames from `start` on, decoded as far as asked."""
+
+    jumps = False
+
+    def __init__(self, source: Source, kind: str, start: int, dictionary: bytes | None) -> None:
+        self.source, self.kind, self.start, self.dictionary = source, kind, start, dictionary
+        self.fault: str | None = None
+        self.whole = True
+        self._before = 0
+        self._checked: Frame | None = None
+        self._damage: str | None = None
+        self._frame = Frame(source, kind, start, dictionary)
+        self._chunks: Iterator[bytes] = self._frame.chunks()
+        self._data = next(self._chunks, b"")
+        self._base = 0
+        self.arc = holds_arc(self._data)
+
+    @property
+    def known(self) -> int:
+        return self._base + len(self._data)
+
+    @property
+    def fed(self) -> int:
+        """Bytes of the file from `start` on that were read so far."""
+        return self._before + self._frame.fed
+
+    @property
+    def last(self) -> Frame:
+        return self._frame
+
+    def at(self, offset: int, length: int) -> bytes:
+        first = offset - self._base
+        if first + length > len(self._data):
+            self._fill(first + length)
+            first = offset - self._base
+        return self._data[first : first + length]
+
+    def must(self, offset: int, length: int) -> int:
+        wanted = offset - self._base + length
+        if wanted > len(self._data):
+            self._fill(wanted)
+            while len(self._data) < wanted and self._join_next():
+                self._fill(wanted)
+            return max(0, min(length, self.known - offset))
+        return length
+
+    def damage(self) -> str | None:
+        if self._checked is not self._frame:
+            self._checked = self._frame
+            again = Frame(self.source, self.kind, self._frame.start, self.dictionary, salvage=False)
+            for _ in again.chunks():
+                pass
+            self._damage = again.fault
+        return self._damage
+
+    def forget(self, offset: int) -> None:
+        # Cutting copies what remains: only worth it when most of the buffer is behind us.
+        if (offset - self._base) * 2 > len(self._data) > 1 << 20:
+            self._data = self._data[offset - self._base :]
+            self._base = offset
+
+    def _fill(self, length: int) -> None:
+        parts = [self._data]
+        have = len(self._data)
+        while have < length and (part := next(self._chunks, b"")):
+            parts.append(part)
+            have += len(part)
+        if len(parts) > 1:
+            self._data = b"".join(parts)
+        if have < length:
+            self.fault = self._frame.fault
+
+    def _join_next(self) -> bool:
+        """Append the next frame, unless a record starts with it, or none follows."""
+        end = self._frame.end
+        if end is None or not self.source.read(end, 4).startswith(MAGIC[self.kind]):
+            return False
+        follower = Frame(self.source, self.kind, end, self.dictionary)
+        chunks = follower.chunks()
+        first = next(chunks, b"")
+        if opens_record(first[: 1 << 14]):
+            return False
+        self._before += self._frame.fed
+        self._frame, self._chunks, self.whole = follower, chunks, False
+        self._data += first
+        return True

@@ -1,0 +1,88 @@
+"""Reads trees of text: plain text, Markdown, reStructuredText and their kin, one document a file.
+
+YAML front matter of Markdown goes to `meta`; the title is the front matter's, or the first heading. A single compressed
+file (`notes.md.gz`) is unpacked. A record's position is 0.
+"""
+
+from collections.abc import Iterator
+from pathlib import PurePosixPath
+from typing import Any, Literal
+
+from gristmill.schema import Record
+from gristmill.stages.contract import Bytes, Piece, StageConfig
+from gristmill.stages.ingest.decode import decode
+from gristmill.stages.ingest.decompress import Fault
+from gristmill.stages.ingest.fields import dump
+from gristmill.stages.ingest.headings import first_heading, split_front_matter
+from gristmill.stages.ingest.stream import bounded, decompressed, open_file, without_compression_suffix
+
+VERSION = 1
+LIBRARIES = ("orjson", "pyyaml", "resiliparse", "zstandard")
+
+VCS_DIRS = frozenset((".git", ".hg", ".svn", ".bzr", "CVS", "_darcs"))
+"""Folders in which version control keeps its own files: never documents."""
+
+_TYPES = {
+    "text/markdown": (".md", ".markdown", ".mdown", ".mkd", ".mdx", ".qmd", ".rmd"),
+    "text/x-rst": (".rst", ".rest"),
+    "text/asciidoc": (".adoc", ".asciidoc"),
+    "text/org": (".org",),
+    "text/x-tex": (".tex", ".latex"),
+}
+_TYPE_OF = {suffix: kind for kind, suffixes in _TYPES.items() for suffix in suffixes}
+
+
+class Config(StageConfig):
+    """Which files of a tree are documents, and what is taken off them."""
+
+    suffixes: tuple[str, ...] = (".txt", ".text", *_TYPE_OF)
+    """Endings of the wanted files, with the dot, in any case; a compression's ending may follow. `""` wants files
+    without any ending (README)."""
+    front_matter: Literal["strip", "keep"] = "strip"
+    """Whether YAML front matter stays in the text. It is read for the title either way."""
+    max_record_bytes: Bytes = 64 << 20
+    """A larger file is dropped as `record_too_large`. Bytes, decompressed."""
+
+
+def SPLITTABLE(name: str) -> bool:
+    """A file is one document."""
+    return False
+
+
+def WANTED(name: str, config: Config) -> bool:
+    """Whether the file of that path below the root is a document; by its name alone."""
+    path = PurePosixPath(without_compression_suffix(name))
+    wanted = {suffix.lower() for suffix in config.suffixes}
+    return path.suffix.lower() in wanted and VCS_DIRS.isdisjoint(path.parts[:-1])
+
+
+def read(piece: Piece, config: Config) -> Iterator[Record]:
+    """Reasons: `empty_file`, `empty_text` (nothing but front matter), `binary_file`, `invalid_utf8`,
+    `record_too_large`, and `truncated_` or `corrupt_` with `gzip`, `zstd`, `bzip2`, `xz`.
+    """
+    if piece.start > 0 or piece.stop == 0:
+        return
+    suffix = PurePosixPath(without_compression_suffix(piece.name)).suffix.lower()
+    record = Record(0, content_type=_TYPE_OF.get(suffix, "text/plain"))
+    try:
+        with open_file(piece.uri) as file:
+            data = bounded(decompressed(file)[1], config.max_record_bytes)
+        text, record.charset = decode(data)
+        if not text or text.isspace():
+            raise Fault("empty_file", f"{len(data)} bytes, none of them visible")
+        meta: dict[Any, Any] = {}
+        body = text
+        if record.content_type == "text/markdown":
+            meta, body = split_front_matter(text)
+        title = meta.get("title")
+        if isinstance(title, str) and title:
+            record.title = title.encode(errors="replace").decode()  # YAML's "\ud800" is half a character
+        else:
+            record.title = first_heading(body, record.content_type or "")
+        record.meta = dump(meta) if meta else None
+        if not body or body.isspace():
+            raise Fault("empty_text", "front matter and no text")
+        record.text = body if config.front_matter == "strip" else text
+    except Fault as fault:
+        record.drop, record.detail = fault.reason, fault.detail
+    yield record

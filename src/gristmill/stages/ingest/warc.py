@@ -1,0 +1,123 @@
+"""Read web archives: WARC (0.17 to 1.1), WET and ARC files, plain or compressed with gzip, zstd or lz4.
+
+What a file is, its first bytes say and not its name. Every record becomes a row, and so does every stretch of bytes
+that holds none. Kept are, as `html` or `text`: HTTP responses with status 200 or 203 and resource records of a type in
+`html_types` or `text_types`, and conversion records (WET). 206 is a fragment and other 2xx carry no page. All else has
+a `drop`:
+
+    warcinfo_record, request_record, …    the record's type         http_status       the status is the detail
+    not_text           the type is the detail                       empty_body
+    robots_txt         kept in `text`, for the stage that obeys it  body_too_large    see `max_record_bytes`
+    bad_http_header    no HTTP response in a response record        bad_content_encoding
+    undecodable_charset                                             bad_warc_header
+    truncated_gzip     a frame that ends early (also _zstd, _lz4)   corrupt_gzip      a frame with an error in it
+    truncated_record   the file ends inside the record              unreadable_bytes  no record in there
+    empty_file, not_an_archive
+
+Records with a fault that a browser would bear are kept, and `meta.salvage` lists the faults: those of `http.py`;
+`content_length`, a record whose true end is not where its header says; `no_http_header`, a page without its HTTP header.
+A page that the crawler cut (WARC-Truncated) is kept, and `meta.truncated` says why it was cut.
+
+Positions are byte offsets in the file. Of several records in one frame, the n-th has the frame's offset plus n.
+"""
+
+from collections.abc import Iterator
+
+from gristmill.schema import Record
+from gristmill.stages.contract import Bytes, Piece, StageConfig
+from gristmill.stages.ingest import pages
+from gristmill.stages.ingest.frames import MAGIC, cut_short, skippable, zstd_dictionary
+from gristmill.stages.ingest.resync import anchor, container, next_frame
+from gristmill.stages.ingest.source import Source
+from gristmill.stages.ingest.tape import FrameTape, PlainTape
+from gristmill.stages.ingest.walk import walk
+
+VERSION = 1
+LIBRARIES = ("fastwarc", "resiliparse", "brotli", "zstandard", "lz4")
+
+
+class Config(StageConfig):
+    """What is kept of an archive."""
+
+    max_record_bytes: Bytes = 64 << 20
+    """Largest record body, stored and decoded (bytes); larger ones are dropped as body_too_large."""
+    html_types: tuple[str, ...] = ("text/html", "application/xhtml+xml")
+    """Media types that are kept as markup for an extractor."""
+    text_types: tuple[str, ...] = ("text/plain",)
+    """Media types that are kept as plain text."""
+    statuses: tuple[int, ...] = (200, 203)
+    """HTTP statuses whose bodies are documents."""
+    max_replacement_share: float = 0.1
+    """Largest share of characters (0 to 1) that decoding may replace by U+FFFD; above: undecodable_charset."""
+
+
+def SPLITTABLE(name: str) -> bool:
+    """Any archive can be read from the middle; one whose records share a frame just falls into one piece."""
+    return True
+
+
+def read(piece: Piece, config: Config) -> Iterator[Record]:
+    with Source(piece.uri) as source:
+        stop = source.size + 1 if piece.stop is None else piece.stop
+        if source.size == 0:
+            if piece.start <= 0 < stop:
+                yield Record(0, drop="empty_file")
+            return
+        kind = container(source, piece.name)
+        if kind == "plain":
+            yield from _read_plain(source, piece.start, stop, config)
+        else:
+            yield from _read_frames(source, kind, piece.start, stop, config)
+
+
+def _read_plain(source: Source, start: int, stop: int, config: Config) -> Iterator[Record]:
+    # From the start of the file whatever the piece: hopping over bodies is cheap, and only so is it certain that
+    # a header in the midst of bytes is no archive inside a record.
+    tape = PlainTape(source)
+    for found in walk(tape, config.max_record_bytes):
+        if found.offset >= stop:
+            return
+        if found.offset >= start:
+            row = pages.record(found.offset, found, tape, config)
+            if row.drop == "unreadable_bytes" and (found.offset, found.stop) == (0, source.size):
+                row.drop = "not_an_archive"
+            yield row
+
+
+def _read_frames(source: Source, kind: str, start: int, stop: int, config: Config) -> Iterator[Record]:
+    dictionary = zstd_dictionary(source) if kind == "zstd" else None
+    at = anchor(source, kind, start, dictionary)
+    magic = MAGIC[kind]
+    end_of_piece = min(stop, source.size)
+    while at < end_of_piece:
+        if not source.read(at, 4).startswith(magic):
+            if (end := skippable(source, at)) is not None:
+                at = end
+                continue
+            after = next_frame(source, kind, at, dictionary)
+            if at >= start:
+                yield Record(at, drop="unreadable_bytes", detail=f"{after - at} bytes")
+            at = after
+            continue
+        tape = FrameTape(source, kind, at, dictionary)
+        resumed = -1
+        for index, found in enumerate(walk(tape, config.max_record_bytes)):
+            # Never past the bytes read so far, that is never into the next frame, were there ever so many records.
+            position = at + min(index, max(tape.fed - 1, 0))
+            if position >= stop:
+                return
+            if tape.fault and found.fault == tape.fault:
+                resumed = next_frame(source, kind, tape.last.start + 1, dictionary)
+                if cut_short(source, kind, tape.last.start, resumed, dictionary):
+                    found.fault = f"truncated_{kind}"
+            if position < start:
+                continue
+            row = pages.record(position, found, tape, config)
+            row.key = f"{at}+{index}" if index else None
+            if row.drop == "unreadable_bytes" and (at, index, tape.last.end) == (0, 0, source.size):
+                row.drop = "not_an_archive" if found.stop == tape.known else row.drop
+            yield row
+        if tape.fault:
+            at = resumed if resumed >= 0 else next_frame(source, kind, tape.last.start + 1, dictionary)
+        else:
+            at = source.size if tape.last.end is None else tape.last.end

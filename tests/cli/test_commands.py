@@ -1,0 +1,229 @@
+"""The commands as a user types them: what they print, and how they end."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+COMMANDS = ("run", "plan", "status", "inspect", "verify", "gc", "init")
+
+
+def gristmill(*arguments, folder=None):
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'tests'}", "NO_COLOR": "1"}
+    return subprocess.run(
+        [sys.executable, "-m", "gristmill.cli.main", *map(str, arguments)],
+        env=environment,
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+@pytest.fixture
+def ran(project):
+    project.write_recipe("  - stagebox.length\n  - stagebox.longer_than: {chars: 12}\n")
+    done = gristmill("run", project.recipe, "--json")
+    assert done.returncode == 0, done.stderr
+    return project, json.loads(done.stdout.splitlines()[-1])
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help_with_an_example_and_json(command):
+    """`--help` shows how to call it."""
+    shown = gristmill(command, "--help").stdout
+    assert "--json" in shown
+    assert f"Example: gristmill {command}" in " ".join(shown.split())
+
+
+def test_run_json_ends_with_one_object(ran):
+    """Recipe, version, stages with executed and cached tasks, rows, bytes and dataset hashes."""
+    project, said = ran
+    assert said["recipe"] == "project"
+    assert len(said["version"]) == 12
+    stages = {stage["stage"]: stage for stage in said["stages"]}
+    assert stages["notes/ingest"]["executed"] > 0
+    assert stages["notes/ingest"]["cached"] == 0
+    assert stages["all/longer_than"]["dropped"]["not_longer"] > 0
+    for stage in said["stages"]:
+        for name in stage["datasets"].values():
+            manifest = json.loads((project.store / "datasets" / f"{name}.json").read_text())
+            assert manifest["rows"] == stage["rows"]
+            for part in manifest["parts"]:
+                assert (project.store / "parts" / part["hash"][:2] / f"{part['hash']}.parquet").exists()
+
+
+def test_a_second_run_is_the_same_version_and_runs_nothing(ran):
+    """The version names the output, not the moment."""
+    project, first = ran
+    again = json.loads(gristmill("run", project.recipe, "--json").stdout.splitlines()[-1])
+    assert again["version"] == first["version"]
+    assert sum(stage["executed"] for stage in again["stages"]) == 0
+
+
+def test_run_ends_with_a_funnel(ran):
+    """What came in, what each step took, what is kept."""
+    project, said = ran
+    shown = gristmill("run", project.recipe).stdout
+    assert "not_longer" in shown
+    assert "invalid_json" in shown
+    assert f"{said['rows']:,}" in shown
+    assert said["version"] in shown
+
+
+def test_status_tells_tasks_rows_speed_and_memory(ran):
+    """One line a stage."""
+    project, _ = ran
+    told = json.loads(gristmill("status", project.recipe, "--json").stdout)
+    for stage in told["stages"]:
+        assert stage["tasks_done"] > 0
+        assert stage["tasks_open"] == 0
+        assert stage["rows"] == 804
+        assert stage["peak_rss_bytes"] > 10_000_000
+    assert "peak memory" in gristmill("status", project.recipe).stdout
+
+
+def test_inspect_shows_documents_and_verdicts(ran):
+    """Dropped documents come with their reason and step, also those that an earlier step dropped."""
+    project, _ = ran
+    command = ("inspect", project.recipe, "--stage", "longer_than", "--dropped", "-n", "1000", "--json")
+    found = [json.loads(line) for line in gristmill(*command).stdout.splitlines()]
+    reasons = {entry["verdict"]["reason"] for entry in found}
+    assert reasons == {"not_longer", "invalid_json"}
+    assert all(len(entry["text"]) <= 12 for entry in found if entry["verdict"]["reason"] == "not_longer")
+    shown = gristmill("inspect", project.recipe, "--stage", "longer_than", "--reason", "invalid_json", "-n", "2").stdout
+    assert shown.count("invalid_json by ingest") == 2
+    kept = gristmill("inspect", project.recipe, "--kept", "-n", "3", "--json").stdout.splitlines()
+    assert [json.loads(line)["verdict"]["reason"] for line in kept] == [None] * 3
+
+
+def test_inspect_of_an_unknown_reason_lists_the_known_ones(ran):
+    """A typo in --reason does not look like an empty result."""
+    project, _ = ran
+    done = gristmill("inspect", project.recipe, "--reason", "not_lnger")
+    assert "No such documents. Reasons in this store: invalid_json, not_longer" in done.stderr
+
+
+def test_verify_finds_damage_and_repairs_it(ran):
+    """Exit code 1 for a broken part; --repair makes it again."""
+    project, _ = ran
+    path = sorted(project.store.glob("parts/*/*.parquet"))[0]
+    content, stat = path.read_bytes(), path.stat()
+    assert gristmill("verify", project.recipe).returncode == 0
+    path.chmod(0o644)
+    path.write_bytes(bytes([content[0] ^ 1]) + content[1:])
+    os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    found = gristmill("verify", project.recipe, "--json")
+    assert found.returncode == 1
+    assert [broken["part"] for broken in json.loads(found.stdout)["broken"]] == [path.stem]
+    assert gristmill("verify", project.recipe, "--repair").returncode == 0
+    assert path.read_bytes() == content
+
+
+def test_verify_recompute_runs_tasks_again_and_compares(ran):
+    """A pure stage comes out the same; a record that names other bytes is found."""
+    project, _ = ran
+    honest = json.loads(gristmill("verify", project.recipe, "--recompute", "100%", "--json").stdout)
+    tasks = len(list(project.store.glob("tasks/*.json")))
+    assert (honest["recomputed"], honest["different"]) == (tasks, [])
+    records = {path: json.loads(path.read_text()) for path in project.store.glob("tasks/*.json")}
+    forged = [path for path, record in records.items() if record["node"] == "all/length"][:2]
+    one, other = (records[path] for path in forged)
+    forged[0].write_text(json.dumps({**one, "parts": other["parts"]}))
+    dishonest = gristmill("verify", project.recipe, "--recompute", "1.0", "--json")
+    assert dishonest.returncode == 1
+    assert json.loads(dishonest.stdout)["different"]
+
+
+def test_gc_takes_only_what_nothing_needs(ran, edit):
+    """After a change the old output is garbage once the new run is finished, unless a version keeps it."""
+    project, first = ran
+    assert json.loads(gristmill("gc", project.recipe, "--dry-run", "--json").stdout)["files"] == {}
+    assert gristmill("run", project.recipe, "--tag", "first").returncode == 0
+    edit(project.recipe, "chars: 12", "chars: 14")
+    gristmill("run", project.recipe)
+    assert json.loads(gristmill("gc", project.recipe, "--json").stdout)["files"] == {}
+    (project.store / "versions" / "first.json").unlink()
+    dry = json.loads(gristmill("gc", project.recipe, "--dry-run", "--json").stdout)
+    assert dry["files"]
+    assert all((project.store / path).exists() for path in dry["files"])
+    wet = json.loads(gristmill("gc", project.recipe, "--json").stdout)
+    assert wet["files"] == dry["files"]
+    assert not any((project.store / path).exists() for path in wet["files"])
+    again = json.loads(gristmill("run", project.recipe, "--json").stdout.splitlines()[-1])
+    assert sum(stage["executed"] for stage in again["stages"]) == 0
+    assert gristmill("verify", project.recipe).returncode == 0
+    assert first["version"] != again["version"]
+
+
+def test_gc_refuses_while_a_run_is_under_way(ran):
+    """A run that writes now may need what nothing names yet."""
+    project, _ = ran
+    mill = project.mill()
+    (project.store / "parts" / "00").mkdir(exist_ok=True)
+    (project.store / "parts" / "00" / ("00" * 32 + ".parquet")).write_bytes(b"stray")
+    with mill.store.in_use():
+        done = gristmill("gc", project.recipe)
+    assert done.returncode == 2
+    assert "in use by" in done.stderr
+    assert gristmill("gc", project.recipe).returncode == 0
+    assert not (project.store / "parts" / "00" / ("00" * 32 + ".parquet")).exists()
+
+
+def test_init_writes_a_recipe_once(tmp_path):
+    """A file that exists is left alone."""
+    assert gristmill("init", folder=tmp_path).returncode == 0
+    text = (tmp_path / "recipe.yaml").read_text()
+    assert "sources:" in text
+    again = gristmill("init", folder=tmp_path)
+    assert again.returncode == 2
+    assert "exists and was left as it is" in again.stderr
+    assert (tmp_path / "recipe.yaml").read_text() == text
+
+
+MISTAKES = [
+    (("run", "nowhere.yaml"), "nowhere.yaml"),
+    (("run", "RECIPE", "--until", "lenght"), "Did you mean length?"),
+    (("run", "RECIPE", "--executor", "slurm"), "Executors: local"),
+    (("run", "RECIPE", "--store", "/proc/nothing/here"), "cannot be written"),
+    (("run", "RECIPE", "--workers", "0"), "--workers"),
+    (("run", "RECIPE", "--tag", "a/b"), "cannot be a name"),
+    (("inspect", "RECIPE", "--stage", "lenght"), "Did you mean length?"),
+    (("inspect", "RECIPE", "--dropped", "--kept"), "exclude each other"),
+    (("inspect", "RECIPE", "--source", "note"), "Sources: notes"),
+    (("verify", "RECIPE", "--recompute", "half"), "is not a share"),
+    (("frobnicate",), "frobnicate"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "telling"), MISTAKES)
+def test_a_mistake_is_one_message_and_exit_code_2(project, arguments, telling):
+    """No traceback, nothing on stdout, the fix in the message."""
+    project.write_recipe("  - stagebox.length\n")
+    done = gristmill(*(project.recipe if word == "RECIPE" else word for word in arguments))
+    assert done.returncode == 2, done
+    assert telling in done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+
+
+def test_a_bug_in_a_stage_shows_its_traceback(project, tmp_path):
+    """A fault of ours is not dressed up as the user's."""
+    project.write_recipe("  - stagebox.broken\n")
+    done = gristmill("run", project.recipe)
+    assert done.returncode == 1
+    assert "ZeroDivisionError" in done.stderr
+    assert "stagebox/broken.py" in done.stderr
+
+
+def test_strict_turns_a_warning_into_exit_code_2(project):
+    """Law 7, the strict way."""
+    project.write_recipe("  - stagebox.upper: {min_chars: 100000}\n", top="strict: true")
+    done = gristmill("run", project.recipe)
+    assert done.returncode == 2
+    assert "no document survived" in done.stderr

@@ -1,0 +1,56 @@
+"""The house: imports point one way, and the project names no other place than itself."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import gristmill
+
+SOURCE = Path(gristmill.__file__).parent
+MAY_IMPORT = {
+    "kernels": set(),
+    "store": {"errors", "schema"},
+    "stages": {"kernels", "errors", "schema"},
+    "recipe": {"stages", "errors", "schema"},
+    "engine": {"recipe", "stages", "store", "kernels", "errors", "schema"},
+    "cli": {"engine", "recipe", "stages", "store", "errors", "schema"},
+}
+
+
+def imports_of(path):
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("gristmill"):
+            yield node.module
+        elif isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name.startswith("gristmill"))
+
+
+@pytest.mark.parametrize("folder", MAY_IMPORT)
+def test_imports_point_one_way(folder):
+    """kernels <- stages <- recipe <- engine <- cli; nothing imports what stands above it."""
+    for path in sorted((SOURCE / folder).rglob("*.py")):
+        for module in imports_of(path):
+            parts = module.split(".")
+            if len(parts) > 1 and parts[1] != folder:
+                assert parts[1] in MAY_IMPORT[folder], f"{path.relative_to(SOURCE)} imports {module}"
+
+
+def test_kernels_import_nothing_else_of_ours():
+    """Arrays in, arrays out."""
+    for path in sorted((SOURCE / "kernels").rglob("*.py")):
+        for module in imports_of(path):
+            assert module.startswith("gristmill.kernels"), f"{path.name} imports {module}"
+
+
+def test_optional_libraries_are_not_imported_at_start():
+    """Heavy things are imported where they are used, so that nobody needs them who does not use them."""
+    for path in sorted(SOURCE.rglob("*.py")):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            names = []
+            if isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom):
+                names = [node.module or ""]
+            for name in names:
+                assert name.split(".")[0] not in {"trafilatura", "torch", "ray"}, f"{path.name} imports {name}"
