@@ -1,7 +1,7 @@
 """Reading input files into document parts: the engine's side of a reader.
 
 Parts are cut by the data alone: a part ends with the row group that brings it to `part_bytes`, and a row group with
-the record that brings it to ROW_GROUP_BYTES or ROW_GROUP_ROWS. A batch is all that is in memory beside the
+the record that brings it to ROW_GROUP_CHARACTERS or ROW_GROUP_ROWS. A batch is all that is in memory beside the
 compressed part.
 """
 
@@ -11,17 +11,18 @@ import os
 from collections.abc import Iterator
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from gristmill.engine.rows import CRASHED, count_reasons
 from gristmill.engine.task import Read, Result, add_counts
 from gristmill.errors import UserError
 from gristmill.schema import DOCUMENTS, Record
 from gristmill.stages.contract import Piece
-from gristmill.store.parquet import PartWriter
+from gristmill.store.parquet import PartWriter, text_bytes
 from gristmill.store.store import Store
 
-ROW_GROUP_BYTES = 8 << 20
-"""Payload after which a row group ends: large enough for Parquet, small enough to hold several in memory."""
+ROW_GROUP_CHARACTERS = 8 << 20
+"""Content after which a row group ends: large enough for Parquet, small enough to hold several in memory."""
 ROW_GROUP_ROWS = 1 << 16
 
 
@@ -47,18 +48,24 @@ def perform_read(work: Read, store: Store, probe: bool) -> Result:
 
 
 def _batches(work: Read) -> Iterator[tuple[pa.RecordBatch, int]]:
-    rows: dict[str, list[object]] = {name: [] for name in DOCUMENTS.names}
-    payload = 0
+    rows: dict[str, list[object]] = {name: [] for name in DOCUMENTS.names if name != "text_bytes"}
+    characters = 0
     for name, record in _records(work):
-        size = _add_row(rows, work, name, record)
-        payload += size
-        if payload >= ROW_GROUP_BYTES or len(rows["doc_id"]) >= ROW_GROUP_ROWS:
-            yield pa.RecordBatch.from_pydict(rows, schema=DOCUMENTS), payload
+        characters += _add_row(rows, work, name, record)
+        if characters >= ROW_GROUP_CHARACTERS or len(rows["doc_id"]) >= ROW_GROUP_ROWS:
+            yield _batch_of(rows)
             for column in rows.values():
                 column.clear()
-            payload = 0
+            characters = 0
     if rows["doc_id"]:
-        yield pa.RecordBatch.from_pydict(rows, schema=DOCUMENTS), payload
+        yield _batch_of(rows)
+
+
+def _batch_of(rows: dict[str, list[object]]) -> tuple[pa.RecordBatch, int]:
+    columns = {name: pa.array(values, DOCUMENTS.field(name).type) for name, values in rows.items()}
+    columns["text_bytes"] = pc.add(text_bytes(columns["html"]), text_bytes(columns["text"]))
+    batch = pa.RecordBatch.from_arrays([columns[name] for name in DOCUMENTS.names], schema=DOCUMENTS)
+    return batch, pc.sum(columns["text_bytes"]).as_py()
 
 
 def _records(work: Read) -> Iterator[tuple[str, Record]]:
@@ -93,8 +100,6 @@ def _read_piece(module: object, piece: Piece, work: Read) -> Iterator[Record]:
 def _add_row(rows: dict[str, list[object]], work: Read, name: str, record: Record) -> int:
     locator = f"{name}#{record.key if record.key is not None else record.position}"
     identity = f"{work.source}\0{locator}".encode("utf-8", "surrogateescape")
-    content = record.html if record.html is not None else record.text
-    size = 0 if content is None else len(content) if content.isascii() else len(content.encode())
     rows["doc_id"].append(hashlib.blake2b(identity, digest_size=16).digest())
     rows["source"].append(work.source)
     rows["locator"].append(locator)
@@ -108,11 +113,10 @@ def _add_row(rows: dict[str, list[object]], work: Read, name: str, record: Recor
     rows["charset"].append(record.charset)
     rows["html"].append(record.html)
     rows["text"].append(record.text)
-    rows["text_bytes"].append(size)
     rows["meta"].append(record.meta)
     rows["drop"].append(record.drop)
     rows["detail"].append(record.detail)
-    return size
+    return len(record.html or "") + len(record.text or "")
 
 
 def _refuse_changed_files(work: Read) -> None:

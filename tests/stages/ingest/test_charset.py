@@ -1,5 +1,7 @@
 """Decoding pages: declared, undeclared and wrongly declared encodings."""
 
+import random
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -149,3 +151,16 @@ def test_any_bytes_give_valid_text(body: bytes, label: str | None) -> None:
     text.encode()
     assert name
     assert 0 <= replaced <= text.count("\ufffd")
+
+
+def test_broken_utf8_is_not_made_to_read_as_latin_letters():
+    """What says UTF-8 and is mostly broken is counted as broken; a legacy page that says UTF-8 by mistake is read."""
+    garbage = bytes(random.Random(1).choices(range(128, 256), k=4000)) + b" some words " * 50
+    assert charset.decode(garbage, "utf-8", False)[2] > 1000
+    cyrillic = ("Мельница стоит у реки и мелет зерно. " * 60).encode()
+    holes = bytes(byte for number, byte in enumerate(cyrillic) if number % 3)
+    assert charset.decode(holes, "utf-8", False)[2] > 500
+    mistaken = ("Мельница стоит у реки и мелет зерно. " * 60).encode("cp1251")
+    assert charset.decode(mistaken, "utf-8", False)[0].startswith("Мельница")
+    french = ("Le moulin à eau était bâti près de la rivière. " * 60).encode("cp1252")
+    assert charset.decode(french, "utf-8", False)[0].startswith("Le moulin à eau était")

@@ -2,6 +2,7 @@
 
 import gzip
 import random
+from itertools import pairwise
 from pathlib import Path
 
 import fsspec
@@ -9,10 +10,10 @@ import lz4.frame
 import orjson
 import pytest
 import zstandard
+from tests.stages.ingest.archives import KINDS, SUFFIX, http, packed, page, reasons, record, rows
 
 from gristmill.stages.contract import Piece
 from gristmill.stages.ingest import resync, warc
-from tests.stages.ingest.archives import KINDS, SUFFIX, http, packed, page, reasons, record, rows
 
 
 @pytest.fixture
@@ -200,7 +201,7 @@ def _pieces(data: bytes, path: Path, name: str, cuts: list[int]) -> list[object]
     edges = [0, *cuts, None]
     return [
         row
-        for start, stop in zip(edges, edges[1:], strict=False)
+        for start, stop in pairwise(edges)
         for row in warc.read(Piece(str(path), name, start or 0, stop), warc.Config())
     ]
 

@@ -2,12 +2,15 @@
 
 import gzip
 import random
+import tracemalloc
 import zlib
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 
 import orjson
 import pytest
+from tests.stages.ingest.archives import KINDS, SUFFIX, http, packed, page, reasons, record, rows
 
 from gristmill.schema import Record
 from gristmill.stages.contract import Piece
@@ -15,7 +18,6 @@ from gristmill.stages.ingest import resync, warc
 from gristmill.stages.ingest.source import Source
 from gristmill.stages.ingest.tape import PlainTape
 from gristmill.stages.ingest.walk import walk
-from tests.stages.ingest.archives import KINDS, SUFFIX, http, packed, page, reasons, record, rows
 
 FRAMED = [kind for kind in KINDS if kind != "plain"]
 
@@ -135,13 +137,20 @@ def test_headers_that_cannot_be_read_are_rows(path: Path, head: bytes) -> None:
     assert reasons(rows(page(1) + head + b"body\r\n\r\n" + page(2), path)) == [None, "bad_warc_header", None]
 
 
-def test_frames_that_decode_to_very_much_take_little_memory(path: Path) -> None:
-    """A gzip member of a gigabyte of zeros is passed over piece by piece, and its neighbours are read."""
+@pytest.mark.parametrize("start", [b"", b"WARC/1.0\r\nWARC-Type: resource\r\nContent-Length: 99999999\r\n\r\n"])
+def test_frames_that_decode_to_very_much_take_little_memory(path: Path, start: bytes) -> None:
+    """A small member that decodes to 100 MB, as a record or as garbage, is passed over in bounded memory."""
     packer = zlib.compressobj(9, wbits=31)
-    bomb = b"".join(packer.compress(bytes(1 << 20)) for _ in range(200)) + packer.flush()
-    found = rows(packed("gzip", page(1)) + bomb + packed("gzip", page(2)), path)
-    assert reasons(found) == [None, "unreadable_bytes", None]
-    assert found[1].detail == f"{200 << 20} bytes"
+    bomb = packer.compress(start) + b"".join(packer.compress(bytes(1 << 20)) for _ in range(100)) + packer.flush()
+    path.write_bytes(packed("gzip", page(1)) + bomb + packed("gzip", page(2)))
+    config = warc.Config.model_validate({"max_record_bytes": "4MB"})
+    tracemalloc.start()
+    found = list(warc.read(Piece(str(path), "x"), config))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert found[1].drop == ("body_too_large" if start else "unreadable_bytes")
+    assert [found[0].drop, found[-1].drop] == [None, None]
+    assert peak < 32 << 20
 
 
 def test_more_records_than_bytes_still_have_locators_of_their_own(path: Path) -> None:
@@ -233,7 +242,7 @@ def damaged(chance: random.Random, path: Path) -> None:
     edges = [0, *sorted(chance.choices(range(len(data) + 1), k=2)), None]
     pieces = [
         row
-        for start, stop in zip(edges, edges[1:], strict=False)
+        for start, stop in pairwise(edges)
         for row in warc.read(Piece(str(path), name, start or 0, stop), warc.Config())
     ]
     assert pieces == whole, "the pieces differ from the whole"
@@ -248,7 +257,7 @@ def damaged(chance: random.Random, path: Path) -> None:
 
 @pytest.mark.parametrize("batch", range(4))
 def test_no_damage_breaks_the_laws(path: Path, batch: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two hundred damaged archives: no exception, nothing undamaged lost, no damaged text kept, pieces equal the whole."""
+    """Of 200 damaged archives nothing sound is lost, nothing damaged is kept, and pieces equal the whole."""
     monkeypatch.setattr(resync, "BACK_BYTES", 64)
     for case in range(50):
         damaged(random.Random(f"{batch} {case}"), path)
@@ -285,4 +294,5 @@ def test_noise_of_any_kind_is_read_to_its_end(path: Path) -> None:
 def test_gzip_headers_in_great_number_cost_little(path: Path) -> None:
     """A file of nothing but the first bytes of members is searched once, not once for each of them."""
     found = rows(gzip.compress(b"")[:10] * 20_000, path, "x.warc.gz")
-    assert reasons(found) == ["truncated_gzip"] or len(found) <= 2
+    assert len(found) == 1
+    assert found[0].drop in ("corrupt_gzip", "truncated_gzip")

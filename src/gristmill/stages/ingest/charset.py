@@ -48,7 +48,11 @@ _LATIN = frozenset(
     {"cp1250", "cp1254", "cp1257", "cp1258", "iso8859-2", "iso8859-3", "iso8859-4", "iso8859-7", "iso8859-9"}
     | {"iso8859-10", "iso8859-13", "iso8859-15", "iso8859-16", "mac-roman", "cp1253", "cp1255", "iso8859-8"}
 )
+_WESTERN = _LATIN | {"cp1252", "cp1256"}
 _HIGH_BYTES = bytes(range(128, 256))
+MOST_WESTERN = 0.25
+"""Share of non-ASCII bytes above which what calls itself UTF-8 and only reads as Latin letters is broken UTF-8: a page
+in Polish or Vietnamese, markup included, has some 10%."""
 FEW_BYTES = 200
 """Below so many non-ASCII bytes the detector takes the curly quotes of an English page for Czech or Greek letters."""
 _STATEFUL = {b"\x1b$)C": "iso2022_kr", b"\x1b$": "iso2022_jp_ext", b"\x1b(": "iso2022_jp_ext"}
@@ -144,6 +148,9 @@ def _legacy(body: bytes, http: str | None, markup: bool) -> tuple[str, str, int]
     if b"\0" in body and (wide := _looks_utf16(body)):
         return _decoded(body, wide)
     meta = declared_in_markup(body) if markup else None
+    says_utf8 = (http or meta) == "utf-8"
+    if says_utf8 and 3 * (len(body) - len(text)) >= added:  # by chance legacy text forms hardly any valid sequence
+        return text, "utf-8", added
     order = [http, meta]
     if http == "cp1252" and meta not in (None, "utf-8"):
         order = [meta, http]
@@ -157,13 +164,19 @@ def _legacy(body: bytes, http: str | None, markup: bool) -> tuple[str, str, int]
     # The detector's own names: its mapping to those of the web takes Korean for UTF-8 (resiliparse 1.1). Names that
     # the web does not know, such as DOS code pages, are bad guesses.
     detected = codec(detect_encoding(body, html5_compatible=False))
-    if detected in _LATIN and len(body) - len(body.translate(None, _HIGH_BYTES)) < FEW_BYTES:
+    if detected in _LATIN and _high_bytes(body) < FEW_BYTES:
         detected = "cp1252"
     if detected and detected != "utf-8":
         best = _better(best, _decoded(body, detected))
     if best is None or (best[1] == "utf-8" and best[2] * 2 > len(best[0])):
         best = _decoded(body, "cp1252")
+    if says_utf8 and codec(best[1]) in _WESTERN and _high_bytes(body) > MOST_WESTERN * len(body):
+        return text, "utf-8", added
     return best
+
+
+def _high_bytes(body: bytes) -> int:
+    return len(body) - len(body.translate(None, _HIGH_BYTES))
 
 
 def _better(best: tuple[str, str, int] | None, other: tuple[str, str, int]) -> tuple[str, str, int]:

@@ -31,7 +31,7 @@ DICTIONARY_MAGIC = b"\x5d\x2a\x4d\x18"  # IIPC "WARC with zstandard compression"
 VERBATIM_BYTES = {"gzip": (1 << 16) + 64, "zstd": (1 << 17) + 64, "lz4": (1 << 22) + 64}
 
 STEP_BYTES = {"gzip": 1 << 12, "zstd": 1 << 10, "lz4": 1 << 12}
-"""How much input is decoded at once. Small for zstd, whose decoder has no bound on output: 1 KiB gives 32 MiB at most."""
+"""How much input is decoded at once. zstd's decoder knows no bound on output: 1 KiB of input gives 32 MiB at most."""
 OUTPUT_BYTES = 1 << 20
 WHOLE_INPUT_BYTES = 4 << 20
 WHOLE_OUTPUT_BYTES = 16 << 20

@@ -6,6 +6,7 @@ is never joined to what came before. So whatever damage came before it, an archi
 """
 
 from collections.abc import Iterator
+from itertools import chain
 from typing import Protocol
 
 from gristmill.stages.ingest.frames import MAGIC, Frame
@@ -103,9 +104,7 @@ class FrameTape:
     def must(self, offset: int, length: int) -> int:
         wanted = offset - self._base + length
         if wanted > len(self._data):
-            self._fill(wanted)
-            while len(self._data) < wanted and self._join_next():
-                self._fill(wanted)
+            self._fill(wanted, join=True)
             return max(0, min(length, self.known - offset))
         return length
 
@@ -124,19 +123,21 @@ class FrameTape:
             self._data = self._data[offset - self._base :]
             self._base = offset
 
-    def _fill(self, length: int) -> None:
+    def _fill(self, length: int, join: bool = False) -> None:
         parts = [self._data]
         have = len(self._data)
-        while have < length and (part := next(self._chunks, b"")):
-            parts.append(part)
-            have += len(part)
+        while have < length:
+            if part := next(self._chunks, b""):
+                parts.append(part)
+                have += len(part)
+            elif not (join and self._join_next()):
+                self.fault = self._frame.fault
+                break
         if len(parts) > 1:
             self._data = b"".join(parts)
-        if have < length:
-            self.fault = self._frame.fault
 
     def _join_next(self) -> bool:
-        """Append the next frame, unless a record starts with it, or none follows."""
+        """Go on with the next frame, unless a record starts with it, or none follows."""
         end = self._frame.end
         if end is None or not self.source.read(end, 4).startswith(MAGIC[self.kind]):
             return False
@@ -146,6 +147,5 @@ class FrameTape:
         if opens_record(first[: 1 << 14]):
             return False
         self._before += self._frame.fed
-        self._frame, self._chunks, self.whole = follower, chunks, False
-        self._data += first
+        self._frame, self._chunks, self.whole = follower, chain([first] if first else [], chunks), False
         return True

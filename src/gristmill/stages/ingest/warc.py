@@ -15,10 +15,13 @@ a `drop`:
     empty_file, not_an_archive
 
 Records with a fault that a browser would bear are kept, and `meta.salvage` lists the faults: those of `http.py`;
-`content_length`, a record whose true end is not where its header says; `no_http_header`, a page without its HTTP header.
-A page that the crawler cut (WARC-Truncated) is kept, and `meta.truncated` says why it was cut.
+`content_length`, a record whose true end is not where its header says; `no_http_header`, a page that lost its header.
+A page that the crawler cut (WARC-Truncated) is kept, and `meta.truncated` says why it was cut. Where several records
+share a frame and the frame is damaged, those that are whole and followed by another are kept, though no checksum
+vouches for them any more; what touches the damage is dropped.
 
-Positions are byte offsets in the file. Of several records in one frame, the n-th has the frame's offset plus n.
+Positions are byte offsets in the file. Of several records in one frame, the n-th has the frame's offset plus n, and
+the key `offset+n`.
 """
 
 from collections.abc import Iterator

@@ -1,0 +1,232 @@
+"""What if a step had another config? Answered from stored columns, without running the pipeline.
+
+Only the step itself is evaluated again; the verdicts of all other steps stay as they are. A document comes when the step
+would let it pass and no other step dropped it; it goes when the step would drop it and it is in the corpus now. Steps
+behind the changed one that work on survivors alone (deduplication) have not seen the documents that would come.
+"""
+
+import importlib
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import yaml
+from pydantic import ValidationError
+
+from gristmill.engine.graph import CORPUS, INGEST, Node
+from gristmill.engine.mill import Mill
+from gristmill.engine.rows import check_answers
+from gristmill.engine.run import Document, Run
+from gristmill.errors import UserError
+from gristmill.recipe.mistakes import nearest
+from gristmill.stages.contract import StageConfig
+from gristmill.stages.resolve import reads_of, schema_of
+from gristmill.store.parquet import PartReader, join
+
+SAMPLES = 5
+"""Documents of each kind that an answer shows."""
+
+
+@dataclass
+class Side:
+    """Documents that would come, or go."""
+
+    documents: int = 0
+    text_bytes: int = 0
+    reasons: Counter[str] = field(default_factory=Counter)
+    """Why they were dropped, or would be."""
+    samples: list[tuple[Document, int]] = field(default_factory=list)
+    """Part and row."""
+
+
+@dataclass
+class Answer:
+    """What a change of config would do."""
+
+    step: str
+    changes: dict[str, tuple[Any, Any]]
+    """Field -> (now, then)."""
+    seen: int = 0
+    """Documents that were looked at."""
+    corpus: int = 0
+    """Documents in the corpus now."""
+    come: Side = field(default_factory=Side)
+    go: Side = field(default_factory=Side)
+    later: tuple[str, ...] = ()
+    """Steps that would still have to judge the documents that come."""
+
+
+def ask(mill: Mill, run: Run, changes: Sequence[str]) -> Answer:
+    """Evaluate `step.field=value` changes of one step over everything that the store holds."""
+    node, config, fields = parse_changes(mill, changes)
+    open_parts = [name for name in mill.graph.nodes if run.made[name].missing or run.made[name].waiting]
+    if open_parts:
+        raise UserError(
+            f"{', '.join(open_parts)} did not run to the end, so the question cannot be answered for the whole corpus. "
+            f"First: gristmill run {mill.recipe.path}"
+        )
+    changed = replace(node, config=config)
+    for source in node.sources:
+        _check_columns(mill, node, changed, source)
+    answer = Answer(node.id, fields, later=_later_steps(mill, node))
+    for source in node.sources:
+        for document in run.documents[source]:
+            _ask_part(mill, run, changed, document, answer)
+    return answer
+
+
+def parse_changes(mill: Mill, changes: Sequence[str]) -> tuple[Node, StageConfig, dict[str, tuple[Any, Any]]]:
+    """The step that is meant, its config after the changes, and what changed."""
+    wanted: dict[str, dict[str, Any]] = {}
+    for change in changes:
+        path, equals, value = change.partition("=")
+        step, dot, name = path.partition(".")
+        if not equals or not dot:
+            raise UserError(
+                f"{change!r} is not a change. Write STEP.FIELD=VALUE: heuristics.gopher_quality.min_words=30"
+            )
+        try:
+            wanted.setdefault(step, {})[name] = yaml.safe_load(value)
+        except yaml.YAMLError:
+            raise UserError(f"{change!r}: {value!r} is not a YAML value.") from None
+    if len(wanted) != 1:
+        raise UserError(f"The changes are to {' and '.join(wanted)}. Ask about one step at a time.")
+    step, fields = next(iter(wanted.items()))
+    nodes = [node for node in mill.graph.nodes.values() if node.kind == "map" and node.name != CORPUS]
+    found = [node for node in nodes if step in (node.id, node.name)]
+    names = sorted({node.id for node in nodes})
+    if not found:
+        near = nearest(step, sorted({name for node in nodes for name in (node.id, node.name)}))
+        hint = f"Did you mean {near}? " if near else ""
+        raise UserError(
+            f"{mill.recipe.path} has no step {step} that could be asked about. {hint}Steps: {', '.join(names)}"
+        )
+    if len(found) > 1:
+        raise UserError(f"{step} stands in several routes. Say which: {', '.join(node.id for node in found)}")
+    return found[0], *_changed_config(found[0], fields)
+
+
+def _changed_config(node: Node, fields: dict[str, Any]) -> tuple[StageConfig, dict[str, tuple[Any, Any]]]:
+    values = node.config.model_dump(mode="json")
+    before_after = {}
+    for path, value in fields.items():
+        *outer, last = path.split(".")
+        inner: Any = values
+        for name in outer:
+            if not isinstance(inner, dict) or name not in inner:
+                raise UserError(_no_such_field(node, path, inner))
+            if inner[name] is None:
+                inner[name] = {}
+            inner = inner[name]
+        if not isinstance(inner, dict) or (last not in inner and not outer):
+            raise UserError(_no_such_field(node, path, inner))
+        before_after[path] = (inner.get(last), value)
+        inner[last] = value
+    try:
+        return type(node.config).model_validate(values), before_after
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(str(part) for part in first["loc"])
+        raise UserError(f"{node.name}.{place}: {first['msg']}. Nothing was evaluated.") from None
+
+
+def _no_such_field(node: Node, path: str, known: Any) -> str:
+    names = sorted(known) if isinstance(known, dict) else []
+    near = nearest(path.split(".")[-1], names)
+    hint = f" Did you mean {near}?" if near else ""
+    return f"{node.name}.{path} is not a field.{hint} Fields: {', '.join(names)}"
+
+
+def _check_columns(mill: Mill, node: Node, changed: Node, source: str) -> None:
+    """The changed config must not need columns that the stored view does not have."""
+    known = {name for _, _, name in node.views[source].columns}
+    missing = [name for name in _reads(changed) if name not in known]
+    if missing:
+        raise UserError(
+            f"With this change {node.id} reads {', '.join(missing)}, which it does not read now. "
+            f"Change the recipe and run it: gristmill run {mill.recipe.path}"
+        )
+
+
+def _reads(node: Node) -> tuple[str, ...]:
+    return reads_of(importlib.import_module(node.module), node.config)
+
+
+def _later_steps(mill: Mill, node: Node) -> tuple[str, ...]:
+    later = []
+    for source in node.sources:
+        chain = mill.graph.chains[source]
+        for node_id in chain[chain.index(node.id) + 1 :]:
+            other = mill.graph.nodes[node_id]
+            if any(view.gates for view in other.views.values()) and node_id not in later:
+                later.append(node_id)
+    return tuple(later)
+
+
+def _ask_part(mill: Mill, run: Run, node: Node, document: Document, answer: Answer) -> None:
+    source, order = document.source, document.order
+    module = importlib.import_module(node.module)
+    schema = schema_of(module, node.config)
+    chain = [name for name in mill.graph.chains[source] if mill.graph.nodes[name].kind != "fit"]
+    layers = {INGEST: document.part, **{name: run.made[name].layers[source, order][0] for name in chain}}
+    view = node.views[source]
+    others = [name for name in layers if name not in (node.id, f"{source}/{CORPUS}")]
+    used = [*view.layers, *(name for name in (*others, node.id) if name not in view.layers)]
+    wanted = set(_reads(node))
+    columns = tuple(entry for entry in view.columns if entry[2] in wanted)
+    text_layer = next(name for name in reversed(list(layers)) if _has_text_bytes(mill, name, source))
+    more = [(used.index(text_layer), "text_bytes", "size"), (used.index(node.id), "drop", "drop now")]
+    more += [(used.index(name), "drop", f"drop {name}") for name in others]
+    readers = [PartReader(mill.store, layers[name]) for name in used]
+    first_row = 0
+    for batch in join(readers, (*columns, *more)):
+        seen = batch.select(range(len(columns)))
+        gates = [f"drop {used[layer]}" for layer in view.gates if used[layer] in others]
+        now = _dropped(batch, "drop now")
+        elsewhere = np.zeros(batch.num_rows, np.bool_)
+        for name in others:
+            elsewhere |= _dropped(batch, f"drop {name}")
+        answers = check_answers(module.apply(seen, node.config), batch.num_rows, node.module, schema)
+        then_reason = answers.column("drop") if "drop" in schema.names else pa.nulls(batch.num_rows, pa.string())
+        then = then_reason.is_valid().to_numpy(zero_copy_only=False)
+        for gate in gates:
+            then &= ~_dropped(batch, gate)
+        _count(answer, document, first_row, batch, now & ~then & ~elsewhere, then & ~now & ~elsewhere, then_reason)
+        answer.seen += batch.num_rows
+        answer.corpus += int((~now & ~elsewhere).sum())
+        first_row += batch.num_rows
+
+
+def _count(
+    answer: Answer,
+    document: Document,
+    first_row: int,
+    batch: pa.RecordBatch,
+    come: npt.NDArray[np.bool_],
+    go: npt.NDArray[np.bool_],
+    then_reason: pa.Array,
+) -> None:
+    size = batch.column("size").fill_null(0).to_numpy(zero_copy_only=False)
+    for side, mask, reasons in ((answer.come, come, batch.column("drop now")), (answer.go, go, then_reason)):
+        places = np.flatnonzero(mask)
+        side.documents += len(places)
+        side.text_bytes += int(size[places].sum())
+        side.reasons.update(reasons.take(pa.array(places)).to_pylist())
+        wanted = max(0, SAMPLES - len(side.samples))
+        side.samples += [(document, first_row + int(row)) for row in places[:wanted]]
+
+
+def _dropped(batch: pa.RecordBatch, name: str) -> npt.NDArray[np.bool_]:
+    dropped: npt.NDArray[np.bool_] = batch.column(name).is_valid().to_numpy(zero_copy_only=False)
+    return dropped
+
+
+def _has_text_bytes(mill: Mill, layer: str, source: str) -> bool:
+    if layer == INGEST:
+        return True
+    node = mill.graph.nodes[layer]
+    return node.name != CORPUS and "text" in schema_of(importlib.import_module(node.module), node.config).names
