@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-COMMANDS = ("run", "plan", "status", "inspect", "verify", "gc", "init")
+COMMANDS = ("run", "plan", "status", "inspect", "whatif", "verify", "gc", "init")
 
 
 def gristmill(*arguments, folder=None):
@@ -109,6 +109,26 @@ def test_inspect_of_an_unknown_reason_lists_the_known_ones(ran):
     assert "No such documents. Reasons in this store: invalid_json, not_longer" in done.stderr
 
 
+def test_whatif_equals_a_run_with_the_changed_recipe(ran, edit):
+    """The answer from stored columns is what the changed recipe then gives; nothing is stored for it."""
+    project, first = ran
+    tasks = len(list(project.store.glob("tasks/*")))
+    for chars in (5, 30):
+        told = json.loads(gristmill("whatif", project.recipe, f"longer_than.chars={chars}", "--json").stdout)
+        edit(project.recipe, "chars: 12", f"chars: {chars}")
+        ran_again = gristmill("run", project.recipe, "--json", "--store", project.folder / f"store{chars}")
+        after = json.loads(ran_again.stdout.splitlines()[-1])
+        edit(project.recipe, f"chars: {chars}", "chars: 12")
+        assert told["corpus"] == first["rows"]
+        assert told["corpus"] + told["come"]["documents"] - told["go"]["documents"] == after["rows"]
+        assert told["come"]["bytes"] - told["go"]["bytes"] == after["bytes"] - first["bytes"]
+        assert (told["come"]["documents"] > 0) == (chars == 5)
+        assert (told["go"]["documents"] > 0) == (chars == 30)
+        assert all(len(sample["text"]) > 5 for sample in told["come"]["samples"])
+    assert len(list(project.store.glob("tasks/*"))) == tasks
+    assert "would come" in gristmill("whatif", project.recipe, "longer_than.chars=5").stdout
+
+
 def test_verify_finds_damage_and_repairs_it(ran):
     """Exit code 1 for a broken part; --repair makes it again."""
     project, _ = ran
@@ -197,6 +217,9 @@ MISTAKES = [
     (("inspect", "RECIPE", "--dropped", "--kept"), "exclude each other"),
     (("inspect", "RECIPE", "--source", "note"), "Sources: notes"),
     (("verify", "RECIPE", "--recompute", "half"), "is not a share"),
+    (("whatif", "RECIPE", "length.chars"), "is not a change"),
+    (("whatif", "RECIPE", "lenght.chars=3"), "Did you mean length?"),
+    (("whatif", "RECIPE", "length.chars=3"), "length.chars is not a field"),
     (("frobnicate",), "frobnicate"),
 ]
 

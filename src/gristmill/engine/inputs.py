@@ -25,16 +25,11 @@ class SourceInputs:
     content: Mapping[str, str]
     """URI -> sha256."""
     groups: Sequence[Group]
-    companions: Mapping[str, tuple[str, ...]]
-    """File name -> names of the files that its reader also looks at."""
+    companions: Mapping[str, tuple[Piece, ...]]
+    """File name -> the files that its reader also looks at."""
 
     def companion_pieces(self, group: Group) -> dict[str, tuple[Piece, ...]]:
-        by_name = {file.name: file.uri for file in self.files.values()}
-        return {
-            piece.name: tuple(Piece(by_name[name], name) for name in self.companions[piece.name])
-            for piece in group.pieces
-            if piece.name in self.companions
-        }
+        return {piece.name: self.companions[piece.name] for piece in group.pieces if piece.name in self.companions}
 
     def companion_hashes(self, group: Group) -> list[list[str]]:
         return [
@@ -55,7 +50,9 @@ async def find_inputs(recipe: Recipe, name: str, contents: ContentHashes, execut
     files = list_files(source, module, recipe)
     await _hash_new(files, contents, executor)
     content = {file.uri: contents.get(file.uri, file.stamp) or "" for file in files}
-    companions = module.companions([file.name for file in files]) if hasattr(module, "companions") else {}
+    pieces = {file.name: Piece(file.uri, file.name) for file in files}
+    beside = module.companions(list(pieces)) if hasattr(module, "companions") else {}
+    companions = {name: tuple(pieces[other] for other in others) for name, others in beside.items()}
     groups = tuple(group_files(files, source.part_bytes, module))
     return SourceInputs(name, {file.uri: file for file in files}, content, groups, companions)
 

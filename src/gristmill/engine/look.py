@@ -1,12 +1,13 @@
 """Looking at documents: rows of a recipe's layers with the verdicts that were given on them."""
 
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from gristmill.engine.graph import CORPUS, INGEST
 from gristmill.engine.mill import Mill
-from gristmill.engine.run import Run
+from gristmill.engine.run import Document, Run
 from gristmill.errors import UserError
 from gristmill.recipe.mistakes import nearest
 from gristmill.store.parquet import PartReader
@@ -47,15 +48,17 @@ def rows(
     for source in mill.recipe.sources:
         if sources and source not in sources:
             continue
-        chain = _chain(mill, source, stage)
         for document in run.documents.get(source, ()):
-            layers = [(INGEST, document.part)]
-            layers += [
-                (node_id, run.made[node_id].layers[source, document.order][0])
-                for node_id in chain
-                if (source, document.order) in run.made[node_id].layers
-            ]
-            yield from _rows_of_part(mill, layers, dropped, reason)
+            for found in _rows_of_part(mill, run, document, stage):
+                if dropped is not None and (found.step is not None) != dropped:
+                    continue
+                if reason is None or found.reason == reason:
+                    yield found.whole()
+
+
+def row_at(mill: Mill, run: Run, document: Document, row: int) -> Row:
+    """One row of a part, by its number, as it stands at the end."""
+    return next(itertools.islice(_rows_of_part(mill, run, document, None), row, None)).whole()
 
 
 def unfinished(mill: Mill, run: Run, stage: str | None) -> list[str]:
@@ -81,50 +84,76 @@ def _chain(mill: Mill, source: str, stage: str | None) -> list[str]:
     return [node.id for node in layers[: last[-1] + 1]] if last else []
 
 
-def _rows_of_part(
-    mill: Mill, layers: Sequence[tuple[str, Any]], dropped: bool | None, reason: str | None
-) -> Iterator[Row]:
-    readers = [PartReader(mill.store, part) for _, part in layers]
-    for group in range(len(readers[0].groups)):
-        verdicts = [reader.read_group(group, ["drop", "detail"]) for reader in readers]
-        drops = [table.column("drop").to_pylist() for table in verdicts]
-        wanted = []
-        for row in range(len(drops[0])):
-            first = next((layer for layer, drop in enumerate(drops) if drop[row] is not None), None)
-            if dropped is not None and (first is not None) != dropped:
-                continue
-            if reason is not None and (first is None or drops[first][row] != reason):
-                continue
-            wanted.append((row, first))
-        if not wanted:
-            continue
-        documents = readers[0].read_group(group, [*COLUMNS, "html", "text"])
-        texts = _newest_text(readers, group, documents)
-        last = readers[-1].read_group(group, readers[-1].file.schema_arrow.names) if len(readers) > 1 else None
-        for row, first in wanted:
-            fields = {name: documents.column(name)[row].as_py() for name in COLUMNS}
-            own = {} if last is None else {name: last.column(name)[row].as_py() for name in last.schema.names}
-            yield Row(
-                fields,
-                None if first is None else layers[first][0],
-                None if first is None else drops[first][row],
-                None if first is None else verdicts[first].column("detail")[row].as_py(),
-                texts(row),
-                {name: value for name, value in own.items() if name not in ("text", "drop", "detail")},
-            )
+class _Part:
+    """The layers of one document part up to a step; columns of a row group are read when somebody asks for them."""
+
+    def __init__(self, mill: Mill, run: Run, document: Document, stage: str | None) -> None:
+        parts = [(INGEST, document.part)]
+        for node_id in _chain(mill, document.source, stage):
+            made = run.made[node_id].layers
+            if (document.source, document.order) in made:
+                parts.append((node_id, made[document.source, document.order][0]))
+        self.names = [name for name, _ in parts]
+        self.readers = [PartReader(mill.store, part) for _, part in parts]
+        self._read: dict[tuple[int, int, str], Any] = {}
+
+    def column(self, layer: int, group: int, name: str) -> Any:
+        key = (layer, group, name)
+        if key not in self._read:
+            if any(known != group for _, known, _ in self._read):
+                self._read.clear()
+            self._read[key] = self.readers[layer].read_group(group, [name]).column(name)
+        return self._read[key]
+
+    def has(self, layer: int, name: str) -> bool:
+        return name in self.readers[layer].file.schema_arrow.names
 
 
-def _newest_text(readers: Sequence[PartReader], group: int, documents: Any) -> Any:
-    """The text of a row as the last layer that has one left it; for a dropped page what there was before."""
-    columns = [
-        reader.read_group(group, ["text"]).column("text")
-        for reader in reversed(readers[1:])
-        if "text" in reader.file.schema_arrow.names
-    ]
-    columns += [documents.column("text"), documents.column("html")]
+@dataclass(frozen=True)
+class _Found:
+    """A row before anything but its verdicts was read."""
 
-    def text(row: int) -> str | None:
-        found: str | None = next((value for column in columns if (value := column[row].as_py()) is not None), None)
-        return found
+    part: _Part
+    group: int
+    row: int
+    layer: int | None
+    """The first layer that dropped it."""
 
-    return text
+    @property
+    def step(self) -> str | None:
+        return None if self.layer is None else self.part.names[self.layer]
+
+    @property
+    def reason(self) -> str | None:
+        return None if self.layer is None else self._get(self.layer, "drop")
+
+    def whole(self) -> Row:
+        last = len(self.part.readers) - 1
+        own = [] if last == 0 else [item.name for item in self.part.readers[last].file.schema_arrow]
+        return Row(
+            {name: self._get(0, name) for name in COLUMNS},
+            self.step,
+            self.reason,
+            None if self.layer is None else self._get(self.layer, "detail"),
+            self._text(),
+            {name: self._get(last, name) for name in own if name not in ("text", "drop", "detail")},
+        )
+
+    def _get(self, layer: int, name: str) -> Any:
+        return self.part.column(layer, self.group, name)[self.row].as_py()
+
+    def _text(self) -> str | None:
+        """As the last layer that has a text left it; for a page that was dropped before, what there was."""
+        for layer in range(len(self.part.readers) - 1, -1, -1):
+            for name in ("text", "html") if layer == 0 else ("text",):
+                if self.part.has(layer, name) and (text := self._get(layer, name)) is not None:
+                    return str(text)
+        return None
+
+
+def _rows_of_part(mill: Mill, run: Run, document: Document, stage: str | None) -> Iterator[_Found]:
+    part = _Part(mill, run, document, stage)
+    for group, rows_in_group in enumerate(part.readers[0].groups):
+        drops = [part.column(layer, group, "drop").is_valid().to_pylist() for layer in range(len(part.readers))]
+        for row in range(rows_in_group):
+            yield _Found(part, group, row, next((layer for layer, dropped in enumerate(drops) if dropped[row]), None))

@@ -95,6 +95,7 @@ class Run:
         self.graph = graph
         self.made = {node_id: Made() for node_id in graph.nodes}
         self.documents: dict[str, list[Document]] = {}
+        """Per source: its document parts in order; in a dry run those that exist."""
         self.inputs: dict[str, SourceInputs] = {}
         self._store = store
         self._executor = executor
@@ -138,10 +139,8 @@ class Run:
             for number in range(len(inputs.groups))
         ]
         found = [await read for read in reads]
-        if any(documents is None for documents in found):
-            return None
-        self.documents[source] = [document for documents in found for document in documents]
-        return self.documents[source]
+        self.documents[source] = [document for documents in found for document in documents or ()]
+        return None if any(documents is None for documents in found) else self.documents[source]
 
     async def _read(self, node: Node, inputs: SourceInputs, number: int) -> list[Document] | None:
         source = self.graph.recipe.sources[inputs.source]

@@ -5,11 +5,11 @@ what it reads. Paths, worker counts and batch sizes are not in it: they cannot c
 """
 
 import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import orjson
 import pyarrow as pa
 
 from gristmill.stages.contract import Piece, StageConfig
@@ -144,8 +144,7 @@ class Result:
 
 def digest(value: Any) -> str:
     """A short name for any JSON value; key order does not matter."""
-    data = json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":")).encode()
-    return hashlib.sha256(data).hexdigest()[:32]
+    return hashlib.sha256(orjson.dumps(value, option=orjson.OPT_SORT_KEYS)).hexdigest()[:32]
 
 
 def add_counts(total: dict[str, Any], more: Mapping[str, Any]) -> None:

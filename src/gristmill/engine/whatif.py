@@ -1,8 +1,8 @@
 """What if a step had another config? Answered from stored columns, without running the pipeline.
 
-Only the step itself is evaluated again; the verdicts of all other steps stay as they are. A document comes when the step
-would let it pass and no other step dropped it; it goes when the step would drop it and it is in the corpus now. Steps
-behind the changed one that work on survivors alone (deduplication) have not seen the documents that would come.
+Only the step itself is evaluated again; the verdicts of all other steps stay as they are. A document comes when the
+step would let it pass and no other step dropped it; it goes when the step would drop it and it is in the corpus now.
+Steps behind the changed one that work on survivors alone (deduplication) have not seen the documents that would come.
 """
 
 import importlib

@@ -17,7 +17,6 @@ to it breaks the seal, so a run that only looks at the seals, without reading a 
 
 import errno
 import hashlib
-import json
 import os
 import shutil
 import socket
@@ -30,6 +29,7 @@ from pathlib import Path
 from typing import Any
 
 import fsspec
+import orjson
 import pyarrow as pa
 from fsspec.implementations.local import LocalFileSystem
 from fsspec.implementations.memory import MemoryFileSystem
@@ -160,13 +160,12 @@ class Store:
     def read_json(self, name: str) -> Any | None:
         """A record by its path below the store, or None when there is none that is whole."""
         try:
-            return json.loads(self.fs.cat_file(f"{self.root}/{name}"))
+            return orjson.loads(self.fs.cat_file(f"{self.root}/{name}"))
         except (FileNotFoundError, ValueError):
             return None
 
     def write_json(self, name: str, value: Any) -> None:
-        data = json.dumps(value, ensure_ascii=False, indent=1).encode()
-        self._write(f"{self.root}/{name}", memoryview(data))
+        self._write(f"{self.root}/{name}", memoryview(orjson.dumps(value, option=orjson.OPT_INDENT_2)))
 
     def list_files(self, folder: str) -> Iterator[tuple[str, int]]:
         """(path below the store, size) of every file below a folder, sorted by path."""
