@@ -14,7 +14,8 @@ from gristmill.engine.content import ContentHashes
 from gristmill.engine.executor import Executor, InlineExecutor
 from gristmill.engine.graph import CORPUS, INGEST, Node, build
 from gristmill.engine.local import LocalExecutor
-from gristmill.engine.run import Listener, NotReproduced, Run
+from gristmill.engine.obtain import Listener, NotReproduced
+from gristmill.engine.run import Run
 from gristmill.engine.task import digest, layer_schema, part_to_json
 from gristmill.errors import UserError
 from gristmill.recipe.model import Recipe

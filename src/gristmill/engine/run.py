@@ -7,16 +7,16 @@ is not in the store; what it stopped at is the plan.
 
 import asyncio
 import importlib
-from collections.abc import Coroutine, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from collections.abc import Coroutine, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from gristmill.engine.content import ContentHashes
 from gristmill.engine.exchange import part_number
-from gristmill.engine.executor import Executor, WorkerDied
+from gristmill.engine.executor import Executor
 from gristmill.engine.graph import INGEST, Graph, Node
 from gristmill.engine.inputs import SourceInputs, find_inputs
-from gristmill.engine.isolate import NothingFound, isolate
+from gristmill.engine.obtain import Listener, Tasks
 from gristmill.engine.task import (
     Collect,
     Emit,
@@ -26,29 +26,13 @@ from gristmill.engine.task import (
     Reduce,
     Result,
     Task,
-    add_counts,
-    digest,
-    result_from_json,
-    result_to_json,
 )
 from gristmill.errors import UserError
 from gristmill.store.segments import Segment
-from gristmill.store.store import CorruptPart, Part, Store
+from gristmill.store.store import Part, Store
 
-ATTEMPTS = 2
-"""How often a task may lose its worker before its records are suspected: the first loss may be a kill from outside."""
 PARTITIONS = 64
 """Partitions of an exchange whose config does not set `partitions`."""
-ENGINE = 1
-"""Part of every key: raised when the engine itself changes what tasks write."""
-
-
-class Listener(Protocol):
-    """Who is told how a run goes."""
-
-    def expect(self, node: Node, tasks: int) -> None: ...
-    def done(self, node: Node, task: Task, result: Result, cached: bool) -> None: ...
-    def note(self, message: str) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -61,23 +45,6 @@ class Document:
     order: tuple[int, int]
     label: str
     task: str
-
-
-@dataclass
-class Made:
-    """What one node has in the store, and what it has not."""
-
-    tasks: dict[str, str] = field(default_factory=dict)
-    """Key -> label of every task, in the store or made by this run."""
-    executed: set[str] = field(default_factory=set)
-    missing: dict[str, tuple[str, Mapping[str, Any]]] = field(default_factory=dict)
-    """Key -> (label, inputs) of tasks that a dry run stopped at."""
-    waiting: int = 0
-    """Tasks whose inputs do not exist yet, so that their keys are unknown; a dry run cannot count further ones."""
-    metrics: dict[str, Any] = field(default_factory=dict)
-    cost: dict[str, float] = field(default_factory=dict)
-    layers: dict[tuple[str, tuple[int, int]], tuple[Part, str]] = field(default_factory=dict)
-    """(source, order of the document part) -> layer and the key of its task."""
 
 
 class Run:
@@ -93,19 +60,16 @@ class Run:
         dry: bool = False,
     ) -> None:
         self.graph = graph
-        self.made = {node_id: Made() for node_id in graph.nodes}
         self.documents: dict[str, list[Document]] = {}
         """Per source: its document parts in order; in a dry run those that exist."""
         self.inputs: dict[str, SourceInputs] = {}
-        self._store = store
         self._executor = executor
         self._contents = contents
         self._listener = listener
-        self._dry = dry
+        self._tasks = Tasks(graph.nodes, store, executor, listener, dry)
+        self.made = self._tasks.made
+        self.done = self._tasks.done
         self._waits: dict[tuple[str, ...], asyncio.Task[Any]] = {}
-        self.tasks: dict[str, tuple[Task, Mapping[str, Any], Result]] = {}
-        """Key -> a task that is done, what it reads and what it made."""
-        self._producers: dict[str, str] = {}
         self._group: asyncio.TaskGroup
 
     async def go(self) -> None:
@@ -164,7 +128,7 @@ class Run:
             license=source.license,
             part_bytes=source.part_bytes,
         )
-        task, result = await self._obtain(node, work, reads, group.label, (0, number))
+        task, result = await self._tasks.obtain(node, work, reads, group.label, (0, number))
         chain = self.graph.chains[source.name]
         if result is None:
             for node_id in chain:
@@ -222,7 +186,7 @@ class Run:
             return None
         view = node.views[document.source]
         work = Map(node.module, node.config, layers, view.columns, view.gates, models)
-        task, result = await self._obtain(node, work, _map_inputs(work), document.label, document.order)
+        task, result = await self._tasks.obtain(node, work, _map_inputs(work), document.label, document.order)
         return self._keep(document, node, task, result)
 
     def _keep(self, document: Document, node: Node, task: Task, result: Result | None) -> Part | None:
@@ -242,7 +206,7 @@ class Run:
         partitions = getattr(node.config, "partitions", PARTITIONS)
         work = Emit(node.module, node.config, layers, view.columns, view.gates, models, partitions=partitions)
         inputs = {**_map_inputs(work), "verb": "emit", "partitions": partitions}
-        _, result = await self._obtain(node, work, inputs, f"{document.label} emit", document.order)
+        _, result = await self._tasks.obtain(node, work, inputs, f"{document.label} emit", document.order)
         return result
 
     async def _exchange(self, node: Node) -> dict[str, list[Segment]] | None:
@@ -288,7 +252,7 @@ class Run:
             "partitions": partitions,
         }
         label = f"round {number + 1} partition {destination}"
-        _, result = await self._obtain(node, work, inputs, label, (number, int(destination)))
+        _, result = await self._tasks.obtain(node, work, inputs, label, (number, int(destination)))
         return result
 
     async def _collect(self, document: Document, node: Node) -> Part | None:
@@ -305,7 +269,7 @@ class Run:
             "segments": [segment.hash for segment in segments],
             "poisoned": emit.poisoned,
         }
-        task, result = await self._obtain(node, work, inputs, document.label, document.order)
+        task, result = await self._tasks.obtain(node, work, inputs, document.label, document.order)
         return self._keep(document, node, task, result)
 
     # Fit
@@ -331,7 +295,7 @@ class Run:
             "models": {name: part.hash for name, part in models.items()},
         }
         self._listener.expect(node, 1)
-        task, result = await self._obtain(node, work, inputs, "model", (0,))
+        task, result = await self._tasks.obtain(node, work, inputs, "model", (0,))
         if result is None:
             return None
         self.made[node.id].layers["", (0, 0)] = (result.parts[0], task.key)
@@ -342,98 +306,6 @@ class Run:
         if any(documents is None for documents in found):
             return None
         return [document for documents in found for document in documents]
-
-    # Tasks
-
-    async def _obtain(
-        self, node: Node, work: Any, inputs: Mapping[str, Any], label: str, order: tuple[int, ...]
-    ) -> tuple[Task, Result | None]:
-        """The result of a task: from the store, or else by running it; None where a dry run would have to."""
-        key = digest({"engine": ENGINE, **node.identity, "inputs": inputs})
-        task = Task(key, node.id, label, work, (-node.depth, *order))
-        made = self.made[node.id]
-        record = self._store.read_json(f"tasks/{key}.json")
-        result = None
-        if record is not None:
-            result = result_from_json(record)
-            lost = [part for part in result.parts if not self._store.has_part(part)]
-            if lost:
-                self._say_lost(node, task, lost[0].hash, "is missing or cut short")
-                result = None
-        cached = result is not None
-        if result is None:
-            if self._dry:
-                made.missing[key] = (label, inputs)
-                return task, None
-            result = await self._execute(node, task, inputs)
-            made.executed.add(key)
-        self.tasks[key] = (task, inputs, result)
-        self._producers.update((part.hash, key) for part in result.parts)
-        made.tasks[key] = label
-        add_counts(made.metrics, result.metrics)
-        _add_cost(made.cost, result.cost)
-        self._listener.done(node, task, result, cached)
-        return task, result
-
-    async def _execute(self, node: Node, task: Task, inputs: Mapping[str, Any]) -> Result:
-        deaths = 0
-        met: set[str] = set()
-        while True:
-            try:
-                result = await self._executor.run(task)
-                break
-            except CorruptPart as corrupt:
-                if corrupt.part_hash in met:
-                    raise UserError(
-                        f"Part {corrupt.part_hash[:12]} {corrupt.fact}, also after it was made again: the disk under "
-                        f"the store {self._store.uri} does not give back what is written to it. Use another store."
-                    ) from None
-                met.add(corrupt.part_hash)
-                await self._repair(corrupt)
-            except WorkerDied as death:
-                deaths += 1
-                self._listener.note(f"{node.id}, {task.label}: the worker {death}; trying again")
-                if deaths >= ATTEMPTS:
-                    task, deaths = await self._without_poison(node, task, str(death)), 0
-        record = {"key": task.key, "node": node.id, "label": task.label, **node.identity, "inputs": inputs}
-        self._store.write_json(f"tasks/{task.key}.json", {**record, **result_to_json(result)})
-        return result
-
-    async def _without_poison(self, node: Node, task: Task, death: str) -> Task:
-        self._listener.note(f"{node.id}, {task.label}: looking for the record that kills its worker")
-        try:
-            task = await isolate(task, self._executor)
-        except NothingFound:
-            raise UserError(
-                f"{node.id}, {task.label}: the worker {death} again and again, and no single record is to blame. "
-                "What is finished is kept. Give it more memory (fewer --workers, smaller part_bytes) and run again."
-            ) from None
-        self._listener.note(f"{node.id}, {task.label}: found it; it becomes a row with the reason worker_crashed")
-        return task
-
-    async def _repair(self, corrupt: CorruptPart) -> None:
-        """Make a broken part again; all tasks that meet it wait for the one repair."""
-        await self._once(("repair", corrupt.part_hash), self._make_again(corrupt))
-
-    async def _make_again(self, corrupt: CorruptPart) -> None:
-        task, inputs, _ = self.tasks[self._producers[corrupt.part_hash]]
-        node = self.graph.nodes[task.node]
-        self._say_lost(node, task, corrupt.part_hash, corrupt.fact)
-        result = await self._execute(node, replace(task, order=(-(10**6),)), inputs)
-        self.made[node.id].executed.add(task.key)
-        if corrupt.part_hash not in [part.hash for part in result.parts]:
-            raise NotReproduced(
-                f"{node.id}, {task.label}: made again, part {corrupt.part_hash[:12]} came out with other bytes "
-                "(a library of another version, or a stage that is not a pure function); what depends on it runs again"
-            )
-
-    def _say_lost(self, node: Node, task: Task, part_hash: str, fact: str) -> None:
-        if not self._dry:
-            self._listener.note(f"{node.id}, {task.label}: part {part_hash[:12]} {fact}; making it again")
-
-
-class NotReproduced(Exception):
-    """A part that was made again has other bytes: the run must start over with the new ones."""
 
 
 def _map_inputs(work: Map) -> dict[str, Any]:
@@ -455,11 +327,6 @@ def _by_destination(results: Sequence[Result]) -> dict[str, list[Segment]]:
         for destination, segment in result.segments.items():
             gathered.setdefault(destination, []).append(segment)
     return gathered
-
-
-def _add_cost(total: dict[str, float], cost: Mapping[str, float]) -> None:
-    for name, value in cost.items():
-        total[name] = max(total.get(name, 0), value) if name == "peak_rss_bytes" else total.get(name, 0) + value
 
 
 def _first_cause(errors: BaseExceptionGroup[BaseException]) -> BaseException:

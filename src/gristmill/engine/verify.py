@@ -6,7 +6,8 @@ from typing import Any
 
 from gristmill.engine.executor import Executor, WorkerDied
 from gristmill.engine.mill import Mill, wait_for
-from gristmill.engine.run import Listener, Run
+from gristmill.engine.obtain import Listener
+from gristmill.engine.run import Run
 from gristmill.engine.task import Hash, Result, Task, with_work
 from gristmill.errors import UserError
 from gristmill.store.store import CorruptPart, Part
@@ -69,7 +70,7 @@ async def _check(
                 part = Part(**lost)
                 if part.hash not in {known.hash for known in parts}:
                     findings.broken[part] = f"of {label} is missing"
-    chosen = [(task, made) for key, (task, _, made) in run.tasks.items() if int(key[:8], 16) < share * 2**32]
+    chosen = [(task, made) for key, (task, _, made) in run.done.items() if int(key[:8], 16) < share * 2**32]
     if chosen:
         listener.note(f"running {len(chosen)} tasks again")
     await asyncio.gather(*(_again(task, made, executor, findings) for task, made in chosen))

@@ -1,0 +1,162 @@
+"""Obtaining the result of a task: from the store if it was done before, otherwise by having it done.
+
+Whatever goes wrong on the way is dealt with here: a part that is missing or corrupt is made again, a worker that dies
+costs a retry, a record that kills workers is isolated.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+from gristmill.engine.executor import Executor, WorkerDied
+from gristmill.engine.graph import Node
+from gristmill.engine.isolate import NothingFound, isolate
+from gristmill.engine.task import Result, Task, Work, add_counts, digest, result_from_json, result_to_json
+from gristmill.errors import UserError
+from gristmill.store.store import CorruptPart, Part, Store
+
+ATTEMPTS = 2
+"""How often a task may lose its worker before its records are suspected: the first loss may be a kill from outside."""
+ENGINE = 1
+"""Part of every key: raised when the engine itself changes what tasks write."""
+
+
+class Listener(Protocol):
+    """Who is told how a run goes."""
+
+    def expect(self, node: Node, tasks: int) -> None: ...
+    def done(self, node: Node, task: Task, result: Result, cached: bool) -> None: ...
+    def note(self, message: str) -> None: ...
+
+
+@dataclass
+class Made:
+    """What one node has in the store, and what it has not."""
+
+    tasks: dict[str, str] = field(default_factory=dict)
+    """Key -> label of every task, in the store or made by this run."""
+    executed: set[str] = field(default_factory=set)
+    missing: dict[str, tuple[str, Mapping[str, Any]]] = field(default_factory=dict)
+    """Key -> (label, inputs) of tasks that a dry run stopped at."""
+    waiting: int = 0
+    """Tasks whose inputs do not exist yet, so that their keys are unknown; a dry run cannot count further ones."""
+    metrics: dict[str, Any] = field(default_factory=dict)
+    cost: dict[str, float] = field(default_factory=dict)
+    layers: dict[tuple[str, tuple[int, int]], tuple[Part, str]] = field(default_factory=dict)
+    """(source, order of the document part) -> layer and the key of its task."""
+
+
+class NotReproduced(Exception):
+    """A part that was made again has other bytes: the run must start over with the new ones."""
+
+
+class Tasks:
+    """The tasks of one run."""
+
+    def __init__(
+        self, nodes: Mapping[str, Node], store: Store, executor: Executor, listener: Listener, dry: bool
+    ) -> None:
+        self.made = {node_id: Made() for node_id in nodes}
+        self.done: dict[str, tuple[Task, Mapping[str, Any], Result]] = {}
+        """Key -> a task that is done, what it reads and what it made."""
+        self._nodes = nodes
+        self._store = store
+        self._executor = executor
+        self._listener = listener
+        self._dry = dry
+        self._producers: dict[str, str] = {}
+        self._repairs: dict[str, asyncio.Task[None]] = {}
+
+    async def obtain(
+        self, node: Node, work: Work, inputs: Mapping[str, Any], label: str, order: tuple[int, ...]
+    ) -> tuple[Task, Result | None]:
+        """The result of a task: from the store, or else by running it; None where a dry run would have to."""
+        key = digest({"engine": ENGINE, **node.identity, "inputs": inputs})
+        task = Task(key, node.id, label, work, (-node.depth, *order))
+        made = self.made[node.id]
+        record = self._store.read_json(f"tasks/{key}.json")
+        result = None
+        if record is not None:
+            result = result_from_json(record)
+            lost = [part for part in result.parts if not self._store.has_part(part)]
+            if lost:
+                self._say_lost(node, task, lost[0].hash, "is missing or cut short")
+                result = None
+        cached = result is not None
+        if result is None:
+            if self._dry:
+                made.missing[key] = (label, inputs)
+                return task, None
+            result = await self._execute(node, task, inputs)
+            made.executed.add(key)
+        self.done[key] = (task, inputs, result)
+        self._producers.update((part.hash, key) for part in result.parts)
+        made.tasks[key] = label
+        add_counts(made.metrics, result.metrics)
+        _add_cost(made.cost, result.cost)
+        self._listener.done(node, task, result, cached)
+        return task, result
+
+    async def _execute(self, node: Node, task: Task, inputs: Mapping[str, Any]) -> Result:
+        deaths = 0
+        met: set[str] = set()
+        while True:
+            try:
+                result = await self._executor.run(task)
+                break
+            except CorruptPart as corrupt:
+                if corrupt.part_hash in met:
+                    raise UserError(
+                        f"Part {corrupt.part_hash[:12]} {corrupt.fact}, also after it was made again: the disk under "
+                        f"the store {self._store.uri} does not give back what is written to it. Use another store."
+                    ) from None
+                met.add(corrupt.part_hash)
+                await self._repair(corrupt)
+            except WorkerDied as death:
+                deaths += 1
+                self._listener.note(f"{node.id}, {task.label}: the worker {death}; trying again")
+                if deaths >= ATTEMPTS:
+                    task, deaths = await self._without_poison(node, task, str(death)), 0
+        record = {"key": task.key, "node": node.id, "label": task.label, **node.identity, "inputs": inputs}
+        self._store.write_json(f"tasks/{task.key}.json", {**record, **result_to_json(result)})
+        return result
+
+    async def _without_poison(self, node: Node, task: Task, death: str) -> Task:
+        self._listener.note(f"{node.id}, {task.label}: looking for the record that kills its worker")
+        try:
+            task = await isolate(task, self._executor)
+        except NothingFound:
+            raise UserError(
+                f"{node.id}, {task.label}: the worker {death} again and again, and no single record is to blame. "
+                "What is finished is kept. Give it more memory (fewer --workers, smaller part_bytes) and run again."
+            ) from None
+        self._listener.note(f"{node.id}, {task.label}: found it; it becomes a row with the reason worker_crashed")
+        return task
+
+    async def _repair(self, corrupt: CorruptPart) -> None:
+        """Make a broken part again; all tasks that meet it wait for the one repair."""
+        if corrupt.part_hash not in self._repairs:
+            self._repairs[corrupt.part_hash] = asyncio.create_task(self._make_again(corrupt))
+        await self._repairs[corrupt.part_hash]
+
+    async def _make_again(self, corrupt: CorruptPart) -> None:
+        task, inputs, _ = self.done[self._producers[corrupt.part_hash]]
+        node = self._nodes[task.node]
+        self._say_lost(node, task, corrupt.part_hash, corrupt.fact)
+        result = await self._execute(node, replace(task, order=(-(10**6),)), inputs)
+        self.made[node.id].executed.add(task.key)
+        if corrupt.part_hash not in [part.hash for part in result.parts]:
+            raise NotReproduced(
+                f"{node.id}, {task.label}: made again, part {corrupt.part_hash[:12]} came out with other bytes "
+                "(a library of another version, or a stage that is not a pure function); what depends on it runs again"
+            )
+
+    def _say_lost(self, node: Node, task: Task, part_hash: str, fact: str) -> None:
+        if not self._dry:
+            self._listener.note(f"{node.id}, {task.label}: part {part_hash[:12]} {fact}; making it again")
+
+
+def _add_cost(total: dict[str, float], cost: Mapping[str, float]) -> None:
+    for name, value in cost.items():
+        total[name] = max(total.get(name, 0), value) if name == "peak_rss_bytes" else total.get(name, 0) + value
