@@ -211,6 +211,7 @@ MISTAKES = [
     (("run", "RECIPE", "--until", "lenght"), "Did you mean length?"),
     (("run", "RECIPE", "--executor", "slurm"), "Executors: local"),
     (("run", "RECIPE", "--store", "/proc/nothing/here"), "cannot be written"),
+    (("run", "RECIPE", "--store", "/dev/null/store"), "cannot be read"),
     (("run", "RECIPE", "--workers", "0"), "--workers"),
     (("run", "RECIPE", "--tag", "a/b"), "cannot be a name"),
     (("inspect", "RECIPE", "--stage", "lenght"), "Did you mean length?"),

@@ -19,7 +19,7 @@ from gristmill.recipe.mistakes import nearest
 from gristmill.recipe.model import Recipe, Step
 from gristmill.schema import DOCUMENTS
 from gristmill.stages.contract import StageConfig
-from gristmill.stages.resolve import kind_of, reads_of, schema_of, uses_of
+from gristmill.stages.resolve import kind_of, libraries_of, reads_of, schema_of, uses_of
 from gristmill.stages.select import corpus
 
 INGEST = "ingest"
@@ -119,7 +119,7 @@ def stage_identity(module: ModuleType, config: StageConfig, contents: ContentHas
         "stage": module.__name__.removeprefix("gristmill.stages."),
         "version": module.VERSION,
         "config": place_files(type(config), config.model_dump(mode="json"), (), lambda path, _: contents.of_path(path)),
-        "libraries": {name: importlib.metadata.version(name) for name in getattr(module, "LIBRARIES", ())},
+        "libraries": {name: importlib.metadata.version(name) for name in libraries_of(module, config)},
     }
 
 

@@ -136,7 +136,7 @@ class _Found:
             self.reason,
             None if self.layer is None else self._get(self.layer, "detail"),
             self._text(),
-            {name: self._get(last, name) for name in own if name not in ("text", "drop", "detail")},
+            {name: self._get(last, name) for name in own if name not in ("text", "text_bytes", "drop", "detail")},
         )
 
     def _get(self, layer: int, name: str) -> Any:

@@ -38,6 +38,12 @@ def schema_of(module: ModuleType, config: StageConfig) -> pa.Schema:
     return schema
 
 
+def libraries_of(module: ModuleType, config: StageConfig) -> tuple[str, ...]:
+    """The distributions whose version changes what a stage does with this config."""
+    libraries: Any = module.libraries(config) if hasattr(module, "libraries") else getattr(module, "LIBRARIES", ())
+    return tuple(libraries)
+
+
 def uses_of(module: ModuleType) -> tuple[str, ...]:
     """The names of the fit steps whose models a step needs."""
     return tuple(getattr(module, "USES", ()))

@@ -163,6 +163,11 @@ class Store:
             return orjson.loads(self.fs.cat_file(f"{self.root}/{name}"))
         except (FileNotFoundError, ValueError):
             return None
+        except OSError as error:
+            raise UserError(
+                f"The store {self.uri} cannot be read: {error}. Nothing was run. "
+                "Give a folder that you may read and write with `store:` in the recipe or --store."
+            ) from None
 
     def write_json(self, name: str, value: Any) -> None:
         self._write(f"{self.root}/{name}", memoryview(orjson.dumps(value, option=orjson.OPT_INDENT_2)))

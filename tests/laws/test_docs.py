@@ -1,0 +1,63 @@
+"""What the documentation prints is true: commands run, recipes load, files exist."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from gristmill.cli.main import app
+from gristmill.recipe.load import load
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")])
+
+
+def blocks(language):
+    for page in PAGES:
+        for found in re.findall(rf"```{language}\n(.*?)```", page.read_text(), re.S):
+            yield pytest.param(page.name, found, id=f"{page.name}-{found[:30].splitlines()[0]}")
+
+
+@pytest.mark.parametrize(("page", "text"), list(blocks("yaml")))
+def test_every_whole_recipe_in_the_docs_loads(page, text, tmp_path):
+    """A recipe that a reader copies is valid; fragments (without `recipe:`) are skipped by their first line."""
+    if not text.startswith("recipe:"):
+        pytest.skip("a fragment")
+    (tmp_path / "recipe.yaml").write_text(text)
+    load(tmp_path / "recipe.yaml")
+
+
+def commands():
+    names = {command.name for command in app.registered_commands}
+    for page in PAGES:
+        for line in page.read_text().splitlines():
+            found = re.match(r"\s+(?:\.venv/bin/)?gristmill (.*?)(?:\s{2,}#.*)?$", line)
+            if found and found[1].split()[0] in names:
+                yield pytest.param(found[1], id=found[1])
+
+
+@pytest.mark.parametrize("command", list(commands()))
+def test_every_command_in_the_docs_parses(command):
+    """Names and options that the docs show exist."""
+    from typer.main import get_command
+
+    name, *arguments = shlex.split(command)
+    found = get_command(app).commands[name]
+    found.make_context(name, arguments)
+
+
+def test_files_that_the_docs_link_to_exist():
+    """No dead links inside the project."""
+    for page in PAGES:
+        for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
+            assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_make_targets_that_the_docs_name_exist():
+    """`make demo`, `make test` and the others."""
+    makefile = (ROOT / "Makefile").read_text()
+    for page in PAGES:
+        for target in re.findall(r"make ([a-z][a-z-]+)\b", page.read_text()):
+            if f"make {target}" in ("make demo", "make test", "make bench") or "-" in target:
+                assert re.search(rf"^{target}:", makefile, re.M), f"{page.name} names make {target}"
