@@ -1,0 +1,96 @@
+"""From scores to labels, the last layer of fastText: softmax, one-vs-all, negative sampling, a Huffman tree.
+
+Only additions, multiplications and divisions in a fixed order, and an exponential made of them: the same bits come out
+of every CPU.
+"""
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+Array = np.ndarray[Any, Any]
+
+HIERARCHICAL, NEGATIVE, SOFTMAX, ONE_VS_ALL = 1, 2, 3, 4
+"""Losses, as model files number them."""
+
+_FLOOR = 1e-5  # fastText adds it to every probability before the logarithm
+_INVERSES = np.array([0.0, *(1.0 / n for n in range(1, 11))])
+_POW2 = np.ldexp(1.0, np.arange(-1022, 1024))
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def exponential(x: float) -> float:
+    """e**x within 1e-11 of its value, the same bits on every CPU; the functions of system libraries differ."""
+    if not x >= -708.0:
+        return 0.0
+    x = min(x, 709.0)
+    k = np.floor(x * 1.4426950408889634 + 0.5)
+    # ln 2 in two parts, the first with 33 bits, so that k times it is exact (Cody and Waite)
+    r = (x - k * 0.6931471803691238) - k * 1.9082149292705877e-10
+    total = 1.0
+    for n in range(10, 0, -1):  # |r| <= ln 2 / 2: the first term left out is below 1e-12
+        total = 1.0 + total * (r * _INVERSES[n])
+    return total * _POW2[np.int64(k) + 1022]  # type: ignore[no-any-return]
+
+
+@njit(nogil=True, cache=True, inline="always")
+def offer(label: int, p: float, found: int, labels: Array, doc: int, best: Array) -> int:
+    """Puts a label among the best k, best first; among equals the later goes first, as fastText's heap leaves it."""
+    k = best.size
+    if found < k or p >= best[k - 1]:
+        at = min(found, k - 1)
+        while at > 0 and best[at - 1] <= p:
+            best[at], labels[doc, at] = best[at - 1], labels[doc, at - 1]
+            at -= 1
+        best[at], labels[doc, at] = p, label
+        found = min(found + 1, k)
+    return found
+
+
+@njit(nogil=True, cache=True)
+def sigmoid(score: float) -> float:
+    """fastText looks it up in a table of 512 steps over [-8, 8], without interpolation, in float32."""
+    x = np.float32(score)
+    if x < -8.0:
+        return 0.0
+    if x > 8.0:
+        return 1.0
+    step = np.floor(np.float32(x + np.float32(8.0)) * np.float32(32.0))
+    return 1.0 / (1.0 + exponential(8.0 - step / 32.0))
+
+
+@njit(nogil=True, cache=True, error_model="numpy", inline="always")
+def flat(loss: int, scores: Array, labels: Array, doc: int, best: Array) -> None:
+    """The best labels by softmax, or by a sigmoid of each score (one-vs-all, negative sampling)."""
+    top, z = scores[0], 0.0
+    for label in range(scores.size):
+        top = max(top, scores[label])
+    for label in range(scores.size):
+        scores[label] = exponential(scores[label] - top) if loss == SOFTMAX else sigmoid(scores[label])
+        z += scores[label]
+    found = 0
+    for label in range(scores.size):
+        p = scores[label] / z if loss == SOFTMAX else scores[label]
+        found = offer(label, p + _FLOOR, found, labels, doc, best)
+
+
+@njit(nogil=True, cache=True, error_model="numpy", inline="always")
+def walk_tree(tree: Array, scores: Array, stack: Array, chances: Array, labels: Array, doc: int, best: Array) -> None:
+    """The best leaves of the Huffman tree, left before right, cutting what cannot be among them."""
+    leaves = (tree.shape[0] + 1) // 2
+    found = 0
+    stack[0], chances[0] = tree.shape[0] - 1, 1.0
+    depth = 1
+    while depth > 0:
+        depth -= 1
+        node, p = stack[depth], chances[depth]
+        if p < _FLOOR or (found == best.size and p < best[found - 1]):
+            continue
+        if node < leaves:
+            found = offer(node, p, found, labels, doc, best)
+            continue
+        right = 1.0 / (1.0 + exponential(-scores[node - leaves]))
+        stack[depth], chances[depth] = tree[node, 1], p * (right + _FLOOR)
+        stack[depth + 1], chances[depth + 1] = tree[node, 0], p * ((1.0 - right) + _FLOOR)
+        depth += 2

@@ -1,0 +1,301 @@
+"""fastText supervised model files, `.bin` and quantised `.ftz`, as arrays for `kernels.fasttext`.
+
+A local file is memory-mapped: a dense matrix of 1.6 GB costs the pages that the text touches, once for all processes
+of a machine. A quantised matrix is decoded when it comes to no more than 64 MB, and otherwise read as it lies.
+
+The file, little-endian: int32 magic and version; 12 int32 and a double of arguments; the dictionary (int32 entries,
+words, labels; int64 tokens and pruned size; entries; pairs of bucket and row); a bool that says whether the input
+matrix is quantised, that matrix, the same for the output.
+"""
+
+import os
+import struct
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import fsspec
+import numpy as np
+import pyarrow as pa
+from fsspec.implementations.local import LocalFileSystem
+
+from gristmill.errors import UserError
+from gristmill.kernels import fasttext as kernel
+from gristmill.kernels.fasttext_output import HIERARCHICAL
+
+Array = np.ndarray[Any, Any]
+
+_MAGIC, _VERSION, _SUPERVISED = 793712314, 12, 3
+_LABEL = "__label__"
+_LONGEST = 255  # n-gram in characters or words; trained models have at most 6
+_DECODED_BYTES = 64 << 20  # a decoded table larger than this misses the caches anyway
+
+
+@dataclass(frozen=True, slots=True)
+class FastText:
+    """A classifier in memory."""
+
+    arrays: kernel.Model
+    labels: tuple[str, ...]
+    """By label number, without `__label__`."""
+
+
+def load(uri: str) -> FastText:
+    """The model at any location that fsspec opens, kept for the process as long as the file stays the same."""
+    filesystem, path = fsspec.core.url_to_fs(uri)
+    try:
+        if isinstance(filesystem, LocalFileSystem):
+            status = os.stat(path)
+            return _load_local(path, status.st_size, status.st_mtime_ns)
+        return _load_remote(uri)
+    except OSError as error:
+        raise UserError(f"{uri}: {error.strerror or error}; no text can be classified. Check the path.") from error
+
+
+@lru_cache(maxsize=4)
+def _load_local(path: str, size: int, _mtime_ns: int) -> FastText:
+    data: Array = np.empty(0, np.uint8) if size == 0 else np.memmap(path, np.uint8, "r")
+    return parse(data.view(np.ndarray), path)
+
+
+@lru_cache(maxsize=4)
+def _load_remote(uri: str) -> FastText:
+    filesystem, path = fsspec.core.url_to_fs(uri)
+    return parse(np.frombuffer(filesystem.cat_file(path), np.uint8), uri)
+
+
+def predict(model: FastText, text: pa.Array, k: int = 1, max_bytes: int | None = None) -> tuple[Array, Array]:
+    """The k best labels of each text (int32, -1 for none) and their probabilities (float32): two (texts, k) arrays.
+
+    Newlines count as spaces. A null, and a text without a word, has no label.
+    """
+    text = text.cast(pa.large_string())
+    _, offsets, buffer = text.buffers()
+    data: Array = np.empty(0, np.uint8) if buffer is None else np.frombuffer(buffer, np.uint8)
+    if len(text) == 0:
+        return np.empty((0, k), np.int32), np.empty((0, k), np.float32)
+    bounds = np.frombuffer(offsets, np.int64)[text.offset : text.offset + len(text) + 1]
+    starts, ends = bounds[:-1].copy(), bounds[1:].copy()
+    if text.null_count:
+        ends = np.where(text.is_null().to_numpy(zero_copy_only=False), starts, ends)
+    if max_bytes is not None:
+        cut = np.minimum(ends, starts + max_bytes)
+        for _ in range(3):  # back to the start of a character, which has at most four bytes
+            inside = cut < ends
+            inside[inside] = data[cut[inside]] & 0xC0 == 0x80
+            cut -= inside
+        ends = cut
+    labels, probabilities = kernel.predict(model.arrays, data, starts, ends, k)
+    return labels, probabilities
+
+
+class _Cursor:
+    """Reads a model file from front to back and names the place where it makes no sense."""
+
+    def __init__(self, data: Array, name: str) -> None:
+        self.data, self.name, self.at = data, name, 0
+
+    def fail(self, fact: str) -> UserError:
+        return UserError(
+            f"{self.name}: {fact} (byte {self.at} of {self.data.size}); no text can be classified with it. "
+            "Give a complete supervised fastText model, .bin or .ftz."
+        )
+
+    def take(self, layout: str) -> tuple[Any, ...]:
+        size = struct.calcsize("<" + layout)
+        return struct.unpack("<" + layout, self.array(np.uint8, size).tobytes())
+
+    def array(self, dtype: Any, count: int) -> Array:
+        size = count * np.dtype(dtype).itemsize
+        if count < 0 or size > self.data.size - self.at:
+            raise self.fail(f"the model file is cut off or damaged: {count} values of {np.dtype(dtype)} should follow")
+        values: Array = self.data[self.at : self.at + size].view(dtype)
+        self.at += size
+        return values
+
+    def flag(self) -> bool:
+        (value,) = self.take("B")
+        if value > 1:
+            raise self.fail(f"the model file is damaged: a flag is {value}")
+        return bool(value)
+
+
+@dataclass(slots=True)
+class _Matrix:
+    """Rows of float32, either as they are or as codes of a product quantiser."""
+
+    rows: int
+    dim: int
+    table: Array
+    codes: Array
+    norms: Array
+    centroids: Array
+
+    def pick(self, rows: Array) -> None:
+        """Keeps these rows, in this order."""
+        self.table, self.codes, self.norms = (
+            part[rows] if part.shape[0] else part for part in (self.table, self.codes, self.norms)
+        )
+        self.rows = rows.size
+
+    def decode(self) -> None:
+        if self.table.shape[0] or not self.rows:
+            return
+        parts = [self.centroids[m][self.codes[:, m]] for m in range(self.codes.shape[1])]
+        self.table = np.concatenate(parts, axis=1)[:, : self.dim] * self.norms[:, None]
+        self.codes = self.codes[:0]
+
+
+def parse(data: Array, name: str) -> FastText:
+    """The model whose file holds these bytes (uint8); `name` stands in errors."""
+    file = _Cursor(data, name)
+    if data.size < 8 or file.take("i")[0] != _MAGIC:
+        raise file.fail("this is no fastText model")
+    (version,) = file.take("i")
+    if not 0 < version <= _VERSION:
+        raise file.fail(f"fastText file version {version} is not known, only those up to {_VERSION}")
+    dim, _, _, _, _, word_ngrams, loss, kind, buckets, minn, maxn, _, _ = file.take("12id")
+    if kind != _SUPERVISED:
+        raise file.fail("the model holds word vectors and is not supervised")
+    if dim < 1 or buckets < 0 or not 1 <= loss <= 4 or max(maxn, word_ngrams) > _LONGEST:
+        raise file.fail(
+            f"the model file is damaged: {dim} dimensions, {buckets} buckets, loss {loss}, "
+            f"n-grams of {maxn} characters and {word_ngrams} words"
+        )
+    maxn = 0 if version == 11 else maxn  # files of that version have supervised models without character n-grams
+    entries, words, label_count, _, pruned = file.take("iiiqq")
+    if words < 0 or label_count < 1 or entries != words + label_count:
+        raise file.fail(f"the model file is damaged: {entries} entries of {words} words and {label_count} labels")
+    starts, ends = _dictionary(file, entries, words)
+    kept = file.array(np.int32, 2 * max(pruned, 0)).reshape(-1, 2).astype(np.int64)
+    quantised = file.flag()
+    source = _matrix(file, quantised)
+    output = _matrix(file, file.flag() and quantised)
+    output.decode()
+    uses_buckets = maxn > 0 or word_ngrams > 1
+    wanted = words + (pruned if pruned >= 0 else buckets * uses_buckets)
+    if source.dim != dim or output.dim != dim or source.rows < wanted or output.rows < label_count:
+        raise file.fail(
+            f"the model file is damaged: matrices of {source.rows} x {source.dim} and {output.rows} x {output.dim} "
+            f"for {wanted} rows, {label_count} labels and {dim} dimensions"
+        )
+    bits, before = np.empty(0, np.uint64), np.empty(0, np.int32)
+    if pruned >= 0:
+        bits, before = _kept_buckets(file, kept, buckets, source, words)
+    if source.rows * dim * 4 <= _DECODED_BYTES:
+        source.decode()
+    weights = np.ascontiguousarray(output.table[:label_count].T)
+    if not np.isfinite(weights).all():
+        raise file.fail("the model file is damaged: its output matrix holds values that are no numbers")
+    counts = np.array([int(data[at + 1 : at + 9].view(np.int64)[0]) for at in ends[words:]], np.int64)
+    text = [
+        data[start:end].tobytes().decode("utf-8", "replace")
+        for start, end in zip(starts[words:], ends[words:], strict=True)
+    ]
+    slots = kernel.index_words(data, starts, ends)
+    four = np.flatnonzero(ends[:words] - starts[:words] == 4)
+    eos = [at for at in four if data[starts[at] : ends[at]].tobytes() == b"</s>"]
+    arrays = kernel.Model(
+        shape=np.array([dim, words, buckets, minn, maxn, word_ngrams, loss, eos[-1] if eos else -1], np.int64),
+        words=data,
+        word_starts=starts,
+        word_ends=ends,
+        word_slots=slots,
+        kept=bits,
+        before=before,
+        table=source.table,
+        codes=source.codes,
+        norms=source.norms,
+        centroids=source.centroids,
+        output=weights,
+        tree=_huffman(counts) if loss == HIERARCHICAL else np.empty((0, 2), np.int32),
+    )
+    for array in arrays:
+        array.flags.writeable = False
+    return FastText(arrays, tuple(label.removeprefix(_LABEL) for label in text))
+
+
+def _dictionary(file: _Cursor, entries: int, words: int) -> tuple[Array, Array]:
+    if entries > (file.data.size - file.at) // 10:
+        raise file.fail(f"the model file is cut off or damaged: {entries} dictionary entries should follow")
+    starts, ends, at = kernel.scan_dictionary(file.data, file.at, entries)
+    if at < 0:
+        raise file.fail("the model file is cut off inside its dictionary")
+    kinds = file.data[ends + 9]
+    if (kinds[:words] != 0).any() or (kinds[words:] != 1).any():
+        raise file.fail("the model file is damaged: words and labels are mixed in its dictionary")
+    file.at = at
+    return starts, ends
+
+
+def _matrix(file: _Cursor, quantised: bool) -> _Matrix:
+    none = np.empty(0, np.float32)
+    if not quantised:
+        rows, dim = _sides(file)
+        table = file.array(np.float32, rows * dim).reshape(rows, dim)
+        return _Matrix(rows, dim, table, np.empty((0, 1), np.uint8), none, np.empty((0, 256, 1), np.float32))
+    has_norms = file.flag()
+    rows, dim = _sides(file)
+    (size,) = file.take("i")
+    codes = file.array(np.uint8, size)
+    centroids = _centroids(file, dim)
+    if size != rows * centroids.shape[0]:
+        raise file.fail(f"the model file is damaged: {size} codes for {rows} rows")
+    norms = np.ones(rows, np.float32)
+    if has_norms:
+        norm_codes = file.array(np.uint8, rows)
+        norms = _centroids(file, 1)[0, :, 0][norm_codes]
+    return _Matrix(rows, dim, np.empty((0, dim), np.float32), codes.reshape(rows, -1), norms, centroids)
+
+
+def _sides(file: _Cursor) -> tuple[int, int]:
+    rows, dim = file.take("qq")
+    if rows < 0 or dim < 1:
+        raise file.fail(f"the model file is damaged: a matrix of {rows} x {dim}")
+    return rows, dim
+
+
+def _centroids(file: _Cursor, dim: int) -> Array:
+    """(subquantisers, 256, width); the last subquantiser may be narrower and is padded with zeros."""
+    own_dim, parts, width, last = file.take("4i")
+    if own_dim != dim or parts < 1 or not 1 <= last <= width or (parts - 1) * width + last != dim:
+        raise file.fail(f"the model file is damaged: {parts} x {width} subquantisers for {dim} dimensions")
+    values = file.array(np.float32, dim * 256)
+    centroids = np.zeros((parts, 256, width), np.float32)
+    centroids[:-1] = values[: (parts - 1) * 256 * width].reshape(parts - 1, 256, width)
+    centroids[-1, :, :last] = values[(parts - 1) * 256 * width :].reshape(256, last)
+    return centroids
+
+
+def _kept_buckets(file: _Cursor, kept: Array, buckets: int, source: _Matrix, words: int) -> tuple[Array, Array]:
+    """`Model.kept` and `Model.before`; the rows of the buckets are put in the order of the buckets."""
+    kept = kept[np.argsort(kept[:, 0], kind="stable")]
+    known, rows = kept[:, 0], kept[:, 1]
+    if kept.size and (
+        known[0] < 0
+        or known[-1] >= max(buckets, 1)
+        or (np.diff(known) == 0).any()
+        or rows.min() < 0
+        or words + rows.max() >= source.rows
+    ):
+        raise file.fail("the model file is damaged: its list of kept buckets is out of range")
+    source.pick(np.concatenate([np.arange(words), words + rows]))
+    bits = np.zeros(buckets // 64 + 1, np.uint64)
+    np.bitwise_or.at(bits, known // 64, np.uint64(1) << (known % 64).astype(np.uint64))
+    return bits, np.searchsorted(known, np.arange(bits.size) * 64).astype(np.int32)
+
+
+def _huffman(counts: Array) -> Array:
+    """The tree of the hierarchical softmax: labels come by falling count, so two queues suffice."""
+    labels = len(counts)
+    tree = np.full((2 * labels - 1, 2), -1, np.int32)
+    weights = counts.tolist()
+    leaf, node = labels - 1, labels
+    for parent in range(labels, 2 * labels - 1):
+        for side in range(2):
+            if leaf >= 0 and (node == parent or weights[leaf] < weights[node]):
+                tree[parent, side], leaf = leaf, leaf - 1
+            else:
+                tree[parent, side], node = node, node + 1
+        weights.append(sum(weights[child] for child in tree[parent]))
+    return tree

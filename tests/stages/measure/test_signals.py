@@ -1,0 +1,79 @@
+"""The map stage over Arrow batches."""
+
+import pyarrow as pa
+import pytest
+from pydantic import ValidationError
+
+from gristmill.errors import UserError
+from gristmill.kernels.unicode_classes import UNICODE_VERSION
+from gristmill.stages.measure import signals
+from gristmill.stages.measure.signals import SCHEMA, Config, apply
+
+TEXTS = ["The cat sat.\nThe cat sat.\n", None, "", "Ünïcödé 漢字 with the end…", "{ x }", None, "a " * 50]
+
+
+def batch_of(texts):
+    return pa.record_batch({"text": pa.array(texts, pa.string())})
+
+
+def test_one_row_for_each_row_with_the_schema():
+    """Every row gets a row, in the columns that the stage declares; a row without text gets nulls only."""
+    out = apply(batch_of(TEXTS), Config())
+    assert out.schema == SCHEMA
+    assert out.num_rows == len(TEXTS)
+    out.validate(full=True)
+    for row, text in zip(out.to_pylist(), TEXTS, strict=True):
+        assert {value is None for value in row.values()} == {text is None}
+    assert out.to_pylist()[0]["dup_lines"] == 1
+    assert out.to_pylist()[3]["stop_words"] == 2
+
+
+@pytest.mark.parametrize("cut", range(len(TEXTS) + 1))
+def test_any_slice_gives_the_same_rows(cut):
+    """The engine may call the stage with any slice of a part: offsets into shared buffers are honoured."""
+    whole = batch_of(TEXTS)
+    pieces = [whole.slice(0, cut), whole.slice(cut)]
+    got = pa.Table.from_batches([apply(piece, Config()) for piece in pieces])
+    assert got.to_pylist() == apply(whole, Config()).to_pylist()
+
+
+def test_a_batch_without_rows_and_one_without_text():
+    """No row in, no row out; only nulls in, only nulls out."""
+    assert apply(batch_of([]), Config()).num_rows == 0
+    assert apply(batch_of([None, None]), Config()).column("words").null_count == 2
+
+
+def test_stop_words_and_blocked_terms_come_from_the_config(tmp_path):
+    """Both are found in any case; the terms of the file are added to those of the recipe."""
+    listed = tmp_path / "terms.txt"
+    listed.write_text("big dog\n\nКот\n", encoding="utf-8")
+    config = Config(stop_words=("der", "und"), blocked_terms=("cat",), blocked_list=str(listed))
+    row = apply(batch_of(["Der Hund UND der Cat, a big dog, кот"]), config).to_pylist()[0]
+    assert row["stop_words"] == 2
+    assert row["blocked_tokens"] == 4
+
+
+def test_a_list_that_would_count_nothing_is_an_error(tmp_path):
+    """An empty file, a stop word that is never one token, a term that is no token: refused, with its name."""
+    empty = tmp_path / "empty.txt"
+    empty.write_text("\n \n")
+    with pytest.raises(UserError, match="no term"):
+        apply(batch_of(["x"]), Config(blocked_list=str(empty)))
+    with pytest.raises(ValidationError, match="don't"):
+        Config(stop_words=("don't",))
+    with pytest.raises(ValidationError, match="blocked term"):
+        Config(blocked_terms=("",))
+
+
+def test_character_tables_are_part_of_the_config():
+    """The Unicode version stands in the config, so in the task key, and a recipe pinned to another one does not run."""
+    assert Config().model_dump()["unicode_version"] == UNICODE_VERSION
+    with pytest.raises(ValidationError, match=r"Unicode"):
+        Config(unicode_version="3.2.0")
+
+
+def test_the_stage_says_what_it_reads():
+    """The contract's constants."""
+    assert signals.READS == ("text",)
+    assert isinstance(signals.VERSION, int)
+    assert isinstance(signals.LIBRARIES, tuple)
