@@ -72,7 +72,7 @@ def test_every_value_arrives(full: Recipe, tmp_path: Path) -> None:
     assert (cc.kind, cc.format, cc.module, cc.line) == ("web", "lines", "own.lines_reader", 6)
     assert (cc.part_bytes, cc.license, cc.domain, cc.tier) == (64 * 2**20, "CC-BY-4.0", "web", "B")
     assert cc.config.model_dump() == {"field_text": "body", "max_record_bytes": 1000, "seed": 42}
-    assert (wiki.part_bytes, wiki.license, wiki.exclude, wiki.line) == (128 * 2**20, None, (), 18)
+    assert (wiki.part_bytes, wiki.license, wiki.exclude, wiki.line) == (64 * 2**20, None, (), 18)
 
 
 def test_route_is_the_own_list_or_that_of_the_kind_and_then_all(full: Recipe) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 from gristmill.engine.content import ContentHashes
 from gristmill.engine.task import Columns, layer_schema
 from gristmill.errors import UserError
+from gristmill.recipe.columns import INGEST
 from gristmill.recipe.files import place_files
 from gristmill.recipe.mistakes import nearest
 from gristmill.recipe.model import Recipe, Step
@@ -22,8 +23,6 @@ from gristmill.stages.contract import StageConfig
 from gristmill.stages.resolve import kind_of, libraries_of, reads_of, schema_of, uses_of
 from gristmill.stages.select import corpus
 
-INGEST = "ingest"
-"""The first layer of every source: the documents themselves."""
 CORPUS = "corpus"
 """The last: the final verdict on every row."""
 

@@ -11,6 +11,9 @@ from gristmill.stages.resolve import kind_of, reads_of, schema_of, uses_of
 
 Route = tuple[Step, ...]
 
+INGEST = "ingest"
+"""How a step names the documents as they were read: `ingest.text`."""
+
 
 def check_routes(draft: Draft, routes: Mapping[str, Route]) -> None:
     """Adds what is wrong; a step that several sources go through is told once, with their names."""
@@ -58,6 +61,8 @@ def _column_fault(step: Step, read: str, before: Route, after: Route) -> str | N
     if not name:
         columns = [*DOCUMENTS.names, *(known for other in before for known in _columns(other))]
         where = "neither the documents nor an earlier step has"
+    elif name == INGEST:
+        columns, where = DOCUMENTS.names, "the documents do not have"
     else:
         same = [other for other in before if other.name == name]
         if not same:

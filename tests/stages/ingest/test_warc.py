@@ -53,7 +53,7 @@ def test_what_the_headers_say_is_in_the_row(path: Path) -> None:
         "record_id": "urn:x:1",
         "record_type": "response",
         "http_status": 203,
-        "x_robots_tag": "noai, noindex",
+        "x_robots_tag": "noai\nnoindex",
         "content_language": "de, en",
         "truncated": "length",
     }

@@ -52,7 +52,7 @@ def parse_head(block: bytes) -> tuple[int, dict[str, str], int] | None:
         key = name.strip().lower().decode("latin-1")
         text = decoded(value.strip()) or ""
         if key == "x-robots-tag" and key in fields:
-            fields[key] += ", " + text
+            fields[key] += "\n" + text
         else:
             fields.setdefault(key, text)
     return int(status[1]), fields, span[1]

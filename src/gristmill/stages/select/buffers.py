@@ -1,0 +1,40 @@
+"""Arrow strings as the arrays that kernels take, and back."""
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+Array = np.ndarray[Any, Any]
+
+_NOTHING = np.zeros(1, np.uint8)
+
+
+def bytes_of(column: pa.Array) -> tuple[Array, Array]:
+    """The bytes of a string or binary column and its offsets (int32); a null reads as no bytes."""
+    if column.null_count:
+        column = column.fill_null("" if pa.types.is_string(column.type) else b"")
+    _, offsets, data = column.buffers()
+    if data is None or not len(column):
+        return _NOTHING, np.zeros(len(column) + 1, np.int32)
+    return (
+        np.frombuffer(data, np.uint8) if data.size else _NOTHING,
+        np.frombuffer(offsets, np.int32)[column.offset : column.offset + len(column) + 1],
+    )
+
+
+def strings(offsets: Array, data: Array, valid: Array | None = None) -> pa.Array:
+    """A string column of offsets (int32) and bytes; null where `valid` says so."""
+    column = pa.StringArray.from_buffers(len(offsets) - 1, pa.py_buffer(offsets), pa.py_buffer(data))
+    if valid is None:
+        return column
+    return column.take(pa.array(np.arange(len(valid)), mask=~valid))
+
+
+def spread(found: dict[int, str], rows: int) -> tuple[Array, pa.Array]:
+    """Which of `rows` rows are keys of `found`, and a string column of their values."""
+    hit = np.zeros(rows, np.bool_)
+    hit[list(found)] = True
+    places = np.full(rows, -1, np.int64)
+    places[list(found)] = np.arange(len(found))
+    return hit, pa.array(list(found.values()), pa.string()).take(pa.array(places, mask=~hit))

@@ -1,0 +1,275 @@
+"""Which documents may be used at all: by URL, by what the page says to robots, by opt-outs and by license.
+
+The rules are asked in this order, and the first that is against a document gives the reason:
+
+    opted_out            opt_out_domains, opt_out_urls, opt_out_hashes
+    not_on_allow_list    allow_domains and allow_urls are given, and the URL is in none of them
+    blocked_domain       block_domains, and every host below a domain of it
+    blocked_url          block_urls
+    blocked_word         block_words, block_soft_words, block_substrings
+    robots_tag           the X-Robots-Tag header, as the reader left it in `meta`
+    robots_meta          a meta tag in the head of `html`
+    license_unknown, license_not_allowed
+
+`detail` is the entry that matched (the host, for not_on_allow_list; the license, for the last two), `category` the list
+that it stands in: `block_domains`, or `block_domains/adult` of a folder. What robots.txt says is for another stage,
+`robots`.
+
+The three kinds of word rules are those of RefinedWeb (Penedo et al. 2023): words that are enough by themselves, words
+of which two different ones are needed, and letters that may stand inside a word.
+"""
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Any, Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pydantic import Field, model_validator
+
+from gristmill.kernels import urls
+from gristmill.kernels.hashset import hash_strings, labels_of
+from gristmill.kernels.url_words import MOST_SOFT, find_inside, find_words
+from gristmill.stages.contract import File, StageConfig
+from gristmill.stages.select import licenses, lists, robots_tags
+from gristmill.stages.select.buffers import bytes_of, spread, strings
+
+VERSION = 1
+LIBRARIES = ()
+SURVIVORS = True
+SCHEMA = pa.schema([("drop", pa.string()), ("detail", pa.string()), ("category", pa.string())])
+
+Array = np.ndarray[Any, Any]
+
+KINDS = {
+    "opt_out_domains": "domains",
+    "opt_out_urls": "urls",
+    "opt_out_hashes": "digests",
+    "allow_domains": "domains",
+    "allow_urls": "urls",
+    "block_domains": "domains",
+    "block_urls": "urls",
+    "block_words": "words",
+    "block_soft_words": "words",
+    "block_substrings": "substrings",
+}
+"""The fields that are lists, and what their entries are."""
+_ENTRIES = {"domains": "domains", "urls": "URLs", "digests": "hashes of 32 or 64 digits", "words": "single words"}
+
+Directives = tuple[Annotated[str, Field(pattern=r"^[^\s,:;]+$")], ...]
+
+
+class Config(StageConfig):
+    """Lists are files or folders of files with one entry a line (see lists.py); `#` begins a comment."""
+
+    opt_out_domains: File | None = None
+    """Domains whose owners do not want their pages used."""
+    opt_out_urls: File | None = None
+    """URLs that nobody may use."""
+    opt_out_hashes: File | None = None
+    """SHA-256 of a text (64 hexadecimal digits, of its UTF-8 as it is at this step), or doc_ids (32 digits)."""
+    allow_domains: File | None = None
+    """Only these domains pass."""
+    allow_urls: File | None = None
+    """Only these URLs pass; with allow_domains, one of both is enough."""
+    block_domains: File | None = None
+    """Domains that do not pass, with every host below them."""
+    block_urls: File | None = None
+    """URLs that do not pass, whatever their scheme, default port, fragment and last slash."""
+    block_words: File | None = None
+    """Words of which one in host, path or query is enough; a word is a run of letters and digits."""
+    block_soft_words: File | None = None
+    """Words of which min_soft_words different ones are needed."""
+    min_soft_words: Annotated[int, Field(ge=1, le=MOST_SOFT)] = 2
+    """Number of different soft words."""
+    block_substrings: File | None = None
+    """Letters that may stand anywhere in host, path or query, also inside a word."""
+    agent: Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_.\-]*$")] = "CCBot"
+    """Product token of the crawler: what a page says to it counts beside what it says to all."""
+    x_robots_tag: Directives = ("noai", "noindex", "none")
+    """Directives in the X-Robots-Tag header that keep a page out; none: the header is not read."""
+    meta_robots: Directives = ("noai", "noindex", "none")
+    """Directives in a robots meta tag that keep a page out; none: pages are not read."""
+    allow_licenses: tuple[str, ...] = ()
+    """SPDX names; a document passes when these satisfy its license expression. None: licenses are not asked for."""
+    unknown_license: Literal["drop", "keep"] = "drop"
+    """What happens to a document without a license, where allow_licenses is given."""
+
+    @model_validator(mode="after")
+    def _does_something(self) -> "Config":
+        if not reads(self):
+            raise ValueError("the gate has no rule and would pass everything; set a list, a directive or a license")
+        return self
+
+
+def reads(config: Config) -> tuple[str, ...]:
+    """Only what some rule asks for: reading `html` or `text` costs more than all rules together."""
+    by_url = any(getattr(config, field) for field in KINDS if field != "opt_out_hashes")
+    asked = {
+        "url": by_url,
+        "doc_id": config.opt_out_hashes,
+        "text": config.opt_out_hashes,
+        "meta": config.x_robots_tag,
+        "html": config.meta_robots,
+        "license": config.allow_licenses,
+    }
+    return tuple(column for column, wanted in asked.items() if wanted)
+
+
+def apply(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
+    columns = {name: pa.nulls(batch.num_rows, pa.string()) for name in SCHEMA.names}
+    open_rows = np.ones(batch.num_rows, np.bool_)
+    for reason, hit, detail, category in _rules(batch, config):
+        hit = hit & open_rows
+        if hit.any():
+            open_rows &= ~hit
+            mask = pa.array(hit)
+            for name, value in (("drop", reason), ("detail", detail), ("category", category)):
+                columns[name] = pc.if_else(
+                    mask, pa.scalar(value, pa.string()) if value is None else value, columns[name]
+                )
+    return pa.RecordBatch.from_arrays([columns[name] for name in SCHEMA.names], schema=SCHEMA)
+
+
+def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> dict[str, Any]:
+    """Documents that each list decided on (0 for the others), and what is odd about the lists themselves."""
+    loaded = _load_all(config)
+    decided = {name: 0 for field, of_field in loaded.items() if not _allows(field) for name in of_field.names}
+    for entry in pc.value_counts(answers["category"].drop_null()).to_pylist():
+        decided[entry["values"]] = entry["counts"]
+    empty = {n: 1 for one in loaded.values() for n, size in zip(one.names, one.entries, strict=True) if not size}
+    empty |= {field: 1 for field, one in loaded.items() if not one.names}
+    faults = {n: bad for one in loaded.values() for n, bad in zip(one.names, one.faults, strict=True) if bad}
+    return {"asked": batch.num_rows, "decided": decided, "batches": 1, "empty_lists": empty, "bad_entries": faults}
+
+
+def warnings(found: dict[str, Any], config: Config) -> Sequence[str]:
+    """Lists that hold nothing, that hold what they should not, and that decided on no document."""
+    told = [f"{name} is an empty list" for name in found.get("empty_lists", {})]
+    for name, bad in found.get("bad_entries", {}).items():
+        what = _ENTRIES[KINDS[name.partition("/")[0]]]
+        told.append(f"{name} has {bad // found['batches']} entries that are not {what}; they do nothing")
+    for field in KINDS:
+        counts = [count for name, count in found.get("decided", {}).items() if name.partition("/")[0] == field]
+        if counts and not any(counts):
+            told.append(f"{field} matched no document")
+    asked = found.get("asked", 0)
+    if asked and found["dropped"].get("not_on_allow_list", 0) == asked:
+        told.append("no document is on the allow list")
+    return told
+
+
+Rule = tuple[str, Array, Any, Any]
+"""Reason, the rows that it holds for, and their details and categories."""
+
+
+def _allows(field: str) -> bool:
+    return field.startswith("allow_")
+
+
+def _load_all(config: Config) -> dict[str, lists.Lists]:
+    given = {field: getattr(config, field) for field in KINDS}
+    return {field: lists.load(field, path, KINDS[field]) for field, path in given.items() if path}
+
+
+def _rules(batch: pa.RecordBatch, config: Config) -> Iterator[Rule]:
+    loaded = _load_all(config)
+    at = _Urls(batch["url"]) if "url" in batch.schema.names else None
+    if at is not None:
+        for field in ("opt_out_domains", "opt_out_urls"):
+            if field in loaded:
+                yield "opted_out", *at.find(loaded[field], KINDS[field])
+    if "opt_out_hashes" in loaded:
+        yield from _opted_out_hashes(batch, loaded["opt_out_hashes"])
+    if at is not None:
+        allowing = [at.find(found, KINDS[field])[0] for field, found in loaded.items() if _allows(field)]
+        if allowing:
+            yield "not_on_allow_list", ~np.logical_or.reduce(allowing), at.hosts(), None
+        for field, reason in (("block_domains", "blocked_domain"), ("block_urls", "blocked_url")):
+            if field in loaded:
+                yield reason, *at.find(loaded[field], KINDS[field])
+        for field, wanted in (("block_words", 1), ("block_soft_words", config.min_soft_words)):
+            if field in loaded:
+                yield "blocked_word", *at.words(loaded[field], wanted)
+        if "block_substrings" in loaded:
+            yield "blocked_word", *at.substrings(loaded["block_substrings"])
+    if config.x_robots_tag:
+        tags = robots_tags.find_in_headers(batch["meta"], config.x_robots_tag, config.agent)
+        yield "robots_tag", *spread(tags, batch.num_rows), None
+    if config.meta_robots:
+        tags = robots_tags.find_in_pages(batch["html"], config.meta_robots, config.agent)
+        yield "robots_meta", *spread(tags, batch.num_rows), None
+    if config.allow_licenses:
+        yield from _licenses(batch["license"], config)
+
+
+class _Urls:
+    """The URLs of a batch, parsed once for all rules."""
+
+    def __init__(self, column: pa.Array) -> None:
+        self.data, self.offsets = bytes_of(column)
+        self.spans = urls.split_urls(self.data, self.offsets)
+
+    def hosts(self) -> pa.Array:
+        host, end = self.spans[:, urls.HOST], self.spans[:, urls.HOST_END]
+        return strings(*urls.cut(self.data, host, end), valid=host < end)
+
+    def find(self, found: lists.Lists, kind: str) -> tuple[Array, pa.Array, pa.Array]:
+        """Rows whose domain or URL is in a list, the domain or URL, and the list."""
+        if kind == "domains":
+            label, begin = urls.find_domains(found.strings, self.data, self.spans)
+            detail = strings(*urls.cut(self.data, begin, np.where(begin < 0, begin, self.spans[:, urls.HOST_END])))
+        else:
+            label = labels_of(found.strings, urls.hash_urls(self.data, self.offsets))
+            detail = strings(self.offsets, self.data)
+        return label >= 0, detail, _names(found, label)
+
+    def words(self, found: lists.Lists, wanted: int) -> tuple[Array, pa.Array, pa.Array]:
+        label, offsets, texts = find_words(found.strings, self.data, self.spans, wanted)
+        return label >= 0, _shown(offsets, texts), _names(found, label)
+
+    def substrings(self, found: lists.Lists) -> tuple[Array, pa.Array, pa.Array]:
+        label, offsets, texts = find_inside(found.strings, found.pairs, found.lengths, self.data, self.spans)
+        return label >= 0, _shown(offsets, texts), _names(found, label)
+
+
+def _names(found: lists.Lists, label: Array) -> pa.Array:
+    return pa.array(found.names, pa.string()).take(pa.array(label, mask=label < 0))
+
+
+def _shown(offsets: Array, texts: Array) -> pa.Array:
+    """Decoded words as text: what was percent-encoded may be anything but UTF-8."""
+    column = strings(offsets, texts)
+    try:
+        column.validate(full=True)
+    except pa.ArrowInvalid:
+        return pa.array(
+            [value.decode("utf-8", "replace") for value in column.cast(pa.binary()).to_pylist()], pa.string()
+        )
+    return column
+
+
+def _opted_out_hashes(batch: pa.RecordBatch, found: lists.Lists) -> Iterator[Rule]:
+    ids = batch["doc_id"].cast(pa.binary())
+    texts = batch["text"].cast(pa.binary())
+    digests = [None if not text.is_valid else hashlib.sha256(text.as_buffer()).digest() for text in texts]
+    for column in (ids, pa.array(digests, pa.binary())):
+        data, offsets = bytes_of(column)
+        label = labels_of(found.strings, hash_strings(data, offsets))
+        label[np.diff(offsets) == 0] = -1
+        rows = np.flatnonzero(label >= 0)
+        shown = {int(row): column[int(row)].as_py().hex() for row in rows}
+        yield "opted_out", *spread(shown, batch.num_rows), _names(found, label)
+
+
+def _licenses(column: pa.Array, config: Config) -> Iterator[Rule]:
+    allowed = licenses.allow_list(config.allow_licenses)
+    coded = column.dictionary_encode()
+    answers = [licenses.satisfied(name, allowed) for name in coded.dictionary.to_pylist()]
+    unknown = np.array([answer is None for answer in answers] + [True])
+    refused = np.array([answer is False for answer in answers] + [False])
+    place = coded.indices.fill_null(len(answers)).to_numpy()
+    if config.unknown_license == "drop":
+        yield "license_unknown", unknown[place], column, None
+    yield "license_not_allowed", refused[place], column, None

@@ -1,0 +1,138 @@
+"""Pages that the robots.txt of their site keeps a crawler from, by the robots.txt records of the crawl itself.
+
+A site is a host with its port, whatever the scheme; its robots.txt may lie in another file than its pages, so both are
+sent to where the site is decided. Of several records of a site the latest counts. A robots.txt that was not fetched
+with success is no record (RFC 9309, section 2.3.1.3: what is not there forbids nothing).
+
+Rows whose path is /robots.txt get the verdict `robots_txt`: their text is rules, not a document. This stage reads it as
+the reader left it, so it may stand before or behind extraction.
+"""
+
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pydantic import Field
+
+from gristmill.kernels import robots as kernel
+from gristmill.kernels.hashset import hash_strings
+from gristmill.kernels.urls import HOST, HOST_END, split_urls
+from gristmill.stages.contract import StageConfig
+from gristmill.stages.select.buffers import bytes_of, strings
+from gristmill.stages.select.robots_txt import rules_for
+
+VERSION = 1
+LIBRARIES = ()
+READS = ("url", "snapshot", "timestamp", "ingest.text", "ingest.drop")
+KEYED = pa.schema(
+    [
+        ("site", pa.string()),
+        ("path", pa.string()),
+        ("rules", pa.string()),
+        ("timestamp", pa.int64()),
+    ]
+)
+"""`path` of a page; `rules` and `timestamp` of a robots.txt, as lines of `+` or `-` and a path."""
+SCHEMA = pa.schema([("drop", pa.string()), ("detail", pa.string())])
+
+
+class Config(StageConfig):
+    agent: Annotated[str, Field(pattern=r"^[A-Za-z0-9_.\-]+$")] = "CCBot"
+    """Product token of the crawler whose rules count; where a robots.txt does not name it, those of * do."""
+    scope: Literal["snapshot", "all"] = "snapshot"
+    """snapshot: the robots.txt of a page's own snapshot counts; all: the latest of any snapshot."""
+    missing: Literal["allow", "drop"] = "allow"
+    """What happens to pages of a site without a robots.txt record; drop gives the reason robots_missing."""
+    partitions: Annotated[int, Field(gt=0)] = 64
+    """Number of groups of sites; one group is in memory at a time."""
+
+
+def emit(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
+    """Every page that lives and every robots.txt, with its site."""
+    url, snapshot, timestamp, text, drop = (batch.column(place) for place in range(len(READS)))
+    data, offsets = bytes_of(url)
+    spans = split_urls(data, offsets)
+    site_offsets, sites, path_offsets, paths, is_robots = kernel.sites_and_paths(data, spans)
+    is_robots &= _mask(text.is_valid())
+    sent = (spans[:, HOST] < spans[:, HOST_END]) & (is_robots | _mask(drop.is_null()))
+    rows = np.flatnonzero(sent)
+    site = strings(site_offsets, sites)
+    if config.scope == "snapshot":
+        site = pc.binary_join_element_wise(site, snapshot.fill_null(""), " ")
+    site = site.take(rows)
+    robots = is_robots[rows]
+    rules: list[str | None] = [None] * len(rows)
+    for place in np.flatnonzero(robots):
+        rules[place] = _compiled(text[int(rows[place])].as_py(), config.agent)
+    return pa.RecordBatch.from_arrays(
+        [
+            pa.array(hash_strings(*bytes_of(site))[:, 0]),
+            pa.array(rows, pa.int32()),
+            site,
+            strings(path_offsets, paths).take(rows),
+            pa.array(rules, pa.string()),
+            timestamp.cast(pa.int64()).take(rows),
+        ],
+        names=["key", "row", *KEYED.names],
+    )
+
+
+def reduce(records: pa.Table, config: Config) -> pa.Table:
+    """A verdict for every robots.txt and every page that may not be used; the other rows need none."""
+    records = records.combine_chunks()
+    sites = records["site"].combine_chunks().dictionary_encode()
+    site = sites.indices.to_numpy()
+    is_robots = _mask(records["rules"].is_valid())
+    first, last, rules = _rules_by_site(records, site, is_robots, len(sites.dictionary))
+    paths, path_offsets = bytes_of(records["path"].combine_chunks())
+    rule_paths = pa.array([path for _, path in rules], pa.string())
+    rule_data, rule_offsets = bytes_of(rule_paths)
+    decided = kernel.decide(paths, path_offsets, rule_data, rule_offsets, first[site], last[site])
+    allows = np.array([allowed for allowed, _ in rules] + [True])
+    reasons = np.zeros(len(site), np.int8)
+    reasons[~allows[decided]] = 1
+    if config.missing == "drop":
+        known = np.zeros(len(sites.dictionary), np.bool_)
+        known[site[is_robots]] = True
+        reasons[~known[site]] = 2
+    reasons[is_robots] = 3
+    rows = np.flatnonzero(reasons)
+    names = pa.array([None, "robots_disallowed", "robots_missing", "robots_txt"])
+    rule = pa.array(decided[rows], mask=reasons[rows] != 1)
+    detail = pc.binary_join_element_wise("Disallow:", rule_paths.take(rule), " ")
+    answers = records.select(["part", "row"]).take(rows)
+    answers = answers.append_column("drop", names.take(pa.array(reasons[rows])))
+    return answers.append_column("detail", detail.cast(pa.string()))
+
+
+def warnings(found: dict[str, Any], config: Config) -> Sequence[str]:
+    """Without a robots.txt in the inputs this step does nothing."""
+    if found.get("records") and not found.get("dropped", {}).get("robots_txt"):
+        return ("no robots.txt record was seen, so no rule was obeyed. Read the crawl's robots.txt files as well",)
+    return ()
+
+
+def _compiled(text: str, agent: str) -> str:
+    return "\n".join(("+" if allowed else "-") + path for allowed, path in rules_for(text, agent))
+
+
+def _rules_by_site(records: pa.Table, site: Any, is_robots: Any, sites: int) -> tuple[Any, Any, list[tuple[bool, str]]]:
+    """For each site the stretch of its rules in a list of all. Records of one time differ by their rules alone."""
+    latest: dict[int, tuple[int, str]] = {}
+    of_robots = records.select(["rules", "timestamp"]).take(np.flatnonzero(is_robots)).to_pylist()
+    for where, record in zip(site[is_robots].tolist(), of_robots, strict=True):
+        moment = record["timestamp"] if record["timestamp"] is not None else -(2**63)
+        latest[where] = max(latest.get(where, (moment, record["rules"])), (moment, record["rules"]))
+    first, last = np.zeros(sites, np.int64), np.zeros(sites, np.int64)
+    rules: list[tuple[bool, str]] = []
+    for where, (_, lines) in latest.items():
+        first[where] = len(rules)
+        rules += [(line[0] == "+", line[1:]) for line in lines.split("\n") if line]
+        last[where] = len(rules)
+    return first, last, rules
+
+
+def _mask(flags: Any) -> Any:
+    return np.asarray(flags.to_numpy(zero_copy_only=False) if isinstance(flags, pa.Array) else flags.to_numpy())

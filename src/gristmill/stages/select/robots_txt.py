@@ -1,0 +1,72 @@
+"""The rules of a robots.txt that one crawler has to obey (RFC 9309, sections 2.1 to 2.2.4 and 2.5)."""
+
+import re
+
+import numpy as np
+
+from gristmill.kernels.robots import write_rule
+
+MAX_BYTES = 500 * 1024
+"""What is read of a file, the least that the RFC asks for. A line that is cut there is left out: half a path forbids
+more than the whole."""
+
+_LINE_END = re.compile("\r\n|\r|\n")
+_PRODUCT = re.compile(r"[^\s/;(]*")
+
+
+def rules_for(text: str, agent: str) -> list[tuple[bool, str]]:
+    """(allowed, path) of every rule for `agent`, the one that decides first.
+
+    Groups belong to an agent by name, in any case; one for `Googlebot` is also for `Googlebot-News`, if that has none
+    of its own. All groups of the longest such name are put together; where there is none, those of `*`. The longest
+    path decides, and of two equally long ones the one that allows. Paths are in the form of `kernels/robots.py`.
+    """
+    ours = agent.lower()
+    groups: dict[int, set[tuple[bool, str]]] = {}
+    members: set[int] = set()
+    in_rules = False
+    for line in _LINE_END.split(_head(text)):
+        key, colon, value = line.partition("#")[0].partition(":")
+        if not colon:
+            continue
+        key, value = key.strip().lower(), value.strip()
+        if key == "user-agent":
+            if in_rules:
+                members, in_rules = set(), False
+            rank = _rank(value, ours)
+            if rank is not None:
+                members.add(rank)
+                groups.setdefault(rank, set())
+        elif key in ("allow", "disallow"):
+            in_rules = True
+            if members and value.startswith(("/", "*")):
+                rule = (key == "allow", _common_form(value))
+                for rank in members:
+                    groups[rank].add(rule)
+    found = groups[max(groups)] if groups else set()
+    return sorted(found, key=lambda rule: (-len(rule[1]), not rule[0], rule[1]))
+
+
+def _head(text: str) -> str:
+    text = text.removeprefix("\ufeff")
+    data = text.encode("utf-8", "replace")
+    if len(data) <= MAX_BYTES:
+        return text
+    head = data[:MAX_BYTES]
+    end = max(head.rfind(b"\n"), head.rfind(b"\r"))
+    return head[: end + 1].decode("utf-8", "replace")
+
+
+def _rank(value: str, agent: str) -> int | None:
+    """How closely a user-agent line means an agent: 0 for `*`, else the length of the name; None where it does not."""
+    if value == "*" or (value[:1] == "*" and value[1:2].isspace()):
+        return 0
+    found = _PRODUCT.match(value)
+    name = found[0].lower() if found else ""
+    return len(name) if name and (name == agent or agent.startswith(f"{name}-")) else None
+
+
+def _common_form(path: str) -> str:
+    if path.isascii() and "%" not in path and "$" not in path[:-1]:
+        return path
+    return str(write_rule(np.frombuffer(path.encode("utf-8", "replace"), np.uint8)).tobytes(), "ascii")
