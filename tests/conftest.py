@@ -13,7 +13,7 @@ from gristmill.engine.mill import Mill, Silent
 from gristmill.engine.run import Run
 from gristmill.recipe.load import load
 
-WORDS = "mill grain stone water wheel flour sack hopper sieve dam race gear".split()
+WORDS = ["mill", "grain", "stone", "water", "wheel", "flour", "sack", "hopper", "sieve", "dam", "race", "gear"]
 
 STEPS = """
   - stagebox.length
@@ -39,7 +39,9 @@ class Project:
         draw = random.Random(seed)
         (self.folder / "in").mkdir(exist_ok=True)
         for number in range(files):
-            lines = [json.dumps({"text": " ".join(draw.choices(WORDS[:5], k=draw.randint(1, 7)))}) for _ in range(records)]
+            lines = [
+                json.dumps({"text": " ".join(draw.choices(WORDS[:5], k=draw.randint(1, 7)))}) for _ in range(records)
+            ]
             (self.folder / "in" / f"{number:02}.jsonl").write_text("\n".join([*lines, "{broken", ""]))
 
     def write_recipe(self, steps: str = STEPS, read: str = "", top: str = "", pattern: str = "in/*.jsonl") -> None:

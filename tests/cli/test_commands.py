@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-COMMANDS = ("run", "plan", "status", "inspect", "whatif", "verify", "gc", "init")
+COMMANDS = ("run", "plan", "status", "inspect", "removed", "whatif", "verify", "gc", "init")
 
 
 def gristmill(*arguments, folder=None):

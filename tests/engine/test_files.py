@@ -1,5 +1,6 @@
 """Inputs are cut and grouped by their names and sizes alone."""
 
+import itertools
 import random
 from types import SimpleNamespace
 
@@ -32,7 +33,7 @@ def test_every_byte_of_every_file_is_in_exactly_one_piece(sizes):
         found = sorted(stretches[file.name])
         assert found[0][0] == 0
         assert found[-1][1] == file.size
-        assert all(one[1] == two[0] for one, two in zip(found, found[1:], strict=False))
+        assert all(one[1] == two[0] for one, two in itertools.pairwise(found))
 
 
 @given(st.lists(st.integers(0, 5000), min_size=1, max_size=60))

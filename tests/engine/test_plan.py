@@ -3,8 +3,8 @@
 import json
 
 import pytest
-import stagebox.upper
 
+import stagebox.upper
 from gristmill.engine.plan import make_plan
 
 

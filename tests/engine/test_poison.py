@@ -2,8 +2,8 @@
 
 import json
 
-import pytest
 import pyarrow.parquet as pq
+import pytest
 
 from gristmill.engine.look import rows
 from gristmill.errors import UserError

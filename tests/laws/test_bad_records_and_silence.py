@@ -30,7 +30,7 @@ def test_two_files_of_one_name_are_refused(project, edit):
     (project.folder / "in2").mkdir()
     (project.folder / "in2" / "00.jsonl").write_text("{}\n")
     edit(project.recipe, "['in/*.jsonl']", "['in/*.jsonl', 'in2/*.jsonl']")
-    with pytest.raises(UserError, match="both called 00.jsonl"):
+    with pytest.raises(UserError, match=r"both called 00\.jsonl"):
         project.run()
 
 

@@ -4,6 +4,7 @@ import json
 import os
 
 import pytest
+
 import stagebox.upper
 
 

@@ -53,7 +53,8 @@ def warc_records():
         body = PAGE.format(n=n, text=text).encode()
         http = b"HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\n\r\n" + body
         head = (
-            f"WARC/1.1\r\nWARC-Type: response\r\nWARC-Record-ID: <urn:uuid:{n}>\r\nWARC-Date: 2026-01-0{n + 1}T00:00:00Z\r\n"
+            f"WARC/1.1\r\nWARC-Type: response\r\nWARC-Record-ID: <urn:uuid:{n}>\r\n"
+            f"WARC-Date: 2026-01-0{n + 1}T00:00:00Z\r\n"
             f"WARC-Target-URI: https://example.org/{n}\r\nContent-Type: application/http; msgtype=response\r\n"
             f"Content-Length: {len(http)}\r\n\r\n"
         )

@@ -11,10 +11,10 @@ from pathlib import Path
 from gristmill.demo.inputs import build, summary
 from gristmill.demo.score import Row, score, table
 from gristmill.demo.truth import Truth
-from gristmill.engine.graph import INGEST
 from gristmill.engine.look import rows
 from gristmill.engine.mill import Mill
 from gristmill.errors import UserError
+from gristmill.recipe.columns import INGEST
 from gristmill.recipe.load import load
 
 

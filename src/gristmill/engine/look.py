@@ -5,10 +5,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gristmill.engine.graph import CORPUS, INGEST
+from gristmill.engine.graph import CORPUS
 from gristmill.engine.mill import Mill
 from gristmill.engine.run import Document, Run
 from gristmill.errors import UserError
+from gristmill.recipe.columns import INGEST
 from gristmill.recipe.mistakes import nearest
 from gristmill.store.parquet import PartReader
 

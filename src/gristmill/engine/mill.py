@@ -12,12 +12,13 @@ from typing import Any
 
 from gristmill.engine.content import ContentHashes
 from gristmill.engine.executor import Executor, InlineExecutor
-from gristmill.engine.graph import CORPUS, INGEST, Node, build
+from gristmill.engine.graph import CORPUS, Node, build
 from gristmill.engine.local import LocalExecutor
 from gristmill.engine.obtain import Listener, NotReproduced
 from gristmill.engine.run import Run
 from gristmill.engine.task import digest, layer_schema, part_to_json
 from gristmill.errors import UserError
+from gristmill.recipe.columns import INGEST
 from gristmill.recipe.model import Recipe
 from gristmill.schema import DOCUMENTS
 from gristmill.stages.resolve import schema_of

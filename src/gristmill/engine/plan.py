@@ -4,9 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gristmill.engine.graph import INGEST, Node
+from gristmill.engine.graph import Node
 from gristmill.engine.mill import Mill
 from gristmill.engine.run import Run
+from gristmill.recipe.columns import INGEST
 
 MOST_NAMED = 3
 """Files or parts that a reason names before it counts the rest."""

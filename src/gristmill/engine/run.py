@@ -14,7 +14,7 @@ from typing import Any
 from gristmill.engine.content import ContentHashes
 from gristmill.engine.exchange import part_number
 from gristmill.engine.executor import Executor
-from gristmill.engine.graph import INGEST, Graph, Node
+from gristmill.engine.graph import Graph, Node
 from gristmill.engine.inputs import SourceInputs, find_inputs
 from gristmill.engine.obtain import Listener, Tasks
 from gristmill.engine.task import (
@@ -28,6 +28,7 @@ from gristmill.engine.task import (
     Task,
 )
 from gristmill.errors import UserError
+from gristmill.recipe.columns import INGEST
 from gristmill.store.segments import Segment
 from gristmill.store.store import Part, Store
 

@@ -17,11 +17,12 @@ import pyarrow as pa
 import yaml
 from pydantic import ValidationError
 
-from gristmill.engine.graph import CORPUS, INGEST, Node
+from gristmill.engine.graph import CORPUS, Node
 from gristmill.engine.mill import Mill
 from gristmill.engine.rows import check_answers
 from gristmill.engine.run import Document, Run
 from gristmill.errors import UserError
+from gristmill.recipe.columns import INGEST
 from gristmill.recipe.mistakes import nearest
 from gristmill.stages.contract import StageConfig
 from gristmill.stages.resolve import reads_of, schema_of
@@ -106,8 +107,16 @@ def parse_changes(mill: Mill, changes: Sequence[str]) -> tuple[Node, StageConfig
             f"{mill.recipe.path} has no step {step} that could be asked about. {hint}Steps: {', '.join(names)}"
         )
     if len(found) > 1:
+        used = [node for node in found if all(_is_set(node, path) for path in fields)]
+        found = used if len(used) == 1 else found
+    if len(found) > 1:
         raise UserError(f"{step} stands in several routes. Say which: {', '.join(node.id for node in found)}")
     return found[0], *_changed_config(found[0], fields)
+
+
+def _is_set(node: Node, path: str) -> bool:
+    """Whether a step's config has something at the first part of a path: thresholds of a rule set that it uses."""
+    return node.config.model_dump(mode="json").get(path.split(".")[0]) is not None
 
 
 def _changed_config(node: Node, fields: dict[str, Any]) -> tuple[StageConfig, dict[str, tuple[Any, Any]]]:

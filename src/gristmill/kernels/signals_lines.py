@@ -54,7 +54,7 @@ def _packed(texts: tuple[str, ...]) -> tuple[npt.NDArray[np.uint8], npt.NDArray[
     return np.frombuffer("".join(texts).encode(), np.uint8), ends.astype(np.int64)
 
 
-_PHRASE_BYTES, _PHRASE_ENDS = _packed(PHRASES)
+PHRASE_BYTES, PHRASE_ENDS = _packed(PHRASES)
 _STEM_BYTES, _STEM_ENDS = _packed(STEMS)
 _STEM_PAIRS = np.array([ord(stem[0]) << 8 | ord(stem[1]) for stem in STEMS], np.int64)
 _CITATION_BYTES, _CITATION_ENDS = _packed(("[edit]", "[citation needed]"))
@@ -73,7 +73,7 @@ def _matches(data: int, at: int, needle: npt.NDArray[np.uint8], begin: int, end:
 
 
 @njit(nogil=True, cache=True)
-def _contains(data: int, begin: int, end: int, needle: npt.NDArray[np.uint8], first: int, last: int) -> bool:
+def contains(data: int, begin: int, end: int, needle: npt.NDArray[np.uint8], first: int, last: int) -> bool:
     for at in range(begin, end - (last - first) + 1):
         if byte_at(data, at) | 32 == needle[first] and _matches(data, at, needle, first, last):
             return True
@@ -146,7 +146,7 @@ def _ends_in_dots(data: int, begin: int, end: int) -> bool:
 
 
 @njit(nogil=True, cache=True)
-def _c4_end(data: int, begin: int, end: int, pages: int, classes: int) -> bool:
+def c4_end(data: int, begin: int, end: int, pages: int, classes: int) -> bool:
     """C4's terminal punctuation: the end of a sentence in any script, or a closing quote; not an ellipsis."""
     end = _without_citations(data, begin, end, pages, classes)
     if end == begin or _ends_in_dots(data, begin, end):
@@ -206,8 +206,8 @@ def measure_line(
     javascript = False
     policy = False
     if suspect:
-        for k in range(len(_PHRASE_ENDS) - 1):
-            if _contains(data, begin, end, _PHRASE_BYTES, _PHRASE_ENDS[k], _PHRASE_ENDS[k + 1]):
+        for k in range(len(PHRASE_ENDS) - 1):
+            if contains(data, begin, end, PHRASE_BYTES, PHRASE_ENDS[k], PHRASE_ENDS[k + 1]):
                 lorem = lorem or k == 0
                 javascript = javascript or k == 1
                 policy = policy or k > 1
@@ -223,7 +223,7 @@ def measure_line(
             if byte_at(data, at) == 123:
                 brace = True
                 break
-    ends = _c4_end(data, begin, end, pages, classes)
+    ends = c4_end(data, begin, end, pages, classes)
     row[C4_ANY_END_LOREM_IPSUM_LINES] += lorem
     row[C4_LOREM_IPSUM_LINES] += lorem and ends
     if javascript:

@@ -11,4 +11,12 @@ READERS = {
 
 STEPS = {
     "extract": "gristmill.stages.extract.extract",
+    "gate": "gristmill.stages.select.gate",
+    "robots": "gristmill.stages.select.robots",
+    "lines": "gristmill.stages.select.lines",
+    "language": "gristmill.stages.measure.language",
+    "keep_language": "gristmill.stages.select.keep_language",
+    "signals": "gristmill.stages.measure.signals",
+    "code_signals": "gristmill.stages.measure.code_signals",
+    "heuristics": "gristmill.stages.select.heuristics",
 }

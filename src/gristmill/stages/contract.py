@@ -27,8 +27,8 @@ write `drop` (a reason or null) and `detail`. A column is named `text` (the newe
 earlier fit steps. A config field named `seed` is filled from the recipe; a field of type `File` is a path whose
 content, not name, enters the task key.
 
-Where they depend on the config, `reads(config)`, `schema(config)` and `libraries(config)` take the place of READS, SCHEMA
-and LIBRARIES. Optional:
+Where they depend on the config, `reads(config)`, `schema(config)` and `libraries(config)` take the place of READS,
+SCHEMA and LIBRARIES. Optional:
 `check(config)` raises UserError before any work (a library that is not installed); `metrics(batch, answers, config)`
 gives counts that are summed over all batches; `warnings(metrics, config)` tells what silently did nothing.
 """

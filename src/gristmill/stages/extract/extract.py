@@ -1,24 +1,28 @@
 """Main text, title and stated language of a page; plain text passes through. All text leaves in one plain form.
 
 `resiliparse` (Bevendorff et al. 2018, Elastic ChatNoir) is the default: a rule-based extractor over the lexbor parser,
-some 30 times as fast as `trafilatura` (Barbaresi 2021), which is the more precise of the two. Scores: bench/extraction.py.
+17 times as fast as `trafilatura` (Barbaresi 2021), which is the more precise of the two. bench/extraction.py
+scores both.
 
-A page is measured before it is parsed (kernels/html.py), because parts of both tools are quadratic and an extractor that
-hangs cannot be told from one that works. Measured with resiliparse 1.1 on one core; none of it overflows the C stack,
-1,000,000 nested elements included:
+A page is measured before it is parsed (kernels/html.py), because parts of both tools are quadratic and an extractor
+that hangs cannot be told from one that works. Measured with resiliparse 1.1 on one core; nothing overflows the C
+stack, a million nested elements included:
 
-    nested <div>, <dl>, <ul>      parse 0.01 s at 3,000 deep, 2 to 13 s at 30,000, minutes at 100,000
+    nested <div>, <dl>, <ul>      parse 0.01 s at 3,000 deep, 2 to 13 s at 30,000, more than 25 s at 100,000
     unclosed <b id=1> <b id=2>    8 s and 3 GB at 3,000: every paragraph opens all earlier ones anew
-    attributes of one element     0.01 s at 3,000, 2.2 s at 30,000
+    attributes of one element     0.01 s at 3,000, 2.2 s at 30,000, more than 25 s at 100,000
     distinct attribute names      0.03 s at 20,000, more than 25 s at 300,000
-    lines of output               each copies all output before it: 4 s at 40,000 lines of 40 bytes, 14 s for 400,000 <br>
-    text inside nested <div>      each <div> collects all text inside it: 16 s for 2 MB of text 500 deep
+    lines of output               4 s at 40,000 lines of 40 bytes, 14 s at 400,000 <br>: each copies all before it
+    text inside nested <div>      16 s for 2 MB of text 500 deep: each <div> collects all text inside it
 
-trafilatura (2.3, lxml 6.1) is linear in the elements, 0.1 ms each, and as slow with attributes.
+trafilatura (2.3, lxml 6.1) takes 0.1 ms an element, but 1 s for 10,000 table cells and 13 s for 40,000; it is as slow
+with attributes.
 """
 
 import importlib.util
 import re
+from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
@@ -29,6 +33,7 @@ from resiliparse.parse.html import HTMLTree
 
 from gristmill.errors import UserError
 from gristmill.kernels import html as markup
+from gristmill.kernels.html import scan
 from gristmill.stages.contract import Bytes, StageConfig
 from gristmill.stages.extract.normalise import normalise
 
@@ -39,27 +44,29 @@ SCHEMA = pa.schema([(name, pa.string()) for name in ("text", "title", "language_
 
 MAX_TITLE_CHARS = 300
 MAX_DETAIL_CHARS = 200
+MIN_HEADING_CHARS = 8
+MAX_NODES = {"resiliparse": 200_000, "trafilatura": 30_000}
 MAX_NAMES = 30_000
 """Distinct names of attributes and unknown elements in a page. Pages of a crawl have some 50."""
 
 
 class Config(StageConfig):
     tool: Literal["resiliparse", "trafilatura"] = "resiliparse"
-    """The extractor. trafilatura keeps less that is not the article, and takes 30 times as long."""
+    """The extractor. trafilatura keeps less that is not the article, and takes 17 times as long."""
     trim_edges: bool = True
     """Cut short lines before the first and after the last line that reads like prose or code (resiliparse only)."""
     max_blank_lines: int = Field(1, ge=0)
     """Blank lines in a row that are kept; more are folded."""
     max_html_bytes: Bytes = Field(10_000_000, gt=0)
     """Bytes of UTF-8 markup; a larger page is dropped as html_too_large. Common Crawl cuts pages at 1 to 5 MB."""
-    max_nodes: int = Field(200_000, gt=0)
-    """Elements of a page; more: too_many_nodes. 0.5 s of resiliparse, 20 s of trafilatura."""
+    max_nodes: int | None = Field(None, gt=0)
+    """Elements of a page; more: too_many_nodes. None: 200,000 (0.5 s), or 30,000 with trafilatura (10 s)."""
     max_depth: int = Field(512, ge=8, le=5_000)
     """Elements inside each other; more: nested_too_deep. Browsers cut there too; 3,353 real pages reach 68."""
     max_attributes: int = Field(1_000, gt=0)
-    """Attributes of one element; more: too_many_attributes."""
+    """Attributes of one element; more: too_many_attributes. 8 s if a page of 10 MB had nothing else."""
     max_copied_bytes: Bytes = Field(64_000_000_000, gt=0)
-    """Bytes that resiliparse would copy; more: too_many_lines or, where the nesting is to blame, nested_too_deep. 8 s."""
+    """Bytes that resiliparse would copy, 8 s; more: too_many_lines, or nested_too_deep if the nesting is to blame."""
 
 
 def check(config: Config) -> None:
@@ -74,41 +81,37 @@ def check(config: Config) -> None:
 def apply(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
     """Text, title, language and verdict for each row; a row with neither markup nor text is none of our business."""
     check(config)
-    faults = _faults(batch.column("html"), config)
-    rows = [_row(*given, config) for given in zip(*map(batch.column, READS), faults, strict=True)]
+    pages = _pages(batch.column("html"), config)
+    rows = [
+        _row(page, text.as_py(), title.as_py(), language_hint.as_py(), config)
+        for page, text, title, language_hint in zip(pages, *map(batch.column, READS[1:]), strict=True)
+    ]
     columns = zip(*rows, strict=True) if rows else ((),) * len(SCHEMA)
     return pa.RecordBatch.from_arrays([pa.array(column, pa.string()) for column in columns], schema=SCHEMA)
 
 
 _Row = tuple[str | None, str | None, str | None, str | None, str | None]
+_Fault = tuple[str, str]
 
 
 def _row(
-    html: pa.StringScalar,
-    text: pa.StringScalar,
-    title: pa.StringScalar,
-    language_hint: pa.StringScalar,
-    fault: tuple[str, str] | None,
-    config: Config,
+    page: str | _Fault | None, text: str | None, title: str | None, language_hint: str | None, config: Config
 ) -> _Row:
-    known = title.as_py(), language_hint.as_py()
-    if fault is not None:
-        return None, *known, *fault
-    if not html.is_valid:
-        if not text.is_valid:
-            return None, *known, None, None
-        plain = normalise(text.as_py(), config.max_blank_lines)
-        return (plain, *known, None, None) if plain else (None, *known, "empty_text", None)
+    if isinstance(page, tuple):
+        return None, title, language_hint, *page
+    if page is None:
+        plain = normalise(text, config.max_blank_lines) if text is not None else None
+        return plain or None, title, language_hint, "empty_text" if plain == "" else None, None
     try:
-        return _extract(html.as_py(), *known, config)
+        return _extract(page, title, language_hint, config)
     except Exception as error:  # whatever a library raises on one page, MemoryError and RecursionError included
-        return None, *known, "extractor_error", f"{type(error).__name__}: {error}"[:MAX_DETAIL_CHARS]
+        return None, title, language_hint, "extractor_error", f"{type(error).__name__}: {error}"[:MAX_DETAIL_CHARS]
 
 
 def _extract(html: str, title: str | None, language_hint: str | None, config: Config) -> _Row:
     tree = HTMLTree.parse(html)
     title = _title(tree) or title
-    language_hint = _language(tree) or language_tag(language_hint) or language_hint
+    language_hint = _language(tree, html) or language_tag(language_hint) or language_hint
     if config.tool == "resiliparse":
         # Comments off: +3 points of F1. Alternative texts off: +1; they describe pictures that nobody sees.
         raw = extract_plain_text(tree, main_content=True, alt_texts=False, comments=False)
@@ -116,7 +119,7 @@ def _extract(html: str, title: str | None, language_hint: str | None, config: Co
         raw = _trafilatura(html)
     text = normalise(raw, config.max_blank_lines)
     if config.tool == "resiliparse" and config.trim_edges:
-        text = trim_edges(text)
+        text = trim_edges(text, title)
     return (text, title, language_hint, None, None) if text else (None, title, language_hint, "no_main_content", None)
 
 
@@ -127,29 +130,46 @@ def _trafilatura(html: str) -> str:
     return extract(html, favor_precision=True, include_comments=False, deduplicate=False) or ""
 
 
-def _faults(html: pa.StringArray, config: Config) -> list[tuple[str, str] | None]:
-    """For each page the reason and the detail of the bound that it breaks, before anybody parses it."""
+def _pages(html: pa.StringArray, config: Config) -> Iterator[str | _Fault | None]:
+    """The markup of each row; the bound that it breaks, as reason and detail, before anybody parses it; or None."""
     if html.null_count == len(html):
-        return [None] * len(html)
+        yield from [None] * len(html)
+        return
     offsets = np.frombuffer(html.buffers()[1], np.int32)[html.offset : html.offset + len(html) + 1]
-    rows = markup.measure(np.frombuffer(html.buffers()[2], np.uint8), offsets, config.max_depth)
-    # 120 and 8: see the table above; a byte that is collected costs as much as 120 that are copied in a stretch.
-    lines = rows[:, markup.TEXT] * rows[:, markup.BLOCKS] // 2
+    data = html.buffers()[2]
+    rows, cuts, ends = scan(np.frombuffer(data, np.uint8), offsets, config.max_depth)
+    faults = _faults(np.diff(offsets.astype(np.int64)), rows, config)
+    view, starts, marks = memoryview(data), offsets.tolist(), ends.tolist()
+    for row in range(len(html)):
+        if not html[row].is_valid:
+            yield None
+        elif row in faults:
+            yield faults[row]
+        elif config.tool == "trafilatura" or marks[row] == marks[row + 1]:
+            yield html[row].as_py()
+        else:
+            # resiliparse takes the inside of a script for text when it weighs the links of a <div>.
+            edges = [starts[row], *cuts[marks[row] : marks[row + 1]].ravel().tolist(), starts[row + 1]]
+            yield b"".join(view[a:b] for a, b in zip(edges[::2], edges[1::2], strict=True)).decode()
+
+
+def _faults(sizes: np.ndarray, rows: np.ndarray, config: Config) -> dict[int, _Fault]:
+    # 120: a byte that is collected from many nodes costs as much as 120 that are copied in one stretch.
     nested = rows[:, markup.NESTED] * 120
+    lines = rows[:, markup.TEXT] * rows[:, markup.BLOCKS] // 2
     limits = (
-        ("html_too_large", np.diff(offsets.astype(np.int64)), config.max_html_bytes, "bytes"),
+        ("html_too_large", sizes, config.max_html_bytes, "bytes"),
         ("too_many_attributes", rows[:, markup.ATTRIBUTES], config.max_attributes, "attributes of one element"),
         ("too_many_attributes", rows[:, markup.NAMES], MAX_NAMES, "names of attributes"),
         ("nested_too_deep", rows[:, markup.DEPTH], config.max_depth, "elements or more inside each other"),
-        ("too_many_nodes", rows[:, markup.ELEMENTS], config.max_nodes, "elements"),
+        ("too_many_nodes", rows[:, markup.ELEMENTS], config.max_nodes or MAX_NODES[config.tool], "elements"),
         ("nested_too_deep", nested, config.max_copied_bytes, "bytes to copy for nested elements"),
         ("too_many_lines", lines, config.max_copied_bytes, "bytes to copy for lines"),
     )
-    faults: list[tuple[str, str] | None] = [None] * len(html)
+    faults: dict[int, _Fault] = {}
     for reason, found, limit, unit in limits:
         for row in np.flatnonzero(found > limit).tolist():
-            if faults[row] is None and html[row].is_valid:
-                faults[row] = reason, f"{found[row]} {unit}, limit {limit}"
+            faults.setdefault(row, (reason, f"{found[row]} {unit}, limit {limit}"))
     return faults
 
 
@@ -166,57 +186,69 @@ def _title(tree: Any) -> str | None:
 
 
 def _one_line(text: str | None) -> str:
-    return " ".join(normalise(text).split())[:MAX_TITLE_CHARS].rstrip() if text else ""
+    text = " ".join((text or "").split())
+    if not (text.isascii() and text.isprintable()):
+        text = " ".join(normalise(text).split())
+    return text[:MAX_TITLE_CHARS].rstrip()
 
 
-def _language(tree: Any) -> str | None:
+def _language(tree: Any, html: str) -> str | None:
     """<html lang>, else <meta http-equiv="content-language">."""
     root = tree.document.first_element_child
     language = language_tag(root.getattr("lang") or root.getattr("xml:lang")) if root else None
-    if language is None and tree.head:
+    if language is None and ("ontent-" in html or "ONTENT-" in html) and tree.head:
         meta = tree.head.query_selector('meta[http-equiv="content-language" i]')
         language = language_tag(meta.getattr("content")) if meta else None
     return language
 
 
-_TAG = re.compile(r"[a-z]{2,8}(-[a-z0-9]{1,8}){0,4}")
+_TAG = re.compile(r"(?!utf)[a-z]{2,3}(-[a-z0-9]{1,8}){0,4}")
 
 
+@lru_cache(4096)
 def language_tag(stated: str | None) -> str | None:
     """The first language tag of a list, in lower case ("en_US, fr" is "en-us"), or None where there is none."""
-    first = re.split(r"[\s,;]", (stated or "").strip(), maxsplit=1)[0].lower().replace("_", "-")
+    first = re.split("[,;]", stated or "", maxsplit=1)[0].strip().lower().replace("_", "-")
     return first if _TAG.fullmatch(first) else None
 
 
 _MARK = re.compile("[.,;:!?…。，、；：！？]")
 _SENTENCE_END = re.compile("[.!?…。！？][\"'”’»)」』]*$")
-_CODE = re.compile(r"[{};=]|\(\)|->|::|^(?: {4}|\t)\s*[^\s•]")
+_SIGN = re.compile("[{};=(>:]")
+_CODE = re.compile(r"[{}]|;$| = |\(\)|->|::|^(?:    |\t)\s*[^\s•]")
 
 
 def _reads_on(line: str) -> bool:
-    """Whether a line is prose or code, and not one of a menu: lengths are bytes, so that Chinese counts three a letter."""
-    size = len(line.encode())
-    if line.lstrip().startswith("•"):
-        return size >= 100 and _MARK.search(line) is not None
-    return bool(
-        (size >= 100 and _MARK.search(line)) or (size >= 60 and _SENTENCE_END.search(line)) or _CODE.search(line)
+    """Whether a line is prose or code, and not one of a menu. Lengths are bytes: Chinese counts three a letter."""
+    if (_SIGN.search(line) or line[:1].isspace()) and _CODE.search(line):
+        return True
+    size = len(line) if line.isascii() else len(line.encode())
+    return (size >= 100 and _MARK.search(line) is not None) or (
+        size >= 60 and _SENTENCE_END.search(line) is not None and not line.lstrip().startswith("•")
     )
 
 
-def trim_edges(text: str) -> str:
+def trim_edges(text: str, title: str | None = None) -> str:
     """`text` from the heading of its first line that reads on to its last such line; all of it where there is none.
 
-    What resiliparse leaves of menus, bylines and teasers stands before and after the article: +3 points of F1.
+    What resiliparse leaves of menus, bylines and teasers stands before and after the article: +2 points of F1. The
+    heading is the last line that stands in the page's title, else the last line above the article.
     """
-    lines = text.split("\n")
-    first, last = 0, len(lines) - 1
-    while first <= last and not _reads_on(lines[first]):
-        first += 1
-    if first > last:
-        return text
-    while not _reads_on(lines[last]):
-        last -= 1
-    heading = first - 1
-    while heading > 0 and not lines[heading]:
-        heading -= 1
-    return "\n".join(lines[max(heading, 0) : last + 1])
+    first = heading = 0
+    titled = False
+    while not _reads_on(line := text[first : (stop := _line_end(text, first))]):
+        if stop == len(text):
+            return text
+        in_title = len(line) >= MIN_HEADING_CHARS and line.strip() in (title or "")
+        if line and (in_title or not titled):
+            heading, titled = first, in_title
+        first = stop + 1
+    last = len(text)
+    while not _reads_on(text[(start := text.rfind("\n", 0, last) + 1) : last]):
+        last = start - 1
+    return text[heading:last]
+
+
+def _line_end(text: str, start: int) -> int:
+    end = text.find("\n", start)
+    return end if end >= 0 else len(text)

@@ -62,27 +62,53 @@ def _kinds() -> np.ndarray:
     return kinds
 
 
+_SPACES, _ONES, _TOPS = (np.uint64(byte * 0x0101010101010101) for byte in (0x20, 0x01, 0x80))
+
+
+@njit(nogil=True, cache=True, forceinline=True)
+def _skip_ascii(data: np.ndarray, words: np.ndarray, at: int) -> int:
+    """Where the stretch of printable ASCII that `at` lies in ends; eight bytes at a time."""
+    while at < data.size and data[at] >= 0x20 and data[at] < 0x7F:
+        at += 1
+        if at & 7 == 0:
+            word = at >> 3
+            while word < words.size:
+                eight = words[word]
+                # A byte's top bit is set in the sum for 7F and above, in the difference for all below 20.
+                if ((eight + _ONES) | (eight - _SPACES) | eight) & _TOPS:
+                    break
+                word += 1
+            at = word << 3
+    return at
+
+
 @njit(nogil=True, cache=True)
-def _scan(data: np.ndarray, kinds: np.ndarray, max_line_feeds: int, out: np.ndarray) -> tuple[int, bool, bool]:
-    """Writes the plain form of UTF-8 `data` to `out`: its length, whether it differs, whether NFC may change it."""
+def _scan(
+    data: np.ndarray, words: np.ndarray, kinds: np.ndarray, max_line_feeds: int, out: np.ndarray
+) -> tuple[int, bool, int]:
+    """Writes the plain form of UTF-8 `data` to `out`.
+
+    Gives its length, whether it differs, and its longest run of characters that NFC may change.
+    """
     size = data.size
     read = write = end = 0
     line_feeds = 0
-    replaced = composes = False
+    run = longest = 0
+    replaced = False
     while read < size:
         byte = data[read]
         if byte >= 0x20 and byte < 0x7F:
-            before = end
-            while byte >= 0x20 and byte < 0x7F:
-                out[write] = byte
-                write += 1
-                read += 1
-                if byte != 0x20:
-                    end = write
-                if read == size:
-                    break
-                byte = data[read]
-            if end != before:
+            start = read
+            run = 0
+            read = _skip_ascii(data, words, read)
+            for at in range(read - start):
+                out[write + at] = data[start + at]
+            write += read - start
+            last = write
+            while last > write - (read - start) and out[last - 1] == 0x20:
+                last -= 1
+            if last > write - (read - start):
+                end = last
                 line_feeds = 0
             continue
         start = read
@@ -120,11 +146,12 @@ def _scan(data: np.ndarray, kinds: np.ndarray, max_line_feeds: int, out: np.ndar
             for at in range(start, read):
                 out[write] = data[at]
                 write += 1
-            composes |= kind in (_COMPOSES, _COMPOSING_SPACE)
+            run = run + 1 if kind in (_COMPOSES, _COMPOSING_SPACE) else 0
+            longest = max(longest, run)
             if kind in (_PLAIN, _COMPOSES):
                 end = write
                 line_feeds = 0
-    return end, replaced or end != size, composes
+    return end, replaced or end != size, longest
 
 
 @cache
@@ -139,9 +166,10 @@ def normalise(text: str, max_blank_lines: int = 1) -> str:
     """`text` in the plain form; at most `max_blank_lines` blank lines in a row. Accepts lone surrogates."""
     data = np.frombuffer(text.encode("utf-8", "surrogatepass"), np.uint8)
     out = np.empty(data.size, np.uint8)
-    size, changed, composes = _scan(data, _kinds(), max_blank_lines + 1, out)
+    words = data[: data.size & -8].view(np.uint64)
+    size, changed, longest = _scan(data, words, _kinds(), max_blank_lines + 1, out)
     if changed:
         text = out[:size].tobytes().decode()
-    if composes and not unicodedata.is_normalized("NFC", text):
-        text = unicodedata.normalize("NFC", _long_run().sub(r"\1", text))
+    if longest and not unicodedata.is_normalized("NFC", text):
+        text = unicodedata.normalize("NFC", _long_run().sub(r"\1", text) if longest > MAX_MARKS else text)
     return text

@@ -1,0 +1,246 @@
+"""Scans of source code: characters in comments, characters of HTML that show, runs of encoded data.
+
+The scans know the marks of comments and quotes and no grammar. A quote that is not closed ends with its line (unless it
+may span lines), so a stray apostrophe costs one line and not the file.
+"""
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+from gristmill.kernels.memory import address_of, byte_at
+
+MARKS = 6
+MARK_BYTES = 8
+"""A row of marks: two that begin a comment to the end of the line, then pairs that open and close a block; each eight
+bytes, zero-padded, empty ones all zero."""
+DOUBLE, SINGLE, BACKTICK, TRIPLE = 1, 2, 4, 8
+"""Quotes of a language. Text in triple quotes counts as a comment: it is documentation nearly always (BigCode counts
+docstrings too)."""
+
+
+@njit(nogil=True, cache=True)
+def _stands(data: int, at: int, end: int, marks: int, mark: int) -> int:
+    """Bytes of the mark if it stands at `at`, else 0."""
+    size = 0
+    while size < MARK_BYTES:
+        byte = byte_at(marks, mark * MARK_BYTES + size)
+        if byte == 0:
+            break
+        if at + size >= end or byte_at(data, at + size) != byte:
+            return 0
+        size += 1
+    return size
+
+
+@njit(nogil=True, cache=True)
+def _chars(data: int, begin: int, end: int) -> int:
+    count = 0
+    for at in range(begin, end):
+        count += 1 if byte_at(data, at) & 0xC0 != 0x80 else 0
+    return count
+
+
+@njit(nogil=True, cache=True)
+def _line_end(data: int, at: int, end: int) -> int:
+    while at < end and byte_at(data, at) != 10:
+        at += 1
+    return at
+
+
+@njit(nogil=True, cache=True)
+def _quote_end(data: int, at: int, end: int, quote: int, spans: bool) -> int:
+    """Behind the quote that closes the one at `at`; the end of the line, unless it `spans` lines, where none does."""
+    at += 1
+    while at < end:
+        byte = byte_at(data, at)
+        if byte == 92:
+            at += 2
+            continue
+        if byte == quote:
+            return at + 1
+        if byte == 10 and not spans:
+            return at
+        at += 1
+    return end
+
+
+@njit(nogil=True, cache=True)
+def _triple_end(data: int, at: int, end: int, quote: int) -> int:
+    at += 3
+    while at < end:
+        byte = byte_at(data, at)
+        if byte == 92:
+            at += 2
+            continue
+        if byte == quote and at + 2 < end and byte_at(data, at + 1) == quote and byte_at(data, at + 2) == quote:
+            return at + 3
+        at += 1
+    return end
+
+
+@njit(nogil=True, cache=True)
+def _block_end(data: int, at: int, end: int, marks: int, mark: int) -> int:
+    while at < end:
+        size = _stands(data, at, end, marks, mark)
+        if size:
+            return at + size
+        at += 1
+    return end
+
+
+@njit(nogil=True, cache=True)
+def comment_chars(
+    offsets: npt.NDArray[np.int32],
+    text: npt.NDArray[np.uint8],
+    families: npt.NDArray[np.int64],
+    marks: npt.NDArray[np.uint8],
+    quotes: npt.NDArray[np.int64],
+) -> npt.NDArray[np.int32]:
+    """Characters in comments, marks included, of each document; families[i] is its row of `marks`, -1: it stays 0."""
+    documents = len(offsets) - 1
+    found = np.zeros(documents, np.int32)
+    data = address_of(text)
+    for document in range(documents):
+        family = families[document]
+        if family < 0:
+            continue
+        rows = address_of(marks) + np.uint64(family * MARKS * MARK_BYTES)
+        kinds = quotes[family]
+        at = int(offsets[document])
+        end = int(offsets[document + 1])
+        while at < end:
+            byte = byte_at(data, at)
+            if byte <= 32 or 65 <= byte <= 90 or 97 <= byte <= 122 or byte >= 128:
+                at += 1
+                continue
+            begin = at
+            for mark in (2, 4, 0, 1):  # blocks first: `--[[` begins like `--`
+                size = _stands(data, begin, end, rows, mark)
+                if size:
+                    if mark < 2:
+                        at = _line_end(data, begin, end)
+                    else:
+                        at = _block_end(data, begin + size, end, rows, mark + 1)
+                    found[document] += _chars(data, begin, at)
+                    break
+            if at > begin:
+                continue
+            triple = begin + 2 < end and byte_at(data, begin + 1) == byte and byte_at(data, begin + 2) == byte
+            if (byte == 34 or byte == 39) and kinds & TRIPLE and triple:
+                at = min(_triple_end(data, begin, end, byte), end)
+                found[document] += _chars(data, begin, at)
+            elif (
+                (byte == 34 and kinds & DOUBLE) or (byte == 39 and kinds & SINGLE) or (byte == 96 and kinds & BACKTICK)
+            ):
+                at = min(_quote_end(data, begin, end, byte, byte == 96), end)
+            else:
+                at += 1
+    return found
+
+
+_TAGS = np.frombuffer(b"</script</style<!--", np.uint8)
+_NAMES = np.array([0, 8, 15, 19], np.int64)
+
+
+@njit(nogil=True, cache=True)
+def _is_tag(data: int, at: int, end: int, first: int, last: int) -> bool:
+    """Whether _TAGS[first:last] stands at `at`, in any case."""
+    if at + last - first > end:
+        return False
+    for k in range(first, last):
+        byte = byte_at(data, at + k - first)
+        if 65 <= byte <= 90:
+            byte |= 32
+        if byte != _TAGS[k]:
+            return False
+    return True
+
+
+@njit(nogil=True, cache=True)
+def visible_chars(
+    offsets: npt.NDArray[np.int32], text: npt.NDArray[np.uint8], html: npt.NDArray[np.bool_]
+) -> npt.NDArray[np.int32]:
+    """Characters of each HTML document outside of tags, comments, scripts and styles; a run of white space is one."""
+    documents = len(offsets) - 1
+    found = np.zeros(documents, np.int32)
+    data = address_of(text)
+    for document in range(documents):
+        at = int(offsets[document])
+        end = int(offsets[document + 1])
+        if not html[document]:
+            continue
+        shown = 0
+        space = True
+        while at < end:
+            byte = byte_at(data, at)
+            if byte != 60:
+                blank = byte <= 32
+                if not (blank and space) and byte & 0xC0 != 0x80:
+                    shown += 1
+                space = blank
+                at += 1
+                continue
+            if (
+                at + 3 < end
+                and byte_at(data, at + 1) == 33
+                and byte_at(data, at + 2) == 45
+                and byte_at(data, at + 3) == 45
+            ):
+                at += 4
+                while at < end and not (
+                    byte_at(data, at) == 62 and byte_at(data, at - 1) == 45 and byte_at(data, at - 2) == 45
+                ):
+                    at += 1
+                at += 1
+                continue
+            raw = -1
+            for k in range(2):
+                # `<script` is `</script` without its second byte.
+                if at + 1 < end and _is_tag(data, at + 1, end, _NAMES[k] + 2, _NAMES[k + 1]):
+                    raw = k
+            while at < end and byte_at(data, at) != 62:
+                at += 1
+            at += 1
+            if raw >= 0:
+                while at < end and not (
+                    byte_at(data, at) == 60 and _is_tag(data, at, end, _NAMES[raw], _NAMES[raw + 1])
+                ):
+                    at += 1
+        found[document] = shown
+    return found
+
+
+@njit(nogil=True, cache=True)
+def encoded_runs(
+    offsets: npt.NDArray[np.int32], text: npt.NDArray[np.uint8], digits: npt.NDArray[np.bool_], least: int
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+    """Longest run of bytes in `digits`, and the sum of such runs, of each document; runs below `least` are no runs.
+
+    A run needs a digit and a letter: `====...` and a long word in one case are not data.
+    """
+    documents = len(offsets) - 1
+    longest = np.zeros(documents, np.int32)
+    total = np.zeros(documents, np.int32)
+    data = address_of(text)
+    for document in range(documents):
+        end = int(offsets[document + 1])
+        begin = int(offsets[document])
+        at = begin
+        while at <= end:
+            if at < end and digits[byte_at(data, at)]:
+                at += 1
+                continue
+            if at - begin >= least:
+                numbers = 0
+                letters = 0
+                for k in range(begin, at):
+                    byte = byte_at(data, k)
+                    numbers += 1 if 48 <= byte <= 57 else 0
+                    letters += 1 if byte >= 65 else 0
+                if numbers and letters:
+                    longest[document] = max(longest[document], at - begin)
+                    total[document] += at - begin
+            at += 1
+            begin = at
+    return longest, total

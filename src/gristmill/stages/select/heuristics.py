@@ -1,0 +1,168 @@
+"""Verdicts by rules over measured columns: published sets (`rules/`) and a recipe's own expressions.
+
+    - heuristics: {rules: [gopher_repetition, gopher_quality, c4, fineweb]}
+    - heuristics: {gopher_quality: {min_words: 30, by_language: {zh: {min_words: 20}}}, own: ["signals.words > 9 -> x"]}
+
+A set is used when `rules` lists it or when the recipe has thresholds for it; the order is that of `rules`, then that
+of the other sets as they are written. A document is dropped for the first rule that it fails, and `failed` has all of
+them. The stage reads no text, so that a change of thresholds costs seconds. docs/rules.md: every rule and its source.
+"""
+
+from collections.abc import Mapping, Sequence
+from types import ModuleType
+from typing import Any, Literal
+
+import pyarrow as pa
+from pydantic import field_validator, model_validator
+
+from gristmill.stages.contract import StageConfig
+from gristmill.stages.select.expressions import parse_rule
+from gristmill.stages.select.rules import c4, code, fineweb, gopher_quality, gopher_repetition
+from gristmill.stages.select.rules.c4 import Config as C4Thresholds
+from gristmill.stages.select.rules.code import Config as CodeThresholds
+from gristmill.stages.select.rules.fineweb import Config as FineWebThresholds
+from gristmill.stages.select.rules.gopher_quality import Config as GopherQualityThresholds
+from gristmill.stages.select.rules.gopher_repetition import Config as GopherRepetitionThresholds
+from gristmill.stages.select.tally import LANGUAGES, Tally
+from gristmill.stages.select.vectors import Columns
+from gristmill.stages.select.verdicts import Group, RuleSet, all_of, failing, first_of, reasons_of, rule_set, tell
+
+VERSION = 1
+LIBRARIES = ()
+SURVIVORS = True
+SCHEMA = pa.schema(
+    [
+        pa.field("drop", pa.string()),
+        pa.field("detail", pa.string()),
+        pa.field("failed", pa.list_(pa.string())),
+    ]
+)
+
+SETS: dict[str, ModuleType] = {
+    "gopher_repetition": gopher_repetition,
+    "gopher_quality": gopher_quality,
+    "c4": c4,
+    "fineweb": fineweb,
+    "code": code,
+}
+OWN = "own"
+_ABSENT: tuple[Any, ...] = (None, (), [])
+
+
+class Config(StageConfig):
+    """Which rules, in which order, with which thresholds."""
+
+    rules: tuple[Literal["gopher_repetition", "gopher_quality", "c4", "fineweb", "code", "own"], ...] = ()
+    """Sets in the order in which they are tried; `own` stands for the recipe's own rules. Sets that are not listed but
+    have thresholds below come after these, as they are written."""
+    gopher_repetition: GopherRepetitionThresholds | None = None
+    """Thresholds of Gopher's rules of repetition."""
+    gopher_quality: GopherQualityThresholds | None = None
+    """Thresholds of Gopher's rules of quality."""
+    c4: C4Thresholds | None = None
+    """Thresholds of C4's rules for documents."""
+    fineweb: FineWebThresholds | None = None
+    """Thresholds of the rules that FineWeb added."""
+    code: CodeThresholds | None = None
+    """Thresholds of the rules for source code."""
+    own: tuple[str, ...] = ()
+    """Rules of the recipe's own: a condition over columns, `->`, the reason."""
+    count_by: tuple[Literal["source", "snapshot", "language", "language_hint"], ...] = ("source", "snapshot")
+    """What the counts of the rules are broken down by; `language` needs the step of that name."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _complete(cls, values: Any) -> Any:
+        """Makes the order explicit and gives every set in use its thresholds, so that the task key holds both."""
+        if not isinstance(values, Mapping):
+            return values
+        listed = values.get("rules", ())
+        if not isinstance(listed, list | tuple):
+            return values
+        known = (*SETS, OWN)
+        if repeated := [name for at, name in enumerate(listed) if name in listed[:at]]:
+            raise ValueError(f"rules lists {repeated[0]} twice, to no effect. Remove one")
+        for name in SETS:
+            if name in values and values[name] is None and (name in listed or "rules" not in values):
+                raise ValueError(f"{name} is empty. Write {name}: {{}} for the published thresholds, or remove it")
+        if OWN in listed and not values.get(OWN):
+            raise ValueError("rules lists own, and there are no own rules. Write some under own, or remove it")
+        written = [name for name in values if name in known and name not in listed and values[name] not in _ABSENT]
+        rules = (*listed, *written)
+        if not rules:
+            raise ValueError(f"there is no rule. List some under rules: {', '.join(SETS)}")
+        defaults: dict[str, Any] = {name: {} for name in rules if name in SETS and values.get(name) is None}
+        return {**values, **defaults, "rules": rules}
+
+    @field_validator("own")
+    @classmethod
+    def _parse(cls, own: tuple[str, ...]) -> tuple[str, ...]:
+        for text in own:
+            parse_rule(text)
+        return own
+
+    @model_validator(mode="after")
+    def _unique(self) -> "Config":
+        reasons = reasons_of(groups(self))
+        if not reasons:
+            raise ValueError("every rule is off. Give one a threshold, or remove the step")
+        if repeated := [reason for at, reason in enumerate(reasons) if reason in reasons[:at]]:
+            raise ValueError(f"two rules have the reason {repeated[0]}. Give the own rule another")
+        return self
+
+
+def groups(config: Config) -> list[Group]:
+    """The rules that are on, in the order in which they are tried."""
+    found: list[Group] = []
+    for name in config.rules:
+        if name == OWN:
+            found.append([parse_rule(text) for text in config.own])
+        else:
+            module, own = SETS[name], getattr(config, name)
+            found.append(rule_set(module.rules(own), own, module.LANGUAGE))
+    return found
+
+
+def reads(config: Config) -> tuple[str, ...]:
+    """The columns of the rules that are on and of their exceptions, and what the counts need."""
+    named: list[str] = []
+    for group in groups(config):
+        named += group.columns if isinstance(group, RuleSet) else [c for rule in group for c in rule.condition.columns]
+    named += [LANGUAGES.get(name, name) for name in config.count_by]
+    return tuple(dict.fromkeys([*named, "text_bytes"]))
+
+
+def apply(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
+    """A row whose columns are null fails no rule: it has no text to judge."""
+    columns = Columns(batch)
+    failings = [one for group in groups(config) for one in failing(group, columns)]
+    first = first_of(failings, batch.num_rows)
+    reasons = pa.array([one.reason for one in failings], pa.string())
+    drop = reasons.take(pa.array(first, mask=first < 0))
+    return pa.RecordBatch.from_arrays([drop, tell(failings, first), all_of(failings, first)], schema=SCHEMA)
+
+
+def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> dict[str, Any]:
+    """For each rule the documents, and their bytes of text, that fail it at all, first, or fail nothing else."""
+    tally = Tally(reasons_of(groups(config)), answers["failed"], batch["text_bytes"])
+    found: dict[str, Any] = {"judged": tally.judged(), "rules": tally.rules()}
+    for name in config.count_by:
+        found[f"by_{name}"] = tally.by(batch[LANGUAGES.get(name, name)])
+    return found
+
+
+def warnings(found: Mapping[str, Any], config: Config) -> Sequence[str]:
+    """Sets of which no rule matched a document, and the recipe's own rules that matched none (law 7).
+
+    A single rule of a published set that matches nothing is a good sign; `gristmill removed` shows the counts.
+    """
+    if not found.get("judged", {}).get("documents"):
+        return ()
+    idle = []
+    for name, group in zip(config.rules, groups(config), strict=True):
+        silent = [reason for reason in reasons_of([group]) if reason not in found["rules"]]
+        if name == OWN:
+            idle += [f"own rule {reason}" for reason in silent]
+        elif len(silent) == len(reasons_of([group])):
+            idle.append(f"rule set {name}")
+    return (f"{', '.join(idle)} matched no document",) if idle else ()

@@ -1,0 +1,111 @@
+"""Verdicts by language: which languages stay, and from which probability on.
+
+    - keep_language: {keep: {en: 0.65, de: 0.6}}             these two; FineWeb took English from 0.65 on
+    - keep_language: {keep: [en, de], min_probability: 0.5}  the same threshold for both
+    - keep_language: {min_probability: 0.5}                  any language that the classifier is sure of
+
+Reads the columns of the step `language`. A document of which the classifier said nothing (no words) is
+`unsure_language`. A kept language that no document was in is told at the end of the run.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pydantic import Field, field_validator, model_validator
+
+from gristmill.stages.contract import StageConfig
+from gristmill.stages.select.rules.rule import places
+from gristmill.stages.select.tally import NOTHING
+
+VERSION = 1
+LIBRARIES = ()
+SURVIVORS = True
+READS = ("language.label", "language.probability", "text_bytes")
+SCHEMA = pa.schema([pa.field("drop", pa.string()), pa.field("detail", pa.string())])
+
+OTHER = "other_language"
+UNSURE = "unsure_language"
+
+Probability = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+
+
+class Config(StageConfig):
+    """Languages are codes as the step `language` writes them: en, de, zh."""
+
+    keep: dict[str, Probability | None] = Field(default={})
+    """Languages that stay, each with the least probability, 0 to 1, or null for `min_probability`; a list of languages
+    is the same with null for each. Empty: every language."""
+    min_probability: Probability | None = None
+    """The least probability of languages that have none of their own, 0 to 1; null: any."""
+    other: Literal["drop", "keep"] = "drop"
+    """What becomes of languages that are not in `keep`; `keep` holds them to `min_probability`."""
+
+    @field_validator("keep", mode="before")
+    @classmethod
+    def _listed(cls, keep: Any) -> Any:
+        return dict.fromkeys(keep) if isinstance(keep, list | tuple) else keep
+
+    @field_validator("keep")
+    @classmethod
+    def _folded(cls, keep: dict[str, float | None]) -> dict[str, float | None]:
+        folded = {name.lower(): least for name, least in keep.items()}
+        if len(folded) < len(keep):
+            raise ValueError("a language is there twice; case does not count in codes. Remove one")
+        return folded
+
+    @model_validator(mode="after")
+    def _decides(self) -> "Config":
+        if not self.min_probability and (not self.keep or (self.other == "keep" and not any(self.keep.values()))):
+            raise ValueError("it keeps every document. Name languages under keep, or set min_probability")
+        return self
+
+
+def apply(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
+    labels = batch.column("language.label")
+    probability = batch.column("language.probability").fill_null(0).to_numpy(zero_copy_only=False).astype(np.float64)
+    place = places(labels, list(config.keep), fold=True)
+    default = config.min_probability or 0.0
+    least = np.array([default if one is None else one for one in config.keep.values()] + [default])
+    others_go = bool(config.keep) and config.other == "drop"
+    missing = labels.is_null().to_numpy(zero_copy_only=False)
+    other = (place == len(config.keep)) & others_go & ~missing
+    unsure = missing | (~other & (probability < least[place]))
+    drop = pc.if_else(pa.array(other), OTHER, pc.if_else(pa.array(unsure), UNSURE, pa.scalar(None, pa.string())))
+    rounded = pc.round(pa.array(probability), 4).cast(pa.string())
+    told = pc.coalesce(pc.binary_join_element_wise(labels.cast(pa.string()), rounded, " "), pa.scalar("no words"))
+    detail = pc.if_else(pa.array(other | unsure), told, pa.scalar(None, pa.string()))
+    return pa.RecordBatch.from_arrays([drop, detail], schema=SCHEMA)
+
+
+def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> dict[str, Any]:
+    """For each language what was kept and what each reason took, in documents and bytes of text."""
+    table = pa.table(
+        {
+            "language": batch["language.label"].cast(pa.string()).fill_null(NOTHING),
+            "verdict": answers["drop"].fill_null("kept"),
+            "bytes": batch["text_bytes"].fill_null(0),
+        }
+    )
+    found: dict[str, Any] = {}
+    counted = table.group_by(["language", "verdict"]).aggregate([("bytes", "sum"), ([], "count_all")])
+    for entry in counted.to_pylist():
+        counts = {"documents": entry["count_all"], "text_bytes": entry["bytes_sum"]}
+        found.setdefault(entry["language"], {})[entry["verdict"]] = counts
+    return {"languages": found}
+
+
+def warnings(found: Mapping[str, Any], config: Config) -> Sequence[str]:
+    """Languages that were asked for in vain, and a filter that dropped nothing (law 7)."""
+    languages = {name.lower(): verdicts for name, verdicts in found.get("languages", {}).items()}
+    if not languages:
+        return ()
+    told = []
+    absent = [name for name in config.keep if name not in languages]
+    if absent:
+        told.append(f"no document is in {', '.join(absent)}")
+    if all(set(verdicts) == {"kept"} for verdicts in languages.values()):
+        told.append("it dropped no document")
+    return told

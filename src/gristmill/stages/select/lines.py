@@ -1,0 +1,127 @@
+"""Cuts lines as C4 did (Raffel et al. 2020, arXiv 1910.10683, section 2.2, and its code): the text gets shorter.
+
+A line goes if it has a word over 1000 characters, does not end in a terminal punctuation mark, has fewer than 3 words,
+mentions javascript, or speaks of policies and cookies ("terms of use", "privacy policy", "cookie policy", "uses
+cookies", "use of cookies", "use cookies"). FineWeb let the ends of lines be: `terminal_punctuation: false`. A document
+without a line left is `no_lines_left`. Blank lines are kept between paragraphs, which C4 did not, and so are citation
+marks such as [1]; whether a document goes for "lorem ipsum" or a `{` is a rule of `heuristics`.
+
+Measure after this step, not only before it: add `signals` again where a later rule shall see the shorter text.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pydantic import Field, model_validator
+
+from gristmill.kernels.lines import RULES, cut_lines
+from gristmill.kernels.unicode_classes import UNICODE_VERSION, unicode_tables
+from gristmill.stages.contract import StageConfig
+
+VERSION = 1
+LIBRARIES = ()
+READS = ("text",)
+SCHEMA = pa.schema(
+    [
+        pa.field("text", pa.string()),
+        pa.field("lines_cut", pa.int32()),
+        pa.field("bytes_cut", pa.int32()),
+        *(pa.field(f"cut_{name}", pa.int32()) for name in RULES),
+        pa.field("drop", pa.string()),
+    ]
+)
+NOTHING_LEFT = "no_lines_left"
+
+
+class Config(StageConfig):
+    """Which lines go."""
+
+    terminal_punctuation: bool = True
+    """Whether a line must end in a terminal punctuation mark or a closing quote, of any script, and not in `...`."""
+    min_words: Annotated[int, Field(ge=1)] | None = 3
+    """Words of a line, at least; a word is a stretch without white space."""
+    max_word_chars: Annotated[int, Field(ge=1)] | None = 1000
+    """Characters of the longest word of a line, at most."""
+    javascript: bool = True
+    """Whether a line with "javascript" in it, in any case, goes."""
+    policy: bool = True
+    """Whether a line with one of the six phrases about policies and cookies, in any case, goes."""
+    unicode_version: str = UNICODE_VERSION
+    """Version of the character tables; they come with Python and decide what is white space and punctuation."""
+
+    @model_validator(mode="after")
+    def _cuts_something(self) -> "Config":
+        if self.unicode_version != UNICODE_VERSION:
+            raise ValueError(
+                f"this Python has the character tables of Unicode {UNICODE_VERSION}, not {self.unicode_version}; other "
+                "lines might go. Run with the Python that the recipe was made with, or leave unicode_version out"
+            )
+        if not on(self):
+            raise ValueError("every rule is off. Set one, or remove the step")
+        return self
+
+
+def on(config: Config) -> list[str]:
+    """The rules that can cut a line."""
+    set_ = {
+        "long_word": config.max_word_chars is not None,
+        "no_end": config.terminal_punctuation,
+        "few_words": config.min_words is not None and config.min_words > 1,
+        "javascript": config.javascript,
+        "policy": config.policy,
+    }
+    return [name for name in RULES if set_[name]]
+
+
+def apply(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
+    text = batch.column("text")
+    _, offsets, data = text.buffers()
+    starts = np.zeros(1, np.int32)
+    if len(text):
+        starts = np.frombuffer(offsets, np.int32)[text.offset : text.offset + len(text) + 1]
+    characters = np.frombuffer(data or b"", np.uint8)
+    starts.setflags(write=False)
+    characters.setflags(write=False)
+    valid = text.is_valid().to_numpy(zero_copy_only=False)
+    left, ends, cut, kept = cut_lines(
+        starts,
+        characters,
+        valid,
+        unicode_tables(),
+        -1 if config.min_words is None else config.min_words,
+        -1 if config.max_word_chars is None else config.max_word_chars,
+        config.terminal_punctuation,
+        config.javascript,
+        config.policy,
+    )
+    missing = ~valid if text.null_count else None
+    shortened = pa.StringArray.from_buffers(len(text), pa.py_buffer(ends), pa.py_buffer(left))
+    if missing is not None:
+        shortened = pc.if_else(pa.array(valid), shortened, pa.scalar(None, pa.string()))
+    bytes_cut = np.diff(starts) - np.diff(ends)
+    counts = [pa.array(column, pa.int32(), mask=missing) for column in (cut.sum(axis=0), bytes_cut, *cut)]
+    empty = pa.array(valid & (kept == 0))
+    drop = pc.if_else(empty, NOTHING_LEFT, pa.scalar(None, pa.string()))
+    return pa.RecordBatch.from_arrays([shortened, *counts, drop], schema=SCHEMA)
+
+
+def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> dict[str, Any]:
+    """Lines by the rule that cut them, the bytes that went, and the documents that lost some."""
+    lines = {name: pc.sum(answers[f"cut_{name}"]).as_py() or 0 for name in on(config)}
+    return {
+        "lines_cut": lines,
+        "text_bytes_cut": pc.sum(answers["bytes_cut"]).as_py() or 0,
+        "documents_cut": pc.sum(pc.greater(answers["lines_cut"], 0)).as_py() or 0,
+        "documents_seen": answers.num_rows - answers["text"].null_count,
+    }
+
+
+def warnings(found: Mapping[str, Any], config: Config) -> Sequence[str]:
+    """Rules that cut no line (law 7)."""
+    if not found.get("documents_seen"):
+        return ()
+    idle = [name for name in on(config) if not found["lines_cut"].get(name)]
+    return (f"{'rule' if len(idle) == 1 else 'rules'} {', '.join(idle)} cut no line",) if idle else ()

@@ -1,0 +1,47 @@
+"""The rules that FineWeb added (Penedo et al. 2024, arXiv 2406.17557, section 3.6), with the thresholds of its code.
+
+A document goes if fewer than 12% of its lines end in a terminal punctuation mark; if more than 67% of its lines have 30
+characters or fewer; if more than 1% of its characters (without newlines) are in lines that repeat an earlier one (the
+paper says 10%; the run that made the corpus had 1%); if there are more than three newlines for ten words.
+"""
+
+from pydantic import Field
+
+from gristmill.stages.contract import StageConfig
+from gristmill.stages.select.rules.rule import ByName, BySource, Ratio, Rule, Share
+
+LANGUAGE = "language.label"
+
+RULES = (
+    Rule("too_few_terminal_lines", "signals.terminal_lines / signals.lines", "<", "min_terminal_lines_share"),
+    Rule("too_many_short_lines", "signals.short_lines / signals.lines", ">", "max_short_lines_share"),
+    Rule(
+        "too_much_duplicate_text",
+        "signals.dup_line_chars / (signals.chars - signals.newlines)",
+        ">",
+        "max_dup_line_chars_share",
+    ),
+    Rule("too_many_newlines", "signals.newlines / signals.tokens", ">", "max_newlines_per_token"),
+)
+
+
+class Thresholds(StageConfig):
+    min_terminal_lines_share: Share | None = 0.12
+    """Share of lines that end in a terminal punctuation mark, at least, 0 to 1."""
+    max_short_lines_share: Share | None = 0.67
+    """Share of lines of at most 30 characters, at most, 0 to 1."""
+    max_dup_line_chars_share: Share | None = 0.01
+    """Share of characters, newlines not counted, in lines that repeat an earlier one, at most, 0 to 1."""
+    max_newlines_per_token: Ratio | None = 0.3
+    """Newlines for each token (word or mark), at most."""
+
+
+class Config(Thresholds):
+    by_language: ByName[Thresholds] = Field(default={})
+    """Other thresholds for documents in a language, by its code (language.label)."""
+    by_source: BySource[Thresholds] = Field(default={})
+    """Other thresholds for documents of a source, by its name in the recipe; they go before those of the language."""
+
+
+def rules(config: Config) -> tuple[Rule, ...]:
+    return RULES

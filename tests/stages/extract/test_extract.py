@@ -1,0 +1,273 @@
+import builtins
+import importlib.util
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gristmill.errors import UserError
+from gristmill.stages.extract import extract
+from gristmill.stages.extract.extract import Config, apply, check, language_tag, trim_edges
+
+PROSE = "This is a sentence of the article, and it is long enough to be told from an entry of a menu by anyone."
+
+
+def page(body: str, head: str = "<title>A title</title>", attributes: str = "") -> str:
+    return f"<!doctype html><html {attributes}><head>{head}</head><body><main>{body}</main></body></html>"
+
+
+def batch(*rows: dict[str, str | None]) -> pa.RecordBatch:
+    columns = [pa.array([row.get(name) for row in rows], pa.string()) for name in extract.READS]
+    return pa.RecordBatch.from_arrays(columns, names=list(extract.READS))
+
+
+def one(config: Config | None = None, **row: str | None) -> dict[str, Any]:
+    result: dict[str, Any] = apply(batch(row), config or Config()).to_pylist()[0]
+    return result
+
+
+ROWS: list[dict[str, str | None]] = [
+    {"html": page(f"<p>{PROSE}</p>"), "title": "old", "language_hint": "de"},
+    {"text": "plain\r\ntext  \n\n\n\nmore", "title": "kept", "language_hint": "C++"},
+    {},
+    {"html": ""},
+    {"text": " \n\t"},
+    {"html": "<div>" * 50_000},
+    {"html": page(f"<p>{PROSE} 中文 é 🙂</p><!-- {PROSE} -->")},
+    {"html": page(f"<script>{PROSE}</script><p>{PROSE}</p>"), "text": "not this"},
+]
+REASONS = [None, None, None, "no_main_content", "empty_text", "nested_too_deep", None, None]
+
+
+def test_one_row_for_each_row_in_order() -> None:
+    """Good, bad, empty and absent rows each get one row of the schema, at their place."""
+    result = apply(batch(*ROWS), Config())
+    assert result.schema == extract.SCHEMA
+    assert result.column("drop").to_pylist() == REASONS
+    assert [text is None for text in result.column("text").to_pylist()] == [
+        reason is not None or row == {} for reason, row in zip(REASONS, ROWS, strict=True)
+    ]
+
+
+@pytest.mark.parametrize("offset", range(len(ROWS) + 1))
+def test_a_slice_gives_the_slice_of_the_result(offset: int) -> None:
+    """The engine may cut a part anywhere: rows know nothing of their neighbours or their place in a buffer."""
+    whole = batch(*ROWS)
+    for length in range(len(ROWS) + 1 - offset):
+        assert apply(whole.slice(offset, length), Config()).equals(apply(whole, Config()).slice(offset, length))
+
+
+def test_plain_text_passes_through_in_plain_form() -> None:
+    """Title and language of a row of text stay as they are: the language may be C++."""
+    row = one(**ROWS[1])
+    assert row == {"text": "plain\ntext\n\nmore", "title": "kept", "language_hint": "C++", "drop": None, "detail": None}
+
+
+def test_blank_lines_are_folded_to_the_configured_number() -> None:
+    """max_blank_lines holds for text and for pages."""
+    assert one(Config(max_blank_lines=0), text="a\n\n\nb")["text"] == "a\nb"
+    html = page(f"<p>{PROSE}</p><p>{PROSE}</p>")
+    assert one(Config(max_blank_lines=0), html=html)["text"] == f"{PROSE}\n{PROSE}"
+
+
+def test_menus_scripts_forms_comments_and_pictures_are_left_out() -> None:
+    """Main content is what a reader came for."""
+    body = f"""<nav><a href=/>Home</a></nav><script>var x = "script";</script><style>p {{}}</style>
+    <p>{PROSE}</p><noscript>turn it on</noscript><form><input value=field><button>Send</button></form>
+    <img alt="picture" src=x><div class="comments">A visitor wrote this.</div><footer>Imprint</footer>"""
+    assert one(html=page(body))["text"] == PROSE
+
+
+def test_paragraphs_lists_and_code_keep_their_shape() -> None:
+    """A blank line between paragraphs, a line for each item, and the indentation of code to the space."""
+    code = "def f(x):\n    if x:\n        return 1\n\treturn 2"
+    items = f"<div><div><div><div><ul><li>{PROSE}</li><li>two</li></ul>"
+    text = one(html=page(f"<h1>Heading</h1><p>{PROSE}</p><p>{PROSE}</p><pre>{code}</pre>{items}<p>{PROSE}</p>"))["text"]
+    assert f"{PROSE}\n\n{PROSE}\n" in text
+    assert code in text
+    assert f"• {PROSE}\n" in text
+    assert text.startswith("Heading\n")
+
+
+@pytest.mark.parametrize(
+    "text", ["👩‍👩‍👧 🏴󠁧󠁢󠁥󠁮󠁧󠁿", "می‌خواهم بروم", "שלום עולם", "中文的句子。", "한국어 문장", "é å ñ", "क्‍ष"]
+)
+def test_every_script_survives(text: str) -> None:
+    """Joiners, flags, right-to-left, Chinese, Korean and marks come out of a page as they went in."""
+    assert one(html=page(f"<p>{PROSE} {text}</p>"))["text"] == f"{PROSE} {text}"
+    assert one(text=text)["text"] == text
+
+
+@pytest.mark.parametrize(
+    ("head", "body", "title"),
+    [
+        ("<title> A\n  title\t</title><meta property=og:title content=other>", "<h1>third</h1>", "A title"),
+        ("<meta property=og:title content='The other'>", "<h1>third</h1>", "The other"),
+        ("<title> </title>", "<h1>The <b>third</b></h1>", "The third"),
+        ("", "<svg><title>not this</title></svg>", "known"),
+        ("<title>a\u00adb\u202e &amp; e\u0301</title>", "", "ab & é"),
+        ("<title>" + "x" * 5_000 + "</title>", "", "x" * extract.MAX_TITLE_CHARS),
+    ],
+)
+def test_the_title_is_the_first_of_three(head: str, body: str, title: str) -> None:
+    """<title>, then og:title, then <h1>, then what the row knew; one bounded line in plain form."""
+    assert one(html=page(f"{body}<p>{PROSE}</p>", head), title="known")["title"] == title
+
+
+@pytest.mark.parametrize(
+    ("attributes", "head", "language"),
+    [
+        ("lang=en-US", "<meta http-equiv=Content-Language content=fr>", "en-us"),
+        ("lang=''", "<meta http-equiv=Content-Language content='fr, de'>", "fr"),
+        ("xml:lang=pt_BR", "", "pt-br"),
+        ("", "", "de-at"),
+        ("lang='not a language!'", "", "de-at"),
+    ],
+)
+def test_the_language_is_the_one_the_page_states(attributes: str, head: str, language: str) -> None:
+    """<html lang>, then content-language, then what the row knew; lower case, whole tag."""
+    row = one(html=page(f"<p>{PROSE}</p>", head, attributes), language_hint="de-AT")
+    assert row["language_hint"] == language
+
+
+@given(st.text(max_size=20))
+def test_a_language_tag_is_a_tag_or_nothing(stated: str) -> None:
+    """Whatever a page states, what comes out is ASCII in lower case, and the same when it is read again."""
+    tag = language_tag(stated)
+    assert tag is None or (tag.isascii() and tag == tag.lower() and language_tag(tag) == tag)
+
+
+@pytest.mark.parametrize(
+    ("reason", "html", "config"),
+    [
+        ("html_too_large", page("x" * 1_000), Config(max_html_bytes=1_000)),
+        ("html_too_large", "<p>x</p>" * 2_600_000, Config()),
+        ("too_many_nodes", page("<p>x" * 100), Config(max_nodes=100)),
+        ("too_many_nodes", page("<br>" * 300_000), Config()),
+        ("nested_too_deep", page("<i>" * 20), Config(max_depth=20)),
+        ("nested_too_deep", "<div>" * 50_000, Config()),
+        ("nested_too_deep", "<div>" * 500 + "word " * 400_000, Config()),
+        ("too_many_attributes", page("<p " + " ".join(f"a{n}" for n in range(2_000)) + ">x"), Config()),
+        ("too_many_attributes", "".join(f"<p a{n}>" for n in range(100_000)), Config()),
+        ("too_many_lines", page("<p>" + f"{PROSE}<br>" * 40_000), Config()),
+        ("no_main_content", page(" <p>&nbsp;</p> "), Config()),
+        ("no_main_content", "\0\0", Config()),
+    ],
+)
+def test_each_bound_has_its_reason(reason: str, html: str, config: Config) -> None:
+    """A page over a bound has the reason and no text, and costs no more than the scan."""
+    row = one(config, html=html)
+    assert (row["drop"], row["text"]) == (reason, None)
+    assert row["detail"] is None or str(row["detail"]).split()[0].isdigit()
+
+
+def test_bounds_hold_to_the_unit() -> None:
+    """A page as large, as deep and as rich as is allowed is extracted; one unit more is not."""
+    html = page(f"<p>{PROSE}</p>")
+    elements, depth, size = 6, 4, len(html)
+    exact = {"max_html_bytes": size, "max_nodes": elements}
+    assert one(Config.model_validate(exact), html=html)["text"] == PROSE
+    for name, limit in exact.items():
+        assert one(Config.model_validate({name: limit - 1}), html=html)["drop"] is not None
+    deep = page("<i>" * (8 - depth + 1) + PROSE)
+    assert one(Config(max_depth=8), html=deep)["drop"] is None
+    assert one(Config(max_depth=8), html=page("<i>" * (8 - depth + 2) + PROSE))["drop"] == "nested_too_deep"
+
+
+@pytest.mark.parametrize(
+    "error", [ValueError("bad\nmarkup"), MemoryError(), RecursionError("deep"), UnicodeDecodeError("a", b"", 0, 1, "x")]
+)
+def test_what_a_library_raises_is_a_verdict_on_its_row(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An extractor that fails on one page drops that page, says how, and leaves its neighbours alone."""
+    real = extract.extract_plain_text
+
+    def fail(tree: Any, **options: Any) -> str:
+        if tree.title == "bad":
+            raise error
+        return str(real(tree, **options))
+
+    monkeypatch.setattr(extract, "extract_plain_text", fail)
+    good = {"html": page(f"<p>{PROSE}</p>")}
+    rows = apply(batch(good, {"html": page("<p>x", "<title>bad</title>")}, good), Config()).to_pylist()
+    assert [row["drop"] for row in rows] == [None, "extractor_error", None]
+    assert rows[1]["detail"].startswith(type(error).__name__)
+    assert len(rows[1]["detail"]) <= extract.MAX_DETAIL_CHARS
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.one_of(st.none(), st.text(max_size=30), st.text("<>/!-='\" abdiptrs\n\0", max_size=60)), max_size=5))
+def test_no_markup_raises(pages: list[str | None]) -> None:
+    """Any strings at all are pages: each gets text or a reason, never both, never neither."""
+    pages = [None if html is None else html.encode("utf-8", "replace").decode() for html in pages]
+    rows = apply(batch(*({"html": html} for html in pages)), Config()).to_pylist()
+    assert len(rows) == len(pages)
+    for html, row in zip(pages, rows, strict=True):
+        assert (row["text"] is None) == (row["drop"] is not None or html is None)
+
+
+def test_a_missing_extra_is_the_users_to_fix(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without trafilatura the recipe fails before any work, and the message names the command that helps."""
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    check(Config())
+    for call in (check, lambda config: apply(batch({"text": "x"}), config)):
+        with pytest.raises(UserError, match=r"pip install 'gristmill\[trafilatura\]'"):
+            call(Config(tool="trafilatura"))
+
+
+def test_the_default_tool_imports_no_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page is extracted with resiliparse where trafilatura cannot be imported."""
+    real = builtins.__import__
+
+    def refuse(name: str, *rest: Any, **more: Any) -> Any:
+        assert not name.startswith("trafilatura")
+        return real(name, *rest, **more)
+
+    monkeypatch.setattr(builtins, "__import__", refuse)
+    assert one(html=page(f"<p>{PROSE}</p>"))["text"] == PROSE
+
+
+def test_trafilatura_extracts_the_same_article() -> None:
+    """The other tool keeps rows, title, language and reasons."""
+    pytest.importorskip("trafilatura")
+    paragraphs = [f"{PROSE} Paragraph {number} tells something new." for number in range(5)]
+    html = page("".join(f"<p>{text}</p>" for text in paragraphs), attributes="lang=en")
+    config = Config(tool="trafilatura")
+    rows = apply(
+        batch({"html": html}, {}, {"html": "<p>"}, {"html": "<b>" * 9_999}, {"text": "x "}), config
+    ).to_pylist()
+    assert [row["drop"] for row in rows] == [None, None, "no_main_content", "nested_too_deep", None]
+    assert all(text in rows[0]["text"] for text in paragraphs)
+    assert (rows[0]["title"], rows[0]["language_hint"], rows[4]["text"]) == ("A title", "en", "x")
+
+
+def test_trafilatura_forgets_earlier_pages() -> None:
+    """The text of a page does not depend on how often its sentences were seen before."""
+    pytest.importorskip("trafilatura")
+    html = page("".join(f"<p>{PROSE} Number {number}.</p>" for number in range(4)))
+    texts = apply(batch(*[{"html": html}] * 8), Config(tool="trafilatura")).column("text").to_pylist()
+    assert len(set(texts)) == 1
+
+
+LINES = st.lists(st.sampled_from(["", "Home", "• Menu", PROSE, "    x = f(1)", "A heading", "}"]), max_size=12)
+
+
+@given(LINES.map("\n".join))
+def test_trimming_takes_only_short_lines_at_the_edges(text: str) -> None:
+    """What stays is one stretch that holds every line of prose and code; a second time changes nothing."""
+    trimmed = trim_edges(text)
+    assert trimmed in text
+    assert trim_edges(trimmed) == trimmed
+    for line in (PROSE, "    x = f(1)", "}"):
+        assert trimmed.count(line) == text.count(line)
+
+
+def test_trimming_keeps_the_heading_and_drops_the_menu() -> None:
+    """The last line before the article stays, those before it and the links after it go."""
+    text = f"Home\nContact\n\nThe heading\n\n{PROSE}\n\nshort line\n\n{PROSE}\n\n• Next\n• More"
+    assert trim_edges(text) == f"The heading\n\n{PROSE}\n\nshort line\n\n{PROSE}"
+    assert (
+        one(Config(trim_edges=False), html=page(f"<p>Home</p><p>Top</p><p>{PROSE}"))["text"]
+        == f"Home\n\nTop\n\n{PROSE}"
+    )
