@@ -6,7 +6,6 @@ After a change that is meant: raise VERSION, then `python tests/stages/test_gold
 import dataclasses
 import hashlib
 import importlib
-import importlib.metadata
 import io
 import json
 from pathlib import Path
@@ -17,7 +16,7 @@ import pytest
 
 from gristmill.stages import READERS, STEPS
 from gristmill.stages.contract import Piece
-from gristmill.stages.resolve import reads_of
+from gristmill.stages.resolve import libraries_of, reads_of, version_of
 
 GOLDEN = Path(__file__).with_name("golden.json")
 TEXTS = [
@@ -98,7 +97,7 @@ def outputs(folder):
     for format_name, module_name in {**READERS, **{step: STEPS[step] for step in TEXT_STEPS}}.items():
         module = importlib.import_module(module_name)
         made = read_output(module, format_name, folder) if hasattr(module, "read") else map_output(module)
-        libraries = {name: importlib.metadata.version(name) for name in module.LIBRARIES}
+        libraries = {name: version_of(name) for name in libraries_of(module, module.Config())}
         found[format_name] = {"version": module.VERSION, "libraries": libraries, "output": made}
     return found
 

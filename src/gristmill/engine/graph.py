@@ -5,7 +5,6 @@ name is bound here, before any work, to the newest earlier layer that has it.
 """
 
 import importlib
-import importlib.metadata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import ModuleType
@@ -20,7 +19,7 @@ from gristmill.recipe.mistakes import nearest
 from gristmill.recipe.model import Recipe, Step
 from gristmill.schema import DOCUMENTS
 from gristmill.stages.contract import StageConfig
-from gristmill.stages.resolve import kind_of, libraries_of, reads_of, schema_of, uses_of
+from gristmill.stages.resolve import kind_of, libraries_of, reads_of, schema_of, uses_of, version_of
 from gristmill.stages.select import corpus
 
 CORPUS = "corpus"
@@ -118,7 +117,7 @@ def stage_identity(module: ModuleType, config: StageConfig, contents: ContentHas
         "stage": module.__name__.removeprefix("gristmill.stages."),
         "version": module.VERSION,
         "config": place_files(type(config), config.model_dump(mode="json"), (), lambda path, _: contents.of_path(path)),
-        "libraries": {name: importlib.metadata.version(name) for name in libraries_of(module, config)},
+        "libraries": {name: version_of(name) for name in libraries_of(module, config)},
     }
 
 

@@ -4,6 +4,8 @@ A stage whose columns depend on its config defines `reads(config)` in place of R
 of SCHEMA; nobody else has to know which of the two a module has.
 """
 
+import importlib.metadata
+import unicodedata
 from types import ModuleType
 from typing import Any, Literal
 
@@ -42,6 +44,11 @@ def libraries_of(module: ModuleType, config: StageConfig) -> tuple[str, ...]:
     """The distributions whose version changes what a stage does with this config."""
     libraries: Any = module.libraries(config) if hasattr(module, "libraries") else getattr(module, "LIBRARIES", ())
     return tuple(libraries)
+
+
+def version_of(library: str) -> str:
+    """The version of an installed distribution; `unicode` is the character database of the running Python."""
+    return unicodedata.unidata_version if library == "unicode" else importlib.metadata.version(library)
 
 
 def uses_of(module: ModuleType) -> tuple[str, ...]:

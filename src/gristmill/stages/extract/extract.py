@@ -38,7 +38,6 @@ from gristmill.stages.contract import Bytes, StageConfig
 from gristmill.stages.extract.normalise import normalise
 
 VERSION = 1
-LIBRARIES = ("resiliparse", *(name for name in ("trafilatura", "lxml") if importlib.util.find_spec(name)))
 READS = ("html", "text", "title", "language_hint")
 SCHEMA = pa.schema([(name, pa.string()) for name in ("text", "title", "language_hint", "drop", "detail")])
 
@@ -67,6 +66,11 @@ class Config(StageConfig):
     """Attributes of one element; more: too_many_attributes. 8 s if a page of 10 MB had nothing else."""
     max_copied_bytes: Bytes = Field(64_000_000_000, gt=0)
     """Bytes that resiliparse would copy, 8 s; more: too_many_lines, or nested_too_deep if the nesting is to blame."""
+
+
+def libraries(config: Config) -> tuple[str, ...]:
+    """Titles come from resiliparse with either tool; `unicode` is what NFC depends on."""
+    return ("resiliparse", "unicode", *(("trafilatura", "lxml") if config.tool == "trafilatura" else ()))
 
 
 def check(config: Config) -> None:
