@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from resiliparse.parse.html import HTMLTree
 
 from gristmill.kernels import html as kernel
+from gristmill.kernels import html_names as columns
 
 DEEP = 4_000
 TAGS = re.findall(
@@ -52,7 +53,7 @@ def parsed(html: str) -> tuple[int, int]:
 
 def measured(html: str) -> tuple[int, int]:
     row = scan(html)[0][0]
-    return int(row[kernel.ELEMENTS]), int(row[kernel.DEPTH])
+    return int(row[columns.ELEMENTS]), int(row[columns.DEPTH])
 
 
 @settings(max_examples=600, deadline=None, derandomize=True)
@@ -146,14 +147,14 @@ def test_unclosed_formatting_multiplies_elements() -> None:
 def test_a_page_too_deep_is_not_scanned_to_its_end() -> None:
     """The depth stops one above the bound, for that page alone."""
     rows = scan("<div>" * 50_000, "<p>x", max_depth=512)[0]
-    assert rows[:, kernel.DEPTH].tolist() == [513, 3]
+    assert rows[:, columns.DEPTH].tolist() == [513, 3]
 
 
 @pytest.mark.parametrize("html", ["<p a b=1 c='2' d=\"3\" e/f>", "<html a b><body c><html d=1>", "<p a='>' b=<i> c>"])
 def test_attributes_are_counted_as_the_parser_sees_them(html: str) -> None:
     """The most attributes of one element; those of a second <html> belong to the first."""
     most = max(len(node.attrs) for node, _ in walk(html))
-    assert most <= scan(html)[0][0, kernel.ATTRIBUTES] <= most + 1
+    assert most <= scan(html)[0][0, columns.ATTRIBUTES] <= most + 1
 
 
 def test_distinct_names_are_counted_and_equal_names_are_not() -> None:
@@ -161,7 +162,7 @@ def test_distinct_names_are_counted_and_equal_names_are_not() -> None:
     many = "".join(f"<x{number}></x{number}>" for number in range(5_000))
     same = "<x-y></x-y>" * 5_000
     attributes = "".join(f"<p a{number}>" for number in range(15_000))
-    names = scan(many, same, attributes)[0][:, kernel.NAMES]
+    names = scan(many, same, attributes)[0][:, columns.NAMES]
     assert 4_500 < names[0] <= 5_000
     assert names[1] == 1
     assert 4_500 < names[2] <= 5_000
@@ -177,7 +178,7 @@ def test_the_place_of_a_page_in_the_buffer_does_not_matter(shift: int) -> None:
     assert (kernel.scan(data[shift:], np.array([0, len(page)]), DEEP)[0] == expected).all()
 
 
-FILLER = "x" * kernel.SHORTEST_CUT
+FILLER = "x" * columns.SHORTEST_CUT
 HIDDEN = [f"<!--{FILLER}<p>-->", f"<script>'<div>'{FILLER}</script>", f"<style>{FILLER}</style >", f"<!--{FILLER}--!>"]
 HIDDEN += [
     f"<script><!--{FILLER}<script></script>{FILLER}--></script>",
@@ -221,4 +222,4 @@ def test_a_page_that_ends_anywhere_is_measured(page: str) -> None:
     """Cut-off markup is no fault of the scan, alone or between other pages."""
     alone = scan(page)[0][0]
     assert (scan("<b>x", page, "<i>y")[0][1] == alone).all()
-    assert alone[kernel.DEPTH] <= 3
+    assert alone[columns.DEPTH] <= 3

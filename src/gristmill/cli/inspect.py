@@ -77,7 +77,7 @@ def _show(out: Any, row: Row, full: bool) -> None:
     if row.reason is None:
         verdict = "[green]kept[/green]"
     else:
-        detail = f" ({escape(row.detail)})" if row.detail else ""
+        detail = f": [bold yellow]{escape(row.detail)}[/bold yellow]" if row.detail else ""
         verdict = f"[red]{escape(row.reason)}[/red] by {escape(row.step or '')}{detail}"
     out.rule(f"{escape(fields['locator'])}", align="left", style="dim")
     out.print(f"{verdict}   id {fields['doc_id'].hex()}")

@@ -18,8 +18,8 @@ BULKY = ("html", "text", "meta")
 """Columns of long values: a dictionary or min/max statistics of them costs time and tells nothing."""
 
 READ_ONCE = ("html",)
-"""Columns that are written, read once by the next step and hardly again: lz4 takes a third more room than zstd and saves
-0.4 s of the 6 s that 138 MB of real pages take from WARC to text."""
+"""Columns that are written, read once by the next step and hardly again: lz4 takes a third more room than zstd and
+saves 0.4 s of the 6 s that 138 MB of real pages take from WARC to text."""
 
 
 class Misaligned(Exception):

@@ -32,7 +32,7 @@ from resiliparse.extract.html2text import extract_plain_text
 from resiliparse.parse.html import HTMLTree
 
 from gristmill.errors import UserError
-from gristmill.kernels import html as markup
+from gristmill.kernels import html_names as markup
 from gristmill.kernels.html import scan
 from gristmill.stages.contract import Bytes, StageConfig
 from gristmill.stages.extract.normalise import normalise
