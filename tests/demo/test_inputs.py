@@ -68,7 +68,7 @@ def test_a_build_in_another_process_has_the_same_bytes(made: tuple[Path, Truth],
     """The order of sets, which changes from process to process, reaches no file."""
     folder, _ = made
     again = tmp_path / "again"
-    command = [sys.executable, "-m", "gristmill.demo", str(again), "--seed", "3", "--scale", str(SCALE)]
+    command = [sys.executable, "-m", "gristmill.demo", "build", str(again), "--seed", "3", "--scale", str(SCALE)]
     done = subprocess.run(command, env={**os.environ, "PYTHONHASHSEED": "12345"}, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert files(again) == files(folder)
