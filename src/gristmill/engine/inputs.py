@@ -1,13 +1,14 @@
 """What a source reads: its files, their content hashes, their groups, and files that readers look at beside them."""
 
+import asyncio
 import importlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from gristmill.engine.content import ContentHashes
-from gristmill.engine.executor import Executor
+from gristmill.engine.executor import Executor, WorkerDied
 from gristmill.engine.files import Group, InputFile, group_files, list_files
-from gristmill.engine.task import Hash, Task
+from gristmill.engine.task import Hash, Result, Task
 from gristmill.recipe.model import Recipe
 from gristmill.stages.contract import Piece
 
@@ -58,11 +59,9 @@ async def find_inputs(recipe: Recipe, name: str, contents: ContentHashes, execut
 
 
 async def _hash_new(files: Sequence[InputFile], contents: ContentHashes, executor: Executor) -> None:
-    import asyncio
-
     async def hash_some(batch: Sequence[InputFile]) -> None:
         uris = tuple(file.uri for file in batch)
-        result = await executor.run(Task("", "inputs", f"hashing {len(uris)} files", Hash(uris), (-1,)))
+        result = await _run_again_once(executor, Task("", "inputs", f"hashing {len(uris)} files", Hash(uris), (-1,)))
         for file, value in zip(batch, result.values, strict=True):
             contents.remember(file.uri, file.stamp, value)
 
@@ -76,3 +75,11 @@ async def _hash_new(files: Sequence[InputFile], contents: ContentHashes, executo
         batches[-1].append(file)
         size += file.size
     await asyncio.gather(*(hash_some(batch) for batch in batches))
+
+
+async def _run_again_once(executor: Executor, task: Task) -> Result:
+    """A worker that is killed from outside while it hashes is no reason to stop."""
+    try:
+        return await executor.run(task)
+    except WorkerDied:
+        return await executor.run(task)

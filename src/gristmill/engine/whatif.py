@@ -8,6 +8,7 @@ Steps behind the changed one that work on survivors alone (deduplication) have n
 import importlib
 from collections import Counter
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -18,7 +19,7 @@ import yaml
 from pydantic import ValidationError
 
 from gristmill.engine.graph import CORPUS, Node
-from gristmill.engine.mill import Mill
+from gristmill.engine.mill import Mill, available_cores
 from gristmill.engine.rows import check_answers
 from gristmill.engine.run import Document, Run
 from gristmill.errors import UserError
@@ -74,10 +75,22 @@ def ask(mill: Mill, run: Run, changes: Sequence[str]) -> Answer:
     for source in node.sources:
         _check_columns(mill, node, changed, source)
     answer = Answer(node.id, fields, later=_later_steps(mill, node))
-    for source in node.sources:
-        for document in run.documents[source]:
-            _ask_part(mill, run, changed, document, answer)
+    documents = [document for source in node.sources for document in run.documents[source]]
+    # Threads: reading, hashing and arithmetic all release the interpreter's lock.
+    with ThreadPoolExecutor(available_cores()) as pool:
+        for part in pool.map(lambda document: _ask_part(mill, run, changed, document), documents):
+            _add(answer, part)
     return answer
+
+
+def _add(answer: Answer, part: Answer) -> None:
+    answer.seen += part.seen
+    answer.corpus += part.corpus
+    for side, more in ((answer.come, part.come), (answer.go, part.go)):
+        side.documents += more.documents
+        side.text_bytes += more.text_bytes
+        side.reasons.update(more.reasons)
+        side.samples += more.samples[: SAMPLES - len(side.samples)]
 
 
 def parse_changes(mill: Mill, changes: Sequence[str]) -> tuple[Node, StageConfig, dict[str, tuple[Any, Any]]]:
@@ -176,7 +189,8 @@ def _later_steps(mill: Mill, node: Node) -> tuple[str, ...]:
     return tuple(later)
 
 
-def _ask_part(mill: Mill, run: Run, node: Node, document: Document, answer: Answer) -> None:
+def _ask_part(mill: Mill, run: Run, node: Node, document: Document) -> Answer:
+    answer = Answer(node.id, {})
     source, order = document.source, document.order
     module = importlib.import_module(node.module)
     schema = schema_of(module, node.config)
@@ -208,6 +222,7 @@ def _ask_part(mill: Mill, run: Run, node: Node, document: Document, answer: Answ
         answer.seen += batch.num_rows
         answer.corpus += int((~now & ~elsewhere).sum())
         first_row += batch.num_rows
+    return answer
 
 
 def _count(
