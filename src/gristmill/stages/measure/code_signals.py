@@ -23,6 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gristmill.kernels.code_scan import comment_chars, encoded_runs, visible_chars
+from gristmill.stages.buffers import views_of
 from gristmill.stages.contract import StageConfig
 from gristmill.stages.measure.comment_marks import FAMILY_OF, marks, quotes
 
@@ -67,14 +68,8 @@ def _tables() -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64], npt.NDArray
 def apply(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
     """A row without text has nulls."""
     text = batch.column("text")
-    _, offsets, data = text.buffers()
-    ends = np.zeros(1, np.int32)
-    if len(text):
-        ends = np.frombuffer(offsets, np.int32)[text.offset : text.offset + len(text) + 1]
-    characters = np.frombuffer(data or b"", np.uint8)
-    ends.setflags(write=False)
-    characters.setflags(write=False)
-    missing = text.is_null().to_numpy(zero_copy_only=False)
+    ends, characters, valid = views_of(text)
+    missing = ~valid
     languages = _encoded(batch.column("language_hint"))
     families = _by_language(languages, FAMILY_OF, -1)
     html = _by_language(languages, dict.fromkeys(HTML_LANGUAGES, 1), 0) == 1

@@ -11,7 +11,6 @@ from functools import lru_cache
 from typing import Self
 
 import fsspec
-import numpy as np
 import pyarrow as pa
 from pydantic import field_validator, model_validator
 
@@ -19,6 +18,7 @@ from gristmill.errors import UserError
 from gristmill.kernels.signals import COUNTS, measure
 from gristmill.kernels.signals_terms import WordSets, word_sets
 from gristmill.kernels.unicode_classes import UNICODE_VERSION, unicode_tables
+from gristmill.stages.buffers import views_of
 from gristmill.stages.contract import File, StageConfig
 
 VERSION = 1
@@ -81,14 +81,7 @@ def apply(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
     """One row of counts a document; a row without text has nulls."""
     text = batch.column("text")
     sets = _sets(config.stop_words, _blocked_terms(config))
-    _, offsets, data = text.buffers()
-    ends = np.zeros(1, np.int32)
-    if len(text):
-        ends = np.frombuffer(offsets, np.int32)[text.offset : text.offset + len(text) + 1]
-    characters = np.frombuffer(data or b"", np.uint8)
-    ends.setflags(write=False)
-    characters.setflags(write=False)
-    valid = text.is_valid().to_numpy(zero_copy_only=False)
+    ends, characters, valid = views_of(text)
     counts, entropy, xml = measure(ends, characters, valid, unicode_tables(), sets)
     missing = ~valid if text.null_count else None
     columns = [pa.array(column, field.type, mask=missing) for column, field in zip(counts, SCHEMA, strict=False)]

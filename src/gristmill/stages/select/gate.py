@@ -31,9 +31,9 @@ from pydantic import Field, model_validator
 from gristmill.kernels import urls
 from gristmill.kernels.hashset import hash_strings, labels_of
 from gristmill.kernels.url_words import MOST_SOFT, find_inside, find_words
+from gristmill.stages.buffers import bytes_of, spread, strings
 from gristmill.stages.contract import File, StageConfig
 from gristmill.stages.select import licenses, lists, robots_tags
-from gristmill.stages.select.buffers import bytes_of, spread, strings
 
 VERSION = 1
 LIBRARIES = ()

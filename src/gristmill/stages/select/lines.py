@@ -19,6 +19,7 @@ from pydantic import Field, model_validator
 
 from gristmill.kernels.lines import RULES, cut_lines
 from gristmill.kernels.unicode_classes import UNICODE_VERSION, unicode_tables
+from gristmill.stages.buffers import views_of
 from gristmill.stages.contract import StageConfig
 
 VERSION = 1
@@ -78,14 +79,7 @@ def on(config: Config) -> list[str]:
 
 def apply(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
     text = batch.column("text")
-    _, offsets, data = text.buffers()
-    starts = np.zeros(1, np.int32)
-    if len(text):
-        starts = np.frombuffer(offsets, np.int32)[text.offset : text.offset + len(text) + 1]
-    characters = np.frombuffer(data or b"", np.uint8)
-    starts.setflags(write=False)
-    characters.setflags(write=False)
-    valid = text.is_valid().to_numpy(zero_copy_only=False)
+    starts, characters, valid = views_of(text)
     left, ends, cut, kept = cut_lines(
         starts,
         characters,

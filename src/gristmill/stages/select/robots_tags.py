@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gristmill.kernels.meta_tags import find_tags
-from gristmill.stages.select.buffers import bytes_of
+from gristmill.stages.buffers import bytes_of
 
 HEAD_BYTES = 64 << 10
 """How much of a page is searched for its head."""

@@ -23,6 +23,18 @@ def bytes_of(column: pa.Array) -> tuple[Array, Array]:
     )
 
 
+def views_of(column: pa.StringArray) -> tuple[Array, Array, Array]:
+    """Offsets (int32), bytes and validity of a string column, uncopied. Read-only, as kernels are compiled for."""
+    _, offsets, data = column.buffers()
+    starts = np.zeros(1, np.int32)
+    if len(column):
+        starts = np.frombuffer(offsets, np.int32)[column.offset : column.offset + len(column) + 1]
+    characters = np.frombuffer(data or b"", np.uint8)
+    starts.setflags(write=False)
+    characters.setflags(write=False)
+    return starts, characters, column.is_valid().to_numpy(zero_copy_only=False)
+
+
 def strings(offsets: Array, data: Array, valid: Array | None = None) -> pa.Array:
     """A string column of offsets (int32) and bytes; null where `valid` says so."""
     column = pa.StringArray.from_buffers(len(offsets) - 1, pa.py_buffer(offsets), pa.py_buffer(data))
