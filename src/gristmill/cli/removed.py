@@ -43,21 +43,17 @@ def command(
 
 
 def _counts(mill: Mill, run: Run, by: str | None) -> Iterator[dict[str, Any]]:
+    judges = {node_id: made.metrics for node_id, made in run.made.items() if "rules" in made.metrics}
+    counted = {name for metrics in judges.values() for name in metrics if name.startswith("by_")}
+    if by is not None and judges and f"by_{by}" not in counted:
+        known = ", ".join(sorted(name[3:] for name in counted)) or "nothing"
+        raise UserError(f"--by {by}: no step counted by it. They counted by {known}; set count_by in their config.")
     for node_id in mill.graph.nodes:
-        metrics = run.made[node_id].metrics
-        if "rules" not in metrics:
-            continue
-        if by is None:
-            yield from _rules(node_id, None, metrics)
-            continue
-        groups = metrics.get(f"by_{by}")
-        if groups is None:
-            known = ", ".join(sorted(name[3:] for name in metrics if name.startswith("by_"))) or "nothing"
-            raise UserError(
-                f"--by {by}: {node_id} did not count by it. It counted by {known}; see count_by in its config."
-            )
-        for group in sorted(groups):
-            yield from _rules(node_id, group, groups[group])
+        metrics = judges.get(node_id, {})
+        groups = {None: metrics} if by is None else metrics.get(f"by_{by}", {})
+        for group in sorted(groups, key=str):
+            if groups[group]:
+                yield from _rules(node_id, group, groups[group])
 
 
 def _rules(step: str, group: str | None, counts: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
