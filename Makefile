@@ -32,10 +32,10 @@ lint: $(VENV)/dev
 	$(BIN)/mypy
 
 test: lint
-	$(BIN)/pytest
+	$(BIN)/pytest -n 2 --dist loadfile
 
 test-fast: $(VENV)/dev
-	$(BIN)/pytest -m 'not slow'
+	$(BIN)/pytest -m 'not slow' -n 2 --dist loadfile
 
 bench: $(VENV)/dev
 	$(BIN)/python -m bench all
