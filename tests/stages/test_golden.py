@@ -15,9 +15,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from gristmill.engine.obtain import ENGINE
 from gristmill.stages import READERS, STEPS
 from gristmill.stages.contract import Piece
 from gristmill.stages.resolve import libraries_of, reads_of, version_of
+from gristmill.store.parquet import PartWriter
+from gristmill.store.store import Store
 
 GOLDEN = Path(__file__).with_name("golden.json")
 TEXTS = [
@@ -134,7 +137,19 @@ def outputs(folder):
         made = read_output(module, name, folder) if hasattr(module, "read") else step_output(module, config)
         libraries = {library: version_of(library) for library in libraries_of(module, config)}
         found[name] = {"version": module.VERSION, "libraries": libraries, "output": made}
+    found[PART] = {"version": ENGINE, "libraries": {"pyarrow": version_of("pyarrow")}, "output": part_bytes(folder)}
     return found
+
+
+PART = "the bytes of a part"
+
+
+def part_bytes(folder):
+    """What the engine writes for a fixed layer: a change of it raises ENGINE."""
+    writer = PartWriter(pa.schema([("text", pa.string()), ("n", pa.int32()), ("failed", pa.list_(pa.string()))]))
+    columns = [pa.array(TEXTS), pa.array(range(len(TEXTS)), pa.int32()), pa.array([["a", "b"], [], None] + [["a"]] * 4)]
+    writer.write(pa.RecordBatch.from_arrays(columns, schema=writer.schema))
+    return writer.close(Store(str(folder / "store")), "mark").hash[:16]
 
 
 @pytest.fixture(scope="module")
@@ -142,7 +157,7 @@ def made(tmp_path_factory):
     return outputs(tmp_path_factory.mktemp("golden"))
 
 
-@pytest.mark.parametrize("name", [*READERS, *STEPS])
+@pytest.mark.parametrize("name", [*READERS, *STEPS, PART])
 def test_a_changed_output_has_a_new_version(name, made):
     """The hash of a stage's output changes only together with its VERSION (or a library's)."""
     golden, now = json.loads(GOLDEN.read_text())[name], made[name]
