@@ -7,9 +7,12 @@ import pytest
 
 @pytest.mark.slow
 def test_four_times_the_input_takes_the_same_memory(project):
-    """Peak memory of a worker's task does not grow with the file that it is cut from."""
+    """Peak memory of a worker's task does not grow with the file that it is cut from.
+
+    The smaller input has some thirty parts already: a worker's allocator settles within its first ten tasks.
+    """
     peaks = []
-    for copies in (1, 4):
+    for copies in (4, 16):
         line = json.dumps({"text": "the mill grinds slowly but exceeding small " * 20})
         for path in (project.folder / "in").iterdir():
             path.unlink()
