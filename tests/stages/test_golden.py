@@ -15,9 +15,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from exchanged import run_step
 from gristmill.engine.obtain import ENGINE
 from gristmill.stages import READERS, STEPS
 from gristmill.stages.contract import Piece
+from gristmill.stages.dedup.near_candidates import Config as SketchConfig
+from gristmill.stages.dedup.near_index import write_index
 from gristmill.stages.resolve import libraries_of, reads_of, version_of
 from gristmill.store.parquet import PartWriter
 from gristmill.store.store import Store
@@ -110,7 +113,36 @@ def read_output(module, format_name, folder):
     return digest_of([dataclasses.asdict(record) for record in records])
 
 
+COPIES = [
+    TEXTS[0],
+    TEXTS[0] + " Come and see.",
+    *TEXTS[1:4],
+    "  " + TEXTS[1],
+    *[f"{TEXTS[0]}\n{n} bags" for n in range(9)],
+]
+"""Texts with copies, for the steps that look for them."""
+
+
+def dedup_output(module, config):
+    rows = len(COPIES)
+    table = pa.table(
+        {
+            "text": pa.array(COPIES),
+            "text_bytes": pa.array([len(text.encode()) for text in COPIES], pa.int64()),
+            "doc_id": pa.array([hashlib.md5(bytes([n])).digest() for n in range(rows)], pa.binary(16)),
+            "source": pa.array(["mill"] * rows),
+            "snapshot": pa.array([None, *["2026"] * (rows - 1)]),
+            "timestamp": pa.array([0] * rows, pa.timestamp("us", tz="UTC")),
+            "url": pa.array([f"https://www.Example.org/{n % 4}/?utm_source=x#top" for n in range(rows)]),
+        }
+    )
+    layers, counts = run_step(module, config, [table.slice(0, 4).combine_chunks(), table.slice(4).combine_chunks()])
+    return digest_of([*(layer.to_pylist() for layer in layers), counts])
+
+
 def step_output(module, config):
+    if ".dedup." in module.__name__:
+        return dedup_output(module, config)
     names = reads_of(module, config)
     batch = pa.RecordBatch.from_arrays([column(name) for name in names], names=list(names))
     if hasattr(module, "apply"):
@@ -125,12 +157,18 @@ CONFIGS = {
     "keep_language": {"keep": {"en": 0.5}},
     "gate": {"allow_licenses": ["MIT"]},
     "robots": {"agent": "CCBot"},
+    "near_dedup": {"verify_jaccard": 0.5, "bands": 40, "rows": 3},
+    "substring_dedup": {"min_bytes": 60},
 }
-"""For steps that do nothing without a config."""
+"""For steps that do nothing without a config, or nothing to texts as short as these."""
 
 
 def outputs(folder):
     found = {}
+    write_index(
+        folder / "index", [pa.record_batch({"text": TEXTS[:1], "doc_id": column("doc_id")[:1]})], SketchConfig()
+    )
+    CONFIGS["known_dedup"] = {"indexes": [str(folder / "index")], "verify_jaccard": 0.5}
     for name, module_name in {**READERS, **STEPS}.items():
         module = importlib.import_module(module_name)
         config = module.Config.model_validate(CONFIGS.get(name, {}))

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import typer
 from rich.markup import escape
 
+from gristmill.cli.clusters import show_clusters
 from gristmill.cli.options import Json, RecipePath, StoreUri, open_mill, print_json
 from gristmill.cli.show import console
 from gristmill.engine.look import Row, find_step, rows, unfinished
@@ -29,10 +30,15 @@ def command(
     skip: Annotated[int, typer.Option(min=0, metavar="N", help="Leave out the first N.")] = 0,
     number: Annotated[int, typer.Option("-n", "--number", min=1, metavar="N", help="How many to show.")] = 10,
     full: Annotated[bool, typer.Option("--full", help="Show whole texts.")] = False,
+    clusters: Annotated[
+        bool, typer.Option("--clusters", help="The largest clusters of near duplicates, side by side.")
+    ] = False,
     store: StoreUri = None,
     json: Json = False,
 ) -> None:
     """Show documents with where they came from, what was decided about them by which step and why, and their text."""
+    if clusters and (dropped or kept or stage or reason or source or skip):
+        raise UserError("--clusters shows whole clusters and goes only with -n, --full, --store and --json.")
     if dropped and kept:
         raise UserError("--dropped and --kept exclude each other. Leave both out to see all documents.")
     mill = open_mill(recipe, store)
@@ -46,6 +52,9 @@ def command(
         raise UserError(
             f"{', '.join(open_steps)} did not run yet, so there is nothing to look at. Run: gristmill run {recipe}"
         )
+    if clusters:
+        show_clusters(mill, run, number, full, json)
+        return
     wanted = True if dropped or reason is not None else False if kept else None
     found = itertools.islice(rows(mill, run, step, wanted, reason, source or ()), skip, skip + number)
     out = console()

@@ -5,7 +5,7 @@ import sys
 
 import typer
 
-from gristmill.cli import gc, init, inspect, plan, removed, run, status, verify, whatif
+from gristmill.cli import gc, index, init, inspect, plan, removed, run, status, verify, whatif
 from gristmill.engine.mill import Interrupted
 from gristmill.errors import UserError
 
@@ -18,7 +18,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (init, plan, run, status, inspect, removed, whatif, verify, gc):
+for command in (init, plan, run, status, inspect, removed, whatif, index, verify, gc):
     app.command(name=command.__name__.rsplit(".", 1)[1], epilog=command.EXAMPLE)(command.command)
 
 

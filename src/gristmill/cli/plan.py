@@ -1,5 +1,7 @@
 """gristmill plan: what is cached, what would run, and why."""
 
+from rich.markup import escape
+
 from gristmill.cli.options import Json, RecipePath, StoreUri, open_mill, print_json
 from gristmill.cli.show import console, table
 from gristmill.engine.plan import make_plan
@@ -19,6 +21,7 @@ def command(recipe: RecipePath, store: StoreUri = None, json: Json = False) -> N
                 "to_run": stage.to_run,
                 "waiting": stage.waiting,
                 "why": stage.why,
+                "explained": stage.explained,
             }
             for stage in stages
         ]
@@ -31,6 +34,10 @@ def command(recipe: RecipePath, store: StoreUri = None, json: Json = False) -> N
     made = table(("stage", "cached", "to run", "why"), rows)
     made.columns[-1].justify = "left"
     out.print(made)
+    for stage in stages:
+        if stage.explained:
+            out.print(f"\n[bold]{escape(stage.id)}[/bold]")
+            out.print(escape("\n".join(stage.explained)), highlight=False)
     if not any(stage.to_run or stage.waiting for stage in stages):
         out.print("\nNothing to do: everything is in the store.")
     elif any(stage.waiting for stage in stages):

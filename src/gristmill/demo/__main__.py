@@ -9,10 +9,12 @@ import sys
 from pathlib import Path
 
 from gristmill.demo.inputs import build, summary
+from gristmill.demo.pages import FOOTER
 from gristmill.demo.score import Row, score, table
 from gristmill.demo.truth import Truth
 from gristmill.engine.look import rows
 from gristmill.engine.mill import Mill
+from gristmill.engine.run import Run
 from gristmill.errors import UserError
 from gristmill.recipe.columns import INGEST
 from gristmill.recipe.load import load
@@ -53,7 +55,20 @@ def score_run(recipe: Path, truth: Truth) -> str:
         if url is not None and snapshot is not None and (row.text is not None or (url, snapshot) not in texts):
             texts[url, snapshot] = row.text
     steps = {INGEST, *(step.name for step in mill.recipe.steps)}
-    return table(score(truth, verdicts, steps, lambda url, snapshot: texts.get((url, snapshot))))
+    wrong = {"boilerplate_line": count_good_lines(run, truth)} if "line_dedup" in steps else {}
+    return table(score(truth, verdicts, steps, lambda url, snapshot: texts.get((url, snapshot)), wrong))
+
+
+def count_good_lines(run: Run, truth: Truth) -> int:
+    """Lines that were cut and are neither planted nor the footer of every page."""
+    planted = {plant.text for plant in truth.plants["boilerplate_line"]}
+    cut = [made.metrics.get("most_cut", {}) for made in run.made.values()]
+    return sum(
+        count
+        for lines in cut
+        for line, count in lines.items()
+        if line not in planted and not line.startswith(FOOTER)
+    )
 
 
 if __name__ == "__main__":

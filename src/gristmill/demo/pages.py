@@ -15,6 +15,8 @@ SITES = {
     "docs.batteries-included.example": "Batteries Included",
     "notes.quietparser.example": "Quiet Parser Notes",
 }
+FOOTER = "Last reviewed by the editors on"
+"""Begins a line of every page."""
 MIRRORS = ("mirror.fastdocs.example", "cache.docs-archive.example", "www.copyshelf.example")
 """Hosts that hold copies of other hosts' pages."""
 
@@ -61,7 +63,7 @@ def url_of(article: Article, host: str) -> str:
 
 def dated(article: Article, day: int, month: str) -> Article:
     """The article with the line that changes from crawl to crawl."""
-    line = Block("p", f"Last reviewed by the editors on {day} {month} 2026.")
+    line = Block("p", f"{FOOTER} {day} {month} 2026.")
     return Article(article.name, article.title, (line, *article.blocks))
 
 

@@ -4,8 +4,9 @@ A kind of defect whose step is not in the recipe is shown as such and is no miss
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import NamedTuple
 
 from gristmill.demo.truth import KINDS, Kind, Plant, Sign, Truth
@@ -47,6 +48,19 @@ class Line:
     """Not in the corpus, but dropped by a step that is not meant for this defect."""
     by: Counter[str] = field(default_factory=Counter)
     """Caught, by `step: reason`."""
+    removed: int | None = None
+    """All that the chief step removed, planted or not; None where it is not counted."""
+
+    @property
+    def precision(self) -> float | None:
+        """Of what the chief step removed, the share that was planted."""
+        return None if not self.removed else min(self.caught / self.removed, 1.0)
+
+    @property
+    def recall(self) -> float:
+        """Of the planted ones that came as far as the step, the share that it caught."""
+        left = self.planted - self.elsewhere
+        return self.caught / left if left else 1.0
 
     @property
     def missed(self) -> int:
@@ -75,10 +89,12 @@ class _Verdicts:
     def __init__(self, rows: Iterable[Row | tuple[str, str | None, str, str | None, str | None, str | None]]) -> None:
         self.pages: dict[tuple[str, str | None], tuple[str | None, str | None]] = {}
         self.files: dict[str, Counter[tuple[str, str]]] = defaultdict(Counter)
+        self.by_step: Counter[str] = Counter()
         for _, url, locator, snapshot, stage, reason in rows:
             if reason in NOT_PAGES:
                 continue
             if stage is not None:
+                self.by_step[stage] += 1
                 self.files[_file_name(locator)][stage, reason or "no reason"] += 1
             if url is not None:
                 page = (url, snapshot)
@@ -94,8 +110,9 @@ def score(
     rows: Iterable[Row | tuple[str, str | None, str, str | None, str | None, str | None]],
     steps: Collection[str] = ("ingest", "extract"),
     text_of: TextOf | None = None,
+    wrong: Mapping[str, int] = MappingProxyType({}),
 ) -> Score:
-    """`rows`: every row, kept or not; `steps`: names of the steps that ran."""
+    """`rows`: every row, kept or not; `steps`: names of the steps that ran; `wrong`: by kind, what was cut and is no defect."""
     verdicts = _Verdicts(rows)
     lines = []
     for name, kind in KINDS.items():
@@ -107,6 +124,10 @@ def score(
             _by_text(line, kind, plants, verdicts, text_of)
         else:
             _by_verdict(line, kind, plants, verdicts)
+        if kind.sign is Sign.PAIR:
+            line.removed = verdicts.by_step[kind.steps[0]]
+        elif name in wrong:
+            line.removed = line.caught + wrong[name]
         lines.append(line)
     return Score(lines, _good(truth, verdicts))
 
@@ -205,6 +226,9 @@ def table(found: Score) -> str:
         f"{kind:<{widths[0]}}  {planted:>{widths[1]}}  {caught:>{widths[2]}}  {missed:>{widths[3]}}  {by}".rstrip()
         for kind, planted, caught, missed, by in rows
     ]
+    for line in found.lines:
+        if line.present and line.precision is not None:
+            text.append(f"{line.kind}: recall {line.recall:.3f}, precision {line.precision:.3f} by {line.expected_by}")
     reasons = ", ".join(f"{what} {number}" for what, number in sorted(found.good.by.items()))
     text.append(f"good pages: {found.good.total}, lost: {found.good.lost}" + (f" ({reasons})" if reasons else ""))
     return "\n".join(text)

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from gristmill.engine.rows import count_reasons, mark_crashed, model_paths, read_batches
 from gristmill.engine.task import Collect, Emit, Reduce, Result, add_counts, layer_schema
+from gristmill.kernels.radix import sort_order
 from gristmill.stages.resolve import schema_of
 from gristmill.store.parquet import PartReader, PartWriter
 from gristmill.store.segments import Segment, read_segment, write_segments
@@ -57,9 +58,11 @@ def perform_reduce(work: Reduce, store: Store) -> Result:
     records = _read_all(work.segments, store)
     if records is None:
         return Result()
-    order = [(name, "ascending") for name in ("key", "part", "row") if name in records.schema.names]
-    answers = getattr(module, work.function)(records.sort_by(order), work.config)
-    metrics = {"answers": answers.num_rows}
+    names = [name for name in ("key", "part", "row") if name in records.schema.names]
+    order = sort_order(*(records.column(name).to_numpy().astype(np.uint64, copy=False) for name in names))
+    found = getattr(module, work.function)(records.take(pa.array(order)), work.config)
+    answers, counts = found if isinstance(found, tuple) else (found, {})
+    metrics = {"answers": answers.num_rows, **counts}
     if work.partitions is None:
         destinations = _by_part(answers)
     else:

@@ -5,8 +5,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gristmill.engine.graph import CORPUS
+import pyarrow as pa
+
+from gristmill.engine.graph import CORPUS, Node
 from gristmill.engine.mill import Mill
+from gristmill.engine.rows import read_many
 from gristmill.engine.run import Document, Run
 from gristmill.errors import UserError
 from gristmill.recipe.columns import INGEST
@@ -57,9 +60,22 @@ def rows(
                     yield found.whole()
 
 
-def row_at(mill: Mill, run: Run, document: Document, row: int) -> Row:
-    """One row of a part, by its number, as it stands at the end."""
-    return next(itertools.islice(_rows_of_part(mill, run, document, None), row, None)).whole()
+def row_at(mill: Mill, run: Run, document: Document, row: int, stage: str | None = None) -> Row:
+    """One row of a part, by its number, as it stands after a step or at the end."""
+    return next(itertools.islice(_rows_of_part(mill, run, document, stage), row, None)).whole()
+
+
+def kept_batches(mill: Mill, run: Run, node: Node, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """The documents of the corpus, as a step saw them: columns that it reads, by the names that it has for them."""
+    for source in node.sources:
+        view = node.views[source]
+        wanted = tuple((layer, column, name) for layer, column, name in view.columns if name in columns)
+        for document in run.documents[source]:
+            at = (source, document.order)
+            parts = [document.part if layer == INGEST else run.made[layer].layers[at][0] for layer in view.layers]
+            corpus = run.made[f"{source}/{CORPUS}"].layers[at][0]
+            work = ([(*parts, corpus)], [wanted], [(len(parts),)])
+            yield from read_many(*work, mill.store)
 
 
 def unfinished(mill: Mill, run: Run, stage: str | None) -> list[str]:

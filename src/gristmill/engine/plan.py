@@ -1,5 +1,6 @@
 """The plan: what is in the store, what would run, and why, told against the last run of the same recipe."""
 
+import importlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -26,6 +27,8 @@ class Stage:
     identity: Mapping[str, Any]
     metrics: Mapping[str, Any]
     cost: Mapping[str, float]
+    explained: tuple[str, ...]
+    """What the stage says about its config."""
 
 
 def make_plan(mill: Mill, run: Run) -> list[Stage]:
@@ -43,9 +46,15 @@ def make_plan(mill: Mill, run: Run) -> list[Stage]:
                 node.identity,
                 made.metrics,
                 made.cost,
+                _explained(node),
             )
         )
     return stages
+
+
+def _explained(node: Node) -> tuple[str, ...]:
+    explain = getattr(importlib.import_module(node.module), "explain", None)
+    return () if explain is None else tuple(explain(node.config))
 
 
 def _why(node: Node, run: Run, last: Mapping[str, Any] | None) -> list[str]:

@@ -26,6 +26,7 @@ from gristmill.engine.task import (
     Reduce,
     Result,
     Task,
+    add_counts,
 )
 from gristmill.errors import UserError
 from gristmill.recipe.columns import INGEST
@@ -208,6 +209,7 @@ class Run:
         work = Emit(node.module, node.config, layers, view.columns, view.gates, models, partitions=partitions)
         inputs = {**_map_inputs(work), "verb": "emit", "partitions": partitions}
         _, result = await self._tasks.obtain(node, work, inputs, f"{document.label} emit", document.order)
+        self._count(document, node, result, "rows_sent")
         return result
 
     async def _exchange(self, node: Node) -> dict[str, list[Segment]] | None:
@@ -271,7 +273,13 @@ class Run:
             "poisoned": emit.poisoned,
         }
         task, result = await self._tasks.obtain(node, work, inputs, document.label, document.order)
+        self._count(document, node, result, "dropped")
         return self._keep(document, node, task, result)
+
+    def _count(self, document: Document, node: Node, result: Result | None, name: str) -> None:
+        """An exchange sees many sources at once; what each of them lost is counted apart."""
+        if result is not None:
+            add_counts(self.made[node.id].metrics, {"sources": {document.source: {name: result.metrics[name]}}})
 
     # Fit
 

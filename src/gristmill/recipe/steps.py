@@ -1,5 +1,6 @@
 """The `steps` of a recipe, and the route of each source through them."""
 
+import importlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,7 +11,7 @@ from gristmill.recipe.fields import EVERY_SOURCE
 from gristmill.recipe.mistakes import Path, dotted, nearest, show
 from gristmill.recipe.model import Step
 from gristmill.recipe.stage_module import import_stage
-from gristmill.stages.resolve import faults_of_step
+from gristmill.stages.resolve import before_of, faults_of_step, part_config
 
 Lists = dict[str, list[Step | None]]
 """The steps under each key of `steps`; None stands for one with a mistake."""
@@ -34,7 +35,19 @@ def load_steps(draft: Draft, raw: Any) -> Lists:
 
 def _load_list(draft: Draft, route: str, items: list[Any], at: Path) -> list[Step | None]:
     used: set[str] = set()
-    return [_load_step(draft, route, item, (*at, index), used) for index, item in enumerate(items)]
+    loaded = [_load_step(draft, route, item, (*at, index), used) for index, item in enumerate(items)]
+    return [part for step in loaded for part in ((step,) if step is None else (*_before(step, used), step))]
+
+
+def _before(step: Step, used: set[str]) -> list[Step]:
+    """The stages that a step has run before it."""
+    parts = []
+    for path in before_of(importlib.import_module(step.module)):
+        module = importlib.import_module(path)
+        name = path.rpartition(".")[2]
+        free = _free_id(f"{step.route}/{name}", used)
+        parts.append(Step(free, name, step.route, path, part_config(module, step.config), step.line))
+    return parts
 
 
 def _load_step(draft: Draft, route: str, item: Any, at: Path, used: set[str]) -> Step | None:

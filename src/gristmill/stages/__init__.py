@@ -19,4 +19,11 @@ STEPS = {
     "signals": "gristmill.stages.measure.signals",
     "code_signals": "gristmill.stages.measure.code_signals",
     "heuristics": "gristmill.stages.select.heuristics",
+    "url_dedup": "gristmill.stages.dedup.url_dedup",
+    "exact_dedup": "gristmill.stages.dedup.exact_dedup",
+    "line_dedup": "gristmill.stages.dedup.line_dedup",
+    "known_dedup": "gristmill.stages.dedup.known_dedup",
+    "near_dedup": "gristmill.stages.dedup.near_dedup",
+    "simhash_dedup": "gristmill.stages.dedup.simhash_dedup",
+    "substring_dedup": "gristmill.stages.dedup.substring_dedup",
 }

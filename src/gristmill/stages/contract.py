@@ -17,7 +17,7 @@
             the batch); any number of records a row
             reduce(records, config) -> Table with `part`, `row` and the columns of SCHEMA; records come sorted
             optional: ROUNDS, names of functions like reduce that run one after the other; all but the last return
-            records with a new `key`
+            records with a new `key`. A round may return (records, counts): counts are summed over all its tasks
   fit       READS
             fit(batches, config, path) -> metrics; writes the model file to `path`
 
@@ -28,10 +28,15 @@ write `drop` (a reason or null) and `detail`. A column is named `text` (the newe
 earlier fit steps. A config field named `seed` is filled from the recipe; a field of type `File` is a path whose
 content, not name, enters the task key.
 
+A step that needs its documents twice is several stages: `BEFORE = ("package.module",)` names those that run just
+before it, each a layer of its own called by the module's last name. Their configs are cut out of the step's: it has
+the same fields and more, so that a change of those others does not run the earlier stages again.
+
 Where they depend on the config, `reads(config)`, `schema(config)` and `libraries(config)` take the place of READS,
 SCHEMA and LIBRARIES. Optional:
 `check(config)` raises UserError before any work (a library that is not installed); `metrics(batch, answers, config)`
-gives counts that are summed over all batches; `warnings(metrics, config)` tells what silently did nothing.
+gives counts that are summed over all batches; `warnings(metrics, config)` tells what silently did nothing (the metrics
+of an exchange have `sources`: per source, rows sent and dropped); `explain(config)` gives lines that a plan shows.
 """
 
 import re

@@ -51,6 +51,17 @@ def version_of(library: str) -> str:
     return unicodedata.unidata_version if library == "unicode" else importlib.metadata.version(library)
 
 
+def before_of(module: ModuleType) -> tuple[str, ...]:
+    """The modules of the stages that run just before a step, as parts of it."""
+    return tuple(getattr(module, "BEFORE", ()))
+
+
+def part_config(module: ModuleType, config: StageConfig) -> StageConfig:
+    """The config of a stage that runs before its step: those fields of the step's that it has."""
+    made: StageConfig = module.Config(**{name: getattr(config, name) for name in module.Config.model_fields})
+    return made
+
+
 def uses_of(module: ModuleType) -> tuple[str, ...]:
     """The names of the fit steps whose models a step needs."""
     return tuple(getattr(module, "USES", ()))

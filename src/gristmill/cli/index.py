@@ -1,0 +1,45 @@
+"""gristmill index: what later snapshots need to know of a finished corpus."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gristmill.cli.options import Json, RecipePath, StoreUri, open_mill, print_json
+from gristmill.cli.show import console, size
+from gristmill.engine.look import kept_batches, unfinished
+from gristmill.errors import UserError
+from gristmill.stages.dedup.near_candidates import Config
+from gristmill.stages.dedup.near_index import write_index
+
+EXAMPLE = "Example: gristmill index recipes/web.yaml indexes/2026-40"
+STEP = "near_candidates"
+
+
+def command(
+    recipe: RecipePath,
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Where the index goes; must not exist.")],
+    store: StoreUri = None,
+    json: Json = False,
+) -> None:
+    """Write an index of the documents that the recipe kept, for the step known_dedup of a later recipe."""
+    mill = open_mill(recipe, store)
+    nodes = [node for node in mill.graph.nodes.values() if node.name == STEP]
+    if not nodes:
+        raise UserError(f"{recipe} has no step near_dedup, so there is nothing to index. Add it, and run the recipe.")
+    if len({node.config.model_dump_json() for node in nodes}) > 1:
+        names = ", ".join(node.id for node in nodes)
+        raise UserError(f"{recipe}: {names} differ in their config, and an index has one. Give them the same fields.")
+    run = mill.look()
+    waiting = unfinished(mill, run, None)
+    if waiting:
+        raise UserError(f"{', '.join(waiting)} did not run yet. Run: gristmill run {recipe}")
+    batches = (batch for node in nodes for batch in kept_batches(mill, run, node, ("text", "doc_id")))
+    config = nodes[0].config
+    assert isinstance(config, Config)
+    about = write_index(folder, batches, config)
+    file_bytes = sum(file.stat().st_size for file in folder.iterdir())
+    if json:
+        print_json({"folder": str(folder), "file_bytes": file_bytes, **about})
+        return
+    console().print(f"{folder}: {about['documents']:,} documents, {about['shingles']:,} shingles, {size(file_bytes)}.")

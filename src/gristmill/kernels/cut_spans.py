@@ -1,0 +1,194 @@
+"""Texts without some of their bytes."""
+
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import njit, types
+from numba.core import cgutils as _cgutils
+from numba.extending import intrinsic
+
+from gristmill.kernels.memory import address_of, byte_at
+
+Array = np.ndarray[Any, Any]
+cgutils: Any = _cgutils
+
+
+def _copy(context: Any, target: Any, at: Any, source: Any, begin: Any, size: Any) -> Any:
+    """Copies `size` bytes from address `source` + `begin` to address `target` + `at`.
+
+    One call of the C library. An assignment between slices of arrays does the same, but takes 7 s to compile.
+    """
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        to = builder.inttoptr(builder.add(args[0], args[1]), cgutils.voidptr_t)
+        origin = builder.inttoptr(builder.add(args[2], args[3]), cgutils.voidptr_t)
+        cgutils.raw_memcpy(builder, to, origin, args[4], 1)
+        return context.get_dummy_value()
+
+    return types.void(types.uint64, types.int64, types.uint64, types.int64, types.int64), codegen
+
+
+def _store(bits: int) -> tuple[Any, Any]:
+    """Type and code of: writes the lowest `bits` bits of a number to an address and `index` bytes, of any alignment."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        pointer = builder.inttoptr(builder.add(args[0], args[1]), ir.IntType(bits).as_pointer())
+        builder.store(args[2] if bits == 64 else builder.trunc(args[2], ir.IntType(bits)), pointer, align=1)
+        return context.get_dummy_value()
+
+    value = types.uint64 if bits == 64 else types.int64
+    return types.void(types.uint64, types.int64, value), codegen
+
+
+def _put_byte(context: Any, address: Any, index: Any, byte: Any) -> Any:
+    return _store(8)
+
+
+def _put_eight(context: Any, address: Any, index: Any, eight: Any) -> Any:
+    return _store(64)
+
+
+copy_bytes: Any = intrinsic(_copy)
+put_byte: Any = intrinsic(_put_byte)
+put_eight: Any = intrinsic(_put_eight)
+
+
+@njit(nogil=True, cache=True)
+def blank_width(data: int, at: int, stop: int) -> int:
+    """Bytes of the character at `at` if it shows nothing, else 0.
+
+    White space, control characters (not DEL), the soft hyphen, and the spaces, joiners and direction marks of no width.
+    A list of its own and not Python's tables, so that no output changes with the version of Unicode.
+    """
+    byte = byte_at(data, at)
+    if byte < 0x80:
+        return 1 if byte <= 32 else 0
+    if byte == 0xC2:
+        if at + 2 > stop:
+            return 0
+        second = byte_at(data, at + 1)
+        return 2 if second <= 0xA0 or second == 0xAD else 0
+    if (byte != 0xE1 and byte != 0xE2 and byte != 0xE3 and byte != 0xEF) or at + 3 > stop:
+        return 0
+    second, third = byte_at(data, at + 1), byte_at(data, at + 2)
+    if byte == 0xE2:
+        if second == 0x80:  # U+2000..200F, U+2028..202F
+            return 3 if third <= 0x8F or 0xA8 <= third <= 0xAF else 0
+        return 3 if second == 0x81 and 0x9F <= third <= 0xAF else 0  # U+205F..206F
+    if byte == 0xE1:
+        return 3 if second == 0x9A and third == 0x80 else 0  # U+1680
+    if byte == 0xE3:
+        return 3 if second == 0x80 and third == 0x80 else 0  # U+3000
+    return 3 if second == 0xBB and third == 0xBF else 0  # U+FEFF
+
+
+@njit(nogil=True, cache=True)
+def is_blank(data: int, at: int, stop: int) -> bool:
+    """Whether no character of a stretch shows anything."""
+    while at < stop:
+        width = blank_width(data, at, stop)
+        if not width:
+            return False
+        at += width
+    return True
+
+
+@njit(nogil=True, cache=True)
+def first_bad_row(text: Array, offsets: Array, firsts: Array, bounds: Array) -> int:
+    """The first row whose spans are empty, overlap, leave the text, or cut a character of UTF-8 in two; -1: none."""
+    data = address_of(text)
+    for row in range(len(offsets) - 1):
+        if (firsts[row + 1] - firsts[row]) & 1:
+            return row
+        begin, size = int(offsets[row]), int(offsets[row + 1]) - int(offsets[row])
+        least = np.int64(0)
+        for place in range(firsts[row], firsts[row + 1]):
+            bound = bounds[place]
+            if bound < least or bound > size:
+                return row
+            if bound < size and byte_at(data, begin + bound) & 0xC0 == 0x80:
+                return row
+            # a stop lies behind its start; a start may be where the last span stopped
+            least = bound + 1 if (place - firsts[row]) & 1 == 0 else bound
+    return -1
+
+
+@njit(nogil=True, cache=True)
+def without_spans(text: Array, offsets: Array, firsts: Array, bounds: Array) -> tuple[Array, Array, Array]:
+    """Bytes and offsets (int32) of the texts that are left, and which of them show nothing.
+
+    `bounds[firsts[row] : firsts[row + 1]]` are start, stop, start, stop ... of row's spans in its text.
+    """
+    rows = len(offsets) - 1
+    ends = np.zeros(rows + 1, np.int32)
+    for row in range(rows):
+        size = np.int64(offsets[row + 1]) - np.int64(offsets[row])
+        for place in range(firsts[row], firsts[row + 1], 2):
+            size -= bounds[place + 1] - bounds[place]
+        ends[row + 1] = np.int64(ends[row]) + size
+    left = np.empty(max(ends[rows], 1), np.uint8)
+    blank = np.zeros(rows, np.bool_)
+    data, target = address_of(text), address_of(left)
+    at = np.int64(0)
+    for row in range(rows):
+        begin = np.int64(offsets[row])
+        source = begin
+        for place in range(firsts[row], firsts[row + 1], 2):
+            stop = begin + bounds[place]
+            copy_bytes(target, at, data, source, stop - source)
+            at += stop - source
+            source = begin + bounds[place + 1]
+        stop = np.int64(offsets[row + 1])
+        copy_bytes(target, at, data, source, stop - source)
+        at += stop - source
+        blank[row] = is_blank(target, ends[row], ends[row + 1])
+    return left, ends, blank
+
+
+@njit(nogil=True, cache=True)
+def _line_before(data: int, at: int, least: int) -> int:
+    """Where the line begins that ends before `at`, not before `least`."""
+    at -= 1
+    while at > least and byte_at(data, at - 1) != 10:
+        at -= 1
+    return at
+
+
+@njit(nogil=True, cache=True)
+def take_blank_lines(text: Array, offsets: Array, spans: Array) -> None:
+    """Widens spans (row, start, stop) of units, sorted and apart, so that what stays keeps its distance.
+
+    The blank lines behind a cut go with it if what stays before it is a blank line or nothing. Those before it go if
+    nothing stays behind it.
+    """
+    data = address_of(text)
+    row: Any = -1
+    stopped: Any = 0
+    free, run = 0, 0  # where the last stretch that stays begins, and the first span behind it
+    loose = True  # nothing stays before that span, or a blank line
+    for place in range(len(spans)):
+        begin = int(offsets[spans[place, 0]])
+        end = int(offsets[spans[place, 0] + 1])
+        start, stop = begin + spans[place, 1], begin + spans[place, 2]
+        if spans[place, 0] != row:
+            row, stopped, free, run, loose = spans[place, 0], begin, begin, place, True
+        if start > stopped:
+            free, run = stopped, place
+            loose = is_blank(data, _line_before(data, start, free), start)
+        while loose and stop < end:
+            line = stop
+            while line < end and byte_at(data, line) != 10:
+                line += 1
+            if not is_blank(data, stop, line):
+                break
+            stop = min(line + 1, end)
+        if is_blank(data, stop, end):
+            stop = end
+        spans[place, 2] = stop - begin
+        stopped = stop
+        while stop == end and begin + spans[run, 1] > free:
+            line = _line_before(data, begin + spans[run, 1], free)
+            if not is_blank(data, line, begin + spans[run, 1]):
+                break
+            spans[run, 1] = line - begin

@@ -1,0 +1,54 @@
+"""Groups of records with equal hashes: how many they are, and which has the smallest rank."""
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from gristmill.kernels.memory import address_of, byte_at
+
+Array = np.ndarray[Any, Any]
+
+
+@njit(nogil=True, cache=True)
+def precedes(ranks: int, width: int, one: int, two: int) -> bool:
+    """Whether rank `one` sorts before rank `two`, byte by byte; `ranks` is the address of ranks of `width` bytes."""
+    one, two = one * width, two * width
+    for place in range(width):
+        difference = byte_at(ranks, one + place) - byte_at(ranks, two + place)
+        if difference:
+            return bool(difference < 0)
+    return False
+
+
+@njit(nogil=True, cache=True)
+def keepers(high: Array, low: Array, ranks: Array) -> tuple[Array, Array]:
+    """For each record the index of the best of its group (int64), and the size of the group (int32).
+
+    `high` and `low` are halves of a hash, uint64; records come sorted by `high`. Different hashes with the same `high`
+    are told apart by going over their run once for each.
+    """
+    count, width = ranks.shape
+    address = address_of(ranks)
+    best = np.full(count, -1, np.int64)
+    sizes = np.empty(count, np.int32)
+    begin = 0
+    while begin < count:
+        end = begin + 1
+        while end < count and high[end] == high[begin]:
+            end += 1
+        for first in range(begin, end):
+            if best[first] >= 0:
+                continue
+            chosen, size = first, 0
+            for record in range(first, end):
+                if low[record] == low[first]:
+                    size += 1
+                    if precedes(address, width, record, chosen):
+                        chosen = record
+            for record in range(first, end):
+                if low[record] == low[first]:
+                    best[record] = chosen
+                    sizes[record] = size
+        begin = end
+    return best, sizes

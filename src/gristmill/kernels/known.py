@@ -1,0 +1,125 @@
+"""Looking documents up in an index of earlier ones: bands sorted by their hash, and the shingle sets of their owners.
+
+A shingle is stored as the upper 40 bits of its hash, 5 bytes: two unlike shingles of two documents of 1,000 words are
+taken for one with probability 1e-6, and the set of a document takes about the room of its text.
+"""
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from gristmill.kernels.memory import address_of, eight_bytes_at
+
+Array = np.ndarray[Any, Any]
+
+SHINGLE_BYTES = 5
+PADDING_BYTES = 8 - SHINGLE_BYTES
+"""Behind the last set, so that every shingle can be read as part of eight bytes."""
+_SHIFT = np.uint64(64 - 8 * SHINGLE_BYTES)
+_MASK = np.uint64((1 << (8 * SHINGLE_BYTES)) - 1)
+
+
+@njit(nogil=True, cache=True)
+def pack_sets(offsets: Array, values: Array) -> tuple[Array, Array]:
+    """Sorted sets of 64-bit shingles as stored: where each begins (in shingles), and the bytes."""
+    packed = np.empty(len(values) * SHINGLE_BYTES, np.uint8)
+    starts = np.zeros(len(offsets), np.int64)
+    count = 0
+    for number in range(len(offsets) - 1):
+        for at in range(offsets[number], offsets[number + 1]):
+            value = values[at] >> _SHIFT
+            if at > offsets[number] and value == values[at - 1] >> _SHIFT:
+                continue
+            for place in range(SHINGLE_BYTES):
+                packed[count * SHINGLE_BYTES + place] = np.uint8((value >> np.uint64(8 * place)) & np.uint64(255))
+            count += 1
+        starts[number + 1] = count
+    return starts, packed[: count * SHINGLE_BYTES]
+
+
+@njit(nogil=True, cache=True)
+def _first_at_least(values: Array, wanted: np.uint64) -> int:
+    low, high = 0, len(values)
+    while low < high:
+        middle = (low + high) // 2
+        if values[middle] < wanted:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@njit(nogil=True, cache=True)
+def _shared(one: int, start: int, stop: int, other: int, begin: int, end: int, least: int) -> int:
+    """Shingles that two stored sets share, or -1 as soon as they cannot be `least`."""
+    common = 0
+    while start < stop and begin < end:
+        if common + min(stop - start, end - begin) < least:
+            return -1
+        left = eight_bytes_at(one, start * SHINGLE_BYTES) & _MASK
+        right = eight_bytes_at(other, begin * SHINGLE_BYTES) & _MASK
+        if left == right:
+            common += 1
+        start += left <= right
+        begin += right <= left
+    return common if common >= least else -1
+
+
+@njit(nogil=True, cache=True)
+def find_known(
+    bands: Array,
+    starts: Array,
+    packed: Array,
+    known_bands: Array,
+    known_owners: Array,
+    known_starts: Array,
+    known_packed: Array,
+    over: int,
+    under: int,
+    most_comparisons: int,
+) -> tuple[Array, Array]:
+    """For each document the most similar one of the index (-1: none) with a Jaccard of at least over / under, and that
+    Jaccard. Of equally similar ones the first of the index."""
+    number = len(starts) - 1
+    best, similar = np.full(number, -1), np.zeros(number, np.float32)
+    one, other = address_of(packed), address_of(known_packed)
+    tried = np.empty(most_comparisons, np.int64)
+    for document in range(number):
+        comparisons, full = 0, False
+        best_common, best_union = 0, 1
+        for band in range(bands.shape[1]):
+            at = _first_at_least(known_bands, bands[document, band])
+            while at < len(known_bands) and known_bands[at] == bands[document, band] and not full:
+                owner = known_owners[at]
+                at += 1
+                fresh = True
+                for place in range(comparisons):
+                    fresh &= tried[place] != owner
+                if not fresh:
+                    continue
+                if comparisons == most_comparisons:
+                    full = True
+                    break
+                tried[comparisons] = owner
+                comparisons += 1
+                size, its_size = starts[document + 1] - starts[document], known_starts[owner + 1] - known_starts[owner]
+                # |A and B| / |A or B| >= over / under, solved for the intersection and rounded up
+                least = -(-(over * (size + its_size)) // (over + under))
+                common = _shared(
+                    one,
+                    starts[document],
+                    starts[document + 1],
+                    other,
+                    known_starts[owner],
+                    known_starts[owner + 1],
+                    least,
+                )
+                if common < 0:
+                    continue
+                union = size + its_size - common
+                ahead = common * best_union - best_common * union
+                if ahead > 0 or (ahead == 0 and owner < best[document]):
+                    best[document], similar[document] = owner, common / union
+                    best_common, best_union = common, union
+    return best, similar

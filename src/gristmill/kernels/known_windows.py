@@ -1,0 +1,218 @@
+"""Which windows of N bytes were met before: a tree of contexts in a hash table, exact, one entry for many windows.
+
+Every window has one anchor: of the `w` stretches of L = N - w + 1 bytes in it, the one with the least hash. Equal
+windows have equal anchors at the same place, so a window is looked for among those of the same anchor alone. A stretch
+that is common (a footer of 450 bytes on every page of a site) is the anchor of windows that all differ further out, and
+a list of its places would be walked to the end for every page. So windows are told apart by what differs:
+
+    a node is a core: the bytes of an anchor and some bytes on both sides; it holds the first place where it was met
+    windows with this core that do not agree with that place do so at some nearest byte, left or right of the core;
+    they are looked for under a larger core, which includes that byte
+
+The way of a window through the tree depends on its bytes and on places that never change, so a later equal window finds
+the first one. A window in a place that has a new core costs nothing of its own: the one entry of the core stands for
+all windows around that place. A walk ends after w steps at most, as each adds a byte; in prose it takes log(copies).
+"""
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from gristmill.kernels.memory import byte_at, eight_bytes_at, trailing_zeros
+
+Array = np.ndarray[Any, Any]
+
+TAG, ROW, AT, SHAPE = range(4)
+"""Columns of the table (uint32): half of the hash; row + 1, or 0 where a slot is empty; where the anchor begins in its
+text; the bytes of the core left and right of the anchor, 16 bits each."""
+
+MOST_CONTEXT = (1 << 16) - 1
+"""Bytes of a core on one side of the anchor, at most: SHAPE has 16 bits for them."""
+
+_LOW, _HIGH, _LEFT, _RIGHT, _HASH_LEFT, _HASH_RIGHT = range(6)
+_FOUND = np.int64(-1)
+_ODD = np.uint64(0x9FB21C651E98DF25)
+_MIX_ONE = np.uint64(0xBF58476D1CE4E5B9)
+_MIX_TWO = np.uint64(0x94D049BB133111EB)
+_HALF = np.uint64(32)
+
+
+def new_table(entries: int) -> Array:
+    """An empty table that takes `entries` before it grows."""
+    return np.zeros((max(64, entries * 3 // 2), 4), np.uint32)
+
+
+def new_stack(width: int) -> Array:
+    """Room for the branches of one walk: they hold different windows, of which a run has `width`."""
+    return np.empty((2 * width + 4, 6), np.int64)
+
+
+@njit(nogil=True, cache=True)
+def same_ahead(data: int, one: int, two: int, most: int) -> int:
+    """How many bytes from `one` and from `two` on are equal."""
+    count = 0
+    while count + 32 <= most:
+        differing = np.uint64(0)
+        for step in range(0, 32, 8):
+            differing |= eight_bytes_at(data, one + count + step) ^ eight_bytes_at(data, two + count + step)
+        if differing != np.uint64(0):
+            break
+        count += 32
+    while count + 8 <= most:
+        differing = eight_bytes_at(data, one + count) ^ eight_bytes_at(data, two + count)
+        if differing != np.uint64(0):
+            return count + int(trailing_zeros(differing) >> 3)
+        count += 8
+    while count < most and byte_at(data, one + count) == byte_at(data, two + count):
+        count += 1
+    return count
+
+
+@njit(nogil=True, cache=True)
+def _same_behind(data: int, one: int, two: int, most: int) -> int:
+    """How many bytes before `one` and before `two` are equal."""
+    count = 0
+    while count + 8 <= most and (eight_bytes_at(data, one - count - 8) == eight_bytes_at(data, two - count - 8)):
+        count += 8
+    while count < most and byte_at(data, one - count - 1) == byte_at(data, two - count - 1):
+        count += 1
+    return count
+
+
+@njit(nogil=True, cache=True)
+def _tag(anchor: np.uint64, left: int, right: int) -> np.uint64:
+    """32 bits for a core, of the hash of its anchor and those of the bytes on both sides."""
+    mixed = (anchor + np.uint64(left) * _ODD) * _MIX_ONE
+    mixed = (mixed ^ (mixed >> _HALF)) + np.uint64(right)
+    mixed = (mixed ^ (mixed >> np.uint64(29))) * _MIX_TWO
+    return mixed >> _HALF
+
+
+@njit(nogil=True, cache=True)
+def _fold(value: int, byte: int) -> np.int64:
+    """The hash of the bytes on one side of an anchor, with the next one further out."""
+    return np.int64((np.uint64(value) + np.uint64(byte + 1)) * _ODD)
+
+
+@njit(nogil=True, cache=True)
+def _first_slot(tag: np.uint64, slots: int) -> np.int64:
+    return np.int64((tag * np.uint64(slots)) >> _HALF)
+
+
+@njit(nogil=True, cache=True)
+def _next_slot(slot: np.int64, slots: int) -> np.int64:
+    return np.int64(slot + 1 if slot + 1 < slots else 0)
+
+
+@njit(nogil=True, cache=True)
+def grown(table: Array) -> Array:
+    """The same entries in twice the room."""
+    larger = np.zeros((2 * len(table), 4), np.uint32)
+    for old in range(len(table)):
+        if table[old, ROW]:
+            slot = _first_slot(np.uint64(table[old, TAG]), len(larger))
+            while larger[slot, ROW]:
+                slot = _next_slot(slot, len(larger))
+            for column in range(4):
+                larger[slot, column] = table[old, column]
+    return larger
+
+
+@njit(nogil=True, cache=True)
+def _add_span(spans: Array, count: int, row: int, start: int, stop: int) -> int:
+    """Starts rise within a row; spans that touch become one."""
+    if count and spans[count - 1, 0] == row and start <= spans[count - 1, 2]:
+        spans[count - 1, 2] = max(spans[count - 1, 2], stop)
+        return count
+    spans[count, 0], spans[count, 1], spans[count, 2] = row, start, stop
+    return count + 1
+
+
+@njit(nogil=True, cache=True)
+def look_up(
+    data: int,
+    offsets: Array,
+    row: int,
+    anchor: int,
+    anchor_hash: np.uint64,
+    low: int,
+    high: int,
+    size: int,
+    length: int,
+    within: bool,
+    table: Array,
+    stack: Array,
+    spans: Array,
+    count: int,
+) -> tuple[int, int, int]:
+    """Look for the windows that begin at low..high, all with this anchor, and enter those that are new.
+
+    Adds the bytes of windows that an earlier row has to `spans` (row, start, stop; positions in `data`). `within`: also
+    those which the same row has further up, not overlapping. Returns the number of spans, how many entries the table
+    has got, and up to where the text is known: where the match ends, which may be far behind the windows.
+    """
+    slots = len(table)
+    begin = offsets[row]
+    added = known = 0
+    depth = 1
+    stack[0, _LOW], stack[0, _HIGH] = low, high
+    stack[0, _LEFT] = stack[0, _RIGHT] = stack[0, _HASH_LEFT] = stack[0, _HASH_RIGHT] = 0
+    while depth:
+        depth -= 1
+        first, last, left, right = stack[depth, 0], stack[depth, 1], stack[depth, 2], stack[depth, 3]
+        if left == _FOUND:
+            count = _add_span(spans, count, row, first, last + size)
+            known = max(known, last + size)
+            continue
+        first = max(first, known - size + 1)
+        if first > last:
+            continue
+        hash_left, hash_right = stack[depth, _HASH_LEFT], stack[depth, _HASH_RIGHT]
+        tag = _tag(anchor_hash, hash_left, hash_right)
+        shape = np.int64(left << 16 | right)
+        core = left + length + right
+        slot = _first_slot(tag, slots)
+        other = there = np.int64(-1)
+        while table[slot, ROW]:
+            if np.uint64(table[slot, TAG]) == tag and np.int64(table[slot, SHAPE]) == shape:
+                other = np.int64(table[slot, ROW]) - 1
+                there = offsets[other] + np.int64(table[slot, AT])
+                if same_ahead(data, anchor - left, there - left, core) == core:
+                    break
+            slot = _next_slot(slot, slots)
+        if not table[slot, ROW]:
+            table[slot, TAG], table[slot, ROW] = np.uint32(tag), np.uint32(row + 1)
+            table[slot, AT], table[slot, SHAPE] = np.uint32(anchor - begin), np.uint32(shape)
+            added += 1
+            continue
+        most = min(anchor - left - first, there - left - offsets[other])
+        behind = left + _same_behind(data, anchor - left, there - left, most)
+        end, end_there = anchor + length + right, there + length + right
+        needed, room = last + size - end, offsets[other + 1] - end_there
+        ahead = right + same_ahead(data, end, end_there, min(needed, room))
+        from_here, to_here = max(first, anchor - behind), min(last, anchor + length + ahead - size)
+        beyond = max(from_here, to_here + 1)
+        if beyond <= last:
+            value = hash_right
+            for at in range(anchor + length + right, anchor + length + ahead + 1):
+                value = _fold(value, byte_at(data, at))
+            stack[depth, 0], stack[depth, 1], stack[depth, 2], stack[depth, 3] = beyond, last, left, ahead + 1
+            stack[depth, _HASH_LEFT], stack[depth, _HASH_RIGHT] = hash_left, value
+            depth += 1
+        if from_here <= to_here and (other != row or (within and anchor - there >= size)):
+            if to_here == last:
+                end, end_there = last + size, there + (last + size - anchor)
+                rest = min(offsets[row + 1] - end, offsets[other + 1] - end_there)
+                to_here = last + same_ahead(data, end, end_there, rest)
+            stack[depth, 0], stack[depth, 1], stack[depth, 2] = from_here, to_here, _FOUND
+            depth += 1
+        if first < anchor - behind:
+            value = hash_left
+            for back in range(left + 1, behind + 2):
+                value = _fold(value, byte_at(data, anchor - back))
+            stack[depth, 0], stack[depth, 1] = first, min(last, anchor - behind - 1)
+            stack[depth, 2], stack[depth, 3] = behind + 1, right
+            stack[depth, _HASH_LEFT], stack[depth, _HASH_RIGHT] = value, hash_right
+            depth += 1
+    return count, added, known

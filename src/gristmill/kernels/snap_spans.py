@@ -1,0 +1,44 @@
+"""Spans of texts that end between characters, or between lines: they only ever get shorter."""
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from gristmill.kernels.memory import address_of, byte_at
+
+Array = np.ndarray[Any, Any]
+
+_NEWLINE = 10
+
+
+@njit(nogil=True, cache=True)
+def snap_spans(text: Array, offsets: Array, firsts: Array, bounds: Array, lines: bool) -> tuple[Array, Array]:
+    """The same spans without the parts of characters (of lines, with their newline) at both ends; empty ones go.
+
+    `bounds[firsts[row] : firsts[row + 1]]` are start, stop, start, stop ... of a row's spans; so is the answer.
+    """
+    rows = len(offsets) - 1
+    data = address_of(text)
+    new_firsts = np.zeros(rows + 1, np.int64)
+    new_bounds = np.empty(len(bounds), np.int64)
+    count = 0
+    for row in range(rows):
+        begin, size = np.int64(offsets[row]), np.int64(offsets[row + 1]) - np.int64(offsets[row])
+        for place in range(firsts[row], firsts[row + 1], 2):
+            start, stop = bounds[place], bounds[place + 1]
+            if lines:
+                while start < stop and start > 0 and byte_at(data, begin + start - 1) != _NEWLINE:
+                    start += 1
+                while start < stop < size and byte_at(data, begin + stop - 1) != _NEWLINE:
+                    stop -= 1
+            else:
+                while start < stop and byte_at(data, begin + start) & 0xC0 == 0x80:
+                    start += 1
+                while start < stop < size and byte_at(data, begin + stop) & 0xC0 == 0x80:
+                    stop -= 1
+            if start < stop:
+                new_bounds[count], new_bounds[count + 1] = start, stop
+                count += 2
+        new_firsts[row + 1] = count
+    return new_firsts, new_bounds[:count].copy()

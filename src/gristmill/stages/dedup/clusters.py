@@ -1,0 +1,265 @@
+"""From links that were found apart to clusters, without ever holding all links in one place.
+
+A stage whose comparisons happen in many meets gives, for each document of a meet that has a link, a member record: the
+document, the best document of its tree in that meet (its root), and the way there. A document may have been in several
+meets. The rounds here join the trees:
+
+    roots    by document: its best root stays; its other roots are linked to that one
+    merge    all links between roots, in one place: only trees that share a document, one link each, not the documents
+    resolve  by root: its members learn the root that it was merged into
+    conclude by cluster: members are counted, and all but the root have a verdict
+
+Documents are named by their ranks, which sort in keep order and end with the doc_id. So the root of a cluster is its
+best member, whatever came first.
+"""
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from gristmill.kernels.buckets import SIZES, mixed
+from gristmill.kernels.links import forest
+from gristmill.stages.dedup.keep_order import ID_BYTES, RANK, RANK_BYTES, fixed_bytes
+
+Array = np.ndarray[Any, Any]
+
+SCHEMA = pa.schema(
+    [
+        ("cluster", pa.binary(ID_BYTES)),
+        ("cluster_size", pa.int32()),
+        ("linked_to", pa.list_(pa.binary(ID_BYTES))),
+        ("similarity", pa.list_(pa.float32())),
+        ("chain", pa.int32()),
+        ("drop", pa.string()),
+        ("detail", pa.string()),
+    ]
+)
+"""cluster: doc_id of the keeper; linked_to: documents that this one was found similar to, and how similar to each, the
+first on its way to the keeper; chain: the number of links on that way. Null for documents without a near duplicate.
+The links of all members together connect the cluster."""
+
+
+def best_first(records: pa.Table) -> tuple[pa.Table, Array]:
+    """Records in the order of their keys, those of one key best first, and where each key begins, and the end."""
+    key = records.column("key").to_numpy()
+    order = np.lexsort((order_of(values_of(records, "rank")), key))
+    changes = np.flatnonzero(np.diff(key[order], prepend=~key[order[:1]]))
+    return records.take(pa.array(order)), np.append(changes, len(order))
+
+
+def trees(records: pa.Table, number: int, ones: Array, others: Array, shares: Array) -> pa.Table:
+    """Member records of the trees that links make of some records, on their way to `roots`.
+
+    `records` have part, row and rank, and stand best first wherever two of them may be linked.
+    """
+    root, steps, edge = forest(ones, others, np.ones(len(ones), np.int64), number)
+    member = np.flatnonzero(np.bincount(root, minlength=number)[root] > 1)
+    linked = np.arange(number)
+    # The root has no way to go, but where it is merged with another it has to show a link: that of its first child.
+    children = np.flatnonzero(steps == 1)
+    parent, at = np.unique(root[children], return_index=True)
+    edge[parent] = edge[children[at]]
+    away = np.flatnonzero(edge >= 0)
+    linked[away] = ones[edge[away]] + others[edge[away]] - away
+    similarity = np.ones(number, np.float32)
+    similarity[away] = shares[edge[away]]
+    rank = _matrix(records, "rank")
+    part, row = (records.column(name).to_numpy()[member] for name in ("part", "row"))
+    found = _members(part, row, rank[member], rank[root[member]], steps[member])
+    found = _with(found, "linked_to", _column(rank[linked[member]][:, -ID_BYTES:], pa.binary(ID_BYTES)))
+    return _with(found, "similarity", pa.array(similarity[member]))
+
+
+def roots(records: pa.Table, config: Any) -> pa.Table:
+    """By document: the best root and the shortest way there; the other roots go to `merge`, linked to the best."""
+    node, root, linked = (values_of(records, name) for name in ("node", "root", "linked_to"))
+    chain = records.column("chain").to_numpy()
+    order = np.lexsort((order_of(linked), chain, order_of(root), order_of(node)))
+    fresh = _first_of_each(node[order])
+    best = order[np.maximum.accumulate(np.where(fresh, np.arange(len(order)), 0))]
+    kept = records.take(pa.array(order[fresh]))
+    kept = _with(kept, "key", pa.array(_hashes(_matrix(kept, "root"))))
+    kept = _with_links(kept, records, order, fresh, linked)
+    other = np.flatnonzero(root[order] != root[best])
+    one, its_best = order[other], best[other]
+    links = _members(
+        np.zeros(len(one), np.uint64),
+        np.zeros(len(one), np.int64),
+        _matrix(records, "root")[one],
+        _matrix(records, "root")[its_best],
+        chain[one] + chain[its_best],
+    )
+    links = _with(links, "key", pa.array(np.zeros(len(one), np.uint64)))
+    return pa.concat_tables([kept, _as_merged(links)])
+
+
+def _with_links(kept: pa.Table, records: pa.Table, order: Array, fresh: Array, linked: Array) -> pa.Table:
+    """All links of each document, whatever meet they were found in, each once."""
+    document = np.cumsum(fresh) - 1
+    once = np.lexsort((np.arange(len(order)), order_of(linked[order]), document))
+    new = np.ones(len(once), np.bool_)
+    new[1:] = (document[once][1:] != document[once][:-1]) | (linked[order][once][1:] != linked[order][once][:-1])
+    at = np.sort(once[new])
+    offsets = np.append(np.searchsorted(document[at], np.arange(kept.num_rows)), len(at)).astype(np.int32)
+    for name in ("linked_to", "similarity"):
+        values = records.column(name).combine_chunks().take(pa.array(order[at]))
+        kept = _with(kept, name, pa.ListArray.from_arrays(pa.array(offsets), values))
+    return kept
+
+
+def merge(records: pa.Table, config: Any) -> pa.Table:
+    """Of the links between roots: the best root that each is merged into. Members pass."""
+    is_link = records.column("is_merged").to_numpy()
+    members_only = records.filter(pa.array(~is_link))
+    links = records.filter(pa.array(is_link))
+    if not links.num_rows:
+        return members_only
+    node, root = values_of(links, "node"), values_of(links, "root")
+    names, numbers = np.unique(np.concatenate([node, root]), return_inverse=True)
+    ones, others = numbers[: len(node)], numbers[len(node) :]
+    lengths = links.column("chain").to_numpy().astype(np.int64)
+    order = np.lexsort((others, ones, lengths))
+    parents, steps, _ = forest(ones[order], others[order], lengths[order], len(names))
+    moved = np.flatnonzero(parents != np.arange(len(names)))
+    matrix = np.ascontiguousarray(names).view(np.uint8).reshape(len(names), RANK_BYTES)
+    told = _members(
+        np.zeros(len(moved), np.uint64),
+        np.zeros(len(moved), np.int64),
+        matrix[moved],
+        matrix[parents[moved]],
+        steps[moved],
+    )
+    return pa.concat_tables([members_only, _as_merged(told)])
+
+
+def resolve(records: pa.Table, config: Any) -> pa.Table:
+    """By root: where it was merged into another, its members get that one."""
+    is_merged = records.column("is_merged").to_numpy()
+    members_only = records.filter(pa.array(~is_merged))
+    told = records.filter(pa.array(is_merged))
+    if told.num_rows and members_only.num_rows:
+        node, root = values_of(told, "node"), values_of(members_only, "root")
+        order = np.argsort(order_of(node))
+        place = np.minimum(np.searchsorted(node[order], root), len(order) - 1)
+        there = order[place]
+        hit = node[there] == root
+        new_root = np.where(hit[:, None], _matrix(told, "root")[there], _matrix(members_only, "root"))
+        steps = np.where(hit, told.column("chain").to_numpy()[there], 0)
+        members_only = _with(members_only, "root", _column(new_root, RANK))
+        chain = (members_only.column("chain").to_numpy() + steps).astype(np.int32)
+        members_only = _with(members_only, "chain", pa.array(chain))
+    return _with(members_only, "key", pa.array(_hashes(_matrix(members_only, "root"))))
+
+
+def conclude(records: pa.Table, reason: str, measure: str) -> tuple[pa.Table, dict[str, Any]]:
+    """By cluster: its size; and a verdict for all members but the keeper."""
+    node, root = values_of(records, "node"), values_of(records, "root")
+    _, cluster, size = np.unique(root, return_inverse=True, return_counts=True)
+    is_root = node == root
+    chain = records.column("chain").to_numpy()
+    lost = ~is_root
+    keeper = np.ascontiguousarray(_matrix(records, "root")[:, -ID_BYTES:])
+    linked, similarity = (records.column(name).combine_chunks() for name in ("linked_to", "similarity"))
+    detail = [
+        _detail(keeper[at].tobytes(), linked[at][0].as_py(), similarity[at][0].as_py(), chain[at], measure)
+        if lost[at]
+        else None
+        for at in range(len(node))
+    ]
+    answers = pa.table(
+        {
+            "part": records.column("part"),
+            "row": records.column("row"),
+            "cluster": _column(keeper, SCHEMA.field("cluster").type),
+            "cluster_size": pa.array(size[cluster].astype(np.int32)),
+            "linked_to": linked,
+            "similarity": similarity,
+            "chain": pa.array(chain),
+            "drop": pc.if_else(pa.array(lost), reason, pa.scalar(None, pa.string())),
+            "detail": pa.array(detail, pa.string()),
+        }
+    )
+    counts: dict[str, Any] = {"clusters": len(size), "clusters_by_size": size_histogram(size)}
+    lengths, times = np.unique(chain[lost], return_counts=True)
+    counts["chains"] = {str(length): int(number) for length, number in zip(lengths, times, strict=True)}
+    return answers, counts
+
+
+def _members(part: Array, row: Array, node: Array, root: Array, chain: Array) -> pa.Table:
+    """Records without links; `node` and `root` are matrices of ranks."""
+    return pa.table(
+        {
+            "key": pa.array(_hashes(node)),
+            "part": pa.array(part, pa.uint64()),
+            "row": pa.array(row, pa.int64()),
+            "is_merged": pa.array(np.zeros(len(part), np.bool_)),
+            "node": _column(node, RANK),
+            "root": _column(root, RANK),
+            "linked_to": pa.nulls(len(part), SCHEMA.field("linked_to").type),
+            "similarity": pa.nulls(len(part), SCHEMA.field("similarity").type),
+            "chain": pa.array(chain.astype(np.int32)),
+        }
+    )
+
+
+def _as_merged(records: pa.Table) -> pa.Table:
+    """Records that tell of roots, not of documents."""
+    return _with(records, "is_merged", pa.array(np.ones(records.num_rows, np.bool_)))
+
+
+def size_histogram(sizes: Array) -> dict[str, int]:
+    """How many clusters have 2, 3-4, 5-8, … documents."""
+    power = np.ceil(np.log2(np.maximum(sizes, 2))).astype(np.int64)
+    counted = np.bincount(power, minlength=SIZES)
+    return {size_class(power): int(count) for power, count in enumerate(counted) if count}
+
+
+def size_class(power: int) -> str:
+    """How metrics call a class of sizes: 2, 3-4, 5-8, …"""
+    low, high = (1 << (power - 1)) + 1, 1 << power
+    return str(high) if low == high else f"{low}-{high}"
+
+
+def _detail(keeper: bytes, linked: bytes, similarity: float, chain: int, measure: str) -> str:
+    link = "" if linked == keeper else f" to {linked.hex()}, {chain} links away"
+    return f"of {keeper.hex()}, {measure} {similarity:.3f}{link}"
+
+
+def _matrix(records: pa.Table, name: str) -> Array:
+    column = records.column(name).combine_chunks()
+    return fixed_bytes(column.chunk(0) if isinstance(column, pa.ChunkedArray) else column)
+
+
+def values_of(records: pa.Table, name: str) -> Array:
+    """Ranks or ids as one value each, which numpy compares by their bytes."""
+    matrix = np.ascontiguousarray(_matrix(records, name))
+    return matrix.view(np.dtype((np.void, matrix.shape[1]))).ravel()
+
+
+def order_of(values: Array) -> Array:
+    """Numbers that sort as the values do."""
+    return np.unique(values, return_inverse=True)[1]
+
+
+def _hashes(matrix: Array) -> Array:
+    """Where records of a document meet: doc_ids are hashes already, their bits need only be spread again."""
+    ids = np.ascontiguousarray(matrix[:, -ID_BYTES:]).view(np.uint64).reshape(-1, 2)
+    return mixed(ids[:, 0] ^ ids[:, 1])
+
+
+def _column(matrix: Array, kind: pa.DataType) -> pa.Array:
+    data = pa.py_buffer(np.ascontiguousarray(matrix))
+    return pa.FixedSizeBinaryArray.from_buffers(kind, len(matrix), [None, data])
+
+
+def _first_of_each(values: Array) -> Array:
+    """Where a sorted column takes a new value."""
+    first = np.ones(len(values), np.bool_)
+    first[1:] = values[1:] != values[:-1]
+    return first
+
+
+def _with(records: pa.Table, name: str, column: Any) -> pa.Table:
+    return records.set_column(records.schema.get_field_index(name), name, column)

@@ -1,0 +1,75 @@
+"""What the stages that look for equal things share: which documents are compared, what travels, who stays.
+
+A thing is known by 128 bits. The first half is the key of the exchange, the second travels with it, so that two things
+are one only if both halves are equal.
+"""
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from gristmill.kernels.keepers import keepers
+from gristmill.stages.dedup.keep_order import ID_BYTES, RANK, KeepOrder, fixed_bytes, ranks
+from gristmill.stages.dedup.keep_order import reads as keep_reads
+from gristmill.stages.dedup.scope import Scope, scope_marks, scope_reads
+
+Array = np.ndarray[Any, Any]
+
+KEYED = pa.schema([("low", pa.uint64()), ("rank", RANK)])
+"""`low`: the second half of the hash."""
+
+_HEX = np.frombuffer("".join(f"{byte:02x}" for byte in range(256)).encode(), np.uint8).reshape(256, 2)
+_OF = np.frombuffer(b"of ", np.uint8)
+_CHUNK = 1 << 24  # rows whose details, 35 bytes each, one Arrow array of strings (2 GiB) holds with ease
+
+
+def reads(scope: Scope, order: KeepOrder) -> tuple[str, ...]:
+    """The columns that scope and order need."""
+    return tuple(dict.fromkeys((*scope_reads(scope), *keep_reads(order))))
+
+
+def records(batch: pa.RecordBatch, hashes: Array, rows: Array, scope: Scope, order: KeepOrder) -> pa.RecordBatch:
+    """A record for each of some rows of a batch; `hashes` are two columns of uint64 for all of its rows."""
+    here = hashes[rows] ^ scope_marks(batch, scope)[rows]
+    return pa.RecordBatch.from_arrays(
+        [
+            pa.array(np.ascontiguousarray(here[:, 0])),
+            pa.array(rows, pa.int32()),
+            pa.array(np.ascontiguousarray(here[:, 1])),
+            ranks(batch, order).take(pa.array(rows)),
+        ],
+        names=["key", "row", *KEYED.names],
+    )
+
+
+def verdicts(found: pa.Table, reason: str, count: str) -> pa.Table:
+    """An answer for each record: how many are equal, in the column `count`; a verdict on all of them but the best."""
+    found = found.combine_chunks()
+    high, low = (np.asarray(found[name].to_numpy()) for name in ("key", "low"))
+    order = fixed_bytes(_one_chunk(found["rank"]))
+    best, sizes = keepers(high, low, order)
+    lost = best != np.arange(len(best))
+    answers = found.select(["part", "row"])
+    answers = answers.append_column(count, pa.array(sizes))
+    answers = answers.append_column("drop", pc.if_else(pa.array(lost), reason, pa.scalar(None, pa.string())))
+    starts = range(0, max(len(best), 1), _CHUNK)
+    details = [_of(order, best[start : start + _CHUNK], lost[start : start + _CHUNK]) for start in starts]
+    return answers.append_column("detail", pa.chunked_array(details))
+
+
+def _of(order: Array, best: Array, lost: Array) -> pa.Array:
+    """`of <doc_id in hexadecimal>` where a row is lost, else null."""
+    ids = order[best[lost], -ID_BYTES:]
+    text = np.empty((len(ids), len(_OF) + 2 * ID_BYTES), np.uint8)
+    text[:, : len(_OF)] = _OF
+    text[:, len(_OF) :] = _HEX[ids].reshape(len(ids), 2 * ID_BYTES)
+    ends = np.zeros(len(lost) + 1, np.int32)
+    np.cumsum(lost * text.shape[1], out=ends[1:], dtype=np.int32)
+    valid = pa.py_buffer(np.packbits(lost, bitorder="little"))
+    return pa.StringArray.from_buffers(len(lost), pa.py_buffer(ends), pa.py_buffer(text), valid, int((~lost).sum()))
+
+
+def _one_chunk(column: pa.ChunkedArray) -> pa.Array:
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()

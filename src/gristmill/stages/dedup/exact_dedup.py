@@ -1,0 +1,72 @@
+"""Documents whose text another document has as well: one of them stays, by the keep order.
+
+Texts are compared by 128 bits of hash, exactly or in a form that ignores layout (`kernels.exact_hash`). Texts without
+any character are equal to each other; rows without a text (null) are not compared.
+"""
+
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
+
+import numpy as np
+import pyarrow as pa
+from pydantic import Field
+
+from gristmill.kernels.exact_hash import NONE, WHITESPACE, WORDS, hash_texts
+from gristmill.kernels.unicode_classes import unicode_tables
+from gristmill.stages.buffers import bytes_of
+from gristmill.stages.contract import StageConfig
+from gristmill.stages.dedup import copies
+from gristmill.stages.dedup.alarm import AlarmShare, alarms
+from gristmill.stages.dedup.keep_order import KeepOrder, unseen_sources
+from gristmill.stages.dedup.scope import Scope
+
+VERSION = 1
+SURVIVORS = True
+KEYED = copies.KEYED
+SCHEMA = pa.schema([("dup_count", pa.int32()), ("drop", pa.string()), ("detail", pa.string())])
+
+_FORMS = {"none": NONE, "whitespace": WHITESPACE, "words": WORDS}
+
+
+class Config(StageConfig):
+    normalise: Literal["none", "whitespace", "words"] = "whitespace"
+    """What counts as the same text. none: the same bytes; whitespace: runs of white space count as one space, and at
+    the ends not at all; words: only letters and numbers count, in lower case, and where a word ends."""
+    scope: Scope = "snapshot"
+    """snapshot: documents of one source and one snapshot are compared; source: of one source; global: all."""
+    keep: KeepOrder = KeepOrder()
+    """Which of several copies stays."""
+    alarm_share: AlarmShare = 0.9
+    """Share of its documents, 0 to 1, that a source may lose before the run warns."""
+    partitions: Annotated[int, Field(gt=0)] = 64
+    """Number of groups of texts; one group (about 100 bytes a document) is in memory at a time."""
+
+
+def libraries(config: Config) -> tuple[str, ...]:
+    """What a space and a letter is comes from the character database."""
+    return () if config.normalise == "none" else ("unicode",)
+
+
+def reads(config: Config) -> tuple[str, ...]:
+    return ("text", *copies.reads(config.scope, config.keep))
+
+
+def emit(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
+    """A record for every text."""
+    text = batch.column("text")
+    hashes = hash_texts(*bytes_of(text), _FORMS[config.normalise], unicode_tables())
+    rows = np.flatnonzero(text.is_valid().to_numpy(zero_copy_only=False))
+    return copies.records(batch, hashes, rows, config.scope, config.keep)
+
+
+def reduce(records: pa.Table, config: Config) -> pa.Table:
+    """For every text `dup_count`, how many documents of the scope have it; a verdict on all of them but one."""
+    return copies.verdicts(records, "duplicate_text", "dup_count")
+
+
+def warnings(found: dict[str, Any], config: Config) -> Sequence[str]:
+    """That no text is a copy is no sign of a fault; that there was no text is."""
+    told = [*unseen_sources(found, config.keep), *alarms(found, config.alarm_share)]
+    if found.get("rows_sent") and not found.get("records"):
+        told.append("no document had a text, so none was compared. Put exact_dedup behind extract")
+    return told

@@ -1,0 +1,140 @@
+"""Which of several copies stays: an order that the user chooses, the same for every dedup stage.
+
+A rank is a string of bytes that sorts (memcmp) as the documents do: the smallest of a group is the one to keep. It is
+made once, from columns that a reducer then need not see, and ends with the doc_id, so no two documents tie and nothing
+depends on the order in which records arrive.
+
+    (fields of `by`, big-endian, in that order)  source 2  score 8  length 4  date 8 bytes
+    (zeros for the fields that `by` leaves out)
+    (doc_id)                                     16 bytes
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Literal, Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pydantic import Field, field_validator, model_validator
+
+from gristmill.stages.contract import StageConfig
+
+Array = np.ndarray[Any, Any]
+
+RANK_BYTES = 38
+RANK = pa.binary(RANK_BYTES)
+"""The type of a column of ranks, for KEYED."""
+ID_BYTES = 16
+
+_SIGN = np.uint64(1 << 63)
+_WORST = np.uint64(2**64 - 1)
+_MOST_SOURCES = 2**16 - 1
+
+
+class KeepOrder(StageConfig):
+    """The first field in which two documents differ decides; documents that differ in none go by doc_id."""
+
+    by: tuple[Literal["source", "score", "length", "date"], ...] = ("source", "score", "length", "date")
+    """What is compared, most important first. After these always doc_id, which makes the choice unique."""
+    sources: Annotated[tuple[str, ...], Field(max_length=_MOST_SOURCES)] = ()
+    """Names of sources, best first; a source that is not named comes after all of them. Empty: all are equal."""
+    score: str | None = None
+    """A column with a score, as `quality.score`: the higher is the better, null and NaN the worst. None: not used."""
+    length: Literal["longest", "shortest"] = "longest"
+    """Which text is better, by its bytes. An empty one, or none, is worst."""
+    date: Literal["oldest", "newest"] = "oldest"
+    """Which timestamp is better. A document without one comes last."""
+
+    @field_validator("by", "sources")
+    @classmethod
+    def _each_once(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        twice = [name for place, name in enumerate(names) if name in names[:place]]
+        if twice:
+            raise ValueError(f"{twice[0]!r} stands there twice; its first place decides, so name it once")
+        return names
+
+    @model_validator(mode="after")
+    def _all_is_used(self) -> Self:
+        for name, given in (("source", self.sources), ("score", self.score)):
+            if given and name not in self.by:
+                field = "sources" if name == "source" else "score"
+                raise ValueError(f"{field} is given, but by does not name {name}. Add {name} to by, or remove {field}")
+        return self
+
+
+def reads(order: KeepOrder) -> tuple[str, ...]:
+    """The columns that `ranks` needs: never the text itself, only its length."""
+    asked = {
+        "source": bool(order.sources),
+        "timestamp": "date" in order.by,
+        "text_bytes": "length" in order.by,
+    }
+    return ("doc_id", *(name for name, wanted in asked.items() if wanted), *((order.score,) if order.score else ()))
+
+
+def ranks(batch: pa.RecordBatch, order: KeepOrder) -> pa.Array:
+    """The rank of every row, fixed_size_binary(RANK_BYTES). Columns are found by the names that `reads` gives."""
+    rows = batch.num_rows
+    out = np.zeros((rows, RANK_BYTES), np.uint8)
+    at = 0
+    for field in order.by:
+        if (field == "source" and not order.sources) or (field == "score" and order.score is None):
+            continue
+        key = _KEYS[field](batch, order)
+        size = key.itemsize
+        out[:, at : at + size] = key.astype(key.dtype.newbyteorder(">")).view(np.uint8).reshape(rows, size)
+        at += size
+    out[:, -ID_BYTES:] = fixed_bytes(batch.column("doc_id"))
+    return pa.FixedSizeBinaryArray.from_buffers(RANK, rows, [None, pa.py_buffer(out)])
+
+
+def fixed_bytes(column: pa.Array) -> Array:
+    """A fixed-size binary column without nulls as a matrix of bytes, uncopied."""
+    width = column.type.byte_width
+    data = np.frombuffer(column.buffers()[1] or b"", np.uint8)
+    return data[column.offset * width : (column.offset + len(column)) * width].reshape(len(column), width)
+
+
+def unseen_sources(metrics: Mapping[str, Any], order: KeepOrder) -> Sequence[str]:
+    """A warning where `sources` names what never came: a slip of the pen would silently order nothing."""
+    known = metrics.get("sources") or {}
+    missing = [name for name in order.sources if name not in known]
+    if not known or not missing:
+        return ()
+    return (
+        f"keep.sources names {', '.join(missing)}, but no document came from there. "
+        f"Sources here: {', '.join(sorted(known))}",
+    )
+
+
+def _source(batch: pa.RecordBatch, order: KeepOrder) -> Array:
+    place = pc.index_in(batch.column("source"), pa.array(order.sources, pa.string()))
+    return np.asarray(place.fill_null(len(order.sources)).to_numpy(zero_copy_only=False)).astype(np.uint16)
+
+
+def _score(batch: pa.RecordBatch, order: KeepOrder) -> Array:
+    """The bits of a double rise with its value, once those of negative numbers are turned round."""
+    column = batch.column(order.score).cast(pa.float64(), safe=False)
+    value = np.asarray(column.fill_null(np.nan).to_numpy(zero_copy_only=False), np.float64) + 0.0  # -0.0 becomes 0.0
+    bits = value.view(np.uint64)
+    falling = np.where(bits & _SIGN, bits, ~(bits | _SIGN))
+    return np.where(np.isnan(value), _WORST, falling)
+
+
+def _length(batch: pa.RecordBatch, order: KeepOrder) -> Array:
+    column = batch.column("text_bytes").fill_null(0)
+    size = np.clip(np.asarray(column.to_numpy(zero_copy_only=False), np.int64), 0, 2**32 - 2)
+    key = size if order.length == "shortest" else 2**32 - 2 - size
+    return np.where(size == 0, 2**32 - 1, key).astype(np.uint32)
+
+
+def _date(batch: pa.RecordBatch, order: KeepOrder) -> Array:
+    """The last of all moments (292 thousand years away) gives its place to documents without one."""
+    column = batch.column("timestamp").cast(pa.int64())
+    moment = np.asarray(column.fill_null(0).to_numpy(zero_copy_only=False), np.int64).view(np.uint64)
+    rising = moment ^ _SIGN
+    key = np.minimum(rising if order.date == "oldest" else ~rising, _WORST - np.uint64(1))
+    return np.where(column.is_null().to_numpy(zero_copy_only=False), _WORST, key)
+
+
+_KEYS = {"source": _source, "score": _score, "length": _length, "date": _date}

@@ -1,0 +1,88 @@
+"""Near duplicates of an earlier corpus: a new snapshot against stored indexes, without reading the earlier texts again.
+
+`gristmill index` writes the index of a finished corpus. Each document is sketched as that index was, looked up by its
+bands, and compared with the shingle sets that the index holds: it is dropped if its exact Jaccard similarity with one
+of them reaches `verify_jaccard`. Documents of the new snapshot are not compared with each other: that is near_dedup.
+"""
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pydantic import Field
+
+from gristmill.kernels.known import find_known
+from gristmill.kernels.sketch import ratio_of
+from gristmill.stages.contract import File, StageConfig
+from gristmill.stages.dedup.keep_order import ID_BYTES
+from gristmill.stages.dedup.near_index import open_index, sketch_batch
+
+VERSION = 1
+LIBRARIES = ("unicode",)
+SURVIVORS = True
+READS = ("text",)
+SCHEMA = pa.schema(
+    [("known", pa.binary(ID_BYTES)), ("similarity", pa.float32()), ("drop", pa.string()), ("detail", pa.string())]
+)
+"""known: doc_id of the most similar document of the first index that has one."""
+
+
+class Config(StageConfig):
+    indexes: Annotated[tuple[File, ...], Field(min_length=1)]
+    """Folders that `gristmill index` wrote."""
+    verify_jaccard: Annotated[float, Field(gt=0, le=1)] = 0.8
+    """The least Jaccard similarity of the shingle sets of a document and a known one."""
+    max_comparisons: Annotated[int, Field(ge=1)] = 128
+    """Most known documents of an index that a document is compared with."""
+
+
+def check(config: Config) -> None:
+    """Every index is what its name says."""
+    for path in config.indexes:
+        open_index(path)
+
+
+def apply(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
+    """A verdict for every document that is known."""
+    rows = batch.num_rows
+    known, similarity = np.zeros((rows, ID_BYTES), np.uint8), np.zeros(rows, np.float32)
+    found = np.zeros(rows, np.bool_)
+    threshold = ratio_of(config.verify_jaccard)
+    for path in config.indexes:
+        index = open_index(path)
+        bands, starts, packed = sketch_batch(batch, index.config)
+        best, similar = find_known(
+            bands,
+            starts,
+            packed,
+            index.bands,
+            index.owners,
+            index.starts,
+            index.shingles,
+            *threshold,
+            config.max_comparisons,
+        )
+        hit = (best >= 0) & ~found
+        known[hit], similarity[hit] = index.ids[best[hit]], similar[hit]
+        found |= hit
+    detail = [
+        f"of {known[row].tobytes().hex()}, Jaccard {similarity[row]:.3f}" if found[row] else None for row in range(rows)
+    ]
+    ids = pa.FixedSizeBinaryArray.from_buffers(SCHEMA.field("known").type, rows, [None, pa.py_buffer(known)])
+    return pa.RecordBatch.from_arrays(
+        [
+            ids.take(pa.array(np.arange(rows), mask=~found)),
+            pa.array(similarity, mask=~found),
+            pc.if_else(pa.array(found), "known_near_duplicate", pa.scalar(None, pa.string())),
+            pa.array(detail, pa.string()),
+        ],
+        schema=SCHEMA,
+    )
+
+
+def warnings(metrics: dict[str, Any], config: Config) -> Sequence[str]:
+    if metrics.get("rows") and not metrics.get("dropped", {}).get("known_near_duplicate"):
+        return ("no document is a near duplicate of one in the indexes. Are they those of earlier snapshots?",)
+    return ()

@@ -1,0 +1,216 @@
+"""Cuts lines or paragraphs that are repeated too often, as Llama 3 did (see line_counts.py, which counts them).
+
+All occurrences go, with their line ends, but for lines on a protected list; with `keep_first` the first of each bucket
+stays. Blank lines go with a cut where otherwise two gaps would meet or the text would begin or end with one. What was
+cut is in `cut_spans` (see cut.py). A document without a visible character left is `all_lines_repeated`.
+
+Made for web pages. Source code and tables repeat lines for good reasons (`return None`, `@Override`): a recipe has this
+step among those of kind web.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import fsspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from gristmill.errors import UserError
+from gristmill.kernels.cut_spans import take_blank_lines
+from gristmill.kernels.line_units import count_units, find_units
+from gristmill.kernels.unicode_classes import unicode_tables
+from gristmill.stages.buffers import bytes_of
+from gristmill.stages.contract import File
+from gristmill.stages.dedup import cut, line_counts
+
+Array = np.ndarray[Any, Any]
+
+VERSION = 1
+BEFORE = ("gristmill.stages.dedup.line_counts",)
+SURVIVORS = True
+READS = ("text", "line_counts.hot", "line_counts.first", "line_counts.witness")
+SCHEMA = pa.schema([*cut.FIELDS, ("cut_lines", pa.int32()), ("spared_lines", pa.int32())])
+"""`spared_lines`: occurrences of repeated lines that are protected."""
+NOTHING_LEFT = "all_lines_repeated"
+SHOWN_CHARS = 200
+
+_BLANKS = re.compile("[\x00-\x20\x80-\xa0\xad\u1680\u2000-\u200f\u2028-\u202f\u205f-\u206f\u3000\ufeff]+")
+
+
+class Config(line_counts.Config):
+    """Which of the repeated lines stay."""
+
+    protected: File | None = None
+    """A text file of lines (with unit paragraph: of paragraphs) that are never cut; white space does not count."""
+    protected_patterns: tuple[str, ...] = ()
+    """Regular expressions; a line in which one of them finds something is never cut. Every run of white space in the
+    line is one space."""
+    keep_first: bool = False
+    """Whether the first occurrence in each bucket stays, in the document with the smallest doc_id."""
+
+
+def libraries(config: Config) -> tuple[str, ...]:
+    return ("unicode",) if config.fold_case or config.protected_patterns else ()
+
+
+def check(config: Config) -> None:
+    """Raises UserError where a pattern is no regular expression or would protect everything."""
+    for pattern in config.protected_patterns:
+        try:
+            found = re.search(pattern, "")
+        except re.error as error:
+            raise UserError(
+                f"protected_patterns: {pattern!r} is no regular expression: {error}. Put a backslash before a "
+                "sign that stands for itself"
+            ) from None
+        if found:
+            raise UserError(
+                f"protected_patterns: {pattern!r} matches an empty text, so it protects every line and nothing would "
+                "be cut. Write a pattern that needs a character"
+            )
+
+
+class _Found(NamedTuple):
+    """Occurrences of repeated lines in some rows, in order."""
+
+    spans: Array
+    """row, start, stop; int64."""
+    lines: Array
+    """Hash of each."""
+    first: Array
+    """Whether it is the first of its line in the row."""
+    by: Array
+    """int32: what protects it: 0 the list, 1 + n pattern n, -1 nothing."""
+
+
+def apply(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
+    text, hot, first, _ = batch.columns
+    found = _find(text, hot, config)
+    goes = found.by < 0
+    if config.keep_first:
+        goes &= ~(found.first & _listed(found, first))
+    spans = np.ascontiguousarray(found.spans[goes])
+    lines = np.bincount(spans[:, 0], minlength=len(text))
+    spared = np.bincount(found.spans[found.by >= 0, 0], minlength=len(text))
+    take_blank_lines(*bytes_of(text), spans)
+    columns = cut.cut(text, cut.spans_of(spans[:, 0], spans[:, 1], spans[:, 2], len(text)), NOTHING_LEFT)
+    missing = text.is_null().to_numpy(zero_copy_only=False)
+    columns["cut_lines"] = pa.array(lines, pa.int32(), mask=missing)
+    columns["spared_lines"] = pa.array(spared, pa.int32(), mask=missing)
+    return pa.RecordBatch.from_arrays([columns[name] for name in SCHEMA.names], schema=SCHEMA)
+
+
+def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> dict[str, Any]:
+    """What was cut and spared, and how the most repeated lines read, with the number of their occurrences."""
+    spared = answers["spared_lines"].fill_null(0)
+    found = {
+        "documents_seen": batch.num_rows,
+        "documents_cut": pc.sum(pc.greater(answers["cut_lines"], 0)).as_py() or 0,
+        "lines_cut": pc.sum(answers["cut_lines"]).as_py() or 0,
+        "text_bytes_cut": pc.sum(answers["cut_bytes"]).as_py() or 0,
+        "lines_spared": pc.sum(spared).as_py() or 0,
+        "spared_by": dict.fromkeys(_protectors(config).values(), 0),
+        "empty_lists": 1 if config.protected and not len(_protected(config)) else 0,
+        "most_cut": _most_cut(batch, config),
+    }
+    if found["lines_spared"]:
+        some = batch.filter(pc.greater(spared, 0))
+        by = _find(some.column(0), some.column(1), config).by
+        for number, name in _protectors(config).items():
+            found["spared_by"][name] = int((by == number).sum())
+    return found
+
+
+def warnings(found: Mapping[str, Any], config: Config) -> Sequence[str]:
+    """A step that cut nothing, a list that holds nothing, protection that nothing needed."""
+    if not found.get("documents_seen"):
+        return ()
+    told = []
+    if found.get("empty_lists"):
+        told.append("protected is an empty list")
+    for name, count in found.get("spared_by", {}).items():
+        if not count and not (name == "protected" and found.get("empty_lists")):
+            told.append(f"{name} protected no line")
+    if not found.get("lines_cut"):
+        told.append(
+            f"no line was cut: none that is not protected, of {config.min_chars} characters or more, occurs more than "
+            f"{config.max_count} times in a bucket"
+        )
+    return told
+
+
+def _protectors(config: Config) -> dict[int, str]:
+    """What may protect a line, by its number."""
+    named = {0: "protected"} if config.protected else {}
+    return named | {1 + place: f"pattern {pattern}" for place, pattern in enumerate(config.protected_patterns)}
+
+
+def _find(text: pa.Array, hot: pa.Array, config: Config) -> _Found:
+    data, offsets = bytes_of(text)
+    firsts = np.zeros(len(hot) + 1, np.int64)
+    np.cumsum(pc.list_value_length(hot).fill_null(0).to_numpy(zero_copy_only=False), out=firsts[1:])
+    wanted = hot.flatten().to_numpy(zero_copy_only=False)
+    paragraphs = config.unit == "paragraph"
+    spans, lines, first = find_units(
+        data, offsets, firsts, wanted, paragraphs, config.fold_case, config.min_chars, unicode_tables()
+    )
+    if not _protectors(config):
+        return _Found(spans, lines, first, np.full(len(lines), -1, np.int32))
+    different, where, which = np.unique(lines, return_index=True, return_inverse=True)
+    by = np.full(len(different), -1, np.int32)
+    for number, place in enumerate(where) if config.protected_patterns else ():
+        shown = _shown(text, spans[place])
+        for pattern in reversed(range(len(config.protected_patterns))):
+            if re.search(config.protected_patterns[pattern], shown):
+                by[number] = 1 + pattern
+    if config.protected:
+        by[np.isin(different, _protected(config))] = 0
+    return _Found(spans, lines, first, by[which])
+
+
+def _most_cut(batch: pa.RecordBatch, config: Config) -> dict[str, int]:
+    some = batch.filter(pc.greater(pc.list_value_length(batch.column(3)).fill_null(0), 0))
+    text, hot, _, witness = some.columns
+    found = _find(text, hot, config)
+    told: dict[str, int] = {}
+    for row, seen in enumerate(witness.to_pylist()):
+        counts = {one["line"]: one["count"] for one in seen}
+        for place in np.flatnonzero((found.spans[:, 0] == row) & (found.by < 0)):
+            count = counts.pop(int(found.lines[place]), 0)
+            if count:
+                shown = _shown(text, found.spans[place])[:SHOWN_CHARS]
+                told[shown] = told.get(shown, 0) + count
+    return told
+
+
+def _shown(text: pa.Array, span: Array) -> str:
+    """A line as a person reads it and as patterns see it."""
+    row, start, stop = (int(value) for value in span)
+    return _BLANKS.sub(" ", text[row].as_py().encode()[start:stop].decode()).strip(" ")
+
+
+def _listed(found: _Found, lists: pa.Array) -> Array:
+    """Which occurrences are of a line that stands in the list of their row."""
+    rows = np.repeat(np.arange(len(lists)), pc.list_value_length(lists).fill_null(0).to_numpy(zero_copy_only=False))
+    pairs = set(zip(rows.tolist(), lists.flatten().to_pylist(), strict=True))
+    own = zip(found.spans[:, 0].tolist(), found.lines.tolist(), strict=True)
+    return np.fromiter((pair in pairs for pair in own), np.bool_, len(found.lines))
+
+
+def _protected(config: Config) -> Array:
+    assert config.protected is not None
+    fs, path = fsspec.url_to_fs(config.protected)
+    return _hashes_of_file(config.protected, fs.ukey(path), config.unit == "paragraph", config.fold_case)
+
+
+@lru_cache(maxsize=8)
+def _hashes_of_file(uri: str, stamp: str, paragraphs: bool, fold: bool) -> Array:
+    """The lines of a file, read again when `stamp` says that it changed."""
+    with fsspec.open(uri, "rb", compression="infer") as file:
+        data = np.frombuffer(file.read() or b"\n", np.uint8)
+    offsets = np.array([0, len(data)], np.int32)
+    offsets.setflags(write=False)  # as those of a column: another kind of array would be compiled for anew
+    return np.asarray(count_units(data, offsets, paragraphs, fold, 1, unicode_tables())[0])

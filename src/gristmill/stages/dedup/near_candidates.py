@@ -1,0 +1,133 @@
+"""Near duplicates, first half: which documents are worth comparing (MinHash banding; Broder 1997, FineWeb 2024).
+
+A document is the set of its word n-grams. Its sketch of bands x rows hashes agrees with that of another document in
+each place with a probability equal to the Jaccard similarity s of their sets; two documents are candidates if one band
+of `rows` hashes agrees whole, which happens with probability 1 - (1 - s^rows)^bands: the S-curve that a plan shows.
+
+Band hashes travel by hash range, each with the document that it came from, and are sorted; equal ones are a bucket, and
+the members of a bucket meet. The answer to a document is the list of its meets, where near_dedup sends its text.
+"""
+
+from typing import Annotated, Any, Literal
+
+import numpy as np
+import pyarrow as pa
+from pydantic import Field
+
+from gristmill.kernels.buckets import meets_of
+from gristmill.kernels.radix import sort_order
+from gristmill.kernels.shingles import word_tables
+from gristmill.kernels.sketch import band_hashes_of
+from gristmill.stages.buffers import bytes_of
+from gristmill.stages.contract import StageConfig
+from gristmill.stages.dedup.clusters import size_class
+from gristmill.stages.dedup.keep_order import fixed_bytes
+from gristmill.stages.dedup.scope import Scope, salts, scope_reads
+
+VERSION = 1
+LIBRARIES = ("unicode",)
+SURVIVORS = True
+KEYED = pa.schema([("document", pa.uint64())])
+SCHEMA = pa.schema([("meets", pa.list_(pa.uint64()))])
+ROUNDS = ("buckets", "reduce")
+
+REPRESENTATIVES = 16
+"""Documents of a bucket over the cap that every other member is compared with."""
+MOST_CROWDS = 2
+"""Buckets over the cap that a document goes to, unless it represents them: more would send its text again and again."""
+
+
+class Config(StageConfig):
+    ngram: Annotated[int, Field(ge=1, le=50)] = 5
+    """Words in a shingle."""
+    bands: Annotated[int, Field(ge=1, le=512)] = 14
+    """Bands of a sketch: more find more pairs, also less similar ones."""
+    rows: Annotated[int, Field(ge=1, le=64)] = 8
+    """Hashes in a band: more make the S-curve steeper and move it to the right."""
+    sketch: Literal["fast", "minhash"] = "fast"
+    """fast: Fast Similarity Sketching, about one hash a shingle; minhash: classic, bands x rows hashes a shingle."""
+    scope: Scope = "snapshot"
+    """snapshot: compare documents of the same source and snapshot; source: of the same source; global: all."""
+    max_bucket: Annotated[int, Field(ge=32, le=100_000)] = 1000
+    """Documents that may share a band and all meet; in larger buckets they meet 16 representatives and a part of it."""
+    seed: int = 0
+    """Of the hashes; the recipe's seed unless set."""
+    partitions: Annotated[int, Field(gt=0)] = 16
+    """Ranges of hashes; one is in memory at a time: 450 bytes a document, divided by this number."""
+
+
+def reads(config: Config) -> tuple[str, ...]:
+    return ("text", "doc_id", *scope_reads(config.scope))
+
+
+def emit(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
+    """A record for each band of each document."""
+    data, offsets = bytes_of(batch.column("text"))
+    salt = salts(batch, config.scope)
+    bands = band_hashes_of(
+        data, offsets, config.ngram, config.bands, config.rows, config.sketch, config.seed, salt, word_tables()
+    )
+    documents = np.ascontiguousarray(fixed_bytes(batch.column("doc_id"))[:, :8]).view(np.uint64).ravel()
+    return pa.RecordBatch.from_arrays(
+        [
+            pa.array(bands.ravel()),
+            pa.array(np.repeat(np.arange(batch.num_rows), config.bands)),
+            pa.array(np.repeat(documents, config.bands)),
+        ],
+        names=["key", "row", *KEYED.names],
+    )
+
+
+def buckets(records: pa.Table, config: Config) -> tuple[pa.Table, dict[str, Any]]:
+    """To every document of a bucket of two or more: its meet."""
+    keys, documents = (records.column(name).to_numpy() for name in ("key", "document"))
+    index, meet, bucket, leads, sizes = meets_of(keys, documents, config.max_bucket, REPRESENTATIVES)
+    found = pa.table(
+        {
+            "key": pa.array(documents[index]),
+            "part": records.column("part").take(pa.array(index)),
+            "row": records.column("row").take(pa.array(index)),
+            "meet": pa.array(meet),
+            "bucket": pa.array(bucket),
+            "leads": pa.array(leads),
+        }
+    )
+    counts = {"buckets_by_size": {size_class(power): int(count) for power, count in enumerate(sizes) if count}}
+    over = len(np.unique(bucket[bucket > 0]))
+    if over:
+        crowded = int(np.count_nonzero(bucket > 0) - np.count_nonzero(leads))
+        counts["buckets_over_cap"] = {"buckets": over, "places": crowded}
+    return found, counts
+
+
+def reduce(records: pa.Table, config: Config) -> pa.Table:
+    """To every document: its meets, each once."""
+    part, row, meet, bucket, leads = (
+        records.column(name).to_numpy() for name in ("part", "row", "meet", "bucket", "leads")
+    )
+    crowd = np.flatnonzero((bucket > 0) & ~leads)
+    crowd = crowd[sort_order(part[crowd], row[crowd], bucket[crowd])]
+    first = _first_of_group(part[crowd], row[crowd])
+    place = np.arange(len(crowd)) - np.maximum.accumulate(np.where(first, np.arange(len(crowd)), 0))
+    chosen = np.concatenate([np.flatnonzero((bucket == 0) | leads), crowd[place < MOST_CROWDS]])
+    chosen = chosen[sort_order(part[chosen], row[chosen], meet[chosen])]
+    part, row, meet = part[chosen], row[chosen], meet[chosen]
+    first = _first_of_group(part, row)
+    fresh = first.copy()
+    fresh[1:] |= meet[1:] != meet[:-1]
+    starts = np.flatnonzero(first[fresh])
+    offsets = np.append(starts, np.count_nonzero(fresh)).astype(np.int32)
+    at = np.flatnonzero(fresh)
+    return pa.table(
+        {
+            "part": pa.array(part[at][starts]),
+            "row": pa.array(row[at][starts]),
+            "meets": pa.ListArray.from_arrays(pa.array(offsets), pa.array(meet[at])),
+        }
+    )
+
+
+def _first_of_group(part: Any, row: Any) -> Any:
+    first = np.ones(len(part), np.bool_)
+    first[1:] = (part[1:] != part[:-1]) | (row[1:] != row[:-1])
+    return first

@@ -1,0 +1,126 @@
+"""Near duplicates, second half: candidates are compared, and of each cluster the best document stays.
+
+The texts of documents that share a bucket meet, are turned into their sets of shingles again and compared: a link is a
+pair whose exact Jaccard similarity reaches `verify_jaccard`. Nothing else ever joins two documents, so a cluster is
+linked by verified pairs throughout; how many lie between a document and its keeper is in `chain`. (Unverified bands
+joined 51,000 unrelated books elsewhere.) Comparisons are bounded per document and meet.
+
+The keeper is the best member by `keep`. Documents too short for a shingle are compared by the words that they have.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pydantic import Field
+
+from gristmill.kernels.links import link_sets
+from gristmill.kernels.shingles import word_tables
+from gristmill.kernels.sketch import ratio_of, shingle_sets
+from gristmill.stages.dedup import clusters, keep_order, near_candidates
+from gristmill.stages.dedup.alarm import AlarmShare, alarms
+from gristmill.stages.dedup.clusters import merge, resolve, roots
+from gristmill.stages.dedup.keep_order import RANK, KeepOrder
+from gristmill.stages.dedup.s_curve import curve_lines
+
+__all__ = ["emit", "merge", "reduce", "resolve", "roots", "verify"]
+
+VERSION = 1
+LIBRARIES = ("unicode",)
+BEFORE = ("gristmill.stages.dedup.near_candidates",)
+SURVIVORS = True
+KEYED = pa.schema([("rank", RANK), ("text", pa.large_string())])
+SCHEMA = clusters.SCHEMA
+ROUNDS = ("verify", "roots", "merge", "resolve", "reduce")
+
+_MEETS = "near_candidates.meets"
+_BLOCK_BYTES = 32 << 20
+"""Text whose shingles are in memory at a time; a meet is never cut."""
+
+
+class Config(near_candidates.Config):
+    verify_jaccard: Annotated[float, Field(gt=0, le=1)] = 0.8
+    """The least Jaccard similarity of the shingle sets of two documents that are linked."""
+    max_comparisons: Annotated[int, Field(ge=1)] = 128
+    """Most comparisons of a document in one meet; documents that reach it are counted."""
+    keep: KeepOrder = KeepOrder()
+    """Which document of a cluster stays."""
+    alarm_share: AlarmShare = 0.9
+    """Warn when a source loses more than this share of its documents."""
+
+
+def reads(config: Config) -> tuple[str, ...]:
+    return ("text", _MEETS, *keep_order.reads(config.keep))
+
+
+def emit(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
+    """The text of each document, to every one of its meets."""
+    meets = batch.column(_MEETS)
+    row = pc.list_parent_indices(meets)
+    return pa.RecordBatch.from_arrays(
+        [
+            pc.list_flatten(meets),
+            row.cast(pa.int64()),
+            keep_order.ranks(batch, config.keep).take(row),
+            batch.column("text").cast(pa.large_string()).take(row),
+        ],
+        names=["key", "row", *KEYED.names],
+    )
+
+
+def verify(records: pa.Table, config: Config) -> tuple[pa.Table, dict[str, Any]]:
+    """In each meet: the trees of documents linked by pairs that are similar enough."""
+    records, groups = clusters.best_first(records)
+    threshold = ratio_of(config.verify_jaccard)
+    found, total = [], dict[str, int]()
+    for begin, end in _blocks(groups, records.column("text")):
+        here = records.slice(groups[begin], groups[end] - groups[begin])
+        offsets, data = _bytes(here.column("text"))
+        sets = shingle_sets(data, offsets, config.ngram, word_tables())
+        bounds = groups[begin : end + 1] - groups[begin]
+        *links, compared, used_up = link_sets(bounds, *sets, *threshold, config.max_comparisons)
+        found.append(clusters.trees(here, here.num_rows, *links))
+        add = {"comparisons": compared, "links": len(links[0]), "budgets_used_up": used_up}
+        total = {name: count + total.get(name, 0) for name, count in add.items()}
+    return pa.concat_tables(found), {"texts_compared": records.num_rows, **total}
+
+
+def reduce(records: pa.Table, config: Config) -> tuple[pa.Table, dict[str, Any]]:
+    """A verdict for every member of a cluster but its keeper."""
+    return clusters.conclude(records, "near_duplicate", "Jaccard")
+
+
+def explain(config: Config) -> list[str]:
+    return curve_lines(config.bands, config.rows, config.verify_jaccard)
+
+
+def warnings(metrics: dict[str, Any], config: Config) -> Sequence[str]:
+    told = [*alarms(metrics, config.alarm_share), *keep_order.unseen_sources(metrics, config.keep)]
+    if metrics.get("budgets_used_up"):
+        told.append(
+            f"{metrics['budgets_used_up']:,} times a document reached max_comparisons ({config.max_comparisons}) and "
+            "was compared with no more documents of that bucket. Raise it to find more"
+        )
+    return told
+
+
+def _blocks(groups: Any, texts: pa.ChunkedArray) -> Iterator[tuple[int, int]]:
+    """Ranges of groups with at most _BLOCK_BYTES of text, or one group."""
+    sizes = pc.binary_length(texts).to_numpy()
+    ends = np.append(0, np.cumsum(sizes))[groups]
+    begin = 0
+    while begin < len(groups) - 1:
+        end = int(np.searchsorted(ends, ends[begin] + _BLOCK_BYTES, "right")) - 1
+        end = max(end, begin + 1)
+        yield begin, end
+        begin = end
+
+
+def _bytes(texts: pa.ChunkedArray) -> tuple[Any, Any]:
+    """Offsets (int64) and bytes of a large_string column."""
+    column = texts.combine_chunks()
+    _, offsets, data = column.buffers()
+    starts = np.frombuffer(offsets, np.int64)[column.offset : column.offset + len(column) + 1]
+    return starts, np.frombuffer(data or b"", np.uint8)

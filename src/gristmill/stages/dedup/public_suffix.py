@@ -1,0 +1,43 @@
+"""The registered domain of a host: the label that somebody registered and the public suffix below which he did.
+
+The public suffix list (publicsuffix.org) comes with the library `publicsuffixlist`, whose version is the list's date;
+nothing is fetched. Both sections count, so `one.github.io` and `two.github.io` are two domains, as they are two owners.
+"""
+
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+if TYPE_CHECKING:
+    from publicsuffixlist import PublicSuffixList
+
+LIBRARIES = ("publicsuffixlist",)
+_MOST_KEPT = 1 << 16  # hosts that the next batch will most likely ask for again; some 10 MB
+
+
+def registered_domains(hosts: pa.Array) -> pa.Array:
+    """The registered domain of each host, lower-case ASCII; the host where it has none (`localhost`, `com`, addresses).
+
+    The library is asked once for each distinct host; a null stays null.
+    """
+    distinct = hosts.dictionary_encode()
+    domains = pa.array([registered_domain(host) for host in distinct.dictionary.to_pylist()], pa.string())
+    return domains.take(distinct.indices)
+
+
+@lru_cache(maxsize=_MOST_KEPT)
+def registered_domain(host: str) -> str:
+    """The same for one host."""
+    last = host.rpartition(".")[2]
+    if host.startswith("[") or last.isdigit():
+        return host
+    return _suffixes().privatesuffix(host, keep_case=True) or host
+
+
+@lru_cache(maxsize=1)
+def _suffixes() -> "PublicSuffixList":
+    """Reading the list takes a tenth of a second, so only who asks for a domain pays."""
+    from publicsuffixlist import PublicSuffixList
+
+    return PublicSuffixList()

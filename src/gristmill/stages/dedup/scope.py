@@ -1,0 +1,37 @@
+"""Within which documents a dedup stage looks for copies."""
+
+import hashlib
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+
+Array = np.ndarray[Any, Any]
+
+Scope = Literal["snapshot", "source", "global"]
+"""snapshot: documents of one source and one snapshot are compared; source: of one source; global: all."""
+
+_COLUMNS: dict[Scope, tuple[str, ...]] = {"snapshot": ("source", "snapshot"), "source": ("source",), "global": ()}
+
+
+def scope_reads(scope: Scope) -> tuple[str, ...]:
+    """The columns that say where a document belongs."""
+    return _COLUMNS[scope]
+
+
+def scope_marks(batch: pa.RecordBatch, scope: Scope) -> Array:
+    """128 bits that differ between scopes, a row each: XORed into hashes they keep documents of two scopes apart."""
+    marks = np.zeros((1, 2), np.uint64)
+    place = np.zeros(batch.num_rows, np.int64)
+    for name in _COLUMNS[scope]:
+        column = batch.column(name).dictionary_encode(null_encoding="encode")
+        values = column.dictionary.to_pylist()
+        digests = b"".join(hashlib.blake2b(repr((name, value)).encode(), digest_size=16).digest() for value in values)
+        marks = (marks[:, None, :] ^ np.frombuffer(digests, "<u8").reshape(1, -1, 2)).reshape(-1, 2)
+        place = place * len(values) + column.indices.to_numpy(zero_copy_only=False)
+    return marks[place]
+
+
+def salts(batch: pa.RecordBatch, scope: Scope) -> Array:
+    """64 bits (uint64) for each row, the same within a scope and unlike those of any other."""
+    return np.ascontiguousarray(scope_marks(batch, scope)[:, 0])

@@ -1,0 +1,129 @@
+"""Near duplicates by SimHash: where memory is too tight for near_dedup. 64 bits a document, and no text is sent.
+
+Two documents are linked if their fingerprints differ in at most `max_distance` bits. To find such pairs without
+comparing all, the 64 bits are cut into `blocks`: at most max_distance of them can differ, so the others are equal, and
+documents meet once for every choice of blocks - max_distance blocks (Manku et al. 2007). Fewer blocks, fewer records,
+more comparisons: 4 blocks are 4 records a document and keys of 16 bits, good to some 100 million documents.
+
+The fingerprint is what is compared, not the text: unlike near_dedup this may link documents that share little, above
+all short ones. Those with fewer than `min_shingles` shingles are linked only if all of their shingles are the same.
+"""
+
+from collections.abc import Sequence
+from itertools import combinations
+from typing import Annotated, Any, Self
+
+import numpy as np
+import pyarrow as pa
+from pydantic import Field, model_validator
+
+from gristmill.kernels.buckets import mixed
+from gristmill.kernels.shingles import word_tables
+from gristmill.kernels.simhash import BITS, fingerprints, link_prints
+from gristmill.kernels.sketch import shingle_sets
+from gristmill.stages.buffers import bytes_of
+from gristmill.stages.contract import StageConfig
+from gristmill.stages.dedup import clusters, keep_order
+from gristmill.stages.dedup.alarm import AlarmShare, alarms
+from gristmill.stages.dedup.clusters import merge, resolve, roots
+from gristmill.stages.dedup.keep_order import RANK, KeepOrder
+from gristmill.stages.dedup.scope import Scope, salts, scope_reads
+
+__all__ = ["compare", "emit", "merge", "reduce", "resolve", "roots"]
+
+VERSION = 1
+LIBRARIES = ("unicode",)
+SURVIVORS = True
+KEYED = pa.schema([("print", pa.uint64()), ("rank", RANK)])
+SCHEMA = clusters.SCHEMA
+ROUNDS = ("compare", "roots", "merge", "resolve", "reduce")
+
+
+class Config(StageConfig):
+    ngram: Annotated[int, Field(ge=1, le=50)] = 3
+    """Words in a shingle."""
+    max_distance: Annotated[int, Field(ge=0, le=16)] = 3
+    """Most bits of 64 in which the fingerprints of linked documents differ."""
+    blocks: Annotated[int, Field(ge=1, le=24)] = 4
+    """Pieces that a fingerprint is cut into; more than max_distance."""
+    min_shingles: Annotated[int, Field(ge=1)] = 32
+    """Shingles that a document needs for its fingerprint to tell; a shorter one must be the same."""
+    max_comparisons: Annotated[int, Field(ge=2)] = 1000
+    """Most comparisons of a document among those that share a key; documents that reach it are counted."""
+    scope: Scope = "snapshot"
+    """snapshot: compare documents of the same source and snapshot; source: of the same source; global: all."""
+    keep: KeepOrder = KeepOrder()
+    """Which document of a cluster stays."""
+    alarm_share: AlarmShare = 0.9
+    """Warn when a source loses more than this share of its documents."""
+    partitions: Annotated[int, Field(gt=0)] = 16
+    """Ranges of keys; one is in memory at a time: 300 bytes a document at 4 blocks, divided by this number."""
+
+    @model_validator(mode="after")
+    def _enough_blocks(self) -> Self:
+        if self.blocks <= self.max_distance:
+            raise ValueError(
+                f"blocks must be more than max_distance ({self.max_distance}), else no block is sure to be equal"
+            )
+        return self
+
+
+def reads(config: Config) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(("text", *scope_reads(config.scope), *keep_order.reads(config.keep))))
+
+
+def emit(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
+    """A record for every choice of blocks; one for a short document, which meets only its equals."""
+    data, offsets = bytes_of(batch.column("text"))
+    ends, values = shingle_sets(data, offsets, config.ngram, word_tables())
+    prints, salt = fingerprints(ends, values), salts(batch, config.scope)
+    short = np.diff(ends) < config.min_shingles
+    whole = np.add.reduceat(mixed(values), ends[:-1]) if batch.num_rows else prints
+    choices = list(combinations(range(config.blocks), config.blocks - config.max_distance))
+    keys = [
+        mixed(mixed(prints & _mask(choice, config.blocks)) + salt + np.uint64(n)) for n, choice in enumerate(choices)
+    ]
+    rows = [np.flatnonzero(~short)] * len(choices) + [np.flatnonzero(short)]
+    # A short document's key and fingerprint are a hash of its whole set, so it is near only its equals.
+    keys.append(mixed(whole ^ salt))
+    row = np.concatenate(rows)
+    key = np.concatenate([made[here] for made, here in zip(keys, rows, strict=True)])
+    return pa.RecordBatch.from_arrays(
+        [
+            pa.array(key, pa.uint64()),
+            pa.array(row, pa.int64()),
+            pa.array(np.where(short, mixed(whole), prints)[row], pa.uint64()),
+            keep_order.ranks(batch, config.keep).take(pa.array(row)),
+        ],
+        names=["key", "row", *KEYED.names],
+    )
+
+
+def compare(records: pa.Table, config: Config) -> tuple[pa.Table, dict[str, Any]]:
+    """By key: the trees of documents whose fingerprints are close."""
+    records, groups = clusters.best_first(records)
+    prints = records.column("print").to_numpy()
+    ones, others, apart, used_up = link_prints(groups, prints, config.max_distance, config.max_comparisons)
+    shares = (1 - apart / BITS).astype(np.float32)
+    counts = {"links": len(ones), "budgets_used_up": used_up}
+    return clusters.trees(records, records.num_rows, ones, others, shares), counts
+
+
+def reduce(records: pa.Table, config: Config) -> tuple[pa.Table, dict[str, Any]]:
+    """A verdict for every member of a cluster but its keeper."""
+    return clusters.conclude(records, "near_duplicate", "equal bits")
+
+
+def warnings(metrics: dict[str, Any], config: Config) -> Sequence[str]:
+    told = [*alarms(metrics, config.alarm_share), *keep_order.unseen_sources(metrics, config.keep)]
+    if metrics.get("budgets_used_up"):
+        told.append(
+            f"{metrics['budgets_used_up']:,} times a document shared its key with more than max_comparisons "
+            f"({config.max_comparisons}) others and was compared with no more of them. Raise blocks"
+        )
+    return told
+
+
+def _mask(choice: tuple[int, ...], blocks: int) -> np.uint64:
+    bounds = [BITS * number // blocks for number in range(blocks + 1)]
+    return np.uint64(sum((1 << bounds[number + 1]) - (1 << bounds[number]) for number in choice))

@@ -1,0 +1,66 @@
+"""Cuts stretches of at least `min_bytes` bytes which another document of the block has as well; one copy stays.
+
+What counts as repeated, and what is compared with what, stands in `substring_spans`, which runs before. A cut takes
+whole characters, or whole lines where `snap` says so. It never takes more than what is repeated, so it may be shorter
+than `min_bytes`, and what it leaves is a part of a character or of a line. Nothing is put between the two ends of text
+that meet where a cut was: a repeated stretch most often ends inside a word, and `snap: line` keeps half words from
+meeting. It leaves 1.5 to 3.5% of the repeated bytes of manuals and code, more where a line is a long paragraph.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from gristmill.kernels.snap_spans import snap_spans
+from gristmill.stages.buffers import bytes_of
+from gristmill.stages.dedup import substring_spans
+from gristmill.stages.dedup.cut import FIELDS, SPANS, cut
+
+VERSION = 1
+LIBRARIES = ()
+SURVIVORS = True
+BEFORE = ("gristmill.stages.dedup.substring_blocks", "gristmill.stages.dedup.substring_spans")
+READS = ("text", "substring_spans.spans")
+SCHEMA = pa.schema(FIELDS)
+NOTHING_LEFT = "all_text_repeated"
+
+
+class Config(substring_spans.Config):
+    snap: Literal["character", "line"] = "character"
+    """Where a cut may begin and end. character: anywhere between characters; line: at ends of lines, so that only whole
+    lines go."""
+
+
+def apply(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
+    text, spans = batch.column("text"), batch.column("substring_spans.spans")
+    firsts = np.zeros(len(text) + 1, np.int64)
+    np.cumsum(pc.list_value_length(spans).fill_null(0).to_numpy(zero_copy_only=False), out=firsts[1:])
+    bounds = spans.flatten().to_numpy(zero_copy_only=False)
+    firsts, bounds = snap_spans(*bytes_of(text), firsts, bounds, config.snap == "line")
+    snapped = pa.ListArray.from_arrays(pa.array(firsts.astype(np.int32)), pa.array(bounds)).cast(SPANS)
+    columns = cut(text, snapped, NOTHING_LEFT)
+    return pa.RecordBatch.from_arrays([columns[name] for name in SCHEMA.names], schema=SCHEMA)
+
+
+def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> dict[str, Any]:
+    """Documents and bytes that were cut, and the bytes that snapping left."""
+    spans = batch.column("substring_spans.spans").flatten().to_numpy(zero_copy_only=False)
+    cut_bytes = pc.sum(answers["cut_bytes"]).as_py() or 0
+    return {
+        "documents_seen": answers.num_rows - answers["text"].null_count,
+        "documents_cut": pc.sum(pc.greater(answers["cut_bytes"], 0)).as_py() or 0,
+        "text_bytes_cut": cut_bytes,
+        "repeated_bytes_left_by_snapping": int((spans[1::2] - spans[::2]).sum()) - cut_bytes,
+    }
+
+
+def warnings(found: Mapping[str, Any], config: Config) -> Sequence[str]:
+    if found.get("documents_seen") and not found.get("documents_cut"):
+        return (
+            f"no text was cut: no stretch of {config.min_bytes} bytes was found twice in a block. If there should be "
+            "some, use fewer partitions or a wider scope",
+        )
+    return ()

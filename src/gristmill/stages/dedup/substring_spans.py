@@ -1,0 +1,128 @@
+"""Stretches of at least `min_bytes` bytes that stand, byte for byte, in a better document too: found, not yet cut.
+
+A byte is repeated if it lies in a window of `min_bytes` bytes that equals a window of a document that comes before its
+own in the keep order, within the block. So the first copy of every stretch stays, however many there are, where the
+suffix-array tools that this follows (Lee et al. 2022, arXiv 2107.06499) remove all of them; OLMo 3 keeps one too. The
+answer is exact, has no limit on the number of copies, and does not depend on the order of the input.
+
+A block is what is compared: `partitions` cuts each scope into that many, and a reducer holds the texts of one
+partition. Beside them it takes 0.2 bytes of table for a byte of text (100 / `min_bytes`; twice that where short
+stretches have many contexts, and half as much again while it grows). Texts under `min_bytes` are not sent.
+
+    host        pages of a site meet, and it is there that menus, footers and licences are repeated; a span of another
+                site is found only where both fall into the same block. A giant host is cut (`substring_blocks`).
+    document    blocks of one size whatever the hosts; a span with c copies keeps one in each block that it falls
+                into, so of two copies with 64 blocks both stay 63 times in 64.
+
+Measured on 59 MB of manuals, books and code of 13 collections: by host 64 blocks find every byte that one block finds,
+by document 23% of them.
+"""
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from gristmill.kernels.repeated_spans import repeated_spans
+from gristmill.stages.buffers import bytes_of
+from gristmill.stages.dedup import keep_order, substring_blocks
+from gristmill.stages.dedup.cut import SPANS, spans_of
+from gristmill.stages.dedup.keep_order import RANK, RANK_BYTES, KeepOrder, fixed_bytes
+from gristmill.stages.dedup.scope import salts, scope_reads
+from gristmill.stages.dedup.substring_blocks import document_hashes, units
+
+VERSION = 1
+LIBRARIES = ()
+SURVIVORS = True
+KEYED = pa.schema([("rank", RANK), ("text", pa.large_string())])
+"""Texts of one block may exceed the 2 GB of a string column."""
+SCHEMA = pa.schema([("spans", SPANS)])
+
+_BLOCKS = "substring_blocks.blocks"
+_SPREAD = np.uint64(0x9E3779B97F4A7C15)
+
+Array = np.ndarray[Any, Any]
+
+
+class Config(substring_blocks.Config):
+    within_document: bool = False
+    """Whether a stretch also goes which its own document has further up, not overlapping."""
+    keep: KeepOrder = KeepOrder()
+    """Which of several documents keeps the stretch."""
+
+
+def reads(config: Config) -> tuple[str, ...]:
+    wanted = ("text", "doc_id", _BLOCKS, *keep_order.reads(config.keep), *scope_reads(config.scope))
+    return tuple(dict.fromkeys((*wanted, "url") if config.block == "host" else wanted))
+
+
+def emit(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
+    """Every text that has a window at all, to its block."""
+    text = batch.column("text")
+    rows = np.flatnonzero(np.diff(bytes_of(text)[1]) >= config.min_bytes)
+    sent = batch.take(pa.array(rows))
+    # The engine gives each partition an equal stretch of 0..2^64: the block says which, the scope where in it.
+    width = -(-(2**64) // config.partitions) if config.partitions > 1 else 2**64 - 1
+    cut = sent.column(_BLOCKS).fill_null(1).to_numpy(zero_copy_only=False).astype(np.uint64)
+    unit = units(sent, config.block) + (document_hashes(sent) % cut) * _SPREAD
+    block = unit % np.uint64(config.partitions)
+    key = block * np.uint64(width % 2**64) + salts(sent, config.scope) % np.uint64(width)
+    return pa.RecordBatch.from_arrays(
+        [
+            pa.array(key, pa.uint64()),
+            pa.array(rows, pa.int32()),
+            keep_order.ranks(sent, config.keep),
+            sent.column("text").cast(pa.large_string()),
+        ],
+        names=["key", "row", *KEYED.names],
+    )
+
+
+def reduce(records: pa.Table, config: Config) -> tuple[pa.Table, dict[str, Any]]:
+    """The repeated spans of each document that has some, in bytes of its text."""
+    data, offsets = _texts(records.column("text"))
+    ranks = fixed_bytes(_one(records.column("rank")))
+    key = records.column("key").to_numpy()
+    order = np.lexsort((ranks.view(f"S{RANK_BYTES}")[:, 0], key)) if len(key) else np.zeros(0, np.int64)
+    starts = np.flatnonzero(np.diff(key[order], prepend=~key[order[:1]]))
+    blocks = np.split(order, starts[1:])
+    sizes = [int((offsets[block + 1] - offsets[block]).sum()) for block in blocks]
+    within = config.within_document
+    found = [repeated_spans(data, offsets, block, config.min_bytes, within)[0] for block in blocks]
+    spans = np.concatenate(found)
+    rows, place = np.unique(spans[:, 0], return_inverse=True)
+    first = offsets[spans[:, 0]]
+    answers = records.select(["part", "row"]).take(pa.array(rows))
+    answers = answers.append_column("spans", spans_of(place, spans[:, 1] - first, spans[:, 2] - first, len(rows)))
+    counts = {
+        "blocks": len(starts),
+        "documents_compared": len(key),
+        "bytes_compared": sum(sizes),
+        "documents_repeating": len(rows),
+        "bytes_repeated": int((spans[:, 2] - spans[:, 1]).sum()),
+    }
+    return answers, counts
+
+
+def warnings(found: dict[str, Any], config: Config) -> tuple[str, ...]:
+    """What compared nothing."""
+    told = list(keep_order.unseen_sources(found, config.keep))
+    if found.get("rows_sent") and not found.get("records"):
+        told.append(
+            f"no document had {config.min_bytes} bytes of text, so none was compared. Put substring_dedup behind "
+            "extract, or lower min_bytes"
+        )
+    return tuple(told)
+
+
+def _texts(column: pa.ChunkedArray) -> tuple[Array, Array]:
+    """Bytes and offsets (int64) of the texts, uncopied."""
+    texts = _one(column)
+    if not len(texts):
+        return np.zeros(1, np.uint8), np.zeros(1, np.int64)
+    _, offsets, data = texts.buffers()
+    return np.frombuffer(data, np.uint8), np.frombuffer(offsets, np.int64)[texts.offset : texts.offset + len(texts) + 1]
+
+
+def _one(column: pa.ChunkedArray) -> pa.Array:
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()

@@ -1,0 +1,61 @@
+"""Documents of one URL: one of them stays, by the keep order.
+
+Which spellings are one URL is decided by `url_parts`, which runs before. Documents without a URL are not compared.
+"""
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import numpy as np
+import pyarrow as pa
+from pydantic import Field
+
+from gristmill.stages.dedup import copies, url_parts
+from gristmill.stages.dedup.alarm import AlarmShare, alarms
+from gristmill.stages.dedup.keep_order import KeepOrder, fixed_bytes, unseen_sources
+from gristmill.stages.dedup.scope import Scope
+
+VERSION = 1
+LIBRARIES = ()
+SURVIVORS = True
+BEFORE = ("gristmill.stages.dedup.url_parts",)
+KEYED = copies.KEYED
+SCHEMA = pa.schema([("url_count", pa.int32()), ("drop", pa.string()), ("detail", pa.string())])
+
+
+class Config(url_parts.Config):
+    scope: Scope = "snapshot"
+    """snapshot: documents of one source and one snapshot are compared; source: of one source; global: all."""
+    keep: KeepOrder = KeepOrder()
+    """Which of several documents of a URL stays."""
+    alarm_share: AlarmShare = 0.9
+    """Share of its documents, 0 to 1, that a source may lose before the run warns."""
+    partitions: Annotated[int, Field(gt=0)] = 64
+    """Number of groups of URLs; one group (about 100 bytes a document) is in memory at a time."""
+
+
+def reads(config: Config) -> tuple[str, ...]:
+    return ("url_parts.url_hash", *copies.reads(config.scope, config.keep))
+
+
+def emit(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
+    """A record for every URL."""
+    digests = batch.column("url_parts.url_hash")
+    rows = np.flatnonzero(digests.is_valid().to_numpy(zero_copy_only=False))
+    hashes = fixed_bytes(digests.fill_null(bytes(16))).view("<u8")
+    return copies.records(batch, hashes, rows, config.scope, config.keep)
+
+
+def reduce(records: pa.Table, config: Config) -> pa.Table:
+    """For every URL `url_count`, how many documents of the scope have it; a verdict on all of them but one."""
+    return copies.verdicts(records, "duplicate_url", "url_count")
+
+
+def warnings(found: dict[str, Any], config: Config) -> Sequence[str]:
+    """That no URL comes twice is no sign of a fault; that there was none is."""
+    told = [*unseen_sources(found, config.keep), *alarms(found, config.alarm_share)]
+    if found.get("rows_sent") and not found.get("records"):
+        told.append(
+            "no document had a URL, so none was compared. Remove url_dedup, or tell the reader where the URL is"
+        )
+    return told

@@ -1,0 +1,128 @@
+"""What deduplication and statistics need of a URL: a hash of its normal form, and the registered domain.
+
+The normal form (`kernels.url_normal`) makes spellings of one address equal. Only its hash is kept: 16 bytes a row.
+"""
+
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
+from urllib.parse import unquote_to_bytes
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pydantic import AfterValidator
+
+from gristmill.kernels.exact_hash import NONE, hash_texts
+from gristmill.kernels.unicode_classes import unicode_tables
+from gristmill.kernels.url_normal import FRAGMENT, HASHBANG, NO_FRAGMENT, normal_urls, odd_hosts
+from gristmill.kernels.url_spelling import names
+from gristmill.kernels.urls import HOST, HOST_END, cut, split_urls
+from gristmill.stages.buffers import bytes_of, strings
+from gristmill.stages.contract import StageConfig
+from gristmill.stages.dedup import public_suffix
+from gristmill.stages.dedup.public_suffix import registered_domains
+
+MOST_ANCHORS = 0.01
+"""Share of URLs with a fragment above which the run warns."""
+_FRAGMENTS = {"drop": NO_FRAGMENT, "hashbang": HASHBANG, "keep": FRAGMENT}
+Array = np.ndarray[Any, Any]
+
+VERSION = 1
+LIBRARIES = public_suffix.LIBRARIES
+READS = ("url",)
+SCHEMA = pa.schema([("url_hash", pa.binary(16)), ("domain", pa.string())])
+"""Both null where the URL is null or blank; `domain` also for what has no host. See `registered_domains`."""
+
+TRACKING = (
+    "utm_*", "gclid", "gclsrc", "gbraid", "wbraid", "dclid", "_ga", "_gl", "_gac", "srsltid",  # Google
+    "fbclid", "fb_action_ids", "fb_action_types", "fb_ref", "fb_source", "igshid", "igsh",  # Facebook, Instagram
+    "msclkid", "yclid", "ymclid", "_openstat", "twclid", "ttclid", "li_fat_id", "ref_src", "ref_url",
+    "mc_cid", "mc_eid", "mkt_tok", "_hsenc", "_hsmi", "hsctatracking", "__hs*", "vero_id", "vero_conv",  # mailings
+    "wickedid", "oly_anon_id", "oly_enc_id", "rb_clickid", "s_cid", "ml_subscriber*", "_branch_match_id",
+    "mtm_*", "pk_campaign", "pk_kwd", "piwik_*", "matomo_*", "hsa_*", "at_campaign*", "at_medium", "epik",
+    "phpsessid", "jsessionid", "aspsessionid*", "cfid", "cftoken",  # sessions; not sid, which names stories as well
+)  # fmt: skip
+"""Parameters that say who came from where, and never what is shown."""
+
+
+def _checked(patterns: tuple[str, ...]) -> tuple[str, ...]:
+    for pattern in patterns:
+        stem = pattern.removesuffix("*")
+        if not stem:
+            raise ValueError(f"{pattern!r} would drop every parameter, and pages that differ by them would become one")
+        if "*" in stem or not stem.isascii():
+            raise ValueError(f"{pattern!r} is no name of a parameter; ASCII, with * at the end for all that begin so")
+    return patterns
+
+
+class Config(StageConfig):
+    tracking: Annotated[tuple[str, ...], AfterValidator(_checked)] = TRACKING
+    """Names of parameters that do not count, in the query or in a path (`;jsessionid=`), in any case of letters;
+    `utm_*` is all that begin so. What is given takes the place of the built-in names."""
+    sort_query: bool = True
+    """Whether the order of parameters with different names does not count."""
+    strip_www: bool = False
+    """Whether `www.example.com` and `example.com` are one."""
+    fragments: Literal["drop", "hashbang", "keep"] = "hashbang"
+    """What follows `#`. hashbang: counts only in `#!…`, which names a page of its own; keep: always, for sources that
+    cut a page into documents and tell them apart so."""
+
+
+def apply(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
+    """Every row by itself, dropped or not: a domain is worth knowing of what was removed, too."""
+    url = ascii_hosts(batch.column("url"))
+    data, offsets = bytes_of(url)
+    spans = split_urls(data, offsets)
+    with_host = spans[:, HOST] < spans[:, HOST_END]
+    fragments = _FRAGMENTS[config.fragments]
+    ends, normal = normal_urls(data, offsets, names(config.tracking), config.sort_query, config.strip_www, fragments)
+    some = pa.array(np.diff(ends) > 0)
+    hashes = hash_texts(normal, ends, NONE, unicode_tables()).astype("<u8")
+    digests = pa.FixedSizeBinaryArray.from_buffers(pa.binary(16), len(url), [None, pa.py_buffer(hashes)])
+    hosts = strings(*cut(data, spans[:, HOST], spans[:, HOST_END]), valid=with_host)
+    return pa.RecordBatch.from_arrays([pc.if_else(some, digests, None), registered_domains(hosts)], schema=SCHEMA)
+
+
+def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> dict[str, int]:
+    """How many URLs there are, and how many of them have a fragment that is no hashbang."""
+    anchors = pc.match_substring_regex(batch.column("url"), "#[^!]")
+    return {"urls": len(answers) - answers.column("url_hash").null_count, "anchors": pc.sum(anchors).as_py() or 0}
+
+
+def warnings(found: dict[str, Any], config: Config) -> Sequence[str]:
+    """Crawlers ask for pages without a fragment: where there are many, they tell documents of one page apart."""
+    urls, anchors = found.get("urls", 0), found.get("anchors", 0)
+    if config.fragments != "hashbang" or anchors <= MOST_ANCHORS * urls:
+        return ()
+    return (
+        f"{anchors:,} of {urls:,} URLs have a #fragment, which does not count: documents that differ in nothing else "
+        "are one URL. Set fragments to keep if a source cuts pages into documents so, else to drop",
+    )
+
+
+def ascii_hosts(urls: pa.Array) -> pa.Array:
+    """The same URLs, with hosts that are not ASCII, or written in %XX, in their IDN form (`xn--`) where they have one.
+
+    One by one in Python: of a million URLs of a crawl a handful are such.
+    """
+    data, offsets = bytes_of(urls)
+    spans = split_urls(data, offsets)
+    odd = odd_hosts(data, spans)
+    if not odd.any():
+        return urls
+    changed = []
+    for row in np.flatnonzero(odd).tolist():
+        whole = bytes(data[offsets[row] : offsets[row + 1]])
+        begin, end = (int(spans[row, column] - offsets[row]) for column in (HOST, HOST_END))
+        changed.append((whole[:begin] + _idn(whole[begin:end]) + whole[end:]).decode())
+    return pc.replace_with_mask(urls, pa.array(odd), pa.array(changed, pa.string()))
+
+
+def _idn(host: bytes) -> bytes:
+    """Python's IDNA 2003, whose tables never change; a host that it refuses stays as it was written."""
+    try:
+        named = unquote_to_bytes(host).decode().encode("idna")
+    except UnicodeError:
+        return host
+    plain = all(byte == 45 or byte == 46 or byte == 95 or chr(byte).isalnum() for byte in named)
+    return named if named and plain else host

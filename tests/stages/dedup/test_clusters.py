@@ -1,0 +1,70 @@
+"""Trees found apart become the clusters of all links, whatever the partitions."""
+
+import hashlib
+
+import numpy as np
+import pyarrow as pa
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gristmill.engine.exchange import _by_partition
+from gristmill.stages.dedup import clusters
+from gristmill.stages.dedup.keep_order import ID_BYTES, RANK, RANK_BYTES
+
+
+def rank(number):
+    """Ranks that sort as the numbers do, with doc_ids that do not."""
+    head = number.to_bytes(RANK_BYTES - ID_BYTES, "big")
+    return head + hashlib.md5(str(number).encode()).digest()
+
+
+def exchange(tables, function, partitions):
+    cut = {}
+    for table in tables:
+        for destination, part in _by_partition(table.combine_chunks(), partitions) if table.num_rows else ():
+            cut.setdefault(destination, []).append(part)
+    return [function(pa.concat_tables(found).combine_chunks()) for found in cut.values()]
+
+
+meets = st.lists(st.lists(st.tuples(st.integers(0, 14), st.integers(0, 14)), max_size=8), max_size=8)
+
+
+@settings(max_examples=150, deadline=None)
+@given(meets, st.sampled_from([1, 2, 7]))
+def test_clusters_are_the_components_of_all_links(links_by_meet, partitions):
+    """Each meet knows some links; at the end every document has the best of its component, and their number."""
+    tables = []
+    for links in links_by_meet:
+        links = [(one, other) for one, other in links if one != other]
+        members = sorted({node for link in links for node in link})
+        if not members:
+            continue
+        records = pa.table(
+            {
+                "part": pa.array([1] * len(members), pa.uint64()),
+                "row": pa.array(members, pa.int64()),
+                "rank": pa.array([rank(number) for number in members], RANK),
+            }
+        )
+        ones = np.array([members.index(max(link)) for link in links])
+        others = np.array([members.index(min(link)) for link in links])
+        shares = np.full(len(links), 0.9, np.float32)
+        tables.append(clusters.trees(records, len(members), ones, others, shares))
+    for function in (clusters.roots, clusters.merge, clusters.resolve):
+        tables = exchange(tables, lambda table, function=function: function(table, None), partitions)
+    answers = exchange(tables, lambda table: clusters.conclude(table, "near_duplicate", "Jaccard")[0], partitions)
+    found = {row["row"]: row for table in answers for row in table.to_pylist()}
+    component = {node: node for node in range(15)}
+    for _ in range(15):
+        for links in links_by_meet:
+            for one, other in links:
+                component[one] = component[other] = min(component[one], component[other])
+    linked = {node for links in links_by_meet for one, other in links if one != other for node in (one, other)}
+    assert set(found) == linked
+    for node in linked:
+        mates = [other for other in linked if component[other] == component[node]]
+        assert found[node]["cluster"] == rank(min(mates))[-ID_BYTES:]
+        assert found[node]["cluster_size"] == len(mates)
+        assert (found[node]["drop"] is None) == (node == min(mates))
+        assert (found[node]["chain"] == 0) == (node == min(mates))
+        assert found[node]["chain"] < 2 * len(mates)
