@@ -55,7 +55,7 @@ def growth(data: Path | None) -> Iterable[dict]:
 
 
 def crowd() -> Iterable[dict]:
-    """Documents of which all share one band: a sentence that begins every page."""
+    """Documents that all share a band: a sentence that begins every page, and sketches of one hash a band."""
     seconds = {}
     for number in CROWDS:
         with scratch() as folder:
@@ -65,7 +65,7 @@ def crowd() -> Iterable[dict]:
             with (folder / "in" / "crowd.jsonl").open("w") as file:
                 for _ in range(number):
                     file.write(json.dumps({"text": f"{BOILERPLATE} {' '.join(draw.choices(words, k=40))}"}) + "\n")
-            # One hash a band: the documents share a fifth of their shingles, so nearly all share some band.
+            # One hash a band: documents share a fourth of their shingles, so nearly all of them share some band.
             recipe = write_recipe(folder, "bands: 14, rows: 1, ")
             taken, peak, run = timed_stage(recipe)
         seconds[number] = taken

@@ -12,7 +12,7 @@ import pytest
 from gristmill.cli.main import main
 
 ROOT = Path(__file__).parents[2]
-COMMANDS = ("run", "plan", "status", "inspect", "removed", "whatif", "verify", "gc", "init")
+COMMANDS = ("run", "plan", "status", "inspect", "removed", "whatif", "index", "verify", "gc", "init")
 
 
 def gristmill(*arguments):

@@ -2,8 +2,9 @@
 
 A meet is where the texts of some documents come together to be compared. Buckets with the same members are one meet,
 whatever band they come from: its number is a hash of the members, so a pair that shares all bands meets once, not 14
-times. A bucket over the cap (boilerplate) is cut into chunks in the order of the documents' hashes; its first few
-documents, the representatives, go to every chunk. So the work is linear in the number of documents.
+times; and a small bucket whose members all share a larger one is left out (`needless`). A bucket over the cap
+(boilerplate) is cut into chunks in the order of the documents' hashes; its first few documents, the representatives, go
+to every chunk. So the work is linear in the number of documents.
 """
 
 from typing import Any
@@ -28,6 +29,59 @@ def mixed(values: Array) -> Array:
     for at in range(len(values)):
         out[at] = mix(values[at])
     return out
+
+
+@njit(nogil=True, cache=True)
+def members_of(keys: Array, documents: Array, most: int) -> tuple[Array, Array]:
+    """For each record that goes on: the members of its bucket, sorted, if they are no more than `most`.
+
+    Offsets and values; `keys` and `documents` are those of the records, in the order of `meets_of`.
+    """
+    offsets = np.zeros(len(keys) + 1, np.int64)
+    start = 0
+    while start < len(keys):
+        stop = _stop_of(keys, start)
+        for place in range(start, stop):
+            offsets[place + 1] = offsets[place] + (stop - start if stop - start <= most else 0)
+        start = stop
+    values = np.empty(offsets[-1], np.uint64)
+    start = 0
+    while start < len(keys):
+        stop = _stop_of(keys, start)
+        if stop - start <= most:
+            members = np.sort(documents[start:stop])
+            for place in range(start, stop):
+                values[offsets[place] : offsets[place + 1]] = members
+        start = stop
+    return offsets, values
+
+
+@njit(nogil=True, cache=True)
+def needless(groups: Array, offsets: Array, values: Array) -> Array:
+    """Which records have a bucket whose members are all in a larger bucket of the same document.
+
+    `groups`: where the records of each document begin, and the end. Every member sees both, so all leave it out.
+    """
+    found = np.zeros(len(offsets) - 1, np.bool_)
+    for group in range(len(groups) - 1):
+        for one in range(groups[group], groups[group + 1]):
+            size = offsets[one + 1] - offsets[one]
+            for other in range(groups[group], groups[group + 1]):
+                if size and offsets[other + 1] - offsets[other] > size and not found[one]:
+                    found[one] = _within(values, offsets[one], offsets[one + 1], offsets[other], offsets[other + 1])
+    return found
+
+
+@njit(nogil=True, cache=True)
+def _within(values: Array, start: int, stop: int, begin: int, end: int) -> bool:
+    """Whether sorted values[start:stop] are all among sorted values[begin:end]."""
+    while start < stop:
+        while begin < end and values[begin] < values[start]:
+            begin += 1
+        if begin == end or values[begin] != values[start]:
+            return False
+        start += 1
+    return True
 
 
 @njit(nogil=True, cache=True)

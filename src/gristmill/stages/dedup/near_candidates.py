@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from pydantic import Field
 
-from gristmill.kernels.buckets import meets_of
+from gristmill.kernels.buckets import meets_of, members_of, needless
 from gristmill.kernels.radix import sort_order
 from gristmill.kernels.shingles import word_tables
 from gristmill.kernels.sketch import band_hashes_of
@@ -33,6 +33,8 @@ ROUNDS = ("buckets", "reduce")
 
 REPRESENTATIVES = 16
 """Documents of a bucket over the cap that every other member is compared with."""
+SMALL = 8
+"""Members of a bucket that it tells its documents of, so that those with a larger one around it can leave it out."""
 MOST_CROWDS = 2
 """Buckets over the cap that a document goes to, unless it represents them: more would send its text again and again."""
 
@@ -82,6 +84,7 @@ def buckets(records: pa.Table, config: Config) -> tuple[pa.Table, dict[str, Any]
     """To every document of a bucket of two or more: its meet."""
     keys, documents = (records.column(name).to_numpy() for name in ("key", "document"))
     index, meet, bucket, leads, sizes = meets_of(keys, documents, config.max_bucket, REPRESENTATIVES)
+    offsets, members = members_of(keys[index], documents[index], SMALL)
     found = pa.table(
         {
             "key": pa.array(documents[index]),
@@ -90,6 +93,7 @@ def buckets(records: pa.Table, config: Config) -> tuple[pa.Table, dict[str, Any]
             "meet": pa.array(meet),
             "bucket": pa.array(bucket),
             "leads": pa.array(leads),
+            "members": pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), pa.array(members)),
         }
     )
     counts = {"buckets_by_size": {size_class(power): int(count) for power, count in enumerate(sizes) if count}}
@@ -109,7 +113,12 @@ def reduce(records: pa.Table, config: Config) -> pa.Table:
     crowd = crowd[sort_order(part[crowd], row[crowd], bucket[crowd])]
     first = _first_of_group(part[crowd], row[crowd])
     place = np.arange(len(crowd)) - np.maximum.accumulate(np.where(first, np.arange(len(crowd)), 0))
-    chosen = np.concatenate([np.flatnonzero((bucket == 0) | leads), crowd[place < MOST_CROWDS]])
+    alone = np.flatnonzero(_first_of_group(part, row))
+    members = records.column("members").combine_chunks()
+    spare = needless(
+        np.append(alone, len(part)), members.offsets.to_numpy().astype(np.int64), members.values.to_numpy()
+    )
+    chosen = np.concatenate([np.flatnonzero(((bucket == 0) & ~spare) | leads), crowd[place < MOST_CROWDS]])
     chosen = chosen[sort_order(part[chosen], row[chosen], meet[chosen])]
     part, row, meet = part[chosen], row[chosen], meet[chosen]
     first = _first_of_group(part, row)

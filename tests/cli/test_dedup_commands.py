@@ -1,0 +1,127 @@
+"""Deduplication as a user meets it: verdicts through the engine, clusters side by side, an index for later."""
+
+import json
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+from gristmill.cli.clusters import side_by_side
+from gristmill.cli.main import main
+from stages.dedup.test_near_dedup import families
+
+STEPS = "  - url_dedup\n  - exact_dedup\n  - near_dedup: {scope: global, partitions: 3}\n"
+
+
+@pytest.fixture
+def typed(monkeypatch, capfd):
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["gristmill", *map(str, arguments)])
+        monkeypatch.setenv("NO_COLOR", "1")
+        with pytest.raises(SystemExit) as ended:
+            main()
+        said = capfd.readouterr()
+        return SimpleNamespace(code=ended.value.code or 0, out=said.out, err=said.err)
+
+    return run
+
+
+def write(project, texts, files=3, reverse=False):
+    folder = project.folder / "in"
+    for old in folder.glob("*"):
+        old.unlink()
+    folder.mkdir(exist_ok=True)
+    for number in range(files):
+        lines = [
+            json.dumps({"text": text, "id": f"d{at}", "url": f"https://example.org/{at}"})
+            for at, text in enumerate(texts)
+            if at % files == number
+        ]
+        (folder / f"{number}.jsonl").write_text("\n".join(reversed(lines) if reverse else lines) + "\n")
+
+
+def verdicts(mill, run):
+    """By the document's own name: reason and the name of its keeper."""
+    from gristmill.engine.look import rows
+
+    found = list(rows(mill, run, None, None, None))
+    name = {row.fields["doc_id"]: row.fields["locator"].split("#")[1] for row in found}
+    return {
+        name[row.fields["doc_id"]]: (row.reason, name.get(row.columns["cluster"]), row.columns["chain"])
+        for row in found
+    }
+
+
+def test_workers_part_sizes_and_order_change_no_verdict(project):
+    """The same documents in other parts, another order and with another number of workers: the same keepers."""
+    texts = families(6, 40)
+    texts += texts[:3]
+    seen = []
+    for workers, part_bytes, reverse in ((1, "1MB", False), (2, "4KB", True)):
+        write(project, texts, reverse=reverse)
+        project.write_recipe(STEPS, read=", fields: {key: id}")
+        project.recipe.write_text(project.recipe.read_text().replace("part_bytes: 4KB", f"part_bytes: {part_bytes}"))
+        store = str(project.folder / f"store-{workers}")
+        seen.append(verdicts(project.mill(store=store), project.run(workers, store=store)))
+    assert seen[0] == seen[1]
+    reasons = [reason for reason, _, _ in seen[0].values()]
+    assert reasons.count("duplicate_text") == len(texts) - len(set(texts))
+    assert reasons.count("near_duplicate") > 10
+
+
+def test_clusters_are_shown_and_an_index_is_used(project, typed, tmp_path):
+    """Run, look at clusters, index the corpus, and compare a new snapshot with it."""
+    texts = families(7, 30)
+    write(project, texts)
+    project.write_recipe(STEPS, read=", fields: {key: id}")
+    project.run(1)
+    shown = typed("inspect", project.recipe, "--clusters", "-n", "2")
+    assert shown.code == 0, shown.err
+    assert "documents in a cluster" in shown.out
+    assert "links to the keeper" in shown.out
+    assert "kept:" in shown.out
+    clusters = [json.loads(line) for line in typed("inspect", project.recipe, "--clusters", "--json").out.splitlines()]
+    assert clusters[0]["size"] == max(cluster["size"] for cluster in clusters)
+    assert clusters[0]["members"][0]["similarity"][0] >= 0.8
+    index = tmp_path / "indexes" / "first"
+    made = typed("index", project.recipe, index, "--json")
+    assert made.code == 0, made.err
+    assert json.loads(made.out)["documents"] > 20
+    assert typed("index", project.recipe, index).code == 2
+    write(project, [texts[0] + " and more", "quite another text about something that nobody wrote before now"], 1)
+    project.write_recipe(f"  - known_dedup: {{indexes: ['{index}']}}\n", read=", fields: {key: id}")
+    run = project.run(1)
+    assert run.made["all/known_dedup"].metrics["dropped"] == {"known_near_duplicate": 1}
+
+
+def test_what_cannot_be_shown_is_said(project, typed):
+    """A recipe without clusters, options that do not go together, a recipe that did not run."""
+    project.write_recipe("  - stagebox.length\n")
+    assert "has no step near_dedup" in typed("index", project.recipe, "x").err
+    project.run(1)
+    assert "no step that makes clusters" in typed("inspect", project.recipe, "--clusters").err
+    project.write_recipe(STEPS, read=", fields: {key: id}")
+    both = typed("inspect", project.recipe, "--clusters", "--dropped")
+    assert both.code == 2
+    assert "goes only with" in both.err
+    assert "did not run yet" in typed("index", project.recipe, "x").err
+
+
+def test_a_plan_draws_the_s_curve(project, typed):
+    """The probability of a comparison at the threshold, before any work."""
+    project.write_recipe(STEPS)
+    shown = typed("plan", project.recipe).out
+    assert "14 bands x 8 rows = 112 hashes" in shown
+    assert "92.35%" in shown
+
+
+def test_differences_stand_out_and_equal_stretches_are_short():
+    """Each side shows its own words; what is equal is left out but for its edges."""
+    one = " ".join(f"w{n}" for n in range(200))
+    left, right = side_by_side(one.replace("w100", "left"), one.replace("w100", "right"), False)
+    assert "left" in left.plain
+    assert "right" in right.plain
+    assert "equal words" in left.plain
+    assert len(left.plain) < len(one)
+    whole, _ = side_by_side(one, one + " end", True)
+    assert whole.plain.split() == one.split()
