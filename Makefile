@@ -25,6 +25,8 @@ demo/inputs/truth.json: | $(VENV)/base
 demo: $(VENV)/base demo/inputs/truth.json
 	$(BIN)/gristmill run recipes/demo.yaml
 	$(BIN)/python -m gristmill.demo score recipes/demo.yaml demo/inputs
+	$(BIN)/python -m gristmill.demo generic demo/generic
+	$(BIN)/gristmill tokenizer audit recipes/demo.yaml --against demo/generic --sizes 1000,2000,4000,8000 --out demo/audit
 
 lint: $(VENV)/dev
 	$(BIN)/ruff check src tests bench

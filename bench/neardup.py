@@ -47,7 +47,7 @@ def growth(data: Path | None) -> Iterable[dict]:
             recipe = write_recipe(folder)
             taken, peak, _ = timed_stage(recipe)
         seconds[size] = taken
-        yield measurement(f"neardup.stage_{gigabytes:g}_gb", size / taken / 1e6, "MB/s on two cores (asked: 60 at 1 GB)")
+        yield measurement(f"neardup.stage_{gigabytes:g}_gb", size / taken / 1e6, "MB/s, two cores (asked: 60 at 1 GB)")
         yield measurement(f"neardup.peak_{gigabytes:g}_gb", peak / 1e6, "MB, all processes (asked: under 2000 at 1 GB)")
     if len(seconds) > 2:
         exponent = np.polyfit(np.log(list(seconds)), np.log(list(seconds.values())), 1)[0]
@@ -67,7 +67,7 @@ def crowd() -> Iterable[dict]:
                     file.write(json.dumps({"text": f"{BOILERPLATE} {' '.join(draw.choices(words, k=40))}"}) + "\n")
             # One hash a band: documents share a fourth of their shingles, so nearly all of them share some band.
             recipe = write_recipe(folder, "bands: 14, rows: 1, ")
-            taken, peak, run = timed_stage(recipe)
+            taken, peak, _ = timed_stage(recipe)
         seconds[number] = taken
         yield measurement(f"neardup.crowd_{number}", taken, "s for documents that all share a band")
         yield measurement(f"neardup.crowd_{number}_peak", peak / 1e6, "MB, all processes")
@@ -105,7 +105,7 @@ def against_all_pairs(data: Path | None) -> Iterable[dict]:
     wrong = sum(exact.get((max(pair), min(pair)), 0.0) < 0.8 for pair in links)
     yield measurement("neardup.precision", 1 - wrong / max(len(links), 1), f"of {len(links)} links have Jaccard >= 0.8")
     loose = count_loose(clusters, links)
-    yield measurement("neardup.unlinked", loose, "documents in a cluster without a chain of verified links to its keeper")
+    yield measurement("neardup.unlinked", loose, "documents that no chain of verified links joins to their keeper")
     for length, number in sorted(metrics["chains"].items(), key=lambda item: int(item[0])):
         yield measurement(f"neardup.chain_{length}", number, "removed documents with so many links to the keeper")
 

@@ -14,7 +14,8 @@ MAY_IMPORT = {
     "stages": {"kernels", "errors", "schema"},
     "recipe": {"stages", "errors", "schema"},
     "engine": {"recipe", "stages", "store", "kernels", "errors", "schema"},
-    "cli": {"engine", "recipe", "stages", "store", "errors", "schema"},
+    "report": {"errors", "schema"},
+    "cli": {"report", "engine", "recipe", "stages", "store", "errors", "schema"},
 }
 
 

@@ -68,7 +68,7 @@ CASES: dict[str, tuple[str, int, list[str]]] = {
         ["sede is not a field", "Did you mean seed?"],
     ),
     "unknown field, list": (
-        TOP + "steps: []\ntokenizer: {}\n",
+        TOP + "steps: []\nflavour: {}\n",
         5,
         ["Fields: recipe, seed, store, strict, sources"],
     ),

@@ -22,6 +22,7 @@ from gristmill.stages.contract import Piece
 from gristmill.stages.dedup.near_candidates import Config as SketchConfig
 from gristmill.stages.dedup.near_index import write_index
 from gristmill.stages.resolve import libraries_of, reads_of, version_of
+from gristmill.stages.tokenizer import tokenizer, tokenizer_sample
 from gristmill.store.parquet import PartWriter
 from gristmill.store.store import Store
 
@@ -175,11 +176,36 @@ def outputs(folder):
         made = read_output(module, name, folder) if hasattr(module, "read") else step_output(module, config)
         libraries = {library: version_of(library) for library in libraries_of(module, config)}
         found[name] = {"version": module.VERSION, "libraries": libraries, "output": made}
+    found[TOKENIZER] = {"version": tokenizer.VERSION, "libraries": {}, "output": tokenizer_bytes(folder)}
+    found[SAMPLE] = {"version": tokenizer_sample.VERSION, "libraries": {}, "output": sample_output()}
     found[PART] = {"version": ENGINE, "libraries": {"pyarrow": version_of("pyarrow")}, "output": part_bytes(folder)}
     return found
 
 
-PART = "the bytes of a part"
+PART, TOKENIZER, SAMPLE = "the bytes of a part", "tokenizer", "tokenizer_sample"
+
+
+def tokenizer_bytes(folder):
+    """The file of a tokenizer trained on the fixed texts."""
+    texts = [text for text in TEXTS if text] * 3
+    columns = [pa.array(texts), pa.array(["web"] * len(texts)), pa.array(["train"] * len(texts))]
+    batch = pa.RecordBatch.from_arrays(columns, names=list(tokenizer.READS))
+    tokenizer.fit([batch], tokenizer.Config(vocab=700), folder / "tokenizer.json")
+    return hashlib.sha256((folder / "tokenizer.json").read_bytes()).hexdigest()[:16]
+
+
+def sample_output():
+    config = tokenizer_sample.Config(sample_bytes={"web": 900}, held_out_share=0.2, domains={"mill": "web"})
+    rows = len(COPIES)
+    table = pa.table(
+        {
+            "text_bytes": pa.array([len(text.encode()) for text in COPIES], pa.int64()),
+            "doc_id": pa.array([hashlib.md5(bytes([n])).digest() for n in range(rows)], pa.binary(16)),
+            "source": pa.array(["mill"] * rows),
+        }
+    )
+    layers, counts = run_step(tokenizer_sample, config, [table])
+    return digest_of([layers[0].to_pylist(), counts])
 
 
 def part_bytes(folder):
@@ -195,7 +221,7 @@ def made(tmp_path_factory):
     return outputs(tmp_path_factory.mktemp("golden"))
 
 
-@pytest.mark.parametrize("name", [*READERS, *STEPS, PART])
+@pytest.mark.parametrize("name", [*READERS, *STEPS, PART, TOKENIZER, SAMPLE])
 def test_a_changed_output_has_a_new_version(name, made):
     """The hash of a stage's output changes only together with its VERSION (or a library's)."""
     golden, now = json.loads(GOLDEN.read_text())[name], made[name]

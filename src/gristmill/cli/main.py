@@ -5,7 +5,7 @@ import sys
 
 import typer
 
-from gristmill.cli import gc, index, init, inspect, plan, removed, run, status, verify, whatif
+from gristmill.cli import gc, index, init, inspect, plan, removed, run, status, tokenizer, verify, whatif
 from gristmill.engine.mill import Interrupted
 from gristmill.errors import UserError
 
@@ -20,6 +20,7 @@ app = typer.Typer(
 )
 for command in (init, plan, run, status, inspect, removed, whatif, index, verify, gc):
     app.command(name=command.__name__.rsplit(".", 1)[1], epilog=command.EXAMPLE)(command.command)
+app.add_typer(tokenizer.app, name="tokenizer")
 
 
 def main() -> None:

@@ -8,6 +8,8 @@ import argparse
 import sys
 from pathlib import Path
 
+import pyarrow as pa
+
 from gristmill.demo.inputs import build, summary
 from gristmill.demo.pages import FOOTER
 from gristmill.demo.score import Row, score, table
@@ -18,6 +20,7 @@ from gristmill.engine.run import Run
 from gristmill.errors import UserError
 from gristmill.recipe.columns import INGEST
 from gristmill.recipe.load import load
+from gristmill.stages.tokenizer import tokenizer, tokenizer_sample
 
 
 def main() -> int:
@@ -30,16 +33,33 @@ def main() -> int:
     scorer = commands.add_parser("score", help="compare a finished run with the truth")
     scorer.add_argument("recipe", type=Path)
     scorer.add_argument("folder", type=Path, help="the folder that `build` filled")
+    generic = commands.add_parser("generic", help="train a tokenizer on Python's reference alone, to compare with")
+    generic.add_argument("folder", type=Path)
+    generic.add_argument("--vocab", type=int, default=8000)
     given = parser.parse_args()
     try:
         if given.command == "build":
             print(summary(given.folder, build(given.folder, given.seed, given.scale)))
+        elif given.command == "generic":
+            train_generic(given.folder, given.vocab)
         else:
             print(score_run(given.recipe, Truth.read(given.folder / "truth.json")))
     except UserError as error:
         print(error, file=sys.stderr)
         return 2
     return 0
+
+
+def train_generic(folder: Path, vocab: int) -> None:
+    """A tokenizer that knows nothing of the demo corpus but English: trained on the prose that comes with Python."""
+    from pydoc_data import topics
+
+    texts = pa.array([text for _, text in sorted(topics.topics.items())])
+    names = ("sampled", "domain", "split")
+    columns = [texts, pa.array(["prose"] * len(texts)), pa.array([tokenizer_sample.TRAIN] * len(texts))]
+    folder.mkdir(parents=True, exist_ok=True)
+    batch = pa.RecordBatch.from_arrays(columns, names=names)
+    tokenizer.fit([batch], tokenizer.Config(vocab=vocab), folder / "tokenizer.json")
 
 
 def score_run(recipe: Path, truth: Truth) -> str:
@@ -64,10 +84,7 @@ def count_good_lines(run: Run, truth: Truth) -> int:
     planted = {plant.text for plant in truth.plants["boilerplate_line"]}
     cut = [made.metrics.get("most_cut", {}) for made in run.made.values()]
     return sum(
-        count
-        for lines in cut
-        for line, count in lines.items()
-        if line not in planted and not line.startswith(FOOTER)
+        count for lines in cut for line, count in lines.items() if line not in planted and not line.startswith(FOOTER)
     )
 
 

@@ -112,7 +112,7 @@ def score(
     text_of: TextOf | None = None,
     wrong: Mapping[str, int] = MappingProxyType({}),
 ) -> Score:
-    """`rows`: every row, kept or not; `steps`: names of the steps that ran; `wrong`: by kind, what was cut and is no defect."""
+    """`rows`: every row, kept or not; `steps`: names of those that ran; `wrong`: by kind, what was cut and is none."""
     verdicts = _Verdicts(rows)
     lines = []
     for name, kind in KINDS.items():

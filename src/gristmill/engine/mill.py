@@ -157,7 +157,9 @@ def write_datasets(run: Run, store: Store) -> dict[str, dict[str, str]]:
                 "rows": sum(part.rows for part, _ in layers),
                 "file_bytes": sum(part.file_bytes for part, _ in layers),
             }
-            if node.kind != "fit":
+            if node.kind == "fit":
+                manifest["metrics"] = made.metrics
+            else:
                 manifest["source"] = source
                 manifest["schema"] = {item.name: str(item.type) for item in _layer_columns(node)}
                 manifest["metrics"] = made.metrics if len(node.sources) == 1 else {}

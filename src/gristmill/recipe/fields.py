@@ -72,6 +72,8 @@ class RecipeFields(StageConfig):
     """the inputs, by name"""
     steps: list[Any] | dict[str, Any]
     """a list of stages for every source, or lists by kind or name of source and a last one under all"""
+    tokenizer: dict[str, Any] | None = None
+    """the tokenizer: train, what to train it on and how, or file, one that exists"""
 
 
 class SourceFields(StageConfig):

@@ -11,7 +11,8 @@ How a value is resolved, in this order:
 4. A config field named `seed` that the recipe does not set is the recipe's seed.
 
 The route of a source is the list under its own name in `steps`, or else the list under its kind; then the list
-under `all`. Whether a pattern of `paths` matches any file is not asked here.
+under `all`; then the steps that the field `tokenizer` stands for. Whether a pattern of `paths` matches any file is not
+asked here.
 """
 
 import dataclasses
@@ -30,6 +31,7 @@ from gristmill.recipe.mistakes import Mistakes, show
 from gristmill.recipe.model import Recipe, Source, Step
 from gristmill.recipe.sources import load_source
 from gristmill.recipe.steps import Lists, check_keys, load_steps, route_of
+from gristmill.recipe.tokenizer import load_tokenizer
 from gristmill.recipe.yaml_lines import parse
 
 MOST_BYTES = 4 * 2**20
@@ -54,6 +56,7 @@ def load(path: str | FilePath, *, store: str | None = None, env: Mapping[str, st
         draft = dataclasses.replace(draft, seed=fields.seed)
     sources, lists = _load_sources(draft, raw), load_steps(draft, raw.get("steps"))
     routes = _load_routes(draft, raw.get("sources"), lists)
+    last = load_tokenizer(draft, raw.get("tokenizer"), sources, lists)
     location = _store(draft, "./store" if fields is None else fields.store, store)
     mistakes.raise_any()
     assert fields is not None
@@ -64,8 +67,8 @@ def load(path: str | FilePath, *, store: str | None = None, env: Mapping[str, st
         strict=fields.strict,
         path=shown,
         sources=sources,
-        steps=tuple(step for steps in lists.values() for step in steps if step),
-        routes=routes,
+        steps=(*(step for steps in lists.values() for step in steps if step), *last),
+        routes={name: (*route, *last) for name, route in routes.items()},
     )
 
 

@@ -1,0 +1,17 @@
+"""gristmill tokenizer: the commands that make a tokenizer, judge it and use it."""
+
+import typer
+
+from gristmill.cli import tokenizer_audit, tokenizer_compare, tokenizer_encode, tokenizer_show, tokenizer_train
+
+app = typer.Typer(
+    help="Train a tokenizer on a recipe's corpus, audit it, look at it, encode and decode with it.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+app.command(name="train", epilog=tokenizer_train.EXAMPLE)(tokenizer_train.command)
+app.command(name="audit", epilog=tokenizer_audit.EXAMPLE)(tokenizer_audit.command)
+app.command(name="encode", epilog=tokenizer_encode.ENCODE_EXAMPLE)(tokenizer_encode.encode)
+app.command(name="decode", epilog=tokenizer_encode.DECODE_EXAMPLE)(tokenizer_encode.decode)
+app.command(name="show", epilog=tokenizer_show.EXAMPLE)(tokenizer_show.command)
+app.command(name="compare", epilog=tokenizer_compare.EXAMPLE)(tokenizer_compare.command)

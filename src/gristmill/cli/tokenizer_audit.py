@@ -1,0 +1,144 @@
+"""gristmill tokenizer audit: whether a tokenizer is sound, and what it costs."""
+
+import json as json_format
+import warnings
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from gristmill.cli.options import Json, StoreUri, print_json
+from gristmill.cli.show import console, table
+from gristmill.cli.tokenizer_open import TokenizerName, is_recipe, look_at
+from gristmill.engine.sample import sample_texts, tokenizer_path
+from gristmill.errors import UserError
+from gristmill.report.tokenizer_html import page
+from gristmill.stages.tokenizer.audit import D_MODEL, SIZES, audit, failed
+from gristmill.stages.tokenizer.audit_subject import Subject, open_subject
+from gristmill.stages.tokenizer.audit_text import Domain, built_in, from_arrays, read_domains
+from gristmill.stages.tokenizer.tokenizer_sample import HELD_OUT
+
+EXAMPLE = "Example: gristmill tokenizer audit tokenizer/ --against other/ --text 'code=held_out/code*.jsonl.zst'"
+
+
+def command(
+    tokenizer: TokenizerName,
+    against: Annotated[
+        list[str] | None, typer.Option(metavar="OTHER", help="Measure this one beside it. May be repeated.")
+    ] = None,
+    text: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="DOMAIN=GLOB",
+            help="Held-out text: JSON Lines (text, lang) or plain files. May be repeated. Default: that of the recipe, "
+            "or else Python's own.",
+        ),
+    ] = None,
+    d_model: Annotated[int, typer.Option(min=1, metavar="N", help="Width of the embedding.")] = D_MODEL,
+    sizes: Annotated[
+        str, typer.Option(metavar="N,N", help="Sizes of the vocabulary to compare, by leaving out the last merges.")
+    ] = ",".join(map(str, SIZES)),
+    pattern: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The pattern of tiktoken files that do not say theirs.")
+    ] = None,
+    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where audit.json and audit.html go.")] = Path(
+        "tokenizer-audit"
+    ),
+    store: StoreUri = None,
+    json: Json = False,
+) -> None:
+    """Check a tokenizer: special tokens, bytes, round trip, digits, pattern, vocabulary. Measure its bytes per token.
+
+    A check that fails fails the command, after the report is written.
+    """
+    chosen = _sizes(sizes)
+    held_out: list[Domain] = []
+    name = tokenizer
+    if is_recipe(tokenizer):
+        looked = look_at(tokenizer, store)
+        tokenizer = str(tokenizer_path(*looked))
+        held_out = from_arrays(sample_texts(*looked, HELD_OUT), f"held out by {name}")
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always", UserWarning)
+        subjects = [open_subject(uri, pattern) for uri in (tokenizer, *(against or ()))]
+    for warning in said:
+        console(stderr=True).print(str(warning.message), markup=False, style="yellow")
+    subjects[0] = replace(subjects[0], name=name)
+    domains = read_domains(text) if text else held_out or built_in()
+    report = audit(subjects[0], _named_apart(subjects), domains, chosen, d_model)
+    if not text and not held_out:
+        report["notes"].insert(
+            0, "No --text was given: measured on a small sample that comes with Python, not on held-out text."
+        )
+    out.mkdir(parents=True, exist_ok=True)
+    whole = json_format.dumps(report, ensure_ascii=False, indent=1) + "\n"
+    (out / "audit.json").write_text(whole, encoding="utf-8")
+    (out / "audit.html").write_text(page(report), encoding="utf-8")
+    if json:
+        print_json(report)
+    else:
+        _show(report, out)
+    if names := failed(report):
+        details = {check["name"]: check["detail"] for check in report["checks"]}
+        for name in names:
+            console(stderr=True).print(f"failed: {name}: {details[name]}", markup=False)
+        raise typer.Exit(1)
+
+
+def _sizes(given: str) -> list[int]:
+    try:
+        found = [int(size) for size in given.replace("_", "").split(",") if size.strip()]
+    except ValueError as error:
+        raise UserError(
+            f"--sizes {given} is not a list of numbers, so there is nothing to compare. Example: 32000,64000"
+        ) from error
+    return found
+
+
+def _named_apart(subjects: list[Subject]) -> list[Subject]:
+    """All but the first; the report is by name, so each must have its own."""
+    names = [subject.name for subject in subjects]
+    if len({*names}) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise UserError(f"{twice} is given twice, so the report could not tell them apart. Leave one out.")
+    return subjects[1:]
+
+
+def _show(report: dict[str, Any], out: Path) -> None:
+    screen = console()
+    for check in report["checks"]:
+        verdict = "[green]holds     [/green]" if check["passed"] else "[red]FAILED    [/red]"
+        verdict = verdict if check["judged"] else "[dim]not judged[/dim]"
+        screen.print(f"{verdict} {check['name']:30}", end=" ")
+        screen.print(check["detail"], markup=False)
+    for note in report["notes"]:
+        screen.print(note, markup=False, style="yellow")
+    screen.print()
+    by_domain = report["bytes_per_token"]
+    names = list(by_domain)
+    rows = [(domain, *(f"{by_domain[name][domain]:.3f}" for name in names)) for domain in by_domain[names[0]]]
+    screen.print(table(("bytes per token", *names), rows))
+    if sized := report["sizes"]["rows"]:
+        screen.print()
+        rows = [
+            (
+                f"{row['vocab']:,}",
+                f"{row['bytes_per_token']['all']:.3f}",
+                f"{row['embedding_parameters_tied'] / 1e6:,.0f} M",
+                f"{row['embedding_parameters_untied'] / 1e6:,.0f} M",
+            )
+            for row in sized
+        ]
+        head = ("vocabulary", "bytes per token", f"embedding at d_model {report['sizes']['d_model']:,}", "untied")
+        screen.print(table(head, rows, left=0))
+    tokens = report["tokens"]
+    screen.print()
+    screen.print(
+        f"{tokens['dead']['count']:,} tokens ({tokens['dead']['share']:.1%}) not used on this text, "
+        f"{tokens['unreachable']['count']:,} unreachable, "
+        f"{sum(kind['count'] for kind in tokens['junk'].values()):,} junk, "
+        f"{sum(kind['count'] for kind in tokens['private'].values()):,} private or random, "
+        f"{tokens['long_literals']['count']:,} long literals."
+    )
+    screen.print(f"Report: {out / 'audit.html'}, {out / 'audit.json'}", markup=False)

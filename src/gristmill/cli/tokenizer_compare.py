@@ -1,0 +1,86 @@
+"""gristmill tokenizer compare: bytes per token of several tokenizers, side by side."""
+
+from pathlib import Path
+from typing import Annotated
+
+import pyarrow as pa
+import typer
+
+from gristmill.cli.options import Json, StoreUri, print_json
+from gristmill.cli.show import console, size, table
+from gristmill.cli.tokenizer_open import Fertility, is_recipe, look_at, measure, open_tokenizer
+from gristmill.engine.sample import sample_texts
+from gristmill.errors import UserError
+from gristmill.stages.tokenizer.tokenizer_sample import HELD_OUT
+
+EXAMPLE = "Example: gristmill tokenizer compare tokenizer/ other/tokenizer.json --text README.md --text prose.txt"
+ALL = "all"
+
+
+def command(
+    tokenizers: Annotated[
+        list[str],
+        typer.Argument(metavar="TOKENIZER...", help="Files, folders or recipes that trained one.", show_default=False),
+    ],
+    text: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="FILE", help="Measure on this. May be repeated. Default: the first recipe's held-out text."
+        ),
+    ] = None,
+    store: StoreUri = None,
+    json: Json = False,
+) -> None:
+    """Bytes per token of each tokenizer on each file, or on the held-out text of each domain; more is better."""
+    texts = _files(text) if text else _held_out(tokenizers, store)
+    names = _apart(tokenizers)
+    found = {}
+    for name, given in zip(names, tokenizers, strict=True):
+        counted = measure(open_tokenizer(given, store), texts)
+        if len(counted) > 1:
+            counted[ALL] = Fertility(*(sum(getattr(one, what) for one in counted.values()) for what in _SUMMED))
+        found[name] = counted
+    if json:
+        print_json({name: {what: one.plain() for what, one in counted.items()} for name, counted in found.items()})
+        return
+    rows = [
+        (what, size(one.bytes), *(f"{found[name][what].bytes_per_token:.3f}" for name in names))
+        for what, one in found[names[0]].items()
+    ]
+    console().print(table(("text", "bytes", *names), rows))
+
+
+_SUMMED = ("documents", "bytes", "tokens")
+
+
+def _files(paths: list[Path]) -> list[tuple[str, pa.Array]]:
+    texts = []
+    for path in paths:
+        try:
+            texts.append((str(path), pa.array([path.read_bytes().decode()], pa.large_string())))
+        except OSError as error:
+            raise UserError(
+                f"--text {path}: {error.strerror}, so nothing can be measured on it. Check the path."
+            ) from None
+        except UnicodeDecodeError as error:
+            raise UserError(f"--text {path}: byte {error.start} is not UTF-8. Name a file of plain text.") from None
+    return texts
+
+
+def _held_out(names: list[str], store: str | None) -> list[tuple[str, pa.Array]]:
+    recipes = [name for name in names if is_recipe(name)]
+    texts = list(sample_texts(*look_at(recipes[0], store), HELD_OUT)) if recipes else []
+    if not texts:
+        raise UserError(
+            "there is no text to measure on: no --text is given, and none of the tokenizers is a recipe with held-out "
+            "text. Add --text FILE."
+        )
+    return texts
+
+
+def _apart(names: list[str]) -> list[str]:
+    """Short names; whole ones where two would be the same."""
+    short = [Path(name).parent.name if Path(name).name == "tokenizer.json" else Path(name).stem for name in names]
+    if len(set(names)) < len(names):
+        raise UserError("a tokenizer is given twice, and there is nothing to compare it with. Give it once.")
+    return short if len(set(short)) == len(short) and all(short) else names

@@ -1,0 +1,103 @@
+"""From what a user names to a tokenizer, and how well one does on texts."""
+
+import sys
+import warnings
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import typer
+
+from gristmill.engine.mill import Mill
+from gristmill.engine.run import Run
+from gristmill.engine.sample import open_for_tokenizer, tokenizer_path
+from gristmill.errors import UserError
+from gristmill.recipe.load import load as load_recipe
+from gristmill.stages.tokenizer.files import load
+from gristmill.stages.tokenizer.library import LibraryTokenizer
+from gristmill.stages.tokenizer.model import Tokenizer
+
+AnyTokenizer = Tokenizer | LibraryTokenizer
+
+TokenizerName = Annotated[
+    str,
+    typer.Argument(
+        metavar="TOKENIZER",
+        help="A tokenizer.json, a folder that holds one, a tiktoken rank file, or a recipe that trained one.",
+        show_default=False,
+    ),
+]
+STDIN = "-"
+
+
+def is_recipe(name: str) -> bool:
+    return Path(name).suffix in (".yaml", ".yml")
+
+
+def look_at(name: str, store: str | None) -> tuple[Mill, Run]:
+    """What a recipe has in its store, up to its tokenizer."""
+    mill = open_for_tokenizer(load_recipe(name, store=store))
+    return mill, mill.look()
+
+
+def open_tokenizer(name: str, store: str | None = None) -> AnyTokenizer:
+    return load_aloud(str(tokenizer_path(*look_at(name, store))) if is_recipe(name) else name)
+
+
+def load_aloud(uri: str) -> AnyTokenizer:
+    """A tokenizer; that it is not encoded by our kernel is said in a line, not as Python tells warnings."""
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        tokenizer = load(uri)
+    for warning in told:
+        print(f"gristmill: {warning.message}", file=sys.stderr)
+    return tokenizer
+
+
+def given_text(text: str | None) -> str:
+    """The text itself, or what standard input has."""
+    return read_stdin() if text in (None, STDIN) else str(text)
+
+
+def read_stdin() -> str:
+    try:
+        return sys.stdin.buffer.read().decode()
+    except UnicodeDecodeError as error:
+        raise UserError(
+            f"byte {error.start} of standard input is not UTF-8, so it is no text. Decode it first, as with iconv."
+        ) from None
+
+
+@dataclass
+class Fertility:
+    """Bytes and tokens of some texts."""
+
+    documents: int = 0
+    bytes: int = 0
+    tokens: int = 0
+
+    @property
+    def bytes_per_token(self) -> float:
+        return self.bytes / self.tokens if self.tokens else 0.0
+
+    def plain(self) -> dict[str, float]:
+        return {
+            "documents": self.documents,
+            "bytes": self.bytes,
+            "tokens": self.tokens,
+            "bytes_per_token": round(self.bytes_per_token, 4),
+        }
+
+
+def measure(tokenizer: AnyTokenizer, texts: Iterable[tuple[str, pa.Array]]) -> dict[str, Fertility]:
+    """By domain or file, in the order of their names."""
+    found: dict[str, Fertility] = {}
+    for name, some in texts:
+        counted = found.setdefault(name, Fertility())
+        counted.documents += len(some)
+        counted.bytes += pc.sum(pc.binary_length(some)).as_py() or 0
+        counted.tokens += len(tokenizer.encode(some)[0])
+    return dict(sorted(found.items()))

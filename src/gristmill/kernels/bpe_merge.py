@@ -1,0 +1,288 @@
+"""The merges of a byte-pair encoding, applied to one pre-token.
+
+The rule is that of `tokenizers`: of all neighbours that have a merge, join the pair with the lowest rank, the leftmost
+of equals, until none has one. What a pair becomes is one number, `rank << 32 | id`; NEVER stands for a pair without a
+merge. Pairs of single bytes, where every pre-token begins, have a table of their own (512 KB, without hashing). All
+others lie in an open-addressed one with 16 bytes a slot, behind a bitmap that stays in the processor's cache: most
+neighbours have no merge, and the bitmap says so for 9 of 10 of them (8 to 16 bits a merge).
+
+A pre-token of up to FEW bytes keeps `rank << 8 | place` for every pair in an array, whose least number is the next
+merge: a loop that the compiler turns into vector instructions. For a longer one that would be quadratic (a megabyte of
+spaces: minutes), so it has a heap: O(n log n).
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+from llvmlite import ir
+from numba import njit, types
+from numba.core.errors import TypingError
+from numba.extending import intrinsic
+
+from gristmill.kernels.memory import address_of, byte_at, eight_bytes_at, four_bytes_at
+
+Array = np.ndarray[Any, Any]
+
+signed: Callable[[Any], int] = cast(Any, np.int64)
+"""A number as the `int` that compiled code has; by this name mypy does not take it for something else."""
+
+NEVER = signed(0x7FFFFFFFFFFFFFFF)
+FEW = 255
+"""Bytes of a pre-token that is merged in the array, where a place is one byte: twice as fast as the heap even there."""
+ROOM = 256
+"""Places are numbered with a byte."""
+MOST_MERGES = (1 << 23) - 1
+"""A rank and a place share 31 bits."""
+
+_LAST: Any = np.int32(0x7FFFFFFF)
+_EMPTY = np.uint64(0xFFFFFFFFFFFFFFFF)
+_ODD = np.uint64(0x9E3779B97F4A7C15)
+_HALF = np.uint64(32)
+_LOW = signed(0xFFFFFFFF)
+_ONE = np.uint64(1)
+_THREE = np.uint64(3)
+_FOUR = np.uint64(4)
+_EIGHT = np.uint64(8)
+_SIX = np.uint64(6)
+_SIXTY_THREE = np.uint64(63)
+
+
+def _put_four_bytes(context: Any, address: Any, index: Any, value: Any) -> Any:
+    """Write the low four bytes of `value`, `index` bytes from `address`; any alignment."""
+    if not all(isinstance(one, types.Integer) for one in (address, index, value)):
+        raise TypingError("an address, an index and a value are integers")
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        pointer = builder.inttoptr(builder.add(args[0], args[1]), ir.IntType(32).as_pointer())
+        builder.store(builder.trunc(args[2], ir.IntType(32)), pointer, align=1)
+        return context.get_dummy_value()
+
+    return types.void(types.uint64, types.int64, types.int64), codegen
+
+
+put_four_bytes: Any = intrinsic(_put_four_bytes)
+
+
+class Merges(NamedTuple):
+    """What pairs of neighbours become."""
+
+    byte_ids: Array
+    """int32: the token of each byte."""
+    byte_pairs: Array
+    """int64: what two bytes become, by `first << 8 | second`."""
+    pairs: Array
+    """uint64: slots of `left << 32 | right` and what they become."""
+    seen: Array
+    """uint64: a bit for the hash of each pair that becomes something."""
+    shifts: tuple[np.uint64, np.uint64]
+    """What is left of a hash when it is shifted by so many bits numbers a slot, a bit."""
+
+
+Addresses = tuple[np.uint64, np.uint64, np.uint64, np.uint64, np.uint64, np.uint64]
+"""Of `byte_ids`, `byte_pairs`, `pairs`, `seen`, and the two shifts."""
+
+# Parts of the array that `merge_few` works in, each with a place for every byte.
+_SYMBOLS, _RANKS, _MADE, _AFTER, _BEFORE = (np.uint64(part * ROOM) for part in range(5))
+
+
+def make_bench() -> Array:
+    """Where `merge_few` works."""
+    return np.zeros(5 * ROOM, np.int32)
+
+
+@njit(nogil=True, cache=True)
+def addresses_of(merges: Merges) -> Addresses:
+    """What the innermost functions take: an array in their arguments would cost more than what they do."""
+    return (
+        address_of(merges.byte_ids),
+        address_of(merges.byte_pairs),
+        address_of(merges.pairs),
+        address_of(merges.seen),
+        merges.shifts[0],
+        merges.shifts[1],
+    )
+
+
+@njit(nogil=True, cache=True)
+def pair_value(tables: Addresses, left: int, right: int) -> int:
+    """`rank << 32 | id` of the merge of two neighbours, or NEVER."""
+    key = np.uint64(left) << _HALF | np.uint64(right)
+    mixed = key * _ODD
+    bit = mixed >> tables[5]
+    if not (eight_bytes_at(tables[3], bit >> _SIX << _THREE) >> (bit & _SIXTY_THREE)) & _ONE:
+        return NEVER
+    mask = (_ONE << (_SIXTY_THREE - tables[4] + _ONE)) - _ONE
+    slot = mixed >> tables[4]
+    while True:
+        found = eight_bytes_at(tables[2], slot << _FOUR)
+        if found == key:
+            return signed(eight_bytes_at(tables[2], slot << _FOUR | _EIGHT))
+        if found == _EMPTY:
+            return NEVER
+        slot = (slot + _ONE) & mask
+
+
+@njit(nogil=True, cache=True)
+def _fill(merges: Merges, left: Array, right: Array, rank: Array, made: Array) -> None:
+    pairs, mask = merges.pairs, np.uint64((len(merges.pairs) >> 1) - 1)
+    for merge in range(len(left)):
+        key = np.uint64(left[merge]) << _HALF | np.uint64(right[merge])
+        mixed = key * _ODD
+        slot, bit = mixed >> merges.shifts[0], mixed >> merges.shifts[1]
+        while pairs[slot << _ONE] != _EMPTY and pairs[slot << _ONE] != key:
+            slot = (slot + _ONE) & mask
+        pairs[slot << _ONE] = key
+        pairs[slot << _ONE | _ONE] = np.uint64(rank[merge]) << _HALF | np.uint64(made[merge])
+        merges.seen[bit >> _SIX] |= _ONE << (bit & _SIXTY_THREE)
+    tables, byte_ids = addresses_of(merges), merges.byte_ids
+    for one in range(256):
+        for two in range(256):
+            merges.byte_pairs[one << 8 | two] = pair_value(tables, signed(byte_ids[one]), signed(byte_ids[two]))
+
+
+def make_merges(byte_ids: Array, left: Array, right: Array, rank: Array, made: Array) -> Merges:
+    """The tables of all merges. Of two merges of one pair the later counts."""
+    if len(left) > MOST_MERGES or (len(left) and int(np.max(rank)) > MOST_MERGES):
+        raise ValueError(f"{len(left)} merges are too many; {MOST_MERGES} fit")
+    bits = max(6, len(left).bit_length() + 1)  # between a quarter and half full
+    merges = Merges(
+        np.ascontiguousarray(byte_ids, np.int32),
+        np.empty(1 << 16, np.int64),
+        np.full(2 << bits, _EMPTY, np.uint64),
+        np.zeros(1 << (bits + 2 - 6), np.uint64),
+        (np.uint64(64 - bits), np.uint64(64 - bits - 2)),
+    )
+    _fill(merges, *(np.ascontiguousarray(values, np.int64) for values in (left, right, rank, made)))
+    return merges
+
+
+@njit(nogil=True, cache=True)
+def merge_few(text: int, begin: int, end: int, tables: Addresses, bench: Array, ids: int, count: int) -> int:
+    """Ids of a pre-token of at most FEW bytes, written to the address `ids` from `count` on; returns the new count."""
+    size = np.uint64(end - begin)
+    last = byte_at(text, begin)
+    bench[_SYMBOLS] = four_bytes_at(tables[0], last << 2)
+    for at in range(_ONE, size):
+        before = at - _ONE
+        byte = byte_at(text, begin + signed(at))
+        value = signed(eight_bytes_at(tables[1], (last << 8 | byte) << 3))
+        bench[_SYMBOLS + at] = four_bytes_at(tables[0], byte << 2)
+        bench[_MADE + before] = value & _LOW
+        bench[_RANKS + before] = (value >> 32) << 8 | signed(before) if value != NEVER else _LAST
+        bench[_AFTER + before] = at
+        bench[_BEFORE + at] = before
+        last = byte
+    bench[_AFTER + size - _ONE] = size
+    while True:
+        best = _LAST
+        for at in range(_RANKS, _RANKS + size - _ONE):
+            best = min(best, bench[at])
+        if best == _LAST:
+            break
+        place = np.uint64(best & 255)
+        gone = np.uint64(bench[_AFTER + place])
+        behind = np.uint64(bench[_AFTER + gone])
+        symbol = signed(bench[_MADE + place])
+        bench[_SYMBOLS + place] = symbol
+        bench[_AFTER + place] = behind
+        bench[_RANKS + gone] = _LAST
+        bench[_RANKS + place] = _LAST
+        if behind < size:
+            bench[_BEFORE + behind] = place
+            value = pair_value(tables, symbol, signed(bench[_SYMBOLS + behind]))
+            if value != NEVER:
+                bench[_MADE + place] = value & _LOW
+                bench[_RANKS + place] = (value >> 32) << 8 | signed(place)
+        if place > 0:
+            before = np.uint64(bench[_BEFORE + place])
+            value = pair_value(tables, signed(bench[_SYMBOLS + before]), symbol)
+            bench[_MADE + before] = value & _LOW
+            bench[_RANKS + before] = (value >> 32) << 8 | signed(before) if value != NEVER else _LAST
+    place = np.uint64(0)
+    while place < size:
+        put_four_bytes(ids, count << 2, bench[_SYMBOLS + place])
+        count += 1
+        place = np.uint64(bench[_AFTER + place])
+    return count
+
+
+@njit(nogil=True, cache=True)
+def _sink(heap: Array, size: int, hole: int, entry: int) -> None:
+    """Puts an entry into the hole at `hole`, or below it where smaller ones lie."""
+    while True:
+        child = 2 * hole + 1
+        if child >= size:
+            break
+        if child + 1 < size and heap[child + 1] < heap[child]:
+            child += 1
+        if heap[child] >= entry:
+            break
+        heap[hole] = heap[child]
+        hole = child
+    heap[hole] = entry
+
+
+@njit(nogil=True, cache=True)
+def _rise(heap: Array, hole: int, entry: int) -> None:
+    while hole > 0 and heap[(hole - 1) >> 1] > entry:
+        heap[hole] = heap[(hole - 1) >> 1]
+        hole = (hole - 1) >> 1
+    heap[hole] = entry
+
+
+@njit(nogil=True, cache=True)
+def merge_many(text: int, begin: int, end: int, tables: Addresses, ids: int, count: int) -> int:
+    """The same for any length, with 44 bytes of memory for each of its bytes while it runs.
+
+    An entry of the heap is `rank << 32 | place`. It has gone stale when the pair at its place has another rank by now.
+    """
+    size = end - begin
+    symbols = np.empty(size, np.int32)
+    values = np.empty(size, np.int64)
+    after = np.empty(size, np.int32)
+    before = np.empty(size, np.int32)
+    heap = np.empty(3 * size, np.int64)
+    waiting = 0
+    for at in range(size):
+        byte = byte_at(text, begin + at)
+        symbols[at] = four_bytes_at(tables[0], byte << 2)
+        before[at] = at - 1
+        after[at] = at + 1
+        values[at] = NEVER
+        if at + 1 < size:
+            values[at] = signed(eight_bytes_at(tables[1], (byte << 8 | byte_at(text, begin + at + 1)) << 3))
+        if values[at] != NEVER:
+            heap[waiting] = values[at] & ~_LOW | at
+            waiting += 1
+    for hole in range((waiting >> 1) - 1, -1, -1):
+        _sink(heap, waiting, hole, heap[hole])
+    while waiting > 0:
+        entry = heap[0]
+        waiting -= 1
+        if waiting > 0:
+            _sink(heap, waiting, 0, heap[waiting])
+        place = entry & _LOW
+        if values[place] & ~_LOW != entry & ~_LOW:
+            continue
+        gone = after[place]
+        symbols[place] = values[place] & _LOW
+        values[gone] = NEVER
+        after[place] = after[gone]
+        if after[place] < size:
+            before[after[place]] = place
+        for at in (signed(before[place]), place):
+            if at < 0 or after[at] >= size:
+                continue
+            values[at] = pair_value(tables, signed(symbols[at]), signed(symbols[after[at]]))
+            if values[at] != NEVER:
+                _rise(heap, waiting, values[at] & ~_LOW | at)
+                waiting += 1
+        if after[place] >= size:
+            values[place] = NEVER
+    at = 0
+    while at < size:
+        put_four_bytes(ids, count << 2, symbols[at])
+        count += 1
+        at = after[at]
+    return count

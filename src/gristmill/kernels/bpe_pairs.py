@@ -1,0 +1,149 @@
+"""Pairs of neighbouring tokens while byte-pair encoding is trained: their counts, their places, and which comes next.
+
+A pair gets its count and the list of all its places when the younger of its two tokens is made, and from then on its
+count only falls. So each pair stands in the queue once, and the count under which it stands there is never too low:
+what is popped is compared with the true count and put back if it has fallen. The pair that comes next is the one with
+the highest count, and among equals the one whose ids are smallest, the left id first. That is the rule of Hugging Face
+`tokenizers` (`BpeTrainer`), and it makes the order of merges a function of the counts alone.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+
+Array = np.ndarray[Any, Any]
+
+KEY, COUNT, FIRST, PLACES = range(4)
+"""Columns of a record: left id << 32 | right id, occurrences, where its list of places begins, and its length."""
+
+_SPREAD = np.uint64(0x9E3779B97F4A7C15)
+
+
+class Pairs(NamedTuple):
+    """Every pair that was ever frequent enough to be merged."""
+
+    records: Array
+    """int64, four a pair."""
+    slots: Array
+    """int32: an open-addressed table of record numbers by key, a power of two long, -1 where it is empty."""
+    queue: Array
+    """int64, a heap of (count when it was put there, record number)."""
+    used: Array
+    """int64: records, and entries of the queue."""
+
+
+@njit(nogil=True, cache=True)
+def no_pairs(room: int) -> Pairs:
+    """An empty set with room for some pairs, which grows."""
+    slots = 16
+    while slots < 2 * room:
+        slots *= 2
+    return Pairs(
+        np.empty((slots // 2, 4), np.int64),
+        np.full(slots, -1, np.int32),
+        np.empty((slots // 2, 2), np.int64),
+        np.zeros(2, np.int64),
+    )
+
+
+@njit(nogil=True, cache=True, forceinline=True)
+def _slot(slots: Array, records: Array, key: int) -> int:
+    """Where a key lies, or the empty slot where it would."""
+    mask = len(slots) - 1
+    mixed = np.uint64(key) * _SPREAD
+    slot = int(np.int64((mixed ^ (mixed >> np.uint64(32))) & np.uint64(mask)))
+    while slots[slot] >= 0 and records[slots[slot], KEY] != key:
+        slot = (slot + 1) & mask
+    return slot
+
+
+@njit(nogil=True, cache=True)
+def with_room(pairs: Pairs, more: int) -> Pairs:
+    """The same pairs with room for some more."""
+    records, entries = pairs.used
+    if records + more <= len(pairs.records):
+        return pairs
+    grown = no_pairs(records + max(more, records))
+    grown.records[:records] = pairs.records[:records]
+    grown.queue[:entries] = pairs.queue[:entries]
+    grown.used[:] = pairs.used
+    for record in range(records):
+        grown.slots[_slot(grown.slots, grown.records, grown.records[record, KEY])] = record
+    return grown
+
+
+@njit(nogil=True, cache=True, forceinline=True)
+def _before(records: Array, queue: Array, count: int, record: int, at: int) -> bool:
+    """Whether a pair is merged before the one of another entry of the queue."""
+    other = queue[at, 0]
+    return bool(count > other or (count == other and records[record, KEY] < records[queue[at, 1], KEY]))
+
+
+@njit(nogil=True, cache=True, forceinline=True)
+def _move(queue: Array, source: int, target: int) -> None:
+    queue[target, 0], queue[target, 1] = queue[source, 0], queue[source, 1]
+
+
+@njit(nogil=True, cache=True)
+def put(pairs: Pairs, key: int, count: int, first: int, places: int) -> None:
+    """A new pair; there is room for it."""
+    records, queue, used = pairs.records, pairs.queue, pairs.used
+    record, at = used[0], used[1]
+    pairs.slots[_slot(pairs.slots, records, key)] = record
+    records[record, KEY], records[record, COUNT], records[record, FIRST], records[record, PLACES] = (
+        key,
+        count,
+        first,
+        places,
+    )
+    used[0] += 1
+    used[1] += 1
+    while at > 0 and _before(records, queue, count, record, (at - 1) >> 1):
+        _move(queue, (at - 1) >> 1, at)
+        at = (at - 1) >> 1
+    queue[at, 0], queue[at, 1] = count, record
+
+
+@njit(nogil=True, cache=True, forceinline=True)
+def lower(pairs: Pairs, key: int, by: int) -> None:
+    """Takes from the count of a pair; one that was never frequent enough is not there."""
+    record = pairs.slots[_slot(pairs.slots, pairs.records, key)]
+    if record >= 0:
+        pairs.records[record, COUNT] -= by
+
+
+@njit(nogil=True, cache=True)
+def _sink(pairs: Pairs, count: int, record: int) -> None:
+    """Puts an entry in the place of the first one of the queue."""
+    records, queue, entries = pairs.records, pairs.queue, pairs.used[1]
+    at = 0
+    while True:
+        child = 2 * at + 1
+        if child >= entries:
+            break
+        if child + 1 < entries and _before(records, queue, queue[child + 1, 0], queue[child + 1, 1], child):
+            child += 1
+        if _before(records, queue, count, record, child):
+            break
+        _move(queue, child, at)
+        at = child
+    queue[at, 0], queue[at, 1] = count, record
+
+
+@njit(nogil=True, cache=True)
+def pop(pairs: Pairs, floor: int) -> int:
+    """Takes the pair that is merged next out of the queue: the number of its record, or -1 if none reaches `floor`."""
+    records, queue, used = pairs.records, pairs.queue, pairs.used
+    while used[1] > 0:
+        record = queue[0, 1]
+        count, current = queue[0, 0], records[record, COUNT]
+        if count != current and current >= floor:
+            _sink(pairs, current, record)
+            continue
+        used[1] -= 1
+        if used[1] > 0:
+            _sink(pairs, queue[used[1], 0], queue[used[1], 1])
+        if current >= floor:
+            return int(record)
+    return -1

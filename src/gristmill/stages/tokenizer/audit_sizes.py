@@ -1,0 +1,132 @@
+"""Bytes per token: of each tokenizer by domain and language, and of the same tokenizer at other sizes."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from gristmill.stages.tokenizer.audit_subject import Audited, Subject
+from gristmill.stages.tokenizer.audit_text import Domain
+from gristmill.stages.tokenizer.model import Tokenizer
+
+Array = np.ndarray[Any, Any]
+
+BATCH_BYTES = 4 << 20
+"""Of text encoded at once."""
+
+ALL = "all"
+
+
+@dataclass(eq=False)
+class Measured:
+    """What a tokenizer made of the sample."""
+
+    tokens: dict[str, list[int]]
+    """Domain -> tokens of each text."""
+    uses: Array
+    """How often each id was used."""
+    documents: Array
+    """In how many texts."""
+
+
+def measure(tokenizer: Audited, domains: Sequence[Domain], count_uses: bool = True) -> Measured:
+    """Encodes the whole sample."""
+    size = tokenizer.vocab_size
+    uses, documents = np.zeros(size, np.int64), np.zeros(size, np.int64)
+    tokens: dict[str, list[int]] = {}
+    for domain in domains:
+        lengths = tokens.setdefault(domain.name, [])
+        for batch in _batches(domain.texts):
+            ids, offsets = tokenizer.encode(pa.array(batch, pa.large_string()))
+            lengths += np.diff(offsets).tolist()
+            if count_uses:
+                uses += np.bincount(ids, minlength=size)
+                for one, other in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True):
+                    documents[np.unique(ids[one:other])] += 1
+    return Measured(tokens, uses, documents)
+
+
+def bytes_per_token(domains: Sequence[Domain], measured: Measured) -> dict[str, float]:
+    """By domain, and for all of them together as a sum of bytes over a sum of tokens."""
+    size = {domain.name: domain.size_bytes for domain in domains}
+    count = {name: sum(lengths) for name, lengths in measured.tokens.items()}
+    found = {name: size[name] / max(1, count[name]) for name in size}
+    return {**found, ALL: sum(size.values()) / max(1, sum(count.values()))}
+
+
+def bytes_per_token_by_language(domains: Sequence[Domain], measured: Measured) -> dict[str, float]:
+    """By the language that the texts say they are in."""
+    size: dict[str, int] = {}
+    count: dict[str, int] = {}
+    for domain in domains:
+        for text, language, tokens in zip(domain.texts, domain.languages, measured.tokens[domain.name], strict=True):
+            if language is not None:
+                size[language] = size.get(language, 0) + len(text.encode())
+                count[language] = count.get(language, 0) + tokens
+    return {language: size[language] / max(1, count[language]) for language in sorted(size)}
+
+
+def truncated(tokenizer: Tokenizer, merges: int) -> Tokenizer:
+    """The tokenizer with its first merges only. Ids stay what they are, so that any layout can be cut."""
+    this = tokenizer.definition
+    order = np.argsort(this.ranks, kind="stable")
+    _, first = np.unique(this.made[order], return_index=True)
+    kept = this.made[order][np.sort(first)[:merges]]
+    keep = np.isin(this.made, kept)
+    left_over = {*kept.tolist(), *this.byte_ids.tolist()}
+    whole = tuple(number for number in this.whole if number in left_over)
+    sides = {name: getattr(this, name)[keep] for name in ("left", "right", "made", "ranks")}
+    return Tokenizer(replace(this, **sides, whole=whole))
+
+
+def size_table(
+    subject: Subject, domains: Sequence[Domain], sizes: Sequence[int], d_model: int
+) -> tuple[list[dict[str, Any]], str]:
+    """A row for each size of the vocabulary, the tokenizer's own included, and what there is to say about the rest."""
+    tokenizer = subject.tokenizer
+    outside = len(subject.tokens) - 256 - len(subject.merges)
+    if not isinstance(tokenizer, Tokenizer):
+        return [], "not measured: our kernel does not encode this tokenizer, so its merges cannot be cut"
+    rows = []
+    for size in sorted({*(size for size in sizes if size < len(subject.tokens)), len(subject.tokens)}):
+        merges = size - 256 - outside
+        if merges < 0:
+            continue
+        cut = truncated(tokenizer, merges)
+        rows.append(
+            {
+                "vocab": size,
+                "merges": merges,
+                "bytes_per_token": bytes_per_token(domains, measure(cut, domains, count_uses=False)),
+                "embedding_parameters_tied": size * d_model,
+                "embedding_parameters_untied": 2 * size * d_model,
+            }
+        )
+    absent = [size for size in sizes if size not in {row["vocab"] for row in rows}]
+    note = f"{', '.join(f'{size:,}' for size in absent)}: not possible by cutting this tokenizer" if absent else ""
+    return rows, note
+
+
+def compare(
+    subjects: Mapping[str, Measured], domains: Sequence[Domain]
+) -> tuple[dict[str, dict[str, float]], dict[str, dict[str, float]]]:
+    """Bytes per token of every tokenizer: by domain, and by language."""
+    return (
+        {name: bytes_per_token(domains, measured) for name, measured in subjects.items()},
+        {name: bytes_per_token_by_language(domains, measured) for name, measured in subjects.items()},
+    )
+
+
+def _batches(texts: Sequence[str]) -> Iterator[list[str]]:
+    batch: list[str] = []
+    size = 0
+    for text in texts:
+        batch.append(text)
+        size += len(text)
+        if size >= BATCH_BYTES:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch

@@ -1,0 +1,99 @@
+"""Trains the tokenizer on its sample: byte-level BPE (Sennrich et al. 2016), pre-tokens counted by our scanner.
+
+Counts do not depend on the order of texts, and the words go to the trainer in the order of their bytes: the same
+sample gives the same file, whoever read it in whichever pieces. Memory grows with the distinct pre-tokens. The model
+file is a `tokenizer.json` that Hugging Face `tokenizers` reads.
+"""
+
+import shutil
+import tempfile
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pydantic import Field
+
+from gristmill.errors import UserError
+from gristmill.kernels.bpe_train import LARGEST_VOCABULARY, train
+from gristmill.kernels.pretoken_classes import class_table
+from gristmill.kernels.pretoken_counts import count_pretokens
+from gristmill.kernels.word_counts import export, no_words
+from gristmill.stages.buffers import bytes_of
+from gristmill.stages.contract import StageConfig
+from gristmill.stages.tokenizer.files import write_json
+from gristmill.stages.tokenizer.model import Tokenizer
+from gristmill.stages.tokenizer.patterns import PATTERNS
+from gristmill.stages.tokenizer.special import SLOTS
+from gristmill.stages.tokenizer.tokenizer_sample import TRAIN
+
+VERSION = 1
+LIBRARIES = ()
+READS = ("tokenizer_text.sampled", "tokenizer_text.domain", "tokenizer_text.split")
+SUFFIX = "json"
+
+_FIXED = 256 + SLOTS
+
+
+class Config(StageConfig):
+    vocab: Annotated[int, Field(ge=_FIXED, le=LARGEST_VOCABULARY)] = 128_000
+    """Entries: 256 bytes, 256 special tokens, the rest merges."""
+    pattern: Literal["gristmill", "llama3", "cl100k", "cl100k_tail", "gpt2", "o200k", "qwen2"] = "gristmill"
+    """How text is cut into pre-tokens, across which nothing is merged."""
+    min_count: Annotated[int, Field(ge=1)] = 2
+    """Times that a pre-token must be seen to count; rarer ones are mostly names, numbers and slips."""
+    min_pair_count: Annotated[int, Field(ge=1)] = 2
+    """Times that two neighbours must be seen to be merged."""
+
+
+def fit(batches: Iterable[pa.RecordBatch], config: Config, path: Path) -> dict[str, Any]:
+    table, scanner, classes = no_words(), PATTERNS[config.pattern].scanner, class_table()
+    domains: dict[str, dict[str, dict[str, int]]] = {}
+    for batch in batches:
+        text, domain, split = (batch.column(place) for place in range(len(READS)))
+        _count(domains, domain, split, text)
+        text = text.filter(pc.equal(split, TRAIN))
+        if len(text):
+            data, offsets = bytes_of(text)
+            table = count_pretokens(table, data, offsets, scanner, classes)
+    seen = int(table.used[0])
+    if not seen:
+        raise UserError(
+            "tokenizer: no document was left to train on, so there is no tokenizer. "
+            "See what the steps dropped (gristmill removed), and the budgets in tokenizer.train.sample_bytes."
+        )
+    words = export(table, config.min_count)
+    del table
+    left, right = train(*words, config.vocab - _FIXED, config.min_pair_count)
+    tokenizer = Tokenizer.from_merges(config.pattern, left, right)
+    with tempfile.TemporaryDirectory(prefix="gristmill-") as folder:
+        shutil.move(write_json(tokenizer, Path(folder)), path)
+    return {
+        "domains": domains,
+        "pretokens": int(words.counts.sum()),
+        "distinct_pretokens": seen,
+        "distinct_pretokens_used": len(words.counts),
+        "merges": len(left),
+        "vocab": tokenizer.vocab_size,
+        "tokenizers": {tokenizer.hash: 1},
+    }
+
+
+def warnings(found: dict[str, Any], config: Config) -> Sequence[str]:
+    """A vocabulary that the sample could not fill."""
+    if found.get("vocab", config.vocab) < config.vocab:
+        return (
+            f"the sample has no more than {found['merges']:,} merges, so the vocabulary is {found['vocab']:,} and not "
+            f"{config.vocab:,}. Take more text, or lower min_count and min_pair_count",
+        )
+    return ()
+
+
+def _count(domains: dict[str, Any], domain: pa.Array, split: pa.Array, text: pa.Array) -> None:
+    """What was taken, by domain and split, into `domains`."""
+    taken = pa.table({"domain": domain, "split": split, "bytes": pc.binary_length(text)}).drop_null()
+    for entry in taken.group_by(["domain", "split"]).aggregate([("bytes", "sum"), ([], "count_all")]).to_pylist():
+        counts = domains.setdefault(entry["domain"], {}).setdefault(entry["split"], {"documents": 0, "bytes": 0})
+        counts["documents"] += entry["count_all"]
+        counts["bytes"] += entry["bytes_sum"]

@@ -1,0 +1,56 @@
+"""A tokenizer that the recipe names: its `tokenizer.json` goes into the store as it is, pinned by its content."""
+
+import json
+import warnings as python_warnings
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import fsspec
+import pyarrow as pa
+
+from gristmill.errors import UserError
+from gristmill.stages.contract import File, StageConfig
+from gristmill.stages.tokenizer.files import load
+
+VERSION = 1
+LIBRARIES = ()
+READS = ()
+SUFFIX = "json"
+
+
+class Config(StageConfig):
+    file: File
+    """The tokenizer.json."""
+
+
+def check(config: Config) -> None:
+    """Whether it is a tokenizer.json at all; whether it can encode is asked when it is taken in."""
+    try:
+        with fsspec.open(config.file, "rb") as file:
+            found = json.loads(file.read())
+        is_one = isinstance(found, dict) and "model" in found
+    except (OSError, ValueError):
+        is_one = False
+    if not is_one:
+        raise UserError(
+            f"tokenizer.file: {config.file} is not a tokenizer.json, so no text can be encoded. "
+            "Name the file that `tokenizers` or gristmill tokenizer train wrote."
+        )
+
+
+def fit(batches: Iterable[pa.RecordBatch], config: Config, path: Path) -> dict[str, Any]:
+    with fsspec.open(config.file, "rb") as file:
+        path.write_bytes(file.read())
+    with python_warnings.catch_warnings():
+        python_warnings.simplefilter("ignore")  # told by `warnings`, in every run
+        tokenizer = load(str(path))
+    found: dict[str, Any] = {"vocab": tokenizer.vocab_size, "tokenizers": {tokenizer.hash: 1}}
+    if tokenizer.reason:
+        found["encoded_by_library"] = {tokenizer.reason: 1}
+    return found
+
+
+def warnings(found: dict[str, Any], config: Config) -> Sequence[str]:
+    """That another encoder than ours will have to do."""
+    return [f"the library encodes, some 20 times slower: {reason}" for reason in found.get("encoded_by_library", ())]

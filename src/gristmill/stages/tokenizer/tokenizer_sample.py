@@ -1,0 +1,174 @@
+"""Chooses the documents that the tokenizer is trained on, and those that are held out to judge it.
+
+A byte budget for each domain, so that what is rare but important (mathematics, code, scripts of few documents) is seen
+more often than its share of the corpus. The documents of a domain are put in the order of a hash of seed and doc_id.
+Training takes from the low end until the budget is full, never over it. The held-out text is taken from the high end,
+and first: it is a share of the budget, or of the domain where that is smaller, and at least one document where there
+are two. A larger budget takes more from both ends, so no document changes sides before they meet.
+
+What lies below a document of the same domain decides about it, wherever it is. So every batch tells each partition,
+which holds a range of the hash, how many bytes and documents it has below that range and in all.
+
+    emit     a record for each document: hash, domain, bytes; two tallies for each domain and partition
+    reduce   train, held_out or nothing
+"""
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import numpy as np
+import pyarrow as pa
+from pydantic import Field
+
+from gristmill.stages.contract import Bytes, StageConfig
+
+Array = np.ndarray[Any, Any]
+
+VERSION = 1
+LIBRARIES = ()
+SURVIVORS = True
+READS = ("doc_id", "source", "text_bytes")
+KEYED = pa.schema([("kind", pa.int8()), ("domain", pa.int16()), ("bytes", pa.int64()), ("tie", pa.uint64())])
+"""`tie` orders documents of one hash; in a tally it is the number of documents."""
+SCHEMA = pa.schema([("split", pa.string())])
+"""train, held_out, or null for a document that is not in the sample."""
+
+TRAIN, HELD_OUT = "train", "held_out"
+_DOCUMENT, _BELOW, _TOTAL = range(3)
+
+
+class Asked(StageConfig):
+    """How much is taken of what."""
+
+    sample_bytes: Annotated[dict[str, Annotated[Bytes, Field(ge=0)]], Field(min_length=1)]
+    """Bytes of text to train on, by domain of the sources; 0 leaves a domain out."""
+    held_out_share: Annotated[float, Field(ge=0, le=0.5)] = 0.01
+    """Text that is set aside and never trained on, as a share of each domain's budget."""
+    seed: int = 0
+    """Another seed takes other documents."""
+    partitions: Annotated[int, Field(gt=0)] = 64
+    """Number of groups of documents; one group is in memory at a time (about 35 bytes a document)."""
+
+
+class Config(Asked):
+    """With what the recipe says about its sources."""
+
+    domains: dict[str, str]
+    """Domain of each source; the recipe's loader fills it."""
+
+
+def emit(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
+    """The documents that have text, each to the range of its hash, and what this batch has below each range."""
+    names = sampled_domains(config)
+    domain = domain_numbers(batch.column("source"), config.domains, names)
+    sizes = batch.column("text_bytes").fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
+    rows = np.flatnonzero((domain >= 0) & (sizes > 0))
+    keys, ties = _orders(batch.column("doc_id"), config.seed)
+    keys, ties, domain, sizes = keys[rows], ties[rows], domain[rows], sizes[rows]
+    first = np.arange(config.partitions, dtype=np.uint64) * np.uint64(-(-(2**64) // config.partitions) % 2**64)
+    sent: list[tuple[Any, ...]] = [(keys, rows, np.full(len(rows), _DOCUMENT), domain, sizes, ties)]
+    ones = np.ones(len(first), np.int64)
+    for number in np.unique(domain):
+        order = np.flatnonzero(domain == number)
+        order = order[np.argsort(keys[order], kind="stable")]
+        sums = np.concatenate(([0], np.cumsum(sizes[order])))
+        below = np.searchsorted(keys[order], first)
+        for kind, count in ((_BELOW, below), (_TOTAL, ones * len(order))):
+            sent.append((first, ones * 0, ones * kind, ones * number, sums[count], count.astype(np.uint64)))
+    types = (np.uint64, np.int32, np.int8, np.int16, np.int64, np.uint64)
+    columns = [np.concatenate(several) for several in zip(*sent, strict=True)]
+    columns = [column.astype(kind) for column, kind in zip(columns, types, strict=True)]
+    return pa.RecordBatch.from_arrays([pa.array(column) for column in columns], names=["key", "row", *KEYED.names])
+
+
+def reduce(records: pa.Table, config: Config) -> tuple[pa.Table, dict[str, Any]]:
+    """The split of the documents in this range of the hash that are in the sample, and what was there and taken."""
+    kind, domain, size, tie, key = (records.column(name).to_numpy() for name in (*KEYED.names, "key"))
+    split = np.full(len(kind), 2, np.int8)
+    counts = {}
+    for number, name in enumerate(sampled_domains(config)):
+        of_domain = domain == number
+        places = np.flatnonzero(of_domain & (kind == _DOCUMENT))
+        if not len(places):
+            continue
+        places = places[np.lexsort((tie[places], key[places]))]
+        below_bytes, below = _tally(of_domain & (kind == _BELOW), size, tie)
+        total_bytes, total = _tally(of_domain & (kind == _TOTAL), size, tie)
+        through = below_bytes + np.cumsum(size[places])
+        from_here = total_bytes - through + size[places]
+        held = from_here <= int(config.held_out_share * min(config.sample_bytes[name], total_bytes))
+        if config.held_out_share > 0 and total > 1 and below + len(places) == total:
+            held[-1] = True
+        train = ~held & (through <= config.sample_bytes[name])
+        split[places[train]], split[places[held]] = 0, 1
+        sets = {"available": np.ones(len(places), np.bool_), TRAIN: train, HELD_OUT: held}
+        counts[name] = {
+            what: {"documents": int(mask.sum()), "bytes": int(size[places[mask]].sum())} for what, mask in sets.items()
+        }
+    rows = np.flatnonzero(split < 2)
+    answers = records.select(["part", "row"]).take(rows)
+    answers = answers.append_column("split", pa.array([TRAIN, HELD_OUT]).take(pa.array(split[rows])))
+    return answers, {"domains": counts}
+
+
+def warnings(found: dict[str, Any], config: Config) -> Sequence[str]:
+    """Says where the corpus has less than was asked for, or gave nothing to judge by."""
+    told = []
+    for name in sampled_domains(config):
+        counts, asked = found.get("domains", {}).get(name), config.sample_bytes[name]
+        if counts is None:
+            told.append(f"the domain {name} has no text left, so the tokenizer learns nothing of it")
+            continue
+        has, train, held = counts["available"]["bytes"], counts[TRAIN]["bytes"], counts[HELD_OUT]["bytes"]
+        if has < asked:
+            told.append(f"the domain {name} has {has:,} bytes of the {asked:,} asked for; all are taken")
+        elif train < 0.9 * asked - held:
+            told.append(
+                f"{train:,} of {asked:,} bytes were taken of the domain {name}, because the next document is longer "
+                "than what is left. Ask for more bytes"
+            )
+        if config.held_out_share > 0 and not held:
+            told.append(f"the domain {name} has one document, so nothing of it is held out")
+    return told
+
+
+def explain(config: Config) -> Sequence[str]:
+    """The budgets, for a plan."""
+    share = config.held_out_share
+    return [
+        f"{name}: {config.sample_bytes[name]:,} bytes to train on, {int(share * config.sample_bytes[name]):,} held out"
+        for name in sampled_domains(config)
+    ]
+
+
+def sampled_domains(config: Config) -> list[str]:
+    """The domains with a budget, in the order of their numbers."""
+    return sorted(name for name, budget in config.sample_bytes.items() if budget)
+
+
+def domain_numbers(source: pa.Array, domains: dict[str, str], names: Sequence[str]) -> Array:
+    """For each row, the place of its source's domain in `names`; -1 where it is not there."""
+    encoded = source.dictionary_encode()
+    known = [domains.get(name) for name in encoded.dictionary.to_pylist()]
+    places = np.array([names.index(name) if name in names else -1 for name in known], np.int16)
+    return places[encoded.indices.to_numpy()] if len(source) else np.zeros(0, np.int16)
+
+
+def _tally(mask: Array, size: Array, tie: Array) -> tuple[int, int]:
+    return int(size[mask].sum()), int(tie[mask].sum())
+
+
+def _orders(doc_ids: pa.Array, seed: int) -> tuple[Array, Array]:
+    """A hash of seed and doc_id, and its second half: the two together are different for each document."""
+    data = np.frombuffer(doc_ids.buffers()[1] or b"", np.uint8)
+    data = data[16 * doc_ids.offset : 16 * (doc_ids.offset + len(doc_ids))]
+    halves = np.ascontiguousarray(data).view(">u8").reshape(-1, 2).astype(np.uint64)
+    salt = _mixed(np.array([seed % 2**64], np.uint64) + np.uint64(0x9E3779B97F4A7C15))
+    return _mixed(halves[:, 0] ^ _mixed(halves[:, 1] ^ salt)), halves[:, 1]
+
+
+def _mixed(values: Array) -> Array:
+    """The finaliser of SplitMix64 (Steele, Lea, Flood 2014), one to one."""
+    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return np.asarray(values ^ (values >> np.uint64(31)))

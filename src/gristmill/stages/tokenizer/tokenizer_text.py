@@ -1,0 +1,32 @@
+"""The texts of the tokenizer's sample, as a layer of their own.
+
+A sample of some gigabytes is spread over a corpus of terabytes. This takes it out part by part, on all workers; whoever
+trains a tokenizer or judges one then reads the sample alone.
+"""
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from gristmill.stages.contract import StageConfig
+from gristmill.stages.tokenizer.tokenizer_sample import domain_numbers
+
+VERSION = 1
+LIBRARIES = ()
+READS = ("text", "source", "tokenizer_sample.split")
+SCHEMA = pa.schema([("sampled", pa.string()), ("domain", pa.string()), ("split", pa.string())])
+"""The text, its domain, and `train` or `held_out`; nulls for a document that is not in the sample."""
+
+
+class Config(StageConfig):
+    domains: dict[str, str]
+    """Domain of each source; the recipe's loader fills it."""
+
+
+def apply(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
+    text, source, split = (batch.column(place) for place in range(len(READS)))
+    names = sorted(set(config.domains.values()))
+    taken = split.is_valid()
+    nothing = pa.scalar(None, pa.string())
+    domain = pa.array(names, pa.string()).take(pa.array(domain_numbers(source, config.domains, names)))
+    columns = [pc.if_else(taken, text, nothing), pc.if_else(taken, domain, nothing), split]
+    return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)

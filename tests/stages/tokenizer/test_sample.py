@@ -1,0 +1,202 @@
+"""The sample of the tokenizer: exact, the same however the corpus is cut, and held-out text is never trained on."""
+
+import random
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from exchanged import run_exchange
+from gristmill.stages.tokenizer import tokenizer_sample, tokenizer_text
+from gristmill.stages.tokenizer.tokenizer_sample import Config, warnings
+
+DOMAINS = {"crawl": "web", "news": "web", "wiki": "reference", "repos": "code"}
+WORD = 2**64 - 1
+
+
+def corpus(documents, seed=5, most_bytes=400):
+    draw = random.Random(seed)
+    return [
+        {
+            "doc_id": draw.randbytes(16),
+            "source": draw.choice(sorted(DOMAINS)),
+            "text_bytes": draw.randint(0, most_bytes),
+        }
+        for _ in range(documents)
+    ]
+
+
+def config_of(budgets, share=0.1, seed=3, partitions=8, domains=DOMAINS):
+    return Config(sample_bytes=budgets, held_out_share=share, seed=seed, partitions=partitions, domains=domains)
+
+
+def cut(rows, sizes):
+    parts, at = [], 0
+    while at < len(rows):
+        step = sizes[len(parts) % len(sizes)]
+        parts.append(as_table(rows[at : at + step]))
+        at += step
+    return parts
+
+
+def as_table(rows):
+    types = {"doc_id": pa.binary(16), "source": pa.string(), "text_bytes": pa.int64()}
+    return pa.table({name: pa.array([row[name] for row in rows], kind) for name, kind in types.items()})
+
+
+def sampled(rows, config, sizes=(1000,)):
+    parts = cut(rows, sizes)
+    layers, counts = run_exchange(tokenizer_sample, config, parts)
+    found = {}
+    for part, layer in zip(parts, layers, strict=True):
+        found |= zip(part["doc_id"].to_pylist(), layer["split"].to_pylist(), strict=True)
+    return found, counts
+
+
+def mixed(value):
+    value = ((value ^ (value >> 30)) * 0xBF58476D1CE4E5B9) & WORD
+    value = ((value ^ (value >> 27)) * 0x94D049BB133111EB) & WORD
+    return value ^ (value >> 31)
+
+
+def expected(rows, config):
+    """One document after the other, in the order of its hash."""
+
+    def order(row):
+        first, second = (int.from_bytes(half, "big") for half in (row["doc_id"][:8], row["doc_id"][8:]))
+        return mixed(first ^ mixed(second ^ mixed((config.seed + 0x9E3779B97F4A7C15) & WORD))), second
+
+    found = {row["doc_id"]: None for row in rows}
+    for domain, budget in config.sample_bytes.items():
+        if not budget:
+            continue
+        mine = sorted((r for r in rows if config.domains[r["source"]] == domain and r["text_bytes"]), key=order)
+        room = int(config.held_out_share * min(budget, sum(row["text_bytes"] for row in mine)))
+        if config.held_out_share and len(mine) > 1:
+            first = mine.pop()
+            found[first["doc_id"]] = "held_out"
+            room -= first["text_bytes"]
+        while mine and room >= mine[-1]["text_bytes"] and config.held_out_share:
+            room -= mine[-1]["text_bytes"]
+            found[mine.pop()["doc_id"]] = "held_out"
+        for row in mine:
+            budget -= row["text_bytes"]
+            if budget < 0:
+                break
+            found[row["doc_id"]] = "train"
+    return found
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    documents=st.integers(0, 120),
+    seed=st.integers(0, 2**63 - 1),
+    budget=st.integers(0, 30_000),
+    share=st.sampled_from([0.0, 0.01, 0.1, 0.5]),
+    partitions=st.integers(1, 9),
+    size=st.integers(1, 50),
+)
+def test_the_sample_is_that_of_a_plain_walk_in_the_order_of_the_hash(documents, seed, budget, share, partitions, size):
+    """Any budget, share, seed, number of partitions and cut into parts: the documents that the oracle takes."""
+    rows = corpus(documents, seed)
+    config = config_of({"web": budget, "reference": 3_000, "code": 0}, share, seed, partitions)
+    assert sampled(rows, config, (size,))[0] == expected(rows, config)
+
+
+def test_order_parts_and_partitions_do_not_matter():
+    """Shuffled documents in parts of other sizes, and one partition or many: the same documents and counts."""
+    rows = corpus(700)
+    first = sampled(rows, config_of({"web": 20_000, "reference": 9_000, "code": 10**9}))
+    for seed, sizes, partitions in ((1, (1,), 8), (2, (13, 200, 7), 8), (3, (700,), 1), (4, (50, 3), 64)):
+        random.Random(seed).shuffle(rows)
+        budgets = {"web": 20_000, "reference": 9_000, "code": 10**9}
+        assert sampled(rows, config_of(budgets, partitions=partitions), sizes) == first
+
+
+def test_documents_of_one_hash_are_ordered_by_doc_id(monkeypatch):
+    """Where the hash decides nothing, the document does."""
+    orders = tokenizer_sample._orders
+    monkeypatch.setattr(tokenizer_sample, "_orders", lambda ids, seed: (orders(ids, seed)[0] * 0, orders(ids, seed)[1]))
+    rows = corpus(200)
+    config = config_of({"web": 9_000, "reference": 1_000, "code": 5_000})
+    first = sampled(rows, config)
+    assert len(set(first[0].values())) == 3
+    random.Random(0).shuffle(rows)
+    assert sampled(rows, config, (17,)) == first
+
+
+def test_budgets_are_kept_and_counted():
+    """Never over a budget, under it by less than a document; counts say what was there, taken and held out."""
+    rows = corpus(900)
+    config = config_of({"web": 30_000, "reference": 9_000, "code": 0})
+    found, counts = sampled(rows, config)
+    assert set(counts["domains"]) == {"web", "reference"}
+    for domain, counted in counts["domains"].items():
+        mine = [row for row in rows if DOMAINS[row["source"]] == domain and row["text_bytes"]]
+        for split in ("train", "held_out"):
+            taken = [row["text_bytes"] for row in mine if found[row["doc_id"]] == split]
+            assert counted[split] == {"documents": len(taken), "bytes": sum(taken)}
+        assert counted["available"] == {"documents": len(mine), "bytes": sum(row["text_bytes"] for row in mine)}
+        budget = config.sample_bytes[domain]
+        assert budget - 400 < counted["train"]["bytes"] <= budget
+        assert 0.1 * budget - 400 < counted["held_out"]["bytes"] <= 0.1 * budget
+    assert warnings(counts, config) == []
+
+
+def test_a_larger_budget_moves_no_document_to_the_other_side():
+    """What a small sample trained on, a larger one does not hold out, nor the other way round."""
+    rows = corpus(2000)
+    before = {}
+    for budget in (5_000, 20_000, 80_000):
+        found = sampled(rows, config_of({"web": budget, "reference": budget, "code": budget}))[0]
+        assert all(found[document] == split for document, split in before.items() if split)
+        before = found
+
+
+def test_a_plan_shows_the_budgets():
+    """What will be taken of each domain, before any work; a domain without a budget is not listed."""
+    told = tokenizer_sample.explain(config_of({"web": 20_000, "code": 0}))
+    assert told == ["web: 20,000 bytes to train on, 2,000 held out"]
+
+
+def test_another_seed_takes_other_documents():
+    """The seed decides."""
+    rows = corpus(500)
+    one, other = (sampled(rows, config_of({"web": 9_000}, seed=seed))[0] for seed in (1, 2))
+    assert one != other
+
+
+def test_a_domain_with_less_than_its_budget_is_taken_whole_and_said():
+    """All that is not held out is trained on, with a warning; so is a domain without text, or with one document."""
+    rows = [row for row in corpus(300) if row["source"] != "repos"]
+    rows.append({"doc_id": bytes(16), "source": "repos", "text_bytes": 70})
+    config = config_of({"web": 10**9, "reference": 9_000, "code": 50, "math": 10}, domains={**DOMAINS, "sums": "math"})
+    found, counts = sampled(rows, config)
+    assert {found[row["doc_id"]] for row in rows if DOMAINS[row["source"]] == "web" and row["text_bytes"]} == {
+        "train",
+        "held_out",
+    }
+    told = warnings(counts, config)
+    assert [message.split(" has ")[0] for message in told if " has " in message] == [
+        "the domain code",
+        "the domain math",
+        "the domain web",
+    ]
+    assert any("1,000,000,000 asked for; all are taken" in message for message in told)
+    assert any("0 of 50 bytes were taken of the domain code" in message for message in told)
+
+
+@pytest.mark.parametrize("offset", [0, 3])
+def test_the_texts_of_the_sample_stand_beside_their_domain_and_split(offset):
+    """Text and domain of sampled documents, nulls for the others."""
+    rows = [("a", "crawl", "train"), ("b", "repos", None), ("c", "wiki", "held_out"), ("d", "news", "train")] * 2
+    columns = list(zip(*rows, strict=True))
+    batch = pa.RecordBatch.from_arrays(
+        [pa.array(column, pa.string()) for column in columns], names=list(tokenizer_text.READS)
+    ).slice(offset)
+    made = tokenizer_text.apply(batch, tokenizer_text.Config(domains=DOMAINS)).to_pylist()
+    assert made == [
+        {"sampled": text if split else None, "domain": DOMAINS[source] if split else None, "split": split}
+        for text, source, split in rows[offset:]
+    ]
