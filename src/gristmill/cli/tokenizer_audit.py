@@ -11,7 +11,7 @@ import typer
 from gristmill.cli.options import Json, StoreUri, print_json
 from gristmill.cli.show import console, table
 from gristmill.cli.tokenizer_open import TokenizerName, is_recipe, look_at
-from gristmill.engine.sample import sample_texts, tokenizer_path
+from gristmill.engine.sample import sample_by_language, tokenizer_path
 from gristmill.errors import UserError
 from gristmill.report.tokenizer_html import page
 from gristmill.stages.tokenizer.audit import D_MODEL, SIZES, audit, failed
@@ -58,7 +58,7 @@ def command(
     if is_recipe(tokenizer):
         looked = look_at(tokenizer, store)
         tokenizer = str(tokenizer_path(*looked))
-        held_out = from_arrays(sample_texts(*looked, HELD_OUT), f"held out by {name}")
+        held_out = from_arrays(sample_by_language(*looked, HELD_OUT), f"held out by {name}")
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always", UserWarning)
         subjects = [open_subject(uri, pattern) for uri in (tokenizer, *(against or ()))]

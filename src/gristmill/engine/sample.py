@@ -39,15 +39,22 @@ def tokenizer_path(mill: Mill, run: Run) -> Path:
 
 def sample_texts(mill: Mill, run: Run, split: str) -> Iterator[tuple[str, pa.Array]]:
     """Domain and some texts at a time, of the documents that are `train` or `held_out`; none without a sample."""
+    for domain, texts, _ in sample_by_language(mill, run, split):
+        yield domain, texts
+
+
+def sample_by_language(mill: Mill, run: Run, split: str) -> Iterator[tuple[str, pa.Array, pa.Array]]:
+    """The same with the language of each text, where its input states one."""
     nodes = [node for node in mill.graph.nodes.values() if node.name == TEXT]
     for node in nodes:
         for _, (part, _) in sorted(run.made[node.id].layers.items()):
             reader = PartReader(mill.store, part)
             for group in range(len(reader.groups)):
-                table = reader.read_group(group, ("sampled", "domain", "split"))
+                table = reader.read_group(group, ("sampled", "domain", "language", "split"))
                 table = table.filter(pc.equal(table["split"], split))
                 for domain in sorted(pc.unique(table["domain"]).to_pylist()):
-                    yield domain, table.filter(pc.equal(table["domain"], domain))["sampled"].combine_chunks()
+                    here = table.filter(pc.equal(table["domain"], domain))
+                    yield domain, here["sampled"].combine_chunks(), here["language"].combine_chunks()
 
 
 def _node(mill: Mill, name: str) -> Node:

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from exchanged import run_step
-from gristmill.stages.dedup import near_dedup
+from gristmill.stages.dedup import near_candidates, near_dedup
 from gristmill.stages.dedup.keep_order import KeepOrder
 from gristmill.stages.dedup.near_dedup import Config
 from gristmill.stages.dedup.s_curve import curve_lines, halfway, probability
@@ -201,6 +201,9 @@ def test_a_crowd_is_met_by_representatives():
         assert len(copies) >= 39
     assert counted[1] < 3 * counted[0]
     assert near_dedup.warnings({"budgets_used_up": 7, **counts}, config)
+    told = near_candidates.warnings({"buckets_over_cap": {"buckets": 1, "places": 400}}, config)
+    assert "1 buckets have more than max_bucket (32) documents" in told[0]
+    assert near_candidates.warnings({}, config) == ()
 
 
 def test_the_s_curve_is_that_of_the_formula():

@@ -190,13 +190,23 @@ def test_a_domain_with_less_than_its_budget_is_taken_whole_and_said():
 @pytest.mark.parametrize("offset", [0, 3])
 def test_the_texts_of_the_sample_stand_beside_their_domain_and_split(offset):
     """Text and domain of sampled documents, nulls for the others."""
-    rows = [("a", "crawl", "train"), ("b", "repos", None), ("c", "wiki", "held_out"), ("d", "news", "train")] * 2
+    rows = [
+        ("a", "crawl", "en", "train"),
+        ("b", "repos", "python", None),
+        ("c", "wiki", None, "held_out"),
+        ("d", "news", "de", "train"),
+    ] * 2
     columns = list(zip(*rows, strict=True))
     batch = pa.RecordBatch.from_arrays(
         [pa.array(column, pa.string()) for column in columns], names=list(tokenizer_text.READS)
     ).slice(offset)
     made = tokenizer_text.apply(batch, tokenizer_text.Config(domains=DOMAINS)).to_pylist()
     assert made == [
-        {"sampled": text if split else None, "domain": DOMAINS[source] if split else None, "split": split}
-        for text, source, split in rows[offset:]
+        {
+            "sampled": text if split else None,
+            "domain": DOMAINS[source] if split else None,
+            "language": language if split else None,
+            "split": split,
+        }
+        for text, source, language, split in rows[offset:]
     ]

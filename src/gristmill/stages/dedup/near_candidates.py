@@ -136,6 +136,17 @@ def reduce(records: pa.Table, config: Config) -> pa.Table:
     )
 
 
+def warnings(metrics: dict[str, Any], config: Config) -> tuple[str, ...]:
+    """Buckets over the cap, which find a little less than they could."""
+    over = metrics.get("buckets_over_cap")
+    if not over:
+        return ()
+    return (
+        f"{over['buckets']:,} buckets have more than max_bucket ({config.max_bucket:,}) documents (boilerplate?). "
+        f"In {over['places']:,} places a document met 16 representatives and a part of its bucket",
+    )
+
+
 def _first_of_group(part: Any, row: Any) -> Any:
     first = np.ones(len(part), np.bool_)
     first[1:] = (part[1:] != part[:-1]) | (row[1:] != row[:-1])

@@ -74,18 +74,18 @@ def built_in() -> list[Domain]:
     return [prose, code, multilingual]
 
 
-def from_arrays(texts: Iterable[tuple[str, pa.Array]], source: str) -> list[Domain]:
-    """Texts that come some at a time, each time with the name of their domain."""
+def from_arrays(texts: Iterable[tuple[str, pa.Array, pa.Array]], source: str) -> list[Domain]:
+    """Texts that come some at a time: the name of their domain, the texts, the language of each."""
     domains: dict[str, Domain] = {}
     held: dict[str, int] = {}
-    for name, some in texts:
+    for name, some, languages in texts:
         domain = domains.setdefault(name, Domain(name, source=source))
-        for text in some.to_pylist():
+        for text, language in zip(some.to_pylist(), languages.to_pylist(), strict=True):
             held[name] = held.get(name, 0) + len(text.encode())
             if held[name] > DOMAIN_BYTES:
                 domain.cut = True
                 break
-            domain.add(text)
+            domain.add(text, language)
     return [domains[name] for name in sorted(domains)]
 
 

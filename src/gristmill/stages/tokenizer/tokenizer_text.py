@@ -12,9 +12,10 @@ from gristmill.stages.tokenizer.tokenizer_sample import domain_numbers
 
 VERSION = 1
 LIBRARIES = ()
-READS = ("text", "source", "tokenizer_sample.split")
-SCHEMA = pa.schema([("sampled", pa.string()), ("domain", pa.string()), ("split", pa.string())])
-"""The text, its domain, and `train` or `held_out`; nulls for a document that is not in the sample."""
+READS = ("text", "source", "language_hint", "tokenizer_sample.split")
+SCHEMA = pa.schema([(name, pa.string()) for name in ("sampled", "domain", "language", "split")])
+"""The text, its domain, its language as the input states it, and `train` or `held_out`; nulls for a document that is
+not in the sample."""
 
 
 class Config(StageConfig):
@@ -23,10 +24,10 @@ class Config(StageConfig):
 
 
 def apply(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
-    text, source, split = (batch.column(place) for place in range(len(READS)))
+    text, source, language, split = (batch.column(place) for place in range(len(READS)))
     names = sorted(set(config.domains.values()))
     taken = split.is_valid()
     nothing = pa.scalar(None, pa.string())
     domain = pa.array(names, pa.string()).take(pa.array(domain_numbers(source, config.domains, names)))
-    columns = [pc.if_else(taken, text, nothing), pc.if_else(taken, domain, nothing), split]
+    columns = [*(pc.if_else(taken, column, nothing) for column in (text, domain, language)), split]
     return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
