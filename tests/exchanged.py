@@ -29,11 +29,18 @@ def run_stage(module, config, parts):
     return run_exchange(module, config, parts)
 
 
+def carry_out(stage, batches, config, partitions=1):
+    """The layers of an exchange for each batch, as a part of its own."""
+    config = config.model_copy(update={"partitions": partitions})
+    return run_exchange(stage, config, [pa.Table.from_batches([batch]) for batch in batches])[0]
+
+
 def run_exchange(module, config, parts):
     counts = {}
     records = []
     for number, part in enumerate(parts):
         sent = module.emit(_batch(module, config, part), config)
+        assert {"key", "row", *module.KEYED.names} == set(sent.schema.names)
         sent = sent.set_column(sent.schema.get_field_index("row"), "row", sent.column("row").cast(pa.int64()))
         # Parts are named by hashes in the engine: their numbers say nothing about their order.
         name = pa.array(np.full(sent.num_rows, (number * 0x9E3779B97F4A7C15 + 7) % 2**64, np.uint64))

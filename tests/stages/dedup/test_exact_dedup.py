@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from exchanged import carry_out
 from gristmill.kernels.keepers import keepers
 from gristmill.stages.dedup import exact_dedup
 from gristmill.stages.dedup.exact_dedup import Config
 from gristmill.stages.dedup.keep_order import KeepOrder, ranks
-from stages.dedup.exchanges import carry_out
 
 documents = st.lists(
     st.fixed_dictionaries(

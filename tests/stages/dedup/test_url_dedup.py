@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from exchanged import carry_out
 from gristmill.stages.dedup import url_dedup, url_parts
 from gristmill.stages.dedup.keep_order import KeepOrder
 from gristmill.stages.dedup.url_dedup import Config
-from stages.dedup.exchanges import carry_out
 
 
 def parts_of(urls, **fields):
