@@ -34,10 +34,10 @@ lint: $(VENV)/dev
 	$(BIN)/mypy
 
 test: lint
-	$(BIN)/pytest -n 2 --dist loadfile
+	$(BIN)/pytest -n 2 --dist worksteal
 
 test-fast: $(VENV)/dev
-	$(BIN)/pytest -m 'not slow' -n 2 --dist loadfile
+	$(BIN)/pytest -m 'not slow' -n 2 --dist worksteal
 
 bench: $(VENV)/dev
 	$(BIN)/python -m bench all

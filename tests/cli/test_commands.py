@@ -92,6 +92,7 @@ def test_run_ends_with_a_funnel(ran):
     assert said["version"] in shown
 
 
+@pytest.mark.slow
 def test_status_tells_tasks_rows_speed_and_memory(ran):
     """One line a stage."""
     project, _ = ran
@@ -104,6 +105,7 @@ def test_status_tells_tasks_rows_speed_and_memory(ran):
     assert "peak memory" in gristmill("status", project.recipe).stdout
 
 
+@pytest.mark.slow
 def test_inspect_shows_documents_and_verdicts(ran):
     """Dropped documents come with their reason and step, also those that an earlier step dropped."""
     project, _ = ran
@@ -125,6 +127,7 @@ def test_inspect_of_an_unknown_reason_lists_the_known_ones(ran):
     assert "No such documents. Reasons in this store: invalid_json, not_longer" in done.stderr
 
 
+@pytest.mark.slow
 def test_whatif_equals_a_run_with_the_changed_recipe(ran, edit):
     """The answer from stored columns is what the changed recipe then gives; nothing is stored for it."""
     project, first = ran
@@ -145,6 +148,7 @@ def test_whatif_equals_a_run_with_the_changed_recipe(ran, edit):
     assert "would come" in gristmill("whatif", project.recipe, "longer_than.chars=5").stdout
 
 
+@pytest.mark.slow
 def test_verify_finds_damage_and_repairs_it(ran):
     """Exit code 1 for a broken part; --repair makes it again."""
     project, _ = ran
@@ -161,6 +165,7 @@ def test_verify_finds_damage_and_repairs_it(ran):
     assert path.read_bytes() == content
 
 
+@pytest.mark.slow
 def test_verify_recompute_runs_tasks_again_and_compares(ran):
     """A pure stage comes out the same; a record that names other bytes is found."""
     project, _ = ran
@@ -176,6 +181,7 @@ def test_verify_recompute_runs_tasks_again_and_compares(ran):
     assert json.loads(dishonest.stdout)["different"]
 
 
+@pytest.mark.slow
 def test_gc_takes_only_what_nothing_needs(ran, edit):
     """After a change the old output is garbage once the new run is finished, unless a version keeps it."""
     project, first = ran
@@ -197,6 +203,7 @@ def test_gc_takes_only_what_nothing_needs(ran, edit):
     assert first["version"] != again["version"]
 
 
+@pytest.mark.slow
 def test_gc_refuses_while_a_run_is_under_way(ran):
     """A run that writes now may need what nothing names yet."""
     project, _ = ran

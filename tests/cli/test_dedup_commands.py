@@ -10,6 +10,8 @@ from gristmill.cli.clusters import side_by_side
 from gristmill.cli.main import main
 from stages.dedup.test_near_dedup import families
 
+pytestmark = pytest.mark.slow
+
 STEPS = "  - url_dedup\n  - exact_dedup\n  - near_dedup: {scope: global, partitions: 3}\n"
 
 
@@ -52,6 +54,7 @@ def verdicts(mill, run):
     }
 
 
+@pytest.mark.slow
 def test_workers_part_sizes_and_order_change_no_verdict(project):
     """The same documents in other parts, another order and with another number of workers: the same keepers."""
     texts = families(6, 40)

@@ -11,6 +11,8 @@ import pytest
 from gristmill.cli.main import main
 from gristmill.stages.tokenizer.files import load
 
+pytestmark = pytest.mark.slow
+
 COMMANDS = ("train", "audit", "encode", "decode", "show", "compare")
 WORDS = ["mill", "grain", "stone", "water", "wheel", "don't", "12345", "x = y\n", "Mühle"]
 TEXT = " The wheel <|user|>\n\tdon't 数 mill 12345"

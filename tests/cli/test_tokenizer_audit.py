@@ -15,6 +15,8 @@ from gristmill.stages.tokenizer.audit import failed
 from gristmill.stages.tokenizer.model import Tokenizer
 from stages.tokenizer.library_made import changed, library_json
 
+pytestmark = pytest.mark.slow
+
 app = typer.Typer()
 app.command(epilog=tokenizer_audit.EXAMPLE)(tokenizer_audit.command)
 

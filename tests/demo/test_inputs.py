@@ -64,6 +64,7 @@ def files(folder: Path) -> list[str]:
     return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
 
 
+@pytest.mark.slow
 def test_a_build_in_another_process_has_the_same_bytes(made: tuple[Path, Truth], tmp_path: Path) -> None:
     """The order of sets, which changes from process to process, reaches no file."""
     folder, _ = made

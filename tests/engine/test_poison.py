@@ -53,6 +53,7 @@ def test_a_worker_killed_from_outside_costs_one_retry(project):
     assert len([note for note in project.notes if "trying again" in note]) == 1
 
 
+@pytest.mark.slow
 def test_a_stage_that_kills_on_everything_stops_the_run_with_advice(project):
     """Giving up every record would hide a broken machine: the run stops and says what to do."""
     write_texts(project, texts(project))

@@ -94,6 +94,7 @@ def test_merges_equal_the_library_where_everything_ties(words, merges, min_frequ
     assert as_library(ours) == library_merges([text], merges, min_frequency)
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(
     st.dictionaries(st.binary(max_size=8) | st.text("ab", max_size=12).map(str.encode), st.integers(0, 5)),

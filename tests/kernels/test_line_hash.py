@@ -45,6 +45,7 @@ def test_units_have_one_hash_for_each_normal_form(texts, paragraphs, fold, min_c
     assert len({key for key, _ in forms.values()}) == len({mark for _, mark in forms.values()}) == len(forms)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=300)
 @given(st.lists(TEXTS, max_size=4), st.booleans(), st.booleans(), st.randoms())
 def test_wanted_units_are_found_where_they_stand(texts, paragraphs, fold, random):

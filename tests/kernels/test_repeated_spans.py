@@ -50,6 +50,7 @@ def repetitive_texts(draw: st.DrawFn) -> list[bytes]:
     return [b"".join(parts) for parts in draw(st.lists(st.lists(st.one_of(pieces, piece), max_size=8), max_size=8))]
 
 
+@pytest.mark.slow
 @settings(max_examples=500, deadline=None)
 @given(repetitive_texts(), st.integers(1, 20), st.booleans(), st.randoms(use_true_random=False))
 def test_spans_are_those_of_a_set_of_all_windows(texts, size, within, draw):

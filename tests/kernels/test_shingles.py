@@ -148,6 +148,7 @@ def test_ascii_words_are_those_of_re(text):
         assert shingles(text, 1) == [mix((hash_word(word) + LENGTH) & U64) for word in wanted]
 
 
+@pytest.mark.slow
 def test_each_character_by_itself_is_what_re_says():
     """Over all of Unicode, a character by itself is a word if `\\w` matches it, and compiled words are the oracle's."""
     known = [chr(p) for p in range(0x110000) if unicodedata.category(chr(p)) not in ("Cn", "Co", "Cs")]

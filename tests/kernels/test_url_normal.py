@@ -121,6 +121,7 @@ OPTIONS = st.tuples(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=600, deadline=None)
 @given(st.lists(URLS, max_size=4), OPTIONS)
 def test_the_kernel_is_exact(urls, options):

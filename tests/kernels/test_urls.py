@@ -172,6 +172,7 @@ def hash_words_of(entries: set[str]) -> np.ndarray:
     return hash_words(lines(sorted(entries)))[0]
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(st.sets(WORDS, max_size=4), PIECES, st.integers(1, 3))
 def test_words_of_urls_are_whole_and_different(words, pieces, wanted):
@@ -187,6 +188,7 @@ def test_words_of_urls_are_whole_and_different(words, pieces, wanted):
     assert shown[shown_offsets[1] : shown_offsets[2]].tobytes() == expected
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(st.sets(st.one_of(WORDS, st.sampled_from(["m-c", "pam", "x", "é/"])), max_size=4), PIECES)
 def test_letters_inside_urls_are_found_where_python_finds_them(entries, pieces):

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from typer.main import get_command
 
-from gristmill.cli.main import app
+from gristmill.cli.main import make_app
 from gristmill.recipe.load import load
 
 ROOT = Path(__file__).parents[2]
@@ -30,7 +30,7 @@ def test_every_whole_recipe_in_the_docs_loads(page, text, tmp_path):
 
 
 def commands():
-    names = set(get_command(app).commands)
+    names = set(get_command(make_app()).commands)
     for page in PAGES:
         for line in page.read_text().splitlines():
             found = re.match(r"\s+(?:\.venv/bin/)?gristmill (.*?)(?:\s{2,}#.*)?$", line)
@@ -41,7 +41,7 @@ def commands():
 @pytest.mark.parametrize("command", list(commands()))
 def test_every_command_in_the_docs_parses(command):
     """Names and options that the docs show exist."""
-    found, arguments = get_command(app), shlex.split(command)
+    found, arguments = get_command(make_app()), shlex.split(command)
     while hasattr(found, "commands"):
         name, *arguments = arguments
         found = found.commands[name]

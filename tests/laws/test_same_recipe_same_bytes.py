@@ -80,6 +80,7 @@ def forget_some_tasks(project, draw):
             path.unlink()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_stops_a_run_within_seconds_and_it_goes_on_later(project, number):
     """Ctrl-C and SIGTERM: one line, exit code 128 + signal, no worker left, no half-written file, a later resume."""

@@ -1,31 +1,45 @@
 """The command line: one file a command; this one puts them together and says what went wrong."""
 
+import importlib
 import os
 import sys
+from collections.abc import Collection
 
 import typer
 
-from gristmill.cli import gc, index, init, inspect, plan, removed, run, status, tokenizer, verify, whatif
-from gristmill.engine.mill import Interrupted
 from gristmill.errors import UserError
 
-app = typer.Typer(
-    name="gristmill",
-    help="Raw crawls, code and licensed text in; a clean corpus out, reproducible to the byte.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-for command in (init, plan, run, status, inspect, removed, whatif, index, verify, gc):
-    app.command(name=command.__name__.rsplit(".", 1)[1], epilog=command.EXAMPLE)(command.command)
-app.add_typer(tokenizer.app, name="tokenizer")
+COMMANDS = ("init", "plan", "run", "status", "inspect", "removed", "whatif", "index", "tokenizer", "verify", "gc")
+
+
+def make_app(names: Collection[str] = COMMANDS) -> typer.Typer:
+    """The commands of these names. Only what is asked for is imported: all of them take a second to start."""
+    app = typer.Typer(
+        name="gristmill",
+        help="Raw crawls, code and licensed text in; a clean corpus out, reproducible to the byte.",
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+        context_settings={"help_option_names": ["-h", "--help"]},
+        callback=lambda: None,  # without one, an app of a single command would have no name for it
+    )
+    for name in names:
+        module = importlib.import_module(f"gristmill.cli.{name}")
+        if hasattr(module, "app"):
+            app.add_typer(module.app, name=name)
+        else:
+            app.command(name=name, epilog=module.EXAMPLE)(module.command)
+    return app
 
 
 def main() -> None:
     """Run a command. Exit codes: 0 done, 1 a check found something, 2 a user's mistake, 128+n stopped by signal n."""
     code = 0
+    asked = sys.argv[1] if len(sys.argv) > 1 else None
+    app = make_app([asked] if asked in COMMANDS else COMMANDS)
+    from gristmill.engine.mill import Interrupted
+
     try:
         app()
     except UserError as error:

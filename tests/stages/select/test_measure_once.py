@@ -7,6 +7,8 @@ import pytest
 from gristmill.cli.removed import _counts
 from gristmill.engine.whatif import ask
 
+pytestmark = pytest.mark.slow
+
 STEPS = """
   - signals
   - heuristics:
@@ -46,6 +48,7 @@ def test_counts_of_rules_fit_the_verdicts(judged):
     assert {entry["group"] for entry in by_source} == {"notes"}
 
 
+@pytest.mark.slow
 def test_whatif_equals_running_it(judged, edit):
     """The answer for a rule set's threshold is what the changed recipe gives."""
     project, before = judged

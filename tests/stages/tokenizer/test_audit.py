@@ -30,6 +30,8 @@ from gristmill.stages.tokenizer.model import Tokenizer
 from gristmill.stages.tokenizer.patterns import PATTERNS
 from stages.tokenizer.library_made import changed, library_json
 
+pytestmark = pytest.mark.slow
+
 VOCAB = 1500
 LLAMA3 = PATTERNS["llama3"].text
 SPECIALS = ("<|end|>", "<|think|>")

@@ -15,6 +15,8 @@ from gristmill.stages.tokenizer.patterns import PATTERNS
 from gristmill.stages.tokenizer.special import SPECIAL_TOKENS
 from stages.tokenizer.library_made import library_json
 
+pytestmark = pytest.mark.slow
+
 SYLLABLES = ["mil", "gra", "in", "sto", "ne", "wä", "ter", "el", "flo", "ur", "don't", "'s", "数据", "据", "123", "\n"]
 
 
@@ -143,6 +145,7 @@ def test_a_sample_that_cannot_fill_the_vocabulary_is_said(corpus, ran):
     assert [f"the vocabulary is {size:,} and not 90,000" in warning for warning in find_warnings(run)] == [True]
 
 
+@pytest.mark.slow
 def test_a_given_file_is_the_tokenizer_and_is_pinned_by_its_content(corpus, ran):
     """Its bytes go into the store; another name changes nothing, other bytes run again."""
     whole = tokenizer_path(*ran).read_bytes()

@@ -16,15 +16,7 @@ import pyarrow.compute as pc
 from pydantic import Field
 
 from gristmill.errors import UserError
-from gristmill.kernels.bpe_train import LARGEST_VOCABULARY, train
-from gristmill.kernels.pretoken_classes import class_table
-from gristmill.kernels.pretoken_counts import count_pretokens
-from gristmill.kernels.word_counts import export, no_words
-from gristmill.stages.buffers import bytes_of
 from gristmill.stages.contract import StageConfig
-from gristmill.stages.tokenizer.files import write_json
-from gristmill.stages.tokenizer.model import Tokenizer
-from gristmill.stages.tokenizer.patterns import PATTERNS
 from gristmill.stages.tokenizer.special import SLOTS
 from gristmill.stages.tokenizer.tokenizer_sample import TRAIN
 
@@ -34,10 +26,12 @@ READS = ("tokenizer_text.sampled", "tokenizer_text.domain", "tokenizer_text.spli
 SUFFIX = "json"
 
 _FIXED = 256 + SLOTS
+_MOST = 2_000_000
+"""Ten times the largest vocabulary in use; more is a slip of the pen."""
 
 
 class Config(StageConfig):
-    vocab: Annotated[int, Field(ge=_FIXED, le=LARGEST_VOCABULARY)] = 128_000
+    vocab: Annotated[int, Field(ge=_FIXED, le=_MOST)] = 128_000
     """Entries: 256 bytes, 256 special tokens, the rest merges."""
     pattern: Literal["gristmill", "llama3", "cl100k", "cl100k_tail", "gpt2", "o200k", "qwen2"] = "gristmill"
     """How text is cut into pre-tokens, across which nothing is merged."""
@@ -48,6 +42,16 @@ class Config(StageConfig):
 
 
 def fit(batches: Iterable[pa.RecordBatch], config: Config, path: Path) -> dict[str, Any]:
+    # Here, not above: every command looks at this module's config, and only a worker trains.
+    from gristmill.kernels.bpe_train import train
+    from gristmill.kernels.pretoken_classes import class_table
+    from gristmill.kernels.pretoken_counts import count_pretokens
+    from gristmill.kernels.word_counts import export, no_words
+    from gristmill.stages.buffers import bytes_of
+    from gristmill.stages.tokenizer.files import write_json
+    from gristmill.stages.tokenizer.model import Tokenizer
+    from gristmill.stages.tokenizer.patterns import PATTERNS
+
     table, scanner, classes = no_words(), PATTERNS[config.pattern].scanner, class_table()
     domains: dict[str, dict[str, dict[str, int]]] = {}
     for batch in batches:

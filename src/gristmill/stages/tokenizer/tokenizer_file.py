@@ -11,7 +11,6 @@ import pyarrow as pa
 
 from gristmill.errors import UserError
 from gristmill.stages.contract import File, StageConfig
-from gristmill.stages.tokenizer.files import load
 
 VERSION = 1
 LIBRARIES = ()
@@ -40,6 +39,8 @@ def check(config: Config) -> None:
 
 
 def fit(batches: Iterable[pa.RecordBatch], config: Config, path: Path) -> dict[str, Any]:
+    from gristmill.stages.tokenizer.files import load  # only a worker needs the encoder
+
     with fsspec.open(config.file, "rb") as file:
         path.write_bytes(file.read())
     with python_warnings.catch_warnings():
