@@ -2,7 +2,6 @@
 
 import json
 import random
-import unicodedata
 from collections.abc import Iterable, Sequence
 from functools import cache
 from itertools import pairwise
@@ -167,20 +166,9 @@ def test_every_class_boundary_in_context_is_cut_as_by_the_library(name: str) -> 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
-def test_characters_in_context_are_cut_as_by_the_library(name: str) -> None:
-    """Characters of every kind are cut as by `tokenizers`, alone and in contexts.
-
-    Of stretches of one class (ideographs, syllables, private use, none) every 64th: that no other is of another class,
-    another test says for every code point.
-    """
-    kinds = [unicodedata.category(chr(point)) for point in POINTS]
-    chosen = [
-        chr(point)
-        for place, point in enumerate(POINTS)
-        if place % 64 == 0 or place == len(POINTS) - 1 or not kinds[place - 1] == kinds[place] == kinds[place + 1]
-    ]
-    assert len(chosen) > 10_000
-    assert not differing(in_contexts(chosen), name)[:3]
+def test_every_code_point_in_context_is_cut_as_by_the_library(name: str) -> None:
+    """Every character is cut as by `tokenizers`, alone and in contexts."""
+    assert not differing(in_contexts(map(chr, POINTS)), name)[:3]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -209,8 +197,8 @@ def test_long_texts_are_cut_as_by_the_library(name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_many_long_texts_are_cut_as_by_the_library(name: str) -> None:
-    """Ten thousand texts over small alphabets are cut as by `tokenizers`."""
-    for seed in range(2):
+    """A hundred thousand texts over small alphabets are cut as by `tokenizers`."""
+    for seed in range(20):
         assert not differing(drawn(100 + seed, 5000), name)[:3]
 
 
