@@ -21,6 +21,7 @@ import pyarrow as pa
 from pydantic import Field
 
 from gristmill.stages.contract import Bytes, StageConfig
+from gristmill.stages.doc_order import doc_order
 
 Array = np.ndarray[Any, Any]
 
@@ -63,7 +64,7 @@ def emit(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
     domain = domain_numbers(batch.column("source"), config.domains, names)
     sizes = batch.column("text_bytes").fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
     rows = np.flatnonzero((domain >= 0) & (sizes > 0))
-    keys, ties = _orders(batch.column("doc_id"), config.seed)
+    keys, ties = doc_order(batch.column("doc_id"), config.seed)
     keys, ties, domain, sizes = keys[rows], ties[rows], domain[rows], sizes[rows]
     first = np.arange(config.partitions, dtype=np.uint64) * np.uint64(-(-(2**64) // config.partitions) % 2**64)
     sent: list[tuple[Any, ...]] = [(keys, rows, np.full(len(rows), _DOCUMENT), domain, sizes, ties)]
@@ -156,19 +157,3 @@ def domain_numbers(source: pa.Array, domains: dict[str, str], names: Sequence[st
 
 def _tally(mask: Array, size: Array, tie: Array) -> tuple[int, int]:
     return int(size[mask].sum()), int(tie[mask].sum())
-
-
-def _orders(doc_ids: pa.Array, seed: int) -> tuple[Array, Array]:
-    """A hash of seed and doc_id, and its second half: the two together are different for each document."""
-    data = np.frombuffer(doc_ids.buffers()[1] or b"", np.uint8)
-    data = data[16 * doc_ids.offset : 16 * (doc_ids.offset + len(doc_ids))]
-    halves = np.ascontiguousarray(data).view(">u8").reshape(-1, 2).astype(np.uint64)
-    salt = _mixed(np.array([seed % 2**64], np.uint64) + np.uint64(0x9E3779B97F4A7C15))
-    return _mixed(halves[:, 0] ^ _mixed(halves[:, 1] ^ salt)), halves[:, 1]
-
-
-def _mixed(values: Array) -> Array:
-    """The finaliser of SplitMix64 (Steele, Lea, Flood 2014), one to one."""
-    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return np.asarray(values ^ (values >> np.uint64(31)))
