@@ -23,6 +23,8 @@ STEPS = """
   - stagebox.two_rounds
   - stagebox.vocabulary
   - stagebox.rarity
+  - stagebox.weigh
+  - stagebox.bundle
 """
 
 

@@ -62,7 +62,7 @@ def test_every_layer_has_the_rows_of_its_documents(project):
     run = project.run()
     for (_, order), (document, _) in run.made["notes/ingest"].layers.items():
         for node_id in run.graph.chains["notes"]:
-            if run.graph.nodes[node_id].kind != "fit":
+            if run.graph.nodes[node_id].has_layers:
                 part, _ = run.made[node_id].layers["notes", order]
                 path = project.store / "parts" / part.hash[:2] / f"{part.hash}.parquet"
                 assert pq.read_metadata(path).num_rows == document.rows

@@ -10,12 +10,13 @@ import gristmill
 SOURCE = Path(gristmill.__file__).parent
 MAY_IMPORT = {
     "kernels": set(),
+    "loader": {"errors"},
     "store": {"errors", "schema"},
-    "stages": {"kernels", "errors", "schema"},
+    "stages": {"kernels", "loader", "errors", "schema"},
     "recipe": {"stages", "errors", "schema"},
-    "engine": {"recipe", "stages", "store", "kernels", "errors", "schema"},
+    "engine": {"recipe", "stages", "store", "kernels", "loader", "errors", "schema"},
     "report": {"errors", "schema"},
-    "cli": {"report", "engine", "recipe", "stages", "store", "errors", "schema"},
+    "cli": {"report", "engine", "recipe", "stages", "store", "loader", "errors", "schema"},
 }
 
 

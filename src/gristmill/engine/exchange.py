@@ -55,7 +55,7 @@ def perform_emit(work: Emit, store: Store, probe: bool) -> Result:
 
 def perform_reduce(work: Reduce, store: Store) -> Result:
     module = importlib.import_module(work.module)
-    records = _read_all(work.segments, store)
+    records = read_all(work.segments, store)
     if records is None:
         return Result()
     names = [name for name in ("key", "part", "row") if name in records.schema.names]
@@ -76,7 +76,7 @@ def perform_collect(work: Collect, store: Store) -> Result:
     schema = layer_schema(schema_of(module, work.config))
     documents = PartReader(store, work.documents)
     rows = sum(documents.groups)
-    answers = _read_all(work.segments, store)
+    answers = read_all(work.segments, store)
     index = np.full(rows, -1, np.int64)
     if answers is not None:
         at = answers.column("row").to_numpy()
@@ -102,7 +102,8 @@ def perform_collect(work: Collect, store: Store) -> Result:
     return Result([writer.close(store, documents.rows_mark)], rows_marks=[documents.rows_mark], metrics=metrics)
 
 
-def _read_all(segments: Iterable[Segment], store: Store) -> pa.Table | None:
+def read_all(segments: Iterable[Segment], store: Store) -> pa.Table | None:
+    """The records of some segments, one behind the other; None without any."""
     tables = [read_segment(store, segment) for segment in segments]
     return pa.concat_tables(tables).combine_chunks() if tables else None
 
@@ -111,14 +112,15 @@ def _by_partition(records: pa.Table, partitions: int) -> list[tuple[str, pa.Tabl
     """Cut by ranges of the key: partition p holds the p-th of `partitions` equal stretches of 0..2^64."""
     key = records.column("key").combine_chunks().to_numpy()
     width = np.uint64(-(-(2**64) // partitions) if partitions > 1 else 2**64 - 1)
-    return _cut(records, np.minimum(key // width, np.uint64(partitions - 1)))
+    return cut(records, np.minimum(key // width, np.uint64(partitions - 1)))
 
 
 def _by_part(records: pa.Table) -> list[tuple[str, pa.Table]]:
-    return _cut(records, records.column("part").combine_chunks().to_numpy())
+    return cut(records, records.column("part").combine_chunks().to_numpy())
 
 
-def _cut(records: pa.Table, destination: npt.NDArray[np.uint64]) -> list[tuple[str, pa.Table]]:
+def cut(records: pa.Table, destination: npt.NDArray[np.uint64]) -> list[tuple[str, pa.Table]]:
+    """Records by destination, each in the order that it had."""
     if not len(destination):
         return []
     records = records.combine_chunks()

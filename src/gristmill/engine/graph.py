@@ -6,7 +6,7 @@ name is bound here, before any work, to the newest earlier layer that has it.
 
 import importlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
 
@@ -19,7 +19,7 @@ from gristmill.recipe.mistakes import nearest
 from gristmill.recipe.model import Recipe, Step
 from gristmill.schema import DOCUMENTS
 from gristmill.stages.contract import StageConfig
-from gristmill.stages.resolve import kind_of, libraries_of, reads_of, schema_of, uses_of, version_of
+from gristmill.stages.resolve import adds_layer, kind_of, libraries_of, reads_of, schema_of, uses_of, version_of
 from gristmill.stages.select import corpus
 
 CORPUS = "corpus"
@@ -42,7 +42,7 @@ class Node:
     id: str
     name: str
     kind: str
-    """read, map, exchange or fit."""
+    """read, map, exchange, fit or sink."""
     module: str
     config: StageConfig
     sources: tuple[str, ...]
@@ -50,8 +50,15 @@ class Node:
     """What the stage itself puts into a task key: name, VERSION, config, libraries."""
     views: Mapping[str, View]
     uses: Mapping[str, str]
-    """Model name -> id of the fit node that makes it."""
+    """Model name -> id of the fit or sink node that makes it."""
     depth: int
+    counts: Mapping[str, str] = field(default_factory=dict)
+    """Of a sink: per source, the node whose metrics say how much there is."""
+
+    @property
+    def has_layers(self) -> bool:
+        """Whether it has columns for every row; others have files."""
+        return self.kind not in ("fit", "sink")
 
 
 @dataclass(frozen=True)
@@ -129,13 +136,16 @@ def _node(
     identity_of: Callable[[ModuleType, StageConfig], dict[str, Any]],
 ) -> Node:
     module = importlib.import_module(step.module)
-    uses = {}
-    for model in uses_of(module):
-        earlier = [other for other in _before(step, routes[sources[0]]) if other.name == model]
-        uses[model] = earlier[-1].id
+    earlier = {other.name: other.id for other in _before(step, routes[sources[0]])}
+    uses = {model: earlier[model] for model in uses_of(module)}
+    counts = {}
+    if kind_of(module) == "sink":
+        for name in sources:
+            counts[name] = [other.id for other in _before(step, routes[name]) if other.name == module.COUNTS][-1]
     depth = max(list(routes[name]).index(step) for name in sources) + 1
     identity = identity_of(module, step.config)
-    return Node(step.id, step.name, kind_of(module), step.module, step.config, sources, identity, views, uses, depth)
+    kind = kind_of(module)
+    return Node(step.id, step.name, kind, step.module, step.config, sources, identity, views, uses, depth, counts)
 
 
 def _view(step: Step, route: Sequence[Step]) -> View:
@@ -143,7 +153,7 @@ def _view(step: Step, route: Sequence[Step]) -> View:
     layers = [(INGEST, INGEST, set(DOCUMENTS.names))]
     for earlier in _before(step, route):
         module = importlib.import_module(earlier.module)
-        if kind_of(module) != "fit":
+        if adds_layer(module):
             layers.append((earlier.id, earlier.name, set(layer_schema(schema_of(module, earlier.config)).names)))
     module = importlib.import_module(step.module)
     used: list[str] = []
@@ -182,5 +192,5 @@ def _cut(steps: Sequence[Step], until: str | None) -> tuple[Step, ...]:
 
 def _corpus_step(source: str, steps: Sequence[Step]) -> Step:
     layers = [INGEST]
-    layers += [step.id for step in steps if kind_of(importlib.import_module(step.module)) != "fit"]
+    layers += [step.id for step in steps if adds_layer(importlib.import_module(step.module))]
     return Step(f"{source}/{CORPUS}", CORPUS, source, corpus.__name__, corpus.Config(steps=tuple(layers)), 0)

@@ -37,7 +37,7 @@ def find_step(mill: Mill, stage: str | None) -> str | None:
     """The step that a user means by a name, checked."""
     if stage is None or stage == INGEST:
         return stage
-    known = sorted({name for node in mill.graph.nodes.values() for name in (node.id, node.name) if node.kind != "fit"})
+    known = sorted({name for node in mill.graph.nodes.values() for name in (node.id, node.name) if node.has_layers})
     if stage not in known:
         near = nearest(stage, known)
         hint = f"Did you mean {near}? " if near else ""
@@ -92,7 +92,7 @@ def _is_open(run: Run, node_id: str) -> bool:
 
 def _chain(mill: Mill, source: str, stage: str | None) -> list[str]:
     nodes = [mill.graph.nodes[node_id] for node_id in mill.graph.chains[source]]
-    layers = [node for node in nodes if node.kind != "fit" and node.name != CORPUS]
+    layers = [node for node in nodes if node.has_layers and node.name != CORPUS]
     if stage is None or stage == CORPUS:
         return [node.id for node in layers]
     if stage == INGEST:

@@ -148,22 +148,22 @@ def write_datasets(run: Run, store: Store) -> dict[str, dict[str, str]]:
     written: dict[str, dict[str, str]] = {}
     for node_id, node in run.graph.nodes.items():
         made = run.made[node_id]
-        for source in ("",) if node.kind == "fit" else node.sources:
+        for source in node.sources if node.has_layers else ("",):
             layers = [(part, key) for (owner, _), (part, key) in sorted(made.layers.items()) if owner == source]
             manifest: dict[str, Any] = {
-                "kind": {"read": "documents", "fit": "model"}.get(node.kind, "columns"),
+                "kind": {"read": "documents", "fit": "model", "sink": "files"}.get(node.kind, "columns"),
                 "produced_by": {"node": node_id, **node.identity},
                 "parts": [{**part_to_json(part), "task": key} for part, key in layers],
                 "rows": sum(part.rows for part, _ in layers),
                 "file_bytes": sum(part.file_bytes for part, _ in layers),
             }
-            if node.kind == "fit":
+            if not node.has_layers:
                 manifest["metrics"] = made.metrics
             else:
                 manifest["source"] = source
                 manifest["schema"] = {item.name: str(item.type) for item in _layer_columns(node)}
                 manifest["metrics"] = made.metrics if len(node.sources) == 1 else {}
-            if node.kind not in ("read", "fit"):
+            if node.has_layers and node.kind != "read":
                 manifest["aligned_to"] = written[f"{source}/ingest"][source]
             name = digest(manifest)
             store.write_json(f"datasets/{name}.json", manifest)

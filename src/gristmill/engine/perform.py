@@ -3,10 +3,8 @@
 import importlib
 import os
 import resource
-import tempfile
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import fsspec
 import pyarrow as pa
@@ -23,15 +21,19 @@ from gristmill.engine.rows import (
     read_batches,
     read_many,
 )
+from gristmill.engine.sink import perform_build, perform_gather, perform_scatter
 from gristmill.engine.task import (
+    Build,
     Collect,
     Emit,
     Fit,
+    Gather,
     Hash,
     Map,
     Read,
     Reduce,
     Result,
+    Scatter,
     Task,
     add_counts,
     layer_schema,
@@ -61,6 +63,12 @@ def perform(task: Task, store: Store) -> Result:
             result = perform_collect(work, store)
         case Fit():
             result = _fit(work, store)
+        case Scatter():
+            result = perform_scatter(work, store)
+        case Build():
+            result = perform_build(work, store)
+        case Gather():
+            result = perform_gather(work, store)
     result.cost = {
         "cpu_s": round(time.process_time() - cpu, 6),
         "wall_s": round(time.perf_counter() - started, 6),
@@ -118,8 +126,8 @@ def _fit(work: Fit, store: Store) -> Result:
             add_counts(metrics, {"rows": batch.num_rows, "bytes_in": _content_bytes(batch)})
             yield batch
 
-    with tempfile.TemporaryDirectory(prefix="gristmill-") as folder:
-        path = Path(folder) / "model"
+    with store.scratch() as folder:
+        path = folder / "model"
         found = module.fit(batches(), work.config, path, **model_paths(work.models, store))
         part = store.put_file(path, getattr(module, "SUFFIX", "model"))
     return Result([part], metrics={**metrics, **(found or {})})

@@ -7,7 +7,7 @@ is not in the store; what it stopped at is the plan.
 
 import asyncio
 import importlib
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,15 +18,19 @@ from gristmill.engine.graph import Graph, Node
 from gristmill.engine.inputs import SourceInputs, find_inputs
 from gristmill.engine.obtain import Listener, Tasks
 from gristmill.engine.task import (
+    Build,
     Collect,
     Emit,
     Fit,
+    Gather,
     Map,
     Read,
     Reduce,
     Result,
+    Scatter,
     Task,
     add_counts,
+    digest,
 )
 from gristmill.errors import UserError
 from gristmill.recipe.columns import INGEST
@@ -147,8 +151,8 @@ class Run:
         return documents
 
     def _begin(self, document: Document, node: Node) -> None:
-        if node.kind == "fit":
-            self._once(("fit", node.id), self._model(node))
+        if not node.has_layers:
+            self._once(("model", node.id), self._model(node))
             return
         self._listener.expect(node, 1)
         if node.kind == "exchange":
@@ -175,7 +179,7 @@ class Run:
     async def _models(self, node: Node) -> dict[str, Part] | None:
         models = {}
         for name, node_id in node.uses.items():
-            part = await self._once(("fit", node_id), self._model(self.graph.nodes[node_id]))
+            part = await self._once(("model", node_id), self._model(self.graph.nodes[node_id]))
             if part is None:
                 return None
             models[name] = part
@@ -281,9 +285,18 @@ class Run:
         if result is not None:
             add_counts(self.made[node.id].metrics, {"sources": {document.source: {name: result.metrics[name]}}})
 
-    # Fit
+    # Models
 
     async def _model(self, node: Node) -> Part | None:
+        return await (self._sink(node) if node.kind == "sink" else self._fit(node))
+
+    def _keep_model(self, node: Node, task: Task, result: Result | None) -> Part | None:
+        if result is None:
+            return None
+        self.made[node.id].layers["", (0, 0)] = (result.parts[0], task.key)
+        return result.parts[0]
+
+    async def _fit(self, node: Node) -> Part | None:
         documents, models = await self._all_documents(node), await self._models(node)
         views = [(document, await self._view(document, node)) for document in documents or ()]
         if documents is None or models is None or any(layers is None for _, layers in views):
@@ -305,10 +318,75 @@ class Run:
         }
         self._listener.expect(node, 1)
         task, result = await self._tasks.obtain(node, work, inputs, "model", (0,))
-        if result is None:
+        return self._keep_model(node, task, result)
+
+    async def _sink(self, node: Node) -> Part | None:
+        """The catalogue of the files that a sink writes."""
+        documents, models = await self._all_documents(node), await self._models(node)
+        counted = [await self._layer(document, node.counts[document.source]) for document in documents or ()]
+        if documents is None or models is None or any(part is None for part in counted):
+            self.made[node.id].waiting += 1
             return None
-        self.made[node.id].layers["", (0, 0)] = (result.parts[0], task.key)
-        return result.parts[0]
+        counts: dict[str, Any] = {}
+        for node_id in dict.fromkeys(node.counts.values()):
+            add_counts(counts, self.made[node_id].metrics)
+        layout = importlib.import_module(node.module).layout(counts, node.config)
+        self._listener.expect(node, len(documents) + 1)
+        scatters = [self._group.create_task(self._scatter(document, node, layout)) for document in documents]
+        sent = [await scatter for scatter in scatters]
+        builds = []
+        for source in node.sources:
+            results = [result for document, result in zip(documents, sent, strict=True) if document.source == source]
+            if any(result is None for result in results):
+                continue
+            by_entry = _by_destination([result for result in results if result is not None])
+            self._listener.expect(node, len(by_entry))
+            for number, segments in sorted(by_entry.items(), key=lambda item: int(item[0])):
+                entry = layout[source][int(number)]
+                builds.append((entry, self._group.create_task(self._build(node, entry, segments, models))))
+        built = [(entry, await build) for entry, build in builds]
+        if any(result is None for result in (*sent, *(result for _, result in built))):
+            self.made[node.id].waiting += 1
+            return None
+        outputs = tuple((entry, tuple(result.parts), result.metrics) for entry, result in built if result is not None)
+        work = Gather(node.module, node.config, outputs, models)
+        inputs = {
+            "verb": "gather",
+            "outputs": [[entry, [part.hash for part in parts]] for entry, parts, _ in outputs],
+            "models": {name: part.hash for name, part in models.items()},
+        }
+        task, result = await self._tasks.obtain(node, work, inputs, "catalogue", (2,))
+        return self._keep_model(node, task, result)
+
+    async def _scatter(self, document: Document, node: Node, layout: Mapping[str, Sequence[Any]]) -> Result | None:
+        layers = await self._view(document, node)
+        if layers is None:
+            return None
+        view, entries = node.views[document.source], tuple(layout.get(document.source, ()))
+        work = Scatter(node.module, node.config, layers, view.columns, view.gates, entries)
+        inputs = {
+            "verb": "emit",
+            "layers": [part.hash for part in layers],
+            "columns": view.columns,
+            "gates": view.gates,
+            "layout": digest(entries),
+        }
+        _, result = await self._tasks.obtain(node, work, inputs, f"{document.label} emit", (0, *document.order))
+        return result
+
+    async def _build(
+        self, node: Node, entry: Mapping[str, Any], segments: list[Segment], models: Mapping[str, Part]
+    ) -> Result | None:
+        work = Build(node.module, node.config, entry, tuple(segments), models)
+        inputs = {
+            "verb": "build",
+            "entry": entry,
+            "segments": [segment.hash for segment in segments],
+            "models": {name: part.hash for name, part in models.items()},
+        }
+        label = " ".join(str(value) for value in entry.values())
+        _, result = await self._tasks.obtain(node, work, inputs, label, (1,))
+        return result
 
     async def _all_documents(self, node: Node) -> list[Document] | None:
         found = [await self._once(("source", source), self._source(source)) for source in node.sources]

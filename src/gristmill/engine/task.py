@@ -106,7 +106,42 @@ class Fit:
     models: Mapping[str, Part]
 
 
-Work = Hash | Read | Map | Emit | Reduce | Collect | Fit
+@dataclass(frozen=True)
+class Scatter:
+    """Send records of one document part to the sets of files of a sink."""
+
+    module: str
+    config: StageConfig
+    layers: tuple[Part, ...]
+    columns: Columns
+    gates: tuple[int, ...]
+    layout: tuple[Mapping[str, Any], ...]
+    """The entries of the part's source."""
+
+
+@dataclass(frozen=True)
+class Build:
+    """Write one set of files from all records that were sent to it."""
+
+    module: str
+    config: StageConfig
+    entry: Mapping[str, Any]
+    segments: tuple[Segment, ...]
+    models: Mapping[str, Part]
+
+
+@dataclass(frozen=True)
+class Gather:
+    """Write the catalogue of a sink's files."""
+
+    module: str
+    config: StageConfig
+    outputs: tuple[tuple[Mapping[str, Any], tuple[Part, ...], Mapping[str, Any]], ...]
+    """Entry, files and metrics of every set."""
+    models: Mapping[str, Part]
+
+
+Work = Hash | Read | Map | Emit | Reduce | Collect | Fit | Scatter | Build | Gather
 
 
 @dataclass(frozen=True)

@@ -194,7 +194,7 @@ def _ask_part(mill: Mill, run: Run, node: Node, document: Document) -> Answer:
     source, order = document.source, document.order
     module = importlib.import_module(node.module)
     schema = schema_of(module, node.config)
-    chain = [name for name in mill.graph.chains[source] if mill.graph.nodes[name].kind != "fit"]
+    chain = [name for name in mill.graph.chains[source] if mill.graph.nodes[name].has_layers]
     layers = {INGEST: document.part, **{name: run.made[name].layers[source, order][0] for name in chain}}
     view = node.views[source]
     others = [name for name in layers if name not in (node.id, f"{source}/{CORPUS}")]

@@ -7,7 +7,7 @@ from gristmill.recipe.draft import Draft
 from gristmill.recipe.mistakes import nearest
 from gristmill.recipe.model import Step
 from gristmill.schema import DOCUMENTS
-from gristmill.stages.resolve import kind_of, reads_of, schema_of, uses_of
+from gristmill.stages.resolve import adds_layer, reads_of, schema_of, uses_of
 
 Route = tuple[Step, ...]
 
@@ -41,7 +41,7 @@ def _faults(route: Route) -> Iterator[tuple[Step, str]]:
                     step,
                     f"{step.id} uses the model of a step {name}, and none is before it. Add - {name} above.",
                 )
-            elif not any(kind_of(importlib.import_module(other.module)) == "fit" for other in same):
+            elif not any(not adds_layer(importlib.import_module(other.module)) for other in same):
                 yield (
                     step,
                     f"{step.id} uses the model of {name}, which fits none. Use a fit step of that name.",

@@ -7,10 +7,13 @@ from pydantic import AfterValidator, Field
 
 from gristmill.recipe.model import is_regex
 from gristmill.stages.contract import Bytes, StageConfig
+from gristmill.stages.select.expressions import parse_value
+from gristmill.stages.shards.shard_groups import ELSE, condition
 
 EVERY_SOURCE = "all"
 """The key in `steps` whose list every source goes through; no source or kind may have this name."""
 
+_TIER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,19}")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
@@ -53,7 +56,32 @@ def _location(value: str) -> str:
     return value
 
 
+def _tier(value: str) -> str:
+    if not _TIER.fullmatch(value):
+        raise ValueError(
+            f"{value!r} cannot be the name of a tier, because names become file names. "
+            "Use up to 20 of A-Z a-z 0-9 . _ - and begin with a letter or a digit"
+        )
+    return value
+
+
+def _tiers(value: str | dict[str, str]) -> str | dict[str, str]:
+    if isinstance(value, str):
+        return value
+    if not value or list(value.values())[-1] != ELSE or ELSE in list(value.values())[:-1]:
+        raise ValueError(f"the last tier, and no other, is for all that is left. Write its name and {ELSE}: C: {ELSE}")
+    for text in list(value.values())[:-1]:
+        condition(text)
+    return value
+
+
+def _weight(value: str) -> str:
+    parse_value(value)
+    return value
+
+
 Name = Annotated[str, AfterValidator(_name)]
+Tier = Annotated[str, AfterValidator(_tier)]
 Location = Annotated[str, AfterValidator(_location)]
 
 
@@ -74,6 +102,10 @@ class RecipeFields(StageConfig):
     """a list of stages for every source, or lists by kind or name of source and a last one under all"""
     tokenizer: dict[str, Any] | None = None
     """the tokenizer: train, what to train it on and how, or file, one that exists"""
+    shards: dict[str, Any] | None = None
+    """the files of tokens that a trainer reads: length of a sample, packing, size"""
+    mix: dict[str, Any] | None = None
+    """what is drawn how often: domains, tiers, a budget of tokens, phases"""
 
 
 class SourceFields(StageConfig):
@@ -87,8 +119,10 @@ class SourceFields(StageConfig):
     """license of every document whose own is not known"""
     domain: str | None = Field(default=None, min_length=1)
     """what the mix counts the source as"""
-    tier: str | None = Field(default=None, min_length=1)
-    """how good the source is, for the mix"""
+    tier: Annotated[Tier | dict[Tier, str], AfterValidator(_tiers)] | None = None
+    """how good its documents are, for the mix: a name, or names with conditions over columns, the last of them else"""
+    weight: Annotated[str, AfterValidator(_weight)] | None = None
+    """how often a document is drawn against others of its tier: a value over columns, such as near_dedup.copies"""
 
 
 class ReadFields(StageConfig):

@@ -56,7 +56,18 @@ def load(path: str | FilePath, *, store: str | None = None, env: Mapping[str, st
         draft = dataclasses.replace(draft, seed=fields.seed)
     sources, lists = _load_sources(draft, raw), load_steps(draft, raw.get("steps"))
     routes = _load_routes(draft, raw.get("sources"), lists)
-    last = load_tokenizer(draft, raw.get("tokenizer"), sources, lists)
+    tokenizer = load_tokenizer(draft, raw.get("tokenizer"), sources, lists)
+    name = fields.recipe if fields is not None else ""
+    shards: dict[str, tuple[Step, ...]] = {}
+    if raw.get("shards") is not None:
+        from gristmill.recipe.shards import load_shards
+
+        shards = load_shards(draft, raw.get("shards"), name, sources, tokenizer)
+    last = {
+        step.id: step for step in (*tokenizer, *(step for same in zip(*shards.values(), strict=True) for step in same))
+    }
+    routes = {name: (*route, *tokenizer, *shards.get(name, ())) for name, route in routes.items()}
+    check_routes(draft, routes)
     location = _store(draft, "./store" if fields is None else fields.store, store)
     mistakes.raise_any()
     assert fields is not None
@@ -67,8 +78,8 @@ def load(path: str | FilePath, *, store: str | None = None, env: Mapping[str, st
         strict=fields.strict,
         path=shown,
         sources=sources,
-        steps=(*(step for steps in lists.values() for step in steps if step), *last),
-        routes={name: (*route, *last) for name, route in routes.items()},
+        steps=(*(step for steps in lists.values() for step in steps if step), *last.values()),
+        routes=routes,
     )
 
 
@@ -111,9 +122,7 @@ def _load_routes(draft: Draft, sources: Any, lists: Lists) -> dict[str, tuple[St
     if len(kinds) == len(sources):
         check_keys(draft, lists, kinds)
     routes = {name: route_of(name, kind, lists) for name, kind in kinds.items()}
-    whole = {name: tuple(step for step in route if step) for name, route in routes.items() if None not in route}
-    check_routes(draft, whole)
-    return whole
+    return {name: tuple(step for step in route if step) for name, route in routes.items() if None not in route}
 
 
 def _store(draft: Draft, written: str, given: str | None) -> str:

@@ -36,6 +36,10 @@ class Source:
     license: str | None
     domain: str | None
     tier: str | None
+    tiers: dict[str, str]
+    """Conditions by tier, where a source has several."""
+    weight: str | None
+    """A value over columns."""
     line: int
     """Where the source stands in the recipe."""
 

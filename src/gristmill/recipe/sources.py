@@ -55,7 +55,9 @@ def load_source(draft: Draft, name: str, raw: Any) -> Source | None:
         part_bytes=read.part_bytes,
         license=fields.license,
         domain=fields.domain,
-        tier=fields.tier,
+        tier=fields.tier if isinstance(fields.tier, str) else None,
+        tiers=fields.tier if isinstance(fields.tier, dict) else {},
+        weight=fields.weight,
         line=draft.tree.line_of_key(at),
     )
 

@@ -20,6 +20,12 @@
             records with a new `key`. A round may return (records, counts): counts are summed over all its tasks
   fit       READS
             fit(batches, config, path) -> metrics; writes the model file to `path`
+  sink      READS; KEYED; COUNTS: an earlier map step whose metrics say how much there is
+            layout(counts, config) -> {source: entries}: one entry (a JSON object) for each set of files to be written
+            emit(batch, config, layout) -> RecordBatch with KEYED and `key`: which of the source's entries a record is for
+            build(records, config, entry, folder) -> metrics; writes the files of `files`
+            files(config) -> their names; facts(config) -> a JSON object about all of them
+            Its model, for later steps that use it, is a catalogue of the files: entries, hashes, metrics, facts
 
 A map stage sees every row, dropped or not, and must treat each by itself: the engine may call it with any slice of
 a part. `SURVIVORS = True` makes the engine hand over only the rows that no earlier step dropped. Every stage may

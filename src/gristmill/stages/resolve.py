@@ -13,9 +13,16 @@ import pyarrow as pa
 
 from gristmill.stages.contract import StageConfig
 
-Kind = Literal["map", "exchange", "fit"]
+Kind = Literal["map", "exchange", "fit", "sink"]
 
-_VERBS: dict[Kind, tuple[str, ...]] = {"map": ("apply",), "exchange": ("emit", "reduce"), "fit": ("fit",)}
+_VERBS: dict[Kind, tuple[str, ...]] = {
+    "map": ("apply",),
+    "exchange": ("emit", "reduce"),
+    "fit": ("fit",),
+    "sink": ("layout", "emit", "build", "files", "facts"),
+}
+_OWN = {"apply": "map", "reduce": "exchange", "fit": "fit", "build": "sink"}
+"""The verb that only one kind has."""
 
 
 def kind_of(module: ModuleType) -> Kind:
@@ -26,6 +33,11 @@ def kind_of(module: ModuleType) -> Kind:
     return kinds[0]
 
 
+def adds_layer(module: ModuleType) -> bool:
+    """Whether a step writes columns beside the documents; others write files."""
+    return kind_of(module) in ("map", "exchange")
+
+
 def reads_of(module: ModuleType, config: StageConfig) -> tuple[str, ...]:
     """The columns that a step needs: `text`, or `extract.text` for that of a certain earlier step."""
     reads: Any = module.reads(config) if hasattr(module, "reads") else module.READS
@@ -33,8 +45,8 @@ def reads_of(module: ModuleType, config: StageConfig) -> tuple[str, ...]:
 
 
 def schema_of(module: ModuleType, config: StageConfig) -> pa.Schema:
-    """The columns that a step adds; none for a fit step, which writes a model file."""
-    if kind_of(module) == "fit":
+    """The columns that a step adds; none where it writes files."""
+    if not adds_layer(module):
         return pa.schema([])
     schema: pa.Schema = module.schema(config) if hasattr(module, "schema") else module.SCHEMA
     return schema
@@ -79,9 +91,10 @@ def faults_of_step(module: ModuleType) -> list[str]:
     """What keeps a module from being a step."""
     faults = _common_faults(module)
     present = {verb for verbs in _VERBS.values() for verb in verbs if callable(getattr(module, verb, None))}
-    kinds = [kind for kind, verbs in _VERBS.items() if present.intersection(verbs)]
+    kinds: list[Kind] = [kind for kind, verbs in _VERBS.items() if any(_OWN.get(verb) == kind for verb in present)]
+    kinds = kinds or [kind for kind, verbs in _VERBS.items() if kind != "sink" and present.intersection(verbs)]
     if not kinds:
-        return [*faults, "it has no verb: apply, emit and reduce, or fit"]
+        return [*faults, "it has no verb: apply, emit and reduce, fit, or build"]
     if len(kinds) > 1:
         return [*faults, f"it has the verbs of {' and '.join(kinds)}, and a stage is of one kind"]
     kind = kinds[0]
@@ -92,10 +105,12 @@ def faults_of_step(module: ModuleType) -> list[str]:
         faults.append("its READS is text, not a tuple of column names")
     if isinstance(getattr(module, "USES", ()), str):
         faults.append("its USES is text, not a tuple of step names")
-    if kind != "fit" and not hasattr(module, "SCHEMA") and not hasattr(module, "schema"):
+    if kind in ("map", "exchange") and not hasattr(module, "SCHEMA") and not hasattr(module, "schema"):
         faults.append("it has no SCHEMA")
-    if kind == "exchange" and not hasattr(module, "KEYED"):
+    if kind in ("exchange", "sink") and not hasattr(module, "KEYED"):
         faults.append("it has no KEYED")
+    if kind == "sink":
+        faults += [] if hasattr(module, "COUNTS") else ["it has no COUNTS"]
     return faults
 
 

@@ -84,19 +84,32 @@ class Store:
         return part
 
     def put_file(self, path: Path, suffix: str) -> Part:
-        """Store a local file as a part without holding it in memory; the local file is taken away."""
+        """Store a file of a `scratch` folder as a part without holding it in memory; it is taken away."""
         with path.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
         part = Part(digest, suffix, path.stat().st_size)
         target = self.part_path(part)
         if self.is_local:
-            temporary = self._temporary(target)
-            shutil.copyfile(path, temporary)
-            self._settle(temporary, target)
+            self._settle(str(path), target)
         else:
             self.fs.put_file(str(path), target)
-        path.unlink()
+            path.unlink()
         return part
+
+    @contextmanager
+    def scratch(self) -> Iterator[Path]:
+        """A folder for files on their way to `put_file`: on the disk of a local store, so that they need no copy."""
+        if self.is_local:
+            folder = self._temporary("scratch")
+            os.mkdir(folder)
+        else:
+            folder = tempfile.mkdtemp(prefix="gristmill-")
+        try:
+            yield Path(folder)
+        except OSError as error:
+            raise self._full(error) from None
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
 
     def get_part(self, part: Part) -> pa.Buffer:
         """A part's bytes, checked against its name. A local part is mapped, not copied."""
@@ -189,7 +202,7 @@ class Store:
         gone = []
         for name in os.listdir(f"{self.root}/tmp") if self.is_local and os.path.isdir(f"{self.root}/tmp") else ():
             if not _alive(name):
-                os.unlink(f"{self.root}/tmp/{name}")
+                shutil.rmtree(path) if os.path.isdir(path := f"{self.root}/tmp/{name}") else os.unlink(path)
                 gone.append(f"tmp/{name}")
         return gone
 
@@ -237,12 +250,16 @@ class Store:
         except OSError as error:
             if os.path.exists(temporary):
                 os.unlink(temporary)
-            if error.errno in (errno.ENOSPC, errno.EDQUOT):
-                raise UserError(
-                    f"The store {self.uri} is full ({error.strerror}). What is finished is kept. "
-                    "Free some space (`gristmill gc` lists what nothing needs) and run again to go on."
-                ) from None
-            raise
+            raise self._full(error) from None
+
+    def _full(self, error: OSError) -> Exception:
+        """What to tell of a write that failed: a full disk is the user's to mend, anything else a bug."""
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            return error
+        return UserError(
+            f"The store {self.uri} is full ({error.strerror}). What is finished is kept. "
+            "Free some space (`gristmill gc` lists what nothing needs) and run again to go on."
+        )
 
     def _temporary(self, path: str) -> str:
         """A name on the same disk that tells which process writes it."""

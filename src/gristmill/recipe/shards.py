@@ -1,0 +1,72 @@
+"""The `shards` of a recipe: the steps that encode the corpus, sort it into groups and write it as files of tokens."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, Field
+
+from gristmill.recipe.config import load_config
+from gristmill.recipe.draft import Draft
+from gristmill.recipe.fields import EVERY_SOURCE
+from gristmill.recipe.mistakes import Path
+from gristmill.recipe.model import Source, Step
+from gristmill.stages.shards import shard_groups, shards, tokens
+from gristmill.stages.tokenizer import tokenizer_file
+
+AT: Path = ("shards",)
+TOKENS, GROUPS, SHARDS = "tokens", "shard_groups", "shards"
+"""Names of the steps."""
+
+
+def _rising(levels: tuple[float, ...]) -> tuple[float, ...]:
+    if list(levels) != sorted(set(levels)):
+        raise ValueError("levels rise, and none stands twice. Write them from the smallest to the largest")
+    return levels
+
+
+class ShardsFields(shards.Asked):
+    """What a user writes under `shards`."""
+
+    weight_levels: Annotated[
+        tuple[Annotated[float, Field(ge=0, le=1000)], ...], Field(min_length=1, max_length=16), AfterValidator(_rising)
+    ] = (0.25, 0.5, 1, 2, 4, 8)
+    """Weights that documents are rounded to, where a source has a weight; each level is a group of its own."""
+
+
+def load_shards(
+    draft: Draft, raw: Any, name: str, sources: Mapping[str, Source], tokenizer: tuple[Step, ...]
+) -> dict[str, tuple[Step, ...]]:
+    """The steps of each source; none where the recipe has no shards, or a mistake in them."""
+    if not isinstance(raw, dict):
+        return {}
+    if not tokenizer:
+        if draft.tree.value.get("tokenizer") is None:
+            fix = "Add tokenizer: {train: {sample_bytes: {DOMAIN: 1GB}}}, or tokenizer: {file: tokenizer.json}."
+            draft.add_at_key(AT, f"shards are made of tokens, and the recipe has no tokenizer. {fix}")
+        return {}
+    fields = load_config(draft, ShardsFields, raw, AT)
+    if not isinstance(fields, ShardsFields):
+        return {}
+    line = draft.tree.line_of_key(AT)
+    foreign = tokenizer[-1].module == tokenizer_file.__name__
+    encode = tokens.Config(end_of_document=fields.end_of_document, library_may_encode=foreign)
+    asked = {field: getattr(fields, field) for field in shards.Asked.model_fields}
+    write = shards.Config(**asked, recipe=name)
+    first = _step(EVERY_SOURCE, TOKENS, tokens.__name__, encode, line)
+    last = _step(EVERY_SOURCE, SHARDS, shards.__name__, write, line)
+    made = {}
+    for source in sources.values():
+        group = shard_groups.Config(
+            source=source.name,
+            tier=source.tier,
+            tiers=tuple(source.tiers.items()),
+            weight=source.weight,
+            weight_levels=fields.weight_levels if source.weight is not None else (),
+            seed=fields.seed,
+        )
+        made[source.name] = (first, _step(source.name, GROUPS, shard_groups.__name__, group, source.line), last)
+    return made
+
+
+def _step(route: str, name: str, module: str, config: Any, line: int) -> Step:
+    return Step(f"{route}/{name}", name, route, module, config, line)

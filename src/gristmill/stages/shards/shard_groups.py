@@ -1,0 +1,155 @@
+"""Which group of the mix each document belongs to: its source, its tier and its weight.
+
+A tier is what the source says, or the first of its conditions that holds. A document's weight tells how often it is
+drawn against others of its tier. Weights become levels, and each level is a group of its own, which the mix draws that
+much more often: nothing is written twice, and other levels need no other shards. A weight between two levels goes to
+either, by a hash of seed and doc_id, so that the mean weight is what was asked for.
+
+    crawl          a source without a tier
+    crawl/B        of tier B
+    crawl/B@2      of tier B, drawn twice as often
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+import numpy as np
+import pyarrow as pa
+from pydantic import Field
+
+from gristmill.stages.contract import StageConfig
+from gristmill.stages.doc_order import doc_order
+from gristmill.stages.select.expressions import Formula, parse_rule, parse_value
+from gristmill.stages.select.vectors import Columns
+
+Array = np.ndarray[Any, Any]
+
+VERSION = 1
+LIBRARIES = ()
+SURVIVORS = True
+SCHEMA = pa.schema([("group", pa.string())])
+
+ELSE = "else"
+"""In place of a condition: every document that is left."""
+_SALT = 0x77656967687473
+"""Weights are rounded by another hash than the one that shuffles."""
+
+
+class Config(StageConfig):
+    source: str
+    """The source that the step belongs to; this and the rest is filled by the recipe's loader."""
+    tier: str | None = None
+    """Tier of all its documents."""
+    tiers: tuple[tuple[str, str], ...] = ()
+    """Or tiers with their conditions, tried in order; the last is `else`."""
+    weight: str | None = None
+    """A value over columns: how often a document is drawn, 1 being as often as others."""
+    weight_levels: tuple[Annotated[float, Field(ge=0, le=1000)], ...] = ()
+    """Weights that groups have, rising; others are rounded to these."""
+    seed: int = 0
+
+
+def condition(text: str) -> Formula:
+    """The condition of a tier; ValueError says what is wrong with it."""
+    return parse_rule(f"{text} -> tier").condition
+
+
+def reads(config: Config) -> tuple[str, ...]:
+    formulas = [condition(text) for _, text in config.tiers if text != ELSE]
+    if config.weight is not None:
+        formulas.append(parse_value(config.weight))
+    named = [name for formula in formulas for name in formula.columns]
+    return tuple(dict.fromkeys((*named, "doc_id", "tokens.tokens")))
+
+
+def apply(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
+    columns = Columns(batch)
+    tier = _tiers(columns, config)
+    names = []
+    level = _levels(batch, columns, config)
+    weights = config.weight_levels or (1.0,)
+    tiers: Sequence[str | None] = [name for name, _ in config.tiers] or [config.tier]
+    for name in tiers:
+        names += [group_name(config.source, name, weight) for weight in weights]
+    group = pa.array(names, pa.string()).take(pa.array(tier * len(weights) + level))
+    return pa.RecordBatch.from_arrays([group], schema=SCHEMA)
+
+
+def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> dict[str, Any]:
+    """Documents and tokens of every group, and how many weights lie outside the levels."""
+    table = pa.table({"group": answers.column("group"), "tokens": batch.column("tokens.tokens")})
+    counted = table.group_by("group").aggregate([("tokens", "sum"), ([], "count_all")]).to_pylist()
+    groups = {
+        entry["group"]: {"documents": entry["count_all"], "tokens": entry["tokens_sum"] or 0} for entry in counted
+    }
+    found: dict[str, Any] = {"groups": {config.source: groups}}
+    if config.weight is not None:
+        asked = _weights(Columns(batch), config)
+        out = (asked < config.weight_levels[0]) | (asked > config.weight_levels[-1])
+        found["weights_cut"] = int(out.sum())
+    return found
+
+
+def warnings(found: Mapping[str, Any], config: Config) -> Sequence[str]:
+    """Tiers without a document, and weights that no level reaches."""
+    told = []
+    groups = found.get("groups", {}).get(config.source, {})
+    has = {parts_of(name)[1] for name in groups}
+    idle = [name for name, _ in config.tiers if name not in has]
+    if groups and idle:
+        told.append(f"no document is of tier {', '.join(idle)}")
+    if found.get("weights_cut"):
+        low, high = config.weight_levels[0], config.weight_levels[-1]
+        told.append(
+            f"{found['weights_cut']:,} documents have a weight outside {low:g} to {high:g} and get the nearest. "
+            "Change shards.weight_levels"
+        )
+    return told
+
+
+def group_name(source: str, tier: str | None, weight: float = 1.0) -> str:
+    """How a group is called; source and tier have neither / nor @ in them."""
+    return source + (f"/{tier}" if tier is not None else "") + (f"@{weight:g}" if weight != 1 else "")
+
+
+def parts_of(group: str) -> tuple[str, str | None, float]:
+    """Source, tier and weight of a group."""
+    name, _, weight = group.partition("@")
+    source, slash, tier = name.partition("/")
+    return source, tier if slash else None, float(weight) if weight else 1.0
+
+
+def _tiers(columns: Columns, config: Config) -> Array:
+    """The number of each document's tier."""
+    found = np.full(columns.rows, -1, np.int64)
+    for number, (_, text) in enumerate(config.tiers):
+        holds = True
+        if text != ELSE:
+            vector = condition(text).run(columns)
+            holds = vector.data if vector.valid is None else vector.data & vector.valid
+        found[(found < 0) & holds] = number
+    return np.maximum(found, 0)
+
+
+def _weights(columns: Columns, config: Config) -> Array:
+    """The weight that each document asks for; 1 where it is not known."""
+    assert config.weight is not None
+    vector = parse_value(config.weight).run(columns)
+    weights = np.broadcast_to(np.asarray(vector.data, np.float64), columns.rows).copy()
+    if vector.valid is not None:
+        weights[~vector.valid] = 1.0
+    return weights
+
+
+def _levels(batch: pa.RecordBatch, columns: Columns, config: Config) -> Array:
+    """The number of the level that each document's weight is rounded to."""
+    if config.weight is None:
+        return np.zeros(batch.num_rows, np.int64)
+    levels = np.array(config.weight_levels)
+    asked = np.clip(_weights(columns, config), levels[0], levels[-1])
+    below = np.clip(np.searchsorted(levels, asked, side="right") - 1, 0, max(len(levels) - 2, 0))
+    if len(levels) == 1:
+        return below
+    share = (asked - levels[below]) / (levels[below + 1] - levels[below])
+    chance = (doc_order(batch.column("doc_id"), config.seed ^ _SALT)[0] >> np.uint64(11)) * 2.0**-53
+    return np.asarray(below + (chance < share))
