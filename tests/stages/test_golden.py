@@ -21,7 +21,9 @@ from gristmill.stages import READERS, STEPS
 from gristmill.stages.contract import Piece
 from gristmill.stages.dedup.near_candidates import Config as SketchConfig
 from gristmill.stages.dedup.near_index import write_index
+from gristmill.stages.mix import mix
 from gristmill.stages.resolve import libraries_of, reads_of, version_of
+from gristmill.stages.shards import shard_groups, shards, tokens
 from gristmill.stages.tokenizer import tokenizer, tokenizer_sample
 from gristmill.store.parquet import PartWriter
 from gristmill.store.store import Store
@@ -178,11 +180,13 @@ def outputs(folder):
         found[name] = {"version": module.VERSION, "libraries": libraries, "output": made}
     found[TOKENIZER] = {"version": tokenizer.VERSION, "libraries": {}, "output": tokenizer_bytes(folder)}
     found[SAMPLE] = {"version": tokenizer_sample.VERSION, "libraries": {}, "output": sample_output()}
+    found |= shard_outputs(folder)
     found[PART] = {"version": ENGINE, "libraries": {"pyarrow": version_of("pyarrow")}, "output": part_bytes(folder)}
     return found
 
 
 PART, TOKENIZER, SAMPLE = "the bytes of a part", "tokenizer", "tokenizer_sample"
+SHARDS = {"tokens": tokens, "shard_groups": shard_groups, "shards": shards, "mix": mix}
 
 
 def tokenizer_bytes(folder):
@@ -192,6 +196,60 @@ def tokenizer_bytes(folder):
     batch = pa.RecordBatch.from_arrays(columns, names=list(tokenizer.READS))
     tokenizer.fit([batch], tokenizer.Config(vocab=700), folder / "tokenizer.json")
     return hashlib.sha256((folder / "tokenizer.json").read_bytes()).hexdigest()[:16]
+
+
+def shard_outputs(folder):
+    """From the fixed texts to a manifest, with the tokenizer that was trained on them."""
+    models = {"tokenizer": folder / "tokenizer.json"}
+    batch = pa.RecordBatch.from_arrays([pa.array(COPIES)], names=["text"])
+    encoded = tokens.apply(batch, tokens.Config(), models)
+    doc_ids = pa.array([hashlib.md5(bytes([n])).digest() for n in range(len(COPIES))], pa.binary(16))
+    sizes = pa.array([len(text) for text in COPIES])
+    config = shard_groups.Config(
+        source="mill",
+        tiers=(("A", "text_bytes > 120"), ("B", "else")),
+        weight="text_bytes / 100",
+        weight_levels=(1, 2),
+    )
+    columns = {"text_bytes": sizes, "doc_id": doc_ids, "tokens.tokens": encoded["tokens"]}
+    batch = pa.RecordBatch.from_arrays([columns[name] for name in reads_of(shard_groups, config)], names=[*columns])
+    grouped = shard_groups.apply(batch, config)
+    counts = shard_groups.metrics(batch, grouped, config)
+    # Without what zlib compresses: its bytes differ between machines.
+    write = shards.Config(
+        seq_len_tokens=64, shard_tokens=200, seed=3, recipe="golden", sidecars=("megatron", "datatrove")
+    )
+    entries = shards.layout(counts, write)["mill"]
+    locators = pa.array([f"mill/{n}" for n in range(len(COPIES))])
+    batch = pa.RecordBatch.from_arrays([doc_ids, locators, encoded["ids"], grouped["group"]], names=[*shards.READS])
+    records = pa.Table.from_batches([shards.emit(batch, write, entries)])
+    files, outputs = [], []
+    for number, entry in enumerate(entries):
+        mine = records.filter(pa.array([key == number for key in records["key"].to_pylist()])).drop_columns(["key"])
+        metrics = shards.build(mine, write, entry, folder, models)
+        made = {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in shards.files(write)}
+        files.append(made)
+        outputs.append(
+            {"entry": entry, "files": {name: {"hash": one} for name, one in made.items()}, "metrics": metrics}
+        )
+    catalogue = folder / "catalogue.json"
+    catalogue.write_text(json.dumps({"facts": shards.facts(write, models), "outputs": outputs}))
+    asked = mix.Config(recipe="golden", sources={"mill": "web"}, tiers={"A": 2, "B": 1}, tokens=900)
+    mix.fit((), asked, folder / "manifest.json", {**models, "shards": catalogue})
+    found = {
+        "tokens": [encoded.to_pylist(), tokens.Config()],
+        "shard_groups": [[grouped.to_pylist(), counts], config],
+        "shards": [files, write],
+        "mix": [json.loads((folder / "manifest.json").read_text())["hash"], asked],
+    }
+    return {
+        name: {
+            "version": SHARDS[name].VERSION,
+            "libraries": {library: version_of(library) for library in libraries_of(SHARDS[name], used)},
+            "output": digest_of(output),
+        }
+        for name, (output, used) in found.items()
+    }
 
 
 def sample_output():
@@ -221,7 +279,7 @@ def made(tmp_path_factory):
     return outputs(tmp_path_factory.mktemp("golden"))
 
 
-@pytest.mark.parametrize("name", [*READERS, *STEPS, PART, TOKENIZER, SAMPLE])
+@pytest.mark.parametrize("name", [*READERS, *STEPS, PART, TOKENIZER, SAMPLE, *SHARDS])
 def test_a_changed_output_has_a_new_version(name, made):
     """The hash of a stage's output changes only together with its VERSION (or a library's)."""
     golden, now = json.loads(GOLDEN.read_text())[name], made[name]

@@ -9,7 +9,10 @@ import typer
 
 from gristmill.errors import UserError
 
-COMMANDS = ("init", "plan", "run", "status", "inspect", "removed", "whatif", "index", "tokenizer", "verify", "gc")
+COMMANDS = (
+    *("init", "plan", "run", "status", "inspect", "removed", "whatif", "index", "tokenizer"),
+    *("shards", "sample", "budget", "verify", "gc"),
+)
 
 
 def make_app(names: Collection[str] = COMMANDS) -> typer.Typer:

@@ -6,9 +6,11 @@ import typer
 
 from gristmill.cli.options import Json, RecipePath, StoreUri, Workers, open_mill, print_json
 from gristmill.cli.show import Bars, console, funnel_table
-from gristmill.engine.mill import EXECUTORS, find_warnings, funnels
+from gristmill.engine.mill import EXECUTORS, Mill, find_warnings, funnels
+from gristmill.engine.publish import publish, read_model
 from gristmill.engine.run import Run
 from gristmill.errors import UserError
+from gristmill.recipe.mix import MIX
 
 EXAMPLE = "Example: gristmill run recipes/demo.yaml --workers 2 --until extract"
 
@@ -34,13 +36,15 @@ def command(
     assert record is not None
     if tag is not None:
         mill.store.write_json(f"versions/{tag}.json", record)
+    shards = publish(mill, run)
     warnings = find_warnings(run)
     for warning in warnings:
         bars.note(f"WARNING: {warning}")
     if json:
-        print_json(summary(run, record, bars.notes, warnings))
+        print_json({**summary(run, record, bars.notes, warnings), "shards": shards})
     else:
         _show(run, record)
+        _show_mix(mill, run, shards)
     if warnings and mill.recipe.strict:
         raise UserError(
             f"{mill.recipe.path}: strict is true and the run has {len(warnings)} warnings: {'; '.join(warnings)}. "
@@ -82,3 +86,15 @@ def _show(run: Run, record: dict) -> None:  # type: ignore[type-arg]
     cached = sum(node["cached"] for node in record["nodes"].values())
     out.print(funnel_table(funnels(run)))
     out.print(f"\n{record['recipe']} version {record['version']}: {executed} tasks run, {cached} cached.")
+
+
+def _show_mix(mill: Mill, run: Run, shards: str | None) -> None:
+    """The mixture and where its shards lie, of a recipe that has them."""
+    from gristmill.cli.mix_table import mix_table
+
+    manifest = read_model(mill, run, MIX)
+    if manifest is not None:
+        out = console()
+        out.print()
+        out.print(mix_table(manifest))
+        out.print(f"Shards and manifest: {shards}", soft_wrap=True)

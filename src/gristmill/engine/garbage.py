@@ -4,12 +4,15 @@ Needed is what these name: every version, the newest finished run of every recip
 given recipe as it is now. Everything else among parts, tasks and datasets may go.
 """
 
+import json
 from dataclasses import dataclass
 
 from gristmill.engine.mill import Mill
+from gristmill.engine.publish import FOLDER, LATEST
 from gristmill.engine.run import Run
 from gristmill.errors import UserError
-from gristmill.store.store import Store
+from gristmill.recipe.mix import MIX
+from gristmill.store.store import Part, Store
 
 
 @dataclass(frozen=True)
@@ -40,6 +43,7 @@ def find_garbage(mill: Mill, run: Run) -> Garbage:
         if task is not None:
             parts.update(part["hash"] for part in task["parts"])
     needed = {"tasks": tasks, "datasets": datasets, "parts": parts}
+    manifests = _manifests(store, tasks)
     garbage: dict[str, int] = {}
     kept_files = kept_bytes = 0
     for folder, names in needed.items():
@@ -48,6 +52,10 @@ def find_garbage(mill: Mill, run: Run) -> Garbage:
                 kept_files, kept_bytes = kept_files + 1, kept_bytes + size
             else:
                 garbage[path] = size
+    for path, size in store.list_files(FOLDER):
+        version = path.split("/")[2]
+        if version != LATEST and version not in manifests:
+            garbage[path] = size
     return Garbage(garbage, kept_files, kept_bytes)
 
 
@@ -59,10 +67,22 @@ def collect(mill: Mill, garbage: Garbage) -> None:
             f"The store {mill.store.uri} is in use by {', '.join(users)}. Nothing was removed. "
             "Collect when the run is over; if that machine is gone for good, delete the files in locks/."
         )
-    order = {"datasets": 0, "tasks": 1, "parts": 2}
+    order = {FOLDER: 0, "datasets": 1, "tasks": 2, "parts": 3}
     for path in sorted(garbage.files, key=lambda path: (order[path.split("/")[0]], path)):
         mill.store.remove(path)
     mill.store.sweep_temporaries()
+
+
+def _manifests(store: Store, tasks: set[str]) -> set[str]:
+    """The folders of shards that living mixtures name."""
+    found = set()
+    for key in tasks:
+        task = store.read_json(f"tasks/{key}.json")
+        if task is not None and task["node"].endswith(f"/{MIX}"):
+            part = Part(**task["parts"][0])
+            if store.has_part(part):
+                found.add(json.loads(bytes(memoryview(store.get_part(part))))["hash"][:12])
+    return found
 
 
 def _living_records(store: Store) -> list[dict]:  # type: ignore[type-arg]

@@ -1,1 +1,9 @@
 """What a trainer imports. Needs numpy only; torch adapters and object stores are imported where they are used."""
+
+from gristmill.loader.batch import IGNORE, Batch, Sample
+from gristmill.loader.continues import continues
+from gristmill.loader.loader import Loader
+from gristmill.loader.manifest import Manifest, read_manifest
+from gristmill.loader.masks import block_diagonal_mask
+
+__all__ = ["IGNORE", "Batch", "Loader", "Manifest", "Sample", "block_diagonal_mask", "continues", "read_manifest"]

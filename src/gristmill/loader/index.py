@@ -12,7 +12,6 @@ The pieces of a sample lie one behind the other from its first token on; what is
 is read through one memory map: to open an index is to read its header.
 """
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from gristmill.errors import UserError
+from gristmill.loader.open_file import map_bytes
 
 Array = np.ndarray[Any, Any]
 
@@ -97,11 +97,14 @@ def write_index(path: str | Path, index: Index) -> None:
 def read_index(path: str | Path) -> Index:
     """Map an index; UserError where the file is something else, or cut short."""
     try:
-        size = os.path.getsize(path)
-        data = np.memmap(path, np.uint8, "r") if size else np.zeros(0, np.uint8)
+        return index_of(map_bytes(path), path)
     except FileNotFoundError:
         raise UserError(f"{path}: there is no such file, so its shard cannot be read. Copy the shard again.") from None
-    if size < HEADER.itemsize or bytes(data[:8]) != MAGIC:
+
+
+def index_of(data: Array, path: str | Path) -> Index:
+    """The index that the bytes of a file hold, as views of them."""
+    if len(data) < HEADER.itemsize or bytes(data[:8]) != MAGIC:
         raise UserError(f"{path} is not the index of a shard, so its samples cannot be found. Name another file.")
     head = data[: HEADER.itemsize].view(HEADER)[0]
     if int(head["version"]) != VERSION:
@@ -110,14 +113,17 @@ def read_index(path: str | Path) -> Index:
             "Use the Gristmill that wrote it, or make the shards again."
         )
     fields: dict[str, Any] = {
-        name: head[name].decode() if head.dtype[name].kind == "S" else int(head[name]) for name in Header.__annotations__
+        name: head[name].decode() if head.dtype[name].kind == "S" else int(head[name])
+        for name in Header.__annotations__
     }
     header = Header(**fields)
     at, arrays = HEADER.itemsize, []
     sizes = (("<u8", header.samples + 1), ("<u4", header.pieces), ("<u8", header.pieces), (DOC_ID, header.pieces))
     expected = at + 8 * (header.samples + 1) + 28 * header.pieces + -4 * header.pieces % 8
-    if size != expected:
-        raise UserError(f"{path} has {size} bytes and should have {expected}, so it is damaged. Copy the shard again.")
+    if len(data) != expected:
+        raise UserError(
+            f"{path} has {len(data)} bytes and should have {expected}, so it is damaged. Copy the shard again."
+        )
     for kind, count in sizes:
         stop = at + np.dtype(kind).itemsize * count
         arrays.append(data[at:stop].view(kind))

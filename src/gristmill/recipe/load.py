@@ -11,8 +11,8 @@ How a value is resolved, in this order:
 4. A config field named `seed` that the recipe does not set is the recipe's seed.
 
 The route of a source is the list under its own name in `steps`, or else the list under its kind; then the list
-under `all`; then the steps that the field `tokenizer` stands for. Whether a pattern of `paths` matches any file is not
-asked here.
+under `all`; then the steps that the fields `tokenizer`, `shards` and `mix` stand for. Whether a pattern of `paths`
+matches any file is not asked here.
 """
 
 import dataclasses
@@ -28,7 +28,9 @@ from gristmill.recipe.draft import Draft
 from gristmill.recipe.fields import RecipeFields
 from gristmill.recipe.locations import is_uri, locate, why_not
 from gristmill.recipe.mistakes import Mistakes, show
+from gristmill.recipe.mix import load_mix
 from gristmill.recipe.model import Recipe, Source, Step
+from gristmill.recipe.shards import load_shards
 from gristmill.recipe.sources import load_source
 from gristmill.recipe.steps import Lists, check_keys, load_steps, route_of
 from gristmill.recipe.tokenizer import load_tokenizer
@@ -58,15 +60,11 @@ def load(path: str | FilePath, *, store: str | None = None, env: Mapping[str, st
     routes = _load_routes(draft, raw.get("sources"), lists)
     tokenizer = load_tokenizer(draft, raw.get("tokenizer"), sources, lists)
     name = fields.recipe if fields is not None else ""
-    shards: dict[str, tuple[Step, ...]] = {}
-    if raw.get("shards") is not None:
-        from gristmill.recipe.shards import load_shards
-
-        shards = load_shards(draft, raw.get("shards"), name, sources, tokenizer)
-    last = {
-        step.id: step for step in (*tokenizer, *(step for same in zip(*shards.values(), strict=True) for step in same))
-    }
-    routes = {name: (*route, *tokenizer, *shards.get(name, ())) for name, route in routes.items()}
+    shards = load_shards(draft, raw.get("shards"), name, sources, tokenizer)
+    mix = load_mix(draft, raw.get("mix", {} if raw.get("shards") is not None else None), name, sources)
+    routes = {name: (*route, *tokenizer, *shards.get(name, ()), *mix) for name, route in routes.items()}
+    sharded = (step for same in zip(*shards.values(), strict=True) for step in same)
+    last = {step.id: step for step in (*tokenizer, *sharded, *mix)}
     check_routes(draft, routes)
     location = _store(draft, "./store" if fields is None else fields.store, store)
     mistakes.raise_any()

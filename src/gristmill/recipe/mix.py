@@ -25,38 +25,34 @@ class MixFields(Asked):
     """of the order of samples; default: the recipe's"""
 
 
-def load_mix(
-    draft: Draft, raw: Any, sources: Mapping[str, Source], tiers_of: Mapping[str, Collection[str]] | None
-) -> tuple[Step, ...]:
-    """The step that mixes; none where the recipe has no mix, or a mistake in it.
-
-    `tiers_of` has the tiers that documents of each source may have; None: not known, because of another mistake.
-    """
+def load_mix(draft: Draft, raw: Any, name: str, sources: Mapping[str, Source]) -> tuple[Step, ...]:
+    """The step that mixes; none where the recipe has no mix, or a mistake in it."""
     if not isinstance(raw, dict):
         return ()
     before = len(draft.mistakes)
     fields = load_config(draft, MixFields, raw, AT)
-    if not (draft.tree.value or {}).get("shards"):
+    if draft.tree.value.get("shards") is None:
         draft.add_at_key(AT, "mix draws from shards, and the recipe makes none. Add shards: to it, or remove mix.")
     if not isinstance(fields, MixFields):
         return ()
     for path, told in phase_faults(fields):
         draft.add((*AT, *path), f"{dotted((*AT, *path))}: {told}.")
-    if len(sources) == len(draft.tree.value["sources"]):  # a source with a mistake may have any domain or tier
-        _check_names(draft, fields, sources, tiers_of)
+    if len(sources) == len(draft.tree.value.get("sources") or ()):  # one with a mistake may have any domain or tier
+        _check_names(draft, fields, sources)
     if len(draft.mistakes) > before:
         return ()
-    facts = {name: mix.SourceFacts(domain=source.domain, tier=source.tier) for name, source in sources.items()}
-    asked = {name: getattr(fields, name) for name in MixFields.model_fields}
-    config = mix.Config(**asked, recipe=draft.tree.value["recipe"], sources=facts)
+    domains = {source.name: source.domain for source in sources.values()}
+    asked = {field: getattr(fields, field) for field in MixFields.model_fields}
+    config = mix.Config(**asked, recipe=name, sources=domains)
     line = draft.tree.line_of_key(AT)
     return (Step(f"{EVERY_SOURCE}/{MIX}", MIX, EVERY_SOURCE, mix.__name__, config, line),)
 
 
-def _check_names(
-    draft: Draft, fields: MixFields, sources: Mapping[str, Source], tiers_of: Mapping[str, Collection[str]] | None
-) -> None:
+def _check_names(draft: Draft, fields: MixFields, sources: Mapping[str, Source]) -> None:
     """Whether domains, tiers and sources that are named are those that there are."""
+    tiers_of = {
+        name: tuple(source.tiers) or (() if source.tier is None else (source.tier,)) for name, source in sources.items()
+    }
     before = len(draft.mistakes)
     places: list[tuple[Path, MixFields | Phase]] = [(AT, fields)]
     places += [((*AT, "phases", at), phase) for at, phase in enumerate(fields.phases)]
@@ -64,13 +60,13 @@ def _check_names(
         if part.domains is not None:
             _check_domains(draft, part.domains, (*at, "domains"), sources)
         _check_temperature(draft, fields, part, at, sources)
-        if part.tiers is not None and tiers_of is not None:
+        if part.tiers is not None:
             _check_tiers(draft, part.tiers, (*at, "tiers"), tiers_of)
         for name in part.upsample or ():
             _known(draft, (*at, "upsample", name), name, sources, "source", "Sources")
-    if isinstance(fields.max_epochs, dict) and tiers_of is not None:
-        _check_caps(draft, fields.max_epochs, (*AT, "max_epochs"), tiers_of)
-    if len(draft.mistakes) == before and tiers_of is not None:
+        if isinstance(part.max_epochs, dict):
+            _check_caps(draft, part.max_epochs, (*at, "max_epochs"), tiers_of)
+    if len(draft.mistakes) == before:
         for at, part in places[1:] or places:
             _check_draws(draft, fields, part, at, sources, tiers_of)
 

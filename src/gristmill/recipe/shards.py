@@ -54,7 +54,7 @@ def load_shards(
     write = shards.Config(**asked, recipe=name)
     first = _step(EVERY_SOURCE, TOKENS, tokens.__name__, encode, line)
     last = _step(EVERY_SOURCE, SHARDS, shards.__name__, write, line)
-    made = {}
+    made: dict[str, tuple[Step, ...]] = {}
     for source in sources.values():
         group = shard_groups.Config(
             source=source.name,

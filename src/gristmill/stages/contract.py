@@ -2,7 +2,7 @@
 
     VERSION: int                    raised by one with every change of the stage's output
     LIBRARIES: tuple[str, ...]      distributions whose version changes the output; part of the task key
-                                    (`unicode`: the character database of the running Python)
+                                    (`unicode`, `zlib`: those of the running Python)
     class Config(StageConfig)       what a recipe may set: frozen, a line and a unit under every field
 
   reader    read(piece, config) -> Iterator[Record]
@@ -22,7 +22,7 @@
             fit(batches, config, path) -> metrics; writes the model file to `path`
   sink      READS; KEYED; COUNTS: an earlier map step whose metrics say how much there is
             layout(counts, config) -> {source: entries}: one entry (a JSON object) for each set of files to be written
-            emit(batch, config, layout) -> RecordBatch with KEYED and `key`: which of the source's entries a record is for
+            emit(batch, config, layout) -> RecordBatch with KEYED and `key`: the entry that a record is for
             build(records, config, entry, folder) -> metrics; writes the files of `files`
             files(config) -> their names; facts(config) -> a JSON object about all of them
             Its model, for later steps that use it, is a catalogue of the files: entries, hashes, metrics, facts

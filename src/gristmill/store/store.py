@@ -140,6 +140,29 @@ class Store:
             temporary.replace(path)
         return path
 
+    def location(self, part: Part) -> str:
+        """Where any reader finds a part: a path, or a URI."""
+        path = self.part_path(part)
+        return path if self.is_local else str(self.fs.unstrip_protocol(path))
+
+    def link_part(self, part: Part, name: str) -> bool:
+        """Give a part a second name below the store, without a copy; False where the store cannot."""
+        if not self.is_local:
+            return False
+        target = f"{self.root}/{name}"
+        try:
+            if os.path.exists(target) and os.path.samefile(target, self.part_path(part)):
+                return True
+            os.makedirs(os.path.dirname(target), exist_ok=True)
+            temporary = self._temporary(target)
+            os.link(self.part_path(part), temporary)
+            os.replace(temporary, target)
+        except OSError as error:
+            if error.errno in (errno.EPERM, errno.ENOTSUP, errno.EMLINK, errno.EXDEV):
+                return False
+            raise self._full(error) from None
+        return True
+
     def get_range(self, part: Part, start: int, stop: int) -> bytes:
         """Some bytes of a part, unchecked: the caller holds a hash of the stretch."""
         path = self.part_path(part)

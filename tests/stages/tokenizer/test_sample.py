@@ -116,8 +116,8 @@ def test_order_parts_and_partitions_do_not_matter():
 
 def test_documents_of_one_hash_are_ordered_by_doc_id(monkeypatch):
     """Where the hash decides nothing, the document does."""
-    orders = tokenizer_sample.doc_order
-    monkeypatch.setattr(tokenizer_sample, "doc_order", lambda ids, seed: (orders(ids, seed)[0] * 0, orders(ids, seed)[1]))
+    true = tokenizer_sample.doc_order
+    monkeypatch.setattr(tokenizer_sample, "doc_order", lambda ids, seed: (true(ids, seed)[0] * 0, true(ids, seed)[1]))
     rows = corpus(200)
     config = config_of({"web": 9_000, "reference": 1_000, "code": 5_000})
     first = sampled(rows, config)

@@ -39,7 +39,7 @@ def libraries(config: Config) -> tuple[str, ...]:
 
 
 def apply(batch: pa.RecordBatch, config: Config, models: dict[str, Path]) -> pa.RecordBatch:
-    tokenizer = _open(str(models["tokenizer"]))
+    tokenizer = open_tokenizer(str(models["tokenizer"]))
     end, _ = special_ids(tokenizer, config.end_of_document, None)
     ids, offsets = tokenizer.encode(batch.column("text"))
     empty = np.diff(offsets) == 0
@@ -78,7 +78,7 @@ def _with_ends(ids: Array, offsets: Array, empty: Array, end: int) -> tuple[Arra
 
 
 @lru_cache(maxsize=1)
-def _open(path: str) -> Any:
+def open_tokenizer(path: str) -> Any:
     """The tokenizer, kept by the worker with what its cache has learnt."""
     from gristmill.stages.tokenizer.files import load  # only a worker needs the encoder
 

@@ -1,0 +1,179 @@
+"""The loader: start-up and seeks on 10,000 shards of 10^12 tokens, tokens a second on one core, waiting.
+
+The 10,000 shards are sparse files (100 million tokens each, 8192 to a sample, two bytes a token; samples without
+documents, so that an index is as long as it must be and no longer). The rate is measured on 400 MB that lie in the page
+cache, on one core, in CPU time, in batches of 32 samples. The bound beside it is a loop that does the same copies from
+numpy memmaps, in an order that is given to it. datatrove and megatron-core read as many samples of the same files by
+number, in the Python that BENCH_LOADER_PYTHON names.
+"""
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+
+from bench.inputs import measurement, scratch
+from gristmill.loader.index import HEADER, Header, Index, write_index
+from gristmill.loader.manifest import manifest_hash
+
+SEQ_LEN, BATCH = 8192, 32
+SHARD_SAMPLES, SHARDS, GROUPS = 12_207, 10_000, 8
+WARM_SHARDS, WARM_SAMPLES, WARM_GROUPS = 8, 3_000, 4
+KEYS = ("bin", "index", "lineage")
+
+PEERS = {
+    "datatrove": """
+import json, random, sys, time, numpy as np
+from datatrove.utils.dataset import DatatroveFileDataset
+paths, seq_len, count = json.loads(sys.argv[1])
+sets = [DatatroveFileDataset(path, seq_len - 1, token_size=2) for path in paths]
+draw = random.Random(0)
+asked = [(draw.randrange(len(sets)), draw.randrange(len(sets[0]))) for _ in range(count)]
+begun = time.process_time()
+for which, row in asked: sets[which][row]
+print(count * seq_len / (time.process_time() - begun))
+""",
+    "megatron-core": """
+import json, random, sys, time, numpy as np, struct, os
+from megatron.core.datasets.indexed_dataset import IndexedDataset
+paths, seq_len, count = json.loads(sys.argv[1])
+for path in paths:
+    n = os.path.getsize(path) // 2 // seq_len
+    with open(path[:-4] + ".idx", "wb") as file:
+        file.write(b"MMIDIDX\\0\\0" + struct.pack("<QBQQ", 1, 8, n, n + 1))
+        file.write(np.full(n, seq_len, "<i4").tobytes() + (np.arange(n, dtype="<i8") * seq_len * 2).tobytes())
+        file.write(np.arange(n + 1, dtype="<i8").tobytes())
+sets = [IndexedDataset(path[:-4]) for path in paths]
+draw = random.Random(0)
+asked = [(draw.randrange(len(sets)), draw.randrange(len(sets[0]))) for _ in range(count)]
+out = np.empty((32, seq_len), np.uint16)
+begun = time.process_time()
+for number, (which, row) in enumerate(asked): out[number % 32] = sets[which][row]
+print(count * seq_len / (time.process_time() - begun))
+""",
+}
+
+
+def run(_data: Path | None) -> Iterable[dict]:
+    with scratch() as folder:
+        large, warm = sparse(folder / "large"), warmed(folder / "warm")
+        start = child("start_up", large)
+        yield measurement("loader.start_up", start["seconds"], "s to the first batch, 10,000 shards (asked: < 1)")
+        yield measurement("loader.start_up_import", start["import_seconds"], "s to import it")
+        yield measurement("loader.start_up_memory", start["mb"], "MB resident, all in all (asked: < 200)")
+        seek = child("seek", large)
+        for name, unit in (("cold", "ms, shard not open"), ("warm", "ms, shard open")):
+            yield measurement(f"loader.seek_{name}", seek[name], f"{unit}, mean of 2,000 (asked: < 1)")
+            yield measurement(f"loader.seek_{name}_99", seek[f"{name}_99"], f"{unit}, 99 of 100 are faster")
+        rates = child("rate", warm)
+        bound = rates["memmap"]
+        for name, unit in (
+            ("tokens", "million tokens/s on one core (asked: >= 250)"),
+            ("tokens_one_thread", "million tokens/s on one core, read ahead by a thread"),
+            ("batch_of_1", "million tokens/s on one core, batches of 1"),
+            ("with_spans", "million tokens/s on one core, with cu_seqlens"),
+            ("with_positions", "million tokens/s on one core, with cu_seqlens and positions"),
+        ):
+            yield measurement(f"loader.{name}", rates[name], unit, "the same copies from memmaps, no order", bound)
+        for peer in PEERS:
+            yield measurement(
+                f"loader.against_{peer}", rates["tokens"], "million tokens/s", peer, peer_rate(peer, warm)
+            )
+        waits = child("waiting", warm)
+        yield measurement("loader.waiting", 100 * waits["share"], "% of the time, 10 ms a batch (asked: < 1)")
+        yield measurement("loader.starved", waits["batches"], f"batches of {waits['of']} that were waited for")
+
+
+def child(what: str, manifest: Path) -> dict:
+    """A measurement in a process of its own, so that memory and imports are those of the loader."""
+    command = [sys.executable, "-m", "bench._loader_child", what, str(manifest)]
+    return json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)
+
+
+def peer_rate(peer: str, manifest: Path) -> float | None:
+    """Million tokens a second of a peer, where it is installed."""
+    python = os.environ.get("BENCH_LOADER_PYTHON", sys.executable)
+    paths = sorted(str(path) for path in manifest.parent.glob("*.bin"))
+    given = json.dumps([paths, SEQ_LEN, 4_000])
+    command = [python, "-c", PEERS[peer], given]
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    return float(done.stdout.split()[-1]) / 1e6 if done.returncode == 0 else None
+
+
+def sparse(folder: Path) -> Path:
+    """10,000 shards that take no room."""
+    folder.mkdir()
+    groups, files = [], {}
+    for group in range(GROUPS):
+        name, shards = f"source{group}/A", []
+        for number in range(group, SHARDS, GROUPS):
+            shard = {key: hashlib.sha256(f"{key} {number}".encode()).hexdigest() for key in KEYS}
+            counts = {"samples": SHARD_SAMPLES, "tokens": SHARD_SAMPLES * SEQ_LEN, "documents": 0}
+            files |= {shard[key]: f"{group}/shard_{number:05}.{key}" for key in KEYS}
+            (folder / str(group)).mkdir(exist_ok=True)
+            with (folder / files[shard["bin"]]).open("wb") as file:
+                file.truncate(SHARD_SAMPLES * SEQ_LEN * 2)
+            header = Header(2, SEQ_LEN, SHARD_SAMPLES, 0, 0, 0, 1, 0, "a" * 64, shard["bin"], "bench", name)
+            nothing = np.zeros(0)
+            write_index(folder / files[shard["index"]], Index(header, nothing, nothing, nothing, np.zeros(0, "V16")))
+            os.truncate(folder / files[shard["index"]], HEADER.itemsize + 8 * (SHARD_SAMPLES + 1))
+            shards.append({**shard, **counts})
+        groups.append(described(name, shards))
+    return written(folder, groups, files)
+
+
+def warmed(folder: Path) -> Path:
+    """400 MB of tokens in four groups, documents of about 1000 tokens, read once so that they lie in the page cache."""
+    folder.mkdir()
+    groups, files = [], {}
+    draw = np.random.default_rng(0)
+    for group in range(WARM_GROUPS):
+        name, shards = f"source{group}/A", []
+        for number in range(group, WARM_SHARDS, WARM_GROUPS):
+            tokens = draw.integers(0, 2**16, (WARM_SAMPLES, SEQ_LEN), np.uint16).tobytes()
+            digest = hashlib.sha256(tokens).hexdigest()
+            files[digest] = f"shard_{number:05}.bin"
+            (folder / files[digest]).write_bytes(tokens)
+            count = WARM_SAMPLES * 8
+            header = Header(2, SEQ_LEN, WARM_SAMPLES, count, count * 1000, count, 1, 0, "a" * 64, digest, "bench", name)
+            ids = np.frombuffer(draw.bytes(16 * count), "V16")
+            first = np.arange(WARM_SAMPLES + 1) * 8
+            path = folder / f"shard_{number:05}.index"
+            write_index(path, Index(header, first, np.full(count, 1000), np.zeros(count), ids))
+            index = hashlib.sha256(path.read_bytes()).hexdigest()
+            files[index] = path.name
+            counts = {"samples": WARM_SAMPLES, "tokens": count * 1000, "documents": count}
+            shards.append({"bin": digest, "index": index, "lineage": index, **counts})
+        groups.append(described(name, shards))
+    return written(folder, groups, files)
+
+
+def described(name: str, shards: list[dict]) -> dict:
+    counts = {key: sum(shard[key] for shard in shards) for key in ("samples", "tokens", "documents")}
+    about = {"name": name, "source": name[:-2], "domain": "web", "tier": "A", "weight": 1.0}
+    return {**about, **counts, "shards": shards}
+
+
+def written(folder: Path, groups: list[dict], files: dict[str, str]) -> Path:
+    weights = {group["name"]: group["samples"] * (number + 1) for number, group in enumerate(groups)}
+    tokenizer = {"hash": "a" * 64, "vocab_size": 2**16, "end_of_document": 1, "padding": 0, "file": "b" * 64}
+    content = {
+        "format": "gristmill manifest",
+        "format_version": 1,
+        "recipe": "bench",
+        "seed": 1,
+        "tokenizer": tokenizer,
+        "seq_len": SEQ_LEN,
+        "token_bytes": 2,
+        "groups": groups,
+        "phases": [{"name": "main", "samples": sum(g["samples"] for g in groups), "weights": weights}],
+        "files": files,
+    }
+    path = folder / "manifest.json"
+    path.write_text(json.dumps({**content, "hash": manifest_hash(content)}))
+    return path

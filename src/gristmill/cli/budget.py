@@ -1,0 +1,148 @@
+"""gristmill budget: how many tokens a model of some size wants, and what they cost."""
+
+from typing import Annotated, Any
+
+import typer
+
+from gristmill.cli.mix_table import short
+from gristmill.cli.options import Json, print_json
+from gristmill.cli.show import console, table
+from gristmill.errors import UserError
+from gristmill.stages.mix.asked import MAX_EPOCHS
+from gristmill.stages.mix.continued import read_manifest
+from gristmill.stages.mix.numbers import parse_count
+
+EXAMPLE = "Example: gristmill budget --params 7e9 --tokens 2T --gpus 512"
+
+TARGETS = (
+    ("compute-optimal", 20.0),  # Hoffmann et al. 2022: loss is least for the FLOPs
+    ("as Llama 3 405B", 38.5),  # 15.6T tokens
+    ("as Llama 3 8B", 1875.0),  # 15T tokens: trained for cheap inference, far beyond the optimum
+)
+"""Tokens a parameter."""
+SHAPES = (
+    (14e6, 128),
+    (31e6, 256),
+    (70e6, 512),
+    (125e6, 768),
+    (350e6, 1024),
+    (760e6, 1536),
+    (1.3e9, 2048),
+    (2.7e9, 2560),
+    (6.7e9, 4096),
+    (13e9, 5120),
+    (70e9, 8192),
+    (175e9, 12288),
+    (405e9, 16384),
+)
+"""Parameters and width of published models: Pythia to 70M, GPT-3 (Brown et al. 2020, table 2.1), Llama 3 from 70B."""
+MOST = 10**24
+"""Larger numbers are slips of the pen."""
+FLOPS_PER_TOKEN = 6
+"""Times parameters: 2 forward, 4 backward (Kaplan et al. 2020)."""
+
+
+def command(
+    params: Annotated[str, typer.Option(metavar="N", help="Parameters of the model: 7e9, 7B, 1.5T.")],
+    tokens: Annotated[str | None, typer.Option(metavar="N", help="Tokens that you think of: 2T.")] = None,
+    vocab: Annotated[str, typer.Option(metavar="N", help="Size of the vocabulary.")] = "128000",
+    width: Annotated[
+        str | None, typer.Option(metavar="N", help="Width of the model (d_model). Default: guessed from --params.")
+    ] = None,
+    untied: Annotated[bool, typer.Option("--untied", help="Input and output embeddings are two matrices.")] = False,
+    gpus: Annotated[str | None, typer.Option(metavar="N", help="Count the days on so many GPUs.")] = None,
+    flops_per_gpu: Annotated[
+        str, typer.Option(metavar="N", help="Peak FLOPs a second of one. Default: H100, dense BF16.")
+    ] = "989e12",
+    mfu: Annotated[float, typer.Option(metavar="SHARE", help="Part of the peak that training reaches.")] = 0.4,
+    corpus: Annotated[
+        str | None, typer.Option(metavar="MANIFEST", help="Count the epochs over this manifest's tokens.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Show token targets of a model, from compute-optimal to over-trained, their FLOPs, and the embedding's share."""
+    if not 0 < mfu <= 1:
+        raise UserError(f"--mfu {mfu:g} is no share, so days cannot be counted. Give a number above 0, up to 1.")
+    size = _count("--params", params)
+    asked = None if tokens is None else _count("--tokens", tokens)
+    speed = None if gpus is None else _count("--gpus", gpus) * _count("--flops-per-gpu", flops_per_gpu) * mfu
+    available = None if corpus is None else sum(group["tokens"] for group in read_manifest(corpus)["groups"])
+    wanted = [(name, round(size * ratio)) for name, ratio in TARGETS]
+    if asked is not None:
+        wanted.append(("asked", asked))
+    targets = [_target(name, size, count, speed, available) for name, count in wanted]
+    embedding = _embedding(size, _count("--vocab", vocab), None if width is None else _count("--width", width), untied)
+    said = {"params": size, "targets": targets, "embedding": embedding, "corpus_tokens": available}
+    print_json(said) if json else _show(said)
+
+
+def _count(option: str, text: str) -> int:
+    try:
+        found = int(parse_count(text))
+    except ValueError as error:
+        raise UserError(f"{option}: nothing can be computed, because {error}.") from None
+    if not 1 <= found <= MOST:
+        raise UserError(f"{option} {text} is out of all range, so nothing can be computed. Give one such as 7e9 or 2T.")
+    return found
+
+
+def _target(name: str, params: int, tokens: int, speed: float | None, available: int | None) -> dict[str, Any]:
+    flops = FLOPS_PER_TOKEN * params * tokens
+    return {
+        "name": name,
+        "tokens": tokens,
+        "tokens_per_param": tokens / params,
+        "flops": flops,
+        "days": None if speed is None else flops / speed / 86400,
+        "epochs": None if not available else tokens / available,
+    }
+
+
+def _embedding(params: int, vocab: int, width: int | None, untied: bool) -> dict[str, Any]:
+    """Parameters of the embeddings; without a width that of the published model whose size is the nearest factor."""
+    like, guess = min(SHAPES, key=lambda shape: max(shape[0] / params, params / shape[0]))
+    count = vocab * (width or guess) * (2 if untied else 1)
+    if count >= params and width:
+        raise UserError(
+            f"The embeddings of {vocab:,} tokens at width {width:,} have {short(count)} parameters, and the "
+            f"model has {short(params)} in all, so there is no such model. Correct --params, --vocab or --width."
+        )
+    return {
+        "vocab": vocab,
+        "width": width or guess,
+        "width_guessed_from": None if width else like,
+        "untied": untied,
+        "params": count,
+        "share": count / params,
+    }
+
+
+def _show(said: dict[str, Any]) -> None:
+    out = console()
+    columns = ["target", "tokens", "a parameter", "FLOPs"]
+    shown = [key for key in ("days", "epochs") if said["targets"][0][key] is not None]
+    rows = [
+        (
+            one["name"],
+            short(one["tokens"]),
+            f"{one['tokens_per_param']:,.4g}" if one["tokens_per_param"] < 1000 else f"{one['tokens_per_param']:,.0f}",
+            f"{one['flops']:.2e}",
+            *(f"{one[key]:,.2f}" for key in shown),
+        )
+        for one in said["targets"]
+    ]
+    out.print(table((*columns, *shown), rows))
+    one = said["embedding"]
+    kind = "untied" if one["untied"] else "tied"
+    guess = f", guessed from a model of {short(one['width_guessed_from'])}" if one["width_guessed_from"] else ""
+    out.print(
+        f"\nEmbeddings: {short(one['params'])} parameters, {one['share']:.1%} of the model "
+        f"({one['vocab']:,} tokens, {kind}, width {one['width']:,}{guess})."
+    )
+    if one["share"] >= 1:
+        out.print("So wide a model of so many tokens has more parameters than that: take a smaller --vocab or --width.")
+    if said["corpus_tokens"] is not None:
+        out.print(
+            f"The corpus has {short(said['corpus_tokens'])} tokens; beyond {MAX_EPOCHS:g} epochs repetition pays "
+            "less and less."
+        )

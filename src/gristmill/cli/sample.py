@@ -1,0 +1,57 @@
+"""gristmill sample: what a trainer will see at a step, decoded, with the source of every document."""
+
+import tempfile
+from typing import Annotated
+
+import typer
+
+from gristmill.cli.options import Json, StoreUri, print_json
+from gristmill.cli.shards_open import Chars, Published, ShardsName, pieces_json, print_pieces
+from gristmill.cli.show import console
+from gristmill.errors import UserError
+from gristmill.loader import Loader
+from gristmill.loader.locations import is_remote
+
+EXAMPLE = "Example: gristmill sample recipes/demo.yaml --step 1000 --batch 8"
+
+
+def command(
+    shards: ShardsName,
+    step: Annotated[int, typer.Option(min=0, metavar="N", help="Step of training, from 0.")] = 0,
+    batch: Annotated[int, typer.Option(min=1, metavar="N", help="Samples of a step, of all ranks together.")] = 1,
+    chars: Chars = 400,
+    store: StoreUri = None,
+    json: Json = False,
+) -> None:
+    """Read the samples of one step through the loader, as a trainer does, and show their documents."""
+    opened = Published(shards, store)
+    manifest = opened.manifest
+    first = step * batch
+    if first >= manifest.samples:
+        raise UserError(
+            f"--step {step}: there are {manifest.samples // batch:,} steps of {batch} samples, numbered from 0, "
+            "so a trainer never comes there. Give a smaller number; the budget is mix.tokens in the recipe."
+        )
+    remote = any(is_remote(manifest.where(digest)) for digest in manifest.files)
+    with (
+        tempfile.TemporaryDirectory(prefix="gristmill-") as folder,
+        Loader(manifest.location, cache=folder if remote else None) as loader,
+    ):
+        out, found = console(), []
+        for number in range(first, min(first + batch, manifest.samples)):
+            sample = loader.sample(number)
+            place = sample.place
+            shard = manifest.groups[place.group].shards[place.shard]
+            spans = (sample.tokens, sample.lengths, sample.doc_ids, sample.doc_offsets)
+            pieces = opened.pieces(shard, place.row, *spans)
+            told = {"sample": number, "phase": sample.phase, "group": sample.group, "source": sample.source}
+            where = {"epoch": place.epoch, "shard": place.shard, "row": place.row}
+            if json:
+                found.append({**told, **where, "documents": pieces_json(pieces)})
+                continue
+            line = f"sample {number:,} of {manifest.samples:,}, phase {sample.phase}, group {sample.group}, source "
+            line += f"{sample.source}, epoch {place.epoch}, shard {place.shard}, row {place.row}"
+            out.print(f"[reverse]{line}[/reverse]", soft_wrap=True)
+            print_pieces(out, pieces, manifest.seq_len, chars)
+    if json:
+        print_json({"step": step, "manifest": manifest.hash, "samples": found})

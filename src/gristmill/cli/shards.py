@@ -1,0 +1,161 @@
+"""gristmill shards: look into the files that a trainer reads, and check them."""
+
+import hashlib
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Annotated
+
+import numpy as np
+import typer
+
+from gristmill.cli.mix_table import short
+from gristmill.cli.options import Json, StoreUri, print_json
+from gristmill.cli.shards_open import Chars, Published, ShardsName, pieces_json, print_pieces
+from gristmill.cli.show import console, table
+from gristmill.engine.mill import available_cores
+from gristmill.errors import UserError
+from gristmill.loader.locations import is_remote, local_path, read_bytes
+from gristmill.loader.manifest import Group, Shard
+from gristmill.loader.shards import Shards
+from gristmill.stages.shards.check import check_shard
+
+GroupName = Annotated[str | None, typer.Option("--group", metavar="NAME", help="Default: the first group.")]
+ShardNumber = Annotated[int, typer.Option("--shard", min=0, metavar="N", help="Of the group, from 0.")]
+
+app = typer.Typer(
+    help="Check the shards of a manifest, and look into them.", no_args_is_help=True, rich_markup_mode=None
+)
+
+
+@app.command(epilog="Example: gristmill shards verify recipes/demo.yaml")
+def verify(shards: ShardsName, store: StoreUri = None, json: Json = False) -> None:
+    """Read every file and compare it with what the manifest, its index and its lineage say. Exit code 1: a fault."""
+    opened = Published(shards, store)
+    manifest = opened.manifest
+    if any(is_remote(manifest.where(digest)) for digest in manifest.files):
+        raise UserError(
+            f"{manifest.location} names files that are not on this machine, so they are not read here. "
+            "Copy them here first, or check the store with gristmill verify."
+        )
+    tasks = [(group, number, shard) for group in manifest.groups for number, shard in enumerate(group.shards)]
+    with ThreadPoolExecutor(available_cores()) as pool:
+        checked = pool.map(lambda task: list(_faults(opened, *task)), tasks)
+        faults = [fault for some in checked for fault in some]
+    if hashlib.sha256(read_bytes(manifest.where(manifest.tokenizer["file"]))).hexdigest() != manifest.tokenizer["file"]:
+        faults.append(f"{manifest.where(manifest.tokenizer['file'])} does not match its hash in the manifest")
+    if json:
+        print_json({"manifest": manifest.hash, "shards": len(tasks), "faults": faults})
+    else:
+        out = console()
+        for fault in faults:
+            out.print(fault, markup=False, soft_wrap=True)
+        tokens = sum(shard.tokens for *_, shard in tasks)
+        told = f"{len(faults)} faults" if faults else "every token is where the lineage says"
+        out.print(f"{len(tasks)} shards, {short(tokens)} tokens: {told}.")
+    if faults:
+        raise typer.Exit(1)
+
+
+def _faults(opened: Published, group: Group, number: int, shard: Shard) -> Iterator[str]:
+    manifest = opened.manifest
+    name = f"{group.name}, shard {number}"
+    paths = [local_path(manifest.where(digest)) for digest in (shard.bin, shard.index, shard.lineage)]
+    for path, digest in zip(paths[1:], (shard.index, shard.lineage), strict=True):
+        try:
+            with open(path, "rb") as file:
+                if hashlib.file_digest(file, "sha256").hexdigest() != digest:
+                    yield f"{name}: {path} does not match its hash in the manifest"
+        except OSError as error:
+            yield f"{name}: {path} cannot be read: {error.strerror}"
+            return
+    found = check_shard(paths[0], paths[1], paths[2], manifest.tokenizer["vocab_size"])
+    yield from (f"{name}: {fault}" for fault in found)
+    if not found:
+        try:
+            Shards(manifest).get(manifest.numbers[group.name], number)
+        except UserError as error:
+            yield f"{name}: {error}"
+
+
+@app.command(epilog="Example: gristmill shards head recipes/demo.yaml -n 2")
+def head(
+    shards: ShardsName,
+    count: Annotated[int, typer.Option("-n", min=0, metavar="N", help="Samples to list.")] = 5,
+    group: GroupName = None,
+    shard: ShardNumber = 0,
+    store: StoreUri = None,
+    json: Json = False,
+) -> None:
+    """What there is: groups with documents, tokens and padding, and the first samples of a shard."""
+    opened = Published(shards, store)
+    manifest = opened.manifest
+    chosen = opened.group(group)
+    opened.shard(chosen, shard)
+    _want_local(opened)
+    index = Shards(manifest).get(manifest.numbers[chosen.name], shard).index
+    samples = []
+    for row in range(min(count, index.header.samples)):
+        lengths = index.length[int(index.first_piece[row]) : int(index.first_piece[row + 1])]
+        samples.append({"sample": row, "documents": len(lengths), "tokens": int(lengths.sum(dtype=np.int64))})
+    content = opened.content
+    if json:
+        groups = [{**one, "shards": len(one["shards"])} for one in content["groups"]]
+        print_json({"manifest": manifest.hash, "groups": groups, "group": chosen.name, "shard": shard, "head": samples})
+        return
+    out = console()
+    rows = []
+    for one in content["groups"]:
+        held = one["samples"] * manifest.seq_len
+        padding = f"{(held - one['tokens']) / held:.2%}" if held else ""
+        counts = (
+            f"{one['documents']:,}",
+            short(one["tokens"]),
+            f"{one['samples']:,}",
+            str(len(one["shards"])),
+            padding,
+        )
+        rows.append((one["name"], one["domain"] or "", *counts))
+    out.print(table(("group", "domain", "documents", "tokens", "samples", "shards", "padding"), rows, left=2))
+    facts = f"samples of {manifest.seq_len:,} tokens, {manifest.token_bytes} bytes each"
+    out.print(f"\n{manifest.recipe} {manifest.hash[:12]}: {facts}, tokenizer {manifest.tokenizer['hash'][:12]}")
+    out.print(f"\n{chosen.name}, shard {shard}, {index.header.samples:,} samples:")
+    listed = [(str(one["sample"]), str(one["documents"]), f"{one['tokens']:,}") for one in samples]
+    out.print(table(("sample", "documents", "tokens"), listed))
+
+
+@app.command(epilog="Example: gristmill shards decode recipes/demo.yaml --group crawl/B --sample 3")
+def decode(
+    shards: ShardsName,
+    sample: Annotated[int, typer.Option("--sample", min=0, metavar="N", help="Of the shard, from 0.")] = 0,
+    group: GroupName = None,
+    shard: ShardNumber = 0,
+    chars: Chars = 0,
+    store: StoreUri = None,
+    json: Json = False,
+) -> None:
+    """The text of a sample as it lies in its file, document by document."""
+    opened = Published(shards, store)
+    manifest, chosen = opened.manifest, opened.group(group)
+    named = opened.shard(chosen, shard)
+    if sample >= named.samples:
+        raise UserError(
+            f"--sample {sample}: shard {shard} of {chosen.name} has {named.samples} samples, numbered from 0, "
+            "so there is none to show. Give a smaller number."
+        )
+    _want_local(opened)
+    files = Shards(manifest).get(manifest.numbers[chosen.name], shard)
+    pieces = opened.pieces_at(named, files.index, files.tokens, sample)
+    if json:
+        print_json({"group": chosen.name, "shard": shard, "sample": sample, "documents": pieces_json(pieces)})
+    else:
+        print_pieces(console(), pieces, manifest.seq_len, chars)
+
+
+def _want_local(opened: Published) -> None:
+    """Files from elsewhere are looked at with `gristmill sample`, whose loader fetches them."""
+    remote = next((digest for digest in opened.manifest.files if is_remote(opened.manifest.where(digest))), None)
+    if remote is not None:
+        raise UserError(
+            f"{opened.manifest.where(remote)} is not on this machine, and this command reads files in place. "
+            "Copy the shards here, or look at them with gristmill sample."
+        )

@@ -1,0 +1,129 @@
+"""From what a user names to a manifest, and from a sample to the documents in it."""
+
+import json
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Any
+
+import fsspec
+import pyarrow.parquet as pq
+import typer
+from rich.console import Console
+from rich.markup import escape
+
+from gristmill.cli.options import open_mill
+from gristmill.cli.tokenizer_open import AnyTokenizer, is_recipe, load_aloud
+from gristmill.engine.publish import find_manifest
+from gristmill.errors import UserError
+from gristmill.loader.index import Index
+from gristmill.loader.locations import is_remote, local_path, read_bytes
+from gristmill.loader.manifest import Group, Manifest, Shard, read_manifest
+
+ShardsName = Annotated[
+    str,
+    typer.Argument(
+        metavar="SHARDS",
+        help="A manifest.json, the folder that holds one, or a recipe that was run.",
+        show_default=False,
+    ),
+]
+Chars = Annotated[int, typer.Option(min=0, metavar="N", help="Characters of each document to show; 0: all of them.")]
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A document, or a piece of one, in a sample."""
+
+    doc_id: str
+    locator: str
+    offset: int
+    """Where it begins in the sample, in tokens."""
+    tokens: int
+    doc_offset: int
+    """Where in its document it begins, in tokens."""
+    text: str
+
+
+class Published:
+    """A manifest and the files that it names."""
+
+    def __init__(self, name: str, store: str | None = None) -> None:
+        if is_recipe(name):
+            name = find_manifest(open_mill(Path(name), store))
+        self.manifest: Manifest = read_manifest(name)
+
+    @property
+    def content(self) -> dict[str, Any]:
+        """The manifest as it is written."""
+        return dict(json.loads(read_bytes(self.manifest.location)))
+
+    @cached_property
+    def tokenizer(self) -> AnyTokenizer:
+        opened = load_aloud(self.manifest.where(self.manifest.tokenizer["file"]))
+        if opened.hash != self.manifest.tokenizer["hash"]:
+            raise UserError(
+                f"{self.manifest.location} was made with the tokenizer {self.manifest.tokenizer['hash'][:12]}, and the "
+                f"tokenizer beside it is {opened.hash[:12]}, so nothing can be decoded. Copy the whole folder again."
+            )
+        return opened
+
+    def group(self, name: str | None) -> Group:
+        """A group by name; the first where none is named."""
+        if name is None:
+            return self.manifest.groups[0]
+        if name not in self.manifest.numbers:
+            known = ", ".join(self.manifest.numbers)
+            raise UserError(
+                f"--group {name}: the manifest has no such group, so there is nothing to show. Groups: {known}."
+            )
+        return self.manifest.groups[self.manifest.numbers[name]]
+
+    def shard(self, group: Group, number: int) -> Shard:
+        if number >= len(group.shards):
+            raise UserError(
+                f"--shard {number}: group {group.name} has {len(group.shards)} shards, numbered from 0, "
+                "so there is none to show. Give a smaller number."
+            )
+        return group.shards[number]
+
+    def pieces(self, shard: Shard, row: int, tokens: Any, lengths: Any, doc_ids: Any, doc_offsets: Any) -> list[Piece]:
+        """The documents of sample `row` of a shard."""
+        found, at = [], 0
+        locators = self.locators(shard, row)
+        for length, doc_id, doc_offset, locator in zip(lengths, doc_ids, doc_offsets, locators, strict=True):
+            ids = tokens[at : at + int(length)]
+            text = self.tokenizer.decode(ids)
+            found.append(Piece(bytes(doc_id).hex(), locator, at, int(length), int(doc_offset), text))
+            at += int(length)
+        return found
+
+    def pieces_at(self, shard: Shard, index: Index, tokens: Any, row: int) -> list[Piece]:
+        first, last = int(index.first_piece[row]), int(index.first_piece[row + 1])
+        arrays = (array[first:last] for array in (index.length, index.doc_id, index.doc_offset))
+        return self.pieces(shard, row, tokens[row], *arrays)
+
+    def locators(self, shard: Shard, row: int) -> list[str]:
+        """Where the documents of a sample came from."""
+        location = self.manifest.where(shard.lineage)
+        with fsspec.open(location if is_remote(location) else local_path(location), "rb") as file:
+            return list(pq.read_table(file, columns=["locator"], filters=[("sample", "=", row)])["locator"].to_pylist())
+
+
+def print_pieces(out: Console, pieces: list[Piece], seq_len: int, chars: int) -> None:
+    """Each document with where it comes from, then its text as it will be read."""
+    for piece in pieces:
+        begun = f", from token {piece.doc_offset:,} of it" if piece.doc_offset else ""
+        place = f"tokens {piece.offset:,} to {piece.offset + piece.tokens:,}{begun}"
+        out.print(f"[bold]{escape(piece.locator)}[/bold]  {piece.doc_id}  {place}", soft_wrap=True)
+        text = piece.text
+        if chars and len(text) > chars:
+            text = f"{text[: chars // 2]} [...] {text[len(text) - chars // 2 :]}"
+        out.print(escape(text), soft_wrap=True)
+    used = sum(piece.tokens for piece in pieces)
+    if used < seq_len:
+        out.print(f"[dim]{seq_len - used:,} tokens of padding[/dim]")
+
+
+def pieces_json(pieces: list[Piece]) -> list[dict[str, Any]]:
+    return [asdict(piece) for piece in pieces]

@@ -1,0 +1,107 @@
+"""The folder that a trainer is given: a manifest, the tokenizer, and shards under names that people and tools expect.
+
+    shards/<recipe>/<hash of the manifest>/manifest.json
+                                           tokenizer.json
+                                           crawl/B/shard_00003.bin   .index   .lineage.parquet   and the sidecars
+    shards/<recipe>/latest -> the newest
+
+On a local disk every file is a second name of a part: it takes no room, and is read-only and sealed like the part. A
+store elsewhere cannot do that; its manifest says where in parts/ the files lie. A folder never changes once its
+manifest is written, which happens last, so a trainer can hold on to it while the recipe goes on.
+"""
+
+import json
+import os
+from collections.abc import Iterator
+from typing import Any
+
+from gristmill.engine.mill import Mill
+from gristmill.engine.run import Run
+from gristmill.errors import UserError
+from gristmill.recipe.mix import MIX
+from gristmill.recipe.shards import SHARDS
+from gristmill.recipe.tokenizer import TOKENIZER
+from gristmill.stages.shards.shards import published_names
+from gristmill.store.store import Part
+
+FOLDER = "shards"
+LATEST = "latest"
+
+
+def publish(mill: Mill, run: Run) -> str | None:
+    """Publish the manifest of a run that has one; where it lies, as a location that a loader opens."""
+    manifest = read_model(mill, run, MIX)
+    if manifest is None:
+        return None
+    store, folder = mill.store, folder_of(mill.recipe.name, manifest["hash"])
+    catalogue = read_model(mill, run, SHARDS)
+    assert catalogue is not None
+    tokenizer = _part(mill, run, TOKENIZER)
+    assert tokenizer is not None
+    files = {}
+    for part, names in [(tokenizer, ("tokenizer.json",)), *_named(catalogue)]:
+        linked = [name for name in names if store.link_part(part, f"{folder}/{name}")]
+        files[part.hash] = linked[0] if linked else store.location(part)
+    whole = {**manifest, "files": {digest: files[digest] for digest in _wanted(manifest)}}
+    name = f"{folder}/manifest.json"
+    if store.read_json(name) != whole:
+        store.write_json(name, whole)
+    if store.is_local:
+        _point(f"{store.root}/{FOLDER}/{mill.recipe.name}/{LATEST}", manifest["hash"][:12])
+    return f"{store.uri.rstrip('/')}/{folder}"
+
+
+def find_manifest(mill: Mill) -> str:
+    """Where the manifest of a recipe lies, as it stands in the store now."""
+    manifest = read_model(mill, mill.look(), MIX)
+    folder = None if manifest is None else folder_of(mill.recipe.name, manifest["hash"])
+    if folder is None or mill.store.read_json(f"{folder}/manifest.json") is None:
+        raise UserError(
+            f"{mill.recipe.path} has no shards in {mill.store.uri}, or not for the recipe as it stands now. "
+            f"Run: gristmill run {mill.recipe.path}"
+            + ("" if any(step.name == MIX for step in mill.recipe.steps) else " (with shards: in the recipe)")
+        )
+    return f"{mill.store.uri.rstrip('/')}/{folder}"
+
+
+def folder_of(recipe: str, manifest_hash: str) -> str:
+    return f"{FOLDER}/{recipe}/{manifest_hash[:12]}"
+
+
+def read_model(mill: Mill, run: Run, step: str) -> dict[str, Any] | None:
+    """The JSON that a step of the recipe made; None where it has not run."""
+    part = _part(mill, run, step)
+    return None if part is None else dict(json.loads(bytes(memoryview(mill.store.get_part(part)))))
+
+
+def _part(mill: Mill, run: Run, step: str) -> Part | None:
+    for node in mill.graph.nodes.values():
+        if node.name == step and ("", (0, 0)) in run.made[node.id].layers:
+            return run.made[node.id].layers["", (0, 0)][0]
+    return None
+
+
+def _named(catalogue: dict[str, Any]) -> Iterator[tuple[Part, tuple[str, ...]]]:
+    """Every file of every shard, and the names that it gets."""
+    for output in catalogue["outputs"]:
+        entry = output["entry"]
+        stem = f"{entry['group']}/shard_{entry['shard']:05}"
+        for name, part in output["files"].items():
+            yield Part(**part), tuple(f"{stem}{ending}" for ending in published_names(name, output["files"]))
+
+
+def _wanted(manifest: dict[str, Any]) -> Iterator[str]:
+    """What a loader must find."""
+    yield manifest["tokenizer"]["file"]
+    for group in manifest["groups"]:
+        for shard in group["shards"]:
+            yield from (shard["bin"], shard["index"], shard["lineage"])
+
+
+def _point(link: str, target: str) -> None:
+    """Let a symbolic link point to another folder, at once."""
+    if os.path.islink(link) and os.readlink(link) == target:
+        return
+    temporary = f"{link}.{os.getpid()}"
+    os.symlink(target, temporary)
+    os.replace(temporary, link)

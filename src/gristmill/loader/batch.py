@@ -1,0 +1,260 @@
+"""What a trainer gets: a sample, and a batch of them.
+
+A sample is `seq_len` tokens: pieces of documents one behind the other, then padding. Everything about the pieces is
+computed when it is first asked for, so a trainer that wants only tokens pays for nothing else.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from gristmill.loader.index import Index
+from gristmill.loader.manifest import Manifest
+from gristmill.loader.order import Place
+
+Array = np.ndarray[Any, Any]
+
+IGNORE = -100
+"""The label of a token after which there is nothing to predict; what PyTorch's cross entropy leaves out by default."""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One sample and where it comes from; the arrays are read-only views of the shard's maps."""
+
+    number: int
+    """The global sample."""
+    tokens: Array
+    pieces: "Pieces"
+    place: Place
+    phase: str
+    group: str
+    source: str
+
+    @property
+    def lengths(self) -> Array:
+        """Tokens of each piece, end-of-document token included."""
+        return self._of("length")
+
+    @property
+    def doc_ids(self) -> Array:
+        """16 bytes each."""
+        return self._of("doc_id")
+
+    @property
+    def doc_offsets(self) -> Array:
+        """Where in its document each piece begins, in tokens."""
+        return self._of("doc_offset")
+
+    def _of(self, column: str) -> Array:
+        index, first, last = self.pieces
+        return np.asarray(getattr(index, column)[first:last])
+
+    @property
+    def doc_spans(self) -> Array:
+        """(pieces, 2): where each piece begins and ends in the sample."""
+        return _spans(self.lengths)
+
+
+@dataclass(frozen=True)
+class Names:
+    """What the numbers in a batch stand for; the same object in every batch."""
+
+    groups: tuple[str, ...]
+    sources: tuple[str, ...]
+    source_of_group: Array
+    phases: tuple[str, ...]
+    learning_rates: tuple[dict[str, Any] | None, ...]
+
+    @classmethod
+    def of(cls, manifest: Manifest) -> "Names":
+        order = {source: number for number, source in enumerate(manifest.sources)}
+        return cls(
+            tuple(group.name for group in manifest.groups),
+            manifest.sources,
+            np.array([order[group.source] for group in manifest.groups], np.int64),
+            tuple(phase.name for phase in manifest.phases),
+            tuple(phase.learning_rate for phase in manifest.phases),
+        )
+
+
+Pieces = tuple[Index, int, int]
+"""The pieces of a sample: those of a shard's index from a number on, up to another."""
+
+
+class Batch:
+    """B samples that follow each other in the global order. `len(batch)` is B."""
+
+    def __init__(
+        self,
+        tokens: Array,
+        first_sample: int,
+        state: dict[str, int],
+        pieces: Sequence[Pieces],
+        group_ids: Array,
+        phase_ids: Array,
+        names: Names,
+    ) -> None:
+        self.tokens = tokens
+        """(B, seq_len), uint16 or uint32."""
+        self.first_sample = first_sample
+        """The global sample of row 0."""
+        self.state = state
+        """What `state_dict()` is once this batch is used: a resume from it goes on with the batch that follows."""
+        self.group_ids = group_ids
+        """(B,): into `names.groups`."""
+        self.phase_ids = phase_ids
+        """(B,): into `names.phases`."""
+        self.names = names
+        self._pieces = pieces
+        self.pieces = np.array([last - first for _, first, last in pieces], np.int64)
+        """(B,): how many pieces each sample has."""
+        self.lengths = _joined([index.length[first:last] for index, first, last in pieces], np.int64)
+        """Of all pieces, in tokens, end-of-document token included."""
+
+    @cached_property
+    def doc_ids(self) -> Array:
+        """Of all pieces, 16 bytes each."""
+        return _joined([index.doc_id[first:last] for index, first, last in self._pieces], "V16")
+
+    @cached_property
+    def doc_offsets(self) -> Array:
+        """Where in its document each piece begins, in tokens."""
+        return _joined([index.doc_offset[first:last] for index, first, last in self._pieces], np.int64)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without maps of shards: they do not travel to other processes."""
+        own = {"doc_ids": self.doc_ids, "doc_offsets": self.doc_offsets}
+        return {**self.__dict__, **own, "_pieces": ()}
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    @property
+    def source_ids(self) -> Array:
+        """(B,): into `names.sources`, which is also `loader.sources`."""
+        return np.asarray(self.names.source_of_group[self.group_ids])
+
+    @property
+    def sources(self) -> list[str]:
+        """The source of each sample by name."""
+        return [self.names.sources[number] for number in self.source_ids]
+
+    @property
+    def groups(self) -> list[str]:
+        """The group of each sample by name."""
+        return [self.names.groups[number] for number in self.group_ids]
+
+    @property
+    def phase(self) -> str:
+        """The phase of the first sample; a batch at a boundary has two, see `phase_ids`."""
+        return self.names.phases[int(self.phase_ids[0])]
+
+    @property
+    def learning_rate(self) -> dict[str, Any] | None:
+        """What the recipe recommends for the phase, if anything."""
+        return self.names.learning_rates[int(self.phase_ids[0])]
+
+    @cached_property
+    def doc_spans(self) -> Array:
+        """(pieces, 3), int64: row in the batch, begin and end in that row."""
+        rows = np.repeat(np.arange(len(self)), self.pieces)
+        ends = np.cumsum(self.lengths)
+        before = np.concatenate(([0], ends))[np.cumsum(self.pieces) - self.pieces]
+        ends = ends - before[rows]
+        return np.stack((rows, ends - self.lengths, ends), axis=1)
+
+    @cached_property
+    def stretches(self) -> Array:
+        """Lengths of all pieces and of the padding behind them, row after row: they fill the batch."""
+        ends = np.cumsum(self.pieces)
+        filled = np.empty(len(self.lengths) + len(self), np.int64)
+        paddings = ends + np.arange(len(self))
+        is_piece = np.ones(len(filled), bool)
+        is_piece[paddings] = False
+        filled[is_piece] = self.lengths
+        filled[paddings] = self.tokens.shape[1] - self._used
+        return np.asarray(filled[filled > 0])
+
+    @cached_property
+    def cu_seqlens(self) -> Array:
+        """int32: where each stretch of the flattened batch begins, and the end; for attention of variable length."""
+        return np.concatenate(([0], np.cumsum(self.stretches))).astype(np.int32)
+
+    @property
+    def max_seqlen(self) -> int:
+        return int(self.stretches.max(initial=0))
+
+    @cached_property
+    def positions(self) -> Array:
+        """(B, seq_len), int32: 0 at the first token of every piece."""
+        positions = np.arange(self.tokens.size, dtype=np.int32)
+        positions -= np.repeat(self.cu_seqlens[:-1], self.stretches)
+        return positions.reshape(self.tokens.shape)
+
+    @cached_property
+    def documents(self) -> Array:
+        """(B, seq_len), int32: a number for each stretch, so that tokens see each other where it is equal.
+
+        Numbers go through the whole batch. Padding has one of its own, so that no row of a mask is empty.
+        """
+        count = len(self.stretches)
+        return np.repeat(np.arange(count, dtype=np.int32), self.stretches).reshape(self.tokens.shape)
+
+    @cached_property
+    def is_padding(self) -> Array:
+        """(B, seq_len)."""
+        return np.asarray(np.arange(self.tokens.shape[1]) >= self._used[:, None])
+
+    @cached_property
+    def labels(self) -> Array:
+        """(B, seq_len), int64: the next token of the same piece, already shifted; IGNORE at its end and in padding."""
+        labels = np.empty(self.tokens.size, np.int64)
+        labels[:-1] = self.tokens.reshape(-1)[1:]
+        labels[self.cu_seqlens[1:] - 1] = IGNORE
+        shaped = labels.reshape(self.tokens.shape)
+        shaped[self.is_padding] = IGNORE
+        return shaped
+
+    @property
+    def loss_mask(self) -> Array:
+        """(B, seq_len): where there is a label."""
+        return np.asarray(self.labels != IGNORE)
+
+    def to_torch(self, **options: Any) -> Any:
+        """As tensors: `gristmill.loader.torch.tensors`."""
+        from gristmill.loader.torch import tensors
+
+        return tensors(self, **options)
+
+    @cached_property
+    def _used(self) -> Array:
+        """(B,): tokens of each sample that are not padding."""
+        ends = np.cumsum(self.pieces)
+        before = np.concatenate(([0], np.cumsum(self.lengths)))
+        return np.asarray(before[ends] - before[ends - self.pieces])
+
+
+def batch_of(samples: Sequence[Sample], names: Names) -> Batch:
+    """Samples, from wherever they come, as a batch; its state is the one after the last of them."""
+    return Batch(
+        np.stack([sample.tokens for sample in samples]),
+        samples[0].number,
+        {"sample": samples[-1].number + 1},
+        [sample.pieces for sample in samples],
+        np.array([sample.place.group for sample in samples], np.int64),
+        np.array([sample.place.phase for sample in samples], np.int64),
+        names,
+    )
+
+
+def _joined(parts: list[Array], kind: Any) -> Array:
+    return np.concatenate(parts).astype(kind, copy=False) if parts else np.empty(0, kind)
+
+
+def _spans(lengths: Array) -> Array:
+    ends = np.cumsum(lengths, dtype=np.int64)
+    return np.stack((ends - lengths, ends), axis=1)

@@ -1,0 +1,194 @@
+"""The loader: a pure function from (manifest, seed, global sample) to tokens, and an iterator over it.
+
+    for batch in Loader("shards/web", batch_samples=8, rank=rank, world_size=world_size, start=saved["sample"]):
+        ...
+
+Its whole state is one integer, the global samples that all ranks together have consumed. World size, batch size and
+threads are not part of it: they may change at a resume, and the global order stays.
+"""
+
+import os
+import weakref
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from gristmill.errors import UserError
+from gristmill.loader.ahead import ReadAhead
+from gristmill.loader.batch import Batch, Names, Sample
+from gristmill.loader.continues import continues as check_continues
+from gristmill.loader.manifest import read_manifest
+from gristmill.loader.order import Order
+from gristmill.loader.prefetch import Prefetch, Waits
+from gristmill.loader.reader import Reader
+from gristmill.loader.refusals import check_hashes, check_numbers, check_sample, made_cache
+from gristmill.loader.schedule import Schedule
+from gristmill.loader.shards import Shards
+
+CACHE_BYTES = 64 * 2**30
+
+
+class Loader:
+    """Batches of a manifest from any global sample on; each `for` goes on where the last one stopped."""
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        batch_samples: int = 1,
+        rank: int = 0,
+        world_size: int = 1,
+        start: int = 0,
+        seed: int | None = None,
+        threads: int = 1,
+        prefetch_batches: int = 4,
+        tokenizer_hash: str | None = None,
+        manifest_hash: str | None = None,
+        cache: str | Path | None = None,
+        cache_bytes: int = CACHE_BYTES,
+        drop_last: bool = True,
+        continues: str | os.PathLike[str] | None = None,
+    ) -> None:
+        """
+        path: a manifest.json, its folder, or a location such as s3://bucket/shards/web.
+        batch_samples, rank, world_size: a step takes world_size · batch_samples samples, the rank its run of them.
+        start: the global sample to start at.
+        seed: instead of the manifest's.
+        threads, prefetch_batches: how many make batches ahead, and how many batches. 0 threads: none are made ahead.
+        tokenizer_hash, manifest_hash: refuse any other.
+        cache, cache_bytes: the folder for shards from an object store, and its size.
+        drop_last: leave out the last samples if they do not fill a step; otherwise the ranks share them evenly.
+        continues: the manifest that the run used so far; refuse to lose or repeat a sample of it.
+        """
+        self._options = {name: value for name, value in locals().items() if name != "self"}
+        check_numbers(batch_samples, rank, world_size, threads, prefetch_batches)
+        self.manifest = read_manifest(path)
+        check_hashes(self.manifest, tokenizer_hash, manifest_hash)
+        self._old = None if continues is None else read_manifest(continues)
+        self.order = Order(self.manifest, seed)
+        self.batch_samples, self.rank, self.world_size = batch_samples, rank, world_size
+        self._threads, self._prefetch, self._drop_last = threads, prefetch_batches, drop_last
+        self._cache = made_cache(self.manifest, cache, cache_bytes)
+        shards = Shards(self.manifest, self._cache)
+        shards.check_files()
+        ahead = ReadAhead(self.order, self._cache) if self._cache else None
+        self._reader = Reader(self.order, shards, Names.of(self.manifest), ahead)
+        self._waits = Waits()
+        self._run: Prefetch[Batch] | None = None
+        self._sample = 0
+        self.seek(start)
+        self._finalizer = weakref.finalize(self, self._reader.close)
+
+    @property
+    def samples(self) -> int:
+        """Global samples of all phases."""
+        return self.order.samples
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        return self._reader.names.groups
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        return self._reader.names.sources
+
+    def __len__(self) -> int:
+        """Batches from where the loader stands to the end."""
+        return len(self._schedule(self._sample))
+
+    def __iter__(self) -> Iterator[Batch]:
+        return self.batches()
+
+    def batches(self, offset: int = 0, stride: int = 1) -> Iterator[Batch]:
+        """All steps from here on, or every stride-th from an offset on (for the workers of a torch DataLoader)."""
+        self._end_run()
+        schedule = self._schedule(self._sample)
+        reader = self._reader  # the threads must not hold the loader, or a forgotten one would never end them
+        run = Prefetch(
+            lambda number: reader.batch(schedule.step(number)),
+            offset,
+            len(schedule),
+            stride,
+            self._threads,
+            self._prefetch,
+            self._waits,
+        )
+        self._run = run
+        return self._followed(run)
+
+    def _followed(self, run: Prefetch[Batch]) -> Iterator[Batch]:
+        try:
+            for batch in run:
+                if self._run is run:
+                    self._sample = batch.state["sample"]
+                yield batch
+        finally:
+            run.close()
+
+    def sample(self, number: int) -> Sample:
+        """Any global sample; its tokens are a read-only view of the shard, not a copy."""
+        if not 0 <= number < self.samples:
+            raise IndexError(f"sample {number} of {self.samples}")
+        return self._reader.sample(number)
+
+    __getitem__ = sample
+
+    def seek(self, sample: int) -> None:
+        """Go on from a global sample."""
+        check_sample(sample, self.samples)
+        if self._old is not None:
+            check_continues(self._old, self.manifest, sample)
+        self._end_run()
+        self._sample = sample
+
+    def state_dict(self) -> dict[str, int]:
+        """One integer: the global samples in the batches that were handed out, whatever was read ahead."""
+        return {"sample": self._sample}
+
+    def load_state_dict(self, state: dict[str, int]) -> None:
+        if not isinstance(state, dict) or set(state) != {"sample"}:
+            raise UserError(
+                f"{state!r} is not the state of a loader, so where to go on is unknown. "
+                'Give what state_dict() returned: {"sample": n}.'
+            )
+        self.seek(state["sample"])
+
+    def stats(self) -> dict[str, float]:
+        """Batches, those that the consumer waited for, how long, that as a share of time; shards, bytes fetched."""
+        waits = self._waits
+        share = waits.starved_seconds / waits.running_seconds if waits.running_seconds else 0.0
+        cache = self._cache
+        return {
+            **asdict(waits),
+            "starved_share": share,
+            "opened_shards": self._reader.shards.opened,
+            "fetched_files": cache.fetched_files if cache else 0,
+            "fetched_bytes": cache.fetched_bytes if cache else 0,
+        }
+
+    def close(self) -> None:
+        """End all threads and let go of the files."""
+        self._end_run()
+        self._finalizer()
+
+    def __enter__(self) -> "Loader":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _again, ({**self._options, "start": self._sample},)
+
+    def _end_run(self) -> None:
+        if self._run is not None:
+            self._run.close()
+            self._run = None
+
+    def _schedule(self, start: int) -> Schedule:
+        return Schedule(self.order, start, self.batch_samples, self.rank, self.world_size, self._drop_last)
+
+
+def _again(options: dict[str, Any]) -> Loader:
+    return Loader(**options)

@@ -1,0 +1,66 @@
+"""Where files lie: local paths, and locations like s3://bucket/key that fsspec opens."""
+
+import os
+from typing import Any
+
+from gristmill.errors import UserError
+
+
+def is_remote(location: str) -> bool:
+    return "://" in location and not location.startswith("file://")
+
+
+def local_path(location: str) -> str:
+    return os.path.abspath(location.removeprefix("file://"))
+
+
+def manifest_at(location: str | os.PathLike[str]) -> str:
+    """The manifest's own location, where it or its folder was named."""
+    named = os.fspath(location)
+    if is_remote(named):
+        return named if named.endswith(".json") else named.rstrip("/") + "/manifest.json"
+    path = local_path(named)
+    return os.path.join(path, "manifest.json") if os.path.isdir(path) else path
+
+
+def beside(manifest: str, named: str) -> str:
+    """Where a file lies that a manifest names: relative to the manifest, absolute, or a location of its own."""
+    if "://" in named or os.path.isabs(named):
+        return named if is_remote(named) else local_path(named)
+    folder = manifest.rsplit("/", 1)[0] if is_remote(manifest) else os.path.dirname(manifest)
+    return f"{folder}/{named}"
+
+
+def read_bytes(location: str) -> bytes:
+    """A small file, from anywhere."""
+    try:
+        if is_remote(location):
+            system, path = file_system(location)
+            return bytes(system.cat_file(path))
+        with open(local_path(location), "rb") as file:
+            return file.read()
+    except FileNotFoundError:
+        raise UserError(
+            f"{location}: there is no such file, so there is nothing to load. "
+            "Name a manifest.json, or the folder in which it lies."
+        ) from None
+    except (OSError, NotADirectoryError) as error:
+        raise UserError(f"{location} cannot be read ({error}), so nothing can be loaded. Check the location.") from None
+
+
+def file_system(location: str) -> tuple[Any, str]:
+    """fsspec's file system of a location, and the path in it."""
+    try:
+        import fsspec
+    except ImportError:
+        raise UserError(
+            f"{location} is not a local path, and fsspec, which opens such locations, is not installed. "
+            "Install it: pip install fsspec (and s3fs for s3://, gcsfs for gs://)."
+        ) from None
+    try:
+        system, path = fsspec.url_to_fs(location)
+    except (ImportError, ValueError) as error:
+        raise UserError(
+            f"{location} cannot be opened: {error}. Install what is missing, or correct the location."
+        ) from None
+    return system, path

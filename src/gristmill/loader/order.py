@@ -1,0 +1,151 @@
+"""From a global sample to its place: phase, group, epoch, shard and row, by arithmetic alone.
+
+Group g stands at position i = (its samples in all earlier phases) + (its index in the blend of this one). Its epoch is
+i // samples, and the rest goes first through the order of the shards, then through that of the samples inside a shard.
+Shards hold random documents of their group, so this is as random as one permutation of all of them; but a
+reader is done with one shard before it opens the next.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import accumulate, pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gristmill.loader.blend import Tree, drawn, grow, place, places
+from gristmill.loader.manifest import Manifest
+from gristmill.loader.permute import key_of, permuted, permuted_all
+
+Array = np.ndarray[Any, Any]
+
+
+class Place(NamedTuple):
+    """Where a sample lies; all are numbers that count from 0 in the manifest."""
+
+    phase: int
+    group: int
+    epoch: int
+    shard: int
+    row: int
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """The same for many samples: five arrays of int64."""
+
+    phase: Array
+    group: Array
+    epoch: Array
+    shard: Array
+    row: Array
+
+    def __getitem__(self, rows: slice) -> "Places":
+        return Places(self.phase[rows], self.group[rows], self.epoch[rows], self.shard[rows], self.row[rows])
+
+
+class Order:
+    """The order of all samples of a manifest."""
+
+    def __init__(self, manifest: Manifest, seed: int | None = None) -> None:
+        self.manifest = manifest
+        self.seed = manifest.seed if seed is None else seed
+        self.starts = [0, *accumulate(phase.samples for phase in manifest.phases)]
+        self.samples = self.starts[-1]
+        numbers = manifest.numbers
+        self._trees: list[Tree | None] = []
+        self._before: list[list[int]] = [[0] * len(manifest.groups)]
+        for phase in manifest.phases:
+            tree = grow(phase.weights, numbers) if phase.samples else None
+            counts = list(self._before[-1])
+            for group, count in drawn(tree, phase.samples) if tree else ():
+                counts[group] += count
+            self._trees.append(tree)
+            self._before.append(counts)
+        self._sizes = [np.array([shard.samples for shard in group.shards], np.int64) for group in manifest.groups]
+        # Two epochs of each group are in play where one ends inside a block of samples.
+        self.layout = lru_cache(maxsize=max(16, 3 * len(manifest.groups)))(self._layout)
+
+    def phase_of(self, sample: int) -> int:
+        return bisect_right(self.starts, sample) - 1
+
+    def place(self, sample: int) -> Place:
+        """Where one sample lies."""
+        phase = self.phase_of(sample)
+        group, index = place(self._tree(phase), sample - self.starts[phase])
+        epoch, rest = divmod(self._before[phase][group] + index, self.manifest.groups[group].samples)
+        shards, ends = self.layout(group, epoch)
+        turn = int(np.searchsorted(ends, rest, "right"))
+        shard = int(shards[turn])
+        count = self.manifest.groups[group].shards[shard].samples
+        key = key_of(self.seed, self.manifest.groups[group].name, epoch, shard)
+        return Place(phase, group, epoch, shard, permuted(rest - int(ends[turn]) + count, count, key))
+
+    def places(self, first: int, offsets: Array) -> Places:
+        """Where the samples first + offsets lie (offsets: int64, ascending)."""
+        found = [np.empty(len(offsets), np.int64) for _ in range(5)]
+        cuts = [int(np.searchsorted(offsets, start - first)) for start in self.starts]
+        for phase, (begin, end) in enumerate(pairwise(cuts)):
+            if begin < end:
+                base = int(offsets[begin])
+                steps = offsets[begin:end] - base
+                groups, indices = places(self._tree(phase), first + base - self.starts[phase], steps)
+                indices += np.array(self._before[phase], np.int64)[groups]
+                found[0][begin:end], found[1][begin:end], found[2][begin:end] = phase, groups, indices
+        self._locate(*found[1:])
+        return Places(*found)
+
+    def counts(self, sample: int) -> list[int]:
+        """How many samples of each group come before a sample."""
+        phase = min(self.phase_of(sample), len(self._trees) - 1)
+        counts = list(self._before[phase])
+        tree = self._trees[phase]
+        for group, count in drawn(tree, sample - self.starts[phase]) if tree else ():
+            counts[group] += count
+        return counts
+
+    def _tree(self, phase: int) -> Tree:
+        tree = self._trees[phase]
+        assert tree is not None
+        return tree
+
+    def _locate(self, group: Array, epoch: Array, shard: Array, row: Array) -> None:
+        """Fill in the last three; `epoch` comes holding positions."""
+        sizes, keys = np.empty(len(group), np.uint64), np.empty(len(group), np.uint64)
+        for number, slots in _runs(group):
+            made = self.manifest.groups[number]
+            epoch[slots], rest = np.divmod(epoch[slots], made.samples)
+            for turn_epoch, inside in _runs(epoch[slots]):
+                shards, ends = self.layout(number, turn_epoch)
+                here, left = slots[inside], rest[inside]
+                turns = np.searchsorted(ends, left, "right")
+                shard[here] = shards[turns]
+                for turn, which in _runs(turns):
+                    chosen, there = int(shards[turn]), here[which]
+                    count = made.shards[chosen].samples
+                    row[there] = left[which] - int(ends[turn]) + count
+                    sizes[there], keys[there] = count, key_of(self.seed, made.name, turn_epoch, chosen)
+        if len(group):
+            row[:] = permuted_all(row, sizes, keys)
+
+    def _layout(self, group: int, epoch: int) -> tuple[Array, Array]:
+        """The shards of a group in the order of an epoch, and where in the epoch each of them ends."""
+        made = self.manifest.groups[group]
+        count = np.array([len(made.shards)], np.uint64)
+        key = np.array([key_of(self.seed, made.name, epoch)], np.uint64)
+        shards = permuted_all(np.arange(len(made.shards)), count, key)
+        return shards, np.cumsum(self._sizes[group][shards])
+
+
+def _runs(values: Array) -> Iterator[tuple[int, Array]]:
+    """(value, where it stands) for each value that occurs; where it stands in ascending order."""
+    if len(values) and values[0] == values[-1] and (values == values[0]).all():
+        yield int(values[0]), np.arange(len(values))
+        return
+    by_value = np.argsort(values, kind="stable")
+    ordered = values[by_value]
+    cuts = np.flatnonzero(np.diff(ordered)) + 1
+    for slots in np.split(by_value, cuts) if len(values) else ():
+        yield int(values[slots[0]]), slots

@@ -1,0 +1,133 @@
+"""Threads that make batches before they are asked for: in order, bounded, and gone when nobody wants them any more."""
+
+import threading
+import time
+import weakref
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+
+@dataclass
+class Waits:
+    """How long the consumer stood still."""
+
+    batches: int = 0
+    starved_batches: int = 0
+    """Batches that were not ready when they were asked for, the first of a run aside."""
+    starved_seconds: float = 0.0
+    first_seconds: float = 0.0
+    """Until the first batch of a run: start-up, not starvation."""
+    running_seconds: float = 0.0
+    """From the first batch to the latest."""
+
+
+@dataclass
+class _Shared:
+    """What threads and consumer see. Threads hold this and nothing else, so that a forgotten consumer is collected."""
+
+    make: Callable[[int], object]
+    next: int
+    stop: int
+    stride: int
+    depth: int
+    taken: int
+    ready: dict[int, tuple[object, BaseException | None]] = field(default_factory=dict)
+    closed: bool = False
+    change: threading.Condition = field(default_factory=threading.Condition)
+
+
+def _work(shared: _Shared) -> None:
+    while True:
+        with shared.change:
+            while not shared.closed and shared.next < shared.stop and shared.next >= shared.taken + shared.depth:
+                shared.change.wait()
+            if shared.closed or shared.next >= shared.stop:
+                return
+            number = shared.next
+            shared.next += shared.stride
+        try:
+            made: tuple[object, BaseException | None] = (shared.make(number), None)
+        except BaseException as error:  # whatever it is, the consumer shall see it and not wait for ever
+            made = (None, error)
+        with shared.change:
+            if not shared.closed:
+                shared.ready[number] = made
+            shared.change.notify_all()
+            if made[1] is not None:
+                return
+        del made
+
+
+def _end(shared: _Shared) -> None:
+    with shared.change:
+        shared.closed = True
+        shared.ready.clear()
+        shared.change.notify_all()
+
+
+class Prefetch(Generic[T]):
+    """make(first), make(first + stride), … below `stop`, in order, up to `depth` ahead. 0 threads: none ahead."""
+
+    def __init__(
+        self, make: Callable[[int], T], first: int, stop: int, stride: int, threads: int, depth: int, waits: Waits
+    ) -> None:
+        self._shared = _Shared(make, first, stop, stride, max(depth, threads, 1) * stride, first)
+        self._waits = waits
+        self._begun: float | None = None
+        self._threads = [
+            threading.Thread(target=_work, args=(self._shared,), name=f"gristmill-loader-{number}", daemon=True)
+            for number in range(threads)
+        ]
+        for thread in self._threads:
+            thread.start()
+        weakref.finalize(self, _end, self._shared)  # also before the interpreter exits
+
+    def __iter__(self) -> Iterator[T]:
+        return self
+
+    def __next__(self) -> T:
+        shared = self._shared
+        number = shared.taken
+        if shared.closed or number >= shared.stop:
+            self.close()
+            raise StopIteration
+        asked = time.perf_counter()
+        if self._threads:
+            with shared.change:
+                late = number not in shared.ready
+                while number not in shared.ready and not shared.closed:
+                    shared.change.wait()
+                if shared.closed:
+                    raise StopIteration
+                made, error = shared.ready.pop(number)
+                shared.taken += shared.stride
+                shared.change.notify_all()
+        else:
+            late, error, made = True, None, shared.make(number)
+            shared.taken += shared.stride
+        self._count(asked, late)
+        if error is not None:
+            self.close()
+            raise error
+        return made  # type: ignore[return-value]
+
+    def close(self) -> None:
+        """End the threads. One that is in the middle of something ends after it; nobody waits longer than a second."""
+        _end(self._shared)
+        for thread in self._threads:
+            if thread is not threading.current_thread():
+                thread.join(1.0)
+
+    def _count(self, asked: float, late: bool) -> None:
+        now, waits = time.perf_counter(), self._waits
+        waits.batches += 1
+        if self._begun is None:
+            waits.first_seconds += now - asked
+        else:
+            waits.running_seconds += now - self._begun
+            waits.starved_batches += late
+            waits.starved_seconds += now - asked if late else 0.0
+        self._begun = now

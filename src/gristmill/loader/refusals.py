@@ -1,0 +1,74 @@
+"""What a loader refuses before it reads a token."""
+
+from pathlib import Path
+from typing import Any
+
+from gristmill.errors import UserError
+from gristmill.loader.cache import Cache, default_folder
+from gristmill.loader.locations import is_remote
+from gristmill.loader.manifest import Manifest
+
+
+def check_numbers(batch_samples: int, rank: int, world_size: int, threads: int, prefetch_batches: int) -> None:
+    for name, value, least in (
+        ("batch_samples", batch_samples, 1),
+        ("world_size", world_size, 1),
+        ("rank", rank, 0),
+        ("threads", threads, 0),
+        ("prefetch_batches", prefetch_batches, 1),
+    ):
+        if not _is_integer(value) or value < least:
+            raise UserError(f"{name} is {value!r}, so no batch can be made. Give an integer of {least} or more.")
+    if rank >= world_size:
+        raise UserError(
+            f"rank is {rank} and world_size {world_size}, so this rank would take samples of another step. "
+            f"Ranks count from 0 to {world_size - 1}."
+        )
+
+
+def check_sample(sample: Any, samples: int) -> None:
+    if not _is_integer(sample):
+        raise UserError(
+            f"The state {sample!r} is not an integer, so where to go on is unknown. Give the number of global samples "
+            "that were consumed, as state_dict() does."
+        )
+    if not 0 <= sample <= samples:
+        raise UserError(
+            f"Sample {sample} lies outside the manifest, which has {samples}, so there is nothing to read. "
+            "Take the manifest that the state belongs to, or one with a larger budget."
+        )
+
+
+def check_hashes(manifest: Manifest, tokenizer_hash: str | None, manifest_hash: str | None) -> None:
+    for name, asked, found in (
+        ("tokenizer", tokenizer_hash, manifest.tokenizer["hash"]),
+        ("manifest", manifest_hash, manifest.hash),
+    ):
+        if asked is not None and asked != found:
+            raise UserError(
+                f"{manifest.location}: the hash of the {name} is {found}, and {asked} was asked for. The model would "
+                f"see other tokens than it expects. Name the manifest of that {name}, or give the hash of this one."
+            )
+
+
+def made_cache(manifest: Manifest, folder: str | Path | None, limit_bytes: int) -> Cache | None:
+    """A cache where at least one shard lies on an object store."""
+    digests = (digest for group in manifest.drawn for shard in group.shards for digest in (shard.bin, shard.index))
+    if not any(is_remote(manifest.where(digest)) for digest in digests):
+        return None
+    needed = _bytes_in_use(manifest)
+    if limit_bytes < needed:
+        raise UserError(
+            f"cache_bytes is {limit_bytes}, and one shard of each group of a phase takes {needed}, so shards would be "
+            f"fetched again for every batch. Give at least {needed}; twice that leaves room for read-ahead."
+        )
+    return Cache(folder or default_folder(), limit_bytes)
+
+
+def _bytes_in_use(manifest: Manifest) -> int:
+    largest = {g.name: max((manifest.bin_bytes(shard) for shard in g.shards), default=0) for g in manifest.groups}
+    return max(sum(largest[name] for name in phase.weights) for phase in manifest.phases)
+
+
+def _is_integer(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)

@@ -1,0 +1,101 @@
+"""What a user may ask of a mixture: the fields under `mix` of a recipe."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field, StringConstraints, model_validator
+
+from gristmill.stages.contract import File, StageConfig
+from gristmill.stages.mix.numbers import Count, Positive, Weight
+
+MAX_EPOCHS = 4.0
+"""Up to four epochs of a text are nearly as good as fresh text (Muennighoff et al. 2023)."""
+DEFAULT = "default"
+"""The key in a mapping of caps that stands for every group without its own."""
+
+Domains = dict[str, Weight] | Literal["natural", "uniform"]
+Caps = Positive | dict[str, Positive]
+PhaseName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")]
+
+
+class LearningRate(StageConfig):
+    """A hint for the trainer, kept in the manifest as it is."""
+
+    shape: Literal["constant", "linear", "cosine", "sqrt"]
+    """how the rate goes from start to end over the phase"""
+    start: Weight = 1.0
+    """factor of the peak rate at the phase's first sample"""
+    end: Weight | None = None
+    """factor of the peak rate at the phase's end; default: 0, of constant the start"""
+
+    @model_validator(mode="after")
+    def _flat(self) -> "LearningRate":
+        if self.shape == "constant" and self.end not in (None, self.start):
+            raise ValueError(f"constant cannot go from {self.start:g} to {self.end:g}. Use another shape, or no end")
+        return self
+
+
+class Phase(StageConfig):
+    """A stretch of training with weights of its own. What it does not set is as in the mix."""
+
+    name: PhaseName
+    """such as main or cooldown"""
+    share: Annotated[float, Field(gt=0, le=1)] | None = None
+    """of the tokens that phases with `tokens` leave"""
+    tokens: Count | None = None
+    """tokens of the phase; the last phase may leave share and tokens out and takes the rest"""
+    domains: Domains | None = None
+    """ratios of this phase"""
+    temperature: Positive | None = None
+    """temperature of this phase"""
+    tiers: dict[str, Weight] | None = None
+    """multipliers of this phase; 0: not drawn"""
+    upsample: dict[str, Weight] | None = None
+    """factors of this phase"""
+    max_epochs: Caps | None = None
+    """caps until the end of this phase, what earlier ones drew included: a lower one leaves texts to later phases"""
+    learning_rate: LearningRate | None = None
+    """a hint for the trainer, as factors of the peak rate"""
+
+    @model_validator(mode="after")
+    def _one_size(self) -> "Phase":
+        if self.share is not None and self.tokens is not None:
+            raise ValueError("a phase has a share or a number of tokens, not both. Remove one of the two")
+        return self
+
+
+class Continues(StageConfig):
+    """An earlier mixture that a trainer is in the middle of."""
+
+    manifest: File
+    """its manifest.json"""
+    at_sample: Annotated[int, Field(ge=0)] | None = None
+    """samples that the trainer has taken"""
+    at_tokens: Count | None = None
+    """the same as a trainer counts: samples times seq_len, padding included"""
+
+    @model_validator(mode="after")
+    def _one_place(self) -> "Continues":
+        if (self.at_sample is None) == (self.at_tokens is None):
+            raise ValueError("where the trainer stands is at_sample or at_tokens. Write one of the two")
+        return self
+
+
+class Asked(StageConfig):
+    """The field `mix`."""
+
+    domains: Domains = "natural"
+    """ratios by domain, natural (by tokens times multipliers) or uniform"""
+    temperature: Positive | None = None
+    """with natural: the share of a domain is proportional to its tokens to the power of 1/temperature"""
+    tiers: dict[str, Weight] | None = None
+    """how often a token of a tier is drawn, relative to others of its domain; 0: not drawn"""
+    upsample: dict[str, Weight] = Field(default_factory=dict)
+    """the same by source"""
+    tokens: Count | None = None
+    """tokens of the whole training, such as 100B; default: as many as there are"""
+    max_epochs: Caps = MAX_EPOCHS
+    """times that a text may be drawn in all phases together: a number, or by group, source or tier, and default"""
+    phases: tuple[Phase, ...] = ()
+    """stretches of training, in order; none: one that is called main"""
+    continues: Continues | None = None
+    """an earlier mixture, and how far the trainer has come in it"""

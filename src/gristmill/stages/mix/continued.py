@@ -1,0 +1,114 @@
+"""An earlier mixture that a trainer is in the middle of: what of it stays, and what was drawn.
+
+The order of samples is a function of the phases before them. Phases that are over stay as they are; the current
+one keeps its weights and ends where the trainer stands: a prefix of what it was. So no sample is lost or repeated.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from gristmill.errors import UserError
+from gristmill.loader.blend import drawn, grow
+from gristmill.loader.locations import read_bytes
+from gristmill.loader.manifest import read_manifest as check_manifest
+from gristmill.stages.mix.asked import Continues
+from gristmill.stages.mix.groups import Group
+
+
+@dataclass(frozen=True)
+class Past:
+    """What a trainer has behind it."""
+
+    phases: list[dict[str, Any]] = field(default_factory=list)
+    """As the manifest has them, the last one cut."""
+    drawn: dict[str, int] = field(default_factory=dict)
+    """Samples by group."""
+    order: list[str] = field(default_factory=list)
+    """The groups of the earlier manifest, in its order."""
+
+
+def read_manifest(location: str) -> dict[str, Any]:
+    """A manifest as it was written; UserError where the file is something else, or was changed."""
+    found: dict[str, Any] = json.loads(read_bytes(check_manifest(location).location))
+    return found
+
+
+def past_of(asked: Continues, head: Mapping[str, Any], groups: Iterable[Group]) -> Past:
+    """What stays of the mixture; UserError where a sample that was drawn could not be found again."""
+    old = read_manifest(asked.manifest)
+    _check_head(asked.manifest, old, head)
+    at = left = _sample(asked, old["seq_len"])
+    past = Past(order=[group["name"] for group in old["groups"]])
+    for phase in old["phases"]:
+        samples = min(left, phase["samples"])
+        left -= samples
+        if samples:
+            past.phases.append({**phase, "samples": samples})
+            for name, count in drawn_of(past.phases[-1]).items():
+                past.drawn[name] = past.drawn.get(name, 0) + count
+    if left:
+        raise UserError(
+            f"mix.continues: {asked.manifest} has {at - left:,} samples, and the trainer cannot be at {at:,}. "
+            "Correct at_sample or at_tokens."
+        )
+    now = {group.name: group for group in groups}
+    for group in old["groups"]:
+        if group["name"] in past.drawn:
+            _check_shards(asked.manifest, group, now.get(group["name"]))
+    return past
+
+
+def drawn_of(phase: Mapping[str, Any]) -> dict[str, int]:
+    """Samples of each group in a phase; of one that was cut, as many as the loader's blend gives until there."""
+    names = list(phase["weights"])
+    tree = grow(phase["weights"], {name: number for number, name in enumerate(names)})
+    return {names[number]: count for number, count in drawn(tree, phase["samples"])}
+
+
+def _sample(asked: Continues, seq_len: int) -> int:
+    if asked.at_sample is not None:
+        return asked.at_sample
+    assert asked.at_tokens is not None
+    at, rest = divmod(asked.at_tokens, seq_len)
+    if rest:
+        raise UserError(
+            f"mix.continues: at_tokens {asked.at_tokens:,} is in the middle of a sample of {seq_len:,} tokens. "
+            f"Write at_tokens: {at * seq_len} or {(at + 1) * seq_len}, whichever the trainer stands at."
+        )
+    return at
+
+
+def _check_head(uri: str, old: Mapping[str, Any], head: Mapping[str, Any]) -> None:
+    """The first difference that would change samples of the past."""
+    pairs = [(name, old[name], head[name]) for name in ("seed", "seq_len", "token_bytes")]
+    pairs.append(("tokenizer", old["tokenizer"]["hash"], head["tokenizer"]["hash"]))
+    for name, then, now in pairs:
+        if then != now:
+            raise UserError(
+                f"mix.continues: {name} was {then} in {uri} and is {now} now, so the samples that were drawn would be "
+                "others. Set it back, or begin a mixture of its own."
+            )
+
+
+def _check_shards(uri: str, old: Mapping[str, Any], group: Group | None) -> None:
+    name, then = old["name"], old["shards"]
+    if group is None:
+        raise UserError(
+            f"mix.continues: samples of the group {name} were drawn, and the recipe has no such group any more, so "
+            "they could not be found again. Put it back; a multiplier of 0 leaves it out from now on."
+        )
+    for at, (one, other) in enumerate(zip(then, group.shards, strict=False)):
+        for key in one:
+            if one[key] != other.get(key):
+                _refuse(uri, f"shard {at} of {name} has another {key}: {one[key]}, now {other.get(key)}")
+    if len(then) != len(group.shards):
+        _refuse(uri, f"{name} had {len(then)} shards and has {len(group.shards)}")
+
+
+def _refuse(uri: str, difference: str) -> None:
+    raise UserError(
+        f"mix.continues: {difference}, so what was drawn of {uri} would be other samples. Take the corpus as it was "
+        "(the same sources, steps and seed), give new text a source of its own, or begin a mixture of its own."
+    )

@@ -1,0 +1,59 @@
+"""The manifest of a mixture: a JSON file that any tool can read."""
+
+from collections.abc import Iterable, Mapping
+from fractions import Fraction
+from typing import Any
+
+from gristmill.loader.manifest import FORMAT, VERSION, manifest_hash
+from gristmill.stages.mix.asked import Asked, LearningRate
+from gristmill.stages.mix.groups import Group
+from gristmill.stages.mix.plan import Planned, cap_of, phases_of
+
+
+def make_manifest(
+    head: Mapping[str, Any], groups: Iterable[Group], asked: Asked, phases: Iterable[Mapping[str, Any]]
+) -> dict[str, Any]:
+    """The whole of it; `head` has recipe, seed, tokenizer, seq_len and token_bytes."""
+    made: dict[str, Any] = {
+        "format": FORMAT,
+        "format_version": VERSION,
+        **head,
+        "groups": [_group(group, max(cap_of(group, phase) for phase in phases_of(asked))) for group in groups],
+        "phases": list(phases),
+    }
+    return {**made, "hash": manifest_hash(made), "files": {}}
+
+
+def phase_entry(phase: Planned) -> dict[str, Any]:
+    """A phase: its samples are the sum of its weights until a later mixture cuts it short."""
+    return {
+        "name": phase.name,
+        "samples": phase.samples,
+        "weights": phase.weights,
+        "targets": {name: billionths(share) / 10**9 for name, share in sorted(phase.targets.items())},
+        "learning_rate": None if phase.learning_rate is None else _hint(phase.learning_rate),
+    }
+
+
+def billionths(share: Fraction) -> int:
+    return round(share * 10**9)
+
+
+def _group(group: Group, max_epochs: Fraction) -> dict[str, Any]:
+    return {
+        "name": group.name,
+        "source": group.source,
+        "domain": group.domain,
+        "tier": group.tier,
+        "weight": float(group.weight),
+        "max_epochs": float(max_epochs),
+        "documents": group.documents,
+        "tokens": group.tokens,
+        "samples": group.samples,
+        "shards": list(group.shards),
+    }
+
+
+def _hint(rate: LearningRate) -> dict[str, Any]:
+    end = rate.end if rate.end is not None else rate.start if rate.shape == "constant" else 0.0
+    return {"shape": rate.shape, "start": rate.start, "end": end}

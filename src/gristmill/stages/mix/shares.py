@@ -1,0 +1,101 @@
+"""The share of every group in a phase, as it is asked for: before caps, and before samples are whole.
+
+share of group g in domain d = ratio_d * tokens_g * multiplier_g / sum of tokens * multiplier in d
+multiplier = tier's multiplier * upsample of its source * weight of its documents
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+from gristmill.errors import UserError
+from gristmill.stages.mix.asked import Asked, Phase
+from gristmill.stages.mix.groups import Group
+from gristmill.stages.mix.numbers import exact, root
+
+NO_DOMAIN = ""
+"""Sources without a domain are one together."""
+
+
+@dataclass(frozen=True)
+class Shares:
+    """What a phase draws from; everything in it is above 0."""
+
+    ratios: dict[str, Fraction]
+    """Of the domains; they sum to 1."""
+    weights: dict[str, dict[str, Fraction]]
+    """Tokens times multiplier, by domain and group."""
+    empty: tuple[str, ...]
+    """Domains that should have a ratio but have nothing to draw."""
+
+    def targets(self) -> dict[str, Fraction]:
+        """The share of each group in the phase."""
+        return {
+            name: self.ratios[domain] * weight / total
+            for domain, weights in self.weights.items()
+            for total in [sum(weights.values())]
+            for name, weight in weights.items()
+        }
+
+
+def with_defaults(asked: Asked, phase: Phase) -> Phase:
+    """The phase with everything set; a temperature of the mix goes with its own domains, where they are natural."""
+    domains = asked.domains if phase.domains is None else phase.domains
+    temperature = asked.temperature if phase.temperature is None and domains == "natural" else phase.temperature
+    return phase.model_copy(
+        update={
+            "domains": domains,
+            "temperature": temperature,
+            "tiers": asked.tiers if phase.tiers is None else phase.tiers,
+            "upsample": asked.upsample if phase.upsample is None else phase.upsample,
+            "max_epochs": asked.max_epochs if phase.max_epochs is None else phase.max_epochs,
+        }
+    )
+
+
+def shares_of(groups: Iterable[Group], phase: Phase) -> Shares:
+    """The shares in a phase that has everything set; UserError where nothing at all is drawn."""
+    weights: dict[str, dict[str, Fraction]] = {}
+    for group in sorted(groups, key=lambda group: group.name):
+        domain = group.domain or NO_DOMAIN
+        weight = group.tokens * _multiplier(group, phase)
+        asked = exact(phase.domains.get(domain, 0.0)) if isinstance(phase.domains, dict) else Fraction(1)
+        if weight and asked:
+            weights.setdefault(domain, {})[group.name] = weight
+    if not weights:
+        raise UserError(
+            f"mix: the phase {phase.name} draws from no group: each is empty, or has a ratio or multiplier of 0. "
+            "See its domains, tiers and upsample, and what the steps dropped (gristmill removed)."
+        )
+    ratios = _ratios({domain: sum(some.values(), Fraction(0)) for domain, some in weights.items()}, phase)
+    kept = {domain: some for domain, some in weights.items() if ratios[domain]}
+    named = phase.domains if isinstance(phase.domains, dict) else {}
+    empty = tuple(sorted(domain for domain in {*named, *weights} if named.get(domain, 1.0) and domain not in kept))
+    return Shares({domain: ratios[domain] for domain in kept}, kept, empty)
+
+
+def _multiplier(group: Group, phase: Phase) -> Fraction:
+    tier = Fraction(1)
+    if phase.tiers is not None:
+        if group.tier is None or group.tier not in phase.tiers:
+            told = "no tier" if group.tier is None else f"the tier {group.tier}"
+            raise UserError(
+                f"mix: the group {group.name} has {told}, and the tiers of the phase {phase.name} do not say how often "
+                f"it is drawn. Add {group.tier or 'a tier'} to them; 0 leaves it out."
+            )
+        tier = exact(phase.tiers[group.tier])
+    return tier * exact((phase.upsample or {}).get(group.source, 1.0)) * group.weight
+
+
+def _ratios(totals: Mapping[str, Fraction], phase: Phase) -> dict[str, Fraction]:
+    """The domains' ratios, of those that have anything to draw; they sum to 1."""
+    if isinstance(phase.domains, dict):
+        raw = {domain: exact(phase.domains[domain]) for domain in totals}
+    elif phase.domains == "uniform":
+        raw = dict.fromkeys(totals, Fraction(1))
+    else:
+        most = max(totals.values())
+        degree = exact(phase.temperature or 1.0)
+        raw = {domain: root(total / most, degree) for domain, total in totals.items()}
+    whole = sum(raw.values())
+    return {domain: ratio / whole for domain, ratio in raw.items()}

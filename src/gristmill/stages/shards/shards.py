@@ -1,0 +1,225 @@
+"""Tokens of documents, shuffled and packed into shards: what a training cluster reads.
+
+A group (source, tier) has 2^k shards, and the top k bits of a hash of seed and doc_id say in which one a document lies.
+Inside, documents are in the order of the same hash. That is a shuffle of the whole group which no number of workers
+changes, and a document that goes away takes nothing but its own shard with it. Each shard is three files:
+
+    tokens.bin        ids, `seq_len_tokens` to a sample (uint16 where the vocabulary fits, else uint32)
+    tokens.index      where samples and the documents in them begin (loader/index.py has the layout)
+    lineage.parquet   which document each token comes from
+
+`best_fit` never cuts a document that fits into a sample (Ding et al. 2024, *Fewer Truncations*) and pays with padding,
+some 0.01% of the tokens of a web crawl; `concat` has no padding but at the end, and cuts about one document a sample.
+"""
+
+import hashlib
+from collections.abc import Collection, Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pydantic import Field
+
+from gristmill.errors import UserError
+from gristmill.stages.contract import StageConfig
+from gristmill.stages.doc_order import doc_order
+from gristmill.stages.shards.special_ids import special_ids
+from gristmill.stages.shards.tokens import open_tokenizer, token_type
+
+VERSION = 1
+READS = ("doc_id", "locator", "tokens.ids", "shard_groups.group")
+SURVIVORS = True
+USES = ("tokenizer",)
+COUNTS = "shard_groups"
+KEYED = pa.schema([("doc_id", pa.binary(16)), ("locator", pa.string()), ("ids", pa.large_binary())])
+FILES = ("tokens.bin", "tokens.index", "lineage.parquet")
+SIDECARS = {
+    "megatron": ("tokens.idx",),
+    "datatrove": ("tokens.ds.index", "tokens.ds.metadata"),
+    "olmo": ("tokens.csv.gz",),
+}
+"""What other trainers read beside the tokens."""
+TOKENS_AS = {"tokens.idx": ".bin", "tokens.ds.index": ".ds", "tokens.csv.gz": ".npy"}
+"""What the tokens must be called beside a sidecar."""
+
+LONGEST_SAMPLE = 2**24
+NAME_BYTES = 128
+"""Of the names of recipe and group in the header of an index."""
+PADDING_SHARE = 0.005
+FEW_SAMPLES = 200
+"""Below this one open sample at the end is already 0.5% of the tokens."""
+
+
+class Asked(StageConfig):
+    """What a user may set."""
+
+    seq_len_tokens: Annotated[int, Field(ge=1, le=LONGEST_SAMPLE)] = 8192
+    """Tokens of a sample."""
+    pack: Literal["best_fit", "concat"] = "best_fit"
+    """best_fit: no document that fits into a sample is cut; concat: end to end, cut where a sample is full."""
+    shard_tokens: Annotated[int, Field(ge=1)] = 2**26
+    """Tokens of a shard, to within a factor of the square root of 2: the number of shards is a power of two."""
+    padding: str | None = None
+    """Special token that fills up a sample. None: the tokenizer's usual one, or else that of the end of a document."""
+    end_of_document: str | None = None
+    """Special token behind every document. None: the tokenizer's usual one."""
+    sidecars: tuple[Literal["megatron", "datatrove", "olmo"], ...] = ("megatron", "datatrove", "olmo")
+    """Other trainers that shall read the shards: Megatron-LM, datatrove, OLMo-core; about 1% of the tokens' bytes."""
+    seed: int = 0
+    """Of the shuffle; filled by the recipe."""
+
+
+class Config(Asked):
+    recipe: str = ""
+    """Name of the recipe, for the header of a shard; filled by the recipe."""
+
+
+def libraries(config: Config) -> tuple[str, ...]:
+    """Who writes the bytes of the lineage, and those of OLMo-core's compressed list."""
+    return ("pyarrow", "zlib") if "olmo" in config.sidecars else ("pyarrow",)
+
+
+def check(config: Config) -> None:
+    """A shard holds at least one sample, and a header the recipe's name."""
+    if config.shard_tokens < config.seq_len_tokens:
+        raise UserError(
+            f"shards.shard_tokens is {config.shard_tokens}, less than one sample of {config.seq_len_tokens} tokens, "
+            f"so every shard would be mostly padding. Set it to {config.seq_len_tokens} or more (default: {2**26})."
+        )
+    _check_name("recipe", config.recipe)
+
+
+def layout(counts: Mapping[str, Any], config: Config) -> dict[str, list[dict[str, Any]]]:
+    """The shards of each source: its groups by name, each with a number of shards that is a power of two."""
+    entries: dict[str, list[dict[str, Any]]] = {}
+    for source, groups in counts.get("groups", {}).items():
+        entries[source] = []
+        for group in sorted(groups):
+            _check_name("group", group)
+            if groups[group]["tokens"]:
+                shards = shards_of(groups[group]["tokens"], config.shard_tokens)
+                entries[source] += [
+                    {"group": group, "source": source, "shard": shard, "of": shards} for shard in range(shards)
+                ]
+    return entries
+
+
+def shards_of(tokens: int, shard_tokens: int) -> int:
+    """The power of two that brings the tokens of a shard nearest to what is wanted, in ratio.
+
+    Half a step in ratio is the square root of 2, so the squares are compared: exact, and never a tie.
+    """
+    shards = 1
+    while (tokens * tokens) > 2 * (shard_tokens * shards) ** 2:
+        shards *= 2
+    return shards
+
+
+def emit(batch: pa.RecordBatch, config: Config, layout: Sequence[Mapping[str, Any]]) -> pa.RecordBatch:
+    """Every document with tokens, and the number of the shard in the layout that it goes to."""
+    living = pc.and_(batch.column(2).is_valid(), batch.column(3).is_valid())
+    doc_id, locator, ids, group = (batch.column(place).filter(living) for place in range(len(READS)))
+    begins = {entry["group"]: place for place, entry in enumerate(layout) if entry["shard"] == 0}
+    names = group.dictionary_encode()
+    found = [begins[name] for name in names.dictionary.to_pylist()]
+    first = np.array(found, np.uint64)[names.indices.to_numpy()]
+    bits = np.array([layout[place]["of"].bit_length() - 1 for place in found], np.uint64)[names.indices.to_numpy()]
+    top, _ = doc_order(doc_id, config.seed)
+    # Shifted twice: by 64 at once is undefined.
+    key = first + ((top >> np.uint64(1)) >> (np.uint64(63) - bits))
+    return pa.RecordBatch.from_arrays([pa.array(key, pa.uint64()), doc_id, locator, ids], names=["key", *KEYED.names])
+
+
+def files(config: Config) -> tuple[str, ...]:
+    """The files of every shard."""
+    return (*FILES, *(name for kind in SIDECARS if kind in config.sidecars for name in SIDECARS[kind]))
+
+
+def published_names(name: str, beside: Collection[str]) -> tuple[str, ...]:
+    """Endings under which a file of a shard is found, given the names of all its files."""
+    if name == "tokens.bin":
+        return tuple(dict.fromkeys([".bin", *(ending for other, ending in TOKENS_AS.items() if other in beside)]))
+    return (f".{name}" if name == "lineage.parquet" else name.removeprefix("tokens"),)
+
+
+def build(
+    records: pa.Table | None, config: Config, entry: Mapping[str, Any], folder: Path, models: Mapping[str, Path]
+) -> dict[str, int]:
+    """Write the files of one shard."""
+    from gristmill.stages.shards.pack import write_shard
+    from gristmill.stages.shards.sidecars import sidecars
+
+    known = facts(config, models)
+    metrics = write_shard(
+        KEYED.empty_table() if records is None else records,
+        Path(folder),
+        seed=config.seed,
+        pack=config.pack,
+        seq_len=config.seq_len_tokens,
+        token_bytes=known["token_bytes"],
+        end_of_document=known["tokenizer"]["end_of_document"],
+        padding=known["tokenizer"]["padding"],
+        tokenizer=known["tokenizer"]["hash"],
+        recipe=config.recipe,
+        group=entry["group"],
+        source=entry["source"],
+    )
+    for name, content in sidecars(Path(folder), config.sidecars).items():
+        (folder / name).write_bytes(content)
+    return metrics
+
+
+def facts(config: Config, models: Mapping[str, Path]) -> dict[str, Any]:
+    """What holds for all shards: the tokenizer, its special ids, the length of a sample, the size of an id."""
+    path = str(models["tokenizer"])
+    tokenizer = _opened(path, hashlib.sha256(Path(path).read_bytes()).digest())
+    end_of_document, padding = special_ids(tokenizer, config.end_of_document, config.padding)
+    return {
+        "tokenizer": {
+            "hash": tokenizer.hash,
+            "vocab_size": tokenizer.vocab_size,
+            "end_of_document": end_of_document,
+            "padding": padding,
+        },
+        "seq_len": config.seq_len_tokens,
+        "token_bytes": token_type(tokenizer.vocab_size).itemsize,
+    }
+
+
+def warnings(found: Mapping[str, Any], config: Config) -> Sequence[str]:
+    """No document at all, or more padding than best fit needs."""
+    if not found.get("documents"):
+        return ("no document came as far as the shards, so there is nothing to train on. Look at what removed them",)
+    tokens, padding, samples = (found.get(name, 0) for name in ("tokens", "padding", "samples"))
+    if samples > FEW_SAMPLES and padding > PADDING_SHARE * (tokens + padding):
+        return (
+            f"{100 * padding / (tokens + padding):.1f}% of the tokens are padding: too few short documents to fill "
+            f"the samples of {config.seq_len_tokens} tokens up. Take fewer shards (a larger shard_tokens), another "
+            "seq_len_tokens, or pack: concat, which cuts documents instead",
+        )
+    return ()
+
+
+def explain(config: Config) -> Sequence[str]:
+    """How it packs, for a plan."""
+    way = {"best_fit": "best fit, no document that fits is cut", "concat": "documents end to end"}[config.pack]
+    return (f"samples of {config.seq_len_tokens} tokens ({way}), shards of about {config.shard_tokens} tokens",)
+
+
+@lru_cache(maxsize=2)
+def _opened(path: str, content: bytes) -> Any:
+    """A tokenizer takes a second to open, half as long as a shard takes to build, and a worker builds many."""
+    from gristmill.stages.tokenizer.files import load
+
+    return load(path, probe=False)
+
+
+def _check_name(what: str, name: str) -> None:
+    if len(name.encode()) > NAME_BYTES:
+        raise UserError(
+            f"the name of the {what} {name!r} has {len(name.encode())} bytes, and the header of a shard has room "
+            f"for {NAME_BYTES}. Give it a shorter name."
+        )

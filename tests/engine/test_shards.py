@@ -1,0 +1,227 @@
+"""From raw files to shards and a manifest: nothing lost, nothing twice, and nothing done again that need not be."""
+
+import json
+import random
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gristmill.engine.garbage import collect, find_garbage
+from gristmill.engine.publish import find_manifest, publish
+from gristmill.errors import UserError
+from gristmill.loader import Loader, read_manifest
+from gristmill.loader.index import read_index
+from gristmill.stages.tokenizer.files import load, write_json
+from gristmill.stages.tokenizer.model import Tokenizer
+
+WORDS = ["mill", "grain", "stone", "water", "wheel", "flour", "sack", "hopper", "sieve", "dam", "race", "gear"]
+MIX = "mix: {tokens: 40k, domains: {notes: 0.7, tales: 0.3}, tiers: {A: 4, B: 1}, max_epochs: 9}"
+PHASES = """mix:
+  tokens: 40k
+  domains: {notes: 0.7, tales: 0.3}
+  tiers: {A: 4, B: 1}
+  max_epochs: 50
+  phases:
+    - {name: main, share: 0.75}
+    - {name: cooldown, tiers: {A: 1, B: 0}, learning_rate: {shape: linear}}
+"""
+
+
+class Corpus:
+    """Two sources of JSON lines, a tokenizer of bytes, a recipe that goes as far as the manifest."""
+
+    def __init__(self, project):
+        self.project = project
+        self.folder = project.folder
+        empty = np.zeros(0, np.int32)
+        write_json(Tokenizer.from_merges("gristmill", empty, empty), self.folder)
+        self.documents = {"notes": self.write("notes", 300, 11), "tales": self.write("tales", 40, 12)}
+
+    def write(self, name, count, seed, gone=()):
+        draw = random.Random(seed)
+        texts = {f"{name}{n}": " ".join(draw.choices(WORDS, k=draw.randint(1, 60))) + f" {n}" for n in range(count)}
+        lines = [json.dumps({"id": key, "text": text}) for key, text in texts.items() if key not in gone]
+        (self.folder / f"{name}.jsonl").write_text("\n".join(lines))
+        return texts
+
+    def recipe(self, mix=PHASES, shards="shard_tokens: 4000", more=""):
+        read = "{{format: jsonl, paths: [{0}.jsonl], fields: {{key: id}}{2}}}"
+        source = f"{{{{kind: text, read: {read}, domain: {{0}}, tier: {{1}}}}}}"
+        tier = "{A: 'text_bytes > 200', B: else}"
+        self.project.recipe.write_text(
+            f"recipe: small\nseed: 5\nstore: ./store\nsources:\n  notes: {source.format('notes', tier, more)}\n"
+            f"  tales: {source.format('tales', 'A', more)}\nsteps: []\ntokenizer: {{file: tokenizer.json}}\n"
+            f"shards: {{seq_len_tokens: 256, {shards}}}\n{mix}\n"
+        )
+
+    def run(self, **options):
+        run = self.project.run(**options)
+        return run, read_manifest(publish(self.project.mill(store=options.get("store")), run))
+
+    def texts(self, manifest):
+        """What lies in the shards, put together again from the pieces: (source, text) with a count."""
+        tokenizer = load(str(self.folder / "tokenizer.json"))
+        end = manifest.tokenizer["end_of_document"]
+        found = Counter()
+        for group in manifest.groups:
+            for shard in group.shards:
+                index = read_index(manifest.where(shard.index))
+                data = np.fromfile(manifest.where(shard.bin), f"<u{manifest.token_bytes}").reshape(-1, manifest.seq_len)
+                pieces = {}
+                for row in range(shard.samples):
+                    at = 0
+                    for piece in range(int(index.first_piece[row]), int(index.first_piece[row + 1])):
+                        ids = data[row, at : at + int(index.length[piece])].tolist()
+                        pieces.setdefault(bytes(index.doc_id[piece]), []).append((int(index.doc_offset[piece]), ids))
+                        at += len(ids)
+                for parts in pieces.values():
+                    ids = [token for _, some in sorted(parts) for token in some]
+                    assert ids.count(end) == 1
+                    assert ids[-1] == end
+                    found[group.source, tokenizer.decode(ids[:-1])] += 1
+        return found
+
+
+@pytest.fixture
+def corpus(project):
+    made = Corpus(project)
+    made.recipe()
+    return made
+
+
+def hashes(manifest):
+    return {shard.bin for group in manifest.groups for shard in group.shards}
+
+
+@pytest.mark.parametrize("pack", ["best_fit", "concat"])
+def test_the_shards_hold_every_document_once(corpus, pack):
+    """Token for token: the multiset of documents in the shards is that of the corpus."""
+    corpus.recipe(shards=f"shard_tokens: 4000, pack: {pack}")
+    _, manifest = corpus.run()
+    expected = Counter((source, text) for source, texts in corpus.documents.items() for text in texts.values())
+    assert corpus.texts(manifest) == expected
+    assert {group.name for group in manifest.groups} == {"notes/A", "notes/B", "tales/A"}
+    assert len(hashes(manifest)) > 3
+
+
+def test_the_manifest_does_not_depend_on_workers_or_the_place_of_the_store(corpus):
+    """Law 1 for the last step of all: same recipe, same manifest, same shards."""
+    _, one = corpus.run(workers=1, store=str(corpus.folder / "one"))
+    _, two = corpus.run(workers=2, store=str(corpus.folder / "two"))
+    assert one.hash == two.hash
+    memory = f"memory://{corpus.folder}"
+    run = corpus.project.run(store=memory)
+    assert read_manifest(publish(corpus.project.mill(store=memory), run)).hash == one.hash
+
+
+def test_other_part_sizes_give_the_same_shards(corpus):
+    """The cut of the input into parts shows nowhere in the shards."""
+    _, whole = corpus.run()
+    corpus.recipe(more=", part_bytes: 2KB")
+    _, cut = corpus.run()
+    assert hashes(cut) == hashes(whole)
+
+
+def test_other_weights_encode_and_write_nothing(corpus):
+    """Changing the mix makes one new manifest over the same files."""
+    _, before = corpus.run()
+    corpus.recipe(mix=PHASES.replace("notes: 0.7, tales: 0.3", "notes: 0.2, tales: 0.8"))
+    run, after = corpus.run()
+    assert corpus.project.executed(run) == {"all/mix": 1}
+    assert after.hash != before.hash
+    assert hashes(after) == hashes(before)
+    assert read_manifest(before.location).hash == before.hash, "a trainer's manifest stays as it was"
+
+
+def test_the_loader_sees_what_the_mix_says(corpus):
+    """Domains have their shares, tier A of notes comes four times as often a token, the cooldown has its tiers only."""
+    _, manifest = corpus.run()
+    content = json.loads(Path(manifest.location).read_text())
+    groups = {group["name"]: group for group in content["groups"]}
+    main = manifest.phases[0]
+    with Loader(manifest.location) as loader:
+        drawn = [Counter(loader.sample(n).group for n in range(main.samples))]
+        drawn.append(Counter(loader.sample(n).group for n in range(main.samples, manifest.samples)))
+    tokens = {name: count * groups[name]["tokens"] / groups[name]["samples"] for name, count in drawn[0].items()}
+    total = sum(tokens.values())
+    assert tokens["tales/A"] / total == pytest.approx(0.3, abs=0.01)
+    rate = {name: tokens[name] / groups[name]["tokens"] for name in ("notes/A", "notes/B")}
+    assert rate["notes/A"] / rate["notes/B"] == pytest.approx(4, rel=0.06)
+    assert set(drawn[1]) == {"notes/A", "tales/A"}
+
+
+def test_a_folder_is_complete_and_costs_no_room(corpus):
+    """Every file that the manifest names is there, as a second name of a part; sidecars and tokenizer beside it."""
+    _, manifest = corpus.run()
+    folder = corpus.project.store / "shards" / "small" / "latest"
+    assert folder.resolve().name == manifest.hash[:12]
+    for digest in manifest.files:
+        found = list(corpus.project.store.glob(f"parts/{digest[:2]}/{digest}.*"))
+        assert found[0].samefile(manifest.where(digest))
+    names = {path.name.partition(".")[2] for path in (folder / "tales" / "A").iterdir()}
+    assert names == {"bin", "index", "lineage.parquet", "idx", "ds", "ds.index", "ds.metadata", "npy", "csv.gz"}
+    assert (folder / "tokenizer.json").exists()
+
+
+def test_a_recipe_without_a_mix_draws_everything_once(corpus):
+    """The default: one phase, as many tokens as there are."""
+    corpus.recipe(mix="")
+    _, manifest = corpus.run()
+    assert [phase.name for phase in manifest.phases] == ["main"]
+    assert manifest.samples == pytest.approx(sum(group.samples for group in manifest.groups), abs=3)
+
+
+def test_garbage_collection_keeps_the_manifest_that_lives(corpus):
+    """The folder of an older mixture goes, its shards stay where the newer one needs them."""
+    _, before = corpus.run()
+    corpus.recipe(mix=MIX)
+    _, after = corpus.run()
+    mill = corpus.project.mill()
+    garbage = find_garbage(mill, mill.look())
+    assert any(before.hash[:12] in path for path in garbage.files)
+    assert not any(after.hash[:12] in path for path in garbage.files)
+    collect(mill, garbage)
+    with Loader(after.location) as loader:
+        assert sum(len(batch) for batch in loader) == loader.samples
+
+
+def test_a_manifest_is_found_only_for_the_recipe_as_it_stands(corpus):
+    """A changed recipe has no shards until it ran."""
+    mill = corpus.project.mill()
+    with pytest.raises(UserError, match="Run: gristmill run"):
+        find_manifest(mill)
+    _, manifest = corpus.run()
+    assert read_manifest(find_manifest(corpus.project.mill())).hash == manifest.hash
+    corpus.recipe(mix=MIX)
+    with pytest.raises(UserError, match="as it stands now"):
+        find_manifest(corpus.project.mill())
+
+
+def test_a_dry_run_counts_shards_that_are_missing(corpus):
+    """A lost file of tokens is planned to be built again, and nothing else."""
+    _, manifest = corpus.run()
+    lost = manifest.groups[0].shards[0].bin
+    next(corpus.project.store.glob(f"parts/{lost[:2]}/{lost}.bin")).unlink()
+    look = corpus.project.look()
+    assert {node: len(made.missing) for node, made in look.made.items() if made.missing} == {"all/shards": 1}
+    assert corpus.project.executed(corpus.project.run()) == {"all/shards": 1}
+
+
+@pytest.mark.slow
+def test_removing_10_documents_of_100000_rewrites_at_most_10_shards(corpus):
+    """A takedown costs the shards that held the documents."""
+    texts = corpus.write("notes", 100_000, 3)
+    corpus.recipe(shards="shard_tokens: 60000", more=", part_bytes: 4MB")
+    _, before = corpus.run()
+    assert len(hashes(before)) > 100
+    draw = random.Random(4)
+    gone = set(draw.sample(sorted(texts), 10))
+    corpus.write("notes", 100_000, 3, gone)
+    _, after = corpus.run()
+    assert 1 <= len(hashes(after) - hashes(before)) <= 10
+    assert corpus.texts(after) == Counter(
+        {("notes", text): 1 for key, text in texts.items() if key not in gone}
+        | {("tales", text): 1 for text in corpus.documents["tales"].values()}
+    )

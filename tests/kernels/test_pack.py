@@ -1,0 +1,159 @@
+"""Packing: the bins of a plain best fit, nothing lost, nothing cut that fits, and the order of documents kept."""
+
+import random
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gristmill.kernels.pack import best_fit, concat, copy_pieces
+
+LENGTHS = st.tuples(
+    st.integers(1, 150), st.lists(st.one_of(st.integers(0, 40), st.integers(0, 400), st.just(76)), max_size=60)
+)
+
+
+def oracle_best_fit(lengths, seq_len):
+    """One document after the other, long to short, into the open bin with the least space; of equals the newest."""
+    samples = []
+    rests = []
+    for document, length in enumerate(lengths):
+        for offset in range(0, length - seq_len + 1, seq_len):
+            samples.append([(document, offset, seq_len)])
+        if length % seq_len:
+            rests.append((length % seq_len, document))
+    bins = []
+    for step, (length, document) in enumerate(sorted(rests, key=lambda rest: -rest[0])):
+        fitting = [bin for bin in bins if bin["space"] >= length]
+        if fitting:
+            chosen = min(fitting, key=lambda bin: (bin["space"], -bin["changed"]))
+        else:
+            chosen = {"space": seq_len, "pieces": []}
+            bins.append(chosen)
+        chosen["space"] -= length
+        chosen["changed"] = step
+        chosen["pieces"].append((document, lengths[document] - length, length))
+    samples += [sorted(bin["pieces"]) for bin in bins]
+    return sorted(samples, key=lambda pieces: pieces[0])
+
+
+def oracle_concat(lengths, seq_len):
+    tokens = [(document, place) for document, length in enumerate(lengths) for place in range(length)]
+    samples = []
+    for begin in range(0, len(tokens), seq_len):
+        pieces = []
+        for document, place in tokens[begin : begin + seq_len]:
+            if pieces and pieces[-1][0] == document:
+                pieces[-1][2] += 1
+            else:
+                pieces.append([document, place, 1])
+        samples.append([tuple(piece) for piece in pieces])
+    return samples
+
+
+def packed(function, lengths, seq_len):
+    """The samples as lists of (document, doc_offset, length)."""
+    pieces = function(np.array(lengths, np.int64), seq_len)
+    assert all(array.dtype == np.int64 for array in pieces)
+    samples = [[] for _ in range(int(pieces.sample.max(initial=-1)) + 1)]
+    assert (np.diff(pieces.sample) >= 0).all()
+    for sample, *piece in zip(*(array.tolist() for array in pieces), strict=True):
+        samples[sample].append(tuple(piece))
+    return samples
+
+
+@given(LENGTHS)
+@settings(max_examples=400, deadline=None)
+def test_best_fit_makes_the_bins_of_the_plain_algorithm(case):
+    """Same pieces in the same samples in the same order as one document at a time."""
+    seq_len, lengths = case
+    assert packed(best_fit, lengths, seq_len) == oracle_best_fit(lengths, seq_len)
+
+
+@given(LENGTHS)
+@settings(max_examples=200, deadline=None)
+def test_concat_cuts_the_stream_of_all_tokens(case):
+    """Documents end to end, cut every seq_len tokens."""
+    seq_len, lengths = case
+    assert packed(concat, lengths, seq_len) == oracle_concat(lengths, seq_len)
+
+
+@given(LENGTHS, st.sampled_from([best_fit, concat]))
+@settings(max_examples=200, deadline=None)
+def test_every_token_is_in_one_sample(case, function):
+    """The pieces of each document are all of it, once, and no sample is over-full or empty."""
+    seq_len, lengths = case
+    samples = packed(function, lengths, seq_len)
+    seen = sorted(piece for pieces in samples for piece in pieces)
+    ends = [0] * len(lengths)
+    for document, offset, length in seen:
+        assert offset == ends[document]
+        ends[document] += length
+    assert ends == lengths
+    assert all(0 < sum(length for _, _, length in pieces) <= seq_len for pieces in samples)
+
+
+@given(LENGTHS)
+@settings(max_examples=200, deadline=None)
+def test_best_fit_cuts_no_document_that_fits(case):
+    """A document has one piece unless it is longer than a sample, and then all pieces but the last fill a sample."""
+    seq_len, lengths = case
+    for pieces in packed(best_fit, lengths, seq_len):
+        for document, _, length in pieces:
+            assert length == lengths[document] or length == seq_len or length == lengths[document] % seq_len
+
+
+@pytest.mark.parametrize("seq_len", [63, 64, 65, 4095, 4096, 4097, 9000])
+def test_spaces_are_found_across_words_of_the_bitset(seq_len):
+    """Lengths around the edges of words and of words of words are packed like anywhere else."""
+    draw = random.Random(seq_len)
+    edges = [edge + step for edge in (64, 128, 4096, seq_len // 2, seq_len) for step in (-1, 0, 1)]
+    lengths = [draw.choice([*edges, draw.randint(1, 2 * seq_len)]) for _ in range(300)]
+    assert packed(best_fit, lengths, seq_len) == oracle_best_fit(lengths, seq_len)
+
+
+def test_samples_without_company_stay_alone():
+    """Documents of just over half a sample have a sample each: the worst case, and no token is lost in it."""
+    samples = packed(best_fit, [4097] * 1000, 8192)
+    assert samples == [[(document, 0, 4097)] for document in range(1000)]
+
+
+@pytest.mark.parametrize("function", [best_fit, concat])
+def test_documents_of_two_billion_tokens(function):
+    """Lengths and offsets beyond 2^31 do not wrap."""
+    lengths = np.array([2**31 + 5, 7, 2**32 + 1], np.int64)
+    pieces = function(lengths, 2**24)
+    assert pieces.length.sum() == lengths.sum()
+    assert pieces.doc_offset.max() == 2**32 if function is best_fit else pieces.doc_offset.max() > 2**31
+    ends = np.bincount(pieces.document, pieces.length)
+    assert ends.tolist() == lengths.tolist()
+
+
+@pytest.mark.parametrize("function", [best_fit, concat])
+@pytest.mark.parametrize(("lengths", "samples"), [([], 0), ([0, 0], 0), ([1], 1), ([5], 5), ([2, 0, 1], 3)])
+def test_samples_of_one_token_and_nothing_at_all(function, lengths, samples):
+    """seq_len 1 gives every token a sample; a document without tokens has no piece."""
+    assert len(packed(function, lengths, 1)) == samples
+
+
+def test_samples_are_not_ordered_by_length():
+    """Samples stand in the order of their first documents, so that long documents do not come first."""
+    draw = random.Random(3)
+    lengths = [draw.randint(1, 1000) for _ in range(2000)]
+    samples = packed(best_fit, lengths, 1000)
+    firsts = [pieces[0][0] for pieces in samples]
+    assert firsts == sorted(firsts)
+    longest = [max(length for _, _, length in pieces) for pieces in samples]
+    assert abs(np.mean(longest[: len(longest) // 2]) - np.mean(longest[len(longest) // 2 :])) < 100
+
+
+def test_pieces_are_copied_where_they_belong():
+    """Bytes come from source to target, and nothing else is touched."""
+    data = np.arange(100, dtype=np.uint8)
+    data.setflags(write=False)
+    out = np.full(50, 255, np.uint8)
+    copy_pieces(data, np.array([10, 90, 0]), np.array([5, 0, 40]), np.array([3, 4, 0]), out)
+    expected = np.full(50, 255, np.uint8)
+    expected[5:8], expected[0:4] = [10, 11, 12], [90, 91, 92, 93]
+    assert out.tolist() == expected.tolist()

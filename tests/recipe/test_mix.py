@@ -1,0 +1,256 @@
+"""The field `mix`: the step that it stands for, and its mistakes."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from gristmill.errors import UserError
+from gristmill.recipe.draft import Draft
+from gristmill.recipe.mistakes import Mistakes
+from gristmill.recipe.mix import load_mix
+from gristmill.recipe.sources import load_source
+from gristmill.recipe.yaml_lines import parse
+from gristmill.stages.mix import mix
+
+TOP = """recipe: demo
+seed: 9
+shards: {}
+sources:
+  crawl: {kind: web, domain: web, tier: {B: "text_bytes > 100", C: else}, read: {format: jsonl, paths: [a.jsonl]}}
+  wiki: {kind: text, domain: books, tier: A, read: {format: jsonl, paths: [b.jsonl]}}
+"""
+"""Six lines: what a case adds begins on line 7."""
+
+CASES = {
+    "typo": ("mix:\n  domain: {web: 1}\n", 8, ["mix.domain is not a field", "Did you mean domains?"]),
+    "typo in a phase": (
+        "mix:\n  phases:\n    - {name: main}\n    - name: late\n      shares: 0.5\n",
+        11,
+        ["mix.phases.shares is not a field", "Did you mean share?"],
+    ),
+    "no word for domains": (
+        "mix: {domains: natrual}\n",
+        7,
+        ["mix.domains must be", "natural, uniform", "Did you mean"],
+    ),
+    "a domain of no source": (
+        "mix:\n  domains:\n    web: 1\n    bokos: 1\n    books: 0\n",
+        10,
+        ["mix.domains.bokos is the domain of no source", "Did you mean books?"],
+    ),
+    "a domain without a ratio": ("mix:\n  domains: {web: 1}\n", 8, ["no ratio for the domain 'books'", "books: "]),
+    "ratios of 0": ("mix: {domains: {web: 0, books: 0}}\n", 7, ["draws nothing at all"]),
+    "a ratio below 0": ("mix: {domains: {web: -1, books: 1}}\n", 7, ["mix.domains.web must be at least 0"]),
+    "a domain of no source in a phase": (
+        "mix:\n  phases:\n    - {name: main, domains: {web: 1, bokos: 1, books: 1}}\n",
+        9,
+        ["mix.phases.domains.bokos is the domain of no source"],
+    ),
+    "temperature with ratios": (
+        "mix:\n  domains: uniform\n  temperature: 2\n",
+        9,
+        ["mix.temperature is for domains: natural"],
+    ),
+    "a temperature of 0": ("mix: {temperature: 0}\n", 7, ["mix.temperature must be above 0"]),
+    "a tier of no source": (
+        "mix:\n  tiers: {A: 4, B: 1, C: 1, AA: 3}\n",
+        8,
+        ["mix.tiers.AA is the tier of no source", "Did you mean A?", "Tiers: B, C, A"],
+    ),
+    "a tier that is not listed": (
+        "mix:\n  tiers: {A: 4, B: 1}\n",
+        8,
+        ["mix.tiers does not say how often the tier C of the source crawl is drawn", "C: 0 leaves it out"],
+    ),
+    "a tier that a phase does not list": (
+        "mix:\n  tiers: {A: 4, B: 1, C: 1}\n  phases:\n    - {name: main, share: 0.9}\n"
+        "    - {name: late, share: 0.1, tiers: {A: 1, B: 0}}\n",
+        11,
+        ["mix.phases.tiers does not say how often the tier C"],
+    ),
+    "upsampling of no source": (
+        "mix:\n  upsample: {wikii: 2}\n",
+        8,
+        ["mix.upsample.wikii is no source", "Did you mean wiki?", "Sources: crawl, wiki"],
+    ),
+    "a cap of nothing": (
+        "mix:\n  max_epochs: {crawl/D: 2}\n",
+        8,
+        ["mix.max_epochs.crawl/D is no source, group or tier", "crawl/B", "default"],
+    ),
+    "a cap of 0": ("mix: {max_epochs: 0}\n", 7, ["mix.max_epochs must be above 0"]),
+    "no count": ("mix: {tokens: 100Q}\n", 7, ["mix.tokens: '100Q' is not a count", "100B"]),
+    "half a token": ("mix: {tokens: 1.5}\n", 7, ["mix.tokens: 1.5 is 1.5, and a count is a whole number"]),
+    "true is no count": ("mix: {tokens: true}\n", 7, ["mix.tokens must be a number, not true"]),
+    "shares over 1": (
+        "mix:\n  phases: [{name: a, share: 0.9}, {name: b, share: 0.2}]\n",
+        8,
+        ["mix.phases: the shares sum to 1.1 and not to 1"],
+    ),
+    "shares below 1": (
+        "mix:\n  phases: [{name: a, share: 0.7}, {name: b, share: 0.2}]\n",
+        8,
+        ["the shares sum to 0.9 and not to 1", "leave out the last"],
+    ),
+    "no rest": ("mix:\n  phases: [{name: a, share: 1}, {name: b}]\n", 8, ["nothing is left for the last phase"]),
+    "a phase without a size": (
+        "mix:\n  phases:\n    - {name: a}\n    - {name: b, share: 0.5}\n",
+        9,
+        ["mix.phases[0]: there is no share and no tokens", "only the last"],
+    ),
+    "both sizes": (
+        "mix:\n  phases:\n    - {name: a, share: 0.5, tokens: 1B}\n    - {name: b}\n",
+        9,
+        ["a share or a number of tokens, not both"],
+    ),
+    "two phases of one name": (
+        "mix:\n  phases:\n    - {name: a, share: 0.5}\n    - {name: a, share: 0.5}\n",
+        10,
+        ["the name a is that of an earlier phase"],
+    ),
+    "more than the budget": (
+        "mix:\n  tokens: 1B\n  phases: [{name: a, tokens: 2B}]\n",
+        9,
+        ["the phases ask for 2,000,000,000 tokens, and mix.tokens is 1,000,000,000"],
+    ),
+    "less than the budget": ("mix:\n  tokens: 3B\n  phases: [{name: a, tokens: 2B}]\n", 9, ["the rest is in no phase"]),
+    "nothing left of the budget": (
+        "mix:\n  tokens: 2B\n  phases: [{name: a, tokens: 2B}, {name: b}]\n",
+        9,
+        ["nothing is left for the other phases"],
+    ),
+    "weights of 0 everywhere": (
+        "mix:\n  domains: {web: 1, books: 0}\n  upsample: {crawl: 0}\n",
+        7,
+        ["mix draws nothing at all"],
+    ),
+    "a phase that draws nothing": (
+        "mix:\n  domains: {web: 1, books: 0}\n  phases:\n    - {name: a, share: 0.5}\n"
+        "    - {name: b, tiers: {A: 1, B: 0, C: 0}}\n",
+        11,
+        ["mix.phases[1] draws nothing at all"],
+    ),
+    "no such manifest": (
+        "mix: {continues: {manifest: no.json, at_sample: 3}}\n",
+        7,
+        ["mix.continues.manifest", "does not exist"],
+    ),
+    "no place to go on from": (
+        "mix: {continues: {manifest: in.json}}\n",
+        7,
+        ["at_sample or at_tokens", "one of the two"],
+    ),
+    "a rate that is not constant": (
+        "mix: {phases: [{name: a, learning_rate: {shape: constant, end: 0}}]}\n",
+        7,
+        ["constant cannot go from 1 to 0"],
+    ),
+    "a name that is no name": ("mix: {phases: [{name: a/b}]}\n", 7, ["mix.phases.name must match"]),
+}
+
+
+def loaded(folder: Path, text: str):
+    """The step of a recipe's mix; UserError with the mistakes."""
+    (folder / "in.json").write_text("{}")
+    mistakes = Mistakes("r.yaml")
+    tree = parse(text, {}, mistakes)
+    draft = Draft(tree, mistakes, str(folder), seed=9)
+    sources = {name: load_source(draft, name, fields) for name, fields in tree.value["sources"].items()}
+    steps = load_mix(draft, tree.value.get("mix"), "demo", {name: source for name, source in sources.items() if source})
+    mistakes.raise_any()
+    return steps
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_mistake_is_told_once_with_its_line_and_its_fix(case, tmp_path):
+    """Every mistake in the field, in one message."""
+    text, line, fragments = CASES[case]
+    with pytest.raises(UserError) as told:
+        loaded(tmp_path, TOP + text)
+    message = str(told.value)
+    assert message.startswith(f"r.yaml:{line}: "), message
+    assert "\n" not in message, message
+    for fragment in fragments:
+        assert fragment in message
+
+
+@pytest.mark.parametrize("mixture", ["{domains: uniform}", "{temperature: 3}", "{domains: {web: 1}}"])
+def test_a_source_without_a_domain_is_told_where_domains_count(mixture, tmp_path):
+    """At the source; where they do not count, nobody needs one."""
+    top = TOP.replace("domain: books, ", "")
+    with pytest.raises(UserError, match=r"r\.yaml:6: sources\.wiki has no domain, and mix.* Add domain: to it"):
+        loaded(tmp_path, top + f"mix: {mixture}\n")
+    (step,) = loaded(tmp_path, top + "mix: {tokens: 1B}\n")
+    assert step.config.sources == {"crawl": "web", "wiki": None}
+
+
+def test_a_source_without_a_tier_is_told_where_tiers_count(tmp_path):
+    """A cooldown of the best tiers alone must know the tier of everything."""
+    with pytest.raises(UserError, match=r"r\.yaml:6: sources\.wiki has no tier.* Add tier: to it"):
+        loaded(tmp_path, TOP.replace("tier: A, ", "") + "mix: {tiers: {B: 1, C: 0}}\n")
+
+
+def test_a_name_that_is_a_source_and_a_tier_is_no_cap(tmp_path):
+    """Nobody could tell which of them is meant."""
+    top = TOP.replace("tier: A", "tier: crawl")
+    with pytest.raises(UserError, match=r"max_epochs\.crawl is a source and a tier.*crawl/B, crawl/C, wiki/crawl"):
+        loaded(tmp_path, top + "mix: {max_epochs: {crawl: 2}}\n")
+
+
+def test_a_mix_without_shards_is_a_mistake(tmp_path):
+    """There is nothing to draw from."""
+    with pytest.raises(UserError, match=r"r\.yaml:6: mix draws from shards, and the recipe makes none"):
+        loaded(tmp_path, TOP.replace("shards: {}\n", "") + "mix: {}\n")
+
+
+def test_a_source_with_a_mistake_gives_no_second_one_about_its_tier(tmp_path):
+    """What it is cannot be known."""
+    with pytest.raises(UserError) as told:
+        loaded(tmp_path, TOP.replace("kind: text, ", "") + "mix: {tiers: {B: 1, C: 1}, domains: {web: 1}}\n")
+    assert "\n" not in str(told.value)
+
+
+def test_the_step_knows_recipe_seed_and_domains(tmp_path):
+    """And everything that was asked, with the earlier manifest's place."""
+    (tmp_path / "old.json").write_text(json.dumps({}))
+    text = """mix:
+  domains: {web: 0.62, books: 0.38}
+  tiers: {A: 4, B: 1, C: 0.5}
+  upsample: {wiki: 2}
+  tokens: 1.5T
+  max_epochs: {crawl/B@2: 1, wiki: 3, C: 0.5, default: 4}
+  phases:
+    - {name: main, share: 0.88}
+    - {name: cooldown, share: 0.12, tiers: {A: 6, B: 1, C: 0}, learning_rate: {shape: linear}}
+  continues: {manifest: old.json, at_tokens: 2e6}
+"""
+    (step,) = loaded(tmp_path, TOP + text)
+    assert (step.id, step.name, step.module, step.line) == ("all/mix", "mix", "gristmill.stages.mix.mix", 7)
+    assert step.config == mix.Config(
+        recipe="demo",
+        seed=9,
+        sources={"crawl": "web", "wiki": "books"},
+        domains={"web": 0.62, "books": 0.38},
+        tiers={"A": 4, "B": 1, "C": 0.5},
+        upsample={"wiki": 2},
+        tokens=1_500_000_000_000,
+        max_epochs={"crawl/B@2": 1, "wiki": 3, "C": 0.5, "default": 4},
+        phases=[
+            {"name": "main", "share": 0.88},
+            {
+                "name": "cooldown",
+                "share": 0.12,
+                "tiers": {"A": 6, "B": 1, "C": 0},
+                "learning_rate": {"shape": "linear"},
+            },
+        ],
+        continues={"manifest": str(tmp_path / "old.json"), "at_tokens": 2_000_000},
+    )
+
+
+def test_an_empty_mix_and_none(tmp_path):
+    """Empty: everything that there is, once; a recipe without the field has no step more."""
+    (step,) = loaded(tmp_path, TOP + "mix: {seed: 3}\n")
+    assert (step.config.domains, step.config.max_epochs, step.config.seed) == ("natural", 4, 3)
+    assert loaded(tmp_path, TOP) == ()

@@ -1,0 +1,217 @@
+"""The stage: manifests that the loader reads, that go on from earlier ones, and that tell what was not done."""
+
+import json
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gristmill.errors import UserError
+from gristmill.loader.continues import continues
+from gristmill.loader.manifest import read_manifest
+from gristmill.loader.order import Order
+from gristmill.stages.mix import mix
+from stages.mix.mixing import SEQ_LEN, catalogue, mixed
+
+SIZES = {"crawl/A": (6400, 2), "crawl/B": (64_000, 4), "wiki/A": (3200, 1), "wiki/A@2": (640, 1)}
+SOURCES = {"crawl": "web", "wiki": "reference"}
+ASKED = {
+    "sources": SOURCES,
+    "domains": {"web": 0.8, "reference": 0.2},
+    "tiers": {"A": 4, "B": 1},
+    "tokens": 12_800,
+    "phases": [
+        {"name": "main", "share": 0.75},
+        {"name": "cooldown", "share": 0.25, "tiers": {"A": 1, "B": 0}, "learning_rate": {"shape": "sqrt"}},
+    ],
+}
+
+
+def test_the_loader_reads_the_manifest(tmp_path):
+    """Its hash is right, its groups and phases add up, and its facts are those of the catalogue."""
+    written, _, _ = mixed(tmp_path, catalogue(SIZES), **ASKED)
+    read = read_manifest(tmp_path / "manifest.json")
+    assert read.samples == sum(phase["samples"] for phase in written["phases"]) == 200
+    assert [group.name for group in read.groups] == sorted(SIZES)
+    assert (read.seq_len, read.token_bytes, read.seed, read.recipe) == (SEQ_LEN, 2, 5, "toy")
+    assert [len(group.shards) for group in read.groups] == [2, 4, 1, 1]
+    assert {group["domain"] for group in written["groups"]} == {"web", "reference"}
+    assert [group["weight"] for group in written["groups"]] == [1.0, 1.0, 1.0, 2.0]
+    assert read.phases[1].learning_rate == {"shape": "sqrt", "start": 1.0, "end": 0.0}
+    assert written["files"] == {}
+
+
+def test_every_phase_draws_its_weights_from_the_loader(tmp_path):
+    """The loader's own count of a phase is what the plan says, and the cooldown has only its tiers."""
+    written, _, _ = mixed(tmp_path, catalogue(SIZES), **ASKED)
+    read = read_manifest(tmp_path / "manifest.json")
+    main, cooldown = written["phases"]
+    counts = Order(read).counts(main["samples"])
+    assert {g.name: int(n) for g, n in zip(read.groups, counts, strict=True) if n} == main["weights"]
+    assert set(cooldown["weights"]) == {"crawl/A", "wiki/A", "wiki/A@2"}
+
+
+def test_the_order_of_the_catalogue_changes_no_byte(tmp_path):
+    """Neither of groups nor of shards."""
+    found = catalogue(SIZES)
+    mixed(tmp_path, found, **ASKED)
+    first = (tmp_path / "manifest.json").read_bytes()
+    random.Random(1).shuffle(found["outputs"])
+    mixed(tmp_path, found, **ASKED)
+    assert (tmp_path / "manifest.json").read_bytes() == first
+
+
+def test_groups_without_a_sample_are_left_out(tmp_path):
+    """An empty group has no density; an empty shard of a group that has others stays."""
+    found = catalogue({**SIZES, "crawl/C": (0, 1), "wiki/B": (1, 2)})
+    written, _, _ = mixed(tmp_path, found, sources=SOURCES)
+    shards = {group["name"]: len(group["shards"]) for group in written["groups"]}
+    assert shards == {"crawl/A": 2, "crawl/B": 4, "wiki/A": 1, "wiki/A@2": 1, "wiki/B": 2}
+
+
+def test_metrics_are_counts_that_sum(tmp_path):
+    """Every leaf is a whole number: the engine adds them up."""
+    _, found, _ = mixed(tmp_path, catalogue(SIZES), **ASKED)
+
+    def leaves(value):
+        return [leaf for inner in value.values() for leaf in leaves(inner)] if isinstance(value, dict) else [value]
+
+    assert all(type(leaf) is int for leaf in leaves(found))
+    domains = found["phases"]["main"]["domains"]
+    assert sum(domain["target"] for domain in domains.values()) == pytest.approx(10**9, abs=10)
+    assert sum(domain["tokens"] for domain in domains.values()) == found["phases"]["main"]["tokens"]
+
+
+def test_nothing_is_told_where_all_is_as_asked(tmp_path):
+    """A warning that always comes is not read."""
+    assert mixed(tmp_path, catalogue(SIZES), **ASKED)[2] == []
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ({"max_epochs": 0.1}, ["phase main: crawl/A is drawn", "over its cap", "Add text, lower tokens"]),
+        ({"max_epochs": {"wiki": 0.2}}, ["phase main: reference has", "and not 20.0%", "at its cap"]),
+        (
+            {"max_epochs": {"wiki/A@2": 0.01}},
+            ["draws nothing of wiki/A@2", "its cap (max_epochs) is reached"],
+        ),
+        (
+            {"tokens": 640, "upsample": {"wiki": 1e-9}, "domains": "natural"},
+            ["nothing of wiki/A", "less than a sample"],
+        ),
+        ({"sources": {**SOURCES, "wiki": "web"}}, ["the domain reference has nothing to draw"]),
+        ({"upsample": {"wiki": 2}}, ["upsample.wiki changes nothing", "only source of the domain reference"]),
+    ],
+)
+def test_what_was_asked_and_not_done_is_told(tmp_path, asked, told):
+    """With what it was and why."""
+    warned = "\n".join(mixed(tmp_path, catalogue(SIZES), **{**ASKED, **asked})[2])
+    for words in told:
+        assert words in warned
+
+
+def test_a_plan_shows_ratios_that_do_not_sum_to_1():
+    """As they are used."""
+    config = mix.Config(recipe="r", sources=SOURCES, domains={"web": 3, "reference": 1})
+    assert mix.explain(config) == ["domains web 75.00%, reference 25.00% (the ratios sum to 4 and are divided by it)"]
+
+
+@settings(max_examples=600, deadline=None)
+@given(at=st.integers(0, 200), web=st.integers(1, 9))
+def test_going_on_keeps_every_sample_before(tmp_path_factory, at, web):
+    """At any sample and with other weights: the loader finds no difference, and the caps know what was drawn."""
+    folder = tmp_path_factory.mktemp("mix")
+    old, _, _ = mixed(folder, catalogue(SIZES), "old.json", **ASKED)
+    changed = {
+        **ASKED,
+        "domains": {"web": web / 10, "reference": 1 - web / 10},
+        "tiers": {"A": 4, "B": 1, "C": 1},
+        "phases": [{"name": "main"}],
+        "tokens": 25_600,
+        "continues": {"manifest": str(folder / "old.json"), "at_sample": at},
+    }
+    new, found, _ = mixed(folder, catalogue({**SIZES, "crawl/C": (64_000, 2)}), "new.json", **changed)
+    before, after = (read_manifest(folder / name) for name in ("old.json", "new.json"))
+    continues(before, after, at)
+    assert [g["name"] for g in new["groups"]] == [*(g["name"] for g in old["groups"]), "crawl/C"]
+    assert len({phase["name"] for phase in new["phases"]}) == len(new["phases"])
+    assert sum(phase["samples"] for phase in new["phases"][:-1]) == at
+    # 400 samples of 64 tokens in all, to within a sample a group.
+    assert abs(after.samples - 400) <= 3
+    assert all(group["drawn_samples"] <= group["cap_samples"] for group in found["groups"].values())
+    counts = dict(zip((group.name for group in after.groups), Order(after).counts(after.samples), strict=True))
+    assert {name: group["drawn_samples"] for name, group in found["groups"].items()} == counts
+
+
+def refused(folder, cataloged, at_sample=100, **changed):
+    asked = {**ASKED, "continues": {"manifest": str(folder / "old.json"), "at_sample": at_sample}, **changed}
+    with pytest.raises(UserError) as told:
+        mixed(folder, cataloged, "new.json", **asked)
+    return str(told.value)
+
+
+def test_going_on_with_other_shards_is_refused(tmp_path):
+    """The first difference is named: a group that is gone, a shard that changed, another seed or tokenizer."""
+    mixed(tmp_path, catalogue(SIZES), "old.json", **ASKED)
+    assert "shard 0 of crawl/A has another bin" in refused(tmp_path, catalogue({**SIZES, "crawl/A": (6000, 2)}))
+    assert "crawl/A had 2 shards and has 1" in refused(
+        tmp_path, {**(whole := catalogue(SIZES)), "outputs": whole["outputs"][:1] + whole["outputs"][2:]}
+    )
+    assert "samples of the group wiki/A were drawn" in refused(
+        tmp_path, catalogue({name: size for name, size in SIZES.items() if name != "wiki/A"})
+    )
+    assert "seed was 5" in refused(tmp_path, catalogue(SIZES), seed=6)
+    assert "seq_len was 64" in refused(tmp_path, catalogue(SIZES, seq_len=32))
+    assert "has 200 samples, and the trainer cannot be at 201" in refused(tmp_path, catalogue(SIZES), at_sample=201)
+    other = {"manifest": str(tmp_path / "old.json"), "at_tokens": 100}
+    assert "Write at_tokens: 64 or 128" in refused(tmp_path, catalogue(SIZES), continues=other)
+
+
+def test_a_group_that_was_not_drawn_yet_may_change(tmp_path):
+    """At sample 0 everything may."""
+    mixed(tmp_path, catalogue(SIZES), "old.json", **ASKED)
+    at_start = {"manifest": str(tmp_path / "old.json"), "at_sample": 0}
+    new, _, _ = mixed(tmp_path, catalogue({"crawl/A": (64_000, 2)}), "new.json", sources=SOURCES, continues=at_start)
+    assert [phase["name"] for phase in new["phases"]] == ["main"]
+
+
+def test_at_tokens_counts_as_a_trainer_does(tmp_path):
+    """Samples times seq_len: both ways of saying it are the same mixture."""
+    mixed(tmp_path, catalogue(SIZES), "old.json", **ASKED)
+    made = [
+        mixed(
+            tmp_path,
+            catalogue(SIZES),
+            "new.json",
+            **{**ASKED, "continues": {"manifest": str(tmp_path / "old.json")} | at},
+        )[0]
+        for at in ({"at_sample": 90}, {"at_tokens": 90 * SEQ_LEN})
+    ]
+    assert made[0] == made[1]
+    assert [phase["name"] for phase in made[0]["phases"]] == ["main", "main_2", "cooldown"]
+    assert made[0]["phases"][0]["samples"] == 90
+
+
+def test_a_manifest_that_was_edited_is_refused_before_any_work(tmp_path):
+    """Its hash says so."""
+    written, _, _ = mixed(tmp_path, catalogue(SIZES), "old.json", **ASKED)
+    written["phases"][0]["weights"]["crawl/A"] += 1
+    (tmp_path / "old.json").write_text(json.dumps(written))
+    config = mix.Config(recipe="r", sources=SOURCES, continues={"manifest": str(tmp_path / "old.json"), "at_sample": 1})
+    with pytest.raises(UserError, match="changed after it was written"):
+        mix.check(config)
+
+
+def test_ten_thousand_shards_and_ten_trillion_tokens(tmp_path):
+    """A manifest of that size is written, and every sample of it has its place."""
+    sizes = {"crawl/A": (2 * 10**12, 2048), "crawl/B": (7 * 10**12, 8192), "wiki/A": (10**12, 512)}
+    written, _, warned = mixed(
+        tmp_path, catalogue(sizes, 8192), sources=SOURCES, tokens="10T", domains={"web": 0.8, "reference": 0.2}
+    )
+    assert sum(len(group["shards"]) for group in written["groups"]) == 10_752
+    tokens = {group["name"]: group["tokens"] / group["samples"] for group in written["groups"]}
+    drawn = {name: count * tokens[name] for name, count in written["phases"][0]["weights"].items()}
+    assert drawn["wiki/A"] == pytest.approx(2 * 10**12, rel=1e-8)
+    assert warned == []

@@ -1,0 +1,283 @@
+"""From groups to phases of samples: shares, caps, order."""
+
+import random
+from fractions import Fraction
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from gristmill.errors import UserError
+from gristmill.stages.mix.plan import cap_samples, phases_of, plan
+from stages.mix.mixing import DOMAINS, TIERS, asked_for, group, multipliers, ratios, some_groups, tokens_by
+
+NO_CAP = 1e12
+some = settings(max_examples=1500, deadline=None)
+
+
+def most_tokens_a_sample(groups):
+    return max(Fraction(one.tokens, one.samples) for one in groups)
+
+
+@some
+@given(some_groups(), ratios, multipliers, st.integers(1, 10**8))
+def test_samples_add_up_to_the_budget(groups, domains, tiers, tokens):
+    """The tokens of all samples are the budget, to within a sample a group."""
+    (phase,) = plan(groups, asked_for(domains=domains, tiers=tiers, tokens=tokens, max_epochs=NO_CAP))
+    assert phase.samples == sum(phase.weights.values()) > 0
+    assert sum(phase.targets.values()) == 1
+    drawn = sum(tokens_by(groups, phase.weights, lambda one: one.name).values())
+    assert abs(drawn - tokens) <= len(groups) * most_tokens_a_sample(groups)
+
+
+@some
+@given(some_groups(), ratios, multipliers, st.integers(10**6, 10**9))
+def test_shares_follow_the_formula(groups, domains, tiers, tokens):
+    """ratio of the domain * tokens * multiplier / their sum in the domain, of the domains that hold anything."""
+    (phase,) = plan(groups, asked_for(domains=domains, tiers=tiers, tokens=tokens, max_epochs=NO_CAP))
+    there = {one.domain for one in groups}
+    whole = sum(Fraction(str(domains[domain])) for domain in there)
+    for one in groups:
+        inside = sum(other.tokens * Fraction(tiers[other.tier]) for other in groups if other.domain == one.domain)
+        ratio = Fraction(str(domains[one.domain])) / whole
+        target = ratio * one.tokens * Fraction(tiers[one.tier]) / inside
+        assert phase.targets[one.name] == target
+        drawn = Fraction(phase.weights.get(one.name, 0) * one.tokens, one.samples)
+        assert abs(drawn - target * tokens) <= most_tokens_a_sample(groups)
+
+
+@some
+@given(some_groups(10**5), ratios, st.integers(10**7, 10**9))
+def test_a_tier_of_4_is_drawn_four_times_as_often_per_token(groups, domains, tokens):
+    """Inside a domain, when no cap binds; to within a sample."""
+    tiers = {"A": 4.0, "B": 1.0, "C": 1.0}
+    (phase,) = plan(groups, asked_for(domains=domains, tiers=tiers, tokens=tokens, max_epochs=NO_CAP))
+    epochs = {one.name: Fraction(phase.weights.get(one.name, 0), one.samples) for one in groups}
+    for one in groups:
+        for other in groups:
+            if one.domain == other.domain and one.tier == "A" and other.tier == "B":
+                off = Fraction(1, one.samples) + Fraction(4, other.samples)
+                assert abs(epochs[one.name] - 4 * epochs[other.name]) <= off
+
+
+@some
+@given(some_groups(), ratios, multipliers, st.integers(1, 10**8), st.integers(1, 8))
+def test_no_cap_is_exceeded_while_anything_else_can_give(groups, domains, tiers, tokens, quarters):
+    """Where one group is over its cap, all have reached theirs."""
+    asked = asked_for(domains=domains, tiers=tiers, tokens=tokens, max_epochs=quarters / 4)
+    (phase,) = plan(groups, asked)
+    caps = {one.name: cap_samples(one, phases_of(asked)[0]) for one in groups}
+    over = {name: count - caps[name] for name, count in phase.weights.items() if count > caps[name]}
+    assert over == {name: count for name, count in phase.at_caps.items() if count}
+    if over:
+        assert all(phase.weights.get(name, 0) >= cap for name, cap in caps.items())
+
+
+@some
+@given(some_groups(10**5), ratios, multipliers, st.integers(10**5, 10**7), st.integers(1, 8))
+def test_a_domain_keeps_its_ratio_as_long_as_it_has_room(groups, domains, tiers, tokens, quarters):
+    """Caps move draws inside a domain first: a domain falls short only when all of it is at its caps."""
+    (phase,) = plan(groups, asked_for(domains=domains, tiers=tiers, tokens=tokens, max_epochs=quarters / 4))
+    slack = (len(groups) + 1) * most_tokens_a_sample(groups)
+    drawn = tokens_by(groups, phase.weights, lambda one: one.domain)
+    for domain in drawn:
+        inside = [one for one in groups if one.domain == domain]
+        target = sum(phase.targets[one.name] for one in inside) * tokens
+        if drawn[domain] < target - slack:
+            assert all(one.name in phase.at_caps for one in inside)
+
+
+@some
+@given(some_groups(), ratios, multipliers, st.sampled_from((2.0, 10.0, 0.5)), st.integers(1, 10**7))
+def test_ratios_count_only_against_each_other(groups, domains, tiers, factor, tokens):
+    """Ratios and multipliers, all doubled, give the same plan."""
+    first = plan(groups, asked_for(domains=domains, tiers=tiers, tokens=tokens))
+    scaled = {name: ratio * factor for name, ratio in domains.items()}
+    assume(all(Fraction(str(scaled[name])) == Fraction(str(domains[name])) * Fraction(factor) for name in domains))
+    doubled = {name: 2 * value for name, value in tiers.items()}
+    assert plan(groups, asked_for(domains=scaled, tiers=doubled, tokens=tokens)) == first
+
+
+@some
+@given(some_groups(), ratios, multipliers, st.randoms(use_true_random=False))
+def test_the_order_of_groups_changes_nothing(groups, domains, tiers, shuffled):
+    """Not with equal remainders, not with caps."""
+    asked = asked_for(domains=domains, tiers=tiers, max_epochs=1)
+    first = plan(groups, asked)
+    others = list(groups)
+    shuffled.shuffle(others)
+    assert plan(others, asked) == first
+
+
+@some
+@given(some_groups(), ratios, multipliers, st.lists(st.integers(1, 10**7), min_size=2, max_size=4))
+def test_earlier_phases_do_not_know_later_ones(groups, domains, tiers, tokens):
+    """Phases draw in order: a plan cut after any of them begins with the same phases."""
+    phases = [{"name": f"p{at}", "tokens": count} for at, count in enumerate(tokens)]
+    whole = plan(groups, asked_for(domains=domains, tiers=tiers, phases=phases, max_epochs=2))
+    for at in range(1, len(phases)):
+        assert plan(groups, asked_for(domains=domains, tiers=tiers, phases=phases[:at], max_epochs=2)) == whole[:at]
+
+
+@some
+@given(some_groups(), ratios, st.integers(1, 10**7), st.integers(1, 10**7))
+def test_caps_hold_over_all_phases_together(groups, domains, one_tokens, other_tokens):
+    """What the first phase draws the second one cannot."""
+    phases = [{"name": "one", "tokens": one_tokens}, {"name": "other", "tokens": other_tokens}]
+    asked = asked_for(domains=domains, phases=phases, max_epochs=2)
+    planned = plan(groups, asked)
+    total = {one.name: sum(phase.weights.get(one.name, 0) for phase in planned) for one in groups}
+    over = [one for one in groups if total[one.name] > 2 * one.samples]
+    if over:
+        assert all(total[one.name] >= 2 * one.samples for one in groups)
+
+
+@some
+@given(some_groups(), multipliers)
+def test_natural_is_by_tokens_times_multiplier(groups, tiers):
+    """Without ratios every token of equal multiplier is drawn alike, whatever its domain."""
+    (phase,) = plan(groups, asked_for(tiers=tiers))
+    whole = sum(one.tokens * Fraction(tiers[one.tier]) for one in groups)
+    assert phase.targets == {one.name: one.tokens * Fraction(tiers[one.tier]) / whole for one in groups}
+
+
+@some
+@given(some_groups(), st.decimals("0.1", 20, places=1).map(float))
+def test_temperature_is_between_natural_and_uniform(groups, temperature):
+    """1 is natural; above it domains come nearer to each other, and their order stays."""
+    sizes = tokens_by(groups, {one.name: one.samples for one in groups}, lambda one: one.domain)
+    assume(len(sizes) > 1)
+
+    def shares(**asked):
+        (phase,) = plan(groups, asked_for(**asked))
+        return {
+            domain: sum(phase.targets.get(one.name, Fraction(0)) for one in groups if one.domain == domain)
+            for domain in sizes
+        }
+
+    natural, uniform, found = shares(), shares(domains="uniform"), shares(temperature=temperature)
+    assert shares(temperature=1.0) == natural
+    assert set(uniform.values()) == {Fraction(1, len(sizes))}
+    small, large = (pick(sizes, key=sizes.get) for pick in (min, max))
+    assert found[small] <= found[large]
+    if temperature >= 1:
+        assert natural[small] <= found[small] + Fraction(1, 10**20)
+        assert found[small] <= uniform[small]
+
+
+@some
+@given(some_groups(), ratios, st.integers(1, 10**6))
+def test_a_tier_of_0_is_never_drawn(groups, domains, tokens):
+    """The cooldown holds nothing but its tiers."""
+    assume(any(one.tier == "A" for one in groups))
+    phases = [{"name": "main", "share": 0.88}, {"name": "cooldown", "share": 0.12, "tiers": {"A": 6, "B": 1, "C": 0}}]
+    main, cooldown = plan(
+        groups, asked_for(domains=domains, tiers=dict.fromkeys(TIERS, 1), tokens=tokens, phases=phases)
+    )
+    assert {name.partition("/")[2] for name in cooldown.weights} <= {"A", "B"}
+    assert {name for name in main.targets if name.endswith("/C")} == {one.name for one in groups if one.tier == "C"}
+
+
+def test_a_toy_by_hand():
+    """A million tokens: two web tiers, one of them four times as often, and code, in two phases."""
+    groups = [
+        group("crawl/A", 100_000, 1000),
+        group("crawl/B", 600_000, 6000),
+        group("repos/A", 300_000, 3000, "code"),
+    ]
+    phases = [{"name": "main", "share": 0.9}, {"name": "cooldown", "tiers": {"A": 1, "B": 0}}]
+    asked = asked_for(domains={"web": 0.5, "code": 0.5}, tiers={"A": 4, "B": 1}, tokens="1M", phases=phases)
+    main, cooldown = plan(groups, asked)
+    # 4500 samples for each domain; in web 100 * 4 : 600 * 1.
+    assert main.weights == {"crawl/A": 1800, "crawl/B": 2700, "repos/A": 4500}
+    assert cooldown.weights == {"crawl/A": 500, "repos/A": 500}
+    assert main.targets["crawl/A"] == Fraction(1, 5)
+
+
+def test_a_cap_moves_draws_inside_the_domain_and_then_out_of_it():
+    """With one epoch: A is full and B takes over; with more tokens than web has, code takes over."""
+    groups = [group("crawl/A", 1000, 10), group("crawl/B", 3000, 30), group("repos/A", 9000, 90, "code")]
+    asked = {"domains": {"web": 1, "code": 1}, "tiers": {"A": 6, "B": 1}, "max_epochs": 1}
+    (inside,) = plan(groups, asked_for(**asked, tokens=6000))
+    assert inside.weights == {"crawl/A": 10, "crawl/B": 20, "repos/A": 30}
+    (across,) = plan(groups, asked_for(**asked, tokens=10_000))
+    assert across.weights == {"crawl/A": 10, "crawl/B": 30, "repos/A": 60}
+    (over,) = plan(groups, asked_for(**asked, tokens=15_000))
+    # 2000 tokens over all caps: half of them each domain, in web 6 * 10 : 30.
+    assert over.weights == {"crawl/A": 17, "crawl/B": 33, "repos/A": 100}
+    assert over.at_caps == {"crawl/A": 7, "crawl/B": 3, "repos/A": 10}
+
+
+def test_caps_by_name():
+    """A group's own goes before its source's, that before its tier's, and that before the default."""
+    names = ("a/A", "a/B", "b/A", "b/B", "c/C")
+    caps = {"a/A": 1, "a": 2, "A": 3, "default": 5}
+    phase = phases_of(asked_for(max_epochs=caps))[0]
+    assert [cap_samples(group(name, 640, 10), phase) for name in names] == [10, 20, 30, 50, 50]
+    without = phases_of(asked_for(max_epochs={"a": 1.55}))[0]
+    assert [cap_samples(group(name, 640, 10), without) for name in names] == [15, 15, 40, 40, 40]
+
+
+def test_a_phase_with_a_lower_cap_leaves_text_to_later_ones():
+    """Main may take three epochs of A and leaves one to the cooldown."""
+    groups = [group("crawl/A", 1000, 10), group("crawl/B", 100_000, 1000)]
+    phases = [
+        {"name": "main", "tokens": 10_000, "max_epochs": {"A": 3}},
+        {"name": "cooldown", "tokens": 1000, "tiers": {"A": 1, "B": 0}},
+    ]
+    main, cooldown = plan(groups, asked_for(tiers={"A": 1000, "B": 1}, phases=phases))
+    assert (main.weights["crawl/A"], cooldown.weights["crawl/A"]) == (30, 10)
+    assert cooldown.at_caps == {"crawl/A": 0}
+
+
+def test_weights_of_documents_and_upsampling_multiply():
+    """`@2` twice as often, `upsample: 3` three times, both six times; 0 leaves a source out."""
+    groups = [group("a", 6400, 100), group("a@2", 6400, 100), group("b@2", 6400, 100), group("c", 6400, 100)]
+    (phase,) = plan(groups, asked_for(upsample={"b": 3, "c": 0}, tokens=9 * 6400, max_epochs=9))
+    assert phase.weights == {"a": 100, "a@2": 200, "b@2": 600}
+
+
+def test_the_budget_is_what_there_is_unless_it_is_given():
+    """All of the groups that some phase may draw from, shared out by phases; tokens of a phase come off first."""
+    groups = [group("a/A", 6400, 100), group("a/B", 12_800, 200), group("a/C", 64_000, 1000)]
+    tiers = {"A": 1, "B": 1, "C": 0}
+    assert [phase.samples for phase in plan(groups, asked_for(tiers=tiers))] == [300]
+    phases = [{"name": "x", "tokens": 6400}, {"name": "y", "share": 0.25}, {"name": "z"}]
+    assert [phase.samples for phase in plan(groups, asked_for(tiers=tiers, phases=phases))] == [100, 50, 150]
+    given_tokens = plan(groups, asked_for(tiers=tiers, phases=phases, tokens=64_000))
+    assert [phase.samples for phase in given_tokens] == [100, 225, 675]
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ({"phases": [{"name": "x", "tokens": 6401}, {"name": "y"}]}, "nothing is left.*Write how many"),
+        ({"tokens": 100, "phases": [{"name": "x", "tokens": 100}, {"name": "y"}]}, "nothing is left"),
+        ({"tokens": 100, "phases": [{"name": "x", "tokens": 10}]}, "90 are in no phase.*leave out its tokens"),
+        ({"upsample": {"a": 0}}, "draws from no group"),
+        ({"tiers": {"B": 1}}, "group a/A has the tier A.*Add A"),
+    ],
+)
+def test_what_cannot_be_planned_is_told(asked, told):
+    """With the fix."""
+    with pytest.raises(UserError, match=told):
+        plan([group("a/A", 6400, 100)], asked_for(**asked))
+
+
+def test_no_groups_at_all_are_told():
+    """A corpus that lost every document has no mixture."""
+    with pytest.raises(UserError, match="no sample at all"):
+        plan([], asked_for())
+
+
+def test_huge_numbers_stay_exact():
+    """10 trillion tokens of a thousand groups: the sum is right to the sample, and shares to a billionth."""
+    draw = random.Random(7)
+    groups = [
+        group(f"s{at}/{TIERS[at % 3]}", draw.randrange(10**9, 2 * 10**10), None, DOMAINS[at % 3]) for at in range(1000)
+    ]
+    domains = {"web": 0.6, "code": 0.3, "books": 0.1}
+    (phase,) = plan(groups, asked_for(domains=domains, tokens="10T", max_epochs=5))
+    drawn = tokens_by(groups, phase.weights, lambda one: one.domain)
+    for domain, ratio in domains.items():
+        assert abs(drawn[domain] / 10**13 - Fraction(str(ratio))) < Fraction(1, 10**8)

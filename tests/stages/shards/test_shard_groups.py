@@ -1,0 +1,98 @@
+"""Tiers by condition and weights by level: which group a document is drawn with."""
+
+import hashlib
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from gristmill.stages.resolve import reads_of
+from gristmill.stages.shards import shard_groups
+from gristmill.stages.shards.shard_groups import Config, group_name, parts_of
+
+
+def batch_of(config, **columns):
+    rows = len(next(iter(columns.values())))
+    known = {
+        "doc_id": pa.array([hashlib.md5(str(n).encode()).digest() for n in range(rows)], pa.binary(16)),
+        "tokens.tokens": pa.array([10] * rows, pa.int64()),
+        **{name.replace("__", "."): pa.array(values) for name, values in columns.items()},
+    }
+    names = reads_of(shard_groups, config)
+    return pa.RecordBatch.from_arrays([known[name] for name in names], names=list(names))
+
+
+def groups(config, **columns):
+    return shard_groups.apply(batch_of(config, **columns), config).column("group").to_pylist()
+
+
+@pytest.mark.parametrize(
+    ("source", "tier", "weight", "name"),
+    [
+        ("crawl", None, 1.0, "crawl"),
+        ("crawl", "B", 1.0, "crawl/B"),
+        ("a-b.c", "A", 0.25, "a-b.c/A@0.25"),
+        ("x", None, 4.0, "x@4"),
+    ],
+)
+def test_a_name_says_source_tier_and_weight(source, tier, weight, name):
+    """And is read back."""
+    assert group_name(source, tier, weight) == name
+    assert parts_of(name) == (source, tier, weight)
+
+
+def test_a_source_with_one_tier_is_one_group():
+    """No column is read but what every document has."""
+    assert groups(Config(source="wiki", tier="A"), x=[1, 2]) == ["wiki/A", "wiki/A"]
+    assert groups(Config(source="wiki"), x=[1]) == ["wiki"]
+
+
+def test_the_first_condition_that_holds_decides():
+    """A value that is missing satisfies no condition, so `else` takes it."""
+    config = Config(source="web", tiers=(("A", "q.score > 0.9"), ("B", "q.score > 0.5"), ("C", "else")))
+    assert groups(config, q__score=[0.95, 0.6, 0.1, None, 0.9]) == ["web/A", "web/B", "web/C", "web/C", "web/B"]
+
+
+def test_the_order_of_tiers_is_in_the_key():
+    """Two configs whose conditions are tried in another order are different configs."""
+    one = Config(source="web", tiers=(("A", "q.x > 1"), ("B", "q.x > 0"), ("C", "else")))
+    other = Config(source="web", tiers=(("B", "q.x > 0"), ("A", "q.x > 1"), ("C", "else")))
+    assert one.model_dump_json() != other.model_dump_json()
+
+
+def test_weights_are_rounded_to_levels_without_bias():
+    """A weight between two levels goes to either, and the mean is the weight that was asked for."""
+    config = Config(source="web", weight="d.copies", weight_levels=(0.5, 1, 2, 4))
+    for asked in (0.5, 0.8, 1.0, 1.7, 3.1, 4.0):
+        found = [parts_of(name)[2] for name in groups(config, d__copies=[asked] * 20_000)]
+        assert abs(np.mean(found) - asked) < 0.02
+        assert len(set(found)) <= 2
+
+
+def test_the_level_of_a_document_depends_on_it_alone():
+    """Not on the batch that it is in."""
+    config = Config(source="web", weight="d.copies", weight_levels=(1, 2))
+    batch = batch_of(config, d__copies=[1.5] * 100)
+    whole = shard_groups.apply(batch, config).to_pylist()
+    assert [shard_groups.apply(batch.slice(n, 1), config).to_pylist()[0] for n in range(100)] == whole
+
+
+def test_weights_outside_the_levels_get_the_nearest_and_are_told():
+    """The counts of the groups are exact."""
+    config = Config(source="web", tier="B", weight="d.copies", weight_levels=(1, 2))
+    batch = batch_of(config, d__copies=[0.0, 9.0, 1.0, None])
+    answers = shard_groups.apply(batch, config)
+    assert answers.column("group").to_pylist() == ["web/B", "web/B@2", "web/B", "web/B"]
+    found = shard_groups.metrics(batch, answers, config)
+    assert found["groups"] == {
+        "web": {"web/B": {"documents": 3, "tokens": 30}, "web/B@2": {"documents": 1, "tokens": 10}}
+    }
+    assert "2 documents have a weight outside 1 to 2" in shard_groups.warnings(found, config)[0]
+
+
+def test_a_tier_without_documents_is_told():
+    """Law 7: nothing silently does nothing."""
+    config = Config(source="web", tiers=(("A", "q.score > 0.9"), ("B", "else")))
+    batch = batch_of(config, q__score=[0.1])
+    found = shard_groups.metrics(batch, shard_groups.apply(batch, config), config)
+    assert shard_groups.warnings(found, config) == ["no document is of tier A"]

@@ -1,0 +1,300 @@
+"""Shards hold the corpus, in an order that documents alone decide."""
+
+import subprocess
+import sys
+from fractions import Fraction
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gristmill.errors import UserError
+from gristmill.loader.index import read_index
+from gristmill.stages.doc_order import doc_order
+from gristmill.stages.shards import shards
+from gristmill.stages.shards.check import check_shard
+from stages.shards.made import (
+    END,
+    PAD,
+    batch_of,
+    corpus,
+    doc_id,
+    documents_of,
+    locator,
+    pieces_of,
+    records_of,
+    tokenizer_file,
+    written,
+)
+
+CONFIG = shards.Config(seq_len_tokens=64, shard_tokens=8000, recipe="test", seed=5)
+
+
+def counts_of(documents, group="web/A"):
+    tokens = sum(map(len, documents.values()))
+    return {"groups": {"web": {group: {"documents": len(documents), "tokens": tokens}}}}
+
+
+def build_all(folder, documents, config=CONFIG, layout=None):
+    """Every shard of a corpus as the engine would make them; folder and metrics of each."""
+    layout = layout or shards.layout(counts_of(documents), config)["web"]
+    records = pa.Table.from_batches([shards.emit(batch_of(documents), config, layout)])
+    models = {"tokenizer": tokenizer_file(folder / "tokenizer")}
+    made = []
+    for number, entry in enumerate(layout):
+        mine = records.filter(pa.array(records["key"].to_numpy() == number)).drop_columns(["key"])
+        here = folder / f"shard_{number}"
+        here.mkdir()
+        made.append((here, shards.build(mine if mine.num_rows else None, config, entry, here, models=models)))
+    return made
+
+
+def contents(folder):
+    return {name: (folder / name).read_bytes() for name in shards.FILES}
+
+
+@pytest.mark.parametrize("pack", ["best_fit", "concat"])
+def test_the_shards_hold_every_document_once_and_whole(tmp_path, pack):
+    """Put together again, the pieces of all shards are the encoded corpus, token for token, and each shard is sound."""
+    documents = corpus()
+    made = build_all(tmp_path, documents, CONFIG.model_copy(update={"pack": pack}))
+    assert len(made) > 2
+    assert documents_of(*(folder for folder, _ in made)) == documents
+    for folder, _ in made:
+        files = [folder / name for name in shards.FILES]
+        assert check_shard(*files, vocab_size=258) == []
+    assert sum(metrics["documents"] for _, metrics in made) == len(documents)
+
+
+@given(st.integers(1, 10**15), st.integers(1, 10**10))
+@settings(max_examples=300, deadline=None)
+def test_the_number_of_shards_is_the_nearest_power_of_two(tokens, wanted):
+    """No other power of two brings the tokens of a shard nearer to what is wanted, in ratio."""
+
+    def distance(count):
+        ratio = Fraction(tokens, count * wanted)
+        return max(ratio, 1 / ratio)
+
+    shards_made = shards.shards_of(tokens, wanted)
+    assert shards_made.bit_count() == 1
+    assert all(distance(shards_made) <= distance(other) for other in (shards_made * 2, max(1, shards_made // 2)))
+
+
+def test_groups_have_shards_of_their_own_in_the_order_of_names():
+    """Sources in their own order, groups by name, a group without tokens nowhere."""
+    counts = {
+        "groups": {
+            "web": {"web/B": {"documents": 9, "tokens": 32000}, "web/A": {"documents": 1, "tokens": 10}},
+            "code": {"code": {"documents": 0, "tokens": 0}},
+        }
+    }
+    found = shards.layout(counts, CONFIG)
+    assert list(found) == ["web", "code"]
+    assert [(entry["group"], entry["shard"], entry["of"]) for entry in found["web"]] == [
+        ("web/A", 0, 1),
+        *(("web/B", shard, 4) for shard in range(4)),
+    ]
+    assert found["code"] == []
+
+
+def test_a_document_goes_where_the_top_bits_of_its_hash_say(tmp_path):
+    """Whatever batch it stands in; other groups lie before and behind."""
+    documents = corpus()
+    layout = [
+        {"group": group, "source": "web", "shard": shard, "of": of}
+        for group, of in (("web/0", 1), ("web/A", 8), ("web/Z", 2))
+        for shard in range(of)
+    ]
+    sent = shards.emit(batch_of(documents), CONFIG, layout)
+    hashes, _ = doc_order(sent.column("doc_id"), CONFIG.seed)
+    assert sent.column("key").to_pylist() == [1 + int(value) // 2**61 for value in hashes]
+    assert sent.schema.field("key").type == pa.uint64()
+    alone = [shards.emit(batch_of(documents).slice(at, 7), CONFIG, layout) for at in range(0, len(documents), 7)]
+    assert pa.Table.from_batches(alone).equals(pa.Table.from_batches([sent]))
+    one = shards.emit(batch_of(documents, "web/0"), CONFIG, layout)
+    assert set(one.column("key").to_pylist()) == {0}
+
+
+def test_documents_without_tokens_are_not_sent():
+    """A null in `ids` or `group` is a document that a map step had nothing to say of."""
+    doc_ids, locators, ids, groups = batch_of(corpus(3)).columns
+    ids = pa.array([None, *ids.to_pylist()[1:]], pa.large_binary())
+    batch = pa.RecordBatch.from_arrays([doc_ids, locators, ids, groups], names=list(shards.READS))
+    sent = shards.emit(batch, CONFIG, [{"group": "web/A", "source": "web", "shard": 0, "of": 1}])
+    assert sent.column("doc_id").to_pylist() == doc_ids.to_pylist()[1:]
+    empty = shards.emit(batch.slice(0, 0), CONFIG, [])
+    assert empty.num_rows == 0
+    assert empty.schema == pa.schema([("key", pa.uint64()), *shards.KEYED])
+
+
+@given(st.randoms(use_true_random=False), st.sampled_from(["best_fit", "concat"]))
+@settings(max_examples=15, deadline=None)
+def test_the_order_and_the_chunks_of_records_do_not_count(tmp_path_factory, draw, pack):
+    """The same documents in any order, cut in any way, are the same bytes."""
+    documents = corpus(60)
+    models = {"tokenizer": tokenizer_file(tmp_path_factory.mktemp("tokenizer"))}
+    entry = {"group": "web/A", "source": "web", "shard": 0, "of": 1}
+    config = CONFIG.model_copy(update={"pack": pack})
+    names = list(documents)
+    draw.shuffle(names)
+    shuffled = records_of({name: documents[name] for name in names})
+    cuts = sorted(draw.randrange(len(names)) for _ in range(3))
+    chunks = [shuffled.slice(a, b - a) for a, b in zip([0, *cuts], [*cuts, len(names)], strict=True)]
+    found = []
+    for records in (records_of(documents), pa.concat_tables(chunks)):
+        folder = tmp_path_factory.mktemp("shard")
+        shards.build(records, config, entry, folder, models=models)
+        found.append(contents(folder))
+    assert found[0] == found[1]
+
+
+def test_removing_a_document_touches_one_shard(tmp_path):
+    """All other shards keep every byte."""
+    documents = corpus()
+    layout = shards.layout(counts_of(documents), CONFIG)["web"]
+    (tmp_path / "before").mkdir()
+    (tmp_path / "after").mkdir()
+    before = build_all(tmp_path / "before", documents, layout=layout)
+    gone = doc_id(17)
+    after = build_all(tmp_path / "after", {k: v for k, v in documents.items() if k != gone}, layout=layout)
+    changed = [one for (one, _), (other, _) in zip(before, after, strict=True) if contents(one) != contents(other)]
+    assert len(changed) == 1
+    assert gone in documents_of(changed[0])
+
+
+def test_the_seed_changes_the_order(tmp_path):
+    """Another seed is another shuffle of the same documents."""
+    documents = corpus(50)
+    written(tmp_path / "one", documents)
+    written(tmp_path / "two", documents, seed=6)
+    assert documents_of(tmp_path / "one") == documents_of(tmp_path / "two")
+    assert contents(tmp_path / "one") != contents(tmp_path / "two")
+
+
+@pytest.mark.parametrize("pack", ["best_fit", "concat"])
+def test_documents_are_ordered_by_the_hash(tmp_path, pack):
+    """Pieces in a sample, and samples by their first pieces, follow hash and tie."""
+    documents = corpus()
+    written(tmp_path, documents, pack=pack)
+    hashes, ties = doc_order(pa.array(documents, pa.binary(16)), 5)
+    place = {name: key for name, *key in zip(documents, hashes.tolist(), ties.tolist(), strict=True)}
+    pieces = [(sample, place[name], offset) for sample, _, name, offset, _ in pieces_of(tmp_path)]
+    assert pieces == sorted(pieces)
+    firsts = [pieces[at][1:] for at in read_index(tmp_path / "tokens.index").first_piece[:-1].tolist()]
+    assert firsts == sorted(firsts)
+
+
+@pytest.mark.parametrize("kind", ["<u2", "<u4"])
+@pytest.mark.parametrize("pack", ["best_fit", "concat"])
+def test_the_metrics_are_what_the_files_hold(tmp_path, pack, kind):
+    """Documents, tokens, samples, pieces, padding and split documents, counted again from the files."""
+    documents = corpus()
+    metrics = written(tmp_path, documents, kind, pack=pack)
+    ids = np.fromfile(tmp_path / "tokens.bin", kind)
+    pieces = pieces_of(tmp_path)
+    assert metrics == {
+        "documents": len(documents),
+        "tokens": sum(map(len, documents.values())),
+        "samples": len(ids) // 64,
+        "pieces": len(pieces),
+        "padding": int((ids == PAD).sum()),
+        "split_documents": len({name for _, _, name, offset, _ in pieces if offset}),
+    }
+    assert int((ids == END).sum()) == len(documents)
+    assert documents_of(tmp_path) == documents
+    header = read_index(tmp_path / "tokens.index").header
+    assert (header.tokenizer, header.recipe, header.group, header.seq_len) == ("f" * 64, "test", "web/A", 64)
+    if pack == "best_fit":
+        assert metrics["split_documents"] == sum(len(ids) > 64 for ids in documents.values())
+
+
+def test_every_token_traces_to_its_document(tmp_path):
+    """The lineage names document, place and locator for each stretch of each sample, and the source twice."""
+    documents = corpus()
+    written(tmp_path, documents)
+    table = pq.read_table(tmp_path / "lineage.parquet")
+    assert table.schema.metadata[b"source"] == b"web"
+    assert pa.types.is_dictionary(table.schema.field("source").type)
+    ids = np.fromfile(tmp_path / "tokens.bin", "<u2").reshape(-1, 64)
+    traced = ids == PAD
+    for row in table.to_pylist():
+        begin, end = row["offset"], row["offset"] + row["length"]
+        whole = documents[row["doc_id"]]
+        assert ids[row["sample"], begin:end].tolist() == whole[row["doc_offset"] : row["doc_offset"] + row["length"]]
+        assert row["locator"] == locator(row["doc_id"])
+        assert row["source"] == "web"
+        traced[row["sample"], begin:end] = True
+    assert traced.all()
+
+
+def test_a_shard_without_documents_is_three_sound_files(tmp_path):
+    """A group of few long documents leaves some of its shards empty."""
+    models = {"tokenizer": tokenizer_file(tmp_path)}
+    entry = {"group": "web/A", "source": "web", "shard": 0, "of": 2}
+    metrics = shards.build(None, CONFIG, entry, tmp_path, models=models)
+    assert not any(metrics.values())
+    assert check_shard(*(tmp_path / name for name in shards.FILES)) == []
+
+
+def test_two_documents_of_one_name_are_kept_in_an_order_of_their_own(tmp_path):
+    """An input may name two records alike; what comes first must not depend on the order of arrival."""
+    names, tokens = [doc_id(1), doc_id(1), doc_id(2)], [[7, END], [3, 4, END], [9, END]]
+    found = []
+    for number, order in enumerate(([0, 1, 2], [2, 1, 0])):
+        records = pa.table(
+            [
+                pa.array([names[at] for at in order], pa.binary(16)),
+                pa.array(["same"] * 3),
+                pa.array([np.array(tokens[at], "<u2").tobytes() for at in order], pa.large_binary()),
+            ],
+            schema=shards.KEYED,
+        )
+        here = tmp_path / str(number)
+        here.mkdir()
+        models = {"tokenizer": tokenizer_file(tmp_path)}
+        shards.build(records, CONFIG, {"group": "web/A", "source": "web", "shard": 0, "of": 1}, here, models=models)
+        found.append(contents(here))
+    assert found[0] == found[1]
+
+
+def test_facts_name_the_tokenizer_and_the_size_of_ids(tmp_path):
+    """The catalogue says once what holds for all shards."""
+    models = {"tokenizer": tokenizer_file(tmp_path)}
+    known = shards.facts(CONFIG, models)
+    assert known["token_bytes"] == 2
+    assert known["seq_len"] == 64
+    assert {name: known["tokenizer"][name] for name in ("vocab_size", "end_of_document", "padding")} == {
+        "vocab_size": 258,
+        "end_of_document": END,
+        "padding": PAD,
+    }
+
+
+def test_a_config_that_cannot_work_is_refused():
+    """Shards smaller than a sample, and names that no header holds."""
+    with pytest.raises(UserError, match="mostly padding"):
+        shards.check(shards.Config(seq_len_tokens=8192, shard_tokens=8191))
+    with pytest.raises(UserError, match="has room for 128"):
+        shards.check(shards.Config(recipe="ü" * 65))
+    with pytest.raises(UserError, match="shorter name"):
+        shards.layout({"groups": {"web": {"x" * 129: {"documents": 1, "tokens": 1}}}}, CONFIG)
+    shards.check(shards.Config(recipe="ü" * 64))
+
+
+def test_a_run_is_told_of_too_much_padding_and_of_nothing_at_all():
+    """And of neither where there is no cause."""
+    good = {"documents": 9, "tokens": 300 * 64 - 20, "padding": 20, "samples": 300}
+    assert shards.warnings(good, CONFIG) == ()
+    assert "1.0% of the tokens are padding" in shards.warnings({**good, "padding": 200}, CONFIG)[0]
+    assert shards.warnings({**good, "samples": 100, "padding": 200}, CONFIG) == ()
+    assert "no document" in shards.warnings({}, CONFIG)[0]
+    assert "64 tokens" in shards.explain(CONFIG)[0]
+
+
+def test_the_stage_loads_without_compiled_code():
+    """Every command imports every stage; what only `build` needs is imported there."""
+    code = "import sys, gristmill.stages.shards.shards; sys.exit('numba' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
