@@ -1,9 +1,9 @@
 """Packing 10 million documents on one core, against best fit in plain Python and in OLMo-core; and what others lose.
 
 Lengths are those of the texts of --data at 4 bytes a token with an end-of-document token, resampled; without data they
-are lognormal (median 500 tokens, sigma 1.2, mean about 1000: a web crawl). The peers pack the first 100,000 documents,
-and ours does too, to compare the number of samples. OLMo-core's packer runs in the Python that BENCH_READERS_PYTHON
-names. All in CPU time.
+are lognormal (median 500 tokens, sigma 1.2, mean about 1000), an assumption. The peers pack the first 100,000
+documents, and ours does too, to compare the number of samples, but its rate is that of all. OLMo-core's packer runs in
+the Python that BENCH_READERS_PYTHON names. All in CPU time.
 """
 
 import json
@@ -69,8 +69,7 @@ def lengths_of(data: Path | None) -> np.ndarray:
     if data is None:
         return np.exp(draw.normal(np.log(500), 1.2, DOCUMENTS)).astype(np.int64) + 1
     sizes = np.array([len(text.encode()) for text in texts(data, READ_BYTES)], np.int64)
-    # Bytes are drawn anew inside each size's own spread of 10%, so that not all lengths stand a thousand times.
-    return (draw.choice(sizes, DOCUMENTS) * draw.uniform(0.95, 1.05, DOCUMENTS)).astype(np.int64) // BYTES_A_TOKEN + 1
+    return draw.choice(sizes, DOCUMENTS) // BYTES_A_TOKEN + 1
 
 
 def against(name: str, lengths: np.ndarray, seq_len: int, rate: float) -> Iterable[dict]:

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from bench.inputs import measurement, scratch, texts
 from gristmill.kernels.bpe_train import train
@@ -167,7 +168,7 @@ def write(
     for number, entry in enumerate(layout):
         here = folder / "built" / f"shard_{number:05}"
         here.mkdir(parents=True)
-        mine = records.filter(pa.compute.equal(records["key"], number)).drop_columns(["key"])
+        mine = records.filter(pc.equal(records["key"], number)).drop_columns(["key"])
         if not mine.num_rows:
             continue
         shards.build(mine, config, entry, here, models={"tokenizer": model / "tokenizer.json"})

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+
 from loader.small import two_phases
 
 

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from loader.small import Corpus
 
 from gristmill.errors import UserError
 from gristmill.loader import Loader
+from loader.small import Corpus
 
 SAMPLES = 450
 
@@ -240,15 +240,20 @@ def test_the_interpreter_exits_in_the_middle_of_a_run(corpus, end):
 
 
 def test_a_loader_travels_to_another_process(corpus, sequence):
-    """With its position; and so does a batch."""
+    """With its position; and so do a batch and a sample, which take no more of a shard along than is theirs."""
     with Loader(corpus, batch_samples=5) as loader:
         batch = next(iter(loader))
         again = pickle.loads(pickle.dumps(loader))
         copy = pickle.loads(pickle.dumps(batch))
+        sample = loader.sample(3)
+        sample_copy = pickle.loads(pickle.dumps(sample))
+        assert len(pickle.dumps(sample)) < 2000
     assert again.state_dict() == {"sample": 5}
     assert [row.tobytes() for row in next(iter(again)).tokens] == sequence[5:10]
     assert np.array_equal(copy.doc_ids, batch.doc_ids)
     assert np.array_equal(copy.positions, batch.positions)
+    for name in ("tokens", "lengths", "doc_ids", "doc_offsets", "doc_spans"):
+        assert np.array_equal(getattr(sample_copy, name), getattr(sample, name))
 
 
 def test_stats_count_batches_and_waiting(corpus):

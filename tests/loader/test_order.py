@@ -8,10 +8,10 @@ from dataclasses import astuple
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from loader.small import Corpus
 
 from gristmill.loader.manifest import Group, Manifest, Phase, Shard, read_manifest
 from gristmill.loader.order import Order
+from loader.small import Corpus
 
 sizes = st.lists(st.integers(0, 20), min_size=1, max_size=5).filter(any)
 groups_of = st.dictionaries(st.sampled_from(["a", "b/A", "b/B", "c@2", "d"]), sizes, min_size=1)

@@ -91,7 +91,7 @@ CASES = {
     "shares below 1": (
         "mix:\n  phases: [{name: a, share: 0.7}, {name: b, share: 0.2}]\n",
         8,
-        ["the shares sum to 0.9 and not to 1", "leave out the last"],
+        ["the shares sum to 0.9 and not to 1", "leave out that of the last phase"],
     ),
     "no rest": ("mix:\n  phases: [{name: a, share: 1}, {name: b}]\n", 8, ["nothing is left for the last phase"]),
     "a phase without a size": (
@@ -254,3 +254,15 @@ def test_an_empty_mix_and_none(tmp_path):
     (step,) = loaded(tmp_path, TOP + "mix: {seed: 3}\n")
     assert (step.config.domains, step.config.max_epochs, step.config.seed) == ("natural", 4, 3)
     assert loaded(tmp_path, TOP) == ()
+
+
+def test_a_tier_more_than_there_are_is_left_to_the_run():
+    """A name that is not like any other is no slip of the pen; it does nothing, and the run tells that."""
+    config = mix.Config(recipe="r", sources={"crawl": "web"}, tiers={"B": 1, "C": 0.5})
+    found = {
+        "groups": {"crawl/B": {"samples": 3, "tokens": 9}},
+        "at_caps": {"main": {}},
+        "empty_domains": {},
+        "phases": {"main": {"domains": {}, "tokens": 1}},
+    }
+    assert any("no document is of tier C" in told for told in mix.warnings(found, config))

@@ -7,7 +7,7 @@ is not in the store; what it stopped at is the plan.
 
 import asyncio
 import importlib
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,20 +17,17 @@ from gristmill.engine.executor import Executor
 from gristmill.engine.graph import Graph, Node
 from gristmill.engine.inputs import SourceInputs, find_inputs
 from gristmill.engine.obtain import Listener, Tasks
+from gristmill.engine.run_sink import by_destination, write_files
 from gristmill.engine.task import (
-    Build,
     Collect,
     Emit,
     Fit,
-    Gather,
     Map,
     Read,
     Reduce,
     Result,
-    Scatter,
     Task,
     add_counts,
-    digest,
 )
 from gristmill.errors import UserError
 from gristmill.recipe.columns import INGEST
@@ -71,17 +68,17 @@ class Run:
         self.inputs: dict[str, SourceInputs] = {}
         self._executor = executor
         self._contents = contents
-        self._listener = listener
-        self._tasks = Tasks(graph.nodes, store, executor, listener, dry)
-        self.made = self._tasks.made
-        self.done = self._tasks.done
+        self.listener = listener
+        self.tasks = Tasks(graph.nodes, store, executor, listener, dry)
+        self.made = self.tasks.made
+        self.done = self.tasks.done
         self._waits: dict[tuple[str, ...], asyncio.Task[Any]] = {}
-        self._group: asyncio.TaskGroup
+        self.group: asyncio.TaskGroup
 
     async def go(self) -> None:
         """Do everything, or find out what there is to do."""
         try:
-            async with asyncio.TaskGroup() as self._group:
+            async with asyncio.TaskGroup() as self.group:
                 for source in self.graph.recipe.sources:
                     self._once(("source", source), self._source(source))
         except BaseExceptionGroup as errors:
@@ -94,7 +91,7 @@ class Run:
         if name in self._waits:
             work.close()
         else:
-            self._waits[name] = self._group.create_task(work)
+            self._waits[name] = self.group.create_task(work)
         return self._waits[name]
 
     # Documents
@@ -103,7 +100,7 @@ class Run:
         """All document parts of a source in order, or None where a dry run cannot know them."""
         node = self.graph.read_node(source)
         inputs = self.inputs[source] = await find_inputs(self.graph.recipe, source, self._contents, self._executor)
-        self._listener.expect(node, len(inputs.groups))
+        self.listener.expect(node, len(inputs.groups))
         reads = [
             self._once(("read", source, str(number)), self._read(node, inputs, number))
             for number in range(len(inputs.groups))
@@ -134,7 +131,7 @@ class Run:
             license=source.license,
             part_bytes=source.part_bytes,
         )
-        task, result = await self._tasks.obtain(node, work, reads, group.label, (0, number))
+        task, result = await self.tasks.obtain(node, work, reads, group.label, (0, number))
         chain = self.graph.chains[source.name]
         if result is None:
             for node_id in chain:
@@ -154,29 +151,29 @@ class Run:
         if not node.has_layers:
             self._once(("model", node.id), self._model(node))
             return
-        self._listener.expect(node, 1)
+        self.listener.expect(node, 1)
         if node.kind == "exchange":
-            self._listener.expect(node, 1)
+            self.listener.expect(node, 1)
             self._once(("emit", node.id, document.source, str(document.order)), self._emit(document, node))
-        self._layer(document, node.id)
+        self.layer(document, node.id)
 
     # Layers
 
-    def _layer(self, document: Document, node_id: str) -> asyncio.Task[Part | None]:
+    def layer(self, document: Document, node_id: str) -> asyncio.Task[Part | None]:
         node = self.graph.nodes[node_id]
         work = self._collect(document, node) if node.kind == "exchange" else self._map(document, node)
         return self._once(("layer", node_id, document.source, str(document.order)), work)
 
-    async def _view(self, document: Document, node: Node) -> tuple[Part, ...] | None:
+    async def view(self, document: Document, node: Node) -> tuple[Part, ...] | None:
         parts = []
         for layer in node.views[document.source].layers:
-            part = document.part if layer == INGEST else await self._layer(document, layer)
+            part = document.part if layer == INGEST else await self.layer(document, layer)
             if part is None:
                 return None
             parts.append(part)
         return tuple(parts)
 
-    async def _models(self, node: Node) -> dict[str, Part] | None:
+    async def models(self, node: Node) -> dict[str, Part] | None:
         models = {}
         for name, node_id in node.uses.items():
             part = await self._once(("model", node_id), self._model(self.graph.nodes[node_id]))
@@ -186,13 +183,13 @@ class Run:
         return models
 
     async def _map(self, document: Document, node: Node) -> Part | None:
-        layers, models = await self._view(document, node), await self._models(node)
+        layers, models = await self.view(document, node), await self.models(node)
         if layers is None or models is None:
             self.made[node.id].waiting += 1
             return None
         view = node.views[document.source]
         work = Map(node.module, node.config, layers, view.columns, view.gates, models)
-        task, result = await self._tasks.obtain(node, work, _map_inputs(work), document.label, document.order)
+        task, result = await self.tasks.obtain(node, work, _map_inputs(work), document.label, document.order)
         return self._keep(document, node, task, result)
 
     def _keep(self, document: Document, node: Node, task: Task, result: Result | None) -> Part | None:
@@ -204,7 +201,7 @@ class Run:
     # Exchange
 
     async def _emit(self, document: Document, node: Node) -> Result | None:
-        layers, models = await self._view(document, node), await self._models(node)
+        layers, models = await self.view(document, node), await self.models(node)
         if layers is None or models is None:
             self.made[node.id].waiting += 1
             return None
@@ -212,13 +209,13 @@ class Run:
         partitions = getattr(node.config, "partitions", PARTITIONS)
         work = Emit(node.module, node.config, layers, view.columns, view.gates, models, partitions=partitions)
         inputs = {**_map_inputs(work), "verb": "emit", "partitions": partitions}
-        _, result = await self._tasks.obtain(node, work, inputs, f"{document.label} emit", document.order)
+        _, result = await self.tasks.obtain(node, work, inputs, f"{document.label} emit", document.order)
         self._count(document, node, result, "rows_sent")
         return result
 
     async def _exchange(self, node: Node) -> dict[str, list[Segment]] | None:
         """Per document part: the segments that hold its answers."""
-        documents = await self._all_documents(node)
+        documents = await self.all_documents(node)
         emitted = []
         for document in documents or ():
             wait = self._once(("emit", node.id, document.source, str(document.order)), self._emit(document, node))
@@ -230,17 +227,17 @@ class Run:
         for number, function in enumerate(rounds):
             last = number == len(rounds) - 1
             partitions = None if last else getattr(node.config, "partitions", PARTITIONS)
-            gathered = _by_destination(results)
-            self._listener.expect(node, len(gathered))
+            gathered = by_destination(results)
+            self.listener.expect(node, len(gathered))
             waits = [
-                self._group.create_task(self._reduce(node, function, number, destination, segments, partitions))
+                self.group.create_task(self._reduce(node, function, number, destination, segments, partitions))
                 for destination, segments in sorted(gathered.items(), key=lambda item: int(item[0]))
             ]
             found = [await wait for wait in waits]
             if any(result is None for result in found):
                 return None
             results = [result for result in found if result is not None]
-        return _by_destination(results)
+        return by_destination(results)
 
     async def _reduce(
         self,
@@ -259,7 +256,7 @@ class Run:
             "partitions": partitions,
         }
         label = f"round {number + 1} partition {destination}"
-        _, result = await self._tasks.obtain(node, work, inputs, label, (number, int(destination)))
+        _, result = await self.tasks.obtain(node, work, inputs, label, (number, int(destination)))
         return result
 
     async def _collect(self, document: Document, node: Node) -> Part | None:
@@ -276,7 +273,7 @@ class Run:
             "segments": [segment.hash for segment in segments],
             "poisoned": emit.poisoned,
         }
-        task, result = await self._tasks.obtain(node, work, inputs, document.label, document.order)
+        task, result = await self.tasks.obtain(node, work, inputs, document.label, document.order)
         self._count(document, node, result, "dropped")
         return self._keep(document, node, task, result)
 
@@ -288,17 +285,17 @@ class Run:
     # Models
 
     async def _model(self, node: Node) -> Part | None:
-        return await (self._sink(node) if node.kind == "sink" else self._fit(node))
+        return await (write_files(self, node) if node.kind == "sink" else self._fit(node))
 
-    def _keep_model(self, node: Node, task: Task, result: Result | None) -> Part | None:
+    def keep_model(self, node: Node, task: Task, result: Result | None) -> Part | None:
         if result is None:
             return None
         self.made[node.id].layers["", (0, 0)] = (result.parts[0], task.key)
         return result.parts[0]
 
     async def _fit(self, node: Node) -> Part | None:
-        documents, models = await self._all_documents(node), await self._models(node)
-        views = [(document, await self._view(document, node)) for document in documents or ()]
+        documents, models = await self.all_documents(node), await self.models(node)
+        views = [(document, await self.view(document, node)) for document in documents or ()]
         if documents is None or models is None or any(layers is None for _, layers in views):
             self.made[node.id].waiting += 1
             return None
@@ -316,79 +313,11 @@ class Run:
             "gates": work.gates,
             "models": {name: part.hash for name, part in models.items()},
         }
-        self._listener.expect(node, 1)
-        task, result = await self._tasks.obtain(node, work, inputs, "model", (0,))
-        return self._keep_model(node, task, result)
+        self.listener.expect(node, 1)
+        task, result = await self.tasks.obtain(node, work, inputs, "model", (0,))
+        return self.keep_model(node, task, result)
 
-    async def _sink(self, node: Node) -> Part | None:
-        """The catalogue of the files that a sink writes."""
-        documents, models = await self._all_documents(node), await self._models(node)
-        counted = [await self._layer(document, node.counts[document.source]) for document in documents or ()]
-        if documents is None or models is None or any(part is None for part in counted):
-            self.made[node.id].waiting += 1
-            return None
-        counts: dict[str, Any] = {}
-        for node_id in dict.fromkeys(node.counts.values()):
-            add_counts(counts, self.made[node_id].metrics)
-        layout = importlib.import_module(node.module).layout(counts, node.config)
-        self._listener.expect(node, len(documents) + 1)
-        scatters = [self._group.create_task(self._scatter(document, node, layout)) for document in documents]
-        sent = [await scatter for scatter in scatters]
-        builds = []
-        for source in node.sources:
-            results = [result for document, result in zip(documents, sent, strict=True) if document.source == source]
-            if any(result is None for result in results):
-                continue
-            by_entry = _by_destination([result for result in results if result is not None])
-            self._listener.expect(node, len(by_entry))
-            for number, segments in sorted(by_entry.items(), key=lambda item: int(item[0])):
-                entry = layout[source][int(number)]
-                builds.append((entry, self._group.create_task(self._build(node, entry, segments, models))))
-        built = [(entry, await build) for entry, build in builds]
-        if any(result is None for result in (*sent, *(result for _, result in built))):
-            self.made[node.id].waiting += 1
-            return None
-        outputs = tuple((entry, tuple(result.parts), result.metrics) for entry, result in built if result is not None)
-        work = Gather(node.module, node.config, outputs, models)
-        inputs = {
-            "verb": "gather",
-            "outputs": [[entry, [part.hash for part in parts]] for entry, parts, _ in outputs],
-            "models": {name: part.hash for name, part in models.items()},
-        }
-        task, result = await self._tasks.obtain(node, work, inputs, "catalogue", (2,))
-        return self._keep_model(node, task, result)
-
-    async def _scatter(self, document: Document, node: Node, layout: Mapping[str, Sequence[Any]]) -> Result | None:
-        layers = await self._view(document, node)
-        if layers is None:
-            return None
-        view, entries = node.views[document.source], tuple(layout.get(document.source, ()))
-        work = Scatter(node.module, node.config, layers, view.columns, view.gates, entries)
-        inputs = {
-            "verb": "emit",
-            "layers": [part.hash for part in layers],
-            "columns": view.columns,
-            "gates": view.gates,
-            "layout": digest(entries),
-        }
-        _, result = await self._tasks.obtain(node, work, inputs, f"{document.label} emit", (0, *document.order))
-        return result
-
-    async def _build(
-        self, node: Node, entry: Mapping[str, Any], segments: list[Segment], models: Mapping[str, Part]
-    ) -> Result | None:
-        work = Build(node.module, node.config, entry, tuple(segments), models)
-        inputs = {
-            "verb": "build",
-            "entry": entry,
-            "segments": [segment.hash for segment in segments],
-            "models": {name: part.hash for name, part in models.items()},
-        }
-        label = " ".join(str(value) for value in entry.values())
-        _, result = await self._tasks.obtain(node, work, inputs, label, (1,))
-        return result
-
-    async def _all_documents(self, node: Node) -> list[Document] | None:
+    async def all_documents(self, node: Node) -> list[Document] | None:
         found = [await self._once(("source", source), self._source(source)) for source in node.sources]
         if any(documents is None for documents in found):
             return None
@@ -406,14 +335,6 @@ def _map_inputs(work: Map) -> dict[str, Any]:
 
 def _rounds(node: Node) -> Sequence[str]:
     return getattr(importlib.import_module(node.module), "ROUNDS", ("reduce",))
-
-
-def _by_destination(results: Sequence[Result]) -> dict[str, list[Segment]]:
-    gathered: dict[str, list[Segment]] = {}
-    for result in results:
-        for destination, segment in result.segments.items():
-            gathered.setdefault(destination, []).append(segment)
-    return gathered
 
 
 def _first_cause(errors: BaseExceptionGroup[BaseException]) -> BaseException:

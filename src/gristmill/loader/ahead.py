@@ -58,12 +58,15 @@ class ReadAhead:
     def __init__(self, order: Order, cache: Cache) -> None:
         self.order = order
         self.cache = cache
+        self.idle = threading.Event()
+        """Set while there is nothing left to fetch."""
         self._sample: int | None = None
         self._change = threading.Condition()
         self._thread: threading.Thread | None = None
 
     def tell(self, sample: int) -> None:
         with self._change:
+            self.idle.clear()
             self._sample = sample
             if self._thread is None:
                 self._thread = threading.Thread(target=self._work, name="gristmill-read-ahead", daemon=True)
@@ -78,6 +81,8 @@ class ReadAhead:
     def _work(self) -> None:
         while True:
             with self._change:
+                if self._sample is None:
+                    self.idle.set()
                 while self._sample is None and not self.cache.closed.is_set():
                     self._change.wait()
                 if self._sample is None or self.cache.closed.is_set():
@@ -90,13 +95,14 @@ class ReadAhead:
         manifest, room = self.order.manifest, self.cache.limit_bytes
         for item in sorted(wanted(self.order, sample), key=lambda item: not item.now):
             shard = manifest.groups[item.group].shards[item.shard]
-            room -= manifest.bin_bytes(shard)
-            if room < 0 or self.cache.closed.is_set() or (self._sample is not None and not item.now):
-                return
             for digest, size in ((shard.index, None), (shard.bin, manifest.bin_bytes(shard))):
+                room -= size or 0
                 location = manifest.where(digest)
+                if room < 0 or self.cache.closed.is_set() or (self._sample is not None and not item.now):
+                    return
                 if is_remote(location):
                     try:
-                        self.cache.ensure(digest, location, size)
-                    except UserError:
+                        path = self.cache.ensure(digest, location, size)
+                        room -= 0 if size else path.stat().st_size
+                    except (UserError, FileNotFoundError):
                         return

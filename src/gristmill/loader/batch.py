@@ -49,6 +49,13 @@ class Sample:
         """Where in its document each piece begins, in tokens."""
         return self._of("doc_offset")
 
+    def __getstate__(self) -> dict[str, Any]:
+        """With its own part of the index alone."""
+        header, count = self.pieces[0].header, len(self.lengths)
+        first = np.array([0, count], np.uint64)
+        own = Index(header, first, self.lengths.copy(), self.doc_offsets.copy(), self.doc_ids.copy())
+        return {**self.__dict__, "tokens": self.tokens.copy(), "pieces": (own, 0, count)}
+
     def _of(self, column: str) -> Array:
         index, first, last = self.pieces
         return np.asarray(getattr(index, column)[first:last])

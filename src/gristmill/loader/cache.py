@@ -58,7 +58,7 @@ class Cache:
         path = self.folder / digest
         if self._is_whole(path, digest, size):
             return path
-        with self._only_one(digest):
+        with self._only_one(digest[:2]):
             if not self._is_whole(path, digest, size, hash_it=True):
                 self._fetch(path, digest, location)
         return path
@@ -82,8 +82,7 @@ class Cache:
                 raise UserError(f"{location} was not fetched: the loader was closed. Open it again.")
             try:
                 system, remote = file_system(location)
-                self.make_room(int(system.size(remote) or 0))
-                with self._temporary(digest) as temporary:
+                with self._room(int(system.size(remote) or 0)), self._temporary(".part") as (temporary, _):
                     system.get_file(remote, str(temporary))
                     if _sha256(temporary) == digest:
                         size = temporary.stat().st_size
@@ -103,6 +102,16 @@ class Cache:
             "Check the store, or upload the shard again."
         )
 
+    @contextlib.contextmanager
+    def _room(self, size: int) -> Iterator[None]:
+        """So many bytes kept free while a file is fetched: a sparse file stands for it, which others count."""
+        with contextlib.ExitStack() as stack:
+            with self._only_one("room"):
+                self.make_room(size)
+                _, file = stack.enter_context(self._temporary(".room"))
+                os.ftruncate(file, size)
+            yield
+
     def make_room(self, wanted: int) -> None:
         """Remove what was not used for longest until so many bytes fit in; what is open anywhere stays."""
         files = []
@@ -110,8 +119,9 @@ class Cache:
             with contextlib.suppress(FileNotFoundError):
                 if entry.is_file():
                     stat = entry.stat()
-                    # A temporary that nobody holds is what a killed process left.
-                    files.append((0 if entry.name.startswith(".") else stat.st_atime_ns, stat.st_size, entry.path))
+                    # A temporary that nobody holds is what a killed process left. Its room is counted, and not itself.
+                    used = 0 if entry.name.startswith(".") else stat.st_atime_ns
+                    files.append((used, 0 if entry.name.startswith(".part") else stat.st_size, entry.path))
         total = sum(size for _, size, _ in files) + wanted
         for used, size, path in sorted(files):
             if total <= self.limit_bytes and used:
@@ -121,23 +131,23 @@ class Cache:
                 self.removed_files += 1
 
     @contextlib.contextmanager
-    def _temporary(self, digest: str) -> Iterator[Path]:
-        """A name to fetch to, locked while in use and gone afterwards."""
-        path = self.folder / f".{digest}.{uuid.uuid4().hex[:8]}"
+    def _temporary(self, kind: str) -> Iterator[tuple[Path, int]]:
+        """A file, locked while in use and gone afterwards."""
+        path = self.folder / f"{kind}.{uuid.uuid4().hex}"
         file = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o644)
         try:
             with contextlib.suppress(OSError):
                 fcntl.flock(file, fcntl.LOCK_EX)
-            yield path
+            yield path, file
         finally:
             os.close(file)
             with contextlib.suppress(FileNotFoundError):
                 path.unlink()
 
     @contextlib.contextmanager
-    def _only_one(self, digest: str) -> Iterator[None]:
-        """Of all processes and threads that want a file, one fetches it and the others wait."""
-        file = os.open(self.folder / "locks" / digest[:2], os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o644)
+    def _only_one(self, name: str) -> Iterator[None]:
+        """One process and thread at a time: of all that want a file, one fetches it and the others wait."""
+        file = os.open(self.folder / "locks" / name, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o644)
         try:
             with contextlib.suppress(OSError):  # a file system without locks: it is fetched twice, no more
                 fcntl.flock(file, fcntl.LOCK_EX)

@@ -165,6 +165,7 @@ class Loader:
             "opened_shards": self._reader.shards.opened,
             "fetched_files": cache.fetched_files if cache else 0,
             "fetched_bytes": cache.fetched_bytes if cache else 0,
+            "removed_files": cache.removed_files if cache else 0,
         }
 
     def close(self) -> None:

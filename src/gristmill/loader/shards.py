@@ -27,7 +27,7 @@ class OpenShard:
 
     def __init__(self, file: OpenFile, index: Index) -> None:
         self.index = index
-        self.size = file.size
+        self.size = file.size + len(index.doc_id) * 28 + len(index.first_piece) * 8
         self.file = file
         self._sample_bytes = index.header.seq_len * index.header.token_bytes
 

@@ -6,7 +6,7 @@ from typing import Any
 from gristmill.recipe.config import load_config
 from gristmill.recipe.draft import Draft
 from gristmill.recipe.fields import EVERY_SOURCE
-from gristmill.recipe.mistakes import Path, dotted, show, suggest
+from gristmill.recipe.mistakes import Path, dotted, nearest, show, suggest
 from gristmill.recipe.model import Source, Step
 from gristmill.stages.mix import mix
 from gristmill.stages.mix.asked import DEFAULT, Asked, Domains, Phase
@@ -119,7 +119,8 @@ def _check_temperature(
 def _check_tiers(draft: Draft, tiers: Mapping[str, float], at: Path, tiers_of: Mapping[str, Collection[str]]) -> None:
     known = dict.fromkeys(tier for some in tiers_of.values() for tier in some)
     for tier in tiers:
-        if tier not in known:
+        # A slip of the pen; that another name does nothing is told by the run.
+        if tier not in known and nearest(tier, known):
             fix = suggest(tier, known, "Tiers")
             draft.add_at_key((*at, tier), f"{dotted((*at, tier))} is the tier of no source. {fix}")
     for tier in known:

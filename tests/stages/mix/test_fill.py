@@ -10,7 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 from gristmill.stages.mix.fill import apportion, fill
 from gristmill.stages.mix.numbers import Count, exact, parse_count, root
 
-some = settings(max_examples=1500, deadline=None)
+some = settings(max_examples=40, deadline=None)
 names = st.text("abcdef", min_size=1, max_size=3)
 bins = st.dictionaries(
     names, st.tuples(st.fractions(Fraction(1, 50), 50), st.fractions(0, 1000)), min_size=1, max_size=8

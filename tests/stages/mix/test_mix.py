@@ -91,7 +91,7 @@ def test_nothing_is_told_where_all_is_as_asked(tmp_path):
 @pytest.mark.parametrize(
     ("asked", "told"),
     [
-        ({"max_epochs": 0.1}, ["phase main: crawl/A is drawn", "over its cap", "Add text, lower tokens"]),
+        ({"max_epochs": 0.1}, ["crawl/A is drawn", "over its cap", "Add text, lower tokens"]),
         ({"max_epochs": {"wiki": 0.2}}, ["phase main: reference has", "and not 20.0%", "at its cap"]),
         (
             {"max_epochs": {"wiki/A@2": 0.01}},
@@ -112,13 +112,22 @@ def test_what_was_asked_and_not_done_is_told(tmp_path, asked, told):
         assert words in warned
 
 
+def test_a_group_over_its_cap_is_told_once_and_by_how_much(tmp_path):
+    """However many phases draw too much of it: the most that it comes to."""
+    phases = [{"name": "one", "tokens": 12_800}, {"name": "other", "tokens": 6400}]
+    asked = {"sources": {"crawl": "web"}, "max_epochs": 1, "phases": phases}
+    warned = mixed(tmp_path, catalogue({"crawl": (6400, 1)}), **asked)[2]
+    assert len(warned) == 1
+    assert "crawl is drawn 2.00 epochs over its cap (max_epochs), 12,800 tokens" in warned[0]
+
+
 def test_a_plan_shows_ratios_that_do_not_sum_to_1():
     """As they are used."""
     config = mix.Config(recipe="r", sources=SOURCES, domains={"web": 3, "reference": 1})
     assert mix.explain(config) == ["domains web 75.00%, reference 25.00% (the ratios sum to 4 and are divided by it)"]
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(at=st.integers(0, 200), web=st.integers(1, 9))
 def test_going_on_keeps_every_sample_before(tmp_path_factory, at, web):
     """At any sample and with other weights: the loader finds no difference, and the caps know what was drawn."""

@@ -12,7 +12,7 @@ from gristmill.stages.mix.plan import cap_samples, phases_of, plan
 from stages.mix.mixing import DOMAINS, TIERS, asked_for, group, multipliers, ratios, some_groups, tokens_by
 
 NO_CAP = 1e12
-some = settings(max_examples=1500, deadline=None)
+some = settings(max_examples=40, deadline=None)
 
 
 def most_tokens_a_sample(groups):

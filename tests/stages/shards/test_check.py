@@ -105,6 +105,17 @@ def test_an_index_that_is_cut_or_something_else(folder):
     only(faults(folder), "not the index")
 
 
+@pytest.mark.parametrize(("name", "value"), [("token_bytes", 3), ("seq_len", 0), ("seq_len", 2**63), ("recipe", "x")])
+def test_a_header_that_makes_no_sense(folder, name, value):
+    """Numbers that no shard has are named, and nothing is computed with them."""
+    change_index(folder, {name: value})
+    data = (folder / "tokens.index").read_bytes()
+    if name == "recipe":
+        (folder / "tokens.index").write_bytes(data.replace(b"x" + bytes(127), b"\xff" + bytes(127), 1))
+    found = faults(folder)
+    assert re.search({"recipe": "not text", "seq_len": "samples have", "token_bytes": "ids have 3"}[name], found[0])
+
+
 def test_pieces_that_do_not_fit_their_samples(folder):
     """first_piece that falls or ends elsewhere, empty pieces, over-full samples."""
     index = read_index(folder / "tokens.index")

@@ -67,6 +67,21 @@ def test_megatron_gets_a_concatenated_document_as_one_sequence(tmp_path):
     assert sorted(lengths) == sorted(map(len, documents.values()))
 
 
+def test_best_fit_leaves_a_document_in_two_stretches_at_most(tmp_path):
+    """One where it fits into a sample; else its full samples side by side, and the rest."""
+    documents = corpus()
+    index, _ = shard(tmp_path, documents)
+    first, _, length = sidecars.stretches(index)
+    found = {}
+    for piece, tokens in zip(first.tolist(), length.tolist(), strict=True):
+        found.setdefault(index.doc_id[piece].tobytes(), []).append(tokens)
+    for name, tokens in found.items():
+        assert len(tokens) == 1 or sorted(tokens) == sorted(
+            [len(documents[name]) % 64, len(documents[name]) // 64 * 64]
+        )
+    assert any(len(tokens) == 2 for tokens in found.values())
+
+
 def test_a_stretch_too_long_for_megatron_stays_in_pieces(tmp_path, monkeypatch):
     """Its lengths are int32; a document beyond keeps its pieces, and is whole all the same."""
     documents = corpus()

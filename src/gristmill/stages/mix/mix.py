@@ -19,6 +19,7 @@ from gristmill.stages.mix.manifest import make_manifest, phase_entry
 from gristmill.stages.mix.numbers import exact
 from gristmill.stages.mix.plan import plan, renamed
 from gristmill.stages.mix.tally import tally
+from gristmill.stages.shards.shard_groups import parts_of
 
 VERSION = 1
 LIBRARIES = ()
@@ -78,6 +79,7 @@ def _in_order(groups: Iterable[Group], past: Past) -> list[Group]:
 def warnings(found: Mapping[str, Any], config: Config) -> Sequence[str]:
     """What a user asked for and did not get."""
     return [
+        *_idle_tiers(found, config),
         *_idle_upsampling(config),
         *_over_caps(found),
         *(message for name in found["at_caps"] for message in _missed(name, found)),
@@ -87,6 +89,13 @@ def warnings(found: Mapping[str, Any], config: Config) -> Sequence[str]:
             for domain in domains
         ),
     ]
+
+
+def _idle_tiers(found: Mapping[str, Any], config: Config) -> Iterator[str]:
+    known = {parts_of(name)[1] for name in found["groups"]}
+    listed = {tier for part in (config, *config.phases) for tier in part.tiers or ()}
+    if idle := sorted(listed - known):
+        yield f"no document is of tier {', '.join(idle)}, which the mix lists"
 
 
 def _idle_upsampling(config: Config) -> Iterator[str]:
@@ -105,13 +114,14 @@ def _idle_upsampling(config: Config) -> Iterator[str]:
 
 
 def _over_caps(found: Mapping[str, Any]) -> Iterator[str]:
-    for phase, groups in found["at_caps"].items():
-        for name in (name for name, over in groups.items() if over):
-            over, group = groups[name], found["groups"][name]
+    """Each group once, as far over its cap as it comes."""
+    for name, group in found["groups"].items():
+        over = max(groups.get(name, 0) for groups in found["at_caps"].values())
+        if over:
             yield (
-                f"phase {phase}: {name} is drawn {over / group['samples']:.2f} epochs over its cap (max_epochs), "
-                f"{over * group['tokens'] // group['samples']:,} tokens, because every group that it may draw from is "
-                "at its cap. Add text, lower tokens, or raise max_epochs"
+                f"{name} is drawn {over / group['samples']:.2f} epochs over its cap (max_epochs), "
+                f"{over * group['tokens'] // group['samples']:,} tokens, because every group that could be drawn is at "
+                "its cap. Add text, lower tokens, or raise max_epochs"
             )
 
 

@@ -32,7 +32,7 @@ def _wrong_sum(asked: Asked, rest: bool) -> str | None:
     if rest and whole >= 1:
         return f"the shares sum to {float(whole):.12g}, so nothing is left for the last phase. Lower one"
     if shares and not rest and whole != 1:
-        fix = "Correct one, or leave out the last: it takes the rest"
+        fix = "Correct one, or leave out that of the last phase: it takes the rest"
         return f"the shares sum to {float(whole):.12g} and not to 1. {fix}"
     if asked.tokens is None or asked.continues is not None:
         return None

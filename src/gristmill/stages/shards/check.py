@@ -26,6 +26,8 @@ def check_shard(
         index = read_index(index_path)
     except UserError as error:
         return [str(error)]
+    except UnicodeDecodeError:
+        return [f"{index_path} has a name in its header that is not text"]
     faults = [*_pieces(index)]
     if faults:
         return faults  # places in the tokens are known by the pieces alone
@@ -44,6 +46,8 @@ def _pieces(index: Index) -> Iterator[str]:
     first = index.first_piece.astype(np.int64)
     if header.token_bytes not in (2, 4):
         yield f"ids have {header.token_bytes} bytes; 2 and 4 are possible"
+    if not 0 < header.seq_len < 2**31:
+        yield f"samples have {header.seq_len} tokens; 1 to {2**31 - 1} are possible"
     if first[0] != 0 or first[-1] != header.pieces:
         yield f"first_piece goes from {first[0]} to {first[-1]}, not from 0 to {header.pieces}"
     elif (falls := np.flatnonzero(np.diff(first) <= 0)).size:

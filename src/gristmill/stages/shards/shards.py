@@ -9,7 +9,7 @@ changes, and a document that goes away takes nothing but its own shard with it. 
     lineage.parquet   which document each token comes from
 
 `best_fit` never cuts a document that fits into a sample (Ding et al. 2024, *Fewer Truncations*) and pays with padding,
-some 0.01% of the tokens of a web crawl; `concat` has no padding but at the end, and cuts about one document a sample.
+0.01% where there are many short ones; `concat` has no padding but at the end, and cuts about one document a sample.
 """
 
 import hashlib
@@ -27,7 +27,7 @@ from gristmill.errors import UserError
 from gristmill.stages.contract import StageConfig
 from gristmill.stages.doc_order import doc_order
 from gristmill.stages.shards.special_ids import special_ids
-from gristmill.stages.shards.tokens import open_tokenizer, token_type
+from gristmill.stages.shards.tokens import token_type
 
 VERSION = 1
 READS = ("doc_id", "locator", "tokens.ids", "shard_groups.group")

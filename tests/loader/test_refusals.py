@@ -1,0 +1,202 @@
+"""What is refused, and that the message names the fact and the fix."""
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gristmill.errors import UserError
+from gristmill.loader import Loader, read_manifest
+from gristmill.loader.index import HEADER
+from loader.small import Corpus, change_manifest, write_manifest
+
+
+def shard_file(manifest, kind, group=0, shard=0):
+    found = read_manifest(manifest)
+    return Path(found.where(getattr(found.groups[group].shards[shard], kind)))
+
+
+def all_batches(manifest, **options):
+    with Loader(manifest, batch_samples=10, **options) as loader:
+        return list(loader)
+
+
+def test_a_manifest_that_was_edited_is_refused(manifest):
+    """One weight changed by hand, the hash left as it was."""
+    manifest.write_text(manifest.read_text().replace('"crawl/B": 200', '"crawl/B": 201'))
+    with pytest.raises(UserError, match=r"was changed after it was written.*gristmill run"):
+        Loader(manifest)
+
+
+def test_where_files_lie_is_not_part_of_the_hash(manifest, tmp_path):
+    """A corpus may be moved: by its folder, or file by file."""
+    before = read_manifest(manifest).hash
+    shutil.move(manifest.parent, tmp_path / "elsewhere")
+    moved = tmp_path / "elsewhere" / "manifest.json"
+    assert Loader(moved).manifest.hash == before
+    content = json.loads(moved.read_text())
+    content["files"] = {key: str(moved.parent / path) for key, path in content["files"].items()}
+    (tmp_path / "manifest.json").write_text(json.dumps(content))
+    assert len(all_batches(tmp_path)) == 45
+    content["files"] = {key: f"file://{path}" for key, path in content["files"].items()}
+    (tmp_path / "manifest.json").write_text(json.dumps(content))
+    assert len(all_batches(tmp_path / "manifest.json")) == 45
+
+
+@pytest.mark.parametrize("name", ["tokenizer_hash", "manifest_hash"])
+def test_another_tokenizer_or_manifest_than_was_asked_for_is_refused(manifest, name):
+    """And the right one is taken."""
+    found = read_manifest(manifest)
+    right = {"tokenizer_hash": found.tokenizer["hash"], "manifest_hash": found.hash}
+    with Loader(manifest, **right):
+        pass
+    with pytest.raises(UserError, match="was asked for"):
+        Loader(manifest, **{name: "0" * 64})
+
+
+HEADER_FIELDS = {
+    "tokenizer": b"d" * 64,
+    "seq_len": 13,
+    "token_bytes": 4,
+    "group": b"crawl/C",
+    "bin": b"e" * 64,
+    "samples": 16,
+}
+
+
+@pytest.mark.parametrize("field", HEADER_FIELDS)
+def test_a_shard_that_is_not_the_manifests_is_refused(manifest, field):
+    """Every field that changes what tokens mean or where they lie."""
+    path = shard_file(manifest, "index")
+    data = np.frombuffer(bytearray(path.read_bytes()), np.uint8)
+    data[: HEADER.itemsize].view(HEADER)[field] = HEADER_FIELDS[field]
+    shorter = 8 if field == "samples" else 0
+    path.write_bytes(data[: len(data) - shorter].tobytes())
+    with pytest.raises(UserError, match=f"says {field} .*from the same run"):
+        all_batches(manifest)
+
+
+@pytest.mark.parametrize("kind", ["bin", "index"])
+@pytest.mark.parametrize("fault", ["shorter", "longer", "gone"])
+def test_a_file_that_is_cut_or_missing_is_refused(manifest, kind, fault):
+    """Before any of its samples is read; a missing one before anything is."""
+    path = shard_file(manifest, kind)
+    data = path.read_bytes()
+    if fault == "gone":
+        path.unlink()
+        with pytest.raises(UserError, match=r"no such file.*crawl/B"):
+            Loader(manifest)
+    else:
+        path.write_bytes(data[:-1] if fault == "shorter" else data + b"\0")
+        with pytest.raises(UserError, match=r"should have .* damaged"):
+            all_batches(manifest)
+
+
+def test_a_file_that_is_cut_while_it_is_read_is_an_error_and_no_crash(manifest):
+    """A map would end the process here."""
+    with Loader(manifest, batch_samples=1, threads=0) as loader:
+        run = iter(loader)
+        for _ in range(20):
+            next(run)
+        for path in manifest.parent.rglob("*.bin"):
+            with path.open("r+b") as file:
+                file.truncate(0)
+        with pytest.raises(UserError, match="ends at byte"):
+            list(run)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"start": 451}, "which has 450"),
+        ({"start": -1}, "lies outside"),
+        ({"start": 1.0}, "not an integer"),
+        ({"start": True}, "not an integer"),
+        ({"world_size": 0}, "world_size is 0"),
+        ({"world_size": 2, "rank": 2}, "count from 0 to 1"),
+        ({"rank": -1}, "rank is -1"),
+        ({"batch_samples": 0}, "batch_samples is 0"),
+        ({"batch_samples": "8"}, "batch_samples is '8'"),
+        ({"threads": -1}, "threads is -1"),
+        ({"prefetch_batches": 0}, "prefetch_batches is 0"),
+    ],
+)
+def test_numbers_that_make_no_sense_are_refused(corpus, options, message):
+    """Before anything is read."""
+    with pytest.raises(UserError, match=message):
+        Loader(corpus, **options)
+
+
+@pytest.mark.parametrize("state", [None, 5, {}, {"sample": "5"}, {"sample": 1.5}, {"sample": None}, {"step": 5}])
+def test_a_state_that_is_none_is_refused(corpus, state):
+    """One integer under one name; nothing is guessed."""
+    with Loader(corpus) as loader:
+        with pytest.raises(UserError, match=r"not the state|not an integer"):
+            loader.load_state_dict(state)
+        assert loader.state_dict() == {"sample": 0}
+
+
+def test_the_end_is_a_place_to_resume_at(corpus):
+    """A run that is over may be opened again; it has nothing left."""
+    assert all_batches(corpus, start=450) == []
+
+
+@pytest.mark.parametrize("number", [-1, 450, 10**30])
+def test_samples_outside_are_an_index_error(corpus, number):
+    """As of any sequence, so that `for sample in loader.sample` style code and torch samplers stop."""
+    with Loader(corpus) as loader, pytest.raises(IndexError):
+        loader[number]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"format": "parquet"}, "not a manifest"),
+        ({"format_version": 2}, "of format 2"),
+        ({"phases": []}, "no samples in any phase"),
+        ({"phases": [{"name": "p", "samples": 5, "weights": {}}]}, "from 0 groups"),
+        ({"phases": [{"name": "p", "samples": 5, "weights": {"nowhere": 5}}]}, "group nowhere"),
+        ({"phases": [{"name": "p", "samples": 5, "weights": {"code": -5}}]}, "draws -5"),
+        ({"phases": [{"name": "p", "samples": -5, "weights": {"code": 5}}]}, "draws -5"),
+        ({"token_bytes": 3}, "3 bytes"),
+        ({"groups": [{"name": "code"}]}, "KeyError: 'source'"),
+        ({"files": {}}, "does not say where"),
+    ],
+)
+def test_a_manifest_that_contradicts_itself_is_refused(manifest, changes, message):
+    """Even with the right hash."""
+    change_manifest(manifest, **changes)
+    with pytest.raises(UserError, match=message):
+        Loader(manifest)
+
+
+def test_a_group_whose_shards_do_not_add_up_is_refused(manifest):
+    """Its permutation would leave samples out."""
+    content = json.loads(manifest.read_text())
+    content["groups"][0]["samples"] += 1
+    write_manifest(manifest.parent, content)
+    with pytest.raises(UserError, match="says that group crawl/B has 52 samples, and its shards have 51"):
+        Loader(manifest)
+
+
+def test_a_group_without_samples_cannot_be_drawn_from(tmp_path):
+    """It would divide by zero at some step of the run."""
+    path = Corpus({"a": [5], "b": [0]}, [(5, {"a": 4, "b": 1})]).write(tmp_path)
+    with pytest.raises(UserError, match="draws 1 samples of group b"):
+        Loader(path)
+
+
+@pytest.mark.parametrize("name", ["nowhere", "nowhere/manifest.json", "shards/crawl-B"])
+def test_a_place_without_a_manifest_is_refused(manifest, name):
+    """And the message says what to name."""
+    with pytest.raises(UserError, match=r"no such file.*Name a manifest.json"):
+        Loader(manifest.parents[1] / name)
+
+
+def test_text_that_is_no_json_is_refused(tmp_path):
+    """An upload that was cut short."""
+    (tmp_path / "manifest.json").write_text('{"format": "gristmill manifest", ')
+    with pytest.raises(UserError, match="is not JSON"):
+        Loader(tmp_path)

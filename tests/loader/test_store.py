@@ -1,0 +1,312 @@
+"""Shards on an object store: fetched whole, ahead of need, into a bounded folder that processes share."""
+
+import contextlib
+import hashlib
+import os
+import subprocess
+import sys
+import threading
+
+import fsspec
+import pytest
+from fsspec.implementations.memory import MemoryFileSystem
+
+from gristmill.errors import UserError
+from gristmill.loader import Loader, cache
+from gristmill.loader.ahead import wanted
+from gristmill.loader.cache import Cache
+from gristmill.loader.locations import file_system
+from gristmill.loader.manifest import read_manifest
+from gristmill.loader.open_file import OpenFile
+from gristmill.loader.order import Order
+from loader.small import Corpus, two_phases
+
+SHARD_BYTES = 10 * 12 * 2
+
+
+class Unsteady(MemoryFileSystem):
+    """A store that fails, lies or is slow when it is told to, and remembers what it was asked for."""
+
+    protocol = "unsteady"
+    cachable = False
+    failures: list[BaseException]
+    cut: int
+    fetched: list[str]
+    gate: threading.Event | None = None
+
+    def get_file(self, rpath, lpath, **options):
+        type(self).fetched.append(rpath)
+        if self.gate is not None:
+            assert self.gate.wait(30)
+        if self.failures:
+            raise self.failures.pop()
+        super().get_file(rpath, lpath, **options)
+        if self.cut:
+            type(self).cut -= 1
+            os.truncate(lpath, os.path.getsize(lpath) // 2)
+
+
+@pytest.fixture(autouse=True)
+def store(monkeypatch):
+    """A clean store, and no waiting between attempts."""
+    fsspec.register_implementation("unsteady", Unsteady, clobber=True)
+    Unsteady.failures, Unsteady.cut, Unsteady.fetched, Unsteady.gate = [], 0, [], None
+    MemoryFileSystem.store.clear()
+    monkeypatch.setattr(cache, "RETRY_SECONDS", (0.0, 0.0))
+    yield Unsteady
+    MemoryFileSystem.store.clear()
+
+
+def upload(folder, location):
+    system, root = fsspec.url_to_fs(location)
+    for path in folder.rglob("*"):
+        if path.is_file():
+            system.pipe_file(f"{root}/{path.relative_to(folder)}", path.read_bytes())
+
+
+def many_shards(folder):
+    """Two groups with shards of equal size."""
+    return Corpus({"a": [10] * 12, "b": [10] * 6}, [(200, {"a": 150, "b": 50})]).write(folder)
+
+
+def size_of(entry):
+    """0 where it is removed in this moment."""
+    with contextlib.suppress(FileNotFoundError):
+        return entry.stat().st_size if entry.is_file() and not entry.name.startswith(".room") else 0
+    return 0
+
+
+def tokens_of(loader):
+    return [row.tobytes() for batch in loader for row in batch.tokens]
+
+
+@pytest.mark.parametrize("protocol", ["memory", "unsteady"])
+def test_a_run_from_a_store_is_the_run_from_a_disk(tmp_path, protocol):
+    """By its manifest or its folder; and a second run fetches nothing."""
+    local = two_phases().write(tmp_path / "shards")
+    upload(local.parent, f"{protocol}://bucket/run")
+    with Loader(local, batch_samples=7) as loader:
+        expected = tokens_of(loader)
+    for name in ("", "/", "/manifest.json"):
+        options = {"batch_samples": 7, "cache": tmp_path / "cache", "threads": 2}
+        with Loader(f"{protocol}://bucket/run{name}", **options) as loader:
+            assert tokens_of(loader) == expected
+            assert (loader.stats()["fetched_files"] == 0) == (name != "")
+
+
+def test_a_local_manifest_may_name_shards_on_a_store(tmp_path):
+    """Locations in `files`."""
+    local = two_phases().write(tmp_path / "shards")
+    upload(local.parent, "memory://bucket/run")
+    with Loader(local) as loader:
+        expected = tokens_of(loader)
+    text = local.read_text()
+    for group in ("crawl-B", "wiki-A", "code"):
+        text = text.replace(f'"{group}/', f'"memory://bucket/run/{group}/')
+    (tmp_path / "manifest.json").write_text(text)
+    with Loader(tmp_path, cache=tmp_path / "cache") as loader:
+        assert tokens_of(loader) == expected
+
+
+@pytest.mark.parametrize("fault", ["fails once", "is cut short once"])
+def test_a_fetch_that_goes_wrong_is_tried_again(tmp_path, store, fault):
+    """A connection that breaks with an error, and one that breaks without."""
+    upload(two_phases().write(tmp_path / "shards").parent, "unsteady://bucket/run")
+    if fault == "fails once":
+        store.failures = [OSError("connection reset")]
+    else:
+        store.cut = 1
+    with Loader("unsteady://bucket/run", cache=tmp_path / "cache", batch_samples=10) as loader:
+        assert len(tokens_of(loader)) == 450
+
+
+def test_a_store_that_keeps_failing_is_an_error_that_says_so(tmp_path, store):
+    """After the last attempt; nothing half-fetched is left behind."""
+    upload(two_phases().write(tmp_path / "shards").parent, "unsteady://bucket/run")
+    store.failures = [OSError("connection reset") for _ in range(1000)]
+    with Loader("unsteady://bucket/run", cache=tmp_path / "cache") as loader:
+        with pytest.raises(UserError, match=r"cannot be fetched: connection reset.*Check the store"):
+            next(iter(loader))
+        assert loader.state_dict() == {"sample": 0}
+    assert [path for path in (tmp_path / "cache").iterdir() if path.is_file()] == []
+
+
+def test_content_that_is_not_what_the_manifest_names_is_refused(tmp_path, store):
+    """A shard that was replaced on the store, with one of the same size."""
+    folder = two_phases().write(tmp_path / "shards").parent
+    for path in folder.rglob("*.bin"):
+        path.write_bytes(bytes(path.stat().st_size))
+    upload(folder, "unsteady://bucket/run")
+    with (
+        Loader("unsteady://bucket/run", cache=tmp_path / "cache") as loader,
+        pytest.raises(UserError, match="does not have the hash"),
+    ):
+        next(iter(loader))
+
+
+def test_a_shard_that_is_not_on_the_store_is_named(tmp_path):
+    """At once, without new attempts."""
+    folder = two_phases().write(tmp_path / "shards").parent
+    for path in folder.rglob("*.index"):
+        path.unlink()
+    upload(folder, "memory://bucket/run")
+    with (
+        Loader("memory://bucket/run", cache=tmp_path / "cache") as loader,
+        pytest.raises(UserError, match=r"\.index cannot be fetched: there is no such file"),
+    ):
+        next(iter(loader))
+
+
+@pytest.mark.parametrize("damage", ["cut", "changed", "empty"])
+def test_a_damaged_file_in_the_cache_is_fetched_again(tmp_path, store, damage):
+    """Whether its size shows it or not."""
+    upload(two_phases().write(tmp_path / "shards").parent, "unsteady://bucket/run")
+    folder = tmp_path / "cache"
+    with Loader("unsteady://bucket/run", cache=folder) as loader:
+        expected = tokens_of(loader)
+    for path in folder.iterdir():
+        if path.is_file():
+            data = path.read_bytes()
+            path.write_bytes({"cut": data[:-3], "changed": data[:-1] + b"\xff", "empty": b""}[damage])
+    with Loader("unsteady://bucket/run", cache=folder) as loader:
+        assert tokens_of(loader) == expected
+    for path in folder.iterdir():
+        assert not path.is_file() or hashlib.sha256(path.read_bytes()).hexdigest() == path.name
+
+
+def test_a_copied_cache_is_hashed_once_and_not_fetched(tmp_path, store):
+    """Another modification time alone is no damage."""
+    upload(two_phases().write(tmp_path / "shards").parent, "unsteady://bucket/run")
+    with Loader("unsteady://bucket/run", cache=tmp_path / "cache") as loader:
+        expected = tokens_of(loader)
+    for path in (tmp_path / "cache").iterdir():
+        os.utime(path)
+    with Loader("unsteady://bucket/run", cache=tmp_path / "cache") as loader:
+        assert tokens_of(loader) == expected
+        assert loader.stats()["fetched_files"] == 0
+
+
+def test_the_cache_stays_within_its_bytes(tmp_path, store):
+    """Looked at after every batch; what was read is what lies on the store."""
+    local = many_shards(tmp_path / "shards")
+    upload(local.parent, "unsteady://bucket/run")
+    with Loader(local, batch_samples=5) as loader:
+        expected = tokens_of(loader)
+    index_bytes = max(path.stat().st_size for path in local.parent.rglob("*.index"))
+    limit = 8 * (SHARD_BYTES + index_bytes)
+    folder = tmp_path / "cache"
+    rows, used = [], []
+    with Loader("unsteady://bucket/run", cache=folder, cache_bytes=limit, batch_samples=5) as loader:
+        for batch in loader:
+            rows += [row.tobytes() for row in batch.tokens]
+            used.append(sum(size_of(entry) for entry in os.scandir(folder)))
+        removed = loader.stats()["removed_files"]
+    assert rows == expected
+    assert max(used) <= limit
+    assert removed > 0
+    assert len(set(store.fetched)) == 2 * (12 + 5)
+
+
+def test_what_is_open_is_never_removed(tmp_path):
+    """By this process or another: the lock of an open file says so; the oldest of the others goes first."""
+    made = Cache(tmp_path, 10)
+    for number, name in enumerate("abcd"):
+        (tmp_path / name).write_bytes(bytes(4))
+        os.utime(tmp_path / name, ns=(number + 1, 0))
+    held = OpenFile(tmp_path / "a", lock=True)
+    view = held.mapped()[0]
+    made.make_room(2)
+    assert sorted(path.name for path in tmp_path.iterdir() if path.is_file()) == ["a", "d"]
+    del held
+    made.make_room(4)
+    assert (tmp_path / "a").exists()
+    script = f"from gristmill.loader.cache import Cache; Cache({str(tmp_path)!r}, 10).make_room(10)"
+    subprocess.run([sys.executable, "-c", script], check=True)
+    assert (tmp_path / "a").exists()
+    del view
+    subprocess.run([sys.executable, "-c", script], check=True)
+    assert not (tmp_path / "a").exists()
+
+
+def test_what_a_killed_process_left_is_swept(tmp_path):
+    """Half-fetched files count, and go before anything whole."""
+    made = Cache(tmp_path, 100)
+    (tmp_path / ".part.abcd").write_bytes(bytes(50))
+    (tmp_path / ".room.abcd").write_bytes(bytes(90))
+    (tmp_path / "whole").write_bytes(bytes(20))
+    made.make_room(1)
+    assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["whole"]
+
+
+def test_of_many_that_want_a_file_one_fetches_it(tmp_path, store):
+    """Ranks of one machine share the folder."""
+    content = b"tokens" * 1000
+    digest = hashlib.sha256(content).hexdigest()
+    system, path = fsspec.url_to_fs("unsteady://b/file")
+    system.pipe_file(path, content)
+    store.gate = threading.Event()
+    caches = [Cache(tmp_path, 10**6) for _ in range(6)]
+    found = []
+
+    def want(made):
+        found.append(made.opened(digest, "unsteady://b/file", len(content)).size)
+
+    threads = [threading.Thread(target=want, args=(made,)) for made in caches]
+    for thread in threads:
+        thread.start()
+    store.gate.set()
+    for thread in threads:
+        thread.join(30)
+    assert found == [len(content)] * 6
+    assert len(store.fetched) == 1
+    assert sum(made.fetched_files for made in caches) == 1
+
+
+def test_the_next_shards_are_known_in_the_order_in_which_they_are_needed(tmp_path):
+    """At any sample: the shards in use, and what each group opens next, right to a few samples."""
+    order = Order(read_manifest(two_phases().write(tmp_path)))
+    places = [order.place(sample) for sample in range(order.samples)]
+    for sample in range(0, order.samples, 7):
+        found = wanted(order, sample)
+        assert found == sorted(found)
+        in_use = {(item.group, item.shard) for item in found if item.now}
+        assert (places[sample].group, places[sample].shard) in in_use
+        for item in found:
+            following = places[max(sample, item.sample - 8) : item.sample + 9]
+            assert (item.group, item.shard) in {(place.group, place.shard) for place in following}, item
+
+
+def test_shards_are_fetched_before_they_are_needed(tmp_path, store):
+    """While the first batch is looked at, the second shard of each group arrives."""
+    local = many_shards(tmp_path / "shards")
+    upload(local.parent, "unsteady://bucket/run")
+    folder = tmp_path / "cache"
+    with Loader("unsteady://bucket/run", cache=folder, threads=0) as loader:
+        soon = [loader.manifest.groups[item.group].shards[item.shard].bin for item in wanted(loader.order, 0)]
+        assert len(soon) == 4
+        next(iter(loader))
+        ahead = loader._reader._ahead
+        ahead.idle.wait(30)
+        assert all((folder / digest).exists() for digest in soon)
+
+
+def test_a_cache_that_is_too_small_for_one_shard_of_each_group_is_refused(tmp_path):
+    """It would fetch every shard for every batch; the message says how much is needed."""
+    upload(many_shards(tmp_path / "shards").parent, "memory://bucket/run")
+    with pytest.raises(UserError, match=f"takes {2 * SHARD_BYTES}.*Give at least {2 * SHARD_BYTES}"):
+        Loader("memory://bucket/run", cache=tmp_path / "cache", cache_bytes=2 * SHARD_BYTES - 1)
+
+
+def test_a_missing_library_is_named():
+    """fsspec itself, and the file system behind a location."""
+    script = (
+        "import sys; sys.modules['fsspec'] = None\n"
+        "from gristmill.loader import Loader\n"
+        "try: Loader('s3://bucket/run')\n"
+        "except Exception as error: print(type(error).__name__, error)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("UserError s3://bucket/run")
+    assert "pip install fsspec (and s3fs for s3://" in done.stdout
+    with pytest.raises(UserError, match="nowhere://"):
+        file_system("nowhere://bucket/run")

@@ -1,0 +1,111 @@
+"""The adapters for PyTorch; skipped where it is not installed, except for what is said then."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from gristmill.errors import UserError
+from gristmill.loader import IGNORE, Loader, block_diagonal_mask
+from loader.small import two_phases
+
+try:
+    import torch
+    from torch.utils.data import DataLoader
+
+    from gristmill.loader.torch import SampleDataset, StreamDataset, document_mask
+except (ImportError, UserError):
+    torch = None
+
+needs_torch = pytest.mark.skipif(torch is None, reason="torch is not installed")
+
+
+@pytest.fixture(scope="module")
+def shards(tmp_path_factory):
+    return two_phases().write(tmp_path_factory.mktemp("torch"))
+
+
+def test_without_torch_the_adapter_says_what_to_install():
+    """And the loader itself works."""
+    script = (
+        "import sys; sys.modules['torch'] = None\n"
+        "import gristmill.loader\n"
+        "try: import gristmill.loader.torch\n"
+        "except Exception as error: print(type(error).__name__, error)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("UserError torch is not installed")
+    assert "pip install 'gristmill[torch]'" in done.stdout
+
+
+@needs_torch
+@pytest.mark.parametrize("workers", [0, 1, 2, 3])
+def test_a_data_loader_gives_the_global_order_with_any_number_of_workers(shards, workers):
+    """Batch by batch what the loader itself gives, with the state after each."""
+    with Loader(shards, batch_samples=16, rank=1, world_size=2) as loader:
+        expected = [(batch.tokens.tolist(), batch.state, batch.first_sample) for batch in loader]
+    dataset = StreamDataset(shards, batch_samples=16, rank=1, world_size=2)
+    found = [
+        (batch.tokens.tolist(), batch.state, batch.first_sample)
+        for batch in DataLoader(dataset, batch_size=None, num_workers=workers)
+    ]
+    assert found == expected
+    assert len(dataset) == len(expected)
+
+
+@needs_torch
+def test_a_resume_from_the_state_of_a_batch_goes_on_with_the_next(shards):
+    """Workers had read further by then."""
+    run = iter(DataLoader(StreamDataset(shards, batch_samples=10), batch_size=None, num_workers=2))
+    state = [next(run) for _ in range(3)][-1].state
+    del run
+    again = StreamDataset(shards, batch_samples=5, start=state["sample"])
+    first = next(iter(DataLoader(again, batch_size=None, num_workers=2)))
+    assert first.first_sample == 30
+    with Loader(shards) as loader:
+        assert first.tokens[0].tolist() == loader.sample(30).tokens.tolist()
+
+
+@needs_torch
+def test_tensors_say_what_the_batch_says(shards):
+    """Kinds that embeddings, cross entropy and attention take."""
+    with Loader(shards, batch_samples=8, start=100) as loader:
+        batch = next(iter(loader))
+    made = batch.to_torch()
+    assert made.tokens.dtype == made.labels.dtype == torch.int64
+    assert made.cu_seqlens.dtype == torch.int32
+    for name in ("tokens", "labels", "positions", "documents", "cu_seqlens", "source_ids"):
+        assert np.array_equal(getattr(made, name).numpy(), getattr(batch, name))
+    assert batch.to_torch(fields=("tokens",)).labels is None
+    with pytest.raises(UserError, match=r"tokenz.*Fields: tokens"):
+        batch.to_torch(fields=("tokenz",))
+    logits = torch.zeros(*made.tokens.shape, 60000)
+    loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), made.labels.flatten())
+    assert loss.isclose(torch.tensor(60000.0).log())
+    assert torch.nn.CrossEntropyLoss().ignore_index == IGNORE
+    assert made.to("cpu").tokens.equal(made.tokens)
+
+
+@needs_torch
+def test_the_map_style_set_gives_samples_by_number(shards):
+    """With a sampler and workers of torch's own."""
+    dataset = SampleDataset(shards)
+    assert len(dataset) == 450
+    order = [5, 449, 0, 301, 301, 77]
+    batches = list(DataLoader(dataset, sampler=order, batch_size=2, collate_fn=dataset.collate, num_workers=2))
+    with Loader(shards) as loader:
+        expected = [loader.sample(number).tokens.tolist() for number in order]
+    assert [row.tolist() for batch in batches for row in batch.tokens] == expected
+    assert [batch.state["sample"] for batch in batches] == [450, 302, 78]
+
+
+@needs_torch
+def test_the_mask_for_flex_attention_is_the_block_diagonal_one(shards):
+    """The function form and the dense form agree."""
+    with Loader(shards, batch_samples=3, start=40) as loader:
+        batch = next(iter(loader))
+    mask = document_mask(batch.to_torch().documents)
+    size = batch.tokens.shape[1]
+    where = torch.meshgrid(torch.arange(3), torch.arange(size), torch.arange(size), indexing="ij")
+    assert np.array_equal(mask(where[0], None, where[1], where[2]).numpy(), block_diagonal_mask(batch))
