@@ -3,8 +3,8 @@
 The 10,000 shards are sparse files (100 million tokens each, 8192 to a sample, two bytes a token; samples without
 documents, so that an index is as long as it must be and no longer). The rate is measured on 400 MB that lie in the page
 cache, on one core, in CPU time, in batches of 32 samples. The bound beside it is a loop that does the same copies from
-numpy memmaps, in an order that is given to it. datatrove and megatron-core read as many samples of the same files by
-number, in the Python that BENCH_LOADER_PYTHON names.
+numpy memmaps, in an order that is given to it. datatrove, OLMo-core and megatron-core read samples of the same files by
+number, without any order or batches, in the Python that BENCH_LOADER_PYTHON names.
 """
 
 import hashlib
@@ -17,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
+import gristmill
 from bench.inputs import measurement, scratch
 from gristmill.loader.index import HEADER, Header, Index, write_index
 from gristmill.loader.manifest import manifest_hash
@@ -26,22 +27,27 @@ SHARD_SAMPLES, SHARDS, GROUPS = 12_207, 10_000, 8
 WARM_SHARDS, WARM_SAMPLES, WARM_GROUPS = 8, 3_000, 4
 KEYS = ("bin", "index", "lineage")
 
-PEERS = {
-    "datatrove": """
-import json, random, sys, time, numpy as np
-from datatrove.utils.dataset import DatatroveFileDataset
-paths, seq_len, count = json.loads(sys.argv[1])
-sets = [DatatroveFileDataset(path, seq_len - 1, token_size=2) for path in paths]
+READ_AT_RANDOM = """
 draw = random.Random(0)
 asked = [(draw.randrange(len(sets)), draw.randrange(len(sets[0]))) for _ in range(count)]
 begun = time.process_time()
-for which, row in asked: sets[which][row]
+for which, row in asked: read(sets[which], row)
 print(count * seq_len / (time.process_time() - begun))
+"""
+PEERS = {
+    "datatrove": """
+from datatrove.utils.dataset import DatatroveFileDataset
+sets = [DatatroveFileDataset(path, seq_len - 1, token_size=2) for path in paths]
+read = lambda tokens, row: tokens[row]
+""",
+    "olmo-core": """
+from olmo_core.data import NumpyFSLDataset
+named = dict(sequence_length=seq_len, pad_token_id=0, eos_token_id=1, vocab_size=65536, dtype=np.uint16)
+sets = [NumpyFSLDataset(path, **named) for path in paths]
+read = lambda tokens, row: tokens[row]
 """,
     "megatron-core": """
-import json, random, sys, time, numpy as np, struct, os
 from megatron.core.datasets.indexed_dataset import IndexedDataset
-paths, seq_len, count = json.loads(sys.argv[1])
 for path in paths:
     n = os.path.getsize(path) // 2 // seq_len
     with open(path[:-4] + ".idx", "wb") as file:
@@ -49,14 +55,18 @@ for path in paths:
         file.write(np.full(n, seq_len, "<i4").tobytes() + (np.arange(n, dtype="<i8") * seq_len * 2).tobytes())
         file.write(np.arange(n + 1, dtype="<i8").tobytes())
 sets = [IndexedDataset(path[:-4]) for path in paths]
-draw = random.Random(0)
-asked = [(draw.randrange(len(sets)), draw.randrange(len(sets[0]))) for _ in range(count)]
-out = np.empty((32, seq_len), np.uint16)
-begun = time.process_time()
-for number, (which, row) in enumerate(asked): out[number % 32] = sets[which][row]
-print(count * seq_len / (time.process_time() - begun))
+read = lambda tokens, row: np.array(tokens[row])
 """,
 }
+OURS_AS_TENSORS = """
+import json, sys, time
+from gristmill.loader import Loader
+loader = Loader(sys.argv[1], batch_samples=32, threads=0)
+next(iter(loader)).to_torch()
+begun, tokens = time.process_time(), 0
+for batch in loader: tokens += batch.to_torch(fields=("tokens",)).tokens.numel()
+print(tokens / (time.process_time() - begun))
+"""
 
 
 def run(_data: Path | None) -> Iterable[dict]:
@@ -80,10 +90,18 @@ def run(_data: Path | None) -> Iterable[dict]:
             ("with_positions", "million tokens/s on one core, with cu_seqlens and positions"),
         ):
             yield measurement(f"loader.{name}", rates[name], unit, "the same copies from memmaps, no order", bound)
-        for peer in PEERS:
+        tensors = elsewhere(OURS_AS_TENSORS, str(warm))
+        if tensors is not None:
             yield measurement(
-                f"loader.against_{peer}", rates["tokens"], "million tokens/s", peer, peer_rate(peer, warm)
+                "loader.tensors", tensors, "million tokens/s, as int64 tensors", "plain batches", rates["tokens"]
             )
+        for peer, script in PEERS.items():
+            paths = sorted(str(path) for path in warm.parent.glob("*.bin"))
+            head = "import json, os, random, struct, sys, time, numpy as np\npaths, seq_len, count = json.loads(sys.argv[1])"
+            rate = elsewhere(head + script + READ_AT_RANDOM, json.dumps([paths, SEQ_LEN, 4_000]))
+            # Megatron gives arrays, the others tensors.
+            ours = rates["tokens"] if tensors is None or peer == "megatron-core" else tensors
+            yield measurement(f"loader.against_{peer}", ours, "million tokens/s", peer, rate)
         waits = child("waiting", warm)
         yield measurement("loader.waiting", 100 * waits["share"], "% of the time, 10 ms a batch (asked: < 1)")
         yield measurement("loader.starved", waits["batches"], f"batches of {waits['of']} that were waited for")
@@ -95,13 +113,12 @@ def child(what: str, manifest: Path) -> dict:
     return json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)
 
 
-def peer_rate(peer: str, manifest: Path) -> float | None:
-    """Million tokens a second of a peer, where it is installed."""
+def elsewhere(script: str, given: str) -> float | None:
+    """Million tokens a second that a script prints, in the Python that has the peers; None where they are missing."""
     python = os.environ.get("BENCH_LOADER_PYTHON", sys.executable)
-    paths = sorted(str(path) for path in manifest.parent.glob("*.bin"))
-    given = json.dumps([paths, SEQ_LEN, 4_000])
-    command = [python, "-c", PEERS[peer], given]
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    environment = {**os.environ, "PYTHONPATH": str(Path(gristmill.__file__).parents[1])}
+    command = [python, "-c", script, given]
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment)
     return float(done.stdout.split()[-1]) / 1e6 if done.returncode == 0 else None
 
 

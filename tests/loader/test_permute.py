@@ -14,7 +14,7 @@ AROUND_POWERS = [2**power + more for power in range(9, 18) for more in (-1, 0, 1
 
 
 def whole(count, key):
-    return permuted_all(np.arange(count), np.array([count], np.uint64), np.array([key], np.uint64))
+    return permuted_all(np.arange(count), None, [count], [key])
 
 
 def test_it_is_one_to_one_for_every_small_size_and_around_powers_of_two():
@@ -27,7 +27,7 @@ def test_it_is_one_to_one_for_every_small_size_and_around_powers_of_two():
 def test_arrays_agree_with_plain_integers_at_any_size(count, key, data):
     """Two writings of the same arithmetic, one of them without overflow."""
     places = data.draw(st.lists(st.integers(0, count - 1), min_size=1, max_size=5))
-    found = permuted_all(np.array(places), np.array([count], np.uint64), np.array([key], np.uint64))
+    found = permuted_all(np.array(places), None, [count], [key])
     assert found.tolist() == [permuted(place, count, key) for place in places]
 
 
@@ -36,7 +36,7 @@ def test_a_size_and_a_key_of_its_own_for_each_place_change_nothing(asked):
     """One call for many shards equals one call for each."""
     counts, keys = ([row[column] for row in asked] for column in (0, 1))
     places = [place % count for count, _, place in asked]
-    found = permuted_all(np.array(places), np.array(counts, np.uint64), np.array(keys, np.uint64))
+    found = permuted_all(np.array(places), np.arange(len(asked)), counts, keys)
     assert found.tolist() == [permuted(*row) for row in zip(places, counts, keys, strict=True)]
 
 
@@ -45,7 +45,7 @@ def test_every_place_goes_everywhere_equally_often(count):
     """Over 4000 keys, no place is preferred by more than five standard deviations."""
     keys = [key_of(0, "group", epoch) for epoch in range(4000)]
     places = np.tile(np.arange(count), len(keys))
-    found = permuted_all(places, np.full(len(places), count, np.uint64), np.repeat(np.array(keys, np.uint64), count))
+    found = permuted_all(places, np.repeat(np.arange(len(keys)), count), [count] * len(keys), keys)
     table = np.zeros((count, count))
     np.add.at(table, (places, found), 1)
     expected = len(keys) / count

@@ -215,10 +215,7 @@ def shard_outputs(folder):
     batch = pa.RecordBatch.from_arrays([columns[name] for name in reads_of(shard_groups, config)], names=[*columns])
     grouped = shard_groups.apply(batch, config)
     counts = shard_groups.metrics(batch, grouped, config)
-    # Without what zlib compresses: its bytes differ between machines.
-    write = shards.Config(
-        seq_len_tokens=64, shard_tokens=200, seed=3, recipe="golden", sidecars=("megatron", "datatrove")
-    )
+    write = shards.Config(seq_len_tokens=64, shard_tokens=200, seed=3, recipe="golden")
     entries = shards.layout(counts, write)["mill"]
     locators = pa.array([f"mill/{n}" for n in range(len(COPIES))])
     batch = pa.RecordBatch.from_arrays([doc_ids, locators, encoded["ids"], grouped["group"]], names=[*shards.READS])

@@ -113,7 +113,9 @@ class Order:
 
     def _locate(self, group: Array, epoch: Array, shard: Array, row: Array) -> None:
         """Fill in the last three; `epoch` comes holding positions."""
-        sizes, keys = np.empty(len(group), np.uint64), np.empty(len(group), np.uint64)
+        which = np.empty(len(group), np.int64)
+        counts: list[int] = []
+        keys: list[int] = []
         for number, slots in _runs(group):
             made = self.manifest.groups[number]
             epoch[slots], rest = np.divmod(epoch[slots], made.samples)
@@ -122,20 +124,19 @@ class Order:
                 here, left = slots[inside], rest[inside]
                 turns = np.searchsorted(ends, left, "right")
                 shard[here] = shards[turns]
-                for turn, which in _runs(turns):
-                    chosen, there = int(shards[turn]), here[which]
+                for turn, run in _runs(turns):
+                    chosen, there = int(shards[turn]), here[run]
                     count = made.shards[chosen].samples
-                    row[there] = left[which] - int(ends[turn]) + count
-                    sizes[there], keys[there] = count, key_of(self.seed, made.name, turn_epoch, chosen)
-        if len(group):
-            row[:] = permuted_all(row, sizes, keys)
+                    row[there], which[there] = left[run] - int(ends[turn]) + count, len(counts)
+                    counts.append(count)
+                    keys.append(key_of(self.seed, made.name, turn_epoch, chosen))
+        row[:] = permuted_all(row, which, counts, keys)
 
     def _layout(self, group: int, epoch: int) -> tuple[Array, Array]:
         """The shards of a group in the order of an epoch, and where in the epoch each of them ends."""
         made = self.manifest.groups[group]
-        count = np.array([len(made.shards)], np.uint64)
-        key = np.array([key_of(self.seed, made.name, epoch)], np.uint64)
-        shards = permuted_all(np.arange(len(made.shards)), count, key)
+        key = key_of(self.seed, made.name, epoch)
+        shards = permuted_all(np.arange(len(made.shards)), None, [len(made.shards)], [key])
         return shards, np.cumsum(self._sizes[group][shards])
 
 

@@ -43,18 +43,23 @@ def permuted(place: int, count: int, key: int) -> int:
             return place
 
 
-def permuted_all(places: Array, counts: Array, keys: Array) -> Array:
-    """The same for arrays: places (int64), and a count and a key (uint64) for each of them or one for all."""
-    wide = np.broadcast_to(np.asarray(counts, np.uint64), places.shape)
-    rows, columns = _sides_all(np.asarray(counts, np.uint64))
-    turns = _round_keys_all(np.asarray(keys, np.uint64))
-    done = _walked(places.astype(np.uint64), rows, columns, turns)
-    again = np.flatnonzero(done >= wide)
-    while len(again):
-        part = [np.asarray(turn)[again] if np.ndim(turn) else turn for turn in turns]
-        high, across = (side[again] if np.ndim(side) else side for side in (rows, columns))
-        done[again] = _walked(done[again], high, across, part)
-        again = again[done[again] >= wide[again]]
+def permuted_all(places: Array, which: Array | None, counts: list[int], keys: list[int]) -> Array:
+    """The same for an array of places (int64) in several permutations, each of a count and a key.
+
+    `which` says for each place which of the permutations is meant; None: there is only one.
+    """
+    grids = np.array([sides(count) for count in counts], np.uint64)
+    table = np.array([round_keys(key) for key in keys], np.uint64)
+    limits = np.array(counts, np.uint64)
+    if which is None:
+        which = np.zeros(len(places), np.int64)
+    alone = len(counts) == 1
+    done = places.astype(np.uint64)
+    left = np.arange(len(places))
+    while len(left):
+        mine = 0 if alone else which[left]
+        done[left] = _walked(done[left], grids[mine, 0], grids[mine, 1], table, mine)
+        left = left[done[left] >= limits[mine]]
     return done.astype(np.int64)
 
 
@@ -76,28 +81,13 @@ def _mixed(value: int) -> int:
     return value ^ value >> 31
 
 
-def _sides_all(counts: Array) -> tuple[Any, Any]:
-    if counts.size == 1:
-        rows, columns = sides(int(counts.reshape(-1)[0]))
-        return np.uint64(rows), np.uint64(columns)
-    found, back = np.unique(counts, return_inverse=True)
-    both = np.array([sides(int(count)) for count in found], np.uint64)[back]
-    return both[:, 0], both[:, 1]
-
-
-def _round_keys_all(keys: Array) -> list[Any]:
-    if keys.size == 1:
-        return [np.uint64(key) for key in round_keys(int(keys.reshape(-1)[0]))]
-    return [_mixed_all(keys + np.uint64(turn * GOLDEN & _ALL)) for turn in range(1, ROUNDS + 1)]
-
-
-def _walked(places: Array, rows: Any, columns: Any, turns: list[Any]) -> Array:
-    """Once through all rounds."""
+def _walked(places: Array, rows: Any, columns: Any, table: Array, mine: Any) -> Array:
+    """Once through all rounds, with the round keys in the table's rows `mine`."""
     row: Array = places // columns
     column = places - row * columns
     for turn in range(0, ROUNDS, 2):
-        _move(row, _mixed_all(column ^ turns[turn]), rows)
-        _move(column, _mixed_all(row ^ turns[turn + 1]), columns)
+        _move(row, _mixed_all(column ^ table[mine, turn]), rows)
+        _move(column, _mixed_all(row ^ table[mine, turn + 1]), columns)
     row *= columns
     row += column
     return row

@@ -37,18 +37,21 @@ class Reader:
     def batch(self, step: Step) -> Batch:
         """The samples of a step, copied into one array."""
         places = step.places
-        groups, shards, rows = places.group.tolist(), places.shard.tolist(), places.row.tolist()
-        found = self._opened(step.first_sample, zip(groups, shards, strict=True))
-        tokens = np.empty((len(rows), self._seq_len), self._kind)
+        keys = list(zip(places.group.tolist(), places.shard.tolist(), strict=True))
+        # Methods are looked up once a shard and not once a sample: a sample has some microseconds in all.
+        found = {
+            key: (shard.file.read_into, shard.index.first_piece.item, shard.index)
+            for key, shard in self._opened(step.first_sample, keys).items()
+        }
+        tokens = np.empty((len(keys), self._seq_len), self._kind)
         target, size = tokens.reshape(-1).view(np.uint8).data, self._seq_len * self._kind.itemsize
         pieces: list[Pieces] = []
         at = 0
-        for group, number, row in zip(groups, shards, rows, strict=True):
-            shard = found[group, number]
-            shard.file.read_into(target[at : at + size], row * size)
+        for key, row in zip(keys, places.row.tolist(), strict=True):
+            read_into, first_piece, index = found[key]
+            read_into(target[at : at + size], row * size)
             at += size
-            first_piece = shard.index.first_piece
-            pieces.append((shard.index, first_piece.item(row), first_piece.item(row + 1)))
+            pieces.append((index, first_piece(row), first_piece(row + 1)))
         return Batch(tokens, step.first_sample, {"sample": step.after}, pieces, places.group, places.phase, self.names)
 
     def close(self) -> None:

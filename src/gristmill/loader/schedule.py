@@ -8,8 +8,8 @@ import numpy as np
 
 from gristmill.loader.order import Order, Places
 
-# Samples whose places are computed at once: some 60 numpy calls a block are then less than a microsecond a sample.
-BLOCK_SAMPLES = 1024
+# Samples whose places are computed at once: with 4096, some hundred numpy calls a block do not show in the time of one.
+BLOCK_SAMPLES = 4096
 
 
 @dataclass(frozen=True)

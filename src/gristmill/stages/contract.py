@@ -2,7 +2,7 @@
 
     VERSION: int                    raised by one with every change of the stage's output
     LIBRARIES: tuple[str, ...]      distributions whose version changes the output; part of the task key
-                                    (`unicode`, `zlib`: those of the running Python)
+                                    (`unicode`: the character database of the running Python)
     class Config(StageConfig)       what a recipe may set: frozen, a line and a unit under every field
 
   reader    read(piece, config) -> Iterator[Record]

@@ -6,7 +6,6 @@ of SCHEMA; nobody else has to know which of the two a module has.
 
 import importlib.metadata
 import unicodedata
-import zlib
 from types import ModuleType
 from typing import Any, Literal
 
@@ -60,10 +59,8 @@ def libraries_of(module: ModuleType, config: StageConfig) -> tuple[str, ...]:
 
 
 def version_of(library: str) -> str:
-    """The version of an installed distribution, or of what comes with the running Python: `unicode` and `zlib`."""
-    if library == "unicode":
-        return unicodedata.unidata_version
-    return zlib.ZLIB_RUNTIME_VERSION if library == "zlib" else importlib.metadata.version(library)
+    """The version of an installed distribution; `unicode` is the character database of the running Python."""
+    return unicodedata.unidata_version if library == "unicode" else importlib.metadata.version(library)
 
 
 def before_of(module: ModuleType) -> tuple[str, ...]:

@@ -93,7 +93,7 @@ def warnings(found: Mapping[str, Any], config: Config) -> Sequence[str]:
 
 def _idle_tiers(found: Mapping[str, Any], config: Config) -> Iterator[str]:
     known = {parts_of(name)[1] for name in found["groups"]}
-    listed = {tier for part in (config, *config.phases) for tier in part.tiers or ()}
+    listed = {*(config.tiers or ()), *(tier for phase in config.phases for tier in phase.tiers or ())}
     if idle := sorted(listed - known):
         yield f"no document is of tier {', '.join(idle)}, which the mix lists"
 

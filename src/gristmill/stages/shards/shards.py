@@ -12,9 +12,7 @@ changes, and a document that goes away takes nothing but its own shard with it. 
 0.01% where there are many short ones; `concat` has no padding but at the end, and cuts about one document a sample.
 """
 
-import hashlib
 from collections.abc import Collection, Mapping, Sequence
-from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -27,9 +25,10 @@ from gristmill.errors import UserError
 from gristmill.stages.contract import StageConfig
 from gristmill.stages.doc_order import doc_order
 from gristmill.stages.shards.special_ids import special_ids
-from gristmill.stages.shards.tokens import token_type
+from gristmill.stages.shards.tokens import open_tokenizer, token_type
 
 VERSION = 1
+LIBRARIES = ("pyarrow",)
 READS = ("doc_id", "locator", "tokens.ids", "shard_groups.group")
 SURVIVORS = True
 USES = ("tokenizer",)
@@ -75,11 +74,6 @@ class Asked(StageConfig):
 class Config(Asked):
     recipe: str = ""
     """Name of the recipe, for the header of a shard; filled by the recipe."""
-
-
-def libraries(config: Config) -> tuple[str, ...]:
-    """Who writes the bytes of the lineage, and those of OLMo-core's compressed list."""
-    return ("pyarrow", "zlib") if "olmo" in config.sidecars else ("pyarrow",)
 
 
 def check(config: Config) -> None:
@@ -174,8 +168,7 @@ def build(
 
 def facts(config: Config, models: Mapping[str, Path]) -> dict[str, Any]:
     """What holds for all shards: the tokenizer, its special ids, the length of a sample, the size of an id."""
-    path = str(models["tokenizer"])
-    tokenizer = _opened(path, hashlib.sha256(Path(path).read_bytes()).digest())
+    tokenizer = open_tokenizer(str(models["tokenizer"]))
     end_of_document, padding = special_ids(tokenizer, config.end_of_document, config.padding)
     return {
         "tokenizer": {
@@ -207,14 +200,6 @@ def explain(config: Config) -> Sequence[str]:
     """How it packs, for a plan."""
     way = {"best_fit": "best fit, no document that fits is cut", "concat": "documents end to end"}[config.pack]
     return (f"samples of {config.seq_len_tokens} tokens ({way}), shards of about {config.shard_tokens} tokens",)
-
-
-@lru_cache(maxsize=2)
-def _opened(path: str, content: bytes) -> Any:
-    """A tokenizer takes a second to open, half as long as a shard takes to build, and a worker builds many."""
-    from gristmill.stages.tokenizer.files import load
-
-    return load(path, probe=False)
 
 
 def _check_name(what: str, name: str) -> None:

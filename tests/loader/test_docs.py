@@ -1,0 +1,50 @@
+"""The code that docs/loader.md shows runs."""
+
+import re
+import shutil
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from loader.small import Corpus
+
+PAGE = Path(__file__).parents[2] / "docs" / "loader.md"
+BLOCKS = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.S)
+
+
+def test_every_block_of_code_in_the_page_runs_after_the_others(tmp_path, monkeypatch):
+    """From top to bottom, as a reader would; the one for PyTorch where it is installed."""
+    phases = [(16, {"crawl": 12, "wiki": 4}), (2000, {"crawl": 12, "wiki": 4})]
+    Corpus({"crawl": [90, 80], "wiki": [60]}, phases).write(tmp_path / "shards")
+    shutil.copytree(tmp_path / "shards", tmp_path / "new-shards")
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
+    for block in BLOCKS:
+        if find_spec("torch") or "torch" not in block:
+            exec(block, names)
+    assert len(BLOCKS) == 5
+    assert names["sample"].number == 1000
+
+
+@pytest.mark.parametrize("name", ["batch", "loader", "stats"])
+def test_every_attribute_that_the_page_names_exists(name, tmp_path):
+    """Of a batch, of the loader, of its statistics."""
+    from gristmill.loader import Loader
+
+    path = Corpus({"crawl": [20]}, [(20, {"crawl": 1})]).write(tmp_path)
+    with Loader(path) as loader:
+        batch = next(iter(loader))
+        stats = loader.stats()
+    text = PAGE.read_text()
+    if name == "batch":
+        table = text[text.index("## What a batch holds") : text.index("All but tokens")]
+        found = re.findall(r"`([a-z_]+)`", " ".join(line.split("|")[1] for line in table.splitlines() if "|" in line))
+        assert len(found) > 15
+        assert all(hasattr(batch, attribute) for attribute in found)
+    elif name == "loader":
+        found = set(re.findall(r"`loader\.([a-z_]+)", text))
+        assert {"seek", "load_state_dict", "stats", "sources"} <= found
+        assert all(hasattr(loader, attribute) for attribute in found)
+    else:
+        assert {"starved_batches", "starved_share", "first_seconds"} <= set(stats)
