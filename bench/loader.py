@@ -4,7 +4,7 @@ The 10,000 shards are sparse files (100 million tokens each, 8192 to a sample, t
 documents, so that an index is as long as it must be and no longer). The rate is measured on 400 MB that lie in the page
 cache, on one core, in CPU time, in batches of 32 samples. The bound beside it is a loop that does the same copies from
 numpy memmaps, in an order that is given to it. datatrove, OLMo-core and megatron-core read samples of the same files by
-number, without any order or batches, in the Python that BENCH_LOADER_PYTHON names.
+number, without any order or batches, in the Python that BENCH_LOADER_PYTHON names. Of seven runs the best counts.
 """
 
 import hashlib
@@ -27,12 +27,19 @@ SHARD_SAMPLES, SHARDS, GROUPS = 12_207, 10_000, 8
 WARM_SHARDS, WARM_SAMPLES, WARM_GROUPS = 8, 3_000, 4
 KEYS = ("bin", "index", "lineage")
 
+GIVEN = """
+import json, os, random, struct, sys, time, numpy as np
+paths, seq_len, count = json.loads(sys.argv[1])
+"""
 READ_AT_RANDOM = """
 draw = random.Random(0)
 asked = [(draw.randrange(len(sets)), draw.randrange(len(sets[0]))) for _ in range(count)]
-begun = time.process_time()
-for which, row in asked: read(sets[which], row)
-print(count * seq_len / (time.process_time() - begun))
+times = []
+for _ in range(7):
+    begun = time.process_time()
+    for which, row in asked: read(sets[which], row)
+    times.append(time.process_time() - begun)
+print(count * seq_len / min(times))
 """
 PEERS = {
     "datatrove": """
@@ -62,10 +69,13 @@ OURS_AS_TENSORS = """
 import json, sys, time
 from gristmill.loader import Loader
 loader = Loader(sys.argv[1], batch_samples=32, threads=0)
-next(iter(loader)).to_torch()
-begun, tokens = time.process_time(), 0
-for batch in loader: tokens += batch.to_torch(fields=("tokens",)).tokens.numel()
-print(tokens / (time.process_time() - begun))
+rates = []
+for _ in range(7):
+    loader.seek(0)
+    begun, tokens = time.process_time(), 0
+    for batch in loader: tokens += batch.to_torch(fields=("tokens",)).tokens.numel()
+    rates.append(tokens / (time.process_time() - begun))
+print(max(rates))
 """
 
 
@@ -97,8 +107,7 @@ def run(_data: Path | None) -> Iterable[dict]:
             )
         for peer, script in PEERS.items():
             paths = sorted(str(path) for path in warm.parent.glob("*.bin"))
-            head = "import json, os, random, struct, sys, time, numpy as np\npaths, seq_len, count = json.loads(sys.argv[1])"
-            rate = elsewhere(head + script + READ_AT_RANDOM, json.dumps([paths, SEQ_LEN, 4_000]))
+            rate = elsewhere(GIVEN + script + READ_AT_RANDOM, json.dumps([paths, SEQ_LEN, 24_000]))
             # Megatron gives arrays, the others tensors.
             ours = rates["tokens"] if tensors is None or peer == "megatron-core" else tensors
             yield measurement(f"loader.against_{peer}", ours, "million tokens/s", peer, rate)

@@ -5,83 +5,13 @@ import random
 from collections import Counter
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from gristmill.engine.garbage import collect, find_garbage
 from gristmill.engine.publish import find_manifest, publish
 from gristmill.errors import UserError
 from gristmill.loader import Loader, read_manifest
-from gristmill.loader.index import read_index
-from gristmill.stages.tokenizer.files import load, write_json
-from gristmill.stages.tokenizer.model import Tokenizer
-
-WORDS = ["mill", "grain", "stone", "water", "wheel", "flour", "sack", "hopper", "sieve", "dam", "race", "gear"]
-MIX = "mix: {tokens: 40k, domains: {notes: 0.7, tales: 0.3}, tiers: {A: 4, B: 1}, max_epochs: 9}"
-PHASES = """mix:
-  tokens: 40k
-  domains: {notes: 0.7, tales: 0.3}
-  tiers: {A: 4, B: 1}
-  max_epochs: 50
-  phases:
-    - {name: main, share: 0.75}
-    - {name: cooldown, tiers: {A: 1, B: 0}, learning_rate: {shape: linear}}
-"""
-
-
-class Corpus:
-    """Two sources of JSON lines, a tokenizer of bytes, a recipe that goes as far as the manifest."""
-
-    def __init__(self, project):
-        self.project = project
-        self.folder = project.folder
-        empty = np.zeros(0, np.int32)
-        write_json(Tokenizer.from_merges("gristmill", empty, empty), self.folder)
-        self.documents = {"notes": self.write("notes", 300, 11), "tales": self.write("tales", 40, 12)}
-
-    def write(self, name, count, seed, gone=()):
-        draw = random.Random(seed)
-        texts = {f"{name}{n}": " ".join(draw.choices(WORDS, k=draw.randint(1, 60))) + f" {n}" for n in range(count)}
-        lines = [json.dumps({"id": key, "text": text}) for key, text in texts.items() if key not in gone]
-        (self.folder / f"{name}.jsonl").write_text("\n".join(lines))
-        return texts
-
-    def recipe(self, mix=PHASES, shards="shard_tokens: 4000", more=""):
-        read = "{{format: jsonl, paths: [{0}.jsonl], fields: {{key: id}}{2}}}"
-        source = f"{{{{kind: text, read: {read}, domain: {{0}}, tier: {{1}}}}}}"
-        tier = "{A: 'text_bytes > 200', B: else}"
-        self.project.recipe.write_text(
-            f"recipe: small\nseed: 5\nstore: ./store\nsources:\n  notes: {source.format('notes', tier, more)}\n"
-            f"  tales: {source.format('tales', 'A', more)}\nsteps: []\ntokenizer: {{file: tokenizer.json}}\n"
-            f"shards: {{seq_len_tokens: 256, {shards}}}\n{mix}\n"
-        )
-
-    def run(self, **options):
-        run = self.project.run(**options)
-        return run, read_manifest(publish(self.project.mill(store=options.get("store")), run))
-
-    def texts(self, manifest):
-        """What lies in the shards, put together again from the pieces: (source, text) with a count."""
-        tokenizer = load(str(self.folder / "tokenizer.json"))
-        end = manifest.tokenizer["end_of_document"]
-        found = Counter()
-        for group in manifest.groups:
-            for shard in group.shards:
-                index = read_index(manifest.where(shard.index))
-                data = np.fromfile(manifest.where(shard.bin), f"<u{manifest.token_bytes}").reshape(-1, manifest.seq_len)
-                pieces = {}
-                for row in range(shard.samples):
-                    at = 0
-                    for piece in range(int(index.first_piece[row]), int(index.first_piece[row + 1])):
-                        ids = data[row, at : at + int(index.length[piece])].tolist()
-                        pieces.setdefault(bytes(index.doc_id[piece]), []).append((int(index.doc_offset[piece]), ids))
-                        at += len(ids)
-                for parts in pieces.values():
-                    ids = [token for _, some in sorted(parts) for token in some]
-                    assert ids.count(end) == 1
-                    assert ids[-1] == end
-                    found[group.source, tokenizer.decode(ids[:-1])] += 1
-        return found
+from sharded import MIX, PHASES, Corpus
 
 
 @pytest.fixture

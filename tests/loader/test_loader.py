@@ -256,6 +256,21 @@ def test_a_loader_travels_to_another_process(corpus, sequence):
         assert np.array_equal(getattr(sample_copy, name), getattr(sample, name))
 
 
+def test_an_iterator_that_was_begun_before_a_fork_says_so(corpus):
+    """Its threads did not come along; waiting for them would be for ever."""
+    script = (
+        "import os\nfrom gristmill.loader import Loader\n"
+        f"loader = Loader({str(corpus)!r})\nrun = iter(loader)\nnext(run)\n"
+        "child = os.fork()\n"
+        "if child == 0:\n"
+        "    try: next(run)\n"
+        "    except Exception as error: os._exit(17 if 'before a fork' in str(error) else 1)\n"
+        "print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
+    assert done.stdout == "17\n"
+
+
 def test_stats_count_batches_and_waiting(corpus):
     """Without threads every batch but the first is waited for; what is ready is not."""
     with Loader(corpus, batch_samples=45, threads=0) as loader:

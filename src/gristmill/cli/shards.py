@@ -144,7 +144,7 @@ def decode(
         )
     _want_local(opened)
     files = Shards(manifest).get(manifest.numbers[chosen.name], shard)
-    pieces = opened.pieces_at(named, files.index, files.tokens, sample)
+    pieces = opened.pieces_at(named, files, sample)
     if json:
         print_json({"group": chosen.name, "shard": shard, "sample": sample, "documents": pieces_json(pieces)})
     else:

@@ -16,9 +16,9 @@ from gristmill.cli.options import open_mill
 from gristmill.cli.tokenizer_open import AnyTokenizer, is_recipe, load_aloud
 from gristmill.engine.publish import find_manifest
 from gristmill.errors import UserError
-from gristmill.loader.index import Index
 from gristmill.loader.locations import is_remote, local_path, read_bytes
 from gristmill.loader.manifest import Group, Manifest, Shard, read_manifest
+from gristmill.loader.shards import OpenShard
 
 ShardsName = Annotated[
     str,
@@ -98,10 +98,11 @@ class Published:
             at += int(length)
         return found
 
-    def pieces_at(self, shard: Shard, index: Index, tokens: Any, row: int) -> list[Piece]:
+    def pieces_at(self, shard: Shard, files: OpenShard, row: int) -> list[Piece]:
+        index = files.index
         first, last = int(index.first_piece[row]), int(index.first_piece[row + 1])
         arrays = (array[first:last] for array in (index.length, index.doc_id, index.doc_offset))
-        return self.pieces(shard, row, tokens[row], *arrays)
+        return self.pieces(shard, row, files.view(row), *arrays)
 
     def locators(self, shard: Shard, row: int) -> list[str]:
         """Where the documents of a sample came from."""

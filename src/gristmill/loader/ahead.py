@@ -68,7 +68,7 @@ class ReadAhead:
         with self._change:
             self.idle.clear()
             self._sample = sample
-            if self._thread is None:
+            if self._thread is None or not self._thread.is_alive():
                 self._thread = threading.Thread(target=self._work, name="gristmill-read-ahead", daemon=True)
                 self._thread.start()
             self._change.notify()

@@ -1,11 +1,14 @@
 """Threads that make batches before they are asked for: in order, bounded, and gone when nobody wants them any more."""
 
+import os
 import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
+
+from gristmill.errors import UserError
 
 T = TypeVar("T")
 
@@ -77,6 +80,7 @@ class Prefetch(Generic[T]):
         self._shared = _Shared(make, first, stop, stride, max(depth, threads, 1) * stride, first)
         self._waits = waits
         self._begun: float | None = None
+        self._process = os.getpid()
         self._threads = [
             threading.Thread(target=_work, args=(self._shared,), name=f"gristmill-loader-{number}", daemon=True)
             for number in range(threads)
@@ -89,6 +93,11 @@ class Prefetch(Generic[T]):
         return self
 
     def __next__(self) -> T:
+        if os.getpid() != self._process:
+            raise UserError(
+                "This iterator was begun before a fork, and its threads are not in this process: no batch would come. "
+                "Begin the loop, or open the loader, after the fork."
+            )
         shared = self._shared
         number = shared.taken
         if shared.closed or number >= shared.stop:

@@ -1,0 +1,162 @@
+"""gristmill run, shards and sample: from a recipe to what a trainer sees, as a user types it."""
+
+import json
+import shutil
+import sys
+
+import pytest
+
+from gristmill.cli.main import main
+from gristmill.loader import Loader
+from sharded import MIX, Corpus
+
+
+@pytest.fixture
+def corpus(project):
+    made = Corpus(project)
+    made.recipe()
+    return made
+
+
+@pytest.fixture
+def gristmill(capsys, monkeypatch):
+    """Type a command: its exit code, what it printed, and its errors."""
+
+    def typed(*arguments):
+        monkeypatch.setattr(sys, "argv", ["gristmill", *map(str, arguments)])
+        with pytest.raises(SystemExit) as stop:
+            main()
+        captured = capsys.readouterr()
+        return stop.value.code or 0, captured.out, captured.err
+
+    return typed
+
+
+@pytest.fixture
+def ran(corpus, gristmill):
+    """A corpus whose recipe was run, and the folder of its shards."""
+    code, out, err = gristmill("run", corpus.project.recipe, "--json")
+    assert code == 0, err
+    return corpus, json.loads(out.splitlines()[-1])["shards"]
+
+
+def test_a_run_ends_with_the_mixture_and_where_it_lies(corpus, gristmill):
+    """The table names phases, groups and shares; the last line is a path that a loader opens."""
+    code, out, err = gristmill("run", corpus.project.recipe)
+    assert code == 0, err
+    assert "cooldown" in out
+    assert "notes/A" in out
+    folder = out.strip().splitlines()[-1].removeprefix("Shards and manifest: ")
+    with Loader(folder) as loader:
+        assert len(next(iter(loader)).tokens) == 1
+
+
+def test_verify_finds_nothing_wrong_and_says_so(ran, gristmill):
+    """By recipe and by folder."""
+    corpus, folder = ran
+    for target in (corpus.project.recipe, folder, f"{folder}/manifest.json"):
+        code, out, _ = gristmill("shards", "verify", target)
+        assert code == 0
+        assert "every token is where the lineage says" in out
+
+
+@pytest.mark.parametrize("ending", ["bin", "index", "lineage.parquet"])
+def test_verify_finds_a_changed_byte_in_a_copy(ran, gristmill, ending, tmp_path):
+    """Exit code 1 and the shard's name."""
+    _, folder = ran
+    copy = tmp_path / "copy"
+    shutil.copytree(folder, copy)
+    path = copy / "tales" / "A" / f"shard_00000.{ending}"
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.chmod(0o644)
+    path.write_bytes(data)
+    code, out, _ = gristmill("shards", "verify", copy, "--json")
+    assert code == 1
+    faults = json.loads(out)["faults"]
+    assert faults
+    assert all(fault.startswith("tales/A, shard 0") for fault in faults)
+
+
+def test_head_tells_what_there_is(ran, gristmill):
+    """Groups with documents, tokens, samples; the first samples of a shard."""
+    corpus, folder = ran
+    code, out, _ = gristmill("shards", "head", folder, "-n", 2, "--group", "tales/A", "--json")
+    assert code == 0
+    found = json.loads(out)
+    documents = {group["name"]: group["documents"] for group in found["groups"]}
+    assert documents["tales/A"] == len(corpus.documents["tales"])
+    assert documents["notes/A"] + documents["notes/B"] == len(corpus.documents["notes"])
+    assert len(found["head"]) == 2
+    code, out, _ = gristmill("shards", "head", folder)
+    assert "padding" in out
+
+
+def test_decode_gives_the_text_of_a_sample(ran, gristmill):
+    """Every whole document in it is one of the corpus, with its key in the locator."""
+    corpus, folder = ran
+    code, out, _ = gristmill("shards", "decode", folder, "--group", "tales/A", "--sample", 1, "--json")
+    assert code == 0
+    texts = corpus.documents["tales"]
+    for document in json.loads(out)["documents"]:
+        key = document["locator"].rpartition("#")[2]
+        assert document["text"].removesuffix("<|end_of_text|>") in texts[key]
+
+
+def test_sample_shows_what_the_loader_gives(ran, gristmill):
+    """The same tokens, in the phase and of the group that the loader says."""
+    _, folder = ran
+    code, out, _ = gristmill("sample", folder, "--step", 3, "--batch", 4, "--json")
+    assert code == 0
+    found = json.loads(out)["samples"]
+    assert [sample["sample"] for sample in found] == [12, 13, 14, 15]
+    with Loader(folder) as loader:
+        for sample in found:
+            expected = loader.sample(sample["sample"])
+            assert sample["group"] == expected.group
+            assert [document["doc_id"] for document in sample["documents"]] == [
+                bytes(doc_id).hex() for doc_id in expected.doc_ids
+            ]
+            assert sum(document["tokens"] for document in sample["documents"]) == int(expected.lengths.sum())
+    code, out, _ = gristmill("sample", folder, "--step", 1, "--chars", 40)
+    assert code == 0
+    assert "phase main" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("sample", "FOLDER", "--step", "1000000"), "a trainer never comes there"),
+        (("shards", "decode", "FOLDER", "--group", "nots/A"), "Groups: notes/A, notes/B, tales/A"),
+        (("shards", "decode", "FOLDER", "--sample", "100000"), "Give a smaller number"),
+        (("shards", "head", "FOLDER", "--shard", "77"), "Give a smaller number"),
+        (("shards", "verify", "FOLDER/nothing"), "there is no such file"),
+        (("sample", "FOLDER/tokenizer.json"), "is not a manifest of Gristmill"),
+        (("sample", "FOLDER/tales/A/shard_00000.bin"), "is not JSON"),
+    ],
+)
+def test_mistakes_are_one_message(ran, gristmill, arguments, told):
+    """Exit code 2, the fact and the fix, no traceback."""
+    _, folder = ran
+    code, _, err = gristmill(*(argument.replace("FOLDER", folder) for argument in arguments))
+    assert code == 2
+    assert told in err
+    assert len(err.strip().splitlines()) == 1
+
+
+def test_a_recipe_that_did_not_run_is_told(corpus, gristmill):
+    """With the command that helps."""
+    code, _, err = gristmill("sample", corpus.project.recipe)
+    assert code == 2
+    assert f"Run: gristmill run {corpus.project.recipe}" in err
+
+
+def test_plan_names_the_steps_of_shards_and_mix(ran, gristmill):
+    """Another ratio: nothing but the mixture is planned, and the plan says why."""
+    corpus, _ = ran
+    corpus.recipe(mix=MIX)
+    code, out, _ = gristmill("plan", corpus.project.recipe)
+    assert code == 0
+    lines = [line for line in out.splitlines() if "config." in line]
+    assert lines
+    assert all("tokens" not in line.split()[0] and "shards" not in line.split()[0] for line in lines)
