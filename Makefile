@@ -27,6 +27,8 @@ demo: $(VENV)/base demo/inputs/truth.json
 	$(BIN)/python -m gristmill.demo score recipes/demo.yaml demo/inputs
 	$(BIN)/python -m gristmill.demo generic demo/generic
 	$(BIN)/gristmill tokenizer audit recipes/demo.yaml --against demo/generic --sizes 1000,2000,4000,8000 --out demo/audit
+	$(BIN)/gristmill shards verify recipes/demo.yaml
+	$(BIN)/gristmill sample recipes/demo.yaml --step 3900 --chars 300
 
 lint: $(VENV)/dev
 	$(BIN)/ruff check src tests bench

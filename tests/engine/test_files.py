@@ -70,3 +70,24 @@ def test_snapshots_are_not_mixed_in_a_group():
         names = {piece.name[0] for piece in group.pieces}
         assert len(names) == 1
         assert {"a": {"x"}, "b": {"y"}}[group.snapshot] == names
+
+
+def test_links_are_followed_and_circles_end(project):
+    """A folder of links to data, as labs have them: linked files and folders count, a link to a parent does not."""
+    real = project.folder / "elsewhere"
+    real.mkdir()
+    for number in range(2):
+        (project.folder / "in" / f"0{number}.jsonl").rename(real / f"{number}.jsonl")
+    farm = project.folder / "farm"
+    farm.mkdir()
+    (farm / "snapshot").symlink_to(real)
+    (farm / "one.jsonl").symlink_to(project.folder / "in" / "02.jsonl")
+    (real / "round").symlink_to(farm)
+    for pattern, names in {
+        "farm": ["one.jsonl", "snapshot/0.jsonl", "snapshot/1.jsonl"],
+        "farm/*/*.jsonl": ["snapshot/0.jsonl", "snapshot/1.jsonl"],
+    }.items():
+        project.write_recipe(steps="  - stagebox.length", pattern=pattern)
+        run = project.run(until="ingest")
+        found = sorted(file.name for file in run.inputs["notes"].files.values())
+        assert found == names

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from gristmill.loader.manifest import Group, Manifest, Phase, Shard, read_manifest
 from gristmill.loader.order import Order
+from loader.oracle_order import whole_order
 from loader.small import Corpus
 
 sizes = st.lists(st.integers(0, 20), min_size=1, max_size=5).filter(any)
@@ -136,3 +137,20 @@ def test_the_whole_order_is_the_one_that_was_fixed_with_format_1(tmp_path):
         hashlib.sha256(places.encode()).hexdigest()
         == "4ec0659c3042abdb1406c041e44bf3bca0464227bc949ada2e03edfefec1d520"
     )
+
+
+@given(groups_of, st.integers(0, 2**40), st.data())
+@settings(max_examples=25, deadline=None)
+def test_the_order_is_the_one_that_the_page_describes(tmp_path_factory, groups, seed, data):
+    """docs/loader.md is enough to write a reader in another language."""
+    some = st.dictionaries(
+        st.sampled_from([name for name in groups if any(groups[name])]), st.integers(0, 30), min_size=1
+    )
+    phases = data.draw(
+        st.lists(st.tuples(st.integers(1, 80), some.filter(lambda each: any(each.values()))), min_size=1)
+    )
+    path = Corpus(groups, phases[:4], seed=seed).write(tmp_path_factory.mktemp("page"))
+    order = Order(read_manifest(path))
+    names = [group.name for group in order.manifest.groups]
+    places = (order.place(sample) for sample in range(order.samples))
+    assert list(whole_order(path)) == [(names[place.group], *place[2:]) for place in places]

@@ -79,7 +79,8 @@ def reasons(path: Path, monkeypatch: pytest.MonkeyPatch, **env: str) -> tuple[di
 @pytest.mark.parametrize("path", sorted(RECIPES.glob("*.yaml")), ids=lambda path: path.name)
 def test_every_recipe_loads(path: Path, tmp_path: Path) -> None:
     """A recipe that ships has no mistake once its variables are set, wherever they point."""
-    env = {"CRAWL": str(tmp_path), "REPOSITORIES": str(tmp_path), "STORE": str(tmp_path / "store")}
+    folders = dict.fromkeys(("CRAWL", "REFERENCE", "REPOSITORIES"), str(tmp_path))
+    env = {**folders, "STORE": str(tmp_path / "store")}
     assert load(path, env=env).routes
 
 

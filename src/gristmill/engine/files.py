@@ -6,6 +6,7 @@ can be entered in the middle into stretches, runs of small files into groups. Wh
 of the next file's name, so that a new file changes the group that it falls into and leaves the others alone.
 """
 
+import glob
 import hashlib
 import os
 import re
@@ -94,13 +95,13 @@ def _expand(pattern: str) -> list[tuple[str, str, dict[str, Any]]]:
     literal = re.sub(r"\[([*?\[])\]", r"\1", path) if isinstance(fs, LocalFileSystem) else path
     try:
         if fs.isdir(literal):
-            found = fs.find(literal, detail=True)
+            found = _below(literal) if isinstance(fs, LocalFileSystem) else fs.find(literal, detail=True)
             root = literal
         elif fs.exists(literal):
-            found = {literal: fs.info(literal)}
+            found = {literal: {**fs.info(literal), "type": "file"}}
             root = os.path.dirname(literal)
         else:
-            found = {name: info for name, info in fs.glob(path, detail=True).items() if info["type"] == "file"}
+            found = _matching(path) if isinstance(fs, LocalFileSystem) else fs.glob(path, detail=True)
             root = _fixed_part(path)
     except PermissionError as error:
         raise UserError(f"{error.filename or pattern} cannot be listed: {error.strerror}. Allow reading it.") from None
@@ -114,6 +115,33 @@ def _expand(pattern: str) -> list[tuple[str, str, dict[str, Any]]]:
         for name, info in sorted(found.items())
         if info["type"] == "file"
     ]
+
+
+def _below(folder: str) -> dict[str, dict[str, Any]]:
+    """Local files below a folder. Links are followed, to files and to folders, but never round in a circle."""
+    found: dict[str, dict[str, Any]] = {}
+    stack = [(folder.rstrip("/") or "/", frozenset[tuple[int, int]]())]
+    while stack:
+        here, above = stack.pop()
+        stat = os.stat(here)
+        if (stat.st_dev, stat.st_ino) in above:
+            continue
+        for entry in os.scandir(here):
+            if entry.is_dir():
+                stack.append((entry.path, above | {(stat.st_dev, stat.st_ino)}))
+            elif entry.is_file():
+                found[entry.path] = _LOCAL_FILE
+    return found
+
+
+def _matching(pattern: str) -> dict[str, dict[str, Any]]:
+    """Local files that a glob matches, through links as a shell would."""
+    names = glob.iglob(pattern, recursive=True, include_hidden=True)
+    return {name: _LOCAL_FILE for name in names if os.path.isfile(name)}
+
+
+_LOCAL_FILE: dict[str, Any] = {"type": "file", "ino": 0}
+"""All that is asked of a local file here; the rest is looked up when it is described."""
 
 
 def _fixed_part(path: str) -> str:

@@ -48,17 +48,15 @@ def permuted_all(places: Array, which: Array | None, counts: list[int], keys: li
 
     `which` says for each place which of the permutations is meant; None: there is only one.
     """
-    grids = np.array([sides(count) for count in counts], np.uint64)
-    table = np.array([round_keys(key) for key in keys], np.uint64)
+    rows, columns = np.array([sides(count) for count in counts], np.uint64).reshape(-1, 2).T.copy()
+    table = np.array([round_keys(key) for key in keys], np.uint64).reshape(-1, ROUNDS).T.copy()
     limits = np.array(counts, np.uint64)
-    if which is None:
-        which = np.zeros(len(places), np.int64)
-    alone = len(counts) == 1
-    done = places.astype(np.uint64)
-    left = np.arange(len(places))
+    mine: Any = 0 if which is None else which
+    done = _walked(places.astype(np.uint64), rows.take(mine), columns.take(mine), table, mine)
+    left = np.flatnonzero(done >= limits[mine])
     while len(left):
-        mine = 0 if alone else which[left]
-        done[left] = _walked(done[left], grids[mine, 0], grids[mine, 1], table, mine)
+        mine = 0 if which is None else which[left]
+        done[left] = _walked(done[left], rows.take(mine), columns.take(mine), table, mine)
         left = left[done[left] >= limits[mine]]
     return done.astype(np.int64)
 
@@ -82,12 +80,12 @@ def _mixed(value: int) -> int:
 
 
 def _walked(places: Array, rows: Any, columns: Any, table: Array, mine: Any) -> Array:
-    """Once through all rounds, with the round keys in the table's rows `mine`."""
+    """Once through all rounds, with the round keys in the table's columns `mine`."""
     row: Array = places // columns
     column = places - row * columns
     for turn in range(0, ROUNDS, 2):
-        _move(row, _mixed_all(column ^ table[mine, turn]), rows)
-        _move(column, _mixed_all(row ^ table[mine, turn + 1]), columns)
+        _move(row, _mixed_all(column ^ table[turn].take(mine)), rows)
+        _move(column, _mixed_all(row ^ table[turn + 1].take(mine)), columns)
     row *= columns
     row += column
     return row

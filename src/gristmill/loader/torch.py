@@ -33,7 +33,8 @@ class TorchBatch:
     state: dict[str, int]
     first_sample: int
     source_ids: Any
-    max_seqlen: int
+    max_seqlen: int | None
+    """Beside cu_seqlens."""
     tokens: Any = None
     """(B, seq_len), int64."""
     labels: Any = None
@@ -62,8 +63,8 @@ def tensors(batch: Batch, fields: tuple[str, ...] = FIELDS) -> TorchBatch:
     if unknown:
         raise UserError(f"{sorted(unknown)} are not fields of a batch of tensors. Fields: {', '.join(FIELDS)}.")
     made = {name: torch.from_numpy(_signed(getattr(batch, name))) for name in fields}
-    source_ids = torch.from_numpy(batch.source_ids)
-    return TorchBatch(batch.state, batch.first_sample, source_ids, batch.max_seqlen, **made)
+    longest = batch.max_seqlen if "cu_seqlens" in fields else None
+    return TorchBatch(batch.state, batch.first_sample, torch.from_numpy(batch.source_ids), longest, **made)
 
 
 def _signed(values: Any) -> Any:

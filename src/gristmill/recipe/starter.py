@@ -47,4 +47,15 @@ steps:
   web:
     - extract                                  # the main text of a page, from its markup
   all: []                                      # steps that every source takes
+
+# The tokenizer: trained on a sample of the corpus by domain, or one that exists (file: tokenizer.json).
+# tokenizer: {train: {vocab: 64000, sample_bytes: {web: 1GB}}}
+
+# What a trainer reads: samples of so many tokens, and how often each domain and tier is drawn.
+# shards: {seq_len_tokens: 8192}
+# mix:
+#   tokens: 10B                                # of the whole training; default: as many as there are
+#   domains: {web: 1}
+#   tiers: {B: 1}
+#   phases: [{name: main, share: 0.9}, {name: cooldown, share: 0.1, learning_rate: {shape: linear}}]
 """
