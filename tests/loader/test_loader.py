@@ -239,6 +239,19 @@ def test_the_interpreter_exits_in_the_middle_of_a_run(corpus, end):
     assert end[0] == "i" or not done.stderr
 
 
+def test_all_threads_are_over_before_the_interpreter_is_taken_apart(corpus):
+    """One that is stopped later may hold the lock that closing asks for, and the process would never end."""
+    script = (
+        "import atexit, threading\n"
+        "ours = lambda: sum(thread.name.startswith('gristmill-loader') for thread in threading.enumerate())\n"
+        "atexit.register(lambda: print(ours()))\n"
+        "from gristmill.loader import Loader\n"
+        f"run = iter(Loader({str(corpus)!r}, threads=16))\nnext(run)\nprint(ours())"
+    )
+    done = subprocess.run([sys.executable, "-c", script], timeout=60, capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("16\n0\n", "")
+
+
 def test_a_loader_travels_to_another_process(corpus, sequence):
     """With its position; and so do a batch and a sample, which take no more of a shard along than is theirs."""
     with Loader(corpus, batch_samples=5) as loader:

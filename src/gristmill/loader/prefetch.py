@@ -64,11 +64,15 @@ def _work(shared: _Shared) -> None:
         del made
 
 
-def _end(shared: _Shared) -> None:
+def _end(shared: _Shared, threads: list[threading.Thread]) -> None:
+    """End the threads. One that is in the middle of something ends after it; nobody waits longer than a second."""
     with shared.change:
         shared.closed = True
         shared.ready.clear()
         shared.change.notify_all()
+    for thread in threads:
+        if thread is not threading.current_thread():
+            thread.join(1.0)
 
 
 class Prefetch(Generic[T]):
@@ -87,7 +91,9 @@ class Prefetch(Generic[T]):
         ]
         for thread in self._threads:
             thread.start()
-        weakref.finalize(self, _end, self._shared)  # also before the interpreter exits
+        # Runs once: at close, when this is collected, or before the interpreter exits. By then the threads must be over,
+        # and the lock must not be asked for again: a thread that the interpreter stops may hold it for ever.
+        self._ending = weakref.finalize(self, _end, self._shared, self._threads)
 
     def __iter__(self) -> Iterator[T]:
         return self
@@ -124,11 +130,8 @@ class Prefetch(Generic[T]):
         return made  # type: ignore[return-value]
 
     def close(self) -> None:
-        """End the threads. One that is in the middle of something ends after it; nobody waits longer than a second."""
-        _end(self._shared)
-        for thread in self._threads:
-            if thread is not threading.current_thread():
-                thread.join(1.0)
+        """End the threads; a second time does nothing."""
+        self._ending()
 
     def _count(self, asked: float, late: bool) -> None:
         now, waits = time.perf_counter(), self._waits

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from gristmill.store.store import CorruptPart, Part, Store
 
 ROWS_MARK = b"gristmill.rows"
-BULKY = ("html", "text", "meta")
+BULKY = ("html", "text", "meta", "ids")
 """Columns of long values: a dictionary or min/max statistics of them costs time and tells nothing."""
 
 
