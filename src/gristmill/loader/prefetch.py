@@ -91,7 +91,7 @@ class Prefetch(Generic[T]):
         ]
         for thread in self._threads:
             thread.start()
-        # Runs once: at close, when this is collected, or before the interpreter exits. By then the threads must be over,
+        # Runs once: at close, when this is collected, or before the interpreter exits. Then the threads must be over,
         # and the lock must not be asked for again: a thread that the interpreter stops may hold it for ever.
         self._ending = weakref.finalize(self, _end, self._shared, self._threads)
 
