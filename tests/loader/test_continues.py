@@ -106,6 +106,16 @@ def test_what_was_not_drawn_from_yet_may_change(tmp_path):
     assert "group c/A had 3 shards and has 1" in refused(old, new, 45)
 
 
+def test_other_tokens_in_a_shard_of_the_same_size_are_told(tmp_path):
+    """A document was replaced: as many samples, and not the same ones."""
+    old, new = (Corpus(GROUPS, PHASES).write(tmp_path / name) for name in ("old", "new"))
+    groups = json.loads(new.read_text())["groups"]
+    groups[0]["shards"][1]["bin"] = "d" * 64
+    change_manifest(new, groups=groups)
+    assert "shard 1 of group a holds other tokens" in refused(old, new, 1)
+    assert refused(old, new, 0) is None
+
+
 def test_a_group_that_is_gone_is_told(tmp_path):
     """Its samples were counted on."""
     old = Corpus(GROUPS, PHASES).write(tmp_path / "old")

@@ -32,7 +32,7 @@ class Group:
 
     name: str
     source: str
-    domain: str
+    domain: str | None
     tier: str | None
     samples: int
     shards: tuple[Shard, ...]

@@ -1,0 +1,31 @@
+"""Compiling once: what several processes do on a machine that has no compiled kernels yet."""
+
+import os
+import subprocess
+import sys
+
+SCRIPT = """
+import sys
+import numpy as np
+from gristmill.kernels.radix import _sort_digits
+print("ready", flush=True)
+sys.stdin.readline()
+keys, order = np.arange(9, dtype=np.uint64), np.arange(9)
+_sort_digits(keys, order, keys.copy(), order.copy())
+print(sum(_sort_digits.stats.cache_misses.values()), flush=True)
+"""
+
+
+def test_a_kernel_is_compiled_by_one_process_and_read_by_the_other(tmp_path):
+    """Two processes that need it at the same moment: one compiles, one waits and finds it in the cache."""
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    command = [sys.executable, "-c", SCRIPT]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    processes = [subprocess.Popen(command, env=environment, **pipes) for _ in range(2)]
+    for process in processes:
+        assert process.stdout.readline() == "ready\n"
+    for process in processes:
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    misses = sorted(int(process.communicate()[0]) for process in processes)
+    assert misses == [0, 1]
