@@ -3,8 +3,8 @@
 Ours is a recipe with a tokenizer that exists, so what is counted is the stages `tokens`, `shard_groups` and `shards`:
 reading Parquet, encoding, the exchange, packing, shards with index, lineage and sidecars, hashing every file. CPU time
 of all of it on one worker, after a run that compiled the kernels. datatrove gets the same documents from memory,
-encodes with `tokenizers` and shuffles them into one file; it packs nothing. It is slower, so it gets the first megabytes
-only. It runs in the Python that BENCH_READERS_PYTHON names.
+encodes with `tokenizers` and shuffles them into one file; it packs nothing. It is slower, so it gets the first
+megabytes only. It runs in the Python that BENCH_READERS_PYTHON names.
 """
 
 import json

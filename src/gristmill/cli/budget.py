@@ -8,9 +8,9 @@ from gristmill.cli.mix_table import short
 from gristmill.cli.options import Json, print_json
 from gristmill.cli.show import console, table
 from gristmill.errors import UserError
+from gristmill.stages.contract import parse_count
 from gristmill.stages.mix.asked import MAX_EPOCHS
 from gristmill.stages.mix.continued import read_manifest
-from gristmill.stages.mix.numbers import parse_count
 
 EXAMPLE = "Example: gristmill budget --params 7e9 --tokens 2T --gpus 512"
 

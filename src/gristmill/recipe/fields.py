@@ -7,8 +7,8 @@ from pydantic import AfterValidator, Field
 
 from gristmill.recipe.model import is_regex
 from gristmill.stages.contract import Bytes, StageConfig
-from gristmill.stages.select.expressions import parse_value
-from gristmill.stages.shards.shard_groups import ELSE, condition
+from gristmill.stages.select.expressions import parse_condition, parse_value
+from gristmill.stages.shards.shard_groups import ELSE
 
 EVERY_SOURCE = "all"
 """The key in `steps` whose list every source goes through; no source or kind may have this name."""
@@ -71,7 +71,7 @@ def _tiers(value: str | dict[str, str]) -> str | dict[str, str]:
     if not value or list(value.values())[-1] != ELSE or ELSE in list(value.values())[:-1]:
         raise ValueError(f"the last tier, and no other, is for all that is left. Write its name and {ELSE}: C: {ELSE}")
     for text in list(value.values())[:-1]:
-        condition(text)
+        parse_condition(text)
     return value
 
 

@@ -62,6 +62,7 @@ def load(path: str | FilePath, *, store: str | None = None, env: Mapping[str, st
     name = fields.recipe if fields is not None else ""
     shards = load_shards(draft, raw.get("shards"), name, sources, tokenizer)
     mix = load_mix(draft, raw.get("mix", {} if raw.get("shards") is not None else None), name, sources)
+    mix = mix if shards else ()  # without them there is a mistake, which was told
     routes = {name: (*route, *tokenizer, *shards.get(name, ()), *mix) for name, route in routes.items()}
     sharded = (step for same in zip(*shards.values(), strict=True) for step in same)
     last = {step.id: step for step in (*tokenizer, *sharded, *mix)}

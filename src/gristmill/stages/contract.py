@@ -47,9 +47,10 @@ of an exchange have `sources`: per source, rows sent and dropped); `explain(conf
 
 import re
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 
 class StageConfig(BaseModel):
@@ -74,6 +75,29 @@ def parse_bytes(value: Any) -> Any:
 
 Bytes = Annotated[int, BeforeValidator(parse_bytes)]
 """A size in a config: a number of bytes, or a number with a unit."""
+
+
+_SCALES = {"": 1, "K": 10**3, "M": 10**6, "B": 10**9, "G": 10**9, "T": 10**12}
+_COUNT = re.compile(r"\s*([0-9][0-9_]*(?:\.[0-9]+)?(?:[eE]\+?[0-9]{1,3})?)\s*([A-Za-z]?)\s*")
+
+
+def parse_count(value: Any) -> Any:
+    """`100B`, `1.5T`, `2e9` or a plain number, as a whole number; what is neither text nor number is left alone."""
+    if isinstance(value, bool) or not isinstance(value, str | float):
+        return value
+    text = repr(value) if isinstance(value, float) else value
+    found = _COUNT.fullmatch(text)
+    scale = _SCALES.get(found[2].upper()) if found else None
+    if found is None or scale is None:
+        raise ValueError(f"{value!r} is not a count; write a number, such as 2000000, 2e9, 100B or 1.5T (k, M, B, T)")
+    number = Fraction(found[1].replace("_", "")) * scale
+    if number.denominator != 1:
+        raise ValueError(f"{value!r} is {float(number):g}, and a count is a whole number")
+    return int(number)
+
+
+Count = Annotated[int, BeforeValidator(parse_count), Field(ge=1, le=10**18)]
+"""A number of tokens or samples in a config: plain, or with k, M, B or T."""
 
 
 class FileMark:

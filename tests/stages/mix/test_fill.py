@@ -7,8 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
+from gristmill.stages.contract import Count, parse_count
 from gristmill.stages.mix.fill import apportion, fill
-from gristmill.stages.mix.numbers import Count, exact, parse_count, root
+from gristmill.stages.mix.numbers import exact, root
 
 some = settings(max_examples=40, deadline=None)
 names = st.text("abcdef", min_size=1, max_size=3)

@@ -4,8 +4,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints, model_validator
 
-from gristmill.stages.contract import File, StageConfig
-from gristmill.stages.mix.numbers import Count, Positive, Weight
+from gristmill.stages.contract import Count, File, StageConfig
+from gristmill.stages.mix.numbers import Positive, Weight
 
 MAX_EPOCHS = 4.0
 """Up to four epochs of a text are nearly as good as fresh text (Muennighoff et al. 2023)."""

@@ -99,6 +99,14 @@ def parse_rule(text: str) -> Rule:
     return Rule(condition, reason)
 
 
+def parse_condition(text: str) -> Formula:
+    """Whether something holds, for each row."""
+    parser = _Parser(text)
+    formula = parser.formula(parser.condition(), as_condition=True)
+    parser.take("end", wanted="an operator or the end")
+    return formula
+
+
 def parse_value(text: str) -> Formula:
     """A number for each row."""
     parser = _Parser(text)

@@ -19,7 +19,7 @@ from pydantic import Field
 
 from gristmill.stages.contract import StageConfig
 from gristmill.stages.doc_order import doc_order
-from gristmill.stages.select.expressions import Formula, parse_rule, parse_value
+from gristmill.stages.select.expressions import parse_condition, parse_value
 from gristmill.stages.select.vectors import Columns
 
 Array = np.ndarray[Any, Any]
@@ -49,13 +49,8 @@ class Config(StageConfig):
     seed: int = 0
 
 
-def condition(text: str) -> Formula:
-    """The condition of a tier; ValueError says what is wrong with it."""
-    return parse_rule(f"{text} -> tier").condition
-
-
 def reads(config: Config) -> tuple[str, ...]:
-    formulas = [condition(text) for _, text in config.tiers if text != ELSE]
+    formulas = [parse_condition(text) for _, text in config.tiers if text != ELSE]
     if config.weight is not None:
         formulas.append(parse_value(config.weight))
     named = [name for formula in formulas for name in formula.columns]
@@ -125,7 +120,7 @@ def _tiers(columns: Columns, config: Config) -> Array:
     for number, (_, text) in enumerate(config.tiers):
         holds = True
         if text != ELSE:
-            vector = condition(text).run(columns)
+            vector = parse_condition(text).run(columns)
             holds = vector.data if vector.valid is None else vector.data & vector.valid
         found[(found < 0) & holds] = number
     return np.maximum(found, 0)

@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from pydantic import Field
 
 from gristmill.errors import UserError
-from gristmill.stages.contract import StageConfig
+from gristmill.stages.contract import Count, StageConfig
 from gristmill.stages.doc_order import doc_order
 from gristmill.stages.shards.special_ids import special_ids
 from gristmill.stages.shards.tokens import open_tokenizer, token_type
@@ -59,7 +59,7 @@ class Asked(StageConfig):
     """Tokens of a sample."""
     pack: Literal["best_fit", "concat"] = "best_fit"
     """best_fit: no document that fits into a sample is cut; concat: end to end, cut where a sample is full."""
-    shard_tokens: Annotated[int, Field(ge=1)] = 2**26
+    shard_tokens: Count = 2**26
     """Tokens of a shard, to within a factor of the square root of 2: the number of shards is a power of two."""
     padding: str | None = None
     """Special token that fills up a sample. None: the tokenizer's usual one, or else that of the end of a document."""
