@@ -78,6 +78,19 @@ def test_verify_finds_a_changed_byte_in_a_copy(ran, gristmill, ending, tmp_path)
     assert all(fault.startswith("tales/A, shard 0") for fault in faults)
 
 
+def test_shards_of_a_store_elsewhere_are_fetched_to_be_looked_at(corpus, gristmill):
+    """A store that is no folder: verify, head, decode and sample give what they give of a local one."""
+    far = ("--store", f"memory://{corpus.folder}")
+    outputs = []
+    for where in ((), far):
+        assert gristmill("run", corpus.project.recipe, *where, "--json")[0] == 0
+        commands = [("shards", "verify"), ("shards", "head"), ("shards", "decode"), ("sample", "--step", 2)]
+        typed = [gristmill(*command, corpus.project.recipe, *where, "--json") for command in commands]
+        assert [code for code, _, _ in typed] == [0, 0, 0, 0]
+        outputs.append([json.loads(out) for _, out, _ in typed])
+    assert outputs[0] == outputs[1]
+
+
 def test_head_tells_what_there_is(ran, gristmill):
     """Groups with documents, tokens, samples; the first samples of a shard."""
     corpus, folder = ran

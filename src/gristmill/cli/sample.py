@@ -1,6 +1,5 @@
 """gristmill sample: what a trainer will see at a step, decoded, with the source of every document."""
 
-import tempfile
 from typing import Annotated
 
 import typer
@@ -10,7 +9,6 @@ from gristmill.cli.shards_open import Chars, Published, ShardsName, pieces_json,
 from gristmill.cli.show import console
 from gristmill.errors import UserError
 from gristmill.loader import Loader
-from gristmill.loader.locations import is_remote
 
 EXAMPLE = "Example: gristmill sample recipes/demo.yaml --step 1000 --batch 8"
 
@@ -32,11 +30,8 @@ def command(
             f"--step {step}: there are {manifest.samples // batch:,} steps of {batch} samples, numbered from 0, "
             "so a trainer never comes there. Give a smaller number; the budget is mix.tokens in the recipe."
         )
-    remote = any(is_remote(manifest.where(digest)) for digest in manifest.files)
-    with (
-        tempfile.TemporaryDirectory(prefix="gristmill-") as folder,
-        Loader(manifest.location, cache=folder if remote else None) as loader,
-    ):
+    cache = None if opened.cache is None else opened.cache.folder
+    with Loader(manifest.location, cache=cache) as loader:
         out, found = console(), []
         for number in range(first, min(first + batch, manifest.samples)):
             sample = loader.sample(number)

@@ -1,6 +1,7 @@
 """gristmill shards: look into the files that a trainer reads, and check them."""
 
 import hashlib
+import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Annotated
@@ -14,9 +15,8 @@ from gristmill.cli.shards_open import Chars, Published, ShardsName, pieces_json,
 from gristmill.cli.show import console, table
 from gristmill.engine.mill import available_cores
 from gristmill.errors import UserError
-from gristmill.loader.locations import is_remote, local_path, read_bytes
+from gristmill.loader.locations import read_bytes
 from gristmill.loader.manifest import Group, Shard
-from gristmill.loader.shards import Shards
 from gristmill.stages.shards.check import check_shard
 
 GroupName = Annotated[str | None, typer.Option("--group", metavar="NAME", help="Default: the first group.")]
@@ -32,11 +32,6 @@ def verify(shards: ShardsName, store: StoreUri = None, json: Json = False) -> No
     """Read every file and compare it with what the manifest, its index and its lineage say. Exit code 1: a fault."""
     opened = Published(shards, store)
     manifest = opened.manifest
-    if any(is_remote(manifest.where(digest)) for digest in manifest.files):
-        raise UserError(
-            f"{manifest.location} names files that are not on this machine, so they are not read here. "
-            "Copy them here first, or check the store with gristmill verify."
-        )
     tasks = [(group, number, shard) for group in manifest.groups for number, shard in enumerate(group.shards)]
     with ThreadPoolExecutor(available_cores()) as pool:
         checked = pool.map(lambda task: list(_faults(opened, *task)), tasks)
@@ -59,22 +54,26 @@ def verify(shards: ShardsName, store: StoreUri = None, json: Json = False) -> No
 def _faults(opened: Published, group: Group, number: int, shard: Shard) -> Iterator[str]:
     manifest = opened.manifest
     name = f"{group.name}, shard {number}"
-    paths = [local_path(manifest.where(digest)) for digest in (shard.bin, shard.index, shard.lineage)]
-    for path, digest in zip(paths[1:], (shard.index, shard.lineage), strict=True):
-        try:
+    digests = (shard.bin, shard.index, shard.lineage)
+    try:
+        paths = [opened.local(digest) for digest in digests]
+        for path, digest in zip(paths[1:], digests[1:], strict=True):
             with open(path, "rb") as file:
                 if hashlib.file_digest(file, "sha256").hexdigest() != digest:
                     yield f"{name}: {path} does not match its hash in the manifest"
-        except OSError as error:
-            yield f"{name}: {path} cannot be read: {error.strerror}"
-            return
+    except (OSError, UserError) as error:
+        yield f"{name}: {error}"
+        return
     found = check_shard(paths[0], paths[1], paths[2], manifest.tokenizer["vocab_size"])
     yield from (f"{name}: {fault}" for fault in found)
     if not found:
         try:
-            Shards(manifest).get(manifest.numbers[group.name], number)
+            opened.open_shard(group, number)
         except UserError as error:
             yield f"{name}: {error}"
+    if opened.cache is not None:
+        for path in paths:
+            os.unlink(path)
 
 
 @app.command(epilog="Example: gristmill shards head recipes/demo.yaml -n 2")
@@ -91,8 +90,7 @@ def head(
     manifest = opened.manifest
     chosen = opened.group(group)
     opened.shard(chosen, shard)
-    _want_local(opened)
-    index = Shards(manifest).get(manifest.numbers[chosen.name], shard).index
+    index = opened.open_shard(chosen, shard).index
     samples = []
     for row in range(min(count, index.header.samples)):
         lengths = index.length[int(index.first_piece[row]) : int(index.first_piece[row + 1])]
@@ -142,20 +140,9 @@ def decode(
             f"--sample {sample}: shard {shard} of {chosen.name} has {named.samples} samples, numbered from 0, "
             "so there is none to show. Give a smaller number."
         )
-    _want_local(opened)
-    files = Shards(manifest).get(manifest.numbers[chosen.name], shard)
+    files = opened.open_shard(chosen, shard)
     pieces = opened.pieces_at(named, files, sample)
     if json:
         print_json({"group": chosen.name, "shard": shard, "sample": sample, "documents": pieces_json(pieces)})
     else:
         print_pieces(console(), pieces, manifest.seq_len, chars)
-
-
-def _want_local(opened: Published) -> None:
-    """Files from elsewhere are looked at with `gristmill sample`, whose loader fetches them."""
-    remote = next((digest for digest in opened.manifest.files if is_remote(opened.manifest.where(digest))), None)
-    if remote is not None:
-        raise UserError(
-            f"{opened.manifest.where(remote)} is not on this machine, and this command reads files in place. "
-            "Copy the shards here, or look at them with gristmill sample."
-        )

@@ -1,12 +1,13 @@
 """From what a user names to a manifest, and from a sample to the documents in it."""
 
 import json
+import sys
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated, Any
 
-import fsspec
 import pyarrow.parquet as pq
 import typer
 from rich.console import Console
@@ -16,9 +17,10 @@ from gristmill.cli.options import open_mill
 from gristmill.cli.tokenizer_open import AnyTokenizer, is_recipe, load_aloud
 from gristmill.engine.publish import find_manifest
 from gristmill.errors import UserError
+from gristmill.loader.cache import Cache
 from gristmill.loader.locations import is_remote, local_path, read_bytes
 from gristmill.loader.manifest import Group, Manifest, Shard, read_manifest
-from gristmill.loader.shards import OpenShard
+from gristmill.loader.shards import OpenShard, Shards
 
 ShardsName = Annotated[
     str,
@@ -52,6 +54,25 @@ class Published:
         if is_recipe(name):
             name = find_manifest(open_mill(Path(name), store))
         self.manifest: Manifest = read_manifest(name)
+
+    @cached_property
+    def cache(self) -> Cache | None:
+        """Where files from elsewhere are put while they are looked at; None where all are on this machine."""
+        if not any(is_remote(self.manifest.where(digest)) for digest in self.manifest.files):
+            return None
+        self._folder = TemporaryDirectory(prefix="gristmill-")  # gone with this object
+        return Cache(self._folder.name, sys.maxsize)
+
+    def local(self, digest: str) -> str:
+        """The path of a file, fetched if need be."""
+        location = self.manifest.where(digest)
+        if not is_remote(location):
+            return local_path(location)
+        assert self.cache is not None
+        return str(self.cache.ensure(digest, location))
+
+    def open_shard(self, group: Group, number: int) -> OpenShard:
+        return Shards(self.manifest, self.cache).get(self.manifest.numbers[group.name], number)
 
     @property
     def content(self) -> dict[str, Any]:
@@ -106,9 +127,8 @@ class Published:
 
     def locators(self, shard: Shard, row: int) -> list[str]:
         """Where the documents of a sample came from."""
-        location = self.manifest.where(shard.lineage)
-        with fsspec.open(location if is_remote(location) else local_path(location), "rb") as file:
-            return list(pq.read_table(file, columns=["locator"], filters=[("sample", "=", row)])["locator"].to_pylist())
+        table = pq.read_table(self.local(shard.lineage), columns=["locator"], filters=[("sample", "=", row)])
+        return list(table["locator"].to_pylist())
 
 
 def print_pieces(out: Console, pieces: list[Piece], seq_len: int, chars: int) -> None:
