@@ -84,7 +84,7 @@ class Corpus:
             0,
             "a" * 64,
             digest,
-            "s",
+            "small",
             name,
         )
         first = np.concatenate(([0], np.cumsum(pieces, dtype=np.int64)))

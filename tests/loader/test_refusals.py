@@ -61,6 +61,7 @@ HEADER_FIELDS = {
     "seq_len": 13,
     "token_bytes": 4,
     "group": b"crawl/C",
+    "recipe": b"another",
     "bin": b"e" * 64,
     "samples": 16,
 }

@@ -310,3 +310,16 @@ def test_a_missing_library_is_named():
     assert "pip install fsspec (and s3fs for s3://" in done.stdout
     with pytest.raises(UserError, match="nowhere://"):
         file_system("nowhere://bucket/run")
+
+
+def test_a_link_is_followed_when_the_loader_is_opened(tmp_path):
+    """`latest` points to another folder while a trainer runs, and the trainer goes on with what it opened."""
+    two_phases().write(tmp_path / "old")
+    Corpus({"crawl/B": [3], "wiki/A": [2], "code": [1]}, [(9, {"crawl/B": 1})]).write(tmp_path / "new")
+    link = tmp_path / "latest"
+    link.symlink_to("old")
+    with Loader(link) as loader, Loader(tmp_path / "old") as expected:
+        link.unlink()
+        link.symlink_to("new")
+        for number in range(0, loader.samples, 7):
+            assert (loader[number].tokens == expected[number].tokens).all()

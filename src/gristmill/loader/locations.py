@@ -19,7 +19,8 @@ def manifest_at(location: str | os.PathLike[str]) -> str:
     named = os.fspath(location)
     if is_remote(named):
         return named if named.endswith(".json") else named.rstrip("/") + "/manifest.json"
-    path = local_path(named)
+    # Through links once and for all: `latest` may point to another folder while a trainer runs.
+    path = os.path.realpath(local_path(named))
     return os.path.join(path, "manifest.json") if os.path.isdir(path) else path
 
 

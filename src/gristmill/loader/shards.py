@@ -134,6 +134,7 @@ class Shards:
             ("tokenizer", header.tokenizer, manifest.tokenizer["hash"]),
             ("seq_len", header.seq_len, manifest.seq_len),
             ("token_bytes", header.token_bytes, manifest.token_bytes),
+            ("recipe", header.recipe, manifest.recipe),
             ("group", header.group, group.name),
             ("bin", header.bin, shard.bin),
             ("samples", header.samples, shard.samples),
