@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from gristmill import stages
+from gristmill.engine.executor import InlineExecutor
 from gristmill.engine.mill import Mill, Silent
 from gristmill.engine.run import Run
 from gristmill.recipe.load import load
@@ -56,10 +57,14 @@ class Project:
     def mill(self, until: str | None = None, store: str | None = None) -> Mill:
         return Mill(load(self.recipe, store=store), until)
 
-    def run(self, workers: int = 2, until: str | None = None, store: str | None = None) -> Run:
+    def run(self, workers: int | None = None, until: str | None = None, store: str | None = None) -> Run:
+        """Run the recipe: in this process, unless a test is about workers, which take a second to start."""
         listener = Silent()
         self.notes = listener.notes
-        return self.mill(until, store).run(workers, listener)
+        mill = self.mill(until, store)
+        if workers is None:
+            mill.executor = lambda _: InlineExecutor(mill.store)  # type: ignore[method-assign]
+        return mill.run(workers, listener)
 
     def look(self) -> Run:
         return self.mill().look()

@@ -3,9 +3,11 @@
 import json
 import shutil
 import sys
+from pathlib import Path
 
 import pytest
 
+from conftest import Project
 from gristmill.cli.main import main
 from gristmill.loader import Loader
 from sharded import MIX, Corpus
@@ -16,6 +18,15 @@ def corpus(project):
     made = Corpus(project)
     made.recipe()
     return made
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory):
+    """A corpus whose recipe was run once for all tests, and the folder of its shards."""
+    made = Corpus(Project(tmp_path_factory.mktemp("ran")))
+    made.recipe()
+    _, manifest = made.run()
+    return made, str(Path(manifest.location).parent)
 
 
 @pytest.fixture
@@ -30,14 +41,6 @@ def gristmill(capsys, monkeypatch):
         return stop.value.code or 0, captured.out, captured.err
 
     return typed
-
-
-@pytest.fixture
-def ran(corpus, gristmill):
-    """A corpus whose recipe was run, and the folder of its shards."""
-    code, out, err = gristmill("run", corpus.project.recipe, "--json")
-    assert code == 0, err
-    return corpus, json.loads(out.splitlines()[-1])["shards"]
 
 
 def test_a_run_ends_with_the_mixture_and_where_it_lies(corpus, gristmill):
@@ -78,6 +81,7 @@ def test_verify_finds_a_changed_byte_in_a_copy(ran, gristmill, ending, tmp_path)
     assert all(fault.startswith("tales/A, shard 0") for fault in faults)
 
 
+@pytest.mark.slow
 def test_shards_of_a_store_elsewhere_are_fetched_to_be_looked_at(corpus, gristmill):
     """A store that is no folder: verify, head, decode and sample give what they give of a local one."""
     far = ("--store", f"memory://{corpus.folder}")
@@ -169,6 +173,7 @@ def test_plan_names_the_steps_of_shards_and_mix(ran, gristmill):
     corpus, _ = ran
     corpus.recipe(mix=MIX)
     code, out, _ = gristmill("plan", corpus.project.recipe)
+    corpus.recipe()
     assert code == 0
     lines = [line for line in out.splitlines() if "config." in line]
     assert lines

@@ -27,7 +27,7 @@ def test_fatal_records_become_rows_with_a_reason_and_the_rest_goes_on(project):
     write_texts(project, texts(project, 17, 41))
     project.write_recipe("  - stagebox.deadly\n  - stagebox.length\n", read=", ", top="")
     project.recipe.write_text(project.recipe.read_text().replace(", }", "}").replace("4KB", "1MB"))
-    run = project.run()
+    run = project.run(workers=2)
     found = list(rows(project.mill(), run, "deadly", True, None))
     assert [(row.reason, row.step) for row in found] == [("worker_crashed", "all/deadly")] * 2
     assert all("POISON" in row.text for row in found)
@@ -74,7 +74,7 @@ def test_a_record_that_kills_its_reader_is_cut_out(project):
         (project.folder / "in" / f"{number}.lines").write_text("\n".join(lines) + "\n")
     project.write_recipe("  - stagebox.length\n", pattern="in/*.lines")
     project.recipe.write_text(project.recipe.read_text().replace("jsonl, ", "lines, ").replace("4KB", "1MB"))
-    run = project.run()
+    run = project.run(workers=2)
     kept = list(rows(project.mill(), run, None, False, None))
     lost = list(rows(project.mill(), run, None, True, None))
     assert len(kept) == 149
@@ -91,7 +91,7 @@ def test_a_place_that_no_reader_gets_past_ends_its_file_only(project):
     (project.folder / "in" / "b.lines").write_text("fifth\n")
     project.write_recipe("  - stagebox.length\n", pattern="in/*.lines")
     project.recipe.write_text(project.recipe.read_text().replace("jsonl, ", "lines, ").replace("4KB", "1MB"))
-    run = project.run()
+    run = project.run(workers=2)
     kept = [row.text for row in rows(project.mill(), run, None, False, None)]
     lost = list(rows(project.mill(), run, None, True, None))
     assert kept == ["first", "second", "fifth"]
@@ -102,7 +102,7 @@ def test_a_poisoned_part_keeps_its_rows_and_row_groups(project):
     """A layer with a given-up row is aligned with its documents like any other."""
     write_texts(project, texts(project, 0))
     project.write_recipe("  - stagebox.deadly\n")
-    run = project.run()
+    run = project.run(workers=2)
     for (_, order), (part, _) in run.made["all/deadly"].layers.items():
         document = run.made["notes/ingest"].layers["notes", order][0]
         paths = [project.store / "parts" / name.hash[:2] / f"{name.hash}.parquet" for name in (part, document)]

@@ -36,6 +36,7 @@ def test_the_shards_hold_every_document_once(corpus, pack):
     assert len(hashes(manifest)) > 3
 
 
+@pytest.mark.slow
 def test_the_manifest_does_not_depend_on_workers_or_the_place_of_the_store(corpus):
     """Law 1 for the last step of all: same recipe, same manifest, same shards."""
     _, one = corpus.run(workers=1, store=str(corpus.folder / "one"))
