@@ -12,7 +12,20 @@ import pytest
 from gristmill.cli.main import main
 
 ROOT = Path(__file__).parents[2]
-COMMANDS = ("run", "plan", "status", "inspect", "removed", "whatif", "index", "verify", "gc", "init")
+COMMANDS = (
+    "run",
+    "plan",
+    "status",
+    "inspect",
+    "removed",
+    "whatif",
+    "index",
+    "sample",
+    "budget",
+    "verify",
+    "gc",
+    "init",
+)
 
 
 def gristmill(*arguments):
@@ -74,6 +87,7 @@ def test_run_json_ends_with_one_object(ran):
                 assert (project.store / "parts" / part["hash"][:2] / f"{part['hash']}.parquet").exists()
 
 
+@pytest.mark.slow
 def test_a_second_run_is_the_same_version_and_runs_nothing(ran):
     """The version names the output, not the moment."""
     project, first = ran
@@ -120,6 +134,7 @@ def test_inspect_shows_documents_and_verdicts(ran):
     assert [json.loads(line)["verdict"]["reason"] for line in kept] == [None] * 3
 
 
+@pytest.mark.slow
 def test_inspect_of_an_unknown_reason_lists_the_known_ones(ran):
     """A typo in --reason does not look like an empty result."""
     project, _ = ran
@@ -269,6 +284,7 @@ def test_a_bug_in_a_stage_shows_its_traceback(project, tmp_path):
     assert "stagebox/broken.py" in done.stderr
 
 
+@pytest.mark.slow
 def test_strict_turns_a_warning_into_exit_code_2(project):
     """Law 7, the strict way."""
     project.write_recipe("  - stagebox.upper: {min_chars: 100000}\n", top="strict: true")

@@ -77,7 +77,7 @@ def test_clusters_are_shown_and_an_index_is_used(project, typed, tmp_path):
     texts = families(7, 30)
     write(project, texts)
     project.write_recipe(STEPS, read=", fields: {key: id}")
-    project.run(1)
+    project.run()
     shown = typed("inspect", project.recipe, "--clusters", "-n", "2")
     assert shown.code == 0, shown.err
     assert "documents in a cluster" in shown.out
@@ -93,7 +93,7 @@ def test_clusters_are_shown_and_an_index_is_used(project, typed, tmp_path):
     assert typed("index", project.recipe, index).code == 2
     write(project, [texts[0] + " and more", "quite another text about something that nobody wrote before now"], 1)
     project.write_recipe(f"  - known_dedup: {{indexes: ['{index}']}}\n", read=", fields: {key: id}")
-    run = project.run(1)
+    run = project.run()
     assert run.made["all/known_dedup"].metrics["dropped"] == {"known_near_duplicate": 1}
 
 
@@ -101,7 +101,7 @@ def test_what_cannot_be_shown_is_said(project, typed):
     """A recipe without clusters, options that do not go together, a recipe that did not run."""
     project.write_recipe("  - stagebox.length\n")
     assert "has no step near_dedup" in typed("index", project.recipe, "x").err
-    project.run(1)
+    project.run()
     assert "no step that makes clusters" in typed("inspect", project.recipe, "--clusters").err
     project.write_recipe(STEPS, read=", fields: {key: id}")
     both = typed("inspect", project.recipe, "--clusters", "--dropped")

@@ -87,6 +87,7 @@ def test_a_plan_counts_what_a_sink_would_build(project):
 
 
 @pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.slow
 def test_a_sink_gives_the_same_catalogue_for_any_workers(project, workers):
     """Files and catalogue are a function of the recipe."""
     first = catalogue(project, project.run(workers=workers))

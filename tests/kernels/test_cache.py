@@ -4,6 +4,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 SCRIPT = """
 import sys
 import numpy as np
@@ -16,6 +18,7 @@ print(sum(_sort_digits.stats.cache_misses.values()), flush=True)
 """
 
 
+@pytest.mark.slow
 def test_a_kernel_is_compiled_by_one_process_and_read_by_the_other(tmp_path):
     """Two processes that need it at the same moment: one compiles, one waits and finds it in the cache."""
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}

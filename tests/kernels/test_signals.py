@@ -76,6 +76,7 @@ def test_a_document_is_measured_by_itself():
     assert together == [measured([text], terms=TERMS)[0] for text in texts]
 
 
+@pytest.mark.slow
 def test_tables_that_grow_equal_the_oracle():
     """With more distinct tokens, lines, paragraphs and n-grams than any array starts with."""
     source = random.Random(7)

@@ -70,6 +70,7 @@ def test_a_run_on_8_then_6_then_1_ranks_is_the_same_global_sequence(corpus, sequ
     )
 )
 @settings(max_examples=25, deadline=None)
+@pytest.mark.slow
 def test_any_history_of_world_sizes_batches_and_threads_gives_the_global_sequence(corpus, sequence, legs):
     """Stop anywhere, go on with anything."""
     rows, at = consumed(corpus, legs)

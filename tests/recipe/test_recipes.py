@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from gristmill.engine.executor import InlineExecutor
 from gristmill.engine.mill import Mill, Silent, find_warnings, funnels
 from gristmill.errors import UserError
 from gristmill.recipe.load import load
@@ -70,7 +71,8 @@ def reasons(path: Path, monkeypatch: pytest.MonkeyPatch, **env: str) -> tuple[di
     for name, value in env.items():
         monkeypatch.setenv(name, value)
     mill = Mill(load(path))
-    run = mill.run(1, Silent())
+    mill.executor = lambda _: InlineExecutor(mill.store)  # type: ignore[method-assign]
+    run = mill.run(None, Silent())
     (funnel,) = funnels(run).values()
     first = {reason: counts["rows"] for step in funnel["first"].values() for reason, counts in step.items()}
     return {**first, "kept": funnel["kept"]["rows"]}, find_warnings(run)

@@ -168,6 +168,7 @@ def test_what_is_repeated_too_often_goes_and_nothing_else(documents, config):
 
 @settings(deadline=None, max_examples=60)
 @given(DOCUMENTS, CONFIGS, st.sampled_from([1, 2, 5, 64]), st.randoms())
+@pytest.mark.slow
 def test_cuts_do_not_depend_on_order_parts_batches_and_partitions(documents, config, partitions, random):
     """The same documents shuffled, in other parts and batches, with empty ones between, get the same answers."""
     answers, found = run([[documents]], config)
