@@ -83,6 +83,34 @@ def test_the_loader_sees_what_the_mix_says(corpus):
     assert set(drawn[1]) == {"notes/A", "tales/A"}
 
 
+def test_a_document_of_twice_the_weight_is_drawn_twice_as_often(corpus, edit):
+    """Its level is a group of its own, drawn that much more often; every document is still there once."""
+    corpus.recipe(mix="mix: {tokens: 200k, domains: {notes: 1, tales: 0}, max_epochs: 99}")
+    edit(corpus.project.recipe, "tier: {A: 'text_bytes > 200', B: else}", "weight: 1 + text_bytes / text_bytes")
+    edit(corpus.project.recipe, "tier: A", "weight: text_bytes / 300")
+    _, manifest = corpus.run()
+    assert {group.name for group in manifest.groups if group.source == "notes"} == {"notes@2"}
+    levels = {group.name for group in manifest.groups if group.source == "tales"}
+    assert len(levels) > 1
+    assert sum(corpus.texts(manifest).values()) == sum(map(len, corpus.documents.values()))
+    corpus.recipe(mix="mix: {tokens: 200k, domains: {notes: 0, tales: 1}, max_epochs: 99}")
+    edit(corpus.project.recipe, "tier: {A: 'text_bytes > 200', B: else}", "weight: 1 + text_bytes / text_bytes")
+    edit(corpus.project.recipe, "tier: A", "weight: text_bytes / 300")
+    run, manifest = corpus.run()
+    assert corpus.project.executed(run) == {"all/mix": 1}
+    weights = json.loads(Path(manifest.location).read_text())["groups"]
+    (phase,) = manifest.phases
+    rates = {
+        group["name"]: phase.weights[group["name"]] / group["samples"]
+        for group in weights
+        if group["weight"] and group["source"] == "tales"
+    }
+    of = {group["name"]: group["weight"] for group in weights}
+    first = next(iter(rates))
+    for name, rate in rates.items():
+        assert rate / rates[first] == pytest.approx(of[name] / of[first], rel=0.05)
+
+
 def test_a_folder_is_complete_and_costs_no_room(corpus):
     """Every file that the manifest names is there, as a second name of a part; sidecars and tokenizer beside it."""
     _, manifest = corpus.run()

@@ -122,7 +122,7 @@ class SourceFields(StageConfig):
     tier: Annotated[Tier | dict[Tier, str], AfterValidator(_tiers)] | None = None
     """how good its documents are, for the mix: a name, or names with conditions over columns, the last of them else"""
     weight: Annotated[str, AfterValidator(_weight)] | None = None
-    """how often a document is drawn against others of its tier: a value over columns, such as near_dedup.copies"""
+    """how often a document is drawn against others of its tier: a value over columns, such as exact_dedup.dup_count"""
 
 
 class ReadFields(StageConfig):
