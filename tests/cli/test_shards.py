@@ -120,6 +120,26 @@ def test_decode_gives_the_text_of_a_sample(ran, gristmill):
         assert document["text"].removesuffix("<|end_of_text|>") in texts[key]
 
 
+def test_find_tells_where_a_document_lies_and_when_it_is_seen(ran, gristmill):
+    """Every piece of a document of some sample, and that sample among those that see it."""
+    _, folder = ran
+    with Loader(folder) as loader:
+        for number in (0, 7, loader.samples - 1):
+            sample = loader.sample(number)
+            doc_id = bytes(sample.doc_ids[-1]).hex()
+            code, out, _ = gristmill("shards", "find", folder, doc_id, "--json")
+            assert code == 0
+            pieces = [one for one in json.loads(out)["pieces"] if (one["shard"], one["row"]) == sample.place[3:]]
+            assert pieces[0]["group"] == sample.group
+            assert number in pieces[0]["seen_at"]
+            for other in pieces[0]["seen_at"]:
+                assert doc_id in {bytes(one).hex() for one in loader.sample(other).doc_ids}
+    code, out, _ = gristmill("shards", "find", folder, "0" * 32)
+    assert code == 1
+    assert "is in no shard" in out
+    assert gristmill("shards", "find", folder, doc_id)[0] == 0
+
+
 def test_sample_shows_what_the_loader_gives(ran, gristmill):
     """The same tokens, in the phase and of the group that the loader says."""
     _, folder = ran
@@ -147,6 +167,7 @@ def test_sample_shows_what_the_loader_gives(ran, gristmill):
         (("shards", "decode", "FOLDER", "--group", "nots/A"), "Groups: notes/A, notes/B, tales/A"),
         (("shards", "decode", "FOLDER", "--sample", "100000"), "Give a smaller number"),
         (("shards", "head", "FOLDER", "--shard", "77"), "Give a smaller number"),
+        (("shards", "find", "FOLDER", "xyz"), "32 hexadecimal digits"),
         (("shards", "verify", "FOLDER/nothing"), "there is no such file"),
         (("sample", "FOLDER/tokenizer.json"), "is not a manifest of Gristmill"),
         (("sample", "FOLDER/tales/A/shard_00000.bin"), "is not JSON"),

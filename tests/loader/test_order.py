@@ -154,3 +154,24 @@ def test_the_order_is_the_one_that_the_page_describes(tmp_path_factory, groups, 
     names = [group.name for group in order.manifest.groups]
     places = (order.place(sample) for sample in range(order.samples))
     assert list(whole_order(path)) == [(names[place.group], *place[2:]) for place in places]
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.dictionaries(st.sampled_from("abc"), sizes, min_size=1), st.integers(0, 60), st.integers(0, 60))
+def test_where_a_row_is_seen_is_the_order_backwards(groups, first, second):
+    """For every row of every shard: exactly the samples whose place it is."""
+    weights = {name: number + 1 for number, name in enumerate(groups)}
+    made = tuple(
+        Group(name, name, name, None, sum(counts), tuple(Shard("", "", "", count, 0, 0) for count in counts))
+        for name, counts in groups.items()
+    )
+    phases = tuple(Phase(f"p{n}", count, weights, None) for n, count in enumerate((first, second)))
+    order = Order(Manifest("", "", "", 3, {}, 8, 2, made, phases, {}))
+    seen = defaultdict(list)
+    for sample in range(order.samples):
+        place = order.place(sample)
+        seen[place.group, place.shard, place.row].append(sample)
+    for number, group in enumerate(made):
+        for shard, about in enumerate(group.shards):
+            for row in range(about.samples):
+                assert list(order.seen(number, shard, row)) == seen[number, shard, row]

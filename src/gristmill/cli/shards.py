@@ -4,7 +4,7 @@ import hashlib
 import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import typer
@@ -17,10 +17,14 @@ from gristmill.engine.mill import available_cores
 from gristmill.errors import UserError
 from gristmill.loader.locations import read_bytes
 from gristmill.loader.manifest import Group, Shard
+from gristmill.loader.order import Order
 from gristmill.stages.shards.check import check_shard
 
 GroupName = Annotated[str | None, typer.Option("--group", metavar="NAME", help="Default: the first group.")]
 ShardNumber = Annotated[int, typer.Option("--shard", min=0, metavar="N", help="Of the group, from 0.")]
+
+MOST_LISTED = 8
+"""Samples that a line names before it counts the rest."""
 
 app = typer.Typer(
     help="Check the shards of a manifest, and look into them.", no_args_is_help=True, rich_markup_mode=None
@@ -119,6 +123,52 @@ def head(
     out.print(f"\n{chosen.name}, shard {shard}, {index.header.samples:,} samples:")
     listed = [(str(one["sample"]), str(one["documents"]), f"{one['tokens']:,}") for one in samples]
     out.print(table(("sample", "documents", "tokens"), listed))
+
+
+@app.command(epilog="Example: gristmill shards find recipes/demo.yaml 0123456789abcdef0123456789abcdef")
+def find(
+    shards: ShardsName,
+    doc_id: Annotated[str, typer.Argument(metavar="DOC_ID", help="32 hexadecimal digits.", show_default=False)],
+    store: StoreUri = None,
+    json: Json = False,
+) -> None:
+    """Where a document lies, and at which samples of the training it is seen. Exit code 1: nowhere."""
+    opened = Published(shards, store)
+    manifest, order = opened.manifest, Order(opened.manifest)
+    found: list[dict[str, Any]] = []
+    for group, number, row, piece in opened.rows_of(_id(doc_id)):
+        place = manifest.numbers[group.name], number, row
+        found.append({"group": group.name, "shard": number, "row": row, **piece, "seen_at": [*order.seen(*place)]})
+    if json:
+        print_json({"doc_id": doc_id, "manifest": manifest.hash, "pieces": found})
+    else:
+        out = console()
+        places = ("shard", "row", "doc_offset", "tokens")
+        rows = [(one["group"], *(f"{one[name]:,}" for name in places), _listed(one["seen_at"])) for one in found]
+        if rows:
+            out.print(table(("group", "shard", "row", "from token", "tokens", "seen at sample"), rows))
+        else:
+            out.print(f"{doc_id} is in no shard of {manifest.location}.", soft_wrap=True)
+    if not found:
+        raise typer.Exit(1)
+
+
+def _id(text: str) -> bytes:
+    try:
+        found = bytes.fromhex(text)
+    except ValueError:
+        found = b""
+    if len(found) != 16:
+        raise UserError(
+            f"{text!r} is not a doc_id, so it cannot be looked for. "
+            "Give 32 hexadecimal digits, as gristmill sample shows them."
+        )
+    return found
+
+
+def _listed(numbers: list[int]) -> str:
+    more = f" and {len(numbers) - MOST_LISTED:,} more" if len(numbers) > MOST_LISTED else ""
+    return (", ".join(f"{number:,}" for number in numbers[:MOST_LISTED]) or "never") + more
 
 
 @app.command(epilog="Example: gristmill shards decode recipes/demo.yaml --group crawl/B --sample 3")

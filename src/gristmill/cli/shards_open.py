@@ -2,12 +2,14 @@
 
 import json
 import sys
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, Any
 
+import numpy as np
 import pyarrow.parquet as pq
 import typer
 from rich.console import Console
@@ -18,6 +20,7 @@ from gristmill.cli.tokenizer_open import AnyTokenizer, is_recipe, load_aloud
 from gristmill.engine.publish import find_manifest
 from gristmill.errors import UserError
 from gristmill.loader.cache import Cache
+from gristmill.loader.index import read_index
 from gristmill.loader.locations import is_remote, local_path, read_bytes
 from gristmill.loader.manifest import Group, Manifest, Shard, read_manifest
 from gristmill.loader.shards import OpenShard, Shards
@@ -124,6 +127,18 @@ class Published:
         first, last = int(index.first_piece[row]), int(index.first_piece[row + 1])
         arrays = (array[first:last] for array in (index.length, index.doc_id, index.doc_offset))
         return self.pieces(shard, row, files.view(row), *arrays)
+
+    def rows_of(self, doc_id: bytes) -> Iterator[tuple[Group, int, int, dict[str, int]]]:
+        """Group, shard, row and the place of every piece of a document: all indexes are searched."""
+        wanted = np.frombuffer(doc_id, np.uint64)
+        for group in self.manifest.groups:
+            for number, shard in enumerate(group.shards):
+                index = read_index(self.local(shard.index))
+                halves = index.doc_id.view(np.uint64).reshape(-1, 2)
+                for piece in np.flatnonzero((halves == wanted).all(axis=1)).tolist():
+                    row = int(np.searchsorted(index.first_piece, piece, "right")) - 1
+                    place = {"doc_offset": int(index.doc_offset[piece]), "tokens": int(index.length[piece])}
+                    yield group, number, row, place
 
     def locators(self, shard: Shard, row: int) -> list[str]:
         """Where the documents of a sample came from."""

@@ -106,6 +106,30 @@ class Order:
             counts[group] += count
         return counts
 
+    def seen(self, group: int, shard: int, row: int) -> Iterator[int]:
+        """The global samples at which a row of a shard is drawn, in order: the way of `place`, backwards."""
+        made = self.manifest.groups[group]
+        count, rows = made.shards[shard].samples, np.arange(made.shards[shard].samples)
+        for epoch in range(-(-self._before[-1][group] // made.samples) if made.samples else 0):
+            key = key_of(self.seed, made.name, epoch, shard)
+            turn = int(np.flatnonzero(permuted_all(rows, None, [count], [key]) == row)[0])
+            shards, ends = self.layout(group, epoch)
+            begins = int(ends[np.flatnonzero(shards == shard)[0]]) - count
+            position = epoch * made.samples + begins + turn
+            if position < self._before[-1][group]:
+                yield self._sample_at(group, position)
+
+    def _sample_at(self, group: int, position: int) -> int:
+        """The global sample that draws a position of a group: the first behind which it is counted."""
+        low, high = 0, self.samples - 1
+        while low < high:
+            middle = (low + high) // 2
+            if self.counts(middle + 1)[group] > position:
+                high = middle
+            else:
+                low = middle + 1
+        return low
+
     def _tree(self, phase: int) -> Tree:
         tree = self._trees[phase]
         assert tree is not None
