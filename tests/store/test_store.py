@@ -1,5 +1,6 @@
 """The store: a file is there whole under the name of its content, or not at all."""
 
+import errno
 import hashlib
 import os
 
@@ -118,3 +119,32 @@ def test_a_model_file_becomes_a_part_and_a_path_again(store, tmp_path):
     assert not model.exists()
     assert store.local_path(part).read_bytes() == b"weights"
     assert part == Part(hashlib.sha256(b"weights").hexdigest(), "bin", 7)
+
+
+def test_a_disk_that_fills_up_in_a_scratch_folder_is_told_and_leaves_nothing(tmp_path):
+    """Files on their way to the store: one message with the fix, and the folder is gone."""
+    store = Store(str(tmp_path / "store"))
+
+    def fill() -> None:
+        with store.scratch() as folder:
+            (folder / "half.bin").write_bytes(b"half")
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    with pytest.raises(UserError, match="Free some space"):
+        fill()
+    assert list((tmp_path / "store" / "tmp").iterdir()) == []
+
+
+def test_a_part_has_a_second_name_without_a_copy(tmp_path):
+    """The name survives the first one, is sealed like it, and to give it again changes nothing."""
+    store = Store(str(tmp_path / "store"))
+    part = store.put_part(b"tokens", "bin")
+    for _ in range(2):
+        assert store.link_part(part, "shards/small/one.bin")
+    link = tmp_path / "store" / "shards" / "small" / "one.bin"
+    assert link.samefile(store.part_path(part))
+    other = store.put_part(b"others", "bin")
+    assert store.link_part(other, "shards/small/one.bin")
+    assert link.read_bytes() == b"others"
+    assert list((tmp_path / "store" / "tmp").iterdir()) == []
+    assert not Store("memory://link").link_part(part, "shards/small/one.bin")
