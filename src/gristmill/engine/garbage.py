@@ -5,7 +5,9 @@ given recipe as it is now. Everything else among parts, tasks and datasets may g
 """
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from gristmill.engine.mill import Mill
 from gristmill.engine.publish import FOLDER, LATEST
@@ -38,12 +40,14 @@ def find_garbage(mill: Mill, run: Run) -> Garbage:
             tasks.update(node["tasks"])
             datasets.update(node["datasets"].values())
     parts: set[str] = set()
+    manifests: set[str] = set()
     for key in tasks:
         task = store.read_json(f"tasks/{key}.json")
         if task is not None:
             parts.update(part["hash"] for part in task["parts"])
+            if task["node"].endswith(f"/{MIX}"):
+                manifests.update(_manifest_hashes(store, task))
     needed = {"tasks": tasks, "datasets": datasets, "parts": parts}
-    manifests = _manifests(store, tasks)
     garbage: dict[str, int] = {}
     kept_files = kept_bytes = 0
     for folder, names in needed.items():
@@ -55,7 +59,8 @@ def find_garbage(mill: Mill, run: Run) -> Garbage:
     for path, size in store.list_files(FOLDER):
         version = path.split("/")[2]
         if version != LATEST and version not in manifests:
-            garbage[path] = size
+            # All but the manifest are second names of parts, which are counted above if they go.
+            garbage[path] = size if path.endswith("/manifest.json") else 0
     return Garbage(garbage, kept_files, kept_bytes)
 
 
@@ -73,16 +78,11 @@ def collect(mill: Mill, garbage: Garbage) -> None:
     mill.store.sweep_temporaries()
 
 
-def _manifests(store: Store, tasks: set[str]) -> set[str]:
-    """The folders of shards that living mixtures name."""
-    found = set()
-    for key in tasks:
-        task = store.read_json(f"tasks/{key}.json")
-        if task is not None and task["node"].endswith(f"/{MIX}"):
-            part = Part(**task["parts"][0])
-            if store.has_part(part):
-                found.add(json.loads(bytes(memoryview(store.get_part(part))))["hash"][:12])
-    return found
+def _manifest_hashes(store: Store, task: dict[str, Any]) -> Iterator[str]:
+    """The folder of shards that a mixture names, where its manifest is there."""
+    part = Part(**task["parts"][0])
+    if store.has_part(part):
+        yield json.loads(bytes(memoryview(store.get_part(part))))["hash"][:12]
 
 
 def _living_records(store: Store) -> list[dict]:  # type: ignore[type-arg]
