@@ -20,7 +20,8 @@ from fsspec.implementations.local import LocalFileSystem
 
 from gristmill.engine.content import stamp_of
 from gristmill.errors import UserError
-from gristmill.recipe.model import Recipe, Source, is_regex
+from gristmill.recipe.model import Recipe, Source
+from gristmill.recipe.snapshot import is_regex
 from gristmill.stages.contract import Piece
 
 COMPRESSED = (".gz", ".zst", ".lz4", ".bz2", ".xz", ".parquet")
