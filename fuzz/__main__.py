@@ -14,7 +14,8 @@ def _one(name: str, seconds: float, seed: int, findings: Path) -> int:
         from fuzz.targets import TARGETS
 
         bound_memory()
-        fuzzer = fuzz(TARGETS[name], seed, seconds)
+        findings.mkdir(parents=True, exist_ok=True)
+        fuzzer = fuzz(TARGETS[name], seed, seconds, last=findings / f"{name}.last")
     print(f"{name}: {fuzzer.tries} tries, {len(fuzzer.files)} files, {len(fuzzer.edges)} edges, {len(fuzzer.found)} faults")
     for path, found in zip(write_findings(fuzzer, findings), fuzzer.found.values(), strict=True):
         print(f"  {path}: {found.place}")
@@ -35,7 +36,11 @@ def _all(given: argparse.Namespace) -> int:
     while waiting or running:
         while waiting and len(running) < given.jobs:
             running.append(subprocess.Popen([sys.executable, "-m", "fuzz", waiting.pop(0), *own]))
-        worst = max(worst, abs(running.pop(0).wait()))
+        one = running.pop(0)
+        if one.wait() not in (0, 1):
+            name = one.args[3]  # type: ignore[index]
+            print(f"{name}: the process ended with {one.returncode}; {given.findings / name}.last is what it was reading")
+        worst = max(worst, abs(one.returncode))
     return worst
 
 

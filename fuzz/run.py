@@ -40,6 +40,8 @@ class Fuzzer:
     target: Target
     seed: int
     folder: Path
+    last: Path | None = None
+    """Where the input is kept while it is tried: a crash of the process leaves nothing else."""
     files: list[bytes] = field(default_factory=list)
     edges: set[int] = field(default_factory=set)
     found: dict[str, Found] = field(default_factory=dict)
@@ -75,7 +77,9 @@ class Fuzzer:
         return new
 
     def _fault(self, data: bytes) -> Found | None:
-        METER.reset(_BASE_WORK + self.target.work_per_byte * len(data))
+        if self.last is not None:
+            self.last.write_bytes(data)
+        METER.reset(_BASE_WORK + self.target.work_per_byte * self.target.size(data))
         try:
             self.target.check(data, self.folder)
         except (Exception, TooMuchWork) as error:
@@ -115,16 +119,20 @@ def corpus_of(name: str) -> list[bytes]:
     return [path.read_bytes() for path in sorted((CORPUS / name).glob("*")) if path.is_file()]
 
 
-def fuzz(target: Target, seed: int, seconds: float | None = None, tries: int | None = None) -> Fuzzer:
+def fuzz(
+    target: Target, seed: int, seconds: float | None = None, tries: int | None = None, last: Path | None = None
+) -> Fuzzer:
     """Run until the time is over or so many tries are made."""
     with TemporaryDirectory(prefix="gristmill-fuzz-") as folder:
-        fuzzer = Fuzzer(target, seed, Path(folder))
+        fuzzer = Fuzzer(target, seed, Path(folder), last)
         fuzzer.start()
         end = time.monotonic() + seconds if seconds is not None else None
         number = 0
         while (end is None or time.monotonic() < end) and (tries is None or number < tries):
             fuzzer.step(number)
             number += 1
+    if last is not None:
+        last.unlink()
     return fuzzer
 
 

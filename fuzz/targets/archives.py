@@ -11,7 +11,7 @@ import lz4.frame
 import zstandard
 
 from fuzz.target import Target
-from fuzz.targets.packing import repack
+from fuzz.targets.packing import repack, size
 from fuzz.targets.reading import check_reader
 from gristmill.stages.ingest import resync, warc
 
@@ -116,7 +116,7 @@ def _reframe(draw: random.Random, data: bytes) -> bytes:
 
 
 TARGETS = [
-    Target("warc", _warc_seeds, _check("x.warc"), _WORDS, (_reframe,)),
-    Target("wet", _wet_seeds, _check("x.wet"), _WORDS, (_reframe,)),
-    Target("arc", _arc_seeds, _check("x.arc"), _WORDS, (_reframe,)),
+    Target("warc", _warc_seeds, _check("x.warc"), _WORDS, (_reframe,), size=size),
+    Target("wet", _wet_seeds, _check("x.wet"), _WORDS, (_reframe,), size=size),
+    Target("arc", _arc_seeds, _check("x.arc"), _WORDS, (_reframe,), size=size),
 ]

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import zstandard
 
 from fuzz.target import Target
-from fuzz.targets.packing import repack
+from fuzz.targets.packing import repack, size
 from fuzz.targets.reading import check_reader, check_rows
 from gristmill.stages.contract import Piece
 from gristmill.stages.ingest import code, jsonl, parquet, text
@@ -119,8 +119,8 @@ _TEXT_WORDS = tuple(b"---\n|...\n|# |===\n|```\n|&a |*a |<<: |title: |- |? |: |{
 _CODE_WORDS = tuple(b"SPDX-License-Identifier: |(|)|AND |OR |WITH |MIT|#!|env |class |end\n|\t|\n|:-|^|.TH |<?php".split(b"|"))
 
 TARGETS = [
-    Target("jsonl", _jsonl_seeds, _check_jsonl, _JSON_WORDS, (_packs("gzip", "zstd", "bzip2", "xz", "plain"),)),
+    Target("jsonl", _jsonl_seeds, _check_jsonl, _JSON_WORDS, (_packs("gzip", "zstd", "bzip2", "xz", "plain"),), size=size),
     Target("parquet", _parquet_seeds, _check_parquet, (b"PAR1", b"\x15\x00", b"\x19", b"\xff\xff\xff\x7f")),
-    Target("text", _text_seeds, _check_text, _TEXT_WORDS, (_packs("gzip", "zstd", "bzip2", "xz", "plain"),)),
+    Target("text", _text_seeds, _check_text, _TEXT_WORDS, (_packs("gzip", "zstd", "bzip2", "xz", "plain"),), size=size),
     Target("code", _code_seeds, _check_code, _CODE_WORDS),
 ]

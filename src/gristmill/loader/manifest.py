@@ -136,13 +136,20 @@ def read_manifest(location: str | os.PathLike[str]) -> Manifest:
 def _made(location: str, content: dict[str, Any]) -> Manifest:
     groups = tuple(
         Group(
-            name=group["name"],
-            source=group["source"],
+            name=_text(group["name"]),
+            source=_text(group["source"]),
             domain=group["domain"],
             tier=group["tier"],
             samples=int(group["samples"]),
             shards=tuple(
-                Shard(s["bin"], s["index"], s["lineage"], int(s["samples"]), int(s["tokens"]), int(s["documents"]))
+                Shard(
+                    _text(s["bin"]),
+                    _text(s["index"]),
+                    _text(s["lineage"]),
+                    int(s["samples"]),
+                    int(s["tokens"]),
+                    int(s["documents"]),
+                )
                 for s in group["shards"]
             ),
         )
@@ -150,7 +157,7 @@ def _made(location: str, content: dict[str, Any]) -> Manifest:
     )
     phases = tuple(
         Phase(
-            name=phase["name"],
+            name=_text(phase["name"]),
             samples=int(phase["samples"]),
             weights={name: int(weight) for name, weight in phase["weights"].items() if weight},
             learning_rate=phase.get("learning_rate"),
@@ -158,11 +165,12 @@ def _made(location: str, content: dict[str, Any]) -> Manifest:
         for phase in content["phases"]
     )
     seq_len, token_bytes = int(content["seq_len"]), int(content["token_bytes"])
-    tokenizer, files = dict(content["tokenizer"]), dict(content["files"])
+    tokenizer = dict(content["tokenizer"])
+    files = {_text(digest): _text(place) for digest, place in content["files"].items()}
     return Manifest(
         location,
         content["hash"],
-        content["recipe"],
+        _text(content["recipe"]),
         int(content["seed"]),
         {"hash": tokenizer["hash"], "padding": tokenizer["padding"], **tokenizer},
         seq_len,
@@ -171,6 +179,12 @@ def _made(location: str, content: dict[str, Any]) -> Manifest:
         phases,
         files,
     )
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r:.40} is not text")
+    return value
 
 
 def _check(made: Manifest) -> None:
