@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from gristmill.cli.main import main
+from gristmill.store.leases import hold
 
 ROOT = Path(__file__).parents[2]
 COMMANDS = (
@@ -225,7 +226,7 @@ def test_gc_refuses_while_a_run_is_under_way(ran):
     mill = project.mill()
     (project.store / "parts" / "00").mkdir(exist_ok=True)
     (project.store / "parts" / "00" / ("00" * 32 + ".parquet")).write_bytes(b"stray")
-    with mill.store.in_use():
+    with hold(mill.store, "run", "project"):
         done = gristmill("gc", project.recipe)
     assert done.returncode == 2
     assert "in use by" in done.stderr

@@ -5,6 +5,7 @@ import importlib
 import os
 import re
 import signal
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -22,6 +23,7 @@ from gristmill.recipe.columns import INGEST
 from gristmill.recipe.model import Recipe
 from gristmill.schema import DOCUMENTS
 from gristmill.stages.resolve import schema_of
+from gristmill.store.leases import Lease, hold, holders
 from gristmill.store.store import Store
 
 EXECUTORS = ("local",)
@@ -72,13 +74,13 @@ class Mill:
 
     def run(self, workers: int | None, listener: Listener) -> Run:
         """Run what is not in the store, and record it. An interrupted run is recorded too, and goes on later."""
-        self.store.check_writable()
-        self.store.sweep_temporaries()
         started = datetime.now(UTC)
-        with self.store.in_use():
+        with hold(self.store, "run", self.recipe.name) as lease:
+            self._await_collection(lease, listener)
+            self.store.sweep_temporaries()
             for _ in range(MOST_RESTARTS):
                 executor = self.executor(workers)
-                run = Run(self.graph, self.store, executor, self.contents, listener)
+                run = Run(self.graph, self.store, executor, self.contents, listener, lease=lease)
                 try:
                     wait_for(run.go(), executor)
                 except NotReproduced as changed:
@@ -94,6 +96,15 @@ class Mill:
             "Parts come out with other bytes each time they are made, so no run of this recipe can finish. "
             "A stage is not a pure function of its input: `gristmill verify --recompute 100%` finds which."
         )
+
+    def _await_collection(self, lease: Lease, listener: Listener) -> None:
+        """Garbage collection decides what nothing needs while no run is under way, so a run lets it end first."""
+        told = False
+        while any(other.purpose == "gc" for other in holders(self.store, but=lease)):
+            if not told:
+                listener.note(f"the store {self.store.uri} is being cleaned by `gristmill gc`; waiting for its end")
+            told = True
+            time.sleep(0.2)
 
     def _record(self, run: Run, started: datetime, datasets: Mapping[str, Any], status: str) -> None:
         now = datetime.now(UTC)

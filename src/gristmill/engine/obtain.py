@@ -5,19 +5,24 @@ costs a retry, a record that kills workers is isolated.
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from gristmill.engine.executor import Executor, WorkerDied
 from gristmill.engine.graph import Node
 from gristmill.engine.isolate import NothingFound, isolate
 from gristmill.engine.task import Result, Task, Work, add_counts, digest, result_from_json, result_to_json
 from gristmill.errors import UserError
+from gristmill.store.leases import Lease, claim
 from gristmill.store.store import CorruptPart, Part, Store
+
+Answer = TypeVar("Answer")
 
 ATTEMPTS = 2
 """How often a task may lose its worker before its records are suspected: the first loss may be a kill from outside."""
+WAIT_SECONDS = 0.2
+"""How often a run asks whether another one is through with a task that both need."""
 ENGINE = 1
 """Part of every key: raised when the engine itself changes what tasks write."""
 
@@ -55,7 +60,13 @@ class Tasks:
     """The tasks of one run."""
 
     def __init__(
-        self, nodes: Mapping[str, Node], store: Store, executor: Executor, listener: Listener, dry: bool
+        self,
+        nodes: Mapping[str, Node],
+        store: Store,
+        executor: Executor,
+        listener: Listener,
+        dry: bool,
+        lease: Lease | None = None,
     ) -> None:
         self.made = {node_id: Made() for node_id in nodes}
         self.done: dict[str, tuple[Task, Mapping[str, Any], Result]] = {}
@@ -64,7 +75,9 @@ class Tasks:
         self._store = store
         self._executor = executor
         self._listener = listener
-        self._dry = dry
+        self.dry = dry
+        self._lease = lease
+        self._told_of: set[str] = set()
         self._producers: dict[str, str] = {}
         self._repairs: dict[str, asyncio.Task[None]] = {}
 
@@ -75,18 +88,15 @@ class Tasks:
         key = digest({"engine": ENGINE, **node.identity, "inputs": inputs})
         task = Task(key, node.id, label, work, (-node.depth, *order))
         made = self.made[node.id]
-        # Many tasks ask at once: a store at the other end of a network must not answer one after the other.
-        result, lost = self._find(key) if self._store.is_local else await asyncio.to_thread(self._find, key)
-        if lost:
-            self._say_lost(node, task, lost[0].hash, "is missing or cut short")
-            result = None
+        result = await self._look_up(node, task)
         cached = result is not None
         if result is None:
-            if self._dry:
+            if self.dry:
                 made.missing[key] = (label, inputs)
                 return task, None
-            result = await self._execute(node, task, inputs)
-            made.executed.add(key)
+            result, cached = await self._execute_once(node, task, inputs)
+            if not cached:
+                made.executed.add(key)
         self.done[key] = (task, inputs, result)
         self._producers.update((part.hash, key) for part in result.parts)
         made.tasks[key] = label
@@ -95,12 +105,45 @@ class Tasks:
         self._listener.done(node, task, result, cached)
         return task, result
 
+    async def _look_up(self, node: Node, task: Task) -> Result | None:
+        """What the store has of a task, whole."""
+        result, lost = await self._ask_store(self._find, task.key)
+        if lost:
+            self._say_lost(node, task, lost[0].hash, "is missing or cut short")
+            return None
+        return result
+
+    async def _execute_once(self, node: Node, task: Task, inputs: Mapping[str, Any]) -> tuple[Result, bool]:
+        """Run a task, or wait for another run on the same store that is at it; and whether another did it."""
+        if self._lease is None or not self._store.is_shared:
+            return await self._execute(node, task, inputs), False
+        while (holder := await self._ask_store(claim, self._store, task.key, self._lease)) is not None:
+            if holder.id not in self._told_of:
+                self._told_of.add(holder.id)
+                self._listener.note(f"{holder} works on the same store; waiting for the tasks that it is at")
+            await asyncio.sleep(WAIT_SECONDS)
+        try:
+            # Another run may have ended the task after this one looked and before it had the claim.
+            result = await self._look_up(node, task)
+            if result is not None:
+                return result, True
+            return await self._execute(node, task, inputs), False
+        finally:
+            await self._ask_store(self._store.unmark, f"claims/{task.key}")
+
+    async def _ask_store(self, question: Callable[..., Answer], *about: Any) -> Answer:
+        """Many tasks ask at once: a store at the other end of a network must not answer one after the other."""
+        return question(*about) if self._store.is_local else await asyncio.to_thread(question, *about)
+
     def _find(self, key: str) -> tuple[Result | None, list[Part]]:
         """What the store has of a task, and which of its parts are not there."""
         record = self._store.read_json(f"tasks/{key}.json")
         if record is None:
             return None, []
-        result = result_from_json(record)
+        try:
+            result = result_from_json(record)
+        except (KeyError, TypeError, AttributeError, IndexError):  # of another shape: as good as none
+            return None, []
         return result, [part for part in result.parts if not self._store.has_part(part)]
 
     async def _execute(self, node: Node, task: Task, inputs: Mapping[str, Any]) -> Result:
@@ -158,7 +201,7 @@ class Tasks:
             )
 
     def _say_lost(self, node: Node, task: Task, part_hash: str, fact: str) -> None:
-        if not self._dry:
+        if not self.dry:
             self._listener.note(f"{node.id}, {task.label}: part {part_hash[:12]} {fact}; making it again")
 
 

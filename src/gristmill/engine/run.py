@@ -31,6 +31,7 @@ from gristmill.engine.task import (
 )
 from gristmill.errors import UserError
 from gristmill.recipe.columns import INGEST
+from gristmill.store.leases import Lease
 from gristmill.store.segments import Segment
 from gristmill.store.store import Part, Store
 
@@ -61,6 +62,7 @@ class Run:
         contents: ContentHashes,
         listener: Listener,
         dry: bool = False,
+        lease: Lease | None = None,
     ) -> None:
         self.graph = graph
         self.documents: dict[str, list[Document]] = {}
@@ -69,7 +71,7 @@ class Run:
         self._executor = executor
         self._contents = contents
         self.listener = listener
-        self.tasks = Tasks(graph.nodes, store, executor, listener, dry)
+        self.tasks = Tasks(graph.nodes, store, executor, listener, dry, lease)
         self.made = self.tasks.made
         self.done = self.tasks.done
         self._waits: dict[tuple[str, ...], asyncio.Task[Any]] = {}
@@ -84,7 +86,15 @@ class Run:
         except BaseExceptionGroup as errors:
             raise _first_cause(errors) from None
         finally:
+            self._save_contents()
+
+    def _save_contents(self) -> None:
+        """Who only looks may have a store that cannot be written: then new files are hashed again next time."""
+        try:
             self._contents.save()
+        except UserError:
+            if not self.tasks.dry:
+                raise
 
     def _once(self, name: tuple[str, ...], work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
         """Start some work the first time that it is asked for; later askers wait for the same."""
