@@ -1,7 +1,10 @@
 """A small project in a temporary folder: inputs, a recipe with stages of every kind, a store."""
 
 import json
+import os
 import random
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +17,7 @@ from gristmill.engine.mill import Mill, Silent
 from gristmill.engine.run import Run
 from gristmill.recipe.load import load
 
+ROOT = Path(__file__).parents[1]
 WORDS = ["mill", "grain", "stone", "water", "wheel", "flour", "sack", "hopper", "sieve", "dam", "race", "gear"]
 
 STEPS = """
@@ -65,6 +69,12 @@ class Project:
         if workers is None:
             mill.executor = lambda _: InlineExecutor(mill.store)  # type: ignore[method-assign]
         return mill.run(workers, listener)
+
+    def start(self, *arguments: str) -> subprocess.Popen[str]:
+        """A run in a process of its own, as a user would start it."""
+        environment = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'tests'}"}
+        command = [sys.executable, "-m", "gristmill.cli.main", "run", str(self.recipe), *arguments]
+        return subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def look(self) -> Run:
         return self.mill().look()
