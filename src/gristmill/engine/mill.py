@@ -138,14 +138,16 @@ class Mill:
         """A version's name is a file's name, and a version is never overwritten."""
         if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", tag):
             raise UserError(f"--tag {tag!r} cannot be a name. Use letters, digits, dots, dashes and underscores.")
-        if self.store.read_json(f"versions/{tag}.json") is not None:
+        if self.store.read_file(f"versions/{tag}.json") is not None:
             raise UserError(f"Version {tag} exists in {self.store.uri}, and versions do not change. Use another --tag.")
 
     def last_run(self, finished: bool = False) -> dict[str, Any] | None:
         """The newest run record of this recipe."""
         for name, _ in reversed(list(self.store.list_files(f"runs/{self.recipe.name}"))):
-            record: dict[str, Any] | None = self.store.read_json(name)
-            if record is not None and (not finished or record["status"] == "finished"):
+            record = self.store.read_json(name)
+            if not isinstance(record, dict) or not {"status", "nodes"} <= set(record):
+                continue
+            if not finished or record["status"] == "finished":
                 return record
         return None
 
