@@ -80,7 +80,7 @@ def _faults(opened: Published, group: Group, number: int, shard: Shard) -> Itera
     try:
         paths = [opened.local(digest) for digest in digests]
         for path, digest in zip(paths[1:], digests[1:], strict=True):
-            with open(open_plain(path), "rb") as file:
+            with open(open_plain(path)[0], "rb") as file:
                 if hashlib.file_digest(file, "sha256").hexdigest() != digest:
                     yield f"{name}: {path} does not match its hash in the manifest"
     except (OSError, UserError) as error:

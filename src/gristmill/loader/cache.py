@@ -183,7 +183,7 @@ class Cache:
 
 def _removed(path: str) -> bool:
     try:
-        file = open_plain(path, follow=False)
+        file, _ = open_plain(path, follow=False)
     except FileNotFoundError:
         return True
     except OSError:  # a link or a pipe, which nobody reads from

@@ -71,7 +71,7 @@ class Checks:
         """Whether the seal is enough to believe a file, and is whole. The first that is not is told of."""
         if self.how != "seal":
             return False
-        if file.modified() == seal(digest):
+        if file.modified == seal(digest):
             return True
         if not self.seal_broken:
             self.seal_broken = True

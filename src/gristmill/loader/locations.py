@@ -39,7 +39,7 @@ def read_bytes(location: str) -> bytes:
         if is_remote(location):
             system, path = file_system(location)
             return bytes(system.cat_file(path))
-        with open(open_plain(local_path(location)), "rb") as file:
+        with open(open_plain(local_path(location))[0], "rb") as file:
             return file.read()
     except FileNotFoundError:
         raise UserError(

@@ -24,11 +24,12 @@ Identity = tuple[int, ...]
 """Device, inode, size, time of modification and, unless the file is private, of change."""
 
 
-def open_plain(path: str | Path, follow: bool = True) -> int:
+def open_plain(path: str | Path, follow: bool = True) -> tuple[int, os.stat_result]:
     """A descriptor of a plain file; OSError where it is something else. Never waits, as it would for a pipe."""
     file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | (0 if follow else os.O_NOFOLLOW))
-    if stat.S_ISREG(os.fstat(file).st_mode):
-        return file
+    found = os.fstat(file)
+    if stat.S_ISREG(found.st_mode):
+        return file, found
     os.close(file)
     raise OSError(errno.EINVAL, "It is no plain file", str(path))
 
@@ -41,7 +42,7 @@ class OpenFile:
     link in its place is not followed; and the time of its last change says nothing, for to note a use changes it.
     """
 
-    __slots__ = ("_file", "_private", "hashed_as", "path", "size")
+    __slots__ = ("_file", "_private", "hashed_as", "modified", "path", "size")
 
     def __init__(self, path: str | Path, lock: bool = False, private: bool = False) -> None:
         self.path = path
@@ -49,15 +50,13 @@ class OpenFile:
         """What it was when its hash was found right."""
         self._private = private
         self._file = -1
-        self._file = open_plain(path, follow=not private)
+        self._file, found = open_plain(path, follow=not private)
         if lock:
             with contextlib.suppress(OSError):  # a file system without locks: the file may go, what is open stays good
                 fcntl.flock(self._file, fcntl.LOCK_SH)
-        self.size = os.fstat(self._file).st_size
-
-    def modified(self) -> int:
-        """The time of modification, in nanoseconds."""
-        return os.fstat(self._file).st_mtime_ns
+        self.size = found.st_size
+        self.modified = found.st_mtime_ns
+        """The time of modification when it was opened, in nanoseconds."""
 
     def identity(self) -> Identity:
         """Another one where the file is another, or was written to."""
@@ -68,21 +67,21 @@ class OpenFile:
     def used(self, now: int) -> None:
         """Note in the access time that the file was used, where that is allowed."""
         with contextlib.suppress(OSError):
-            os.utime(self._file, ns=(now, self.modified()))
+            os.utime(self._file, ns=(now, os.fstat(self._file).st_mtime_ns))
 
     def read_some(self, target: memoryview, offset: int) -> int:
         """Read into `target` from an offset on; how many bytes, 0 at the end."""
         try:
-            return os.preadv(self._file, [target], offset)
+            return os.preadv(self._file, (target,), offset)
         except OSError as error:
-            raise UserError(
-                f"{self.path} cannot be read at byte {offset} ({error.strerror}), so its samples are missing. "
-                "Check the disk, and copy the shard again."
-            ) from None
+            raise self._unreadable(offset, error) from None
 
     def read_into(self, target: memoryview, offset: int) -> None:
         """Fill `target` from an offset on."""
-        done = self.read_some(target, offset)
+        try:
+            done = os.preadv(self._file, (target,), offset)
+        except OSError as error:
+            raise self._unreadable(offset, error) from None
         while done < len(target):
             more = self.read_some(target[done:], offset + done)
             if not more:
@@ -91,6 +90,12 @@ class OpenFile:
                     "Something cut it, and its samples are gone. Copy the shard again."
                 )
             done += more
+
+    def _unreadable(self, offset: int, error: OSError) -> UserError:
+        return UserError(
+            f"{self.path} cannot be read at byte {offset} ({error.strerror}), so its samples are missing. "
+            "Check the disk, and copy the shard again."
+        )
 
     def mapped(self, scattered: bool = False) -> tuple[Array, mmap.mmap | None]:
         """The bytes, and the map behind them. `scattered`: reads will be far apart, so nothing is read around them."""

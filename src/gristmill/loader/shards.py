@@ -102,8 +102,6 @@ class Shards:
 
     def unchanged(self, used: Mapping[Key, OpenShard]) -> bool:
         """Whether shards are as they were when they were hashed; those that are not will be opened anew."""
-        if self.checks.how != "hash":
-            return True
         for key, shard in used.items():
             if any(file.identity() != file.hashed_as for file in shard.watched):
                 with self._lock:
