@@ -31,7 +31,7 @@ def command(
             "so a trainer never comes there. Give a smaller number; the budget is mix.tokens in the recipe."
         )
     cache = None if opened.cache is None else opened.cache.folder
-    with Loader(manifest.location, cache=cache) as loader:
+    with Loader(manifest.location, cache=cache, check="hash") as loader:
         out, found = console(), []
         for number in range(first, min(first + batch, manifest.samples)):
             sample = loader.sample(number)
