@@ -70,15 +70,18 @@ class Mill:
         wait_for(run.go(), executor)
         return run
 
-    def run(self, workers: int | None, listener: Listener) -> Run:
-        """Run what is not in the store, and record it. An interrupted run is recorded too, and goes on later."""
+    def run(self, workers: int | None, listener: Listener, retry_crashed: bool = False) -> Run:
+        """Run what is not in the store, and record it. An interrupted run is recorded too, and goes on later.
+
+        `retry_crashed` also runs the tasks again that gave documents up because they killed their worker.
+        """
         self.store.check_writable()
         self.store.sweep_temporaries()
         started = datetime.now(UTC)
         with self.store.in_use():
             for _ in range(MOST_RESTARTS):
                 executor = self.executor(workers)
-                run = Run(self.graph, self.store, executor, self.contents, listener)
+                run = Run(self.graph, self.store, executor, self.contents, listener, retry_crashed=retry_crashed)
                 try:
                     wait_for(run.go(), executor)
                 except NotReproduced as changed:

@@ -1,7 +1,7 @@
 """Obtaining the result of a task: from the store if it was done before, otherwise by having it done.
 
-Whatever goes wrong on the way is dealt with here: a part that is missing or corrupt is made again, a worker that dies
-costs a retry, a record that kills workers is isolated.
+Whatever goes wrong on the way is dealt with: a part that is missing or corrupt is made again here; what is done about
+workers that die stands in `insist.py`.
 """
 
 import asyncio
@@ -9,15 +9,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
-from gristmill.engine.executor import Executor, WorkerDied
+from gristmill.engine.executor import Executor
 from gristmill.engine.graph import Node
-from gristmill.engine.isolate import NothingFound, isolate
+from gristmill.engine.insist import insist
 from gristmill.engine.task import Result, Task, Work, add_counts, digest, result_from_json, result_to_json
 from gristmill.errors import UserError
 from gristmill.store.store import CorruptPart, Part, Store
 
-ATTEMPTS = 2
-"""How often a task may lose its worker before its records are suspected: the first loss may be a kill from outside."""
 ENGINE = 1
 """Part of every key: raised when the engine itself changes what tasks write."""
 
@@ -43,6 +41,8 @@ class Made:
     """Tasks whose inputs do not exist yet, so that their keys are unknown; a dry run cannot count further ones."""
     metrics: dict[str, Any] = field(default_factory=dict)
     cost: dict[str, float] = field(default_factory=dict)
+    given_up: int = 0
+    """Documents that kill their worker."""
     layers: dict[tuple[str, tuple[int, int]], tuple[Part, str]] = field(default_factory=dict)
     """(source, order of the document part) -> layer and the key of its task."""
 
@@ -55,7 +55,13 @@ class Tasks:
     """The tasks of one run."""
 
     def __init__(
-        self, nodes: Mapping[str, Node], store: Store, executor: Executor, listener: Listener, dry: bool
+        self,
+        nodes: Mapping[str, Node],
+        store: Store,
+        executor: Executor,
+        listener: Listener,
+        dry: bool,
+        retry_crashed: bool = False,
     ) -> None:
         self.made = {node_id: Made() for node_id in nodes}
         self.done: dict[str, tuple[Task, Mapping[str, Any], Result]] = {}
@@ -65,6 +71,7 @@ class Tasks:
         self._executor = executor
         self._listener = listener
         self._dry = dry
+        self._retry_crashed = retry_crashed
         self._producers: dict[str, str] = {}
         self._repairs: dict[str, asyncio.Task[None]] = {}
 
@@ -80,6 +87,9 @@ class Tasks:
         if lost:
             self._say_lost(node, task, lost[0].hash, "is missing or cut short")
             result = None
+        if result is not None and result.poisoned and self._retry_crashed:
+            self._listener.note(f"{node.id}, {label}: trying {len(result.poisoned)} given-up documents again")
+            result = None
         cached = result is not None
         if result is None:
             if self._dry:
@@ -90,6 +100,7 @@ class Tasks:
         self.done[key] = (task, inputs, result)
         self._producers.update((part.hash, key) for part in result.parts)
         made.tasks[key] = label
+        made.given_up += len(result.poisoned)
         add_counts(made.metrics, result.metrics)
         _add_cost(made.cost, result.cost)
         self._listener.done(node, task, result, cached)
@@ -104,11 +115,10 @@ class Tasks:
         return result, [part for part in result.parts if not self._store.has_part(part)]
 
     async def _execute(self, node: Node, task: Task, inputs: Mapping[str, Any]) -> Result:
-        deaths = 0
         met: set[str] = set()
         while True:
             try:
-                result = await self._executor.run(task)
+                result = await insist(task, self._executor, self._listener.note)
                 break
             except CorruptPart as corrupt:
                 if corrupt.part_hash in met:
@@ -118,26 +128,9 @@ class Tasks:
                     ) from None
                 met.add(corrupt.part_hash)
                 await self._repair(corrupt)
-            except WorkerDied as death:
-                deaths += 1
-                self._listener.note(f"{node.id}, {task.label}: the worker {death}; trying again")
-                if deaths >= ATTEMPTS:
-                    task, deaths = await self._without_poison(node, task, str(death)), 0
         record = {"key": task.key, "node": node.id, "label": task.label, **node.identity, "inputs": inputs}
         self._store.write_json(f"tasks/{task.key}.json", {**record, **result_to_json(result)})
         return result
-
-    async def _without_poison(self, node: Node, task: Task, death: str) -> Task:
-        self._listener.note(f"{node.id}, {task.label}: looking for the record that kills its worker")
-        try:
-            task = await isolate(task, self._executor)
-        except NothingFound:
-            raise UserError(
-                f"{node.id}, {task.label}: the worker {death} again and again, and no single record is to blame. "
-                "What is finished is kept. Give it more memory (fewer --workers, smaller part_bytes) and run again."
-            ) from None
-        self._listener.note(f"{node.id}, {task.label}: found it; it becomes a row with the reason worker_crashed")
-        return task
 
     async def _repair(self, corrupt: CorruptPart) -> None:
         """Make a broken part again; all tasks that meet it wait for the one repair."""
