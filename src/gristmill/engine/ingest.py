@@ -29,8 +29,10 @@ ROW_GROUP_ROWS = 1 << 16
 def perform_read(work: Read, store: Store, probe: bool) -> Result:
     result = Result(metrics={"rows": 0, "bytes_in": 0, "bytes_out": 0, "dropped": {}})
     writer: PartWriter | None = None
+    seen = 0
     for batch, payload_bytes in _batches(work):
         if probe:
+            seen += batch.num_rows
             continue
         writer = writer or PartWriter(DOCUMENTS)
         writer.write(batch, payload_bytes)
@@ -44,7 +46,7 @@ def perform_read(work: Read, store: Store, probe: bool) -> Result:
         result.rows_marks.append(writer.rows_mark)
         result.parts.append(writer.close(store))
     _refuse_changed_files(work)
-    return result
+    return Result(values=[seen]) if probe else result
 
 
 def _batches(work: Read) -> Iterator[tuple[pa.RecordBatch, int]]:

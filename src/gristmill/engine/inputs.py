@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from gristmill.engine.content import ContentHashes
-from gristmill.engine.executor import Executor, WorkerDied
+from gristmill.engine.executor import Executor
 from gristmill.engine.files import Group, InputFile, group_files, list_files
-from gristmill.engine.task import Hash, Result, Task
+from gristmill.engine.insist import Note, insist
+from gristmill.engine.task import Hash, Task
 from gristmill.recipe.model import Recipe
 from gristmill.stages.contract import Piece
 
@@ -44,12 +45,14 @@ class SourceInputs:
         return {uri: seen for uri, seen in found.items() if seen is not None}
 
 
-async def find_inputs(recipe: Recipe, name: str, contents: ContentHashes, executor: Executor) -> SourceInputs:
+async def find_inputs(
+    recipe: Recipe, name: str, contents: ContentHashes, executor: Executor, note: Note
+) -> SourceInputs:
     """List a source's files, hash those that are new or changed, and group them into read tasks."""
     source = recipe.sources[name]
     module = importlib.import_module(source.module)
     files = list_files(source, module, recipe)
-    await _hash_new(files, contents, executor)
+    await _hash_new(files, contents, executor, note)
     content = {file.uri: contents.get(file.uri, file.stamp) or "" for file in files}
     pieces = {file.name: Piece(file.uri, file.name) for file in files}
     beside = module.companions(list(pieces)) if hasattr(module, "companions") else {}
@@ -58,10 +61,11 @@ async def find_inputs(recipe: Recipe, name: str, contents: ContentHashes, execut
     return SourceInputs(name, {file.uri: file for file in files}, content, groups, companions)
 
 
-async def _hash_new(files: Sequence[InputFile], contents: ContentHashes, executor: Executor) -> None:
+async def _hash_new(files: Sequence[InputFile], contents: ContentHashes, executor: Executor, note: Note) -> None:
     async def hash_some(batch: Sequence[InputFile]) -> None:
         uris = tuple(file.uri for file in batch)
-        result = await _run_again_once(executor, Task("", "inputs", f"hashing {len(uris)} files", Hash(uris), (-1,)))
+        task = Task("", "inputs", f"hashing {len(uris)} files", Hash(uris), (-1,))
+        result = await insist(task, executor, note)
         for file, value in zip(batch, result.values, strict=True):
             contents.remember(file.uri, file.stamp, value)
 
@@ -75,11 +79,3 @@ async def _hash_new(files: Sequence[InputFile], contents: ContentHashes, executo
         batches[-1].append(file)
         size += file.size
     await asyncio.gather(*(hash_some(batch) for batch in batches))
-
-
-async def _run_again_once(executor: Executor, task: Task) -> Result:
-    """A worker that is killed from outside while it hashes is no reason to stop."""
-    try:
-        return await executor.run(task)
-    except WorkerDied:
-        return await executor.run(task)

@@ -72,15 +72,18 @@ class Mill:
         wait_for(run.go(), executor)
         return run
 
-    def run(self, workers: int | None, listener: Listener) -> Run:
-        """Run what is not in the store, and record it. An interrupted run is recorded too, and goes on later."""
+    def run(self, workers: int | None, listener: Listener, retry_crashed: bool = False) -> Run:
+        """Run what is not in the store, and record it. An interrupted run is recorded too, and goes on later.
+
+        `retry_crashed` also runs the tasks again that gave documents up because they killed their worker.
+        """
         started = datetime.now(UTC)
         with hold(self.store, "run", self.recipe.name) as lease:
             self._await_collection(lease, listener)
             self.store.sweep_temporaries()
             for _ in range(MOST_RESTARTS):
                 executor = self.executor(workers)
-                run = Run(self.graph, self.store, executor, self.contents, listener, lease=lease)
+                run = Run(self.graph, self.store, executor, self.contents, listener, False, lease, retry_crashed)
                 try:
                     wait_for(run.go(), executor)
                 except NotReproduced as changed:

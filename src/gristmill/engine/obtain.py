@@ -1,7 +1,7 @@
 """Obtaining the result of a task: from the store if it was done before, otherwise by having it done.
 
-Whatever goes wrong on the way is dealt with here: a part that is missing or corrupt is made again, a worker that dies
-costs a retry, a record that kills workers is isolated.
+Whatever goes wrong on the way is dealt with: a part that is missing or corrupt is made again here; what is done about
+workers that die stands in `insist.py`.
 """
 
 import asyncio
@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeVar
 
-from gristmill.engine.executor import Executor, WorkerDied
+from gristmill.engine.executor import Executor
 from gristmill.engine.graph import Node
-from gristmill.engine.isolate import NothingFound, isolate
+from gristmill.engine.insist import insist
 from gristmill.engine.task import Result, Task, Work, add_counts, digest, result_from_json, result_to_json
 from gristmill.errors import UserError
 from gristmill.store.leases import Lease, claim
@@ -19,8 +19,6 @@ from gristmill.store.store import CorruptPart, Part, Store
 
 Answer = TypeVar("Answer")
 
-ATTEMPTS = 2
-"""How often a task may lose its worker before its records are suspected: the first loss may be a kill from outside."""
 WAIT_SECONDS = 0.2
 """How often a run asks whether another one is through with a task that both need."""
 ENGINE = 1
@@ -48,6 +46,8 @@ class Made:
     """Tasks whose inputs do not exist yet, so that their keys are unknown; a dry run cannot count further ones."""
     metrics: dict[str, Any] = field(default_factory=dict)
     cost: dict[str, float] = field(default_factory=dict)
+    given_up: int = 0
+    """Documents that kill their worker."""
     layers: dict[tuple[str, tuple[int, int]], tuple[Part, str]] = field(default_factory=dict)
     """(source, order of the document part) -> layer and the key of its task."""
 
@@ -67,6 +67,7 @@ class Tasks:
         listener: Listener,
         dry: bool,
         lease: Lease | None = None,
+        retry_crashed: bool = False,
     ) -> None:
         self.made = {node_id: Made() for node_id in nodes}
         self.done: dict[str, tuple[Task, Mapping[str, Any], Result]] = {}
@@ -78,6 +79,7 @@ class Tasks:
         self.dry = dry
         self._lease = lease
         self._told_of: set[str] = set()
+        self._retry_crashed = retry_crashed
         self._producers: dict[str, str] = {}
         self._repairs: dict[str, asyncio.Task[None]] = {}
 
@@ -100,6 +102,7 @@ class Tasks:
         self.done[key] = (task, inputs, result)
         self._producers.update((part.hash, key) for part in result.parts)
         made.tasks[key] = label
+        made.given_up += len(result.poisoned)
         add_counts(made.metrics, result.metrics)
         _add_cost(made.cost, result.cost)
         self._listener.done(node, task, result, cached)
@@ -110,6 +113,8 @@ class Tasks:
         result, lost = await self._ask_store(self._find, task.key)
         if lost:
             self._say_lost(node, task, lost[0].hash, "is missing or cut short")
+            return None
+        if result is not None and result.poisoned and self._retry_crashed:
             return None
         return result
 
@@ -147,11 +152,10 @@ class Tasks:
         return result, [part for part in result.parts if not self._store.has_part(part)]
 
     async def _execute(self, node: Node, task: Task, inputs: Mapping[str, Any]) -> Result:
-        deaths = 0
         met: set[str] = set()
         while True:
             try:
-                result = await self._executor.run(task)
+                result = await insist(task, self._executor, self._listener.note)
                 break
             except CorruptPart as corrupt:
                 if corrupt.part_hash in met:
@@ -161,26 +165,9 @@ class Tasks:
                     ) from None
                 met.add(corrupt.part_hash)
                 await self._repair(corrupt)
-            except WorkerDied as death:
-                deaths += 1
-                self._listener.note(f"{node.id}, {task.label}: the worker {death}; trying again")
-                if deaths >= ATTEMPTS:
-                    task, deaths = await self._without_poison(node, task, str(death)), 0
         record = {"key": task.key, "node": node.id, "label": task.label, **node.identity, "inputs": inputs}
         self._store.write_json(f"tasks/{task.key}.json", {**record, **result_to_json(result)})
         return result
-
-    async def _without_poison(self, node: Node, task: Task, death: str) -> Task:
-        self._listener.note(f"{node.id}, {task.label}: looking for the record that kills its worker")
-        try:
-            task = await isolate(task, self._executor)
-        except NothingFound:
-            raise UserError(
-                f"{node.id}, {task.label}: the worker {death} again and again, and no single record is to blame. "
-                "What is finished is kept. Give it more memory (fewer --workers, smaller part_bytes) and run again."
-            ) from None
-        self._listener.note(f"{node.id}, {task.label}: found it; it becomes a row with the reason worker_crashed")
-        return task
 
     async def _repair(self, corrupt: CorruptPart) -> None:
         """Make a broken part again; all tasks that meet it wait for the one repair."""

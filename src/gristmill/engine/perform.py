@@ -1,8 +1,6 @@
 """What a worker does with a task: the only code that runs stages."""
 
 import importlib
-import os
-import resource
 import time
 from collections.abc import Iterator
 
@@ -13,6 +11,7 @@ import pyarrow.compute as pc
 from gristmill.engine.content import hash_stream
 from gristmill.engine.exchange import perform_collect, perform_emit, perform_reduce
 from gristmill.engine.ingest import perform_read
+from gristmill.engine.memory import forget_peak, peak_bytes
 from gristmill.engine.rows import (
     check_answers,
     count_reasons,
@@ -46,7 +45,7 @@ from gristmill.store.store import Store
 def perform(task: Task, store: Store) -> Result:
     """Do the work and say what it cost."""
     started, cpu = time.perf_counter(), time.process_time()
-    _forget_peak_memory()
+    forget_peak()
     work = task.work
     match work:
         case Hash():
@@ -72,7 +71,7 @@ def perform(task: Task, store: Store) -> Result:
     result.cost = {
         "cpu_s": round(time.process_time() - cpu, 6),
         "wall_s": round(time.perf_counter() - started, 6),
-        "peak_rss_bytes": _peak_memory_bytes(),
+        "peak_rss_bytes": peak_bytes(),
     }
     return result
 
@@ -92,11 +91,13 @@ def _map(work: Map, store: Store, probe: bool) -> Result:
     models = model_paths(work.models, store)
     rows_mark, batches = read_batches(work, store)
     writer = PartWriter(schema)
+    seen = 0
     metrics: dict[str, object] = {"rows": 0, "bytes_in": 0, "bytes_out": 0, "dropped": {}}
     for batch in batches:
         answers = module.apply(batch.columns, work.config, **models)
         answers = check_answers(answers, batch.columns.num_rows, work.module, promised)
         if probe:
+            seen += batch.columns.num_rows
             continue
         if hasattr(module, "metrics"):
             add_counts(metrics, module.metrics(batch.columns, answers, work.config))
@@ -112,9 +113,9 @@ def _map(work: Map, store: Store, probe: bool) -> Result:
         counts = {"rows": batch.rows, "bytes_in": _content_bytes(batch.columns), "bytes_out": bytes_out}
         add_counts(metrics, {**counts, "dropped": count_reasons(columns["drop"])})
     if probe:
-        return Result()
+        return Result(values=[seen])
     part = writer.close(store, rows_mark)
-    return Result([part], rows_marks=[rows_mark], metrics=metrics, poisoned=list(work.poisoned))
+    return Result([part], rows_marks=[rows_mark], metrics=metrics)
 
 
 def _fit(work: Fit, store: Store) -> Result:
@@ -138,24 +139,3 @@ def _content_bytes(batch: pa.RecordBatch) -> int:
     content = [batch.column(name) for name in ("html", "text") if name in batch.schema.names]
     sizes = [pc.sum(pc.binary_length(column)).as_py() or 0 for column in content]
     return max(sizes) if sizes else int(batch.nbytes)
-
-
-def _forget_peak_memory() -> None:
-    """Let the kernel's high-water mark start again, where it can (Linux)."""
-    try:
-        with open("/proc/self/clear_refs", "w") as file:
-            file.write("5")
-    except OSError:
-        return
-
-
-def _peak_memory_bytes() -> int:
-    try:
-        with open("/proc/self/status") as file:
-            for line in file:
-                if line.startswith("VmHWM:"):
-                    return int(line.split()[1]) * 1024
-    except OSError:
-        pass
-    unit = 1 if os.uname().sysname == "Darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit

@@ -63,6 +63,7 @@ class Run:
         listener: Listener,
         dry: bool = False,
         lease: Lease | None = None,
+        retry_crashed: bool = False,
     ) -> None:
         self.graph = graph
         self.documents: dict[str, list[Document]] = {}
@@ -71,7 +72,7 @@ class Run:
         self._executor = executor
         self._contents = contents
         self.listener = listener
-        self.tasks = Tasks(graph.nodes, store, executor, listener, dry, lease)
+        self.tasks = Tasks(graph.nodes, store, executor, listener, dry, lease, retry_crashed)
         self.made = self.tasks.made
         self.done = self.tasks.done
         self._waits: dict[tuple[str, ...], asyncio.Task[Any]] = {}
@@ -109,7 +110,8 @@ class Run:
     async def _source(self, source: str) -> list[Document] | None:
         """All document parts of a source in order, or None where a dry run cannot know them."""
         node = self.graph.read_node(source)
-        inputs = self.inputs[source] = await find_inputs(self.graph.recipe, source, self._contents, self._executor)
+        recipe, note = self.graph.recipe, self.listener.note
+        inputs = self.inputs[source] = await find_inputs(recipe, source, self._contents, self._executor, note)
         self.listener.expect(node, len(inputs.groups))
         reads = [
             self._once(("read", source, str(number)), self._read(node, inputs, number))
@@ -276,7 +278,8 @@ class Run:
             self.made[node.id].waiting += 1
             return None
         segments = tuple(answers.get(str(part_number(document.rows_mark)), ()))
-        work = Collect(node.module, node.config, document.part, segments, tuple(emit.poisoned))
+        poisoned = tuple((row, detail) for row, detail in emit.poisoned)
+        work = Collect(node.module, node.config, document.part, segments, poisoned)
         inputs = {
             "verb": "collect",
             "rows": document.rows_mark,

@@ -4,11 +4,12 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import Any
 
-from gristmill.engine.executor import Executor, WorkerDied
+from gristmill.engine.executor import Executor
+from gristmill.engine.insist import insist
 from gristmill.engine.mill import Mill, wait_for
 from gristmill.engine.obtain import Listener
 from gristmill.engine.run import Run
-from gristmill.engine.task import Hash, Result, Task, with_work
+from gristmill.engine.task import Hash, Result, Task
 from gristmill.errors import UserError
 from gristmill.store.store import CorruptPart, Part
 
@@ -21,6 +22,8 @@ class Findings:
     broken: dict[Part, str] = field(default_factory=dict)
     recomputed: int = 0
     different: list[str] = field(default_factory=list)
+    survivors: int = 0
+    """Documents that were given up because they killed their worker, and do so no more."""
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -28,6 +31,7 @@ class Findings:
             "broken": [{"part": part.hash, "fact": fact} for part, fact in self.broken.items()],
             "recomputed": self.recomputed,
             "different": self.different,
+            "survivors": self.survivors,
         }
 
 
@@ -62,7 +66,7 @@ async def _check(
     ]
     findings.parts = len(parts)
     listener.note(f"hashing {len(parts)} parts")
-    await asyncio.gather(*(_hash(mill, part, executor, findings) for part in parts))
+    await asyncio.gather(*(_hash(mill, part, executor, findings, listener) for part in parts))
     for node in run.made.values():
         for key, (label, _) in node.missing.items():
             record = mill.store.read_json(f"tasks/{key}.json")
@@ -73,26 +77,28 @@ async def _check(
     chosen = [(task, made) for key, (task, _, made) in run.done.items() if int(key[:8], 16) < share * 2**32]
     if chosen:
         listener.note(f"running {len(chosen)} tasks again")
-    await asyncio.gather(*(_again(task, made, executor, findings) for task, made in chosen))
+    await asyncio.gather(*(_again(task, made, executor, findings, listener) for task, made in chosen))
     findings.different.sort()
 
 
-async def _hash(mill: Mill, part: Part, executor: Executor, findings: Findings) -> None:
+async def _hash(mill: Mill, part: Part, executor: Executor, findings: Findings, listener: Listener) -> None:
     uri = mill.store.part_path(part)
     address = uri if mill.store.is_local else mill.store.fs.unstrip_protocol(uri)
-    result = await executor.run(Task("", "verify", part.hash, Hash((address,))))
+    result = await insist(Task("", "verify", part.hash, Hash((address,))), executor, listener.note)
     if result.values[0] != part.hash:
         findings.broken[part] = "does not match its hash"
 
 
-async def _again(task: Task, made: Result, executor: Executor, findings: Findings) -> None:
-    if made.poisoned:
-        task = with_work(task, poisoned=tuple(made.poisoned))
+async def _again(task: Task, made: Result, executor: Executor, findings: Findings, listener: Listener) -> None:
+    """Run a task as if for the first time: documents that it gave up get another chance, and may survive now."""
     try:
-        result = await executor.run(task)
-    except (CorruptPart, WorkerDied) as error:
+        result = await insist(task, executor, listener.note)
+    except CorruptPart as error:
         findings.different.append(f"{task.node}, {task.label} (could not be run again: {error})")
         return
     findings.recomputed += 1
-    if result.parts != made.parts:
+    fatal = [where for *where, _ in result.poisoned]
+    survivors = sum(where not in fatal for *where, _ in made.poisoned)
+    findings.survivors += survivors
+    if result.parts != made.parts and not survivors:
         findings.different.append(f"{task.node}, {task.label}")
