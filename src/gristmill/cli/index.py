@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from gristmill.cli.options import Json, RecipePath, StoreUri, open_mill, print_json
+from gristmill.cli.screen import words
 from gristmill.cli.show import console, size
 from gristmill.engine.look import kept_batches, unfinished
 from gristmill.errors import UserError
@@ -42,4 +43,5 @@ def command(
     if json:
         print_json({"folder": str(folder), "file_bytes": file_bytes, **about})
         return
-    console().print(f"{folder}: {about['documents']:,} documents, {about['shingles']:,} shingles, {size(file_bytes)}.")
+    said = f"{folder}: {about['documents']:,} documents, {about['shingles']:,} shingles, {size(file_bytes)}."
+    console().print(words(said), soft_wrap=True)

@@ -4,10 +4,10 @@ import itertools
 from typing import Annotated, Any
 
 import typer
-from rich.markup import escape
 
 from gristmill.cli.clusters import show_clusters
 from gristmill.cli.options import Json, RecipePath, StoreUri, open_mill, print_json
+from gristmill.cli.screen import words
 from gristmill.cli.show import console
 from gristmill.engine.look import Row, find_step, rows, unfinished
 from gristmill.errors import UserError
@@ -70,7 +70,7 @@ def command(
         if reason is not None:
             reasons = sorted({name for made in run.made.values() for name in made.metrics.get("dropped", {})})
             message += f" Reasons in this store: {', '.join(reasons) or 'none'}"
-        console(stderr=True).print(message)
+        console(stderr=True).print(words(message))
     if open_steps:
         console(stderr=True).print(f"Not finished, so documents may be missing: {', '.join(open_steps)}")
 
@@ -84,23 +84,23 @@ def _plain(row: Row) -> dict[str, Any]:
 def _show(out: Any, row: Row, full: bool) -> None:
     fields = row.fields
     if row.reason is None:
-        verdict = "[green]kept[/green]"
+        verdict = words(("kept", "green"))
     else:
-        detail = f": [bold yellow]{escape(row.detail)}[/bold yellow]" if row.detail else ""
-        verdict = f"[red]{escape(row.reason)}[/red] by {escape(row.step or '')}{detail}"
-    out.rule(f"{escape(fields['locator'])}", align="left", style="dim")
-    out.print(f"{verdict}   id {fields['doc_id'].hex()}")
+        detail = (": ", (row.detail, "bold yellow")) if row.detail else ()
+        verdict = words((row.reason, "red"), f" by {row.step or ''}", *detail)
+    out.rule(fields["locator"], align="left", style="dim")
+    out.print(words(verdict, f"   id {fields['doc_id'].hex()}"))
     for name in ("url", "snapshot", "license", "content_type", "charset"):
         if fields[name] is not None:
-            out.print(f"[dim]{name}[/dim] {escape(str(fields[name]))}", end="  ")
+            out.print(words((name, "dim"), f" {fields[name]}"), end="  ")
     for name, value in row.columns.items():
         if value is not None:
-            out.print(f"[dim]{name}[/dim] {escape(str(value))}", end="  ")
+            out.print(words((name, "dim"), f" {value}"), end="  ")
     out.print()
     if row.text:
         shown = row.text if full else row.text[:SHOWN_CHARACTERS]
         more = len(row.text) - len(shown)
-        out.print(escape(shown), soft_wrap=True)
+        out.print(shown, soft_wrap=True)
         if more:
-            out.print(f"[dim]... {more:,} more characters (--full)[/dim]")
+            out.print(words((f"... {more:,} more characters (--full)", "dim")))
     out.print()

@@ -1,12 +1,13 @@
 """The command line: one file a command; this one puts them together and says what went wrong."""
 
 import importlib
-import os
 import sys
+import traceback
 from collections.abc import Collection
 
 import typer
 
+from gristmill.cli.screen import complain, guarded, hang_up
 from gristmill.errors import UserError
 
 COMMANDS = (
@@ -38,23 +39,33 @@ def make_app(names: Collection[str] = COMMANDS) -> typer.Typer:
 
 def main() -> None:
     """Run a command. Exit codes: 0 done, 1 a check found something, 2 a user's mistake, 128+n stopped by signal n."""
-    code = 0
+    with guarded():
+        code = run_command()
+    sys.exit(code)
+
+
+def run_command() -> int:
+    """Its exit code. A bug is told here, where what it quotes from data is made printable, not by the interpreter."""
     asked = sys.argv[1] if len(sys.argv) > 1 else None
     app = make_app([asked] if asked in COMMANDS else COMMANDS)
     from gristmill.engine.mill import Interrupted
 
     try:
-        app()
+        app(prog_name="gristmill")
+    except SystemExit as end:
+        return int(end.code or 0)
     except UserError as error:
-        print(f"gristmill: {error}", file=sys.stderr)
-        code = 2
+        complain(error)
+        return 2
     except Interrupted as stop:
-        print("gristmill: stopped. What is finished is kept; run the same command to go on.", file=sys.stderr)
-        code = 128 + stop.signal_number
+        complain("stopped. What is finished is kept; run the same command to go on.")
+        return 128 + stop.signal_number
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = 0
-    sys.exit(code)
+        hang_up()
+    except Exception:
+        traceback.print_exc()
+        return 1
+    return 0
 
 
 if __name__ == "__main__":

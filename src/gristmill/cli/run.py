@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from gristmill.cli.options import Json, RecipePath, StoreUri, Workers, open_mill, print_json
+from gristmill.cli.screen import words
 from gristmill.cli.show import Bars, console, funnel_table
 from gristmill.engine.mill import EXECUTORS, Mill, find_warnings, funnels
 from gristmill.engine.publish import publish, read_model
@@ -97,4 +98,4 @@ def _show_mix(mill: Mill, run: Run, shards: str | None) -> None:
         out = console()
         out.print()
         out.print(mix_table(manifest))
-        out.print(f"Shards and manifest: {shards}", soft_wrap=True)
+        out.print(words(f"Shards and manifest: {shards}"), soft_wrap=True)

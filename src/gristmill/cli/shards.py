@@ -11,6 +11,7 @@ import typer
 
 from gristmill.cli.mix_table import short
 from gristmill.cli.options import Json, StoreUri, print_json
+from gristmill.cli.screen import words
 from gristmill.cli.shards_open import Chars, Published, ShardsName, pieces_json, print_pieces
 from gristmill.cli.show import console, table
 from gristmill.engine.mill import available_cores
@@ -47,7 +48,7 @@ def verify(shards: ShardsName, store: StoreUri = None, json: Json = False) -> No
     else:
         out = console()
         for fault in faults:
-            out.print(fault, markup=False, soft_wrap=True)
+            out.print(words(fault), soft_wrap=True)
         tokens = sum(shard.tokens for *_, shard in tasks)
         told = f"{len(faults)} faults" if faults else "every token is where the lineage says"
         out.print(f"{len(tasks)} shards, {short(tokens)} tokens: {told}.")
@@ -148,7 +149,7 @@ def find(
         if rows:
             out.print(table(("group", "shard", "row", "from token", "tokens", "seen at sample"), rows))
         else:
-            out.print(f"{doc_id} is in no shard of {manifest.location}.", soft_wrap=True)
+            out.print(words(f"{doc_id} is in no shard of {manifest.location}."), soft_wrap=True)
     if not found:
         raise typer.Exit(1)
 

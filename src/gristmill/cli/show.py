@@ -1,27 +1,25 @@
 """How numbers, tables and progress look: bars on a terminal, plain lines in a log."""
 
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
+from rich.text import Text
 
+from gristmill.cli.screen import Screen, log, words
 from gristmill.engine.graph import Node
 from gristmill.engine.task import Result, Task
+from gristmill.printable import one_line
 
 LOG_EVERY_S = 5.0
 """Seconds between progress lines in a log."""
 
 
-def console(stderr: bool = False) -> Console:
-    """Output that a pipe gets at full width: a table cut to 80 columns is of no use in a log."""
-    made = Console(stderr=stderr, highlight=False, soft_wrap=False)
-    if not made.is_terminal:
-        made.width = 160
-    return made
+def console(stderr: bool = False) -> Screen:
+    """Where a command shows its answer, or says something beside it."""
+    return Screen(stderr)
 
 
 def size(count: float) -> str:
@@ -32,13 +30,13 @@ def size(count: float) -> str:
     return f"{count:.1f} TB"
 
 
-def table(columns: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> Table:
+def table(columns: Sequence[str], rows: Sequence[Sequence[str | Text]], left: int = 1) -> Table:
     """A plain table: the first `left` columns are words, the others numbers."""
     made = Table(box=None, pad_edge=False, header_style="bold")
     for index, column in enumerate(columns):
-        made.add_column(column, justify="left" if index < left else "right", overflow="fold")
+        made.add_column(words(column), justify="left" if index < left else "right", overflow="fold")
     for row in rows:
-        made.add_row(*row)
+        made.add_row(*map(words, row))
     return made
 
 
@@ -71,17 +69,19 @@ class Bars:
 
     def __init__(self, quiet: bool = False) -> None:
         self.notes: list[str] = []
-        self._console = console(stderr=True)
+        self._console = Screen(stderr=True)
         self._quiet = quiet
         self._live = self._console.is_terminal and not quiet
         self._progress = Progress(
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             BarColumn(bar_width=30),
             MofNCompleteColumn(),
-            TextColumn("{task.fields[rate]}"),
+            TextColumn("{task.fields[rate]}", markup=False),
             TimeRemainingColumn(compact=True),
             console=self._console,
             transient=True,
+            redirect_stdout=False,  # what others print is guarded as it is, and rich would obey its colours
+            redirect_stderr=False,
         )
         self._bars: dict[str, Any] = {}
         self._counts: dict[str, list[float]] = {}
@@ -102,7 +102,7 @@ class Bars:
         counts[0] += tasks
         if self._live:
             if node.id not in self._bars:
-                self._bars[node.id] = self._progress.add_task(node.id, total=0, rate="")
+                self._bars[node.id] = self._progress.add_task(one_line(node.id), total=0, rate="")
             self._progress.update(self._bars[node.id], total=counts[0])
 
     def done(self, node: Node, task: Task, result: Result, cached: bool) -> None:
@@ -123,6 +123,6 @@ class Bars:
 
     def _say(self, message: str) -> None:
         if self._live:
-            self._progress.console.print(message, markup=False)
+            self._progress.console.print(message)
         else:
-            print(f"[{time.monotonic() - self._started:6.1f}s] {message}", file=sys.stderr, flush=True)
+            log(f"[{time.monotonic() - self._started:6.1f}s] {message}")

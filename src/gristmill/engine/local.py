@@ -25,6 +25,7 @@ from typing import Any
 from gristmill.engine.executor import StageFailed, WorkerDied
 from gristmill.engine.task import Result, Task
 from gristmill.errors import UserError
+from gristmill.printable import guard_streams
 from gristmill.store.store import CorruptPart, Store
 
 
@@ -142,6 +143,7 @@ def _serve(pipe: Connection, store: Store) -> None:
     """A worker's life: tasks in, answers out."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    guard_streams()  # what a step or a library prints about a document
     _use_one_core()
     from gristmill.engine.perform import perform
 
