@@ -13,7 +13,7 @@ from gristmill.errors import UserError
 from gristmill.stages.dedup.near_candidates import Config
 from gristmill.stages.dedup.near_index import write_index
 
-EXAMPLE = "Example: gristmill index recipes/web.yaml indexes/2026-40"
+EXAMPLE = "Example: gristmill index recipes/demo.yaml indexes/2026-40"
 STEP = "near_candidates"
 
 

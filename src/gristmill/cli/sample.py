@@ -11,7 +11,7 @@ from gristmill.cli.show import console
 from gristmill.errors import UserError
 from gristmill.loader import Loader
 
-EXAMPLE = "Example: gristmill sample recipes/demo.yaml --step 1000 --batch 8"
+EXAMPLE = "Example: gristmill sample recipes/demo.yaml --step 100 --batch 8"
 
 
 def command(
