@@ -94,6 +94,7 @@ LOOKS = (
     "init newEVIL.yaml",
     "index recipe.yaml indexEVIL",
     "budget --params 7e9",
+    "steps",
 )
 """Looks at the data that a user would take; `EVIL` is put in for itself."""
 MISTAKES = (
@@ -120,6 +121,7 @@ MISTAKES = (
     "tokenizer decode tokenizer.json EVIL",
     "tokenizer compare tokenizer.json --text EVIL",
     "init EVIL/EVIL",
+    "steps EVIL",
     "budget --params EVIL",
 )
 

@@ -4,16 +4,32 @@ import importlib
 import sys
 import traceback
 from collections.abc import Collection
+from typing import Annotated
 
 import typer
 
-from gristmill.cli.screen import complain, guarded, hang_up
+from gristmill import __version__
+from gristmill.cli.screen import complain, guarded, hang_up, say
 from gristmill.errors import UserError
 
 COMMANDS = (
-    *("init", "plan", "run", "status", "inspect", "removed", "whatif", "index", "tokenizer"),
+    *("init", "steps", "plan", "run", "status", "inspect", "removed", "whatif", "index", "tokenizer"),
     *("shards", "sample", "budget", "verify", "gc"),
 )
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        say(f"gristmill {__version__}")
+        raise typer.Exit
+
+
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and end.")
+    ] = False,
+) -> None:
+    """What stands before a command."""
 
 
 def make_app(names: Collection[str] = COMMANDS) -> typer.Typer:
@@ -26,7 +42,7 @@ def make_app(names: Collection[str] = COMMANDS) -> typer.Typer:
         pretty_exceptions_enable=False,
         rich_markup_mode=None,
         context_settings={"help_option_names": ["-h", "--help"]},
-        callback=lambda: None,  # without one, an app of a single command would have no name for it
+        callback=_options,  # without one, an app of a single command would have no name for it
     )
     for name in names:
         module = importlib.import_module(f"gristmill.cli.{name}")
