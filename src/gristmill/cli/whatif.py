@@ -10,7 +10,7 @@ from gristmill.cli.show import console, size, table
 from gristmill.engine.look import row_at
 from gristmill.engine.whatif import Answer, Side, ask
 
-EXAMPLE = "Example: gristmill whatif recipes/web.yaml heuristics.gopher_quality.min_words=30"
+EXAMPLE = "Example: gristmill whatif recipes/demo.yaml heuristics.gopher_quality.min_letter_words_share=0.8"
 SHOWN_CHARACTERS = 200
 
 
