@@ -63,7 +63,7 @@ def _show_counts(out: Any, metrics: dict[str, Any]) -> None:
 
 def _plain(cluster: Cluster) -> dict[str, Any]:
     return {
-        "cluster": cluster.id.hex(),
+        "cluster": cluster.id,
         "size": cluster.size,
         "keeper": cluster.keeper and _plain_row(cluster.keeper),
         "members": [_plain_row(row) for row in cluster.members],
@@ -72,25 +72,32 @@ def _plain(cluster: Cluster) -> dict[str, Any]:
 
 def _plain_row(row: Row) -> dict[str, Any]:
     similarity, chain = row.columns.get("similarity"), row.columns.get("chain")
-    fields = {"doc_id": row.fields["doc_id"].hex(), "locator": row.fields["locator"], "url": row.fields["url"]}
+    fields = {"doc_id": row.fields["doc_id"], "locator": row.fields["locator"], "url": row.fields["url"]}
     return {**fields, "similarity": similarity, "chain": chain, "text": row.text}
 
 
 def _show(out: Any, cluster: Cluster, full: bool) -> None:
-    out.rule(f"{cluster.size:,} documents, kept {cluster.id.hex()}", align="left", style="dim")
+    kept = cluster.keeper.fields["url"] if cluster.keeper and cluster.keeper.fields["url"] else "the one"
+    out.rule(words(f"{cluster.size:,} documents, kept {kept} {cluster.id.hex()}"), align="left", style="dim")
     if cluster.keeper is None:
         out.print("The keeper is in a part that is not finished yet.")
         return
     for member in cluster.members:
         similarity, chain = member.columns["similarity"][0], member.columns["chain"]
         pair = Table(show_edge=False, expand=True, padding=(0, 1))
-        pair.add_column(words(f"kept: {cluster.keeper.fields['locator']}"), ratio=1)
+        pair.add_column(words(f"kept: {_place(cluster.keeper)}"), ratio=1)
         ways = f"{chain} link" + ("s" if chain > 1 else "")
-        pair.add_column(words(f"dropped ({similarity:.3f}, {ways}): {member.fields['locator']}"), ratio=1)
+        pair.add_column(words(f"dropped ({similarity:.3f}, {ways}): {_place(member)}"), ratio=1)
         left, right = side_by_side(cluster.keeper.text or "", member.text or "", full)
         pair.add_row(left, right)
         out.print(pair)
         out.print()
+
+
+def _place(row: Row) -> str:
+    """Where a document was published and where it lies in the input."""
+    url, locator = row.fields["url"], row.fields["locator"]
+    return f"{url} ({locator})" if url else str(locator)
 
 
 def side_by_side(one: str, other: str, full: bool) -> tuple[Text, Text]:

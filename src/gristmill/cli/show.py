@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -28,6 +29,21 @@ def size(count: float) -> str:
             return f"{count:.0f} {unit}" if unit == "B" or count >= 100 else f"{count:.1f} {unit}"
         count /= 1000
     return f"{count:.1f} TB"
+
+
+def value_text(value: Any) -> str:
+    """A value of a column in a few characters: bytes are hexadecimal, a list is its items."""
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, datetime):
+        return value.isoformat(sep=" ", timespec="seconds")
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name}: {value_text(inner)}" for name, inner in value.items())
+    if isinstance(value, list | tuple):
+        return ", ".join(map(value_text, value)) or "none"
+    return str(value)
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[str | Text]], left: int = 1) -> Table:
