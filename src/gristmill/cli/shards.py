@@ -13,7 +13,7 @@ from gristmill.cli.mix_table import short
 from gristmill.cli.options import Json, StoreUri, print_json
 from gristmill.cli.screen import words
 from gristmill.cli.shards_open import Chars, Published, ShardsName, pieces_json, print_pieces
-from gristmill.cli.show import console, table
+from gristmill.cli.show import Bars, console, table
 from gristmill.engine.mill import available_cores
 from gristmill.errors import UserError
 from gristmill.loader.locations import read_bytes
@@ -38,9 +38,9 @@ def verify(shards: ShardsName, store: StoreUri = None, json: Json = False) -> No
     opened = Published(shards, store)
     manifest = opened.manifest
     tasks = [(group, number, shard) for group in manifest.groups for number, shard in enumerate(group.shards)]
-    with ThreadPoolExecutor(available_cores()) as pool:
+    with ThreadPoolExecutor(available_cores()) as pool, Bars(quiet=json) as bars:
         checked = pool.map(lambda task: list(_faults(opened, *task)), tasks)
-        faults = [fault for some in checked for fault in some]
+        faults = [fault for some in bars.track("shards", checked, len(tasks)) for fault in some]
     if hashlib.sha256(read_bytes(manifest.where(manifest.tokenizer["file"]))).hexdigest() != manifest.tokenizer["file"]:
         faults.append(f"{manifest.where(manifest.tokenizer['file'])} does not match its hash in the manifest")
     if json:

@@ -62,7 +62,12 @@ async def _check(
         parts.append(Part(digest, suffix, size))
     findings.parts = len(parts)
     listener.note(f"hashing {len(parts)} parts")
-    await asyncio.gather(*(_hash(mill, part, executor, findings) for part in parts))
+    tenth = max(1, -(-len(parts) // 10))
+    hashing = asyncio.as_completed([_hash(mill, part, executor, findings) for part in parts])
+    for hashed, one in enumerate(hashing, start=1):
+        await one
+        if hashed % tenth == 0 and hashed < len(parts):
+            listener.note(f"hashed {hashed} of {len(parts)} parts")
     for node in run.made.values():
         for key, (label, _) in node.missing.items():
             record = mill.store.read_json(f"tasks/{key}.json")
