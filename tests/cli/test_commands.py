@@ -2,14 +2,18 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
+import gristmill as gristmill_package
 from gristmill.cli.main import main
+from gristmill.stages import STEPS
 from gristmill.store.leases import hold
 
 ROOT = Path(__file__).parents[2]
@@ -26,6 +30,7 @@ COMMANDS = (
     "verify",
     "gc",
     "init",
+    "steps",
 )
 
 
@@ -69,6 +74,36 @@ def test_every_command_has_help_with_an_example_and_json(command, typed):
     shown = typed(command, "--help").stdout
     assert "--json" in shown
     assert f"Example: gristmill {command}" in " ".join(shown.split())
+
+
+def test_the_version_is_told_in_three_ways(typed):
+    """By option, by import, and by the installed package's own data, which is read from the same line."""
+    assert typed("--version").stdout == f"gristmill {gristmill_package.__version__}\n"
+    made = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    assert made["tool"]["setuptools"]["dynamic"]["version"] == {"attr": "gristmill.__version__"}
+
+
+def test_the_package_runs_as_a_module():
+    """`python -m gristmill` is `gristmill`."""
+    done = subprocess.run([sys.executable, "-m", "gristmill", "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("gristmill ")
+
+
+def test_steps_lists_all_and_shows_one(typed):
+    """Every step with its sentence; one with its settings; a typo with the nearest name; a step of one's own."""
+    listed = typed("steps").stdout
+    assert all(re.search(f"^{name} ", listed, re.M) for name in STEPS)
+    shown = typed("steps", "near_dedup").stdout
+    assert "verify_jaccard" in shown
+    assert "0.8" in shown
+    told = json.loads(typed("steps", "heuristics", "--json").stdout)
+    names = {setting["name"]: setting for setting in told["settings"]}
+    assert names["gopher_quality.min_words"]["default"] == "50"
+    assert "gopher_quality.by_language.min_words" not in names  # the same again
+    wrong = typed("steps", "near_dedpu")
+    assert wrong.returncode == 2
+    assert "Did you mean near_dedup?" in wrong.stderr
+    assert "chars" in typed("steps", "stagebox.longer_than").stdout
 
 
 def test_run_json_ends_with_one_object(ran):

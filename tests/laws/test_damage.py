@@ -90,7 +90,7 @@ class Mended:
         self.parts = project.parts(run)
         location = publish(project.mill(), run)
         assert location is not None
-        with Loader(location, batch_samples=4) as loader:
+        with Loader(location, batch_samples=4, check="hash") as loader:
             self.samples = hashlib.sha256(b"".join(batch.tokens.tobytes() for batch in loader)).hexdigest()
 
 

@@ -14,9 +14,9 @@ MAY_IMPORT = {
     "store": {"errors", "schema"},
     "stages": {"kernels", "loader", "errors", "schema"},
     "recipe": {"stages", "errors", "schema"},
-    "engine": {"recipe", "stages", "store", "kernels", "loader", "errors", "schema"},
-    "report": {"errors", "schema"},
-    "cli": {"report", "engine", "recipe", "stages", "store", "loader", "errors", "schema"},
+    "engine": {"recipe", "stages", "store", "kernels", "loader", "errors", "schema", "printable"},
+    "report": {"errors", "schema", "printable"},
+    "cli": {"report", "engine", "recipe", "stages", "store", "loader", "errors", "schema", "printable"},
 }
 
 

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from gristmill.cli.options import Json, RecipePath, StoreUri, Workers, open_mill, print_json
+from gristmill.cli.screen import passage, words
 from gristmill.cli.show import Bars, console, funnel_table
 from gristmill.engine.mill import EXECUTORS, Mill, find_warnings, funnels
 from gristmill.engine.publish import publish, read_model
@@ -108,7 +109,7 @@ def _show_mix(mill: Mill, run: Run, shards: str | None) -> None:
         out = console()
         out.print()
         out.print(mix_table(manifest))
-        out.print(f"Shards and manifest: {shards}", soft_wrap=True)
+        out.print(words(f"Shards and manifest: {shards}"), soft_wrap=True)
 
 
 def _show_given_up(run: Run, recipe: Path) -> None:
@@ -116,9 +117,10 @@ def _show_given_up(run: Run, recipe: Path) -> None:
     if found:
         steps = ", ".join(f"{count:,} by {node_id}" for node_id, count in found.items())
         console().print(
-            f"\nDocuments given up because they kill their worker every time: {sum(found.values()):,} ({steps}).\n"
-            f"To look: gristmill inspect {recipe} --dropped --reason worker_crashed\n"
-            f"To try again, after an update or with more memory: gristmill run {recipe} --retry-crashed",
-            markup=False,
+            passage(
+                f"\nDocuments given up because they kill their worker every time: {sum(found.values()):,} ({steps}).\n"
+                f"To look: gristmill inspect {recipe} --dropped --reason worker_crashed\n"
+                f"To try again, after an update or with more memory: gristmill run {recipe} --retry-crashed"
+            ),
             soft_wrap=True,
         )

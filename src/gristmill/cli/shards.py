@@ -10,8 +10,9 @@ import typer
 
 from gristmill.cli.mix_table import short
 from gristmill.cli.options import Json, StoreUri, print_json
+from gristmill.cli.screen import words
 from gristmill.cli.shards_open import Chars, Published, ShardsName, pieces_json, print_pieces
-from gristmill.cli.show import console, table
+from gristmill.cli.show import Bars, console, table
 from gristmill.engine.mill import available_cores
 from gristmill.errors import UserError
 from gristmill.loader.checks import renew_seal
@@ -42,9 +43,9 @@ def verify(shards: ShardsName, store: StoreUri = None, json: Json = False) -> No
     opened = Published(shards, store)
     manifest = opened.manifest
     tasks = [(group, number, shard) for group in manifest.groups for number, shard in enumerate(group.shards)]
-    with ThreadPoolExecutor(available_cores()) as pool:
+    with ThreadPoolExecutor(available_cores()) as pool, Bars(quiet=json) as bars:
         checked = pool.map(lambda task: _checked(opened, *task), tasks)
-        faults = [fault for some in checked for fault in some]
+        faults = [fault for some in bars.track("shards", checked, len(tasks)) for fault in some]
     try:
         opened.checked(manifest.tokenizer["file"])
     except UserError as error:
@@ -54,7 +55,7 @@ def verify(shards: ShardsName, store: StoreUri = None, json: Json = False) -> No
     else:
         out = console()
         for fault in faults:
-            out.print(fault, markup=False, soft_wrap=True)
+            out.print(words(fault), soft_wrap=True)
         tokens = sum(shard.tokens for *_, shard in tasks)
         told = f"{len(faults)} faults" if faults else "every token is where the lineage says"
         out.print(f"{len(tasks)} shards, {short(tokens)} tokens: {told}.")
@@ -163,7 +164,7 @@ def find(
         if rows:
             out.print(table(("group", "shard", "row", "from token", "tokens", "seen at sample"), rows))
         else:
-            out.print(f"{doc_id} is in no shard of {manifest.location}.", soft_wrap=True)
+            out.print(words(f"{doc_id} is in no shard of {manifest.location}."), soft_wrap=True)
     if not found:
         raise typer.Exit(1)
 

@@ -12,10 +12,9 @@ from typing import Annotated, Any
 import numpy as np
 import pyarrow.parquet as pq
 import typer
-from rich.console import Console
-from rich.markup import escape
 
 from gristmill.cli.options import open_mill
+from gristmill.cli.screen import Screen, words
 from gristmill.cli.tokenizer_open import AnyTokenizer, is_recipe, load_aloud
 from gristmill.engine.publish import find_manifest
 from gristmill.errors import UserError
@@ -173,19 +172,19 @@ class Published:
         return list(table["locator"].to_pylist())
 
 
-def print_pieces(out: Console, pieces: list[Piece], seq_len: int, chars: int) -> None:
+def print_pieces(out: Screen, pieces: list[Piece], seq_len: int, chars: int) -> None:
     """Each document with where it comes from, then its text as it will be read."""
     for piece in pieces:
         begun = f", from token {piece.doc_offset:,} of it" if piece.doc_offset else ""
         place = f"tokens {piece.offset:,} to {piece.offset + piece.tokens:,}{begun}"
-        out.print(f"[bold]{escape(piece.locator)}[/bold]  {piece.doc_id}  {place}", soft_wrap=True)
+        out.print(words((piece.locator, "bold"), f"  {piece.doc_id}  {place}"), soft_wrap=True)
         text = piece.text
         if chars and len(text) > chars:
             text = f"{text[: chars // 2]} [...] {text[len(text) - chars // 2 :]}"
-        out.print(escape(text), soft_wrap=True)
+        out.print(text, soft_wrap=True)
     used = sum(piece.tokens for piece in pieces)
     if used < seq_len:
-        out.print(f"[dim]{seq_len - used:,} tokens of padding[/dim]")
+        out.print(words((f"{seq_len - used:,} tokens of padding", "dim")))
 
 
 def pieces_json(pieces: list[Piece]) -> list[dict[str, Any]]:

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from gristmill.cli.options import Json, RecipePath, StoreUri, Workers, open_mill, print_json
+from gristmill.cli.screen import words
 from gristmill.cli.show import Bars, console
 from gristmill.engine.verify import Findings, parse_share, verify
 
@@ -42,9 +43,9 @@ def command(
 def _show(found: Findings, repaired: bool, recipe: Path) -> None:
     out = console()
     for part, fact in found.broken.items():
-        out.print(f"part {part.hash} {fact}", markup=False)
+        out.print(words(f"part {part.hash} {fact}"))
     for label in found.different:
-        out.print(f"different: {label}", markup=False)
+        out.print(words(f"different: {label}"))
     mended = ", taken away and made again where the recipe needs them" if repaired and found.broken else ""
     out.print(f"{found.parts:,} parts hashed, {len(found.broken)} broken{mended}.")
     if found.recomputed:

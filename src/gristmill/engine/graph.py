@@ -105,12 +105,12 @@ def build(recipe: Recipe, contents: ContentHashes, until: str | None = None) -> 
     for step in recipe.steps:
         sources = tuple(name for name, steps in routes.items() if step in steps)
         if sources:
-            views = {name: _view(step, routes[name]) for name in sources}
+            views = {name: bind(step, routes[name]) for name in sources}
             nodes[step.id] = _node(step, sources, views, routes, identity_of)
     chains = {}
     for name, steps in routes.items():
         last = _corpus_step(name, steps)
-        nodes[last.id] = _node(last, (name,), {name: _view(last, (*steps, last))}, {name: (*steps, last)}, identity_of)
+        nodes[last.id] = _node(last, (name,), {name: bind(last, (*steps, last))}, {name: (*steps, last)}, identity_of)
         chains[name] = tuple(step.id for step in (*steps, last))
     return Graph(recipe, nodes, chains)
 
@@ -148,7 +148,7 @@ def _node(
     return Node(step.id, step.name, kind, step.module, step.config, sources, identity, views, uses, depth, counts)
 
 
-def _view(step: Step, route: Sequence[Step]) -> View:
+def bind(step: Step, route: Sequence[Step]) -> View:
     """Bind the columns that a step reads to layers of its route."""
     layers = [(INGEST, INGEST, set(DOCUMENTS.names))]
     for earlier in _before(step, route):

@@ -28,6 +28,7 @@ from gristmill.engine.executor import StageFailed, StartWorker, WorkerDied
 from gristmill.engine.memory import peak_bytes
 from gristmill.engine.task import Result, Task
 from gristmill.errors import UserError
+from gristmill.printable import guard_streams
 from gristmill.store.store import CorruptPart, Store
 
 BEGUN = "begun"
@@ -232,6 +233,7 @@ def _serve(pipe: Connection, store: Store) -> None:
     """A worker's life: tasks in, answers out."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    guard_streams()  # what a step or a library prints about a document
     _use_one_core()
     from gristmill.engine.perform import perform
 

@@ -60,13 +60,18 @@ def verify(mill: Mill, share: float, workers: int | None, listener: Listener) ->
 async def _check(
     mill: Mill, run: Run, share: float, executor: Executor, findings: Findings, listener: Listener
 ) -> None:
-    parts = [
-        Part(name.rsplit("/", 1)[1].split(".")[0], name.rsplit(".", 1)[1], size)
-        for name, size in mill.store.list_files("parts")
-    ]
+    parts = []
+    for name, size in mill.store.list_files("parts"):
+        digest, _, suffix = name.rsplit("/", 1)[1].partition(".")  # a suffix may have dots of its own: ds.index
+        parts.append(Part(digest, suffix, size))
     findings.parts = len(parts)
     listener.note(f"hashing {len(parts)} parts")
-    await asyncio.gather(*(_hash(mill, part, executor, findings, listener) for part in parts))
+    tenth = max(1, -(-len(parts) // 10))
+    hashing = asyncio.as_completed([_hash(mill, part, executor, findings, listener) for part in parts])
+    for hashed, one in enumerate(hashing, start=1):
+        await one
+        if hashed % tenth == 0 and hashed < len(parts):
+            listener.note(f"hashed {hashed} of {len(parts)} parts")
     for node in run.made.values():
         for key, (label, _) in node.missing.items():
             record = mill.store.read_json(f"tasks/{key}.json")
