@@ -10,12 +10,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 from gristmill import stages
 from gristmill.engine.executor import InlineExecutor
 from gristmill.engine.mill import Mill, Silent
 from gristmill.engine.run import Run
 from gristmill.recipe.load import load
+
+# No test depends on time: on a busy machine an example may take as long as it likes.
+settings.register_profile("gristmill", deadline=None)
+settings.load_profile("gristmill")
 
 ROOT = Path(__file__).parents[1]
 WORDS = ["mill", "grain", "stone", "water", "wheel", "flour", "sack", "hopper", "sieve", "dam", "race", "gear"]

@@ -1,6 +1,7 @@
 """Text from data shows itself and does nothing: every command, on data made of escape sequences and markup."""
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -216,6 +217,19 @@ def test_a_bug_is_told_without_the_escapes_that_it_quotes(tmp_path):
     for text in (done.stdout.decode(), done.stderr.decode()):
         assert "owned" in text
         assert not FORBIDDEN.search(text)
+
+
+@pytest.mark.slow
+def test_what_a_step_prints_in_a_worker_is_shown_too(project):
+    """A worker has streams of its own, guarded like those of the command."""
+    (project.folder / "in" / "00.jsonl").write_text(json.dumps({"text": f"seen {EVIL}"}) + "\n")
+    project.write_recipe("  - stagebox.noisy\n")
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-m", "gristmill", "run", str(project.recipe)]
+    done = subprocess.run(command, env=environment, capture_output=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    assert b"seen \\x1b]0;owned" in done.stderr
+    assert not FORBIDDEN.search(done.stderr.decode())
 
 
 def test_a_stream_of_few_letters_is_no_traceback(tmp_path):
