@@ -26,6 +26,8 @@ from gristmill.stages.contract import Piece
 COMPRESSED = (".gz", ".zst", ".lz4", ".bz2", ".xz", ".parquet")
 COMPRESSION = 4
 """What a compressed file is taken to hold per byte; text and markup compress to a third or less, records vary."""
+MOST_STRETCHES = 64
+"""Of one file. Where none but its start is a sure place to begin, a stretch costs as much as all before it."""
 
 
 @dataclass(frozen=True)
@@ -206,7 +208,7 @@ def _stretches(file: InputFile, part_bytes: int, module: ModuleType) -> Iterator
     if not module.SPLITTABLE(file.name):
         yield _group_of([file])
         return
-    step = max(1, part_bytes * file.size // file.payload_guess)
+    step = max(1, part_bytes * file.size // file.payload_guess, -(-file.size // MOST_STRETCHES))
     count = max(1, round(file.size / step))
     for index in range(count):
         start = index * step

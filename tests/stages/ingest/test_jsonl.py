@@ -116,12 +116,13 @@ def test_pieces_of_a_compressed_file_are_together_the_file(tmp_path, kind):
 
 @pytest.mark.parametrize("chunk_bytes", [1, 2, 7, 64, 4096])
 def test_lines_do_not_depend_on_how_the_stream_is_cut(chunk_bytes):
-    """Lines and positions are those of a split of the whole, for every size of chunk."""
-    content = b"abc\n\n" + b"x" * 300 + b"\ny\nlast"
+    """Lines and positions are those of a split of the whole without its blank lines, for every size of chunk."""
+    content = b" \n\n  abc\n\n" + b"x" * 300 + b"\n" * 100 + b"y \n" + b" \t\r\n" * 40 + b"\r\nlast"
     chunks = [content[at : at + chunk_bytes] for at in range(0, len(content), chunk_bytes)]
     expected, position = [], 0
     for line in content.split(b"\n"):
-        expected.append((position, line))
+        if line.strip():
+            expected.append((position, line))
         position += len(line) + 1
     assert list(jsonl.lines(chunks, 0, 1000)) == expected
 

@@ -7,6 +7,7 @@ and frames that follow each other are one stream. Work per step is bounded, so a
 
 import bz2
 import lzma
+import re
 import zlib
 from collections.abc import Callable, Iterator
 from typing import IO, Protocol
@@ -29,17 +30,23 @@ class Fault(Exception):
 def read_gzip(file: IO[bytes]) -> Iterator[bytes]:
     """All members; zero padding behind a member is legal (tape blocks), other bytes there are damage."""
     member = 0
-    data = b""
-    while data := data.lstrip(b"\0") or file.read(1 << 16):
-        if not data.strip(b"\0"):
-            continue
-        if member and data.lstrip(b"\0")[0] != 0x1F:
-            raise Fault("corrupt_gzip", f"bytes that are not gzip follow member {member}")
-        data = data.lstrip(b"\0") if member else data
+    data, at = file.read(1 << 16), 0
+    while data:
+        if member:
+            padding = _NOT_ZERO.search(data, at)
+            if padding is None:
+                data, at = file.read(1 << 16), 0
+                continue
+            at = padding.start()
+            if data[at] != 0x1F:
+                raise Fault("corrupt_gzip", f"bytes that are not gzip follow member {member}")
         member += 1
         inflate = zlib.decompressobj(wbits=31)
+        # A call copies what it leaves: a member may be 20 bytes long, so it gets little at first, and then ever more.
+        step = 1 << 9
         while not inflate.eof:
-            data = data or file.read(1 << 16)
+            if at == len(data):
+                data, at = file.read(1 << 16), 0
             if not data:
                 if rest := inflate.flush():
                     yield rest
@@ -48,14 +55,19 @@ def read_gzip(file: IO[bytes]) -> Iterator[bytes]:
                 raise Fault("truncated_gzip", f"the file ends inside member {member}")
             # The copy costs 1% and is what lets a fault give back the output that its call had made.
             before = inflate.copy()
+            given = data[at : at + step]
             try:
-                chunk = inflate.decompress(data, CHUNK_BYTES)
+                chunk = inflate.decompress(given, CHUNK_BYTES)
             except zlib.error as error:
-                yield from _inflate_bytewise(before, data)
+                yield from _inflate_bytewise(before, given)
                 raise Fault("corrupt_gzip", f"member {member}: {error}") from error
             if chunk:
                 yield chunk
-            data = inflate.unused_data if inflate.eof else inflate.unconsumed_tail
+            at += len(given) - len(inflate.unused_data) - len(inflate.unconsumed_tail)
+            step = min(2 * step, 1 << 16)
+
+
+_NOT_ZERO = re.compile(rb"[^\0]")
 
 
 class _Inflate(Protocol):

@@ -36,6 +36,8 @@ OUTPUT_BYTES = 1 << 20
 WHOLE_INPUT_BYTES = 4 << 20
 WHOLE_OUTPUT_BYTES = 16 << 20
 """Members up to these sizes are decoded in one call."""
+MOST_RATIO = 1032
+"""Deflate's own bound: 258 bytes from 2 bits. A member that claims more lies, and memory for it is not asked for."""
 
 ERRORS = (zlib.error, zstandard.ZstdError, RuntimeError, OSError, EOFError, ValueError, MemoryError)
 
@@ -120,7 +122,7 @@ class Frame:
         length = end - start
         data = source.read(start, length + 1)
         size = int.from_bytes(data[length - 4 : length], "little")
-        if size > WHOLE_OUTPUT_BYTES:
+        if size > min(WHOLE_OUTPUT_BYTES, MOST_RATIO * length):
             return None
         reader = GzipReader(io.BytesIO(data if len(data) > length else data + b"\x1f"), 1 << 15)
         try:
@@ -156,22 +158,28 @@ class Frame:
                 yield b"".join(parts)
 
 
-def prefix(source: Source, kind: str, start: int, length: int, dictionary: bytes | None = None) -> bytes:
-    """Up to `length` decoded bytes of the frame at `start`; few or none where it cannot be decoded."""
+def prefix(
+    source: Source, kind: str, start: int, length: int, most_input: int, dictionary: bytes | None
+) -> tuple[bytes, int]:
+    """Up to `length` decoded bytes of the frame at `start`, and how many bytes were read for them.
+
+    There are few or none where it cannot be decoded, or where more than `most_input` bytes would have to be read: a
+    header may claim a name that goes on and on.
+    """
     decoder = _decoder(kind, dictionary)
-    out = b""
+    parts: list[bytes] = []
+    have = fed = 0
     try:
-        for offset in range(start, start + 4 * length, 256):
-            data = source.read(offset, 256)
+        while have < length and fed < most_input and not decoder.eof and (data := source.read(start + fed, 256)):
+            fed += len(data)
             for part in _feed(kind, decoder, data):
-                out += part
-                if len(out) >= length:
-                    return out[:length]
-            if decoder.eof or not data:
-                break
+                parts.append(part)
+                have += len(part)
+                if have >= length:
+                    break
     except ERRORS:
         pass
-    return out
+    return b"".join(parts)[:length], fed
 
 
 def skippable(source: Source, start: int) -> int | None:

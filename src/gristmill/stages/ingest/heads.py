@@ -46,13 +46,13 @@ def blank_line(data: bytes, start: int = 0) -> tuple[int, int] | None:
 
 def warc_fields(head: bytes) -> tuple[dict[bytes, bytes], bool]:
     """Fields by lower-case name (the first of each name), and whether every line was a field."""
-    fields: dict[bytes, bytes] = {}
+    fields: dict[bytes, list[bytes]] = {}
     clean = True
     name = b""
     for line in head.split(b"\n")[1:]:
         if line[:1] in (b" ", b"\t"):
             if name:
-                fields[name] += b" " + line.strip()
+                fields[name].append(line.strip())
             continue
         name, colon, value = line.partition(b":")
         if not colon:
@@ -63,8 +63,8 @@ def warc_fields(head: bytes) -> tuple[dict[bytes, bytes], bool]:
         if name in fields:
             name = b""
         else:
-            fields[name] = value.strip()
-    return fields, clean
+            fields[name] = [value.strip()]
+    return {name: b" ".join(parts) for name, parts in fields.items()}, clean
 
 
 def decoded(value: bytes | None) -> str | None:

@@ -45,16 +45,18 @@ def parse_head(block: bytes) -> tuple[int, dict[str, str], int] | None:
         return None
     span = blank_line(block) or (len(block), len(block))
     fields: dict[str, str] = {}
+    tags: list[str] = []
     for line in block[: span[0]].split(b"\n")[1:]:
         name, colon, value = line.partition(b":")
         if not colon:
             continue
         key = name.strip().lower().decode("latin-1")
         text = decoded(value.strip()) or ""
-        if key == "x-robots-tag" and key in fields:
-            fields[key] += "\n" + text
-        else:
-            fields.setdefault(key, text)
+        fields.setdefault(key, text)
+        if key == "x-robots-tag":
+            tags.append(text)
+    if tags:
+        fields["x-robots-tag"] = "\n".join(tags)
     return int(status[1]), fields, span[1]
 
 
@@ -149,21 +151,28 @@ def looks_like_text(data: bytes) -> bool:
 
 def _inflate(data: bytes, bits: int, limit: int) -> tuple[bytes, bool]:
     """At most `limit` + 1 bytes of one or more members, and whether the last one was complete."""
-    parts: list[bytes] = []
+    whole: list[bytes] = []
+    view, at = memoryview(data), 0
     room = limit + 1
     while True:
         inflater = zlib.decompressobj(bits)
+        parts: list[bytes] = []
+        # What a call leaves it copies: little is given to it at first, for a member may be a few bytes long.
+        step = 1 << 9
         try:
-            part = inflater.decompress(data, room)
+            while not inflater.eof and room > 0 and at < len(data):
+                given = view[at : at + step]
+                parts.append(inflater.decompress(given, room))
+                at += len(given) - len(inflater.unconsumed_tail) - len(inflater.unused_data)
+                room -= len(parts[-1])
+                step = min(2 * step, 1 << 20)
         except zlib.error:
-            if parts:  # bytes after the last member are padding
-                return b"".join(parts), True
+            if whole:  # bytes after the last member are padding
+                return b"".join(whole), True
             raise
-        parts.append(part)
-        room -= len(part)
-        data = inflater.unused_data
-        if not inflater.eof or room <= 0 or not data:
-            return b"".join(parts), inflater.eof
+        whole += parts
+        if not inflater.eof or room <= 0 or at == len(data):
+            return b"".join(whole), inflater.eof
 
 
 def _inflate_bare(data: bytes, limit: int) -> tuple[bytes, bool]:
@@ -176,13 +185,14 @@ def _inflate_bare(data: bytes, limit: int) -> tuple[bytes, bool]:
 
 def _unbrotli(data: bytes, limit: int) -> tuple[bytes, bool]:
     decoder = brotli.Decompressor()
-    out = decoder.process(data, output_buffer_limit=limit + 1)
-    while len(out) <= limit and not decoder.is_finished() and not decoder.can_accept_more_data():
-        more = decoder.process(b"", output_buffer_limit=limit + 1 - len(out))
-        if not more:
+    parts = [decoder.process(data, output_buffer_limit=limit + 1)]
+    room = limit + 1 - len(parts[0])
+    while room > 0 and not decoder.is_finished() and not decoder.can_accept_more_data():
+        parts.append(decoder.process(b"", output_buffer_limit=room))
+        if not parts[-1]:
             break
-        out += more
-    return out, decoder.is_finished()
+        room -= len(parts[-1])
+    return b"".join(parts), decoder.is_finished()
 
 
 def _unzstd(data: bytes, limit: int) -> tuple[bytes, bool]:

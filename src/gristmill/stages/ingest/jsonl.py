@@ -5,6 +5,7 @@ position is the byte at which its line starts in the decompressed stream, so a p
 Where the stream breaks off, every whole line before the break is kept and one row says what happened.
 """
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -57,7 +58,7 @@ def read(piece: Piece, config: Config) -> Iterator[Record]:
         position = 0
         if plain and piece.start > 0:
             file.seek(piece.start - 1)
-            position, chunks = _next_line(plain_chunks(file), piece.start - 1)
+            position, chunks = _next_line(plain_chunks(file), piece.start - 1, piece.stop)
         yield from _records(lines(chunks, position, config.max_record_bytes), piece, config)
 
 
@@ -73,8 +74,6 @@ def _records(found: Iterator[tuple[int, bytes | Fault]], piece: Piece, config: C
         try:
             row = loads(line)  # type: ignore[arg-type]  # a Fault fails here as a bad line does
         except orjson.JSONDecodeError as error:
-            if isinstance(line, bytes) and (not line or line.isspace()):
-                continue
             try:
                 row = _parsed_with_care(line, position, error)
             except Fault as fault:
@@ -106,12 +105,18 @@ def _parsed_with_care(line: bytes | Fault, position: int, error: orjson.JSONDeco
     raise Fault("invalid_json", f"{error.msg}: column {error.colno}") from error
 
 
+# From the first character of a line that is not white space to its end: runs of blank lines, of which a small compressed
+# file can hold a gigabyte, are passed over as fast as memory is read.
+_LINE = re.compile(rb"\S[^\n]*")
+
+
 def lines(chunks: Iterable[bytes], position: int, limit_bytes: int) -> Iterator[tuple[int, bytes | Fault]]:
-    """Lines with their positions. A line over the limit is a fault in its place, and so is damage to the stream,
-    at the position of the line that it cut off.
+    """Lines that are not blank, with their positions. A line over the limit is a fault in its place, and so is damage to
+    the stream, at the position of the line that it cut off.
     """
     pending: list[bytes] = []
     held = 0
+    blank = True
 
     def ended(size: int) -> bytes | Fault:
         if size > limit_bytes:
@@ -120,19 +125,27 @@ def lines(chunks: Iterable[bytes], position: int, limit_bytes: int) -> Iterator[
 
     try:
         for chunk in chunks:
-            found = chunk.split(b"\n")
-            rest = found.pop()
-            if found:
-                pending.append(found[0])
-                held += len(found[0])
-                yield position, ended(held)
-                position += held + 1
-                for line in found[1:]:
-                    yield position, line if len(line) <= limit_bytes else ended(len(line))
-                    position += len(line) + 1
+            first = chunk.find(b"\n") + 1
+            if not first:
+                rest = chunk
+            else:
+                held += first - 1
+                pending.append(chunk[: first - 1])
+                if not blank or not (first == 1 or pending[-1].isspace()):
+                    yield position, ended(held)
+                start = position + held + 1 - first
+                last = chunk.rfind(b"\n") + 1
+                behind = first
+                for found in _LINE.finditer(chunk, first, last):
+                    begin = max(chunk.rfind(b"\n", behind, found.start()) + 1, behind)
+                    behind = found.end() + 1
+                    line = chunk[begin : found.end()]
+                    yield start + begin, line if len(line) <= limit_bytes else ended(len(line))
+                position, held, blank = start + last, 0, True
                 pending.clear()
-                held = 0
+                rest = chunk[last:]
             held += len(rest)
+            blank = blank and (not rest or rest.isspace())
             if held <= limit_bytes:
                 pending.append(rest)
             else:
@@ -140,7 +153,7 @@ def lines(chunks: Iterable[bytes], position: int, limit_bytes: int) -> Iterator[
     except Fault as fault:
         yield position, fault
         return
-    if held:
+    if not blank:
         yield position, ended(held)
 
 
@@ -188,8 +201,8 @@ def _head_fault(head: bytes, broken: bool) -> Fault | None:
     return Fault("not_jsonl", f"no JSON object in the first {seen} lines; the file begins with {head[:16]!r}")
 
 
-def _next_line(chunks: Iterator[bytes], position: int) -> tuple[int, Iterator[bytes]]:
-    """Past the next newline: the position behind it, and the stream from there."""
+def _next_line(chunks: Iterator[bytes], position: int, stop: int | None) -> tuple[int, Iterator[bytes]]:
+    """Past the next newline: the position behind it, and the stream from there. Behind `stop` it is another's line."""
     for chunk in chunks:
         at = chunk.find(b"\n")
         if at >= 0:
@@ -201,4 +214,6 @@ def _next_line(chunks: Iterator[bytes], position: int) -> tuple[int, Iterator[by
 
             return position + at + 1, onward()
         position += len(chunk)
+        if stop is not None and position >= stop:
+            break
     return position, iter(())

@@ -1,10 +1,22 @@
-"""Where to start reading: the next frame after damage, and a sure place to start before a given offset."""
+"""Where to start reading: the next frame after damage, and a sure place to start before a given offset.
 
-from gristmill.stages.ingest.frames import FRAME, MAGIC, VERBATIM_BYTES, Frame, prefix, skippable
+Whatever the bytes are, the work stays a small multiple of their number. A look into what may be a frame is paid for by
+the bytes that were passed over to get there, and a frame that broke only after many bytes is left by a share of them:
+frames that lie in each other, as hostile files can have them, are not each read to the end of the file.
+"""
+
+from gristmill.stages.ingest.frames import FRAME, MAGIC, STEP_BYTES, VERBATIM_BYTES, Frame, prefix, skippable
 from gristmill.stages.ingest.heads import ARC_HEAD, ARC_SEARCH, WARC_HEAD, opens_record
 from gristmill.stages.ingest.source import Source
 
 PREFIX_BYTES = 1 << 16
+LOOK_BYTES = {"gzip": 1 << 16, "zstd": 1 << 18, "lz4": 1 << 18}
+"""The most that is read of a frame to see what is in it. zstd and lz4 give nothing of a block before its end."""
+SHORT_LOOK_BYTES = 1 << 9
+LOOK_SHARE = 64
+"""A long look is paid off by one byte that is passed over for so many that were looked at; until then looks are short."""
+LEAVE_SHARE = 256
+"""A frame that broke is left by one byte for so many that were read of it."""
 BACK_BYTES = 1 << 20
 SUFFIXES = {".gz": "gzip", ".zst": "zstd", ".lz4": "lz4"}
 
@@ -31,12 +43,42 @@ def container(source: Source, name: str) -> str:
 def next_frame(source: Source, kind: str, start: int, dictionary: bytes | None, stop: int | None = None) -> int:
     """Offset of the first frame from `start` on with a record in its first 64 KiB, or the size of the file."""
     stop = source.size if stop is None else min(stop, source.size)
-    while (at := source.search(FRAME[kind], start, stop, 5)) is not None:
-        head = prefix(source, kind, at, PREFIX_BYTES, dictionary)
+    looks = _Looks(source, kind, start, stop, dictionary)
+    found = looks.next(start, PREFIX_BYTES)
+    while found is not None:
+        at, head = found
         if WARC_HEAD.search(head) or ARC_HEAD.match(head) or ARC_SEARCH.search(head):
             return at
-        start = at + 1
+        found = looks.next(at + 1, PREFIX_BYTES)
     return source.size
+
+
+class _Looks:
+    """What may be frames from `start` on, and the first bytes in each."""
+
+    def __init__(self, source: Source, kind: str, start: int, stop: int, dictionary: bytes | None) -> None:
+        self.source, self.kind, self.start, self.stop, self.dictionary = source, kind, start, stop, dictionary
+        self._owed = 0
+
+    def next(self, at: int, length: int) -> tuple[int, bytes] | None:
+        """The first one at or after `at`, with up to `length` bytes of its content."""
+        found = self.source.search(FRAME[self.kind], at, self.stop, 5)
+        if found is None:
+            return None
+        short = self._owed > LOOK_SHARE * (found - self.start)
+        most = SHORT_LOOK_BYTES if short else LOOK_BYTES[self.kind]
+        head, fed = prefix(self.source, self.kind, found, length, most, self.dictionary)
+        self._owed += 0 if short else fed + len(head)
+        return found, head
+
+
+def after_broken(source: Source, frame: Frame, dictionary: bytes | None) -> int:
+    """The next frame after one that broke, which may lie within what was read of it."""
+    return next_frame(source, frame.kind, frame.start + _leave(frame), dictionary)
+
+
+def _leave(frame: Frame) -> int:
+    return 1 + max(0, frame.fed - 2 * STEP_BYTES[frame.kind]) // LEAVE_SHARE
 
 
 def anchor(source: Source, kind: str, start: int, dictionary: bytes | None) -> int:
@@ -48,21 +90,23 @@ def anchor(source: Source, kind: str, start: int, dictionary: bytes | None) -> i
     """
     back = BACK_BYTES
     while start > back:
-        at: int | None = start - back
-        while at is not None and (at := source.search(FRAME[kind], at, start + 1, 5)) is not None:
-            if not opens_record(prefix(source, kind, at, 1 << 14, dictionary)):
-                at += 1
-                continue
-            broken = _chain(source, kind, at, dictionary)
-            if broken is None:
-                return at
-            at = broken + 1
+        looks = _Looks(source, kind, start - back, start + 1, dictionary)
+        found = looks.next(start - back, 1 << 14)
+        while found is not None:
+            at, head = found
+            behind = at + 1
+            if opens_record(head):
+                broken = _chain(source, kind, at, dictionary)
+                if broken is None:
+                    return at
+                behind = broken.start + _leave(broken)
+            found = looks.next(behind, 1 << 14)
         back *= 4
     return 0
 
 
-def _chain(source: Source, kind: str, start: int, dictionary: bytes | None) -> int | None:
-    """None where intact frames follow each other for long enough; else the start of the frame that breaks the chain."""
+def _chain(source: Source, kind: str, start: int, dictionary: bytes | None) -> Frame | None:
+    """None where intact frames follow each other for long enough; else the frame that breaks the chain."""
     at = start
     while at - start < VERBATIM_BYTES[kind] and at < source.size:
         if (end := skippable(source, at)) is None:
@@ -70,7 +114,7 @@ def _chain(source: Source, kind: str, start: int, dictionary: bytes | None) -> i
             for _ in frame.chunks():
                 pass
             end = frame.end
-        if end is None:
-            return at
+            if end is None:
+                return frame
         at = end
     return None

@@ -40,15 +40,25 @@ class Source:
             first = 0
         return self.window[first : first + length]
 
+    def peek(self, start: int, length: int) -> bytes:
+        """The same for a look far ahead, after which reading goes on where it was: the window stays."""
+        first = start - self.base
+        if 0 <= first and (first + length <= len(self.window) or self.base + len(self.window) == self.size):
+            return self.window[first : first + length]
+        self._file.seek(start)
+        return self._take(min(length, max(self.size - start, 0)))
+
     def _load(self, start: int, length: int) -> None:
         ahead = WINDOW_BYTES if self.window and self.base <= start <= self.base + len(self.window) else HOP_BYTES
         self._file.seek(start)
-        wanted = min(max(length, ahead), self.size - start)
+        self.base, self.window = start, self._take(min(max(length, ahead), self.size - start))
+
+    def _take(self, wanted: int) -> bytes:
         parts: list[bytes] = []
         while wanted > 0 and (part := self._file.read(wanted)):  # a raw stream may return less than was asked
             parts.append(part)
             wanted -= len(part)
-        self.base, self.window = start, parts[0] if len(parts) == 1 else b"".join(parts)
+        return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def find(self, needle: bytes, start: int, skip: int, limit: int) -> int:
         """Offset of the first `needle` in [start + skip, start + limit), or -1.
@@ -64,11 +74,16 @@ class Source:
 
     def search(self, pattern: re.Pattern[bytes], start: int, stop: int, reach: int) -> int | None:
         """Offset of the first match that begins in [start, stop). No match may be longer than `reach` bytes."""
-        while start < stop:
-            data = self.read(start, min(WINDOW_BYTES // 2, stop - start) + reach)
-            if found := pattern.search(data):
-                return start + found.start() if start + found.start() < stop else None
-            if not data or start + len(data) >= self.size:
+        while start < min(stop, self.size):
+            first, loaded = start - self.base, self.base + len(self.window)
+            if first < 0 or (loaded - start < reach and loaded < self.size):
+                self._load(start, reach)
+                first, loaded = 0, start + len(self.window)
+            # In the window itself: a copy of what is left of it, for each of many matches, would be the square of it.
+            if found := pattern.search(self.window, first, min(len(self.window), stop + reach - self.base)):
+                at = self.base + found.start()
+                return at if at < stop else None
+            if loaded >= min(stop + reach, self.size):
                 return None
-            start += max(len(data) - reach, 1)
+            start = max(loaded - reach, start) + 1
         return None

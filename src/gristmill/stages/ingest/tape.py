@@ -13,6 +13,9 @@ from gristmill.stages.ingest.frames import MAGIC, Frame
 from gristmill.stages.ingest.heads import holds_arc, opens_record
 from gristmill.stages.ingest.source import Source
 
+FORGET_BYTES = 1 << 16
+"""Bytes behind the reader that are kept before they are let go."""
+
 
 class Tape(Protocol):
     arc: bool
@@ -30,6 +33,9 @@ class Tape(Protocol):
 
     def at(self, offset: int, length: int) -> bytes:
         """`length` bytes from `offset`; fewer only at the end."""
+
+    def glance(self, offset: int, length: int) -> bytes:
+        """The same, for a look at a place where a header only claims that something is."""
 
     def must(self, offset: int, length: int) -> int:
         """How many bytes `at` will give, for a stretch that belongs to a record already begun."""
@@ -50,6 +56,7 @@ class PlainTape:
 
     def __init__(self, source: Source) -> None:
         self.at = source.read
+        self.glance = source.peek
         self.known = source.size
         self.arc = holds_arc(source.read(0, 1 << 20))
 
@@ -77,9 +84,11 @@ class FrameTape:
         self._damage: str | None = None
         self._frame = Frame(source, kind, start, dictionary)
         self._chunks: Iterator[bytes] = self._frame.chunks()
-        self._data = next(self._chunks, b"")
+        first = next(self._chunks, b"")
+        self._data = bytearray(first)
         self._base = 0
-        self.arc = holds_arc(self._data)
+        self._unjoined = -1
+        self.arc = holds_arc(first)
 
     @property
     def known(self) -> int:
@@ -98,8 +107,10 @@ class FrameTape:
         first = offset - self._base
         if first + length > len(self._data):
             self._fill(first + length)
-            first = offset - self._base
-        return self._data[first : first + length]
+        with memoryview(self._data) as view:
+            return bytes(view[first : first + length])
+
+    glance = at
 
     def must(self, offset: int, length: int) -> int:
         wanted = offset - self._base + length
@@ -118,33 +129,28 @@ class FrameTape:
         return self._damage
 
     def forget(self, offset: int) -> None:
-        # Cutting copies what remains: only worth it when most of the buffer is behind us.
-        if (offset - self._base) * 2 > len(self._data) > 1 << 20:
-            self._data = self._data[offset - self._base :]
+        if offset - self._base > FORGET_BYTES:
+            del self._data[: offset - self._base]
             self._base = offset
 
     def _fill(self, length: int, join: bool = False) -> None:
-        parts = [self._data]
-        have = len(self._data)
-        while have < length:
+        while len(self._data) < length:
             if part := next(self._chunks, b""):
-                parts.append(part)
-                have += len(part)
+                self._data += part
             elif not (join and self._join_next()):
                 self.fault = self._frame.fault
                 break
-        if len(parts) > 1:
-            self._data = b"".join(parts)
 
     def _join_next(self) -> bool:
         """Go on with the next frame, unless a record starts with it, or none follows."""
         end = self._frame.end
-        if end is None or not self.source.read(end, 4).startswith(MAGIC[self.kind]):
+        if end is None or end == self._unjoined or not self.source.read(end, 4).startswith(MAGIC[self.kind]):
             return False
         follower = Frame(self.source, self.kind, end, self.dictionary)
         chunks = follower.chunks()
         first = next(chunks, b"")
         if opens_record(first[: 1 << 14]):
+            self._unjoined = end  # any number of records may ask again
             return False
         self._before += self._frame.fed
         self._frame, self._chunks, self.whole = follower, chain([first] if first else [], chunks), False

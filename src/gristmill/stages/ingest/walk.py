@@ -47,6 +47,7 @@ def walk(tape: Tape, max_record_bytes: int) -> Iterator[Found]:
     while data := tape.at(offset, FIRST_READ_BYTES):
         if data[0] in b"\r\n":
             offset += len(data) - len(data.lstrip(b"\r\n"))
+            tape.forget(offset)
             continue
         tape.forget(offset)
         if _cut_head(tape, data):
@@ -67,14 +68,20 @@ def walk(tape: Tape, max_record_bytes: int) -> Iterator[Found]:
 
 
 def _warc_record(tape: Tape, offset: int, data: bytes, limit: int) -> tuple[Found, int]:
-    span = blank_line(data)
-    while span is None and len(data) < MAX_HEAD_BYTES:
+    # No header holds another: one that does lost its end, and looking for the end behind the others, for each of them,
+    # would be work without measure.
+    inner = WARC_HEAD.search(data, 5)
+    span = blank_line(data[: inner.start()] if inner else data)
+    while span is None and inner is None and len(data) < MAX_HEAD_BYTES:
         tape.must(offset, len(data) * 4)
         longer = tape.at(offset, len(data) * 4)
         if len(longer) == len(data):
             break
         data = longer
-        span = blank_line(data)
+        inner = WARC_HEAD.search(data, 5)
+        span = blank_line(data[: inner.start()] if inner else data)
+    if span is None and inner:
+        return _gap(tape, offset, offset + inner.start(), "bad_warc_header")
     if span is None:
         ended = len(data) < FIRST_READ_BYTES or len(tape.at(offset, len(data) + 1)) == len(data)
         reason = (tape.fault or "truncated_record") if ended and len(data) < MAX_HEAD_BYTES else "bad_warc_header"
@@ -153,11 +160,11 @@ def _cut_head(tape: Tape, data: bytes) -> bool:
 
 def _landing(tape: Tape, offset: int) -> int | None:
     """Where the next record starts, or the tape ends, with nothing but line ends before it."""
-    while data := tape.at(offset, 256):
+    while data := tape.glance(offset, 256):
         rest = data.lstrip(b"\r\n")
         offset += len(data) - len(rest)
         if rest:
-            rest = tape.at(offset, ARC_REACH if tape.arc else 5)
+            rest = tape.glance(offset, ARC_REACH if tape.arc else 5)
             good = ARC_HEAD.match(rest) if tape.arc else rest == b"WARC/"
             return offset if good or _cut_head(tape, rest) else None
     return offset
@@ -189,8 +196,10 @@ def _gap(
 def find_head(tape: Tape, start: int, stop: int | None, forget: bool = False) -> int | None:
     """Offset of the first record header in [start, stop), or up to the end."""
     pattern, reach = (ARC_SEARCH, ARC_REACH) if tape.arc else (WARC_HEAD, WARC_REACH)
+    stretch = FIRST_READ_BYTES // 2
     while stop is None or start < stop:
-        length = SEARCH_BYTES if stop is None else min(SEARCH_BYTES, stop - start)
+        stretch = min(2 * stretch, SEARCH_BYTES)  # the next header may be some bytes away, or a gigabyte
+        length = stretch if stop is None else min(stretch, stop - start)
         if stop is not None:
             tape.must(start, length)
         data = tape.at(start, length + reach)

@@ -30,7 +30,7 @@ from gristmill.schema import Record
 from gristmill.stages.contract import Bytes, Piece, StageConfig
 from gristmill.stages.ingest import pages
 from gristmill.stages.ingest.frames import MAGIC, cut_short, skippable, zstd_dictionary
-from gristmill.stages.ingest.resync import anchor, container, next_frame
+from gristmill.stages.ingest.resync import after_broken, anchor, container, next_frame
 from gristmill.stages.ingest.source import Source
 from gristmill.stages.ingest.tape import FrameTape, PlainTape
 from gristmill.stages.ingest.walk import walk
@@ -110,7 +110,7 @@ def _read_frames(source: Source, kind: str, start: int, stop: int, config: Confi
             if position >= stop:
                 return
             if tape.fault and found.fault == tape.fault:
-                resumed = next_frame(source, kind, tape.last.start + 1, dictionary)
+                resumed = after_broken(source, tape.last, dictionary)
                 if cut_short(source, kind, tape.last.start, resumed, dictionary):
                     found.fault = f"truncated_{kind}"
             if position < start:
@@ -121,6 +121,6 @@ def _read_frames(source: Source, kind: str, start: int, stop: int, config: Confi
                 row.drop = "not_an_archive" if found.stop == tape.known else row.drop
             yield row
         if tape.fault:
-            at = resumed if resumed >= 0 else next_frame(source, kind, tape.last.start + 1, dictionary)
+            at = resumed if resumed >= 0 else after_broken(source, tape.last, dictionary)
         else:
             at = source.size if tape.last.end is None else tape.last.end

@@ -1,0 +1,321 @@
+"""Counts the work of Python code, so that how it grows with its input can be held without a clock.
+
+A module that is loaded under the meter has its syntax tree rewritten: each of its calls, slices, sums, comparisons and
+loops reports what it touches. A step costs 1; what runs in C costs the bytes (or entries) that go in and come out, or,
+where a start and an end are given (`find`, `search`), the stretch that was looked at. The count depends on the input
+alone: the same on every machine and in every run.
+
+Not seen: what a regular expression does beyond going once over its text (`steps.py` counts that), and the inside of a
+compiled kernel.
+"""
+
+import ast
+import re
+import sys
+import types
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
+from typing import Any
+
+
+class TooMuchWork(BaseException):
+    """The work passed the limit. Not an `Exception`: nobody who catches faults of data may swallow it."""
+
+
+class Meter:
+    """The count, its limit, and the places that were reached."""
+
+    def __init__(self) -> None:
+        self.work = 0
+        self.limit = 1 << 62
+        self.edges: set[int] = set()
+        """Pairs of blocks of code that ran one after the other."""
+        self._last = 0
+
+    def reset(self, limit: int = 1 << 62) -> None:
+        self.work, self.limit, self._last = 0, limit, 0
+        self.edges = set()
+
+    def add(self, work: int) -> None:
+        self.work += work
+        if self.work > self.limit:
+            raise TooMuchWork(f"more than {self.limit} steps")
+
+    def reach(self, block: int) -> None:
+        self.edges.add(self._last << 20 | block)
+        self._last = block
+        self.add(1)
+
+    def each(self, items: Iterable[Any]) -> Iterator[Any]:
+        for item in items:
+            self.add(1)
+            yield item
+
+    def made(self, value: Any) -> Any:
+        self.add(1 + size_of(value))
+        return value
+
+    def grown(self, value: Any) -> None:
+        """After `value += …`: strings are made anew, the other containers grow."""
+        self.add(1 + (len(value) if isinstance(value, str | bytes) else 0))
+
+    def within(self, item: Any, container: Any) -> bool:
+        searched = isinstance(container, str | bytes | bytearray | list | tuple | deque)
+        self.add(1 + (len(container) if searched else 0))
+        return item in container
+
+    def equal(self, one: Any, other: Any) -> Any:
+        both = isinstance(one, str | bytes) and isinstance(other, str | bytes) and len(one) == len(other)
+        self.add(1 + (len(one) if both else 0))
+        return one == other
+
+    def call(self, function: Any, /, *given: Any, **named: Any) -> Any:
+        self.add(1)
+        result = function(*given, **named)
+        cost = _cost(function, given, named, result)
+        if cost:
+            self.add(cost)
+        return result
+
+
+METER = Meter()
+_NAMES = {f"__work_{name}__": getattr(METER, name) for name in ("call", "made", "grown", "within", "equal", "each")}
+_MARK = "__work_call__"
+
+_FREE = frozenset(
+    "len isinstance issubclass type id iter next getattr setattr hasattr callable print open hash abs round ord chr"
+    " compile import_module url_to_fs".split()
+)
+_FREE_TYPES = (range, enumerate, zip, map, filter, reversed, memoryview, type, object, property, staticmethod)
+_LAZY_LIST = frozenset(("append", "pop", "popleft", "appendleft", "clear"))
+_LAZY_DICT = frozenset("get items keys values setdefault pop popitem add discard remove clear move_to_end".split())
+
+
+def size_of(value: Any) -> int:
+    """Bytes of a string or buffer, entries of a collection; 0 for what has neither."""
+    kind = type(value)
+    if kind in (bytes, str, bytearray, list, dict, set, frozenset):
+        return len(value)
+    if kind is tuple:
+        return len(value) + sum(size_of(item) for item in value if type(item) in (bytes, str) or hasattr(item, "nbytes"))
+    if isinstance(value, str | bytes):
+        return len(value)
+    nbytes = getattr(value, "nbytes", 0)
+    return nbytes if isinstance(nbytes, int) else 0
+
+
+def _sizes(given: tuple[Any, ...], named: dict[str, Any], result: Any) -> int:
+    return sum(map(size_of, given)) + sum(map(size_of, named.values())) + size_of(result)
+
+
+def _cost(function: Any, given: tuple[Any, ...], named: dict[str, Any], result: Any) -> int:
+    kind = type(function)
+    if kind is types.MethodType:
+        function, kind = function.__func__, type(function.__func__)
+    if kind is types.FunctionType:
+        if _MARK in function.__globals__ or function.__name__ in _FREE:
+            return 0
+        return _sizes(given, named, result)
+    if isinstance(function, type):
+        if function in _FREE_TYPES or issubclass(function, BaseException) or _is_metered(function):
+            return 0
+        return _sizes(given, named, result)
+    if isinstance(function, types.BuiltinFunctionType):
+        owner, name = function.__self__, function.__name__
+        if isinstance(owner, str | bytes | bytearray):
+            return _of_text(owner, name, given, result)
+        if isinstance(owner, list | deque):
+            return 0 if name in _LAZY_LIST and not given[1:] and name != "extend" else len(owner) + size_of(given[:1])
+        if isinstance(owner, dict | set | frozenset):
+            return 0 if name in _LAZY_DICT else len(owner) + sum(map(size_of, given))
+        if isinstance(owner, re.Pattern):
+            return _of_pattern(name, given, result)
+        if name in _FREE:
+            return 0
+    return _sizes(given, named, result)
+
+
+def _is_metered(kind: type) -> bool:
+    module = sys.modules.get(kind.__module__)
+    return module is not None and _MARK in module.__dict__
+
+
+def _of_text(text: str | bytes | bytearray, name: str, given: tuple[Any, ...], result: Any) -> int:
+    if name in ("startswith", "endswith"):
+        return size_of(given[0])
+    if name in ("find", "rfind", "index", "rindex", "count"):
+        start, stop, _ = slice(*(given[1:3] if len(given) > 2 else (*given[1:], None))).indices(len(text))
+        if name == "find" and result >= 0:
+            stop = result
+        elif name == "rfind" and result >= 0:
+            start = result
+        return max(stop - start, 0) + size_of(given[0])
+    if name == "removeprefix":
+        return size_of(given[0]) + (len(text) if len(result) != len(text) else 0)
+    if isinstance(text, bytearray) and name in ("append", "extend", "clear"):
+        return sum(map(size_of, given))
+    return len(text) + sum(map(size_of, given)) + size_of(result)
+
+
+_ANCHORED_MISS = 16
+"""What a `match` that fails is taken to have looked at."""
+
+
+def _of_pattern(name: str, given: tuple[Any, ...], result: Any) -> int:
+    if name in ("sub", "subn"):
+        return len(given[1]) + size_of(result)
+    text = given[0]
+    start, stop, _ = slice(*(given[1:3] if len(given) > 2 else (*given[1:], None))).indices(len(text))
+    if name in ("match", "fullmatch", "search") and result is not None:
+        return int(result.end()) - start
+    return min(stop - start, _ANCHORED_MISS) if name in ("match", "fullmatch") else stop - start
+
+
+class _Rewrite(ast.NodeTransformer):
+    """Makes a module report to the meter. Line numbers stay."""
+
+    _KEPT = frozenset(("super", "locals", "globals", "vars", "TypeVar", "NamedTuple", "NewType"))
+
+    def __init__(self, first_block: int) -> None:
+        self.block = first_block
+
+    def _report(self, name: str, *given: ast.expr) -> ast.Call:
+        return ast.Call(ast.Name(f"__work_{name}__", ast.Load()), list(given), [])
+
+    def _reach(self) -> ast.stmt:
+        self.block += 1
+        return ast.Expr(self._report("reach", ast.Constant(self.block)))
+
+    def _opened(self, body: list[ast.stmt]) -> list[ast.stmt]:
+        first = body[0] if body else None
+        is_text = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)
+        return [*body[:1], self._reach(), *body[1:]] if is_text else [self._reach(), *body]
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        if isinstance(node.func, ast.Name) and node.func.id in self._KEPT:
+            return node
+        return ast.Call(ast.Name(_MARK, ast.Load()), [node.func, *node.args], node.keywords)
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
+        self.generic_visit(node)
+        sliced = isinstance(node.slice, ast.Slice) and isinstance(node.ctx, ast.Load)
+        return self._report("made", node) if sliced else node
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
+        self.generic_visit(node)
+        return self._report("made", node) if isinstance(node.op, ast.Add | ast.Mult | ast.Mod) else node
+
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.AST:
+        self.generic_visit(node)
+        return self._report("made", node)
+
+    def visit_FormattedValue(self, node: ast.FormattedValue) -> ast.AST:
+        node.value = self.visit(node.value)  # the format after the colon is itself a JoinedStr, and must stay one
+        return node
+
+    def visit_Compare(self, node: ast.Compare) -> ast.AST:
+        self.generic_visit(node)
+        if len(node.ops) != 1:
+            return node
+        op, one, other = node.ops[0], node.left, node.comparators[0]
+        if isinstance(op, ast.In | ast.NotIn):
+            found: ast.expr = self._report("within", one, other)
+            return found if isinstance(op, ast.In) else ast.UnaryOp(ast.Not(), found)
+        if isinstance(op, ast.Eq) and not isinstance(one, ast.Constant) and not isinstance(other, ast.Constant):
+            return self._report("equal", one, other)
+        return node
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> Any:
+        self.generic_visit(node)
+        if not isinstance(node.op, ast.Add):
+            return node
+        again = ast.parse(ast.unparse(node.target), mode="eval").body
+        return [node, ast.Expr(self._report("grown", again))]
+
+    def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
+        self.generic_visit(node)
+        node.body = self._report("made", node.body)
+        return node
+
+    def visit_comprehension(self, node: ast.comprehension) -> ast.AST:
+        self.generic_visit(node)
+        node.iter = self._report("each", node.iter)
+        return node
+
+    def _visit_block(self, node: Any) -> Any:
+        self.generic_visit(node)
+        node.body = self._opened(node.body)
+        if getattr(node, "orelse", None):
+            node.orelse = [self._reach(), *node.orelse]
+        return node
+
+    visit_FunctionDef = visit_For = visit_While = visit_If = visit_ExceptHandler = _visit_block
+
+
+class _Loader(SourceFileLoader):
+    """Reads the source, never the compiled file beside it."""
+
+    blocks = 0
+
+    def get_code(self, fullname: str) -> types.CodeType:
+        rewrite = _Rewrite(_Loader.blocks)
+        tree = ast.fix_missing_locations(rewrite.visit(ast.parse(self.get_data(self.path))))
+        _Loader.blocks = rewrite.block
+        return compile(tree, self.path, "exec", dont_inherit=True)
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        module.__dict__.update(_NAMES, __work_reach__=METER.reach)
+        super().exec_module(module)
+
+
+def is_counted(name: str) -> bool:
+    """Our modules but for the compiled kernels, and the libraries in Python that recipes go through."""
+    ours = name == "gristmill" or name.startswith("gristmill.")
+    return name.split(".")[0] in ("yaml", "difflib") or (ours and not name.startswith("gristmill.kernels"))
+
+
+class _Finder(MetaPathFinder):
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+        spec = PathFinder.find_spec(name, path) if is_counted(name) else None
+        if spec is None or not isinstance(spec.loader, SourceFileLoader):
+            return None
+        spec.loader = _Loader(spec.loader.name, spec.loader.path)
+        return spec
+
+
+class Metered:
+    """While it is entered, what is imported of our modules is the copy that counts; then the others are back."""
+
+    def __init__(self) -> None:
+        self._finder = _Finder()
+        self._modules: dict[str, types.ModuleType] = {}
+
+    def _swap(self) -> None:
+        current = {name: sys.modules.pop(name) for name in list(sys.modules) if is_counted(name)}
+        sys.modules.update(self._modules)
+        self._modules = current
+
+    def __enter__(self) -> Meter:
+        self._swap()
+        sys.meta_path.insert(0, self._finder)
+        self._depth = sys.getrecursionlimit()
+        sys.setrecursionlimit(2 * self._depth)  # every call goes through one more frame
+        return METER
+
+    def __exit__(self, *_: object) -> None:
+        sys.setrecursionlimit(self._depth)
+        sys.meta_path.remove(self._finder)
+        self._swap()
+
+
+METERED = Metered()
+
+
+def work_of(task: Callable[[], Any], limit: int = 1 << 62) -> int:
+    """The work of a task whose modules were imported under the meter."""
+    METER.reset(limit)
+    task()
+    return METER.work

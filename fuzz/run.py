@@ -1,0 +1,147 @@
+"""The fuzzer: take a file that reached something new, change it, look whether anything broke.
+
+Everything is drawn from the seed; the time that is given only says when to stop. What breaks is made smaller, written
+to a folder with the traceback beside it, and the fuzzer goes on with other faults.
+"""
+
+import random
+import resource
+import sys
+import time
+import traceback
+import zlib
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from fuzz.meter import METER, TooMuchWork
+from fuzz.mutate import mutated
+from fuzz.target import Target
+
+CORPUS = Path(__file__).parent / "corpus"
+"""Inputs that once broke something, a folder for each target: run first, by every fuzzer and by a test."""
+MOST_FILES = 1000
+_BASE_WORK = 30_000_000
+_MEMORY_BYTES = 4 << 30
+
+
+@dataclass
+class Found:
+    """An input that breaks something, and how."""
+
+    data: bytes
+    place: str
+    """The exception and the line that raised it: two inputs with the same place are one fault."""
+    report: str
+
+
+@dataclass
+class Fuzzer:
+    target: Target
+    seed: int
+    folder: Path
+    files: list[bytes] = field(default_factory=list)
+    edges: set[int] = field(default_factory=set)
+    found: dict[str, Found] = field(default_factory=dict)
+    tries: int = 0
+
+    def start(self) -> None:
+        for data in (*self.target.seeds(), *corpus_of(self.target.name)):
+            self.files.append(data)
+            self.tried(data)
+
+    def step(self, number: int) -> None:
+        """One try; what it does depends on the seed, the number and what was found before."""
+        draw = random.Random(f"{self.target.name} {self.seed} {number}")
+        at = draw.randrange(len(self.files)) if draw.random() < 0.5 else -1 - min(int(draw.expovariate(0.1)), len(self.files) - 1)
+        data = self.files[at]
+        for _ in range(draw.choice((1, 1, 1, 2, 4))):
+            own = self.target.mutations
+            if own and draw.random() < 0.4:
+                data = draw.choice(own)(draw, data)
+            else:
+                data = mutated(draw, data, self.target.words, self.files)
+        if self.tried(data) and len(self.files) < MOST_FILES:
+            self.files.append(data)
+
+    def tried(self, data: bytes) -> bool:
+        """Whether the input reached something new."""
+        self.tries += 1
+        fault = self._fault(data)
+        if fault is not None and fault.place not in self.found:
+            self.found[fault.place] = self._smaller(fault)
+        new = not self.edges.issuperset(METER.edges)
+        self.edges |= METER.edges
+        return new
+
+    def _fault(self, data: bytes) -> Found | None:
+        METER.reset(_BASE_WORK + self.target.work_per_byte * len(data))
+        try:
+            self.target.check(data, self.folder)
+        except (Exception, TooMuchWork) as error:
+            return Found(data, _place(error), traceback.format_exc())
+        except BaseException as error:
+            if isinstance(error, KeyboardInterrupt | SystemExit):
+                raise
+            return Found(data, _place(error), traceback.format_exc())
+        return None
+
+    def _smaller(self, fault: Found) -> Found:
+        """Cut stretches away as long as the same thing breaks; work is no measure of that, so hangs stay as they are."""
+        size = len(fault.data) // 2
+        tries = 0
+        while size and tries < 300 and not fault.place.startswith("TooMuchWork"):
+            at = 0
+            while at < len(fault.data) and tries < 300:
+                tries += 1
+                less = self._fault(fault.data[:at] + fault.data[at + size :])
+                if less is not None and less.place == fault.place:
+                    fault = less
+                else:
+                    at += size
+            size //= 2
+        return fault
+
+
+def _place(error: BaseException) -> str:
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if "meter.py" not in frame.filename]
+    words = str(error).splitlines()[0][:80] if isinstance(error, AssertionError) and str(error) else ""
+    if isinstance(error, TooMuchWork):
+        return "TooMuchWork"
+    return f"{type(error).__name__} {Path(frames[-1].filename).name}:{frames[-1].lineno} {words}".strip()
+
+
+def corpus_of(name: str) -> list[bytes]:
+    return [path.read_bytes() for path in sorted((CORPUS / name).glob("*")) if path.is_file()]
+
+
+def fuzz(target: Target, seed: int, seconds: float | None = None, tries: int | None = None) -> Fuzzer:
+    """Run until the time is over or so many tries are made."""
+    with TemporaryDirectory(prefix="gristmill-fuzz-") as folder:
+        fuzzer = Fuzzer(target, seed, Path(folder))
+        fuzzer.start()
+        end = time.monotonic() + seconds if seconds is not None else None
+        number = 0
+        while (end is None or time.monotonic() < end) and (tries is None or number < tries):
+            fuzzer.step(number)
+            number += 1
+    return fuzzer
+
+
+def bound_memory() -> None:
+    """From here on the process may take so much more; a reader that wants more gets a MemoryError, which is a finding."""
+    if sys.platform == "linux":
+        pages = int(Path("/proc/self/statm").read_text().split()[0])
+        limit = pages * resource.getpagesize() + _MEMORY_BYTES
+        resource.setrlimit(resource.RLIMIT_AS, (limit, resource.RLIM_INFINITY))
+
+
+def write_findings(fuzzer: Fuzzer, folder: Path) -> list[Path]:
+    folder.mkdir(parents=True, exist_ok=True)
+    written = []
+    for found in fuzzer.found.values():
+        path = folder / f"{fuzzer.target.name}-{zlib.crc32(found.data):08x}"
+        path.write_bytes(found.data)
+        path.with_suffix(".txt").write_text(found.report)
+        written.append(path)
+    return written

@@ -1,0 +1,10 @@
+"""The targets, one for each kind of file that comes from outside. Import them under the meter, or nothing is counted."""
+
+from fuzz.target import Target
+from fuzz.targets import archives, documents, recipes, shards, tokenizers
+
+TARGETS: dict[str, Target] = {
+    target.name: target
+    for module in (archives, documents, recipes, tokenizers, shards)
+    for target in module.TARGETS
+}

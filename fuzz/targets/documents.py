@@ -1,0 +1,126 @@
+"""JSON Lines, Parquet, trees of text and of code."""
+
+import bz2
+import gzip
+import io
+import json
+import lzma
+import random
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import zstandard
+
+from fuzz.target import Target
+from fuzz.targets.packing import repack
+from fuzz.targets.reading import check_reader, check_rows
+from gristmill.stages.contract import Piece
+from gristmill.stages.ingest import code, jsonl, parquet, text
+
+_LINES = [
+    {"text": "the mill stands by the river", "url": "http://a.example/", "timestamp": "2021-03-04T05:06:07Z"},
+    {"text": "Mühle 水車 👩‍👩‍👧", "meta": {"a": [1, 2.5, None, True]}, "license": "MIT", "language": "de"},
+    {"html": "<p>x</p>", "timestamp": 1614834367, "title": "t"},
+    {"text": ""},
+    {"id": 7},
+    [1],
+]
+_JSONL = b"\n".join(json.dumps(line).encode() for line in _LINES) + b'\n{"text": "\\ud800", "n": NaN}\n\r\n{broken\n'
+
+
+def _jsonl_seeds() -> Iterator[bytes]:
+    yield _JSONL
+    yield gzip.compress(_JSONL, mtime=0)
+    yield b"".join(gzip.compress(line + b"\n", mtime=0) for line in _JSONL.split(b"\n"))
+    yield zstandard.compress(_JSONL) + b"\x50\x2a\x4d\x18\x02\0\0\0xx" + zstandard.compress(b'{"text": "y"}\n')
+    yield bz2.compress(_JSONL) + bz2.compress(b'{"text": "y"}')
+    yield lzma.compress(_JSONL) + bytes(4) + lzma.compress(b'{"text": "y"}')
+    yield b"\xef\xbb\xbf" + _JSONL
+
+
+def _check_jsonl(data: bytes, folder: Path) -> None:
+    check_reader(jsonl, data, folder, "x.jsonl", fields={"text": "text", "html": "html", "key": None})
+
+
+def _parquet_seeds() -> Iterator[bytes]:
+    texts = ["the mill", None, "Mühle", "", "x" * 300, "the mill"]
+    table = pa.table(
+        {
+            "text": texts,
+            "url": pa.array(texts).dictionary_encode(),
+            "timestamp": pa.array([0, 1, None, 3, 4, 5], pa.timestamp("ns", "Europe/Berlin")),
+            "meta": [{"a": [1, 2], "b": None}, None, {"a": [], "b": "x"}, {"a": None, "b": ""}, {"a": [3], "b": "y"}, None],
+            "raw": [b"\xff", None, b"", b"x", b"y", b"z"],
+            "n": pa.array([1.5, None, float("nan"), 2, 3, 4]),
+        }
+    )
+    for options in (
+        {"compression": "none"},
+        {"compression": "zstd", "row_group_size": 2},
+        {"compression": "gzip", "use_dictionary": False, "data_page_version": "2.0", "write_page_checksum": True},
+    ):
+        sink = io.BytesIO()
+        pq.write_table(table, sink, **options)
+        yield sink.getvalue()
+
+
+def _check_parquet(data: bytes, folder: Path) -> None:
+    check_reader(parquet, data, folder, "x.parquet", max_record_bytes=1 << 16)
+
+
+_MARKDOWN = b"---\ntitle: The mill\ntags: [a, b]\ndate: 2020-01-02\n---\n# The mill\n\nText of it.\n\n```\n# no\n```\n"
+
+
+def _text_seeds() -> Iterator[bytes]:
+    yield _MARKDOWN
+    yield gzip.compress(_MARKDOWN, mtime=0)
+    yield b"The mill\n========\n\nText\n"
+    yield "\ufeffDie Mühle".encode("utf-16")
+    yield b"\\documentclass{x}\\title{The mill} % no\n"
+    yield "# -*- coding: latin-1 -*-\nMühle für öde Wälder".encode("latin-1")
+    yield b"= The mill\n\n* one\n"
+
+
+def _by_name(data: bytes, names: tuple[str, ...]) -> str:
+    return names[zlib.adler32(data) % len(names)]
+
+
+def _check_text(data: bytes, folder: Path) -> None:
+    name = _by_name(data, ("a.md", "a.rst", "a.adoc", "a.org", "a.tex", "a.txt", "README", "a.md.gz"))
+    check_reader(text, data, folder, name, max_record_bytes=1 << 16)
+
+
+def _code_seeds() -> Iterator[bytes]:
+    yield b"#!/usr/bin/env python3\n# SPDX-License-Identifier: MIT OR (Apache-2.0 WITH LLVM-exception AND GPL-2.0+)\nx = 1\n"
+    yield b"// SPDX-License-Identifier: Apache-2.0\n#include <x.h>\ntemplate <class T> class A { public: };\n"
+    yield b"%% x\nfunction y = f(x)\nend\n"
+    yield b"\\NeedsTeXFormat{x}\nuse strict;\nmy $x = 1;\n"
+    yield b"Permission is hereby granted, free of charge, to any person obtaining a copy of this software\n"
+
+
+def _check_code(data: bytes, folder: Path) -> None:
+    name = _by_name(data, ("a.py", "a.h", "a.m", "a.pl", "a.v", "a.cls", "a.fs", "a.inc", "a.l", "a.1", "a", "a.b", "a.t"))
+    check_reader(code, data, folder, name, max_record_bytes=1 << 16)
+    beside = folder / "LICENSE"
+    beside.write_bytes(data)
+    companions = [Piece(str(beside), "LICENSE"), Piece(str(beside), "LICENSE-MIT")]
+    check_rows(list(code.read(Piece(str(folder / "input"), name), code.Config(), companions=companions)))
+
+
+def _packs(*kinds: str) -> Callable[[random.Random, bytes], bytes]:
+    return lambda draw, data: repack(draw, data, kinds)
+
+
+_JSON_WORDS = tuple(b'{"text": "|"}\n|{"a":|[[[[|"|\\|\\ud800|\\udc00|\\u0000|NaN|-Infinity|1e999|\n|\r\n|  \n|null|{}|\xff|\xef\xbb\xbf'.split(b"|"))
+_TEXT_WORDS = tuple(b"---\n|...\n|# |===\n|```\n|&a |*a |<<: |title: |- |? |: |{|}|[|]|\"|'|!!x |\t|\r\n|\\title{|%|2020-01-01|0x".split(b"|"))
+_CODE_WORDS = tuple(b"SPDX-License-Identifier: |(|)|AND |OR |WITH |MIT|#!|env |class |end\n|\t|\n|:-|^|.TH |<?php".split(b"|"))
+
+TARGETS = [
+    Target("jsonl", _jsonl_seeds, _check_jsonl, _JSON_WORDS, (_packs("gzip", "zstd", "bzip2", "xz", "plain"),)),
+    Target("parquet", _parquet_seeds, _check_parquet, (b"PAR1", b"\x15\x00", b"\x19", b"\xff\xff\xff\x7f")),
+    Target("text", _text_seeds, _check_text, _TEXT_WORDS, (_packs("gzip", "zstd", "bzip2", "xz", "plain"),)),
+    Target("code", _code_seeds, _check_code, _CODE_WORDS),
+]

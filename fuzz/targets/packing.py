@@ -1,0 +1,63 @@
+"""Compressed files as something to mutate: what is inside, packed anew."""
+
+import bz2
+import gzip
+import lzma
+import random
+import zlib
+
+import lz4.frame
+import zstandard
+
+from fuzz.mutate import mutated
+
+MOST_BYTES = 1 << 20
+
+
+def unpacked(data: bytes) -> bytes:
+    """The content of the first frames that can be decoded, or the bytes themselves where none can."""
+    parts: list[bytes] = []
+    rest = data
+    try:
+        while rest and sum(map(len, parts)) < MOST_BYTES and len(parts) < 64:
+            decoder = _decoder(rest)
+            if decoder is None:
+                break
+            parts.append(decoder.decompress(rest))
+            rest = decoder.unused_data or b""
+    except Exception:  # any damage ends the content
+        pass
+    return b"".join(parts)[:MOST_BYTES] or data
+
+
+def _decoder(data: bytes):  # type: ignore[no-untyped-def]
+    if data.startswith(b"\x1f\x8b"):
+        return zlib.decompressobj(31)
+    if data.startswith(b"\x28\xb5\x2f\xfd"):
+        return zstandard.ZstdDecompressor(max_window_size=1 << 24).decompressobj()
+    if data.startswith(b"\x04\x22\x4d\x18"):
+        return lz4.frame.LZ4FrameDecompressor()
+    if data.startswith(b"BZh"):
+        return bz2.BZ2Decompressor()
+    return lzma.LZMADecompressor() if data.startswith(b"\xfd7zXZ") else None
+
+
+def pack(kind: str, data: bytes, draw: random.Random) -> bytes:
+    if kind == "gzip":
+        return gzip.compress(data, draw.choice((0, 1, 9)), mtime=0)
+    if kind == "zstd":
+        return zstandard.ZstdCompressor(draw.choice((1, 9)), write_checksum=draw.random() < 0.5).compress(data)
+    if kind == "lz4":
+        return lz4.frame.compress(data, content_checksum=draw.random() < 0.5)
+    if kind == "bzip2":
+        return bz2.compress(data, 1)
+    return lzma.compress(data, preset=0) if kind == "xz" else data
+
+
+def repack(draw: random.Random, data: bytes, kinds: tuple[str, ...]) -> bytes:
+    """The content, changed a little, in one frame or in several."""
+    content = mutated(draw, unpacked(data)) if draw.random() < 0.8 else unpacked(data)
+    kind = draw.choice(kinds)
+    cuts = sorted(draw.randrange(len(content) + 1) for _ in range(draw.choice((0, 0, 1, 3, 12))))
+    edges = [0, *cuts, len(content)]
+    return b"".join(pack(kind, content[a:b], draw) for a, b in zip(edges, edges[1:], strict=False))

@@ -1,0 +1,313 @@
+"""Inputs that once made, or might make, a reader work more than its input is long. A row: who reads, what, how much.
+
+Each `make` gives an input of about `size` bytes (decoded, for what is compressed). Add a row for every new idea.
+"""
+
+import base64
+import bz2
+import gzip
+import io
+import json
+import lzma
+import struct
+import zlib
+from collections.abc import Callable
+from typing import NamedTuple
+
+import brotli
+import lz4.frame
+import pyarrow as pa
+import pyarrow.parquet as pq
+import zstandard
+
+Make = Callable[[int], bytes]
+
+
+class Attack(NamedTuple):
+    reader: str
+    """A function of test_work_is_linear.READERS."""
+    what: str
+    make: Make
+    size: int = 1 << 11
+    """Of the smallest input; two more follow, each twice as long."""
+
+
+def fill(unit: bytes, before: bytes = b"", after: bytes = b"") -> Make:
+    """A start, a unit as often as it fits, an end."""
+    return lambda size: before + unit * (size // len(unit)) + after
+
+
+def numbered(pattern: str, before: str = "", after: str = "") -> Make:
+    """The same with a number in the unit, {n}, so that no two are alike."""
+
+    def make(size: int) -> bytes:
+        count = size // len(pattern)
+        return (before + "".join(pattern.replace("{n}", str(n)) for n in range(count)) + after).encode()
+
+    return make
+
+
+def packed(pack: Callable[[bytes], bytes], make: Make, times: int = 1) -> Make:
+    """What `make` gives, compressed as one, and more of it because it shrinks."""
+    return lambda size: pack(make(size * times))
+
+
+def frames(pack: Callable[[bytes], bytes], unit: bytes) -> Make:
+    """A compressed frame as often as it fits."""
+    return fill(pack(unit))
+
+
+def gz(data: bytes) -> bytes:
+    return gzip.compress(data, mtime=0)
+
+
+def zst(data: bytes) -> bytes:
+    return zstandard.ZstdCompressor(write_checksum=True).compress(data)
+
+
+def stored(unit: bytes, length: int) -> bytes:
+    """A gzip header and a stored block that is longer than the unit: it reaches over the units behind it."""
+    return b"\x1f\x8b\x08\0\0\0\0\0\0\xff" + b"\0" + struct.pack("<HH", length, length ^ 0xFFFF) + unit
+
+
+HEAD = b"WARC/1.0\r\nWARC-Type: response\r\nWARC-Target-URI: http://a.example/\r\n"
+PAGE = HEAD + b"Content-Length: 9\r\n\r\nHTTP/1.0 \r\n\r\n"
+ARC = b"http://a.example/ 1.2.3.4 20010203040506 text/html 3\nabc\n"
+
+
+def response(fields: bytes, make: Make) -> Make:
+    """A record with an HTTP response whose body grows."""
+
+    def record(size: int) -> bytes:
+        block = b"HTTP/1.1 200 OK\r\n" + fields + b"\r\n" + make(size)
+        return HEAD + b"Content-Length: %d\r\n\r\n" % len(block) + block + b"\r\n\r\n"
+
+    return record
+
+
+def header(make: Make) -> Make:
+    """An HTTP header that grows."""
+    return lambda size: response(b"Content-Type: text/html\r\n" + make(size), lambda _: b"<p>x")(0)
+
+
+def lying(size: int) -> bytes:
+    """Records in one frame, each with a length that ends one byte further than all that was read so far."""
+    parts: list[bytes] = []
+    while sum(map(len, parts)) < size:
+        parts.append(b"WARC/1.0\r\nContent-Length: %d\r\n\r\n" % (size + len(parts)))
+    return b"".join(parts)
+
+
+def parquet(table: pa.Table, **options: object) -> bytes:
+    sink = io.BytesIO()
+    pq.write_table(table, sink, **options)
+    return sink.getvalue()
+
+
+def merges(size: int) -> bytes:
+    """Each mapping merges the one before it twice."""
+    lines = [f"m{n}: &m{n} {{<<: [*m{n - 1}, *m{n - 1}], k{n}: 1}}" for n in range(1, size // 45)]
+    return "\n".join(["m0: &m0 {k: 1}", *lines, ""]).encode()
+
+
+def chain(size: int) -> bytes:
+    """Each mapping merges the one before it."""
+    lines = [f"m{n}: &m{n} {{<<: *m{n - 1}, k{n}: 1}}" for n in range(1, size // 30)]
+    return "\n".join(["m0: &m0 {k: 1}", *lines, ""]).encode()
+
+
+def aliases(size: int) -> bytes:
+    lines = [f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]" for n in range(1, size // 28)]
+    return "\n".join(["a0: &a0 [x]", *lines, ""]).encode()
+
+
+def shared(size: int) -> bytes:
+    """One long list, and many aliases of it."""
+    half = size // 12
+    return ("l: &l [" + "1, " * half + "]\n" + "".join(f"a{n}: *l\n" for n in range(half // 4))).encode()
+
+
+RECIPE = "recipe: x\nsources:\n  a: {kind: text, read: {format: jsonl, paths: [in]}}\nsteps: [extract]\n"
+READ = "recipe: x\nsteps: [extract]\nsources:\n  a: {kind: text, read: {format: jsonl, paths: ["
+
+
+def vocabulary(size: int) -> bytes:
+    tokens = {chr(0x100 + n % 50) + str(n): n for n in range(size // 12)}
+    return json.dumps({"model": {"type": "BPE", "vocab": tokens, "merges": []}}).encode()
+
+
+def ranks(size: int) -> bytes:
+    """All bytes, and then one token that is as long as the file."""
+    singles = [base64.b64encode(bytes([n])) + b" %d\n" % n for n in range(256)]
+    return b"".join(singles) + base64.b64encode(b"a" * size) + b" 256\n"
+
+
+def manifest(size: int) -> bytes:
+    groups = [{"name": f"g{n}", "samples": 1, "shards": []} for n in range(size // 50)]
+    return json.dumps({"format": "gristmill manifest", "format_version": 1, "groups": groups}).encode()
+
+
+ATTACKS = [
+    # Archives: headers that never end, or begin again and again.
+    Attack("warc", "headers without end", fill(b"WARC/1.0\r\nA:")),
+    Attack("warc", "versions only", fill(b"WARC/1.0\r\n")),
+    Attack("warc", "the first letters", fill(b"WARC/")),
+    Attack("warc", "headers without a length", fill(b"WARC/1.0\r\nA:\r\n\r\n")),
+    Attack("warc", "empty records", fill(b"WARC/1.0\r\nContent-Length: 0\r\n\r\n\r\n\r\n")),
+    Attack("warc", "lengths beyond the file", fill(b"WARC/1.0\r\nContent-Length: 999999\r\n\r\n")),
+    Attack("warc", "lengths that are one too small", fill(PAGE.replace(b": 9", b": 8"))),
+    Attack("warc", "lengths that reach over the next", fill(PAGE.replace(b": 9", b": 2000"))),
+    Attack("warc", "a header of short lines", fill(b"a\n", b"WARC/1.0\r\nA: b\r\n")),
+    Attack("warc", "a header of folded lines", fill(b" a\r\n", b"WARC/1.0\r\nA: b\r\n", b"Content-Length: 0\r\n\r\n")),
+    Attack("warc", "many fields", numbered("A{n}: b\r\n", "WARC/1.0\r\n", "Content-Length: 0\r\n\r\n")),
+    Attack("warc", "empty lines", fill(b"\r\n", PAGE)),
+    Attack("warc", "empty lines with a space", fill(b"\n \n", PAGE)),
+    Attack("warc", "no archive", fill(b"x")),
+    Attack("warc", "ARC records", fill(ARC)),
+    Attack("warc", "ARC headers only", fill(b"http://a.example/ 1.2.3.4 20010203040506 text/html 99999999\n")),
+    Attack("warc", "ARC addresses", fill(b" 1.2.3.4 20010203", b"http:a", b"\n")),
+    Attack("warc", "ARC schemes", fill(b"\nhttp:")),
+    Attack("warc_gz", "newlines", packed(gz, fill(b"\n"), 32)),
+    Attack("warc_gz", "newlines behind a page", packed(gz, fill(b"\n", PAGE), 32)),
+    Attack("warc_gz", "headers without end", packed(gz, fill(b"WARC/1.0\r\nA:"))),
+    Attack("warc_gz", "lengths that end just beyond", packed(gz, lying, 4)),
+    Attack("warc_gz", "lengths beyond the file", packed(gz, fill(b"WARC/1.0\r\nContent-Length: 999\r\n\r\n"))),
+    Attack("warc_gz", "zeros", packed(gz, fill(b"\0"), 32)),
+    *(
+        Attack("warc_gz", f"gzip magic with flags {flags}", fill(b"\x1f\x8b\x08" + flags))
+        for flags in (b"", b"\0", b"\x04", b"\x08", b"\x10", b"\x1f", b"\0\0\0\0\0\0\0", b"\x08\0\0\0\0\0\0a")
+    ),
+    Attack("warc_gz", "zstd magic", fill(b"\x28\xb5\x2f\xfd\x04")),
+    Attack("warc_gz", "zstd magic of a large window", fill(b"\x28\xb5\x2f\xfd\x04\x88\x01\xff\xff")),
+    Attack("warc_gz", "lz4 magic", fill(b"\x04\x22\x4d\x18\x60\x40\x82")),
+    Attack("warc_gz", "skippable frames", fill(b"\x50\x2a\x4d\x18\0\0\0\0")),
+    Attack("warc_gz", "members of nothing", frames(gz, b"")),
+    Attack("warc_gz", "members of a byte", frames(gz, b"x")),
+    Attack("warc_gz", "members of a newline", frames(gz, b"\n")),
+    Attack("warc_gz", "members of empty records", frames(gz, b"WARC/1.0\r\nContent-Length: 0\r\n\r\n")),
+    Attack("warc_gz", "members of a header", frames(gz, b"WARC/1.0\r\nA:")),
+    Attack("warc_gz", "a record in many members", fill(gz(b"x"), gz(HEAD + b"Content-Length: 999\r\n\r\n"))),
+    Attack("warc_gz", "records that want the next members", frames(gz, HEAD + b"Content-Length: 999\r\n\r\n")),
+    Attack("warc_gz", "members that break off", fill(gz(PAGE * 3)[:-9])),
+    Attack("warc_gz", "members with a wrong checksum", fill(gz(PAGE)[:-8] + b"12345678")),
+    Attack("warc_gz", "stored blocks over the rest", fill(stored(b"WARC/1.0\r\nA:", 27 * 100))),
+    Attack("warc_gz", "stored blocks over all", fill(stored(b"WARC/1.0\r\nA:", 27 * 2000))),
+    Attack("warc_gz", "frames of zstd", frames(zst, b"")),
+    Attack("warc_gz", "frames of zstd with a byte", frames(zst, b"x")),
+    Attack("warc_gz", "frames of lz4", frames(lz4.frame.compress, b"x")),
+    Attack("warc_gz", "zstd frames that break off", fill(zst(PAGE)[:-3])),
+    Attack("warc_gz", "lz4 frames that break off", fill(lz4.frame.compress(PAGE)[:-3])),
+    Attack("warc_gz", "newlines in zstd", packed(zst, fill(b"\n"), 32)),
+    Attack("warc_gz", "newlines in lz4", packed(lz4.frame.compress, fill(b"\n"), 32)),
+    Attack("stretches", "one gzip member", packed(gz, fill(PAGE))),
+    Attack("stretches", "a member for each page", frames(gz, PAGE)),
+    Attack("stretches", "gzip magic", fill(b"\x1f\x8b\x08")),
+    Attack("stretches", "frames that break off", fill(gz(PAGE * 3)[:-9])),
+    Attack("stretches_jsonl", "one line", fill(b"x", b'{"text": "')),
+    Attack("stretches_jsonl", "short lines", fill(b'{"text": "x"}\n')),
+    # HTTP
+    Attack("warc", "chunks of a byte", response(b"Transfer-Encoding: chunked\r\n", fill(b"1\r\nx\r\n"))),
+    Attack("warc", "chunks with extensions", response(b"Transfer-Encoding: chunked\r\n", fill(b"1;aaaa\r\nx\r\n"))),
+    Attack("warc", "chunk sizes only", response(b"Transfer-Encoding: chunked\r\n", fill(b"1"))),
+    Attack("warc", "gzip members in a body", response(b"Content-Encoding: gzip\r\n", frames(gz, b""))),
+    Attack("warc", "deflate in a body", response(b"Content-Encoding: deflate\r\n", fill(zlib.compress(b"")))),
+    Attack("warc", "brotli zeros", response(b"Content-Encoding: br\r\n", packed(brotli.compress, fill(b"x"), 64))),
+    Attack("warc", "zstd frames in a body", response(b"Content-Encoding: zstd\r\n", frames(zst, b""))),
+    Attack("warc", "robots fields", header(fill(b"X-Robots-Tag: a\r\n"))),
+    Attack("warc", "many HTTP fields", header(numbered("A{n}: b\r\n"))),
+    Attack("warc", "encodings", header(lambda size: b"Content-Encoding: " + b"gzip," * (size // 5) + b"\r\n")),
+    Attack("warc", "meta tags", response(b"Content-Type: text/html\r\n", fill(b"<meta "))),
+    Attack("warc", "comments", response(b"Content-Type: text/html\r\n", fill(b"<!--"))),
+    Attack("warc", "broken UTF-8", response(b"Content-Type: text/html\r\n", fill(b"\xe2\x82"))),
+    Attack("warc", "escapes of ISO 2022", response(b"Content-Type: text/html\r\n", fill(b"\x1b$B"))),
+    # Lines and streams
+    Attack("jsonl", "newlines", fill(b"\n")),
+    Attack("jsonl", "newlines in gzip", packed(gz, fill(b"\n"), 32)),
+    Attack("jsonl", "blank lines in gzip", packed(gz, fill(b" \r\n"), 32)),
+    Attack("jsonl", "spaces in gzip", packed(gz, fill(b" "), 32)),
+    Attack("jsonl", "opened objects", fill(b'{"a":')),
+    Attack("jsonl", "opened lists", fill(b"[")),
+    Attack("jsonl", "opened lists by line", fill(b"[\n")),
+    Attack("jsonl", "a string without end", fill(b"x", b'{"text": "')),
+    Attack("jsonl", "quotes", fill(b'\\"', b'{"a": NaN, "text": "')),
+    Attack("jsonl", "lone surrogates", fill(b"\\ud800", b'{"text": "', b'"}')),
+    Attack("jsonl", "lone surrogates by line", fill(b'{"text": "\\ud800"}\n')),
+    Attack("jsonl", "not numbers", fill(b"NaN,", b'{"text": "x", "a": [', b"1]}")),
+    Attack("jsonl", "a long number", fill(b"9", b'{"text": "x", "a": ', b"}")),
+    Attack("jsonl", "one name again and again", fill(b'"a":1,', b'{"text": "x",', b'"a":1}')),
+    Attack("jsonl", "gzip members of nothing", frames(gz, b"")),
+    Attack("jsonl", "gzip members of a line", frames(gz, b'{"text": "x"}\n')),
+    Attack("jsonl", "gzip members and zeros", fill(gz(b"\n") + bytes(40))),
+    Attack("jsonl", "zeros behind gzip", fill(b"\0", gz(b'{"text": "x"}\n'))),
+    Attack("jsonl", "gzip headers of a long name", fill(b"a", gz(b"")[:3] + b"\x08\0\0\0\0\0\xff")),
+    Attack("jsonl", "zstd frames of nothing", frames(zst, b"")),
+    Attack("jsonl", "zstd skippable frames", fill(b"\x50\x2a\x4d\x18\0\0\0\0", zst(b""))),
+    Attack("jsonl", "zstd empty blocks", fill(b"\0\0\0", b"\x28\xb5\x2f\xfd\0\x58")),
+    Attack("jsonl", "bzip2 streams of nothing", frames(bz2.compress, b"")),
+    Attack("jsonl", "bzip2 streams of a line", frames(bz2.compress, b'{"text": "x"}\n')),
+    Attack("jsonl", "xz streams of nothing", frames(lzma.compress, b"")),
+    Attack("jsonl", "zeros behind xz", fill(b"\0", lzma.compress(b""))),
+    Attack("parquet", "row groups of a row", lambda size: parquet(pa.table({"text": ["x"] * (size // 100)}), row_group_size=1)),
+    Attack("parquet", "columns", lambda size: parquet(pa.table({"text": ["x"], **{f"c{n}": [n] for n in range(size // 100)}}))),
+    Attack("parquet", "rows that are not UTF-8", lambda size: parquet(pa.table({"text": pa.array([b"\xff"] * (size // 8))}))),
+    Attack("parquet", "one text for all rows", lambda size: parquet(pa.table({"text": ["x" * size] * (size // 64)}))),
+    # Trees
+    Attack("markdown", "rulers", fill(b"---\n")),
+    Attack("markdown", "front matter without end", fill(b"a: b\n", b"---\n")),
+    Attack("markdown", "front matter of lists", fill(b"[", b"---\na: ", b"\n---\nx")),
+    Attack("markdown", "front matter of anchors", fill(b"&a ", b"---\na: ", b"x\n---\nx")),
+    Attack("markdown", "front matter of keys", numbered("k{n}: 1\n", "---\n", "---\nx")),
+    Attack("markdown", "front matter of merges", packed(lambda data: b"---\n" + data + b"---\nx", chain)),
+    Attack("markdown", "hashes", fill(b"#")),
+    Attack("markdown", "hashes and spaces", fill(b"# ", b"#")),
+    Attack("markdown", "fences", fill(b"```\n")),
+    Attack("markdown", "equals signs", fill(b"=", b"a\n")),
+    Attack("code", "SPDX tags", fill(b"SPDX-License-Identifier: ")),
+    Attack("code", "SPDX parentheses", fill(b"(", b"// SPDX-License-Identifier: ")),
+    Attack("code", "SPDX names", fill(b"MIT OR ", b"// SPDX-License-Identifier: ")),
+    Attack("code", "a shebang", fill(b"-a ", b"#!/usr/bin/env ")),
+    Attack("code", "license words", fill(b"permission is hereby granted free of charge ")),
+    Attack("code", "tabs", fill(b"\t")),
+    # Lists, robots.txt
+    Attack("robots", "groups", fill(b"User-agent: x\nDisallow: /\n")),
+    Attack("robots", "agents", numbered("User-agent: mill-{n}\n", "", "Disallow: /a\n")),
+    Attack("robots", "agents and rules", numbered("User-agent: mill\nUser-agent: *\nDisallow: /{n}\n")),
+    Attack("robots", "paths", numbered("Disallow: /%41{n}\n", "User-agent: *\n")),
+    Attack("lists", "one line", fill(b"x")),
+    Attack("lists", "short lines", fill(b"a.example\n")),
+    # Recipes
+    Attack("recipe", "merges of merges", merges),
+    Attack("recipe", "a chain of merges", chain),
+    Attack("recipe", "aliases of aliases", aliases),
+    Attack("recipe", "aliases of one list", shared),
+    Attack("recipe", "opened lists", fill(b"[")),
+    Attack("recipe", "opened mappings", fill(b"{a: ")),
+    Attack("recipe", "dashes", fill(b"- ")),
+    Attack("recipe", "questions", fill(b"? ")),
+    Attack("recipe", "deeper and deeper", lambda size: b"".join(b" " * n + b"a:\n" for n in range(int((2 * size) ** 0.5)))),
+    Attack("recipe", "one line", fill(b"x")),
+    Attack("recipe", "comments", fill(b"#\n")),
+    Attack("recipe", "variables", fill(b"${A} ", b"recipe: ")),
+    Attack("recipe", "open variables", fill(b"${", b"recipe: ")),
+    Attack("recipe", "unknown fields", numbered("f{n}: 1\n", RECIPE)),
+    Attack("recipe", "sources", numbered("  s{n}: {kind: text, read: {format: jsonl, paths: [in]}}\n", RECIPE.replace("steps: [extract]\n", ""), "steps: [extract]\n")),
+    Attack("recipe", "sources that are none", numbered("  s{n}: 1\n", RECIPE.replace("steps: [extract]\n", ""), "steps: [extract]\n")),
+    Attack("recipe", "equal steps", fill(b"- extract\n", RECIPE.replace("steps: [extract]", "steps:").encode())),
+    Attack("recipe", "steps that are none", numbered("- s{n}\n", RECIPE.replace("steps: [extract]", "steps:"))),
+    Attack("recipe", "lists of steps", numbered("  s{n}: []\n", RECIPE.replace("steps: [extract]", "steps:"))),
+    Attack("recipe", "paths", numbered("in{n}, ", READ, "x]}}\n")),
+    Attack("recipe", "equal paths", fill(b"in, ", READ.encode(), b"x]}}\n")),
+    Attack("recipe", "paths that are numbers", fill(b"1, ", READ.encode(), b"x]}}\n")),
+    Attack("recipe", "a key twice", fill(b"seed: 1\n", RECIPE.encode())),
+    Attack("recipe", "a long key", lambda size: RECIPE.encode() + b"sead" * (size // 4) + b": 1\n"),
+    Attack("recipe", "a long number", fill(b"9", RECIPE.encode() + b"seed: ")),
+    # Models and shards
+    Attack("tokenizer", "a vocabulary", vocabulary),
+    Attack("tokenizer", "opened lists", fill(b"[", b'{"model": ')),
+    Attack("ranks", "a long token", ranks),
+    Attack("ranks", "empty lines", fill(b"\n")),
+    Attack("ranks", "broken lines", fill(b"YQ== \n")),
+    Attack("manifest", "groups", manifest),
+    Attack("manifest", "opened lists", fill(b"[")),
+    Attack("index", "zeros", fill(b"\0", b"GRISTIDX\1\0\0\0")),
+]  # fmt: skip
