@@ -17,7 +17,7 @@ def SPLITTABLE(name):
 
 
 def read(piece, config):
-    with open(piece.uri, "rb") as file:
+    with piece.open() as file:
         position = 0
         for line in file:
             start, position = position, position + len(line)

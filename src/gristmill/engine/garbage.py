@@ -69,7 +69,7 @@ def _find(mill: Mill, run: Run, named: Sequence[str]) -> Garbage:
             for node in record["nodes"].values():
                 tasks.update(node["tasks"])
                 datasets.update(node["datasets"].values())
-                parts.update(asset["hash"] for asset in node.get("assets", ()))
+                parts.update(part["hash"] for part in node.get("config_files", ()))
         except (KeyError, TypeError, AttributeError):
             raise DamagedRecord(path) from None
     manifests: set[str] = set()

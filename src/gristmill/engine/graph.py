@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
 
+from gristmill.engine.config_files import ConfigFile, find_config_file
 from gristmill.engine.content import ContentHashes
 from gristmill.engine.task import Columns, layer_schema
 from gristmill.errors import UserError
@@ -54,6 +55,8 @@ class Node:
     depth: int
     counts: Mapping[str, str] = field(default_factory=dict)
     """Of a sink: per source, the node whose metrics say how much there is."""
+    files: Mapping[str, ConfigFile] = field(default_factory=dict)
+    """Location -> the file or folder that the config names so."""
 
     @property
     def has_layers(self) -> bool:
@@ -81,7 +84,7 @@ class Graph:
 def build(recipe: Recipe, contents: ContentHashes, until: str | None = None) -> Graph:
     """The graph of a recipe, whole or up to and including the step `until`."""
 
-    def identity_of(module: ModuleType, config: StageConfig) -> dict[str, Any]:
+    def identity_of(module: ModuleType, config: StageConfig) -> tuple[dict[str, Any], dict[str, ConfigFile]]:
         return stage_identity(module, config, contents)
 
     routes = {name: _cut(steps, until) for name, steps in recipe.routes.items()}
@@ -97,10 +100,10 @@ def build(recipe: Recipe, contents: ContentHashes, until: str | None = None) -> 
     nodes: dict[str, Node] = {}
     for source in recipe.sources.values():
         module = importlib.import_module(source.module)
-        identity = identity_of(module, source.config)
+        identity, files = identity_of(module, source.config)
         node_id = f"{source.name}/{INGEST}"
         nodes[node_id] = Node(
-            node_id, INGEST, "read", source.module, source.config, (source.name,), identity, {}, {}, 0
+            node_id, INGEST, "read", source.module, source.config, (source.name,), identity, {}, {}, 0, files=files
         )
     for step in recipe.steps:
         sources = tuple(name for name, steps in routes.items() if step in steps)
@@ -115,17 +118,28 @@ def build(recipe: Recipe, contents: ContentHashes, until: str | None = None) -> 
     return Graph(recipe, nodes, chains)
 
 
-def stage_identity(module: ModuleType, config: StageConfig, contents: ContentHashes) -> dict[str, Any]:
+def stage_identity(
+    module: ModuleType, config: StageConfig, contents: ContentHashes
+) -> tuple[dict[str, Any], dict[str, ConfigFile]]:
     """What a stage is: anything different here, and its tasks run again. Files count by content, not by name."""
+    files: dict[str, ConfigFile] = {}
+
+    def content(location: str, _: Any) -> str:
+        files[location] = files.get(location) or find_config_file(location, contents)
+        return files[location].content
+
+    # Before the stage looks at its files: what is no file at all is refused here.
+    named = place_files(type(config), config.model_dump(mode="json"), (), content)
     check = getattr(module, "check", None)
     if check is not None:
         check(config)
-    return {
+    identity = {
         "stage": module.__name__.removeprefix("gristmill.stages."),
         "version": module.VERSION,
-        "config": place_files(type(config), config.model_dump(mode="json"), (), lambda path, _: contents.of_path(path)),
+        "config": named,
         "libraries": {name: version_of(name) for name in libraries_of(module, config)},
     }
+    return identity, files
 
 
 def _node(
@@ -133,7 +147,7 @@ def _node(
     sources: tuple[str, ...],
     views: Mapping[str, View],
     routes: Mapping[str, Sequence[Step]],
-    identity_of: Callable[[ModuleType, StageConfig], dict[str, Any]],
+    identity_of: Callable[[ModuleType, StageConfig], tuple[dict[str, Any], dict[str, ConfigFile]]],
 ) -> Node:
     module = importlib.import_module(step.module)
     earlier = {other.name: other.id for other in _before(step, routes[sources[0]])}
@@ -143,9 +157,11 @@ def _node(
         for name in sources:
             counts[name] = [other.id for other in _before(step, routes[name]) if other.name == module.COUNTS][-1]
     depth = max(list(routes[name]).index(step) for name in sources) + 1
-    identity = identity_of(module, step.config)
+    identity, files = identity_of(module, step.config)
     kind = kind_of(module)
-    return Node(step.id, step.name, kind, step.module, step.config, sources, identity, views, uses, depth, counts)
+    return Node(
+        step.id, step.name, kind, step.module, step.config, sources, identity, views, uses, depth, counts, files
+    )
 
 
 def bind(step: Step, route: Sequence[Step]) -> View:

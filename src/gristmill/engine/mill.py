@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+from gristmill.engine.config_files import store_copies
 from gristmill.engine.content import ContentHashes
 from gristmill.engine.executor import Executor, InlineExecutor
 from gristmill.engine.graph import CORPUS, Node, build
@@ -81,6 +82,9 @@ class Mill:
         with hold(self.store, "run", self.recipe.name) as lease:
             self._await_collection(lease, listener)
             self.store.sweep_temporaries()
+            store_copies(
+                (file for node in self.graph.nodes.values() for file in node.files.values()), self.store, self.contents
+            )
             for _ in range(MOST_RESTARTS):
                 executor = self.executor(workers)
                 run = Run(self.graph, self.store, executor, self.contents, listener, False, lease, retry_crashed)
@@ -94,6 +98,7 @@ class Mill:
                     self.store.sweep_temporaries()
                     raise
                 self._record(run, started, write_datasets(run, self.store), "finished")
+                self.store.sweep_temporaries()
                 return run
         raise UserError(
             "Parts come out with other bytes each time they are made, so no run of this recipe can finish. "
@@ -133,8 +138,10 @@ class Mill:
             "tasks": made.tasks,
         }
         if node.kind == "read" and node.sources[0] in run.inputs:
-            inputs = run.inputs[node.sources[0]]
-            record["files"] = {file.name: inputs.content[uri] for uri, file in inputs.files.items()}
+            record["files"] = run.inputs[node.sources[0]].record()
+        if node.files:
+            copies = {part for file in node.files.values() for _, _, part in file.files}
+            record["config_files"] = [part_to_json(part) for part in sorted(copies, key=lambda part: part.hash)]
         return record
 
     def check_tag(self, tag: str) -> None:
@@ -200,7 +207,11 @@ def version_of(datasets: Mapping[str, Mapping[str, str]]) -> str | None:
 
 def find_warnings(run: Run) -> list[str]:
     """Everything that silently did nothing (law 7)."""
-    found = []
+    found = [
+        f"{source}/{INGEST}: {message}"
+        for source, inputs in run.inputs.items()
+        for message in inputs.warnings(run.made[f"{source}/{INGEST}"].metrics)
+    ]
     for node in run.graph.nodes.values():
         warn = getattr(importlib.import_module(node.module), "warnings", None)
         metrics = run.made[node.id].metrics

@@ -21,7 +21,7 @@ Answer = TypeVar("Answer")
 
 WAIT_SECONDS = 0.2
 """How often a run asks whether another one is through with a task that both need."""
-ENGINE = 1
+ENGINE = 2
 """Part of every key: raised when the engine itself changes what tasks write."""
 
 
@@ -88,7 +88,7 @@ class Tasks:
     ) -> tuple[Task, Result | None]:
         """The result of a task: from the store, or else by running it; None where a dry run would have to."""
         key = digest({"engine": ENGINE, **node.identity, "inputs": inputs})
-        task = Task(key, node.id, label, work, (-node.depth, *order))
+        task = Task(key, node.id, label, work, (-node.depth, *order), files=node.files)
         made = self.made[node.id]
         result = await self._look_up(node, task)
         cached = result is not None

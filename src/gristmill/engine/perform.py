@@ -3,12 +3,13 @@
 import importlib
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 
-import fsspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gristmill.engine.content import hash_stream
+from gristmill.checked import content_of
+from gristmill.engine.config_files import in_users_words, local_copies, with_copies
 from gristmill.engine.exchange import perform_collect, perform_emit, perform_reduce
 from gristmill.engine.ingest import perform_read
 from gristmill.engine.memory import forget_peak, peak_bytes
@@ -34,9 +35,12 @@ from gristmill.engine.task import (
     Result,
     Scatter,
     Task,
+    Work,
     add_counts,
     layer_schema,
 )
+from gristmill.errors import UserError
+from gristmill.places import shown
 from gristmill.stages.resolve import schema_of
 from gristmill.store.parquet import PartWriter, text_bytes
 from gristmill.store.store import Store
@@ -46,28 +50,13 @@ def perform(task: Task, store: Store) -> Result:
     """Do the work and say what it cost."""
     started, cpu = time.perf_counter(), time.process_time()
     forget_peak()
-    work = task.work
-    match work:
-        case Hash():
-            result = _hash(work)
-        case Read():
-            result = perform_read(work, store, task.probe)
-        case Emit():
-            result = perform_emit(work, store, task.probe)
-        case Map():
-            result = _map(work, store, task.probe)
-        case Reduce():
-            result = perform_reduce(work, store)
-        case Collect():
-            result = perform_collect(work, store)
-        case Fit():
-            result = _fit(work, store)
-        case Scatter():
-            result = perform_scatter(work, store)
-        case Build():
-            result = perform_build(work, store)
-        case Gather():
-            result = perform_gather(work, store)
+    work, copies = task.work, local_copies(task.files, store)
+    if copies and not isinstance(work, Hash):
+        work = replace(work, config=with_copies(work.config, copies))
+    try:
+        result = _result(work, store, task.probe)
+    except UserError as error:
+        raise in_users_words(error, copies) from None
     result.cost = {
         "cpu_s": round(time.process_time() - cpu, 6),
         "wall_s": round(time.perf_counter() - started, 6),
@@ -76,11 +65,41 @@ def perform(task: Task, store: Store) -> Result:
     return result
 
 
+def _result(work: Work, store: Store, probe: bool) -> Result:
+    match work:
+        case Hash():
+            return _hash(work)
+        case Read():
+            return perform_read(work, store, probe)
+        case Emit():
+            return perform_emit(work, store, probe)
+        case Map():
+            return _map(work, store, probe)
+        case Reduce():
+            return perform_reduce(work, store)
+        case Collect():
+            return perform_collect(work, store)
+        case Fit():
+            return _fit(work, store)
+        case Scatter():
+            return perform_scatter(work, store)
+        case Build():
+            return perform_build(work, store)
+        case Gather():
+            return perform_gather(work, store)
+
+
 def _hash(work: Hash) -> Result:
     values = []
-    for uri in work.uris:
-        with fsspec.open(uri, "rb") as file:
-            values.append(hash_stream(file))
+    for place in work.places:
+        try:
+            with place.open() as file:
+                values.append(content_of(file, work.blocks))
+        except OSError as error:
+            raise UserError(
+                f"{shown(place.path)} cannot be read: {error.strerror or error}. What is finished is kept. Mend it, or "
+                "exclude it, and run again."
+            ) from None
     return Result(values=values)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from gristmill.engine.graph import Node
 from gristmill.engine.mill import Mill
 from gristmill.engine.run import Run
+from gristmill.places import shown_exact
 from gristmill.recipe.columns import INGEST
 
 MOST_NAMED = 3
@@ -154,7 +155,7 @@ def _show(value: Any) -> str:
 
 def _file_changes(node: Node, run: Run, before: Mapping[str, str] | None) -> list[str]:
     inputs = run.inputs[node.sources[0]]
-    now = {file.name: inputs.content[uri] for uri, file in inputs.files.items()}
+    now = inputs.record()
     if before is None or now == before:
         return []
     groups = (
@@ -162,7 +163,7 @@ def _file_changes(node: Node, run: Run, before: Mapping[str, str] | None) -> lis
         ([name for name in now if name in before and now[name] != before[name]], "changed", "changed"),
         ([name for name in before if name not in now], "is gone", "are gone"),
     )
-    return [_name_some(names, one, many) for names, one, many in groups if names]
+    return [_name_some([shown_exact(name) for name in names], one, many) for names, one, many in groups if names]
 
 
 def _name_some(names: Sequence[str], one: str, many: str) -> str:

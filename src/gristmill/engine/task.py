@@ -12,6 +12,8 @@ from typing import Any
 import orjson
 import pyarrow as pa
 
+from gristmill.engine.config_files import ConfigFile
+from gristmill.places import Place
 from gristmill.stages.contract import Piece, StageConfig
 from gristmill.store.segments import Segment
 from gristmill.store.store import Part
@@ -22,9 +24,11 @@ Columns = tuple[tuple[int, str, str], ...]
 
 @dataclass(frozen=True)
 class Hash:
-    """Hash the content of input files."""
+    """Hash the content of files."""
 
-    uris: tuple[str, ...]
+    places: tuple[Place, ...]
+    blocks: bool = True
+    """Whether readers will need the digests of blocks."""
 
 
 @dataclass(frozen=True)
@@ -36,8 +40,6 @@ class Read:
     pieces: tuple[Piece, ...]
     companions: Mapping[str, tuple[Piece, ...]]
     """Per file name: other files that the reader looks at beside it (license texts)."""
-    seen: Mapping[str, tuple[int, int]]
-    """Per URI of a local file: (size, mtime in ns) when it was hashed."""
     source: str
     snapshot: str | None
     license: str | None
@@ -157,6 +159,8 @@ class Task:
     """Who goes first when workers are short; it changes no output."""
     probe: bool = False
     """A trial in the search for a record that kills workers: nothing is stored."""
+    files: Mapping[str, ConfigFile] = field(default_factory=dict)
+    """Location -> the file or folder that the config names so, as the store keeps it."""
 
 
 @dataclass

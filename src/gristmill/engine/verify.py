@@ -11,6 +11,7 @@ from gristmill.engine.obtain import Listener
 from gristmill.engine.run import Run
 from gristmill.engine.task import Hash, Result, Task
 from gristmill.errors import UserError
+from gristmill.places import Place
 from gristmill.store.store import CorruptPart, Part
 
 
@@ -87,10 +88,9 @@ async def _check(
 
 
 async def _hash(mill: Mill, part: Part, executor: Executor, findings: Findings, listener: Listener) -> None:
-    uri = mill.store.part_path(part)
-    address = uri if mill.store.is_local else mill.store.fs.unstrip_protocol(uri)
-    result = await insist(Task("", "verify", part.hash, Hash((address,))), executor, listener.note)
-    if result.values[0] != part.hash:
+    place = Place(mill.store.part_path(part), None if mill.store.is_local else mill.store.fs)
+    result = await insist(Task("", "verify", part.hash, Hash((place,), blocks=False)), executor, listener.note)
+    if result.values[0].sha256 != part.hash:
         findings.broken[part] = "does not match its hash"
 
 

@@ -29,6 +29,8 @@ class Source:
     """Absolute local patterns or URIs, globs kept; glob characters of the recipe's own folder are escaped."""
     exclude: tuple[str, ...]
     """Patterns of the same form; a file that matches one is not read."""
+    links: str
+    """`inside`: links below a pattern's fixed part are followed if they stay below it; `follow`: all are."""
     snapshot: str | None
     """A literal, or a regular expression with one group that is searched in the file's path."""
     part_bytes: int

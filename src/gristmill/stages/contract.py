@@ -5,7 +5,8 @@
                                     (`unicode`: the character database of the running Python)
     class Config(StageConfig)       what a recipe may set: frozen, a line and a unit under every field
 
-  reader    read(piece, config) -> Iterator[Record]
+  reader    read(piece, config) -> Iterator[Record]; it opens its files with `piece.open()`, which gives out nothing but
+            what was hashed, and in no other way
             SPLITTABLE(name) -> bool: whether reading can start in the middle of a file of that name
             optional: WANTED(name, config) -> bool: whether a file of a folder is read at all
             optional: companions(names) -> {name: names}: files that are looked at beside a file (license texts);
@@ -32,7 +33,7 @@ a part. `SURVIVORS = True` makes the engine hand over only the rows that no earl
 write `drop` (a reason or null) and `detail`. A column is named `text` (the newest that an earlier step wrote) or
 `signals.words` (of a certain step). A stage with `USES = ("name",)` gets `models={"name": path}`, the model files of
 earlier fit steps. A config field named `seed` is filled from the recipe; a field of type `File` is a path whose
-content, not name, enters the task key.
+content, not name, enters the task key; a task sees the path of the copy that the store keeps of that content.
 
 A step that needs its documents twice is several stages: `BEFORE = ("package.module",)` names those that run just
 before it, each a layer of its own called by the module's last name. Their configs are cut out of the step's: it has
@@ -48,9 +49,12 @@ of an exchange have `sources`: per source, rows sent and dropped); `explain(conf
 import re
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Annotated, Any
+from typing import IO, Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from gristmill.checked import Content, open_checked
+from gristmill.places import Place, place_of
 
 
 class StageConfig(BaseModel):
@@ -113,9 +117,18 @@ class Piece:
     """A stretch of one input file: the records whose position lies in [start, stop)."""
 
     uri: str
-    """Where fsspec finds the file."""
+    """Where the file is, for people; without `place` also for whoever opens it."""
     name: str
     """The file's path below its source's root: survives a move of the data; the reader uses it for suffixes."""
     start: int = 0
     stop: int | None = None
     """None: to the end of the file."""
+    place: Place | None = None
+    """The file as it was found."""
+    content: Content | None = None
+    """What the file held when it was hashed; None: take it as it is."""
+
+    def open(self) -> IO[bytes]:
+        """The file, from its start. What is read of it is what was hashed, or InputChanged is raised."""
+        place = self.place or place_of(self.uri)
+        return place.open() if self.content is None else open_checked(place, self.content, self.uri)

@@ -32,12 +32,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import fsspec
 import pyarrow as pa
 from fsspec.implementations.local import LocalFileSystem
 from fsspec.implementations.memory import MemoryFileSystem
 
 from gristmill.errors import UserError
+from gristmill.places import system_of
 from gristmill.store.fetched import fetched
 from gristmill.store.processes import name_of_self, runs
 from gristmill.store.records import DamagedRecord, pack, unpack
@@ -73,7 +73,7 @@ class Store:
 
     def __init__(self, uri: str) -> None:
         self.uri = uri
-        self.fs, root = fsspec.url_to_fs(uri)
+        self.fs, root = system_of(uri)
         self.root = root.rstrip("/")
         self.is_local = isinstance(self.fs, LocalFileSystem)
         self.is_shared = not isinstance(self.fs, MemoryFileSystem)
@@ -125,7 +125,7 @@ class Store:
         path = self.part_path(part)
         try:
             if self.is_local:
-                buffer = pa.memory_map(path).read_buffer() if part.file_bytes else pa.py_buffer(b"")
+                buffer = pa.memory_map(os.fsencode(path)).read_buffer() if part.file_bytes else pa.py_buffer(b"")
             else:
                 buffer = pa.py_buffer(self.fs.cat_file(path))
         except FileNotFoundError:

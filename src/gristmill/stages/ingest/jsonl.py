@@ -16,7 +16,7 @@ from gristmill.stages.contract import Bytes, Piece, StageConfig
 from gristmill.stages.ingest.decompress import Fault
 from gristmill.stages.ingest.fields import Fields, mapper
 from gristmill.stages.ingest.mend import mended
-from gristmill.stages.ingest.stream import COMPRESSED_SUFFIXES, decompressed, open_file, plain_chunks
+from gristmill.stages.ingest.stream import COMPRESSED_SUFFIXES, decompressed, plain_chunks
 
 VERSION = 1
 LIBRARIES = ("orjson", "zstandard")
@@ -48,7 +48,7 @@ def read(piece: Piece, config: Config) -> Iterator[Record]:
     """Reasons: `empty_file`, `not_jsonl`, `record_too_large`, `invalid_json`, `invalid_utf8`, `not_an_object`,
     `missing_text`, `empty_text`, `bad_field_type`, and `truncated_` or `corrupt_` with `gzip`, `zstd`, `bzip2`, `xz`.
     """
-    with open_file(piece.uri) as file:
+    with piece.open() as file:
         plain, chunks = decompressed(file)
         head, broken, chunks = _peek(chunks)
         if (fault := _head_fault(head, broken)) is not None:

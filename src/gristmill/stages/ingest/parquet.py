@@ -13,12 +13,12 @@ from typing import IO, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from gristmill.errors import UserError
 from gristmill.schema import Record
 from gristmill.stages.contract import Bytes, Piece, StageConfig
 from gristmill.stages.ingest.decompress import Fault
 from gristmill.stages.ingest.fields import Fields, locate, mapper
 from gristmill.stages.ingest.plain_types import plain, selected
-from gristmill.stages.ingest.stream import open_file
 
 VERSION = 1
 LIBRARIES = ("orjson", "pyarrow")
@@ -48,7 +48,7 @@ def read(piece: Piece, config: Config) -> Iterator[Record]:
     """Reasons: `empty_file`, `not_parquet`, `corrupt_parquet`, `missing_column`, `record_too_large`, `invalid_utf8`,
     `missing_text`, `empty_text`, `bad_field_type`.
     """
-    with _Watched(open_file(piece.uri)) as file:
+    with _Watched(piece.open()) as file:
         try:
             table = _open(file)
             columns = _columns(table.schema_arrow, config)
@@ -75,13 +75,13 @@ class _Watched:
 
     def __init__(self, file: IO[bytes]) -> None:
         self.file = file
-        self.error: OSError | None = None
+        self.error: OSError | UserError | None = None
         self.closed = False
 
     def read(self, size: int = -1) -> bytes:
         try:
             return self.file.read(size)
-        except OSError as error:
+        except (OSError, UserError) as error:
             self.error = error
             raise
 

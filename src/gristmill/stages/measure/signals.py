@@ -7,10 +7,10 @@ side of its threshold (3 of 10 lines is not above 0.3, float32(0.3) is). docs/si
 No verdict is taken here, so that a new threshold re-runs a selection and not the measurement.
 """
 
+import io
 from functools import lru_cache
 from typing import Self
 
-import fsspec
 import pyarrow as pa
 from pydantic import field_validator, model_validator
 
@@ -18,6 +18,7 @@ from gristmill.errors import UserError
 from gristmill.kernels.signals import COUNTS, measure
 from gristmill.kernels.signals_terms import WordSets, word_sets
 from gristmill.kernels.unicode_classes import UNICODE_VERSION, unicode_tables
+from gristmill.places import place_of
 from gristmill.stages.buffers import views_of
 from gristmill.stages.contract import File, StageConfig
 
@@ -67,7 +68,7 @@ def _sets(stop_words: tuple[str, ...], blocked_terms: tuple[str, ...]) -> WordSe
 def _blocked_terms(config: Config) -> tuple[str, ...]:
     if config.blocked_list is None:
         return config.blocked_terms
-    with fsspec.open(config.blocked_list, "rt", encoding="utf-8") as file:
+    with io.TextIOWrapper(place_of(config.blocked_list).open(), encoding="utf-8") as file:
         listed = tuple(line.strip() for line in file if line.strip())
     if not listed:
         raise UserError(

@@ -16,10 +16,10 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-import fsspec
 import numpy as np
 
 from gristmill.errors import UserError
+from gristmill.places import system_of
 from gristmill.stages.tokenizer.alphabet import spelled_bytes, to_bytes, to_text
 from gristmill.stages.tokenizer.library import LibraryTokenizer, open_library
 from gristmill.stages.tokenizer.model import CACHE_BYTES, Added, Definition, Tokenizer
@@ -38,7 +38,7 @@ def load(
     `pattern` is for a rank file without a JSON file beside it. `probe=False` leaves the check out, for a worker that
     loads what was checked before.
     """
-    filesystem, path = fsspec.core.url_to_fs(str(uri))
+    filesystem, path = system_of(str(uri))
     if filesystem.isdir(path):
         path = f"{path.rstrip('/')}/tokenizer.json"
     try:
