@@ -12,7 +12,8 @@ from typing import Any, Protocol
 from gristmill.engine.executor import Executor
 from gristmill.engine.graph import Node
 from gristmill.engine.insist import insist
-from gristmill.engine.task import Result, Task, Work, add_counts, digest, result_from_json, result_to_json
+from gristmill.engine.rows import CRASHED
+from gristmill.engine.task import Read, Result, Task, Work, add_counts, digest, result_from_json, result_to_json
 from gristmill.errors import UserError
 from gristmill.store.store import CorruptPart, Part, Store
 
@@ -87,8 +88,9 @@ class Tasks:
         if lost:
             self._say_lost(node, task, lost[0].hash, "is missing or cut short")
             result = None
-        if result is not None and result.poisoned and self._retry_crashed:
-            self._listener.note(f"{node.id}, {label}: trying {len(result.poisoned)} given-up documents again")
+        if result is not None and _is_tried_again(work, result, self._retry_crashed):
+            if not self._dry:
+                self._listener.note(f"{node.id}, {label}: documents that were given up are tried again")
             result = None
         cached = result is not None
         if result is None:
@@ -153,6 +155,12 @@ class Tasks:
     def _say_lost(self, node: Node, task: Task, part_hash: str, fact: str) -> None:
         if not self._dry:
             self._listener.note(f"{node.id}, {task.label}: part {part_hash[:12]} {fact}; making it again")
+
+
+def _is_tried_again(work: Work, result: Result, all_of_them: bool) -> bool:
+    """Whether documents that were given up get another chance: when asked for, and where there is no evidence."""
+    given_up = bool(result.poisoned) or (isinstance(work, Read) and CRASHED in result.metrics.get("dropped", {}))
+    return given_up and (all_of_them or not result.evidence)
 
 
 def _add_cost(total: dict[str, float], cost: Mapping[str, float]) -> None:
