@@ -18,6 +18,8 @@ from gristmill.errors import UserError
 
 ATTEMPTS = 2
 """Workers that a task may lose beside others before it gets the machine to itself."""
+KILLS = 3
+"""Workers that may have been killed from outside, one after the other, alone, before records are suspected."""
 ROUNDS = 3
 """Rounds (the task alone, the search for a record) of crashes from inside after which the fault is the stage's."""
 MOST_POISONED = 16
@@ -79,7 +81,7 @@ async def _round(
         return await ask_new(task, start, patience)
     except WorkerDied as death:
         note(f"{task.node}, {task.label}: the worker {death}, alone")
-        if not death.inside and not rounds:
+        if not death.inside and rounds + 1 < KILLS:
             return death
         if isinstance(task.work, Read | Map):
             note(f"{task.node}, {task.label}: looking for the record that kills its worker")

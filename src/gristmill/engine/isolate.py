@@ -87,7 +87,7 @@ class Search:
             return None
         detail = evidence.detail
         after = [replace(piece, start=at + 1)] if piece.stop is None or piece.stop > at + 1 else []
-        if not await stretch_survives(at + 1, at + 2):
+        if after and not await stretch_survives(at + 1, at + 2):
             # That the rest of the file is out of reach is a verdict too.
             behind = await self._try(stretch(at + 1, at + 2), beside(), stretch(at, at))
             if behind is not None:
@@ -133,22 +133,26 @@ class Search:
 
 async def _reach(start: int, survives: Survives) -> int | None:
     """A stop far enough that reading from `start` dies."""
+    if await survives(start, FARTHEST):
+        return None
     width = 1 << 20
-    while start + width < FARTHEST:
-        if not await survives(start, start + width):
-            return start + width
+    while start + width < FARTHEST and await survives(start, start + width):
         width *= 2
-    return None
+    return min(start + width, FARTHEST)
 
 
 async def _first_fatal(start: int, stop: int, survives: Survives) -> int | None:
     """The first unit of [start, stop) that dies alone, as far as one pass of halving can tell."""
+    first = True
     while stop - start > 1:
         middle = (start + stop) // 2
-        if await survives(start, middle):
-            start = middle
-        else:
+        if not await survives(start, middle):
             stop = middle
+        elif first and await survives(middle, stop):
+            return None  # as when the search began with a kill from outside: no need to go through all of it
+        else:
+            start = middle
+        first = False
     return None if start >= stop or await survives(start, stop) else start
 
 

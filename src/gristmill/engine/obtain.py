@@ -12,7 +12,8 @@ from typing import Any, Protocol, TypeVar
 from gristmill.engine.executor import Executor
 from gristmill.engine.graph import Node
 from gristmill.engine.insist import insist
-from gristmill.engine.task import Result, Task, Work, add_counts, digest, result_from_json, result_to_json
+from gristmill.engine.rows import CRASHED
+from gristmill.engine.task import Read, Result, Task, Work, add_counts, digest, result_from_json, result_to_json
 from gristmill.errors import UserError
 from gristmill.store.leases import Lease, claim
 from gristmill.store.store import CorruptPart, Part, Store
@@ -79,6 +80,7 @@ class Tasks:
         self.dry = dry
         self._lease = lease
         self._told_of: set[str] = set()
+        """Runs and tasks of which a note has spoken."""
         self._retry_crashed = retry_crashed
         self._producers: dict[str, str] = {}
         self._repairs: dict[str, asyncio.Task[None]] = {}
@@ -114,7 +116,10 @@ class Tasks:
         if lost:
             self._say_lost(node, task, lost[0].hash, "is missing or cut short")
             return None
-        if result is not None and result.poisoned and self._retry_crashed:
+        if result is not None and _is_tried_again(task.work, result, self._retry_crashed):
+            if not self.dry and task.key not in self._told_of:
+                self._told_of.add(task.key)
+                self._listener.note(f"{node.id}, {task.label}: documents that were given up are tried again")
             return None
         return result
 
@@ -190,6 +195,12 @@ class Tasks:
     def _say_lost(self, node: Node, task: Task, part_hash: str, fact: str) -> None:
         if not self.dry:
             self._listener.note(f"{node.id}, {task.label}: part {part_hash[:12]} {fact}; making it again")
+
+
+def _is_tried_again(work: Work, result: Result, all_of_them: bool) -> bool:
+    """Whether documents that were given up get another chance: when asked for, and where there is no evidence."""
+    given_up = bool(result.poisoned) or (isinstance(work, Read) and CRASHED in result.metrics.get("dropped", {}))
+    return given_up and (all_of_them or not result.evidence)
 
 
 def _add_cost(total: dict[str, float], cost: Mapping[str, float]) -> None:
