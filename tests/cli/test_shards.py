@@ -254,7 +254,7 @@ def test_verify_tells_of_a_missing_tokenizer_beside_the_other_faults(copy, grist
     flip(copy / "tales/A/shard_00000.bin")
     code, out, _ = gristmill("shards", "verify", copy, "--json")
     assert code == 1
-    assert [fault.split(":")[0] for fault in json.loads(out)["faults"]] == ["tales/A, shard 0", "tokenizer"]
+    assert {fault.split(":")[0] for fault in json.loads(out)["faults"]} == {"tales/A, shard 0", "tokenizer"}
 
 
 def test_verify_seals_what_is_right_and_leaves_what_is_not(ran, gristmill, tmp_path):

@@ -10,6 +10,7 @@ import pytest
 from gristmill.engine.executor import WorkerDied
 from gristmill.engine.local import LocalExecutor
 from gristmill.engine.task import Hash, Task
+from gristmill.places import Place
 from gristmill.store.store import Store
 
 
@@ -20,7 +21,7 @@ def carry_out(tmp_path, work, workers=2):
 
     async def main():
         try:
-            return await work(executor, Task("", "inputs", "hashing", Hash((str(tmp_path / "file"),))))
+            return await work(executor, Task("", "inputs", "hashing", Hash((Place(str(tmp_path / "file")),))))
         finally:
             executor.close()
 

@@ -227,7 +227,7 @@ def project(folder):
 def assert_nothing_was_given_up(store):
     for path in store.glob("tasks/*.json"):
         record = json.loads(path.read_text())
-        assert record["poisoned"] == []
+        assert record["body"]["poisoned"] == []
         assert "worker_crashed" not in record["metrics"].get("dropped", {})
 
 

@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from gristmill.engine.executor import InlineExecutor
 from gristmill.engine.mill import Silent
-from gristmill.engine.publish import publish
+from gristmill.engine.publish import run_and_publish
 from gristmill.engine.verify import verify
 from gristmill.errors import UserError
 from gristmill.loader import Loader
@@ -86,9 +87,10 @@ class Mended:
 
     def __init__(self, corpus: Corpus) -> None:
         project = corpus.project
-        run = project.run()
+        mill = project.mill()
+        mill.executor = lambda _: InlineExecutor(mill.store)
+        run, location = run_and_publish(mill, None, Silent())
         self.parts = project.parts(run)
-        location = publish(project.mill(), run)
         assert location is not None
         with Loader(location, batch_samples=4, check="hash") as loader:
             self.samples = hashlib.sha256(b"".join(batch.tokens.tobytes() for batch in loader)).hexdigest()

@@ -10,7 +10,7 @@ import gristmill
 SOURCE = Path(gristmill.__file__).parent
 MAY_IMPORT = {
     "kernels": set(),
-    "loader": {"errors"},
+    "loader": {"errors", "printable"},
     "store": {"errors", "schema", "places"},
     "stages": {"kernels", "loader", "errors", "schema", "places", "checked"},
     "recipe": {"stages", "errors", "schema", "places"},

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 
 TESTS = Path(__file__).parents[1]
+LOOK_AGAIN = {"test_chaos.py"}
 
 
 def test_examples_have_no_deadline():
@@ -23,7 +24,9 @@ def test_an_example_has_no_deadline_either(number):
 
 
 def test_no_test_sets_a_deadline_or_sleeps():
-    """Nor asks how long something took; kills that are spaced over a run may measure the run."""
+    """Nor asks how long something took. Kills that are spaced over a run may measure the run, and who waits for a process
+    to change may look again and again.
+    """
     for path in sorted(TESTS.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             where = f"{path.relative_to(TESTS)}:{getattr(node, 'lineno', 0)}"
@@ -33,4 +36,5 @@ def test_no_test_sets_a_deadline_or_sleeps():
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
                 asked = node.func.attr
                 assert asked != "perf_counter", where
-                assert not (asked == "sleep" and getattr(node.func.value, "id", "") == "time"), where
+                if asked == "sleep" and getattr(node.func.value, "id", "") == "time":
+                    assert path.name in LOOK_AGAIN, where

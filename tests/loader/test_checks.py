@@ -317,7 +317,7 @@ def test_a_fork_in_the_middle_of_a_hash_leaves_nothing_locked(manifest):
         "print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)\n"
         "os._exit(0)"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", script], capture_output=True, text=True)
     assert (done.stdout, done.stderr) == ("17\n", "")
 
 

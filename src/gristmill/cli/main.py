@@ -65,11 +65,18 @@ def run_command() -> int:
     asked = sys.argv[1] if len(sys.argv) > 1 else None
     app = make_app([asked] if asked in COMMANDS else COMMANDS)
     from gristmill.engine.mill import Interrupted
+    from gristmill.store.store import CorruptPart
 
     try:
         app(prog_name="gristmill")
     except SystemExit as end:
         return int(end.code or 0)
+    except CorruptPart as corrupt:
+        complain(
+            f"part {corrupt.part_hash[:12]} of the store {corrupt.fact}, so nothing of it is shown. "
+            "gristmill verify RECIPE --repair makes it again."
+        )
+        return 2
     except UserError as error:
         complain(error)
         return 2

@@ -9,7 +9,7 @@ from gristmill.cli.options import Json, RecipePath, StoreUri, Workers, open_mill
 from gristmill.cli.screen import passage, words
 from gristmill.cli.show import Bars, console, funnel_table
 from gristmill.engine.mill import EXECUTORS, Mill, find_warnings, funnels
-from gristmill.engine.publish import publish, read_model
+from gristmill.engine.publish import read_model, run_and_publish
 from gristmill.engine.run import Run
 from gristmill.errors import UserError
 from gristmill.recipe.mix import MIX
@@ -36,12 +36,11 @@ def command(
     if tag is not None:
         mill.check_tag(tag)
     with Bars(quiet=json) as bars:
-        run = mill.run(workers, bars, retry_crashed)
+        run, shards = run_and_publish(mill, workers, bars, retry_crashed)
     record = mill.last_run(finished=True)
     assert record is not None
     if tag is not None:
         mill.store.write_json(f"versions/{tag}.json", record)
-    shards = publish(mill, run)
     warnings = find_warnings(run)
     for warning in warnings:
         bars.note(f"WARNING: {warning}")

@@ -43,6 +43,7 @@ def verify(shards: ShardsName, store: StoreUri = None, json: Json = False) -> No
     opened = Published(shards, store)
     manifest = opened.manifest
     tasks = [(group, number, shard) for group in manifest.groups for number, shard in enumerate(group.shards)]
+    _ = opened.cache  # made once, before many threads ask for it
     with ThreadPoolExecutor(available_cores()) as pool, Bars(quiet=json) as bars:
         checked = pool.map(lambda task: _checked(opened, *task), tasks)
         faults = [fault for some in bars.track("shards", checked, len(tasks)) for fault in some]

@@ -17,16 +17,34 @@ from collections.abc import Iterator
 from typing import Any
 
 from gristmill.engine.mill import Mill
+from gristmill.engine.obtain import Listener
 from gristmill.engine.run import Run
 from gristmill.errors import UserError
 from gristmill.recipe.mix import MIX
 from gristmill.recipe.shards import SHARDS
 from gristmill.recipe.tokenizer import TOKENIZER
 from gristmill.stages.shards.shards import published_names
-from gristmill.store.store import Part
+from gristmill.store.store import CorruptPart, Part
 
 FOLDER = "shards"
 LATEST = "latest"
+
+
+def run_and_publish(
+    mill: Mill, workers: int | None, listener: Listener, retry_crashed: bool = False
+) -> tuple[Run, str | None]:
+    """Run a recipe and publish what it made. A part that turns out to be damaged is made again."""
+    met: set[str] = set()
+    while True:
+        run = mill.run(workers, listener, retry_crashed)
+        try:
+            return run, publish(mill, run)
+        except CorruptPart as corrupt:
+            if corrupt.part_hash in met:
+                raise
+            met.add(corrupt.part_hash)
+            listener.note(f"part {corrupt.part_hash[:12]} {corrupt.fact}; making it again")
+            mill.store.remove_damaged(corrupt)
 
 
 def publish(mill: Mill, run: Run) -> str | None:

@@ -8,11 +8,11 @@ this process while its inode, size and times stay as they are.
 
 import contextlib
 import hashlib
-import logging
 import os
 import threading
 
 from gristmill.errors import UserError
+from gristmill.loader.log import warn
 from gristmill.loader.open_file import Identity, OpenFile
 
 CHECKS = ("seal", "hash")
@@ -20,7 +20,6 @@ BLOCK_BYTES = 1 << 20
 # A file that somebody writes to is another one each time that it was hashed.
 MOST_TRIES = 5
 
-log = logging.getLogger("gristmill.loader")
 
 # By device and inode: the hash of a file, and what else was true of it when it was hashed.
 _right: dict[Identity, tuple[str, Identity]] = {}
@@ -75,11 +74,10 @@ class Checks:
             return True
         if not self.seal_broken:
             self.seal_broken = True
-            log.warning(
-                "%s does not have the modification time that Gristmill gave it, so it is hashed before it is used, and "
-                "so is every other such file, once in each process. Copy with times (cp -p, rsync -t), or renew them: "
-                "gristmill shards verify",
-                location,
+            warn(
+                f"{location} does not have the modification time that Gristmill gave it, so it is hashed before it is "
+                "used, and so is every other such file, once in each process. Copy with times (cp -p, rsync -t), or "
+                "renew them: gristmill shards verify"
             )
         return False
 

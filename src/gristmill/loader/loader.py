@@ -7,7 +7,6 @@ Its whole state is one integer, the global samples that all ranks together have 
 threads are not part of it: they may change at a resume, and the global order stays.
 """
 
-import logging
 import operator
 import os
 import weakref
@@ -20,6 +19,7 @@ from gristmill.errors import UserError
 from gristmill.loader.batch import Batch, Names, Sample
 from gristmill.loader.checks import Checks
 from gristmill.loader.continues import continues as check_continues
+from gristmill.loader.log import warn
 from gristmill.loader.manifest import read_manifest
 from gristmill.loader.order import Order
 from gristmill.loader.prefetch import Prefetch, Waits
@@ -29,8 +29,6 @@ from gristmill.loader.schedule import Schedule
 from gristmill.loader.shards import Shards
 
 CACHE_BYTES = 64 * 2**30
-
-log = logging.getLogger("gristmill.loader")
 
 
 class Loader:
@@ -144,12 +142,9 @@ class Loader:
         finally:
             run.close()
         if tell and self.left_out:
-            log.warning(
-                "%s: the last %d of %d samples do not fill a step of %d and were left out. drop_last=False gives them.",
-                self.manifest.location,
-                self.left_out,
-                self.samples,
-                self.batch_samples * self.world_size,
+            warn(
+                f"{self.manifest.location}: the last {self.left_out} of {self.samples} samples do not fill a step of "
+                f"{self.batch_samples * self.world_size} and were left out. drop_last=False gives them."
             )
 
     def sample(self, number: int) -> Sample:

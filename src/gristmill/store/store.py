@@ -189,6 +189,12 @@ class Store:
         if self.fs.exists(self.part_path(part)):
             self.fs.rm_file(self.part_path(part))
 
+    def remove_damaged(self, corrupt: CorruptPart) -> None:
+        """Take a damaged part away, so that nobody takes it for whole by its seal."""
+        for name, _ in list(self.list_files(f"parts/{corrupt.part_hash[:2]}")):
+            if name.rsplit("/", 1)[1].startswith(corrupt.part_hash):
+                self.unmark(name)
+
     def has_part(self, part: Part) -> bool:
         """Whether the part is there whole: by its size and seal, and by its content where the seal is broken."""
         path = self.part_path(part)
