@@ -24,8 +24,8 @@ def test_an_example_has_no_deadline_either(number):
 
 
 def test_no_test_sets_a_deadline_or_sleeps():
-    """Nor asks how long something took. Kills that are spaced over a run may measure the run, and who waits for a process
-    to change may look again and again.
+    """Nor asks how long something took. Kills that are spaced over a run may measure the run, and who waits for a
+    process to change may look again and again.
     """
     for path in sorted(TESTS.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):

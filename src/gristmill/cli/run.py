@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from gristmill.cli.language_table import language_table, languages
 from gristmill.cli.options import Json, RecipePath, StoreUri, Workers, open_mill, print_json
 from gristmill.cli.screen import passage, words
 from gristmill.cli.show import Bars, console, funnel_table
@@ -81,6 +82,7 @@ def summary(run: Run, record: dict, notes: list[str], warnings: list[str]) -> di
         "bytes": sum(funnel["kept"]["text_bytes"] for funnel in funnels(run).values()),
         "funnel": funnels(run),
         "given_up": given_up(run),
+        "languages": languages(run),
         "notes": notes,
         "warnings": warnings,
     }
@@ -96,6 +98,9 @@ def _show(run: Run, record: dict) -> None:  # type: ignore[type-arg]
     executed = sum(node["executed"] for node in record["nodes"].values())
     cached = sum(node["cached"] for node in record["nodes"].values())
     out.print(funnel_table(funnels(run)))
+    if found := languages(run):
+        out.print()
+        out.print(language_table(found))
     out.print(f"\n{record['recipe']} version {record['version']}: {executed} tasks run, {cached} cached.")
 
 

@@ -20,7 +20,16 @@ from gristmill.recipe.mistakes import nearest
 from gristmill.recipe.model import Recipe, Step
 from gristmill.schema import DOCUMENTS
 from gristmill.stages.contract import StageConfig
-from gristmill.stages.resolve import adds_layer, kind_of, libraries_of, reads_of, schema_of, uses_of, version_of
+from gristmill.stages.resolve import (
+    adds_layer,
+    kind_of,
+    libraries_of,
+    may_read_of,
+    reads_of,
+    schema_of,
+    uses_of,
+    version_of,
+)
 from gristmill.stages.select import corpus
 
 CORPUS = "corpus"
@@ -174,12 +183,15 @@ def bind(step: Step, route: Sequence[Step]) -> View:
     module = importlib.import_module(step.module)
     used: list[str] = []
     columns = []
-    for name in reads_of(module, step.config):
+    welcome = may_read_of(module, step.config)
+    for name in (*reads_of(module, step.config), *welcome):
         wanted_layer, _, column = name.rpartition(".")
         for layer_id, layer_name, has in reversed(layers):
             if column in has and wanted_layer in ("", layer_id, layer_name):
                 break
         else:
+            if name in welcome:
+                continue
             raise KeyError(f"{step.id} reads {name}, which no earlier layer has")
         if layer_id not in used:
             used.append(layer_id)

@@ -28,7 +28,7 @@ from gristmill.recipe.mistakes import nearest
 from gristmill.recipe.plain_words import tell
 from gristmill.recipe.settings import NamesWith, below
 from gristmill.stages.contract import StageConfig
-from gristmill.stages.resolve import reads_of, schema_of
+from gristmill.stages.resolve import may_read_of, reads_of, schema_of
 from gristmill.store.parquet import PartReader, join
 
 SAMPLES = 5
@@ -225,7 +225,7 @@ def _ask_part(mill: Mill, run: Run, node: Node, document: Document) -> Answer:
     view = node.views[source]
     others = [name for name in layers if name not in (node.id, f"{source}/{CORPUS}")]
     used = [*view.layers, *(name for name in (*others, node.id) if name not in view.layers)]
-    wanted = set(_reads(node))
+    wanted = {*_reads(node), *may_read_of(module, node.config)}
     columns = tuple(entry for entry in view.columns if entry[2] in wanted)
     # A document that would come has no text behind the step, and one that would go has the corpus's.
     with_text = [name for name in layers if _has_text_bytes(mill, name, source)]

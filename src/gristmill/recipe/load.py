@@ -31,6 +31,7 @@ from gristmill.recipe.locations import locate, why_not
 from gristmill.recipe.mistakes import Mistakes, show
 from gristmill.recipe.mix import load_mix
 from gristmill.recipe.model import Recipe, Source, Step
+from gristmill.recipe.names import check_names
 from gristmill.recipe.shards import load_shards
 from gristmill.recipe.sources import load_source
 from gristmill.recipe.steps import Lists, check_keys, load_steps, route_of
@@ -68,6 +69,7 @@ def load(path: str | FilePath, *, store: str | None = None, env: Mapping[str, st
     sharded = (step for same in zip(*shards.values(), strict=True) for step in same)
     last = {step.id: step for step in (*tokenizer, *sharded, *mix)}
     check_routes(draft, routes)
+    check_names(draft, routes, sources)
     location = _store(draft, "./store" if fields is None else fields.store, store)
     mistakes.raise_any()
     assert fields is not None

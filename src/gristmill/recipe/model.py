@@ -1,7 +1,7 @@
 """What a loaded recipe is: every name resolved, every value checked, nothing left to look up in the YAML."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from gristmill.stages.contract import StageConfig
 
@@ -66,6 +66,8 @@ class Step:
     module: str
     config: StageConfig
     line: int
+    at: tuple[str | int, ...] = field(default=(), compare=False)
+    """Where its config stands in the recipe; nowhere, for a stage that a step or a field of the recipe stands for."""
 
 
 @dataclass(frozen=True)

@@ -41,6 +41,8 @@ the same fields and more, so that a change of those others does not run the earl
 
 Where they depend on the config, `reads(config)`, `schema(config)` and `libraries(config)` take the place of READS,
 SCHEMA and LIBRARIES. Optional:
+`MAY_READ = ("language.label",)` (or `may_read(config)`) names columns that a map stage gets, behind those of READS, on
+routes where an earlier step writes them, and does without elsewhere;
 `check(config)` raises UserError before any work (a library that is not installed); `metrics(batch, answers, config)`
 gives counts that are summed over all batches; `warnings(metrics, config)` tells what silently did nothing (the metrics
 of an exchange have `sources`: per source, rows sent and dropped); `explain(config)` gives lines that a plan shows.
@@ -49,7 +51,7 @@ of an exchange have `sources`: per source, rows sent and dropped); `explain(conf
 import re
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import IO, Annotated, Any
+from typing import IO, Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
@@ -110,6 +112,23 @@ class FileMark:
 
 File = Annotated[str, FileMark()]
 """A path in a config: relative to the recipe, any location that fsspec opens."""
+
+
+@dataclass(frozen=True, slots=True)
+class NameMark:
+    """Marks text in a config as the name of something that must exist; a recipe with another name is refused."""
+
+    kind: Literal["language", "code language", "source", "license"]
+
+
+LanguageName = Annotated[str, NameMark("language")]
+"""A label of the model of the step `language`, in any case."""
+CodeLanguageName = Annotated[str, NameMark("code language")]
+"""A programming language as the reader `code` names it, in any case."""
+SourceName = Annotated[str, NameMark("source")]
+"""A source of the recipe."""
+LicenseName = Annotated[str, NameMark("license")]
+"""An SPDX identifier, or LicenseRef- and a name of one's own."""
 
 
 @dataclass(frozen=True, slots=True)
