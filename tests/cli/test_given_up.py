@@ -21,6 +21,7 @@ def typed(monkeypatch, capfd):
     return run
 
 
+@pytest.mark.slow
 def test_a_run_says_what_it_gave_up_and_the_commands_that_it_names_work(project, typed):
     """At its end, also when all was cached, and in --json; then look at them, verify, and have them back."""
     texts = [f"sack {number}" for number in range(9)] + ["POISON"]

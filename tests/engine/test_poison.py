@@ -17,8 +17,6 @@ from gristmill.errors import UserError
 
 CRASHED = "killed its worker 3 of 3 times alone (SIGSEGV); 3 of 3 controls beside it survived"
 
-OUTSIDE = ("SIGKILL", "MemoryError")
-
 
 @pytest.fixture(autouse=True)
 def no_pauses(monkeypatch):
@@ -83,7 +81,8 @@ def test_the_evidence_lies_in_the_record_of_the_task(project):
     assert [result.evidence for _, _, result in cached.done.values() if result.poisoned] == [[evidence]]
 
 
-@pytest.mark.parametrize("how", ["exit", *(pytest.param(how, marks=pytest.mark.slow) for how in OUTSIDE)])
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["exit", "SIGKILL", "MemoryError"])
 def test_a_record_that_dies_in_another_way_is_found_too(project, how):
     """A document that is too large for the memory dies by SIGKILL: that takes more trials than a crash does."""
     write_texts(project, texts(0))
@@ -96,6 +95,7 @@ def test_a_record_that_dies_in_another_way_is_found_too(project, how):
     assert given_up(project, run) == [(texts(0)[0], "all/deadly", detail)]
 
 
+@pytest.mark.slow
 def test_a_record_without_neighbours_is_tried_beside_no_record(project):
     """A part with one huge document: the control reads the same part and nothing of it."""
     write_texts(project, ["POISON"])
@@ -144,7 +144,8 @@ def test_a_real_poison_is_found_in_the_middle_of_a_storm(project, monkeypatch, h
     assert [text for text, _, _ in given_up(project, run)] == [texts(23)[23]]
 
 
-@pytest.mark.parametrize("how", ["SIGSEGV", pytest.param("SIGKILL", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["SIGSEGV", "SIGKILL"])
 def test_a_stage_that_kills_on_everything_stops_the_run_with_advice(project, monkeypatch, how):
     """Giving up every record would hide a broken machine: the run stops, says what it saw, and what to do."""
     monkeypatch.setattr(trial, "MOST_PAUSES", 2)
@@ -155,6 +156,7 @@ def test_a_stage_that_kills_on_everything_stops_the_run_with_advice(project, mon
     assert not [path for path in project.store.glob("tasks/*.json") if "deadly" in path.read_text()]
 
 
+@pytest.mark.slow
 def test_a_kill_while_memory_is_short_is_no_evidence(project, monkeypatch):
     """A document that dies by SIGKILL beside a program that holds the memory may be innocent: the run stops."""
     write_texts(project, texts(17))
@@ -165,6 +167,7 @@ def test_a_kill_while_memory_is_short_is_no_evidence(project, monkeypatch):
         project.run(workers=1)
 
 
+@pytest.mark.slow
 def test_every_kind_of_task_outlives_kills(project, monkeypatch):
     """Hashing, reading, maps, exchanges, fits and sinks: the first six workers are killed, then every tenth."""
     whole = project.run(store=str(project.folder / "undisturbed"))
@@ -174,7 +177,8 @@ def test_every_kind_of_task_outlives_kills(project, monkeypatch):
     assert any("hashing" in note and "trying again" in note for note in project.notes)
 
 
-@pytest.mark.parametrize("when", ["reduce", pytest.param("emit", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("when", ["emit", "reduce"])
 def test_an_exchange_outlives_a_storm(project, when):
     """Records of a reduce cannot be given up one by one, and need not be."""
     write_texts(project, texts())
@@ -222,6 +226,18 @@ def test_given_up_documents_come_back_when_the_fault_is_mended(project):
     assert project.executed(project.mill().run(2, Silent(), retry_crashed=True)) == {}
 
 
+@pytest.mark.slow
+def test_a_verdict_without_evidence_is_not_believed(project):
+    """As stores hold them from before there were trials."""
+    write_texts(project, texts(17))
+    project.write_recipe(f"  - stagebox.deadly: {{mended: '{project.folder / 'mended'}'}}\n")
+    [task] = [task for task, _, made in project.run(workers=2).done.values() if made.poisoned]
+    store, name = project.mill().store, f"tasks/{task.key}.json"
+    store.write_json(name, {**store.read_json(name), "poisoned": [17], "evidence": []})
+    (project.folder / "mended").touch()
+    assert given_up(project, project.run()) == []
+
+
 @pytest.mark.usefixtures("lines_reader")
 def test_a_record_that_kills_its_reader_is_cut_out(project):
     """The reader dies on one line in the middle of a group of files: all the other lines are read."""
@@ -243,6 +259,7 @@ def test_a_record_that_kills_its_reader_is_cut_out(project):
 
 
 @pytest.mark.usefixtures("lines_reader")
+@pytest.mark.slow
 def test_a_place_that_no_reader_gets_past_ends_its_file_only(project):
     """What lies before the place is kept, the loss is a row, and other files are read whole."""
     for path in (project.folder / "in").iterdir():
@@ -258,6 +275,7 @@ def test_a_place_that_no_reader_gets_past_ends_its_file_only(project):
     assert [(row.reason, "rest of the file" in row.detail) for row in lost] == [("worker_crashed", True)]
 
 
+@pytest.mark.slow
 def test_a_poisoned_part_keeps_its_rows_and_row_groups(project):
     """A layer with a given-up row is aligned with its documents like any other."""
     write_texts(project, texts(0))

@@ -79,6 +79,7 @@ def test_a_worker_outlives_its_fork_server(tmp_path):
     carry_out(tmp_path, work)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("error")
 def test_a_killed_resource_tracker_is_replaced_in_silence(tmp_path):
     """It tracks nothing of ours."""
