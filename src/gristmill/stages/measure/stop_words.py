@@ -2,9 +2,9 @@
 
 As FineWeb2 chose its own (Penedo et al. 2025, arXiv 2506.20920), they are few and frequent: words of stopwords-iso
 (github.com/stopwords-iso, MIT License, Copyright (c) 2016 Gene Diaz), nearly all of which make up 0.3% or more of the
-words of a hundred sentences. Languages of which stopwords-iso has no list, or one without the commonest words, have
-frequent function words of our own choice; they are those in OWN. English has Gopher's eight words, so that its verdicts
-are the published ones.
+words of a hundred sentences (of Chinese also in traditional characters). Languages of which stopwords-iso has no list,
+or one without the commonest words, have frequent function words of our own choice; they are those in OWN. English has
+Gopher's eight words, so that its verdicts are the published ones.
 
 Each word is one token as `kernels/words.py` cuts text: in Chinese and Japanese one character. Thai, Lao, Khmer and
 Burmese have no spaces and no rule that finds their words, so there it counts whether the word is anywhere in the text.
@@ -29,7 +29,7 @@ ISO = {
     "fi": "ja on ei ovat myös tai että oli sen sekä mutta joka se kun",
     "fr": "de la et des le les en à du pour est dans il par un une qui que sont au ce ou plus sur pas ne",
     "ga": "an na a is i agus é ar sa de ag go sé nó le ina ach mar den",
-    "gl": "de a e o que do da en os no na un para unha as por con se dos é como ao",
+    "gl": "de a e o que do da en os no na un para unha as por con se dos é ao",
     "gu": "છે અને આ પણ હતી એક પર કે હતા માટે તેના તે કરી",
     "hi": "है के में की का से को पर और भी कर एक ने कि हो इस था तो ही हैं नहीं लिए जो यह",
     "hr": "i je u na za se od su koji te što će a ali ne da",
@@ -38,7 +38,7 @@ ISO = {
     "id": "yang dan dengan untuk itu dari di menjadi ini ia ke tidak dapat telah karena juga akan pada dalam",
     "it": "di il e la per con in un del che a della è i una le si al non ha da anche gli",
     "ja": "の し で て に と が は な を た れ も さ",
-    "lt": "ir kad su o ne ar taip pat savo kai nuo iš yra į",
+    "lt": "ir kad su o ne ar taip pat savo kai nuo",
     "lv": "un ir ka par arī ar ja kā uz no vai lai gan pēc bet",
     "mr": "आहे आणि व नाही आहेत काही या मी पण असे हे तरी तर होते",
     "ms": "yang dan di pada ini untuk oleh ada dengan dari adalah sebagai tidak akan itu dalam atau",
