@@ -177,6 +177,16 @@ def test_a_hard_link_is_a_second_name(project):
     assert "02.jsonl" in warned[0]
 
 
+def test_a_file_that_two_patterns_find_is_read_once(project, edit):
+    """Under the name that the first of them gives it."""
+    (project.folder / "in" / "sub").mkdir()
+    (project.folder / "in" / "sub" / "x.jsonl").write_text('{"text": "a mill"}\n')
+    project.write_recipe(steps="  - stagebox.length", pattern="in/sub/*.jsonl")
+    edit(project.recipe, "['in/sub/*.jsonl']", "['in', 'in/sub/*.jsonl']")
+    found = [file.name for file in project.run(until="ingest").inputs["notes"].files.values()]
+    assert found == ["00.jsonl", "01.jsonl", "02.jsonl", "03.jsonl", "sub/x.jsonl"]
+
+
 def test_links_to_nothing_and_to_themselves_are_told(project):
     """They were silently nothing before."""
     (project.folder / "in" / "self.jsonl").symlink_to("self.jsonl")
@@ -300,7 +310,7 @@ def test_a_file_that_becomes_a_pipe_is_refused(project, monkeypatch):
 def test_a_pattern_of_nothing_but_links_says_so(project, farm):
     """The error names what was passed over."""
     (farm / "own.jsonl").unlink()
-    with pytest.raises(UserError, match=r"matches no file.*Links out of it.*2 such, the first .*one\.jsonl"):
+    with pytest.raises(UserError, match=r"no file.*Links out of it.*2 such, the first .*one\.jsonl\..*links: follow"):
         names(project, "farm")
 
 

@@ -20,7 +20,7 @@ from typing import Any
 import fsspec
 
 from gristmill.engine.content import stamp_of, stamp_of_path
-from gristmill.engine.tree import ANYTHING, SECOND, Entry, Inode, Skipped, cannot_list, list_tree
+from gristmill.engine.tree import ANYTHING, OUTSIDE, SECOND, Entry, Inode, Skipped, cannot_list, list_tree
 from gristmill.errors import UserError
 from gristmill.places import Place, kind_of, local_path, shown
 from gristmill.recipe.model import Recipe, Source, is_regex
@@ -101,7 +101,8 @@ def list_files(
                 f"Check the path{' and `exclude`' if source.exclude else ''}; relative paths start at the recipe's "
                 f"folder.{_passed_over(expanded.skipped)}"
             )
-        found |= {uri: (name, *expanded.files[uri]) for uri, name in wanted.items()}
+        # The first pattern that finds a file names it.
+        found = {uri: (name, *expanded.files[uri]) for uri, name in wanted.items()} | found
     files: dict[str, InputFile] = {}
     for uri in _once(found, skipped):
         name, place, about = found[uri]
@@ -146,7 +147,8 @@ def _passed_over(skipped: Skipped) -> str:
         return ""
     count = sum(len(paths) for paths in skipped.values())
     first = min(path for paths in skipped.values() for path in paths)
-    return f" Links out of it, second names, pipes and devices are not read: {count} such, the first {shown(first)}."
+    told = f" Links out of it, second names, pipes and devices are not read: {count} such, the first {shown(first)}."
+    return told + (" Links are followed with `links: follow` under `read`." if OUTSIDE in skipped else "")
 
 
 def _expand(pattern: str, source: Source, recipe: Recipe, stopped: Callable[[], bool]) -> _Found:
