@@ -127,7 +127,9 @@ def _cost(function: Any, given: tuple[Any, ...], named: dict[str, Any], result: 
         if isinstance(owner, str | bytes | bytearray):
             return _of_text(owner, name, given, result)
         if isinstance(owner, list | deque):
-            return 0 if name in _LAZY_LIST and not given[1:] and name != "extend" else len(owner) + size_of(given[:1])
+            if name == "extend":
+                return size_of(given[0])
+            return 0 if name in _LAZY_LIST and not (name == "pop" and given) else len(owner)
         if isinstance(owner, dict | set | frozenset):
             return 0 if name in _LAZY_DICT else len(owner) + sum(map(size_of, given))
         if isinstance(owner, re.Pattern):

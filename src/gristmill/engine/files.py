@@ -23,7 +23,8 @@ from gristmill.engine.content import stamp_of, stamp_of_path
 from gristmill.engine.tree import ANYTHING, OUTSIDE, SECOND, Entry, Inode, Skipped, cannot_list, list_tree
 from gristmill.errors import UserError
 from gristmill.places import Place, kind_of, local_path, shown
-from gristmill.recipe.model import Recipe, Source, is_regex
+from gristmill.recipe.model import Recipe, Source
+from gristmill.recipe.snapshot import is_regex
 from gristmill.stages.contract import Piece
 
 COMPRESSED = (".gz", ".zst", ".lz4", ".bz2", ".xz", ".parquet")

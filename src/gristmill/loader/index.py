@@ -114,10 +114,13 @@ def index_of(data: Array, path: str | Path) -> Index:
             f"{path} is of format {int(head['version'])}, and this Gristmill reads format {VERSION}. "
             "Use the Gristmill that wrote it, or make the shards again."
         )
-    fields: dict[str, Any] = {
-        name: head[name].decode() if head.dtype[name].kind == "S" else int(head[name])
-        for name in Header.__annotations__
-    }
+    try:
+        fields: dict[str, Any] = {
+            name: head[name].decode() if head.dtype[name].kind == "S" else int(head[name])
+            for name in Header.__annotations__
+        }
+    except UnicodeDecodeError:
+        raise UserError(f"{path} has a name that is not text, so it is damaged. Copy the shard again.") from None
     header = Header(**fields)
     at, arrays = HEADER.itemsize, []
     sizes = (("<u8", header.samples + 1), ("<u4", header.pieces), ("<u8", header.pieces), (DOC_ID, header.pieces))

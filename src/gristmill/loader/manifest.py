@@ -108,7 +108,7 @@ def read_manifest(location: str | os.PathLike[str]) -> Manifest:
     found = manifest_at(location)
     try:
         content = json.loads(read_bytes(found))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UserError(f"{found} is not JSON ({error}), so there is nothing to load. Publish it again.") from None
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise UserError(f"{found} is not a manifest of Gristmill, so there is nothing to load. Name another file.")
@@ -124,7 +124,7 @@ def read_manifest(location: str | os.PathLike[str]) -> Manifest:
         )
     try:
         made = _made(found, content)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise UserError(
             f"{found} lacks a field or has a wrong one ({type(error).__name__}: {error}), so it cannot be loaded. "
             "Make the manifest again."

@@ -36,9 +36,10 @@ def check(
         by_path: dict[Path, list[ErrorDetails]] = {}
         for found in error.errors(include_url=False):
             by_path.setdefault(_path_in(values, found), []).append(found)
+        above = {path[:length] for path in by_path for length in range(1, len(path))}
         for path, several in by_path.items():
             # Below a value with an error there is another: a union, one type of which the user nearly wrote.
-            if path and any(other[: len(path)] == path and len(other) > len(path) for other in by_path):
+            if path in above:
                 continue
             if at + path in draft.tree.broken:
                 continue
@@ -135,5 +136,5 @@ def _surprises(raw: Any, checked: Any, path: Path) -> Iterable[tuple[Path, str]]
         yield path, f"must be a number, not {show(raw)}."
     elif isinstance(checked, bool) and not isinstance(raw, bool):
         yield path, f"must be true or false, not {show(raw)}."
-    elif isinstance(raw, float) and math.isnan(raw):
-        yield path, "must be a number, not nan."
+    elif isinstance(raw, float) and not math.isfinite(raw):
+        yield path, f"must be a number, not {raw}."

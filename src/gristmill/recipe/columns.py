@@ -4,7 +4,7 @@ import importlib
 from collections.abc import Iterator, Mapping
 
 from gristmill.recipe.draft import Draft
-from gristmill.recipe.mistakes import nearest
+from gristmill.recipe.mistakes import listed, nearest
 from gristmill.recipe.model import Step
 from gristmill.schema import DOCUMENTS
 from gristmill.stages.resolve import adds_layer, reads_of, schema_of, uses_of
@@ -18,24 +18,29 @@ INGEST = "ingest"
 def check_routes(draft: Draft, routes: Mapping[str, Route]) -> None:
     """Adds what is wrong; a step that several sources go through is told once, with their names."""
     told: dict[tuple[int, str], list[str]] = {}
+    written: dict[int, list[str]] = {}
     for source, route in routes.items():
-        for step, message in _faults(route):
+        for step, message in _faults(route, written):
             told.setdefault((step.line, message), []).append(source)
     for (line, message), sources in told.items():
         noun = "source" if len(sources) == 1 else "sources"
-        draft.mistakes.add(line, f"{message} ({noun}: {', '.join(sources)})")
+        draft.mistakes.add(line, f"{message} ({noun}: {listed(sources)})")
 
 
-def _faults(route: Route) -> Iterator[tuple[Step, str]]:
+def _faults(route: Route, written: dict[int, list[str]]) -> Iterator[tuple[Step, str]]:
+    """What is wrong with a route; `written` keeps the columns of steps, which many routes share."""
+    columns = {"": set(DOCUMENTS.names), INGEST: set(DOCUMENTS.names)}
+    """All that there are so far, and those of each step's name."""
+    steps: dict[str, list[Step]] = {}
     for at, step in enumerate(route):
-        before = route[:at]
+        before = route[at - 1] if at else None
         module = importlib.import_module(step.module)
         for read in reads_of(module, step.config):
-            fault = _column_fault(step, read, before, route[at + 1 :])
-            if fault:
-                yield step, fault
+            name, _, column = read.rpartition(".")
+            if column not in columns.get(name, ()):
+                yield step, _column_fault(step, read, route[:at], route[at + 1 :])
         for name in uses_of(module):
-            same = [other for other in before if other.name == name]
+            same = steps.get(name)
             if not same:
                 yield (
                     step,
@@ -46,8 +51,13 @@ def _faults(route: Route) -> Iterator[tuple[Step, str]]:
                     step,
                     f"{step.id} uses the model of {name}, which fits none. Use a fit step of that name.",
                 )
-        if before and before[-1].module == step.module and before[-1].config == step.config:
-            yield step, f"{step.id} repeats {before[-1].id} with the same config, to no effect. Remove one."
+        if before and before.module == step.module and before.config == step.config:
+            yield step, f"{step.id} repeats {before.id} with the same config, to no effect. Remove one."
+        if id(step) not in written:
+            written[id(step)] = _columns(step)
+        columns[""].update(written[id(step)])
+        columns.setdefault(step.name, set()).update(written[id(step)])
+        steps.setdefault(step.name, []).append(step)
 
 
 def _columns(step: Step) -> list[str]:
@@ -55,7 +65,7 @@ def _columns(step: Step) -> list[str]:
     return names
 
 
-def _column_fault(step: Step, read: str, before: Route, after: Route) -> str | None:
+def _column_fault(step: Step, read: str, before: Route, after: Route) -> str:
     """Why `read` (`column`, or `step.column`) is not there when `step` wants it."""
     name, _, column = read.rpartition(".")
     if not name:
@@ -71,8 +81,6 @@ def _column_fault(step: Step, read: str, before: Route, after: Route) -> str | N
             return f"{step.id} reads {read}, and no step {name} stands before it. {fix}"
         columns = [known for other in same for known in _columns(other)]
         where = f"{name} does not write"
-    if column in columns:
-        return None
     later = next((other for other in after if column in _columns(other)), None) if not name else None
     near = nearest(column, columns)
     fix = f"Move {later.id}, which writes it, above this step. " if later else ""

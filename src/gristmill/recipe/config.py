@@ -6,7 +6,7 @@ from typing import Any
 from gristmill.recipe.check import check
 from gristmill.recipe.draft import Draft
 from gristmill.recipe.files import place_files
-from gristmill.recipe.mistakes import Path
+from gristmill.recipe.mistakes import Path, dotted, show
 from gristmill.stages.contract import StageConfig
 
 
@@ -16,5 +16,7 @@ def load_config(
     """A stage's config: files placed, the recipe's seed filled in, every field checked."""
     placed = place_files(model, values, at, draft.place_file)
     if "seed" in model.model_fields:
-        placed.setdefault("seed", draft.seed)
+        seed = placed.setdefault("seed", draft.seed)
+        if isinstance(seed, int) and seed < 0:  # the largest is that of any number of a recipe
+            draft.add((*at, "seed"), f"{dotted((*at, 'seed'))} must be at least 0, not {show(seed)}.")
     return check(draft, model, placed, at, **known)

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
-from gristmill.recipe.model import is_regex
+from gristmill.recipe.snapshot import check_snapshot
 from gristmill.stages.contract import Bytes, StageConfig
 from gristmill.stages.select.expressions import parse_condition, parse_value
 from gristmill.stages.shards.shard_groups import ELSE
@@ -31,23 +31,6 @@ def check_name(value: str) -> str:
     if value == EVERY_SOURCE:
         raise ValueError(f"{EVERY_SOURCE!r} is kept for the steps that every source goes through. Use another name")
     return _name(value)
-
-
-def _snapshot(value: str) -> str:
-    if not is_regex(value):
-        return value
-    try:
-        groups = re.compile(value).groups
-    except re.error as error:
-        raise ValueError(
-            f"{value!r} is not a regular expression: {error}. Put \\ before a character that means itself"
-        ) from None
-    if groups != 1:
-        raise ValueError(
-            f"{value!r} has {groups or 'no'} groups, and the snapshot is what one group matches. "
-            "Put ( ) around that part alone; a group that is not the snapshot begins with (?:"
-        )
-    return value
 
 
 def _location(value: str) -> str:
@@ -136,7 +119,7 @@ class ReadFields(StageConfig):
     """files, folders and globs that are not read, relative to the recipe's folder"""
     links: Literal["inside", "follow"] = "inside"
     """links in a folder or behind a glob: inside, those that stay below it; follow, all, each file still read once"""
-    snapshot: Annotated[str, AfterValidator(_snapshot)] | None = Field(default=None, min_length=1)
+    snapshot: Annotated[str, AfterValidator(check_snapshot)] | None = Field(default=None, min_length=1)
     """a name, or a regular expression whose one group finds it in a file's path"""
     part_bytes: Bytes = Field(default=64 * 2**20, ge=1)
     """input bytes that become one part"""

@@ -40,6 +40,9 @@ from gristmill.recipe.yaml_lines import parse
 
 MOST_BYTES = 4 * 2**20
 """A larger file is data that was given by mistake."""
+MOST_STEPS = 1000
+MOST_WAYS = 20_000
+"""Steps of all sources together: a hundred sources may have two hundred steps each."""
 
 
 def load(path: str | FilePath, *, store: str | None = None, env: Mapping[str, str] | None = None) -> Recipe:
@@ -58,6 +61,7 @@ def load(path: str | FilePath, *, store: str | None = None, env: Mapping[str, st
     fields = check(draft, RecipeFields, raw, ())
     if fields is not None:
         draft = dataclasses.replace(draft, seed=fields.seed)
+    _bound(draft, raw)
     sources, lists = _load_sources(draft, raw), load_steps(draft, raw.get("steps"))
     routes = _load_routes(draft, raw.get("sources"), lists)
     tokenizer = load_tokenizer(draft, raw.get("tokenizer"), sources, lists)
@@ -106,6 +110,21 @@ def _read(shown: str) -> str:
             f"{shown}:{line}: byte {error.start} of the file is not UTF-8, so it cannot be read as text. "
             "Save the recipe as UTF-8, or name another file."
         ) from None
+
+
+def _bound(draft: Draft, raw: Mapping[str, Any]) -> None:
+    """Refuses what would be too much to look at: every source has a way through its steps."""
+    written, sources = raw.get("steps"), raw.get("sources")
+    lists = list(written.values()) if _is_dict(written) else [written]
+    steps = sum(len(items) for items in lists if isinstance(items, list))
+    ways = max(steps, 1) * len(sources) if _is_dict(sources) else 0
+    if steps > MOST_STEPS or ways > MOST_WAYS:
+        draft.add(
+            ("steps",),
+            f"{steps:,} steps for {len(sources or ()):,} sources are more than can be looked through: up to "
+            f"{MOST_STEPS:,} steps, and {MOST_WAYS:,} steps times sources. Give sources of one kind one entry.",
+        )
+        draft.mistakes.raise_any()
 
 
 def _load_sources(draft: Draft, raw: Mapping[str, Any]) -> dict[str, Source]:

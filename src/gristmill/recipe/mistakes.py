@@ -8,6 +8,9 @@ from typing import Any
 from gristmill.errors import UserError
 
 MOST_SHOWN = 20
+MOST_FOUND = 500
+"""After so many the rest is not looked for: a file of nothing but mistakes is no recipe."""
+_LONGEST_NAME = 100
 _MOST_CHARACTERS = 60
 
 Path = tuple[str | int, ...]
@@ -24,7 +27,9 @@ class Mistakes:
 
     def add(self, line: int, message: str) -> None:
         """Notes a mistake; the same words on the same line (an alias, a shared step) count once."""
-        self._found.setdefault((line, re.sub(r"\s*\n\s*", " ", message.strip())))
+        self._found.setdefault((line, " ".join(part.strip() for part in message.strip().splitlines())))
+        if len(self._found) >= MOST_FOUND:
+            self.raise_any()
 
     def __len__(self) -> int:
         return len(self._found)
@@ -36,7 +41,8 @@ class Mistakes:
         ordered = sorted(self._found, key=lambda found: found[0])
         lines = [f"{self.shown}:{line}: {message}" for line, message in ordered[:MOST_SHOWN]]
         if len(ordered) > MOST_SHOWN:
-            lines.append(f"... and {len(ordered) - MOST_SHOWN} more mistakes after these.")
+            more = "at least " if len(ordered) >= MOST_FOUND else ""
+            lines.append(f"... and {more}{len(ordered) - MOST_SHOWN} more mistakes after these.")
         raise UserError("\n".join(lines))
 
 
@@ -67,7 +73,9 @@ def show(value: Any) -> str:
 
 def nearest(word: str, options: Iterable[str]) -> str | None:
     """The option that the user probably meant."""
-    folded = {option.lower().replace("-", "_"): option for option in options}
+    if len(word) > _LONGEST_NAME:
+        return None
+    folded = {option.lower().replace("-", "_"): option for option in options if len(option) <= _LONGEST_NAME}
     close = get_close_matches(word.lower().replace("-", "_"), folded, n=1, cutoff=0.6)
     return folded[close[0]] if close else None
 
@@ -77,4 +85,11 @@ def suggest(word: str, options: Iterable[str], noun: str) -> str:
     options = list(options)
     near = nearest(word, options)
     question = f"Did you mean {near}? " if near else ""
-    return f"{question}{noun}: {', '.join(options)}." if options else f"{noun}: none."
+    return f"{question}{noun}: {listed(options)}." if options else f"{noun}: none."
+
+
+def listed(names: Iterable[str], most: int = 100) -> str:
+    """Names with commas; the first of them, where there are very many."""
+    names = list(names)
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more

@@ -1,16 +1,9 @@
 """What a loaded recipe is: every name resolved, every value checked, nothing left to look up in the YAML."""
 
-import re
 from dataclasses import dataclass, field
 
+from gristmill.recipe.snapshot import is_regex, search
 from gristmill.stages.contract import StageConfig
-
-_REGEX_CHARACTERS = frozenset("\\^$*+?{}[]|()")
-
-
-def is_regex(snapshot: str) -> bool:
-    """Whether a snapshot is searched in the file's path; without one of these characters it is a literal."""
-    return not _REGEX_CHARACTERS.isdisjoint(snapshot)
 
 
 @dataclass(frozen=True)
@@ -49,8 +42,7 @@ class Source:
         """The snapshot of the file at `path`; None where the expression does not match."""
         if self.snapshot is None or not is_regex(self.snapshot):
             return self.snapshot
-        found = re.search(self.snapshot, path)
-        return found[1] if found else None
+        return search(self.snapshot, path)
 
 
 @dataclass(frozen=True)

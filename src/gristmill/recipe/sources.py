@@ -82,11 +82,11 @@ def _faults(module: ModuleType) -> list[str]:
 
 
 def _patterns(draft: Draft, texts: tuple[str, ...], at: Path) -> tuple[str, ...]:
-    found: list[str] = []
+    found: dict[str, None] = {}
     for index, text in enumerate(texts):
         pattern = locate_pattern(text, draft.folder)
         if pattern in found:
             draft.add((*at, index), f"{dotted((*at, index))}: {text!r} stands twice in the list. Remove one.")
         draft.check_scheme((*at, index), pattern)
-        found.append(pattern)
+        found[pattern] = None
     return tuple(found)

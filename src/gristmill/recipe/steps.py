@@ -8,7 +8,7 @@ from gristmill import stages
 from gristmill.recipe.config import load_config
 from gristmill.recipe.draft import Draft
 from gristmill.recipe.fields import EVERY_SOURCE
-from gristmill.recipe.mistakes import Path, dotted, nearest, show
+from gristmill.recipe.mistakes import Path, dotted, listed, nearest, show
 from gristmill.recipe.model import Step
 from gristmill.recipe.stage_module import import_stage
 from gristmill.stages.resolve import before_of, faults_of_step, part_config
@@ -34,12 +34,12 @@ def load_steps(draft: Draft, raw: Any) -> Lists:
 
 
 def _load_list(draft: Draft, route: str, items: list[Any], at: Path) -> list[Step | None]:
-    used: set[str] = set()
+    used: dict[str, int] = {}
     loaded = [_load_step(draft, route, item, (*at, index), used) for index, item in enumerate(items)]
     return [part for step in loaded for part in ((step,) if step is None else (*_before(step, used), step))]
 
 
-def _before(step: Step, used: set[str]) -> list[Step]:
+def _before(step: Step, used: dict[str, int]) -> list[Step]:
     """The stages that a step has run before it."""
     parts = []
     for path in before_of(importlib.import_module(step.module)):
@@ -50,7 +50,7 @@ def _before(step: Step, used: set[str]) -> list[Step]:
     return parts
 
 
-def _load_step(draft: Draft, route: str, item: Any, at: Path, used: set[str]) -> Step | None:
+def _load_step(draft: Draft, route: str, item: Any, at: Path, used: dict[str, int]) -> Step | None:
     if at in draft.tree.broken:
         return None
     if isinstance(item, dict) and len(item) > 1:
@@ -84,19 +84,24 @@ def _only(item: Mapping[str, Any], at: Path) -> tuple[str, Path, Any]:
     return name, (*at, name), fields
 
 
-def _free_id(wanted: str, used: set[str]) -> str:
-    free, number = wanted, 1
+def _free_id(wanted: str, used: dict[str, int]) -> str:
+    """`extract`, `extract_2`, and so on; `used` has the last number of each name."""
+    free, number = wanted, used.get(wanted, 0)
     while free in used:
         number += 1
         free = f"{wanted}_{number}"
-    used.add(free)
+    used[free] = 1
+    used[wanted] = max(number, 1)
     return free
 
 
 def check_keys(draft: Draft, lists: Lists, kinds: Mapping[str, str]) -> None:
     """Every key of `steps` must be the way of some source; `kinds` are the kinds of the sources, by name."""
+    by_kind: dict[str, list[str]] = {}
+    for name, kind in kinds.items():
+        by_kind.setdefault(kind, []).append(name)
     for key in lists:
-        fault = None if key == EVERY_SOURCE else _key_fault(key, lists, kinds)
+        fault = None if key == EVERY_SOURCE else _key_fault(key, lists, kinds, by_kind.get(key, []))
         if fault:
             draft.add_at_key(("steps", key), f"steps.{key} {fault}")
     with_list = set(lists).intersection(kinds.values())
@@ -108,22 +113,21 @@ def check_keys(draft: Draft, lists: Lists, kinds: Mapping[str, str]) -> None:
             draft.add(at, f"{dotted(at)} is {kind!r}, for which steps has no list. {fix}")
 
 
-def _key_fault(key: str, lists: Lists, kinds: Mapping[str, str]) -> str | None:
-    of_kind = [name for name, kind in kinds.items() if kind == key]
+def _key_fault(key: str, lists: Lists, kinds: Mapping[str, str], of_kind: list[str]) -> str | None:
     if key in kinds and of_kind:
         return "is the name of a source and a kind, so it is unclear which is meant. Rename the source."
     if key in kinds or any(name not in lists for name in of_kind):
         return None
     if of_kind:
         return (
-            f"is used by no source: each source of this kind ({', '.join(of_kind)}) has a list of its own. "
+            f"is used by no source: each source of this kind ({listed(of_kind)}) has a list of its own. "
             "Remove one of the lists."
         )
     near = nearest(key, [EVERY_SOURCE, *kinds.values(), *kinds])
     hint = f"Did you mean {near}? " if near else ""
     return (
         f"is neither a kind, nor a source, nor {EVERY_SOURCE}, so no document would take these steps. {hint}"
-        f"Kinds: {', '.join(dict.fromkeys(kinds.values()))}. Sources: {', '.join(kinds)}."
+        f"Kinds: {listed(dict.fromkeys(kinds.values()))}. Sources: {listed(kinds)}."
     )
 
 

@@ -24,6 +24,8 @@ def explain(error: yaml.YAMLError, text: str) -> tuple[int, str]:
     around = "\n".join(lines[begin - 1 : line])
     indent = re.match(r"[ \t]*", lines[min(line, len(lines)) - 1])
 
+    if "levels deep" in problem:
+        return line, f"{problem} here. A recipe is a few levels deep: check the brackets and the indentation."
     if "single document" in context:
         return line, "a second document begins here. A recipe is one document: remove the --- line."
     if "'\\t'" in problem or (indent and "\t" in indent[0]):

@@ -10,7 +10,8 @@ What is read, and how:
   it cannot bring in a list, a mapping or an alias.
 - Anchors, aliases and merge keys (`<<`) work; what comes through an alias has the line where it is written.
 - A key that stands twice in a mapping is a mistake, where YAML would silently keep the last one.
-- Tags (`!!python/object`) are a mistake.
+- Tags (`!!python/object`) are a mistake, and so is a whole number that does not fit into 64 bits.
+- Nothing in a file makes more work than its length: nesting is bounded, and what aliases and merge keys bring in.
 """
 
 import math
@@ -31,7 +32,20 @@ from gristmill.recipe.mistakes import Mistakes, Path, dotted
 from gristmill.recipe.yaml_faults import explain
 
 MOST_VALUES = 100_000
-"""Aliases of aliases double a file with every line; a recipe of this many values is one of those."""
+"""Of any recipe; a file of paths, perhaps."""
+FEW_VALUES = 1000
+"""A file may have so many values and one more for each of its characters: aliases of aliases double them with every
+line, and without aliases no file has so many."""
+MOST_NESTED = 50
+"""A recipe is a few levels deep; PyYAML's time and stack grow with the square of the levels."""
+
+LEAST_INT, MOST_INT = -(2**63), 2**63 - 1
+"""What our files and kernels can hold."""
+
+TOO_DEEP = f"the values are nested more than {MOST_NESTED} levels deep"
+
+Entries = dict[str, tuple[yaml.Node, yaml.Node]]
+"""Keys and values of a mapping, by the key's text."""
 
 _PLAIN, _QUOTED, _COLLECTION = "plain", "quoted", "collection"
 _WORDS: dict[str, bool | None] = {"": None, "~": None, "null": None, "Null": None, "NULL": None}
@@ -52,6 +66,18 @@ class _Loader(Reader, Scanner, Parser, Composer, BaseResolver):
         Parser.__init__(self)
         Composer.__init__(self)
         BaseResolver.__init__(self)
+
+    def fetch_flow_collection_start(self, token: Any) -> None:
+        self.check_nesting()
+        Scanner.fetch_flow_collection_start(self, token)
+
+    def add_indent(self, column: int) -> bool:
+        self.check_nesting()
+        return bool(Scanner.add_indent(self, column))
+
+    def check_nesting(self) -> None:
+        if self.flow_level + len(self.indents) > MOST_NESTED:
+            raise yaml.MarkedYAMLError(problem=TOO_DEEP, problem_mark=self.get_mark())
 
     def resolve(self, kind: type[yaml.Node], value: Any, implicit: Any) -> str:
         if kind is not yaml.ScalarNode:
@@ -95,13 +121,14 @@ def parse(text: str, env: Mapping[str, str], mistakes: Mistakes) -> Tree:
         root = _Loader(text).get_single_node()
         tree = Tree()
         if root is not None:
-            tree.value = _Values(tree, env, mistakes).build(root, (), 1)
+            most = min(MOST_VALUES, FEW_VALUES + len(text))
+            tree.value = _Values(tree, env, mistakes, most).build(root, (), 1)
         return tree
     except yaml.YAMLError as error:
         line, message = explain(error, text)
         mistakes.add(line, message)
     except RecursionError:
-        mistakes.add(1, "the values are nested too deeply to be read. A recipe is a few levels deep.")
+        mistakes.add(1, f"{TOO_DEEP}. A recipe is a few levels deep.")
     mistakes.raise_any()
     raise AssertionError("a mistake was added")
 
@@ -109,17 +136,21 @@ def parse(text: str, env: Mapping[str, str], mistakes: Mistakes) -> Tree:
 class _Values:
     """Turns nodes into values."""
 
-    def __init__(self, tree: Tree, env: Mapping[str, str], mistakes: Mistakes) -> None:
+    def __init__(self, tree: Tree, env: Mapping[str, str], mistakes: Mistakes, most_values: int) -> None:
         self.tree, self.env, self.mistakes = tree, env, mistakes
+        self.most_values = most_values
+        self.merged = 0
         self.open: set[int] = set()
+        self.known: dict[int, Entries] = {}
+        """The keys of mappings that were read, by node: others may merge them any number of times."""
 
     def build(self, node: yaml.Node, path: Path, holder_line: int, key_line: int | None = None) -> Any:
         # An anchor stands before its alias: a value that begins above its holder came through one.
         line = max(_line(node), holder_line) if isinstance(node, yaml.ScalarNode) else _line(node)
         self.tree.note(path, line, key_line)
-        if len(self.tree) > MOST_VALUES:
-            self.mistakes.add(line, f"aliases make more than {MOST_VALUES:,} values of this file. Use fewer.")
-            self.mistakes.raise_any()
+        self.bound(len(self.tree), line, "aliases make more than {:,} values of this file. Use fewer.")
+        if len(path) > MOST_NESTED:
+            return self.broken(path, line, f"{TOO_DEEP} here, through an alias. A recipe is a few levels deep.")
         if node.tag not in (_PLAIN, _QUOTED, _COLLECTION):
             tag = node.tag.replace("tag:yaml.org,2002:", "!!")
             return self.broken(path, line, f"{dotted(path)} has the tag {tag}, which recipes do not use. Remove it.")
@@ -132,6 +163,11 @@ class _Values:
         self.open.discard(id(node))
         return value
 
+    def bound(self, count: int, line: int, message: str) -> None:
+        if count > self.most_values:
+            self.mistakes.add(line, message.format(self.most_values))
+            self.mistakes.raise_any()
+
     def sequence(self, node: yaml.Node, path: Path) -> list[Any]:
         return [self.build(item, (*path, at), _line(node)) for at, item in enumerate(node.value)]
 
@@ -141,9 +177,11 @@ class _Values:
             name: self.build(value, (*path, name), _line(key), _line(key)) for name, (key, value) in entries.items()
         }
 
-    def entries(self, node: yaml.MappingNode, path: Path) -> dict[str, tuple[yaml.Node, yaml.Node]]:
+    def entries(self, node: yaml.MappingNode, path: Path) -> Entries:
         """The keys of a mapping, its own first and then what it merges: what it writes itself wins."""
-        own: dict[str, tuple[yaml.Node, yaml.Node]] = {}
+        if id(node) in self.known:
+            return self.known[id(node)]
+        own: Entries = {}
         merge: tuple[yaml.Node, yaml.Node] | None = None
         for key, value in node.value:
             if not isinstance(key, yaml.ScalarNode):
@@ -160,9 +198,10 @@ class _Values:
                 own[key.value] = key, value
         if merge is not None:
             self.merge(*merge, own, path)
+        self.known[id(node)] = own
         return own
 
-    def merge(self, key: yaml.Node, value: yaml.Node, own: dict[str, tuple[yaml.Node, yaml.Node]], path: Path) -> None:
+    def merge(self, key: yaml.Node, value: yaml.Node, own: Entries, path: Path) -> None:
         for other in value.value if isinstance(value, yaml.SequenceNode) else [value]:
             if not isinstance(other, yaml.MappingNode) or id(other) in self.open:
                 self.mistakes.add(
@@ -172,7 +211,10 @@ class _Values:
                 )
                 continue
             self.open.add(id(other))
-            for name, entry in self.entries(other, path).items():
+            brought = self.entries(other, path)
+            self.merged += len(brought)
+            self.bound(self.merged, _line(key), "merge keys bring more than {:,} values into this file. Use fewer.")
+            for name, entry in brought.items():
                 own.setdefault(name, entry)
             self.open.discard(id(other))
 
@@ -185,7 +227,14 @@ class _Values:
         if bad:
             code = f"U+{ord(bad[0]):04X}"
             return self.broken(path, line, f"{dotted(path)} holds {code}, which no path or text may hold. Remove it.")
-        return typed(text) if node.tag == _PLAIN else text
+        if node.tag != _PLAIN:
+            return text
+        value = typed(text)
+        if isinstance(value, int) and not LEAST_INT <= value <= MOST_INT:
+            digits = f"{len(str(abs(value)))} digits" if abs(value) < 10**100 else "hundreds of digits"
+            told = f"{dotted(path)} is a whole number of {digits}, and numbers go from {LEAST_INT} to {MOST_INT}. "
+            return self.broken(path, line, told + "Write a smaller one, or put it in quotes if it is text.")
+        return value
 
     def broken(self, path: Path, line: int, message: str) -> None:
         self.mistakes.add(line, message)

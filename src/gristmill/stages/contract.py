@@ -76,10 +76,12 @@ def parse_bytes(value: Any) -> Any:
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*", value)
     if found is None or found[2].upper() not in _UNITS:
         raise ValueError(f"{value!r} is not a size; write a number of bytes or a number with KB, MB, GB, KiB, MiB, GiB")
-    return int(float(found[1]) * _UNITS[found[2].upper()])
+    number = float(found[1]) * _UNITS[found[2].upper()]
+    return int(number) if number <= MOST_BYTES else MOST_BYTES + 1  # refused by the bound, infinity too
 
 
-Bytes = Annotated[int, BeforeValidator(parse_bytes)]
+MOST_BYTES = 2**60
+Bytes = Annotated[int, BeforeValidator(parse_bytes), Field(ge=0, le=MOST_BYTES)]
 """A size in a config: a number of bytes, or a number with a unit."""
 
 

@@ -38,7 +38,7 @@ class Config(StageConfig):
     """Which of several copies stays."""
     alarm_share: AlarmShare = 0.9
     """Share of its documents, 0 to 1, that a source may lose before the run warns."""
-    partitions: Annotated[int, Field(gt=0)] = 64
+    partitions: Annotated[int, Field(gt=0, le=1 << 16)] = 64
     """Number of groups of texts; one group (about 100 bytes a document) is in memory at a time."""
 
 

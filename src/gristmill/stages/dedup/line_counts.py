@@ -63,7 +63,7 @@ class Config(StageConfig):
     """Documents of a bucket, at most on average: a scope is cut into as few equal buckets as that allows."""
     scope: Scope = "global"
     """Documents whose lines are counted together: of a snapshot of a source, of a source, or all."""
-    partitions: Annotated[int, Field(gt=0)] = 64
+    partitions: Annotated[int, Field(gt=0, le=1 << 16)] = 64
     """Number of groups of lines; one group is in memory at a time (about 1 byte for each byte of text in it)."""
 
 

@@ -56,7 +56,7 @@ class Config(StageConfig):
     """Which document of a cluster stays."""
     alarm_share: AlarmShare = 0.9
     """Warn when a source loses more than this share of its documents."""
-    partitions: Annotated[int, Field(gt=0)] = 16
+    partitions: Annotated[int, Field(gt=0, le=1 << 16)] = 16
     """Ranges of keys; one is in memory at a time: 300 bytes a document at 4 blocks, divided by this number."""
 
     @model_validator(mode="after")

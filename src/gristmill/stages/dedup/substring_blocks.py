@@ -39,7 +39,7 @@ class Config(StageConfig):
     doc_id, for sources whose documents do not come from sites."""
     block_bytes: Annotated[Bytes, Field(ge=1)] = 1_000_000_000
     """Text of one host that is compared at once; a larger host is cut."""
-    partitions: Annotated[int, Field(gt=0)] = 64
+    partitions: Annotated[int, Field(gt=0, le=1 << 16)] = 64
     """Number of blocks of a scope; one partition, about corpus bytes / partitions, is in memory at a time. Fewer find
     more."""
 

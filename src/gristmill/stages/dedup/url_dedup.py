@@ -30,7 +30,7 @@ class Config(url_parts.Config):
     """Which of several documents of a URL stays."""
     alarm_share: AlarmShare = 0.9
     """Share of its documents, 0 to 1, that a source may lose before the run warns."""
-    partitions: Annotated[int, Field(gt=0)] = 64
+    partitions: Annotated[int, Field(gt=0, le=1 << 16)] = 64
     """Number of groups of URLs; one group (about 100 bytes a document) is in memory at a time."""
 
 

@@ -26,6 +26,10 @@ _TYPE = re.compile(r"\s*[\"']?([\w.+\-]+/[\w.+*\-]+)", re.A)
 _CHARSET = re.compile(r"charset\s*=\s*[\"']?\s*([\w.:\-]+)", re.I)
 _PLAIN_ENCODINGS = frozenset({"", "identity", "none", "utf-8", "utf8", "binary", "8bit", "7bit", "text", "html"})
 MAX_LAYERS = 3
+MOST_RATIO = 1032
+LEAST_ROOM_BYTES = 1 << 16
+"""A body may hold so many bytes, and beyond that 1,032 for each that was stored: what deflate reaches at most. More is a
+bomb: three layers of it turn 100 bytes into 64 MB, and a file holds a great many of these."""
 
 
 @dataclass(slots=True)
@@ -71,6 +75,7 @@ def media_type(value: str | None) -> tuple[str | None, str | None]:
 
 def body_of(fields: dict[str, str], raw: bytes, limit: int) -> Body:
     """The body of at most `limit` bytes, with transfer and content encodings undone."""
+    limit = min(limit, LEAST_ROOM_BYTES + MOST_RATIO * len(raw))
     body = Body(raw)
     if "chunked" in fields.get("transfer-encoding", "").lower():
         _unchunk(body)

@@ -26,6 +26,8 @@ Array = np.ndarray[Any, Any]
 
 BLOCK_BYTES = 32 << 20
 """What is read of a list at a time: its text is never in memory as a whole."""
+LONGEST_BYTES = 1 << 20
+"""Of a line. The rest of a longer one is lost, or an entry by itself; it is a fault either way."""
 KEPT_SETS = 32
 
 HASHES: dict[str, Callable[[Array], tuple[Array, int]]] = {
@@ -133,7 +135,8 @@ def _blocks(fs: Any, uri: str) -> Any:
         while block := file.read(BLOCK_BYTES):
             block = rest + block
             end = max(block.rfind(b"\n"), block.rfind(b"\r")) + 1
-            rest = block[end:]
+            # No entry is so long: of a line that goes on and on, as one in a compressed file may, the start counts.
+            rest = block[end : end + LONGEST_BYTES]
             if end:
                 yield np.frombuffer(block, np.uint8, end)
     if rest:

@@ -45,7 +45,7 @@ class Config(StageConfig):
     """snapshot: the robots.txt of a page's own snapshot counts; all: the latest of any snapshot."""
     missing: Literal["allow", "drop"] = "allow"
     """What happens to pages of a site without a robots.txt record; drop gives the reason robots_missing."""
-    partitions: Annotated[int, Field(gt=0)] = 64
+    partitions: Annotated[int, Field(gt=0, le=1 << 16)] = 64
     """Number of groups of sites; one group is in memory at a time."""
 
 

@@ -13,6 +13,8 @@ import base64
 import binascii
 import json
 import warnings
+from collections import Counter
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,7 @@ import numpy as np
 from gristmill.errors import UserError
 from gristmill.places import system_of
 from gristmill.stages.tokenizer.alphabet import spelled_bytes, to_bytes, to_text
+from gristmill.stages.tokenizer.bounds import MOST_BYTES, MOST_TOKEN_BYTES, check_ids, check_spec
 from gristmill.stages.tokenizer.library import LibraryTokenizer, open_library
 from gristmill.stages.tokenizer.model import CACHE_BYTES, Added, Definition, Tokenizer
 from gristmill.stages.tokenizer.patterns import PATTERNS, pattern_of
@@ -42,8 +45,8 @@ def load(
     if filesystem.isdir(path):
         path = f"{path.rstrip('/')}/tokenizer.json"
     try:
-        data: bytes = filesystem.cat_file(path)
-        beside = filesystem.cat_file(path + ".json") if filesystem.exists(path + ".json") else None
+        data = _read(filesystem, path, uri)
+        beside = _read(filesystem, path + ".json", uri) if filesystem.exists(path + ".json") else None
     except OSError as error:
         raise UserError(f"{uri}: {error.strerror or 'no such file'}; {_NO_NUMBER}. Check the path.") from error
     if data.lstrip()[:1] != b"{":
@@ -55,14 +58,23 @@ def load(
     return _parse_json(data, str(uri), cache_bytes, probe)
 
 
+def _read(filesystem: Any, path: str, uri: str) -> bytes:
+    with filesystem.open(path, "rb") as file:
+        data: bytes = file.read(MOST_BYTES + 1)
+    if len(data) > MOST_BYTES:
+        raise UserError(f"{uri} is larger than {MOST_BYTES >> 20} MiB, so it is no tokenizer; {_NO_NUMBER}. Check the path.")
+    return data
+
+
 def _parse_json(data: bytes, uri: str, cache_bytes: int, probe: bool) -> Tokenizer | LibraryTokenizer:
     try:
         text = data.decode()
         spec = json.loads(text)
+        check_spec(spec, uri)
         library = open_library(text)
     except UserError:
         raise
-    except Exception as error:  # the library raises plain Exception
+    except Exception as error:  # the library raises plain Exception; nesting without end is a RecursionError
         raise UserError(
             f"{uri} is not a tokenizer.json that `tokenizers` reads ({error}), {_NO_NUMBER}. "
             "Save it again with the library that made it, or get a whole copy."
@@ -92,6 +104,8 @@ def _reason_against(spec: dict[str, Any]) -> str:
     if (spec.get("decoder") or {}).get("type") != "ByteLevel":
         return "its decoder is not ByteLevel"
     vocabulary = model["vocab"]
+    if (longest := max(map(len, vocabulary), default=0)) > MOST_TOKEN_BYTES:
+        return f"it has a token of {longest} characters"
     if len({*vocabulary.values()}) != len(vocabulary):
         return "two of its tokens share an id"
     if missing := sum(to_text(bytes([byte])) not in vocabulary for byte in range(256)):
@@ -143,20 +157,29 @@ def _parse_ranks(data: bytes, beside: bytes | None, pattern: str | None, uri: st
     try:
         if beside is not None:
             described = json.loads(beside)
-            pattern, specials = pattern or described["pattern"], described["special_tokens"]
-        lines = [line.split() for line in data.splitlines() if line.strip()]
-        ranks = {base64.b64decode(token, validate=True): int(rank) for token, rank in lines}
-    except (ValueError, KeyError, TypeError, binascii.Error) as error:
+            pattern, specials = pattern or described["pattern"], dict(described["special_tokens"])
+        ranks = _ranks(data)
+    except (ValueError, KeyError, TypeError, binascii.Error, RecursionError) as error:
         raise UserError(
             f"{uri} is neither a tokenizer.json nor a rank file (lines of base64 and a number: {error}), {_NO_NUMBER}. "
             "Check the path, or get a whole copy."
         ) from error
-    if pattern not in PATTERNS:
+    check_ids(chain(ranks.items(), specials.items()), uri)
+    if not isinstance(pattern, str) or pattern not in PATTERNS:
         said = "does not say which pattern cuts the text" if pattern is None else f"has an unknown pattern, {pattern!r}"
         raise UserError(f"{uri} {said}, {_NO_NUMBER}. Name one: {', '.join(PATTERNS)}.")
     if missing := sum(bytes([byte]) not in ranks for byte in range(256)):
         raise UserError(f"{uri} has no token for {missing} of the 256 bytes, {_NO_NUMBER}. Get a whole copy.")
-    tokens = [b""] * (max((*ranks.values(), *specials.values())) + 1)
+    numbers = [*ranks.values(), *specials.values()]
+    if len({*numbers}) < len(numbers):
+        twice = next(number for number, times in Counter(numbers).items() if times > 1)
+        raise UserError(f"{uri} gives two tokens the id {twice}, {_NO_NUMBER}. Get a whole copy.")
+    longest = max(map(len, ranks))
+    if longest > MOST_TOKEN_BYTES:
+        raise UserError(
+            f"{uri} has a token of {longest} bytes, and up to {MOST_TOKEN_BYTES} are read, {_NO_NUMBER}. Get a whole copy."
+        )
+    tokens = [b""] * (max(numbers) + 1)
     sides: list[tuple[int, int, int]] = []
     for token, rank in ranks.items():
         tokens[rank] = token
@@ -170,6 +193,21 @@ def _parse_ranks(data: bytes, beside: bytes | None, pattern: str | None, uri: st
     added = tuple(Added(text, number) for text, number in specials.items())
     whole = tuple(sorted(ranks.values()))  # tiktoken, too, takes a pre-token that is a token whole
     return Definition(pattern, tuple(tokens), byte_ids, left, right, made, made, added, whole)
+
+
+def _ranks(data: bytes) -> dict[bytes, int]:
+    ranks: dict[bytes, int] = {}
+    for line in data.splitlines():
+        if not line.strip():
+            continue
+        token, rank = line.split()
+        # Digits only: `int` would take 1_0 for 10, and a number of a thousand digits.
+        if not rank.isdigit() or len(rank) > 18:
+            raise ValueError(f"{rank[:40]!r} is no rank")
+        ranks[base64.b64decode(token, validate=True)] = int(rank)
+    if b"" in ranks:
+        raise ValueError("a token without bytes")
+    return ranks
 
 
 def write_json(tokenizer: Tokenizer, folder: Path) -> Path:

@@ -29,7 +29,7 @@ def check(config: Config) -> None:
         with place_of(config.file).open() as file:
             found = json.loads(file.read())
         is_one = isinstance(found, dict) and "model" in found
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         is_one = False
     if not is_one:
         raise UserError(

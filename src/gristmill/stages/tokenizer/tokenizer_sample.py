@@ -47,7 +47,7 @@ class Asked(StageConfig):
     """Text that is set aside and never trained on, as a share of each domain's budget."""
     seed: int = 0
     """Another seed takes other documents."""
-    partitions: Annotated[int, Field(gt=0)] = 64
+    partitions: Annotated[int, Field(gt=0, le=1 << 16)] = 64
     """Number of groups of documents; one group is in memory at a time (about 35 bytes a document)."""
 
 

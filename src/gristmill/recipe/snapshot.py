@@ -1,0 +1,58 @@
+"""The snapshot of a file by its path: a name, or what one group of a regular expression matches.
+
+The expression is searched by RE2 (through Arrow), whose time grows with the length of the path whatever the expression
+and the path are; `(a+)+$` takes Python's own engine years for a path of forty letters. Look-around and references to
+earlier groups are what it does not know.
+"""
+
+import re
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+_REGEX_CHARACTERS = frozenset("\\^$*+?{}[]|()")
+_MOST_CHARACTERS = 1000
+_GROUP = "snapshot"
+# Escapes and classes are taken whole, so that a parenthesis in them is left alone.
+_PIECE = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\(\?P<\w+>|\((?!\?)", re.DOTALL)
+
+
+def is_regex(snapshot: str) -> bool:
+    """Whether a snapshot is searched in the file's path; without one of these characters it is a literal."""
+    return not _REGEX_CHARACTERS.isdisjoint(snapshot)
+
+
+def check_snapshot(value: str) -> str:
+    """ValueError says what is wrong with an expression."""
+    if not is_regex(value):
+        return value
+    if len(value) > _MOST_CHARACTERS:
+        raise ValueError(f"an expression of {len(value)} characters is more than {_MOST_CHARACTERS}. Write a shorter one")
+    try:
+        groups = re.compile(value).groups
+    except (re.error, OverflowError, RecursionError) as error:
+        raise ValueError(
+            f"{value!r} is not a regular expression: {error}. Put \\ before a character that means itself"
+        ) from None
+    if groups != 1:
+        raise ValueError(
+            f"{value!r} has {groups or 'no'} groups, and the snapshot is what one group matches. "
+            "Put ( ) around that part alone; a group that is not the snapshot begins with (?:"
+        )
+    try:
+        search(value, "")
+    except pa.ArrowInvalid as error:
+        told = str(error).removeprefix("Invalid regular expression: ")
+        raise ValueError(
+            f"{value!r} cannot be searched in a time that is bounded ({told}). Write it without look-ahead, look-behind "
+            "and references to earlier groups"
+        ) from None
+    return value
+
+
+def search(expression: str, path: str) -> str | None:
+    """What the group matches in the first match; None where there is none."""
+    named = _PIECE.sub(lambda found: f"(?P<{_GROUP}>" if found[0][0] == "(" else found[0], expression)
+    text = path.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    [found] = pc.extract_regex(pa.array([text], pa.string()), named).to_pylist()
+    return None if found is None else str(found[_GROUP])
