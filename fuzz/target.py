@@ -30,4 +30,6 @@ class Target:
     mutations: tuple[Mutation, ...] = field(default=())
     """Beside those that fit any file."""
     work_per_byte: int = 2_000
-    """More than any honest input costs a byte; a hang is what costs more. Every target must hold it."""
+    """More than any honest input costs a byte; a hang is what costs more."""
+    size: Callable[[bytes], int] = len
+    """Bytes of an input; for what is compressed, those that it holds."""

@@ -30,6 +30,11 @@ def unpacked(data: bytes) -> bytes:
     return b"".join(parts)[:MOST_BYTES] or data
 
 
+def size(data: bytes) -> int:
+    """Of the file and of what it holds."""
+    return len(data) + len(unpacked(data))
+
+
 def _decoder(data: bytes):  # type: ignore[no-untyped-def]
     if data.startswith(b"\x1f\x8b"):
         return zlib.decompressobj(31)

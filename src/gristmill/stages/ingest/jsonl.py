@@ -105,14 +105,14 @@ def _parsed_with_care(line: bytes | Fault, position: int, error: orjson.JSONDeco
     raise Fault("invalid_json", f"{error.msg}: column {error.colno}") from error
 
 
-# From the first character of a line that is not white space to its end: runs of blank lines, of which a small compressed
-# file can hold a gigabyte, are passed over as fast as memory is read.
+# From the first character of a line that is not white space to its end: runs of blank lines, of which a small
+# compressed file can hold a gigabyte, are passed over as fast as memory is read.
 _LINE = re.compile(rb"\S[^\n]*")
 
 
 def lines(chunks: Iterable[bytes], position: int, limit_bytes: int) -> Iterator[tuple[int, bytes | Fault]]:
-    """Lines that are not blank, with their positions. A line over the limit is a fault in its place, and so is damage to
-    the stream, at the position of the line that it cut off.
+    """Lines that are not blank, with their positions. A line over the limit is a fault in its place, and so is damage
+    to the stream, at the position of the line that it cut off.
     """
     pending: list[bytes] = []
     held = 0

@@ -19,6 +19,7 @@ from gristmill.schema import Record
 from gristmill.stages.contract import Bytes, Piece, StageConfig
 from gristmill.stages.ingest.decompress import Fault
 from gristmill.stages.ingest.fields import Fields, locate, mapper
+from gristmill.stages.ingest.parquet_footer import Unreadable, dictionary_bytes
 from gristmill.stages.ingest.plain_types import plain, selected
 from gristmill.stages.ingest.row_sizes import row_bytes
 
@@ -27,13 +28,12 @@ LIBRARIES = ("orjson", "pyarrow")
 
 _BATCH_BYTES = 16 << 20
 _BATCH_ROWS = 4096
-# A dictionary holds a text once for any number of rows. A column that could come to more than this in one batch is read
-# as it is stored, and spelled out row by row; others are read 40% faster without.
-_PLAIN_BYTES = 1 << 30
+_SPELLED_BYTES = 1 << 28
+"""The most that a batch may hold if every row has the largest text of a dictionary."""
 MOST_RATIO = 4096
 MOST_ROWS_BYTES = 1 << 30
-"""A row group may hold so many bytes of text, and beyond that `MOST_RATIO` for each byte in the file. Deflate has 1,032 at
-most; only a dictionary, which says in a few bytes that a million rows have the same text, has more."""
+"""A row group may hold so many bytes of text, and beyond that `MOST_RATIO` for each byte of the file. Deflate
+has 1,032 at most; only a dictionary, which says in a few bytes that a million rows have the same text, has more."""
 
 
 class Config(StageConfig):
@@ -61,6 +61,7 @@ def read(piece: Piece, config: Config) -> Iterator[Record]:
         try:
             table = _open(file)
             columns = _columns(table.schema_arrow, config)
+            spelled = _spelled(file, table)
         except Fault as fault:
             if piece.start == 0 and piece.stop != 0:
                 yield Record(0, drop=fault.reason, detail=fault.detail)
@@ -71,7 +72,7 @@ def read(piece: Piece, config: Config) -> Iterator[Record]:
             if piece.stop is not None and first >= piece.stop:
                 return
             if first + rows > piece.start:
-                for record in _group(table, group, first, rows, columns, config, file):
+                for record in _group(table, group, first, rows, columns, config, file, spelled[group]):
                     if record.position >= piece.start and (piece.stop is None or record.position < piece.stop):
                         yield record
             first += rows
@@ -105,6 +106,9 @@ class _Watched:
 
     def tell(self) -> int:
         return self.file.tell()
+
+    def size(self) -> int:
+        return self.seek(0, 2)
 
     def readable(self) -> bool:
         return True
@@ -148,38 +152,21 @@ def _open(file: _Watched) -> pq.ParquetFile:
     if not magic:
         raise Fault("empty_file", "0 bytes")
     reason = "corrupt_parquet" if magic in (b"PAR1", b"PARE") else "not_parquet"
-    options = {
-        "buffer_size": 1 << 20,
-        "pre_buffer": False,
-        "page_checksum_verification": True,
-        "coerce_int96_timestamp_unit": "us",
-    }
     try:
-        table = pq.ParquetFile(file, **options)
+        table = pq.ParquetFile(
+            file,
+            buffer_size=1 << 20,
+            pre_buffer=False,
+            page_checksum_verification=True,
+            coerce_int96_timestamp_unit="us",
+        )
         rows = table.metadata.num_rows
-        if stored := _may_explode(table.metadata):
-            file.seek(0)
-            table = pq.ParquetFile(file, **options, metadata=table.metadata, read_dictionary=stored)
         table.schema_arrow  # noqa: B018  # parsed on first use, and damaged as often as the rest
     except _DAMAGE as error:
         raise _fault(file, reason, error) from error
     if rows <= 0:
         raise Fault("empty_file", f"{rows} rows")
     return table
-
-
-def _may_explode(metadata: pq.FileMetaData) -> list[str]:
-    """The leaves that are to be read as dictionaries."""
-    found: dict[str, None] = {}
-    for number in range(metadata.num_row_groups):
-        group = metadata.row_group(number)
-        for place in range(group.num_columns):
-            leaf = group.column(place)
-            if leaf.physical_type == "BYTE_ARRAY" and leaf.has_dictionary_page:
-                batch = max(1, min(_BATCH_ROWS, group.num_rows))
-                if leaf.total_uncompressed_size * batch > _PLAIN_BYTES:
-                    found[leaf.path_in_schema] = None
-    return list(found)
 
 
 def _columns(schema: pa.Schema, config: Config) -> list[str]:
@@ -199,14 +186,21 @@ def _columns(schema: pa.Schema, config: Config) -> list[str]:
 
 
 def _group(
-    table: pq.ParquetFile, group: int, first: int, rows: int, columns: list[str], config: Config, file: _Watched
+    table: pq.ParquetFile,
+    group: int,
+    first: int,
+    rows: int,
+    columns: list[str],
+    config: Config,
+    file: _Watched,
+    spelled: int,
 ) -> Iterator[Record]:
     position = first
     # The footer's size is uncompressed, so it tells how many rows make a batch; a damaged one is a harmless guess.
-    row_bytes = max(table.metadata.row_group(group).total_byte_size // max(rows, 1), 1)
-    batch_rows = max(1, min(_BATCH_ROWS, _BATCH_BYTES // row_bytes))
+    mean_bytes = max(table.metadata.row_group(group).total_byte_size // max(rows, 1), 1)
+    batch_rows = max(1, min(_BATCH_ROWS, _BATCH_BYTES // mean_bytes, _SPELLED_BYTES // max(spelled, 1)))
     build = mapper(config.fields, config.keep_meta)
-    room = MOST_ROWS_BYTES + MOST_RATIO * max(_stored_bytes(table, group), 0)
+    room = MOST_ROWS_BYTES + MOST_RATIO * (file.size() // max(table.num_row_groups, 1))
     batches = table.iter_batches(batch_rows, row_groups=[group], columns=columns, use_threads=False)
     while position < first + rows:
         try:
@@ -230,9 +224,16 @@ def _group(
         position += batch.num_rows
 
 
-def _stored_bytes(table: pq.ParquetFile, group: int) -> int:
-    metadata = table.metadata.row_group(group)
-    return sum(metadata.column(place).total_compressed_size for place in range(metadata.num_columns))
+def _spelled(file: _Watched, table: pq.ParquetFile) -> list[int]:
+    """For each row group the size of its largest dictionary; where that cannot be told, as though it were all."""
+    groups = table.num_row_groups
+    try:
+        found = dictionary_bytes(file, file.size())
+    except Unreadable:
+        found = []
+    if len(found) == groups:
+        return found
+    return [max(table.metadata.row_group(group).total_byte_size, 0) for group in range(groups)]
 
 
 def _sizes(batch: pa.RecordBatch) -> Any:

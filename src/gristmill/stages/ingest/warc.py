@@ -67,10 +67,18 @@ def read(piece: Piece, config: Config) -> Iterator[Record]:
                 yield Record(0, drop="empty_file")
             return
         kind = container(source, piece.name)
-        if kind == "plain":
-            yield from _read_plain(source, piece.start, stop, config)
-        else:
-            yield from _read_frames(source, kind, piece.start, stop, config)
+        found = False
+        for row in _read(source, kind, piece.start, stop, config):
+            found = True
+            yield row
+        if not found and piece.start <= 0 < stop and not any(_read(source, kind, 0, source.size + 1, config)):
+            yield Record(0, drop="empty_file", detail="empty lines and frames, no record")
+
+
+def _read(source: Source, kind: str, start: int, stop: int, config: Config) -> Iterator[Record]:
+    if kind == "plain":
+        return _read_plain(source, start, stop, config)
+    return _read_frames(source, kind, start, stop, config)
 
 
 def _read_plain(source: Source, start: int, stop: int, config: Config) -> Iterator[Record]:

@@ -5,6 +5,7 @@ ids are looked at before anything is built from them.
 """
 
 from collections.abc import Iterable
+from itertools import chain
 from typing import Any
 
 from gristmill.errors import UserError
@@ -13,6 +14,8 @@ MOST_BYTES = 1 << 28
 """Of a file. That of a vocabulary of 256,000 tokens has some 35 MB."""
 MOST_IDS = 1 << 22
 """Sixteen times the largest vocabularies in use; each id is a row of an embedding."""
+MOST_UNUSED = 1 << 18
+"""Ids without a token, beside as many as there are tokens: files leave room for later, not for a million."""
 MOST_TOKEN_BYTES = 1 << 10
 """Of a token that is cut in two at every place, as those of rank files are; the longest in use have 512 spaces."""
 
@@ -22,19 +25,25 @@ def check_spec(spec: Any, uri: str) -> None:
     model = spec.get("model") if isinstance(spec, dict) else None
     if not isinstance(model, dict):
         raise _refused(uri, "is not a tokenizer.json: it has no model")
+    for part in ("normalizer", "pre_tokenizer", "post_processor", "decoder"):
+        if not isinstance(spec.get(part) or {}, dict):
+            raise _refused(uri, f"has a {part} that is no mapping")
     vocabulary = model.get("vocab", {})
     if isinstance(vocabulary, dict):  # Unigram has a list: its ids are its places
-        check_ids(vocabulary.items(), uri)
+        numbered = vocabulary.items()
     elif not isinstance(vocabulary, list) or len(vocabulary) > MOST_IDS:
         raise _refused(uri, "has a vocabulary that is no mapping of tokens to ids")
+    else:
+        numbered = {str(place): place for place in range(len(vocabulary))}.items()
     added = spec.get("added_tokens") or []
     if not isinstance(added, list) or not all(isinstance(token, dict) for token in added):
         raise _refused(uri, "has added_tokens that are no list of tokens")
-    check_ids(((token.get("content"), token.get("id")) for token in added), uri)
+    check_ids(chain(numbered, ((token.get("content"), token.get("id")) for token in added)), uri)
 
 
 def check_ids(tokens: Iterable[tuple[Any, Any]], uri: str) -> None:
-    """UserError where a token is not text or bytes, or its id is no whole number from 0 to `MOST_IDS`."""
+    """UserError where a token is not text or bytes, or its id is none from 0 to `MOST_IDS`, or few have ids."""
+    count, highest = 0, -1
     for token, number in tokens:
         if not isinstance(token, str | bytes):
             raise _refused(uri, f"has a token that is not text ({type(token).__name__})")
@@ -44,6 +53,9 @@ def check_ids(tokens: Iterable[tuple[Any, Any]], uri: str) -> None:
         if not 0 <= number < MOST_IDS:
             told = number if abs(number) < 10**30 else "of more than 30 digits"
             raise _refused(uri, f"gives the token {shown} the id {told}, and ids go from 0 to {MOST_IDS - 1}")
+        count, highest = count + 1, max(highest, number)
+    if highest > 2 * count + MOST_UNUSED:
+        raise _refused(uri, f"has {count} tokens and ids up to {highest}, nearly all of them without a token")
 
 
 def _refused(uri: str, fact: str) -> UserError:

@@ -62,7 +62,9 @@ def _read(filesystem: Any, path: str, uri: str) -> bytes:
     with filesystem.open(path, "rb") as file:
         data: bytes = file.read(MOST_BYTES + 1)
     if len(data) > MOST_BYTES:
-        raise UserError(f"{uri} is larger than {MOST_BYTES >> 20} MiB, so it is no tokenizer; {_NO_NUMBER}. Check the path.")
+        raise UserError(
+            f"{uri} is larger than {MOST_BYTES >> 20} MiB, so it is no tokenizer; {_NO_NUMBER}. Check the path."
+        )
     return data
 
 
@@ -177,7 +179,7 @@ def _parse_ranks(data: bytes, beside: bytes | None, pattern: str | None, uri: st
     longest = max(map(len, ranks))
     if longest > MOST_TOKEN_BYTES:
         raise UserError(
-            f"{uri} has a token of {longest} bytes, and up to {MOST_TOKEN_BYTES} are read, {_NO_NUMBER}. Get a whole copy."
+            f"{uri} has a token of {longest} bytes, and up to {MOST_TOKEN_BYTES} are read, {_NO_NUMBER}. Copy it anew."
         )
     tokens = [b""] * (max(numbers) + 1)
     sides: list[tuple[int, int, int]] = []

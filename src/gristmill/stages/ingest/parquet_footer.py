@@ -1,0 +1,151 @@
+"""How large the dictionaries of a Parquet file are, read from the footer and the page headers themselves.
+
+A dictionary holds a text once for any number of rows, and Arrow spells it out for every row of a batch: a file of a
+megabyte asks for terabytes. What pyarrow tells of a column does not hold the size of its dictionary, and asking for it
+ends the process where the footer is damaged (an uncaught C++ exception, pyarrow 26). Both structures are Thrift in the
+compact protocol (parquet.thrift of parquet-format); only the fields that are needed are looked at.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol
+
+_TRUE, _FALSE, _BYTE, _I16, _I32, _I64, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _STRUCT = range(1, 13)
+_DICTIONARY_PAGE, _DATA_PAGES = 2, (0, 3)
+_MOST_FOOTER_BYTES = 1 << 28
+_PAGE_HEADER_BYTES = 1 << 14
+_MOST_PAGES = 8
+"""Pages of other kinds that may stand before a dictionary."""
+_DEPTH = 24
+
+
+class File(Protocol):
+    def seek(self, offset: int, whence: int = 0) -> int: ...
+    def read(self, size: int = -1) -> bytes: ...
+
+
+class Unreadable(Exception):
+    """The bytes are not what they should be; what is wrong with the file is for others to say."""
+
+
+class _Compact:
+    """A reader of the compact protocol."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data, self.at = data, 0
+
+    def byte(self) -> int:
+        if self.at >= len(self.data):
+            raise Unreadable
+        self.at += 1
+        return self.data[self.at - 1]
+
+    def varint(self) -> int:
+        value = shift = 0
+        while True:
+            byte = self.byte()
+            value |= (byte & 0x7F) << shift
+            shift += 7
+            if byte < 0x80:
+                return value
+            if shift > 63:
+                raise Unreadable
+
+    def number(self) -> int:
+        value = self.varint()
+        return value >> 1 ^ -(value & 1)
+
+    def fields(self) -> Iterator[tuple[int, int]]:
+        """Number and type of each field of a struct; the caller reads or skips its value."""
+        last = 0
+        while head := self.byte():
+            last = last + (head >> 4) if head >> 4 else self.number()
+            yield last, head & 15
+
+    def entries(self) -> tuple[int, int]:
+        """Count and type of a list; each entry takes a byte at least."""
+        head = self.byte()
+        count = self.varint() if head >> 4 == 15 else head >> 4
+        if count > len(self.data) - self.at:
+            raise Unreadable
+        return count, head & 15
+
+    def skip(self, kind: int, depth: int = 0, in_list: bool = False) -> None:
+        if depth > _DEPTH:
+            raise Unreadable
+        if kind in (_TRUE, _FALSE):
+            self.at += in_list
+        elif kind in (_BYTE, _DOUBLE):
+            self.at += 1 if kind == _BYTE else 8
+        elif kind in (_I16, _I32, _I64):
+            self.varint()
+        elif kind == _BINARY:
+            self.at += self.varint()
+        elif kind in (_LIST, _SET):
+            count, inner = self.entries()
+            for _ in range(count):
+                self.skip(inner, depth + 1, True)
+        elif kind == _STRUCT:
+            for _, inner in self.fields():
+                self.skip(inner, depth + 1)
+        else:  # maps do not occur
+            raise Unreadable
+
+
+def dictionary_bytes(file: File, size: int) -> list[int]:
+    """For each row group the size of its largest dictionary, unpacked; 0 where it has none. Raises `Unreadable`."""
+    file.seek(max(size - 8, 0))
+    tail = file.read(8)
+    length = int.from_bytes(tail[:4], "little")
+    if tail[4:] != b"PAR1" or length > min(size - 8, _MOST_FOOTER_BYTES):
+        raise Unreadable
+    file.seek(size - 8 - length)
+    footer = _Compact(file.read(length))
+    largest: list[int] = []
+    for number, kind in footer.fields():
+        if number == 4 and kind == _LIST:
+            count, _ = footer.entries()
+            for _ in range(count):
+                places = _struct(footer, {1: lambda: _list(footer, lambda: _first_page(footer))}).get(1, [])
+                largest.append(max((_dictionary(file, size, place) for place in places if place), default=0))
+        else:
+            footer.skip(kind)
+    return largest
+
+
+def _struct(data: _Compact, wanted: dict[int, Callable[[], Any]]) -> dict[int, Any]:
+    found: dict[int, Any] = {}
+    for number, kind in data.fields():
+        if number in wanted:
+            found[number] = wanted[number]()
+        else:
+            data.skip(kind)
+    return found
+
+
+def _list(data: _Compact, item: Callable[[], Any]) -> list[Any]:
+    count, _ = data.entries()
+    return [item() for _ in range(count)]
+
+
+def _first_page(footer: _Compact) -> int:
+    """Of a ColumnChunk: the offset of its first page, the dictionary if it has one."""
+    numbers = {1: footer.number, 9: footer.number, 11: footer.number}
+    about = _struct(footer, {3: lambda: _struct(footer, numbers)}).get(3, {})
+    strings = about.get(1) == 6  # BYTE_ARRAY: the others have values of a few bytes
+    offsets = [offset for offset in (about.get(9, 0), about.get(11, 0)) if offset > 0]
+    return min(offsets) if strings and offsets else 0
+
+
+def _dictionary(file: File, size: int, place: int) -> int:
+    for _ in range(_MOST_PAGES):
+        if not 0 < place < size:
+            return 0
+        file.seek(place)
+        header = _Compact(file.read(_PAGE_HEADER_BYTES))
+        page = _struct(header, {1: header.number, 2: header.number, 3: header.number})
+        if page.get(1) == _DICTIONARY_PAGE:
+            return max(int(page.get(2, 0)), 0)
+        if page.get(1) in _DATA_PAGES:
+            return 0
+        place += header.at + max(int(page.get(3, 0)), 0)
+    raise Unreadable
