@@ -55,6 +55,44 @@ def write(data, index):
 data = np.zeros(100, np.uint8)
 """
 
+LENT = """
+import sys
+import numpy as np
+from numba import njit
+from gristmill.kernels.memory import address_of, borrow, byte_at
+from gristmill.kernels.memory_writes import put_byte
+
+@njit(forceinline=True)
+def innermost(room, size):
+    at, total = address_of(room), 0
+    for place in range(size):
+        put_byte(at, place, place)
+    for place in range(size):
+        total += byte_at(at, place)
+    return total
+
+@njit
+def inner(rooms, size):
+    return innermost(rooms[0], size) + innermost(rooms[1][:size], size)
+
+@njit
+def handed_on(size):
+    rooms = np.empty(size, np.uint8), np.empty(2 * size, np.uint8)
+    return inner(rooms, size) + innermost(np.empty(size, np.uint8), size)
+
+@njit
+def freed(size):
+    room = np.empty(size, np.uint8)
+    at, total = address_of(room), 0
+    for place in range(size):
+        put_byte(at, place, place)
+    for place in range(size):
+        total += byte_at(at, place)
+    return total
+
+print(globals()[sys.argv[1]](1 << 20))
+"""
+
 
 def python(*arguments, **environment):
     """A Python of its own, with the package that is under test."""
@@ -77,6 +115,17 @@ def test_lines_with_double_spaces_are_read_from_live_memory():
     """Above the size from which the C library gives freed memory back, a scan of freed scratch is a crash."""
     done = python("-c", UNITS, "140000", "5000000", MALLOC_MMAP_THRESHOLD_="131072", MALLOC_PERTURB_="165")
     assert (done.returncode, done.stdout.split("\n")) == (0, ["1 True"] * 4 + [""]), done.stderr
+
+
+@pytest.mark.slow
+def test_numba_keeps_what_is_handed_on_and_frees_the_rest():
+    """What the rule for addresses rests on (tests/laws/lifetimes.py): arguments live as long as the call, however it is
+    compiled. And what it is for: the array of a loop that has its address alone is gone, and that shows.
+    """
+    total = sum(place & 255 for place in range(1 << 20))
+    done = python("-c", LENT, "handed_on", **FREED)
+    assert (done.returncode, done.stdout) == (0, f"{3 * total}\n"), done.stderr
+    assert python("-c", LENT, "freed", **FREED).returncode < 0
 
 
 @pytest.mark.slow
