@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test test-fast lint bench clean
+.PHONY: demo test test-fast test-memory lint bench clean
 
 $(VENV)/base: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -40,6 +40,13 @@ test: lint
 
 test-fast: $(VENV)/dev
 	$(BIN)/pytest -m 'not slow' -n 2 --dist worksteal
+
+# All tests of kernels and stages where memory bites; ten times as long as without (tests/kernels/test_memory.py).
+test-memory: $(VENV)/dev
+	FENCE=behind MALLOC_PERTURB_=165 MALLOC_MMAP_THRESHOLD_=4096 \
+	  $(BIN)/pytest -p tests.kernels.fenced_memory tests/kernels tests/stages
+	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(VENV)/checked \
+	  $(BIN)/pytest -p tests.kernels.checked_memory tests/kernels tests/stages
 
 bench: $(VENV)/dev
 	$(BIN)/python -m bench all

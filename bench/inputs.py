@@ -12,6 +12,9 @@ import zstandard
 
 from gristmill.demo import build
 
+DEMO_SCALE = 1.0
+"""Of the demo's crawl, where a bench makes one."""
+
 
 @contextmanager
 def scratch() -> Iterator[Path]:
@@ -25,7 +28,7 @@ def warc_files(data: Path | None, folder: Path) -> list[Path]:
     found = sorted(data.rglob("*.warc.gz")) if data else []
     if found:
         return found
-    build(folder / "demo")
+    build(folder / "demo", scale=DEMO_SCALE)
     return sorted((folder / "demo" / "crawl").rglob("*.warc.gz"))
 
 
@@ -68,8 +71,8 @@ def made_up_texts(seed: int = 0) -> Iterator[str]:
 def measurement(
     name: str, value: float, unit: str, peer: str | None = None, peer_value: float | None = None, less: bool = False
 ) -> dict:
-    """One line of output. `less`: a smaller value is better."""
-    ratio = None
+    """One line of output. `less`: a smaller value is better. Numbers of numpy become plain ones, which JSON knows."""
+    value, ratio = float(value) if not isinstance(value, int) else value, None
     if peer_value is not None and value:
         ratio = peer_value / value if less else value / peer_value
     return {"name": name, "value": value, "unit": unit, "peer": peer, "peer_value": peer_value, "ratio": ratio}

@@ -19,6 +19,7 @@ import numpy as np
 
 import gristmill
 from bench.inputs import measurement, scratch
+from gristmill.loader.checks import renew_seal
 from gristmill.loader.index import HEADER, Header, Index, write_index
 from gristmill.loader.manifest import manifest_hash
 
@@ -148,6 +149,7 @@ def sparse(folder: Path) -> Path:
             nothing = np.zeros(0)
             write_index(folder / files[shard["index"]], Index(header, nothing, nothing, nothing, np.zeros(0, "V16")))
             os.truncate(folder / files[shard["index"]], HEADER.itemsize + 8 * (SHARD_SAMPLES + 1))
+            sealed(folder, files, shard["bin"], shard["index"])
             shards.append({**shard, **counts})
         groups.append(described(name, shards))
     return written(folder, groups, files)
@@ -173,10 +175,17 @@ def warmed(folder: Path) -> Path:
             write_index(path, Index(header, first, np.full(count, 1000), np.zeros(count), ids))
             index = hashlib.sha256(path.read_bytes()).hexdigest()
             files[index] = path.name
+            sealed(folder, files, digest, index)
             counts = {"samples": WARM_SAMPLES, "tokens": count * 1000, "documents": count}
             shards.append({"bin": digest, "index": index, "lineage": index, **counts})
         groups.append(described(name, shards))
     return written(folder, groups, files)
+
+
+def sealed(folder: Path, files: dict[str, str], *digests: str) -> None:
+    """Give files the modification time by which a loader knows them."""
+    for digest in digests:
+        renew_seal(str(folder / files[digest]), digest)
 
 
 def described(name: str, shards: list[dict]) -> dict:

@@ -100,13 +100,14 @@ def against_all_pairs(data: Path | None) -> Iterable[dict]:
         here = (similar >= low) & (similar < high)
         same = (clusters[ones] == clusters[others]) & (clusters[ones] >= 0)
         name = f"neardup.recall_{low:g}" + (f"_to_{high:g}" if high < 1 else "")
-        yield measurement(name, float(same[here].mean()), f"of {here.sum()} pairs of {len(found)} documents")
+        recall = float(same[here].mean()) if here.any() else 1.0  # of no pairs none is missed
+        yield measurement(name, recall, f"of {here.sum()} pairs of {len(found)} documents")
     exact = {(int(one), int(other)): float(value) for one, other, value in zip(ones, others, similar, strict=True)}
     wrong = sum(exact.get((max(pair), min(pair)), 0.0) < 0.8 for pair in links)
     yield measurement("neardup.precision", 1 - wrong / max(len(links), 1), f"of {len(links)} links have Jaccard >= 0.8")
     loose = count_loose(clusters, links)
     yield measurement("neardup.unlinked", loose, "documents that no chain of verified links joins to their keeper")
-    for length, number in sorted(metrics["chains"].items(), key=lambda item: int(item[0])):
+    for length, number in sorted(metrics.get("chains", {}).items(), key=lambda item: int(item[0])):
         yield measurement(f"neardup.chain_{length}", number, "removed documents with so many links to the keeper")
 
 

@@ -30,9 +30,9 @@ PATTERN = (
 )
 
 
-def run(data: Path | None, megabytes: int = MEGABYTES) -> Iterable[dict]:
+def run(data: Path | None, megabytes: int | None = None) -> Iterable[dict]:
     with scratch() as folder:
-        size = write_sample(folder / "sample.arrow", data, megabytes * 1_000_000) / 1e6
+        size = write_sample(folder / "sample.arrow", data, (megabytes or MEGABYTES) * 1_000_000) / 1e6
         ours, merges = child("ours", folder)
         two, _ = child("ours_two", folder)
         try:
@@ -87,7 +87,8 @@ def rounds(found: list[str]) -> Iterator[str]:
 
 def child(side: str, folder: Path) -> tuple[dict, list]:
     """What one side needs in a process of its own, and its merges."""
-    command = [sys.executable, "-m", "bench.train_bpe", "--side", side, "--folder", str(folder)]
+    command = [sys.executable, "-m", "bench.train_bpe", "--side", side]
+    command += ["--folder", str(folder), "--merges", str(MERGES)]
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
     return json.loads(done.stdout), json.loads((folder / f"{side}.json").read_text())
 
@@ -178,9 +179,11 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="python -m bench.train_bpe", description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, help="a folder of JSONL(.zst) files")
     parser.add_argument("--megabytes", type=int, default=MEGABYTES, help="size of the sample")
+    parser.add_argument("--merges", type=int, default=MERGES, help="entries of the vocabulary beyond the bytes")
     parser.add_argument("--side", help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
     given = parser.parse_args()
+    MERGES = given.merges
     if given.side:
         measure(given.side, given.folder)
     else:

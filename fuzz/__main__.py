@@ -16,7 +16,9 @@ def _one(name: str, seconds: float, seed: int, findings: Path) -> int:
         bound_memory()
         findings.mkdir(parents=True, exist_ok=True)
         fuzzer = fuzz(TARGETS[name], seed, seconds, last=findings / f"{name}.last")
-    print(f"{name}: {fuzzer.tries} tries, {len(fuzzer.files)} files, {len(fuzzer.edges)} edges, {len(fuzzer.found)} faults")
+    print(
+        f"{name}: {fuzzer.tries} tries, {len(fuzzer.files)} files, {len(fuzzer.edges)} edges, {len(fuzzer.found)} faults"
+    )
     for path, found in zip(write_findings(fuzzer, findings), fuzzer.found.values(), strict=True):
         print(f"  {path}: {found.place}")
     return 1 if fuzzer.found else 0
@@ -50,7 +52,9 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=60, help="for each target; says when to stop and nothing else")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=1, help="processes at a time, for all")
-    parser.add_argument("--findings", type=Path, default=Path("fuzz/findings"), help="where inputs that break something go")
+    parser.add_argument(
+        "--findings", type=Path, default=Path("fuzz/findings"), help="where inputs that break something go"
+    )
     given = parser.parse_args()
     if given.target == "list":
         print("\n".join(_names()))

@@ -85,12 +85,48 @@ _NAMES = {f"__work_{name}__": getattr(METER, name) for name in ("call", "made", 
 _MARK = "__work_call__"
 
 _FREE = frozenset(
-    "len isinstance issubclass type id iter next getattr setattr hasattr callable print open hash abs round ord chr"
-    " compile import_module url_to_fs".split()
+    [
+        "len",
+        "isinstance",
+        "issubclass",
+        "type",
+        "id",
+        "iter",
+        "next",
+        "getattr",
+        "setattr",
+        "hasattr",
+        "callable",
+        "print",
+        "open",
+        "hash",
+        "abs",
+        "round",
+        "ord",
+        "chr",
+        "compile",
+        "import_module",
+        "url_to_fs",
+    ]
 )
 _FREE_TYPES = (range, enumerate, zip, map, filter, reversed, memoryview, type, object, property, staticmethod)
 _LAZY_LIST = frozenset(("append", "pop", "popleft", "appendleft", "clear"))
-_LAZY_DICT = frozenset("get items keys values setdefault pop popitem add discard remove clear move_to_end".split())
+_LAZY_DICT = frozenset(
+    [
+        "get",
+        "items",
+        "keys",
+        "values",
+        "setdefault",
+        "pop",
+        "popitem",
+        "add",
+        "discard",
+        "remove",
+        "clear",
+        "move_to_end",
+    ]
+)
 
 
 def size_of(value: Any) -> int:
@@ -99,7 +135,9 @@ def size_of(value: Any) -> int:
     if kind in (bytes, str, bytearray, list, dict, set, frozenset):
         return len(value)
     if kind is tuple:
-        return len(value) + sum(size_of(item) for item in value if type(item) in (bytes, str) or hasattr(item, "nbytes"))
+        return len(value) + sum(
+            size_of(item) for item in value if type(item) in (bytes, str) or hasattr(item, "nbytes")
+        )
     if isinstance(value, str | bytes):
         return len(value)
     nbytes = getattr(value, "nbytes", 0)

@@ -10,7 +10,18 @@ MOST_BYTES = 1 << 15
 """Inputs stay small: a fuzzer lives from the number of tries."""
 
 _NUMBER = re.compile(rb"\d+")
-_NUMBERS = (b"0", b"1", b"-1", b"65535", b"65536", b"2147483648", b"4294967296", b"9223372036854775808", b"1e999", b"9" * 40)
+_NUMBERS = (
+    b"0",
+    b"1",
+    b"-1",
+    b"65535",
+    b"65536",
+    b"2147483648",
+    b"4294967296",
+    b"9223372036854775808",
+    b"1e999",
+    b"9" * 40,
+)
 _SIZES = (0, 1, 0x7F, 0xFF, 0x7FFF, 0xFFFF, 0x7FFFFFFF, 0xFFFFFFFF, 1 << 62, (1 << 64) - 1)
 
 
@@ -151,7 +162,9 @@ def _near(draw: random.Random, value: Any) -> Any:
     if isinstance(value, bool) or value is None:
         return not value
     if isinstance(value, int):
-        return draw.choice((value + 1, value - 1, -value, value * 2**draw.choice((1, 16, 32)), float(value), str(value)))
+        return draw.choice(
+            (value + 1, value - 1, -value, value * 2 ** draw.choice((1, 16, 32)), float(value), str(value))
+        )
     if isinstance(value, str):
         return draw.choice((value + value, value[1:], value.upper(), value * 500))
     return value

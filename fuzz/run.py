@@ -55,7 +55,11 @@ class Fuzzer:
     def step(self, number: int) -> None:
         """One try; what it does depends on the seed, the number and what was found before."""
         draw = random.Random(f"{self.target.name} {self.seed} {number}")
-        at = draw.randrange(len(self.files)) if draw.random() < 0.5 else -1 - min(int(draw.expovariate(0.1)), len(self.files) - 1)
+        at = (
+            draw.randrange(len(self.files))
+            if draw.random() < 0.5
+            else -1 - min(int(draw.expovariate(0.1)), len(self.files) - 1)
+        )
         data = self.files[at]
         for _ in range(draw.choice((1, 1, 1, 2, 4))):
             own = self.target.mutations

@@ -1,12 +1,16 @@
 """A small project in a temporary folder: inputs, a recipe with stages of every kind, a store."""
 
 import json
+import os
 import random
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 from gristmill import stages
 from gristmill.engine.executor import InlineExecutor
@@ -14,6 +18,11 @@ from gristmill.engine.mill import Mill, Silent
 from gristmill.engine.run import Run
 from gristmill.recipe.load import load
 
+# No test depends on time: on a busy machine an example may take as long as it likes.
+settings.register_profile("gristmill", deadline=None)
+settings.load_profile("gristmill")
+
+ROOT = Path(__file__).parents[1]
 WORDS = ["mill", "grain", "stone", "water", "wheel", "flour", "sack", "hopper", "sieve", "dam", "race", "gear"]
 
 STEPS = """
@@ -65,6 +74,12 @@ class Project:
         if workers is None:
             mill.executor = lambda _: InlineExecutor(mill.store)  # type: ignore[method-assign]
         return mill.run(workers, listener)
+
+    def start(self, *arguments: str) -> subprocess.Popen[str]:
+        """A run in a process of its own, as a user would start it."""
+        environment = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'tests'}"}
+        command = [sys.executable, "-m", "gristmill.cli.main", "run", str(self.recipe), *arguments]
+        return subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def look(self) -> Run:
         return self.mill().look()

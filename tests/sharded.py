@@ -38,7 +38,9 @@ class Corpus:
     def write(self, name, count, seed, gone=()):
         draw = random.Random(seed)
         texts = {f"{name}{n}": " ".join(draw.choices(WORDS, k=draw.randint(1, 60))) + f" {n}" for n in range(count)}
-        lines = [json.dumps({"id": key, "text": text}) for key, text in texts.items() if key not in gone]
+        lines = [json.dumps({"id": key, "text": text}) for key, text in texts.items()]
+        # Blanked, not cut out: the others keep their place in the file, and so their ids.
+        lines = [" " * len(line) if key in gone else line for key, line in zip(texts, lines, strict=True)]
         (self.folder / f"{name}.jsonl").write_text("\n".join(lines))
         return texts
 

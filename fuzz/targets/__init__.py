@@ -4,7 +4,5 @@ from fuzz.target import Target
 from fuzz.targets import archives, documents, recipes, shards, tokenizers
 
 TARGETS: dict[str, Target] = {
-    target.name: target
-    for module in (archives, documents, recipes, tokenizers, shards)
-    for target in module.TARGETS
+    target.name: target for module in (archives, documents, recipes, tokenizers, shards) for target in module.TARGETS
 }

@@ -76,10 +76,10 @@ def _wet_seeds() -> Iterator[bytes]:
 def _arc_seeds() -> Iterator[bytes]:
     version = b"1 0 Mill\nURL IP-address Archive-date Content-type Archive-length\n"
     blocks = [(b"filedesc://mill.arc", b"text/plain", version)]
-    blocks += [(b"http://a.example/%d" % n, b"text/html", http(b"<p>page %d" % n, "Content-Type: text/html")) for n in range(4)]
-    parts = [
-        b"%b 1.2.3.4 20010203040506 %b %d\n%b\n" % (url, mime, len(block), block) for url, mime, block in blocks
+    blocks += [
+        (b"http://a.example/%d" % n, b"text/html", http(b"<p>page %d" % n, "Content-Type: text/html")) for n in range(4)
     ]
+    parts = [b"%b 1.2.3.4 20010203040506 %b %d\n%b\n" % (url, mime, len(block), block) for url, mime, block in blocks]
     for kind in KINDS:
         yield b"".join(packed(kind, part) for part in parts)
 
@@ -98,7 +98,9 @@ _WORDS = tuple(
     b"WARC/1.0\r\n|WARC/1.0\r\nA:|WARC/1.1\r\nWARC-Type: response\r\n|Content-Length: 0\r\n|Content-Length: 99999999\r\n"
     b"|\r\n\r\n|\n\n|\r\n|HTTP/1.1 200 OK\r\n|Content-Encoding: gzip\r\n|Content-Encoding: br\r\n|Transfer-Encoding: chunked\r\n"
     b"|WARC-Type: conversion\r\n|WARC-Type: resource\r\n|Content-Type: text/html\r\n|0\r\n\r\n|ffffffff\r\n|<meta charset=|<!--"
-    b"|-->|<html>|</html>|http://a.b/ 1.2.3.4 20010203040506 text/html 9\n|WARC-Date: 9999-99-99|X-Robots-Tag: a\r\n".split(b"|")
+    b"|-->|<html>|</html>|http://a.b/ 1.2.3.4 20010203040506 text/html 9\n|WARC-Date: 9999-99-99|X-Robots-Tag: a\r\n".split(
+        b"|"
+    )
 ) + (
     b"\x1f\x8b\x08\x00",
     b"\x1f\x8b\x08\x1f",

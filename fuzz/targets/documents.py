@@ -52,7 +52,14 @@ def _parquet_seeds() -> Iterator[bytes]:
             "text": texts,
             "url": pa.array(texts).dictionary_encode(),
             "timestamp": pa.array([0, 1, None, 3, 4, 5], pa.timestamp("ns", "Europe/Berlin")),
-            "meta": [{"a": [1, 2], "b": None}, None, {"a": [], "b": "x"}, {"a": None, "b": ""}, {"a": [3], "b": "y"}, None],
+            "meta": [
+                {"a": [1, 2], "b": None},
+                None,
+                {"a": [], "b": "x"},
+                {"a": None, "b": ""},
+                {"a": [3], "b": "y"},
+                None,
+            ],
             "raw": [b"\xff", None, b"", b"x", b"y", b"z"],
             "n": pa.array([1.5, None, float("nan"), 2, 3, 4]),
         }
@@ -102,7 +109,9 @@ def _code_seeds() -> Iterator[bytes]:
 
 
 def _check_code(data: bytes, folder: Path) -> None:
-    name = _by_name(data, ("a.py", "a.h", "a.m", "a.pl", "a.v", "a.cls", "a.fs", "a.inc", "a.l", "a.1", "a", "a.b", "a.t"))
+    name = _by_name(
+        data, ("a.py", "a.h", "a.m", "a.pl", "a.v", "a.cls", "a.fs", "a.inc", "a.l", "a.1", "a", "a.b", "a.t")
+    )
     check_reader(code, data, folder, name, max_record_bytes=1 << 16)
     beside = folder / "LICENSE"
     beside.write_bytes(data)
@@ -114,12 +123,24 @@ def _packs(*kinds: str) -> Callable[[random.Random, bytes], bytes]:
     return lambda draw, data: repack(draw, data, kinds)
 
 
-_JSON_WORDS = tuple(b'{"text": "|"}\n|{"a":|[[[[|"|\\|\\ud800|\\udc00|\\u0000|NaN|-Infinity|1e999|\n|\r\n|  \n|null|{}|\xff|\xef\xbb\xbf'.split(b"|"))
-_TEXT_WORDS = tuple(b"---\n|...\n|# |===\n|```\n|&a |*a |<<: |title: |- |? |: |{|}|[|]|\"|'|!!x |\t|\r\n|\\title{|%|2020-01-01|0x".split(b"|"))
-_CODE_WORDS = tuple(b"SPDX-License-Identifier: |(|)|AND |OR |WITH |MIT|#!|env |class |end\n|\t|\n|:-|^|.TH |<?php".split(b"|"))
+_JSON_WORDS = tuple(
+    b'{"text": "|"}\n|{"a":|[[[[|"|\\|\\ud800|\\udc00|\\u0000|NaN|-Infinity|1e999|\n|\r\n|  \n|null|{}|\xff|\xef\xbb\xbf'.split(
+        b"|"
+    )
+)
+_TEXT_WORDS = tuple(
+    b"---\n|...\n|# |===\n|```\n|&a |*a |<<: |title: |- |? |: |{|}|[|]|\"|'|!!x |\t|\r\n|\\title{|%|2020-01-01|0x".split(
+        b"|"
+    )
+)
+_CODE_WORDS = tuple(
+    b"SPDX-License-Identifier: |(|)|AND |OR |WITH |MIT|#!|env |class |end\n|\t|\n|:-|^|.TH |<?php".split(b"|")
+)
 
 TARGETS = [
-    Target("jsonl", _jsonl_seeds, _check_jsonl, _JSON_WORDS, (_packs("gzip", "zstd", "bzip2", "xz", "plain"),), size=size),
+    Target(
+        "jsonl", _jsonl_seeds, _check_jsonl, _JSON_WORDS, (_packs("gzip", "zstd", "bzip2", "xz", "plain"),), size=size
+    ),
     Target("parquet", _parquet_seeds, _check_parquet, (b"PAR1", b"\x15\x00", b"\x19", b"\xff\xff\xff\x7f")),
     Target("text", _text_seeds, _check_text, _TEXT_WORDS, (_packs("gzip", "zstd", "bzip2", "xz", "plain"),), size=size),
     Target("code", _code_seeds, _check_code, _CODE_WORDS),

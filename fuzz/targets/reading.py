@@ -14,7 +14,19 @@ from fuzz.target import hold
 from gristmill.schema import DOCUMENTS, Record
 from gristmill.stages.contract import Piece
 
-_STRINGS = ("key", "url", "license", "language_hint", "title", "content_type", "charset", "html", "text", "drop", "detail")
+_STRINGS = (
+    "key",
+    "url",
+    "license",
+    "language_hint",
+    "title",
+    "content_type",
+    "charset",
+    "html",
+    "text",
+    "drop",
+    "detail",
+)
 
 
 def rows_of(

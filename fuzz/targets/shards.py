@@ -45,7 +45,15 @@ def _sealed(content: dict[str, object]) -> bytes:
 
 def _manifest_seeds() -> Iterator[bytes]:
     shard = {"bin": "a" * 64, "index": "b" * 64, "lineage": "c" * 64, "samples": 4, "tokens": 30, "documents": 3}
-    group = {"source": "web", "domain": "web", "weight": 1.0, "samples": 4, "tokens": 30, "documents": 3, "shards": [shard]}
+    group = {
+        "source": "web",
+        "domain": "web",
+        "weight": 1.0,
+        "samples": 4,
+        "tokens": 30,
+        "documents": 3,
+        "shards": [shard],
+    }
     yield _sealed(
         {
             "format": "gristmill manifest",
@@ -58,7 +66,12 @@ def _manifest_seeds() -> Iterator[bytes]:
             "groups": [{"name": "web/A", "tier": "A", **group}, {"name": "web/B", "tier": None, **group}],
             "phases": [
                 {"name": "main", "samples": 9, "weights": {"web/A": 5, "web/B": 4}, "learning_rate": None},
-                {"name": "end", "samples": 2, "weights": {"web/A": 2, "web/B": 0}, "learning_rate": {"shape": "linear"}},
+                {
+                    "name": "end",
+                    "samples": 2,
+                    "weights": {"web/A": 2, "web/B": 0},
+                    "learning_rate": {"shape": "linear"},
+                },
             ],
             "files": {"a" * 64: "web/0.bin", "b" * 64: "web/0.index"},
         }
@@ -95,7 +108,9 @@ def _reseal(draw: random.Random, data: bytes) -> bytes:
         return changed
 
 
-_WORDS = tuple(b'{|}|[|]|"|,|:|null|-1|1e400|NaN|"hash": |"groups": [|"phases": [|"samples": |\\ud800|[[[[[[[['.split(b"|"))
+_WORDS = tuple(
+    b'{|}|[|]|"|,|:|null|-1|1e400|NaN|"hash": |"groups": [|"phases": [|"samples": |\\ud800|[[[[[[[['.split(b"|")
+)
 
 TARGETS = [
     Target("index", _index_seeds, _check_index, (b"GRISTIDX", b"\x01\0\0\0", b"\xff" * 8, bytes(8), b"\xff")),

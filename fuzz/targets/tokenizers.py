@@ -33,13 +33,17 @@ def _json_seeds() -> Iterator[bytes]:
     for pattern in ("gristmill", "gpt2", "o200k"):
         with TemporaryDirectory() as folder:
             yield write_json(_made(pattern), Path(folder)).read_bytes()
-    yield json.dumps({"version": "1.0", "model": {"type": "WordLevel", "vocab": {"a": 0, "b": 1}, "unk_token": "a"}}).encode()
+    yield json.dumps(
+        {"version": "1.0", "model": {"type": "WordLevel", "vocab": {"a": 0, "b": 1}, "unk_token": "a"}}
+    ).encode()
 
 
 def _rank_seeds() -> Iterator[bytes]:
     made = _made()
     yield b"".join(
-        base64.b64encode(token) + b" %d\n" % number for number, token in enumerate(made.definition.tokens[:260]) if token
+        base64.b64encode(token) + b" %d\n" % number
+        for number, token in enumerate(made.definition.tokens[:260])
+        if token
     )
 
 
@@ -83,7 +87,10 @@ def _check_round_trip(tokenizer: Tokenizer, folder: Path) -> None:
             again.append(load(str(written), cache_bytes=1 << 16))
     for text in _TEXTS:
         ids = tokenizer.encode_text(text)
-        hold(all(other.encode_text(text) == ids for other in again), f"written and read again it encodes {text!r} otherwise")
+        hold(
+            all(other.encode_text(text) == ids for other in again),
+            f"written and read again it encodes {text!r} otherwise",
+        )
 
 
 def _change_rank(draw: random.Random, data: bytes) -> bytes:
@@ -97,8 +104,22 @@ def _change_rank(draw: random.Random, data: bytes) -> bytes:
     return b"\n".join(lines)
 
 
-_WORDS = tuple(b'{"id": |"vocab": {|"merges": [|null|[|{|"|\\ud800|,|:|4294967295|-1|1e9|"type": "Unigram"|\xc4\xa0'.split(b"|"))
-_RANK_WORDS = (b"\n", b" ", b"== 7\n", b"YQ== 97\n", b" 4294967296", b" -1", b"YWFh 999999999\n", b"\xff", b"  ", b" 1_0", b"\r\n")
+_WORDS = tuple(
+    b'{"id": |"vocab": {|"merges": [|null|[|{|"|\\ud800|,|:|4294967295|-1|1e9|"type": "Unigram"|\xc4\xa0'.split(b"|")
+)
+_RANK_WORDS = (
+    b"\n",
+    b" ",
+    b"== 7\n",
+    b"YQ== 97\n",
+    b" 4294967296",
+    b" -1",
+    b"YWFh 999999999\n",
+    b"\xff",
+    b"  ",
+    b" 1_0",
+    b"\r\n",
+)
 
 TARGETS = [
     Target("tokenizer_json", _json_seeds, _check_json, _WORDS, (change_json, change_json), work_per_byte=50_000),

@@ -1,5 +1,13 @@
 """Failures that are the user's to fix. Anything else that is raised is a bug and shows its traceback."""
 
+from gristmill.printable import printable
+
 
 class UserError(Exception):
-    """One message: the fact, the consequence, the fix. The command line prints it and exits with code 2."""
+    """One message: the fact, the consequence, the fix. The command line prints it and exits with code 2.
+
+    Names in it come from data, and a trainer prints it without us: it is printable from the start.
+    """
+
+    def __init__(self, message: object = "") -> None:
+        super().__init__(printable(str(message)))

@@ -39,7 +39,8 @@ class Record:
     position: int
     """Where the record starts in its file, in the reader's own unit; unique and rising within a file."""
     key: str | None = None
-    """The record's own stable name, where the input gives one; it replaces the position in the locator."""
+    """The record's own name, where the input gives one; it replaces the position in the locator. It need not be
+    unique: the id has the position in it as well."""
     url: str | None = None
     timestamp_us: int | None = None
     """Microseconds since 1970, UTC."""

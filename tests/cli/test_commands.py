@@ -2,14 +2,19 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
+import gristmill as gristmill_package
 from gristmill.cli.main import main
+from gristmill.stages import STEPS
+from gristmill.store.leases import hold
 
 ROOT = Path(__file__).parents[2]
 COMMANDS = (
@@ -25,6 +30,7 @@ COMMANDS = (
     "verify",
     "gc",
     "init",
+    "steps",
 )
 
 
@@ -70,6 +76,36 @@ def test_every_command_has_help_with_an_example_and_json(command, typed):
     assert f"Example: gristmill {command}" in " ".join(shown.split())
 
 
+def test_the_version_is_told_in_three_ways(typed):
+    """By option, by import, and by the installed package's own data, which is read from the same line."""
+    assert typed("--version").stdout == f"gristmill {gristmill_package.__version__}\n"
+    made = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    assert made["tool"]["setuptools"]["dynamic"]["version"] == {"attr": "gristmill.__version__"}
+
+
+def test_the_package_runs_as_a_module():
+    """`python -m gristmill` is `gristmill`."""
+    done = subprocess.run([sys.executable, "-m", "gristmill", "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("gristmill ")
+
+
+def test_steps_lists_all_and_shows_one(typed):
+    """Every step with its sentence; one with its settings; a typo with the nearest name; a step of one's own."""
+    listed = typed("steps").stdout
+    assert all(re.search(f"^{name} ", listed, re.M) for name in STEPS)
+    shown = typed("steps", "near_dedup").stdout
+    assert "verify_jaccard" in shown
+    assert "0.8" in shown
+    told = json.loads(typed("steps", "heuristics", "--json").stdout)
+    names = {setting["name"]: setting for setting in told["settings"]}
+    assert names["gopher_quality.min_words"]["default"] == "50"
+    assert "gopher_quality.by_language.min_words" not in names  # the same again
+    wrong = typed("steps", "near_dedpu")
+    assert wrong.returncode == 2
+    assert "Did you mean near_dedup?" in wrong.stderr
+    assert "chars" in typed("steps", "stagebox.longer_than").stdout
+
+
 def test_run_json_ends_with_one_object(ran):
     """Recipe, version, stages with executed and cached tasks, rows, bytes and dataset hashes."""
     project, said = ran
@@ -81,7 +117,7 @@ def test_run_json_ends_with_one_object(ran):
     assert stages["all/longer_than"]["dropped"]["not_longer"] > 0
     for stage in said["stages"]:
         for name in stage["datasets"].values():
-            manifest = json.loads((project.store / "datasets" / f"{name}.json").read_text())
+            manifest = json.loads((project.store / "datasets" / f"{name}.json").read_text())["body"]
             assert manifest["rows"] == stage["rows"]
             for part in manifest["parts"]:
                 assert (project.store / "parts" / part["hash"][:2] / f"{part['hash']}.parquet").exists()
@@ -187,10 +223,13 @@ def test_verify_recompute_runs_tasks_again_and_compares(ran):
     honest = json.loads(gristmill("verify", project.recipe, "--recompute", "100%", "--json").stdout)
     tasks = len(list(project.store.glob("tasks/*.json")))
     assert (honest["recomputed"], honest["different"]) == (tasks, [])
-    records = {path: json.loads(path.read_text()) for path in project.store.glob("tasks/*.json")}
-    forged = [path for path, record in records.items() if record["node"] == "all/length"][:2]
-    one, other = (records[path] for path in forged)
-    forged[0].write_text(json.dumps({**one, "parts": other["parts"]}))
+    store = project.mill().store
+    records = {
+        f"tasks/{path.name}": json.loads(path.read_text())["body"] for path in project.store.glob("tasks/*.json")
+    }
+    forged = [name for name, record in records.items() if record["node"] == "all/length"][:2]
+    one, other = (records[name] for name in forged)
+    store.write_json(forged[0], {**one, "parts": other["parts"]})
     dishonest = gristmill("verify", project.recipe, "--recompute", "1.0", "--json")
     assert dishonest.returncode == 1
     assert json.loads(dishonest.stdout)["different"]
@@ -225,7 +264,7 @@ def test_gc_refuses_while_a_run_is_under_way(ran):
     mill = project.mill()
     (project.store / "parts" / "00").mkdir(exist_ok=True)
     (project.store / "parts" / "00" / ("00" * 32 + ".parquet")).write_bytes(b"stray")
-    with mill.store.in_use():
+    with hold(mill.store, "run", "project"):
         done = gristmill("gc", project.recipe)
     assert done.returncode == 2
     assert "in use by" in done.stderr

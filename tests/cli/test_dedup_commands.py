@@ -28,7 +28,7 @@ def typed(monkeypatch, capfd):
     return run
 
 
-def write(project, texts, files=3, reverse=False):
+def write(project, texts, files=3):
     folder = project.folder / "in"
     for old in folder.glob("*"):
         old.unlink()
@@ -39,7 +39,7 @@ def write(project, texts, files=3, reverse=False):
             for at, text in enumerate(texts)
             if at % files == number
         ]
-        (folder / f"{number}.jsonl").write_text("\n".join(reversed(lines) if reverse else lines) + "\n")
+        (folder / f"{number}.jsonl").write_text("\n".join(lines) + "\n")
 
 
 def verdicts(mill, run):
@@ -55,13 +55,13 @@ def verdicts(mill, run):
 
 
 @pytest.mark.slow
-def test_workers_part_sizes_and_order_change_no_verdict(project):
-    """The same documents in other parts, another order and with another number of workers: the same keepers."""
+def test_workers_and_part_sizes_change_no_verdict(project):
+    """The same documents in other parts and with another number of workers: the same keepers."""
     texts = families(6, 40)
     texts += texts[:3]
     seen = []
-    for workers, part_bytes, reverse in ((1, "1MB", False), (2, "4KB", True)):
-        write(project, texts, reverse=reverse)
+    write(project, texts)
+    for workers, part_bytes in ((1, "1MB"), (2, "4KB")):
         project.write_recipe(STEPS, read=", fields: {key: id}")
         project.recipe.write_text(project.recipe.read_text().replace("part_bytes: 4KB", f"part_bytes: {part_bytes}"))
         store = str(project.folder / f"store-{workers}")

@@ -1,15 +1,18 @@
 """gristmill run, shards and sample: from a recipe to what a trainer sees, as a user types it."""
 
 import json
+import os
 import shutil
 import sys
 from pathlib import Path
 
+import fsspec
 import pytest
 
 from conftest import Project
 from gristmill.cli.main import main
-from gristmill.loader import Loader
+from gristmill.loader import Loader, read_manifest
+from gristmill.loader.checks import seal
 from sharded import MIX, Corpus
 
 
@@ -51,7 +54,8 @@ def test_a_run_ends_with_the_mixture_and_where_it_lies(corpus, gristmill):
     assert "notes/A" in out
     folder = out.strip().splitlines()[-1].removeprefix("Shards and manifest: ")
     with Loader(folder) as loader:
-        assert len(next(iter(loader)).tokens) == 1
+        assert sum(len(batch.tokens) for batch in loader) == loader.samples
+        assert loader.stats()["hashed_files"] == 0  # all are sealed as a loader expects
 
 
 def test_verify_finds_nothing_wrong_and_says_so(ran, gristmill):
@@ -199,3 +203,87 @@ def test_plan_names_the_steps_of_shards_and_mix(ran, gristmill):
     lines = [line for line in out.splitlines() if "config." in line]
     assert lines
     assert all("tokens" not in line.split()[0] and "shards" not in line.split()[0] for line in lines)
+
+
+def flip(path, at=-1):
+    """One wrong bit, and the times as they were."""
+    before, data = path.stat(), bytearray(path.read_bytes())
+    data[at] ^= 1
+    path.chmod(0o644)
+    path.write_bytes(data)
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+@pytest.fixture
+def copy(ran, tmp_path):
+    return Path(shutil.copytree(ran[1], tmp_path / "copy"))
+
+
+@pytest.mark.parametrize(
+    ("name", "commands"),
+    [
+        ("tales/A/shard_00000.bin", ["sample", "decode"]),
+        ("tales/A/shard_00000.index", ["sample", "decode", "head", "find"]),
+        ("tales/A/shard_00000.lineage.parquet", ["sample", "decode"]),
+        ("tokenizer.json", ["sample", "decode"]),
+    ],
+)
+def test_nothing_is_shown_of_a_file_with_a_wrong_bit(copy, gristmill, name, commands):
+    """Whoever looks at a sample is told which file it is, even where its times are right."""
+    with Loader(copy) as loader:
+        step = next(n for n in range(loader.samples) if (loader[n].group, loader[n].place.shard) == ("tales/A", 0))
+    flip(copy / name, -2)
+    group = ("--group", "tales/A")
+    typed = {
+        "sample": ("sample", copy, "--step", step),
+        "decode": ("shards", "decode", copy, *group),
+        "head": ("shards", "head", copy, *group),
+        "find": ("shards", "find", copy, "0" * 32),
+    }
+    for command in commands:
+        code, out, err = gristmill(*typed[command])
+        assert (code, Path(name).name in err, "does not have the hash" in err) == (2, True, True), (command, out, err)
+    code, out, _ = gristmill("shards", "verify", copy)
+    assert code == 1
+    assert Path(name).name in out
+
+
+def test_verify_tells_of_a_missing_tokenizer_beside_the_other_faults(copy, gristmill):
+    """It is one of the files that are checked."""
+    (copy / "tokenizer.json").unlink()
+    flip(copy / "tales/A/shard_00000.bin")
+    code, out, _ = gristmill("shards", "verify", copy, "--json")
+    assert code == 1
+    assert {fault.split(":")[0] for fault in json.loads(out)["faults"]} == {"tales/A, shard 0", "tokenizer"}
+
+
+def test_verify_seals_what_is_right_and_leaves_what_is_not(ran, gristmill, tmp_path):
+    """After a copy without times: a loader hashes what is not sealed, each time."""
+    shutil.copytree(ran[1], tmp_path / "copy", copy_function=shutil.copy)
+    bad = tmp_path / "copy/tales/A/shard_00000.bin"
+    flip(bad)
+    assert gristmill("shards", "verify", tmp_path / "copy")[0] == 1
+    found = read_manifest(tmp_path / "copy")
+    for group in found.groups:
+        for number, shard in enumerate(group.shards):
+            for digest in (shard.bin, shard.index, shard.lineage):
+                sealed = os.stat(found.where(digest)).st_mtime_ns == seal(digest)
+                assert sealed == ((group.name, number) != ("tales/A", 0))
+
+
+def test_verify_takes_away_only_what_it_fetched(copy, gristmill):
+    """A manifest with some shards on this machine and some on a store."""
+    system, manifest = fsspec.filesystem("memory"), copy / "manifest.json"
+    content = json.loads(manifest.read_text())
+    far = [name for name in content["files"].values() if name.startswith("notes/")]
+    assert 0 < len(far) < len(content["files"])
+    for name in far:
+        system.pipe_file(f"/mixed/{name}", (copy / name).read_bytes())
+        (copy / name).unlink()
+    content["files"] = {k: f"memory://mixed/{v}" if v in far else v for k, v in content["files"].items()}
+    manifest.chmod(0o644)
+    manifest.write_text(json.dumps(content))
+    for _ in range(2):
+        code, out, _ = gristmill("shards", "verify", copy)
+        assert code == 0, out
+    system.rm("/mixed", recursive=True)

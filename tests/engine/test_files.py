@@ -1,13 +1,23 @@
-"""Inputs are cut and grouped by their names and sizes alone."""
+"""Which files a source has, and how they are cut and grouped: by their names and sizes alone."""
 
 import itertools
+import os
 import random
+import signal
+import socket
+import subprocess
+import sys
+import threading
 from types import SimpleNamespace
 
-from hypothesis import given
+import pytest
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gristmill.engine.files import InputFile, group_files
+from gristmill.engine.mill import find_warnings
+from gristmill.engine.tree import ANYTHING, Stopped, list_tree
+from gristmill.errors import UserError
 
 SPLITTABLE = SimpleNamespace(SPLITTABLE=lambda name: True)
 WHOLE = SimpleNamespace(SPLITTABLE=lambda name: False)
@@ -72,22 +82,248 @@ def test_snapshots_are_not_mixed_in_a_group():
         assert {"a": {"x"}, "b": {"y"}}[group.snapshot] == names
 
 
-def test_links_are_followed_and_circles_end(project):
-    """A folder of links to data, as labs have them: linked files and folders count, a link to a parent does not."""
+def test_files_of_many_snapshots_are_grouped_in_one_pass():
+    """A snapshot a file: every file is looked at once, not once a snapshot."""
+
+    class Counted(InputFile):
+        looks = 0
+
+        @property
+        def payload_guess(self):
+            Counted.looks += 1
+            return super().payload_guess
+
+    def looks_of(count):
+        Counted.looks = 0
+        files = [Counted(f"/x/{n}", f"{n}", 5, f"s{n}", "", None) for n in range(count)]
+        assert len(list(group_files(files, PART, WHOLE))) == count
+        return Counted.looks
+
+    assert looks_of(2000) == 2 * looks_of(1000)
+
+
+# Links, second names, and things that are no files
+
+
+def names(project, pattern, links="inside", exclude=""):
+    """The names of a source's files, and what the run says was passed over."""
+    read = f", links: {links}" + (f", exclude: ['{exclude}']" if exclude else "")
+    project.write_recipe(steps="  - stagebox.length", pattern=pattern, read=read)
+    run = project.run(until="ingest")
+    return sorted(file.name for file in run.inputs["notes"].files.values()), find_warnings(run)
+
+
+@pytest.fixture
+def farm(project):
+    """A folder of links to data that lies elsewhere, as labs have them."""
     real = project.folder / "elsewhere"
     real.mkdir()
     for number in range(2):
         (project.folder / "in" / f"0{number}.jsonl").rename(real / f"{number}.jsonl")
-    farm = project.folder / "farm"
-    farm.mkdir()
-    (farm / "snapshot").symlink_to(real)
-    (farm / "one.jsonl").symlink_to(project.folder / "in" / "02.jsonl")
-    (real / "round").symlink_to(farm)
-    for pattern, names in {
-        "farm": ["one.jsonl", "snapshot/0.jsonl", "snapshot/1.jsonl"],
-        "farm/*/*.jsonl": ["snapshot/0.jsonl", "snapshot/1.jsonl"],
-    }.items():
-        project.write_recipe(steps="  - stagebox.length", pattern=pattern)
-        run = project.run(until="ingest")
-        found = sorted(file.name for file in run.inputs["notes"].files.values())
-        assert found == names
+    made = project.folder / "farm"
+    made.mkdir()
+    (made / "own.jsonl").write_text('{"text": "a mill"}\n')
+    (made / "snapshot").symlink_to(real)
+    (made / "one.jsonl").symlink_to(project.folder / "in" / "02.jsonl")
+    (real / "round").symlink_to(made)
+    return made
+
+
+@pytest.mark.parametrize("pattern", ["farm", "farm/*", "farm/**"])
+def test_links_out_of_the_tree_are_not_followed_and_told(project, farm, pattern):
+    """What lies in an input tree must not lead anywhere else."""
+    found, warned = names(project, pattern)
+    assert found == ["own.jsonl"]
+    assert "links lead out of the source's folder and were not followed" in warned[0]
+
+
+def test_a_source_may_follow_links_out_of_the_tree(project, farm):
+    """Each file once, and never round in a circle."""
+    assert names(project, "farm", "follow")[0] == ["one.jsonl", "own.jsonl", "snapshot/0.jsonl", "snapshot/1.jsonl"]
+    assert names(project, "farm/*/*.jsonl", "follow")[0] == ["snapshot/0.jsonl", "snapshot/1.jsonl"]
+    assert names(project, "farm/**/*.jsonl", "follow")[0] == names(project, "farm", "follow")[0]
+
+
+@pytest.mark.parametrize("pattern", ["farm/snapshot", "farm/snapshot/*.jsonl", "farm/one.jsonl"])
+def test_what_the_recipe_names_may_be_a_link(project, farm, pattern):
+    """It is the user's own, and the root of what lies below it."""
+    found, warned = names(project, pattern)
+    assert found == (["one.jsonl"] if pattern.endswith("one.jsonl") else ["0.jsonl", "1.jsonl"])
+    assert all("own.jsonl" not in message for message in warned)
+
+
+def test_links_inside_the_tree_are_followed_once(project):
+    """A file is read under its own name; a link adds nothing to it, and takes no name from it."""
+    inside = project.folder / "in"
+    before = names(project, "in")[0]
+    (inside / "00-link.jsonl").symlink_to("03.jsonl")
+    (inside / "0-folder").symlink_to(".")
+    found, warned = names(project, "in")
+    assert found == before
+    assert "2 second names" in warned[0]
+    (inside / ".kept").mkdir()
+    (inside / "03.jsonl").rename(inside / ".kept" / "03.bin")
+    (inside / "00-link.jsonl").unlink()
+    (inside / "00-link.jsonl").symlink_to(".kept/03.bin")
+    assert names(project, "in/*.jsonl")[0] == ["00-link.jsonl", "00.jsonl", "01.jsonl", "02.jsonl"]
+
+
+def test_a_hard_link_is_a_second_name(project):
+    """The first in the alphabet is read, the others are counted."""
+    os.link(project.folder / "in" / "02.jsonl", project.folder / "in" / "00b.jsonl")
+    found, warned = names(project, "in/*.jsonl")
+    assert found == ["00.jsonl", "00b.jsonl", "01.jsonl", "03.jsonl"]
+    assert "1 second names" in warned[0]
+    assert "02.jsonl" in warned[0]
+
+
+def test_a_file_that_two_patterns_find_is_read_once(project, edit):
+    """Under the name that the first of them gives it."""
+    (project.folder / "in" / "sub").mkdir()
+    (project.folder / "in" / "sub" / "x.jsonl").write_text('{"text": "a mill"}\n')
+    project.write_recipe(steps="  - stagebox.length", pattern="in/sub/*.jsonl")
+    edit(project.recipe, "['in/sub/*.jsonl']", "['in', 'in/sub/*.jsonl']")
+    found = [file.name for file in project.run(until="ingest").inputs["notes"].files.values()]
+    assert found == ["00.jsonl", "01.jsonl", "02.jsonl", "03.jsonl", "sub/x.jsonl"]
+
+
+def test_links_to_nothing_and_to_themselves_are_told(project):
+    """They were silently nothing before."""
+    (project.folder / "in" / "self.jsonl").symlink_to("self.jsonl")
+    (project.folder / "in" / "gone.jsonl").symlink_to("nowhere.jsonl")
+    found, warned = names(project, "in/*.jsonl")
+    assert len(found) == 4
+    assert "2 links lead to nothing, or to themselves" in warned[0]
+    assert names(project, "in", exclude="in/[sg]*.jsonl")[1] == []
+
+
+def rings(folder, count):
+    """Folders that each hold a file and links to all the others."""
+    for one in range(count):
+        (folder / str(one)).mkdir(parents=True)
+        (folder / str(one) / "x.jsonl").write_text('{"text": "a mill"}\n')
+        for other in range(count):
+            if other != one:
+                (folder / str(one) / f"to{other}").symlink_to(f"../{other}")
+
+
+@pytest.mark.parametrize("links", ["inside", "follow"])
+def test_rings_of_folders_end_at_once(project, links):
+    """Nine folders have a million ways through each other and nine files."""
+    rings(project.folder / "rings", 9)
+    for pattern in ("rings", "rings/**/*.jsonl", "rings/**"):
+        found, warned = names(project, pattern, links)
+        assert found == [f"{n}/x.jsonl" for n in range(9)]
+        assert "72 second names" in warned[0]
+
+
+def test_a_listing_looks_at_every_entry_once(tmp_path, monkeypatch):
+    """Work is counted, not time: folders that are listed, for rings of doubling size."""
+    real, listed = os.scandir, []
+
+    def counted(path):
+        listed.append(path)
+        return real(path)
+
+    monkeypatch.setattr(os, "scandir", counted)
+    for count in (4, 8, 16):
+        rings(tmp_path / str(count), count)
+        for glob in (ANYTHING, ("**", "x.jsonl"), ("*", "*.jsonl")):
+            listed.clear()
+            tree = list_tree(str(tmp_path / str(count)), glob, follow=True)
+            assert len(tree.files) == count
+            assert len(listed) == count + 1
+
+
+def test_a_listing_ends_when_nobody_waits_for_it(tmp_path):
+    """A signal reaches a run that lists a large tree."""
+    rings(tmp_path, 3)
+    stopped = threading.Event()
+    stopped.set()
+    with pytest.raises(Stopped):
+        list_tree(str(tmp_path), ANYTHING, follow=False, stopped=stopped.is_set)
+
+
+def test_a_signal_ends_a_run_that_is_listing(project):
+    """The loop that hears signals goes on while a thread lists."""
+    script = (
+        "import os, signal, sys\n"
+        "from gristmill.engine import tree\n"
+        "from gristmill.engine.mill import Interrupted, Mill, Silent\n"
+        "from gristmill.recipe.load import load\n"
+        "real = os.scandir\n"
+        "def scan(path):\n"
+        "    os.kill(os.getpid(), signal.SIGTERM)\n"
+        "    return real(path)\n"
+        "mill = Mill(load(sys.argv[1]))\n"
+        "tree.os = type(sys)('os')\n"
+        "tree.os.__dict__.update(os.__dict__)\n"
+        "tree.os.scandir = scan\n"
+        "try:\n"
+        "    mill.run(1, Silent())\n"
+        "except Interrupted as stop:\n"
+        "    print(stop)\n"
+    )
+    project.write_recipe(steps="  - lines: {min_words: 1}", pattern="in")
+    done = subprocess.run([sys.executable, "-c", script, str(project.recipe)], capture_output=True, text=True)
+    assert done.stdout.strip() == signal.SIGTERM.name, done.stderr
+
+
+def test_pipes_sockets_and_devices_are_passed_over_and_told(project, monkeypatch):
+    """Nothing waits for a pipe that nobody writes to."""
+    inside = project.folder / "in"
+    os.mkfifo(inside / "pipe.jsonl")
+    monkeypatch.chdir(inside)
+    socket.socket(socket.AF_UNIX).bind("socket.jsonl")
+    (inside / "link.jsonl").symlink_to("pipe.jsonl")
+    for pattern in ("in", "in/*.jsonl"):
+        found, warned = names(project, pattern)
+        assert found == ["00.jsonl", "01.jsonl", "02.jsonl", "03.jsonl"]
+        assert "3 pipes, sockets or devices were passed over" in warned[0]
+
+
+@pytest.mark.parametrize("path", ["in/pipe.jsonl", "/dev/zero"])
+def test_a_pipe_or_device_that_is_named_is_refused(project, path):
+    """One message before any work."""
+    os.mkfifo(project.folder / "in" / "pipe.jsonl")
+    with pytest.raises(UserError, match=r"sources\.notes: .* is a (pipe|device) and no file.*Name a file or a folder"):
+        names(project, path)
+
+
+def test_a_file_that_becomes_a_pipe_is_refused(project, monkeypatch):
+    """Between listing and hashing."""
+    from gristmill.engine import inputs
+
+    real = inputs.list_files
+
+    def then_swap(*arguments):
+        found = real(*arguments)
+        (project.folder / "in" / "01.jsonl").unlink()
+        os.mkfifo(project.folder / "in" / "01.jsonl")
+        return found
+
+    monkeypatch.setattr(inputs, "list_files", then_swap)
+    with pytest.raises(UserError, match=r"01\.jsonl is a pipe and no file"):
+        project.run()
+
+
+def test_a_pattern_of_nothing_but_links_says_so(project, farm):
+    """The error names what was passed over."""
+    (farm / "own.jsonl").unlink()
+    with pytest.raises(UserError, match=r"no file.*Links out of it.*2 such, the first .*one\.jsonl\..*links: follow"):
+        names(project, "farm")
+
+
+@settings(deadline=None)
+@given(st.lists(st.sampled_from(["*", "**", "a", "b", "a*", "?"]), min_size=1, max_size=4))
+def test_globs_match_as_pythons_own(tmp_path_factory, segments):
+    """Where there are no links, a glob finds what `glob` finds."""
+    import glob
+
+    root = tmp_path_factory.mktemp("globs")
+    for path in ("a", "b/a", "b/b/a", "a1/b", "a1/a/b", ".h/a", "b/ab/a/b"):
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).touch()
+    found = glob.glob("/".join(segments), root_dir=root, recursive=True, include_hidden=True)
+    expected = {f"{root}/{name}" for name in found if os.path.isfile(f"{root}/{name}")}
+    assert set(list_tree(str(root), segments, follow=False).files) == expected

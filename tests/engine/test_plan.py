@@ -78,3 +78,22 @@ def test_until_stops_after_a_step_and_its_work_is_reused(project, until):
     assert done > 0
     assert "notes/ingest" not in again
     assert until.split("/")[-1] == "ingest" or "all/length" not in again
+
+
+def test_a_partial_run_does_not_make_a_plan_forget(project, edit):
+    """After `--until` the newest run knows nothing of the later steps: the run before it does."""
+    project.run()
+    edit(project.recipe, "chars: 12", "chars: 30")
+    project.run(until="length")
+    stages = plan_of(project)
+    assert stages["all/longer_than"].why == ("config.chars: 12 -> 30",)
+    assert stages["all/exact"].why == ("waits for all/longer_than",)
+
+
+def test_a_step_waits_for_what_has_to_run_first_and_nothing_else(project, edit):
+    """Not for the fifteen steps that wait themselves."""
+    project.run()
+    edit(project.recipe, "chars: 12", "chars: 30")
+    waiting = {stage.id: stage.why for stage in plan_of(project).values() if stage.waiting}
+    assert len(waiting) > 3
+    assert {why for whys in waiting.values() for why in whys} == {"waits for all/longer_than"}

@@ -68,6 +68,7 @@ def test_other_weights_encode_and_write_nothing(corpus):
 
 def test_the_loader_sees_what_the_mix_says(corpus):
     """Domains have their shares, tier A of notes comes four times as often a token, the cooldown has its tiers only."""
+    corpus.recipe(mix=PHASES.replace("40k", "160k"))  # so much that a sample more or less does not show
     _, manifest = corpus.run()
     content = json.loads(Path(manifest.location).read_text())
     groups = {group["name"]: group for group in content["groups"]}
@@ -133,12 +134,21 @@ def test_a_recipe_without_a_mix_draws_everything_once(corpus):
 
 
 def test_garbage_collection_keeps_the_manifest_that_lives(corpus):
-    """The folder of an older mixture goes, its shards stay where the newer one needs them."""
+    """A published folder stays for its trainer until it is named; its shards stay where a newer one needs them."""
     _, before = corpus.run()
     corpus.recipe(mix=MIX)
     _, after = corpus.run()
     mill = corpus.project.mill()
-    garbage = find_garbage(mill, mill.look())
+    folder = f"small/{before.hash[:12]}"
+    kept = find_garbage(mill, mill.look())
+    assert kept.published == (folder,)
+    collect(mill, kept)
+    with Loader(before.location) as loader:
+        assert sum(len(batch) for batch in loader) == loader.samples
+    for wrong in (f"small/{after.hash[:12]}", "small/none"):
+        with pytest.raises(UserError, match="Nothing was removed"):
+            find_garbage(mill, mill.look(), [wrong])
+    garbage = find_garbage(mill, mill.look(), [folder])
     assert any(before.hash[:12] in path for path in garbage.files)
     assert not any(after.hash[:12] in path for path in garbage.files)
     freed = {path: size for path, size in garbage.files.items() if path.endswith(".bin")}

@@ -1,3 +1,4 @@
+# ruff: noqa: E501 (hostile inputs are clearer on one line)
 """Inputs that once made, or might make, a reader work more than its input is long. A row: who reads, what, how much.
 
 Each `make` gives an input of about `size` bytes (decoded, for what is compressed). Add a row for every new idea.

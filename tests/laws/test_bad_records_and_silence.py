@@ -83,5 +83,5 @@ def test_a_file_that_changes_while_it_is_read_is_not_stored(project, monkeypatch
         return found
 
     monkeypatch.setattr("gristmill.engine.run.find_inputs", then_change)
-    with pytest.raises(UserError, match="changed while it was being read"):
+    with pytest.raises(UserError, match="changed since it was hashed"):
         project.run()

@@ -8,7 +8,9 @@ import pytest
 from typer.main import get_command
 
 from gristmill.cli.main import make_app
+from gristmill.cli.steps import page as page_of
 from gristmill.recipe.load import load
+from gristmill.recipe.settings import all_entries
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")])
@@ -46,6 +48,19 @@ def test_every_command_in_the_docs_parses(command):
         name, *arguments = arguments
         found = found.commands[name]
     found.make_context(name, arguments)
+
+
+def test_the_page_of_all_settings_is_up_to_date():
+    """docs/steps.md is what the configs say. To write it anew: gristmill steps --markdown > docs/steps.md"""
+    assert (ROOT / "docs" / "steps.md").read_text() == page_of(all_entries()) + "\n"
+
+
+def test_every_setting_says_what_it_means():
+    """A name, a type, a default, and a sentence with the unit."""
+    for entry in all_entries():
+        assert entry.summary, entry.name
+        for setting in entry.settings:
+            assert setting.meaning, f"{entry.name}.{setting.name} has no docstring"
 
 
 def test_files_that_the_docs_link_to_exist():

@@ -10,13 +10,13 @@ import gristmill
 SOURCE = Path(gristmill.__file__).parent
 MAY_IMPORT = {
     "kernels": set(),
-    "loader": {"errors"},
-    "store": {"errors", "schema"},
-    "stages": {"kernels", "loader", "errors", "schema"},
-    "recipe": {"stages", "errors", "schema"},
-    "engine": {"recipe", "stages", "store", "kernels", "loader", "errors", "schema"},
-    "report": {"errors", "schema"},
-    "cli": {"report", "engine", "recipe", "stages", "store", "loader", "errors", "schema"},
+    "loader": {"errors", "printable"},
+    "store": {"errors", "schema", "places"},
+    "stages": {"kernels", "loader", "errors", "schema", "places", "checked"},
+    "recipe": {"stages", "errors", "schema", "places"},
+    "engine": {"recipe", "stages", "store", "kernels", "loader", "errors", "schema", "places", "checked", "printable"},
+    "report": {"errors", "schema", "printable"},
+    "cli": {"report", "engine", "recipe", "stages", "store", "loader", "errors", "schema", "places", "printable"},
 }
 
 

@@ -21,5 +21,5 @@ def test_four_times_the_input_takes_the_same_memory(project):
         project.recipe.write_text(project.recipe.read_text().replace("4KB", "2MB"))
         run = project.run(store=str(project.folder / f"store{copies}"))
         peaks.append(max(made.cost["peak_rss_bytes"] for made in run.made.values()))
-        assert len(run.documents["notes"]) > 5 * copies
+        assert len(run.documents["notes"]) >= 4 * copies
     assert peaks[1] < 1.1 * peaks[0]

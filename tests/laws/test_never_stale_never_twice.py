@@ -6,6 +6,9 @@ import os
 import pytest
 
 import stagebox.upper
+from gristmill.engine.executor import InlineExecutor
+from gristmill.engine.mill import Silent
+from gristmill.store.leases import claim, hold
 
 
 def test_a_second_run_executes_nothing_and_gives_the_same_parts(project):
@@ -131,3 +134,38 @@ def test_damage_that_keeps_the_seal_is_noticed_when_the_part_is_read(project):
     assert any("does not match its hash" in note for note in project.notes)
     assert path.read_bytes() == content
     assert len(run.made["notes/ingest"].executed) == 1
+
+
+@pytest.mark.slow
+def test_two_runs_at_once_do_no_task_twice(project):
+    """They share the work through the store and end with the same bytes."""
+    project.write_inputs(files=8)
+    whole = project.run(store=str(project.folder / "undisturbed"))
+    runs = [project.start("--json", "--workers", "1") for _ in range(3)]
+    said = [process.communicate() for process in runs]
+    assert [process.returncode for process in runs] == [0, 0, 0], said
+    ended = [json.loads(out.splitlines()[-1]) for out, _ in said]
+    executed = sum(stage["executed"] for one in ended for stage in one["stages"])
+    assert executed == sum(len(made.tasks) for made in whole.made.values())
+    assert len({one["version"] for one in ended}) == 1
+    assert project.parts(project.look()) == project.parts(whole)
+    assert not list((project.store / "claims").iterdir())
+
+
+def test_a_run_waits_for_a_task_that_another_run_is_at(project):
+    """It says so, and takes the task over when the other lets it go."""
+    mill = project.mill()
+    key = next(iter(mill.look().made["notes/ingest"].missing))
+    listener = Silent()
+    with hold(mill.store, "run", "other") as other:
+        assert claim(mill.store, key, other) is None
+
+        def note(message):
+            listener.notes.append(message)
+            mill.store.unmark(f"claims/{key}")
+
+        listener.note = note
+        mill.executor = lambda _: InlineExecutor(mill.store)
+        run = mill.run(1, listener)
+    assert ["a run of other" in message for message in listener.notes] == [True]
+    assert key in run.made["notes/ingest"].executed

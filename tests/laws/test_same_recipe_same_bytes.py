@@ -1,23 +1,14 @@
 """Law 1: the number of workers, a crash and a resume, the order of finishing: none of them changes one byte."""
 
-import os
 import random
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[2]
-
-
-def start(project, *arguments):
-    """A run in a process of its own, as a user would start it."""
-    environment = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'tests'}"}
-    command = [sys.executable, "-m", "gristmill.cli.main", "run", str(project.recipe), *arguments]
-    return subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 
 def test_one_and_two_workers_give_the_same_bytes(project):
@@ -52,7 +43,7 @@ def test_25_kills_and_resumes_give_the_same_bytes(project):
     seconds = time.monotonic() - begun
     draw = random.Random(11)
     for _ in range(25):
-        process = start(project)
+        process = project.start()
         try:
             process.communicate(timeout=0.3 + draw.random() * seconds)
         except subprocess.TimeoutExpired:
@@ -85,7 +76,7 @@ def forget_some_tasks(project, draw):
 def test_a_signal_stops_a_run_within_seconds_and_it_goes_on_later(project, number):
     """Ctrl-C and SIGTERM: one line, exit code 128 + signal, no worker left, no half-written file, a later resume."""
     project.write_inputs(files=10, records=1000)
-    process = start(project)
+    process = project.start()
     while not list(project.store.glob("tasks/*.json")):
         assert process.poll() is None, process.communicate()
     process.send_signal(number)

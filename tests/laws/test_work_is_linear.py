@@ -8,9 +8,8 @@ import math
 from pathlib import Path
 
 import pytest
-from tests.laws.attacks import ATTACKS, Attack
-
 from fuzz.meter import METER, METERED, TooMuchWork
+from tests.laws.attacks import ATTACKS, Attack
 
 SMALL = {
     "stages.ingest.walk": {"FIRST_READ_BYTES": 128, "SEARCH_BYTES": 1 << 11, "ARC_REACH": 256},
@@ -134,4 +133,3 @@ def test_work_grows_no_faster_than_the_input(attack: Attack, tmp_path: Path) -> 
         pytest.fail(f"the work for {sizes} bytes passes every bound")
     exponent = math.log2(work[2] / work[0]) / 2
     assert exponent <= MOST_EXPONENT, f"work {work} for {sizes} bytes grows with the power {exponent:.2f}"
-

@@ -2,11 +2,13 @@
 
 import hashlib
 import json
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
+from gristmill.loader.checks import seal
 from gristmill.loader.index import Header, Index, write_index
 from gristmill.loader.manifest import manifest_hash
 
@@ -92,6 +94,8 @@ class Corpus:
         index = Index(header, first, np.array(lengths), np.arange(len(lengths)), np.frombuffer(ids, "V16"))
         write_index(folder / f"{stem}.index", index)
         index_digest = hashlib.sha256((folder / f"{stem}.index").read_bytes()).hexdigest()
+        for path, its in ((f"{stem}.bin", digest), (f"{stem}.index", index_digest)):
+            os.utime(folder / path, ns=(0, seal(its)))
         files |= {digest: f"{stem}.bin", index_digest: f"{stem}.index"}
         counts = {"samples": size, "tokens": sum(lengths), "documents": len(lengths)}
         return {"bin": digest, "index": index_digest, "lineage": "c" * 64, **counts}

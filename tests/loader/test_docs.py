@@ -23,7 +23,7 @@ def test_every_block_of_code_in_the_page_runs_after_the_others(tmp_path, monkeyp
     for block in BLOCKS:
         if find_spec("torch") or "torch" not in block:
             exec(block, names)
-    assert len(BLOCKS) == 5
+    assert len(BLOCKS) == 6
     assert names["sample"].number == 1000
 
 

@@ -122,14 +122,16 @@ def test_a_second_for_goes_on_where_the_first_one_stopped(corpus):
         assert len(loader) == 45
 
 
-def test_a_seek_ends_the_iterators_that_were_begun_before(corpus):
-    """Nobody gets batches of an order that was left."""
-    with Loader(corpus, batch_samples=10) as loader:
-        run = iter(loader)
-        next(run)
-        loader.seek(100)
-        assert list(run) == []
-        assert loader.state_dict() == {"sample": 100}
+def test_integers_of_numpy_are_integers(corpus):
+    """A state that went through an array is a state."""
+    with Loader(corpus, batch_samples=np.int64(5), start=np.int32(10), rank=np.uint8(0)) as loader:
+        assert loader.state_dict() == {"sample": 10}
+        assert type(loader.state_dict()["sample"]) is int
+        assert next(iter(loader)).first_sample == 10
+        assert loader[np.int64(3)].number == 3
+        for wrong in (1.5, "3", None, slice(3)):
+            with pytest.raises(TypeError):
+                loader[wrong]
 
 
 def test_tokens_of_a_sample_are_a_read_only_view(corpus):

@@ -1,5 +1,6 @@
 """What is refused, and that the message names the fact and the fix."""
 
+import hashlib
 import json
 import shutil
 from pathlib import Path
@@ -16,6 +17,14 @@ from loader.small import Corpus, change_manifest, write_manifest
 def shard_file(manifest, kind, group=0, shard=0):
     found = read_manifest(manifest)
     return Path(found.where(getattr(found.groups[group].shards[shard], kind)))
+
+
+def name_anew(manifest, path):
+    """Let the manifest name a changed index by the hash that it has now."""
+    content = json.loads(manifest.read_text())
+    (old,) = (digest for digest, name in content["files"].items() if manifest.parent / name == path)
+    new = hashlib.sha256(path.read_bytes()).hexdigest()
+    write_manifest(manifest.parent, json.loads(json.dumps(content).replace(old, new)))
 
 
 def all_batches(manifest, **options):
@@ -75,6 +84,7 @@ def test_a_shard_that_is_not_the_manifests_is_refused(manifest, field):
     data[: HEADER.itemsize].view(HEADER)[field] = HEADER_FIELDS[field]
     shorter = 8 if field == "samples" else 0
     path.write_bytes(data[: len(data) - shorter].tobytes())
+    name_anew(manifest, path)
     with pytest.raises(UserError, match=f"says {field} .*from the same run"):
         all_batches(manifest)
 
@@ -91,8 +101,21 @@ def test_a_file_that_is_cut_or_missing_is_refused(manifest, kind, fault):
             Loader(manifest)
     else:
         path.write_bytes(data[:-1] if fault == "shorter" else data + b"\0")
-        with pytest.raises(UserError, match=r"should have .* damaged"):
+        message = r"should have .* damaged" if kind == "bin" else r"shard_00000.index does not have the hash"
+        with pytest.raises(UserError, match=message):
             all_batches(manifest)
+
+
+@pytest.mark.parametrize("fault", ["shorter", "longer", "cut to its header", "cut in its header", "empty"])
+def test_an_index_with_its_hash_and_another_size_is_refused(manifest, fault):
+    """A writer that stopped in the middle and was believed."""
+    path = shard_file(manifest, "index")
+    data = path.read_bytes()
+    sizes = {"shorter": len(data) - 1, "cut to its header": HEADER.itemsize, "cut in its header": 100, "empty": 0}
+    path.write_bytes(data[: sizes[fault]] if fault in sizes else data + b"\0")
+    name_anew(manifest, path)
+    with pytest.raises(UserError, match=r"should have .* damaged|is not the index"):
+        all_batches(manifest)
 
 
 def test_a_file_that_is_cut_while_it_is_read_is_an_error_and_no_crash(manifest):
@@ -122,6 +145,17 @@ def test_a_file_that_is_cut_while_it_is_read_is_an_error_and_no_crash(manifest):
         ({"batch_samples": "8"}, "batch_samples is '8'"),
         ({"threads": -1}, "threads is -1"),
         ({"prefetch_batches": 0}, "prefetch_batches is 0"),
+        ({"prefetch_batches": 2.0}, "prefetch_batches is 2.0"),
+        ({"batch_samples": True}, "batch_samples is True"),
+        ({"start": "0"}, "not an integer"),
+        ({"cache_bytes": 1e9}, "cache_bytes is 1000000000.0"),
+        ({"seed": 7.0}, "seed is 7.0"),
+        ({"seed": "7"}, "seed is '7'"),
+        ({"check": "md5"}, r"check is 'md5'.*\"seal\".*\"hash\""),
+        ({"check": None}, "check is None"),
+        ({"check": ["hash"]}, "check is"),
+        ({"batch_samples": 451}, r"takes 451 samples.*has 450 in all, so not one batch.*drop_last=False"),
+        ({"batch_samples": 46, "world_size": 10}, r"takes 460 samples \(batch_samples 46, world_size 10\)"),
     ],
 )
 def test_numbers_that_make_no_sense_are_refused(corpus, options, message):

@@ -285,8 +285,7 @@ def test_shards_are_fetched_before_they_are_needed(tmp_path, store):
         soon = [loader.manifest.groups[item.group].shards[item.shard].bin for item in wanted(loader.order, 0)]
         assert len(soon) == 4
         next(iter(loader))
-        ahead = loader._reader._ahead
-        ahead.idle.wait(30)
+        loader._reader.ahead.idle.wait(30)
         assert all((folder / digest).exists() for digest in soon)
 
 

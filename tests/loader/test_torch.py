@@ -1,5 +1,6 @@
 """The adapters for PyTorch; skipped where it is not installed, except for what is said then."""
 
+import os
 import subprocess
 import sys
 
@@ -109,3 +110,46 @@ def test_the_mask_for_flex_attention_is_the_block_diagonal_one(shards):
     size = batch.tokens.shape[1]
     where = torch.meshgrid(torch.arange(3), torch.arange(size), torch.arange(size), indexing="ij")
     assert np.array_equal(mask(where[0], None, where[1], where[2]).numpy(), block_diagonal_mask(batch))
+
+
+def with_a_wrong_bit(folder):
+    """A corpus with one, in the last shard of the first group, and the times as they were."""
+    path = two_phases().write(folder)
+    damaged = folder / "crawl-B/shard_00002.bin"
+    before, data = damaged.stat(), damaged.read_bytes()
+    damaged.write_bytes(data[:9] + bytes([data[9] ^ 1]) + data[10:])
+    os.utime(damaged, ns=(before.st_atime_ns, before.st_mtime_ns))
+    return path
+
+
+@needs_torch
+@pytest.mark.parametrize("workers", [0, 2])
+def test_what_is_wrong_with_a_shard_reaches_the_trainer_through_workers(tmp_path, workers):
+    """Both adapters pass on how to check; no batch holds a sample of it."""
+    path = with_a_wrong_bit(tmp_path)
+    with Loader(path) as loader:
+        places = [loader.order.place(number) for number in range(loader.samples)]
+    bad = [number for number, place in enumerate(places) if (place.group, place.shard) == (0, 2)]
+    seen = []
+
+    def train():
+        stream = StreamDataset(path, batch_samples=10, check="hash")
+        for batch in DataLoader(stream, batch_size=None, num_workers=workers):
+            seen.extend(range(batch.first_sample, batch.first_sample + len(batch.tokens)))
+
+    with pytest.raises(UserError, match=r"crawl-B/shard_00002.bin does not have the hash"):
+        train()
+    assert seen == list(range(bad[0] // 10 * 10))
+    dataset = SampleDataset(path, check="hash")
+    loading = {"batch_size": 1, "collate_fn": dataset.collate, "num_workers": workers}
+    good = [number for number in range(50) if number not in bad]
+    assert len(list(DataLoader(dataset, sampler=good, **loading))) == len(good)
+    with pytest.raises(UserError, match="does not have the hash"):
+        list(DataLoader(dataset, sampler=bad[:1], **loading))
+
+
+@needs_torch
+def test_a_step_larger_than_the_corpus_is_refused_before_a_worker_starts(shards):
+    """Instead of no batches."""
+    with pytest.raises(UserError, match=r"takes 600 samples.*not one batch"):
+        StreamDataset(shards, batch_samples=300, world_size=2)

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from gristmill.errors import UserError
+from gristmill.printable import printable
 from gristmill.recipe.load import load
 from gristmill.recipe.mistakes import MOST_SHOWN
 from gristmill.recipe.model import Recipe
@@ -449,7 +450,7 @@ def test_file_that_is_no_recipe(tmp_path: Path) -> None:
         path = f"{tmp_path}/{name}"
         with pytest.raises(UserError) as raised:
             load(path)
-        assert str(raised.value).startswith(f"{path}:")
+        assert str(raised.value).startswith(f"{printable(path)}:")
         assert words in str(raised.value)
     with pytest.raises(UserError, match=r"binary\.yaml:2: byte 11"):
         load(tmp_path / "binary.yaml")

@@ -34,6 +34,17 @@ def test_what_the_starter_has_in_comments_loads_too(tmp_path: Path) -> None:
     assert crawl.snapshot_of("/x/crawl/2024-10/a.warc.gz") == "2024-10"
 
 
+def test_the_starter_offers_the_steps_of_fineweb(tmp_path: Path) -> None:
+    """Taking the # off gives the same steps, in the same order, as the recipe of that name has; line_dedup is ours."""
+    text, taken_off = re.subn(r"^(\s+)# (?=- )", r"\1", STARTER, flags=re.MULTILINE)
+    assert taken_off == 10
+    (tmp_path / "recipe.yaml").write_text(text)
+    offered = load(tmp_path / "recipe.yaml", env={}).routes["crawl"]
+    web = load(Path(__file__).parents[2] / "recipes" / "web.yaml", env={"CRAWL": str(tmp_path)}).routes["crawl"]
+    ours = ("robots", "line_counts", "line_dedup")
+    assert [step.name for step in offered] == [step.name for step in web if step.name not in ours]
+
+
 def test_starter_says_the_defaults() -> None:
     """A value that the starter shows in a comment as the default is the default."""
     shown = re.search(r"# part_bytes: (\S+)", STARTER)

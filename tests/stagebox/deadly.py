@@ -1,7 +1,10 @@
-"""A map stage that kills its process on certain texts, as a crashing C extension would."""
+"""A map stage that kills its process on certain texts, as a crashing C extension or too large a document would."""
 
+import ctypes
 import os
+import resource
 import signal
+from pathlib import Path
 
 import pyarrow as pa
 
@@ -14,19 +17,42 @@ SCHEMA = pa.schema([("seen", pa.bool_())])
 
 class Config(StageConfig):
     word: str = "POISON"
-    """Texts with this word are fatal."""
-    once: str = ""
-    """A file that is made before the first death: later tries survive."""
-    always: bool = False
-    """Every record is fatal."""
+    """Texts with this word are fatal; all, if it is empty."""
+    how: str = "SIGSEGV"
+    """The way to die: SIGSEGV (a real one), SIGKILL, exit, or MemoryError."""
+    mended: str = ""
+    """Where this file exists, as if a library had been mended, nothing is fatal."""
+    kills: str = ""
+    """A folder that counts deaths: after `most` of them nothing is fatal any more, as when a storm is over."""
+    most: int = 0
 
 
 def apply(batch, config):
     for text in batch.column("text").to_pylist():
-        if config.always or (text is not None and config.word in text):
-            if config.once:
-                if os.path.exists(config.once):
-                    continue
-                open(config.once, "w").close()
-            os.kill(os.getpid(), signal.SIGKILL)
+        if text is not None and config.word in text and is_deadly(config):
+            die(config.how)
     return pa.RecordBatch.from_arrays([pa.array([True] * batch.num_rows)], schema=SCHEMA)
+
+
+def is_deadly(config):
+    if config.mended and os.path.exists(config.mended):
+        return False
+    if not config.kills:
+        return True
+    count = len(os.listdir(config.kills))
+    if count >= config.most:
+        return False
+    Path(config.kills, f"{count}.{os.getpid()}").touch()
+    return True
+
+
+def die(how):
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    if how == "SIGSEGV":
+        ctypes.string_at(0)
+    elif how == "exit":
+        os._exit(3)
+    elif how == "MemoryError":
+        raise MemoryError
+    else:
+        os.kill(os.getpid(), signal.Signals[how])

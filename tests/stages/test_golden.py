@@ -22,7 +22,7 @@ from gristmill.stages.contract import Piece
 from gristmill.stages.dedup.near_candidates import Config as SketchConfig
 from gristmill.stages.dedup.near_index import write_index
 from gristmill.stages.mix import mix
-from gristmill.stages.resolve import libraries_of, reads_of, version_of
+from gristmill.stages.resolve import libraries_of, may_read_of, reads_of, version_of
 from gristmill.stages.shards import shard_groups, shards, tokens
 from gristmill.stages.tokenizer import tokenizer, tokenizer_sample
 from gristmill.store.parquet import PartWriter
@@ -146,7 +146,7 @@ def dedup_output(module, config):
 def step_output(module, config):
     if ".dedup." in module.__name__:
         return dedup_output(module, config)
-    names = reads_of(module, config)
+    names = (*reads_of(module, config), *may_read_of(module, config))
     batch = pa.RecordBatch.from_arrays([column(name) for name in names], names=list(names))
     if hasattr(module, "apply"):
         return digest_of(module.apply(batch, config).to_pylist())

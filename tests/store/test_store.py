@@ -2,12 +2,15 @@
 
 import errno
 import hashlib
+import json
 import os
 
 import pyarrow as pa
 import pytest
 
 from gristmill.errors import UserError
+from gristmill.store.processes import here
+from gristmill.store.records import DamagedRecord
 from gristmill.store.segments import read_segment, write_segments
 from gristmill.store.store import CorruptPart, Part, Store
 
@@ -41,13 +44,35 @@ def test_a_missing_part_is_reported_as_corrupt(store):
         store.get_part(part)
 
 
-def test_a_record_that_does_not_parse_counts_as_absent(store):
-    """A power cut may leave a short file; it is not an error."""
-    store.write_json("tasks/x.json", {"a": 1})
-    assert store.read_json("tasks/x.json") == {"a": 1}
-    store.fs.pipe_file(f"{store.root}/tasks/x.json", b'{"a": ')
-    assert store.read_json("tasks/x.json") is None
+def test_a_record_that_is_not_whole_counts_as_absent(store):
+    """A power cut may leave a short file, a disk may change a digit: then nobody believes it."""
+    store.write_json("tasks/x.json", {"a": 1, "b": [0.1, None, "ü\n"]})
+    assert store.read_json("tasks/x.json") == {"a": 1, "b": [0.1, None, "ü\n"]}
     assert store.read_json("tasks/none.json") is None
+    path = f"{store.root}/tasks/x.json"
+    whole = store.fs.cat_file(path)
+    damages = [whole[:cut] for cut in range(len(whole))] + [whole + b" ", b"", b"{}", b"null"]
+    damages += [whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :] for at in range(len(whole))]
+    for damaged in damages:
+        store.fs.pipe_file(path, damaged)
+        assert store.read_json("tasks/x.json") is None
+        with pytest.raises(DamagedRecord):
+            store.read_record("tasks/x.json")
+
+
+def test_a_record_under_another_name_counts_as_absent(store):
+    """Two records that were exchanged do not speak for each other."""
+    store.write_json("tasks/x.json", {"a": 1})
+    store.fs.pipe_file(f"{store.root}/tasks/y.json", store.fs.cat_file(f"{store.root}/tasks/x.json"))
+    assert store.read_json("tasks/y.json") is None
+
+
+def test_a_record_is_plain_json(store):
+    """Other tools read it too."""
+    store.write_json("tasks/x.json", {"a": 1})
+    found = json.loads(store.fs.cat_file(f"{store.root}/tasks/x.json"))
+    assert found["record"] == "tasks/x.json"
+    assert found["body"] == {"a": 1}
 
 
 def test_a_changed_part_is_found_without_reading_the_others(tmp_path):
@@ -77,11 +102,61 @@ def test_half_written_files_of_dead_writers_are_swept(tmp_path):
     store = Store(str(tmp_path))
     store.put_part(b"grain", "txt")
     ours = store._temporary("x")
-    dead = ours.replace(f".{os.getpid()}.", ".999999999.")
+    dead = ours.replace(f"-{os.getpid()}-", "-999999999-")
     for path in (ours, dead):
         open(path, "w").close()
     assert store.sweep_temporaries() == [f"tmp/{os.path.basename(dead)}"]
     assert os.path.exists(ours)
+
+
+def test_temporaries_of_a_process_that_nobody_here_can_see_stay_for_a_day(tmp_path):
+    """Another container or machine may be writing; a file that old was left by one that died."""
+    store = Store(str(tmp_path))
+    foreign = store._temporary("x").replace(here(), "elsewher")
+    open(foreign, "w").close()
+    assert store.sweep_temporaries() == []
+    os.utime(foreign, (0, 0))
+    assert store.sweep_temporaries() == [f"tmp/{os.path.basename(foreign)}"]
+
+
+@pytest.mark.parametrize("number", [errno.EFBIG, errno.EROFS, errno.EIO, errno.EACCES, errno.ENAMETOOLONG])
+def test_a_write_that_fails_is_one_message(tmp_path, monkeypatch, number):
+    """A file too large, a disk that became read-only, rights: facts of the machine, not bugs."""
+    store = Store(str(tmp_path))
+
+    def fail(*_):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(os, "replace", fail)
+    with pytest.raises(UserError, match=r"cannot be written.*What is finished is kept"):
+        store.put_part(b"grain", "txt")
+    assert os.listdir(tmp_path / "tmp") == []
+
+
+def test_a_copy_without_times_can_be_read_where_nothing_can_be_written(tmp_path, monkeypatch):
+    """A broken seal is mended where it can be; elsewhere the content is enough."""
+    store = Store(str(tmp_path))
+    part = store.put_part(b"grain", "txt")
+    os.utime(store.part_path(part), (1, 1))
+
+    def refuse(*_, **__):
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    monkeypatch.setattr(os, "utime", refuse)
+    assert store.has_part(part)
+
+
+def test_too_few_open_files_are_no_fault_of_a_part(tmp_path, monkeypatch):
+    """A part is made again when it is broken, and not when the machine is short of something."""
+    store = Store(str(tmp_path))
+    part = store.put_part(b"grain", "txt")
+
+    def full(*_):
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(pa, "memory_map", full)
+    with pytest.raises(UserError, match="ulimit"):
+        store.get_part(part)
 
 
 def test_a_full_disk_is_one_message(tmp_path, monkeypatch):
@@ -119,6 +194,55 @@ def test_a_model_file_becomes_a_part_and_a_path_again(store, tmp_path):
     assert not model.exists()
     assert store.local_path(part).read_bytes() == b"weights"
     assert part == Part(hashlib.sha256(b"weights").hexdigest(), "bin", 7)
+
+
+def test_a_fetched_part_is_not_believed_by_its_name(tmp_path, monkeypatch):
+    """Whatever lies in the folder of fetched parts is hashed on its first use in a process."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    store = Store(f"memory://{tmp_path}/far")
+    part = store.put_part(b"weights", "bin")
+    planted = tmp_path / "gristmill" / "parts" / f"{part.hash}.bin"
+    planted.parent.mkdir(parents=True, mode=0o700)
+    planted.write_bytes(b"poison!")
+    assert store.local_path(part).read_bytes() == b"weights"
+    planted.write_bytes(b"poison!")
+    assert store.local_path(part).read_bytes() == b"weights", "a file that changed since is hashed again"
+    planted.unlink()
+    target = tmp_path / "elsewhere"
+    target.write_bytes(b"weights")
+    planted.symlink_to(target)
+    assert not store.local_path(part).is_symlink()
+    assert os.listdir(planted.parent) == [planted.name]
+
+
+def test_a_folder_that_others_can_write_is_not_used_for_fetched_parts(tmp_path, monkeypatch):
+    """Nor a link in its place."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    store = Store(f"memory://{tmp_path}/far")
+    part = store.put_part(b"weights", "bin")
+    folder = tmp_path / "gristmill" / "parts"
+    folder.mkdir(parents=True)
+    folder.chmod(0o777)
+    with pytest.raises(UserError, match="chmod 700"):
+        store.local_path(part)
+    folder.rmdir()
+    (tmp_path / "other").mkdir(mode=0o700)
+    folder.symlink_to(tmp_path / "other")
+    with pytest.raises(UserError, match="only you can write"):
+        store.local_path(part)
+
+
+def test_fetched_parts_are_bounded(tmp_path, monkeypatch):
+    """Those that were not used for longest go."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("GRISTMILL_CACHE_BYTES", "250")
+    store = Store(f"memory://{tmp_path}/far")
+    parts = [store.put_part(bytes([n]) * 100, "bin") for n in range(3)]
+    paths = [store.local_path(part) for part in parts[:2]]
+    os.utime(paths[1], (1, 1))
+    paths.append(store.local_path(parts[2]))
+    assert [path.exists() for path in paths] == [True, False, True]
+    assert store.local_path(parts[1]).read_bytes() == b"\1" * 100
 
 
 def test_a_disk_that_fills_up_in_a_scratch_folder_is_told_and_leaves_nothing(tmp_path):

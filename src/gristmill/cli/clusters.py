@@ -8,6 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from gristmill.cli.options import print_json
+from gristmill.cli.screen import passage, words
 from gristmill.cli.show import console, table
 from gristmill.engine.clusters import Cluster, cluster_steps, largest
 from gristmill.engine.look import Row
@@ -38,7 +39,7 @@ def show_clusters(mill: Mill, run: Run, number: int, full: bool, json: bool) -> 
                 print_json({"step": node.id, **_plain(cluster)})
             continue
         out = console()
-        out.rule(f"[bold]{node.id}[/bold]", align="left")
+        out.rule(words((node.id, "bold")), align="left")
         _show_counts(out, metrics)
         for cluster in found:
             _show(out, cluster, full)
@@ -62,7 +63,7 @@ def _show_counts(out: Any, metrics: dict[str, Any]) -> None:
 
 def _plain(cluster: Cluster) -> dict[str, Any]:
     return {
-        "cluster": cluster.id.hex(),
+        "cluster": cluster.id,
         "size": cluster.size,
         "keeper": cluster.keeper and _plain_row(cluster.keeper),
         "members": [_plain_row(row) for row in cluster.members],
@@ -71,62 +72,67 @@ def _plain(cluster: Cluster) -> dict[str, Any]:
 
 def _plain_row(row: Row) -> dict[str, Any]:
     similarity, chain = row.columns.get("similarity"), row.columns.get("chain")
-    fields = {"doc_id": row.fields["doc_id"].hex(), "locator": row.fields["locator"], "url": row.fields["url"]}
+    fields = {"doc_id": row.fields["doc_id"], "locator": row.fields["locator"], "url": row.fields["url"]}
     return {**fields, "similarity": similarity, "chain": chain, "text": row.text}
 
 
 def _show(out: Any, cluster: Cluster, full: bool) -> None:
-    out.rule(f"{cluster.size:,} documents, kept {cluster.id.hex()}", align="left", style="dim")
+    kept = cluster.keeper.fields["url"] if cluster.keeper and cluster.keeper.fields["url"] else "the one"
+    out.rule(words(f"{cluster.size:,} documents, kept {kept} {cluster.id.hex()}"), align="left", style="dim")
     if cluster.keeper is None:
         out.print("The keeper is in a part that is not finished yet.")
         return
     for member in cluster.members:
         similarity, chain = member.columns["similarity"][0], member.columns["chain"]
         pair = Table(show_edge=False, expand=True, padding=(0, 1))
-        pair.add_column(Text(f"kept: {cluster.keeper.fields['locator']}"), ratio=1)
+        pair.add_column(words(f"kept: {_place(cluster.keeper)}"), ratio=1)
         ways = f"{chain} link" + ("s" if chain > 1 else "")
-        pair.add_column(Text(f"dropped ({similarity:.3f}, {ways}): {member.fields['locator']}"), ratio=1)
+        pair.add_column(words(f"dropped ({similarity:.3f}, {ways}): {_place(member)}"), ratio=1)
         left, right = side_by_side(cluster.keeper.text or "", member.text or "", full)
         pair.add_row(left, right)
         out.print(pair)
         out.print()
 
 
+def _place(row: Row) -> str:
+    """Where a document was published and where it lies in the input."""
+    url, locator = row.fields["url"], row.fields["locator"]
+    return f"{url} ({locator})" if url else str(locator)
+
+
 def side_by_side(one: str, other: str, full: bool) -> tuple[Text, Text]:
     """Two texts with what differs coloured; of long equal stretches only the edges."""
-    words, others = (re.findall(r"\s*\S+", text)[:MOST_WORDS] for text in (one, other))
-    left, right = Text(), Text()
-    bare, other_bare = [word.strip() for word in words], [word.strip() for word in others]
+    these, others = (re.findall(r"\s*\S+", text)[:MOST_WORDS] for text in (one, other))
+    left, right = words(), words()
+    bare, other_bare = [word.strip() for word in these], [word.strip() for word in others]
     blocks = SequenceMatcher(None, bare, other_bare, autojunk=False).get_opcodes()
     shown = 0
     for number, (kind, start, stop, begin, end) in enumerate(blocks):
         if kind == "equal":
-            for side, here in ((left, words[start:stop]), (right, others[begin:end])):
-                side.append(_equal(here, number > 0, number < len(blocks) - 1, full))
+            for side, here in ((left, these[start:stop]), (right, others[begin:end])):
+                side.append_text(_equal(here, number > 0, number < len(blocks) - 1, full))
             continue
         shown += 1
         if shown > MOST_SHOWN and not full:
             rest = sum(opcode[0] != "equal" for opcode in blocks) - MOST_SHOWN
             for side in (left, right):
-                side.append(f" … {rest} more differences (--full)", "dim")
+                side.append_text(words((f" … {rest} more differences (--full)", "dim")))
             break
-        left.append("".join(words[start:stop]), "red")
-        right.append("".join(others[begin:end]), "green")
-    if len(words) == MOST_WORDS or len(others) == MOST_WORDS:
+        left.append_text(passage("".join(these[start:stop]), "red"))
+        right.append_text(passage("".join(others[begin:end]), "green"))
+    if len(these) == MOST_WORDS or len(others) == MOST_WORDS:
         for side in (left, right):
-            side.append(f" … only the first {MOST_WORDS:,} words are compared here", "dim")
+            side.append_text(words((f" … only the first {MOST_WORDS:,} words are compared here", "dim")))
     return left, right
 
 
-def _equal(words: list[str], after: bool, before: bool, full: bool) -> Text:
+def _equal(some: list[str], after: bool, before: bool, full: bool) -> Text:
     """Equal words; `after` and `before` a difference they give its context."""
     head = CONTEXT_WORDS if after else 0
     tail = CONTEXT_WORDS if before else 0
     if not after and not before:
         head = 2 * CONTEXT_WORDS
-    if full or len(words) <= head + tail + 5:
-        return Text("".join(words))
-    hidden = len(words) - head - tail
-    made = Text("".join(words[:head]))
-    made.append(f" … {hidden:,} equal words … ", "dim")
-    return made.append("".join(words[len(words) - tail :]))
+    if full or len(some) <= head + tail + 5:
+        return passage("".join(some))
+    hidden = (f" … {len(some) - head - tail:,} equal words … ", "dim")
+    return words(passage("".join(some[:head])), hidden, passage("".join(some[len(some) - tail :])))

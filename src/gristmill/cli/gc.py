@@ -1,13 +1,14 @@
 """gristmill gc: take away what no recipe or version needs any more."""
 
 from collections import Counter
+from contextlib import nullcontext
 from typing import Annotated
 
 import typer
 
 from gristmill.cli.options import Json, RecipePath, StoreUri, open_mill, print_json
 from gristmill.cli.show import console, size, table
-from gristmill.engine.garbage import collect, find_garbage
+from gristmill.engine.garbage import alone, collect, find_garbage
 
 EXAMPLE = "Example: gristmill gc recipes/demo.yaml --dry-run"
 
@@ -15,14 +16,19 @@ EXAMPLE = "Example: gristmill gc recipes/demo.yaml --dry-run"
 def command(
     recipe: RecipePath,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")] = False,
+    published: Annotated[
+        list[str] | None,
+        typer.Option("--published", metavar="RECIPE/HASH", help="Also this folder of shards; no trainer may need it."),
+    ] = None,
     store: StoreUri = None,
     json: Json = False,
 ) -> None:
     """Remove what is needed neither by a version, nor by the last run of any recipe, nor by this recipe as it is."""
     mill = open_mill(recipe, store)
-    garbage = find_garbage(mill, mill.look())
-    if not dry_run:
-        collect(mill, garbage)
+    with nullcontext() if dry_run else alone(mill):
+        garbage = find_garbage(mill, mill.look(), published or ())
+        if not dry_run:
+            collect(mill, garbage)
     if json:
         print_json(
             {
@@ -31,6 +37,7 @@ def command(
                 "bytes": garbage.file_bytes,
                 "kept_files": garbage.kept_files,
                 "kept_bytes": garbage.kept_bytes,
+                "published": garbage.published,
             }
         )
         return
@@ -47,3 +54,9 @@ def command(
         f"{len(garbage.files)} files ({size(garbage.file_bytes)}) {verb}, {garbage.kept_files} "
         f"({size(garbage.kept_bytes)}) are needed."
     )
+    if garbage.published:
+        out.print(
+            f"Published shards that only a trainer may still need stay: {', '.join(garbage.published)}. "
+            "To let one go: --published RECIPE/HASH",
+            soft_wrap=True,
+        )

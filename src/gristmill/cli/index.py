@@ -1,18 +1,21 @@
 """gristmill index: what later snapshots need to know of a finished corpus."""
 
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from gristmill.cli.options import Json, RecipePath, StoreUri, open_mill, print_json
-from gristmill.cli.show import console, size
+from gristmill.cli.screen import words
+from gristmill.cli.show import Bars, console, size
 from gristmill.engine.look import kept_batches, unfinished
+from gristmill.engine.run import Document
 from gristmill.errors import UserError
 from gristmill.stages.dedup.near_candidates import Config
 from gristmill.stages.dedup.near_index import write_index
 
-EXAMPLE = "Example: gristmill index recipes/web.yaml indexes/2026-40"
+EXAMPLE = "Example: gristmill index recipes/demo.yaml indexes/2026-40"
 STEP = "near_candidates"
 
 
@@ -34,12 +37,18 @@ def command(
     waiting = unfinished(mill, run, None)
     if waiting:
         raise UserError(f"{', '.join(waiting)} did not run yet. Run: gristmill run {recipe}")
-    batches = (batch for node in nodes for batch in kept_batches(mill, run, node, ("text", "doc_id")))
     config = nodes[0].config
     assert isinstance(config, Config)
-    about = write_index(folder, batches, config)
+    with Bars(quiet=json) as bars:
+
+        def track(documents: Sequence[Document]) -> Iterable[Document]:
+            return bars.track("parts", documents, len(documents))
+
+        batches = (batch for node in nodes for batch in kept_batches(mill, run, node, ("text", "doc_id"), track))
+        about = write_index(folder, batches, config)
     file_bytes = sum(file.stat().st_size for file in folder.iterdir())
     if json:
         print_json({"folder": str(folder), "file_bytes": file_bytes, **about})
         return
-    console().print(f"{folder}: {about['documents']:,} documents, {about['shingles']:,} shingles, {size(file_bytes)}.")
+    said = f"{folder}: {about['documents']:,} documents, {about['shingles']:,} shingles, {size(file_bytes)}."
+    console().print(words(said), soft_wrap=True)

@@ -6,7 +6,9 @@ from typing import Annotated
 import typer
 
 from gristmill.cli.options import Json, print_json
+from gristmill.cli.screen import say
 from gristmill.errors import UserError
+from gristmill.printable import one_line
 from gristmill.recipe.starter import STARTER
 
 EXAMPLE = "Example: gristmill init corpus.yaml"
@@ -31,4 +33,4 @@ def command(
     if json:
         print_json({"written": str(path)})
     else:
-        print(f"Wrote {path}. Put your files where it says, then: gristmill plan {path}")
+        say(one_line(f"Wrote {path}. Put your files where it says, then: gristmill plan {path}"))

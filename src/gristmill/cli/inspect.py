@@ -1,19 +1,22 @@
 """gristmill inspect: look at documents and at the verdicts on them."""
 
 import itertools
+import re
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.markup import escape
 
 from gristmill.cli.clusters import show_clusters
 from gristmill.cli.options import Json, RecipePath, StoreUri, open_mill, print_json
-from gristmill.cli.show import console
-from gristmill.engine.look import Row, find_step, rows, unfinished
+from gristmill.cli.screen import Screen, passage, words
+from gristmill.cli.show import console, value_text
+from gristmill.engine.look import Row, count_unjudged, find_step, rows, unfinished
 from gristmill.errors import UserError
 
 EXAMPLE = "Example: gristmill inspect recipes/demo.yaml --stage extract --dropped --reason truncated_gzip -n 20"
 SHOWN_CHARACTERS = 600
+FACTS = ("language", "language_hint", "timestamp", "snapshot", "license", "content_type", "charset")
 
 
 def command(
@@ -30,6 +33,14 @@ def command(
     skip: Annotated[int, typer.Option(min=0, metavar="N", help="Leave out the first N.")] = 0,
     number: Annotated[int, typer.Option("-n", "--number", min=1, metavar="N", help="How many to show.")] = 10,
     full: Annotated[bool, typer.Option("--full", help="Show whole texts.")] = False,
+    url: Annotated[str | None, typer.Option(metavar="TEXT", help="Only documents with this in their URL.")] = None,
+    doc_id: Annotated[
+        str | None, typer.Option("--id", metavar="ID", help="Only this document: its id, or how it begins.")
+    ] = None,
+    grep: Annotated[
+        str | None, typer.Option(metavar="REGEX", help="Only documents in whose text this is found; (?i): in any case.")
+    ] = None,
+    cuts: Annotated[bool, typer.Option("--cuts", help="Show what steps cut out of the texts, where it stood.")] = False,
     clusters: Annotated[
         bool, typer.Option("--clusters", help="The largest clusters of near duplicates, side by side.")
     ] = False,
@@ -37,10 +48,11 @@ def command(
     json: Json = False,
 ) -> None:
     """Show documents with where they came from, what was decided about them by which step and why, and their text."""
-    if clusters and (dropped or kept or stage or reason or source or skip):
+    if clusters and (dropped or kept or stage or reason or source or skip or url or doc_id or grep or cuts):
         raise UserError("--clusters shows whole clusters and goes only with -n, --full, --store and --json.")
     if dropped and kept:
         raise UserError("--dropped and --kept exclude each other. Leave both out to see all documents.")
+    begins, pattern = _id(doc_id), _pattern(grep)
     mill = open_mill(recipe, store)
     step = find_step(mill, stage)
     unknown = [name for name in source or () if name not in mill.recipe.sources]
@@ -56,7 +68,8 @@ def command(
         show_clusters(mill, run, number, full, json)
         return
     wanted = True if dropped or reason is not None else False if kept else None
-    found = itertools.islice(rows(mill, run, step, wanted, reason, source or ()), skip, skip + number)
+    every = rows(mill, run, step, wanted, reason, source or (), url=url, doc_id=begins, grep=pattern, cuts=cuts)
+    found = itertools.islice(every, skip, skip + number)
     out = console()
     count = 0
     for row in found:
@@ -70,37 +83,82 @@ def command(
         if reason is not None:
             reasons = sorted({name for made in run.made.values() for name in made.metrics.get("dropped", {})})
             message += f" Reasons in this store: {', '.join(reasons) or 'none'}"
-        console(stderr=True).print(message)
+        console(stderr=True).print(words(message))
     if open_steps:
-        console(stderr=True).print(f"Not finished, so documents may be missing: {', '.join(open_steps)}")
+        _say_open(open_steps, count_unjudged(mill, run, step, source or ()) if kept else 0, recipe)
+
+
+def _say_open(steps: list[str], unjudged: int, recipe: Path) -> None:
+    """What has not run as the recipe is now, and what that means for what was shown."""
+    told = f"Not run as the recipe is now: {', '.join(steps)}. "
+    if unjudged:
+        told += f"{unjudged:,} documents that nothing has dropped so far are not judged by all steps, and not shown. "
+    else:
+        told += "Documents may be missing, and verdicts of these steps are. "
+    console(stderr=True).print(words(f"{told}To finish: gristmill run {recipe}"), soft_wrap=True)
+
+
+def _id(text: str | None) -> str | None:
+    if text is not None and not re.fullmatch("[0-9a-fA-F]{1,32}", text):
+        raise UserError(f"--id {text} is not an id, so no document has it. Give up to 32 hexadecimal digits.")
+    return text and text.lower()
+
+
+def _pattern(text: str | None) -> re.Pattern[str] | None:
+    try:
+        return None if text is None else re.compile(text)
+    except re.error as error:
+        raise UserError(
+            f"--grep {text} is no regular expression: {error}. Put a backslash before a sign that stands for itself."
+        ) from None
 
 
 def _plain(row: Row) -> dict[str, Any]:
-    fields = {**row.fields, "doc_id": row.fields["doc_id"].hex()}
-    verdict = {"step": row.step, "reason": row.reason, "detail": row.detail}
-    return {**fields, "verdict": verdict, "columns": row.columns, "text": row.text}
+    verdict = {"step": row.step, "reason": row.reason, "detail": row.detail, "not_judged_by": row.unjudged}
+    cuts = {"pieces": [{"text": text, "cut_by": step} for text, step in row.pieces]} if row.pieces else {}
+    return {**row.fields, "verdict": verdict, "columns": row.columns, "text": row.text, **cuts}
 
 
-def _show(out: Any, row: Row, full: bool) -> None:
+def _show(out: Screen, row: Row, full: bool) -> None:
     fields = row.fields
-    if row.reason is None:
-        verdict = "[green]kept[/green]"
+    if row.reason is None and row.unjudged:
+        verdict = words(("not judged yet", "yellow"), f" by {', '.join(row.unjudged)}")
+    elif row.reason is None:
+        verdict = words(("kept", "green"))
     else:
-        detail = f": [bold yellow]{escape(row.detail)}[/bold yellow]" if row.detail else ""
-        verdict = f"[red]{escape(row.reason)}[/red] by {escape(row.step or '')}{detail}"
-    out.rule(f"{escape(fields['locator'])}", align="left", style="dim")
-    out.print(f"{verdict}   id {fields['doc_id'].hex()}")
-    for name in ("url", "snapshot", "license", "content_type", "charset"):
+        detail = (": ", (row.detail, "bold yellow")) if row.detail else ()
+        verdict = words((row.reason, "red"), f" by {row.step or ''}", *detail)
+    out.rule(fields["locator"], align="left", style="dim")
+    out.print(words(verdict, f"   id {fields['doc_id'].hex()}"))
+    for name in ("title", "url"):
         if fields[name] is not None:
-            out.print(f"[dim]{name}[/dim] {escape(str(fields[name]))}", end="  ")
-    for name, value in row.columns.items():
-        if value is not None:
-            out.print(f"[dim]{name}[/dim] {escape(str(value))}", end="  ")
-    out.print()
-    if row.text:
+            out.print(words((name, "dim"), f" {fields[name]}"), soft_wrap=True)
+    facts = {name: fields[name] for name in FACTS} | row.columns
+    told = [words((name, "dim"), f" {value_text(value)}") for name, value in facts.items() if value is not None]
+    if told:
+        out.print(words(*(part for fact in told for part in (fact, "  "))), soft_wrap=True)
+    if row.pieces:
+        _show_cuts(out, row)
+    elif row.text:
         shown = row.text if full else row.text[:SHOWN_CHARACTERS]
         more = len(row.text) - len(shown)
-        out.print(escape(shown), soft_wrap=True)
+        out.print(shown, soft_wrap=True)
         if more:
-            out.print(f"[dim]... {more:,} more characters (--full)[/dim]")
+            out.print(words((f"... {more:,} more characters (--full)", "dim")))
+    out.print()
+
+
+def _show_cuts(out: Screen, row: Row) -> None:
+    """The text before the cuts; what went is red, and without colours between [- and -]."""
+    made = words()
+    steps: dict[str, int] = {}
+    for text, step in row.pieces:
+        if step is None:
+            made.append_text(passage(text))
+        else:
+            made.append_text(passage(text if out.is_terminal else f"[-{text}-]", "red strike"))
+            steps[step] = steps.get(step, 0) + len(text.encode())
+    out.print(made, soft_wrap=True)
+    told = ", ".join(f"{size} bytes by {step}" for step, size in steps.items()) or "nothing"
+    out.print(words((f"cut: {told}", "dim")))
     out.print()

@@ -1,18 +1,35 @@
 """The command line: one file a command; this one puts them together and says what went wrong."""
 
 import importlib
-import os
 import sys
+import traceback
 from collections.abc import Collection
+from typing import Annotated
 
 import typer
 
+from gristmill import __version__
+from gristmill.cli.screen import complain, guarded, hang_up, say
 from gristmill.errors import UserError
 
 COMMANDS = (
-    *("init", "plan", "run", "status", "inspect", "removed", "whatif", "index", "tokenizer"),
+    *("init", "steps", "plan", "run", "status", "inspect", "removed", "whatif", "index", "tokenizer"),
     *("shards", "sample", "budget", "verify", "gc"),
 )
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        say(f"gristmill {__version__}")
+        raise typer.Exit
+
+
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and end.")
+    ] = False,
+) -> None:
+    """What stands before a command."""
 
 
 def make_app(names: Collection[str] = COMMANDS) -> typer.Typer:
@@ -25,7 +42,7 @@ def make_app(names: Collection[str] = COMMANDS) -> typer.Typer:
         pretty_exceptions_enable=False,
         rich_markup_mode=None,
         context_settings={"help_option_names": ["-h", "--help"]},
-        callback=lambda: None,  # without one, an app of a single command would have no name for it
+        callback=_options,  # without one, an app of a single command would have no name for it
     )
     for name in names:
         module = importlib.import_module(f"gristmill.cli.{name}")
@@ -38,23 +55,40 @@ def make_app(names: Collection[str] = COMMANDS) -> typer.Typer:
 
 def main() -> None:
     """Run a command. Exit codes: 0 done, 1 a check found something, 2 a user's mistake, 128+n stopped by signal n."""
-    code = 0
+    with guarded():
+        code = run_command()
+    sys.exit(code)
+
+
+def run_command() -> int:
+    """Its exit code. A bug is told here, where what it quotes from data is made printable, not by the interpreter."""
     asked = sys.argv[1] if len(sys.argv) > 1 else None
     app = make_app([asked] if asked in COMMANDS else COMMANDS)
     from gristmill.engine.mill import Interrupted
+    from gristmill.store.store import CorruptPart
 
     try:
-        app()
+        app(prog_name="gristmill")
+    except SystemExit as end:
+        return int(end.code or 0)
+    except CorruptPart as corrupt:
+        complain(
+            f"part {corrupt.part_hash[:12]} of the store {corrupt.fact}, so nothing of it is shown. "
+            "gristmill verify RECIPE --repair makes it again."
+        )
+        return 2
     except UserError as error:
-        print(f"gristmill: {error}", file=sys.stderr)
-        code = 2
+        complain(error)
+        return 2
     except Interrupted as stop:
-        print("gristmill: stopped. What is finished is kept; run the same command to go on.", file=sys.stderr)
-        code = 128 + stop.signal_number
+        complain("stopped. What is finished is kept; run the same command to go on.")
+        return 128 + stop.signal_number
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = 0
-    sys.exit(code)
+        hang_up()
+    except Exception:
+        traceback.print_exc()
+        return 1
+    return 0
 
 
 if __name__ == "__main__":

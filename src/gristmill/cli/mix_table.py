@@ -4,9 +4,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from rich.console import Group as Lines
-from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
+from gristmill.cli.screen import passage, words
 from gristmill.cli.show import table
 from gristmill.stages.mix.tally import tally
 
@@ -16,23 +17,23 @@ COLUMNS = ("phase, domain, group", "available", "drawn", "epochs", "total", "sha
 def mix_table(manifest: Mapping[str, Any]) -> Lines:
     """The table of a manifest. Tokens are without padding; `epochs` are of the phase, `total` of all phases."""
     found = tally(manifest)
-    rows: list[tuple[str, ...]] = []
+    rows: list[tuple[str | Text, ...]] = []
     for phase_name, phase in found["phases"].items():
         whole = phase["tokens"]
         names = [name for counts in phase["domains"].values() for name in counts["groups"]]
         available = sum(found["groups"][name]["tokens"] for name in names)
-        rows.append((f"[bold]{escape(phase_name)}[/bold]", *_tokens(available, whole), "", "", ""))
+        rows.append((words((phase_name, "bold")), *_tokens(available, whole), "", "", ""))
         for domain, counts in phase["domains"].items():
             available = sum(found["groups"][name]["tokens"] for name in counts["groups"])
-            label = f" {escape(domain) or 'no domain'}"
+            label = f" {domain or 'no domain'}"
             rows.append((label, *_tokens(available, counts["tokens"]), "", *_shares(counts, whole)))
             for name, group in counts["groups"].items():
                 one = found["groups"][name]
                 total = f"{one['drawn_samples'] / one['samples']:.2f}"
-                total = f"[red]{total}![/red]" if _is_over(one) else total
-                shares = (f"[dim]{share}[/dim]" for share in _shares(group, whole))
-                rows.append((f"  {escape(name)}", *_tokens(one["tokens"], group["tokens"]), total, *shares))
-    return Lines(_made(rows), *map(escape, _notes(found)))
+                told = words((f"{total}!", "red")) if _is_over(one) else total
+                shares = (words((share, "dim")) for share in _shares(group, whole))
+                rows.append((f"  {name}", *_tokens(one["tokens"], group["tokens"]), told, *shares))
+    return Lines(_made(rows), *map(passage, _notes(found)))
 
 
 def _tokens(available: int, drawn: int) -> tuple[str, str, str]:
@@ -47,7 +48,7 @@ def _is_over(group: Mapping[str, int]) -> bool:
     return group["drawn_samples"] > group["cap_samples"]
 
 
-def _made(rows: list[tuple[str, ...]]) -> Table:
+def _made(rows: list[tuple[str | Text, ...]]) -> Table:
     made = table(COLUMNS, rows)
     for column in made.columns[1:]:
         column.no_wrap = True

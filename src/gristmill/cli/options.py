@@ -1,11 +1,11 @@
 """Arguments that several commands share, and the way from them to a mill."""
 
-import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
+from gristmill.cli.screen import print_json as print_json
 from gristmill.engine.mill import Mill
 from gristmill.recipe.load import load
 
@@ -22,8 +22,3 @@ Workers = Annotated[
 
 def open_mill(recipe: Path, store: str | None, until: str | None = None) -> Mill:
     return Mill(load(recipe, store=store), until)
-
-
-def print_json(value: Any) -> None:
-    """One JSON object on one line, so that the last line of the output is always whole."""
-    print(json.dumps(value, ensure_ascii=False, default=str))

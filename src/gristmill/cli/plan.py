@@ -1,8 +1,7 @@
 """gristmill plan: what is cached, what would run, and why."""
 
-from rich.markup import escape
-
 from gristmill.cli.options import Json, RecipePath, StoreUri, open_mill, print_json
+from gristmill.cli.screen import words
 from gristmill.cli.show import console, table
 from gristmill.engine.plan import make_plan
 
@@ -36,8 +35,9 @@ def command(recipe: RecipePath, store: StoreUri = None, json: Json = False) -> N
     out.print(made)
     for stage in stages:
         if stage.explained:
-            out.print(f"\n[bold]{escape(stage.id)}[/bold]")
-            out.print(escape("\n".join(stage.explained)), highlight=False)
+            out.print()
+            out.print(words((stage.id, "bold")))
+            out.print("\n".join(stage.explained))
     if not any(stage.to_run or stage.waiting for stage in stages):
         out.print("\nNothing to do: everything is in the store.")
     elif any(stage.waiting for stage in stages):

@@ -1,17 +1,23 @@
 """gristmill removed: what every rule took, alone, first and in all."""
 
+import importlib
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any
 
 import typer
 
 from gristmill.cli.options import Json, RecipePath, StoreUri, open_mill, print_json
+from gristmill.cli.screen import words
 from gristmill.cli.show import console, size, table
+from gristmill.engine.graph import Node
 from gristmill.engine.mill import Mill
 from gristmill.engine.run import Run
 from gristmill.errors import UserError
+from gristmill.stages.resolve import schema_of
 
-EXAMPLE = "Example: gristmill removed recipes/web.yaml --by language"
+FAILED = "failed"
+"""The column of a step with rules: all that a document failed."""
+EXAMPLE = "Example: gristmill removed recipes/demo.yaml --by source"
 
 
 def command(
@@ -25,9 +31,18 @@ def command(
     """Show for each rule how many documents it removed alone, first, and in all, and their bytes of text."""
     mill = open_mill(recipe, store)
     run = mill.look()
+    judges = [node for node in mill.graph.nodes.values() if node.kind in ("map", "exchange") and _judges(node)]
+    waiting = [node.id for node in judges if run.made[node.id].missing or run.made[node.id].waiting]
+    if not judges:
+        raise UserError(f"{recipe} has no step with rules, so none removed anything. Add heuristics to its steps.")
     found = list(_counts(mill, run, by))
-    if not found:
-        raise UserError(f"No step of {recipe} with rules has run yet. Run: gristmill run {recipe}")
+    if waiting and not found:
+        raise UserError(f"No step of {recipe} with rules has run as the recipe is now. Run: gristmill run {recipe}")
+    if waiting:
+        told = f"Not counted, or not in full, because not run as the recipe is now: {', '.join(waiting)}."
+        console(stderr=True).print(words(f"{told} To finish: gristmill run {recipe}"), soft_wrap=True)
+    elif not found:
+        console(stderr=True).print("No rule removed a document.")
     if json:
         for entry in found:
             print_json(entry)
@@ -42,8 +57,12 @@ def command(
     console().print(table(names, rows, left=2 if by is None else 3))
 
 
+def _judges(node: Node) -> bool:
+    return FAILED in schema_of(importlib.import_module(node.module), node.config).names
+
+
 def _counts(mill: Mill, run: Run, by: str | None) -> Iterator[dict[str, Any]]:
-    judges = {node_id: made.metrics for node_id, made in run.made.items() if "rules" in made.metrics}
+    judges = {node_id: made.metrics for node_id, made in run.made.items() if made.metrics.get("rules")}
     counted = {name for metrics in judges.values() for name in metrics if name.startswith("by_")}
     if by is not None and judges and f"by_{by}" not in counted:
         known = ", ".join(sorted(name[3:] for name in counted)) or "nothing"

@@ -1,13 +1,16 @@
 """gristmill run: carry out a recipe; what the store has already is not done again."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from gristmill.cli.language_table import language_table, languages
 from gristmill.cli.options import Json, RecipePath, StoreUri, Workers, open_mill, print_json
+from gristmill.cli.screen import passage, words
 from gristmill.cli.show import Bars, console, funnel_table
 from gristmill.engine.mill import EXECUTORS, Mill, find_warnings, funnels
-from gristmill.engine.publish import publish, read_model
+from gristmill.engine.publish import read_model, run_and_publish
 from gristmill.engine.run import Run
 from gristmill.errors import UserError
 from gristmill.recipe.mix import MIX
@@ -22,6 +25,9 @@ def command(
     executor: Annotated[str, typer.Option(metavar="NAME", help=f"Where tasks run: {', '.join(EXECUTORS)}.")] = "local",
     until: Annotated[str | None, typer.Option(metavar="STAGE", help="Stop after this step.")] = None,
     tag: Annotated[str | None, typer.Option(metavar="NAME", help="Keep the finished run as a named version.")] = None,
+    retry_crashed: Annotated[
+        bool, typer.Option("--retry-crashed", help="Try documents again that were given up as they killed workers.")
+    ] = False,
     json: Json = False,
 ) -> None:
     """Run what is not cached, show progress, and end with the funnel: what came in, what was dropped, what is left."""
@@ -31,12 +37,11 @@ def command(
     if tag is not None:
         mill.check_tag(tag)
     with Bars(quiet=json) as bars:
-        run = mill.run(workers, bars)
+        run, shards = run_and_publish(mill, workers, bars, retry_crashed)
     record = mill.last_run(finished=True)
     assert record is not None
     if tag is not None:
         mill.store.write_json(f"versions/{tag}.json", record)
-    shards = publish(mill, run)
     warnings = find_warnings(run)
     for warning in warnings:
         bars.note(f"WARNING: {warning}")
@@ -45,6 +50,7 @@ def command(
     else:
         _show(run, record)
         _show_mix(mill, run, shards)
+        _show_given_up(run, recipe)
     if warnings and mill.recipe.strict:
         raise UserError(
             f"{mill.recipe.path}: strict is true and the run has {len(warnings)} warnings: {'; '.join(warnings)}. "
@@ -75,9 +81,16 @@ def summary(run: Run, record: dict, notes: list[str], warnings: list[str]) -> di
         "rows": sum(funnel["kept"]["rows"] for funnel in funnels(run).values()),
         "bytes": sum(funnel["kept"]["text_bytes"] for funnel in funnels(run).values()),
         "funnel": funnels(run),
+        "given_up": given_up(run),
+        "languages": languages(run),
         "notes": notes,
         "warnings": warnings,
     }
+
+
+def given_up(run: Run) -> dict[str, int]:
+    """Per step: documents that kill their worker, also those that an earlier run gave up."""
+    return {node_id: made.given_up for node_id, made in run.made.items() if made.given_up}
 
 
 def _show(run: Run, record: dict) -> None:  # type: ignore[type-arg]
@@ -85,6 +98,9 @@ def _show(run: Run, record: dict) -> None:  # type: ignore[type-arg]
     executed = sum(node["executed"] for node in record["nodes"].values())
     cached = sum(node["cached"] for node in record["nodes"].values())
     out.print(funnel_table(funnels(run)))
+    if found := languages(run):
+        out.print()
+        out.print(language_table(found))
     out.print(f"\n{record['recipe']} version {record['version']}: {executed} tasks run, {cached} cached.")
 
 
@@ -97,4 +113,18 @@ def _show_mix(mill: Mill, run: Run, shards: str | None) -> None:
         out = console()
         out.print()
         out.print(mix_table(manifest))
-        out.print(f"Shards and manifest: {shards}", soft_wrap=True)
+        out.print(words(f"Shards and manifest: {shards}"), soft_wrap=True)
+
+
+def _show_given_up(run: Run, recipe: Path) -> None:
+    found = given_up(run)
+    if found:
+        steps = ", ".join(f"{count:,} by {node_id}" for node_id, count in found.items())
+        console().print(
+            passage(
+                f"\nDocuments given up because they kill their worker every time: {sum(found.values()):,} ({steps}).\n"
+                f"To look: gristmill inspect {recipe} --dropped --reason worker_crashed\n"
+                f"To try again, after an update or with more memory: gristmill run {recipe} --retry-crashed"
+            ),
+            soft_wrap=True,
+        )

@@ -5,12 +5,13 @@ from typing import Annotated
 import typer
 
 from gristmill.cli.options import Json, StoreUri, print_json
+from gristmill.cli.screen import words
 from gristmill.cli.shards_open import Chars, Published, ShardsName, pieces_json, print_pieces
 from gristmill.cli.show import console
 from gristmill.errors import UserError
 from gristmill.loader import Loader
 
-EXAMPLE = "Example: gristmill sample recipes/demo.yaml --step 1000 --batch 8"
+EXAMPLE = "Example: gristmill sample recipes/demo.yaml --step 100 --batch 8"
 
 
 def command(
@@ -31,7 +32,7 @@ def command(
             "so a trainer never comes there. Give a smaller number; the budget is mix.tokens in the recipe."
         )
     cache = None if opened.cache is None else opened.cache.folder
-    with Loader(manifest.location, cache=cache) as loader:
+    with Loader(manifest.location, cache=cache, check="hash") as loader:
         out, found = console(), []
         for number in range(first, min(first + batch, manifest.samples)):
             sample = loader.sample(number)
@@ -46,7 +47,7 @@ def command(
                 continue
             line = f"sample {number:,} of {manifest.samples:,}, phase {sample.phase}, group {sample.group}, source "
             line += f"{sample.source}, epoch {place.epoch}, shard {place.shard}, row {place.row}"
-            out.print(f"[reverse]{line}[/reverse]", soft_wrap=True)
+            out.print(words((line, "reverse")), soft_wrap=True)
             print_pieces(out, pieces, manifest.seq_len, chars)
     if json:
         print_json({"step": step, "manifest": manifest.hash, "samples": found})

@@ -1,7 +1,6 @@
 """gristmill shards: look into the files that a trainer reads, and check them."""
 
 import hashlib
-import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Annotated, Any
@@ -11,12 +10,16 @@ import typer
 
 from gristmill.cli.mix_table import short
 from gristmill.cli.options import Json, StoreUri, print_json
+from gristmill.cli.screen import words
 from gristmill.cli.shards_open import Chars, Published, ShardsName, pieces_json, print_pieces
-from gristmill.cli.show import console, table
+from gristmill.cli.show import Bars, console, table
 from gristmill.engine.mill import available_cores
 from gristmill.errors import UserError
-from gristmill.loader.locations import read_bytes
+from gristmill.loader.checks import renew_seal
+from gristmill.loader.index import read_index
+from gristmill.loader.locations import is_remote
 from gristmill.loader.manifest import Group, Shard
+from gristmill.loader.open_file import open_plain
 from gristmill.loader.order import Order
 from gristmill.stages.shards.check import check_shard
 
@@ -33,26 +36,43 @@ app = typer.Typer(
 
 @app.command(epilog="Example: gristmill shards verify recipes/demo.yaml")
 def verify(shards: ShardsName, store: StoreUri = None, json: Json = False) -> None:
-    """Read every file and compare it with what the manifest, its index and its lineage say. Exit code 1: a fault."""
+    """Read every file and compare it with what the manifest, its index and its lineage say. Exit code 1: a fault.
+
+    What is right gets its modification time again, by which a loader knows it, if a copy has lost it.
+    """
     opened = Published(shards, store)
     manifest = opened.manifest
     tasks = [(group, number, shard) for group in manifest.groups for number, shard in enumerate(group.shards)]
-    with ThreadPoolExecutor(available_cores()) as pool:
-        checked = pool.map(lambda task: list(_faults(opened, *task)), tasks)
-        faults = [fault for some in checked for fault in some]
-    if hashlib.sha256(read_bytes(manifest.where(manifest.tokenizer["file"]))).hexdigest() != manifest.tokenizer["file"]:
-        faults.append(f"{manifest.where(manifest.tokenizer['file'])} does not match its hash in the manifest")
+    _ = opened.cache  # made once, before many threads ask for it
+    with ThreadPoolExecutor(available_cores()) as pool, Bars(quiet=json) as bars:
+        checked = pool.map(lambda task: _checked(opened, *task), tasks)
+        faults = [fault for some in bars.track("shards", checked, len(tasks)) for fault in some]
+    try:
+        opened.checked(manifest.tokenizer["file"])
+    except UserError as error:
+        faults.append(f"tokenizer: {error}")
     if json:
         print_json({"manifest": manifest.hash, "shards": len(tasks), "faults": faults})
     else:
         out = console()
         for fault in faults:
-            out.print(fault, markup=False, soft_wrap=True)
+            out.print(words(fault), soft_wrap=True)
         tokens = sum(shard.tokens for *_, shard in tasks)
         told = f"{len(faults)} faults" if faults else "every token is where the lineage says"
         out.print(f"{len(tasks)} shards, {short(tokens)} tokens: {told}.")
     if faults:
         raise typer.Exit(1)
+
+
+def _checked(opened: Published, group: Group, number: int, shard: Shard) -> list[str]:
+    """The faults of a shard. What was fetched for it is let go, and what is right and on this machine sealed."""
+    faults = list(_faults(opened, group, number, shard))
+    for digest in (shard.bin, shard.index, shard.lineage):
+        if opened.cache is not None:
+            (opened.cache.folder / digest).unlink(missing_ok=True)
+        if not faults and not is_remote(opened.manifest.where(digest)):
+            renew_seal(opened.local(digest), digest)
+    return faults
 
 
 def _faults(opened: Published, group: Group, number: int, shard: Shard) -> Iterator[str]:
@@ -62,7 +82,7 @@ def _faults(opened: Published, group: Group, number: int, shard: Shard) -> Itera
     try:
         paths = [opened.local(digest) for digest in digests]
         for path, digest in zip(paths[1:], digests[1:], strict=True):
-            with open(path, "rb") as file:
+            with open(open_plain(path)[0], "rb") as file:
                 if hashlib.file_digest(file, "sha256").hexdigest() != digest:
                     yield f"{name}: {path} does not match its hash in the manifest"
     except (OSError, UserError) as error:
@@ -72,12 +92,9 @@ def _faults(opened: Published, group: Group, number: int, shard: Shard) -> Itera
     yield from (f"{name}: {fault}" for fault in found)
     if not found:
         try:
-            opened.open_shard(group, number)
+            opened.shards.compare(read_index(paths[1]), group, shard)
         except UserError as error:
             yield f"{name}: {error}"
-    if opened.cache is not None:
-        for path in paths:
-            os.unlink(path)
 
 
 @app.command(epilog="Example: gristmill shards head recipes/demo.yaml -n 2")
@@ -94,7 +111,7 @@ def head(
     manifest = opened.manifest
     chosen = opened.group(group)
     opened.shard(chosen, shard)
-    index = opened.open_shard(chosen, shard).index
+    index = opened.index(chosen, shard)
     samples = []
     for row in range(min(count, index.header.samples)):
         lengths = index.length[int(index.first_piece[row]) : int(index.first_piece[row + 1])]
@@ -148,7 +165,7 @@ def find(
         if rows:
             out.print(table(("group", "shard", "row", "from token", "tokens", "seen at sample"), rows))
         else:
-            out.print(f"{doc_id} is in no shard of {manifest.location}.", soft_wrap=True)
+            out.print(words(f"{doc_id} is in no shard of {manifest.location}."), soft_wrap=True)
     if not found:
         raise typer.Exit(1)
 

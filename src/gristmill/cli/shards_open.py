@@ -12,17 +12,18 @@ from typing import Annotated, Any
 import numpy as np
 import pyarrow.parquet as pq
 import typer
-from rich.console import Console
-from rich.markup import escape
 
 from gristmill.cli.options import open_mill
+from gristmill.cli.screen import Screen, words
 from gristmill.cli.tokenizer_open import AnyTokenizer, is_recipe, load_aloud
 from gristmill.engine.publish import find_manifest
 from gristmill.errors import UserError
 from gristmill.loader.cache import Cache
-from gristmill.loader.index import read_index
+from gristmill.loader.checks import Checks
+from gristmill.loader.index import Index, read_index
 from gristmill.loader.locations import is_remote, local_path, read_bytes
 from gristmill.loader.manifest import Group, Manifest, Shard, read_manifest
+from gristmill.loader.open_file import OpenFile
 from gristmill.loader.shards import OpenShard, Shards
 
 ShardsName = Annotated[
@@ -74,8 +75,33 @@ class Published:
         assert self.cache is not None
         return str(self.cache.ensure(digest, location))
 
+    def checked(self, digest: str) -> str:
+        """The same of a small file that has its hash: an index, a lineage table, the tokenizer."""
+        path = self.local(digest)
+        try:
+            right = Checks("hash").right(OpenFile(path), digest)
+        except OSError as error:
+            raise UserError(f"{path} cannot be read ({error.strerror}), so nothing is shown. Copy it again.") from None
+        if not right:
+            raise UserError(
+                f"{path} does not have the hash that the manifest names: it is damaged, or another file, so nothing is "
+                "shown. Copy it again; gristmill shards verify lists all that is wrong."
+            )
+        return path
+
+    @cached_property
+    def shards(self) -> Shards:
+        return Shards(self.manifest, self.cache, Checks("hash"))
+
+    def index(self, group: Group, number: int) -> Index:
+        """The index of a shard, with its hash and what the manifest says checked."""
+        shard = group.shards[number]
+        index = read_index(self.checked(shard.index))
+        self.shards.compare(index, group, shard)
+        return index
+
     def open_shard(self, group: Group, number: int) -> OpenShard:
-        return Shards(self.manifest, self.cache).get(self.manifest.numbers[group.name], number)
+        return self.shards.get(self.manifest.numbers[group.name], number)
 
     @property
     def content(self) -> dict[str, Any]:
@@ -84,7 +110,7 @@ class Published:
 
     @cached_property
     def tokenizer(self) -> AnyTokenizer:
-        opened = load_aloud(self.manifest.where(self.manifest.tokenizer["file"]))
+        opened = load_aloud(self.checked(self.manifest.tokenizer["file"]))
         if opened.hash != self.manifest.tokenizer["hash"]:
             raise UserError(
                 f"{self.manifest.location} was made with the tokenizer {self.manifest.tokenizer['hash'][:12]}, and the "
@@ -132,8 +158,8 @@ class Published:
         """Group, shard, row and the place of every piece of a document: all indexes are searched."""
         wanted = np.frombuffer(doc_id, np.uint64)
         for group in self.manifest.groups:
-            for number, shard in enumerate(group.shards):
-                index = read_index(self.local(shard.index))
+            for number in range(len(group.shards)):
+                index = self.index(group, number)
                 halves = index.doc_id.view(np.uint64).reshape(-1, 2)
                 for piece in np.flatnonzero((halves == wanted).all(axis=1)).tolist():
                     row = int(np.searchsorted(index.first_piece, piece, "right")) - 1
@@ -142,23 +168,23 @@ class Published:
 
     def locators(self, shard: Shard, row: int) -> list[str]:
         """Where the documents of a sample came from."""
-        table = pq.read_table(self.local(shard.lineage), columns=["locator"], filters=[("sample", "=", row)])
+        table = pq.read_table(self.checked(shard.lineage), columns=["locator"], filters=[("sample", "=", row)])
         return list(table["locator"].to_pylist())
 
 
-def print_pieces(out: Console, pieces: list[Piece], seq_len: int, chars: int) -> None:
+def print_pieces(out: Screen, pieces: list[Piece], seq_len: int, chars: int) -> None:
     """Each document with where it comes from, then its text as it will be read."""
     for piece in pieces:
         begun = f", from token {piece.doc_offset:,} of it" if piece.doc_offset else ""
         place = f"tokens {piece.offset:,} to {piece.offset + piece.tokens:,}{begun}"
-        out.print(f"[bold]{escape(piece.locator)}[/bold]  {piece.doc_id}  {place}", soft_wrap=True)
+        out.print(words((piece.locator, "bold"), f"  {piece.doc_id}  {place}"), soft_wrap=True)
         text = piece.text
         if chars and len(text) > chars:
             text = f"{text[: chars // 2]} [...] {text[len(text) - chars // 2 :]}"
-        out.print(escape(text), soft_wrap=True)
+        out.print(text, soft_wrap=True)
     used = sum(piece.tokens for piece in pieces)
     if used < seq_len:
-        out.print(f"[dim]{seq_len - used:,} tokens of padding[/dim]")
+        out.print(words((f"{seq_len - used:,} tokens of padding", "dim")))
 
 
 def pieces_json(pieces: list[Piece]) -> list[dict[str, Any]]:

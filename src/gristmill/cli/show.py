@@ -1,27 +1,29 @@
 """How numbers, tables and progress look: bars on a terminal, plain lines in a log."""
 
-import sys
 import time
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, TypeVar
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
 from rich.table import Table
+from rich.text import Text
 
+from gristmill.cli.screen import Screen, log, words
 from gristmill.engine.graph import Node
 from gristmill.engine.task import Result, Task
+from gristmill.printable import one_line
+
+T = TypeVar("T")
 
 LOG_EVERY_S = 5.0
 """Seconds between progress lines in a log."""
 
 
-def console(stderr: bool = False) -> Console:
-    """Output that a pipe gets at full width: a table cut to 80 columns is of no use in a log."""
-    made = Console(stderr=stderr, highlight=False, soft_wrap=False)
-    if not made.is_terminal:
-        made.width = 160
-    return made
+def console(stderr: bool = False) -> Screen:
+    """Where a command shows its answer, or says something beside it."""
+    return Screen(stderr)
 
 
 def size(count: float) -> str:
@@ -32,13 +34,28 @@ def size(count: float) -> str:
     return f"{count:.1f} TB"
 
 
-def table(columns: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> Table:
+def value_text(value: Any) -> str:
+    """A value of a column in a few characters: bytes are hexadecimal, a list is its items."""
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, datetime):
+        return value.isoformat(sep=" ", timespec="seconds")
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name}: {value_text(inner)}" for name, inner in value.items())
+    if isinstance(value, list | tuple):
+        return ", ".join(map(value_text, value)) or "none"
+    return str(value)
+
+
+def table(columns: Sequence[str], rows: Sequence[Sequence[str | Text]], left: int = 1) -> Table:
     """A plain table: the first `left` columns are words, the others numbers."""
     made = Table(box=None, pad_edge=False, header_style="bold")
     for index, column in enumerate(columns):
-        made.add_column(column, justify="left" if index < left else "right", overflow="fold")
+        made.add_column(words(column), justify="left" if index < left else "right", overflow="fold")
     for row in rows:
-        made.add_row(*row)
+        made.add_row(*map(words, row))
     return made
 
 
@@ -66,25 +83,52 @@ def funnel_table(funnels: Mapping[str, Any]) -> Table:
     return table(("source", "step", "reason", "documents", "share", "bytes"), rows, left=3)
 
 
+@dataclass
+class Stage:
+    """How far one stage has come."""
+
+    expected: int = 0
+    """Tasks that are known so far."""
+    done: int = 0
+    cached: int = 0
+    bytes_in: float = 0
+    seconds: float = 0
+    """Of its workers together."""
+    told: int = 0
+    """Tasks that were done when a log last spoke of it."""
+    bar: TaskID | None = None
+
+    @property
+    def is_running(self) -> bool:
+        return 0 < self.done < self.expected
+
+    @property
+    def rate(self) -> str:
+        if self.seconds:
+            return f"{size(self.bytes_in / self.seconds)}/s a worker"
+        return "cached" if self.cached else ""
+
+
 class Bars:
-    """Progress of a run: a bar for each stage on a terminal, a line every few seconds elsewhere."""
+    """Progress of a run: on a terminal a bar for all of it and one for each stage under way, in a log what changed."""
 
     def __init__(self, quiet: bool = False) -> None:
         self.notes: list[str] = []
-        self._console = console(stderr=True)
+        self.stages: dict[str, Stage] = {}
+        self._console = Screen(stderr=True)
         self._quiet = quiet
         self._live = self._console.is_terminal and not quiet
         self._progress = Progress(
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             BarColumn(bar_width=30),
             MofNCompleteColumn(),
-            TextColumn("{task.fields[rate]}"),
-            TimeRemainingColumn(compact=True),
+            TextColumn("{task.fields[told]}", markup=False),
             console=self._console,
             transient=True,
+            redirect_stdout=False,  # what others print is guarded as it is, and rich would obey its colours
+            redirect_stderr=False,
         )
-        self._bars: dict[str, Any] = {}
-        self._counts: dict[str, list[float]] = {}
+        self._all = self._progress.add_task("all", total=0, told="")
         self._started = time.monotonic()
         self._said = self._started
 
@@ -98,31 +142,76 @@ class Bars:
             self._progress.stop()
 
     def expect(self, node: Node, tasks: int) -> None:
-        counts = self._counts.setdefault(node.id, [0, 0, 0, 0])
-        counts[0] += tasks
+        stage = self.stages.setdefault(node.id, Stage())
+        stage.expected += tasks
         if self._live:
-            if node.id not in self._bars:
-                self._bars[node.id] = self._progress.add_task(node.id, total=0, rate="")
-            self._progress.update(self._bars[node.id], total=counts[0])
+            self._draw(node.id, stage)
 
     def done(self, node: Node, task: Task, result: Result, cached: bool) -> None:
-        counts = self._counts[node.id]
-        counts[1] += 1
-        counts[2] += 0 if cached else result.metrics.get("bytes_in", 0)
-        counts[3] += 0 if cached else result.cost.get("wall_s", 0)
+        stage = self.stages[node.id]
+        stage.done += 1
+        stage.cached += cached
+        stage.bytes_in += 0 if cached else result.metrics.get("bytes_in", 0)
+        stage.seconds += 0 if cached else result.cost.get("wall_s", 0)
+        self._moved(node.id, stage)
+
+    def track(self, name: str, items: Iterable[T], total: int) -> Iterator[T]:
+        """The items, with progress for a command that runs no tasks: one item is one of `total`."""
+        stage = self.stages.setdefault(name, Stage())
+        stage.expected += total
+        for item in items:
+            yield item
+            stage.done += 1
+            self._moved(name, stage)
+
+    def _moved(self, name: str, stage: Stage) -> None:
         if self._live:
-            rate = f"{size(counts[2] / counts[3])}/s a worker" if counts[3] else "cached"
-            self._progress.update(self._bars[node.id], completed=counts[1], rate=rate)
-        elif not self._quiet and time.monotonic() - self._said > LOG_EVERY_S:
+            self._draw(name, stage)
+        elif not self._quiet and time.monotonic() - self._said >= LOG_EVERY_S:
             self._said = time.monotonic()
-            self._say(", ".join(f"{name} {c[1]:.0f}/{c[0]:.0f}" for name, c in self._counts.items()))
+            self._say(self.line())
 
     def note(self, message: str) -> None:
         self.notes.append(message)
         self._say(message)
 
+    def summary(self) -> str:
+        """`12 of 30 stages done, about 1:20 left`: what is known so far; stages that follow may bring more tasks."""
+        stages = f"{sum(one.done == one.expected for one in self.stages.values())} of {len(self.stages)} stages done"
+        _, left, worked = self._counts()
+        if not worked or not left:
+            return stages
+        seconds = round((time.monotonic() - self._started) / worked * left)
+        return f"{stages}, about {seconds // 60}:{seconds % 60:02} left"
+
+    def line(self) -> str:
+        """For a log: all of it, then the stages that came further since the last line, and by how much."""
+        done, left, _ = self._counts()
+        moved = []
+        for name, stage in self.stages.items():
+            if stage.done > stage.told:
+                moved.append(f"{name} {stage.done}/{stage.expected} (+{stage.done - stage.told})")
+                stage.told = stage.done
+        return "; ".join([f"{done} of {done + left} tasks, {self.summary()}", ", ".join(moved)])
+
+    def _counts(self) -> tuple[int, int, int]:
+        """Tasks done, tasks left, tasks done that were work."""
+        done = sum(stage.done for stage in self.stages.values())
+        left = sum(stage.expected for stage in self.stages.values()) - done
+        return done, left, done - sum(stage.cached for stage in self.stages.values())
+
+    def _draw(self, name: str, stage: Stage) -> None:
+        """Finished stages are folded into the first line."""
+        done, left, _ = self._counts()
+        self._progress.update(self._all, completed=done, total=done + left, told=self.summary())
+        if stage.bar is None:
+            stage.bar = self._progress.add_task(one_line(name), total=0, told="", visible=False)
+        self._progress.update(
+            stage.bar, completed=stage.done, total=stage.expected, told=stage.rate, visible=stage.is_running
+        )
+
     def _say(self, message: str) -> None:
         if self._live:
-            self._progress.console.print(message, markup=False)
+            self._progress.console.print(message)
         else:
-            print(f"[{time.monotonic() - self._started:6.1f}s] {message}", file=sys.stderr, flush=True)
+            log(f"[{time.monotonic() - self._started:6.1f}s] {message}")

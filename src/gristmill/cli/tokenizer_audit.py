@@ -1,6 +1,5 @@
 """gristmill tokenizer audit: whether a tokenizer is sound, and what it costs."""
 
-import json as json_format
 import warnings
 from dataclasses import replace
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from gristmill.cli.options import Json, StoreUri, print_json
+from gristmill.cli.screen import json_text, words
 from gristmill.cli.show import console, table
 from gristmill.cli.tokenizer_open import TokenizerName, is_recipe, look_at
 from gristmill.engine.sample import sample_by_language, tokenizer_path
@@ -63,7 +63,7 @@ def command(
         warnings.simplefilter("always", UserWarning)
         subjects = [open_subject(uri, pattern) for uri in (tokenizer, *(against or ()))]
     for warning in said:
-        console(stderr=True).print(str(warning.message), markup=False, style="yellow")
+        console(stderr=True).print(words(str(warning.message)), style="yellow")
     subjects[0] = replace(subjects[0], name=name)
     domains = read_domains(text) if text else held_out or built_in()
     report = audit(subjects[0], _named_apart(subjects), domains, chosen, d_model)
@@ -72,7 +72,7 @@ def command(
             0, "No --text was given: measured on a small sample that comes with Python, not on held-out text."
         )
     out.mkdir(parents=True, exist_ok=True)
-    whole = json_format.dumps(report, ensure_ascii=False, indent=1) + "\n"
+    whole = json_text(report, indent=1) + "\n"
     (out / "audit.json").write_text(whole, encoding="utf-8")
     (out / "audit.html").write_text(page(report), encoding="utf-8")
     if json:
@@ -82,7 +82,7 @@ def command(
     if names := failed(report):
         details = {check["name"]: check["detail"] for check in report["checks"]}
         for name in names:
-            console(stderr=True).print(f"failed: {name}: {details[name]}", markup=False)
+            console(stderr=True).print(words(f"failed: {name}: {details[name]}"))
         raise typer.Exit(1)
 
 
@@ -108,12 +108,11 @@ def _named_apart(subjects: list[Subject]) -> list[Subject]:
 def _show(report: dict[str, Any], out: Path) -> None:
     screen = console()
     for check in report["checks"]:
-        verdict = "[green]holds     [/green]" if check["passed"] else "[red]FAILED    [/red]"
-        verdict = verdict if check["judged"] else "[dim]not judged[/dim]"
-        screen.print(f"{verdict} {check['name']:30}", end=" ")
-        screen.print(check["detail"], markup=False)
+        verdict = ("holds     ", "green") if check["passed"] else ("FAILED    ", "red")
+        verdict = verdict if check["judged"] else ("not judged", "dim")
+        screen.print(words(verdict, f" {check['name']:30} {check['detail']}"))
     for note in report["notes"]:
-        screen.print(note, markup=False, style="yellow")
+        screen.print(words(note), style="yellow")
     screen.print()
     by_domain = report["bytes_per_token"]
     names = list(by_domain)
@@ -141,4 +140,4 @@ def _show(report: dict[str, Any], out: Path) -> None:
         f"{sum(kind['count'] for kind in tokens['private'].values()):,} private or random, "
         f"{tokens['long_literals']['count']:,} long literals."
     )
-    screen.print(f"Report: {out / 'audit.html'}, {out / 'audit.json'}", markup=False)
+    screen.print(words(f"Report: {out / 'audit.html'}, {out / 'audit.json'}"), soft_wrap=True)

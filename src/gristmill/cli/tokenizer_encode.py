@@ -1,12 +1,12 @@
 """gristmill tokenizer encode and decode: text to ids and back."""
 
 import re
-import sys
 from typing import Annotated
 
 import typer
 
 from gristmill.cli.options import Json, StoreUri, print_json
+from gristmill.cli.screen import say, write_bytes
 from gristmill.cli.tokenizer_open import STDIN, TokenizerName, given_text, open_tokenizer, read_stdin
 from gristmill.errors import UserError
 from gristmill.stages.tokenizer.model import Tokenizer
@@ -32,7 +32,7 @@ def encode(
     if json:
         print_json({"ids": ids, "tokens": len(ids), "bytes": len(whole.encode())})
     else:
-        print(*ids)
+        say(" ".join(map(str, ids)))
 
 
 def decode(
@@ -43,7 +43,7 @@ def decode(
     store: StoreUri = None,
     json: Json = False,
 ) -> None:
-    """Print the text of some ids: their bytes as they are, special tokens by name."""
+    """Print the text of some ids: into a pipe or a file their bytes as they are; special tokens by name."""
     opened = open_tokenizer(tokenizer, store)
     words = read_stdin() if ids in (None, [], [STDIN]) else " ".join(ids or ())
     numbers = [_number(word) for word in re.split(r"[\s,\[\]]+", words) if word]
@@ -51,11 +51,7 @@ def decode(
         print_json({"text": opened.decode(numbers), "tokens": len(numbers)})
         return
     data = opened.decode_bytes(numbers) if isinstance(opened, Tokenizer) else opened.decode(numbers).encode()
-    sys.stdout.flush()
-    sys.stdout.buffer.write(data)
-    if sys.stdout.isatty():
-        sys.stdout.buffer.write(b"\n")
-    sys.stdout.buffer.flush()
+    write_bytes(data)
 
 
 def _number(word: str) -> int:

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import typer
 
+from gristmill.cli.screen import complain
 from gristmill.engine.mill import Mill
 from gristmill.engine.run import Run
 from gristmill.engine.sample import open_for_tokenizer, tokenizer_path
@@ -53,7 +54,7 @@ def load_aloud(uri: str) -> AnyTokenizer:
         warnings.simplefilter("always")
         tokenizer = load(uri)
     for warning in told:
-        print(f"gristmill: {warning.message}", file=sys.stderr)
+        complain(warning.message)
     return tokenizer
 
 

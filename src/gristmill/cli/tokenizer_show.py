@@ -5,10 +5,9 @@ from itertools import cycle
 from typing import Annotated, Any
 
 import typer
-from rich.markup import escape
-from rich.text import Text
 
 from gristmill.cli.options import Json, StoreUri, print_json
+from gristmill.cli.screen import words
 from gristmill.cli.show import console, table
 from gristmill.cli.tokenizer_open import AnyTokenizer, TokenizerName, given_text, open_tokenizer
 from gristmill.stages.tokenizer.model import Tokenizer
@@ -72,11 +71,11 @@ def _show(said: dict[str, Any]) -> None:
     out = console()
     merges = f", {said['merges']:,} merges" if "merges" in said else ""
     out.print(f"{said['vocab']:,} tokens{merges}, {said['special_tokens']} special tokens; pattern {said['pattern']}")
-    out.print(f"hash {said['hash']}; encoded by {said['encoder']}\n", markup=False)
-    out.print(", ".join(f"{text} {number}" for text, number in said["named"].items()), markup=False)
+    out.print(f"hash {said['hash']}; encoded by {said['encoder']}\n")
+    out.print(words(", ".join(f"{text} {number}" for text, number in said["named"].items())))
     for name in ("first_merges", "last_merges"):
         if said.get(name):
-            rows = [(escape(f"'{one}'"), escape(f"'{other}'"), str(number)) for one, other, number in said[name]]
+            rows = [(f"'{one}'", f"'{other}'", str(number)) for one, other, number in said[name]]
             out.print()
             out.print(table((name.replace("_", " "), "", "id"), rows, left=2))
 
@@ -84,7 +83,7 @@ def _show(said: dict[str, Any]) -> None:
 def _show_tokens(ids: list[int], tokens: list[bytes]) -> None:
     """The text with each token in a colour, and the ids below in the same; without colours, bars between tokens."""
     out = console()
-    text, numbers = Text(), Text()
+    text, numbers = words(), words()
     for number, token, colour in zip(ids, tokens, cycle(COLOURS), strict=False):
         shown = legible(token)
         text.append(shown + ("\n" if token.endswith(b"\n") else ""), colour if out.is_terminal else "")

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from gristmill.cli.options import Json, RecipePath, StoreUri, Workers, print_json
+from gristmill.cli.screen import words
 from gristmill.cli.show import Bars, console, size, table
 from gristmill.cli.tokenizer_open import AnyTokenizer, load_aloud, measure
 from gristmill.engine.mill import find_warnings
@@ -99,4 +100,4 @@ def _show(said: dict[str, Any]) -> None:
         titles = ("domain", "trained on", "bytes", "held out", "bytes", "bytes per token")
         out.print(table(titles, rows))
     for file in said["files"] or [said["stored"]]:
-        out.print(file, markup=False, soft_wrap=True)
+        out.print(words(file), soft_wrap=True)

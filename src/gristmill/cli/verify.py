@@ -1,10 +1,12 @@
 """gristmill verify: is everything in the store what it says it is, and does it come out the same again?"""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from gristmill.cli.options import Json, RecipePath, StoreUri, Workers, open_mill, print_json
+from gristmill.cli.screen import words
 from gristmill.cli.show import Bars, console
 from gristmill.engine.verify import Findings, parse_share, verify
 
@@ -33,20 +35,27 @@ def command(
     if json:
         print_json(found.as_json())
     else:
-        _show(found, repair)
-    if found.different or (found.broken and not repair):
+        _show(found, repair, recipe)
+    if found.different or found.survivors or (found.broken and not repair):
         raise typer.Exit(1)
 
 
-def _show(found: Findings, repaired: bool) -> None:
+def _show(found: Findings, repaired: bool, recipe: Path) -> None:
     out = console()
     for part, fact in found.broken.items():
-        out.print(f"part {part.hash} {fact}", markup=False)
+        out.print(words(f"part {part.hash} {fact}"))
     for label in found.different:
-        out.print(f"different: {label}", markup=False)
+        out.print(words(f"different: {label}"))
     mended = ", taken away and made again where the recipe needs them" if repaired and found.broken else ""
     out.print(f"{found.parts:,} parts hashed, {len(found.broken)} broken{mended}.")
     if found.recomputed:
         out.print(f"{found.recomputed:,} tasks run again, {len(found.different)} came out different.")
+    if found.survivors:
+        out.print(
+            f"Documents that were given up because they killed their worker, and survive now: {found.survivors:,}. "
+            f"To have them back: gristmill run {recipe} --retry-crashed",
+            markup=False,
+            soft_wrap=True,
+        )
     if found.broken and not repaired:
         out.print("To make broken parts again: gristmill verify --repair, or gristmill run.")

@@ -3,14 +3,14 @@
 from typing import Annotated, Any
 
 import typer
-from rich.markup import escape
 
 from gristmill.cli.options import Json, RecipePath, StoreUri, open_mill, print_json
+from gristmill.cli.screen import words
 from gristmill.cli.show import console, size, table
 from gristmill.engine.look import row_at
 from gristmill.engine.whatif import Answer, Side, ask
 
-EXAMPLE = "Example: gristmill whatif recipes/web.yaml heuristics.gopher_quality.min_words=30"
+EXAMPLE = "Example: gristmill whatif recipes/demo.yaml heuristics.gopher_quality.min_letter_words_share=0.8"
 SHOWN_CHARACTERS = 200
 
 
@@ -60,7 +60,7 @@ def _plain(answer: Answer, samples: dict[str, Any]) -> dict[str, Any]:
 def _show(answer: Answer, samples: dict[str, Any]) -> None:
     out = console()
     for name, (now, then) in answer.changes.items():
-        out.print(f"{answer.step} {name}: {now} -> {then}", markup=False)
+        out.print(words(f"{answer.step} {name}: {now} -> {then}"))
     rows = []
     for label, side in (("would come", answer.come), ("would go", answer.go)):
         share = f"{100 * side.documents / answer.corpus:.2f}%" if answer.corpus else ""
@@ -70,9 +70,9 @@ def _show(answer: Answer, samples: dict[str, Any]) -> None:
     for label, name, side in (("would come", "come", answer.come), ("would go", "go", answer.go)):
         if side.reasons:
             reasons = ", ".join(f"{reason} {count:,}" for reason, count in side.reasons.most_common())
-            out.print(f"\n{label}, by reason: {reasons}", markup=False)
+            out.print(f"\n{label}, by reason: {reasons}")
         for row in samples[name]:
             text = " ".join((row.text or "").split())[:SHOWN_CHARACTERS]
-            out.print(f"[dim]{escape(row.fields['locator'])}[/dim] {escape(text)}", soft_wrap=True)
+            out.print(words((row.fields["locator"], "dim"), f" {text}"), soft_wrap=True)
     if answer.come.documents and answer.later:
-        out.print(f"\nDocuments that come would still have to pass {', '.join(answer.later)}.", markup=False)
+        out.print(f"\nDocuments that come would still have to pass {', '.join(answer.later)}.")

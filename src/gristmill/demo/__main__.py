@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from gristmill.cli.screen import complain, guarded, say
 from gristmill.demo.inputs import build, summary
 from gristmill.demo.pages import FOOTER
 from gristmill.demo.score import Row, score, table
@@ -39,13 +40,13 @@ def main() -> int:
     given = parser.parse_args()
     try:
         if given.command == "build":
-            print(summary(given.folder, build(given.folder, given.seed, given.scale)))
+            say(summary(given.folder, build(given.folder, given.seed, given.scale)))
         elif given.command == "generic":
             train_generic(given.folder, given.vocab)
         else:
-            print(score_run(given.recipe, Truth.read(given.folder / "truth.json")))
+            say(score_run(given.recipe, Truth.read(given.folder / "truth.json")))
     except UserError as error:
-        print(error, file=sys.stderr)
+        complain(error)
         return 2
     return 0
 
@@ -89,4 +90,6 @@ def count_good_lines(run: Run, truth: Truth) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    with guarded():
+        code = main()
+    sys.exit(code)

@@ -1,70 +1,73 @@
-"""The content hashes of input files, remembered so that an unchanged file is not read again to be hashed.
+"""The content of input files, remembered so that an unchanged file is not read again to be hashed.
 
 A file counts as unchanged while its size, modification and change times and inode stay the same (the change time
-cannot be set by hand); on an object store, while its ETag does.
+cannot be set by hand); on an object store, while its ETag does. Where that is not enough, and a file changed under the
+same stamp, its reader notices (checked.py), and what was remembered of it is forgotten.
 """
 
-import hashlib
 import os
+from collections.abc import Mapping
 from typing import Any
 
-import fsspec
-
+from gristmill.checked import Content, content_of
+from gristmill.places import Place, exact
 from gristmill.store.store import Store
+
+_TAGS = (
+    ("ETag", "etag", "md5Hash", "generation", "version_id"),
+    ("LastModified", "last_modified", "mtime", "modified", "modificationTime", "updated", "created"),
+)
 
 
 class ContentHashes:
-    """What the store remembers of one recipe's input files."""
+    """What the store remembers of one recipe's files."""
 
     def __init__(self, store: Store, recipe: str) -> None:
         self._store = store
         self._name = f"inputs/{recipe}.json"
-        self._known: dict[str, list[str]] = store.read_json(self._name) or {}
+        known = store.read_json(self._name)
+        self._known: dict[str, list[Any]] = known if isinstance(known, dict) else {}
         self._changed = False
 
-    def get(self, uri: str, stamp: str) -> str | None:
-        known = self._known.get(uri)
-        return known[1] if known is not None and known[0] == stamp else None
+    def get(self, uri: str, stamp: str) -> Content | None:
+        """What a file held under a stamp; nothing is remembered of a file without one."""
+        known = self._known.get(exact(uri))
+        if not stamp or not isinstance(known, list) or known[:1] != [stamp]:
+            return None
+        return Content.from_json(known[1:])
 
-    def remember(self, uri: str, stamp: str, content: str) -> None:
-        self._known[uri] = [stamp, content]
-        self._changed = True
+    def remember(self, uri: str, stamp: str, content: Content) -> None:
+        if stamp:
+            self._known[exact(uri)] = [stamp, *content.as_json()]
+            self._changed = True
+
+    def forget(self, uri: str) -> None:
+        self._changed |= self._known.pop(exact(uri), None) is not None
 
     def save(self) -> None:
         if self._changed:
             self._store.write_json(self._name, self._known)
             self._changed = False
 
-    def of_path(self, path: str) -> str:
-        """The content of a file or folder that a config names."""
-        fs, root = fsspec.url_to_fs(path)
-        if not fs.isdir(root):
-            return self._of_file(fs, root)
-        names = sorted(fs.find(root))
-        listing = "".join(f"{name[len(root) :]}\0{self._of_file(fs, name)}\n" for name in names)
-        return f"folder:{hashlib.sha256(listing.encode()).hexdigest()}"
-
-    def _of_file(self, fs: Any, path: str) -> str:
-        stamp = stamp_of(path, fs.info(path))
-        known = self.get(path, stamp)
+    def of(self, uri: str, place: Place, stamp: str) -> Content:
+        """What a file holds, hashed here and now if it is not known."""
+        known = self.get(uri, stamp)
         if known is None:
-            with fs.open(path, "rb") as file:
-                known = hash_stream(file)
-            self.remember(path, stamp, known)
+            with place.open() as file:
+                known = content_of(file)
+            self.remember(uri, stamp, known)
         return known
 
 
-def stamp_of(path: str, info: dict[str, Any]) -> str:
-    """A text that changes whenever the file may have changed."""
-    if "ino" in info:
-        stat = os.stat(path)
-        return f"{stat.st_size}-{stat.st_mtime_ns}-{stat.st_ctime_ns}-{stat.st_ino}"
-    tags = (info.get(name) for name in ("ETag", "etag", "md5Hash", "created"))
-    return f"{info['size']}-{next((tag for tag in tags if tag), '')}"
+def stamp_of_path(found: os.stat_result) -> str:
+    """A text that changes whenever a local file may have changed."""
+    return f"{found.st_size}-{found.st_mtime_ns}-{found.st_ctime_ns}-{found.st_ino}"
 
 
-def hash_stream(file: Any) -> str:
-    digest = hashlib.sha256()
-    while block := file.read(1 << 20):
-        digest.update(block)
-    return digest.hexdigest()
+def stamp_of(info: Mapping[str, Any]) -> str:
+    """The same for a file that lies elsewhere; empty where its file system tells nothing that would change."""
+    for names in _TAGS:
+        tag = next((info[name] for name in names if info.get(name)), None)
+        if tag is not None:
+            return f"{info['size']}-{tag}"
+    return ""

@@ -34,10 +34,12 @@ def perform_emit(work: Emit, store: Store, probe: bool) -> Result:
     models = model_paths(work.models, store)
     rows_mark, batches = read_batches(work, store)
     tables = []
+    seen = 0
     metrics = {"rows_sent": 0, "records": 0}
     for batch in batches:
         records = module.emit(batch.columns, work.config, **models)
         if probe:
+            seen += batch.columns.num_rows
             continue
         visible = np.flatnonzero(batch.seen) + batch.first_row
         origin = visible[records.column("row").to_numpy()]
@@ -47,10 +49,10 @@ def perform_emit(work: Emit, store: Store, probe: bool) -> Result:
         tables.append(pa.Table.from_batches([records.append_column("part", part)]))
         add_counts(metrics, {"rows_sent": batch.columns.num_rows, "records": records.num_rows})
     if probe:
-        return Result()
+        return Result(values=[seen])
     by_partition = _by_partition(pa.concat_tables(tables), work.partitions) if tables else []
     file, segments = write_segments(store, by_partition)
-    return Result([file], segments, [rows_mark], metrics, poisoned=list(work.poisoned))
+    return Result([file], segments, [rows_mark], metrics)
 
 
 def perform_reduce(work: Reduce, store: Store) -> Result:

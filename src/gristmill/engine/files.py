@@ -1,25 +1,28 @@
 """Which input files a source has, and how they become tasks.
 
 A file's name is its path below the fixed part of the pattern that found it (`crawl/` for `crawl/*/*.warc.gz`), so
-document ids survive a move of the data. Files are cut and grouped by their names and sizes alone: large files that
-can be entered in the middle into stretches, runs of small files into groups. Where a group ends depends on the hash
-of the next file's name, so that a new file changes the group that it falls into and leaves the others alone.
+document ids survive a move of the data. Every file is read once: a second name of it (a link, a hard link) is passed
+over. Files are cut and grouped by their names and sizes alone: large files that can be entered in the middle into
+stretches, runs of small files into groups. Where a group ends depends on the hash of the next file's name, so that a
+new file changes the group that it falls into and leaves the others alone.
 """
 
-import glob
 import hashlib
 import os
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+import stat
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
 from types import ModuleType
 from typing import Any
 
 import fsspec
-from fsspec.implementations.local import LocalFileSystem
 
-from gristmill.engine.content import stamp_of
+from gristmill.engine.content import stamp_of, stamp_of_path
+from gristmill.engine.tree import ANYTHING, OUTSIDE, SECOND, Entry, Inode, Skipped, cannot_list, list_tree
 from gristmill.errors import UserError
+from gristmill.places import Place, kind_of, local_path, shown
 from gristmill.recipe.model import Recipe, Source
 from gristmill.recipe.snapshot import is_regex
 from gristmill.stages.contract import Piece
@@ -36,13 +39,14 @@ class InputFile:
     """One file of a source."""
 
     uri: str
+    """Where it is, as text; two files of a source never share it."""
     name: str
     size: int
     snapshot: str | None
     stamp: str
     """Changes whenever the file may have changed: size, times and inode, or an object store's ETag."""
-    seen: tuple[int, int] | None
-    """(size, mtime in ns) of a local file."""
+    place: Place | None
+    """How it is opened."""
 
     @property
     def payload_guess(self) -> int:
@@ -58,127 +62,183 @@ class Group:
     label: str
 
 
-def list_files(source: Source, module: ModuleType, recipe: Recipe) -> list[InputFile]:
-    """Every file of a source, sorted by name. A pattern that matches nothing is an error before any work."""
+@dataclass
+class _Found:
+    """What a pattern stands for."""
+
+    root: str
+    files: dict[str, tuple[Place, Any]] = field(default_factory=dict)
+    """URI -> where it is, and what the file system knows of it: an Entry on the disk, else fsspec's info."""
+    skipped: Skipped = field(default_factory=dict)
+
+    def name_of(self, uri: str) -> str:
+        root = self.root.rstrip("/") + "/"
+        return uri[len(root) :] if uri.startswith(root) else uri.lstrip("/")
+
+
+def list_files(
+    source: Source, module: ModuleType, recipe: Recipe, stopped: Callable[[], bool] = bool
+) -> tuple[list[InputFile], Skipped]:
+    """Every file of a source, sorted by name, and what was passed over. A pattern that matches nothing is an error
+    before any work.
+    """
     where = f"{recipe.path}:{source.line}: sources.{source.name}"
-    excluded = {uri for pattern in source.exclude for uri, _, _ in _expand(pattern)}
-    own_store = recipe.store.rstrip("/") + "/"
-    files: dict[str, InputFile] = {}
+    excluded: set[str] = set()
+    for pattern in source.exclude:
+        unwanted = _expand(pattern, source, recipe, stopped)
+        excluded.update((unwanted.root, *unwanted.files, *chain.from_iterable(unwanted.skipped.values())))
+    skipped: dict[str, set[str]] = {}
+    found: dict[str, tuple[str, Place, Any]] = {}
     for pattern in source.paths:
-        found = [entry for entry in _expand(pattern) if entry[0] not in excluded and not entry[0].startswith(own_store)]
+        expanded = _expand(pattern, source, recipe, stopped)
+        for why, paths in expanded.skipped.items():
+            skipped.setdefault(why, set()).update(path for path in paths if path not in excluded)
+        wanted = {uri: expanded.name_of(uri) for uri in expanded.files if uri not in excluded}
         if hasattr(module, "WANTED"):
-            found = [entry for entry in found if module.WANTED(entry[1], source.config)]
-        if not found:
+            wanted = {uri: name for uri, name in wanted.items() if module.WANTED(name, source.config)}
+        if not wanted:
             raise UserError(
-                f"{where}: {pattern} matches no file, so there is nothing to read. "
+                f"{where}: {shown(pattern)} matches no file, so there is nothing to read. "
                 f"Check the path{' and `exclude`' if source.exclude else ''}; relative paths start at the recipe's "
-                "folder."
+                f"folder.{_passed_over(expanded.skipped)}"
             )
-        for uri, name, info in found:
-            name = name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-            snapshot = source.snapshot_of(uri)
-            if snapshot is None and source.snapshot is not None and is_regex(source.snapshot):
-                raise UserError(
-                    f"{where}: snapshot {source.snapshot!r} does not match {uri}, so its snapshot is unknown. "
-                    "Change the pattern, or exclude the file."
-                )
-            file = _describe(uri, name, snapshot, info)
-            if files.setdefault(name, file).uri != uri:
-                raise UserError(
-                    f"{where}: {files[name].uri} and {uri} are both called {name} below their patterns, so their "
-                    "documents could not be told apart. Use one pattern from a common parent folder, or two sources."
-                )
-    return [files[name] for name in sorted(files)]
+        # The first pattern that finds a file names it.
+        found = {uri: (name, *expanded.files[uri]) for uri, name in wanted.items()} | found
+    files: dict[str, InputFile] = {}
+    for uri in _once(found, skipped):
+        name, place, about = found[uri]
+        snapshot = source.snapshot_of(uri)
+        if snapshot is None and source.snapshot is not None and is_regex(source.snapshot):
+            raise UserError(
+                f"{where}: snapshot {source.snapshot!r} does not match {shown(uri)}, so its snapshot is unknown. "
+                "Change the pattern, or exclude the file."
+            )
+        file = _describe(uri, name, None if snapshot is None else shown(snapshot), place, about)
+        if files.setdefault(name, file).uri != uri:
+            raise UserError(
+                f"{where}: {shown(files[name].uri)} and {shown(uri)} are both called {shown(name)} below their "
+                "patterns, so their documents could not be told apart. Use one pattern from a common parent folder, "
+                "or two sources."
+            )
+    return [files[name] for name in sorted(files)], {why: sorted(paths) for why, paths in skipped.items() if paths}
 
 
-def _expand(pattern: str) -> list[tuple[str, str, dict[str, Any]]]:
-    """(uri, name, info) of every file that a path, folder or glob stands for."""
-    fs, path = fsspec.url_to_fs(pattern)
-    scheme = "" if isinstance(fs, LocalFileSystem) else f"{pattern.split('://')[0]}://"
-    literal = re.sub(r"\[([*?\[])\]", r"\1", path) if isinstance(fs, LocalFileSystem) else path
+def _once(found: dict[str, tuple[str, Place, Any]], skipped: dict[str, set[str]]) -> Iterator[str]:
+    """The URIs without second names of a file: its own name goes before a link, then the first in the alphabet."""
+    taken: dict[Inode, str] = {}
+    ranked = sorted(found, key=lambda uri: (_is_linked(found[uri][2]), uri))
+    for uri in ranked:
+        about = found[uri][2]
+        if isinstance(about, Entry):
+            inode = about.stat.st_dev, about.stat.st_ino
+            # A file that has one name only is itself, even where a file system gives the same inode to many.
+            if (about.linked or about.stat.st_nlink > 1) and inode in taken:
+                skipped.setdefault(SECOND, set()).add(uri)
+                continue
+            taken.setdefault(inode, uri)
+        yield uri
+
+
+def _is_linked(about: Any) -> bool:
+    return isinstance(about, Entry) and about.linked
+
+
+def _passed_over(skipped: Skipped) -> str:
+    if not skipped:
+        return ""
+    count = sum(len(paths) for paths in skipped.values())
+    first = min(path for paths in skipped.values() for path in paths)
+    told = f" Links out of it, second names, pipes and devices are not read: {count} such, the first {shown(first)}."
+    return told + (" Links are followed with `links: follow` under `read`." if OUTSIDE in skipped else "")
+
+
+def _expand(pattern: str, source: Source, recipe: Recipe, stopped: Callable[[], bool]) -> _Found:
+    """What a path, folder or glob stands for."""
+    path = local_path(pattern)
+    return _elsewhere(pattern, recipe) if path is None else _on_disk(path, source, recipe, stopped)
+
+
+def _on_disk(path: str, source: Source, recipe: Recipe, stopped: Callable[[], bool]) -> _Found:
+    literal = re.sub(r"\[([*?\[])\]", r"\1", path)
     try:
-        if fs.isdir(literal):
-            found = _below(literal) if isinstance(fs, LocalFileSystem) else fs.find(literal, detail=True)
-            root = literal
-        elif fs.exists(literal):
-            found = {literal: {**fs.info(literal), "type": "file"}}
-            root = os.path.dirname(literal)
+        named = os.stat(literal)
+    except (FileNotFoundError, NotADirectoryError):
+        named = None
+    except OSError as error:
+        raise cannot_list(error, literal) from None
+    if named is not None and not stat.S_ISDIR(named.st_mode):
+        if not stat.S_ISREG(named.st_mode):
+            raise UserError(
+                f"{recipe.path}:{source.line}: sources.{source.name}: {shown(literal)} is {kind_of(named.st_mode)} and "
+                "no file, so it cannot be read. Name a file or a folder."
+            )
+        return _Found(os.path.dirname(literal), {literal: (Place(literal), Entry(named, linked=False))})
+    root, glob = (literal, ANYTHING) if named is not None else _fixed_part(path)
+    if not os.path.isdir(root):
+        return _Found(root)
+    tree = list_tree(root, glob, source.links == "follow", _own_store(recipe), stopped)
+    return _Found(root, {path: (Place(path), entry) for path, entry in tree.files.items()}, tree.skipped)
+
+
+def _own_store(recipe: Recipe) -> frozenset[Inode]:
+    """The store may lie in a folder of inputs, and is none."""
+    path = local_path(recipe.store)
+    try:
+        found = os.stat(path or "")
+    except OSError:
+        return frozenset()
+    return frozenset([(found.st_dev, found.st_ino)])
+
+
+def _elsewhere(pattern: str, recipe: Recipe) -> _Found:
+    system, path = fsspec.url_to_fs(pattern)
+    scheme = f"{pattern.split('://')[0]}://"
+    try:
+        if system.isdir(path):
+            root, found = path, system.find(path, detail=True)
+        elif system.exists(path):
+            root, found = os.path.dirname(path), {path: {**system.info(path), "type": "file"}}
         else:
-            found = _matching(path) if isinstance(fs, LocalFileSystem) else fs.glob(path, detail=True)
-            root = _fixed_part(path)
-    except PermissionError as error:
-        raise UserError(f"{error.filename or pattern} cannot be listed: {error.strerror}. Allow reading it.") from None
-    root = root.rstrip("/") + "/"
-    return [
-        (
-            scheme + name if scheme else name,
-            name[len(root) :] if name.startswith(root) else name.lstrip("/"),
-            info,
-        )
-        for name, info in sorted(found.items())
-        if info["type"] == "file"
-    ]
+            root, found = _fixed_part(path)[0], system.glob(path, detail=True)
+    except OSError as error:
+        raise UserError(f"{pattern} cannot be listed: {error}. Allow reading it, or name other paths.") from None
+    own = recipe.store.rstrip("/") + "/"
+    files = {
+        scheme + name: (Place(name, system), info)
+        for name, info in found.items()
+        if info["type"] == "file" and not (scheme + name).startswith(own)
+    }
+    return _Found(scheme + root, files)
 
 
-def _below(folder: str) -> dict[str, dict[str, Any]]:
-    """Local files below a folder. Links are followed, to files and to folders, but never round in a circle."""
-    found: dict[str, dict[str, Any]] = {}
-    stack = [(folder.rstrip("/") or "/", frozenset[tuple[int, int]]())]
-    while stack:
-        here, above = stack.pop()
-        stat = os.stat(here)
-        if (stat.st_dev, stat.st_ino) in above:
-            continue
-        for entry in os.scandir(here):
-            if entry.is_dir():
-                stack.append((entry.path, above | {(stat.st_dev, stat.st_ino)}))
-            elif entry.is_file():
-                found[entry.path] = _LOCAL_FILE
-    return found
-
-
-def _matching(pattern: str) -> dict[str, dict[str, Any]]:
-    """Local files that a glob matches, through links as a shell would."""
-    names = glob.iglob(pattern, recursive=True, include_hidden=True)
-    return {name: _LOCAL_FILE for name in names if os.path.isfile(name)}
-
-
-_LOCAL_FILE: dict[str, Any] = {"type": "file", "ino": 0}
-"""All that is asked of a local file here; the rest is looked up when it is described."""
-
-
-def _fixed_part(path: str) -> str:
-    """The folders of a glob before its first special character."""
+def _fixed_part(path: str) -> tuple[str, tuple[str, ...]]:
+    """The folders of a glob before its first special character, and the segments behind them."""
+    segments = path.split("/")
     parts = []
-    for part in path.split("/")[:-1]:
-        plain = re.sub(r"\[([*?\[])\]", r"\1", part)
+    for part in segments[:-1]:
         if re.search(r"[*?\[]", re.sub(r"\[[*?\[]\]", "", part)):
             break
-        parts.append(plain)
-    return "/".join(parts)
+        parts.append(re.sub(r"\[([*?\[])\]", r"\1", part))
+    return "/".join(parts) or "/", tuple(segments[len(parts) :])
 
 
-def _describe(uri: str, name: str, snapshot: str | None, info: dict[str, Any]) -> InputFile:
-    if "ino" not in info:
-        return InputFile(uri, name, int(info["size"]), snapshot, stamp_of(uri, info), None)
-    try:
-        stat = os.stat(uri)
-        stamp = stamp_of(uri, info)
-    except OSError as error:
-        raise UserError(f"{uri} cannot be read: {error.strerror}. Mend the file or exclude it.") from None
-    if not os.access(uri, os.R_OK):
-        raise UserError(f"{uri} cannot be read: Permission denied. Allow reading it, or exclude it.")
-    return InputFile(uri, name, stat.st_size, snapshot, stamp, (stat.st_size, stat.st_mtime_ns))
+def _describe(uri: str, name: str, snapshot: str | None, place: Place, about: Any) -> InputFile:
+    if not isinstance(about, Entry):
+        return InputFile(uri, name, int(about["size"]), snapshot, stamp_of(about), place)
+    if not os.access(place.path, os.R_OK):
+        raise UserError(f"{shown(uri)} cannot be read: Permission denied. Allow reading it, or exclude it.")
+    return InputFile(uri, name, about.stat.st_size, snapshot, stamp_of_path(about.stat), place)
 
 
 def group_files(files: Sequence[InputFile], part_bytes: int, module: ModuleType) -> Iterator[Group]:
     """Cut and group files for read tasks of about one part each; a group never spans two snapshots."""
-    for snapshot in sorted({file.snapshot for file in files}, key=lambda value: (value is not None, value)):
+    by_snapshot: dict[str | None, list[InputFile]] = {}
+    for file in files:
+        by_snapshot.setdefault(file.snapshot, []).append(file)
+    for snapshot in sorted(by_snapshot, key=lambda value: (value is not None, value)):
         group: list[InputFile] = []
         filled = 0
-        for file in files:
-            if file.snapshot != snapshot:
-                continue
+        for file in by_snapshot[snapshot]:
             if group and _ends_before(file, filled, part_bytes):
                 yield _group_of(group)
                 group, filled = [], 0
@@ -196,13 +256,14 @@ def _ends_before(file: InputFile, filled: int, part_bytes: int) -> bool:
         return True
     if filled < part_bytes // 4:
         return False
-    chance = int.from_bytes(hashlib.blake2b(file.name.encode(), digest_size=8).digest(), "big") / 2**64
+    name = file.name.encode("utf-8", "surrogateescape")
+    chance = int.from_bytes(hashlib.blake2b(name, digest_size=8).digest(), "big") / 2**64
     return chance < 2 * max(file.payload_guess, 1) / part_bytes
 
 
 def _group_of(files: Sequence[InputFile]) -> Group:
-    label = files[0].name if len(files) == 1 else f"{files[0].name} and {len(files) - 1} more"
-    return Group(files[0].snapshot, tuple(Piece(file.uri, file.name) for file in files), label)
+    label = shown(files[0].name) + (f" and {len(files) - 1} more" if len(files) > 1 else "")
+    return Group(files[0].snapshot, tuple(Piece(file.uri, file.name, place=file.place) for file in files), label)
 
 
 def _stretches(file: InputFile, part_bytes: int, module: ModuleType) -> Iterator[Group]:
@@ -214,5 +275,5 @@ def _stretches(file: InputFile, part_bytes: int, module: ModuleType) -> Iterator
     for index in range(count):
         start = index * step
         stop = None if index == count - 1 else start + step
-        label = f"{file.name} {index + 1}/{count}" if count > 1 else file.name
-        yield Group(file.snapshot, (Piece(file.uri, file.name, start, stop),), label)
+        label = shown(file.name) + (f" {index + 1}/{count}" if count > 1 else "")
+        yield Group(file.snapshot, (Piece(file.uri, file.name, start, stop, file.place),), label)

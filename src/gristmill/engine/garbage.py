@@ -1,11 +1,14 @@
 """Garbage collection: what no recipe and no version needs any more.
 
-Needed is what these name: every version, the newest finished run of every recipe that the store has seen, and the
-given recipe as it is now. Everything else among parts, tasks and datasets may go.
+Needed is what these name: every version, the newest finished run of every recipe that the store has seen, the given
+recipe as it is now, and every folder of shards that was published. A trainer may be reading such a folder on another
+machine, so it goes only when it is named. Everything else among parts, tasks and datasets may go. Where a record
+that could name something cannot be read, nothing goes at all.
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,8 +16,11 @@ from gristmill.engine.mill import Mill
 from gristmill.engine.publish import FOLDER, LATEST
 from gristmill.engine.run import Run
 from gristmill.errors import UserError
+from gristmill.loader.manifest import read_manifest
 from gristmill.recipe.mix import MIX
-from gristmill.store.store import Part, Store
+from gristmill.store.leases import hold, holders
+from gristmill.store.records import DamagedRecord
+from gristmill.store.store import CorruptPart, Part, Store
 
 
 @dataclass(frozen=True)
@@ -25,75 +31,136 @@ class Garbage:
     """Path below the store -> bytes."""
     kept_files: int
     kept_bytes: int
+    published: tuple[str, ...]
+    """Folders of shards that are kept only because they were published."""
 
     @property
     def file_bytes(self) -> int:
         return sum(self.files.values())
 
 
-def find_garbage(mill: Mill, run: Run) -> Garbage:
+@contextmanager
+def alone(mill: Mill) -> Iterator[None]:
+    """Be the only one that uses the store; a run that starts meanwhile waits."""
+    with hold(mill.store, "gc", mill.recipe.name) as lease, _readable(mill.store):
+        users = [str(other) for other in holders(mill.store, but=lease)]
+        if users:
+            raise UserError(
+                f"The store {mill.store.uri} is in use by {', '.join(users)}. Nothing was removed. "
+                "Collect when that is over. What a machine that is gone for good left in locks/ is ignored after "
+                "two minutes."
+            )
+        yield
+
+
+def find_garbage(mill: Mill, run: Run, named: Sequence[str] = ()) -> Garbage:
+    """What may go. `named` are published folders (RECIPE/HASH) that nobody reads any more."""
+    with _readable(mill.store):
+        return _find(mill, run, named)
+
+
+def _find(mill: Mill, run: Run, named: Sequence[str]) -> Garbage:
     store = mill.store
     tasks = {key for made in run.made.values() for key in made.tasks}
     datasets: set[str] = set()
-    for record in _living_records(store):
-        for node in record["nodes"].values():
-            tasks.update(node["tasks"])
-            datasets.update(node["datasets"].values())
     parts: set[str] = set()
+    for path, record in _living_records(store):
+        try:
+            for node in record["nodes"].values():
+                tasks.update(node["tasks"])
+                datasets.update(node["datasets"].values())
+                parts.update(part["hash"] for part in node.get("config_files", ()))
+        except (KeyError, TypeError, AttributeError):
+            raise DamagedRecord(path) from None
     manifests: set[str] = set()
     for key in tasks:
-        task = store.read_json(f"tasks/{key}.json")
+        task = store.read_record(f"tasks/{key}.json")
         if task is not None:
             parts.update(part["hash"] for part in task["parts"])
             if task["node"].endswith(f"/{MIX}"):
                 manifests.update(_manifest_hashes(store, task))
-    needed = {"tasks": tasks, "datasets": datasets, "parts": parts}
+    for name in datasets:
+        dataset = store.read_record(f"datasets/{name}.json")
+        parts.update(part["hash"] for part in (dataset or {}).get("parts", ()))
+    published = {folder for folder in _published(store) if folder.split("/")[1] not in manifests}
+    going = {_find_named(name, published, store) for name in named}
+    for folder in published - going:
+        manifest = read_manifest(f"{store.uri.rstrip('/')}/{FOLDER}/{folder}")
+        parts.add(manifest.tokenizer["file"])
+        for shard in (shard for group in manifest.groups for shard in group.shards):
+            parts.update((shard.bin, shard.index, shard.lineage))
     garbage: dict[str, int] = {}
     kept_files = kept_bytes = 0
-    for folder, names in needed.items():
-        for path, size in store.list_files(folder):
+    for kind, names in {"tasks": tasks, "datasets": datasets, "parts": parts}.items():
+        for path, size in store.list_files(kind):
             if path.rsplit("/", 1)[1].split(".")[0] in names:
                 kept_files, kept_bytes = kept_files + 1, kept_bytes + size
             else:
                 garbage[path] = size
-    for path, size in store.list_files(FOLDER):
-        version = path.split("/")[2]
-        if version != LATEST and version not in manifests:
+    for folder in sorted(going):
+        for path, size in store.list_files(f"{FOLDER}/{folder}"):
             # All but the manifest are second names of parts, which are counted above if they go.
             garbage[path] = size if path.endswith("/manifest.json") else 0
-    return Garbage(garbage, kept_files, kept_bytes)
+    return Garbage(garbage, kept_files, kept_bytes, tuple(sorted(published - going)))
 
 
 def collect(mill: Mill, garbage: Garbage) -> None:
     """Take the files away, records before the parts that they name, so that nothing ever names a missing part."""
-    users = mill.store.users()
-    if users:
-        raise UserError(
-            f"The store {mill.store.uri} is in use by {', '.join(users)}. Nothing was removed. "
-            "Collect when the run is over; if that machine is gone for good, delete the files in locks/."
-        )
     order = {FOLDER: 0, "datasets": 1, "tasks": 2, "parts": 3}
     for path in sorted(garbage.files, key=lambda path: (order[path.split("/")[0]], path)):
         mill.store.remove(path)
     mill.store.sweep_temporaries()
 
 
+@contextmanager
+def _readable(store: Store) -> Iterator[None]:
+    """What a record would say that cannot be read, nobody knows; so nothing may be taken away."""
+    try:
+        yield
+    except DamagedRecord as damaged:
+        raise UserError(
+            f"{store.uri.rstrip('/')}/{damaged.name} is damaged, or was written by another version of Gristmill, so "
+            "what it keeps alive is not known. Nothing was removed. Restore that file from a copy; if nothing of it is "
+            "needed any more, delete it; then collect again."
+        ) from None
+
+
+def _published(store: Store) -> list[str]:
+    """Folders of shards (RECIPE/HASH) in the store."""
+    paths = [path.split("/") for path, _ in store.list_files(FOLDER) if path.endswith("/manifest.json")]
+    return [f"{recipe}/{version}" for _, recipe, version, _ in paths if version != LATEST]
+
+
+def _find_named(name: str, published: set[str], store: Store) -> str:
+    wanted = name.strip("/").removeprefix(f"{FOLDER}/")
+    if wanted in published:
+        return wanted
+    if wanted in _published(store):
+        raise UserError(
+            f"--published {name}: a version, or the last run of a recipe, needs that folder. Nothing was removed. "
+            "Name another, or drop the version first."
+        )
+    known = ", ".join(sorted(published)) or "none that could go"
+    raise UserError(f"--published {name}: {store.uri} has no such folder. Nothing was removed. Folders: {known}")
+
+
 def _manifest_hashes(store: Store, task: dict[str, Any]) -> Iterator[str]:
     """The folder of shards that a mixture names, where its manifest is there."""
     part = Part(**task["parts"][0])
-    if store.has_part(part):
+    try:
         yield json.loads(bytes(memoryview(store.get_part(part))))["hash"][:12]
+    except CorruptPart:
+        return
 
 
-def _living_records(store: Store) -> list[dict]:  # type: ignore[type-arg]
-    newest: dict[str, str] = {}
-    living = []
+def _living_records(store: Store) -> Iterator[tuple[str, Any]]:
+    newest: dict[str, tuple[str, Any]] = {}
     for path, _ in store.list_files("runs"):
-        record = store.read_json(path)
+        record = store.read_record(path)
         if record is not None and record["status"] == "finished":
-            newest[record["recipe"]] = path
-    for path in [*newest.values(), *(path for path, _ in store.list_files("versions"))]:
-        record = store.read_json(path)
+            newest[record["recipe"]] = (path, record)
+    yield from newest.values()
+    for path, _ in store.list_files("versions"):
+        record = store.read_record(path)
         if record is not None:
-            living.append(record)
-    return living
+            yield path, record

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
 
+from gristmill.engine.config_files import ConfigFile, find_config_file
 from gristmill.engine.content import ContentHashes
 from gristmill.engine.task import Columns, layer_schema
 from gristmill.errors import UserError
@@ -19,7 +20,16 @@ from gristmill.recipe.mistakes import nearest
 from gristmill.recipe.model import Recipe, Step
 from gristmill.schema import DOCUMENTS
 from gristmill.stages.contract import StageConfig
-from gristmill.stages.resolve import adds_layer, kind_of, libraries_of, reads_of, schema_of, uses_of, version_of
+from gristmill.stages.resolve import (
+    adds_layer,
+    kind_of,
+    libraries_of,
+    may_read_of,
+    reads_of,
+    schema_of,
+    uses_of,
+    version_of,
+)
 from gristmill.stages.select import corpus
 
 CORPUS = "corpus"
@@ -54,6 +64,8 @@ class Node:
     depth: int
     counts: Mapping[str, str] = field(default_factory=dict)
     """Of a sink: per source, the node whose metrics say how much there is."""
+    files: Mapping[str, ConfigFile] = field(default_factory=dict)
+    """Location -> the file or folder that the config names so."""
 
     @property
     def has_layers(self) -> bool:
@@ -81,7 +93,7 @@ class Graph:
 def build(recipe: Recipe, contents: ContentHashes, until: str | None = None) -> Graph:
     """The graph of a recipe, whole or up to and including the step `until`."""
 
-    def identity_of(module: ModuleType, config: StageConfig) -> dict[str, Any]:
+    def identity_of(module: ModuleType, config: StageConfig) -> tuple[dict[str, Any], dict[str, ConfigFile]]:
         return stage_identity(module, config, contents)
 
     routes = {name: _cut(steps, until) for name, steps in recipe.routes.items()}
@@ -97,35 +109,46 @@ def build(recipe: Recipe, contents: ContentHashes, until: str | None = None) -> 
     nodes: dict[str, Node] = {}
     for source in recipe.sources.values():
         module = importlib.import_module(source.module)
-        identity = identity_of(module, source.config)
+        identity, files = identity_of(module, source.config)
         node_id = f"{source.name}/{INGEST}"
         nodes[node_id] = Node(
-            node_id, INGEST, "read", source.module, source.config, (source.name,), identity, {}, {}, 0
+            node_id, INGEST, "read", source.module, source.config, (source.name,), identity, {}, {}, 0, files=files
         )
     for step in recipe.steps:
         sources = tuple(name for name, steps in routes.items() if step in steps)
         if sources:
-            views = {name: _view(step, routes[name]) for name in sources}
+            views = {name: bind(step, routes[name]) for name in sources}
             nodes[step.id] = _node(step, sources, views, routes, identity_of)
     chains = {}
     for name, steps in routes.items():
         last = _corpus_step(name, steps)
-        nodes[last.id] = _node(last, (name,), {name: _view(last, (*steps, last))}, {name: (*steps, last)}, identity_of)
+        nodes[last.id] = _node(last, (name,), {name: bind(last, (*steps, last))}, {name: (*steps, last)}, identity_of)
         chains[name] = tuple(step.id for step in (*steps, last))
     return Graph(recipe, nodes, chains)
 
 
-def stage_identity(module: ModuleType, config: StageConfig, contents: ContentHashes) -> dict[str, Any]:
+def stage_identity(
+    module: ModuleType, config: StageConfig, contents: ContentHashes
+) -> tuple[dict[str, Any], dict[str, ConfigFile]]:
     """What a stage is: anything different here, and its tasks run again. Files count by content, not by name."""
+    files: dict[str, ConfigFile] = {}
+
+    def content(location: str, _: Any) -> str:
+        files[location] = files.get(location) or find_config_file(location, contents)
+        return files[location].content
+
+    # Before the stage looks at its files: what is no file at all is refused here.
+    named = place_files(type(config), config.model_dump(mode="json"), (), content)
     check = getattr(module, "check", None)
     if check is not None:
         check(config)
-    return {
+    identity = {
         "stage": module.__name__.removeprefix("gristmill.stages."),
         "version": module.VERSION,
-        "config": place_files(type(config), config.model_dump(mode="json"), (), lambda path, _: contents.of_path(path)),
+        "config": named,
         "libraries": {name: version_of(name) for name in libraries_of(module, config)},
     }
+    return identity, files
 
 
 def _node(
@@ -133,7 +156,7 @@ def _node(
     sources: tuple[str, ...],
     views: Mapping[str, View],
     routes: Mapping[str, Sequence[Step]],
-    identity_of: Callable[[ModuleType, StageConfig], dict[str, Any]],
+    identity_of: Callable[[ModuleType, StageConfig], tuple[dict[str, Any], dict[str, ConfigFile]]],
 ) -> Node:
     module = importlib.import_module(step.module)
     earlier = {other.name: other.id for other in _before(step, routes[sources[0]])}
@@ -143,12 +166,14 @@ def _node(
         for name in sources:
             counts[name] = [other.id for other in _before(step, routes[name]) if other.name == module.COUNTS][-1]
     depth = max(list(routes[name]).index(step) for name in sources) + 1
-    identity = identity_of(module, step.config)
+    identity, files = identity_of(module, step.config)
     kind = kind_of(module)
-    return Node(step.id, step.name, kind, step.module, step.config, sources, identity, views, uses, depth, counts)
+    return Node(
+        step.id, step.name, kind, step.module, step.config, sources, identity, views, uses, depth, counts, files
+    )
 
 
-def _view(step: Step, route: Sequence[Step]) -> View:
+def bind(step: Step, route: Sequence[Step]) -> View:
     """Bind the columns that a step reads to layers of its route."""
     layers = [(INGEST, INGEST, set(DOCUMENTS.names))]
     for earlier in _before(step, route):
@@ -158,12 +183,15 @@ def _view(step: Step, route: Sequence[Step]) -> View:
     module = importlib.import_module(step.module)
     used: list[str] = []
     columns = []
-    for name in reads_of(module, step.config):
+    welcome = may_read_of(module, step.config)
+    for name in (*reads_of(module, step.config), *welcome):
         wanted_layer, _, column = name.rpartition(".")
         for layer_id, layer_name, has in reversed(layers):
             if column in has and wanted_layer in ("", layer_id, layer_name):
                 break
         else:
+            if name in welcome:
+                continue
             raise KeyError(f"{step.id} reads {name}, which no earlier layer has")
         if layer_id not in used:
             used.append(layer_id)

@@ -1,14 +1,17 @@
 """Reading input files into document parts: the engine's side of a reader.
 
-Parts are cut by the data alone: a part ends with the row group that brings it to `part_bytes`, and a row group with
-the record that brings it to ROW_GROUP_CHARACTERS or ROW_GROUP_ROWS. A batch is all that is in memory beside the
-compressed part.
+Parts are cut by the data alone: a part ends with the row group that brings it to `part_bytes` of content (or to
+PART_SHARE times that of everything, for records that are all meta), and a row group with the record that brings it to
+ROW_GROUP_CHARACTERS or ROW_GROUP_ROWS. A batch is all that is in memory beside the compressed part.
+
+A document's id is a hash of its source, file, position and key: unique whatever the keys of a user's records are. Its
+locator is for people: the file's name and the key, or the position where there is none.
 """
 
 import hashlib
 import importlib
-import os
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,56 +19,126 @@ import pyarrow.compute as pc
 from gristmill.engine.rows import CRASHED, count_reasons
 from gristmill.engine.task import Read, Result, add_counts
 from gristmill.errors import UserError
+from gristmill.places import shown
 from gristmill.schema import DOCUMENTS, Record
 from gristmill.stages.contract import Piece
 from gristmill.store.parquet import PartWriter, text_bytes
 from gristmill.store.store import Store
 
 ROW_GROUP_CHARACTERS = 8 << 20
-"""Content after which a row group ends: large enough for Parquet, small enough to hold several in memory."""
+"""All that a row group holds, in every column: large enough for Parquet, small enough to hold several in memory."""
 ROW_GROUP_ROWS = 1 << 16
+MOST_RECORD_CHARACTERS = 1 << 28
+"""A record with more than this in all its fields becomes a row without content: a column of Arrow has 2 GiB, and a
+character up to four bytes. Readers have limits of their own on text (`max_record_bytes`), and most on the rest."""
+MOST_KEY_CHARACTERS = 1 << 12
+"""What such a row keeps of a key at most."""
+PART_SHARE = 4
+RUN_KEYS = 1 << 17
+"""Records within which a key that comes again is noticed: some megabytes of memory, and more than most files have."""
 
 
 def perform_read(work: Read, store: Store, probe: bool) -> Result:
-    result = Result(metrics={"rows": 0, "bytes_in": 0, "bytes_out": 0, "dropped": {}})
-    writer: PartWriter | None = None
-    for batch, payload_bytes in _batches(work):
-        if probe:
-            continue
-        writer = writer or PartWriter(DOCUMENTS)
-        writer.write(batch, payload_bytes)
-        counts = {"rows": batch.num_rows, "bytes_in": payload_bytes, "bytes_out": payload_bytes}
-        add_counts(result.metrics, {**counts, "dropped": count_reasons(batch.column("drop"))})
-        if writer.payload_bytes >= work.part_bytes:
-            result.rows_marks.append(writer.rows_mark)
-            result.parts.append(writer.close(store))
-            writer = None
-    if writer is not None:
-        result.rows_marks.append(writer.rows_mark)
-        result.parts.append(writer.close(store))
-    _refuse_changed_files(work)
-    return result
+    result = Result(metrics={"rows": 0, "bytes_in": 0, "bytes_out": 0, "dropped": {}, "repeated_keys": 0})
+    parts = _Parts(work, store, result)
+    seen = 0
+    for group in _groups(work):
+        seen += group.batch.num_rows
+        if not probe:
+            parts.add(group)
+    parts.end()
+    return Result(values=[seen]) if probe else result
 
 
-def _batches(work: Read) -> Iterator[tuple[pa.RecordBatch, int]]:
+class _Group(NamedTuple):
+    """A row group."""
+
+    batch: pa.RecordBatch
+    held: int
+    """Characters of all its columns."""
+    repeated_keys: int
+
+
+class _Parts:
+    """The parts of a task as they grow."""
+
+    def __init__(self, work: Read, store: Store, result: Result) -> None:
+        self._work, self._store, self._result = work, store, result
+        self._writer: PartWriter | None = None
+        self._held = 0
+
+    def add(self, group: _Group) -> None:
+        if self._writer is None:
+            self._writer = PartWriter(DOCUMENTS, self._identity())
+        payload_bytes = pc.sum(group.batch.column("text_bytes")).as_py()
+        self._writer.write(group.batch, payload_bytes)
+        self._held += group.held
+        counts = {"rows": group.batch.num_rows, "bytes_in": payload_bytes, "bytes_out": payload_bytes}
+        counts["repeated_keys"] = group.repeated_keys
+        add_counts(self._result.metrics, {**counts, "dropped": count_reasons(group.batch.column("drop"))})
+        if self._writer.payload_bytes >= self._work.part_bytes or self._held >= PART_SHARE * self._work.part_bytes:
+            self.end()
+
+    def end(self) -> None:
+        if self._writer is not None:
+            self._result.rows_marks.append(self._writer.rows_mark)
+            self._result.parts.append(self._writer.close(self._store))
+            self._writer, self._held = None, 0
+
+    def _identity(self) -> bytes:
+        """What no other part has, whatever its rows are: source, first file, where in it, which part of the task."""
+        first = self._work.pieces[0]
+        return _bytes(f"{self._work.source}\0{first.name}\0{first.start}\0{len(self._result.parts)}")
+
+
+def _id_of(source: str, name: str, record: Record) -> bytes:
+    # No two of these texts are the same: a NUL is in no source's and no file's name, and a position has digits only.
+    identity = f"{source}\0{name}\0{record.position}\0{record.key if record.key is not None else ''}"
+    return hashlib.blake2b(_bytes(identity), digest_size=16).digest()
+
+
+class _Keys:
+    """Counts records whose key an earlier one of their file has: of the last RUN_KEYS or so that the task has read."""
+
+    def __init__(self) -> None:
+        self._name: str | None = None
+        self._seen: set[bytes] = set()
+        self.repeated = 0
+
+    def meet(self, name: str, key: str) -> None:
+        if name != self._name or len(self._seen) >= RUN_KEYS:
+            self._name = name
+            self._seen.clear()
+        digest = hashlib.blake2b(_bytes(key), digest_size=8).digest()
+        self.repeated += digest in self._seen
+        self._seen.add(digest)
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")
+
+
+def _groups(work: Read) -> Iterator[_Group]:
     rows: dict[str, list[object]] = {name: [] for name in DOCUMENTS.names if name != "text_bytes"}
-    characters = 0
+    keys = _Keys()
+    held = 0
     for name, record in _records(work):
-        characters += _add_row(rows, work, name, record)
-        if characters >= ROW_GROUP_CHARACTERS or len(rows["doc_id"]) >= ROW_GROUP_ROWS:
-            yield _batch_of(rows)
+        held += _add_row(rows, work, name, record)
+        if record.key is not None:
+            keys.meet(name, record.key)
+        if held >= ROW_GROUP_CHARACTERS or len(rows["doc_id"]) >= ROW_GROUP_ROWS:
+            yield _Group(_batch_of(rows), held, keys.repeated)
             for column in rows.values():
                 column.clear()
-            characters = 0
+            held = keys.repeated = 0
     if rows["doc_id"]:
-        yield _batch_of(rows)
+        yield _Group(_batch_of(rows), held, keys.repeated)
 
 
-def _batch_of(rows: dict[str, list[object]]) -> tuple[pa.RecordBatch, int]:
+def _batch_of(rows: dict[str, list[object]]) -> pa.RecordBatch:
     columns = {name: pa.array(values, DOCUMENTS.field(name).type) for name, values in rows.items()}
     columns["text_bytes"] = pc.add(text_bytes(columns["html"]), text_bytes(columns["text"]))
-    batch = pa.RecordBatch.from_arrays([columns[name] for name in DOCUMENTS.names], schema=DOCUMENTS)
-    return batch, pc.sum(columns["text_bytes"]).as_py()
+    return pa.RecordBatch.from_arrays([columns[name] for name in DOCUMENTS.names], schema=DOCUMENTS)
 
 
 def _records(work: Read) -> Iterator[tuple[str, Record]]:
@@ -88,19 +161,25 @@ def _read_piece(module: object, piece: Piece, work: Read) -> Iterator[Record]:
         yield from read(piece, work.config, **more)
     except FileNotFoundError:
         raise UserError(
-            f"{piece.uri} was there when the run began and is gone now. What is finished is kept. "
+            f"{shown(piece.uri)} was there when the run began and is gone now. What is finished is kept. "
             "Put it back, or run again without it."
         ) from None
     except OSError as error:
         raise UserError(
-            f"{piece.uri} cannot be read: {error}. What is finished is kept. Mend it, or exclude it, and run again."
+            f"{shown(piece.uri)} cannot be read: {error}. What is finished is kept. Mend it, or exclude it, and run "
+            "again."
         ) from None
 
 
 def _add_row(rows: dict[str, list[object]], work: Read, name: str, record: Record) -> int:
-    locator = f"{name}#{record.key if record.key is not None else record.position}"
-    identity = f"{work.source}\0{locator}".encode("utf-8", "surrogateescape")
-    rows["doc_id"].append(hashlib.blake2b(identity, digest_size=16).digest())
+    """Take in a record; the characters that its row holds."""
+    held = _characters(record)
+    if held > MOST_RECORD_CHARACTERS:
+        key = record.key if record.key is not None and len(record.key) <= MOST_KEY_CHARACTERS else None
+        detail = f"{held} characters in all fields, the most is {MOST_RECORD_CHARACTERS}"
+        record = Record(record.position, key, drop="record_too_large", detail=detail)
+    locator = f"{shown(name)}#{record.key if record.key is not None else record.position}"
+    rows["doc_id"].append(_id_of(work.source, name, record))
     rows["source"].append(work.source)
     rows["locator"].append(locator)
     rows["url"].append(record.url)
@@ -116,18 +195,10 @@ def _add_row(rows: dict[str, list[object]], work: Read, name: str, record: Recor
     rows["meta"].append(record.meta)
     rows["drop"].append(record.drop)
     rows["detail"].append(record.detail)
-    return len(record.html or "") + len(record.text or "")
+    return _characters(record) + len(locator)
 
 
-def _refuse_changed_files(work: Read) -> None:
-    """A file that changed between hashing and reading would store rows under the wrong key."""
-    for piece in work.pieces:
-        seen = work.seen.get(piece.uri)
-        if seen is None:
-            continue
-        now = os.stat(piece.uri)
-        if (now.st_size, now.st_mtime_ns) != seen:
-            raise UserError(
-                f"{piece.uri} changed while it was being read. Nothing of it was stored. "
-                "Wait until it is complete and run again."
-            )
+def _characters(record: Record) -> int:
+    short = (record.license, record.language_hint, record.content_type, record.charset, record.drop, record.detail)
+    long = (record.html, record.text, record.meta, record.url, record.title, record.key)
+    return sum(len(field) for field in (*long, *short) if field)

@@ -2,18 +2,31 @@
 
 import asyncio
 import importlib
+import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
+from gristmill.checked import Content
 from gristmill.engine.content import ContentHashes
-from gristmill.engine.executor import Executor, WorkerDied
+from gristmill.engine.executor import Executor
 from gristmill.engine.files import Group, InputFile, group_files, list_files
-from gristmill.engine.task import Hash, Result, Task
+from gristmill.engine.insist import Note, insist
+from gristmill.engine.task import Hash, Task
+from gristmill.engine.tree import BROKEN, OUTSIDE, SECOND, SPECIAL, Skipped
+from gristmill.places import exact, place_of, shown
 from gristmill.recipe.model import Recipe
 from gristmill.stages.contract import Piece
 
 HASH_TASK_BYTES = 256 << 20
 HASH_TASK_FILES = 1000
+
+_PASSED_OVER = {
+    OUTSIDE: "links lead out of the source's folder and were not followed; `links: follow` under `read` follows them",
+    BROKEN: "links lead to nothing, or to themselves",
+    SECOND: "second names (links, hard links) of files or folders were passed over; each is read once",
+    SPECIAL: "pipes, sockets or devices were passed over; they are no files",
+}
 
 
 @dataclass(frozen=True)
@@ -23,49 +36,88 @@ class SourceInputs:
     source: str
     files: Mapping[str, InputFile]
     """By URI."""
-    content: Mapping[str, str]
-    """URI -> sha256."""
+    content: Mapping[str, Content]
+    """By URI."""
     groups: Sequence[Group]
     companions: Mapping[str, tuple[Piece, ...]]
     """File name -> the files that its reader also looks at."""
+    skipped: Skipped
+    """What lies among the files and is not read."""
+
+    def pieces(self, group: Group) -> tuple[Piece, ...]:
+        """What a group's reader opens: nothing but what was hashed."""
+        return tuple(self._checked(piece) for piece in group.pieces)
 
     def companion_pieces(self, group: Group) -> dict[str, tuple[Piece, ...]]:
-        return {piece.name: self.companions[piece.name] for piece in group.pieces if piece.name in self.companions}
+        return {
+            piece.name: tuple(self._checked(other) for other in self.companions[piece.name])
+            for piece in group.pieces
+            if piece.name in self.companions
+        }
 
     def companion_hashes(self, group: Group) -> list[list[str]]:
         return [
-            [name, other.name, self.content[other.uri]]
+            [exact(name), exact(other.name), self.content[other.uri].sha256]
             for name, others in sorted(self.companion_pieces(group).items())
             for other in others
         ]
 
-    def seen(self, group: Group) -> dict[str, tuple[int, int]]:
-        found = {piece.uri: self.files[piece.uri].seen for piece in group.pieces}
-        return {uri: seen for uri, seen in found.items() if seen is not None}
+    def _checked(self, piece: Piece) -> Piece:
+        return replace(piece, content=self.content[piece.uri])
+
+    def record(self) -> dict[str, str]:
+        """What a run's record says of them: name and sha256."""
+        return {exact(file.name): self.content[uri].sha256 for uri, file in self.files.items()}
+
+    def warnings(self, metrics: Mapping[str, Any]) -> list[str]:
+        """What was passed over, and keys that name more than one record."""
+        told = [
+            f"{len(paths)} {_PASSED_OVER[why]} (the first: {shown(paths[0])})"
+            for why, paths in sorted(self.skipped.items())
+        ]
+        if repeated := metrics.get("repeated_keys"):
+            told.append(
+                f"{repeated} records have a key that an earlier record of their file has, so a locator may stand for "
+                "several of them (their ids differ). Let `fields.key` name a field that is unique, or leave it out"
+            )
+        return told
 
 
-async def find_inputs(recipe: Recipe, name: str, contents: ContentHashes, executor: Executor) -> SourceInputs:
+async def find_inputs(
+    recipe: Recipe, name: str, contents: ContentHashes, executor: Executor, note: Note
+) -> SourceInputs:
     """List a source's files, hash those that are new or changed, and group them into read tasks."""
     source = recipe.sources[name]
     module = importlib.import_module(source.module)
-    files = list_files(source, module, recipe)
-    await _hash_new(files, contents, executor)
-    content = {file.uri: contents.get(file.uri, file.stamp) or "" for file in files}
-    pieces = {file.name: Piece(file.uri, file.name) for file in files}
+    stopped = threading.Event()
+    try:
+        # In a thread: a signal must reach a run that lists millions of files.
+        files, skipped = await asyncio.to_thread(list_files, source, module, recipe, stopped.is_set)
+    finally:
+        stopped.set()
+    content = await _hash_new(files, contents, executor, note)
+    pieces = {file.name: Piece(file.uri, file.name, place=file.place) for file in files}
     beside = module.companions(list(pieces)) if hasattr(module, "companions") else {}
     companions = {name: tuple(pieces[other] for other in others) for name, others in beside.items()}
     groups = tuple(group_files(files, source.part_bytes, module))
-    return SourceInputs(name, {file.uri: file for file in files}, content, groups, companions)
+    return SourceInputs(name, {file.uri: file for file in files}, content, groups, companions, skipped)
 
 
-async def _hash_new(files: Sequence[InputFile], contents: ContentHashes, executor: Executor) -> None:
+async def _hash_new(
+    files: Sequence[InputFile], contents: ContentHashes, executor: Executor, note: Note
+) -> dict[str, Content]:
+    """What every file holds, by URI."""
+    content = {file.uri: known for file in files if (known := contents.get(file.uri, file.stamp)) is not None}
+
     async def hash_some(batch: Sequence[InputFile]) -> None:
-        uris = tuple(file.uri for file in batch)
-        result = await _run_again_once(executor, Task("", "inputs", f"hashing {len(uris)} files", Hash(uris), (-1,)))
+        places = tuple(file.place or place_of(file.uri) for file in batch)
+        task = Task("", "inputs", f"hashing {len(places)} files", Hash(places), (-1,))
+        result = await insist(task, executor, note)
         for file, value in zip(batch, result.values, strict=True):
+            content[file.uri] = value
             contents.remember(file.uri, file.stamp, value)
 
-    new = [file for file in files if contents.get(file.uri, file.stamp) is None]
+    new = [file for file in files if file.uri not in content]
     batches: list[list[InputFile]] = []
     size = HASH_TASK_BYTES
     for file in new:
@@ -75,11 +127,4 @@ async def _hash_new(files: Sequence[InputFile], contents: ContentHashes, executo
         batches[-1].append(file)
         size += file.size
     await asyncio.gather(*(hash_some(batch) for batch in batches))
-
-
-async def _run_again_once(executor: Executor, task: Task) -> Result:
-    """A worker that is killed from outside while it hashes is no reason to stop."""
-    try:
-        return await executor.run(task)
-    except WorkerDied:
-        return await executor.run(task)
+    return content

@@ -2,7 +2,8 @@
 
 A worker that dies takes only its task with it: its pipe closes, the task is reported as WorkerDied, and a new
 worker is started when one is next needed. Workers start from a fork server that has imported the stages already
-(milliseconds instead of seconds) and end by themselves when the process that started them is gone.
+(milliseconds instead of seconds) and end by themselves when the process that started them is gone. A fork server
+that is killed costs the worker that was about to start; the next one starts another server.
 """
 
 import asyncio
@@ -14,18 +15,33 @@ import signal
 import sys
 import threading
 import traceback
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+import warnings
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerContext
 from multiprocessing.process import BaseProcess
 from types import ModuleType
 from typing import Any
 
-from gristmill.engine.executor import StageFailed, WorkerDied
+from gristmill.engine.executor import StageFailed, StartWorker, WorkerDied
+from gristmill.engine.memory import peak_bytes
 from gristmill.engine.task import Result, Task
 from gristmill.errors import UserError
+from gristmill.printable import guard_streams
 from gristmill.store.store import CorruptPart, Store
+
+BEGUN = "begun"
+"""What a worker says before it does a task."""
+LOOK_EVERY_S = 0.2
+"""Seconds between looks at how much memory a busy worker holds."""
+CRASHES = {
+    *(signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT),
+    *(signal.SIGSYS, signal.SIGTRAP),
+}
+"""Signals that a process brings upon itself."""
+NOT_KNOWN = 255
+"""The exit code of a worker whose fork server was gone before it could tell."""
 
 
 class LocalExecutor:
@@ -37,34 +53,55 @@ class LocalExecutor:
         self._store = store
         self._context: ForkServerContext = multiprocessing.get_context("forkserver")
         self._context.set_forkserver_preload(["gristmill.engine.perform", *preload])
-        self._idle: list[_Worker] = []
-        self._busy: set[_Worker] = set()
+        self._idle: list[_Process] = []
+        self._busy: set[_Process] = set()
         self._waiting: list[tuple[tuple[int, ...], int, asyncio.Future[None]]] = []
         self._counter = itertools.count()
+        self._one_alone = asyncio.Lock()
+        self._drained: asyncio.Future[None] | None = None
+        """There while somebody wants to be alone: done when no task runs."""
 
     async def run(self, task: Task) -> Result:
         await self._turn(task.order)
         try:
-            answer = await self._ask(task)
+            worker = self._take_idle() or self._start()
+            self._busy.add(worker)
+            try:
+                result = await worker.ask(task)
+            finally:
+                self._busy.discard(worker)
+                if worker.is_free:
+                    self._idle.append(worker)
+                else:
+                    worker.kill()
+            return result
         finally:
-            self._give_slot_back()
-        if isinstance(answer, BaseException):
-            raise answer
-        assert isinstance(answer, Result)
-        return answer
+            self._free += 1
+            self._hand_out()
 
-    async def _ask(self, task: Task) -> Any:
-        worker = self._idle.pop() if self._idle else _Worker(self._context, self._store)
-        self._busy.add(worker)
-        try:
-            answer = await worker.ask(task)
-        except BaseException:
-            worker.kill()
-            raise
-        finally:
-            self._busy.discard(worker)
-        self._idle.append(worker)
-        return answer
+    @asynccontextmanager
+    async def alone(self) -> AsyncIterator[StartWorker]:
+        started: list[_Process] = []
+
+        def start() -> _Process:
+            started.append(self._start())
+            self._busy.add(started[-1])
+            return started[-1]
+
+        async with self._one_alone:
+            self._drained = asyncio.get_running_loop().create_future()
+            self._hand_out()
+            try:
+                await self._drained
+                while self._idle:  # what they hold is memory too
+                    self._idle.pop().kill()
+                yield start
+            finally:
+                for worker in started:
+                    worker.kill()
+                    self._busy.discard(worker)
+                self._drained = None
+                self._hand_out()
 
     def close(self) -> None:
         for worker in [*self._busy, *self._idle]:
@@ -72,59 +109,113 @@ class LocalExecutor:
         self._busy.clear()
         self._idle.clear()
 
+    def _start(self) -> "_Process":
+        return _Process(self._context, self._store)
+
+    def _take_idle(self) -> "_Process | None":
+        """A worker that waits for work; those that were killed meanwhile had no task to take with them."""
+        while self._idle:
+            worker = self._idle.pop()
+            if not worker.has_ended():
+                return worker
+            worker.kill()
+        return None
+
     async def _turn(self, order: tuple[int, ...]) -> None:
-        if self._free:
-            self._free -= 1
-            return
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         heapq.heappush(self._waiting, (order, next(self._counter), future))
+        self._hand_out()
         await future
 
-    def _give_slot_back(self) -> None:
-        while self._waiting:
+    def _hand_out(self) -> None:
+        """Give free slots to those who wait, in order; none while somebody wants to be alone."""
+        if self._drained is not None:
+            if self._free == self.slots and not self._drained.done():
+                self._drained.set_result(None)
+            return
+        while self._free and self._waiting:
             future = heapq.heappop(self._waiting)[2]
             if not future.cancelled():
                 future.set_result(None)
-                return
-        self._free += 1
+                self._free -= 1
 
 
-class _Worker:
-    """One process and the pipe to it."""
+class _Process:
+    """One worker and the pipe to it."""
 
     def __init__(self, context: ForkServerContext, store: Store) -> None:
+        self.is_free = True
+        """Whether it may be given a task: it is not at one, and it lives as far as is known."""
+        self._ended = False
         self._pipe, theirs = context.Pipe()
         self._process: BaseProcess = context.Process(target=_serve, args=(theirs, store), daemon=True)
-        with _no_main_module():
-            self._process.start()
-        theirs.close()
+        try:
+            # A resource tracker that was killed is started again, with a warning that helps nobody.
+            with _no_main_module(), warnings.catch_warnings(action="ignore"):
+                self._process.start()
+        except (EOFError, OSError) as error:
+            self._pipe.close()
+            raise WorkerDied(f"it could not start: the fork server was gone, {type(error).__name__}") from None
+        finally:
+            theirs.close()
 
-    async def ask(self, task: Task) -> Any:
-        loop = asyncio.get_running_loop()
-        answered: asyncio.Future[None] = loop.create_future()
-        descriptor = self._pipe.fileno()
-        loop.add_reader(descriptor, lambda: None if answered.done() else answered.set_result(None))
+    async def ask(self, task: Task) -> Result:
+        loop, arrived = asyncio.get_running_loop(), asyncio.Event()
+        descriptor, reached, peak = self._pipe.fileno(), False, 0
+        loop.add_reader(descriptor, arrived.set)
+        self.is_free = False
         try:
             self._pipe.send(task)
-            await answered
-            return self._pipe.recv()
-        except (EOFError, ConnectionError):
-            raise WorkerDied(self._cause_of_death()) from None
+            while True:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(LOOK_EVERY_S):
+                        await arrived.wait()
+                arrived.clear()
+                if not self._pipe.poll():
+                    peak = max(peak, peak_bytes(self._process.pid))
+                    continue
+                answer = self._pipe.recv()
+                if answer != BEGUN:
+                    break
+                reached = True
+        except (EOFError, OSError):
+            raise self._death(reached, peak) from None
         finally:
             loop.remove_reader(descriptor)
+        if isinstance(answer, WorkerDied):
+            raise answer
+        self.is_free = True
+        if isinstance(answer, BaseException):
+            raise answer
+        assert isinstance(answer, Result)
+        return answer
+
+    def has_ended(self) -> bool:
+        """Of a worker that is at no task: it says nothing more, so anything to read is the end of the pipe."""
+        try:
+            return self._pipe.poll()
+        except OSError:
+            return True
 
     def kill(self) -> None:
-        self._process.kill()
+        # Without its fork server the exit code of a living worker reads as NOT_KNOWN.
+        if not self._ended and self._process.exitcode in (None, NOT_KNOWN) and self._process.pid is not None:
+            with suppress(ProcessLookupError):
+                os.kill(self._process.pid, signal.SIGKILL)
+        self._ended = True
         self._process.join()
         self._pipe.close()
 
-    def _cause_of_death(self) -> str:
+    def _death(self, reached: bool, peak: int) -> WorkerDied:
         self._process.join(5)
+        self._ended = True
         code = self._process.exitcode
-        if code is None or code >= 0:
-            return f"ended with exit code {code}"
-        name = signal.Signals(-code).name
-        return f"killed by {name}" + (" (often: out of memory)" if name == "SIGKILL" else "")
+        if code is None or code == NOT_KNOWN:
+            return WorkerDied("how is not known: the fork server was gone", False, reached, peak)
+        if code >= 0:
+            return WorkerDied(f"exit code {code}", True, reached, peak)
+        names = {item.value: item.name for item in signal.Signals}
+        return WorkerDied(names.get(-code, f"signal {-code}"), -code in CRASHES, reached, peak)
 
 
 @contextmanager
@@ -142,6 +233,7 @@ def _serve(pipe: Connection, store: Store) -> None:
     """A worker's life: tasks in, answers out."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    guard_streams()  # what a step or a library prints about a document
     _use_one_core()
     from gristmill.engine.perform import perform
 
@@ -164,11 +256,15 @@ def _serve(pipe: Connection, store: Store) -> None:
         with arrived:
             arrived.wait_for(lambda: inbox)
             task = inbox.pop()
-        answer: Result | BaseException
+        pipe.send(BEGUN)
+        answer: Any
         try:
             answer = perform(task, store)
         except (UserError, CorruptPart) as error:
             answer = error
+        except MemoryError:
+            pipe.send(WorkerDied("MemoryError", False, True, peak_bytes()))
+            return
         except Exception:
             answer = StageFailed(f"{task.node}, {task.label}:\n{traceback.format_exc()}")
         pipe.send(answer)

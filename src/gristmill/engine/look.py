@@ -1,7 +1,8 @@
 """Looking at documents: rows of a recipe's layers with the verdicts that were given on them."""
 
 import itertools
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +17,14 @@ from gristmill.recipe.columns import INGEST
 from gristmill.recipe.mistakes import nearest
 from gristmill.store.parquet import PartReader
 
-COLUMNS = ("doc_id", "source", "locator", "url", "snapshot", "license", "content_type", "charset", "meta")
+COLUMNS = (
+    *("doc_id", "source", "locator", "url", "snapshot", "timestamp", "license"),
+    *("title", "language_hint", "content_type", "charset", "meta"),
+)
+REWRITTEN = ("title", "language_hint")
+"""Columns that a later step may know better than the reader."""
+LANGUAGE = "language"
+"""The step whose label is the document's language."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +39,21 @@ class Row:
     text: str | None
     columns: dict[str, Any]
     """What the step itself wrote."""
+    unjudged: tuple[str, ...] = ()
+    """Steps that have not seen it as the recipe is now, so that nobody knows whether it stays."""
+    pieces: tuple[tuple[str, str | None], ...] = ()
+    """Where it was asked for: the text with what was cut out of it, each piece with the step that cut it or None."""
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    """What is asked of a document; None: nothing."""
+
+    dropped: bool | None
+    reason: str | None
+    url: str | None
+    doc_id: str | None
+    grep: re.Pattern[str] | None
 
 
 def find_step(mill: Mill, stage: str | None) -> str | None:
@@ -46,18 +69,42 @@ def find_step(mill: Mill, stage: str | None) -> str | None:
 
 
 def rows(
-    mill: Mill, run: Run, stage: str | None, dropped: bool | None, reason: str | None, sources: Sequence[str] = ()
+    mill: Mill,
+    run: Run,
+    stage: str | None,
+    dropped: bool | None,
+    reason: str | None,
+    sources: Sequence[str] = (),
+    *,
+    url: str | None = None,
+    doc_id: str | None = None,
+    grep: re.Pattern[str] | None = None,
+    cuts: bool = False,
 ) -> Iterator[Row]:
-    """Documents after a step, dropped by it or before it (`dropped`), living (False), or all (None)."""
+    """Documents as they stand after a step, dropped by it or before it (`dropped`), kept (False), or all (None).
+
+    `url` is a part of the URL, `doc_id` how it begins in hexadecimal, `grep` is found in the text; with `cuts` a row
+    has what was cut out of its text.
+    """
+    wanted = _Wanted(dropped, reason, url, doc_id, grep)
     for source in mill.recipe.sources:
         if sources and source not in sources:
             continue
         for document in run.documents.get(source, ()):
             for found in _rows_of_part(mill, run, document, stage):
-                if dropped is not None and (found.step is not None) != dropped:
-                    continue
-                if reason is None or found.reason == reason:
-                    yield found.whole()
+                if found.is_wanted(wanted):
+                    yield found.whole(cuts)
+
+
+def count_unjudged(mill: Mill, run: Run, stage: str | None, sources: Sequence[str]) -> int:
+    """Documents that nothing dropped so far and that some step has not seen as the recipe is now."""
+    return sum(
+        found.step is None and bool(found.part.unjudged)
+        for source in mill.recipe.sources
+        if not sources or source in sources
+        for document in run.documents.get(source, ())
+        for found in _rows_of_part(mill, run, document, stage)
+    )
 
 
 def row_at(mill: Mill, run: Run, document: Document, row: int, stage: str | None = None) -> Row:
@@ -65,12 +112,21 @@ def row_at(mill: Mill, run: Run, document: Document, row: int, stage: str | None
     return next(itertools.islice(_rows_of_part(mill, run, document, stage), row, None)).whole()
 
 
-def kept_batches(mill: Mill, run: Run, node: Node, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """The documents of the corpus, as a step saw them: columns that it reads, by the names that it has for them."""
+def kept_batches(
+    mill: Mill,
+    run: Run,
+    node: Node,
+    columns: Sequence[str],
+    track: Callable[[Sequence[Document]], Iterable[Document]] = iter,
+) -> Iterator[pa.RecordBatch]:
+    """The documents of the corpus, as a step saw them: columns that it reads, by the names that it has for them.
+
+    `track` goes through the parts of a source, and may tell how far it has come.
+    """
     for source in node.sources:
         view = node.views[source]
         wanted = tuple((layer, column, name) for layer, column, name in view.columns if name in columns)
-        for document in run.documents[source]:
+        for document in track(run.documents[source]):
             at = (source, document.order)
             parts = [document.part if layer == INGEST else run.made[layer].layers[at][0] for layer in view.layers]
             corpus = run.made[f"{source}/{CORPUS}"].layers[at][0]
@@ -105,11 +161,15 @@ class _Part:
     """The layers of one document part up to a step; columns of a row group are read when somebody asks for them."""
 
     def __init__(self, mill: Mill, run: Run, document: Document, stage: str | None) -> None:
-        parts = [(INGEST, document.part)]
+        parts, unjudged = [(INGEST, document.part)], []
         for node_id in _chain(mill, document.source, stage):
             made = run.made[node_id].layers
             if (document.source, document.order) in made:
                 parts.append((node_id, made[document.source, document.order][0]))
+            else:
+                unjudged.append(node_id)
+        self.unjudged = tuple(unjudged)
+        """Steps that have no layer for this part yet."""
         self.names = [name for name, _ in parts]
         self.readers = [PartReader(mill.store, part) for _, part in parts]
         self._read: dict[tuple[int, int, str], Any] = {}
@@ -144,17 +204,59 @@ class _Found:
     def reason(self) -> str | None:
         return None if self.layer is None else self._get(self.layer, "drop")
 
-    def whole(self) -> Row:
+    def is_wanted(self, wanted: _Wanted) -> bool:
+        """The cheap questions first: a text is read only where all others are answered."""
+        if wanted.dropped is not None and (self.step is not None) != wanted.dropped:
+            return False
+        if wanted.dropped is False and self.part.unjudged:
+            return False
+        if wanted.reason is not None and self.reason != wanted.reason:
+            return False
+        if wanted.doc_id is not None and not self._get(0, "doc_id").hex().startswith(wanted.doc_id):
+            return False
+        if wanted.url is not None and wanted.url not in (self._get(0, "url") or ""):
+            return False
+        return wanted.grep is None or wanted.grep.search(self._text() or "") is not None
+
+    def whole(self, cuts: bool = False) -> Row:
         last = len(self.part.readers) - 1
         own = [] if last == 0 else [item.name for item in self.part.readers[last].file.schema_arrow]
+        fields = {name: self._newest(name) if name in REWRITTEN else self._get(0, name) for name in COLUMNS}
         return Row(
-            {name: self._get(0, name) for name in COLUMNS},
+            {**fields, "language": self._language()},
             self.step,
             self.reason,
             None if self.layer is None else self._get(self.layer, "detail"),
             self._text(),
             {name: self._get(last, name) for name in own if name not in ("text", "text_bytes", "drop", "detail")},
+            self.part.unjudged,
+            tuple(self._pieces()) if cuts else (),
         )
+
+    def _newest(self, name: str) -> Any:
+        layers = [layer for layer in range(len(self.part.readers)) if self.part.has(layer, name)]
+        return next((value for layer in reversed(layers) if (value := self._get(layer, name)) is not None), None)
+
+    def _language(self) -> str | None:
+        """As it was measured; what the input says of it is `language_hint`."""
+        for layer, name in reversed(list(enumerate(self.part.names))):
+            if name.rsplit("/", 1)[-1] == LANGUAGE and self.part.has(layer, "label"):
+                label: str | None = self._get(layer, "label")
+                return label
+        return None
+
+    def _pieces(self) -> list[tuple[str, str | None]]:
+        """The newest text before all cuts, in pieces: those that are left, and those that a step cut out."""
+        pieces: list[tuple[bytes, str | None]] = []
+        for layer, name in enumerate(self.part.names):
+            if not self.part.has(layer, "text") or (text := self._get(layer, "text")) is None:
+                continue
+            spans = self._get(layer, "cut_spans") if self.part.has(layer, "cut_spans") else None
+            if spans is None or not pieces:
+                pieces = [(text.encode(), None)]
+            else:
+                pieces = cut_again(pieces, spans, name)
+        return [(piece.decode("utf-8", "replace"), step) for piece, step in pieces]
 
     def _get(self, layer: int, name: str) -> Any:
         return self.part.column(layer, self.group, name)[self.row].as_py()
@@ -174,3 +276,22 @@ def _rows_of_part(mill: Mill, run: Run, document: Document, stage: str | None) -
         drops = [part.column(layer, group, "drop").is_valid().to_pylist() for layer in range(len(part.readers))]
         for row in range(rows_in_group):
             yield _Found(part, group, row, next((layer for layer, dropped in enumerate(drops) if dropped[row]), None))
+
+
+def cut_again(
+    pieces: list[tuple[bytes, str | None]], spans: Sequence[int], step: str
+) -> list[tuple[bytes, str | None]]:
+    """Pieces after another cut; its spans (start, stop, start, stop ...) count the bytes that were left before it."""
+    cuts = list(zip(spans[::2], spans[1::2], strict=True))
+    made: list[tuple[bytes, str | None]] = []
+    at = 0
+    for piece, gone in pieces:
+        if gone is not None:
+            made.append((piece, gone))
+            continue
+        edges = sorted({0, len(piece), *(min(max(edge - at, 0), len(piece)) for edge in spans)})
+        for start, stop in itertools.pairwise(edges):
+            is_cut = any(begin <= at + start and at + stop <= end for begin, end in cuts)
+            made.append((piece[start:stop], step if is_cut else None))
+        at += len(piece)
+    return made

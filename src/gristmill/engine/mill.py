@@ -5,11 +5,13 @@ import importlib
 import os
 import re
 import signal
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+from gristmill.engine.config_files import store_copies
 from gristmill.engine.content import ContentHashes
 from gristmill.engine.executor import Executor, InlineExecutor
 from gristmill.engine.graph import CORPUS, Node, build
@@ -22,6 +24,7 @@ from gristmill.recipe.columns import INGEST
 from gristmill.recipe.model import Recipe
 from gristmill.schema import DOCUMENTS
 from gristmill.stages.resolve import schema_of
+from gristmill.store.leases import Lease, hold, holders
 from gristmill.store.store import Store
 
 EXECUTORS = ("local",)
@@ -70,15 +73,21 @@ class Mill:
         wait_for(run.go(), executor)
         return run
 
-    def run(self, workers: int | None, listener: Listener) -> Run:
-        """Run what is not in the store, and record it. An interrupted run is recorded too, and goes on later."""
-        self.store.check_writable()
-        self.store.sweep_temporaries()
+    def run(self, workers: int | None, listener: Listener, retry_crashed: bool = False) -> Run:
+        """Run what is not in the store, and record it. An interrupted run is recorded too, and goes on later.
+
+        `retry_crashed` also runs the tasks again that gave documents up because they killed their worker.
+        """
         started = datetime.now(UTC)
-        with self.store.in_use():
+        with hold(self.store, "run", self.recipe.name) as lease:
+            self._await_collection(lease, listener)
+            self.store.sweep_temporaries()
+            store_copies(
+                (file for node in self.graph.nodes.values() for file in node.files.values()), self.store, self.contents
+            )
             for _ in range(MOST_RESTARTS):
                 executor = self.executor(workers)
-                run = Run(self.graph, self.store, executor, self.contents, listener)
+                run = Run(self.graph, self.store, executor, self.contents, listener, False, lease, retry_crashed)
                 try:
                     wait_for(run.go(), executor)
                 except NotReproduced as changed:
@@ -89,11 +98,21 @@ class Mill:
                     self.store.sweep_temporaries()
                     raise
                 self._record(run, started, write_datasets(run, self.store), "finished")
+                self.store.sweep_temporaries()
                 return run
         raise UserError(
             "Parts come out with other bytes each time they are made, so no run of this recipe can finish. "
             "A stage is not a pure function of its input: `gristmill verify --recompute 100%` finds which."
         )
+
+    def _await_collection(self, lease: Lease, listener: Listener) -> None:
+        """Garbage collection decides what nothing needs while no run is under way, so a run lets it end first."""
+        told = False
+        while any(other.purpose == "gc" for other in holders(self.store, but=lease)):
+            if not told:
+                listener.note(f"the store {self.store.uri} is being cleaned by `gristmill gc`; waiting for its end")
+            told = True
+            time.sleep(0.2)
 
     def _record(self, run: Run, started: datetime, datasets: Mapping[str, Any], status: str) -> None:
         now = datetime.now(UTC)
@@ -119,22 +138,26 @@ class Mill:
             "tasks": made.tasks,
         }
         if node.kind == "read" and node.sources[0] in run.inputs:
-            inputs = run.inputs[node.sources[0]]
-            record["files"] = {file.name: inputs.content[uri] for uri, file in inputs.files.items()}
+            record["files"] = run.inputs[node.sources[0]].record()
+        if node.files:
+            copies = {part for file in node.files.values() for _, _, part in file.files}
+            record["config_files"] = [part_to_json(part) for part in sorted(copies, key=lambda part: part.hash)]
         return record
 
     def check_tag(self, tag: str) -> None:
         """A version's name is a file's name, and a version is never overwritten."""
         if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", tag):
             raise UserError(f"--tag {tag!r} cannot be a name. Use letters, digits, dots, dashes and underscores.")
-        if self.store.read_json(f"versions/{tag}.json") is not None:
+        if self.store.read_file(f"versions/{tag}.json") is not None:
             raise UserError(f"Version {tag} exists in {self.store.uri}, and versions do not change. Use another --tag.")
 
     def last_run(self, finished: bool = False) -> dict[str, Any] | None:
         """The newest run record of this recipe."""
         for name, _ in reversed(list(self.store.list_files(f"runs/{self.recipe.name}"))):
-            record: dict[str, Any] | None = self.store.read_json(name)
-            if record is not None and (not finished or record["status"] == "finished"):
+            record = self.store.read_json(name)
+            if not isinstance(record, dict) or not {"status", "nodes"} <= set(record):
+                continue
+            if not finished or record["status"] == "finished":
                 return record
         return None
 
@@ -184,7 +207,11 @@ def version_of(datasets: Mapping[str, Mapping[str, str]]) -> str | None:
 
 def find_warnings(run: Run) -> list[str]:
     """Everything that silently did nothing (law 7)."""
-    found = []
+    found = [
+        f"{source}/{INGEST}: {message}"
+        for source, inputs in run.inputs.items()
+        for message in inputs.warnings(run.made[f"{source}/{INGEST}"].metrics)
+    ]
     for node in run.graph.nodes.values():
         warn = getattr(importlib.import_module(node.module), "warnings", None)
         metrics = run.made[node.id].metrics

@@ -1,18 +1,18 @@
 """What a worker does with a task: the only code that runs stages."""
 
 import importlib
-import os
-import resource
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 
-import fsspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gristmill.engine.content import hash_stream
+from gristmill.checked import content_of
+from gristmill.engine.config_files import in_users_words, local_copies, with_copies
 from gristmill.engine.exchange import perform_collect, perform_emit, perform_reduce
 from gristmill.engine.ingest import perform_read
+from gristmill.engine.memory import forget_peak, peak_bytes
 from gristmill.engine.rows import (
     check_answers,
     count_reasons,
@@ -35,9 +35,12 @@ from gristmill.engine.task import (
     Result,
     Scatter,
     Task,
+    Work,
     add_counts,
     layer_schema,
 )
+from gristmill.errors import UserError
+from gristmill.places import shown
 from gristmill.stages.resolve import schema_of
 from gristmill.store.parquet import PartWriter, text_bytes
 from gristmill.store.store import Store
@@ -46,42 +49,57 @@ from gristmill.store.store import Store
 def perform(task: Task, store: Store) -> Result:
     """Do the work and say what it cost."""
     started, cpu = time.perf_counter(), time.process_time()
-    _forget_peak_memory()
-    work = task.work
-    match work:
-        case Hash():
-            result = _hash(work)
-        case Read():
-            result = perform_read(work, store, task.probe)
-        case Emit():
-            result = perform_emit(work, store, task.probe)
-        case Map():
-            result = _map(work, store, task.probe)
-        case Reduce():
-            result = perform_reduce(work, store)
-        case Collect():
-            result = perform_collect(work, store)
-        case Fit():
-            result = _fit(work, store)
-        case Scatter():
-            result = perform_scatter(work, store)
-        case Build():
-            result = perform_build(work, store)
-        case Gather():
-            result = perform_gather(work, store)
+    forget_peak()
+    work, copies = task.work, local_copies(task.files, store)
+    if copies and not isinstance(work, Hash):
+        work = replace(work, config=with_copies(work.config, copies))
+    try:
+        result = _result(work, store, task.probe)
+    except UserError as error:
+        raise in_users_words(error, copies) from None
     result.cost = {
         "cpu_s": round(time.process_time() - cpu, 6),
         "wall_s": round(time.perf_counter() - started, 6),
-        "peak_rss_bytes": _peak_memory_bytes(),
+        "peak_rss_bytes": peak_bytes(),
     }
     return result
 
 
+def _result(work: Work, store: Store, probe: bool) -> Result:
+    match work:
+        case Hash():
+            return _hash(work)
+        case Read():
+            return perform_read(work, store, probe)
+        case Emit():
+            return perform_emit(work, store, probe)
+        case Map():
+            return _map(work, store, probe)
+        case Reduce():
+            return perform_reduce(work, store)
+        case Collect():
+            return perform_collect(work, store)
+        case Fit():
+            return _fit(work, store)
+        case Scatter():
+            return perform_scatter(work, store)
+        case Build():
+            return perform_build(work, store)
+        case Gather():
+            return perform_gather(work, store)
+
+
 def _hash(work: Hash) -> Result:
     values = []
-    for uri in work.uris:
-        with fsspec.open(uri, "rb") as file:
-            values.append(hash_stream(file))
+    for place in work.places:
+        try:
+            with place.open() as file:
+                values.append(content_of(file, work.blocks))
+        except OSError as error:
+            raise UserError(
+                f"{shown(place.path)} cannot be read: {error.strerror or error}. What is finished is kept. Mend it, or "
+                "exclude it, and run again."
+            ) from None
     return Result(values=values)
 
 
@@ -92,11 +110,13 @@ def _map(work: Map, store: Store, probe: bool) -> Result:
     models = model_paths(work.models, store)
     rows_mark, batches = read_batches(work, store)
     writer = PartWriter(schema)
+    seen = 0
     metrics: dict[str, object] = {"rows": 0, "bytes_in": 0, "bytes_out": 0, "dropped": {}}
     for batch in batches:
         answers = module.apply(batch.columns, work.config, **models)
         answers = check_answers(answers, batch.columns.num_rows, work.module, promised)
         if probe:
+            seen += batch.columns.num_rows
             continue
         if hasattr(module, "metrics"):
             add_counts(metrics, module.metrics(batch.columns, answers, work.config))
@@ -112,9 +132,9 @@ def _map(work: Map, store: Store, probe: bool) -> Result:
         counts = {"rows": batch.rows, "bytes_in": _content_bytes(batch.columns), "bytes_out": bytes_out}
         add_counts(metrics, {**counts, "dropped": count_reasons(columns["drop"])})
     if probe:
-        return Result()
+        return Result(values=[seen])
     part = writer.close(store, rows_mark)
-    return Result([part], rows_marks=[rows_mark], metrics=metrics, poisoned=list(work.poisoned))
+    return Result([part], rows_marks=[rows_mark], metrics=metrics)
 
 
 def _fit(work: Fit, store: Store) -> Result:
@@ -138,24 +158,3 @@ def _content_bytes(batch: pa.RecordBatch) -> int:
     content = [batch.column(name) for name in ("html", "text") if name in batch.schema.names]
     sizes = [pc.sum(pc.binary_length(column)).as_py() or 0 for column in content]
     return max(sizes) if sizes else int(batch.nbytes)
-
-
-def _forget_peak_memory() -> None:
-    """Let the kernel's high-water mark start again, where it can (Linux)."""
-    try:
-        with open("/proc/self/clear_refs", "w") as file:
-            file.write("5")
-    except OSError:
-        return
-
-
-def _peak_memory_bytes() -> int:
-    try:
-        with open("/proc/self/status") as file:
-            for line in file:
-                if line.startswith("VmHWM:"):
-                    return int(line.split()[1]) * 1024
-    except OSError:
-        pass
-    unit = 1 if os.uname().sysname == "Darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit

@@ -8,6 +8,7 @@ from typing import Any
 from gristmill.engine.graph import Node
 from gristmill.engine.mill import Mill
 from gristmill.engine.run import Run
+from gristmill.places import shown_exact
 from gristmill.recipe.columns import INGEST
 
 MOST_NAMED = 3
@@ -32,7 +33,7 @@ class Stage:
 
 
 def make_plan(mill: Mill, run: Run) -> list[Stage]:
-    last = mill.last_run()
+    before = _known_before(mill)
     stages = []
     for node_id, node in mill.graph.nodes.items():
         made = run.made[node_id]
@@ -42,7 +43,7 @@ def make_plan(mill: Mill, run: Run) -> list[Stage]:
                 len(made.tasks),
                 len(made.missing),
                 made.waiting,
-                tuple(_why(node, run, last)),
+                tuple(_why(node, run, before)),
                 node.identity,
                 made.metrics,
                 made.cost,
@@ -52,18 +53,31 @@ def make_plan(mill: Mill, run: Run) -> list[Stage]:
     return stages
 
 
+def _known_before(mill: Mill) -> dict[str, Mapping[str, Any]]:
+    """Of each node what its newest run says: the newest run of all may have ended before it (`--until`, a kill)."""
+    found: dict[str, Mapping[str, Any]] = {}
+    for name, _ in reversed(list(mill.store.list_files(f"runs/{mill.recipe.name}"))):
+        record = mill.store.read_json(name) or {}
+        for node_id, told in record.get("nodes", {}).items():
+            if told["tasks"] or record["status"] == "finished":
+                found.setdefault(node_id, told)
+        if mill.graph.nodes.keys() <= found.keys():
+            break
+    return found
+
+
 def _explained(node: Node) -> tuple[str, ...]:
     explain = getattr(importlib.import_module(node.module), "explain", None)
     return () if explain is None else tuple(explain(node.config))
 
 
-def _why(node: Node, run: Run, last: Mapping[str, Any] | None) -> list[str]:
+def _why(node: Node, run: Run, known_before: Mapping[str, Mapping[str, Any]]) -> list[str]:
     made = run.made[node.id]
     if not made.missing and not made.waiting:
         return []
-    before = (last or {}).get("nodes", {}).get(node.id)
+    before = known_before.get(node.id)
     if before is None:
-        return ["first run"] if last is None else ["new step"]
+        return ["new step"] if known_before else ["first run"]
     found = _differences(before["identity"], node.identity)
     if found:
         return found
@@ -81,20 +95,33 @@ def _why(node: Node, run: Run, last: Mapping[str, Any] | None) -> list[str]:
             if changed > len(lost):
                 found.append(f"what it reads changed ({changed - len(lost)} {_tasks(changed - len(lost))})")
     if made.waiting and not found:
-        found.append(f"waits for {', '.join(_unfinished_before(node, run)) or 'an earlier step'}")
+        waits_for = _unfinished_before(node, run)
+        found.append(f"waits for {_listed(waits_for)}" if waits_for else "waits for an earlier step")
     return found or ["not in the store"]
 
 
 def _unfinished_before(node: Node, run: Run) -> list[str]:
-    """The layers and models that a node reads and that have tasks to run."""
+    """What has to run first: of the steps that a node reads, or they read, those that wait for nothing themselves."""
+    todo, seen, first = _reads(node), set[str](), set[str]()
+    while todo:
+        node_id = todo.pop()
+        made = run.made.get(node_id)
+        if node_id in seen or made is None or not (made.missing or made.waiting):
+            continue
+        seen.add(node_id)
+        if made.missing and not made.waiting:
+            first.add(node_id)
+        else:
+            todo |= _reads(run.graph.nodes[node_id])
+    return [node_id for node_id in run.graph.nodes if node_id in (first or seen)]
+
+
+def _reads(node: Node) -> set[str]:
+    """The layers and models that a node reads."""
     reads = {f"{source}/{INGEST}" for source in node.sources}
     reads.update(layer for view in node.views.values() for layer in view.layers)
     reads.update(node.uses.values())
-    return [
-        node_id
-        for node_id in run.graph.nodes
-        if node_id in reads and (run.made[node_id].missing or run.made[node_id].waiting)
-    ]
+    return reads - {node.id}
 
 
 def _differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
@@ -128,7 +155,7 @@ def _show(value: Any) -> str:
 
 def _file_changes(node: Node, run: Run, before: Mapping[str, str] | None) -> list[str]:
     inputs = run.inputs[node.sources[0]]
-    now = {file.name: inputs.content[uri] for uri, file in inputs.files.items()}
+    now = inputs.record()
     if before is None or now == before:
         return []
     groups = (
@@ -136,14 +163,18 @@ def _file_changes(node: Node, run: Run, before: Mapping[str, str] | None) -> lis
         ([name for name in now if name in before and now[name] != before[name]], "changed", "changed"),
         ([name for name in before if name not in now], "is gone", "are gone"),
     )
-    return [_name_some(names, one, many) for names, one, many in groups if names]
+    return [_name_some([shown_exact(name) for name in names], one, many) for names, one, many in groups if names]
 
 
 def _name_some(names: Sequence[str], one: str, many: str) -> str:
     if len(names) == 1:
         return f"{names[0]} {one}"
-    shown = ", ".join(names[:MOST_NAMED])
-    return f"{shown}{f' and {len(names) - MOST_NAMED} more' if len(names) > MOST_NAMED else ''} {many}"
+    return f"{_listed(names)} {many}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return ", ".join(names[:MOST_NAMED]) + more
 
 
 def _tasks(count: int) -> str:

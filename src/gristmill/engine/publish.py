@@ -12,20 +12,39 @@ manifest is written, which happens last, so a trainer can hold on to it while th
 
 import json
 import os
+import uuid
 from collections.abc import Iterator
 from typing import Any
 
 from gristmill.engine.mill import Mill
+from gristmill.engine.obtain import Listener
 from gristmill.engine.run import Run
 from gristmill.errors import UserError
 from gristmill.recipe.mix import MIX
 from gristmill.recipe.shards import SHARDS
 from gristmill.recipe.tokenizer import TOKENIZER
 from gristmill.stages.shards.shards import published_names
-from gristmill.store.store import Part
+from gristmill.store.store import CorruptPart, Part
 
 FOLDER = "shards"
 LATEST = "latest"
+
+
+def run_and_publish(
+    mill: Mill, workers: int | None, listener: Listener, retry_crashed: bool = False
+) -> tuple[Run, str | None]:
+    """Run a recipe and publish what it made. A part that turns out to be damaged is made again."""
+    met: set[str] = set()
+    while True:
+        run = mill.run(workers, listener, retry_crashed)
+        try:
+            return run, publish(mill, run)
+        except CorruptPart as corrupt:
+            if corrupt.part_hash in met:
+                raise
+            met.add(corrupt.part_hash)
+            listener.note(f"part {corrupt.part_hash[:12]} {corrupt.fact}; making it again")
+            mill.store.remove_damaged(corrupt)
 
 
 def publish(mill: Mill, run: Run) -> str | None:
@@ -43,9 +62,9 @@ def publish(mill: Mill, run: Run) -> str | None:
         linked = [name for name in names if store.link_part(part, f"{folder}/{name}")]
         files[part.hash] = linked[0] if linked else store.location(part)
     whole = {**manifest, "files": {digest: files[digest] for digest in _wanted(manifest)}}
-    name = f"{folder}/manifest.json"
-    if store.read_json(name) != whole:
-        store.write_json(name, whole)
+    name, content = f"{folder}/manifest.json", json.dumps(whole, indent=2).encode()
+    if store.read_file(name) != content:
+        store.write_file(name, content)
     if store.is_local:
         _point(f"{store.root}/{FOLDER}/{mill.recipe.name}/{LATEST}", manifest["hash"][:12])
     return f"{store.uri.rstrip('/')}/{folder}"
@@ -55,7 +74,7 @@ def find_manifest(mill: Mill) -> str:
     """Where the manifest of a recipe lies, as it stands in the store now."""
     manifest = read_model(mill, mill.look(), MIX)
     folder = None if manifest is None else folder_of(mill.recipe.name, manifest["hash"])
-    if folder is None or mill.store.read_json(f"{folder}/manifest.json") is None:
+    if folder is None or mill.store.read_file(f"{folder}/manifest.json") is None:
         raise UserError(
             f"{mill.recipe.path} has no shards in {mill.store.uri}, or not for the recipe as it stands now. "
             f"Run: gristmill run {mill.recipe.path}"
@@ -102,6 +121,16 @@ def _point(link: str, target: str) -> None:
     """Let a symbolic link point to another folder, at once."""
     if os.path.islink(link) and os.readlink(link) == target:
         return
-    temporary = f"{link}.{os.getpid()}"
-    os.symlink(target, temporary)
-    os.replace(temporary, link)
+    temporary = f"{link}.{uuid.uuid4().hex[:8]}"
+    try:
+        os.symlink(target, temporary)
+        try:
+            os.replace(temporary, link)
+        except OSError:
+            os.unlink(temporary)
+            raise
+    except OSError as error:
+        raise UserError(
+            f"{link} cannot be made a link to the newest shards: {error.strerror}. They are complete in "
+            f"{os.path.join(os.path.dirname(link), target)}. Move away what stands in its place and run again."
+        ) from None

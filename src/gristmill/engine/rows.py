@@ -61,7 +61,7 @@ def _batches(
     columns: Columns,
     gates: tuple[int, ...],
     rows: tuple[int, int] | None,
-    poisoned: Sequence[int],
+    poisoned: Sequence[tuple[int, str]],
 ) -> Iterator[Batch]:
     verdicts = tuple((layer, "drop", f"drop of layer {layer}") for layer in gates)
     first_row = 0
@@ -76,7 +76,7 @@ def _batches(
         seen = np.ones(stop - start, np.bool_)
         for place in range(len(columns), table.num_columns):
             seen &= table.column(place).is_null().to_numpy(zero_copy_only=False)
-        for row in poisoned:
+        for row, _ in poisoned:
             if start <= row < stop:
                 seen[row - start] = False
         yield Batch(table.select(range(len(columns))), start, seen)
@@ -101,16 +101,15 @@ def model_paths(models: Mapping[str, Part], store: Store) -> dict[str, dict[str,
     return {"models": {name: store.local_path(part) for name, part in models.items()}} if models else {}
 
 
-def mark_crashed(columns: dict[str, pa.Array], poisoned: Sequence[int], first_row: int, rows: int) -> None:
-    """Write the verdict on rows that no stage could look at."""
-    here = [row - first_row for row in poisoned if first_row <= row < first_row + rows]
+def mark_crashed(columns: dict[str, pa.Array], poisoned: Sequence[tuple[int, str]], first_row: int, rows: int) -> None:
+    """Write the verdict on rows that no stage could look at, and how they were found."""
+    here = [(row - first_row, detail) for row, detail in poisoned if first_row <= row < first_row + rows]
     if not here:
         return
-    for name, value in (("drop", CRASHED), ("detail", "the stage killed its worker on this record alone")):
-        values = columns[name].to_pylist()
-        for row in here:
-            values[row] = value
-        columns[name] = pa.array(values, pa.string())
+    drops, details = columns["drop"].to_pylist(), columns["detail"].to_pylist()
+    for row, detail in here:
+        drops[row], details[row] = CRASHED, detail
+    columns["drop"], columns["detail"] = pa.array(drops, pa.string()), pa.array(details, pa.string())
 
 
 def count_reasons(drop: pa.Array) -> dict[str, int]:

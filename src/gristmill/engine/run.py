@@ -11,6 +11,7 @@ from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from gristmill.checked import InputChanged
 from gristmill.engine.content import ContentHashes
 from gristmill.engine.exchange import part_number
 from gristmill.engine.executor import Executor
@@ -30,7 +31,9 @@ from gristmill.engine.task import (
     add_counts,
 )
 from gristmill.errors import UserError
+from gristmill.places import exact
 from gristmill.recipe.columns import INGEST
+from gristmill.store.leases import Lease
 from gristmill.store.segments import Segment
 from gristmill.store.store import Part, Store
 
@@ -61,6 +64,8 @@ class Run:
         contents: ContentHashes,
         listener: Listener,
         dry: bool = False,
+        lease: Lease | None = None,
+        retry_crashed: bool = False,
     ) -> None:
         self.graph = graph
         self.documents: dict[str, list[Document]] = {}
@@ -69,7 +74,7 @@ class Run:
         self._executor = executor
         self._contents = contents
         self.listener = listener
-        self.tasks = Tasks(graph.nodes, store, executor, listener, dry)
+        self.tasks = Tasks(graph.nodes, store, executor, listener, dry, lease, retry_crashed)
         self.made = self.tasks.made
         self.done = self.tasks.done
         self._waits: dict[tuple[str, ...], asyncio.Task[Any]] = {}
@@ -84,7 +89,15 @@ class Run:
         except BaseExceptionGroup as errors:
             raise _first_cause(errors) from None
         finally:
+            self._save_contents()
+
+    def _save_contents(self) -> None:
+        """Who only looks may have a store that cannot be written: then new files are hashed again next time."""
+        try:
             self._contents.save()
+        except UserError:
+            if not self.tasks.dry:
+                raise
 
     def _once(self, name: tuple[str, ...], work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
         """Start some work the first time that it is asked for; later askers wait for the same."""
@@ -99,7 +112,8 @@ class Run:
     async def _source(self, source: str) -> list[Document] | None:
         """All document parts of a source in order, or None where a dry run cannot know them."""
         node = self.graph.read_node(source)
-        inputs = self.inputs[source] = await find_inputs(self.graph.recipe, source, self._contents, self._executor)
+        recipe, note = self.graph.recipe, self.listener.note
+        inputs = self.inputs[source] = await find_inputs(recipe, source, self._contents, self._executor, note)
         self.listener.expect(node, len(inputs.groups))
         reads = [
             self._once(("read", source, str(number)), self._read(node, inputs, number))
@@ -113,7 +127,9 @@ class Run:
         source = self.graph.recipe.sources[inputs.source]
         group = inputs.groups[number]
         reads = {
-            "pieces": [[piece.name, inputs.content[piece.uri], piece.start, piece.stop] for piece in group.pieces],
+            "pieces": [
+                [exact(piece.name), inputs.content[piece.uri].sha256, piece.start, piece.stop] for piece in group.pieces
+            ],
             "companions": inputs.companion_hashes(group),
             "source": source.name,
             "snapshot": group.snapshot,
@@ -123,15 +139,19 @@ class Run:
         work = Read(
             module=node.module,
             config=node.config,
-            pieces=group.pieces,
+            pieces=inputs.pieces(group),
             companions=inputs.companion_pieces(group),
-            seen=inputs.seen(group),
             source=source.name,
             snapshot=group.snapshot,
             license=source.license,
             part_bytes=source.part_bytes,
         )
-        task, result = await self.tasks.obtain(node, work, reads, group.label, (0, number))
+        try:
+            task, result = await self.tasks.obtain(node, work, reads, group.label, (0, number))
+        except InputChanged as changed:
+            # Its stamp did not tell; the next run hashes it anew.
+            self._contents.forget(changed.uri)
+            raise
         chain = self.graph.chains[source.name]
         if result is None:
             for node_id in chain:
@@ -216,6 +236,7 @@ class Run:
     async def _exchange(self, node: Node) -> dict[str, list[Segment]] | None:
         """Per document part: the segments that hold its answers."""
         documents = await self.all_documents(node)
+        _refuse_equal_numbers(documents or ())
         emitted = []
         for document in documents or ():
             wait = self._once(("emit", node.id, document.source, str(document.order)), self._emit(document, node))
@@ -266,7 +287,8 @@ class Run:
             self.made[node.id].waiting += 1
             return None
         segments = tuple(answers.get(str(part_number(document.rows_mark)), ()))
-        work = Collect(node.module, node.config, document.part, segments, tuple(emit.poisoned))
+        poisoned = tuple((row, detail) for row, detail in emit.poisoned)
+        work = Collect(node.module, node.config, document.part, segments, poisoned)
         inputs = {
             "verb": "collect",
             "rows": document.rows_mark,
@@ -331,6 +353,19 @@ def _map_inputs(work: Map) -> dict[str, Any]:
         "gates": work.gates,
         "models": {name: part.hash for name, part in work.models.items()},
     }
+
+
+def _refuse_equal_numbers(documents: Sequence[Document]) -> None:
+    """Records name their part by 64 bits; answers to two parts of the same number would be mixed up."""
+    known: dict[int, Document] = {}
+    for document in documents:
+        other = known.setdefault(part_number(document.rows_mark), document)
+        if other is not document:
+            raise UserError(
+                f"{other.label} and {document.label} have the same number ({part_number(document.rows_mark):x}) by "
+                "chance, and an exchange would mix up their documents. What is finished is kept. Change part_bytes of "
+                "a source by a byte and run again."
+            )
 
 
 def _rounds(node: Node) -> Sequence[str]:

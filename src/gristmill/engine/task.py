@@ -12,6 +12,8 @@ from typing import Any
 import orjson
 import pyarrow as pa
 
+from gristmill.engine.config_files import ConfigFile
+from gristmill.places import Place
 from gristmill.stages.contract import Piece, StageConfig
 from gristmill.store.segments import Segment
 from gristmill.store.store import Part
@@ -22,9 +24,11 @@ Columns = tuple[tuple[int, str, str], ...]
 
 @dataclass(frozen=True)
 class Hash:
-    """Hash the content of input files."""
+    """Hash the content of files."""
 
-    uris: tuple[str, ...]
+    places: tuple[Place, ...]
+    blocks: bool = True
+    """Whether readers will need the digests of blocks."""
 
 
 @dataclass(frozen=True)
@@ -36,8 +40,6 @@ class Read:
     pieces: tuple[Piece, ...]
     companions: Mapping[str, tuple[Piece, ...]]
     """Per file name: other files that the reader looks at beside it (license texts)."""
-    seen: Mapping[str, tuple[int, int]]
-    """Per URI of a local file: (size, mtime in ns) when it was hashed."""
     source: str
     snapshot: str | None
     license: str | None
@@ -59,7 +61,8 @@ class Map:
     models: Mapping[str, Part]
     rows: tuple[int, int] | None = None
     """A probe reads only these rows and stores nothing."""
-    poisoned: tuple[int, ...] = ()
+    poisoned: tuple[tuple[int, str], ...] = ()
+    """(row, detail) of records that kill their worker: no stage sees them."""
 
 
 @dataclass(frozen=True)
@@ -89,8 +92,8 @@ class Collect:
     config: StageConfig
     documents: Part
     segments: tuple[Segment, ...]
-    poisoned: tuple[int, ...] = ()
-    """Rows that killed their worker when they were to be sent."""
+    poisoned: tuple[tuple[int, str], ...] = ()
+    """(row, detail) of those that killed their worker when they were to be sent."""
 
 
 @dataclass(frozen=True)
@@ -156,6 +159,8 @@ class Task:
     """Who goes first when workers are short; it changes no output."""
     probe: bool = False
     """A trial in the search for a record that kills workers: nothing is stored."""
+    files: Mapping[str, ConfigFile] = field(default_factory=dict)
+    """Location -> the file or folder that the config names so, as the store keeps it."""
 
 
 @dataclass
@@ -171,8 +176,10 @@ class Result:
     """Counts: the same for every run of the task."""
     cost: dict[str, float] = field(default_factory=dict)
     """cpu_s, wall_s, peak_rss_bytes: different in every run."""
-    poisoned: list[int] = field(default_factory=list)
-    """Rows that killed every worker that touched them."""
+    poisoned: list[list[Any]] = field(default_factory=list)
+    """Records that were given up as they kill their worker: [row, detail]; of a reader [file, position, detail]."""
+    evidence: list[dict[str, Any]] = field(default_factory=list)
+    """How each of them was found to be fatal: different in every run."""
     values: list[Any] = field(default_factory=list)
     """Answers of a task that makes no parts."""
 
@@ -212,13 +219,22 @@ def result_to_json(result: Result) -> dict[str, Any]:
         "metrics": result.metrics,
         "cost": result.cost,
         "poisoned": result.poisoned,
+        "evidence": result.evidence,
     }
 
 
 def result_from_json(record: Mapping[str, Any]) -> Result:
     parts = [Part(**part) for part in record["parts"]]
     segments = {name: Segment(parts[0], *stretch) for name, stretch in record["segments"].items()}
-    return Result(parts, segments, record["rows_marks"], record["metrics"], record["cost"], record["poisoned"])
+    return Result(
+        parts,
+        segments,
+        record["rows_marks"],
+        record["metrics"],
+        record["cost"],
+        record["poisoned"],
+        record.get("evidence", []),
+    )
 
 
 def with_work(task: Task, **changes: Any) -> Task:

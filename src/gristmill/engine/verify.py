@@ -4,12 +4,14 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import Any
 
-from gristmill.engine.executor import Executor, WorkerDied
+from gristmill.engine.executor import Executor
+from gristmill.engine.insist import insist
 from gristmill.engine.mill import Mill, wait_for
 from gristmill.engine.obtain import Listener
 from gristmill.engine.run import Run
-from gristmill.engine.task import Hash, Result, Task, with_work
+from gristmill.engine.task import Hash, Result, Task
 from gristmill.errors import UserError
+from gristmill.places import Place
 from gristmill.store.store import CorruptPart, Part
 
 
@@ -21,6 +23,8 @@ class Findings:
     broken: dict[Part, str] = field(default_factory=dict)
     recomputed: int = 0
     different: list[str] = field(default_factory=list)
+    survivors: int = 0
+    """Documents that were given up because they killed their worker, and do so no more."""
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -28,6 +32,7 @@ class Findings:
             "broken": [{"part": part.hash, "fact": fact} for part, fact in self.broken.items()],
             "recomputed": self.recomputed,
             "different": self.different,
+            "survivors": self.survivors,
         }
 
 
@@ -56,13 +61,18 @@ def verify(mill: Mill, share: float, workers: int | None, listener: Listener) ->
 async def _check(
     mill: Mill, run: Run, share: float, executor: Executor, findings: Findings, listener: Listener
 ) -> None:
-    parts = [
-        Part(name.rsplit("/", 1)[1].split(".")[0], name.rsplit(".", 1)[1], size)
-        for name, size in mill.store.list_files("parts")
-    ]
+    parts = []
+    for name, size in mill.store.list_files("parts"):
+        digest, _, suffix = name.rsplit("/", 1)[1].partition(".")  # a suffix may have dots of its own: ds.index
+        parts.append(Part(digest, suffix, size))
     findings.parts = len(parts)
     listener.note(f"hashing {len(parts)} parts")
-    await asyncio.gather(*(_hash(mill, part, executor, findings) for part in parts))
+    tenth = max(1, -(-len(parts) // 10))
+    hashing = asyncio.as_completed([_hash(mill, part, executor, findings, listener) for part in parts])
+    for hashed, one in enumerate(hashing, start=1):
+        await one
+        if hashed % tenth == 0 and hashed < len(parts):
+            listener.note(f"hashed {hashed} of {len(parts)} parts")
     for node in run.made.values():
         for key, (label, _) in node.missing.items():
             record = mill.store.read_json(f"tasks/{key}.json")
@@ -73,26 +83,27 @@ async def _check(
     chosen = [(task, made) for key, (task, _, made) in run.done.items() if int(key[:8], 16) < share * 2**32]
     if chosen:
         listener.note(f"running {len(chosen)} tasks again")
-    await asyncio.gather(*(_again(task, made, executor, findings) for task, made in chosen))
+    await asyncio.gather(*(_again(task, made, executor, findings, listener) for task, made in chosen))
     findings.different.sort()
 
 
-async def _hash(mill: Mill, part: Part, executor: Executor, findings: Findings) -> None:
-    uri = mill.store.part_path(part)
-    address = uri if mill.store.is_local else mill.store.fs.unstrip_protocol(uri)
-    result = await executor.run(Task("", "verify", part.hash, Hash((address,))))
-    if result.values[0] != part.hash:
+async def _hash(mill: Mill, part: Part, executor: Executor, findings: Findings, listener: Listener) -> None:
+    place = Place(mill.store.part_path(part), None if mill.store.is_local else mill.store.fs)
+    result = await insist(Task("", "verify", part.hash, Hash((place,), blocks=False)), executor, listener.note)
+    if result.values[0].sha256 != part.hash:
         findings.broken[part] = "does not match its hash"
 
 
-async def _again(task: Task, made: Result, executor: Executor, findings: Findings) -> None:
-    if made.poisoned:
-        task = with_work(task, poisoned=tuple(made.poisoned))
+async def _again(task: Task, made: Result, executor: Executor, findings: Findings, listener: Listener) -> None:
+    """Run a task as if for the first time: documents that it gave up get another chance, and may survive now."""
     try:
-        result = await executor.run(task)
-    except (CorruptPart, WorkerDied) as error:
+        result = await insist(task, executor, listener.note)
+    except CorruptPart as error:
         findings.different.append(f"{task.node}, {task.label} (could not be run again: {error})")
         return
     findings.recomputed += 1
-    if result.parts != made.parts:
+    fatal = [where for *where, _ in result.poisoned]
+    survivors = sum(where not in fatal for *where, _ in made.poisoned)
+    findings.survivors += survivors
+    if result.parts != made.parts and not survivors:
         findings.different.append(f"{task.node}, {task.label}")

@@ -18,15 +18,17 @@ import pyarrow as pa
 import yaml
 from pydantic import ValidationError
 
-from gristmill.engine.graph import CORPUS, Node
+from gristmill.engine.graph import CORPUS, Node, View, bind
 from gristmill.engine.mill import Mill, available_cores
 from gristmill.engine.rows import check_answers
 from gristmill.engine.run import Document, Run
 from gristmill.errors import UserError
 from gristmill.recipe.columns import INGEST
 from gristmill.recipe.mistakes import nearest
+from gristmill.recipe.plain_words import tell
+from gristmill.recipe.settings import NamesWith, below
 from gristmill.stages.contract import StageConfig
-from gristmill.stages.resolve import reads_of, schema_of
+from gristmill.stages.resolve import may_read_of, reads_of, schema_of
 from gristmill.store.parquet import PartReader, join
 
 SAMPLES = 5
@@ -71,9 +73,8 @@ def ask(mill: Mill, run: Run, changes: Sequence[str]) -> Answer:
             f"{', '.join(open_parts)} did not run to the end, so the question cannot be answered for the whole corpus. "
             f"First: gristmill run {mill.recipe.path}"
         )
-    changed = replace(node, config=config)
-    for source in node.sources:
-        _check_columns(mill, node, changed, source)
+    views = {name: _changed_view(mill, node, config, name) for name in node.sources}
+    changed = replace(node, config=config, views=views)
     answer = Answer(node.id, fields, later=_later_steps(mill, node))
     documents = [document for source in node.sources for document in run.documents[source]]
     # Threads: reading, hashing and arithmetic all release the interpreter's lock.
@@ -114,6 +115,7 @@ def parse_changes(mill: Mill, changes: Sequence[str]) -> tuple[Node, StageConfig
     found = [node for node in nodes if step in (node.id, node.name)]
     names = sorted({node.id for node in nodes})
     if not found:
+        _refuse_others(mill, step, names)
         near = nearest(step, sorted({name for node in nodes for name in (node.id, node.name)}))
         hint = f"Did you mean {near}? " if near else ""
         raise UserError(
@@ -127,6 +129,17 @@ def parse_changes(mill: Mill, changes: Sequence[str]) -> tuple[Node, StageConfig
     return found[0], *_changed_config(found[0], fields)
 
 
+def _refuse_others(mill: Mill, step: str, names: Sequence[str]) -> None:
+    """A step that is there and cannot be asked is not said to be missing."""
+    for node in mill.graph.nodes.values():
+        if step in (node.id, node.name):
+            raise UserError(
+                f"{node.id} looks at many documents together, so what another config would do is not known before it "
+                f"has run. Change it in {mill.recipe.path} and see: gristmill plan {mill.recipe.path}. "
+                f"Steps that can be asked about: {', '.join(names)}"
+            )
+
+
 def _is_set(node: Node, path: str) -> bool:
     """Whether a step's config has something at the first part of a path: thresholds of a rule set that it uses."""
     return node.config.model_dump(mode="json").get(path.split(".")[0]) is not None
@@ -138,40 +151,53 @@ def _changed_config(node: Node, fields: dict[str, Any]) -> tuple[StageConfig, di
     for path, value in fields.items():
         *outer, last = path.split(".")
         inner: Any = values
-        for name in outer:
-            if not isinstance(inner, dict) or name not in inner:
-                raise UserError(_no_such_field(node, path, inner))
-            if inner[name] is None:
+        kind: Any = type(node.config)
+        for place, name in enumerate(outer):
+            kind = _kind_of(node, kind, outer[: place + 1])
+            if inner.get(name) is None:
                 inner[name] = {}
             inner = inner[name]
-        if not isinstance(inner, dict) or (last not in inner and not outer):
-            raise UserError(_no_such_field(node, path, inner))
+        _kind_of(node, kind, [*outer, last])
         before_after[path] = (inner.get(last), value)
         inner[last] = value
     try:
         return type(node.config).model_validate(values), before_after
     except ValidationError as error:
         first = error.errors()[0]
-        place = ".".join(str(part) for part in first["loc"])
-        raise UserError(f"{node.name}.{place}: {first['msg']}. Nothing was evaluated.") from None
+        at = ".".join(str(part) for part in first["loc"])
+        same = [other for other in error.errors() if other["loc"][:-1] == first["loc"][:-1] or other is first]
+        told = tell(f"{node.name}.{at}" if at else node.name, same, first["input"])
+        raise UserError(f"{told} Nothing was evaluated.") from None
 
 
-def _no_such_field(node: Node, path: str, known: Any) -> str:
-    names = sorted(known) if isinstance(known, dict) else []
-    near = nearest(path.split(".")[-1], names)
-    hint = f" Did you mean {near}?" if near else ""
-    return f"{node.name}.{path} is not a field.{hint} Fields: {', '.join(names)}"
-
-
-def _check_columns(mill: Mill, node: Node, changed: Node, source: str) -> None:
-    """The changed config must not need columns that the stored view does not have."""
-    known = {name for _, _, name in node.views[source].columns}
-    missing = [name for name in _reads(changed) if name not in known]
-    if missing:
+def _kind_of(node: Node, kind: Any, path: Sequence[str]) -> Any:
+    """What lies at the end of a path below `kind`: another config, or names with configs, or a plain value (None)."""
+    if isinstance(kind, NamesWith):
+        return kind.config
+    if kind is None:
         raise UserError(
-            f"With this change {node.id} reads {', '.join(missing)}, which it does not read now. "
-            f"Change the recipe and run it: gristmill run {mill.recipe.path}"
+            f"{node.name}.{'.'.join(path[:-1])} is a value of its own, so {'.'.join(path)} is not a field. "
+            f"Write {node.name}.{'.'.join(path[:-1])}=VALUE."
         )
+    known = kind.model_fields
+    if path[-1] not in known:
+        near = nearest(path[-1], list(known))
+        hint = f" Did you mean {near}?" if near else ""
+        raise UserError(f"{node.name}.{'.'.join(path)} is not a field.{hint} Fields: {', '.join(known)}")
+    return below(known[path[-1]])
+
+
+def _changed_view(mill: Mill, node: Node, config: StageConfig, source: str) -> View:
+    """What the step would read: another config may want other columns, and every earlier layer is in the store."""
+    route = mill.recipe.routes[source]
+    steps = [replace(step, config=config) if step.id == node.id else step for step in route]
+    try:
+        return bind(next(step for step in steps if step.id == node.id), steps)
+    except KeyError as error:
+        raise UserError(
+            f"With this change {error.args[0]}, so nothing can be evaluated. Add the step that writes it above "
+            f"{node.id} and run the recipe: gristmill run {mill.recipe.path}"
+        ) from None
 
 
 def _reads(node: Node) -> tuple[str, ...]:
@@ -199,10 +225,14 @@ def _ask_part(mill: Mill, run: Run, node: Node, document: Document) -> Answer:
     view = node.views[source]
     others = [name for name in layers if name not in (node.id, f"{source}/{CORPUS}")]
     used = [*view.layers, *(name for name in (*others, node.id) if name not in view.layers)]
-    wanted = set(_reads(node))
+    wanted = {*_reads(node), *may_read_of(module, node.config)}
     columns = tuple(entry for entry in view.columns if entry[2] in wanted)
-    text_layer = next(name for name in reversed(list(layers)) if _has_text_bytes(mill, name, source))
-    more = [(used.index(text_layer), "text_bytes", "size"), (used.index(node.id), "drop", "drop now")]
+    # A document that would come has no text behind the step, and one that would go has the corpus's.
+    with_text = [name for name in layers if _has_text_bytes(mill, name, source)]
+    up_to = [*layers][: [*layers].index(node.id) + 1]
+    before, last = [name for name in with_text if name in up_to][-1], with_text[-1]
+    more = [(used.index(before), "text_bytes", "size before"), (used.index(last), "text_bytes", "size now")]
+    more += [(used.index(node.id), "drop", "drop now")]
     more += [(used.index(name), "drop", f"drop {name}") for name in others]
     readers = [PartReader(mill.store, layers[name]) for name in used]
     first_row = 0
@@ -218,7 +248,10 @@ def _ask_part(mill: Mill, run: Run, node: Node, document: Document) -> Answer:
         then = then_reason.is_valid().to_numpy(zero_copy_only=False)
         for gate in gates:
             then &= ~_dropped(batch, gate)
-        _count(answer, document, first_row, batch, now & ~then & ~elsewhere, then & ~now & ~elsewhere, then_reason)
+        come = (answer.come, now & ~then & ~elsewhere, batch.column("drop now"), batch.column("size before"))
+        go = (answer.go, then & ~now & ~elsewhere, then_reason, batch.column("size now"))
+        for side, mask, reasons, size in (come, go):
+            _count(side, document, first_row, mask, reasons, size)
         answer.seen += batch.num_rows
         answer.corpus += int((~now & ~elsewhere).sum())
         first_row += batch.num_rows
@@ -226,22 +259,14 @@ def _ask_part(mill: Mill, run: Run, node: Node, document: Document) -> Answer:
 
 
 def _count(
-    answer: Answer,
-    document: Document,
-    first_row: int,
-    batch: pa.RecordBatch,
-    come: npt.NDArray[np.bool_],
-    go: npt.NDArray[np.bool_],
-    then_reason: pa.Array,
+    side: Side, document: Document, first_row: int, mask: npt.NDArray[np.bool_], reasons: pa.Array, size: pa.Array
 ) -> None:
-    size = batch.column("size").fill_null(0).to_numpy(zero_copy_only=False)
-    for side, mask, reasons in ((answer.come, come, batch.column("drop now")), (answer.go, go, then_reason)):
-        places = np.flatnonzero(mask)
-        side.documents += len(places)
-        side.text_bytes += int(size[places].sum())
-        side.reasons.update(reasons.take(pa.array(places)).to_pylist())
-        wanted = max(0, SAMPLES - len(side.samples))
-        side.samples += [(document, first_row + int(row)) for row in places[:wanted]]
+    places = np.flatnonzero(mask)
+    side.documents += len(places)
+    side.text_bytes += int(size.fill_null(0).to_numpy(zero_copy_only=False)[places].sum())
+    side.reasons.update(reasons.take(pa.array(places)).to_pylist())
+    wanted = max(0, SAMPLES - len(side.samples))
+    side.samples += [(document, first_row + int(row)) for row in places[:wanted]]
 
 
 def _dropped(batch: pa.RecordBatch, name: str) -> npt.NDArray[np.bool_]:

@@ -13,17 +13,13 @@ Nothing that is found here differs from what merging would give, so the size of 
 from typing import Any, NamedTuple
 
 import numpy as np
-from llvmlite import ir
-from numba import njit, types
-from numba.core import cgutils as _cgutils
-from numba.extending import intrinsic
+from numba import njit
 
-from gristmill.kernels.bpe_merge import put_four_bytes, signed
+from gristmill.kernels.bpe_merge import signed
 from gristmill.kernels.memory import byte_at, eight_bytes_at, four_bytes_at
-from gristmill.kernels.memory_writes import put_byte, put_eight_bytes
+from gristmill.kernels.memory_writes import put_byte, put_eight_bytes, put_four_bytes
 
 Array = np.ndarray[Any, Any]
-cgutils: Any = _cgutils
 
 SHORT = 15
 """Bytes of a pre-token that is its own key."""
@@ -59,22 +55,6 @@ def make_cache(size_bytes: int) -> Cache:
     """An empty cache of at most so many bytes (8 KB at least): half short pre-tokens, 1/8 hashes, 1/4 ring."""
     sets = 1 << max(6, (size_bytes // 2 // 64).bit_length() - 1)
     return Cache(_zeros(sets * 8), _zeros(sets // 2 * 4), np.zeros(sets * 8, np.uint32), np.zeros(1, np.uint64))
-
-
-def _prefetch(context: Any, address: Any) -> Any:
-    """Asks for the line of memory at an address, without waiting for it."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        number, pointer = ir.IntType(32), ir.IntType(8).as_pointer()
-        kind = ir.FunctionType(ir.VoidType(), [pointer, number, number, number])
-        call = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")
-        builder.call(call, [builder.inttoptr(args[0], pointer), number(0), number(3), number(1)])
-        return context.get_dummy_value()
-
-    return types.void(types.uint64), codegen
-
-
-prefetch: Any = intrinsic(_prefetch)
 
 
 def _zeros(words: int) -> Array:

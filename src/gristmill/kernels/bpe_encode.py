@@ -17,7 +17,6 @@ from gristmill.kernels.bpe_cache import (
     keep_long,
     keep_short,
     key_of,
-    prefetch,
     recall_long,
     recall_second,
     recall_short,
@@ -33,11 +32,11 @@ from gristmill.kernels.bpe_merge import (
     make_bench,
     merge_few,
     merge_many,
-    put_four_bytes,
     signed,
 )
 from gristmill.kernels.memory import address_of, borrow, byte_at, eight_bytes_at
-from gristmill.kernels.memory_writes import put_eight_bytes
+from gristmill.kernels.memory_blocks import prefetch
+from gristmill.kernels.memory_writes import put_eight_bytes, put_four_bytes
 from gristmill.kernels.pretokenize import next_ends
 
 Array = np.ndarray[Any, Any]
@@ -88,7 +87,7 @@ class Space(NamedTuple):
     cuts: Array
     """int64: ends of a block of pre-tokens."""
     keys: Array
-    """uint64: two words of key and the address of a set of the cache, for each of them."""
+    """uint64: two words of key and where its set of the cache begins, for each of them."""
 
 
 def make_space() -> Space:
@@ -235,18 +234,18 @@ def encode_rows(
                 for number in range(found):
                     if cuts[number] - at <= SHORT:
                         one, two = key_of(text, at, cuts[number] - at, safe)
-                        spot = short + set_of(one, two, short_mask)
-                        prefetch(spot)
+                        where = set_of(one, two, short_mask)
+                        prefetch(short, where)
                         put_eight_bytes(keys, 24 * number, one)
                         put_eight_bytes(keys, 24 * number + 8, two)
-                        put_eight_bytes(keys, 24 * number + 16, spot)
+                        put_eight_bytes(keys, 24 * number + 16, where)
                     at = cuts[number]
                 for number in range(found):
                     end, first = cuts[number], count
                     length = end - begin
                     if length <= SHORT:
                         one, two = eight_bytes_at(keys, 24 * number), eight_bytes_at(keys, 24 * number + 8)
-                        spot = eight_bytes_at(keys, 24 * number + 16)
+                        spot = short + eight_bytes_at(keys, 24 * number + 16)
                         count = recall_short(spot, one, two, out, count)
                         if count == first:
                             count = recall_second(spot, one, two, ring, words, head, out, count)

@@ -15,12 +15,10 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, cast
 
 import numpy as np
-from llvmlite import ir
-from numba import njit, types
-from numba.core.errors import TypingError
-from numba.extending import intrinsic
+from numba import njit
 
 from gristmill.kernels.memory import address_of, byte_at, eight_bytes_at, four_bytes_at
+from gristmill.kernels.memory_writes import put_four_bytes
 
 Array = np.ndarray[Any, Any]
 
@@ -46,22 +44,6 @@ _FOUR = np.uint64(4)
 _EIGHT = np.uint64(8)
 _SIX = np.uint64(6)
 _SIXTY_THREE = np.uint64(63)
-
-
-def _put_four_bytes(context: Any, address: Any, index: Any, value: Any) -> Any:
-    """Write the low four bytes of `value`, `index` bytes from `address`; any alignment."""
-    if not all(isinstance(one, types.Integer) for one in (address, index, value)):
-        raise TypingError("an address, an index and a value are integers")
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        pointer = builder.inttoptr(builder.add(args[0], args[1]), ir.IntType(32).as_pointer())
-        builder.store(builder.trunc(args[2], ir.IntType(32)), pointer, align=1)
-        return context.get_dummy_value()
-
-    return types.void(types.uint64, types.int64, types.int64), codegen
-
-
-put_four_bytes: Any = intrinsic(_put_four_bytes)
 
 
 class Merges(NamedTuple):

@@ -3,55 +3,12 @@
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
-from numba import njit, types
-from numba.core import cgutils as _cgutils
-from numba.extending import intrinsic
+from numba import njit
 
 from gristmill.kernels.memory import address_of, byte_at
+from gristmill.kernels.memory_writes import copy_bytes
 
 Array = np.ndarray[Any, Any]
-cgutils: Any = _cgutils
-
-
-def _copy(context: Any, target: Any, at: Any, source: Any, begin: Any, size: Any) -> Any:
-    """Copies `size` bytes from address `source` + `begin` to address `target` + `at`.
-
-    One call of the C library. An assignment between slices of arrays does the same, but takes 7 s to compile.
-    """
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        to = builder.inttoptr(builder.add(args[0], args[1]), cgutils.voidptr_t)
-        origin = builder.inttoptr(builder.add(args[2], args[3]), cgutils.voidptr_t)
-        cgutils.raw_memcpy(builder, to, origin, args[4], 1)
-        return context.get_dummy_value()
-
-    return types.void(types.uint64, types.int64, types.uint64, types.int64, types.int64), codegen
-
-
-def _store(bits: int) -> tuple[Any, Any]:
-    """Type and code of: writes the lowest `bits` bits of a number to an address and `index` bytes, of any alignment."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        pointer = builder.inttoptr(builder.add(args[0], args[1]), ir.IntType(bits).as_pointer())
-        builder.store(args[2] if bits == 64 else builder.trunc(args[2], ir.IntType(bits)), pointer, align=1)
-        return context.get_dummy_value()
-
-    value = types.uint64 if bits == 64 else types.int64
-    return types.void(types.uint64, types.int64, value), codegen
-
-
-def _put_byte(context: Any, address: Any, index: Any, byte: Any) -> Any:
-    return _store(8)
-
-
-def _put_eight(context: Any, address: Any, index: Any, eight: Any) -> Any:
-    return _store(64)
-
-
-copy_bytes: Any = intrinsic(_copy)
-put_byte: Any = intrinsic(_put_byte)
-put_eight: Any = intrinsic(_put_eight)
 
 
 @njit(nogil=True, cache=True)
@@ -115,11 +72,8 @@ def first_bad_row(text: Array, offsets: Array, firsts: Array, bounds: Array) -> 
 
 
 @njit(nogil=True, cache=True)
-def without_spans(text: Array, offsets: Array, firsts: Array, bounds: Array) -> tuple[Array, Array, Array]:
-    """Bytes and offsets (int32) of the texts that are left, and which of them show nothing.
-
-    `bounds[firsts[row] : firsts[row + 1]]` are start, stop, start, stop ... of row's spans in its text.
-    """
+def _ends(offsets: Array, firsts: Array, bounds: Array) -> Array:
+    """Where the text that is left of each row ends."""
     rows = len(offsets) - 1
     ends = np.zeros(rows + 1, np.int32)
     for row in range(rows):
@@ -127,7 +81,13 @@ def without_spans(text: Array, offsets: Array, firsts: Array, bounds: Array) -> 
         for place in range(firsts[row], firsts[row + 1], 2):
             size -= bounds[place + 1] - bounds[place]
         ends[row + 1] = np.int64(ends[row]) + size
-    left = np.empty(max(ends[rows], 1), np.uint8)
+    return ends
+
+
+@njit(nogil=True, cache=True)
+def _copy_rest(text: Array, offsets: Array, firsts: Array, bounds: Array, ends: Array, left: Array) -> Array:
+    """Puts the texts that are left one behind the other; which of them show nothing."""
+    rows = len(offsets) - 1
     blank = np.zeros(rows, np.bool_)
     data, target = address_of(text), address_of(left)
     at = np.int64(0)
@@ -143,7 +103,17 @@ def without_spans(text: Array, offsets: Array, firsts: Array, bounds: Array) -> 
         copy_bytes(target, at, data, source, stop - source)
         at += stop - source
         blank[row] = is_blank(target, ends[row], ends[row + 1])
-    return left, ends, blank
+    return blank
+
+
+def without_spans(text: Array, offsets: Array, firsts: Array, bounds: Array) -> tuple[Array, Array, Array]:
+    """Bytes and offsets (int32) of the texts that are left, and which of them show nothing.
+
+    `bounds[firsts[row] : firsts[row + 1]]` are start, stop, start, stop ... of row's spans in its text.
+    """
+    ends = _ends(offsets, firsts, bounds)
+    left = np.empty(max(int(ends[-1]), 1), np.uint8)
+    return left, ends, _copy_rest(text, offsets, firsts, bounds, ends, left)
 
 
 @njit(nogil=True, cache=True)

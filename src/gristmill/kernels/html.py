@@ -11,10 +11,8 @@ five hundred, where it is up to three elements lower.
 from typing import Any
 
 import numpy as np
-from numba import carray, njit, types  # type: ignore[attr-defined]
-from numba.core import cgutils
+from numba import njit
 from numba.cpython.unsafe import numbers
-from numba.extending import intrinsic
 
 from gristmill.kernels.html_names import (
     ALL_BITS,
@@ -64,16 +62,8 @@ from gristmill.kernels.html_names import (
     TEXT,
 )
 from gristmill.kernels.html_tree import end_tag, reopen, start_tag
+from gristmill.kernels.memory import borrow
 
-
-def _build_pointer(typing: Any, address: Any) -> Any:
-    def build(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        return builder.inttoptr(values[0], cgutils.voidptr_t)
-
-    return types.voidptr(address), build
-
-
-_pointer: Any = intrinsic(_build_pointer)
 _trailing_zeros: Any = numbers.trailing_zeros
 
 
@@ -222,24 +212,21 @@ def _cut(start: int, stop: int, cuts: np.ndarray, written: int) -> int:
 
 @njit(nogil=True, cache=True)
 def _measure_page(
-    owned_page: np.ndarray,
-    owned_data: np.ndarray,
-    owned_words: np.ndarray,
+    page: np.ndarray,
+    data: np.ndarray,
+    words: np.ndarray,
     at: int,
     stop: int,
     max_depth: int,
-    owned_seen: np.ndarray,
+    seen: np.ndarray,
     number: int,
-    owned_cuts: np.ndarray,
+    cuts: np.ndarray,
     written: int,
 ) -> int:
     # Views that own nothing: an array that owns memory is counted, atomically, at each call that it is passed to. Two
     # thirds of the time went there.
-    page = carray(_pointer(owned_page.ctypes.data), owned_page.shape, np.int64)
-    data = carray(_pointer(owned_data.ctypes.data), owned_data.shape, np.uint8)
-    words = carray(_pointer(owned_words.ctypes.data), owned_words.shape, np.uint64)
-    seen = carray(_pointer(owned_seen.ctypes.data), owned_seen.shape, np.int64)
-    cuts = carray(_pointer(owned_cuts.ctypes.data), owned_cuts.shape, np.int64)
+    page, data, words = borrow(page), borrow(data), borrow(words)
+    seen, cuts = borrow(seen), borrow(cuts)
     for column in range(STATE_NUMBERS):
         page[0, column] = 0
     page[STATE_KINDS, 0], page[STATE_KINDS, 1] = TAG_HTML, TAG_BODY

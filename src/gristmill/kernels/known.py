@@ -80,8 +80,10 @@ def find_known(
     most_comparisons: int,
 ) -> tuple[Array, Array]:
     """For each document the most similar one of the index (-1: none) with a Jaccard of at least over / under, and that
-    Jaccard. Of equally similar ones the first of the index."""
+    Jaccard. Of equally similar ones the first of the index. An index comes from a file, so where it points is checked.
+    """
     number = len(starts) - 1
+    fits = (len(known_packed) - PADDING_BYTES) // SHINGLE_BYTES
     best, similar = np.full(number, -1), np.zeros(number, np.float32)
     one, other = address_of(packed), address_of(known_packed)
     tried = np.empty(most_comparisons, np.int64)
@@ -101,9 +103,14 @@ def find_known(
                 if comparisons == most_comparisons:
                     full = True
                     break
+                if owner < 0 or owner + 1 >= len(known_starts):
+                    raise ValueError("the index of known documents is damaged: a band names none of them")
+                begin, end = known_starts[owner], known_starts[owner + 1]
+                if begin < 0 or begin > end or end > fits:
+                    raise ValueError("the index of known documents is damaged: a set lies outside of its shingles")
                 tried[comparisons] = owner
                 comparisons += 1
-                size, its_size = starts[document + 1] - starts[document], known_starts[owner + 1] - known_starts[owner]
+                size, its_size = starts[document + 1] - starts[document], end - begin
                 # |A and B| / |A or B| >= over / under, solved for the intersection and rounded up
                 least = -(-(over * (size + its_size)) // (over + under))
                 common = _shared(
@@ -111,8 +118,8 @@ def find_known(
                     starts[document],
                     starts[document + 1],
                     other,
-                    known_starts[owner],
-                    known_starts[owner + 1],
+                    begin,
+                    end,
                     least,
                 )
                 if common < 0:

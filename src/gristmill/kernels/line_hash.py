@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from gristmill.kernels.cut_spans import blank_width, is_blank, put_byte, put_eight
+from gristmill.kernels.cut_spans import blank_width, is_blank
 from gristmill.kernels.memory import byte_at, eight_bytes_at, four_bytes_at, trailing_zeros
+from gristmill.kernels.memory_writes import put_byte, put_eight_bytes
 from gristmill.kernels.words import decode
 
 _MUL_ONE = np.uint64(0x9E3779B97F4A7C15)
@@ -157,7 +158,7 @@ def _words(data: int, at: int, end: int, scratch: int) -> tuple[int, int, bool]:
             folded = (eight & _LOW) | _SPACES
             before = others ^ (others - _ONE)
             says = says or ((folded + _TO_A) & ~(folded + _PAST_Z) & before & ~others & _HIGH) != 0
-            put_eight(scratch, size, eight)
+            put_eight_bytes(scratch, size, eight)
             run = trailing_zeros(others) >> 3
             size += run
             chars += run

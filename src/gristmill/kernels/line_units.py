@@ -13,14 +13,6 @@ Array = np.ndarray[Any, Any]
 
 
 @njit(nogil=True, cache=True)
-def _longest(offsets: Array) -> int:
-    longest = 0
-    for row in range(len(offsets) - 1):
-        longest = max(longest, int(offsets[row + 1]) - int(offsets[row]))
-    return longest
-
-
-@njit(nogil=True, cache=True)
 def _newlines(text: Array) -> int:
     count = 0
     for byte in text:
@@ -50,18 +42,30 @@ def _merge_equal(keys: Array, marks: Array, counts: Array, first: int, last: int
     return kept
 
 
+def _scratch(offsets: Array, fold: bool) -> tuple[Array, Array]:
+    """Room for the words of a unit and for its lower case, in which a character beyond ASCII takes four bytes: also a
+    single byte that is not UTF-8. Eight bytes are written where one may count, hence a few more.
+    """
+    longest = int(np.diff(offsets).max(initial=0))
+    return np.empty(longest + 16, np.uint8), np.empty(4 * longest + 16 if fold else 1, np.uint8)
+
+
 @njit(nogil=True, cache=True)
-def count_units(
-    text: Array, offsets: Array, paragraphs: bool, fold: bool, min_chars: int, tables: UnicodeTables
+def _count_units(
+    text: Array,
+    offsets: Array,
+    paragraphs: bool,
+    fold: bool,
+    min_chars: int,
+    tables: UnicodeTables,
+    words: Array,
+    folded: Array,
 ) -> tuple[Array, Array, Array, Array]:
-    """The different units of every row: hash (uint64), second hash (uint32), row (int32), times in the row (int32)."""
     rows = len(offsets) - 1
     data, limit = address_of(text), len(text)
     most = rows + _newlines(text[offsets[0] : offsets[rows]])
     keys, marks = np.empty(most, np.uint64), np.empty(most, np.uint32)
     owners, counts = np.empty(most, np.int32), np.empty(most, np.int32)
-    longest = _longest(offsets)
-    words, folded = np.empty(longest + 16, np.uint8), np.empty(2 * longest + 16 if fold else 1, np.uint8)
     scratch = address_of(words)
     lower: Any = address_of(folded) if fold else np.uint64(0)
     lower_pages, lowers = address_of(tables.lower_pages), address_of(tables.lowers)
@@ -83,8 +87,19 @@ def count_units(
     return keys[:last], marks[:last], owners[:last], counts[:last]
 
 
+def count_units(
+    text: Array, offsets: Array, paragraphs: bool, fold: bool, min_chars: int, tables: UnicodeTables
+) -> tuple[Array, Array, Array, Array]:
+    """The different units of every row: hash (uint64), second hash (uint32), row (int32), times in the row (int32)."""
+    words, folded = _scratch(offsets, fold)
+    found: tuple[Array, Array, Array, Array] = _count_units(
+        text, offsets, paragraphs, fold, min_chars, tables, words, folded
+    )
+    return found
+
+
 @njit(nogil=True, cache=True)
-def find_units(
+def _find_units(
     text: Array,
     offsets: Array,
     firsts: Array,
@@ -93,12 +108,9 @@ def find_units(
     fold: bool,
     min_chars: int,
     tables: UnicodeTables,
+    words: Array,
+    folded: Array,
 ) -> tuple[Array, Array, Array]:
-    """Where the wanted units of each row are: (row, start, stop) in its text, line ends included; their hashes; and
-    which are the first of their hash in the row.
-
-    `wanted[firsts[row] : firsts[row + 1]]`, sorted, are the hashes of row's units.
-    """
     rows = len(offsets) - 1
     data, limit = address_of(text), len(text)
     most = 0
@@ -107,8 +119,6 @@ def find_units(
             most += 1 + _newlines(text[offsets[row] : offsets[row + 1]])
     spans, hashes, first = np.empty((most, 3), np.int64), np.empty(most, np.uint64), np.zeros(most, np.bool_)
     seen = np.zeros(len(wanted), np.bool_)
-    longest = _longest(offsets)
-    words, folded = np.empty(longest + 16, np.uint8), np.empty(2 * longest + 16 if fold else 1, np.uint8)
     scratch = address_of(words)
     lower: Any = address_of(folded) if fold else np.uint64(0)
     lower_pages, lowers = address_of(tables.lower_pages), address_of(tables.lowers)
@@ -139,3 +149,25 @@ def find_units(
                 seen[place] = True
                 count += 1
     return spans[:count], hashes[:count], first[:count]
+
+
+def find_units(
+    text: Array,
+    offsets: Array,
+    firsts: Array,
+    wanted: Array,
+    paragraphs: bool,
+    fold: bool,
+    min_chars: int,
+    tables: UnicodeTables,
+) -> tuple[Array, Array, Array]:
+    """Where the wanted units of each row are: (row, start, stop) in its text, line ends included; their hashes; and
+    which are the first of their hash in the row.
+
+    `wanted[firsts[row] : firsts[row + 1]]`, sorted, are the hashes of row's units.
+    """
+    words, folded = _scratch(offsets, fold)
+    found: tuple[Array, Array, Array] = _find_units(
+        text, offsets, firsts, wanted, paragraphs, fold, min_chars, tables, words, folded
+    )
+    return found

@@ -3,7 +3,12 @@
 Numba counts references atomically whenever an array is passed to a function, and the calls that do it keep LLVM from
 inlining small functions. A scan that looks at each character through a function cannot afford it (measured: 4 MB/s of
 text with arrays, 50 MB/s with addresses). So the innermost functions take the address of an array instead of the
-array. An address is good as long as the array's owner lives: take one only of an argument of the outermost kernel.
+array.
+
+An address keeps nothing alive, and Numba frees an array behind the last use of its name. A caller's arrays live until
+the call returns, so `address_of` and `borrow` take parameters of the function that they stand in, and nothing else;
+scratch is allocated by whoever calls. tests/laws/test_lifetimes.py holds all kernels to it. Every access goes through
+`pointer`, where tests put a check of its bounds.
 """
 
 from typing import Any
@@ -17,6 +22,16 @@ from numba.extending import intrinsic
 cgutils: Any = _cgutils
 
 
+def number_of(context: Any, builder: Any, array: Any, value: Any) -> Any:
+    """Code of: the address of an array's first element."""
+    return builder.ptrtoint(context.make_array(array)(context, builder, value).data, ir.IntType(64))
+
+
+def pointer(builder: Any, address: Any, offset: Any, size: Any, kind: Any) -> Any:
+    """Code of: the place for `size` bytes, `offset` bytes from `address`, to load from or to store at."""
+    return builder.inttoptr(builder.add(address, offset), kind.as_pointer())
+
+
 def _load(address: Any, index: Any, bits: int, step: int) -> Any:
     """Type and code of: the unsigned integer of `bits` bits that lies `index` times `step` bytes from `address`.
 
@@ -27,8 +42,8 @@ def _load(address: Any, index: Any, bits: int, step: int) -> Any:
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         offset = builder.mul(args[1], ir.Constant(ir.IntType(64), step))
-        pointer = builder.inttoptr(builder.add(args[0], offset), ir.IntType(bits).as_pointer())
-        loaded = builder.load(pointer, align=1)
+        size = ir.Constant(ir.IntType(64), bits // 8)
+        loaded = builder.load(pointer(builder, args[0], offset, size, ir.IntType(bits)), align=1)
         return loaded if bits == 64 else builder.zext(loaded, ir.IntType(64))
 
     result = types.uint64 if bits == 64 else types.int64
@@ -70,8 +85,7 @@ def _address_of(context: Any, array: Any) -> Any:
         raise TypingError("address_of takes a contiguous array")
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        data = context.make_array(array)(context, builder, args[0]).data
-        return builder.ptrtoint(data, ir.IntType(64))
+        return number_of(context, builder, array, args[0])
 
     return types.uint64(array), codegen
 

@@ -48,31 +48,36 @@ _ONE = np.uint64(1)
 
 
 @njit(nogil=True, cache=True)
-def _wide_class(data: int, at: int, table: int) -> int:
-    """Class << 3 | bytes of the character at a byte >= 0x80: one number, which a call returns in a register."""
+def _wide_class(data: int, at: int, stop: int, table: int) -> int:
+    """Class << 3 | bytes of the character at a byte >= 0x80: one number, which a call returns in a register.
+
+    What is not UTF-8 is cut somehow, with no class where the text ends too early or no code point is meant.
+    """
     lead = byte_at(data, at)
+    size = 2 if lead < 0xE0 else 3 if lead < 0xF0 else 4
+    if at + size > stop:
+        return stop - at
     second = byte_at(data, at + 1) & 0x3F
-    if lead < 0xE0:
-        size = 2
+    if size == 2:
         point = (lead & 0x1F) << 6 | second
-    elif lead < 0xF0:
-        size = 3
+    elif size == 3:
         point = (lead & 0x0F) << 12 | second << 6 | (byte_at(data, at + 2) & 0x3F)
     else:
-        size = 4
         third = byte_at(data, at + 2) & 0x3F
         point = (lead & 0x07) << 18 | second << 12 | third << 6 | (byte_at(data, at + 3) & 0x3F)
+        if point > 0x10FFFF:
+            return size
     page: int = byte_at(table, PAGES_AT + (point >> 8))
     kind: int = byte_at(table, CLASSES_AT + (page << 8 | point & 255))
     return kind << 3 | size
 
 
 @njit(nogil=True, cache=True)
-def _class_at(data: int, at: int, table: int) -> int:
-    """Class << 3 | bytes of the character at `at`."""
+def _class_at(data: int, at: int, stop: int, table: int) -> int:
+    """Class << 3 | bytes of the character at `at`, which is below `stop`."""
     kind: int = byte_at(table, byte_at(data, at))
     if kind & WIDE:
-        return _wide_class(data, at, table)
+        return _wide_class(data, at, stop, table)
     return kind << 3 | 1
 
 
@@ -80,7 +85,7 @@ def _class_at(data: int, at: int, table: int) -> int:
 def _run_end(data: int, at: int, stop: int, table: int, mask: int, wanted: int) -> int:
     """Where the characters from `at` on end that have a bit of `mask` (`wanted` 1) or none (`wanted` 0)."""
     while at < stop:
-        packed = _class_at(data, at, table)
+        packed = _class_at(data, at, stop, table)
         if ((packed >> 3 & mask) != 0) != (wanted != 0):
             break
         at += packed & 7
@@ -90,7 +95,7 @@ def _run_end(data: int, at: int, stop: int, table: int, mask: int, wanted: int) 
 @njit(nogil=True, cache=True)
 def _cased_word_end(data: int, at: int, stop: int, table: int) -> int:
     """Where the word of o200k that begins at `at` ends; `at` where there is none."""
-    packed = _class_at(data, at, table)
+    packed = _class_at(data, at, stop, table)
     before = packed >> 3
     if before & (NUMBER | NEWLINE):
         return at
@@ -99,7 +104,7 @@ def _cased_word_end(data: int, at: int, stop: int, table: int) -> int:
     both = at
     kind = 0
     while here < stop:
-        packed = _class_at(data, here, table)
+        packed = _class_at(data, here, stop, table)
         kind = packed >> 3
         if not kind & UPPER:
             break
@@ -129,7 +134,7 @@ def _number_end(data: int, at: int, stop: int, most: int, table: int) -> int:
     for _ in range(most):
         if at >= stop:
             break
-        packed = _class_at(data, at, table)
+        packed = _class_at(data, at, stop, table)
         if not packed >> 3 & NUMBER:
             break
         at += packed & 7
@@ -143,7 +148,7 @@ def _space_end(data: int, at: int, stop: int, pattern: int, table: int) -> int:
     last = at
     newline = at
     while here < stop:
-        packed = _class_at(data, here, table)
+        packed = _class_at(data, here, stop, table)
         kind = packed >> 3
         if not kind & SPACE:
             break
@@ -166,7 +171,7 @@ def next_end(data: int, at: int, stop: int, pattern: int, table: int) -> int:
     `pretoken_classes.class_table()`, `pattern` one of the constants above. Reads no byte at or past `stop`.
     """
     byte = byte_at(data, at)
-    packed = _class_at(data, at, table)
+    packed = _class_at(data, at, stop, table)
     kind = packed >> 3
     after = at + (packed & 7)
     if pattern & CASED:
@@ -184,7 +189,7 @@ def next_end(data: int, at: int, stop: int, pattern: int, table: int) -> int:
         return _number_end(data, at, stop, pattern & NUMBER_CHARS, table)
     following = 0
     if after < stop:
-        following = _class_at(data, after, table) >> 3
+        following = _class_at(data, after, stop, table) >> 3
         if pattern & SPACED:
             if byte == _SPACE_BYTE and following & LETTER:
                 return _run_end(data, after, stop, table, LETTER, 1)

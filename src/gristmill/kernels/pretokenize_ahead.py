@@ -10,12 +10,11 @@ matters.
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
 from numba import njit, types
-from numba.core.errors import TypingError
 from numba.extending import intrinsic
 
 from gristmill.kernels.memory import byte_at, trailing_zeros
+from gristmill.kernels.memory_blocks import bytes_in
 
 NUMBER_CHARS = 3
 """Mask of the most characters in a number; 0: no limit."""
@@ -33,28 +32,6 @@ _TWO = np.uint64(2)
 _THREE = np.uint64(3)
 
 
-def _bytes_in(context: Any, address: Any, at: Any, fold: Any, low: Any, span: Any) -> Any:
-    """Which of 64 bytes from byte `at` on, with the bits of `fold` set, lie among the `span` values from `low` on."""
-    if not all(isinstance(kind, types.Integer) for kind in (address, at, fold, low, span)):
-        raise TypingError("bytes_in takes integers")
-    byte, wide = ir.IntType(8), ir.VectorType(ir.IntType(8), _WIDTH)
-
-    def splat(builder: Any, value: Any) -> Any:
-        lanes = ir.VectorType(ir.IntType(32), _WIDTH)
-        single = builder.insert_element(
-            ir.Constant(wide, ir.Undefined), builder.trunc(value, byte), ir.Constant(ir.IntType(32), 0)
-        )
-        return builder.shuffle_vector(single, ir.Constant(wide, ir.Undefined), ir.Constant(lanes, [0] * _WIDTH))
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        pointer = builder.inttoptr(builder.add(args[0], args[1]), wide.as_pointer())
-        folded = builder.or_(builder.load(pointer, align=1), splat(builder, args[2]))
-        inside = builder.icmp_unsigned("<", builder.sub(folded, splat(builder, args[3])), splat(builder, args[4]))
-        return builder.bitcast(inside, ir.IntType(64))
-
-    return types.uint64(types.uint64, types.int64, types.int64, types.int64, types.int64), codegen
-
-
 def _reversed_bits(context: Any, value: Any) -> Any:
     """The bits of an unsigned 64-bit number in the opposite order."""
 
@@ -64,7 +41,6 @@ def _reversed_bits(context: Any, value: Any) -> Any:
     return types.uint64(types.uint64), codegen
 
 
-bytes_in: Any = intrinsic(_bytes_in)
 reversed_bits: Any = intrinsic(_reversed_bits)
 
 

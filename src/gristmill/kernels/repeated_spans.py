@@ -24,6 +24,8 @@ _MIX = np.uint64(0x9FB21C651E98DF25)
 _HALF = np.uint64(32)
 _WRAP = (1 << 64) - 1
 _AT_ONCE = 4096
+_COUNT, _ENTRIES, _NUMBER, _AT, _FILLED, _ORIGIN, _KNOWN, _LOW, _BEFORE, _LEAST_AT = range(10)
+"""Where `_find` goes on: spans found, entries of the table, the text (in the order), and its variables there."""
 
 
 def _byte_values() -> Array:
@@ -68,28 +70,38 @@ def _find(
     leaving: Array,
     table: Array,
     stack: Array,
-) -> tuple[Array, int, int]:
-    """Room with spans (row, start, stop) in it, how many there are, and the bytes of the table."""
+    spans: Array,
+    values: Array,
+    state: Array,
+    marks: Array,
+) -> bool:
+    """Puts spans (row, start, stop) into their room. False: the room for spans or in the table is used up; given more,
+    it goes on. `state` (int64) and `marks` (uint64) say where; zeros at first.
+    """
     text, into, out_of = address_of(data), address_of(byte_values), address_of(leaving)
     length = size - width + 1
-    values = np.zeros(width + max(width, _AT_ONCE), np.uint64)
     hashes = address_of(values)
-    spans = np.empty((4 * width + 64, 3), np.int64)
-    count = entries = 0
-    for row in order:
+    count, entries, started = state[_COUNT], state[_ENTRIES], state[_NUMBER]
+    for number in range(started, len(order)):
+        row = order[number]
         begin, end = offsets[row], offsets[row + 1]
         if end - begin < size:
             continue
         last = end - length
-        rolled = np.uint64(0)
-        for at in range(begin, begin + length):
-            rolled = rolled * np.uint64(_BASE) + eight_bytes_at(into, byte_at(text, at) << 3)
-        least, least_at = (rolled ^ (rolled >> _HALF)) * _MIX, begin
-        values[width - 1] = least
-        filled = at = begin + 1
-        origin = at - width  # of `values`
-        known = low = begin
-        before, hash_before = begin, np.uint64(0)
+        if number == started and state[_AT]:
+            at, filled, origin, known = state[_AT], state[_FILLED], state[_ORIGIN], state[_KNOWN]
+            low, before, least_at = state[_LOW], state[_BEFORE], state[_LEAST_AT]
+            rolled, least, hash_before = marks[0], marks[1], marks[2]
+        else:
+            rolled = np.uint64(0)
+            for place in range(begin, begin + length):
+                rolled = rolled * np.uint64(_BASE) + eight_bytes_at(into, byte_at(text, place) << 3)
+            least, least_at = (rolled ^ (rolled >> _HALF)) * _MIX, begin
+            values[width - 1] = least
+            filled = at = begin + 1
+            origin = at - width  # of `values`
+            known = low = begin
+            before, hash_before = begin, np.uint64(0)
         while True:
             stop = min(filled, least_at + width)
             while at < stop and eight_bytes_at(hashes, (at - origin) << 3) > least:
@@ -112,10 +124,12 @@ def _find(
                     known = max(known, first + same_ahead(text, first - period, first, end - first))
                     first = max(first, known - size + 1)
             if first <= at - width:
-                if len(spans) - count < width + 2:
-                    spans = _doubled(spans, count)
-                if (entries + width) * 10 > len(table) * 7:
-                    table = grown(table)
+                if _is_full(spans, count, width) or (entries + width) * 10 > len(table) * 7:
+                    state[_COUNT], state[_ENTRIES], state[_NUMBER] = count, entries, number
+                    state[_AT], state[_FILLED], state[_ORIGIN], state[_KNOWN] = at, filled, origin, known
+                    state[_LOW], state[_BEFORE], state[_LEAST_AT] = low, before, least_at
+                    marks[0], marks[1], marks[2] = rolled, least, hash_before
+                    return False
                 count, added, reached = look_up(
                     text, borrow(offsets), row, least_at, least, first, at - width, size, length, within,
                     borrow(table), borrow(stack), borrow(spans), count,
@@ -135,7 +149,8 @@ def _find(
                     if value <= least:
                         least, least_at = value, place
             at += 1
-    return spans, count, table.nbytes
+    state[_COUNT] = count
+    return True
 
 
 @njit(nogil=True, cache=True)
@@ -145,12 +160,8 @@ def _unmarked(spans: Array, count: int, row: int, stop: int) -> bool:
 
 
 @njit(nogil=True, cache=True)
-def _doubled(spans: Array, count: int) -> Array:
-    larger = np.empty((2 * len(spans), 3), np.int64)
-    for place in range(count):
-        for column in range(3):
-            larger[place, column] = spans[place, column]
-    return larger
+def _is_full(spans: Array, count: int, width: int) -> bool:
+    return len(spans) - count < width + 2
 
 
 def window_width(size: int) -> int:
@@ -175,8 +186,17 @@ def repeated_spans(
     leaving = _VALUES * np.uint64(pow(_BASE, size - width + 1, 1 << 64))
     texts = int((offsets[order + 1] - offsets[order]).sum())
     table = new_table(2 * texts // (width + 1) + 4 * width)
-    spans, count, used = _find(data, offsets, order, size, width, within, _VALUES, leaving, table, new_stack(width))
-    return spans[:count].copy(), int(used)
+    stack, spans = new_stack(width), np.empty((4 * width + 64, 3), np.int64)
+    values = np.zeros(width + max(width, _AT_ONCE), np.uint64)
+    state, marks = np.zeros(_LEAST_AT + 1, np.int64), np.zeros(3, np.uint64)
+    while not _find(
+        data, offsets, order, size, width, within, _VALUES, leaving, table, stack, spans, values, state, marks
+    ):
+        if _is_full(spans, state[_COUNT], width):
+            spans = np.concatenate([spans, np.empty_like(spans)])
+        else:
+            table = grown(table)
+    return spans[: state[_COUNT]].copy(), int(table.nbytes)
 
 
 def _fixed(array: Array, kind: type) -> Array:

@@ -23,12 +23,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from llvmlite import ir
-from numba import njit, types
-from numba.core.errors import TypingError
-from numba.extending import intrinsic
+from numba import njit
 
 from gristmill.kernels.memory import address_of, byte_at, eight_bytes_at, four_bytes_at, half_at, trailing_zeros
+from gristmill.kernels.memory_blocks import BLOCK, wide_bits, word_bits
+from gristmill.kernels.memory_writes import put_eight_bytes
 from gristmill.kernels.unicode_classes import LETTER, LOWER, MARK, NUMBER, PIECE, SPACE, UNIT, unicode_tables
 from gristmill.kernels.words import class_at, hash_bytes
 
@@ -53,7 +52,6 @@ _CASE = np.uint64(0x2020202020202020)
 _ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 _ONE = np.uint64(1)
 _ZERO = np.uint64(0)
-_BLOCK = 64
 
 
 class WordTables(NamedTuple):
@@ -81,57 +79,6 @@ def word_tables() -> WordTables:
         short[point] = int.from_bytes(written, "little") | len(written) << 24 | kind << 28
     short.setflags(write=False)
     return WordTables(*tables, short)
-
-
-def _bits_of(address: Any, index: Any, wide: bool) -> Any:
-    """Type and code of: a bit for each of 64 bytes, the first lowest; LLVM makes of it what the processor has."""
-    if not (isinstance(address, types.Integer) and isinstance(index, types.Integer)):
-        raise TypingError("an address and an index are integers")
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        vector = ir.VectorType(ir.IntType(8), _BLOCK)
-
-        def splat(value: int) -> Any:
-            return ir.Constant(vector, [value] * _BLOCK)
-
-        found = builder.load(builder.inttoptr(builder.add(args[0], args[1]), vector.as_pointer()), align=1)
-        if wide:
-            bits = builder.icmp_signed("<", found, splat(0))
-        else:
-            folded = builder.sub(builder.or_(found, splat(32)), splat(ord("a")))
-            letters = builder.icmp_unsigned("<", folded, splat(26))
-            digits = builder.icmp_unsigned("<", builder.sub(found, splat(ord("0"))), splat(10))
-            bits = builder.or_(builder.or_(letters, digits), builder.icmp_unsigned("==", found, splat(ord("_"))))
-        return builder.bitcast(bits, ir.IntType(64))
-
-    return types.uint64(types.uint64, types.int64), codegen
-
-
-def _word_bits(context: Any, address: Any, index: Any) -> Any:
-    """Which of the 64 bytes from `index` on are ASCII letters, digits or `_`."""
-    return _bits_of(address, index, False)
-
-
-def _wide_bits(context: Any, address: Any, index: Any) -> Any:
-    """Which of the 64 bytes from `index` on are not ASCII."""
-    return _bits_of(address, index, True)
-
-
-def _put(context: Any, address: Any, index: Any, value: Any) -> Any:
-    """Stores number `index` of an array of uint64."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        offset = builder.mul(args[1], ir.Constant(ir.IntType(64), 8))
-        pointer = builder.inttoptr(builder.add(args[0], offset), ir.IntType(64).as_pointer())
-        builder.store(args[2], pointer, align=8)
-        return context.get_dummy_value()
-
-    return types.void(types.uint64, types.int64, types.uint64), codegen
-
-
-word_bits: Any = intrinsic(_word_bits)
-wide_bits: Any = intrinsic(_wide_bits)
-put: Any = intrinsic(_put)
 
 
 @njit(nogil=True, cache=True)
@@ -264,7 +211,7 @@ def _scan_wide(
                 state = _fed(state, held)
             sum_ = sum_ * _ROLL + _ended(state)
             count += 1
-            put(out, count, sum_)
+            put_eight_bytes(out, 8 * count, sum_)
             inside = False
         if not inside:
             if kind <= _MARK:
@@ -286,7 +233,7 @@ def _scan_wide(
             state = _fed(state, held)
         sum_ = sum_ * _ROLL + _ended(state)
         count += 1
-        put(out, count, sum_)
+        put_eight_bytes(out, 8 * count, sum_)
     return at, count, sum_
 
 
@@ -295,26 +242,26 @@ def _scan(data: int, at: int, stop: int, size: int, tables: Addresses, out: int,
     """Counts the words; number i of `out` becomes the rolled sum of the hashes of the first i of them."""
     count = 0
     sum_ = _ZERO
-    put(out, 0, sum_)
+    put_eight_bytes(out, 0, sum_)
     begin = -1  # of a word that is open where a block begins
     while at < stop:
         block, place = data, at
-        if at + _BLOCK > size:
-            for k in range(_BLOCK):
+        if at + BLOCK > size:
+            for k in range(BLOCK):
                 edge[k] = byte_at(data, at + k) if at + k < size else 0
             block, place = address_of(edge), 0
         words = word_bits(block, place)
         wide = wide_bits(block, place)
-        limit = min(_BLOCK, stop - at)
+        limit = min(BLOCK, stop - at)
         if wide:
             limit = min(limit, trailing_zeros(wide))
         edges = words ^ (words << _ONE | np.uint64(begin >= 0))
-        if limit < _BLOCK:
+        if limit < BLOCK:
             edges &= (_ONE << np.uint64(limit)) - _ONE
         if begin >= 0 and edges:
             sum_ = sum_ * _ROLL + _ascii_word(data, begin, at + trailing_zeros(edges), size)
             count += 1
-            put(out, count, sum_)
+            put_eight_bytes(out, 8 * count, sum_)
             edges &= edges - _ONE
             begin = -1
         while edges:
@@ -326,16 +273,16 @@ def _scan(data: int, at: int, stop: int, size: int, tables: Addresses, out: int,
             edges &= edges - _ONE
             sum_ = sum_ * _ROLL + _ascii_word(data, begin, end, size)
             count += 1
-            put(out, count, sum_)
+            put_eight_bytes(out, 8 * count, sum_)
             begin = -1
         at += limit
-        if limit < _BLOCK and at < stop:
+        if limit < BLOCK and at < stop:
             at, count, sum_ = _scan_wide(data, begin, at, stop, size, tables, out, count, sum_)
             begin = -1
     if begin >= 0:
         sum_ = sum_ * _ROLL + _ascii_word(data, begin, stop, size)
         count += 1
-        put(out, count, sum_)
+        put_eight_bytes(out, 8 * count, sum_)
     return count
 
 
@@ -378,7 +325,7 @@ def shingles_of(data: Array, begin: int, end: int, ngram: int, tables: WordTable
     kind = np.uint64(width) * _LENGTH
     for at in range(words - width + 1):
         sums = eight_bytes_at(out, 8 * (at + width)) - eight_bytes_at(out, 8 * at) * power
-        put(out, at, mix(sums + kind))
+        put_eight_bytes(out, 8 * at, mix(sums + kind))
     return words - width + 1
 
 

@@ -72,11 +72,12 @@ def hash_tokens(data: Array) -> tuple[Array, int]:
 
 
 @njit(nogil=True, cache=True)
-def _find(data: Array, spans: Array, marks: Array, labels: Array, wanted: int) -> tuple[Array, Array, Array]:
+def _find(
+    data: Array, spans: Array, marks: Array, labels: Array, wanted: int, folded: Array
+) -> tuple[Array, Array, Array]:
     found = np.full(len(spans), -1, np.int32)
     offsets = np.zeros(len(spans) + 1, np.int32)
     texts = np.empty(len(data) + 2 * len(spans) * MOST_SOFT, np.uint8)
-    folded = np.empty(len(data) + 1, np.uint8)
     seen = np.empty((wanted, 3), np.uint64)
     text, form = address_of(data), address_of(folded)
     written = 0
@@ -118,11 +119,16 @@ def _find(data: Array, spans: Array, marks: Array, labels: Array, wanted: int) -
     return found, offsets, texts[:written].copy()
 
 
+def _room_for_one(data: Array) -> Array:
+    """For any one URL of `data` in the form that is searched, and a byte behind it."""
+    return np.empty(len(data) + 1, np.uint8)
+
+
 def find_words(words: HashSet, data: Array, spans: Array, wanted: int = 1) -> tuple[Array, Array, Array]:
     """For each URL with `wanted` different words of a set: the list of the first, or -1, and the words as text (offsets
     and bytes of an Arrow array).
     """
-    found, offsets, texts = _find(data, spans, words.marks, words.labels, wanted)
+    found, offsets, texts = _find(data, spans, words.marks, words.labels, wanted, _room_for_one(data))
     return found, offsets, texts
 
 
@@ -147,12 +153,11 @@ def openings(data: Array, pairs: Array, lengths: Array) -> None:
 
 @njit(nogil=True, cache=True)
 def _find_inside(
-    data: Array, spans: Array, marks: Array, labels: Array, pairs: Array, lengths: Array
+    data: Array, spans: Array, marks: Array, labels: Array, pairs: Array, lengths: Array, folded: Array
 ) -> tuple[Array, Array, Array]:
     found = np.full(len(spans), -1, np.int32)
     offsets = np.zeros(len(spans) + 1, np.int32)
     texts = np.empty(len(data), np.uint8)
-    folded = np.empty(len(data) + 1, np.uint8)
     text, form = address_of(data), address_of(folded)
     longest = 0
     for size in range(256):
@@ -186,5 +191,6 @@ def find_inside(words: HashSet, pairs: Array, lengths: Array, data: Array, spans
     """For each URL that has an entry of a set anywhere in it: the list of the first such entry, or -1, and the entry as
     text. `pairs` and `lengths` are the entries' openings.
     """
-    found, offsets, texts = _find_inside(data, spans, words.marks, words.labels, pairs, lengths)
+    room = _room_for_one(data)
+    found, offsets, texts = _find_inside(data, spans, words.marks, words.labels, pairs, lengths, room)
     return found, offsets, texts

@@ -1,13 +1,13 @@
-"""Read-ahead from an object store: the shard that each group needs next is fetched while the present one is used."""
+"""Read-ahead: the shard that each group needs next is fetched and checked while the present one is used."""
 
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from gristmill.errors import UserError
-from gristmill.loader.cache import Cache
 from gristmill.loader.locations import is_remote
 from gristmill.loader.order import Order
+from gristmill.loader.shards import Shards
 
 
 @dataclass(frozen=True, order=True, slots=True)
@@ -53,14 +53,19 @@ def _next_shards(order: Order, group: int, position: int) -> Iterator[tuple[int,
 
 
 class ReadAhead:
-    """One thread that fetches; told where the reader stands each time that it opens a shard."""
+    """One thread that fetches and hashes; told where the reader stands each time that it opens a shard."""
 
-    def __init__(self, order: Order, cache: Cache) -> None:
+    def __init__(self, order: Order, shards: Shards) -> None:
         self.order = order
-        self.cache = cache
+        self.shards = shards
         self.idle = threading.Event()
         """Set while there is nothing left to fetch."""
         self._sample: int | None = None
+        self._closed = False
+        self.forget_thread()
+
+    def forget_thread(self) -> None:
+        """It is not in the process that a fork made; and the lock may be held by one that is not there either."""
         self._change = threading.Condition()
         self._thread: threading.Thread | None = None
 
@@ -75,7 +80,7 @@ class ReadAhead:
 
     def close(self) -> None:
         with self._change:
-            self.cache.closed.set()
+            self._closed = True
             self._change.notify()
 
     def _work(self) -> None:
@@ -83,26 +88,26 @@ class ReadAhead:
             with self._change:
                 if self._sample is None:
                     self.idle.set()
-                while self._sample is None and not self.cache.closed.is_set():
+                while self._sample is None and not self._closed:
                     self._change.wait()
-                if self._sample is None or self.cache.closed.is_set():
+                if self._sample is None or self._closed:
                     return
                 sample, self._sample = self._sample, None
-            self._fetch(sample)
+            self._prepare(sample)
 
-    def _fetch(self, sample: int) -> None:
+    def _prepare(self, sample: int) -> None:
         """What fits into the cache beside what is in use; a failure is left to the reader, which will meet it too."""
-        manifest, room = self.order.manifest, self.cache.limit_bytes
+        manifest, cache = self.order.manifest, self.shards.cache
+        room = cache.limit_bytes if cache else 0
         for item in sorted(wanted(self.order, sample), key=lambda item: not item.now):
             shard = manifest.groups[item.group].shards[item.shard]
             for digest, size in ((shard.index, None), (shard.bin, manifest.bin_bytes(shard))):
-                room -= size or 0
-                location = manifest.where(digest)
-                if room < 0 or self.cache.closed.is_set() or (self._sample is not None and not item.now):
+                in_cache = is_remote(manifest.where(digest))
+                room -= size or 0 if in_cache else 0
+                if room < 0 or self._closed or (self._sample is not None and not item.now):
                     return
-                if is_remote(location):
-                    try:
-                        path = self.cache.ensure(digest, location, size)
-                        room -= 0 if size else path.stat().st_size
-                    except (UserError, FileNotFoundError):
-                        return
+                try:
+                    file = self.shards.file(digest, item.group, item.shard, size)
+                except UserError:
+                    return
+                room -= file.size if in_cache and size is None else 0

@@ -100,6 +100,8 @@ def read_index(path: str | Path) -> Index:
         return index_of(map_bytes(path), path)
     except FileNotFoundError:
         raise UserError(f"{path}: there is no such file, so its shard cannot be read. Copy the shard again.") from None
+    except OSError as error:
+        raise UserError(f"{path} cannot be read ({error.strerror}). Copy the shard again.") from None
 
 
 def index_of(data: Array, path: str | Path) -> Index:

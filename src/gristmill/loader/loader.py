@@ -7,6 +7,7 @@ Its whole state is one integer, the global samples that all ranks together have 
 threads are not part of it: they may change at a resume, and the global order stays.
 """
 
+import operator
 import os
 import weakref
 from collections.abc import Iterator
@@ -15,14 +16,15 @@ from pathlib import Path
 from typing import Any
 
 from gristmill.errors import UserError
-from gristmill.loader.ahead import ReadAhead
 from gristmill.loader.batch import Batch, Names, Sample
+from gristmill.loader.checks import Checks
 from gristmill.loader.continues import continues as check_continues
+from gristmill.loader.log import warn
 from gristmill.loader.manifest import read_manifest
 from gristmill.loader.order import Order
 from gristmill.loader.prefetch import Prefetch, Waits
 from gristmill.loader.reader import Reader
-from gristmill.loader.refusals import check_hashes, check_numbers, check_sample, made_cache
+from gristmill.loader.refusals import check_hashes, check_numbers, check_sample, check_step, made_cache
 from gristmill.loader.schedule import Schedule
 from gristmill.loader.shards import Shards
 
@@ -49,6 +51,7 @@ class Loader:
         cache_bytes: int = CACHE_BYTES,
         drop_last: bool = True,
         continues: str | os.PathLike[str] | None = None,
+        check: str = "seal",
     ) -> None:
         """
         path: a manifest.json, its folder, or a location such as s3://bucket/shards/web.
@@ -60,20 +63,24 @@ class Loader:
         cache, cache_bytes: the folder for shards from an object store, and its size.
         drop_last: leave out the last samples if they do not fill a step; otherwise the ranks share them evenly.
         continues: the manifest that the run used so far; refuse to lose or repeat a sample of it.
+        check: "seal": a shard's modification time must be the one that it was given, or the shard is hashed before it
+            is used. "hash": every shard is hashed before it is used, ahead of need: one pass over each.
         """
         self._options = {name: value for name, value in locals().items() if name != "self"}
-        check_numbers(batch_samples, rank, world_size, threads, prefetch_batches)
+        check_numbers(batch_samples, rank, world_size, threads, prefetch_batches, cache_bytes, seed)
+        checks = Checks(check)
         self.manifest = read_manifest(path)
         check_hashes(self.manifest, tokenizer_hash, manifest_hash)
         self._old = None if continues is None else read_manifest(continues)
         self.order = Order(self.manifest, seed)
-        self.batch_samples, self.rank, self.world_size = batch_samples, rank, world_size
+        self.batch_samples, self.rank, self.world_size = int(batch_samples), int(rank), int(world_size)
         self._threads, self._prefetch, self._drop_last = threads, prefetch_batches, drop_last
-        self._cache = made_cache(self.manifest, cache, cache_bytes)
-        shards = Shards(self.manifest, self._cache)
+        if drop_last:
+            check_step(batch_samples, world_size, self.manifest)
+        self._cache = made_cache(self.manifest, cache, cache_bytes, checks)
+        shards = Shards(self.manifest, self._cache, checks)
         shards.check_files()
-        ahead = ReadAhead(self.order, self._cache) if self._cache else None
-        self._reader = Reader(self.order, shards, Names.of(self.manifest), ahead)
+        self._reader = Reader(self.order, shards, Names.of(self.manifest))
         self._waits = Waits()
         self._run: Prefetch[Batch] | None = None
         self._sample = 0
@@ -94,15 +101,24 @@ class Loader:
         return self._reader.names.sources
 
     def __len__(self) -> int:
-        """Batches from where the loader stands to the end."""
+        """Batches of this rank from where the loader stands to the end: fewer after each batch, and 0 there."""
         return len(self._schedule(self._sample))
 
+    @property
+    def left_out(self) -> int:
+        """Global samples at the end that no batch holds, as they do not fill a step; 0 with drop_last=False."""
+        return (self.samples - self._sample) % self._schedule(self._sample).stride if self._drop_last else 0
+
     def __iter__(self) -> Iterator[Batch]:
+        """Batches from where the loader stands; an iterator that was begun before and is not at its end raises."""
         return self.batches()
 
     def batches(self, offset: int = 0, stride: int = 1) -> Iterator[Batch]:
         """All steps from here on, or every stride-th from an offset on (for the workers of a torch DataLoader)."""
-        self._end_run()
+        self._end_run("another loop over the same loader was begun. Make a loader for each loop")
+        self._check_open()
+        if not 0 <= offset < stride:
+            raise UserError(f"Every {stride}th step from {offset} on leaves steps out. Offsets are 0 to {stride - 1}.")
         schedule = self._schedule(self._sample)
         reader = self._reader  # the threads must not hold the loader, or a forgotten one would never end them
         run = Prefetch(
@@ -115,9 +131,9 @@ class Loader:
             self._waits,
         )
         self._run = run
-        return self._followed(run)
+        return self._followed(run, tell=self.rank == offset == 0)
 
-    def _followed(self, run: Prefetch[Batch]) -> Iterator[Batch]:
+    def _followed(self, run: Prefetch[Batch], tell: bool) -> Iterator[Batch]:
         try:
             for batch in run:
                 if self._run is run:
@@ -125,12 +141,18 @@ class Loader:
                 yield batch
         finally:
             run.close()
+        if tell and self.left_out:
+            warn(
+                f"{self.manifest.location}: the last {self.left_out} of {self.samples} samples do not fill a step of "
+                f"{self.batch_samples * self.world_size} and were left out. drop_last=False gives them."
+            )
 
     def sample(self, number: int) -> Sample:
         """Any global sample; its tokens are a read-only view of the shard, not a copy."""
-        if not 0 <= number < self.samples:
+        if not 0 <= operator.index(number) < self.samples:
             raise IndexError(f"sample {number} of {self.samples}")
-        return self._reader.sample(number)
+        self._check_open()
+        return self._reader.sample(operator.index(number))
 
     __getitem__ = sample
 
@@ -139,8 +161,8 @@ class Loader:
         check_sample(sample, self.samples)
         if self._old is not None:
             check_continues(self._old, self.manifest, sample)
-        self._end_run()
-        self._sample = sample
+        self._end_run(f"the loader went to sample {sample}. Begin a new loop after seek or load_state_dict")
+        self._sample = int(sample)
 
     def state_dict(self) -> dict[str, int]:
         """One integer: the global samples in the batches that were handed out, whatever was read ahead."""
@@ -158,11 +180,13 @@ class Loader:
         """Batches, those that the consumer waited for, how long, that as a share of time; shards, bytes fetched."""
         waits = self._waits
         share = waits.starved_seconds / waits.running_seconds if waits.running_seconds else 0.0
-        cache = self._cache
+        cache, checks = self._cache, self._reader.shards.checks
         return {
             **asdict(waits),
             "starved_share": share,
             "opened_shards": self._reader.shards.opened,
+            "hashed_files": checks.hashed_files,
+            "hashed_bytes": checks.hashed_bytes,
             "fetched_files": cache.fetched_files if cache else 0,
             "fetched_bytes": cache.fetched_bytes if cache else 0,
             "removed_files": cache.removed_files if cache else 0,
@@ -170,7 +194,7 @@ class Loader:
 
     def close(self) -> None:
         """End all threads and let go of the files."""
-        self._end_run()
+        self._end_run("the loader was closed. Open another")
         self._finalizer()
 
     def __enter__(self) -> "Loader":
@@ -182,10 +206,17 @@ class Loader:
     def __reduce__(self) -> tuple[Any, ...]:
         return _again, ({**self._options, "start": self._sample},)
 
-    def _end_run(self) -> None:
+    def _end_run(self, reason: str) -> None:
         if self._run is not None:
-            self._run.close()
+            self._run.close(f"This iterator gives no more batches, though there are more: {reason}.")
             self._run = None
+
+    def _check_open(self) -> None:
+        if not self._finalizer.alive:
+            raise UserError(
+                f"The loader of {self.manifest.location} was closed, so it reads nothing. Open another with "
+                f"start={self._sample}."
+            )
 
     def _schedule(self, start: int) -> Schedule:
         return Schedule(self.order, start, self.batch_samples, self.rank, self.world_size, self._drop_last)

@@ -4,6 +4,7 @@ import os
 from typing import Any
 
 from gristmill.errors import UserError
+from gristmill.loader.open_file import open_plain
 
 
 def is_remote(location: str) -> bool:
@@ -38,14 +39,14 @@ def read_bytes(location: str) -> bytes:
         if is_remote(location):
             system, path = file_system(location)
             return bytes(system.cat_file(path))
-        with open(local_path(location), "rb") as file:
+        with open(open_plain(local_path(location))[0], "rb") as file:
             return file.read()
     except FileNotFoundError:
         raise UserError(
             f"{location}: there is no such file, so there is nothing to load. "
             "Name a manifest.json, or the folder in which it lies."
         ) from None
-    except (OSError, NotADirectoryError) as error:
+    except OSError as error:
         raise UserError(f"{location} cannot be read ({error}), so nothing can be loaded. Check the location.") from None
 
 

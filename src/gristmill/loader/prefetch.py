@@ -39,6 +39,8 @@ class _Shared:
     taken: int
     ready: dict[int, tuple[object, BaseException | None]] = field(default_factory=dict)
     closed: bool = False
+    reason: str = ""
+    """Why it was closed, where the consumer did not come to the end and shall hear of it."""
     change: threading.Condition = field(default_factory=threading.Condition)
 
 
@@ -71,7 +73,7 @@ def _end(shared: _Shared, threads: list[threading.Thread]) -> None:
         shared.ready.clear()
         shared.change.notify_all()
     for thread in threads:
-        if thread is not threading.current_thread():
+        if thread is not threading.current_thread() and thread.ident is not None:
             thread.join(1.0)
 
 
@@ -89,11 +91,11 @@ class Prefetch(Generic[T]):
             threading.Thread(target=_work, args=(self._shared,), name=f"gristmill-loader-{number}", daemon=True)
             for number in range(threads)
         ]
-        for thread in self._threads:
-            thread.start()
         # Runs once: at close, when this is collected, or before the interpreter exits. Then the threads must be over,
         # and the lock must not be asked for again: a thread that the interpreter stops may hold it for ever.
         self._ending = weakref.finalize(self, _end, self._shared, self._threads)
+        for thread in self._threads:
+            thread.start()
 
     def __iter__(self) -> Iterator[T]:
         return self
@@ -108,7 +110,7 @@ class Prefetch(Generic[T]):
         number = shared.taken
         if shared.closed or number >= shared.stop:
             self.close()
-            raise StopIteration
+            raise self._over()
         asked = time.perf_counter()
         if self._threads:
             with shared.change:
@@ -116,7 +118,7 @@ class Prefetch(Generic[T]):
                 while number not in shared.ready and not shared.closed:
                     shared.change.wait()
                 if shared.closed:
-                    raise StopIteration
+                    raise self._over()
                 made, error = shared.ready.pop(number)
                 shared.taken += shared.stride
                 shared.change.notify_all()
@@ -129,9 +131,14 @@ class Prefetch(Generic[T]):
             raise error
         return made  # type: ignore[return-value]
 
-    def close(self) -> None:
-        """End the threads; a second time does nothing."""
+    def close(self, reason: str = "") -> None:
+        """End the threads; a second time does nothing. A consumer that asks for more is told the reason."""
+        if self._ending.alive and self._shared.taken < self._shared.stop:
+            self._shared.reason = reason
         self._ending()
+
+    def _over(self) -> Exception:
+        return UserError(self._shared.reason) if self._shared.reason else StopIteration()
 
     def _count(self, asked: float, late: bool) -> None:
         now, waits = time.perf_counter(), self._waits

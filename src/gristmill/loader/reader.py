@@ -1,15 +1,19 @@
 """From places to tokens."""
 
+import os
+import weakref
 from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
+from gristmill.errors import UserError
 from gristmill.loader.ahead import ReadAhead
 from gristmill.loader.batch import Batch, Names, Pieces, Sample
+from gristmill.loader.checks import MOST_TRIES
 from gristmill.loader.order import Order
 from gristmill.loader.schedule import Step
-from gristmill.loader.shards import OpenShard, Shards
+from gristmill.loader.shards import Key, OpenShard, Shards
 
 Array = np.ndarray[Any, Any]
 
@@ -17,31 +21,53 @@ Array = np.ndarray[Any, Any]
 class Reader:
     """Makes samples and batches; safe from any number of threads."""
 
-    def __init__(self, order: Order, shards: Shards, names: Names, ahead: ReadAhead | None) -> None:
+    def __init__(self, order: Order, shards: Shards, names: Names) -> None:
         self.order = order
         self.shards = shards
         self.names = names
-        self._ahead = ahead
+        self.ahead = ReadAhead(order, shards)
         manifest = order.manifest
+        self._watches = shards.checks.how == "hash"
         self._seq_len, self._kind = manifest.seq_len, np.dtype(f"<u{manifest.token_bytes}")
+        _readers.add(self)
 
     def sample(self, number: int) -> Sample:
         """One sample as views of its shard."""
         place = self.order.place(number)
-        shard = self.shards.get(place.group, place.shard)
-        group, first_piece = self.order.manifest.groups[place.group], shard.index.first_piece
-        pieces = (shard.index, first_piece.item(place.row), first_piece.item(place.row + 1))
-        phase = self.names.phases[place.phase]
-        return Sample(number, shard.view(place.row), pieces, place, phase, group.name, group.source)
+        for _ in range(MOST_TRIES):
+            shard = self.shards.get(place.group, place.shard)
+            group, first_piece = self.order.manifest.groups[place.group], shard.index.first_piece
+            pieces = (shard.index, first_piece.item(place.row), first_piece.item(place.row + 1))
+            phase = self.names.phases[place.phase]
+            made = Sample(number, shard.view(place.row), pieces, place, phase, group.name, group.source)
+            if not self._watches or self.shards.unchanged({(place.group, place.shard): shard}):
+                return made
+        raise self._changing(number)
 
     def batch(self, step: Step) -> Batch:
         """The samples of a step, copied into one array."""
+        keys = list(zip(step.places.group.tolist(), step.places.shard.tolist(), strict=True))
+        for _ in range(MOST_TRIES):
+            opened = self._opened(step.first_sample, keys)
+            made = self._read(step, keys, opened)
+            if not self._watches or self.shards.unchanged(opened):
+                return made
+        raise self._changing(step.first_sample)
+
+    def close(self) -> None:
+        self.ahead.close()
+        self.shards.close()
+
+    def forget_threads(self) -> None:
+        """They are not in the process that a fork made, nor will they let go of what they held."""
+        self.ahead.forget_thread()
+        self.shards.forget_lock()
+
+    def _read(self, step: Step, keys: list[Key], opened: dict[Key, OpenShard]) -> Batch:
         places = step.places
-        keys = list(zip(places.group.tolist(), places.shard.tolist(), strict=True))
         # Methods are looked up once a shard and not once a sample: a sample has some microseconds in all.
         found = {
-            key: (shard.file.read_into, shard.index.first_piece.item, shard.index)
-            for key, shard in self._opened(step.first_sample, keys).items()
+            key: (shard.file.read_into, shard.index.first_piece.item, shard.index) for key, shard in opened.items()
         }
         tokens = np.empty((len(keys), self._seq_len), self._kind)
         target, size = tokens.reshape(-1).view(np.uint8).data, self._seq_len * self._kind.itemsize
@@ -54,14 +80,26 @@ class Reader:
             pieces.append((index, first_piece(row), first_piece(row + 1)))
         return Batch(tokens, step.first_sample, {"sample": step.after}, pieces, places.group, places.phase, self.names)
 
-    def close(self) -> None:
-        if self._ahead:
-            self._ahead.close()
-        self.shards.close()
-
-    def _opened(self, sample: int, keys: Iterable[tuple[int, int]]) -> dict[tuple[int, int], OpenShard]:
+    def _opened(self, sample: int, keys: Iterable[Key]) -> dict[Key, OpenShard]:
         before = self.shards.opened
         found = {key: self.shards.get(*key) for key in set(keys)}
-        if self._ahead and (self.shards.opened != before or not before):
-            self._ahead.tell(sample)
+        if (self.shards.opened != before or not before) and self.shards.is_slow:
+            self.ahead.tell(sample)
         return found
+
+    def _changing(self, sample: int) -> UserError:
+        return UserError(
+            f"{self.order.manifest.location}: the shards of sample {sample} change while they are read, so what is in "
+            "them is not what was hashed. Find out what writes to them, and copy them again."
+        )
+
+
+_readers: weakref.WeakSet[Reader] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    for reader in list(_readers):
+        reader.forget_threads()
+
+
+os.register_at_fork(after_in_child=_after_fork)

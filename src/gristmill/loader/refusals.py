@@ -1,21 +1,32 @@
 """What a loader refuses before it reads a token."""
 
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
 from gristmill.errors import UserError
 from gristmill.loader.cache import Cache, default_folder
+from gristmill.loader.checks import Checks
 from gristmill.loader.locations import is_remote
 from gristmill.loader.manifest import Manifest
 
 
-def check_numbers(batch_samples: int, rank: int, world_size: int, threads: int, prefetch_batches: int) -> None:
+def check_numbers(
+    batch_samples: int,
+    rank: int,
+    world_size: int,
+    threads: int,
+    prefetch_batches: int,
+    cache_bytes: int,
+    seed: int | None,
+) -> None:
     for name, value, least in (
         ("batch_samples", batch_samples, 1),
         ("world_size", world_size, 1),
         ("rank", rank, 0),
         ("threads", threads, 0),
         ("prefetch_batches", prefetch_batches, 1),
+        ("cache_bytes", cache_bytes, 0),
     ):
         if not _is_integer(value) or value < least:
             raise UserError(f"{name} is {value!r}, so no batch can be made. Give an integer of {least} or more.")
@@ -23,6 +34,18 @@ def check_numbers(batch_samples: int, rank: int, world_size: int, threads: int, 
         raise UserError(
             f"rank is {rank} and world_size {world_size}, so this rank would take samples of another step. "
             f"Ranks count from 0 to {world_size - 1}."
+        )
+    if seed is not None and not _is_integer(seed):
+        raise UserError(f"seed is {seed!r}, which names no order of samples. Give an integer.")
+
+
+def check_step(batch_samples: int, world_size: int, manifest: Manifest) -> None:
+    """That there is at least one step, where only whole ones are made."""
+    if batch_samples * world_size > manifest.samples:
+        raise UserError(
+            f"A step takes {batch_samples * world_size} samples (batch_samples {batch_samples}, world_size "
+            f"{world_size}), and {manifest.location} has {manifest.samples} in all, so not one batch could be made. "
+            "Give smaller ones, drop_last=False, or the recipe a larger budget (mix.tokens)."
         )
 
 
@@ -51,7 +74,7 @@ def check_hashes(manifest: Manifest, tokenizer_hash: str | None, manifest_hash: 
             )
 
 
-def made_cache(manifest: Manifest, folder: str | Path | None, limit_bytes: int) -> Cache | None:
+def made_cache(manifest: Manifest, folder: str | Path | None, limit_bytes: int, checks: Checks) -> Cache | None:
     """A cache where at least one shard lies on an object store."""
     digests = (digest for group in manifest.drawn for shard in group.shards for digest in (shard.bin, shard.index))
     if not any(is_remote(manifest.where(digest)) for digest in digests):
@@ -62,7 +85,7 @@ def made_cache(manifest: Manifest, folder: str | Path | None, limit_bytes: int) 
             f"cache_bytes is {limit_bytes}, and one shard of each group of a phase takes {needed}, so shards would be "
             f"fetched again for every batch. Give at least {needed}; twice that leaves room for read-ahead."
         )
-    return Cache(folder or default_folder(), limit_bytes)
+    return Cache(folder or default_folder(), limit_bytes, checks)
 
 
 def _bytes_in_use(manifest: Manifest) -> int:
@@ -71,4 +94,4 @@ def _bytes_in_use(manifest: Manifest) -> int:
 
 
 def _is_integer(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
+    return isinstance(value, Integral) and not isinstance(value, bool)

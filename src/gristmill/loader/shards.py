@@ -1,9 +1,10 @@
-"""Shards as they are needed: opened, compared with the manifest, mapped, and closed again when others are in use."""
+"""Shards as they are needed: opened, checked against the manifest, mapped, and closed again when others are in use."""
 
 import mmap
 import os
 import threading
 from collections import OrderedDict
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 
 from gristmill.errors import UserError
 from gristmill.loader.cache import Cache
+from gristmill.loader.checks import Checks
 from gristmill.loader.index import Index, index_of
 from gristmill.loader.locations import is_remote, local_path
 from gristmill.loader.manifest import Group, Manifest, Shard
@@ -18,17 +20,19 @@ from gristmill.loader.open_file import OpenFile
 
 Array = np.ndarray[Any, Any]
 
-# Each open shard holds two or three file descriptors, and many systems allow a process 1024.
+# Each open shard holds two to four file descriptors, and many systems allow a process 1024.
 OPEN_SHARDS = 192
 
 
 class OpenShard:
     """The tokens of a shard, and its index."""
 
-    def __init__(self, file: OpenFile, index: Index) -> None:
+    def __init__(self, file: OpenFile, index: Index, watched: tuple[OpenFile, ...] = ()) -> None:
         self.index = index
         self.size = file.size + len(index.doc_id) * 28 + len(index.first_piece) * 8
         self.file = file
+        self.watched = watched
+        """Files that must be what they were when they were hashed, at every use."""
         self._sample_bytes = index.header.seq_len * index.header.token_bytes
 
     def view(self, row: int) -> Array:
@@ -47,18 +51,38 @@ class OpenShard:
         return data.view(f"<u{header.token_bytes}").reshape(header.samples, header.seq_len), map_
 
 
+Key = tuple[int, int]
+"""The number of a group, and of a shard in it."""
+
+
 class Shards:
     """The shards of a manifest; those that were used last stay open."""
 
-    def __init__(self, manifest: Manifest, cache: Cache | None = None, open_shards: int = OPEN_SHARDS) -> None:
+    def __init__(
+        self,
+        manifest: Manifest,
+        cache: Cache | None = None,
+        checks: Checks | None = None,
+        open_shards: int = OPEN_SHARDS,
+    ) -> None:
         self.manifest = manifest
         self.cache = cache
+        self.checks = checks or Checks()
         self.opened = 0
         self._limit = open_shards
         # Half of the cache at most is held open, so that the other half can be fetched ahead.
         self._limit_bytes = cache.limit_bytes // 2 if cache else None
-        self._open: OrderedDict[tuple[int, int], OpenShard] = OrderedDict()
+        self._open: OrderedDict[Key, OpenShard] = OrderedDict()
+        self.forget_lock()
+
+    def forget_lock(self) -> None:
+        """It may be held by a thread that is not in the process that a fork made."""
         self._lock = threading.Lock()
+
+    @property
+    def is_slow(self) -> bool:
+        """Whether it takes time to open a shard, which is worth to be done ahead."""
+        return self.cache is not None or self.checks.how == "hash" or self.checks.seal_broken
 
     def get(self, group: int, shard: int) -> OpenShard:
         """An open shard; safe from any thread. Views that a caller holds stay good after it is closed here."""
@@ -68,7 +92,7 @@ class Shards:
             if found is not None:
                 self._open.move_to_end(key)
                 return found
-        made = self._opened(self.manifest.groups[group], shard)
+        made = self._opened(group, shard)
         with self._lock:
             self.opened += 1
             self._open[key] = made
@@ -76,7 +100,17 @@ class Shards:
                 self._open.popitem(last=False)
         return made
 
+    def unchanged(self, used: Mapping[Key, OpenShard]) -> bool:
+        """Whether shards are as they were when they were hashed; those that are not will be opened anew."""
+        for key, shard in used.items():
+            if any(file.identity() != file.hashed_as for file in shard.watched):
+                with self._lock:
+                    self._open.pop(key, None)
+                return False
+        return True
+
     def close(self) -> None:
+        self.checks.closed.set()
         with self._lock:
             self._open.clear()
 
@@ -95,39 +129,27 @@ class Shards:
                     if name not in folders[folder]:
                         raise _missing(location, group)
 
-    def _too_many(self) -> bool:
-        if len(self._open) > self._limit:
-            return True
-        return self._limit_bytes is not None and (sum(shard.size for shard in self._open.values()) > self._limit_bytes)
-
-    def _opened(self, group: Group, number: int) -> OpenShard:
-        shard, manifest = group.shards[number], self.manifest
-        index = index_of(self._file(shard.index, group).mapped()[0], manifest.where(shard.index))
-        self._compare(index, group, shard)
-        file = self._file(shard.bin, group, manifest.bin_bytes(shard))
-        if file.size != manifest.bin_bytes(shard):
-            raise UserError(
-                f"{manifest.where(shard.bin)} has {file.size} bytes and should have {manifest.bin_bytes(shard)} "
-                f"({shard.samples} samples of {manifest.seq_len} tokens), so it is damaged. Copy the shard again."
-            )
-        return OpenShard(file, index)
-
-    def _file(self, digest: str, group: Group, size: int | None = None) -> OpenFile:
+    def file(self, digest: str, group: int, shard: int, size: int | None = None) -> OpenFile:
+        """A file of a shard, open and checked."""
         location = self.manifest.where(digest)
         if is_remote(location):
             assert self.cache is not None
             return self.cache.opened(digest, location, size)
-        try:
-            return OpenFile(local_path(location))
-        except FileNotFoundError:
-            raise _missing(location, group) from None
-        except OSError as error:
+        made = self._local(location, self.manifest.groups[group])
+        if size is not None and made.size != size:
             raise UserError(
-                f"{location} cannot be read ({error}), so samples of group {group.name} are missing."
-                " Check the disk and the rights to the file."
-            ) from None
+                f"{location} has {made.size} bytes and should have {size} (samples of {self.manifest.seq_len} tokens), "
+                "so it is damaged. Copy the shard again."
+            )
+        if not self.checks.sealed(made, digest, location) and not self.checks.right(made, digest):
+            raise UserError(
+                f"{location} does not have the hash that the manifest names for shard {shard} of group "
+                f"{self.manifest.groups[group].name}: it is damaged, or another file. None of its samples is given "
+                "out. Copy the shard again; gristmill shards verify lists all that is wrong."
+            )
+        return made
 
-    def _compare(self, index: Index, group: Group, shard: Shard) -> None:
+    def compare(self, index: Index, group: Group, shard: Shard) -> None:
         """That the shard is the one that the manifest speaks of."""
         manifest, header = self.manifest, index.header
         pairs = (
@@ -145,6 +167,32 @@ class Shards:
                     f"{manifest.where(shard.index)} says {name} {found}, and the manifest says {expected}. Its tokens "
                     "would be read wrongly, so nothing is. Take shards and manifest from the same run."
                 )
+
+    def _too_many(self) -> bool:
+        if len(self._open) > self._limit:
+            return True
+        return self._limit_bytes is not None and (sum(shard.size for shard in self._open.values()) > self._limit_bytes)
+
+    def _opened(self, group: int, number: int) -> OpenShard:
+        manifest = self.manifest
+        shard = manifest.groups[group].shards[number]
+        index_file = self.file(shard.index, group, number)
+        index = index_of(index_file.mapped()[0], manifest.where(shard.index))
+        self.compare(index, manifest.groups[group], shard)
+        file = self.file(shard.bin, group, number, manifest.bin_bytes(shard))
+        return OpenShard(file, index, (file, index_file) if self.checks.how == "hash" else ())
+
+    @staticmethod
+    def _local(location: str, group: Group) -> OpenFile:
+        try:
+            return OpenFile(local_path(location))
+        except FileNotFoundError:
+            raise _missing(location, group) from None
+        except OSError as error:
+            raise UserError(
+                f"{location} cannot be read ({error.strerror}), so samples of group {group.name} are missing."
+                " Check the disk and the rights to the file."
+            ) from None
 
 
 def _missing(location: str, group: Group) -> UserError:

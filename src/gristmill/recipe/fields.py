@@ -1,7 +1,7 @@
 """What a user may write in a recipe, outside of the stages: the fields, their units and their defaults."""
 
 import re
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
@@ -117,6 +117,8 @@ class ReadFields(StageConfig):
     """files, folders with all below them, and globs, relative to the recipe's folder"""
     exclude: tuple[Location, ...] = ()
     """files, folders and globs that are not read, relative to the recipe's folder"""
+    links: Literal["inside", "follow"] = "inside"
+    """links in a folder or behind a glob: inside, those that stay below it; follow, all, each file still read once"""
     snapshot: Annotated[str, AfterValidator(check_snapshot)] | None = Field(default=None, min_length=1)
     """a name, or a regular expression whose one group finds it in a file's path"""
     part_bytes: Bytes = Field(default=64 * 2**20, ge=1)

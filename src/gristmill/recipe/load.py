@@ -22,14 +22,16 @@ from pathlib import Path as FilePath
 from typing import Any, TypeGuard
 
 from gristmill.errors import UserError
+from gristmill.places import is_url
 from gristmill.recipe.check import check
 from gristmill.recipe.columns import check_routes
 from gristmill.recipe.draft import Draft
 from gristmill.recipe.fields import RecipeFields
-from gristmill.recipe.locations import is_uri, locate, why_not
+from gristmill.recipe.locations import locate, why_not
 from gristmill.recipe.mistakes import Mistakes, show
 from gristmill.recipe.mix import load_mix
 from gristmill.recipe.model import Recipe, Source, Step
+from gristmill.recipe.names import check_names
 from gristmill.recipe.shards import load_shards
 from gristmill.recipe.sources import load_source
 from gristmill.recipe.steps import Lists, check_keys, load_steps, route_of
@@ -71,6 +73,7 @@ def load(path: str | FilePath, *, store: str | None = None, env: Mapping[str, st
     sharded = (step for same in zip(*shards.values(), strict=True) for step in same)
     last = {step.id: step for step in (*tokenizer, *sharded, *mix)}
     check_routes(draft, routes)
+    check_names(draft, routes, sources)
     location = _store(draft, "./store" if fields is None else fields.store, store)
     mistakes.raise_any()
     assert fields is not None
@@ -147,7 +150,7 @@ def _store(draft: Draft, written: str, given: str | None) -> str:
     """Where the store is; one that the command line gives goes before that of the recipe."""
     if given is None:
         location = locate(written, draft.folder)
-        if draft.check_scheme(("store",), location) and not is_uri(location) and os.path.isfile(location):
+        if draft.check_scheme(("store",), location) and not is_url(location) and os.path.isfile(location):
             draft.add(("store",), f"store is the file {location}, and a store is a folder. Name another path.")
         return location
     location = locate(given, os.getcwd())
@@ -156,7 +159,7 @@ def _store(draft: Draft, written: str, given: str | None) -> str:
     reason = why_not(location)
     if reason:
         raise UserError(f"--store: {reason}")
-    if not is_uri(location) and os.path.isfile(location):
+    if not is_url(location) and os.path.isfile(location):
         raise UserError(f"--store: {location} is a file, and a store is a folder. Name another path.")
     return location
 

@@ -1,7 +1,8 @@
 """Where things are: a local path or a URI, the same from every working directory.
 
 A relative path in a recipe is relative to the recipe's folder; `~` is the home folder; anything with a scheme
-(`s3://`, `memory://`, `file://`, or chained, `simplecache::s3://`) is left as it is.
+(`s3://`, `memory://`, or chained, `simplecache::s3://`) is left as it is, but for `file://`, which is the path behind
+it. All else is a path, whatever characters are in it: `a::b` is a folder of that name.
 """
 
 import glob
@@ -11,23 +12,18 @@ import re
 import fsspec
 from fsspec.registry import known_implementations
 
+from gristmill.places import is_url, local_path, system_of
 from gristmill.recipe.mistakes import nearest
 
-_NAME = r"[A-Za-z][A-Za-z0-9+.\-]*"
-_URI = re.compile(rf"(?:{_NAME}::)*{_NAME}://")
-_PROTOCOL = re.compile(rf"({_NAME})(?:://|::)")
-
-
-def is_uri(text: str) -> bool:
-    """Whether `text` names a scheme."""
-    return _URI.match(text) is not None
+_PROTOCOL = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*)(?:://|::)")
 
 
 def locate(text: str, folder: str) -> str:
     """`text` as a URI or as an absolute local path, relative to `folder`."""
-    if is_uri(text):
+    path = local_path(text)
+    if path is None:
         return text
-    return os.path.normpath(os.path.join(folder, os.path.expanduser(text)))
+    return os.path.normpath(os.path.join(folder, os.path.expanduser(path)))
 
 
 def locate_pattern(text: str, folder: str) -> str:
@@ -37,7 +33,7 @@ def locate_pattern(text: str, folder: str) -> str:
 
 def why_not(location: str) -> str | None:
     """Why no file system can open `location`, with the fix; None where one can. Nothing is opened."""
-    for protocol in _PROTOCOL.findall(location) if is_uri(location) else ():
+    for protocol in _PROTOCOL.findall(location) if is_url(location) else ():
         try:
             fsspec.get_filesystem_class(protocol)
         except ValueError:
@@ -53,7 +49,7 @@ def why_not(location: str) -> str | None:
 
 def exists(location: str) -> bool:
     """Whether a file or folder is there; asks the object store for a URI."""
-    if not is_uri(location):
+    if not is_url(location):
         return os.path.exists(location)
-    filesystem, path = fsspec.core.url_to_fs(location)
+    filesystem, path = system_of(location)
     return bool(filesystem.exists(path))

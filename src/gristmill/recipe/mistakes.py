@@ -1,6 +1,5 @@
 """Collects what is wrong with a recipe, so that a user sees all of it at once and not one fault a try."""
 
-import re
 from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Any

@@ -1,6 +1,6 @@
 """What a loaded recipe is: every name resolved, every value checked, nothing left to look up in the YAML."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from gristmill.recipe.snapshot import is_regex, search
 from gristmill.stages.contract import StageConfig
@@ -22,6 +22,8 @@ class Source:
     """Absolute local patterns or URIs, globs kept; glob characters of the recipe's own folder are escaped."""
     exclude: tuple[str, ...]
     """Patterns of the same form; a file that matches one is not read."""
+    links: str
+    """`inside`: links below a pattern's fixed part are followed if they stay below it; `follow`: all are."""
     snapshot: str | None
     """A literal, or a regular expression with one group that is searched in the file's path."""
     part_bytes: int
@@ -56,6 +58,8 @@ class Step:
     module: str
     config: StageConfig
     line: int
+    at: tuple[str | int, ...] = field(default=(), compare=False)
+    """Where its config stands in the recipe; nowhere, for a stage that a step or a field of the recipe stands for."""
 
 
 @dataclass(frozen=True)

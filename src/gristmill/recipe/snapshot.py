@@ -27,7 +27,9 @@ def check_snapshot(value: str) -> str:
     if not is_regex(value):
         return value
     if len(value) > _MOST_CHARACTERS:
-        raise ValueError(f"an expression of {len(value)} characters is more than {_MOST_CHARACTERS}. Write a shorter one")
+        raise ValueError(
+            f"an expression of {len(value)} characters is more than {_MOST_CHARACTERS}. Write a shorter one"
+        )
     try:
         groups = re.compile(value).groups
     except (re.error, OverflowError, RecursionError) as error:
@@ -44,7 +46,7 @@ def check_snapshot(value: str) -> str:
     except pa.ArrowInvalid as error:
         told = str(error).removeprefix("Invalid regular expression: ")
         raise ValueError(
-            f"{value!r} cannot be searched in a time that is bounded ({told}). Write it without look-ahead, look-behind "
+            f"{value!r} cannot be searched in bounded time ({told}). Write it without look-ahead, look-behind "
             "and references to earlier groups"
         ) from None
     return value

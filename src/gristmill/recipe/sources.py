@@ -51,6 +51,7 @@ def load_source(draft: Draft, name: str, raw: Any) -> Source | None:
         config=config,
         paths=paths,
         exclude=exclude,
+        links=read.links,
         snapshot=read.snapshot,
         part_bytes=read.part_bytes,
         license=fields.license,

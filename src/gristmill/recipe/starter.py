@@ -43,9 +43,21 @@ sources:
 # What is done with the documents: the list of the source's kind (or of its own name), then the list under all.
 # No step deletes a document: it gives a verdict, and the corpus is what survives every verdict.
 # A stage of your own is a step too: write its import path, such as my_package.my_stage.
+# Every step and every setting: gristmill steps, gristmill steps near_dedup.
 steps:
   web:
     - extract                                  # the main text of a page, from its markup
+    # What FineWeb does behind it, in its order: take the # off. docs/rules.md explains every rule.
+    # - language
+    # - keep_language: {keep: {en: 0.65}}      # languages that stay, each with its least probability
+    # - signals
+    # - heuristics: {rules: [gopher_repetition, gopher_quality]}
+    # - lines: {terminal_punctuation: false}   # C4's rules for lines change the text, so it is measured again
+    # - signals
+    # - heuristics: {c4: {terminal_punctuation: false}, fineweb: {}}
+    # - url_dedup
+    # - exact_dedup
+    # - near_dedup                             # within each snapshot; every removal verified by exact Jaccard
   all: []                                      # steps that every source takes
 
 # The tokenizer: trained on a sample of the corpus by domain, or one that exists (file: tokenizer.json).

@@ -76,7 +76,7 @@ def _load_step(draft: Draft, route: str, item: Any, at: Path, used: dict[str, in
     if config is None:
         return None
     line = draft.tree.line_of_key(config_at)
-    return Step(_free_id(f"{route}/{short}", used), short, route, module.__name__, config, line)
+    return Step(_free_id(f"{route}/{short}", used), short, route, module.__name__, config, line, (*at, name))
 
 
 def _only(item: Mapping[str, Any], at: Path) -> tuple[str, Path, Any]:

@@ -2,7 +2,8 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from html import escape
+
+from gristmill.report.markup import escaped
 
 COLOURS = ("#4269d0", "#e8833a", "#3ca951", "#d0457b", "#8a63c9", "#1a9aa8", "#9c6b4e", "#7f8794")
 """One a series, again from the start after the last."""
@@ -27,7 +28,7 @@ def bars(groups: Mapping[str, Mapping[str, float]], unit: str) -> str:
             parts.append(
                 f'<rect x="{at:.1f}" y="{high:.1f}" width="{max(1.0, wide - 1):.1f}" '
                 f'height="{HEIGHT - _BOTTOM - high:.1f}" fill="{COLOURS[number % len(COLOURS)]}">'
-                f"<title>{escape(name)}, {escape(one)}: {value:,.3g}</title></rect>"
+                f"<title>{escaped(name)}, {escaped(one)}: {value:,.3g}</title></rect>"
             )
             if wide > 24:
                 parts.append(_text(at + wide / 2, high - 3, f"{value:.2f}", 10))
@@ -56,8 +57,8 @@ def lines(series: Mapping[str, Sequence[tuple[float, float]]], unit: str, x_unit
         path = " ".join(f"{x:.1f},{y:.1f}" for x, y in placed)
         parts.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>')
         for (x, y), (_, value) in zip(placed, line, strict=True):
-            shown = f"<title>{escape(name)}: {value:.3f}</title>"
-            parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3.5" fill="{colour}">{shown}</circle>')
+            title = f"<title>{escaped(name)}: {value:.3f}</title>"
+            parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3.5" fill="{colour}">{title}</circle>')
     return _svg(parts, list(series))
 
 
@@ -73,7 +74,7 @@ def _frame(top: float, unit: str, bottom: float = 0.0) -> list[str]:
         parts.append(_text(_LEFT - 6, y + 4, f"{value:,.4g}", anchor="end"))
     middle = (HEIGHT - _BOTTOM + _TOP) / 2
     turned = f'transform="rotate(-90 11 {middle:.0f})"'
-    parts.append(f'<text x="11" y="{middle:.0f}" text-anchor="middle" font-size="11" {turned}>{escape(unit)}</text>')
+    parts.append(f'<text x="11" y="{middle:.0f}" text-anchor="middle" font-size="11" {turned}>{escaped(unit)}</text>')
     return parts
 
 
@@ -90,7 +91,7 @@ def _ceiling(value: float) -> float:
 
 
 def _text(x: float, y: float, text: str, size: int = 11, anchor: str = "middle") -> str:
-    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" font-size="{size}">{escape(text)}</text>'
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" font-size="{size}">{escaped(text)}</text>'
 
 
 def _svg(parts: Sequence[str], legend: Sequence[str]) -> str:

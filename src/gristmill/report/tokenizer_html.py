@@ -1,10 +1,10 @@
 """The audit of a tokenizer as one HTML page: no script, no picture, nothing fetched."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from html import escape
 from typing import Any
 
 from gristmill.report import svg
+from gristmill.report.markup import escaped
 
 _STYLE = """
 :root { color-scheme: light dark; --line: #8884; --soft: #8881; --good: #1a7f37; --bad: #cf222e; }
@@ -31,12 +31,12 @@ def page(report: Mapping[str, Any]) -> str:
     parts = [
         "<!doctype html>",
         '<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">',
-        f"<title>Tokenizer audit: {escape(this['name'])}</title><style>{_STYLE}</style></head><body>",
-        f"<h1>Tokenizer audit: {escape(this['name'])}</h1>",
+        f"<title>Tokenizer audit: {escaped(this['name'])}</title><style>{_STYLE}</style></head><body>",
+        f"<h1>Tokenizer audit: {escaped(this['name'])}</h1>",
         f'<p class="{"good" if report["passed"] else "bad"}">{verdict.capitalize()}: '
         f"{sum(check['passed'] for check in judged)} of {len(judged)} checks hold.</p>",
         _tokenizers([this, *report["against"]]),
-        *(f"<p>{escape(note)}</p>" for note in report["notes"]),
+        *(f"<p>{escaped(note)}</p>" for note in report["notes"]),
         "<h2>Checks</h2>",
         _checks(report["checks"]),
         "<h2>Bytes per token</h2>",
@@ -67,8 +67,8 @@ def _tokenizers(described: Sequence[Mapping[str, Any]]) -> str:
 
 def _checks(checks: Iterable[Mapping[str, Any]]) -> str:
     rows = "".join(
-        f"<tr>{_verdict(check)}<td>{escape(check['name'].replace('_', ' '))}</td>"
-        f"<td>{escape(check['detail'])}</td></tr>"
+        f"<tr>{_verdict(check)}<td>{escaped(check['name'].replace('_', ' '))}</td>"
+        f"<td>{escaped(check['detail'])}</td></tr>"
         for check in checks
     )
     return f"<table>{rows}</table>"
@@ -90,7 +90,7 @@ def _bytes_per_token(report: Mapping[str, Any], names: Sequence[str]) -> str:
         _table(
             ("domain", *names), [(domain, *(f"{by_domain[name][domain]:.3f}" for name in names)) for domain in domains]
         ),
-        f'<p class="soft">{escape(taken)}.</p>',
+        f'<p class="soft">{escaped(taken)}.</p>',
     ]
     if languages := list(by_language[names[0]]):
         rows = [(language, *(f"{by_language[name][language]:.3f}" for name in names)) for language in languages]
@@ -99,7 +99,7 @@ def _bytes_per_token(report: Mapping[str, Any], names: Sequence[str]) -> str:
 
 
 def _sizes(sizes: Mapping[str, Any]) -> str:
-    rows, note = sizes["rows"], f'<p class="soft">{escape(sizes["note"])}</p>' if sizes["note"] else ""
+    rows, note = sizes["rows"], f'<p class="soft">{escaped(sizes["note"])}</p>' if sizes["note"] else ""
     if not rows:
         return note
     domains = list(rows[0]["bytes_per_token"])
@@ -135,14 +135,14 @@ def _tokens(tokens: Mapping[str, Any]) -> str:
         '<table><tr><th>kind</th><th class="n">tokens</th><th>examples</th></tr>' + "".join(rows) + "</table>",
     ]
     for title, listed in (("First merges", merges["first"]), ("Last merges", merges["last"])):
-        joined = " ".join(f"<code>{escape(one)} {escape(other)}</code>" for one, other, _ in listed)
+        joined = " ".join(f"<code>{escaped(one)} {escaped(other)}</code>" for one, other, _ in listed)
         shown.append(f"<h2>{title}</h2><p>{joined or 'none'}</p>")
     return "".join(shown)
 
 
 def _kind(name: str, found: Mapping[str, Any]) -> str:
-    examples = " ".join(f"<code>{escape(one['token'])}</code>" for one in found["examples"][:24])
-    return f'<tr><td>{escape(name)}</td><td class="n">{found["count"]:,}</td><td>{examples}</td></tr>'
+    examples = " ".join(f"<code>{escaped(one['token'])}</code>" for one in found["examples"][:24])
+    return f'<tr><td>{escaped(name)}</td><td class="n">{found["count"]:,}</td><td>{examples}</td></tr>'
 
 
 def _histogram(lengths: Iterable[Sequence[int]]) -> dict[str, dict[str, float]]:
@@ -160,7 +160,7 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1) ->
 
     def row(cells: Sequence[str], tag: str) -> str:
         kinds = [""] * left + [' class="n"'] * (len(cells) - left)
-        return "".join(f"<{tag}{kind}>{escape(cell)}</{tag}>" for kind, cell in zip(kinds, cells, strict=True))
+        return "".join(f"<{tag}{kind}>{escaped(cell)}</{tag}>" for kind, cell in zip(kinds, cells, strict=True))
 
     body = "".join(f"<tr>{row(cells, 'td')}</tr>" for cells in rows)
     return f'<div class="scroll"><table><tr>{row(head, "th")}</tr>{body}</table></div>'

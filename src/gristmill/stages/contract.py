@@ -5,7 +5,8 @@
                                     (`unicode`: the character database of the running Python)
     class Config(StageConfig)       what a recipe may set: frozen, a line and a unit under every field
 
-  reader    read(piece, config) -> Iterator[Record]
+  reader    read(piece, config) -> Iterator[Record]; it opens its files with `piece.open()`, which gives out nothing but
+            what was hashed, and in no other way
             SPLITTABLE(name) -> bool: whether reading can start in the middle of a file of that name
             optional: WANTED(name, config) -> bool: whether a file of a folder is read at all
             optional: companions(names) -> {name: names}: files that are looked at beside a file (license texts);
@@ -32,7 +33,7 @@ a part. `SURVIVORS = True` makes the engine hand over only the rows that no earl
 write `drop` (a reason or null) and `detail`. A column is named `text` (the newest that an earlier step wrote) or
 `signals.words` (of a certain step). A stage with `USES = ("name",)` gets `models={"name": path}`, the model files of
 earlier fit steps. A config field named `seed` is filled from the recipe; a field of type `File` is a path whose
-content, not name, enters the task key.
+content, not name, enters the task key; a task sees the path of the copy that the store keeps of that content.
 
 A step that needs its documents twice is several stages: `BEFORE = ("package.module",)` names those that run just
 before it, each a layer of its own called by the module's last name. Their configs are cut out of the step's: it has
@@ -40,6 +41,8 @@ the same fields and more, so that a change of those others does not run the earl
 
 Where they depend on the config, `reads(config)`, `schema(config)` and `libraries(config)` take the place of READS,
 SCHEMA and LIBRARIES. Optional:
+`MAY_READ = ("language.label",)` (or `may_read(config)`) names columns that a map stage gets, behind those of READS, on
+routes where an earlier step writes them, and does without elsewhere;
 `check(config)` raises UserError before any work (a library that is not installed); `metrics(batch, answers, config)`
 gives counts that are summed over all batches; `warnings(metrics, config)` tells what silently did nothing (the metrics
 of an exchange have `sources`: per source, rows sent and dropped); `explain(config)` gives lines that a plan shows.
@@ -48,9 +51,12 @@ of an exchange have `sources`: per source, rows sent and dropped); `explain(conf
 import re
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Annotated, Any
+from typing import IO, Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from gristmill.checked import Content, open_checked
+from gristmill.places import Place, place_of
 
 
 class StageConfig(BaseModel):
@@ -111,13 +117,39 @@ File = Annotated[str, FileMark()]
 
 
 @dataclass(frozen=True, slots=True)
+class NameMark:
+    """Marks text in a config as the name of something that must exist; a recipe with another name is refused."""
+
+    kind: Literal["language", "code language", "source", "license"]
+
+
+LanguageName = Annotated[str, NameMark("language")]
+"""A label of the model of the step `language`, in any case."""
+CodeLanguageName = Annotated[str, NameMark("code language")]
+"""A programming language as the reader `code` names it, in any case."""
+SourceName = Annotated[str, NameMark("source")]
+"""A source of the recipe."""
+LicenseName = Annotated[str, NameMark("license")]
+"""An SPDX identifier, or LicenseRef- and a name of one's own."""
+
+
+@dataclass(frozen=True, slots=True)
 class Piece:
     """A stretch of one input file: the records whose position lies in [start, stop)."""
 
     uri: str
-    """Where fsspec finds the file."""
+    """Where the file is, for people; without `place` also for whoever opens it."""
     name: str
     """The file's path below its source's root: survives a move of the data; the reader uses it for suffixes."""
     start: int = 0
     stop: int | None = None
     """None: to the end of the file."""
+    place: Place | None = None
+    """The file as it was found."""
+    content: Content | None = None
+    """What the file held when it was hashed; None: take it as it is."""
+
+    def open(self) -> IO[bytes]:
+        """The file, from its start. What is read of it is what was hashed, or InputChanged is raised."""
+        place = self.place or place_of(self.uri)
+        return place.open() if self.content is None else open_checked(place, self.content, self.uri)

@@ -44,6 +44,13 @@ def reads_of(module: ModuleType, config: StageConfig) -> tuple[str, ...]:
     return tuple(reads)
 
 
+def may_read_of(module: ModuleType, config: StageConfig) -> tuple[str, ...]:
+    """Columns that a step is given where an earlier step of its route writes them."""
+    names: Any = module.may_read(config) if hasattr(module, "may_read") else getattr(module, "MAY_READ", ())
+    needed = reads_of(module, config)
+    return tuple(name for name in names if name not in needed)
+
+
 def schema_of(module: ModuleType, config: StageConfig) -> pa.Schema:
     """The columns that a step adds; none where it writes files."""
     if not adds_layer(module):

@@ -1,7 +1,8 @@
 """Parts of rows: Parquet with zstd, a row group for each batch, and the mark that says whose rows they are.
 
 Layers of one document part share its row groups one for one, so a join needs no keys: row i speaks of row i. Each
-file carries `gristmill.rows`, a hash of the document ids in order; a join of files with different marks is refused.
+file carries `gristmill.rows`, a hash of what the part is and of its document ids in order: no two document parts share
+it, and a join of files with different marks is refused.
 """
 
 import hashlib
@@ -25,11 +26,12 @@ class Misaligned(Exception):
 class PartWriter:
     """Collects batches in memory, compressed, and stores them as one part."""
 
-    def __init__(self, schema: pa.Schema) -> None:
+    def __init__(self, schema: pa.Schema, identity: bytes = b"") -> None:
+        """`identity`: what no other part of documents has; it enters the mark."""
         self.schema = schema
         self.rows = 0
         self.payload_bytes = 0
-        self._ids = hashlib.sha256()
+        self._ids = hashlib.sha256(hashlib.sha256(identity).digest())
         self._sink = pa.BufferOutputStream()
         small = [name for name in schema.names if name not in BULKY]
         self._writer = pq.ParquetWriter(
@@ -49,7 +51,7 @@ class PartWriter:
 
     @property
     def rows_mark(self) -> str:
-        """A hash of the document ids written so far, in order."""
+        """A hash of the identity and of the document ids written so far, in order."""
         return self._ids.hexdigest()
 
     def close(self, store: Store, rows_mark: str | None = None) -> Part:

@@ -6,21 +6,25 @@
     runs/<recipe>/<time>.json     a run: its stages, what was cached, metrics
     versions/<name>.json          a finished run that somebody named
     inputs/<recipe>.json          sizes, times and hashes of input files: saves hashing an unchanged file again
+    locks/<id>.json               who uses the store now
+    claims/<key>                  a task that a run is about to carry out
 
 Everything goes through fsspec. A file appears under its name whole or not at all: on a local disk it is written
 in tmp/ and renamed; an object store's upload is atomic by itself. There is no fsync: after a power cut a part may be
-short, which its hash shows when it is read, and a JSON record that does not parse counts as absent.
+short, which its hash shows when it is read. A record carries its name and a checksum; one that does not agree with
+them counts as absent, and what it said is found out again.
 
 A part on a local disk is sealed: read-only, with a modification time that is computed from its hash. Whatever writes
 to it breaks the seal, so a run that only looks at the seals, without reading a byte, still knows which parts to doubt.
 """
 
+import contextlib
 import errno
 import hashlib
 import os
 import shutil
-import socket
 import tempfile
+import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -28,13 +32,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import fsspec
-import orjson
 import pyarrow as pa
 from fsspec.implementations.local import LocalFileSystem
 from fsspec.implementations.memory import MemoryFileSystem
 
 from gristmill.errors import UserError
+from gristmill.places import system_of
+from gristmill.store.fetched import fetched
+from gristmill.store.processes import name_of_self, runs
+from gristmill.store.records import DamagedRecord, pack, unpack
+
+FOREIGN_SECONDS = 86400.0
+"""The age at which a temporary file whose writer cannot be seen from here is taken for forgotten."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +73,7 @@ class Store:
 
     def __init__(self, uri: str) -> None:
         self.uri = uri
-        self.fs, root = fsspec.url_to_fs(uri)
+        self.fs, root = system_of(uri)
         self.root = root.rstrip("/")
         self.is_local = isinstance(self.fs, LocalFileSystem)
         self.is_shared = not isinstance(self.fs, MemoryFileSystem)
@@ -107,7 +116,7 @@ class Store:
         try:
             yield Path(folder)
         except OSError as error:
-            raise self._full(error) from None
+            raise self._unwritable(error) from None
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
@@ -116,13 +125,13 @@ class Store:
         path = self.part_path(part)
         try:
             if self.is_local:
-                buffer = pa.memory_map(path).read_buffer() if part.file_bytes else pa.py_buffer(b"")
+                buffer = pa.memory_map(os.fsencode(path)).read_buffer() if part.file_bytes else pa.py_buffer(b"")
             else:
                 buffer = pa.py_buffer(self.fs.cat_file(path))
         except FileNotFoundError:
             raise CorruptPart(part.hash, "is missing") from None
         except (OSError, pa.ArrowInvalid) as error:
-            raise CorruptPart(part.hash, f"cannot be read ({error})") from None
+            raise self._unreadable(part, error) from None
         if hashlib.sha256(memoryview(buffer)).hexdigest() != part.hash:
             raise CorruptPart(part.hash, "does not match its hash")
         return buffer
@@ -132,13 +141,7 @@ class Store:
         if self.is_local:
             self.get_part(part)
             return Path(self.part_path(part))
-        path = Path(tempfile.gettempdir()) / f"gristmill-{os.getuid()}" / f"{part.hash}.{part.suffix}"
-        if not path.exists():
-            path.parent.mkdir(mode=0o700, exist_ok=True)
-            temporary = path.with_suffix(f".{os.getpid()}")
-            temporary.write_bytes(self.get_part(part))
-            temporary.replace(path)
-        return path
+        return fetched(part.hash, part.suffix, lambda: memoryview(self.get_part(part)))
 
     def location(self, part: Part) -> str:
         """Where any reader finds a part: a path, or a URI."""
@@ -160,7 +163,7 @@ class Store:
         except OSError as error:
             if error.errno in (errno.EPERM, errno.ENOTSUP, errno.EMLINK, errno.EXDEV):
                 return False
-            raise self._full(error) from None
+            raise self._unwritable(error) from None
         return True
 
     def get_range(self, part: Part, start: int, stop: int) -> bytes:
@@ -171,11 +174,26 @@ class Store:
         except FileNotFoundError:
             raise CorruptPart(part.hash, "is missing") from None
         except OSError as error:
-            raise CorruptPart(part.hash, f"cannot be read ({error})") from None
+            raise self._unreadable(part, error) from None
+
+    def _unreadable(self, part: Part, error: Exception) -> Exception:
+        """What to make of a part that cannot be read: the machine's want of something is no fault of the part."""
+        if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOMEM):
+            return UserError(
+                f"Part {part.hash[:12]} of {self.uri} cannot be read now: {error}. What is finished is kept. "
+                "Allow more open files (ulimit -n) or memory, or use fewer --workers, and run again to go on."
+            )
+        return CorruptPart(part.hash, f"cannot be read ({error})")
 
     def remove_part(self, part: Part) -> None:
         if self.fs.exists(self.part_path(part)):
             self.fs.rm_file(self.part_path(part))
+
+    def remove_damaged(self, corrupt: CorruptPart) -> None:
+        """Take a damaged part away, so that nobody takes it for whole by its seal."""
+        for name, _ in list(self.list_files(f"parts/{corrupt.part_hash[:2]}")):
+            if name.rsplit("/", 1)[1].startswith(corrupt.part_hash):
+                self.unmark(name)
 
     def has_part(self, part: Part) -> bool:
         """Whether the part is there whole: by its size and seal, and by its content where the seal is broken."""
@@ -188,25 +206,44 @@ class Store:
                 return False
             if stat.st_mtime_ns != _seal(part.hash):
                 self.get_part(part)
-                os.utime(path, ns=(stat.st_atime_ns, _seal(part.hash)))
-        except (FileNotFoundError, CorruptPart):
+                with contextlib.suppress(OSError):  # a read-only disk, or another's file: it is hashed again next time
+                    os.utime(path, ns=(stat.st_atime_ns, _seal(part.hash)))
+        except (FileNotFoundError, NotADirectoryError, CorruptPart):
             return False
         return True
 
-    def read_json(self, name: str) -> Any | None:
-        """A record by its path below the store, or None when there is none that is whole."""
+    def read_record(self, name: str) -> Any | None:
+        """A record by its path below the store, or None when there is none; DamagedRecord where it is not whole."""
+        data = self.read_file(name)
+        return None if data is None else unpack(name, data)
+
+    def read_file(self, name: str) -> bytes | None:
+        """The bytes of a file by its path below the store, or None when there is none."""
         try:
-            return orjson.loads(self.fs.cat_file(f"{self.root}/{name}"))
-        except (FileNotFoundError, ValueError):
+            return bytes(self.fs.cat_file(f"{self.root}/{name}"))
+        except FileNotFoundError:
             return None
+        except IsADirectoryError:
+            return b""
         except OSError as error:
             raise UserError(
                 f"The store {self.uri} cannot be read: {error}. Nothing was run. "
                 "Give a folder that you may read and write with `store:` in the recipe or --store."
             ) from None
 
+    def read_json(self, name: str) -> Any | None:
+        """The same, where a damaged record is as good as none."""
+        try:
+            return self.read_record(name)
+        except DamagedRecord:
+            return None
+
     def write_json(self, name: str, value: Any) -> None:
-        self._write(f"{self.root}/{name}", memoryview(orjson.dumps(value, option=orjson.OPT_INDENT_2)))
+        self.write_file(name, pack(name, value))
+
+    def write_file(self, name: str, data: bytes) -> None:
+        """A file that is no record, by its path below the store."""
+        self._write(f"{self.root}/{name}", memoryview(data))
 
     def list_files(self, folder: str) -> Iterator[tuple[str, int]]:
         """(path below the store, size) of every file below a folder, sorted by path."""
@@ -220,46 +257,60 @@ class Store:
     def remove(self, name: str) -> None:
         self.fs.rm_file(f"{self.root}/{name}")
 
+    def mark(self, name: str, value: str) -> str | None:
+        """Leave a short text under a name that is free. None: done; otherwise what stands there."""
+        path = f"{self.root}/{name}"
+        while True:
+            try:
+                if self.is_local:
+                    # A symbolic link that points to nothing: it appears with its content, or not at all.
+                    os.makedirs(os.path.dirname(path), exist_ok=True)
+                    os.symlink(value, path)
+                else:
+                    self.fs.pipe_file(path, value.encode(), mode="create")
+                return None
+            except FileExistsError:
+                with contextlib.suppress(FileNotFoundError):
+                    return os.readlink(path) if self.is_local else self.fs.cat_file(path).decode("ascii", "replace")
+            except OSError as error:
+                raise self._unwritable(error) from None
+
+    def unmark(self, name: str) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            path = f"{self.root}/{name}"
+            os.unlink(path) if self.is_local else self.fs.rm_file(path)
+
+    def age_seconds(self, name: str) -> float | None:
+        """How long ago a file was written, by the clock that gives the store's files their times; None without it."""
+        probe = f"tmp/clock.{name_of_self()}.{uuid.uuid4().hex[:8]}"
+        try:
+            self.write_file(probe, b"")
+            try:
+                return self._modified(probe) - self._modified(name)
+            finally:
+                self.unmark(probe)
+        except FileNotFoundError:
+            return None
+        except UserError:  # a store that is only read: this machine's clock has to do
+            return time.time() - self._modified(name)
+
+    def _modified(self, name: str) -> float:
+        path = f"{self.root}/{name}"
+        return os.stat(path).st_mtime if self.is_local else self.fs.modified(path).timestamp()
+
     def sweep_temporaries(self) -> list[str]:
-        """Take away half-written files of writers that no longer live on this machine."""
+        """Take away half-written files of writers that no longer run."""
         gone = []
         for name in os.listdir(f"{self.root}/tmp") if self.is_local and os.path.isdir(f"{self.root}/tmp") else ():
-            if not _alive(name):
-                shutil.rmtree(path) if os.path.isdir(path := f"{self.root}/tmp/{name}") else os.unlink(path)
-                gone.append(f"tmp/{name}")
+            path = f"{self.root}/tmp/{name}"
+            alive = runs(name.split(".")[-2]) if name.count(".") >= 2 else False
+            with contextlib.suppress(FileNotFoundError):  # another run sweeps at the same time
+                if alive is None:
+                    alive = (self.age_seconds(f"tmp/{name}") or 0) < FOREIGN_SECONDS
+                if not alive:
+                    shutil.rmtree(path) if os.path.isdir(path) else os.unlink(path)
+                    gone.append(f"tmp/{name}")
         return gone
-
-    @contextmanager
-    def in_use(self) -> Iterator[None]:
-        """Tells garbage collection to stay away."""
-        name = f"locks/{_HOST}.{os.getpid()}.{uuid.uuid4().hex[:8]}"
-        self.write_json(name, {"host": socket.gethostname(), "pid": os.getpid()})
-        try:
-            yield
-        finally:
-            self.remove(name)
-
-    def users(self) -> list[str]:
-        """Runs that may be writing to the store now, as `host process`; those of dead processes are forgotten."""
-        found = []
-        for name, _ in list(self.list_files("locks")):
-            if _alive(f".{name.split('/')[-1]}"):
-                holder = self.read_json(name) or {}
-                found.append(f"{holder.get('host')} process {holder.get('pid')}")
-            else:
-                self.remove(name)
-        return found
-
-    def check_writable(self) -> None:
-        """Fail before any work where nothing could be stored."""
-        try:
-            self.write_json("locks/probe", {})
-            self.remove("locks/probe")
-        except (OSError, ValueError) as error:
-            raise UserError(
-                f"The store {self.uri} cannot be written: {error}. Nothing was run. "
-                "Give a folder that you may write with `store:` in the recipe or --store."
-            ) from None
 
     def _write(self, path: str, data: memoryview) -> None:
         if not self.is_local:
@@ -271,23 +322,29 @@ class Store:
                 file.write(data)
             self._settle(temporary, path)
         except OSError as error:
-            if os.path.exists(temporary):
+            with contextlib.suppress(OSError):
                 os.unlink(temporary)
-            raise self._full(error) from None
+            raise self._unwritable(error) from None
 
-    def _full(self, error: OSError) -> Exception:
-        """What to tell of a write that failed: a full disk is the user's to mend, anything else a bug."""
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
-            return error
+    def _unwritable(self, error: OSError) -> UserError:
+        """What to tell of a write that failed: disks and rights are the user's to mend."""
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            return UserError(
+                f"The store {self.uri} is full ({error.strerror}). What is finished is kept. "
+                "Free some space (`gristmill gc` lists what nothing needs) and run again to go on."
+            )
         return UserError(
-            f"The store {self.uri} is full ({error.strerror}). What is finished is kept. "
-            "Free some space (`gristmill gc` lists what nothing needs) and run again to go on."
+            f"The store {self.uri} cannot be written: {error}. What is finished is kept. "
+            "Mend the disk or its rights, or use another store, and run again to go on."
         )
 
     def _temporary(self, path: str) -> str:
         """A name on the same disk that tells which process writes it."""
-        os.makedirs(f"{self.root}/tmp", exist_ok=True)
-        return f"{self.root}/tmp/{os.path.basename(path)}.{_HOST}.{os.getpid()}.{uuid.uuid4().hex[:8]}"
+        try:
+            os.makedirs(f"{self.root}/tmp", exist_ok=True)
+        except OSError as error:
+            raise self._unwritable(error) from None
+        return f"{self.root}/tmp/{os.path.basename(path)}.{name_of_self()}.{uuid.uuid4().hex[:8]}"
 
     def _settle(self, temporary: str, path: str) -> None:
         """Give a finished file its name; a part is sealed first."""
@@ -299,23 +356,6 @@ class Store:
         os.replace(temporary, path)
 
 
-_HOST = hashlib.sha256(socket.gethostname().encode()).hexdigest()[:8]
-
-
 def _seal(part_hash: str) -> int:
     """The modification time of an untouched part, in nanoseconds: the hash's first 32 bits taken as seconds."""
     return int(part_hash[:8], 16) * 10**9
-
-
-def _alive(temporary: str) -> bool:
-    """Whether the process that a temporary name tells of may still run; other machines' are left alone."""
-    try:
-        _, host, pid, _ = temporary.rsplit(".", 3)
-        if host != _HOST:
-            return True
-        os.kill(int(pid), 0)
-    except (ValueError, ProcessLookupError):
-        return False
-    except PermissionError:
-        pass
-    return True

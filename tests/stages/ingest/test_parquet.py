@@ -191,7 +191,7 @@ def test_broken_connection_is_not_damage(tmp_path, monkeypatch):
                 raise ConnectionResetError("gone")
             return super().read(size)
 
-    monkeypatch.setattr(parquet, "open_file", lambda uri: Flaky(packed(documents(50))))
+    monkeypatch.setattr(Piece, "open", lambda piece: Flaky(packed(documents(50))))
     with pytest.raises(ConnectionResetError):
         list(parquet.read(Piece("x", "x"), parquet.Config()))
 

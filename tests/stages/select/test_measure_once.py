@@ -30,7 +30,9 @@ def test_another_threshold_measures_nothing_again(judged, edit):
     records = {path.name for path in project.store.glob("tasks/*.json")}
     edit(project.recipe, "min_words: 5", "min_words: 3")
     after = project.run()
-    new = [json.loads(path.read_text()) for path in project.store.glob("tasks/*.json") if path.name not in records]
+    new = [
+        json.loads(path.read_text())["body"] for path in project.store.glob("tasks/*.json") if path.name not in records
+    ]
     assert {record["stage"] for record in new} == {"select.heuristics", "select.corpus"}
     assert project.parts(after)["all/signals"] == project.parts(before)["all/signals"]
 

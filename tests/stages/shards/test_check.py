@@ -231,3 +231,11 @@ def test_blocks_of_samples_are_put_together(good, monkeypatch):
     """A shard is read in blocks; places and hash are those of the whole."""
     monkeypatch.setattr("gristmill.stages.shards.check.BLOCK_TOKENS", 200)
     assert faults(good) == []
+
+
+def test_a_lineage_with_a_source_that_is_not_text(folder):
+    """Readers of Parquet take bytes for text without a look, and fall over them later."""
+    table = pq.read_table(folder / "lineage.parquet")
+    wrong = pa.array([b"\xff"] * table.num_rows).view(pa.string())
+    pq.write_table(table.set_column(table.schema.names.index("source"), "source", wrong), folder / "lineage.parquet")
+    only(faults(folder), "not the lineage.*decode")

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import Field, field_validator, model_validator
 
-from gristmill.stages.contract import StageConfig
+from gristmill.stages.contract import SourceName, StageConfig
 
 Array = np.ndarray[Any, Any]
 
@@ -36,7 +36,7 @@ class KeepOrder(StageConfig):
 
     by: tuple[Literal["source", "score", "length", "date"], ...] = ("source", "score", "length", "date")
     """What is compared, most important first. After these always doc_id, which makes the choice unique."""
-    sources: Annotated[tuple[str, ...], Field(max_length=_MOST_SOURCES)] = ()
+    sources: Annotated[tuple[SourceName, ...], Field(max_length=_MOST_SOURCES)] = ()
     """Names of sources, best first; a source that is not named comes after all of them. Empty: all are equal."""
     score: str | None = None
     """A column with a score, as `quality.score`: the higher is the better, null and NaN the worst. None: not used."""

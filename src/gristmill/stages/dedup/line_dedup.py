@@ -13,7 +13,6 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-import fsspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -22,6 +21,7 @@ from gristmill.errors import UserError
 from gristmill.kernels.cut_spans import take_blank_lines
 from gristmill.kernels.line_units import count_units, find_units
 from gristmill.kernels.unicode_classes import unicode_tables
+from gristmill.places import system_of
 from gristmill.stages.buffers import bytes_of
 from gristmill.stages.contract import File
 from gristmill.stages.dedup import cut, line_counts
@@ -202,14 +202,15 @@ def _listed(found: _Found, lists: pa.Array) -> Array:
 
 def _protected(config: Config) -> Array:
     assert config.protected is not None
-    fs, path = fsspec.url_to_fs(config.protected)
+    fs, path = system_of(config.protected)
     return _hashes_of_file(config.protected, fs.ukey(path), config.unit == "paragraph", config.fold_case)
 
 
 @lru_cache(maxsize=8)
 def _hashes_of_file(uri: str, stamp: str, paragraphs: bool, fold: bool) -> Array:
     """The lines of a file, read again when `stamp` says that it changed."""
-    with fsspec.open(uri, "rb", compression="infer") as file:
+    fs, path = system_of(uri)
+    with fs.open(path, "rb", compression="infer") as file:
         data = np.frombuffer(file.read() or b"\n", np.uint8)
     offsets = np.array([0, len(data)], np.int32)
     offsets.setflags(write=False)  # as those of a column: another kind of array would be compiled for anew

@@ -11,8 +11,6 @@ from functools import lru_cache
 from pathlib import PurePosixPath
 from typing import Literal
 
-from fsspec.core import url_to_fs
-
 from gristmill.schema import Record
 from gristmill.stages.contract import Bytes, Piece, StageConfig
 from gristmill.stages.ingest import spdx
@@ -20,7 +18,7 @@ from gristmill.stages.ingest.decode import decode
 from gristmill.stages.ingest.decompress import Fault
 from gristmill.stages.ingest.fields import dump
 from gristmill.stages.ingest.languages import language
-from gristmill.stages.ingest.stream import bounded, open_file, plain_chunks
+from gristmill.stages.ingest.stream import bounded, plain_chunks
 from gristmill.stages.ingest.text import VCS_DIRS
 
 VERSION = 1
@@ -98,7 +96,7 @@ def read(piece: Piece, config: Config, companions: Sequence[Piece] = ()) -> Iter
         return
     record = Record(0)
     try:
-        with open_file(piece.uri) as file:
+        with piece.open() as file:
             data = bounded(plain_chunks(file), config.max_record_bytes)
         text, record.charset = decode(data)
         if not text or text.isspace():
@@ -124,22 +122,24 @@ _LICENSE_BYTES = 1 << 18
 
 
 def _license(files: Sequence[Piece]) -> str:
-    found = {file.name: name for file in files if (name := _recognised(file.uri, _state(file.uri)))}
+    found = {file.name: name for file in files if (name := _recognised(file))}
     return spdx.combined(found) or "NOASSERTION"
 
 
-def _state(uri: str) -> tuple[str, ...]:
-    """What changes when a file does, for the cache below."""
-    filesystem, path = url_to_fs(uri)
-    info = filesystem.info(path)
-    return tuple(str(info.get(name)) for name in ("size", "mtime", "created", "ETag", "LastModified"))
+def _recognised(file: Piece) -> str | None:
+    # Kept by content: every file of a repository asks for the same license.
+    return _recognise(file) if file.content is None else _kept(file)
 
 
 @lru_cache(maxsize=4096)
-def _recognised(uri: str, state: tuple[str, ...]) -> str | None:
+def _kept(file: Piece) -> str | None:
+    return _recognise(file)
+
+
+def _recognise(file: Piece) -> str | None:
     """Longer texts than any license are read for their start only."""
-    with open_file(uri) as file:
+    with file.open() as opened:
         try:
-            return spdx.recognise(decode(file.read(_LICENSE_BYTES))[0])
+            return spdx.recognise(decode(opened.read(_LICENSE_BYTES))[0])
         except Fault:
             return None

@@ -27,7 +27,7 @@ class Fields(StageConfig):
     url: str | None = "url"
     """Where the document was published."""
     key: str | None = None
-    """A stable, unique name of the row inside its file: string or integer. null: its position is its name."""
+    """A name of the row inside its file, for its locator: string or integer. null: its position is its name."""
     timestamp: str | None = "timestamp"
     """A date: ISO 8601, a mail date, or a number since 1970 in seconds, milliseconds, microseconds, nanoseconds."""
     license: str | None = "license"

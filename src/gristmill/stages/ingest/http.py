@@ -28,7 +28,7 @@ _PLAIN_ENCODINGS = frozenset({"", "identity", "none", "utf-8", "utf8", "binary",
 MAX_LAYERS = 3
 MOST_RATIO = 1032
 LEAST_ROOM_BYTES = 1 << 16
-"""A body may hold so many bytes, and beyond that 1,032 for each that was stored: what deflate reaches at most. More is a
+"""A body may hold so many bytes, and beyond that 1,032 for each stored: what deflate reaches at most. More is a
 bomb: three layers of it turn 100 bytes into 64 MB, and a file holds a great many of these."""
 
 

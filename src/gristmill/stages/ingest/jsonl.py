@@ -16,7 +16,7 @@ from gristmill.stages.contract import Bytes, Piece, StageConfig
 from gristmill.stages.ingest.decompress import Fault
 from gristmill.stages.ingest.fields import Fields, mapper
 from gristmill.stages.ingest.mend import mended
-from gristmill.stages.ingest.stream import COMPRESSED_SUFFIXES, decompressed, open_file, plain_chunks
+from gristmill.stages.ingest.stream import COMPRESSED_SUFFIXES, decompressed, plain_chunks
 
 VERSION = 1
 LIBRARIES = ("orjson", "zstandard")
@@ -48,7 +48,7 @@ def read(piece: Piece, config: Config) -> Iterator[Record]:
     """Reasons: `empty_file`, `not_jsonl`, `record_too_large`, `invalid_json`, `invalid_utf8`, `not_an_object`,
     `missing_text`, `empty_text`, `bad_field_type`, and `truncated_` or `corrupt_` with `gzip`, `zstd`, `bzip2`, `xz`.
     """
-    with open_file(piece.uri) as file:
+    with piece.open() as file:
         plain, chunks = decompressed(file)
         head, broken, chunks = _peek(chunks)
         if (fault := _head_fault(head, broken)) is not None:
@@ -105,14 +105,14 @@ def _parsed_with_care(line: bytes | Fault, position: int, error: orjson.JSONDeco
     raise Fault("invalid_json", f"{error.msg}: column {error.colno}") from error
 
 
-# From the first character of a line that is not white space to its end: runs of blank lines, of which a small compressed
-# file can hold a gigabyte, are passed over as fast as memory is read.
+# From the first character of a line that is not white space to its end: runs of blank lines, of which a small
+# compressed file can hold a gigabyte, are passed over as fast as memory is read.
 _LINE = re.compile(rb"\S[^\n]*")
 
 
 def lines(chunks: Iterable[bytes], position: int, limit_bytes: int) -> Iterator[tuple[int, bytes | Fault]]:
-    """Lines that are not blank, with their positions. A line over the limit is a fault in its place, and so is damage to
-    the stream, at the position of the line that it cut off.
+    """Lines that are not blank, with their positions. A line over the limit is a fault in its place, and so is damage
+    to the stream, at the position of the line that it cut off.
     """
     pending: list[bytes] = []
     held = 0

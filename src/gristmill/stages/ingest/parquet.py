@@ -14,14 +14,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from gristmill.errors import UserError
 from gristmill.schema import Record
 from gristmill.stages.contract import Bytes, Piece, StageConfig
 from gristmill.stages.ingest.decompress import Fault
 from gristmill.stages.ingest.fields import Fields, locate, mapper
-from gristmill.stages.ingest.plain_types import plain, selected
 from gristmill.stages.ingest.parquet_footer import Unreadable, dictionary_bytes
+from gristmill.stages.ingest.plain_types import plain, selected
 from gristmill.stages.ingest.row_sizes import row_bytes
-from gristmill.stages.ingest.stream import open_file
 
 VERSION = 1
 LIBRARIES = ("orjson", "pyarrow")
@@ -32,7 +32,7 @@ _SPELLED_BYTES = 1 << 27
 """The most that a batch may hold if every row has the largest text of a dictionary."""
 MOST_RATIO = 4096
 MOST_ROWS_BYTES = 1 << 30
-"""A row group may hold so many bytes of text, and beyond that `MOST_RATIO` for each byte that the file has for it. Deflate
+"""A row group may hold so many bytes of text, and beyond that `MOST_RATIO` for each byte of the file. Deflate
 has 1,032 at most; only a dictionary, which says in a few bytes that a million rows have the same text, has more."""
 
 
@@ -57,7 +57,7 @@ def read(piece: Piece, config: Config) -> Iterator[Record]:
     """Reasons: `empty_file`, `not_parquet`, `corrupt_parquet`, `missing_column`, `record_too_large`, `invalid_utf8`,
     `missing_text`, `empty_text`, `bad_field_type`, `unpacks_too_large`.
     """
-    with _Watched(open_file(piece.uri)) as file:
+    with _Watched(piece.open()) as file:
         try:
             table = _open(file)
             columns = _columns(table.schema_arrow, config)
@@ -85,13 +85,13 @@ class _Watched:
 
     def __init__(self, file: IO[bytes]) -> None:
         self.file = file
-        self.error: OSError | None = None
+        self.error: OSError | UserError | None = None
         self.closed = False
 
     def read(self, size: int = -1) -> bytes:
         try:
             return self.file.read(size)
-        except OSError as error:
+        except (OSError, UserError) as error:
             self.error = error
             raise
 

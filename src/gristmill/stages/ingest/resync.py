@@ -14,7 +14,7 @@ LOOK_BYTES = {"gzip": 1 << 16, "zstd": 1 << 18, "lz4": 1 << 18}
 """The most that is read of a frame to see what is in it. zstd and lz4 give nothing of a block before its end."""
 SHORT_LOOK_BYTES = 1 << 9
 LOOK_SHARE = 64
-"""A long look is paid off by one byte that is passed over for so many that were looked at; until then looks are short."""
+"""A long look is paid off by one byte that is passed over for so many that were looked at; until then, short ones."""
 LEAVE_SHARE = 256
 """A frame that broke is left by one byte for so many that were read of it."""
 BACK_BYTES = 1 << 20

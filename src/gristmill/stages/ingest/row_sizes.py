@@ -21,7 +21,12 @@ def row_bytes(column: pa.Array) -> Array:
     if is_type.is_dictionary(kind):
         sizes = row_bytes(column.dictionary)
         return sizes[_filled(column.indices)] * _filled(column.is_valid()) if len(sizes) else _none(column)
-    if is_type.is_string(kind) or is_type.is_binary(kind) or is_type.is_large_string(kind) or is_type.is_large_binary(kind):
+    if (
+        is_type.is_string(kind)
+        or is_type.is_binary(kind)
+        or is_type.is_large_string(kind)
+        or is_type.is_large_binary(kind)
+    ):
         return _filled(pc.binary_length(column))
     if is_type.is_struct(kind):
         return sum((row_bytes(child) for child in column.flatten()), _none(column))

@@ -1,10 +1,11 @@
-"""Random access to the bytes of one file, wherever fsspec finds it, through one window of memory."""
+"""Random access to the bytes of one file through one window of memory."""
 
 import re
 from types import TracebackType
-from typing import Any
+from typing import IO
 
-import fsspec
+from gristmill.places import place_of
+from gristmill.stages.contract import Piece
 
 WINDOW_BYTES = 4 << 20
 """Read ahead of someone who goes through a file: some hundred records of a crawl, one request to an object store."""
@@ -15,9 +16,8 @@ HOP_BYTES = 128 << 10
 class Source:
     """The bytes of a file. `read` is cheap for neighbouring offsets: the last stretch stays in memory."""
 
-    def __init__(self, uri: str) -> None:
-        filesystem, path = fsspec.core.url_to_fs(uri)
-        self._file: Any = filesystem.open(path, "rb")
+    def __init__(self, piece: Piece | str) -> None:
+        self._file: IO[bytes] = piece.open() if isinstance(piece, Piece) else place_of(piece).open()
         self._file.seek(0, 2)
         self.size: int = self._file.tell()
         self.base = 0
@@ -43,7 +43,7 @@ class Source:
     def peek(self, start: int, length: int) -> bytes:
         """The same for a look far ahead, after which reading goes on where it was: the window stays."""
         first = start - self.base
-        if 0 <= first and (first + length <= len(self.window) or self.base + len(self.window) == self.size):
+        if first >= 0 and (first + length <= len(self.window) or self.base + len(self.window) == self.size):
             return self.window[first : first + length]
         self._file.seek(start)
         return self._take(min(length, max(self.size - start, 0)))

@@ -1,4 +1,4 @@
-"""Opening input files anywhere fsspec reaches, and reading them decompressed.
+"""Reading input files decompressed.
 
 The first bytes decide the compression, not the name: a crawl mirror that unpacks a `.gz` in transit and a `.jsonl` that
 was gzipped by hand are both read right. Everything before a damaged spot is handed out before the fault is raised.
@@ -6,8 +6,6 @@ was gzipped by hand are both read right. Everything before a damaged spot is han
 
 from collections.abc import Iterable, Iterator
 from typing import IO
-
-from fsspec.core import url_to_fs
 
 from gristmill.stages.ingest.decompress import CHUNK_BYTES, Fault, read_bzip2, read_gzip, read_xz, read_zstd
 
@@ -19,15 +17,6 @@ _ZSTD_SKIPPABLE = b"\x2a\x4d\x18"  # after a byte 0x50..0x5f
 _BZIP2 = (b"\x31\x41\x59\x26\x53\x59", b"\x17\x72\x45\x38\x50\x90")  # a block, or the end of an empty stream
 _XZ = b"\xfd7zXZ\x00"
 MAGIC_BYTES = 10
-
-
-def open_file(uri: str) -> IO[bytes]:
-    """A path that is no URL goes past fsspec, which would take `::` in a file name for a chain of file systems."""
-    if "://" not in uri:
-        return open(uri, "rb")
-    filesystem, path = url_to_fs(uri)
-    file: IO[bytes] = filesystem.open(path, "rb")
-    return file
 
 
 def compression(magic: bytes) -> str | None:

@@ -14,7 +14,7 @@ from gristmill.stages.ingest.decode import decode
 from gristmill.stages.ingest.decompress import Fault
 from gristmill.stages.ingest.fields import dump
 from gristmill.stages.ingest.headings import first_heading, split_front_matter
-from gristmill.stages.ingest.stream import bounded, decompressed, open_file, without_compression_suffix
+from gristmill.stages.ingest.stream import bounded, decompressed, without_compression_suffix
 
 VERSION = 1
 LIBRARIES = ("orjson", "pyyaml", "resiliparse", "zstandard")
@@ -65,7 +65,7 @@ def read(piece: Piece, config: Config) -> Iterator[Record]:
     suffix = PurePosixPath(without_compression_suffix(piece.name)).suffix.lower()
     record = Record(0, content_type=_TYPE_OF.get(suffix, "text/plain"))
     try:
-        with open_file(piece.uri) as file:
+        with piece.open() as file:
             data = bounded(decompressed(file)[1], config.max_record_bytes)
         text, record.charset = decode(data)
         if not text or text.isspace():

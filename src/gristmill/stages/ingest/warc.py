@@ -60,7 +60,7 @@ def SPLITTABLE(name: str) -> bool:
 
 
 def read(piece: Piece, config: Config) -> Iterator[Record]:
-    with Source(piece.uri) as source:
+    with Source(piece) as source:
         stop = source.size + 1 if piece.stop is None else piece.stop
         if source.size == 0:
             if piece.start <= 0 < stop:

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-import fsspec
 import numpy as np
 import pyarrow as pa
 from fsspec.implementations.local import LocalFileSystem
@@ -22,6 +21,7 @@ from fsspec.implementations.local import LocalFileSystem
 from gristmill.errors import UserError
 from gristmill.kernels import fasttext as kernel
 from gristmill.kernels.fasttext_output import HIERARCHICAL
+from gristmill.places import system_of
 
 Array = np.ndarray[Any, Any]
 
@@ -42,7 +42,7 @@ class FastText:
 
 def load(uri: str) -> FastText:
     """The model at any location that fsspec opens, kept for the process as long as the file stays the same."""
-    filesystem, path = fsspec.core.url_to_fs(uri)
+    filesystem, path = system_of(uri)
     try:
         if isinstance(filesystem, LocalFileSystem):
             status = os.stat(path)
@@ -60,7 +60,7 @@ def _load_local(path: str, size: int, _mtime_ns: int) -> FastText:
 
 @lru_cache(maxsize=4)
 def _load_remote(uri: str) -> FastText:
-    filesystem, path = fsspec.core.url_to_fs(uri)
+    filesystem, path = system_of(uri)
     return parse(np.frombuffer(filesystem.cat_file(path), np.uint8), uri)
 
 

@@ -4,24 +4,34 @@ What Gopher (Rae et al. 2021), C4 (Raffel et al. 2020), FineWeb (Penedo et al. 2
 document are ratios of these counts. Counts are exact and narrow; a ratio stored as float32 would fall on the wrong
 side of its threshold (3 of 10 lines is not above 0.3, float32(0.3) is). docs/signals.md defines each column.
 
+Stop words are those of the document's language, where a step `language` stands before this one (stop_words.py), and
+Gopher's English ones elsewhere. Of a language without a list their number is null: it is not known.
+
 No verdict is taken here, so that a new threshold re-runs a selection and not the measurement.
 """
 
+import io
+from collections.abc import Iterator
 from functools import lru_cache
-from typing import Self
+from typing import Any, NamedTuple, Self
 
-import fsspec
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
-from pydantic import field_validator, model_validator
+import pyarrow.compute as pc
+from pydantic import Field, field_validator, model_validator
 
 from gristmill.errors import UserError
 from gristmill.kernels.signals import COUNTS, measure
 from gristmill.kernels.signals_terms import WordSets, word_sets
 from gristmill.kernels.unicode_classes import UNICODE_VERSION, unicode_tables
+from gristmill.places import place_of
 from gristmill.stages.buffers import views_of
-from gristmill.stages.contract import File, StageConfig
+from gristmill.stages.contract import File, LanguageName, StageConfig
+from gristmill.stages.measure.stop_words import GOPHER, STOP_WORDS
+from gristmill.stages.natural_languages import FOUND_ANYWHERE, LABEL, language_of, rows_by_label
 
-VERSION = 1
+VERSION = 2
 LIBRARIES = ()  # integers and IEEE basic operations: no library changes them; Unicode's version is in the config
 READS = ("text",)
 SCHEMA = pa.schema(
@@ -29,12 +39,13 @@ SCHEMA = pa.schema(
     + [pa.field("byte_entropy_bits", pa.float32()), pa.field("xml_header", pa.bool_())]
 )
 
-GOPHER_STOP_WORDS = ("the", "be", "to", "of", "and", "that", "have", "with")
-
 
 class Config(StageConfig):
-    stop_words: tuple[str, ...] = GOPHER_STOP_WORDS
-    """Words of which `stop_words` counts how many different ones occur, in any case; each a single token."""
+    stop_words: tuple[str, ...] | None = None
+    """Words of which `stop_words` counts how many different ones occur, in any case; each a single token. Null: those
+    of the document's language; a list here holds for every document."""
+    stop_words_by_language: dict[LanguageName, tuple[str, ...]] = Field(default={})
+    """Other lists for some languages, by label (language.label)."""
     blocked_terms: tuple[str, ...] = ()
     """Words and phrases whose tokens `blocked_tokens` counts, in any case."""
     blocked_list: File | None = None
@@ -54,9 +65,17 @@ class Config(StageConfig):
 
     @model_validator(mode="after")
     def _words_can_be_found(self) -> Self:
-        if self.stop_words != GOPHER_STOP_WORDS or self.blocked_terms:
-            _sets(self.stop_words, self.blocked_terms)
+        if self.stop_words is not None and self.stop_words_by_language:
+            raise ValueError("stop_words holds for every language, and stop_words_by_language too. Remove one")
+        for words in (self.stop_words or (), *self.stop_words_by_language.values()):
+            if words or self.blocked_terms:
+                _sets(words, self.blocked_terms)
         return self
+
+
+def may_read(config: Config) -> tuple[str, ...]:
+    """The language, unless one list holds for all."""
+    return (LABEL,) if config.stop_words is None else ()
 
 
 @lru_cache(maxsize=8)
@@ -67,7 +86,7 @@ def _sets(stop_words: tuple[str, ...], blocked_terms: tuple[str, ...]) -> WordSe
 def _blocked_terms(config: Config) -> tuple[str, ...]:
     if config.blocked_list is None:
         return config.blocked_terms
-    with fsspec.open(config.blocked_list, "rt", encoding="utf-8") as file:
+    with io.TextIOWrapper(place_of(config.blocked_list).open(), encoding="utf-8") as file:
         listed = tuple(line.strip() for line in file if line.strip())
     if not listed:
         raise UserError(
@@ -77,13 +96,68 @@ def _blocked_terms(config: Config) -> tuple[str, ...]:
     return config.blocked_terms + listed
 
 
+class _Rows(NamedTuple):
+    """Documents that are held against one list."""
+
+    listed: tuple[str, ...] | None
+    """None: there is no list."""
+    anywhere: bool
+    """Whether the words count wherever their letters stand, and not as tokens."""
+    mask: npt.NDArray[np.bool_] | None
+    """None: every row."""
+
+
+def _by_list(batch: pa.RecordBatch, config: Config) -> Iterator[_Rows]:
+    if config.stop_words is not None or LABEL not in batch.schema.names:
+        yield _Rows(GOPHER if config.stop_words is None else config.stop_words, False, None)
+        return
+    own = {label.lower(): words for label, words in config.stop_words_by_language.items()}
+    labels, places = rows_by_label(batch.column(LABEL))
+    groups: dict[tuple[tuple[str, ...] | None, bool], list[int]] = {(GOPHER, False): [len(labels)]}
+    for place, label in enumerate(labels):
+        language = language_of(label) or ""
+        words = own.get(label.lower(), STOP_WORDS.get(language))
+        groups.setdefault((words, words is not None and language in FOUND_ANYWHERE), []).append(place)
+    for (words, anywhere), some in groups.items():
+        mask = np.isin(places, some)
+        if mask.any():
+            yield _Rows(words, anywhere, mask)
+
+
 def apply(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
     """One row of counts a document; a row without text has nulls."""
     text = batch.column("text")
-    sets = _sets(config.stop_words, _blocked_terms(config))
     ends, characters, valid = views_of(text)
-    counts, entropy, xml = measure(ends, characters, valid, unicode_tables(), sets)
+    blocked = _blocked_terms(config)
+    measured: Any = None
+    unknown = np.zeros(len(text), np.bool_)
+    for listed, anywhere, mask in _by_list(batch, config):
+        rows = valid if mask is None else valid & mask
+        as_tokens = () if anywhere or listed is None else listed
+        found = measure(ends, characters, rows, unicode_tables(), _sets(as_tokens, blocked))
+        if anywhere:
+            found[0][COUNTS.index("stop_words")][rows] = _occurring(listed or (), text.filter(pa.array(rows)))
+        if listed is None:
+            unknown |= rows
+        # Rows of other lists are zeros here: the kernel passes over them.
+        measured = (
+            found if measured is None else tuple(whole + part for whole, part in zip(measured, found, strict=True))
+        )
+    if measured is None:
+        return pa.RecordBatch.from_pylist([], schema=SCHEMA)
+    counts, entropy, xml = measured
     missing = ~valid if text.null_count else None
-    columns = [pa.array(column, field.type, mask=missing) for column, field in zip(counts, SCHEMA, strict=False)]
+    columns = []
+    for column, field in zip(counts, SCHEMA, strict=False):
+        lacking = ~valid | unknown if field.name == "stop_words" and unknown.any() else missing
+        columns.append(pa.array(column, field.type, mask=lacking))
     columns += [pa.array(entropy, pa.float32(), mask=missing), pa.array(xml, pa.bool_(), mask=missing)]
     return pa.record_batch(columns, schema=SCHEMA)
+
+
+def _occurring(words: tuple[str, ...], texts: pa.Array) -> npt.NDArray[np.int64]:
+    """How many of the words stand anywhere in each text."""
+    found = np.zeros(len(texts), np.int64)
+    for word in words:
+        found += pc.match_substring(texts, word).to_numpy(zero_copy_only=False)
+    return found

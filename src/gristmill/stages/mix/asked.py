@@ -2,8 +2,9 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field, StringConstraints, model_validator
+from pydantic import Field, StringConstraints, field_validator, model_validator
 
+from gristmill.loader.locations import manifest_at
 from gristmill.stages.contract import Count, File, StageConfig
 from gristmill.stages.mix.numbers import Positive, Weight
 
@@ -72,6 +73,12 @@ class Continues(StageConfig):
     """samples that the trainer has taken"""
     at_tokens: Count | None = None
     """the same as a trainer counts: samples times seq_len, padding included"""
+
+    @field_validator("manifest")
+    @classmethod
+    def _the_file(cls, manifest: str) -> str:
+        """Of a folder of shards, the manifest alone is read, and `latest` may point elsewhere tomorrow."""
+        return manifest_at(manifest)
 
     @model_validator(mode="after")
     def _one_place(self) -> "Continues":

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from gristmill.stages.mix.asked import Asked
 from gristmill.stages.mix.continued import Past, past_of, read_manifest
+from gristmill.stages.mix.epochs import refuse_excess
 from gristmill.stages.mix.groups import Group, read_groups
 from gristmill.stages.mix.manifest import make_manifest, phase_entry
 from gristmill.stages.mix.numbers import exact
@@ -21,7 +22,7 @@ from gristmill.stages.mix.plan import plan, renamed
 from gristmill.stages.mix.tally import tally
 from gristmill.stages.shards.shard_groups import parts_of
 
-VERSION = 1
+VERSION = 2
 LIBRARIES = ()
 READS = ()
 USES = ("shards", "tokenizer")
@@ -63,6 +64,7 @@ def fit(batches: Iterable[pa.RecordBatch], config: Config, path: Path, models: M
     groups = read_groups(catalogue["outputs"], config.sources)
     past = Past() if config.continues is None else past_of(config.continues, head, groups)
     planned = renamed(plan(groups, config, past.drawn), (phase["name"] for phase in past.phases))
+    refuse_excess(groups, planned, config, past.drawn)
     phases = [*past.phases, *map(phase_entry, planned)]
     manifest = make_manifest(head, _in_order(groups, past), config, phases)
     path.write_text(json.dumps(manifest, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")

@@ -32,7 +32,7 @@ from gristmill.kernels import urls
 from gristmill.kernels.hashset import hash_strings, labels_of
 from gristmill.kernels.url_words import MOST_SOFT, find_inside, find_words
 from gristmill.stages.buffers import bytes_of, spread, strings
-from gristmill.stages.contract import File, StageConfig
+from gristmill.stages.contract import File, LicenseName, StageConfig
 from gristmill.stages.select import licenses, lists, robots_tags
 
 VERSION = 1
@@ -91,7 +91,7 @@ class Config(StageConfig):
     """Directives in the X-Robots-Tag header that keep a page out; none: the header is not read."""
     meta_robots: Directives = ("noai", "noindex", "none")
     """Directives in a robots meta tag that keep a page out; none: pages are not read."""
-    allow_licenses: tuple[str, ...] = ()
+    allow_licenses: tuple[LicenseName, ...] = ()
     """SPDX names; a document passes when these satisfy its license expression. None: licenses are not asked for."""
     unknown_license: Literal["drop", "keep"] = "drop"
     """What happens to a document without a license, where allow_licenses is given."""

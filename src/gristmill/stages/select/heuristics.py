@@ -5,7 +5,8 @@
 
 A set is used when `rules` lists it or when the recipe has thresholds for it; the order is that of `rules`, then that
 of the other sets as they are written. A document is dropped for the first rule that it fails, and `failed` has all of
-them. The stage reads no text, so that a change of thresholds costs seconds. docs/rules.md: every rule and its source.
+them. The stage reads no text, so that a change of thresholds costs seconds. docs/rules.md: every rule and its source;
+docs/languages.md: what holds for other languages than English, where a step `language` tells them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,6 +17,7 @@ import pyarrow as pa
 from pydantic import field_validator, model_validator
 
 from gristmill.stages.contract import StageConfig
+from gristmill.stages.natural_languages import LABEL
 from gristmill.stages.select.expressions import parse_rule
 from gristmill.stages.select.rules import c4, code, fineweb, gopher_quality, gopher_repetition
 from gristmill.stages.select.rules.c4 import Config as C4Thresholds
@@ -27,7 +29,7 @@ from gristmill.stages.select.tally import LANGUAGES, Tally
 from gristmill.stages.select.vectors import Columns
 from gristmill.stages.select.verdicts import Group, RuleSet, all_of, failing, first_of, reasons_of, rule_set, tell
 
-VERSION = 1
+VERSION = 2
 LIBRARIES = ()
 SURVIVORS = True
 SCHEMA = pa.schema(
@@ -119,7 +121,7 @@ def groups(config: Config) -> list[Group]:
             found.append([parse_rule(text) for text in config.own])
         else:
             module, own = SETS[name], getattr(config, name)
-            found.append(rule_set(module.rules(own), own, module.LANGUAGE))
+            found.append(rule_set(module.rules(own), own, module.LANGUAGE, module.LANGUAGES))
     return found
 
 
@@ -130,6 +132,11 @@ def reads(config: Config) -> tuple[str, ...]:
         named += group.columns if isinstance(group, RuleSet) else [c for rule in group for c in rule.condition.columns]
     named += [LANGUAGES.get(name, name) for name in config.count_by]
     return tuple(dict.fromkeys([*named, "text_bytes"]))
+
+
+def may_read(config: Config) -> tuple[str, ...]:
+    """The language, where a set in use has thresholds for other languages."""
+    return (LABEL,) if any(isinstance(group, RuleSet) and group.languages for group in groups(config)) else ()
 
 
 def apply(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import Field, field_validator, model_validator
 
-from gristmill.stages.contract import StageConfig
+from gristmill.stages.contract import LanguageName, StageConfig
 from gristmill.stages.select.rules.rule import places
 from gristmill.stages.select.tally import NOTHING
 
@@ -35,7 +35,7 @@ Probability = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 class Config(StageConfig):
     """Languages are codes as the step `language` writes them: en, de, zh."""
 
-    keep: dict[str, Probability | None] = Field(default={})
+    keep: dict[LanguageName, Probability | None] = Field(default={})
     """Languages that stay, each with the least probability, 0 to 1, or null for `min_probability`; a list of languages
     is the same with null for each. Empty: every language."""
     min_probability: Probability | None = None

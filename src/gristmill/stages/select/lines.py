@@ -6,6 +6,9 @@ cookies", "use of cookies", "use cookies"). FineWeb let the ends of lines be: `t
 without a line left is `no_lines_left`. Blank lines are kept between paragraphs, which C4 did not, and so are citation
 marks such as [1]; whether a document goes for "lorem ipsum" or a `{` is a rule of `heuristics`.
 
+In languages that are written without spaces (Chinese, Japanese, Thai, ...), as the step `language` labels them, a
+stretch without white space is a sentence and no word: the rules for words of a line do not hold there.
+
 Measure after this step, not only before it: add `signals` again where a later rule shall see the shorter text.
 """
 
@@ -13,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import Field, model_validator
@@ -21,10 +25,12 @@ from gristmill.kernels.lines import RULES, cut_lines
 from gristmill.kernels.unicode_classes import UNICODE_VERSION, unicode_tables
 from gristmill.stages.buffers import views_of
 from gristmill.stages.contract import StageConfig
+from gristmill.stages.natural_languages import LABEL, WITHOUT_SPACES, language_of, rows_by_label
 
-VERSION = 1
+VERSION = 2
 LIBRARIES = ()
 READS = ("text",)
+MAY_READ = (LABEL,)
 SCHEMA = pa.schema(
     [
         pa.field("text", pa.string()),
@@ -43,9 +49,9 @@ class Config(StageConfig):
     terminal_punctuation: bool = True
     """Whether a line must end in a terminal punctuation mark or a closing quote, of any script, and not in `...`."""
     min_words: Annotated[int, Field(ge=1)] | None = 3
-    """Words of a line, at least; a word is a stretch without white space."""
+    """Words of a line, at least; a word is a stretch without white space. Not asked of languages without spaces."""
     max_word_chars: Annotated[int, Field(ge=1)] | None = 1000
-    """Characters of the longest word of a line, at most."""
+    """Characters of the longest word of a line, at most. Not asked of languages without spaces."""
     javascript: bool = True
     """Whether a line with "javascript" in it, in any case, goes."""
     policy: bool = True
@@ -80,26 +86,40 @@ def on(config: Config) -> list[str]:
 def apply(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
     text = batch.column("text")
     starts, characters, valid = views_of(text)
-    left, ends, cut, kept = cut_lines(
-        starts,
-        characters,
-        valid,
-        unicode_tables(),
-        -1 if config.min_words is None else config.min_words,
-        -1 if config.max_word_chars is None else config.max_word_chars,
-        config.terminal_punctuation,
-        config.javascript,
-        config.policy,
-    )
+    dense = _without_spaces(batch) & valid
+    min_words = -1 if config.min_words is None else config.min_words
+    max_word_chars = -1 if config.max_word_chars is None else config.max_word_chars
+
+    def cut(rows: Any, least: int, most: int) -> tuple[Any, Any, Any, Any]:
+        ends = (config.terminal_punctuation, config.javascript, config.policy)
+        left, stops, counts, kept = cut_lines(starts, characters, rows, unicode_tables(), least, most, *ends)
+        short = pa.StringArray.from_buffers(len(text), pa.py_buffer(stops), pa.py_buffer(left))
+        return short, np.diff(stops), counts, kept
+
+    shortened, sizes, counts, kept = cut(valid & ~dense, min_words, max_word_chars)
+    if dense.any():
+        others, other_sizes, other_counts, other_kept = cut(dense, -1, -1)
+        shortened = pc.if_else(pa.array(dense), others, shortened)
+        sizes, counts, kept = sizes + other_sizes, counts + other_counts, kept + other_kept
     missing = ~valid if text.null_count else None
-    shortened = pa.StringArray.from_buffers(len(text), pa.py_buffer(ends), pa.py_buffer(left))
     if missing is not None:
         shortened = pc.if_else(pa.array(valid), shortened, pa.scalar(None, pa.string()))
-    bytes_cut = np.diff(starts) - np.diff(ends)
-    counts = [pa.array(column, pa.int32(), mask=missing) for column in (cut.sum(axis=0), bytes_cut, *cut)]
+    bytes_cut = np.diff(starts) - sizes
+    numbers = [pa.array(column, pa.int32(), mask=missing) for column in (counts.sum(axis=0), bytes_cut, *counts)]
     empty = pa.array(valid & (kept == 0))
     drop = pc.if_else(empty, NOTHING_LEFT, pa.scalar(None, pa.string()))
-    return pa.RecordBatch.from_arrays([shortened, *counts, drop], schema=SCHEMA)
+    return pa.RecordBatch.from_arrays([shortened, *numbers, drop], schema=SCHEMA)
+
+
+def _without_spaces(batch: pa.RecordBatch) -> npt.NDArray[np.bool_]:
+    """Which rows are in a language that has no spaces between words."""
+    if LABEL not in batch.schema.names:
+        return np.zeros(batch.num_rows, np.bool_)
+    labels, places = rows_by_label(batch.column(LABEL))
+    dense: npt.NDArray[np.bool_] = np.array([*(language_of(label) in WITHOUT_SPACES for label in labels), False])[
+        places
+    ]
+    return dense
 
 
 def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> dict[str, Any]:

@@ -15,12 +15,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import fsspec
 import numpy as np
 
 from gristmill.kernels.hashset import HashSet, build, hash_digests, hash_words
 from gristmill.kernels.url_words import hash_tokens, openings
 from gristmill.kernels.urls import hash_domain_lines, hash_url_lines
+from gristmill.places import system_of
 
 Array = np.ndarray[Any, Any]
 
@@ -63,7 +63,7 @@ _kept: dict[tuple[str, str, str], tuple[Any, Lists]] = {}
 
 def load(field: str, path: str, kind: str) -> Lists:
     """The lists at `path`, from memory where they are unchanged."""
-    fs, root = fsspec.url_to_fs(path)
+    fs, root = system_of(path)
     found = _files(fs, root, kind)
     stamp = [(uri, *_stamp(info)) for _, uri, info in found]
     key = (field, path, kind)

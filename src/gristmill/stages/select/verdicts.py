@@ -1,6 +1,6 @@
 """Rules made ready to run, and what they say of a batch: every rule that each document fails, and the first of them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,8 +9,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gristmill.stages.contract import StageConfig
+from gristmill.stages.natural_languages import rows_by_label
 from gristmill.stages.select import expressions
-from gristmill.stages.select.rules.rule import EXCEPTIONS, Rule, exceptions_of, formula, is_on, places, thresholds
+from gristmill.stages.select.rules.rule import (
+    EXCEPTIONS,
+    Exceptions,
+    Languages,
+    Rule,
+    exceptions_of,
+    for_label,
+    formula,
+    is_on,
+    places,
+    stated_in,
+    thresholds,
+)
 from gristmill.stages.select.vectors import COMPARE, Columns, Vector
 
 
@@ -22,6 +35,8 @@ class RuleSet(NamedTuple):
     config: StageConfig
     language: str
     """The column that `by_language` looks at."""
+    languages: Languages
+    """The set's own thresholds for other languages than English."""
 
     @property
     def reasons(self) -> tuple[str, ...]:
@@ -43,8 +58,8 @@ class RuleSet(NamedTuple):
         return (*named, *self.exceptions.values())
 
 
-def rule_set(rules: Sequence[Rule], config: StageConfig, language: str) -> RuleSet:
-    return RuleSet(tuple(rule for rule in rules if is_on(config, rule.threshold)), config, language)
+def rule_set(rules: Sequence[Rule], config: StageConfig, language: str, languages: Languages) -> RuleSet:
+    return RuleSet(tuple(rule for rule in rules if is_on(config, rule.threshold)), config, language, languages)
 
 
 Group = RuleSet | Sequence[expressions.Rule]
@@ -75,16 +90,24 @@ class Failing(NamedTuple):
 def failing(group: Group, columns: Columns) -> list[Failing]:
     if not isinstance(group, RuleSet):
         return [_own(rule, columns) for rule in group]
-    exceptions: dict[str, npt.NDArray[np.int64]] = {}
-    for field, column in group.exceptions.items():
-        names = list(exceptions_of(group.config, field))
-        exceptions[field] = places(columns.batch.column(column), names, fold=field != "by_source")
+    exceptions = _exceptions(group, columns.batch)
     return [_published(rule, group.config, exceptions, columns) for rule in group.rules]
 
 
-def _published(
-    rule: Rule, config: StageConfig, exceptions: Mapping[str, npt.NDArray[np.int64]], columns: Columns
-) -> Failing:
+def _exceptions(group: RuleSet, batch: pa.RecordBatch) -> list[Exceptions]:
+    found = []
+    if group.language in batch.schema.names and (group.languages or "by_language" in group.exceptions):
+        labels, place = rows_by_label(batch.column(group.language))
+        found.append(Exceptions([for_label(group.config, group.languages, label) for label in labels], place))
+    for field, column in group.exceptions.items():
+        if field != "by_language":
+            named = exceptions_of(group.config, field)
+            place = places(batch.column(column), list(named), fold=field != "by_source")
+            found.append(Exceptions([stated_in(one) for one in named.values()], place))
+    return found
+
+
+def _published(rule: Rule, config: StageConfig, exceptions: Sequence[Exceptions], columns: Columns) -> Failing:
     value = formula(rule.value).run(columns)
     threshold = thresholds(config, rule.threshold, exceptions)
     fails = COMPARE[rule.fails](value.data, threshold)

@@ -132,14 +132,18 @@ def _ends(index: Index, found: Array) -> Iterator[str]:
         )
 
 
-def _lineage(path: Path, index: Index) -> Iterator[str]:
+def _lineage(path: Path, index: Index) -> list[str]:
     try:
-        table = pq.read_table(path)
-        source = (table.schema.metadata or {}).get(b"source", b"").decode()
-        columns = {name: table[name] for name in ("sample", "offset", "length", "doc_id", "doc_offset", "source")}
-    except (OSError, pa.ArrowInvalid, KeyError) as error:
-        yield f"{path.name} is not the lineage of a shard: {error}"
-        return
+        return list(_rows(path, index))
+    except (OSError, pa.ArrowException, KeyError, UnicodeDecodeError) as error:  # names are decoded as they are read
+        return [f"{path.name} is not the lineage of a shard: {error}"]
+
+
+def _rows(path: Path, index: Index) -> Iterator[str]:
+    """Each row speaks of a piece of the index."""
+    table = pq.read_table(path)
+    source = (table.schema.metadata or {}).get(b"source", b"").decode()
+    columns = {name: table[name] for name in ("sample", "offset", "length", "doc_id", "doc_offset", "source")}
     if table.num_rows != index.header.pieces:
         yield f"{path.name} has {table.num_rows} rows, and the index {index.header.pieces} pieces"
         return

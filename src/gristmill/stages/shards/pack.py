@@ -97,8 +97,8 @@ def write_shard(
 def shuffled(records: pa.Table, seed: int) -> Array:
     """Rows in the order of the hash of seed and doc_id.
 
-    A doc_id that comes twice (an input that gives two records one name) is ordered by its tokens, so that the order in
-    which records arrive never counts.
+    Ids are unique; should one come twice all the same, its records are ordered by their tokens, so that the order in
+    which they arrive never counts.
     """
     found = [doc_order(chunk, seed) for chunk in records["doc_id"].chunks]
     hashes = np.concatenate([np.zeros(0, np.uint64), *(one for one, _ in found)])

@@ -12,10 +12,10 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any, Protocol
 
-import fsspec
 import numpy as np
 
 from gristmill.errors import UserError
+from gristmill.places import system_of
 from gristmill.stages.tokenizer import files
 from gristmill.stages.tokenizer.alphabet import to_bytes
 from gristmill.stages.tokenizer.hostile import HOSTILE
@@ -120,7 +120,7 @@ class Subject:
 
 def open_subject(uri: str, pattern: str | None = None) -> Subject:
     """A tokenizer from its file or folder. `pattern` is for rank files that do not say theirs."""
-    filesystem, path = fsspec.core.url_to_fs(uri)
+    filesystem, path = system_of(uri)
     if filesystem.isdir(path):
         path = f"{path.rstrip('/')}/tokenizer.json"
     is_json = filesystem.isfile(path) and filesystem.cat_file(path).lstrip()[:1] == b"{"

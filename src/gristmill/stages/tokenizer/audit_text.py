@@ -11,12 +11,13 @@ from types import ModuleType
 
 import orjson
 import pyarrow as pa
-from fsspec.core import url_to_fs
+from fsspec.implementations.local import LocalFileSystem
 
 from gristmill.errors import UserError
+from gristmill.places import Place, shown, system_of
 from gristmill.stages.ingest.decompress import Fault
 from gristmill.stages.ingest.jsonl import lines
-from gristmill.stages.ingest.stream import bounded, decompressed, open_file, without_compression_suffix
+from gristmill.stages.ingest.stream import bounded, decompressed, without_compression_suffix
 from gristmill.stages.tokenizer.hostile import HOSTILE
 
 DOMAIN_BYTES = 64 << 20
@@ -101,12 +102,12 @@ def read_domains(named: Sequence[str]) -> list[Domain]:
             )
         domain = domains.setdefault(name, Domain(name))
         domain.source = f"{domain.source}, {pattern}" if domain.source else pattern
-        filesystem, path = url_to_fs(pattern)
+        filesystem, path = system_of(pattern)
         found = sorted(one for one in filesystem.glob(path) if filesystem.isfile(one))
         if not found:
             raise UserError(f"--text {argument}: {pattern} matches no file, so {name} has no text. Check the path.")
         for one in found:
-            _read(filesystem.unstrip_protocol(one) if "://" in pattern else one, domain)
+            _read(Place(one, None if isinstance(filesystem, LocalFileSystem) else filesystem), domain)
     for domain in domains.values():
         if not domain.size_bytes:
             raise UserError(
@@ -116,10 +117,11 @@ def read_domains(named: Sequence[str]) -> list[Domain]:
     return list(domains.values())
 
 
-def _read(uri: str, domain: Domain) -> None:
+def _read(place: Place, domain: Domain) -> None:
+    uri = shown(place.path)
     name = without_compression_suffix(Path(uri).name).lower()
     held = sum(len(text.encode()) for text in domain.texts)
-    with open_file(uri) as file:
+    with place.open() as file:
         _, chunks = decompressed(file)
         if not name.endswith((".jsonl", ".ndjson", ".json")):
             try:

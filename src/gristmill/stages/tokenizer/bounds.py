@@ -42,7 +42,7 @@ def check_spec(spec: Any, uri: str) -> None:
 
 
 def check_ids(tokens: Iterable[tuple[Any, Any]], uri: str) -> None:
-    """UserError where a token is not text or bytes, or its id is no whole number from 0 to `MOST_IDS`, or few have ids."""
+    """UserError where a token is not text or bytes, or its id is none from 0 to `MOST_IDS`, or few have ids."""
     count, highest = 0, -1
     for token, number in tokens:
         if not isinstance(token, str | bytes):

@@ -18,10 +18,10 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-import fsspec
 import numpy as np
 
 from gristmill.errors import UserError
+from gristmill.places import system_of
 from gristmill.stages.tokenizer.alphabet import spelled_bytes, to_bytes, to_text
 from gristmill.stages.tokenizer.bounds import MOST_BYTES, MOST_TOKEN_BYTES, check_ids, check_spec
 from gristmill.stages.tokenizer.library import LibraryTokenizer, open_library
@@ -41,7 +41,7 @@ def load(
     `pattern` is for a rank file without a JSON file beside it. `probe=False` leaves the check out, for a worker that
     loads what was checked before.
     """
-    filesystem, path = fsspec.core.url_to_fs(str(uri))
+    filesystem, path = system_of(str(uri))
     if filesystem.isdir(path):
         path = f"{path.rstrip('/')}/tokenizer.json"
     try:
@@ -62,7 +62,9 @@ def _read(filesystem: Any, path: str, uri: str) -> bytes:
     with filesystem.open(path, "rb") as file:
         data: bytes = file.read(MOST_BYTES + 1)
     if len(data) > MOST_BYTES:
-        raise UserError(f"{uri} is larger than {MOST_BYTES >> 20} MiB, so it is no tokenizer; {_NO_NUMBER}. Check the path.")
+        raise UserError(
+            f"{uri} is larger than {MOST_BYTES >> 20} MiB, so it is no tokenizer; {_NO_NUMBER}. Check the path."
+        )
     return data
 
 
@@ -177,7 +179,7 @@ def _parse_ranks(data: bytes, beside: bytes | None, pattern: str | None, uri: st
     longest = max(map(len, ranks))
     if longest > MOST_TOKEN_BYTES:
         raise UserError(
-            f"{uri} has a token of {longest} bytes, and up to {MOST_TOKEN_BYTES} are read, {_NO_NUMBER}. Get a whole copy."
+            f"{uri} has a token of {longest} bytes, and up to {MOST_TOKEN_BYTES} are read, {_NO_NUMBER}. Copy it anew."
         )
     tokens = [b""] * (max(numbers) + 1)
     sides: list[tuple[int, int, int]] = []

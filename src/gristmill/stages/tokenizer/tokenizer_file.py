@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-import fsspec
 import pyarrow as pa
 
 from gristmill.errors import UserError
+from gristmill.places import place_of
 from gristmill.stages.contract import File, StageConfig
 
 VERSION = 1
@@ -26,7 +26,7 @@ class Config(StageConfig):
 def check(config: Config) -> None:
     """Whether it is a tokenizer.json at all; whether it can encode is asked when it is taken in."""
     try:
-        with fsspec.open(config.file, "rb") as file:
+        with place_of(config.file).open() as file:
             found = json.loads(file.read())
         is_one = isinstance(found, dict) and "model" in found
     except (OSError, ValueError, RecursionError):
@@ -41,7 +41,7 @@ def check(config: Config) -> None:
 def fit(batches: Iterable[pa.RecordBatch], config: Config, path: Path) -> dict[str, Any]:
     from gristmill.stages.tokenizer.files import load  # only a worker needs the encoder
 
-    with fsspec.open(config.file, "rb") as file:
+    with place_of(config.file).open() as file:
         path.write_bytes(file.read())
     with python_warnings.catch_warnings():
         python_warnings.simplefilter("ignore")  # told by `warnings`, in every run

@@ -10,9 +10,12 @@ stage `lines` cuts the lines. FineWeb took the rules without the demand for term
 from pydantic import Field
 
 from gristmill.stages.contract import StageConfig
-from gristmill.stages.select.rules.rule import ByName, BySource, Count, Rule
+from gristmill.stages.select.rules.rule import OTHER_LANGUAGES, ByLanguage, BySource, Count, Languages, Rule
 
 LANGUAGE = "language.label"
+# FineWeb2 ran none of these rules on other languages than English (Penedo et al. 2025): a bracket and the number of
+# sentences, in lines of three words with spaces between them, are measures of English pages.
+LANGUAGES: Languages = {OTHER_LANGUAGES: {"curly_bracket": False, "min_sentences": None}}
 
 
 class Thresholds(StageConfig):
@@ -27,7 +30,7 @@ class Thresholds(StageConfig):
 class Config(Thresholds):
     terminal_punctuation: bool = True
     """Whether a line must end in a terminal punctuation mark to count; false in FineWeb."""
-    by_language: ByName[Thresholds] = Field(default={})
+    by_language: ByLanguage[Thresholds] = Field(default={})
     """Other thresholds for documents in a language, by its code (language.label)."""
     by_source: BySource[Thresholds] = Field(default={})
     """Other thresholds for documents of a source, by its name in the recipe; they go before those of the language."""

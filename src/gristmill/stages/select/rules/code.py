@@ -16,9 +16,19 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field
 
 from gristmill.stages.contract import StageConfig
-from gristmill.stages.select.rules.rule import ByName, BySource, Count, Ratio, Rule, Share
+from gristmill.stages.select.rules.rule import (
+    ByCodeLanguage,
+    ByExtension,
+    BySource,
+    Count,
+    Languages,
+    Ratio,
+    Rule,
+    Share,
+)
 
 LANGUAGE = "language_hint"
+LANGUAGES: Languages = {}
 
 RULES = (
     Rule("notebook", "code_signals.notebook", ">", "notebook"),
@@ -104,9 +114,9 @@ def _over(published: dict[str, dict[str, Any]]) -> BeforeValidator:
 
 
 class Config(Thresholds):
-    by_language: Annotated[ByName[Thresholds], _over(BY_LANGUAGE)] = Field(default={}, validate_default=True)
+    by_language: Annotated[ByCodeLanguage[Thresholds], _over(BY_LANGUAGE)] = Field(default={}, validate_default=True)
     """Other thresholds for files in a programming language, by its name on GitHub (language_hint), any case."""
-    by_extension: Annotated[ByName[Thresholds], _over(BY_EXTENSION)] = Field(default={}, validate_default=True)
+    by_extension: Annotated[ByExtension[Thresholds], _over(BY_EXTENSION)] = Field(default={}, validate_default=True)
     """Other thresholds for files with an ending, such as xslt; they go before those of the language."""
     by_source: BySource[Thresholds] = Field(default={})
     """Other thresholds for documents of a source, by its name in the recipe; they go before all others."""

@@ -8,9 +8,20 @@ paper says 10%; the run that made the corpus had 1%); if there are more than thr
 from pydantic import Field
 
 from gristmill.stages.contract import StageConfig
-from gristmill.stages.select.rules.rule import ByName, BySource, Ratio, Rule, Share
+from gristmill.stages.select.rules.rule import OTHER_LANGUAGES, ByLanguage, BySource, Languages, Ratio, Rule, Share
 
 LANGUAGE = "language.label"
+# FineWeb2 (Penedo et al. 2025) has 0.1 for duplicate text, no rule for short lines, and a share of lines with an end
+# that it fitted to each language, 0 to 0.25, most of them below that of English. Thai and Lao have no mark for the end
+# of a sentence.
+LANGUAGES: Languages = {
+    OTHER_LANGUAGES: {
+        "min_terminal_lines_share": 0.06,
+        "max_short_lines_share": None,
+        "max_dup_line_chars_share": 0.1,
+    },
+    **{language: {"min_terminal_lines_share": None} for language in ("th", "lo")},
+}
 
 RULES = (
     Rule("too_few_terminal_lines", "signals.terminal_lines / signals.lines", "<", "min_terminal_lines_share"),
@@ -37,7 +48,7 @@ class Thresholds(StageConfig):
 
 
 class Config(Thresholds):
-    by_language: ByName[Thresholds] = Field(default={})
+    by_language: ByLanguage[Thresholds] = Field(default={})
     """Other thresholds for documents in a language, by its code (language.label)."""
     by_source: BySource[Thresholds] = Field(default={})
     """Other thresholds for documents of a source, by its name in the recipe; they go before those of the language."""

@@ -11,9 +11,31 @@ and letters.
 from pydantic import Field
 
 from gristmill.stages.contract import StageConfig
-from gristmill.stages.select.rules.rule import ByName, BySource, Count, Ratio, Rule, Share
+from gristmill.stages.select.rules.rule import (
+    OTHER_LANGUAGES,
+    ByLanguage,
+    BySource,
+    Count,
+    Languages,
+    Ratio,
+    Rule,
+    Share,
+)
 
 LANGUAGE = "language.label"
+# Words of at most twice the language's mean, as 10 is of English words; a character is a word of Chinese and Japanese,
+# and 1.6 and 2 of them make one of a dictionary. Letters: marks count in the denominator, and English words are many
+# and short; FineWeb2 has 0.74 to 0.84 (Penedo et al. 2025), on words that a parser found.
+_CHINESE = {"min_words": 80, "max_words": 160_000, "min_mean_word_chars": 1, "max_mean_word_chars": 5}
+_LONG = {"max_mean_word_chars": 16}
+LANGUAGES: Languages = {
+    OTHER_LANGUAGES: {"min_mean_word_chars": 2, "max_mean_word_chars": 12, "min_letter_words_share": 0.7},
+    **dict.fromkeys(("zh", "yue", "wuu"), _CHINESE),
+    "ja": {"min_words": 100, "max_words": 200_000, "min_mean_word_chars": 1, "max_mean_word_chars": 5},
+    "ko": {"min_mean_word_chars": 1},
+    **dict.fromkeys(("az", "de", "et", "eu", "fi", "hu", "hy", "ka", "kk", "lt", "mn", "te", "tr", "uz"), _LONG),
+    **{language: {"max_mean_word_chars": 20} for language in ("kn", "ml", "ta")},
+}
 
 RULES = (
     Rule("too_few_words", "signals.words", "<", "min_words"),
@@ -53,7 +75,7 @@ class Thresholds(StageConfig):
 
 
 class Config(Thresholds):
-    by_language: ByName[Thresholds] = Field(default={})
+    by_language: ByLanguage[Thresholds] = Field(default={})
     """Other thresholds for documents in a language, by its code (language.label)."""
     by_source: BySource[Thresholds] = Field(default={})
     """Other thresholds for documents of a source, by its name in the recipe; they go before those of the language."""

@@ -9,9 +9,27 @@ is void, goes as well.
 from pydantic import Field
 
 from gristmill.stages.contract import StageConfig
-from gristmill.stages.select.rules.rule import ByName, BySource, Count, Rule, Share
+from gristmill.stages.select.rules.rule import ByLanguage, BySource, Count, Languages, Rule, Share
 
 LANGUAGE = "language.label"
+# Where every character is a token, ten of them are five or six words: shorter runs repeat in any text. FineWeb2's
+# thresholds for five and six words. A space is counted between the tokens of the most frequent n-gram, so that n
+# characters count as 2n - 1: the published shares, times that.
+_CHARACTERS = {
+    "max_top_2gram_chars": 0.3,
+    "max_top_3gram_chars": 0.3,
+    "max_top_4gram_chars": 0.28,
+    "max_dup_5gram_chars": None,
+    "max_dup_6gram_chars": None,
+    "max_dup_7gram_chars": None,
+    "max_dup_8gram_chars": None,
+    "max_dup_9gram_chars": None,
+}
+_CHINESE = {**_CHARACTERS, "max_dup_10gram_chars": 0.2}
+LANGUAGES: Languages = {
+    **dict.fromkeys(("zh", "yue", "wuu"), _CHINESE),
+    "ja": {**_CHARACTERS, "max_dup_10gram_chars": 0.3},
+}
 
 CHARS = "signals.chars"
 RULES = (
@@ -64,7 +82,7 @@ class Thresholds(StageConfig):
 
 
 class Config(Thresholds):
-    by_language: ByName[Thresholds] = Field(default={})
+    by_language: ByLanguage[Thresholds] = Field(default={})
     """Other thresholds for documents in a language, by its code (language.label)."""
     by_source: BySource[Thresholds] = Field(default={})
     """Other thresholds for documents of a source, by its name in the recipe; they go before those of the language."""

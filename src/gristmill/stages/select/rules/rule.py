@@ -4,6 +4,10 @@ Every rule compares one value with one threshold, so a set is a table. A thresho
 is off; a flag (true: the rule holds) stands for the threshold 0. Thresholds may have exceptions by language, by file
 extension (code) and by source. Where several say something about the same threshold of the same document, the source
 goes before the extension and the extension before the language: whoever names a source has looked at it.
+
+The published thresholds are about English. A set has others of its own for documents that the step `language` labels
+otherwise (LANGUAGES in its file); they hold where the recipe leaves the threshold at its published value. (Whether it
+was written does not count: a config is what it says, in a task's key and in `gristmill whatif`.)
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,7 +20,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import AfterValidator, Field, SerializerFunctionWrapHandler, WrapSerializer
 
-from gristmill.stages.contract import StageConfig
+from gristmill.stages.contract import CodeLanguageName, LanguageName, SourceName, StageConfig
+from gristmill.stages.natural_languages import ENGLISH, language_of
 from gristmill.stages.select.expressions import Formula, parse_value
 
 Count = Annotated[int, Field(ge=0)]
@@ -65,11 +70,17 @@ def _stated(exceptions: dict[str, Any]) -> dict[str, Any]:
 
 
 _Thresholds = TypeVar("_Thresholds")
-_Exceptions = dict[str, Annotated[_Thresholds, WrapSerializer(only_set)]]
-BySource = Annotated[_Exceptions[_Thresholds], AfterValidator(_stated)]
+_Stated = Annotated[_Thresholds, WrapSerializer(only_set)]
+BySource = Annotated[dict[SourceName, _Stated[_Thresholds]], AfterValidator(_stated)]
 """Exceptions by a name that is compared as it is written."""
-ByName = Annotated[_Exceptions[_Thresholds], AfterValidator(_stated), AfterValidator(_folded)]
-"""Exceptions by the name of a language or an extension: kept and compared in lower case."""
+ByExtension = Annotated[dict[str, _Stated[_Thresholds]], AfterValidator(_stated), AfterValidator(_folded)]
+"""Exceptions by the ending of a file's name: kept and compared in lower case, as languages are."""
+ByLanguage = Annotated[dict[LanguageName, _Stated[_Thresholds]], AfterValidator(_stated), AfterValidator(_folded)]
+"""Exceptions by natural language."""
+ByCodeLanguage = Annotated[
+    dict[CodeLanguageName, _Stated[_Thresholds]], AfterValidator(_stated), AfterValidator(_folded)
+]
+"""Exceptions by programming language."""
 
 
 def as_number(threshold: Any) -> float:
@@ -105,16 +116,45 @@ def places(column: pa.Array, names: Sequence[str], fold: bool) -> npt.NDArray[np
     return place
 
 
+Languages = Mapping[str, Mapping[str, Any]]
+"""Thresholds of a set for other languages than English, by code; those of OTHER_LANGUAGES are for all of them."""
+OTHER_LANGUAGES = "*"
+
+
+def stated_in(exception: StageConfig) -> dict[str, Any]:
+    """The thresholds that an exception sets."""
+    return {name: getattr(exception, name) for name in exception.model_fields_set}
+
+
+def for_label(config: StageConfig, languages: Languages, label: str) -> dict[str, Any]:
+    """The exceptions for documents with a label: the set's for its language, then those that the recipe writes."""
+    language = language_of(label)
+    found: dict[str, Any] = {}
+    if languages and language != ENGLISH:
+        found = {**languages.get(OTHER_LANGUAGES, {}), **languages.get(language or "", {})}
+        fields = type(config).model_fields
+        found = {name: value for name, value in found.items() if getattr(config, name) == fields[name].default}
+    own = exceptions_of(config, "by_language").get(label.lower())
+    return found if own is None else {**found, **stated_in(own)}
+
+
+class Exceptions(NamedTuple):
+    """Thresholds that some rows of a batch have in place of the set's."""
+
+    own: Sequence[Mapping[str, Any]]
+    place: npt.NDArray[np.int64]
+    """For each row the place of its exception in `own`; len(own): it has none."""
+
+
 def thresholds(
-    config: StageConfig, threshold: str, exceptions: Mapping[str, npt.NDArray[np.int64]]
+    config: StageConfig, threshold: str, exceptions: Sequence[Exceptions]
 ) -> float | npt.NDArray[np.float64]:
-    """The threshold of each row, or one for all. `exceptions`: for each field with exceptions, the rows' `places`."""
+    """The threshold of each row, or one for all; of exceptions the later ones win."""
     value: Any = as_number(getattr(config, threshold))
-    for field, place in exceptions.items():
-        own = list(exceptions_of(config, field).values())
-        stated = np.array([threshold in one.model_fields_set for one in own] + [False])
+    for own, place in exceptions:
+        stated = np.array([threshold in one for one in own] + [False])
         if stated.any():
-            numbers = np.array([as_number(getattr(one, threshold)) for one in own] + [np.nan])
+            numbers = np.array([as_number(one.get(threshold)) for one in own] + [np.nan])
             value = np.where(stated[place], numbers[place], value)
     answer: float | npt.NDArray[np.float64] = value
     return answer

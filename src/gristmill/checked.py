@@ -1,0 +1,167 @@
+"""What is read is what was hashed: input files by blocks, each compared with its digest before a byte of it is used.
+
+A file is hashed once as a whole, for keys, and by blocks, for readers, who seldom read a file from its start to its
+end. A reader gets bytes only from memory that was compared: whoever writes to the file meanwhile, through a mapping,
+with the same size or with its times set back, is noticed, or changes nothing.
+"""
+
+import base64
+import hashlib
+import io
+import os
+from dataclasses import dataclass
+from typing import IO, Any
+
+from gristmill.errors import UserError
+from gristmill.places import Place, shown
+
+BLOCK_BYTES = 4 << 20
+"""Small against the 16 to 64 MB that a task reads of a file; with 16 bytes of digest each, 400 MB for 100 TB."""
+KEPT_BLOCKS = 3
+"""Blocks that a reader keeps: the one that it reads, and some that it looks back to."""
+_DIGEST_BYTES = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What a file held when it was hashed."""
+
+    sha256: str
+    size: int
+    blocks: bytes = b""
+    """16 bytes for each BLOCK_BYTES of the file."""
+
+    def as_json(self) -> list[Any]:
+        return [self.sha256, self.size, base64.b64encode(self.blocks).decode()]
+
+    @classmethod
+    def from_json(cls, record: Any) -> "Content | None":
+        """What `as_json` wrote; None for anything else."""
+        try:
+            sha256, size, blocks = record
+            found = cls(str(sha256), int(size), base64.b64decode(blocks, validate=True))
+        except (TypeError, ValueError):
+            return None
+        return found if len(found.blocks) == _DIGEST_BYTES * -(-found.size // BLOCK_BYTES) else None
+
+
+class InputChanged(UserError):
+    """A file is not what it was when it was hashed."""
+
+    def __init__(self, uri: str) -> None:
+        super().__init__(
+            f"{shown(uri)} changed since it was hashed, so what is in it now does not belong to this run. "
+            "Nothing of it was stored. Wait until it is complete and run again."
+        )
+        self.uri = uri
+
+    def __reduce__(self) -> tuple[type["InputChanged"], tuple[str]]:
+        return InputChanged, (self.uri,)
+
+
+def content_of(file: IO[bytes], blocks: bool = True) -> Content:
+    """Hash a file from where it stands to its end."""
+    whole = hashlib.sha256()
+    digests = []
+    size = 0
+    while block := _read(file, BLOCK_BYTES):
+        whole.update(block)
+        size += len(block)
+        if blocks:
+            digests.append(_digest(block))
+    return Content(whole.hexdigest(), size, b"".join(digests))
+
+
+def open_checked(place: Place, content: Content, uri: str) -> IO[bytes]:
+    """The file as it was hashed. Reading raises InputChanged where it is not so any more."""
+    return io.BufferedReader(_CheckedFile(place, content, uri), 1 << 16)
+
+
+class _CheckedFile(io.RawIOBase):
+    def __init__(self, place: Place, content: Content, uri: str) -> None:
+        self._content = content
+        self._uri = uri
+        self._at = 0
+        self._blocks: dict[int, memoryview] = {}
+        self._file = place.open()
+        if place.system is None and os.fstat(self._file.fileno()).st_size != content.size:
+            self.close()
+            raise InputChanged(uri)
+        if not content.size:
+            self._expect_end()
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._at
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        at = offset + {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._content.size}[whence]
+        if at < 0:
+            raise OSError(22, "a place before the start of the file")
+        self._at = at
+        return at
+
+    def readinto(self, target: Any) -> int:
+        number, start = divmod(self._at, BLOCK_BYTES)
+        if self._at >= self._content.size:
+            return 0
+        view = memoryview(target).cast("B")
+        found = self._block(number)[start : start + len(view)]
+        view[: len(found)] = found
+        self._at += len(found)
+        return len(found)
+
+    def close(self) -> None:
+        if not self.closed:
+            self._blocks.clear()
+            self._file.close()
+        super().close()
+
+    def _block(self, number: int) -> memoryview:
+        block = self._blocks.pop(number, None)
+        if block is None:
+            while len(self._blocks) >= KEPT_BLOCKS:
+                del self._blocks[next(iter(self._blocks))]
+            block = self._load(number)
+        self._blocks[number] = block
+        return block
+
+    def _load(self, number: int) -> memoryview:
+        start = number * BLOCK_BYTES
+        length = min(BLOCK_BYTES, self._content.size - start)
+        try:
+            self._file.seek(start)
+            block = _read(self._file, length)
+        except OSError as error:
+            # No OSError, which readers take for damage of what they decode: a connection that broke is no verdict.
+            raise UserError(
+                f"{shown(self._uri)} cannot be read: {error}. What is finished is kept. Mend it, or exclude it, and "
+                "run again."
+            ) from None
+        if _digest(block) != self._content.blocks[number * _DIGEST_BYTES : (number + 1) * _DIGEST_BYTES]:
+            raise InputChanged(self._uri)
+        if start + length == self._content.size:
+            self._expect_end()
+        return memoryview(block)
+
+    def _expect_end(self) -> None:
+        if self._file.read(1):
+            raise InputChanged(self._uri)
+
+
+def _read(file: IO[bytes], length: int) -> bytes:
+    """`length` bytes, fewer only at the end: a stream from far away may give less than it was asked for."""
+    parts = []
+    while length > 0 and (part := file.read(length)):
+        parts.append(part)
+        length -= len(part)
+    return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def _digest(block: bytes) -> bytes:
+    return hashlib.blake2b(block, digest_size=_DIGEST_BYTES).digest()

@@ -1,0 +1,44 @@
+"""Languages at the end of a run: how many documents of each came in, how many are left, and what took most of them."""
+
+from typing import Any
+
+from rich.table import Table
+
+from gristmill.cli.show import table
+from gristmill.engine.graph import CORPUS
+from gristmill.engine.run import Run
+
+MOST_SHOWN = 20
+
+
+def languages(run: Run) -> dict[str, Any]:
+    """Per language of all sources together: documents read and kept, and what each step took first, and why."""
+    found: dict[str, Any] = {}
+    for source in run.graph.recipe.sources:
+        for label, counts in run.made[f"{source}/{CORPUS}"].metrics.get("languages", {}).items():
+            language = found.setdefault(label, {"read": 0, "kept": 0, "first": {}})
+            language["read"] += counts["read"]
+            language["kept"] += counts["kept"]
+            for step, reasons in counts["first"].items():
+                for reason, rows in reasons.items():
+                    taken = language["first"].setdefault(step, {})
+                    taken[reason] = taken.get(reason, 0) + rows
+    return dict(sorted(found.items(), key=lambda item: (-item[1]["kept"], -item[1]["read"], item[0])))
+
+
+def language_table(found: dict[str, Any]) -> Table:
+    """The languages with most documents left; of languages that nobody kept, the largest."""
+    rows = []
+    for label, counts in list(found.items())[:MOST_SHOWN]:
+        taken = [(rows, f"{step} {reason}") for step, some in counts["first"].items() for reason, rows in some.items()]
+        most = max(taken, default=None)
+        share = f"{100 * counts['kept'] / counts['read']:.1f}%"
+        told = f"{most[1]} ({most[0]:,})" if most else ""
+        rows.append((label, f"{counts['read']:,}", f"{counts['kept']:,}", share, told))
+    if len(found) > MOST_SHOWN:
+        rest = list(found.values())[MOST_SHOWN:]
+        read, kept = (sum(counts[name] for counts in rest) for name in ("read", "kept"))
+        rows.append((f"{len(rest)} others", f"{read:,}", f"{kept:,}", f"{100 * kept / read:.1f}%", ""))
+    made = table(("language", "documents", "kept", "share", "most were taken by"), rows)
+    made.columns[-1].justify = "left"
+    return made

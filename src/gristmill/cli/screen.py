@@ -1,0 +1,122 @@
+"""The one way from the commands to a terminal or a pipe. Nothing else in the project prints.
+
+Nothing here reads markup: a `[red]` or `:smile:` in a text is those characters. Styles are given beside the words
+that they are for (`words`). Whatever is laid out is made printable first, so that widths are right, and again when it
+is rendered, so that nothing can be forgotten. A pipe gets the same as a terminal: what is piped is read on a terminal
+later. The exception is `write_bytes`, for a command whose purpose is the bytes.
+"""
+
+import json
+import numbers
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, TextIO
+
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
+from rich.text import Text
+
+from gristmill.printable import STEERING, Guarded, guard_streams, indented, one_line, printable
+
+PIPE_WIDTH = 160
+"""Columns where there is no terminal: a table cut to 80 is of no use in a log."""
+
+
+class Screen(Console):
+    """A console that shows what data says and does nothing that it says."""
+
+    def __init__(self, stderr: bool = False) -> None:
+        stream = sys.stderr if stderr else sys.stdout
+        plain = stream.stream if isinstance(stream, Guarded) else stream  # our own colours have to pass
+        super().__init__(file=plain, markup=False, emoji=False, highlight=False, soft_wrap=False)
+        if not self.is_terminal:
+            self.width = PIPE_WIDTH
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        return super().render_str(printable(text), **options)
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else segment._replace(text=printable(segment.text))
+
+
+def words(*parts: str | tuple[str, str] | Text) -> Text:
+    """Words in one line, some of them with a style: `words(("kept", "green"), " by ", name)`."""
+    made = Text()
+    for part in parts:
+        if isinstance(part, Text):
+            made.append_text(part)
+        else:
+            text, style = (part, "") if isinstance(part, str) else part
+            made.append(one_line(text), style)
+    return made
+
+
+def passage(text: str, style: str = "") -> Text:
+    """A text that may have several lines."""
+    return Text(printable(text), style)
+
+
+def say(message: str) -> None:
+    """A line on standard output that is never broken."""
+    sys.stdout.write(printable(message) + "\n")
+
+
+def complain(message: object) -> None:
+    """A message on standard error."""
+    _line(sys.stderr, f"gristmill: {indented(str(message))}")
+
+
+def log(message: str) -> None:
+    """A line of a log on standard error, at once."""
+    _line(sys.stderr, indented(message))
+
+
+def _line(stream: TextIO, text: str) -> None:
+    stream.write(text + "\n")
+    stream.flush()
+
+
+def print_json(value: Any) -> None:
+    """One JSON object on one line, so that the last line of the output is always whole."""
+    sys.stdout.write(json_text(value) + "\n")
+
+
+def json_text(value: Any, indent: int | None = None) -> str:
+    """JSON that a terminal shows: what would steer it is escaped the way JSON escapes. Bytes are hexadecimal."""
+    text = json.dumps(value, ensure_ascii=False, indent=indent, default=_plain)
+    return STEERING.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, bytes):
+        return value.hex()
+    return int(value) if isinstance(value, numbers.Integral) else str(value)
+
+
+def write_bytes(data: bytes) -> None:
+    """Bytes as they are into a pipe or a file; on a terminal as text that does nothing."""
+    stream = sys.stdout.stream if isinstance(sys.stdout, Guarded) else sys.stdout
+    if stream.isatty():
+        say(data.decode("utf-8", "backslashreplace"))
+        return
+    stream.flush()
+    stream.buffer.write(data)
+    stream.buffer.flush()
+
+
+@contextmanager
+def guarded() -> Iterator[None]:
+    """While this lasts, whatever this process prints is printable, whoever prints it."""
+    before = guard_streams()
+    try:
+        yield
+    finally:
+        sys.stdout, sys.stderr = before
+
+
+def hang_up() -> None:
+    """The reader of our output is gone: what is still to be written, also at the end of the process, goes nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,234 @@
+"""The files below a folder, or those that a glob matches below it, on this machine's disk.
+
+What a user names may be a link; what lies below it is data, and data must not lead anywhere: a link is followed if it
+stays below the folder, or if the source says that links are to be followed. Every folder is entered once, by device and
+inode, under its own name rather than through a link, so circles end and the work is linear in the number of entries.
+Pipes, sockets and devices are never opened. What is passed over is counted, to be told.
+"""
+
+import errno
+import fnmatch
+import heapq
+import os
+import re
+import stat
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from gristmill.errors import UserError
+from gristmill.places import kind_of, shown
+
+ANYTHING = ("**",)
+"""The glob of every file at any depth."""
+OUTSIDE, BROKEN, SECOND, SPECIAL = "outside", "broken", "second", "special"
+"""Why something is passed over: a link that leads out of the folder, to nothing or in a circle; a second name of a file
+or folder; no file at all."""
+MOST_CONFIG_FILES = 100_000
+
+Skipped = dict[str, list[str]]
+"""Why -> the paths."""
+Inode = tuple[int, int]
+
+
+class Stopped(Exception):
+    """Whoever asked for a listing does not wait for it any more."""
+
+
+class Entry(NamedTuple):
+    """A file that was found."""
+
+    stat: os.stat_result
+    linked: bool
+    """Whether a link leads to it."""
+
+
+@dataclass
+class Tree:
+    """What a listing found."""
+
+    files: dict[str, Entry] = field(default_factory=dict)
+    skipped: Skipped = field(default_factory=dict)
+
+    def skip(self, why: str, path: str) -> None:
+        self.skipped.setdefault(why, []).append(path)
+
+
+def list_tree(
+    root: str,
+    glob: Sequence[str],
+    follow: bool,
+    closed: frozenset[Inode] = frozenset(),
+    stopped: Callable[[], bool] = bool,
+) -> Tree:
+    """Files below `root` whose path matches `glob`, segment by segment; `closed` folders are not entered."""
+    return _Walk(root, _Glob(glob), follow, closed, stopped).go()
+
+
+class _Glob:
+    """States are the segments that may come next; `**` stands for any number of folders."""
+
+    def __init__(self, segments: Sequence[str]) -> None:
+        self._segments = [None if text == "**" else re.compile(fnmatch.translate(text)) for text in segments]
+        self.start = self._closure({0})
+
+    def _closure(self, states: set[int]) -> frozenset[int]:
+        for state in sorted(states):
+            while self._segments[state] is None and state + 1 < len(self._segments):
+                state += 1
+                states.add(state)
+        return frozenset(states)
+
+    def takes(self, states: frozenset[int], name: str) -> bool:
+        """Whether a file of that name matches the whole glob."""
+        last = len(self._segments) - 1
+        segment = self._segments[last]
+        return last in states and (segment is None or segment.match(name) is not None)
+
+    def below(self, states: frozenset[int], name: str) -> frozenset[int]:
+        """The states inside of a folder of that name; none where nothing below it can match."""
+        found = set()
+        for state in states:
+            segment = self._segments[state]
+            if segment is None:
+                found.add(state)
+            elif state + 1 < len(self._segments) and segment.match(name):
+                found.add(state + 1)
+        return self._closure(found)
+
+
+class _Walk:
+    def __init__(
+        self, root: str, glob: _Glob, follow: bool, closed: frozenset[Inode], stopped: Callable[[], bool]
+    ) -> None:
+        self._root = root.rstrip("/") or "/"
+        self._real = os.path.realpath(root).rstrip("/") + "/"
+        self._glob = glob
+        self._follow = follow
+        self._closed = closed
+        self._stopped = stopped
+        self._entered: set[tuple[Inode, frozenset[int]]] = set()
+        self._links: list[tuple[str, bool, tuple[int, ...]]] = []
+        self._tree = Tree()
+
+    def go(self) -> Tree:
+        self._enter(self._root, self._glob.start, linked=False)
+        # All names without a link in them come first, so a new link never takes a file from its own name.
+        while self._links:
+            path, wanted, states = heapq.heappop(self._links)
+            self._through(path, wanted, frozenset(states))
+        return self._tree
+
+    def _enter(self, folder: str, states: frozenset[int], linked: bool) -> None:
+        stack = [(folder, states)]
+        while stack:
+            if self._stopped():
+                raise Stopped
+            here, states = stack.pop()
+            try:
+                inode = _inode(os.stat(here))
+                if inode in self._closed:
+                    continue
+                if (inode, states) in self._entered:
+                    self._tree.skip(SECOND, here)
+                    continue
+                self._entered.add((inode, states))
+                with os.scandir(here) as entries:
+                    found = [(entry, self._meet(entry, states, linked)) for entry in sorted(entries, key=_name)]
+            except OSError as error:
+                raise cannot_list(error, here) from None
+            stack += [(entry.path, below) for entry, below in reversed(found) if below]
+
+    def _meet(self, entry: os.DirEntry[str], states: frozenset[int], linked: bool) -> frozenset[int]:
+        """Take in a file; the states of a folder that is to be entered."""
+        wanted, below = self._glob.takes(states, entry.name), self._glob.below(states, entry.name)
+        if entry.is_symlink():
+            if wanted or below:
+                heapq.heappush(self._links, (entry.path, wanted, tuple(sorted(below))))
+        elif entry.is_dir(follow_symlinks=False):
+            return below
+        elif wanted:
+            self._take(entry.path, entry.stat(follow_symlinks=False), linked)
+        return frozenset()
+
+    def _take(self, path: str, found: os.stat_result, linked: bool) -> None:
+        if stat.S_ISREG(found.st_mode):
+            self._tree.files[path] = Entry(found, linked)
+        else:
+            self._tree.skip(SPECIAL, path)
+
+    def _through(self, path: str, wanted: bool, below: frozenset[int]) -> None:
+        target = os.path.realpath(path)
+        if not self._follow and not f"{target}/".startswith(self._real):
+            self._tree.skip(OUTSIDE, path)
+            return
+        try:
+            found = os.stat(path)
+        except OSError as error:
+            if error.errno not in (errno.ENOENT, errno.ELOOP, errno.ENOTDIR):
+                raise cannot_list(error, path) from None
+            self._tree.skip(BROKEN, path)
+            return
+        if not stat.S_ISDIR(found.st_mode):
+            if wanted:
+                self._take(path, found, linked=True)
+        elif below and _inode(found) not in self._closed:
+            if (_inode(found), below) in self._entered:
+                self._tree.skip(SECOND, path)
+            else:
+                self._enter(path, below, linked=True)
+
+
+def _inode(found: os.stat_result) -> Inode:
+    return found.st_dev, found.st_ino
+
+
+def _name(entry: os.DirEntry[str]) -> str:
+    return entry.name
+
+
+def folder_files(folder: str) -> Iterator[str]:
+    """Every file of a folder that a config names, by its path below it. Links are the user's own and are followed, each
+    under its name; a folder is not entered from inside of itself.
+    """
+    count = 0
+    stack = [(folder, "", frozenset[Inode]())]
+    while stack:
+        here, name, above = stack.pop()
+        try:
+            inode = _inode(os.stat(here))
+            if inode in above:
+                continue
+            entries = list(os.scandir(here))
+        except OSError as error:
+            raise cannot_list(error, here) from None
+        for entry in entries:
+            count += 1
+            if count > MOST_CONFIG_FILES:
+                raise UserError(
+                    f"{shown(folder)} holds more than {MOST_CONFIG_FILES:,} files, perhaps through links that lead "
+                    "round in circles, so it is no folder of lists. Name the files that are meant."
+                )
+            if entry.is_dir():
+                stack.append((entry.path, f"{name}{entry.name}/", above | {inode}))
+            elif entry.is_file():
+                yield name + entry.name
+            else:
+                raise UserError(
+                    f"{shown(entry.path)} is {_kind(entry.path)} and no file, so it cannot be read. "
+                    "Take it out of the folder."
+                )
+
+
+def _kind(path: str) -> str:
+    try:
+        return kind_of(os.stat(path).st_mode)
+    except OSError:
+        return "a link to nothing"
+
+
+def cannot_list(error: OSError, path: str) -> UserError:
+    return UserError(
+        f"{shown(str(error.filename or path))} cannot be listed: {error.strerror}. Allow reading it, or exclude it "
+        "by naming other paths."
+    )

@@ -1,0 +1,90 @@
+"""64 bytes at an address as bits, one for each, the first lowest; LLVM makes of it what the processor has."""
+
+from collections.abc import Callable
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils as _cgutils
+from numba.core.errors import TypingError
+from numba.extending import intrinsic
+
+from gristmill.kernels.memory import pointer
+
+cgutils: Any = _cgutils
+
+BLOCK = 64
+_BLOCK: Any = ir.VectorType(ir.IntType(8), BLOCK)
+
+
+def _same(value: int) -> Any:
+    return ir.Constant(_BLOCK, [value] * BLOCK)
+
+
+def _spread(builder: Any, value: Any) -> Any:
+    """The low byte of a number, 64 times."""
+    lanes = ir.VectorType(ir.IntType(32), BLOCK)
+    nothing = ir.Constant(_BLOCK, ir.Undefined)
+    single = builder.insert_element(nothing, builder.trunc(value, ir.IntType(8)), ir.Constant(ir.IntType(32), 0))
+    return builder.shuffle_vector(single, nothing, ir.Constant(lanes, [0] * BLOCK))
+
+
+def _bits_of(given: tuple[Any, ...], chosen: Callable[[Any, Any, Any], Any]) -> Any:
+    """Type and code of: which of 64 bytes are chosen. `given`: the address, a place, and what else the choice takes."""
+    if not all(isinstance(one, types.Integer) for one in given):
+        raise TypingError("an address, an index and values are integers")
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        size = ir.Constant(ir.IntType(64), BLOCK)
+        found = builder.load(pointer(builder, args[0], args[1], size, _BLOCK), align=1)
+        return builder.bitcast(chosen(builder, found, args[2:]), ir.IntType(64))
+
+    return types.uint64(types.uint64, *[types.int64] * (len(given) - 1)), codegen
+
+
+def _word_bits(context: Any, address: Any, index: Any) -> Any:
+    """Which of the 64 bytes from `index` on are ASCII letters, digits or `_`."""
+
+    def chosen(builder: Any, found: Any, _: Any) -> Any:
+        folded = builder.sub(builder.or_(found, _same(32)), _same(ord("a")))
+        letters = builder.icmp_unsigned("<", folded, _same(26))
+        digits = builder.icmp_unsigned("<", builder.sub(found, _same(ord("0"))), _same(10))
+        return builder.or_(builder.or_(letters, digits), builder.icmp_unsigned("==", found, _same(ord("_"))))
+
+    return _bits_of((address, index), chosen)
+
+
+def _wide_bits(context: Any, address: Any, index: Any) -> Any:
+    """Which of the 64 bytes from `index` on are not ASCII."""
+    return _bits_of((address, index), lambda builder, found, _: builder.icmp_signed("<", found, _same(0)))
+
+
+def _bytes_in(context: Any, address: Any, index: Any, fold: Any, low: Any, span: Any) -> Any:
+    """Which of the 64 bytes from `index` on, with the bits of `fold` set, are among the `span` values from `low` on."""
+
+    def chosen(builder: Any, found: Any, given: Any) -> Any:
+        fold, low, span = (_spread(builder, one) for one in given)
+        return builder.icmp_unsigned("<", builder.sub(builder.or_(found, fold), low), span)
+
+    return _bits_of((address, index, fold, low, span), chosen)
+
+
+def _prefetch(context: Any, address: Any, index: Any) -> Any:
+    """Asks for the line of memory, `index` bytes from an address, without waiting for it."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        number, byte = ir.IntType(32), ir.IntType(8)
+        kind = ir.FunctionType(ir.VoidType(), [byte.as_pointer(), number, number, number])
+        call = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")
+        place = pointer(builder, args[0], args[1], ir.Constant(ir.IntType(64), 1), byte)
+        builder.call(call, [place, number(0), number(3), number(1)])
+        return context.get_dummy_value()
+
+    return types.void(types.uint64, types.int64), codegen
+
+
+# A kernel calls an intrinsic without the context, which no type says.
+word_bits: Any = intrinsic(_word_bits)
+wide_bits: Any = intrinsic(_wide_bits)
+bytes_in: Any = intrinsic(_bytes_in)
+prefetch: Any = intrinsic(_prefetch)

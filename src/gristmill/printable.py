@@ -1,0 +1,83 @@
+"""Text from data, made harmless for a terminal: whatever would steer it is shown instead of obeyed.
+
+Keys, URLs, file names, texts and models come from strangers. An escape sequence in one of them could clear the screen,
+forge a line of ours, set the title, or fill the clipboard of whoever looks at it. So everything that leaves through
+standard output or standard error passes `printable`: the streams themselves do it (`guard_streams`), and the command
+line's console does it once more before it lays anything out (`cli/screen.py`).
+"""
+
+import io
+import re
+import sys
+from typing import TextIO
+
+STEERING = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # C0 but line feed and tab, delete, C1: what escape sequences are made of
+    "\u2028\u2029"  # line and paragraph separator
+    "\u202a-\u202e\u2066-\u2069"  # overrides, embeddings and isolates: they reorder what stands around them
+    "\ud800-\udfff]"  # halves of characters: bytes of a file name that were not UTF-8, and no stream can encode them
+)
+"""Characters that a terminal, a pager or an editor may obey."""
+
+
+def printable(text: str) -> str:
+    """The text with `\\x1b` and the like written out. Line feeds and tabs stay."""
+    return STEERING.sub(lambda found: ascii(found[0])[1:-1], text)
+
+
+def one_line(text: str) -> str:
+    """The same for a place that has one line: a cell, a title, a label."""
+    return printable(text).replace("\n", "\\n").replace("\t", "\\t")
+
+
+def indented(message: str) -> str:
+    """A message whose later lines cannot be taken for messages of their own."""
+    return printable(message).rstrip("\n").replace("\n", "\n  ")
+
+
+class Guarded(io.TextIOBase):
+    """A stream for people: what is written to it is made printable. It has no way round, so no `buffer`."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self.stream = stream
+        """The stream itself, for what is known to be harmless."""
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]
+        return self.stream.encoding
+
+    @property
+    def errors(self) -> str | None:  # type: ignore[override]
+        return self.stream.errors
+
+    def write(self, text: str) -> int:
+        self.stream.write(printable(text))
+        return len(text)
+
+    def flush(self) -> None:
+        self.stream.flush()
+
+    def fileno(self) -> int:
+        return self.stream.fileno()
+
+    def isatty(self) -> bool:
+        return self.stream.isatty()
+
+    def writable(self) -> bool:
+        return True
+
+
+def guard_streams() -> tuple[TextIO, TextIO]:
+    """From here on all that this process prints is printable: warnings, tracebacks and what libraries say, too.
+
+    Returns the streams as they were.
+    """
+    before = sys.stdout, sys.stderr
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None or isinstance(stream, Guarded):
+            continue
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a terminal of few letters gets \u2502, not a traceback
+        setattr(sys, name, Guarded(stream))
+    return before

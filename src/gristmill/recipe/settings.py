@@ -1,0 +1,213 @@
+"""Every setting that a recipe may have, told from the configs themselves: name, type, default, meaning.
+
+`gristmill steps` shows it and `docs/steps.md` is the same, so that neither can say what the code does not do.
+"""
+
+import collections.abc
+import importlib
+import inspect
+import re
+import types
+import unicodedata
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+from pydantic import BaseModel, BeforeValidator
+from pydantic.fields import FieldInfo
+from pydantic_core import PydanticUndefined
+
+from gristmill.errors import UserError
+from gristmill.recipe.fields import ReadFields, RecipeFields, SourceFields
+from gristmill.recipe.mistakes import nearest
+from gristmill.recipe.mix import MixFields
+from gristmill.recipe.shards import ShardsFields
+from gristmill.recipe.stage_module import find_module
+from gristmill.recipe.tokenizer import TrainFields
+from gristmill.stages import READERS, STEPS
+from gristmill.stages.contract import FileMark, parse_bytes, parse_count
+
+SECTIONS: dict[str, tuple[str, type[BaseModel]]] = {
+    "recipe": ("The top of a recipe.", RecipeFields),
+    "source": ("One of `sources`.", SourceFields),
+    "read": ("Under `read` of a source, beside the settings of its format.", ReadFields),
+    "tokenizer": (
+        "Under `tokenizer: {train: ...}`. A tokenizer that exists is `tokenizer: {file: PATH}`.",
+        TrainFields,
+    ),
+    "shards": ("Under `shards`.", ShardsFields),
+    "mix": ("Under `mix`.", MixFields),
+}
+_NAMES = {bool: "true or false", int: "whole number", float: "number", str: "text", Any: "anything"}
+_NEEDED = "must be given"
+_BYTES, _COUNT = "bytes (64MB, 1GiB)", "count (100k, 2B)"
+_UNITS = {"GiB": 2**30, "MiB": 2**20, "GB": 10**9, "MB": 10**6, "KB": 10**3}
+_BOUNDS = {"gt": "above", "ge": "from", "lt": "below", "le": "to"}
+_NO_BOUND = 10**12
+"""Limits beyond this only keep arithmetic from overflowing."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A field of a config, with the units in its name or its meaning."""
+
+    name: str
+    """Dotted, below the step."""
+    type: str
+    default: str
+    meaning: str
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A step, a format or a section of a recipe."""
+
+    name: str
+    kind: Literal["step", "format", "section"]
+    summary: str
+    """One sentence."""
+    about: str
+    """All that its module says of it."""
+    settings: tuple[Setting, ...]
+
+
+def all_entries() -> list[Entry]:
+    """Steps in the pipeline's order, then formats, then what is written once in a recipe."""
+    found = [_of_module(name, "step", module) for name, module in STEPS.items()]
+    found += [_of_module(name, "format", module) for name, module in READERS.items()]
+    return [*found, *map(_section, SECTIONS)]
+
+
+def entry(name: str) -> Entry:
+    """By name; a step of the user's own by its import path."""
+    known: Mapping[str, str] = {**READERS, **STEPS}
+    if name in SECTIONS:
+        return _section(name)
+    path = find_module(name, known)
+    try:
+        if path is not None:
+            return _of_module(name, "format" if name in READERS else "step", path)
+    except (ModuleNotFoundError, AttributeError):
+        pass
+    names = [*known, *SECTIONS]
+    near = nearest(name, names)
+    hint = f"Did you mean {near}? " if near else ""
+    raise UserError(f"{name} is no step, format or section of a recipe. {hint}Known: {', '.join(names)}")
+
+
+def _of_module(name: str, kind: Literal["step", "format"], path: str) -> Entry:
+    module = importlib.import_module(path)
+    about = inspect.cleandoc(module.__doc__ or "")
+    summary = re.split(r"(?<=\.)\s(?=[A-Z])", " ".join(about.split("\n\n")[0].split()), maxsplit=1)[0]
+    return Entry(name, kind, summary, about, tuple(_settings(module.Config)))
+
+
+def _section(name: str) -> Entry:
+    about, model = SECTIONS[name]
+    return Entry(name, "section", about, about, tuple(_settings(model)))
+
+
+def _settings(model: type[BaseModel], prefix: str = "") -> Iterator[Setting]:
+    for name, field in model.model_fields.items():
+        if name == "seed" and model is not RecipeFields:  # filled from the recipe's own
+            continue
+        kind, nested = _named(field.annotation, tuple(field.metadata)), _model_in(field.annotation)
+        again = nested is not None and nested.model_fields.keys() <= model.model_fields.keys()
+        meaning = " ".join((field.description or "").split())
+        yield Setting(f"{prefix}{name}", f"{kind} as above" if again else kind, _default(field, kind), meaning)
+        if nested is not None and not again:
+            yield from _settings(nested, f"{prefix}{name}.")
+
+
+def _default(field: FieldInfo, kind: str) -> str:
+    value = field.get_default(call_default_factory=True, validated_data={})
+    if value is PydanticUndefined:
+        return _NEEDED
+    if value == unicodedata.unidata_version:
+        return "that of the running Python"
+    if kind.startswith(_BYTES) and isinstance(value, int):
+        return next((f"{value // unit}{name}" for name, unit in _UNITS.items() if value % unit == 0), str(value))
+    return _shown(value)
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "none"
+    if isinstance(value, BaseModel):
+        return "as below"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{name}: {_shown(inner)}" for name, inner in value.items()) + "}"
+    if isinstance(value, list | tuple | set | frozenset):
+        return "[" + ", ".join(map(_shown, value)) + "]"
+    return str(value)
+
+
+def _named(kind: Any, marks: tuple[Any, ...] = ()) -> str:
+    origin, inner = get_origin(kind), get_args(kind)
+    if origin is Annotated:
+        return _named(inner[0], (*inner[1:], *marks))
+    if origin in (Union, types.UnionType):
+        options = [_named(option, marks) for option in inner if option is not type(None)]
+        return " or ".join(dict.fromkeys(options))
+    if origin is Literal:
+        return "one of " + ", ".join(map(str, inner))
+    if origin in (tuple, list, set, frozenset):
+        return f"list of: {_named(inner[0])}" if inner else "list"
+    if origin in (dict, Mapping):
+        return f"names with: {_named(inner[1])}" if inner else "names with values"
+    if isinstance(kind, type) and issubclass(kind, BaseModel):
+        return "settings"
+    return _marked(kind, marks)
+
+
+def _marked(kind: Any, marks: tuple[Any, ...]) -> str:
+    """A plain type with the units and bounds that stand beside it."""
+    name = _NAMES.get(kind, getattr(kind, "__name__", str(kind)))
+    bounds = []
+    for mark in _flat(marks):
+        if isinstance(mark, FileMark):
+            name = "file or folder"
+        if isinstance(mark, BeforeValidator) and mark.func in (parse_bytes, parse_count):
+            name = _BYTES if mark.func is parse_bytes else _COUNT
+        for bound, word in _BOUNDS.items():
+            limit = getattr(mark, bound, None)
+            if isinstance(limit, int | float) and abs(limit) < _NO_BOUND:
+                bounds.append(f"{word} {limit:g}" if limit < 1e6 else f"{word} {limit:,}")
+    return " ".join([name, *bounds])
+
+
+def _flat(marks: tuple[Any, ...]) -> Iterator[Any]:
+    for mark in marks:
+        if isinstance(mark, FieldInfo):
+            yield from _flat(tuple(mark.metadata))
+        else:
+            yield mark
+
+
+@dataclass(frozen=True)
+class NamesWith:
+    """A field whose names are the user's, each with a config or (None) a plain value."""
+
+    config: type[BaseModel] | None
+
+
+def below(field: FieldInfo) -> type[BaseModel] | NamesWith | None:
+    """What lies inside a field: a config, names with configs, or nothing."""
+    kinds = [field.annotation]
+    for kind in kinds:
+        if get_origin(kind) in (dict, Mapping, collections.abc.Mapping):
+            return NamesWith(_model_in(get_args(kind)[1]))
+        kinds += [inner for inner in get_args(kind) if inner is not type(None)]
+    return _model_in(field.annotation)
+
+
+def _model_in(kind: Any) -> type[BaseModel] | None:
+    """The config that a field holds: itself, or none, or in a list."""
+    if isinstance(kind, type) and issubclass(kind, BaseModel):
+        return kind
+    for inner in get_args(kind):
+        if (found := _model_in(inner)) is not None:
+            return found
+    return None

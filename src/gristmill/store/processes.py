@@ -1,0 +1,56 @@
+"""Who a process is, told so that another process, container or machine can judge whether it still runs.
+
+A process id alone says nothing outside the namespace that gave it, and is given again after a restart. So a process
+is named by the place that its id is valid in (host, boot, namespace of process ids), its id, and when it started.
+"""
+
+import hashlib
+import os
+import socket
+from functools import cache
+
+
+@cache
+def here() -> str:
+    """Where process ids of this process are valid: a short hash of host, boot and namespace."""
+    facts = [socket.gethostname()]
+    for read in (_boot, lambda: os.readlink("/proc/self/ns/pid")):
+        try:
+            facts.append(read())
+        except OSError:
+            facts.append("")
+    return hashlib.sha256("\0".join(facts).encode()).hexdigest()[:8]
+
+
+def _boot() -> str:
+    with open("/proc/sys/kernel/random/boot_id") as file:
+        return file.read().strip()
+
+
+def started(pid: int) -> str:
+    """When a process of this place started, in the kernel's ticks; `0` where nobody can tell."""
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rpartition(")")[2].split()[19]
+    except (OSError, IndexError):
+        return "0"
+
+
+def name_of_self() -> str:
+    """`place-pid-start`, for the names of files that this process writes."""
+    return f"{here()}-{os.getpid()}-{started(os.getpid())}"
+
+
+def runs(name: str) -> bool | None:
+    """Whether the process of a name still runs; None where only its own place could tell."""
+    place, _, rest = name.partition("-")
+    pid, _, start = rest.partition("-")
+    if place != here():
+        return None
+    try:
+        os.kill(int(pid), 0)
+    except (ProcessLookupError, ValueError, OverflowError):
+        return False
+    except PermissionError:
+        pass
+    return started(int(pid)) in (start, "0")

@@ -1,0 +1,40 @@
+"""Records: small JSON files that say of themselves who they are and whether they are whole.
+
+    {"record": "tasks/3f9c….json", "sha256": "…", "body": {…}}
+
+The checksum is that of the body's bytes as they stand in the file. A record with another name, a changed digit or a
+missing end is damaged: a changed count in a task's record would otherwise be believed for ever.
+"""
+
+import hashlib
+from typing import Any
+
+import orjson
+
+
+class DamagedRecord(Exception):
+    """A record is there and does not agree with its own checksum or name."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.name = name
+
+
+def pack(name: str, body: Any) -> bytes:
+    """The bytes of a record."""
+    content = orjson.dumps(body, option=orjson.OPT_INDENT_2)
+    return b'%s"sha256":"%s","body":%s}\n' % (_opening(name), hashlib.sha256(content).hexdigest().encode(), content)
+
+
+def unpack(name: str, data: bytes) -> Any:
+    """What a record says; DamagedRecord where it is not the record of this name, whole."""
+    opening = _opening(name)
+    start = len(opening) + len('"sha256":"') + 64 + len('","body":')
+    content = data[start:-2]
+    if data != b'%s"sha256":"%s","body":%s}\n' % (opening, hashlib.sha256(content).hexdigest().encode(), content):
+        raise DamagedRecord(name)
+    return orjson.loads(content)
+
+
+def _opening(name: str) -> bytes:
+    return b'{"record":%s,' % orjson.dumps(name)

@@ -1,0 +1,70 @@
+"""Every bench runs to its end on data that it makes itself, small here, and says what it measured as JSON."""
+
+import importlib
+import json
+import math
+import os
+import re
+from pathlib import Path
+
+import pytest
+from bench.__main__ import main, names, table
+
+ROOT = Path(__file__).parents[2]
+SMALL = {
+    "encode": {"READ_BYTES": 200_000, "LIMIT_BYTES": 200_000, "BATCH_BYTES": 100_000, "MERGES": 300},
+    "engine": {"TINY_PARTS": 3},
+    "exactdup": {"LIMIT_BYTES": 200_000, "ROUNDS": 1},
+    "extraction": {},
+    "ingest": {"ROUNDS": 1},
+    "language": {"LIMIT_BYTES": 50_000, "ROUNDS": 1},
+    "loader": {"SHARDS": 8, "WARM_SAMPLES": 40, "PEERS": {}},
+    "memory": {"GIGABYTES": (0.001, 0.002)},
+    "neardup": {"GIGABYTES": (0.0003, 0.0004, 0.0005), "CROWDS": (50, 100), "DOCUMENTS": 100},
+    "pack": {"DOCUMENTS": 2000, "FEW": 500},
+    "readers": {"LIMIT_BYTES": 100_000, "SHARD_TOKENS": 1 << 14, "MERGES": (300, 66_000)},
+    "signals": {"LIMIT_BYTES": 100_000, "PEER_BYTES": 10_000, "ROUNDS": 1},
+    "sketch": {"LIMIT_BYTES": 100_000, "RENSA_BYTES": 10_000, "DATATROVE_BYTES": 10_000, "ROUNDS": 1},
+    "substring": {"PEER_BYTES": 100_000, "SIZES_MB": (1,)},
+    "tokenize_shards": {"LIMIT_BYTES": 200_000, "PEER_BYTES": 100_000},
+    "train_bpe": {"MEGABYTES": 1, "MERGES": 500},
+    "whatif": {"DOCUMENTS": 500},
+}
+"""By bench: the constants that set its size."""
+
+
+def test_every_bench_has_a_small_size():
+    """One that is added is tried, too."""
+    assert sorted(SMALL) == names()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(SMALL))
+def test_a_bench_runs_without_data_of_the_user(name, monkeypatch):
+    """Each measurement is JSON, has a value that is a number, and a line in the table."""
+    module = importlib.import_module(f"bench.{name}")
+    for constant, value in SMALL[name].items():
+        assert hasattr(module, constant), f"bench/{name}.py has no {constant}"
+        monkeypatch.setattr(module, constant, value)
+    monkeypatch.setattr("bench.inputs.DEMO_SCALE", 0.02)
+    cores = os.sched_getaffinity(0)  # some benches keep to one
+    try:
+        rows = list(module.run(None))
+    finally:
+        os.sched_setaffinity(0, cores)
+    assert rows
+    for row in rows:
+        told = json.loads(json.dumps(row, allow_nan=False))
+        assert told.keys() == {"name", "value", "unit", "peer", "peer_value", "ratio"}
+        assert "skipped" in row["name"] or math.isfinite(row["value"])
+    assert len(table(rows).splitlines()) == len(rows) + 1
+
+
+def test_benches_that_the_readme_names_exist(monkeypatch, capsys):
+    """`python -m bench NAME` and `python -m bench.NAME`."""
+    named = re.findall(r"python -m bench[ .](\w+)", (ROOT / "README.md").read_text())
+    assert named
+    assert set(named) <= set(names())
+    monkeypatch.setattr("sys.argv", ["bench", "nearby"])
+    assert main() == 2
+    assert "neardup" in capsys.readouterr().err

@@ -1,0 +1,243 @@
+"""Text from data shows itself and does nothing: every command, on data made of escape sequences and markup."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from gristmill.cli.main import COMMANDS, main
+from gristmill.stages.tokenizer.files import write_json
+from gristmill.stages.tokenizer.model import Tokenizer
+
+EVIL = "\x1b]0;owned\x07\x1b[666m\x9b31mx\u202ey\u2066z\u2028\u2029\x7f\x08\r\x85[red][/nothing][link=http://x]:skull:<script>"
+"""Title, colour, C1, overrides, separators, delete, backspace, return; markup of rich and of HTML."""
+IN_A_NAME = EVIL.replace("/", "|") + "\nforged: line"
+FORBIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+COLOURS = re.compile(r"\x1b\[(\d{1,2}(;\d{1,3})*)?m|\x1b\[(\?25[lh]|\d?[AK])|\r")
+"""What rich itself sends to a terminal; 666 is no colour of its."""
+
+
+def quoted(text):
+    return json.dumps(text)
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory):
+    """A recipe with every name hostile that may be, run once: through a dedup step, a tokenizer and shards."""
+    folder = tmp_path_factory.mktemp("hostile")
+    plain = "The grain of the mill and the water that have to be with the stone are here for the wheel to turn. "
+    records = [
+        {
+            "text": f"{EVIL} {number // 2} {plain * 9}{EVIL}",
+            "id": f"{EVIL}{number}",
+            "url": f"http://host/{EVIL}{number}",
+        }
+        for number in range(24)
+    ]
+    records.append({"text": f"short {EVIL}", "id": "short", "url": None})
+    lines = [json.dumps(record) for record in records]
+    name = f"in{IN_A_NAME}.jsonl"
+    (folder / name).write_text("\n".join([*lines, "{broken" + EVIL, ""]))
+    (folder / "notes.txt").write_text(EVIL)
+    empty = np.zeros(0, np.int32)
+    write_json(Tokenizer.from_merges("gristmill", empty, empty), folder)
+    read = f"{{format: jsonl, paths: ['in*.jsonl'], fields: {{key: id, url: url}}, snapshot: {quoted('(in.*)l')}}}"
+    source = f"{{kind: text, read: {read}, domain: {quoted('dom' + EVIL)}, license: {quoted('CC' + EVIL)}, tier: A}}"
+    (folder / "recipe.yaml").write_text(
+        f"recipe: r\nstore: {quoted('./store' + IN_A_NAME)}\nsources:\n  notes: {source}\n"
+        "steps:\n  - signals\n  - heuristics: {rules: [gopher_quality]}\n  - exact_dedup\n  - near_dedup\n"
+        "tokenizer: {file: tokenizer.json}\nshards: {seq_len_tokens: 64}\n"
+        f"mix: {{tokens: 4k, domains: {{{quoted('dom' + EVIL)}: 1}}}}\n"
+    )
+    return folder
+
+
+@pytest.fixture
+def typed(hostile, monkeypatch, capfd):
+    """A command in that folder: its exit code, and what it printed."""
+    monkeypatch.chdir(hostile)
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["gristmill" + EVIL, *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        said = capfd.readouterr()
+        return SimpleNamespace(code=ended.value.code or 0, out=said.out, err=said.err)
+
+    return run
+
+
+LOOKS = (
+    "run recipe.yaml",
+    "plan recipe.yaml",
+    "status recipe.yaml",
+    "inspect recipe.yaml -n 30 --full",
+    "inspect recipe.yaml --clusters --full",
+    "inspect recipe.yaml --dropped",
+    "removed recipe.yaml --by source",
+    "whatif recipe.yaml heuristics.gopher_quality.min_words=100000",
+    "verify recipe.yaml",
+    "gc recipe.yaml --dry-run",
+    "sample recipe.yaml --batch 4",
+    "shards head recipe.yaml",
+    "shards verify recipe.yaml",
+    "shards decode recipe.yaml",
+    "shards find recipe.yaml 00000000000000000000000000000000",
+    "tokenizer show tokenizer.json EVIL",
+    "tokenizer encode tokenizer.json EVIL",
+    "tokenizer compare tokenizer.json --text notes.txt",
+    "tokenizer audit tokenizer.json --out reportEVIL --text DOMAIN=notes.txt --sizes 300",
+    "init newEVIL.yaml",
+    "index recipe.yaml indexEVIL",
+    "budget --params 7e9",
+    "steps",
+)
+"""Looks at the data that a user would take; `EVIL` is put in for itself."""
+MISTAKES = (
+    "EVIL",
+    "run --EVIL",
+    "run EVIL.yaml",
+    "run bad.yaml",
+    "run recipe.yaml --until EVIL",
+    "run recipe.yaml --tag EVIL",
+    "run recipe.yaml --executor EVIL",
+    "run recipe.yaml --workers EVIL",
+    "inspect recipe.yaml --stage EVIL",
+    "inspect recipe.yaml --source EVIL",
+    "inspect recipe.yaml -n EVIL",
+    "removed recipe.yaml --by EVIL",
+    "whatif recipe.yaml EVIL",
+    "whatif recipe.yaml heuristics.EVIL=EVIL",
+    "verify recipe.yaml --recompute EVIL",
+    "shards decode recipe.yaml --group EVIL",
+    "shards find recipe.yaml EVIL",
+    "shards EVIL",
+    "sample EVIL",
+    "tokenizer show EVIL",
+    "tokenizer decode tokenizer.json EVIL",
+    "tokenizer compare tokenizer.json --text EVIL",
+    "init EVIL/EVIL",
+    "steps EVIL",
+    "budget --params EVIL",
+)
+
+
+def arguments(line, stand_in):
+    return [word.replace("EVIL", stand_in).replace("DOMAIN", EVIL.replace("=", "-")) for word in line.split()]
+
+
+def check(line, said, also=""):
+    for name, text in (("stdout", said.out), ("stderr", said.err)):
+        found = FORBIDDEN.search(text)
+        assert found is None, f"{line}: {found[0]!r} in {name}: {text[max(0, found.start() - 80) : found.end() + 20]!r}"
+        assert "Traceback" not in text, f"{line}: {text}"
+        assert not re.search("^forged", text, re.M), f"{line} {also}: {text}"
+
+
+@pytest.mark.slow
+def test_no_command_lets_data_reach_the_terminal(hostile, typed):
+    """Every command, as tables and as JSON, on hostile keys, URLs, names, texts, licenses, domains and snapshots."""
+    assert {line.split()[0] for line in LOOKS} == set(COMMANDS)
+    shown = 0
+    for line in LOOKS:
+        said = typed(*arguments(line, IN_A_NAME))
+        assert said.code in (0, 1), f"{line}: {said}"
+        check(line, said)
+        shown += "\\x1b]0;owned" in said.out
+        if line.startswith(("init", "index")):
+            line += "2"
+        in_json = typed(*arguments(line, IN_A_NAME), "--json")
+        check(line, in_json, "as JSON")
+        for one in in_json.out.splitlines():
+            json.loads(one)
+    assert shown > 10  # it is there to be seen
+    page = (hostile / f"report{IN_A_NAME}" / "audit.html").read_text()
+    assert "<script" not in page
+    assert "&lt;script&gt;" in page
+    assert not FORBIDDEN.search(page)
+    first = json.loads(typed("inspect", "recipe.yaml", "--json").out.splitlines()[0])
+    assert EVIL in first["text"]  # a program gets the data as it is
+    assert EVIL in first["url"]
+
+
+@pytest.mark.slow
+def test_a_terminal_gets_our_colours_and_none_of_the_data(hostile, typed, monkeypatch):
+    """The same where rich believes in a terminal: progress bars, styles, and no sequence that is not its own."""
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm-256color")
+    for line in ("run recipe.yaml --store terminal", *LOOKS[1:14]):
+        said = typed(*arguments(line, IN_A_NAME))
+        assert "\x1b[" in said.out + said.err or not said.out.startswith(("source", "stage")), line
+        for text in (said.out, said.err):
+            check(line, SimpleNamespace(out=COLOURS.sub("", text), err=""))
+
+
+def test_no_mistake_is_told_with_escapes(hostile, typed):
+    """Unknown commands, options, files, recipes with hostile names: one message, neutral."""
+    (hostile / "bad.yaml").write_text(f"recipe: {quoted(EVIL)}\nseed: {quoted(EVIL)}\n{quoted(EVIL)}: 1\nsources: 3\n")
+    for line in MISTAKES:
+        said = typed(*arguments(line, IN_A_NAME))
+        assert said.code == 2, f"{line}: {said}"
+        check(line, said)
+        assert said.out == ""
+        assert "owned" in said.err or line.endswith(("--workers EVIL", "-n EVIL", "decode tokenizer.json EVIL")), (
+            f"{line}: {said.err}"
+        )
+
+
+def test_a_pipe_gets_decoded_bytes_as_they_are_and_a_terminal_does_not(hostile, typed, monkeypatch):
+    """`tokenizer decode` is for the bytes; on a terminal they are shown."""
+    ids = typed("tokenizer", "encode", "tokenizer.json", EVIL).out.split()
+    assert typed("tokenizer", "decode", "tokenizer.json", *ids).out == EVIL
+    monkeypatch.setattr(type(sys.stdout), "isatty", lambda _: True, raising=False)
+    said = typed("tokenizer", "decode", "tokenizer.json", *ids)
+    check("decode", said)
+    assert "owned" in said.out
+
+
+def test_a_bug_is_told_without_the_escapes_that_it_quotes(tmp_path):
+    """A traceback, a warning, and what a library prints: all of it passes the guarded streams."""
+    code = (
+        "import sys, warnings\n"
+        "from gristmill.cli import main\n"
+        f"evil = {EVIL + IN_A_NAME!r}\n"
+        "def fail():\n    print(evil)\n    warnings.warn(evil)\n    raise ValueError(evil)\n"
+        "main.make_app = lambda names: lambda prog_name: fail()\n"
+        "main.main()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=120, check=False)
+    assert done.returncode == 1
+    assert b"ValueError" in done.stderr
+    assert b"UserWarning" in done.stderr
+    for text in (done.stdout.decode(), done.stderr.decode()):
+        assert "owned" in text
+        assert not FORBIDDEN.search(text)
+
+
+@pytest.mark.slow
+def test_what_a_step_prints_in_a_worker_is_shown_too(project):
+    """A worker has streams of its own, guarded like those of the command."""
+    (project.folder / "in" / "00.jsonl").write_text(json.dumps({"text": f"seen {EVIL}"}) + "\n")
+    project.write_recipe("  - stagebox.noisy\n")
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-m", "gristmill", "run", str(project.recipe)]
+    done = subprocess.run(command, env=environment, capture_output=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    assert b"seen \\x1b]0;owned" in done.stderr
+    assert not FORBIDDEN.search(done.stderr.decode())
+
+
+def test_a_stream_of_few_letters_is_no_traceback(tmp_path):
+    """Standard output that cannot encode a character shows its number."""
+    shown = "say('\\u2502'); Screen().print('\\u6570\\ud800')"
+    code = f"from gristmill.cli.screen import *\nwith guarded(): {shown}"
+    environment = {"PYTHONIOENCODING": "ascii", "PYTHONPATH": ":".join(sys.path)}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, timeout=120, check=False, text=True
+    )
+    assert done.stdout.split() == ["\\u2502", "\\u6570\\ud800"], done

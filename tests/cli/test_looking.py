@@ -1,0 +1,207 @@
+"""Looking at a corpus: whole records, one document by name or word, what was cut, and what nobody has judged yet."""
+
+import json
+import re
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+from conftest import Project
+from gristmill.cli.main import main
+from gristmill.engine.look import cut_again
+
+FOOTER = "This line stands below every page of the whole site, and says nothing."
+PROSE = "The mill of the town stands with the river, and it is the wheel that has to turn the stone for all of them. "
+STEPS = """
+  - language
+  - signals
+  - heuristics: {rules: [gopher_quality], gopher_quality: {min_words: 20}}
+  - line_dedup: {max_count: 3, partitions: 2}
+  - near_dedup: {scope: global, partitions: 2}
+"""
+
+
+def text_of(number):
+    if number == 0:
+        return f"Only a few words\n{FOOTER}"
+    same = number if number > 2 else 1  # the second and the third are near duplicates
+    words = " ".join(f"grain{same}x{at}" for at in range(60))
+    end = f"Here ends the page with the number {number} of them."
+    return f"{PROSE}Document {number}.\n{words} and of the {PROSE}\n{FOOTER}\n{end}"
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory):
+    """Eight pages with URLs, titles and dates, of which one is too short and one a near duplicate."""
+    made = Project(tmp_path_factory.mktemp("looking"))
+    (made.folder / "in").mkdir()
+    lines = [
+        json.dumps(
+            {
+                "text": text_of(number),
+                "url": f"https://mill.example/page{number}",
+                "title": f"Page {number}",
+                "timestamp": "2026-11-01T12:00:00Z",
+            }
+        )
+        for number in range(8)
+    ]
+    (made.folder / "in" / "pages.jsonl").write_text("\n".join(lines))
+    made.write_recipe(STEPS)
+    made.run()
+    return made
+
+
+@pytest.fixture
+def typed(ran, monkeypatch, capfd):
+    """A command on that recipe."""
+    monkeypatch.setenv("NO_COLOR", "1")
+
+    def run(command, *arguments):
+        monkeypatch.setattr(sys, "argv", ["gristmill", command, str(ran.recipe), *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        said = capfd.readouterr()
+        return SimpleNamespace(code=ended.value.code or 0, out=said.out, err=said.err)
+
+    return run
+
+
+@pytest.fixture
+def edited(ran, edit):
+    """The recipe with another threshold, not run again; afterwards as it was."""
+    edit(ran.recipe, "min_words: 20", "min_words: 40")
+    yield
+    edit(ran.recipe, "min_words: 40", "min_words: 20")
+
+
+def records(said):
+    return [json.loads(line) for line in said.out.splitlines()]
+
+
+def test_a_document_is_shown_with_language_title_and_date(typed):
+    """And with its ids as they are written elsewhere: hexadecimal, in JSON too."""
+    shown = typed("inspect", "--kept", "-n", 1).out
+    assert re.search("title Page [0-9]+", shown)
+    assert "language en" in shown
+    assert "timestamp 2026-11-01 12:00:00" in shown
+    near = typed("inspect", "--stage", "near_dedup", "-n", 9)
+    assert re.search("cluster [0-9a-f]{32}", near.out)
+    assert "b'" not in near.out
+    for record in records(typed("inspect", "--stage", "near_dedup", "--json", "-n", 9)):
+        assert re.fullmatch("[0-9a-f]{32}", record["doc_id"])
+        assert record["columns"]["cluster"] is None or re.fullmatch("[0-9a-f]{32}", record["columns"]["cluster"])
+        assert record["language"] is None or len(record["language"]) == 2
+        assert record["title"].startswith("Page ")
+
+
+def test_clusters_name_the_pages(typed):
+    """A header has the URL of what was kept and of what was dropped."""
+    shown = typed("inspect", "--clusters").out
+    assert re.search(r"2 documents, kept https://mill.example/page[12] [0-9a-f]{32}", shown)
+    assert "page1" in shown
+    assert "page2" in shown
+
+
+def test_one_document_is_found_by_url_id_and_words(typed):
+    """Whether it was kept or dropped."""
+    (found,) = records(typed("inspect", "--url", "page0", "--json"))
+    assert found["verdict"]["reason"] == "too_few_words"
+    (same,) = records(typed("inspect", "--id", found["doc_id"][:12].upper(), "--json"))
+    assert same == found
+    (by_word,) = records(typed("inspect", "--grep", r"grain5x\d+ grain", "--json"))
+    assert by_word["url"].endswith("page5")
+    assert "No such documents" in typed("inspect", "--grep", "nowhere at all").err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("--id", "xyz"), "is not an id"),
+        (("--grep", "("), "is no regular expression"),
+        (("--clusters", "--grep", "a"), "--clusters shows whole clusters"),
+    ],
+)
+def test_a_wrong_question_is_one_message(typed, arguments, told):
+    """Exit code 2, the fix."""
+    said = typed("inspect", *arguments)
+    assert said.code == 2
+    assert told in said.err
+
+
+def test_what_was_cut_is_shown_where_it_stood(typed):
+    """`--cuts`: the text before, with the cut lines marked and the step that cut them named."""
+    shown = typed("inspect", "--url", "page5", "--cuts").out
+    assert re.search(rf"\[-{FOOTER}\s*-\]", shown)
+    assert re.search(r"cut: \d+ bytes by all/line_dedup", shown)
+    (found,) = records(typed("inspect", "--url", "page5", "--cuts", "--json"))
+    assert "".join(piece["text"] for piece in found["pieces"]) == text_of(5)
+    assert "".join(piece["text"] for piece in found["pieces"] if piece["cut_by"] is None) == found["text"]
+
+
+def test_cuts_of_several_steps_lie_in_one_text():
+    """The spans of a later cut count the bytes that the earlier one left."""
+    once = cut_again([(b"abcdefghij", None)], [2, 4, 6, 7], "one")
+    twice = cut_again(once, [1, 3, 5, 7], "two")
+    assert b"".join(piece for piece, _ in twice) == b"abcdefghij"
+    left = b"".join(piece for piece, step in once if step is None)
+    assert left == b"abefhij"
+    assert b"".join(piece for piece, step in twice if step is None) == left[:1] + left[3:5] + left[7:]
+    assert b"".join(piece for piece, step in twice if step == "one") == b"cdg"
+
+
+def test_after_an_edit_nothing_is_called_kept_that_nobody_judged(typed, edited):
+    """`--kept` leaves out what the changed step has not seen, and says how much; without it the verdict says so."""
+    kept = typed("inspect", "--kept", "-n", 20, "--json")
+    assert kept.out == ""
+    assert "Not run as the recipe is now: all/heuristics" in kept.err
+    assert "8 documents that nothing has dropped so far" in kept.err
+    shown = typed("inspect", "-n", 20)
+    assert shown.out.count("not judged yet by all/heuristics") == 8
+    assert "kept" not in shown.out
+    up_to = typed("inspect", "--stage", "signals", "--kept", "-n", 20, "--json")
+    assert len(records(up_to)) == 8
+
+
+def test_removed_says_which_steps_it_cannot_count(typed, edited, ran):
+    """A step that has not run as the recipe is now is named, not left out in silence."""
+    said = typed("removed")
+    assert said.code == 2
+    assert "has run as the recipe is now" in said.err
+
+
+def test_whatif_counts_the_bytes_of_documents_that_would_come(typed):
+    """A document that a step dropped has no text behind the later ones; it has the one that it came with."""
+    told = json.loads(typed("whatif", "heuristics.gopher_quality.min_words=3", "--json").out)
+    assert told["come"]["documents"] == 1
+    assert told["come"]["bytes"] == len(text_of(0).encode())
+
+
+def test_whatif_asks_about_a_language(typed):
+    """`by_language.en.min_words`: a name that the config does not have yet."""
+    asked, plainly = (
+        json.loads(typed("whatif", f"heuristics.gopher_quality.{path}min_words=1000", "--json").out)["go"]["documents"]
+        for path in ("by_language.en.", "")
+    )
+    assert asked == plainly > 0
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ("heuristics.gopher_quality.min_wrods=3", "Did you mean min_words?"),
+        ("heuristics.gopher_quality.by_language.en.min_wrods=3", "Did you mean min_words?"),
+        ("heuristics.gopher_quality.min_words=many", "must be a whole number, not 'many'"),
+        ("heuristics.gopher_quality.min_words.x=3", "is a value of its own"),
+        ("heuristics.gopher_qualty.min_words=3", "Did you mean gopher_quality?"),
+        ("near_dedup.verify_jaccard=0.5", "looks at many documents together"),
+        ("nowhere.x=3", "has no step nowhere"),
+    ],
+)
+def test_whatif_says_what_is_wrong_in_plain_words(typed, change, told):
+    """Field, consequence, fix; a step that is there and cannot be asked is not said to be missing."""
+    said = typed("whatif", change)
+    assert said.code == 2
+    assert told in said.err
+    assert "Input should be" not in said.err

@@ -1,0 +1,86 @@
+"""Progress: one line for all of it, then the stages under way; in a log, what changed since the last line."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from gristmill.cli import show
+from gristmill.cli.show import Bars
+
+
+def node(name):
+    return SimpleNamespace(id=name)
+
+
+def work(bars, name, times, cached=False):
+    result = SimpleNamespace(metrics={"bytes_in": 1000}, cost={"wall_s": 0.5})
+    for _ in range(times):
+        bars.done(node(name), None, result, cached)
+
+
+@pytest.fixture
+def bars(monkeypatch):
+    """A log that speaks at every task."""
+    monkeypatch.setattr(show, "LOG_EVERY_S", 0.0)
+    return Bars()
+
+
+def test_a_log_line_tells_all_of_it_and_what_changed(bars, capsys):
+    """Stages that stand still are not told again."""
+    with bars:
+        bars.expect(node("web/extract"), 3)
+        bars.expect(node("web/signals"), 3)
+        work(bars, "web/extract", 2)
+        work(bars, "web/signals", 1)
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 3
+    assert "1 of 6 tasks, 0 of 2 stages done, about" in lines[0]
+    assert lines[0].endswith("web/extract 1/3 (+1)")
+    assert lines[1].endswith("web/extract 2/3 (+1)")
+    assert lines[2].endswith("web/signals 1/3 (+1)")
+    assert "left; " in lines[2]
+
+
+def test_nothing_is_told_where_a_program_reads(capsys, monkeypatch):
+    """`--json` has no progress, and notes all the same."""
+    monkeypatch.setattr(show, "LOG_EVERY_S", 0.0)
+    with Bars(quiet=True) as bars:
+        bars.expect(node("a"), 1)
+        work(bars, "a", 1)
+        bars.note("something happened")
+    assert capsys.readouterr().err.count("\n") == 1
+    assert bars.notes == ["something happened"]
+
+
+def test_what_is_cached_does_not_count_as_work(bars):
+    """The time that is left is told from tasks that were carried out; where none was, it is not known."""
+    bars.expect(node("a"), 4)
+    work(bars, "a", 2, cached=True)
+    assert bars.summary() == "0 of 1 stages done"
+    work(bars, "a", 1)
+    assert bars.summary().startswith("0 of 1 stages done, about ")
+    work(bars, "a", 1)
+    assert bars.summary() == "1 of 1 stages done"
+
+
+def test_a_terminal_has_one_bar_for_all_and_finished_stages_are_folded(monkeypatch):
+    """First the whole, then only what is under way."""
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm")
+    bars = Bars()
+    with bars:
+        for name, tasks in (("a", 2), ("b", 3), ("c", 5)):
+            bars.expect(node(name), tasks)
+        work(bars, "a", 2)
+        work(bars, "b", 1)
+        shown = [task for task in bars._progress.tasks if task.visible]
+        assert [task.description for task in shown] == ["all", "b"]
+        assert (shown[0].completed, shown[0].total) == (3, 10)
+        assert "1 of 3 stages done" in shown[0].fields["told"]
+
+
+def test_a_command_without_tasks_tells_how_far_it_is(bars, capsys):
+    """Checking shards, writing an index: item by item."""
+    with bars:
+        assert list(bars.track("shards", "abc", 3)) == ["a", "b", "c"]
+    assert capsys.readouterr().err.splitlines()[1].endswith("shards 2/3 (+1)")

@@ -1,0 +1,89 @@
+"""Garbage collection takes nothing away that it does not understand."""
+
+import os
+
+import pytest
+
+from gristmill.engine.garbage import alone, collect, find_garbage
+from gristmill.engine.mill import Silent
+from gristmill.errors import UserError
+from gristmill.store.leases import hold
+
+
+@pytest.fixture
+def tagged(project, edit):
+    """A tagged version that the recipe as it stands does not need any more."""
+    project.write_inputs(files=1, records=20)
+    project.write_recipe("  - stagebox.length\n  - stagebox.longer_than: {chars: 12}\n")
+    project.run()
+    mill = project.mill()
+    mill.store.write_json("versions/v1.json", mill.last_run(finished=True))
+    edit(project.recipe, "chars: 12", "chars: 14")
+    project.run()
+    assert not find_garbage(project.mill(), project.look()).files
+    return project
+
+
+def flip(path):
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+
+
+@pytest.mark.parametrize("kind", ["versions", "runs", "locks", "tasks", "datasets"])
+@pytest.mark.parametrize("damage", [flip, lambda path: path.write_bytes(b""), lambda path: path.write_bytes(b"{}")])
+def test_a_record_that_cannot_be_read_stops_it(tagged, kind, damage):
+    """What such a record keeps alive is not known; the message names it, and nothing goes."""
+    mill = tagged.mill()
+    run = mill.look()
+    if kind == "locks":
+        mill.store.write_json("locks/0123.json", {"id": "0123"})
+    path = tagged.store / _of_version(mill, kind)
+    damage(path)
+    before = set(mill.store.list_files(""))
+
+    def clean():
+        with alone(mill):
+            collect(mill, find_garbage(mill, run))
+
+    with pytest.raises(UserError, match=r"Nothing was removed") as told:
+        clean()
+    assert path.name in str(told.value)
+    assert set(mill.store.list_files("")) == before
+
+
+def _of_version(mill, kind):
+    """A record of a kind that the version needs."""
+    if kind not in ("tasks", "datasets"):
+        return next(name for name, _ in mill.store.list_files(kind))
+    node = mill.store.read_json("versions/v1.json")["nodes"]["all/longer_than"]
+    key = next(iter(node["tasks"] if kind == "tasks" else node["datasets"].values()))
+    return f"{kind}/{key}.json"
+
+
+def test_a_run_waits_until_the_collection_is_over(project):
+    """It would otherwise count on parts that are about to go."""
+    project.write_inputs(files=1, records=20)
+    project.write_recipe("  - stagebox.length\n")
+    mill = project.mill()
+    with hold(mill.store, "gc", "project") as lease:
+        listener = Silent()
+
+        def note(message):
+            listener.notes.append(message)
+            mill.store.remove(f"locks/{lease.id}.json")
+
+        listener.note = note
+        mill.run(1, listener)
+        mill.store.write_json(f"locks/{lease.id}.json", {})
+    assert any("gristmill gc" in message for message in listener.notes)
+
+
+def test_what_a_dataset_names_stays_when_its_task_record_is_gone(tagged):
+    """A version keeps its parts by two ways."""
+    mill = tagged.mill()
+    kept = {name for name, _ in mill.store.list_files("parts")}
+    for name, _ in list(mill.store.list_files("tasks")):
+        os.unlink(tagged.store / name)
+    collect(mill, find_garbage(mill, mill.look()))
+    assert {name for name, _ in mill.store.list_files("parts")} == kept

@@ -1,0 +1,167 @@
+"""Documents have ids of their own whatever keys their records have, and row groups hold what memory can hold."""
+
+import gzip
+import json
+
+import pyarrow.parquet as pq
+import pytest
+
+from gristmill.engine import ingest
+from gristmill.engine.exchange import part_number
+from gristmill.engine.mill import find_warnings
+from gristmill.errors import UserError
+from gristmill.schema import DOCUMENTS
+from gristmill.store.parquet import PartReader, PartWriter
+from gristmill.store.store import Store
+
+NEAR = "  - near_dedup: {ngram: 2, bands: 20, rows: 2, verify_jaccard: 0.6}\n  - simhash_dedup\n  - substring_dedup\n"
+
+
+def recipe(project, files, steps=" []", read="", part_bytes="4KB"):
+    for name, rows in files.items():
+        (project.folder / name).write_text("".join(json.dumps(row) + "\n" for row in rows))
+    project.recipe.write_text(
+        "recipe: ids\nseed: 3\nstore: ./store\nsources:\n  x: {kind: text, read: {format: jsonl, "
+        f"paths: ['*.jsonl'], part_bytes: {part_bytes}{read}}}}}\nsteps:{steps}\n"
+    )
+
+
+def documents(project, run, *columns):
+    found = []
+    for document in run.documents["x"]:
+        reader = PartReader(project.mill().store, document.part)
+        for group in range(len(reader.groups)):
+            table = reader.read_group(group, columns)
+            found += zip(*(table.column(name).to_pylist() for name in columns), strict=True)
+    return found
+
+
+def test_a_key_that_every_record_has_leaves_ids_and_marks_unique(project):
+    """The locator tells the key; the id tells the record."""
+    recipe(
+        project, {name: [{"id": "same", "text": f"{name} {n}"} for n in range(40)] for name in ("a.jsonl", "b.jsonl")}
+    )
+    project.recipe.write_text(
+        project.recipe.read_text().replace("part_bytes: 4KB", "part_bytes: 300B, fields: {key: id}")
+    )
+    run = project.run()
+    found = documents(project, run, "doc_id", "locator")
+    assert len({doc_id for doc_id, _ in found}) == len(found) == 80
+    assert {locator for _, locator in found} == {"a.jsonl#same", "b.jsonl#same"}
+    marks = [document.rows_mark for document in run.documents["x"]]
+    assert len(marks) > 4
+    assert len(set(marks)) == len(marks)
+
+
+def test_repeated_keys_are_counted_and_told(project):
+    """Per file: two files may number their records alike."""
+    rows = [{"id": str(n % 30), "text": f"text {n}"} for n in range(40)]
+    recipe(project, {"a.jsonl": rows, "b.jsonl": rows[:30]}, read=", fields: {key: id}", part_bytes="64KB")
+    run = project.run()
+    assert run.made["x/ingest"].metrics["repeated_keys"] == 10
+    assert any("10 records have a key that an earlier record of their file has" in told for told in find_warnings(run))
+    recipe(project, {"a.jsonl": rows[:30]}, read=", fields: {key: id}", part_bytes="64KB")
+    assert not any("key" in told for told in find_warnings(project.run()))
+
+
+def test_repeated_keys_do_not_mix_up_documents(project):
+    """Parts of equal keys, and texts that have nothing to do with each other: no duplicate is found that is none."""
+    texts = {
+        "a.jsonl": [f"the mill by the river grinds corn number {n} for the village of {n * 7}" for n in range(30)],
+        "b.jsonl": [f"{n} ships left the harbour {n * 3} days ago with salt and wool aboard" for n in range(30)],
+    }
+    files = {name: [{"id": str(n), "text": text} for n, text in enumerate(some)] for name, some in texts.items()}
+    plain = {name: [{"text": row["text"]} for row in rows] for name, rows in files.items()}
+    recipe(project, files, f"\n{NEAR}", ", fields: {key: id}")
+    keyed = {name: [{**row, "id": "0"} for row in rows] for name, rows in files.items()}
+    verdicts = []
+    for some, read in ((plain, ""), (keyed, ", fields: {key: id}")):
+        recipe(project, some, f"\n{NEAR}", read)
+        run = project.run(store=str(project.folder / f"store{len(verdicts)}"))
+        verdicts.append({step: run.made[f"all/{step}"].metrics["dropped"] for step in ("near_dedup", "simhash_dedup")})
+    assert verdicts[0] == verdicts[1]
+
+
+def test_parts_of_equal_ids_have_different_marks(tmp_path):
+    """What a part is enters its mark, beside the ids of its rows."""
+
+    def written(identity):
+        writer = PartWriter(DOCUMENTS, identity)
+        row = {name: [None] for name in DOCUMENTS.names}
+        row |= {"doc_id": [bytes(16)], "source": ["x"], "locator": ["y"], "text_bytes": [0]}
+        import pyarrow as pa
+
+        writer.write(pa.RecordBatch.from_pydict(row, schema=DOCUMENTS))
+        return writer.rows_mark
+
+    assert written(b"a") == written(b"a")
+    assert written(b"a") != written(b"b")
+
+
+def test_two_parts_of_one_number_are_refused(project, monkeypatch):
+    """Answers of an exchange find their way back by 64 bits: better no run than a mixed up one."""
+    monkeypatch.setattr("gristmill.engine.run.part_number", lambda mark: part_number(mark) >> 60)
+    project.write_recipe(steps="  - stagebox.exact")
+    project.recipe.write_text(project.recipe.read_text().replace("4KB", "500B"))
+    with pytest.raises(UserError, match=r"notes part .* and notes part .* have the same number.*Change part_bytes"):
+        project.run()
+
+
+@pytest.mark.parametrize("column", ["meta", "title", "url", "key"])
+def test_row_groups_count_all_that_they_hold(project, monkeypatch, column):
+    """A field that nobody reads takes memory like any other."""
+    monkeypatch.setattr(ingest, "ROW_GROUP_CHARACTERS", 10_000)
+    long = "x" * 2000
+    rows = [{"text": f"text {n}", {"meta": "other", "key": "id"}.get(column, column): f"{n}{long}"} for n in range(40)]
+    recipe(project, {"a.jsonl": rows}, read=", fields: {key: id}" if column == "key" else "", part_bytes="64MB")
+    [document] = project.run().documents["x"]
+    groups = PartReader(project.mill().store, document.part).groups
+    assert sum(groups) == 40
+    assert max(groups) <= 5
+
+
+def test_a_part_of_nothing_but_meta_ends(project):
+    """The part in memory is bounded by all that it holds, not by its texts alone."""
+    rows = [{"text": "t", "other": f"{n}" + "x" * 2000} for n in range(2000)]
+    recipe(project, {"a.jsonl": rows}, part_bytes="64KB")
+    project.recipe.write_text(project.recipe.read_text().replace("*.jsonl", "*.gz"))
+    with gzip.open(project.folder / "a.jsonl.gz", "wb") as file:
+        file.write((project.folder / "a.jsonl").read_bytes())
+    ingest.ROW_GROUP_CHARACTERS, usual = 10_000, ingest.ROW_GROUP_CHARACTERS
+    try:
+        run = project.run()
+    finally:
+        ingest.ROW_GROUP_CHARACTERS = usual
+    assert len(run.documents["x"]) > 10
+    assert max(part.part.rows for part in run.documents["x"]) < 200
+
+
+def test_a_record_that_no_column_could_hold_is_a_row_with_a_reason(project, monkeypatch):
+    """Whatever field is too large; its neighbours are kept."""
+    monkeypatch.setattr(ingest, "MOST_RECORD_CHARACTERS", 5000)
+    rows = [{"text": "before"}, {"text": "t", "other": "x" * 6000, "id": "k"}, {"text": "after"}]
+    recipe(project, {"a.jsonl": rows}, read=", fields: {key: id}")
+    found = documents(project, project.run(), "text", "drop", "detail", "locator", "meta")
+    assert [text for text, *_ in found] == ["before", None, "after"]
+    assert found[1][1] == "record_too_large"
+    assert found[1][2].endswith("characters in all fields, the most is 5000")
+    assert found[1][3:] == ("a.jsonl#k", None)
+
+
+@pytest.mark.slow
+def test_a_small_file_of_huge_fields_that_nobody_reads_takes_little_memory(project):
+    """11 MB of gzip, 65,536 rows of 36 KB in a field of no column: 2.4 GB if they were held at once."""
+    line = json.dumps({"text": "a mill", "unread": "0123456789abcdef" * 2250}).encode() + b"\n"
+    with gzip.open(project.folder / "a.jsonl.gz", "wb", compresslevel=1) as file:
+        for _ in range(256):
+            file.write(line * 256)
+    recipe(project, {})
+    project.recipe.write_text(project.recipe.read_text().replace("*.jsonl", "*.gz").replace("4KB", "64MB"))
+    run = project.run(workers=1)
+    assert run.made["x/ingest"].metrics["rows"] == 65_536
+    assert run.made["x/ingest"].cost["peak_rss_bytes"] < 800 << 20
+    assert sum(document.part.rows for document in run.documents["x"]) == 65_536
+    groups = [
+        pq.ParquetFile(Store(str(project.store)).part_path(document.part)).metadata for document in run.documents["x"]
+    ]
+    assert max(meta.row_group(n).total_byte_size for meta in groups for n in range(meta.num_row_groups)) < 64 << 20

@@ -1,0 +1,121 @@
+"""The trial of a record: a storm, however it chooses its victims, never looks like a record that kills."""
+
+import asyncio
+import random
+
+import pytest
+
+from gristmill.engine import trial
+from gristmill.engine.executor import WorkerDied
+from gristmill.engine.task import Hash, Result, Task
+
+RECORD, CONTROL = Task("", "", "record", Hash(())), Task("", "", "control", Hash(()))
+
+
+@pytest.fixture(autouse=True)
+def no_pauses(monkeypatch):
+    monkeypatch.setattr(trial, "PAUSE_S", 0.0)
+    monkeypatch.setattr(trial, "available_bytes", lambda: None)
+    monkeypatch.setattr(trial, "MOST_PAUSES", 40)
+
+
+class Simulated:
+    """A machine whose workers are numbers, and die as `kills` says: worker, its task, all living ones -> a cause."""
+
+    def __init__(self, kills):
+        self.kills = kills
+        self.living = []
+        self.started = 0
+
+    def start(self):
+        self.started += 1
+        self.living.append(self.started)
+        return _Worker(self, self.started)
+
+
+class _Worker:
+    def __init__(self, machine, number):
+        self.machine = machine
+        self.number = number
+
+    async def ask(self, task):
+        machine = self.machine
+        for victim, cause in machine.kills(self.number, task, list(machine.living)):
+            machine.living.remove(victim)
+            if victim == self.number:
+                raise WorkerDied(cause, cause.startswith("SIGSEGV"), True)
+        if self.number not in machine.living:
+            raise WorkerDied("SIGKILL", False, False)
+        return Result(values=[1])
+
+    def kill(self):
+        if self.number in self.machine.living:
+            self.machine.living.remove(self.number)
+
+
+def verdict(kills):
+    """The evidence, `acquitted` or `storm`."""
+    return asyncio.run(try_record(kills))
+
+
+async def try_record(kills):
+    try:
+        found = await trial.try_record(RECORD, CONTROL, "controls", Simulated(kills).start, trial.Patience())
+    except trial.Storm:
+        return "storm"
+    return "acquitted" if found is None else found.detail
+
+
+def test_a_record_that_crashes_each_time_is_given_up_after_three_trials():
+    """A crash from inside is strong evidence."""
+    found = verdict(lambda worker, task, _: [(worker, "SIGSEGV")] if task is RECORD else [])
+    assert found == "killed its worker 3 of 3 times alone (SIGSEGV); 3 of 3 controls survived"
+
+
+def test_a_record_that_is_killed_each_time_is_given_up_after_eight_trials():
+    """A document that is too large for the memory looks like a kill from outside, so it takes more."""
+    found = verdict(lambda worker, task, _: [(worker, "SIGKILL")] if task is RECORD else [])
+    assert found == "killed its worker 8 of 8 times alone (SIGKILL); 8 of 8 controls survived"
+
+
+def test_a_record_that_survives_once_is_acquitted():
+    """Whatever killed it before was something else."""
+    deaths = iter([1, 1])
+    found = verdict(lambda worker, task, _: [(worker, "SIGSEGV")] if task is RECORD and next(deaths, 0) else [])
+    assert found == "acquitted"
+
+
+@pytest.mark.parametrize("share", [0.05, 0.2, 0.35, 0.5, 0.65, 0.8, 0.95, 1.0])
+def test_random_kills_never_give_a_document_up(share):
+    """Each worker is killed in each stretch with the same probability: 100 storms of every strength, no verdict."""
+    draw = random.Random(share)
+
+    def kills(worker, task, living):
+        return [(victim, "SIGKILL") for victim in living if draw.random() < share]
+
+    async def storms():
+        return {await try_record(kills) for _ in range(100)}
+
+    assert asyncio.run(storms()) <= {"acquitted", "storm"}
+
+
+@pytest.mark.parametrize("victim", [min, max])
+def test_a_killer_of_the_oldest_or_of_the_youngest_gives_no_document_up(victim):
+    """One worker dies whenever the record is read, and it is always the same of the two by age."""
+    found = verdict(lambda worker, task, living: [(victim(living), "SIGKILL")] if task is RECORD else [])
+    assert found in ("acquitted", "storm")
+
+
+def test_what_came_before_a_disturbance_is_forgotten():
+    """Seven deaths, a control that dies, seven deaths: fourteen in all, but never eight in a row."""
+    script = iter([*["record"] * 7, "both", *["record"] * 7, "both", "nobody"])
+    doomed = []
+
+    def kills(worker, task, living):
+        if task is RECORD:
+            now = next(script)
+            doomed[:] = [now == "both"]
+            return [] if now == "nobody" else [(worker, "SIGKILL")]
+        return [(worker, "SIGKILL")] if doomed and doomed.pop() else []
+
+    assert verdict(kills) == "acquitted"

@@ -1,0 +1,155 @@
+"""Kernels take any bytes, also such as are no text, and any cut of them into rows, without harm.
+
+Harm shows where memory is watched: `test_memory` runs this with bounds checked and with fences around arrays.
+"""
+
+from itertools import pairwise
+from random import Random
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gristmill.kernels import html
+from gristmill.kernels.byte_strings import order_of, take_strings
+from gristmill.kernels.code_scan import MARK_BYTES, MARKS, comment_chars, encoded_runs, visible_chars
+from gristmill.kernels.cut_spans import first_bad_row, take_blank_lines, without_spans
+from gristmill.kernels.exact_hash import NONE, WHITESPACE, WORDS, hash_texts
+from gristmill.kernels.hashset import build, hash_digests, hash_strings, hash_words
+from gristmill.kernels.keepers import keepers
+from gristmill.kernels.known import PADDING_BYTES, find_known, pack_sets
+from gristmill.kernels.line_units import count_units, find_units
+from gristmill.kernels.lines import cut_lines
+from gristmill.kernels.meta_tags import find_tags
+from gristmill.kernels.pretoken_classes import class_table
+from gristmill.kernels.pretoken_counts import count_pretokens
+from gristmill.kernels.pretokenize import CL100K
+from gristmill.kernels.repeated_spans import repeated_spans
+from gristmill.kernels.robots import decide, sites_and_paths, write_rule
+from gristmill.kernels.shingles import word_tables
+from gristmill.kernels.signals import measure
+from gristmill.kernels.signals_terms import word_sets
+from gristmill.kernels.sketch import band_hashes_of, shingle_sets
+from gristmill.kernels.snap_spans import snap_spans
+from gristmill.kernels.unicode_classes import unicode_tables
+from gristmill.kernels.url_normal import NO_FRAGMENT, normal_urls, odd_hosts
+from gristmill.kernels.url_spelling import names
+from gristmill.kernels.url_words import find_inside, find_words, hash_tokens, openings
+from gristmill.kernels.urls import hash_domain_lines, hash_suffixes, hash_url_lines, hash_urls, split_urls
+from gristmill.kernels.word_counts import add_words, export, no_words
+
+TABLES = unicode_tables()
+PIECES = st.one_of(
+    st.binary(max_size=12),
+    st.text(max_size=6).map(str.encode),
+    st.sampled_from([b" ", b"  ", b"\n", b"\r\n", b"\n\n", b"\\", b"word ", b"A" * 9, b"=" * 70, b"'''", b'"', b"/*"]),
+    st.sampled_from([b"<", b"</", b"<!--", b"-->", b"<meta name=robots", b">", b"<script", b"</script>"]),
+    st.sampled_from([b"http://a.b:80/", b"//", b"?a=%", b"&amp;", b"%2", b"%41", b";x=", b"#!", b"@", b".", b"[::1]"]),
+    st.sampled_from(["ȺȾ".encode(), "\u3000".encode(), "\u2019".encode(), b"\xf0\x9f\x98", b"\xe2\x80", b"\xff" * 9]),
+)
+ROWS = st.lists(st.lists(PIECES, max_size=12).map(b"".join), max_size=5)
+
+
+def arrays(rows, before=b"", kind=np.int32):
+    offsets = np.cumsum([len(before), *map(len, rows)]).astype(kind)
+    return np.frombuffer(before + b"".join(rows), np.uint8), offsets
+
+
+def spans_in(rows, draw):
+    """Some bounds in each row, two for a span."""
+    chosen = [sorted(draw.sample(range(len(row) + 1), min(4, (len(row) + 1) // 2 * 2))) for row in rows]
+    firsts = np.cumsum([0, *map(len, chosen)]).astype(np.int64)
+    return firsts, np.array([bound for row in chosen for bound in row], np.int64)
+
+
+def read_texts(rows, before, draw):
+    """What deduplication and measures do with texts."""
+    data, offsets = arrays(rows, before)
+    firsts, bounds = spans_in(rows, draw)
+    first_bad_row(data, offsets, firsts, bounds)
+    assert without_spans(data, offsets, firsts, bounds)[1][-1] <= len(data)
+    for lines in (False, True):
+        snap_spans(data, offsets, firsts, bounds, lines)
+    for form in (NONE, WHITESPACE, WORDS):
+        assert len(hash_texts(data, offsets, form, TABLES)) == len(rows)
+    for fold in (False, True):
+        for paragraphs in (False, True):
+            keys, _, owners, _ = count_units(data, offsets, paragraphs, fold, 1, TABLES)
+            wanted = [np.sort(keys[owners == row]) for row in range(len(rows))]
+            starts = np.cumsum([0, *map(len, wanted)]).astype(np.int64)
+            flat = np.concatenate([np.empty(0, np.uint64), *wanted])
+            spans, hashes, _ = find_units(data, offsets, starts, flat, paragraphs, fold, 1, TABLES)
+            assert set(hashes.tolist()) == set(keys.tolist())
+            take_blank_lines(data, offsets, spans)
+    valid = np.ones(len(rows), np.bool_)
+    cut_lines(offsets, data, valid, TABLES, 2, 5, True, True, True)
+    measure(offsets, data, valid, TABLES, word_sets(["the"], ["bad word"]))
+    band_hashes_of(data, offsets, 3, 2, 2, "fast", 1, np.zeros(len(rows), np.uint64), word_tables())
+    starts, packed = pack_sets(*shingle_sets(data, offsets, 2, word_tables()))
+    padded = np.concatenate([packed, np.zeros(PADDING_BYTES, np.uint8)])
+    bands, owners = np.zeros((len(rows), 1), np.uint64), np.arange(len(rows))
+    find_known(bands, starts, padded, bands[:, 0].copy(), owners, starts, padded, 1, 2, 4)
+    html.scan(data, offsets.astype(np.int64), 20)
+
+
+def read_strings(rows, before, _):
+    """What tables of strings, the signals of code and the readers of lists do."""
+    data, offsets = arrays(rows, before)
+    wide = offsets.astype(np.int64)
+    order = order_of(data, wide)
+    taken, ends = take_strings(data, wide, order)
+    assert [taken[a:b].tobytes() for a, b in pairwise(ends)] == sorted(rows)
+    found = export(add_words(no_words(16), data, wide, np.ones(len(rows), np.int64)))
+    assert len(found.counts) == len(set(rows))
+    count_pretokens(no_words(16), data, wide, CL100K, class_table())
+    repeated_spans(data, wide, np.arange(len(rows)), 8)
+    hash_strings(data, offsets)
+    ranks = np.frombuffer(bytes(range(len(rows) * 3)), np.uint8).reshape(len(rows), 3)
+    keepers(np.zeros(len(rows), np.uint64), np.zeros(len(rows), np.uint64), ranks)
+    marks = np.zeros((1, MARKS * MARK_BYTES), np.uint8)
+    marks[0, :2], marks[0, 16:18], marks[0, 24:26] = (47, 47), (47, 42), (42, 47)
+    comment_chars(offsets, data, np.zeros(len(rows), np.int64), marks, np.full(1, 15))
+    visible_chars(offsets, data, np.ones(len(rows), np.bool_))
+    encoded_runs(offsets, data, np.ones(256, np.bool_), 3)
+    find_tags(data, offsets, 30, np.frombuffer(b"robots", np.uint8), np.array([0, 6]))
+    for read in (hash_words, hash_digests, hash_tokens, hash_url_lines, hash_domain_lines):
+        read(data)
+
+
+def read_urls(rows, before, _):
+    """What is done with URLs and paths."""
+    data, offsets = arrays(rows, before)
+    spans = split_urls(data, offsets)
+    odd_hosts(data, spans)
+    hash_suffixes(data, spans)
+    hash_urls(data, offsets)
+    for fragment in range(NO_FRAGMENT, NO_FRAGMENT + 3):
+        normal_urls(data, offsets, names(("utm_*", "x")), True, True, fragment)
+    entries = np.frombuffer(b"word\nab\nx\n", np.uint8)
+    listed, _ = build([(hash_tokens(entries)[0], 1)])
+    find_words(listed, data, spans, 2)
+    pairs, lengths = np.zeros(1 << 16, np.bool_), np.zeros(256, np.bool_)
+    openings(entries, pairs, lengths)
+    find_inside(listed, pairs, lengths, data, spans)
+    _, _, path_offsets, paths, _ = sites_and_paths(data, spans)
+    rules = [write_rule(np.frombuffer(row, np.uint8)).tobytes() for row in rows]
+    rule_data, rule_offsets = arrays(rules, kind=np.int64)
+    last = np.full(len(rows), len(rows))
+    decide(paths, path_offsets, rule_data, rule_offsets, np.zeros(len(rows), np.int64), last)
+
+
+@pytest.mark.parametrize("read", [read_texts, read_strings, read_urls])
+@settings(deadline=None, max_examples=150)
+@given(ROWS, st.sampled_from([b"", b"ab\xff"]), st.randoms())
+def test_any_bytes_do_no_harm(read, rows, before, draw):
+    """Text or not, in any cut."""
+    read(rows, before, draw)
+
+
+@pytest.mark.parametrize("read", [read_texts, read_strings, read_urls])
+def test_sizes_around_those_that_are_read_at_once(read):
+    """8, 16, 32 and 64 bytes are read at once, but not where they are not there."""
+    for byte in (b"a", b" ", b"\n", b"\xff", b"\xc2", b"<", b"/", b"%"):
+        for size in (0, 1, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129):
+            read([byte * size], b"", Random(size))

@@ -1,0 +1,171 @@
+"""Kernels where memory bites: freed memory is gone, arrays stand between fences, every access is checked.
+
+`make test-memory` runs all tests of kernels and of stages so; the slow tests here are the part that finds most for its
+time.
+"""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import gristmill
+
+ROOT = Path(__file__).parents[2]
+SOURCE = Path(gristmill.__file__).parents[1]
+FREED = {"MALLOC_PERTURB_": "165", "MALLOC_MMAP_THRESHOLD_": "4096"}
+
+UNITS = """
+import sys
+import numpy as np
+from gristmill.kernels.line_units import count_units, find_units
+from gristmill.kernels.unicode_classes import unicode_tables
+
+line = b"the  mill  grinds  the  grain  of  the  valley\\n"
+for size in map(int, sys.argv[1:]):
+    text = np.frombuffer(line * (size // len(line)), np.uint8)
+    offsets = np.array([0, len(text)], np.int32)
+    for fold in (False, True):
+        keys, _, _, counts = count_units(text, offsets, False, fold, 1, unicode_tables())
+        spans, _, _ = find_units(text, offsets, np.array([0, 1]), keys, False, fold, 1, unicode_tables())
+        print(len(keys), counts.tolist() == [len(spans)] == [size // len(line)])
+"""
+
+BEYOND = """
+import sys
+import numpy as np
+from numba import njit
+from gristmill.kernels.memory import address_of, byte_at, eight_bytes_at
+from gristmill.kernels.memory_writes import put_byte
+
+@njit
+def last(data, index):
+    return eight_bytes_at(address_of(data), index)
+
+@njit
+def first(data, index):
+    return byte_at(address_of(data), index)
+
+@njit
+def write(data, index):
+    put_byte(address_of(data), index, 1)
+
+data = np.zeros(100, np.uint8)
+"""
+
+LENT = """
+import sys
+import numpy as np
+from numba import njit
+from gristmill.kernels.memory import address_of, borrow, byte_at
+from gristmill.kernels.memory_writes import put_byte
+
+@njit(forceinline=True)
+def innermost(room, size):
+    at, total = address_of(room), 0
+    for place in range(size):
+        put_byte(at, place, place)
+    for place in range(size):
+        total += byte_at(at, place)
+    return total
+
+@njit
+def inner(rooms, size):
+    return innermost(rooms[0], size) + innermost(rooms[1][:size], size)
+
+@njit
+def handed_on(size):
+    rooms = np.empty(size, np.uint8), np.empty(2 * size, np.uint8)
+    return inner(rooms, size) + innermost(np.empty(size, np.uint8), size)
+
+@njit
+def freed(size):
+    room = np.empty(size, np.uint8)
+    at, total = address_of(room), 0
+    for place in range(size):
+        put_byte(at, place, place)
+    for place in range(size):
+        total += byte_at(at, place)
+    return total
+
+print(globals()[sys.argv[1]](1 << 20))
+"""
+
+
+def python(*arguments, **environment):
+    """A Python of its own, with the package that is under test."""
+    paths = os.pathsep.join(map(str, (SOURCE, ROOT, ROOT / "tests")))
+    return subprocess.run(
+        [sys.executable, *arguments],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": paths, **environment},
+        capture_output=True,
+        text=True,
+    )
+
+
+def run_tests(plugin, *arguments, **environment):
+    done = python("-X", "faulthandler", "-m", "pytest", "-p", f"tests.kernels.{plugin}", *arguments, **environment)
+    assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-5000:]
+
+
+def test_lines_with_double_spaces_are_read_from_live_memory():
+    """Above the size from which the C library gives freed memory back, a scan of freed scratch is a crash."""
+    done = python("-c", UNITS, "140000", "5000000", MALLOC_MMAP_THRESHOLD_="131072", MALLOC_PERTURB_="165")
+    assert (done.returncode, done.stdout.split("\n")) == (0, ["1 True"] * 4 + [""]), done.stderr
+
+
+@pytest.mark.slow
+def test_numba_keeps_what_is_handed_on_and_frees_the_rest():
+    """What the rule for addresses rests on (tests/laws/lifetimes.py): arguments live as long as the call, however it is
+    compiled. And what it is for: the array of a loop that has its address alone is gone, and that shows.
+    """
+    total = sum(place & 255 for place in range(1 << 20))
+    done = python("-c", LENT, "handed_on", **FREED)
+    assert (done.returncode, done.stdout) == (0, f"{3 * total}\n"), done.stderr
+    assert python("-c", LENT, "freed", **FREED).returncode < 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("call", ["last(data, 93)", "write(data, 100)", "first(data, 100)"])
+def test_a_fence_stops_what_goes_beyond(call):
+    """The fence itself: the last bytes are there, one more is a crash."""
+    good = call.replace("93", "92").replace("100", "99")
+    head = f"import tests.kernels.fenced_memory\n{BEYOND}"
+    tail = "\nsys.stdout.flush()\nimport os\nos._exit(7)\n"
+    assert python("-c", f"{head}{good}{tail}").returncode == 7
+    assert python("-c", f"{head}{call}{tail}").returncode < 0
+    assert python("-c", f"{head}first(data, 0){tail}", FENCE="before").returncode == 7
+    assert python("-c", f"{head}first(data, -1){tail}", FENCE="before").returncode < 0
+
+
+@pytest.mark.slow
+def test_a_check_tells_of_what_goes_beyond(tmp_path):
+    """The check itself: it finds what is one byte outside, also inside of another array, and lets nothing happen."""
+    calls = ["last(data, 92)", "last(data, 93)", "first(data, -1)", "write(data, 99)", "write(data, 100)"]
+    code = f"import tests.kernels.checked_memory as checked\n{BEYOND}data = np.zeros((3, 100), np.uint8)[1]\n"
+    told = "".join(f"{call}\nprint(checked.what_went_wrong())\n" for call in calls)
+    done = python("-c", code + told, NUMBA_CACHE_DIR=str(tmp_path))
+    first = "1 accesses out of bounds, the first of"
+    assert done.stdout.splitlines() == [
+        "None",
+        f"{first} 8 bytes at 93 of an array of 100",
+        f"{first} 1 bytes at -1 of an array of 100",
+        "None",
+        f"{first} 1 bytes at 100 of an array of 100",
+    ], done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("side", ["behind", "before"])
+def test_kernels_stay_between_fences(side):
+    """The machine code that users run, with arrays that end (begin) at a page that is not there."""
+    run_tests("fenced_memory", "tests/kernels", "--ignore", __file__, FENCE=side, **FREED)
+
+
+@pytest.mark.slow
+def test_every_access_is_in_bounds(tmp_path):
+    """Any bytes through every kernel that reads or writes at addresses, each access and each index checked."""
+    run_tests("checked_memory", "tests/kernels/test_any_bytes.py", NUMBA_CACHE_DIR=str(tmp_path), NUMBA_BOUNDSCHECK="1")

@@ -1,0 +1,262 @@
+"""Laws 1 and 9: whatever is killed, however often, the output has the same bytes and no document is given up.
+
+Storms and single kills of workers, fork servers and drivers, more than 300 in all, over a recipe with every exchange,
+a tokenizer, shards and a mixture. Memory that is given back to the system at once (a low mmap threshold) makes a kernel
+that reads freed memory crash instead of going on. Nothing here waits for a time to pass: a run that was hit is left
+alone until it has finished some more tasks, so that the test ends on the slowest machine.
+"""
+
+import hashlib
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import gristmill
+from gristmill.engine.mill import Mill
+from gristmill.recipe.load import load
+
+KILLS = 300
+TESTS = Path(__file__).parents[1]
+WORDS = [a + b + c for a in ("mi", "gra", "sto", "wa", "whe") for b in ("l", "n", "t", "r") for c in ("o", "en", "a")]
+RECIPE = """
+recipe: chaos
+seed: 4
+store: ./store
+sources:
+  crawl:
+    kind: web
+    read: {format: jsonl, paths: [crawl/*.jsonl], fields: {key: id, url: url}, part_bytes: 24KB}
+    domain: web
+    tier: B
+  notes:
+    kind: text
+    read: {format: jsonl, paths: [notes/*.jsonl], fields: {key: id, url: url}, part_bytes: 24KB}
+    domain: notes
+    tier: A
+steps:
+  - url_dedup: {partitions: 3}
+  - exact_dedup: {partitions: 3}
+  - line_dedup: {partitions: 3, max_count: 3}
+  - near_dedup: {partitions: 3, scope: global}
+  - simhash_dedup: {partitions: 3, scope: global}
+  - substring_dedup: {partitions: 3, min_bytes: 80, scope: global, block: document, block_bytes: 100KB}
+tokenizer: {train: {vocab: 512, sample_bytes: {web: 100KB, notes: 100KB}}}
+shards: {seq_len_tokens: 256, shard_tokens: 20000}
+mix: {tokens: 40k, domains: {web: 0.6, notes: 0.4}, tiers: {A: 2, B: 1}, max_epochs: 50}
+"""
+
+
+def write_inputs(folder, seed):
+    """Documents with copies of every kind: the same address, text, lines, nearly the same text, a shared passage."""
+    draw = random.Random(seed)
+    for source, files in (("crawl", 6), ("notes", 3)):
+        (folder / source).mkdir()
+        texts = []
+        for file in range(files):
+            lines = []
+            for number in range(60):
+                text = "\n".join(" ".join(draw.choices(WORDS, k=draw.randint(4, 12))) for _ in range(12))
+                kind = draw.randrange(6) if texts else 0
+                if kind == 1:
+                    text = draw.choice(texts)
+                elif kind == 2:
+                    text = draw.choice(texts).replace(" ", "  ", 3) + " more"
+                elif kind == 3:
+                    text += "\n" + draw.choice(texts)[40:400]
+                text += "\nread the whole story on our page today" * (draw.random() < 0.2)
+                texts.append(text)
+                url = f"https://example.org/{draw.randrange(400)}"
+                lines.append(json.dumps({"id": f"{file}-{number}", "url": url, "text": text}))
+            (folder / source / f"{file}.jsonl").write_text("\n".join(lines))
+
+
+class Chaos:
+    """Runs of a recipe, and somebody who kills their processes."""
+
+    def __init__(self, recipe, draw):
+        self.recipe = recipe
+        self.store = recipe.parent / "store"
+        self.log = recipe.parent / "log"
+        self.draw = draw
+        self.kills = {"worker": 0, "server": 0, "driver": 0}
+        self.process = None
+
+    def start(self, *arguments):
+        path = os.pathsep.join([str(Path(gristmill.__file__).parents[1]), str(TESTS)])
+        environment = {**os.environ, "PYTHONPATH": path, "MALLOC_MMAP_THRESHOLD_": "65536"}
+        command = [sys.executable, "-m", "gristmill.cli.main", "run", str(self.recipe), "--workers", "2", *arguments]
+        with self.log.open("w") as log:
+            # All that it starts is in its session, so it is found also when the process that started it is dead.
+            self.process = subprocess.Popen(
+                command, env=environment, stdout=subprocess.DEVNULL, stderr=log, start_new_session=True
+            )
+
+    def lives(self):
+        """Whether the driver runs; asked again and again, so it leaves some time for others."""
+        time.sleep(0.005)
+        return self.process.poll() is None
+
+    def end(self):
+        """A run that ends by itself is finished; one that was killed says nothing. Its workers end with it."""
+        self.process.wait()
+        while self.family():
+            time.sleep(0.005)
+        said = self.log.read_text()
+        assert self.process.returncode in (0, -signal.SIGKILL), said
+        assert "Traceback" not in said
+        assert "Aborted" not in said
+
+    def server(self):
+        return next((pid for pid, parent in self.family().items() if parent == self.process.pid), None)
+
+    def workers(self):
+        return sorted(pid for pid, parent in self.family().items() if parent != self.process.pid)
+
+    def family(self):
+        """pid -> parent of the fork server and its workers, also of those that outlived theirs."""
+        found = {}
+        for entry in os.listdir("/proc"):
+            if entry.isdigit() and int(entry) != self.process.pid:
+                try:
+                    fields = Path(f"/proc/{entry}/stat").read_text().rpartition(")")[2].split()
+                    if int(fields[3]) == self.process.pid and fields[0] != "Z":
+                        command = Path(f"/proc/{entry}/cmdline").read_text()
+                        found.update({int(entry): int(fields[1])} if "forkserver" in command else {})
+                except OSError:
+                    continue
+        return found
+
+    def tasks(self):
+        return sum(1 for _ in self.store.glob("tasks/*.json"))
+
+    def kill(self, kind, pid):
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            return
+        self.kills[kind] += 1
+
+    def kill_workers(self, count):
+        """Kill so many workers, one after the other or all that there are, as soon as they are seen."""
+        seen = set()
+        at_once = self.draw.random() < 0.5
+        while count > 0 and self.lives():
+            new = [pid for pid in self.workers() if pid not in seen]
+            for pid in new if at_once else self.draw.sample(new, min(len(new), 1)):
+                seen.add(pid)
+                self.kill("worker", pid)
+                count -= 1
+
+    def kill_by_habit(self, habit, count):
+        """Always the youngest worker, always the oldest, or each one when it has lived for 50 ms."""
+        first_seen, shot = {}, set()
+        while count > 0 and self.lives():
+            now = [pid for pid in self.workers() if pid not in shot]
+            if habit == "at 50 ms":
+                for pid in now:
+                    first_seen.setdefault(pid, time.monotonic())
+                victims = [pid for pid in now if time.monotonic() - first_seen[pid] > 0.05]
+            else:
+                victims = now[-1:] if habit == "youngest" else now[:1]
+            for pid in victims:
+                shot.add(pid)
+                self.kill("worker", pid)
+                count -= 1
+
+    def go_on(self):
+        """Leave the run alone until it has finished some more tasks."""
+        wanted = self.tasks() + self.draw.randint(1, 15)
+        while self.lives() and self.tasks() < wanted:
+            pass
+
+    def one_run(self):
+        """From a start to an end by itself or by a kill."""
+        self.start()
+        while self.lives() and not self.workers():
+            pass
+        while self.lives():
+            match self.draw.choices(["one", "storm", "server", "driver"], [5, 5, 2, 2])[0]:
+                case "one":
+                    self.kill_workers(1)
+                case "storm":
+                    self.kill_workers(self.draw.randint(4, 9))
+                case "server" if (pid := self.server()) is not None:
+                    self.kill("server", pid)
+                case "driver":
+                    self.kill("driver", self.process.pid)
+                    break
+            self.go_on()
+        self.end()
+
+    def forget_some_tasks(self):
+        """Lose records, so that a finished run has work again to be killed in."""
+        for path in sorted(self.store.glob("tasks/*.json")):
+            if self.draw.random() < 0.5:
+                path.unlink()
+
+
+def everything(recipe):
+    """The hashes of all parts by node, and of every published file by name."""
+    mill = Mill(load(recipe))
+    run = mill.look()
+    parts = {node: [part.hash for _, (part, _) in sorted(made.layers.items())] for node, made in run.made.items()}
+    assert all(parts.values())
+    published = {
+        str(path.relative_to(mill.store.root)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in Path(mill.store.root, "shards").rglob("*")
+        if path.is_file()
+    }
+    assert any(name.endswith("manifest.json") for name in published)
+    return parts, published
+
+
+def project(folder):
+    folder.mkdir()
+    write_inputs(folder, seed=8)
+    (folder / "recipe.yaml").write_text(RECIPE)
+    return Chaos(folder / "recipe.yaml", random.Random(12))
+
+
+def assert_nothing_was_given_up(store):
+    for path in store.glob("tasks/*.json"):
+        record = json.loads(path.read_text())
+        assert record["body"]["poisoned"] == []
+        assert "worker_crashed" not in record["metrics"].get("dropped", {})
+
+
+@pytest.mark.slow
+def test_300_kills_give_the_same_bytes_and_no_document_is_given_up(tmp_path):
+    """Law 9: a fault outside never becomes a verdict inside."""
+    quiet, chaos = project(tmp_path / "undisturbed"), project(tmp_path / "chaos")
+    quiet.start()
+    quiet.end()
+    while sum(chaos.kills.values()) < KILLS:
+        chaos.one_run()
+        if chaos.process.returncode == 0:
+            chaos.forget_some_tasks()
+    chaos.start()
+    chaos.end()
+    assert everything(chaos.recipe) == everything(quiet.recipe)
+    assert all(chaos.kills.values())
+    assert_nothing_was_given_up(chaos.store)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("habit", ["youngest", "oldest", "at 50 ms"])
+def test_a_killer_with_a_habit_gives_no_document_up(tmp_path, habit):
+    """What dies each time at the same place looks most like a fatal record."""
+    chaos = project(tmp_path / "chaos")
+    chaos.start("--until", "url_dedup")
+    while chaos.lives() and not chaos.tasks():
+        pass
+    chaos.kill_by_habit(habit, 25)
+    chaos.end()
+    assert chaos.process.returncode == 0
+    assert_nothing_was_given_up(chaos.store)

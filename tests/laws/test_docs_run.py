@@ -1,0 +1,88 @@
+"""Every command that README, docs, Makefile and `--help` print runs as it is printed, on a recipe with shards."""
+
+import re
+import shlex
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+from typer.main import get_command
+
+from gristmill.cli.main import main, make_app
+from gristmill.demo import __main__ as demo
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")])
+COMMAND = re.compile(r"^(?:\t|    +)@?(?:\.venv/bin/|\$\(BIN\)/)?((?:gristmill|python -m gristmill[.\w]*) .*)$", re.M)
+SCALE = 0.08
+"""Of the demo's inputs: enough for every planted defect."""
+FINDS_NOTHING = ("shards find",)
+"""Commands of which the printed example ends with 1: the document that they name is made up."""
+
+
+def printed():
+    """(Where it stands, the command) in the order of the pages; comments behind it are for the reader."""
+    makefile = (ROOT / "Makefile").read_text()
+    yield from (("Makefile", line) for line in COMMAND.findall(makefile[makefile.index("\ndemo:") :]))
+    for page in PAGES:
+        yield from ((page.name, line) for line in COMMAND.findall(page.read_text()))
+    yield from examples(get_command(make_app()), "gristmill")
+
+
+def examples(command, name):
+    """What `--help` shows, of all commands and theirs."""
+    if hasattr(command, "commands"):
+        for word, below in command.commands.items():
+            yield from examples(below, f"{name} {word}")
+    else:
+        assert command.epilog, f"{name} has no example"
+        line = command.epilog.removeprefix("Example: ")
+        assert line.startswith(name), f"{name}: {line}"
+        yield f"{name} --help", line
+
+
+def test_commands_are_found():
+    """The test below does not pass by finding nothing; every command is printed somewhere with its example."""
+    found = list(printed())
+    assert len(found) > 40
+    for where in ("Makefile", "README.md", "tokenizer.md", "shards.md", "dedup.md", "rules.md"):
+        assert any(page == where for page, _ in found), where
+
+
+@pytest.mark.slow
+def test_every_printed_command_runs(tmp_path, monkeypatch, capfd):
+    """One after the other in a folder that looks like this one after `make demo`: no traceback, the exit code meant."""
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(ROOT / "recipes", tmp_path / "recipes")
+    failures = []
+
+    def typed(line):
+        words = shlex.split(line, comments=True)
+        program = main if words[0] == "gristmill" else lambda: sys.exit(demo.main())
+        monkeypatch.setattr(sys, "argv", ["gristmill", *words[1 if words[0] == "gristmill" else 3 :]])
+        with pytest.raises(SystemExit) as ended:
+            program()
+        return ended.value.code or 0
+
+    assert typed(f"python -m gristmill.demo build demo/inputs --scale {SCALE}") == 0
+    assert typed("gristmill run recipes/demo.yaml") == 0, capfd.readouterr().err
+    write_what_examples_name(tmp_path)
+    once = {" ".join(shlex.split(line, comments=True)): (where, line) for where, line in reversed([*printed()])}
+    for where, line in reversed(once.values()):
+        code = typed(line)
+        said = capfd.readouterr()
+        wanted = 1 if any(f" {name} " in line for name in FINDS_NOTHING) else 0
+        if code != wanted or "Traceback" in said.err:
+            failures.append(f"{where}: {line}\nended with {code}\n{said.out[-500:]}\n{said.err[-2000:]}")
+    assert not failures, "\n\n".join(failures)
+
+
+def write_what_examples_name(folder):
+    """Files of the user's own that examples stand for."""
+    (folder / "held_out").mkdir()
+    reference = next((folder / "demo" / "inputs" / "reference").glob("*.jsonl.zst"))
+    shutil.copyfile(reference, folder / "held_out" / "code-0.jsonl.zst")
+    for name in ("README.md", "prose.txt"):
+        shutil.copyfile(ROOT / "README.md", folder / name)
+    demo.train_generic(folder / "other", 600)

@@ -1,0 +1,103 @@
+"""No kernel uses the address of an array that may be gone: by construction, held by a reading of all of them."""
+
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+from tests.laws.lifetimes import faults
+
+import gristmill.kernels
+
+HEAD = """
+import numpy as np
+from numba import njit
+from gristmill.kernels.memory import address_of, borrow, byte_at
+from gristmill.kernels.memory_writes import put_eight_bytes
+
+TABLE = np.zeros(256, np.uint8)
+
+@njit
+def count(data, size):
+    return byte_at(data, size - 1)
+
+@njit
+def places(tables):
+    return address_of(tables.pages), 7
+
+@njit(inline="always")
+def inlined(data):
+    return byte_at(address_of(data), 0)
+"""
+
+
+def of(code: str) -> list[str]:
+    return faults({"kernel": HEAD + dedent(code)})
+
+
+def test_kernels_take_addresses_of_parameters_alone():
+    """Of arrays that the caller keeps, that is, so that no kernel reads or writes what was freed."""
+    folder = Path(gristmill.kernels.__file__).parent
+    sources = {path.stem: path.read_text(encoding="utf-8") for path in folder.glob("*.py")}
+    assert "address_of(" in sources["line_units"]
+    assert faults(sources) == []
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "@njit\ndef f(data):\n    return count(address_of(data), len(data))",
+        "@njit\ndef f(tables):\n    return byte_at(address_of(tables.pages), 0)",
+        "@njit\ndef f(rows, at):\n    return count(address_of(rows[at]), len(rows[at]))",
+        "@njit\ndef f(data):\n    part = data[3:]\n    return byte_at(address_of(part), 0)",
+        "@njit\ndef f(data):\n    return byte_at(address_of(TABLE), data[0])",
+        "@njit\ndef f(data):\n    data = borrow(data)\n    return data[0]",
+        "@njit\ndef f(a, b):\n    a, b = borrow(a), borrow(b)\n    a, b = b, a\n    a[0] = b[0]",
+        "@njit\ndef f(tables):\n    where = places(tables)\n    return byte_at(where[0], 0)",
+        "@njit\ndef g(data):\n    return byte_at(address_of(data), 0)\n@njit\ndef f():\n    return g(np.zeros(9))",
+        "@njit\ndef f(data):\n    return inlined(data)",
+        "def f(room):\n    return -room.ctypes.data % 64",
+    ],
+)
+def test_what_is_allowed(code):
+    """A parameter, its parts, constants; and arrays of its own that a kernel hands on to another."""
+    assert of(code) == []
+
+
+@pytest.mark.parametrize(
+    ("code", "fault"),
+    [
+        (
+            "@njit\ndef f(n):\n    room = np.empty(n)\n    at = address_of(room)\n    return byte_at(at, 0)",
+            "f lends room",
+        ),
+        ("@njit\ndef f(n):\n    return count(address_of(np.empty(n)), n)", "f lends np.empty(n)"),
+        ("@njit\ndef f(n):\n    room = np.empty(n)\n    return count(address_of(room[1:]), n)", "f lends room[1:]"),
+        ("@njit\ndef f(n):\n    room = np.empty(n)\n    lent = borrow(room)\n    return lent[0]", "f lends room"),
+        ("@njit\ndef f(data):\n    data = data.copy()\n    return byte_at(address_of(data), 0)", "f lends data"),
+        ("@njit\ndef f(data):\n    data += 1\n    return byte_at(address_of(data), 0)", "f lends data"),
+        ("@njit\ndef f(data):\n    for data in (1, 2):\n        byte_at(address_of(data), 0)", "f lends data"),
+        ("@njit\ndef f(a, b):\n    c = a if b else a.copy()\n    return byte_at(address_of(c), 0)", "f lends c"),
+        ("@njit\ndef f(a):\n    b, c = a, np.empty(9)\n    return byte_at(address_of(c), 0)", "f lends c"),
+        (
+            "@njit\ndef f(n):\n    own = np.empty(n)\n    where = places(own)\n    return byte_at(where[0], 0)",
+            "f lends own",
+        ),
+        ("@njit\ndef f(n):\n    own = np.empty(n)\n    return inlined(own)", "f lends own"),
+        ("@njit\ndef f(data, kept):\n    kept[0] = address_of(data)", "f stores what is lent in kept[0]"),
+        (
+            "@njit\ndef f(data, kept):\n    at = address_of(data)\n    kept[0] = at + 8",
+            "f stores what is lent in kept[0]",
+        ),
+        ("@njit\ndef f(data, out):\n    put_eight_bytes(address_of(out), 0, address_of(data))", "f stores an address"),
+        ("def f(tables):\n    return places(tables)", "Python gets what places lends"),
+        ("@njit(parallel=True)\ndef f(data):\n    return data[0]", "f is compiled with parallel"),
+        ("from numba import carray", "carray: pointers are made"),
+        ("def f(builder, a):\n    return builder.inttoptr(a, 8)", "inttoptr: pointers are made"),
+        ("@njit\ndef f(data):\n    return byte_at(data.ctypes.data, 0)", ".ctypes is for questions of alignment"),
+    ],
+)
+def test_what_is_caught(code, fault):
+    """Each way to an address that outlives its array, of those that were taken or thought of."""
+    found = of(code)
+    assert len(found) >= 1
+    assert fault in found[0]

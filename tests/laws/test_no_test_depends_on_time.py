@@ -1,0 +1,40 @@
+"""A test says the same on a busy machine as on an idle one."""
+
+import ast
+from pathlib import Path
+
+from hypothesis import given, settings
+from hypothesis import strategies as some
+
+TESTS = Path(__file__).parents[1]
+LOOK_AGAIN = {"test_chaos.py"}
+
+
+def test_examples_have_no_deadline():
+    """The profile is that of conftest.py, and settings that a test makes of it keep it."""
+    assert settings().deadline is None
+    assert settings(max_examples=3).deadline is None
+
+
+@given(some.integers())
+def test_an_example_has_no_deadline_either(number):
+    """The default of hypothesis is 200 ms."""
+    assert settings.get_current_profile_name() == "gristmill"
+    assert settings.default.deadline is None
+
+
+def test_no_test_sets_a_deadline_or_sleeps():
+    """Nor asks how long something took. Kills that are spaced over a run may measure the run, and who waits for a
+    process to change may look again and again.
+    """
+    for path in sorted(TESTS.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            where = f"{path.relative_to(TESTS)}:{getattr(node, 'lineno', 0)}"
+            if isinstance(node, ast.keyword) and node.arg == "deadline":
+                assert isinstance(node.value, ast.Constant), where
+                assert node.value.value is None, where
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+                asked = node.func.attr
+                assert asked != "perf_counter", where
+                if asked == "sleep" and getattr(node.func.value, "id", "") == "time":
+                    assert path.name in LOOK_AGAIN, where

@@ -1,0 +1,74 @@
+"""Law 10, for terminals: one module prints, so that text from data is made harmless in one place."""
+
+import ast
+from pathlib import Path
+
+import gristmill
+
+SOURCE = Path(gristmill.__file__).parent
+MAY_PRINT = {"printable.py", "cli/screen.py", "loader/log.py"}
+"""The loader tells a trainer's log, whose place is the trainer's affair; what it tells is made printable there too."""
+MODULES = {"logging", "rich.console", "rich.markup", "rich.text", "rich", "click", "getpass", "curses"}
+"""They write to a terminal, or read markup out of text. For the types of rich there is `TYPE_ONLY`."""
+TYPE_ONLY = {"rich.console": {"Group"}, "rich.text": {"Text"}}
+STREAMS = {"stdout", "stderr", "__stdout__", "__stderr__"}
+
+
+def offences(tree):
+    """Line and fact of everything in a module that could write to a terminal by itself."""
+    made = {node.func for node in ast.walk(tree) if isinstance(node, ast.Call)}
+    for node in ast.walk(tree):
+        match node:
+            case ast.Name(id="print" | "input" | "Console") if node in made:
+                yield node.lineno, f"calls {node.id}"
+            case ast.Name(id="Text") if node in made:
+                yield node.lineno, "makes a Text of its own: take words() or passage()"
+            case ast.Attribute(attr="from_markup" | "from_ansi" | "assemble" | "echo" | "secho" | "print_exc"):
+                if not (isinstance(node.value, ast.Name) and node.value.id == "traceback"):
+                    yield node.lineno, f"uses {node.attr}"
+            case ast.Attribute(value=ast.Name(id="sys"), attr=attr) if attr in STREAMS:
+                yield node.lineno, f"uses sys.{attr}"
+            case ast.Call(func=ast.Attribute(value=ast.Name(id="os"), attr="write"), args=[ast.Constant(), *_]):
+                yield node.lineno, "writes to a descriptor"
+            case ast.keyword(arg="err" | "markup", value=ast.Constant(value=True)):
+                yield node.value.lineno, f"asks for {node.arg}=True"
+            case ast.Import(names=names):
+                yield from ((node.lineno, f"imports {name.name}") for name in names if name.name in MODULES)
+            case ast.ImportFrom(module=module, names=names) if module in MODULES:
+                if not {name.name for name in names} <= TYPE_ONLY.get(module, set()):
+                    yield node.lineno, f"imports from {module}"
+                if any(name.name == "print" for name in names):
+                    yield node.lineno, "imports print"
+
+
+def test_nothing_prints_but_the_screen():
+    """A `print` anywhere else would be a way round the neutralisation."""
+    found = []
+    for path in sorted(SOURCE.rglob("*.py")):
+        name = path.relative_to(SOURCE).as_posix()
+        if name not in MAY_PRINT:
+            tree = ast.parse(path.read_text(encoding="utf-8"))
+            found += [f"{name}:{line} {fact}" for line, fact in offences(tree)]
+    assert not found, "\n".join(found)
+
+
+def test_the_law_sees_what_it_forbids():
+    """Every way that it knows, so that it cannot pass by seeing nothing."""
+    ways = (
+        "print(1)",
+        "Console()",
+        "Text('a')",
+        "sys.stdout.write('a')",
+        "x = sys.__stderr__",
+        "typer.echo('a')",
+        "Text.from_markup('[red]')",
+        "f(err=True)",
+        "column(markup=True)",
+        "os.write(1, b'')",
+        "import logging",
+        "from rich import print",
+        "from rich.console import Console",
+    )
+    for way in ways:
+        assert list(offences(ast.parse(way))), way
+    assert not list(offences(ast.parse("out.print(1)\nfrom rich.text import Text\ntraceback.print_exc()")))

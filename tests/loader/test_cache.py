@@ -1,0 +1,203 @@
+"""The folder of fetched shards: nothing in it is believed for its name, and nobody else can put anything there."""
+
+import os
+import stat
+
+import pytest
+from fsspec.implementations.memory import MemoryFileSystem
+
+from gristmill.errors import UserError
+from gristmill.loader import Loader, cache, checks
+from gristmill.loader.cache import Cache
+from loader.small import two_phases
+from loader.test_store import tokens_of, upload
+
+LOCATION = "memory://bucket/run"
+
+
+@pytest.fixture(autouse=True)
+def stored(tmp_path, monkeypatch):
+    """A run on a store; no waiting between attempts; a process that has hashed nothing yet."""
+    MemoryFileSystem.store.clear()
+    monkeypatch.setattr(cache, "RETRY_SECONDS", ())
+    monkeypatch.setattr(checks, "_right", {})
+    upload(two_phases().write(tmp_path / "shards").parent, LOCATION)
+    yield
+    MemoryFileSystem.store.clear()
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def expected(tmp_path):
+    with Loader(tmp_path / "shards") as loader:
+        return tokens_of(loader)
+
+
+def read_all(folder, **options):
+    with Loader(LOCATION, cache=folder, **options) as loader:
+        return tokens_of(loader), loader.stats()
+
+
+def files_of(folder):
+    return [path for path in folder.iterdir() if not path.is_dir()]
+
+
+def test_what_was_fetched_is_not_hashed_a_second_time(folder, expected):
+    """Once as it comes, then never in this process."""
+    rows, stats = read_all(folder)
+    assert rows == expected
+    assert stats["hashed_files"] == stats["fetched_files"] == 12
+    assert read_all(folder)[1]["hashed_files"] == 0
+
+
+@pytest.mark.parametrize("threads", [0, 2])
+def test_a_process_hashes_what_it_finds_before_the_first_use(folder, expected, monkeypatch, threads):
+    """One pass over each file, in each process; all are right, and nothing is fetched."""
+    read_all(folder)
+    monkeypatch.setattr(checks, "_right", {})
+    rows, stats = read_all(folder, threads=threads)
+    assert rows == expected
+    assert (stats["hashed_files"], stats["fetched_files"]) == (12, 0)
+
+
+def test_a_wrong_bit_under_the_right_name_size_and_time_is_fetched_again(folder, expected, monkeypatch):
+    """Rot on the disk of a machine that trained before."""
+    read_all(folder)
+    for path in files_of(folder):
+        before, data = path.stat(), path.read_bytes()
+        path.write_bytes(data[:-3] + bytes([data[-3] ^ 1]) + data[-2:])
+        os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    monkeypatch.setattr(checks, "_right", {})
+    rows, stats = read_all(folder)
+    assert rows == expected
+    assert stats["fetched_files"] == 12
+
+
+def test_the_folder_is_made_for_its_user_alone(folder):
+    """And what is in it."""
+    read_all(folder)
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert stat.S_IMODE((folder / "locks").stat().st_mode) == 0o700
+    assert all(stat.S_IMODE(path.stat().st_mode) & 0o022 == 0 for path in folder.rglob("*"))
+
+
+@pytest.mark.parametrize("mode", [0o770, 0o707, 0o777, 0o1777])
+@pytest.mark.parametrize("inside", ["", "locks"])
+def test_a_folder_that_others_may_write_is_refused(folder, mode, inside):
+    """With the command that mends it."""
+    (folder / inside).mkdir(parents=True, mode=0o700)
+    folder.chmod(0o700)
+    (folder / inside).chmod(mode)
+    with pytest.raises(UserError, match=r"may be written by other users \(mode 1?7\d\d\).*chmod go-w"):
+        Loader(LOCATION, cache=folder)
+    (folder / inside).chmod(mode & ~0o022)
+    read_all(folder)
+
+
+def test_a_folder_of_another_user_is_refused(folder, monkeypatch):
+    """Who could put anything into it."""
+    folder.mkdir()
+    monkeypatch.setattr(os, "geteuid", lambda: folder.stat().st_uid + 1)
+    with pytest.raises(UserError, match=r"belongs to another user.*cache="):
+        Loader(LOCATION, cache=folder)
+
+
+def test_links_to_files_are_not_followed(folder, tmp_path, expected):
+    """Even to one that has the right content now: who made the link may change it."""
+    read_all(folder)
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    for path in files_of(folder):
+        path.rename(outside / path.name)
+        path.symlink_to(outside / path.name)
+    rows, stats = read_all(folder)
+    assert rows == expected
+    assert stats["fetched_files"] == 12
+    assert not any(path.is_symlink() for path in folder.iterdir())
+    assert len(files_of(outside)) == 12
+
+
+def test_links_in_place_of_locks_are_not_followed(folder, tmp_path):
+    """A lock file is made where it is missing: not at the end of a link."""
+    read_all(folder)
+    for path in [*files_of(folder), *(folder / "locks").iterdir()]:
+        path.unlink()
+    for number in range(256):
+        (folder / "locks" / f"{number:02x}").symlink_to(tmp_path / "victim")
+    with pytest.raises(UserError, match="cannot be used as a cache"):
+        read_all(folder)
+    assert not (tmp_path / "victim").exists()
+    for path in (folder / "locks").iterdir():
+        path.unlink()
+    (folder / "locks").rmdir()
+    (tmp_path / "elsewhere").mkdir()
+    (folder / "locks").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(UserError, match="cannot be used as a cache"):
+        read_all(folder)
+    assert not list((tmp_path / "elsewhere").iterdir())
+
+
+def test_the_folder_itself_may_be_a_link(folder, tmp_path, expected):
+    """To a larger disk, as people do; where it points to is decided once."""
+    (tmp_path / "disk").mkdir(mode=0o700)
+    folder.symlink_to(tmp_path / "disk")
+    assert read_all(folder)[0] == expected
+    assert len(files_of(tmp_path / "disk")) == 12
+
+
+def test_a_pipe_or_a_folder_in_place_of_a_file_holds_nobody_up(folder, expected):
+    """A pipe gives way to the file; a folder is told of."""
+    read_all(folder)
+    names = [path.name for path in files_of(folder)]
+    for name in names:
+        (folder / name).unlink()
+        os.mkfifo(folder / name)
+    assert read_all(folder)[0] == expected
+    for name in names:
+        (folder / name).unlink()
+        (folder / name).mkdir()
+    with pytest.raises(UserError, match="cannot be fetched"):
+        read_all(folder)
+
+
+def test_room_is_made_by_taking_links_away_and_not_what_they_point_to(tmp_path):
+    """Nor is a pipe waited for."""
+    made = Cache(tmp_path / "cache", 10)
+    (tmp_path / "outside").write_bytes(bytes(1000))
+    (made.folder / "link").symlink_to(tmp_path / "outside")
+    os.mkfifo(made.folder / "pipe")
+    (made.folder / "file").write_bytes(bytes(5))
+    made.make_room(10)
+    assert (tmp_path / "outside").stat().st_size == 1000
+    assert files_of(made.folder) == []
+
+
+def test_a_file_larger_than_the_whole_cache_is_not_fetched(tmp_path):
+    """An index of which the manifest does not tell the size."""
+    system = MemoryFileSystem()
+    system.pipe_file("/b/large", bytes(1000))
+    made = Cache(tmp_path / "cache", 999)
+    with pytest.raises(UserError, match=r"has 1000 bytes, and the cache may hold 999"):
+        made.opened("ab" * 32, "memory://b/large")
+    assert made.fetched_files == 0
+
+
+def test_a_file_of_another_size_than_the_manifest_names_is_not_fetched(tmp_path):
+    """However large it is."""
+    system = MemoryFileSystem()
+    system.pipe_file("/b/file", bytes(1000))
+    made = Cache(tmp_path / "cache", 10**6)
+    with pytest.raises(UserError, match=r"has 1000 bytes and should have 24"):
+        made.opened("ab" * 32, "memory://b/file", 24)
+
+
+def test_a_cache_that_cannot_be_written_any_more_is_a_message(folder, monkeypatch):
+    """A disk that became read-only in the middle of a run."""
+    made = Cache(folder, 10**6)
+    (folder / "locks").rmdir()
+    with pytest.raises(UserError, match=r"cannot be used as a cache.*Give a folder"):
+        made.opened("ab" * 32, "memory://b/file")

@@ -1,0 +1,140 @@
+"""Rules for other languages than English, and the warning where one takes nearly all of a language."""
+
+import pyarrow as pa
+import pytest
+
+from gristmill.stages.measure import signals
+from gristmill.stages.select import corpus, heuristics, lines
+
+ALL = ["gopher_repetition", "gopher_quality", "c4", "fineweb"]
+GERMAN = [
+    "Die alte Mühle steht am Fluss, und sie mahlt seit vielen Jahren das Korn für das ganze Dorf.",
+    "Niemand weiß mehr genau, wer sie gebaut hat; im Archiv liegt nur ein Brief aus dem Jahr 1823.",
+    "Besucherinnen und Besucher steigen bis in das oberste Stockwerk, wo der Trichter hängt.",
+    "Von dort sieht man den Kirchturm, die Landstraße nach Süden und bei gutem Wetter auch die Berge.",
+    "Der Müllermeister erzählt gern von der Hochwasserkatastrophe, bei der das Wehr gebrochen ist.",
+]
+ENGLISH = [
+    "The old mill stands by the river, and for many years it has ground the corn of the whole village.",
+    "Nobody remembers who built it; all that the archive has is a letter that was written in 1823.",
+    "Visitors may climb to the top floor, where the hopper is, and look at the stones with the guide.",
+    "From there one can see the church, the road to the south and, when it is clear, the mountains.",
+    "The miller likes to tell of the great flood, when the weir broke and the wheel had to be built anew.",
+]
+CHINESE = [
+    "这座老磨坊在河边，很多年来一直为全村的人磨粮食，现在已经成了一个小小的博物馆。",
+    "没有人记得是谁建了它，档案里只有一封一八二三年的信，信上说磨坊的主人要离开这里。",
+    "来参观的人可以爬到最上面一层，看看那些沉重的石头，也可以听听老师傅讲过去的故事。",
+    "从那里能看到教堂和往南去的大路，天气好的时候，还能看见远处的山和山上的白雪。",
+]
+
+
+def judged(texts, labels, **config):
+    measured = {"text": pa.array(texts)}
+    if labels is not None:
+        measured["language.label"] = pa.array(labels, pa.string())
+    counts = signals.apply(pa.RecordBatch.from_pydict(measured), signals.Config())
+    columns = {f"signals.{name}": counts[name] for name in counts.schema.names}
+    columns |= {name: column for name, column in measured.items() if name != "text"}
+    columns["source"] = pa.array(["s"] * len(texts))
+    return heuristics.apply(pa.RecordBatch.from_pydict(columns), heuristics.Config(**(config or {"rules": ALL})))
+
+
+def test_a_german_and_a_chinese_page_stay_where_their_language_is_known():
+    """And go where it is not: by the English rules they have no stop words, or words of one character."""
+    texts = ["\n".join(GERMAN), "\n".join(CHINESE)]
+    assert judged(texts, ["de", "zh"])["drop"].to_pylist() == [None, None]
+    assert judged(texts, None)["drop"].to_pylist() == ["too_few_stop_words", "words_too_short"]
+
+
+def test_verdicts_on_english_do_not_depend_on_the_label():
+    """Rules, reasons and numbers are the published ones, kept or not."""
+    texts = [
+        "\n".join(ENGLISH),
+        " ".join(ENGLISH[:2]),
+        "\n".join(ENGLISH[:2] * 9),
+        "{ " + "\n".join(ENGLISH),
+        "...\n" * 40,
+        "",
+        None,
+    ]
+    plain = judged(texts, None)
+    assert judged(texts, ["en"] * 7).to_pylist() == plain.to_pylist()
+    assert (
+        judged([*texts, GERMAN[0]], [*["en", "eng_Latn"] * 3, None, "de"]).slice(0, 7).to_pylist() == plain.to_pylist()
+    )
+    assert {reason for reason in plain["drop"].to_pylist() if reason} >= {"too_few_words", "curly_bracket"}
+
+
+def test_a_threshold_that_the_recipe_sets_holds_for_every_language():
+    """Unless it has another for that language."""
+    texts = ["\n".join(CHINESE), "\n".join(GERMAN)]
+    asked = {"gopher_quality": {"min_words": 1000}}
+    assert judged(texts, ["zh", "de"], **asked)["drop"].to_pylist() == ["too_few_words"] * 2
+    asked["gopher_quality"]["by_language"] = {"zh": {"min_words": 30}}
+    assert judged(texts, ["zh", "de"], **asked)["drop"].to_pylist() == [None, "too_few_words"]
+    config = heuristics.Config(**asked)
+    again = heuristics.Config.model_validate(config.model_dump(mode="json"))
+    assert again == config
+    assert judged(texts, ["zh", "de"], **again.model_dump(mode="json"))["drop"].to_pylist() == [None, "too_few_words"]
+
+
+def test_lines_without_spaces_are_not_lines_of_one_word():
+    """Where the language is known; the English line of one word goes as ever."""
+    texts = ["\n".join([*CHINESE, "很" * 1200]), "Home\n" + ENGLISH[0], "\n".join(CHINESE)]
+    batch = pa.RecordBatch.from_pydict({"text": pa.array(texts), "language.label": pa.array(["zh", "en", None])})
+    found = lines.apply(batch, lines.Config(terminal_punctuation=False))
+    assert found["text"].to_pylist() == [texts[0], ENGLISH[0], ""]
+    assert found["drop"].to_pylist() == [None, None, "no_lines_left"]
+    plain = lines.apply(batch.select(["text"]), lines.Config(terminal_punctuation=False))
+    assert plain["drop"].to_pylist()[0] == "no_lines_left"
+    assert plain.slice(1).to_pylist() == found.slice(1).to_pylist()
+
+
+STEPS = ("ingest", "web/keep_language", "web/heuristics")
+
+
+def ended(rows):
+    """The metrics and warnings of the last step over rows of (label, drop of each step)."""
+    config = corpus.Config(steps=STEPS)
+    columns = [pa.array([drops[at] for _, drops in rows], pa.string()) for at in range(len(STEPS))]
+    columns += [pa.array([1] * len(rows), pa.int64())] * 2 + [pa.array([label for label, _ in rows], pa.string())]
+    names = [*(f"{step}.drop" for step in STEPS), "ingest.text_bytes", "text_bytes", "language.label"]
+    batch = pa.RecordBatch.from_arrays(columns, names=names)
+    found = corpus.metrics(batch, corpus.apply(batch, config), config)
+    return found, corpus.warnings(found, config)
+
+
+def test_a_rule_that_takes_a_language_is_told_with_its_share():
+    """Rule, language, share, and what to do; languages that nobody asked for and a handful of pages are not told."""
+    kept, gone = (None, None, None), (None, None, "too_few_stop_words")
+    rows = [("de", gone)] * 83 + [("de", kept)] * 2 + [("en", kept)] * 400 + [("xx", gone)] * 19
+    rows += [("fr", (None, "other_language", None))] * 500 + [(None, ("warcinfo_record", None, None))] * 9000
+    found, told = ended(rows)
+    assert len(told) == 1
+    for words in (
+        "web/heuristics took 83 of 85 documents in de (98%) for too_few_stop_words",
+        "by_language",
+        "inspect",
+    ):
+        assert words in told[0]
+    assert found["languages"]["de"] == {
+        "read": 85, "kept": 2, "first": {"web/heuristics": {"too_few_stop_words": 83}},
+    }  # fmt: skip
+
+
+def test_a_rule_that_takes_a_source_is_told():
+    """Where no language is to blame alone."""
+    rows = [(label, (None, None, "too_few_words")) for label in ("a", "b", "c", "d", "e") for _ in range(10)]
+    told = ended([*rows, ("en", (None, None, None))])[1]
+    assert len(told) == 1
+    assert "took 50 of 51 documents of this source (98%) for too_few_words" in told[0]
+    assert ended([*rows[:20], *[("en", (None, None, None))] * 6])[1] == []
+
+
+@pytest.mark.parametrize("share", [0.8, 0.81])
+def test_the_bound_is_above_eighty_percent(share):
+    """At it nothing is said."""
+    gone = int(100 * share)
+    rows = [("de", (None, None, "x"))] * gone + [("de", (None, None, None))] * (100 - gone)
+    assert bool(ended(rows)[1]) == (share > 0.8)

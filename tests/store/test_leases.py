@@ -1,0 +1,145 @@
+"""Leases: who uses a store is known across processes, containers and machines; a task has one run at a time."""
+
+import multiprocessing
+import os
+import threading
+from dataclasses import replace
+
+import pytest
+
+from gristmill.errors import UserError
+from gristmill.store import leases, processes
+from gristmill.store.leases import DEAD_SECONDS, Lease, claim, find, hold, holders
+from gristmill.store.records import DamagedRecord
+from gristmill.store.store import Store
+
+
+@pytest.fixture(params=["disk", "memory"])
+def store(request, tmp_path):
+    return Store(str(tmp_path / "store") if request.param == "disk" else f"memory://{tmp_path}/store")
+
+
+def foreign(store: Store, lease: Lease, age: float) -> Lease:
+    """A lease that was written in another place, so long ago."""
+    other = replace(lease, id="f" * 32, process=f"elsewher-{os.getpid()}-1")
+    leases._write(store, other)
+    if store.is_local and age:
+        path = f"{store.root}/locks/{other.id}.json"
+        written = os.stat(path).st_mtime - age
+        os.utime(path, (written, written))
+    return other
+
+
+def test_a_lease_is_seen_while_it_is_held(store):
+    """And leaves nothing behind."""
+    with hold(store, "run", "web") as mine, hold(store, "gc", "web") as other:
+        assert holders(store, but=mine) == [other]
+        assert holders(store, but=other) == [mine]
+        assert "run of web" in str(mine)
+    assert list(store.list_files("locks")) == []
+
+
+def test_a_lease_of_another_container_is_not_taken_for_dead(tmp_path):
+    """Its process id means nothing here; only silence ends it."""
+    store = Store(str(tmp_path))
+    with hold(store, "run", "web") as mine:
+        other = foreign(store, mine, age=DEAD_SECONDS / 2)
+        assert holders(store, but=mine) == [other]
+        foreign(store, mine, age=DEAD_SECONDS + 1)
+        assert holders(store, but=mine) == []
+        assert [name for name, _ in store.list_files("locks")] == [f"locks/{mine.id}.json"]
+
+
+def test_a_lease_ends_with_its_process_where_that_can_be_seen(tmp_path):
+    """At once, also when the process id is in use again."""
+    store = Store(str(tmp_path))
+    with hold(store, "run", "web") as mine:
+        place, pid, start = mine.process.split("-")
+        for process in (f"{place}-999999999-{start}", f"{place}-{pid}-{int(start) + 1}"):
+            leases._write(store, replace(mine, id="e" * 32, process=process))
+            assert holders(store, but=mine) == []
+
+
+def test_a_lease_is_renewed(tmp_path, monkeypatch):
+    """Its file stays fresh as long as the run goes on, and comes back when something took it away."""
+    beats = threading.Semaphore(0)
+    write = leases._write
+
+    def counted(store, lease):
+        write(store, lease)
+        beats.release()
+
+    monkeypatch.setattr(leases, "_write", counted)
+    monkeypatch.setattr(leases, "BEAT_SECONDS", 0.001)
+    store = Store(str(tmp_path))
+    with hold(store, "run", "web") as lease:
+        beats.acquire()
+        beats.acquire()
+        store.unmark(f"locks/{lease.id}.json")
+        for _ in range(3):
+            beats.acquire()
+        assert find(store, lease.id) == lease
+
+
+def test_a_lease_that_cannot_be_read_is_told(store):
+    """Nobody knows whether its run lives."""
+    with hold(store, "run", "web") as mine:
+        store.write_file("locks/abc.json", b"{")
+        with pytest.raises(DamagedRecord, match=r"locks/abc\.json"):
+            holders(store, but=mine)
+        store.write_json("locks/abc.json", {"pid": 1})
+        with pytest.raises(DamagedRecord):
+            holders(store, but=mine)
+
+
+def test_a_store_that_cannot_be_written_is_told_before_any_work(tmp_path):
+    """As a message with the fix."""
+    (tmp_path / "file").write_text("no folder")
+    with (
+        pytest.raises(UserError, match=r"cannot be written.*Nothing was run"),
+        hold(Store(str(tmp_path / "file" / "store")), "run", "web"),
+    ):
+        pass
+
+
+def test_a_task_is_claimed_by_one_run(store):
+    """Until that run lets it go, or is dead."""
+    with hold(store, "run", "one") as one, hold(store, "run", "two") as two:
+        assert claim(store, "k", one) is None
+        assert claim(store, "k", one) is None
+        assert claim(store, "k", two) == one
+        store.unmark("claims/k")
+        assert claim(store, "k", two) is None
+        store.remove(f"locks/{two.id}.json")
+        assert claim(store, "k", one) is None
+
+
+def _take(uri: str, keys: list[str], start: object, taken: object) -> None:
+    store = Store(uri)
+    with hold(store, "run", "many") as lease:
+        start.wait()  # type: ignore[attr-defined]
+        taken.put([key for key in keys if claim(store, key, lease) is None])  # type: ignore[attr-defined]
+        start.wait()  # type: ignore[attr-defined]
+
+
+def test_simultaneous_runs_share_the_tasks_and_start_side_by_side(tmp_path):
+    """Four runs start at the same moment: nobody stumbles over another's probes, and each task has one taker."""
+    context = multiprocessing.get_context("forkserver")
+    keys = [f"{n:032x}" for n in range(300)]
+    start, taken = context.Barrier(4), context.Queue()
+    runs = [context.Process(target=_take, args=(str(tmp_path), keys, start, taken)) for _ in range(4)]
+    for run in runs:
+        run.start()
+    found = [key for _ in runs for key in taken.get()]
+    for run in runs:
+        run.join()
+    assert sorted(found) == keys
+
+
+def test_a_process_is_named_by_place_id_and_start():
+    """The parts of a name that other places cannot judge give no answer."""
+    name = processes.name_of_self()
+    assert processes.runs(name) is True
+    assert processes.runs("elsewher-1-1") is None
+    assert processes.runs(f"{processes.here()}-x-1") is False
+    assert processes.runs("") is None
