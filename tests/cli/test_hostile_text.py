@@ -47,7 +47,8 @@ def hostile(tmp_path_factory):
     empty = np.zeros(0, np.int32)
     write_json(Tokenizer.from_merges("gristmill", empty, empty), folder)
     read = f"{{format: jsonl, paths: ['in*.jsonl'], fields: {{key: id, url: url}}, snapshot: {quoted('(in.*)l')}}}"
-    source = f"{{kind: text, read: {read}, domain: {quoted('dom' + EVIL)}, license: {quoted('CC' + EVIL)}, tier: A}}"
+    about = f"domain: {quoted('dom' + EVIL)}, license: {quoted('LicenseRef-' + EVIL)}, tier: A"
+    source = f"{{kind: text, read: {read}, {about}}}"
     (folder / "recipe.yaml").write_text(
         f"recipe: r\nstore: {quoted('./store' + IN_A_NAME)}\nsources:\n  notes: {source}\n"
         "steps:\n  - signals\n  - heuristics: {rules: [gopher_quality]}\n  - exact_dedup\n  - near_dedup\n"

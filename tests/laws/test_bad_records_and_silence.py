@@ -44,7 +44,7 @@ def test_a_snapshot_pattern_that_does_not_match_is_an_error(project, edit):
 def test_a_corpus_of_nothing_is_said_aloud_and_strict_makes_it_an_error(project, edit):
     """No document survives: a warning, or exit code 2 with strict: true."""
     edit(project.recipe, "chars: 12", "chars: 1000000")
-    assert find_warnings(project.run()) == ["notes/corpus: no document survived"]
+    assert "notes/corpus: no document survived" in find_warnings(project.run())
 
 
 def test_a_store_inside_the_inputs_is_not_read(project, edit):
