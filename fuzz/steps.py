@@ -21,6 +21,7 @@ class Steps:
     def __init__(self, pattern: re.Pattern[Any], limit: int = 1 << 62) -> None:
         self.tree = list(parser.parse(pattern.pattern, pattern.flags & ~re.DEBUG))
         self.flags = pattern.flags
+        self.is_bytes = isinstance(pattern.pattern, bytes)
         self.count, self.limit = 0, limit
         self.text: Sequence[int] = ()
 

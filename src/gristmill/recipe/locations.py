@@ -15,7 +15,8 @@ from fsspec.registry import known_implementations
 from gristmill.places import is_url, local_path, system_of
 from gristmill.recipe.mistakes import nearest
 
-_PROTOCOL = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*)(?:://|::)")
+# From the start of a word and without a step back: a path may be one word of a megabyte.
+_PROTOCOL = re.compile(r"(?<![A-Za-z0-9+.\-])([A-Za-z][A-Za-z0-9+.\-]*+)(?:://|::)")
 
 
 def locate(text: str, folder: str) -> str:

@@ -5,6 +5,9 @@ import re
 import yaml
 from yaml.reader import ReaderError
 
+_INDENT = re.compile(r"[ \t]*")
+_BRACKET = re.compile(r"[\[{,]")
+_STAR = re.compile(r"[:\[,]\s*\*[^\w]")
 _CHECK = "Check the indentation, the colons and the brackets here and on the line above."
 _QUOTE_VARIABLE = 'Inside [ ] and { } put a value with ${NAME} in quotes: "${NAME}".'
 _QUOTE_STAR = "A value that begins with * is an alias in YAML: put a pattern such as '*.gz' in quotes."
@@ -22,7 +25,7 @@ def explain(error: yaml.YAMLError, text: str) -> tuple[int, str]:
     begin = error.context_mark.line + 1 if error.context_mark else line
     lines = [*text.splitlines(), ""]
     around = "\n".join(lines[begin - 1 : line])
-    indent = re.match(r"[ \t]*", lines[min(line, len(lines)) - 1])
+    indent = _INDENT.match(lines[min(line, len(lines)) - 1])
 
     if "levels deep" in problem:
         return line, f"{problem} here. A recipe is a few levels deep: check the brackets and the indentation."
@@ -32,9 +35,9 @@ def explain(error: yaml.YAMLError, text: str) -> tuple[int, str]:
         return line, f"column {column}: this line is indented with a tab. YAML is indented with spaces: replace it."
     if "undefined alias" in problem:
         return line, f"{problem}. Define it earlier in the file, with & and the name before the value."
-    if re.search(r"[\[{,].*\$\{", around):
+    if any(_BRACKET.search(text, 0, max(text.rfind("${"), 0)) for text in around.split("\n")):
         return line, f"column {column}: this is not YAML: {problem}. {_QUOTE_VARIABLE}"
-    if "alias" in context or re.search(r"[:\[,]\s*\*[^\w]", around):
+    if "alias" in context or _STAR.search(around):
         return line, f"column {column}: this is not YAML: {problem}. {_QUOTE_STAR}"
     if "expected ':'" in problem:
         return begin, "this line has a key and no value. Put a colon and a space after the key."

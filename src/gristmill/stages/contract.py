@@ -65,6 +65,7 @@ class StageConfig(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
 
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*+([A-Za-z]*)")
 _UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 _UNITS |= {"KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
 
@@ -73,7 +74,7 @@ def parse_bytes(value: Any) -> Any:
     """`64MB`, `1.5 GiB` or a plain number, as a number of bytes."""
     if not isinstance(value, str):
         return value
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*", value)
+    found = _SIZE.fullmatch(value.strip())
     if found is None or found[2].upper() not in _UNITS:
         raise ValueError(f"{value!r} is not a size; write a number of bytes or a number with KB, MB, GB, KiB, MiB, GiB")
     number = float(found[1]) * _UNITS[found[2].upper()]
@@ -86,7 +87,7 @@ Bytes = Annotated[int, BeforeValidator(parse_bytes), Field(ge=0, le=MOST_BYTES)]
 
 
 _SCALES = {"": 1, "K": 10**3, "M": 10**6, "B": 10**9, "G": 10**9, "T": 10**12}
-_COUNT = re.compile(r"\s*([0-9][0-9_]*(?:\.[0-9]+)?(?:[eE]\+?[0-9]{1,3})?)\s*([A-Za-z]?)\s*")
+_COUNT = re.compile(r"([0-9][0-9_]{0,99}(?:\.[0-9]{1,99})?(?:[eE]\+?[0-9]{1,3})?)\s*+([A-Za-z]?)")
 
 
 def parse_count(value: Any) -> Any:
@@ -94,7 +95,7 @@ def parse_count(value: Any) -> Any:
     if isinstance(value, bool) or not isinstance(value, str | float):
         return value
     text = repr(value) if isinstance(value, float) else value
-    found = _COUNT.fullmatch(text)
+    found = _COUNT.fullmatch(text.strip())
     scale = _SCALES.get(found[2].upper()) if found else None
     if found is None or scale is None:
         raise ValueError(f"{value!r} is not a count; write a number, such as 2000000, 2e9, 100B or 1.5T (k, M, B, T)")

@@ -57,7 +57,7 @@ FEW_BYTES = 200
 """Below so many non-ASCII bytes the detector takes the curly quotes of an English page for Czech or Greek letters."""
 _STATEFUL = {b"\x1b$)C": "iso2022_kr", b"\x1b$": "iso2022_jp_ext", b"\x1b(": "iso2022_jp_ext"}
 
-_META = re.compile(rb"<meta\s[^>]{0,1024}?charset\s*=\s*[\"']?\s*([A-Za-z0-9_:.\-]{2,40})", re.I)
+_META = re.compile(rb"<meta\s[^>]{0,1024}?charset\s*+=\s*+[\"']?\s*+([A-Za-z0-9_:.\-]{2,40})", re.I)
 _XML = re.compile(rb"^\s{0,64}<\?xml\s[^>]{0,256}?encoding\s*=\s*[\"']([A-Za-z0-9_:.\-]{2,40})[\"']", re.I)
 _COMMENT = re.compile(rb"<!--.*?-->", re.S)
 PRESCAN_BYTES = 8192
@@ -86,7 +86,9 @@ def name_of(name: str) -> str:
 def declared_in_markup(body: bytes) -> str | None:
     """The codec that a <meta> or XML declaration names. UTF-16 there is a lie, for the name was read as ASCII."""
     head = body[:PRESCAN_BYTES]
-    found = _META.search(_COMMENT.sub(b"", head)) or _XML.search(head)
+    closed = head.rfind(b"-->") + 3  # behind the last end there is none to look for
+    plain = _COMMENT.sub(b"", head[:closed]) + head[closed:] if closed > 2 else head
+    found = _META.search(plain) or _XML.search(head)
     name = codec(found[1].decode("ascii")) if found else None
     return "utf-8" if name and name.startswith("utf-16") else name
 

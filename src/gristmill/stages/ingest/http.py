@@ -23,7 +23,8 @@ from gristmill.stages.ingest.heads import blank_line, decoded
 _STATUS = re.compile(rb"(?:HTTP/\d(?:\.\d)?|ICY)[ \t]+(\d{3})(?!\d)")
 _CHUNK = re.compile(rb"[ \t]*([0-9A-Fa-f]{1,8})[ \t]*(?:;[^\r\n]{0,4096})?\r?\n")
 _TYPE = re.compile(r"\s*[\"']?([\w.+\-]+/[\w.+*\-]+)", re.A)
-_CHARSET = re.compile(r"charset\s*=\s*[\"']?\s*([\w.:\-]+)", re.I)
+# `*+` gives nothing back: two plain `\s*` share out a run of spaces in as many ways as it is long.
+_CHARSET = re.compile(r"charset\s*+=\s*+[\"']?\s*+([\w.:\-]+)", re.I)
 _PLAIN_ENCODINGS = frozenset({"", "identity", "none", "utf-8", "utf8", "binary", "8bit", "7bit", "text", "html"})
 MAX_LAYERS = 3
 MOST_RATIO = 1032

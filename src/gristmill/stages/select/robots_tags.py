@@ -17,7 +17,8 @@ HEAD_BYTES = 64 << 10
 
 _WITH_VALUE = frozenset({"unavailable_after", "max-snippet", "max-image-preview", "max-video-preview"})
 _AGENT = re.compile(r"\s*([A-Za-z][\w.\-]*)\s*:(.*)", re.S | re.A)
-_ATTRIBUTE = re.compile(r"([^\s\"'>/=]+)\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s\"'>]+))")
+# A name begins where another cannot go on, and gives no letter back: a tag may be one word of 64 KiB.
+_ATTRIBUTE = re.compile(r"(?<![^\s\"'>/=])([^\s\"'>/=]++)\s*+=\s*+(?:\"([^\"]*)\"|'([^']*)'|([^\s\"'>]+))")
 _SPACES = re.compile(r"[\s,;]+")
 
 
