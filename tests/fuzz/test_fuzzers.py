@@ -4,7 +4,6 @@ import importlib
 from pathlib import Path
 
 import pytest
-
 from fuzz.meter import METER, METERED
 from fuzz.target import Target
 

@@ -8,13 +8,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-
 from fuzz.meter import _NAMES, METER, METERED, TooMuchWork, _Rewrite, work_of
 from fuzz.steps import Steps
 
 LINEAR = {
     "loop": "def run(data):\n    n = 0\n    for byte in data:\n        n += byte\n",
-    "find from where it was": "def run(data):\n    at = 0\n    while (at := data.find(b'a', at)) >= 0:\n        at += 1\n",
+    "find from where it was": (
+        "def run(data):\n    at = 0\n    while (at := data.find(b'a', at)) >= 0:\n        at += 1\n"
+    ),
     "search from where it was": (
         "import re\nP = re.compile(b'a')\ndef run(data):\n    at = 0\n"
         "    while found := P.search(data, at):\n        at = found.end()\n"

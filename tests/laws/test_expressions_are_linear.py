@@ -11,9 +11,9 @@ import re
 from collections.abc import Iterator
 
 import pytest
+from fuzz.steps import Steps, attacks
 
 import gristmill
-from fuzz.steps import Steps, attacks
 
 LEFT_OUT = ("gristmill.kernels", "gristmill.demo", "gristmill.cli", "gristmill.__main__", "gristmill.loader.torch")
 """Kernels have none; the others read what we wrote ourselves or what is printed."""

@@ -25,7 +25,12 @@ SMALL = {
     },
     "stages.ingest.stream": {"CHUNK_BYTES": 1 << 8},
     "stages.ingest.jsonl": {"_HEAD_BYTES": 1 << 8},
-    "stages.ingest.parquet": {"MOST_RATIO": 2, "MOST_ROWS_BYTES": 1 << 10, "_BATCH_BYTES": 1 << 12, "_SPELLED_BYTES": 1 << 12},
+    "stages.ingest.parquet": {
+        "MOST_RATIO": 2,
+        "MOST_ROWS_BYTES": 1 << 10,
+        "_BATCH_BYTES": 1 << 12,
+        "_SPELLED_BYTES": 1 << 12,
+    },
     "engine.files": {"MOST_STRETCHES": 8},
 }
 """Windows and steps, 16 to 1024 times smaller than they are: so small inputs go through all that large ones would."""

@@ -38,7 +38,9 @@ def loaded(tmp_path: Path) -> Callable[[str], Recipe]:
     return make
 
 
-@pytest.mark.parametrize("number", ["9" * 4000, "9" * 20, "-" + "9" * 20, "0x" + "f" * 3000, "0o" + "7" * 3000, str(2**63)])
+@pytest.mark.parametrize(
+    "number", ["9" * 4000, "9" * 20, "-" + "9" * 20, "0x" + "f" * 3000, "0o" + "7" * 3000, str(2**63)]
+)
 def test_a_whole_number_that_nothing_can_hold_is_one_message(told: Callable[[str], str], number: str) -> None:
     """With the line, in every notation; a number of 4,000 digits is not printed."""
     message = told(TOP.replace("seed: 1", f"seed: {number}"))
@@ -171,7 +173,7 @@ def test_a_snapshot_is_found_as_by_python() -> None:
 
 
 def test_a_snapshot_takes_no_longer_than_its_path() -> None:
-    """An expression that is exponential to Python's engine comes back; one that only such an engine reads is refused."""
+    """An expression that is exponential to Python's engine comes back; what only such an engine reads is refused."""
     assert search("(?:a+)+(b)$", "a" * 4000) is None
     for expression in ("(?=x)(a)", r"(a)\1", "(?<=x)(a)"):
         with pytest.raises(ValueError, match="bounded time"):

@@ -125,7 +125,9 @@ def test_equal_texts_that_are_honest_are_all_read(path: Path) -> None:
 def test_sizes_of_dictionaries_are_those_that_were_written(tmp_path: Path) -> None:
     """For each row group the largest, whatever else the footer holds; none where there is no dictionary."""
     words = [f"{n % 7}" * 50 for n in range(100)]
-    table = pa.table({"n": range(100), "a": words, "b": [word.encode() for word in words], "l": [[word] for word in words]})
+    table = pa.table(
+        {"n": range(100), "a": words, "b": [word.encode() for word in words], "l": [[word] for word in words]}
+    )
     for options, groups, size in (
         ({}, 1, 7 * 54),
         ({"row_group_size": 10}, 10, 7 * 54),
