@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test test-fast test-memory lint bench clean
+.PHONY: demo test test-fast test-memory lint bench clean fuzz
 
 $(VENV)/base: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -31,8 +31,8 @@ demo: $(VENV)/base demo/inputs/truth.json
 	$(BIN)/gristmill sample recipes/demo.yaml --step 3900 --chars 300
 
 lint: $(VENV)/dev
-	$(BIN)/ruff check src tests bench
-	$(BIN)/ruff format --check src tests bench
+	$(BIN)/ruff check src tests bench fuzz
+	$(BIN)/ruff format --check src tests bench fuzz
 	$(BIN)/mypy
 
 test: lint
@@ -41,12 +41,21 @@ test: lint
 test-fast: $(VENV)/dev
 	$(BIN)/pytest -m 'not slow' -n 2 --dist worksteal
 
-# All tests of kernels and stages where memory bites; ten times as long as without (tests/kernels/test_memory.py).
+# Tests of kernels and stages where memory bites (tests/kernels/test_memory.py); takes about half an hour.
+WATCHED := tests/kernels tests/stages --ignore tests/kernels/test_memory.py
 test-memory: $(VENV)/dev
-	FENCE=behind MALLOC_PERTURB_=165 MALLOC_MMAP_THRESHOLD_=4096 \
-	  $(BIN)/pytest -p tests.kernels.fenced_memory tests/kernels tests/stages
+	for side in behind before; do \
+	  FENCE=$$side MALLOC_PERTURB_=165 MALLOC_MMAP_THRESHOLD_=4096 \
+	    $(BIN)/pytest -p tests.kernels.fenced_memory $(WATCHED) || exit 1; \
+	done
 	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(VENV)/checked \
-	  $(BIN)/pytest -p tests.kernels.checked_memory tests/kernels tests/stages
+	  $(BIN)/pytest -p tests.kernels.checked_memory -m 'not slow' $(WATCHED)
+
+# Every target for so many seconds; what breaks something lies in fuzz/findings afterwards.
+FUZZ_SECONDS ?= 60
+FUZZ_JOBS ?= 2
+fuzz: $(VENV)/dev
+	$(BIN)/python -m fuzz all --seconds $(FUZZ_SECONDS) --jobs $(FUZZ_JOBS)
 
 bench: $(VENV)/dev
 	$(BIN)/python -m bench all

@@ -16,9 +16,8 @@ def _one(name: str, seconds: float, seed: int, findings: Path) -> int:
         bound_memory()
         findings.mkdir(parents=True, exist_ok=True)
         fuzzer = fuzz(TARGETS[name], seed, seconds, last=findings / f"{name}.last")
-    print(
-        f"{name}: {fuzzer.tries} tries, {len(fuzzer.files)} files, {len(fuzzer.edges)} edges, {len(fuzzer.found)} faults"
-    )
+    counts = f"{fuzzer.tries} tries, {len(fuzzer.files)} files, {len(fuzzer.edges)} edges"
+    print(f"{name}: {counts}, {len(fuzzer.found)} faults")
     for path, found in zip(write_findings(fuzzer, findings), fuzzer.found.values(), strict=True):
         print(f"  {path}: {found.place}")
     return 1 if fuzzer.found else 0
@@ -41,7 +40,9 @@ def _all(given: argparse.Namespace) -> int:
         one = running.pop(0)
         if one.wait() not in (0, 1):
             name = one.args[3]  # type: ignore[index]
-            print(f"{name}: the process ended with {one.returncode}; {given.findings / name}.last is what it was reading")
+            print(
+                f"{name}: the process ended with {one.returncode}; {given.findings / name}.last is what it was reading"
+            )
         worst = max(worst, abs(one.returncode))
     return worst
 

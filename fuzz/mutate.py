@@ -120,8 +120,8 @@ def mutated(draw: random.Random, data: bytes, words: Sequence[bytes] = (), other
 
 
 _HOSTILE: tuple[Any, ...] = (
-    None, True, 0, -1, 1, 2**31, 2**63, 2**64, 10**30, 0.5, 1e308, float("inf"), float("nan"), "", "x", "0", "\ud800", "\0", [], {},
-    [[]], {"": None}, [0] * 300,
+    None, True, 0, -1, 1, 2**31, 2**63, 2**64, 10**30, 0.5, 1e308, float("inf"), float("nan"), "", "x", "0", "\ud800",
+    "\0", [], {}, [[]], {"": None}, [0] * 300,
 )  # fmt: skip
 
 

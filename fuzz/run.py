@@ -95,7 +95,7 @@ class Fuzzer:
         return None
 
     def _smaller(self, fault: Found) -> Found:
-        """Cut stretches away as long as the same thing breaks; work is no measure of that, so hangs stay as they are."""
+        """Cut stretches away as long as the same thing breaks; hangs stay as they are."""
         size = len(fault.data) // 2
         tries = 0
         while size and tries < 300 and not fault.place.startswith("TooMuchWork"):
@@ -141,7 +141,7 @@ def fuzz(
 
 
 def bound_memory() -> None:
-    """From here on the process may take so much more; a reader that wants more gets a MemoryError, which is a finding."""
+    """From here on the process may take so much more; one that wants more gets a MemoryError, which is a finding."""
     if sys.platform == "linux":
         pages = int(Path("/proc/self/statm").read_text().split()[0])
         limit = pages * resource.getpagesize() + _MEMORY_BYTES

@@ -1,7 +1,7 @@
 """Counts the steps of a regular expression: a plain backtracking matcher over Python's own parse tree.
 
-Python's engine takes short cuts (a literal that must occur, a set that a match begins with), so its steps are fewer; but
-where these grow faster than the text, so do its own on some text. Single characters are counted; captures are not kept.
+Python's engine takes short cuts (a literal that must occur, a set that a match begins with), so its steps are fewer;
+but where these grow faster than the text, so do its own on some text. Captures are not kept.
 """
 
 import re

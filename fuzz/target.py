@@ -1,4 +1,4 @@
-"""What a fuzz target is: seeds to start from, words that its format knows, and a check that raises where a law breaks."""
+"""What a fuzz target is: seeds to start from, words that its format knows, a check that raises where a law breaks."""
 
 import random
 from collections.abc import Callable, Iterable
@@ -15,6 +15,11 @@ class Broken(AssertionError):
 def hold(law: bool, words: str) -> None:
     if not law:
         raise Broken(words)
+
+
+def words(text: bytes) -> tuple[bytes, ...]:
+    """Words of a format, written with `|` between them."""
+    return tuple(text.split(b"|"))
 
 
 @dataclass(frozen=True)

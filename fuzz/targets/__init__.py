@@ -1,4 +1,4 @@
-"""The targets, one for each kind of file that comes from outside. Import them under the meter, or nothing is counted."""
+"""The targets, one for each kind of file from outside. Import them under the meter, or nothing is counted."""
 
 from fuzz.target import Target
 from fuzz.targets import archives, documents, recipes, shards, tokenizers

@@ -10,7 +10,7 @@ import brotli
 import lz4.frame
 import zstandard
 
-from fuzz.target import Target
+from fuzz.target import Target, words
 from fuzz.targets.packing import repack, size
 from fuzz.targets.reading import check_reader
 from gristmill.stages.ingest import resync, warc
@@ -94,14 +94,15 @@ def _check(stem: str) -> object:
     return check
 
 
-_WORDS = tuple(
-    b"WARC/1.0\r\n|WARC/1.0\r\nA:|WARC/1.1\r\nWARC-Type: response\r\n|Content-Length: 0\r\n|Content-Length: 99999999\r\n"
-    b"|\r\n\r\n|\n\n|\r\n|HTTP/1.1 200 OK\r\n|Content-Encoding: gzip\r\n|Content-Encoding: br\r\n|Transfer-Encoding: chunked\r\n"
-    b"|WARC-Type: conversion\r\n|WARC-Type: resource\r\n|Content-Type: text/html\r\n|0\r\n\r\n|ffffffff\r\n|<meta charset=|<!--"
-    b"|-->|<html>|</html>|http://a.b/ 1.2.3.4 20010203040506 text/html 9\n|WARC-Date: 9999-99-99|X-Robots-Tag: a\r\n".split(
-        b"|"
-    )
-) + (
+_WORDS = (
+    *words(
+        b"WARC/1.0\r\n|WARC/1.0\r\nA:|WARC/1.1\r\nWARC-Type: response\r\n|Content-Length: 0\r\n"
+        b"|Content-Length: 99999999\r\n|\r\n\r\n|\n\n|\r\n|HTTP/1.1 200 OK\r\n|Content-Encoding: gzip\r\n"
+        b"|Content-Encoding: br\r\n|Transfer-Encoding: chunked\r\n|WARC-Type: conversion\r\n"
+        b"|WARC-Type: resource\r\n|Content-Type: text/html\r\n|0\r\n\r\n|ffffffff\r\n|<meta charset=|<!--|-->"
+        b"|<html>|</html>|http://a.b/ 1.2.3.4 20010203040506 text/html 9\n|WARC-Date: 9999-99-99"
+        b"|X-Robots-Tag: a\r\n"
+    ),
     b"\x1f\x8b\x08\x00",
     b"\x1f\x8b\x08\x1f",
     b"\x28\xb5\x2f\xfd\x04",

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import zstandard
 
-from fuzz.target import Target
+from fuzz.target import Target, words
 from fuzz.targets.packing import repack, size
 from fuzz.targets.reading import check_reader, check_rows
 from gristmill.stages.contract import Piece
@@ -101,7 +101,10 @@ def _check_text(data: bytes, folder: Path) -> None:
 
 
 def _code_seeds() -> Iterator[bytes]:
-    yield b"#!/usr/bin/env python3\n# SPDX-License-Identifier: MIT OR (Apache-2.0 WITH LLVM-exception AND GPL-2.0+)\nx = 1\n"
+    yield (
+        b"#!/usr/bin/env python3\n"
+        b"# SPDX-License-Identifier: MIT OR (Apache-2.0 WITH LLVM-exception AND GPL-2+)\nx = 1\n"
+    )
     yield b"// SPDX-License-Identifier: Apache-2.0\n#include <x.h>\ntemplate <class T> class A { public: };\n"
     yield b"%% x\nfunction y = f(x)\nend\n"
     yield b"\\NeedsTeXFormat{x}\nuse strict;\nmy $x = 1;\n"
@@ -123,19 +126,14 @@ def _packs(*kinds: str) -> Callable[[random.Random, bytes], bytes]:
     return lambda draw, data: repack(draw, data, kinds)
 
 
-_JSON_WORDS = tuple(
-    b'{"text": "|"}\n|{"a":|[[[[|"|\\|\\ud800|\\udc00|\\u0000|NaN|-Infinity|1e999|\n|\r\n|  \n|null|{}|\xff|\xef\xbb\xbf'.split(
-        b"|"
-    )
+_JSON_WORDS = words(
+    b'{"text": "|"}\n|{"a":|[[[[|"|\\|\\ud800|\\udc00|\\u0000|NaN|-Infinity|1e999|\n|\r\n|  \n|null|{}|\xff'
+    b"|\xef\xbb\xbf"
 )
-_TEXT_WORDS = tuple(
-    b"---\n|...\n|# |===\n|```\n|&a |*a |<<: |title: |- |? |: |{|}|[|]|\"|'|!!x |\t|\r\n|\\title{|%|2020-01-01|0x".split(
-        b"|"
-    )
+_TEXT_WORDS = words(
+    b"---\n|...\n|# |===\n|```\n|&a |*a |<<: |title: |- |? |: |{|}|[|]|\"|'|!!x |\t|\r\n|\\title{|%|2020-01-01|0x"
 )
-_CODE_WORDS = tuple(
-    b"SPDX-License-Identifier: |(|)|AND |OR |WITH |MIT|#!|env |class |end\n|\t|\n|:-|^|.TH |<?php".split(b"|")
-)
+_CODE_WORDS = words(b"SPDX-License-Identifier: |(|)|AND |OR |WITH |MIT|#!|env |class |end\n|\t|\n|:-|^|.TH |<?php")
 
 TARGETS = [
     Target(

@@ -5,6 +5,7 @@ import gzip
 import lzma
 import random
 import zlib
+from itertools import pairwise
 
 import lz4.frame
 import zstandard
@@ -65,4 +66,4 @@ def repack(draw: random.Random, data: bytes, kinds: tuple[str, ...]) -> bytes:
     kind = draw.choice(kinds)
     cuts = sorted(draw.randrange(len(content) + 1) for _ in range(draw.choice((0, 0, 1, 3, 12))))
     edges = [0, *cuts, len(content)]
-    return b"".join(pack(kind, content[a:b], draw) for a, b in zip(edges, edges[1:], strict=False))
+    return b"".join(pack(kind, content[a:b], draw) for a, b in pairwise(edges))

@@ -3,6 +3,7 @@
 import random
 import zlib
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -46,11 +47,7 @@ def check_reader(module: ModuleType, data: bytes, folder: Path, name: str, **con
     draw = random.Random(zlib.crc32(data))
     cuts = sorted(draw.choices([draw.randrange(size), draw.randrange(size), *(row.position for row in rows[:50])], k=2))
     edges: Sequence[int | None] = [0, *cuts, None]
-    pieces = [
-        row
-        for start, stop in zip(edges[:-1], edges[1:], strict=True)
-        for row in rows_of(module, path, name, start or 0, stop, **config)
-    ]
+    pieces = [row for start, stop in pairwise(edges) for row in rows_of(module, path, name, start or 0, stop, **config)]
     hold(pieces == rows, f"the stretches {edges} do not give the rows of the whole file")
     return rows
 

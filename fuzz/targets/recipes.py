@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from fuzz.target import Target, hold
+from fuzz.target import Target, hold, words
 from gristmill.errors import UserError
 from gristmill.recipe.load import load
 
@@ -45,10 +45,14 @@ def _check(data: bytes, folder: Path) -> None:
     hold(load(path, env=_ENV) == recipe, "the same file is another recipe")
 
 
-_WORDS = tuple(
-    b"&a |*a|<<: *a\n|<<: [*a, *a]\n|- |? |: |{|}|[|]|\"|'|!!int |\t|---\n|...\n|#|${X}|${|$$|>-\n|\n  |\n    |seed: |steps:\n|all:\n|sources:\n"
-    b"|paths: [|0x|0o7|.inf|.nan|1e400|1e-400|-0|null|~|true|\xef\xbb\xbf|\xc2\x85|\xe2\x80\xa8|\\ud800|part_bytes: |tier: |else|mix: |tokens: "
-    b"|memory://x|file:///x|::|tokenizer: {train: {vocab: |shards: {seq_len_tokens: ".split(b"|")
-) + (b"9" * 400,)
+_WORDS = (
+    *words(
+        b"&a |*a|<<: *a\n|<<: [*a, *a]\n|- |? |: |{|}|[|]|\"|'|!!int |\t|---\n|...\n|#|${X}|${|$$|>-\n|\n  "
+        b"|\n    |seed: |steps:\n|all:\n|sources:\n|paths: [|0x|0o7|.inf|.nan|1e400|1e-400|-0|null|~|true"
+        b"|\xef\xbb\xbf|\xc2\x85|\xe2\x80\xa8|\\ud800|part_bytes: |tier: |else|mix: |tokens: |memory://x"
+        b"|file:///x|::|tokenizer: {train: {vocab: |shards: {seq_len_tokens: "
+    ),
+    b"9" * 400,
+)
 
 TARGETS = [Target("recipe", _seeds, _check, _WORDS, work_per_byte=20_000)]

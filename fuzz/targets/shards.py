@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from fuzz.mutate import change_json
-from fuzz.target import Target, hold
+from fuzz.target import Target, hold, words
 from gristmill.errors import UserError
 from gristmill.loader.index import Header, Index, read_index, write_index
 from gristmill.loader.manifest import manifest_hash, read_manifest
@@ -108,9 +108,7 @@ def _reseal(draw: random.Random, data: bytes) -> bytes:
         return changed
 
 
-_WORDS = tuple(
-    b'{|}|[|]|"|,|:|null|-1|1e400|NaN|"hash": |"groups": [|"phases": [|"samples": |\\ud800|[[[[[[[['.split(b"|")
-)
+_WORDS = words(b'{|}|[|]|"|,|:|null|-1|1e400|NaN|"hash": |"groups": [|"phases": [|"samples": |\\ud800|[[[[[[[[')
 
 TARGETS = [
     Target("index", _index_seeds, _check_index, (b"GRISTIDX", b"\x01\0\0\0", b"\xff" * 8, bytes(8), b"\xff")),

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from fuzz.mutate import change_json
-from fuzz.target import Target, hold
+from fuzz.target import Target, hold, words
 from gristmill.errors import UserError
 from gristmill.kernels.bpe_train import byte_order
 from gristmill.stages.tokenizer.files import load, write_json, write_ranks
@@ -104,9 +104,7 @@ def _change_rank(draw: random.Random, data: bytes) -> bytes:
     return b"\n".join(lines)
 
 
-_WORDS = tuple(
-    b'{"id": |"vocab": {|"merges": [|null|[|{|"|\\ud800|,|:|4294967295|-1|1e9|"type": "Unigram"|\xc4\xa0'.split(b"|")
-)
+_WORDS = words(b'{"id": |"vocab": {|"merges": [|null|[|{|"|\\ud800|,|:|4294967295|-1|1e9|"type": "Unigram"|\xc4\xa0')
 _RANK_WORDS = (
     b"\n",
     b" ",

@@ -18,7 +18,7 @@ from gristmill.stages.ingest.fields import Fields, mapper
 from gristmill.stages.ingest.mend import mended
 from gristmill.stages.ingest.stream import COMPRESSED_SUFFIXES, decompressed, plain_chunks
 
-VERSION = 1
+VERSION = 2
 LIBRARIES = ("orjson", "zstandard")
 
 _BOM = b"\xef\xbb\xbf"

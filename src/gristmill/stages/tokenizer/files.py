@@ -60,12 +60,14 @@ def load(
 
 def _read(filesystem: Any, path: str, uri: str) -> bytes:
     with filesystem.open(path, "rb") as file:
-        data: bytes = file.read(MOST_BYTES + 1)
+        data = bytearray()  # piece by piece: a read of so many bytes would ask for them all
+        while len(data) <= MOST_BYTES and (piece := file.read(1 << 20)):
+            data += piece
     if len(data) > MOST_BYTES:
         raise UserError(
             f"{uri} is larger than {MOST_BYTES >> 20} MiB, so it is no tokenizer; {_NO_NUMBER}. Check the path."
         )
-    return data
+    return bytes(data)
 
 
 def _parse_json(data: bytes, uri: str, cache_bytes: int, probe: bool) -> Tokenizer | LibraryTokenizer:

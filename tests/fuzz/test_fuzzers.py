@@ -1,0 +1,95 @@
+"""The fuzzers run, and what they once found is found no more."""
+
+import importlib
+from pathlib import Path
+
+import pytest
+from fuzz.meter import METER, METERED
+from fuzz.target import Target
+
+NAMES = (
+    "warc",
+    "wet",
+    "arc",
+    "jsonl",
+    "parquet",
+    "text",
+    "code",
+    "recipe",
+    "tokenizer_json",
+    "tokenizer_ranks",
+    "index",
+    "manifest",
+)
+SLOW_TARGETS = ("recipe", "tokenizer_json", "tokenizer_ranks")
+"""A try takes a tenth of a second."""
+
+
+def fuzzed(name: str, tries: int, seed: int = 0):
+    with METERED:
+        run = importlib.import_module("fuzz.run")
+        return run.fuzz(importlib.import_module("fuzz.targets").TARGETS[name], seed, tries=tries)
+
+
+def told(found) -> str:
+    return "\n".join(f"{fault.place}\n{fault.report}" for fault in found.values())
+
+
+def test_every_target_is_tried_here() -> None:
+    """A target that is not in the list would rot."""
+    with METERED:
+        assert tuple(importlib.import_module("fuzz.targets").TARGETS) == NAMES
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_seeds_and_old_findings_hold(name: str) -> None:
+    """Every file of the corpus, and some changes to it, break nothing."""
+    fuzzer = fuzzed(name, 3 if name in SLOW_TARGETS else 15)
+    assert not fuzzer.found, told(fuzzer.found)
+    assert len(fuzzer.edges) > 10
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMES)
+def test_changed_files_break_nothing(name: str) -> None:
+    """Two hundred changed files for each kind."""
+    fuzzer = fuzzed(name, 60 if name in SLOW_TARGETS else 200, seed=1)
+    assert not fuzzer.found, told(fuzzer.found)
+
+
+def test_the_same_seed_is_the_same_run() -> None:
+    """What a fuzzer tries comes from its seed and from nothing else."""
+    one, other = fuzzed("manifest", 40, 5), fuzzed("manifest", 40, 5)
+    assert one.files == other.files
+    assert fuzzed("manifest", 40, 6).files != one.files
+
+
+def test_a_fault_is_found_made_small_and_told_once(tmp_path: Path) -> None:
+    """A reader that breaks on one byte is caught with an input of little more than that byte."""
+    with METERED:
+        run = importlib.import_module("fuzz.run")
+
+        def check(data: bytes, folder: Path) -> None:
+            METER.reach(len(data) % 7)
+            if b"!" in data:
+                raise RuntimeError("boom")
+
+        target = Target("made_up", lambda: [b"abc" * 50], check, (b"!",))
+        fuzzer = run.fuzz(target, 0, tries=60)
+        assert [found.data for found in fuzzer.found.values()] == [b"!"]
+        [path] = run.write_findings(fuzzer, tmp_path)
+        assert path.read_bytes() == b"!"
+        assert "boom" in path.with_suffix(".txt").read_text()
+
+
+def test_a_hang_is_found_by_counting() -> None:
+    """A check that works for ever is stopped by its work, not by a clock."""
+    with METERED:
+        run = importlib.import_module("fuzz.run")
+
+        def check(data: bytes, folder: Path) -> None:
+            while True:
+                METER.add(1000)
+
+        fuzzer = run.fuzz(Target("made_up", lambda: [b"abc"], check), 0, tries=0)
+    assert list(fuzzer.found) == ["TooMuchWork"]

@@ -1,0 +1,70 @@
+"""No regular expression of ours takes more steps than a small multiple of its text, whatever the text.
+
+The steps are those of a plain backtracking matcher (fuzz/steps.py). The texts are made from the expression itself: each
+of its parts again and again, behind what comes before it, with a wrong end.
+"""
+
+import importlib
+import math
+import pkgutil
+import re
+from collections.abc import Iterator
+
+import pytest
+from fuzz.steps import Steps, attacks
+
+import gristmill
+
+LEFT_OUT = ("gristmill.kernels", "gristmill.demo", "gristmill.cli", "gristmill.__main__", "gristmill.loader.torch")
+"""Kernels have none; the others read what we wrote ourselves or what is printed."""
+SHORT = {"gristmill.recipe.snapshot._PIECE": "an expression of a recipe has at most 1,000 characters"}
+"""Applied to short texts only, and why."""
+SEARCHES = ("search", "sub", "subn", "split", "findall", "finditer")
+
+
+def expressions() -> Iterator[tuple[str, re.Pattern, bool]]:
+    """Name, expression, and whether it is searched for at every place of a text."""
+    for module in pkgutil.walk_packages(gristmill.__path__, "gristmill."):
+        if module.name.startswith(LEFT_OUT):
+            continue
+        loaded = importlib.import_module(module.name)
+        source = loaded.__spec__.loader.get_source(module.name)
+        for name, value in vars(loaded).items():
+            if f"\n{name} = " not in source and f"\n{name}: " not in source:
+                continue
+            anchored = re.search(rf"\b{name}\.(match|fullmatch)\(", source)
+            searched = re.search(rf"\b{name}\.({'|'.join(SEARCHES)})\(", source)
+            for path, pattern in patterns_in(value, f"{module.name}.{name}"):
+                yield path, pattern, bool(searched) or not anchored
+
+
+def patterns_in(value: object, path: str) -> Iterator[tuple[str, re.Pattern]]:
+    if isinstance(value, re.Pattern):
+        yield path, value
+    elif isinstance(value, dict):
+        for key, inner in value.items():
+            yield from patterns_in(inner, f"{path}.{key}")
+    elif isinstance(value, tuple | list):
+        for inner in value:
+            yield from patterns_in(inner, path)
+
+
+@pytest.mark.slow
+def test_steps_grow_no_faster_than_the_text() -> None:
+    """Four times the text is at most 5.3 times the steps."""
+    seen = 0
+    faults = []
+    for name, pattern, everywhere in expressions():
+        if name in SHORT:
+            continue
+        seen += 1
+        steps = Steps(pattern, limit=100_000)
+        for short, long in zip(attacks(steps.tree, 60), attacks(steps.tree, 240), strict=True):
+            texts = [text.encode("latin-1", "replace") for text in (short, long)] if steps.is_bytes else [short, long]
+            counts = [max(steps.search(text, everywhere), 1) for text in texts]
+            exponent = math.log(counts[1] / counts[0]) / math.log(len(long) / len(short))
+            if counts[1] > 4000 and exponent > 1.2:
+                faults.append(f"{name} on {long[:40]!r}: {counts} steps")
+                break
+    assert seen > 50
+    assert not faults, "\n".join(faults)

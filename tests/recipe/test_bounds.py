@@ -1,0 +1,182 @@
+"""Recipes that are too much: numbers that nothing can hold, nesting, aliases, merges, lists without end."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from gristmill.errors import UserError
+from gristmill.recipe.load import load
+from gristmill.recipe.mistakes import MOST_FOUND
+from gristmill.recipe.model import Recipe
+from gristmill.recipe.snapshot import check_snapshot, search
+from gristmill.stages.contract import MOST_BYTES, parse_bytes, parse_count
+
+TOP = "recipe: demo\nseed: 1\nsources:\n  a: {kind: web, read: {format: jsonl, paths: [a.txt]}}\nsteps: [near_dedup]\n"
+
+
+@pytest.fixture
+def told(tmp_path: Path) -> Callable[[str], str]:
+    """What is said about a recipe that is refused."""
+
+    def refuse(text: str) -> str:
+        path = tmp_path / "r.yaml"
+        path.write_text(text)
+        with pytest.raises(UserError) as caught:
+            load(path)
+        return str(caught.value)
+
+    return refuse
+
+
+@pytest.fixture
+def loaded(tmp_path: Path) -> Callable[[str], Recipe]:
+    def make(text: str) -> Recipe:
+        (tmp_path / "r.yaml").write_text(text)
+        return load(tmp_path / "r.yaml")
+
+    return make
+
+
+@pytest.mark.parametrize(
+    "number", ["9" * 4000, "9" * 20, "-" + "9" * 20, "0x" + "f" * 3000, "0o" + "7" * 3000, str(2**63)]
+)
+def test_a_whole_number_that_nothing_can_hold_is_one_message(told: Callable[[str], str], number: str) -> None:
+    """With the line, in every notation; a number of 4,000 digits is not printed."""
+    message = told(TOP.replace("seed: 1", f"seed: {number}"))
+    assert message.count("\n") == 0
+    assert ":2: seed is a whole number of" in message
+    assert len(message) < 400
+
+
+@pytest.mark.parametrize("number", ["9" * 5000, "1e400", "1.5", "-1", ".inf", ".nan", "true", "2**3"])
+def test_a_seed_that_is_no_seed_is_one_message(told: Callable[[str], str], number: str) -> None:
+    """Whatever it is instead."""
+    message = told(TOP.replace("seed: 1", f"seed: {number}"))
+    assert ":2: seed" in message
+    assert len(message) < 400
+
+
+def test_the_largest_seed_is_a_seed(loaded: Callable[[str], Recipe]) -> None:
+    """2^63 - 1, for the recipe and for a step."""
+    assert loaded(TOP.replace("seed: 1", f"seed: {2**63 - 1}")).seed == 2**63 - 1
+    assert loaded(TOP.replace("[near_dedup]", f"[near_dedup: {{seed: {2**63 - 1}}}]")).steps
+
+
+@pytest.mark.parametrize(
+    ("field", "fact"),
+    [
+        ("seed: -1", "seed must be at least 0"),
+        ("seed: 99999999999999999999", "whole number of 20 digits"),
+        ("partitions: 1000000000", "at most 65536"),
+        ("verify_jaccard: .inf", "not inf"),
+        ("verify_jaccard: -.inf", "verify_jaccard"),
+        ("verify_jaccard: .nan", "nan"),
+    ],
+)
+def test_numbers_of_steps_are_held_to_what_their_kernels_take(
+    told: Callable[[str], str], field: str, fact: str
+) -> None:
+    """A seed below zero, a million partitions, infinity: told with the line of the step."""
+    message = told(TOP.replace("[near_dedup]", f"\n  - near_dedup: {{{field}}}"))
+    assert fact in message
+    assert ":6:" in message
+
+
+@pytest.mark.parametrize("size", ["9" * 400 + "TB", "9" * 400, "99999999999TB", str(2**60 + 1), "-1"])
+def test_sizes_that_nothing_can_hold_are_refused(told: Callable[[str], str], size: str) -> None:
+    """A size of 400 digits is infinity to a float, and a buffer of it no buffer."""
+    message = told(TOP.replace("[a.txt]", f"[a.txt], max_record_bytes: {size}"))
+    assert "max_record_bytes" in message
+
+
+def test_sizes_and_counts_are_read_as_before() -> None:
+    """With units, with spaces around them, and refused where they are something else."""
+    assert [parse_bytes(text) for text in ("64MB", " 1.5 GiB ", "7", "1EB"[:1])] == [64_000_000, 3 << 29, 7, 1]
+    assert parse_bytes("9" * 400) == MOST_BYTES + 1
+    assert [parse_count(text) for text in ("100B", " 1.5 T ", "2e9", "1_000")] == [10**11, 15 * 10**11, 2 * 10**9, 1000]
+    for text in ("1" + " " * 1000 + "!", "x", "1 MBB", ""):
+        with pytest.raises(ValueError, match="is not a size"):
+            parse_bytes(text)
+        with pytest.raises(ValueError, match="is not a count"):
+            parse_count(text)
+
+
+def test_merges_of_merges_are_bounded(told: Callable[[str], str]) -> None:
+    """Thirty lines that each merge the line above twice would be a thousand million values."""
+    lines = "".join(f"m{n}: &m{n} {{<<: [*m{n - 1}, *m{n - 1}], k{n}: 1}}\n" for n in range(1, 30))
+    assert "is not a field" in told(TOP + "m0: &m0 {k: 1}\n" + lines)
+    wide = "a: &a {" + ", ".join(f"k{n}: 1" for n in range(300)) + "}\n"
+    many = "b: {<<: [" + ", ".join(["{<<: *a}"] * 50) + "]}\n"
+    assert "merge keys bring more than" in told(TOP + wide + many)
+
+
+def test_what_is_merged_is_what_it_was(loaded: Callable[[str], Recipe]) -> None:
+    """A mapping that several others merge is read once and given to each."""
+    text = "recipe: demo\nsources:\n  a: &a {kind: web, read: &r {format: jsonl, paths: [a.txt]}}\n"
+    text += "  b: {<<: *a, kind: text}\n  c: {<<: [{license: MIT}, *a]}\n  d: {read: {<<: *r, paths: [d]}, kind: web}\n"
+    recipe = loaded(text + "steps: []\n")
+    assert [(s.kind, s.license, s.paths[0][-5:]) for s in recipe.sources.values()][1:3] == [
+        ("text", None, "a.txt"),
+        ("web", "MIT", "a.txt"),
+    ]
+    assert recipe.sources["d"].paths[0].endswith("/d")
+
+
+@pytest.mark.parametrize("text", ["[" * 500, "{a: " * 500, "- " * 500, "? " * 500, "a:\n" + " " * 2 + "- " * 100 + "x"])
+def test_nesting_is_bounded(told: Callable[[str], str], text: str) -> None:
+    """Brackets and indents alike."""
+    assert "more than 50 levels deep" in told(TOP + "x: " + text if text[0] in "[{" else text)
+
+
+def test_nesting_through_aliases_is_bounded(told: Callable[[str], str]) -> None:
+    """A chain of lists, each in the next."""
+    lines = "".join(f"a{n}: &a{n} [*a{n - 1}]\n" for n in range(1, 90))
+    assert "levels deep here, through an alias" in told(TOP + "a0: &a0 [x]\n" + lines)
+
+
+def test_mistakes_without_end_are_not_all_looked_for(told: Callable[[str], str]) -> None:
+    """The first are shown, and that there are more."""
+    message = told(TOP.replace("[a.txt]", "[" + "1, " * 5000 + "x]"))
+    assert message.count("\n") == 20
+    assert f"at least {MOST_FOUND - 20} more" in message
+
+
+def test_steps_times_sources_are_bounded(told: Callable[[str], str]) -> None:
+    """Every source goes through its steps, and all of that is looked through."""
+    sources = "".join(f"  s{n}: {{kind: web, read: {{format: jsonl, paths: [a]}}}}\n" for n in range(300))
+    steps = "steps:\n" + "  - exact_dedup\n" * 100
+    assert "steps for 301 sources" in told(TOP.replace("steps: [near_dedup]\n", sources + steps))
+    assert "1,500 steps" in told(TOP.replace("steps: [near_dedup]", "steps:\n" + "  - exact_dedup\n" * 1500))
+
+
+def test_equal_steps_have_numbers(loaded: Callable[[str], Recipe], told: Callable[[str], str]) -> None:
+    """The second of a name is _2, and so on, also where that name is taken."""
+    recipe = loaded(TOP.replace("[near_dedup]", "[exact_dedup, extract, exact_dedup: {partitions: 7}, exact_dedup]"))
+    ids = [step.id for step in recipe.steps if step.name == "exact_dedup"]
+    assert ids == ["all/exact_dedup", "all/exact_dedup_2", "all/exact_dedup_3"]
+
+
+def test_a_snapshot_is_found_as_by_python() -> None:
+    """What the one group matches in the first match, wherever parentheses that are no groups stand."""
+    for expression, path, expected in (
+        ("crawl/([^/]+)/", "/x/crawl/2024-10/a.gz", "2024-10"),
+        (r"\((\d+)\)[(]", "/x(7)(", "7"),
+        ("(?:a|b)/(?P<year>[0-9]{4})", "/b/2024", "2024"),
+        ("[]()]([a-z]+)", "/)abc", "abc"),
+        ("/([^/]+)/[^/]+$", "/a/b/c.gz", "b"),
+        ("/(x)/", "/a/b/c.gz", None),
+        ("/(.+)/", "/\udcff/", "\ufffd"),
+    ):
+        assert check_snapshot(expression) == expression
+        assert search(expression, path) == expected
+
+
+def test_a_snapshot_takes_no_longer_than_its_path() -> None:
+    """An expression that is exponential to Python's engine comes back; what only such an engine reads is refused."""
+    assert search("(?:a+)+(b)$", "a" * 4000) is None
+    for expression in ("(?=x)(a)", r"(a)\1", "(?<=x)(a)"):
+        with pytest.raises(ValueError, match="bounded time"):
+            check_snapshot(expression)
+    with pytest.raises(ValueError, match="more than 1000"):
+        check_snapshot("(" + "a" * 2000 + ")")

@@ -1,0 +1,184 @@
+"""Small files that hold very much: read in bounded memory, given up with a reason, and never without a row."""
+
+import gzip
+import io
+import random
+import tracemalloc
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from tests.stages.ingest.archives import http, packed, page, reasons, record, rows
+
+from gristmill.stages.contract import Piece
+from gristmill.stages.ingest import jsonl, parquet
+from gristmill.stages.ingest.http import LEAST_ROOM_BYTES, MOST_RATIO
+from gristmill.stages.ingest.parquet_footer import Unreadable, dictionary_bytes
+from gristmill.stages.ingest.row_sizes import row_bytes
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "input"
+
+
+def peak_of(task) -> int:
+    tracemalloc.start()
+    task()
+    found = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return found
+
+
+@pytest.mark.parametrize("line", [b"\n", b"\r\n", b" \t\n"])
+def test_blank_lines_without_end_are_passed_over(path: Path, line: bytes) -> None:
+    """24 MB of them in a file of 24 KB: no row for any, and the text behind them is found."""
+    packer = zlib.compressobj(9, wbits=31)
+    blank = line * ((1 << 20) // len(line))
+    data = b"".join(packer.compress(blank) for _ in range(24)) + packer.compress(b'{"text": "x"}\n') + packer.flush()
+    path.write_bytes(data)
+    found = []
+    peak = peak_of(lambda: found.extend(jsonl.read(Piece(str(path), "x.jsonl.gz"), jsonl.Config())))
+    assert [(row.text, row.position) for row in found] == [("x", 24 * len(blank))]
+    assert peak < 24 << 20
+    archive = packed("gzip", page(1)) + zlib.compress(b"\r\n" * (2 << 20), wbits=31) + packed("gzip", page(2))
+    assert reasons(rows(archive, path)) == [None, None]
+
+
+@pytest.mark.parametrize("kind", ["gzip", "zstd", "lz4"])
+def test_an_archive_of_nothing_is_a_row(path: Path, kind: str) -> None:
+    """Frames without content, lines without a record: the file is told of, once, in whatever stretches it is read."""
+    for data in (packed(kind, b"") * 3, packed(kind, b"\r\n" * 50), b"\r\n" * 100):
+        found = rows(data, path, f"x.warc.{kind[0]}z")
+        assert [(row.position, row.drop) for row in found] == [(0, "empty_file")]
+        cut = len(data) // 2
+        assert rows(data, path, "x", 0, cut) + rows(data, path, "x", cut) == found
+
+
+def test_layers_of_an_encoding_unpack_no_further_than_one_can(path: Path) -> None:
+    """Three layers of gzip make 64 MB of 100 bytes: no more than what one layer reaches is unpacked."""
+    bomb = bytes(32 << 20)
+    for _ in range(3):
+        bomb = gzip.compress(bomb, 9, mtime=0)
+    kind = "Content-Type: text/html"
+    data = record(http(bomb, kind, "Content-Encoding: gzip, gzip, gzip"))
+    found = []
+    peak = peak_of(lambda: found.extend(rows(data, path)))
+    assert reasons(found) == ["body_too_large"]
+    assert peak < 8 * (LEAST_ROOM_BYTES + MOST_RATIO * len(bomb)) + (2 << 20)
+    page_of_one_letter = record(http(gzip.compress(b"<p>" + b"a" * 1_000_000, 9), kind, "Content-Encoding: gzip"))
+    assert reasons(rows(page_of_one_letter, path)) == [None]
+
+
+def test_a_header_that_runs_into_the_next_costs_itself(path: Path) -> None:
+    """A record whose header lost its end is a bad header; the record that follows is whole."""
+    broken = b"WARC/1.0\r\nWARC-Type: response\r\nContent-Length: 5\r\n"
+    for data in (broken + page(1), packed("gzip", broken + page(1))):
+        assert reasons(rows(data, path)) == ["bad_warc_header", None]
+    many = rows(b"WARC/1.0\r\nA:" * 3000, path)
+    assert [row.position for row in many] == [12 * n for n in range(3000)]
+
+
+def test_members_that_lie_about_their_size_are_read_as_they_are(path: Path) -> None:
+    """A length of 16 MB behind a member of 30 bytes asks for no memory."""
+    lying = packed("gzip", b"x")[:-4] + (16 << 20).to_bytes(4, "little")
+    found = []
+    data = (lying + packed("gzip", page(1))) * 50
+    peak = peak_of(lambda: found.extend(rows(data, path)))
+    assert [row.drop for row in found if row.drop is None] == [None] * 50
+    assert peak < 12 << 20
+
+
+def bomb(rows: int, text: str, **options) -> bytes:
+    sink = io.BytesIO()
+    column = pa.DictionaryArray.from_arrays(pa.array(np.zeros(rows, np.int32)), pa.array([text]))
+    pq.write_table(pa.table({"text": column}), sink, dictionary_pagesize_limit=1 << 30, store_schema=False, **options)
+    return sink.getvalue()
+
+
+def test_a_dictionary_of_one_long_text_is_spelled_out_little_by_little(path: Path) -> None:
+    """A file of a kilobyte says that 20,000 rows have the same 8 MB: 160 GB. Rows come until that is too much."""
+    path.write_bytes(bomb(20_000, "x" * (8 << 20), compression="zstd"))
+    assert path.stat().st_size < 4096
+    before = pa.total_allocated_bytes()
+    found, largest = [], 0
+    for row in parquet.read(Piece(str(path), "x.parquet"), parquet.Config()):
+        found.append((row.position, row.drop, len(row.text or "")))
+        largest = max(largest, pa.total_allocated_bytes() - before)
+    assert found[0] == (0, None, 8 << 20)
+    assert found[-1] == (len(found) - 1, "unpacks_too_large", 0)
+    assert len(found) < 140
+    assert largest < 512 << 20
+
+
+def test_equal_texts_that_are_honest_are_all_read(path: Path) -> None:
+    """A text that many rows share is no bomb."""
+    path.write_bytes(bomb(5000, "the mill " * 100, compression="zstd"))
+    found = list(parquet.read(Piece(str(path), "x.parquet"), parquet.Config()))
+    assert [row.position for row in found] == list(range(5000))
+    assert {row.text for row in found} == {"the mill " * 100}
+
+
+def test_sizes_of_dictionaries_are_those_that_were_written(tmp_path: Path) -> None:
+    """For each row group the largest, whatever else the footer holds; none where there is no dictionary."""
+    words = [f"{n % 7}" * 50 for n in range(100)]
+    table = pa.table(
+        {"n": range(100), "a": words, "b": [word.encode() for word in words], "l": [[word] for word in words]}
+    )
+    for options, groups, size in (
+        ({}, 1, 7 * 54),
+        ({"row_group_size": 10}, 10, 7 * 54),
+        ({"use_dictionary": False}, 1, 0),
+        ({"data_page_version": "2.0", "write_page_index": True, "write_page_checksum": True}, 1, 7 * 54),
+        ({"compression": "zstd", "sorting_columns": [pq.SortingColumn(0)]}, 1, 7 * 54),
+    ):
+        sink = io.BytesIO()
+        pq.write_table(table, sink, **options)
+        assert dictionary_bytes(sink, len(sink.getvalue())) == [size] * groups
+
+
+def test_footers_of_noise_are_unreadable_and_nothing_else() -> None:
+    """Damage in the footer is for the library to tell: here it is told apart from sizes, without any other fault."""
+    sink = io.BytesIO()
+    pq.write_table(pa.table({"text": ["a", "b"] * 20}), sink)
+    data = sink.getvalue()
+    chance = random.Random(3)
+    for _ in range(500):
+        broken = bytearray(data)
+        for _ in range(chance.choice((1, 3, 10))):
+            broken[chance.randrange(len(data) // 2, len(data))] = chance.randrange(256)
+        try:
+            sizes = dictionary_bytes(io.BytesIO(broken), len(broken))
+        except Unreadable:
+            continue
+        assert all(size >= 0 for size in sizes)
+
+
+def test_row_sizes_are_those_of_the_rows() -> None:
+    """Bytes of all strings in a row, at any depth, as Python counts them."""
+
+    def size(value: object) -> int:
+        if isinstance(value, str | bytes):
+            return len(value.encode() if isinstance(value, str) else value)
+        if isinstance(value, dict):
+            return sum(map(size, value.values()))
+        return sum(map(size, value)) if isinstance(value, list | tuple) else 0
+
+    struct = [{"u": "ab", "v": ["x", None]}, None, {"u": None, "v": []}, {"u": "é", "v": None}]
+    arrays = [
+        pa.array(["a", None, "é", ""]),
+        pa.array(["a", None, "é", "a"]).dictionary_encode(),
+        pa.array([b"\xff", None, b"", b"ab"], pa.large_binary()),
+        pa.array([["a", "bc"], None, [], [None, "d"]]),
+        pa.array([[["a"], ["bc"]], None, [[]], [None]]),
+        pa.array(struct),
+        pa.array([[("k", "vv")], None, [], [("a", None)]], pa.map_(pa.string(), pa.string())),
+        pa.array([1, None, 3, 4]),
+    ]
+    for array in arrays:
+        for part in (array, array.slice(1), array.slice(1, 2)):
+            expected = [size(row) for row in part.to_pylist()]
+            assert row_bytes(part).tolist() == expected, array.type
