@@ -13,22 +13,26 @@ import zstandard
 from fuzz.mutate import mutated
 
 MOST_BYTES = 1 << 20
+_STEP_BYTES = 64
 
 
 def unpacked(data: bytes) -> bytes:
-    """The content of the first frames that can be decoded, or the bytes themselves where none can."""
-    parts: list[bytes] = []
-    rest = data
-    try:
-        while rest and sum(map(len, parts)) < MOST_BYTES and len(parts) < 64:
-            decoder = _decoder(rest)
-            if decoder is None:
+    """The content of the first frames, up to any damage, or the bytes themselves where nothing can be decoded."""
+    content = bytearray()
+    rest, frames = data, 0
+    while rest and len(content) < MOST_BYTES and frames < 64 and (decoder := _decoder(rest)) is not None:
+        frames += 1
+        try:
+            for at in range(0, len(rest), _STEP_BYTES):  # in steps: what came before the damage is content
+                content += decoder.decompress(rest[at : at + _STEP_BYTES])
+                if decoder.eof:
+                    rest = (decoder.unused_data or b"") + rest[at + _STEP_BYTES :]
+                    break
+            else:
                 break
-            parts.append(decoder.decompress(rest))
-            rest = decoder.unused_data or b""
-    except Exception:  # any damage ends the content
-        pass
-    return b"".join(parts)[:MOST_BYTES] or data
+        except Exception:  # each decoder has its own
+            break
+    return bytes(content[:MOST_BYTES]) or data
 
 
 def size(data: bytes) -> int:
