@@ -228,7 +228,7 @@ def assert_nothing_was_given_up(store):
     for path in store.glob("tasks/*.json"):
         record = json.loads(path.read_text())
         assert record["body"]["poisoned"] == []
-        assert "worker_crashed" not in record["metrics"].get("dropped", {})
+        assert "worker_crashed" not in record["body"]["metrics"].get("dropped", {})
 
 
 @pytest.mark.slow
