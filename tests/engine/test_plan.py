@@ -68,6 +68,20 @@ def test_a_new_step_is_called_new(project):
     assert plan_of(project)["all/deadly"].why == ("new step",)
 
 
+def test_until_sends_no_source_alone_through_what_is_for_all(project):
+    """A source without the step stops where the others do not come: half of a corpus is another corpus."""
+    project.recipe.write_text(
+        "recipe: project\nstore: ./store\nsources:\n"
+        "  notes: {kind: text, read: {format: jsonl, paths: [in/00.jsonl]}}\n"
+        "  pages: {kind: web, read: {format: jsonl, paths: [in/01.jsonl]}}\n"
+        "steps:\n  text: [stagebox.length]\n  web: [stagebox.upper]\n  all: [stagebox.exact]\n"
+    )
+    nodes = set(project.mill("length").graph.nodes)
+    assert {"text/length", "web/upper"} < nodes
+    assert "all/exact" not in nodes
+    assert "all/exact" in project.mill("exact").graph.nodes
+
+
 @pytest.mark.parametrize("until", ["length", "all/upper", "ingest"])
 def test_until_stops_after_a_step_and_its_work_is_reused(project, until):
     """What `--until` did is not done again by the whole run."""

@@ -21,7 +21,7 @@ from gristmill.loader import Loader
 from sharded import Corpus
 
 STEPS = "[stagebox.length, stagebox.exact, stagebox.two_rounds, stagebox.vocabulary, stagebox.rarity]"
-TRIALS_OF_A_KIND = 3
+TRIALS_OF_A_KIND = 2
 
 
 def flip(path: Path, draw: random.Random, _: Path) -> None:
@@ -130,6 +130,7 @@ def test_damage_is_repaired_or_refused(project, edit):
                     assert mended.parts == whole.parts, what
                     assert mended.samples == whole.samples, what
                 trials += 1
+    print("TRIALS", trials, refused, len(kinds))
     assert trials >= 200
     assert refused < trials / 4, "most damage is repaired, not refused"
     _copy(pristine, project.store)

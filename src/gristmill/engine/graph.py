@@ -7,6 +7,7 @@ name is bound here, before any work, to the newest earlier layer that has it.
 import importlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
 from types import ModuleType
 from typing import Any
 
@@ -96,7 +97,7 @@ def build(recipe: Recipe, contents: ContentHashes, until: str | None = None) -> 
     def identity_of(module: ModuleType, config: StageConfig) -> tuple[dict[str, Any], dict[str, ConfigFile]]:
         return stage_identity(module, config, contents)
 
-    routes = {name: _cut(steps, until) for name, steps in recipe.routes.items()}
+    routes = _cut(recipe.routes, until)
     if until is not None and until != INGEST:
         known = sorted({name for steps in recipe.routes.values() for step in steps for name in (step.name, step.id)})
         if until not in known:
@@ -209,13 +210,19 @@ def _before(step: Step, route: Sequence[Step]) -> Sequence[Step]:
     return list(route)[: list(route).index(step)]
 
 
-def _cut(steps: Sequence[Step], until: str | None) -> tuple[Step, ...]:
+def _cut(routes: Mapping[str, Sequence[Step]], until: str | None) -> dict[str, tuple[Step, ...]]:
+    """The routes up to and including the step `until`; one without it up to what another one does not reach.
+
+    Half of the sources through a step that is meant for all would be another corpus.
+    """
     if until is None:
-        return tuple(steps)
-    if until == INGEST:
-        return ()
-    last = [index for index, step in enumerate(steps) if until in (step.name, step.id)]
-    return tuple(steps[: last[-1] + 1]) if last else tuple(steps)
+        return {name: tuple(steps) for name, steps in routes.items()}
+    beyond: set[str] = set()
+    for steps in routes.values():
+        last = [index for index, step in enumerate(steps) if until in (step.name, step.id)]
+        cut = steps if until == INGEST else steps[last[-1] + 1 :] if last else ()
+        beyond.update(step.id for step in cut)
+    return {name: tuple(takewhile(lambda step: step.id not in beyond, steps)) for name, steps in routes.items()}
 
 
 def _corpus_step(source: str, steps: Sequence[Step]) -> Step:
