@@ -100,7 +100,7 @@ class Mended:
 def test_damage_is_repaired_or_refused(project, edit):
     """At least 200 trials over every kind of file; the same parts, shards and samples come out, or a message."""
     corpus = Corpus(project)
-    corpus.recipe()
+    corpus.recipe(shards="shard_tokens: 20000")
     edit(project.recipe, "steps: []", f"steps: {STEPS}")
     whole = Mended(corpus)
     mill = project.mill()
