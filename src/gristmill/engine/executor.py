@@ -5,6 +5,8 @@ that dies is reported, and the engine decides. Priorities are a wish, not a prom
 """
 
 import asyncio
+import contextlib
+import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Protocol
@@ -79,7 +81,8 @@ class InlineExecutor:
 
     async def run(self, task: Task) -> Result:
         await asyncio.sleep(0)
-        return perform(task, self._store)
+        with contextlib.redirect_stdout(sys.stderr):  # what a step prints is for people
+            return perform(task, self._store)
 
     async def ask(self, task: Task) -> Result:
         return await self.run(task)
