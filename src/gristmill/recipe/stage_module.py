@@ -179,7 +179,7 @@ def _faults_of_config(module: ModuleType, config: StageConfig) -> list[str]:
                 version_of(library)
             except importlib.metadata.PackageNotFoundError:
                 faults.append(f"it declares the library {library!r}, which is not installed")
-        if hasattr(module, "SCHEMA") or hasattr(module, "schema"):
+        if hasattr(module, "apply") or hasattr(module, "reduce"):
             faults += _faults_of_schema(schema_of(module, config))
         if pickle.loads(pickle.dumps(config)) != config:
             faults.append("its Config is another one after it was sent to a worker")

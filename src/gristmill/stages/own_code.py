@@ -18,7 +18,7 @@ import importlib.util
 import os
 import sys
 import traceback
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
@@ -173,7 +173,7 @@ def _imports(source: SourceFile) -> Iterator[str]:
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            base = package[: len(package) + 1 - node.level] if node.level else []
+            base = package[: max(len(package) + 1 - node.level, 0)] if node.level else []
             name = ".".join([*base, *([node.module] if node.module else [])])
             if name:
                 yield name
@@ -235,17 +235,19 @@ def use(code: Code) -> None:
     """From here on this process imports these modules as they were read. Raises UserError for a name that is taken."""
     if _FINDER not in sys.meta_path:
         sys.meta_path.insert(0, _FINDER)
+    edited = set()
     for name, source in code.items():
         loaded = sys.modules.get(name)
         if loaded is None or _source_of(loaded) == source:
             continue
         if _source_of(loaded) is not None:
-            _forget()
+            edited.add(name)
         elif not _is_file_of(loaded, source):
             raise UserError(
                 f"{shown(source.path)} has the name of a module that is in use here "
                 f"({getattr(loaded, '__file__', None) or 'built in'}), so it cannot be imported. Rename it."
             )
+    forget(edited)
     _FINDER.code.update(code)
 
 
@@ -262,15 +264,28 @@ def _source_of(module: ModuleType) -> SourceFile | None:
     return loader.source if isinstance(loader, _Loader) else None
 
 
-def _forget() -> None:
-    """Take all modules of users' own out of this process: one of them was edited since, and others hold on to it."""
+def forget(edited: Collection[str]) -> None:
+    """Take modules out of this process, and all that had imported them: their next import runs what was read last."""
     for name, module in list(sys.modules.items()):
-        if isinstance(getattr(getattr(module, "__spec__", None), "loader", None), _Loader | _FunctionLoader):
+        if not isinstance(getattr(getattr(module, "__spec__", None), "loader", None), _Loader | _FunctionLoader):
+            continue
+        if not _needed_by(name.partition(OF)[0]).isdisjoint(edited):
             del sys.modules[name]
             parent, _, child = name.rpartition(".")
             if parent in sys.modules:
                 vars(sys.modules[parent]).pop(child, None)
-    _FINDER.code.clear()
+
+
+def _needed_by(name: str) -> set[str]:
+    """A module of the user's own, and those that it imports, as they are known here."""
+    found: set[str] = set()
+    todo = [name]
+    while todo:
+        wanted = todo.pop()
+        if wanted in _FINDER.code and wanted not in found:
+            found.add(wanted)
+            todo += [*_parents(wanted), *_imports(_FINDER.code[wanted])]
+    return found
 
 
 def told(error: BaseException) -> str | None:
