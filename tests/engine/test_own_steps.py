@@ -5,7 +5,8 @@ import pytest
 from gristmill.engine.mill import Silent
 from gristmill.engine.plan import make_plan
 from gristmill.errors import UserError
-from gristmill.stages import own_code
+
+pytestmark = pytest.mark.usefixtures("forgotten")
 
 HEAD = """
 import pyarrow as pa
@@ -15,13 +16,6 @@ READS = ("text",)
 SCHEMA = pa.schema([("text", pa.string())])
 class Config(StageConfig): pass
 """
-
-
-@pytest.fixture(autouse=True)
-def forget():
-    """Modules of one test are not those of the next."""
-    yield
-    own_code.forget(own_code._FINDER.code)
 
 
 @pytest.fixture

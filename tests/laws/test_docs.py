@@ -23,7 +23,7 @@ def blocks(language):
 
 
 @pytest.mark.parametrize(("page", "text"), list(blocks("yaml")))
-def test_every_whole_recipe_in_the_docs_loads(page, text, tmp_path):
+def test_every_whole_recipe_in_the_docs_loads(page, text, tmp_path, forgotten):
     """A recipe that a reader copies is valid; fragments (without `recipe:`) are skipped by their first line."""
     if not text.startswith("recipe:"):
         pytest.skip("a fragment")

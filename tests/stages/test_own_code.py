@@ -10,8 +10,8 @@ from gristmill.stages import own_code
 
 
 @pytest.fixture
-def write(tmp_path):
-    """Writes modules beside a recipe, and takes them out of this process at the end."""
+def write(tmp_path, forgotten):
+    """Writes modules beside a recipe."""
 
     def write(**files):
         for name, text in files.items():
@@ -20,8 +20,7 @@ def write(tmp_path):
             path.write_text(text)
         return str(tmp_path)
 
-    yield write
-    own_code.forget(own_code._FINDER.code)
+    return write
 
 
 def test_imports_are_followed_wherever_they_stand(write):

@@ -141,8 +141,9 @@ def _shown(row: Mapping[str, Any]) -> str:
     """The arguments of a call, as far as one sees what they are."""
     shown = []
     for name, value in row.items():
-        text = repr(value[:_MOST_SHOWN] if isinstance(value, str | bytes) else value)
-        shown.append(f"{name}={text if len(text) <= _MOST_SHOWN else text[: _MOST_SHOWN - 3] + '...'}")
+        long = isinstance(value, str | bytes) and len(value) > _MOST_SHOWN
+        text = f"{value[:_MOST_SHOWN]!r}..." if long else repr(value)
+        shown.append(f"{name}={text[: 5 * _MOST_SHOWN]}")
     return ", ".join(shown)
 
 
