@@ -5,14 +5,13 @@ that dies is reported, and the engine decides. Priorities are a wish, not a prom
 """
 
 import asyncio
-import contextlib
-import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Protocol
 
 from gristmill.engine.perform import perform
 from gristmill.engine.task import Result, Task
+from gristmill.printable import aside
 from gristmill.store.store import Store
 
 
@@ -81,7 +80,7 @@ class InlineExecutor:
 
     async def run(self, task: Task) -> Result:
         await asyncio.sleep(0)
-        with contextlib.redirect_stdout(sys.stderr):  # what a step prints is for people
+        with aside():
             return perform(task, self._store)
 
     async def ask(self, task: Task) -> Result:

@@ -1,12 +1,10 @@
 """From the name of a format or a step to the module that carries it out."""
 
-import contextlib
 import importlib
 import importlib.metadata
 import inspect
 import io
 import pickle
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import ModuleType
@@ -15,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from gristmill.errors import UserError
+from gristmill.printable import aside
 from gristmill.recipe.draft import Draft
 from gristmill.recipe.mistakes import Path, nearest, suggest
 from gristmill.schema import DOCUMENTS, spelt
@@ -112,8 +111,7 @@ def _function_stage(name: str, home: str, function: str, folder: str) -> Stage:
 
 def _imported(name: str, path: str) -> ModuleType:
     try:
-        # What a module prints is for people, and the output of a command may be for a program.
-        with contextlib.redirect_stdout(sys.stderr):
+        with aside():
             return importlib.import_module(path)
     except ModuleNotFoundError as error:
         missing = error.name or path

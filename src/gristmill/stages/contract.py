@@ -30,10 +30,10 @@
             files(config) -> their names; facts(config) -> a JSON object about all of them
             Its model, for later steps that use it, is a catalogue of the files: entries, hashes, metrics, facts
 
-What a stage answers is checked where it enters the engine: exactly the promised columns, by name, of the promised types,
-and nothing is cast. A column that documents have (`text`, `url`, `drop`, ...) has their type in every step. A stage that
-answers otherwise, raises or exits stops the run; no document is blamed for it. A filter may also be a plain function
-(own_function.py).
+What a stage answers is checked where it enters the engine: exactly the promised columns, by name, of the promised
+types, and nothing is cast. A column that documents have (`text`, `url`, `drop`, ...) has their type in every step. A
+stage that answers otherwise, raises or exits stops the run; no document is blamed for it. A filter may also be a plain
+function (own_function.py).
 
 A map stage sees every row, dropped or not, and must treat each by itself: the engine may call it with any slice of
 a part. `SURVIVORS = True` makes the engine hand over only the rows that no earlier step dropped. Every stage may
