@@ -5,7 +5,7 @@ import os
 import random
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from gristmill.engine.executor import InlineExecutor
 from gristmill.engine.mill import Mill, Silent
 from gristmill.engine.run import Run
 from gristmill.recipe.load import load
+from gristmill.stages import own_code
 
 # No test depends on time: on a busy machine an example may take as long as it likes.
 settings.register_profile("gristmill", deadline=None)
@@ -123,6 +124,14 @@ def edit() -> Callable[[Path, str, str], None]:
         path.write_text(text.replace(old, new))
 
     return change
+
+
+@pytest.fixture
+def forgotten() -> Iterator[None]:
+    """Modules of the user's own that a test loads are not those of the next test."""
+    yield
+    own_code.forget(own_code._FINDER.code)
+    own_code._FINDER.code.clear()
 
 
 NOT_YET_PROVEN = (

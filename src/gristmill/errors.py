@@ -11,3 +11,7 @@ class UserError(Exception):
 
     def __init__(self, message: object = "") -> None:
         super().__init__(printable(str(message)))
+
+
+class BrokenPromise(UserError):
+    """A stage answered something else than it promised: its own fault and no document's, so the run stops at once."""

@@ -9,6 +9,7 @@ line's console does it once more before it lays anything out (`cli/screen.py`).
 import io
 import re
 import sys
+from contextlib import AbstractContextManager, redirect_stdout
 from typing import TextIO
 
 STEERING = re.compile(
@@ -65,6 +66,11 @@ class Guarded(io.TextIOBase):
 
     def writable(self) -> bool:
         return True
+
+
+def aside() -> AbstractContextManager[TextIO]:
+    """What is printed meanwhile goes to standard error: it is for people, and standard output may be for a program."""
+    return redirect_stdout(sys.stderr)
 
 
 def guard_streams() -> tuple[TextIO, TextIO]:

@@ -61,3 +61,9 @@ class Record:
     """Why the record is not a document, or None."""
     detail: str | None = None
     """One line for a person who looks at a dropped record: the library's error, the status code, the size."""
+
+
+def spelt(kind: pa.DataType) -> str:
+    """A type as code writes it: `pa.string()`."""
+    name = {"double": "float64", "float": "float32", "halffloat": "float16", "bool": "bool_"}.get(str(kind), str(kind))
+    return f"pa.{name}()" if hasattr(pa, name) else f"the type {kind}"

@@ -19,14 +19,16 @@ PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").g
 def blocks(language):
     for page in PAGES:
         for found in re.findall(rf"```{language}\n(.*?)```", page.read_text(), re.S):
-            yield pytest.param(page.name, found, id=f"{page.name}-{found[:30].splitlines()[0]}")
+            yield pytest.param(page, found, id=f"{page.name}-{found[:30].splitlines()[0]}")
 
 
 @pytest.mark.parametrize(("page", "text"), list(blocks("yaml")))
-def test_every_whole_recipe_in_the_docs_loads(page, text, tmp_path):
+def test_every_whole_recipe_in_the_docs_loads(page, text, tmp_path, forgotten):
     """A recipe that a reader copies is valid; fragments (without `recipe:`) are skipped by their first line."""
     if not text.startswith("recipe:"):
         pytest.skip("a fragment")
+    for name, body in re.findall(r"^`(?:[\w]+/)?(\w+\.py)`:\n\n```python\n(.*?)^```", page.read_text(), re.M | re.S):
+        (tmp_path / name).write_text(body)  # steps of a reader's own, which the page shows beside the recipe
     (tmp_path / "recipe.yaml").write_text(text)
     load(tmp_path / "recipe.yaml")
 

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.laws.test_own_steps_page import write_files
 from typer.main import get_command
 
 from gristmill.cli.main import main, make_app
@@ -86,3 +87,4 @@ def write_what_examples_name(folder):
     for name in ("README.md", "prose.txt"):
         shutil.copyfile(ROOT / "README.md", folder / name)
     demo.train_generic(folder / "other", 600)
+    write_files(folder)

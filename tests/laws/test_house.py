@@ -13,7 +13,7 @@ MAY_IMPORT = {
     "loader": {"errors", "printable"},
     "store": {"errors", "schema", "places"},
     "stages": {"kernels", "loader", "errors", "schema", "places", "checked"},
-    "recipe": {"stages", "errors", "schema", "places"},
+    "recipe": {"stages", "errors", "schema", "places", "printable"},
     "engine": {"recipe", "stages", "store", "kernels", "loader", "errors", "schema", "places", "checked", "printable"},
     "report": {"errors", "schema", "printable"},
     "cli": {"report", "engine", "recipe", "stages", "store", "loader", "errors", "schema", "places", "printable"},

@@ -65,6 +65,7 @@ def run_command() -> int:
     asked = sys.argv[1] if len(sys.argv) > 1 else None
     app = make_app([asked] if asked in COMMANDS else COMMANDS)
     from gristmill.engine.mill import Interrupted
+    from gristmill.stages import own_code
     from gristmill.store.store import CorruptPart
 
     try:
@@ -85,9 +86,13 @@ def run_command() -> int:
         return 128 + stop.signal_number
     except BrokenPipeError:
         hang_up()
-    except Exception:
-        traceback.print_exc()
-        return 1
+    except Exception as error:
+        told = own_code.told(error)
+        if told is None:
+            traceback.print_exc()
+            return 1
+        complain(f"{told}\nWhat is finished is kept. Correct the code and run again.")
+        return 2
     return 0
 
 

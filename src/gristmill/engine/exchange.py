@@ -15,8 +15,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from gristmill.engine.borders import check_emitted, check_places, check_round
 from gristmill.engine.rows import count_reasons, mark_crashed, model_paths, read_batches
 from gristmill.engine.task import Collect, Emit, Reduce, Result, add_counts, layer_schema
+from gristmill.errors import BrokenPromise
 from gristmill.kernels.radix import sort_order
 from gristmill.stages.resolve import schema_of
 from gristmill.store.parquet import PartReader, PartWriter
@@ -38,6 +40,7 @@ def perform_emit(work: Emit, store: Store, probe: bool) -> Result:
     metrics = {"rows_sent": 0, "records": 0}
     for batch in batches:
         records = module.emit(batch.columns, work.config, **models)
+        records = check_emitted(records, batch.columns.num_rows, work.module, module.KEYED)
         if probe:
             seen += batch.columns.num_rows
             continue
@@ -57,13 +60,20 @@ def perform_emit(work: Emit, store: Store, probe: bool) -> Result:
 
 def perform_reduce(work: Reduce, store: Store) -> Result:
     module = importlib.import_module(work.module)
-    records = read_all(work.segments, store)
+    try:
+        records = read_all(work.segments, store)
+    except pa.ArrowInvalid as error:
+        raise BrokenPromise(
+            f"The round before {work.module}.{work.function} wrote other columns for one partition than for another "
+            f"({error}). Write the same columns always."
+        ) from None
     if records is None:
         return Result()
     names = [name for name in ("key", "part", "row") if name in records.schema.names]
     order = sort_order(*(records.column(name).to_numpy().astype(np.uint64, copy=False) for name in names))
     found = getattr(module, work.function)(records.take(pa.array(order)), work.config)
-    answers, counts = found if isinstance(found, tuple) else (found, {})
+    promised = schema_of(module, work.config) if work.partitions is None else None
+    answers, counts = check_round(found, work.module, work.function, promised)
     metrics = {"answers": answers.num_rows, **counts}
     if work.partitions is None:
         destinations = _by_part(answers)
@@ -82,8 +92,7 @@ def perform_collect(work: Collect, store: Store) -> Result:
     index = np.full(rows, -1, np.int64)
     if answers is not None:
         at = answers.column("row").to_numpy()
-        if len(np.unique(at)) != len(at):
-            raise RuntimeError(f"{work.module} answered twice for a row of part {work.documents.hash[:12]}")
+        check_places(at, rows, work.module)
         index[at] = np.arange(len(at))
     writer = PartWriter(schema)
     metrics: dict[str, object] = {"rows": rows, "dropped": {}}
@@ -95,7 +104,7 @@ def perform_collect(work: Collect, store: Store) -> Result:
         columns = {}
         for item in schema:
             if answers is not None and item.name in answers.schema.names:
-                columns[item.name] = answers.column(item.name).combine_chunks().take(places).cast(item.type)
+                columns[item.name] = answers.column(item.name).combine_chunks().take(places)
             else:
                 columns[item.name] = pa.nulls(group, item.type)
         mark_crashed(columns, work.poisoned, first - group, group)

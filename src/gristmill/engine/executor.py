@@ -11,6 +11,7 @@ from typing import Protocol
 
 from gristmill.engine.perform import perform
 from gristmill.engine.task import Result, Task
+from gristmill.printable import aside
 from gristmill.store.store import Store
 
 
@@ -79,7 +80,8 @@ class InlineExecutor:
 
     async def run(self, task: Task) -> Result:
         await asyncio.sleep(0)
-        return perform(task, self._store)
+        with aside():
+            return perform(task, self._store)
 
     async def ask(self, task: Task) -> Result:
         return await self.run(task)

@@ -21,6 +21,7 @@ from gristmill.recipe.mistakes import nearest
 from gristmill.recipe.model import Recipe, Step
 from gristmill.schema import DOCUMENTS
 from gristmill.stages.contract import StageConfig
+from gristmill.stages.own_code import Code, content_of, is_own
 from gristmill.stages.resolve import (
     adds_layer,
     kind_of,
@@ -32,6 +33,8 @@ from gristmill.stages.resolve import (
     version_of,
 )
 from gristmill.stages.select import corpus
+
+Identity = tuple[dict[str, Any], dict[str, ConfigFile]]
 
 CORPUS = "corpus"
 """The last: the final verdict on every row."""
@@ -58,7 +61,7 @@ class Node:
     config: StageConfig
     sources: tuple[str, ...]
     identity: Mapping[str, Any]
-    """What the stage itself puts into a task key: name, VERSION, config, libraries."""
+    """What the stage itself puts into a task key: name, VERSION, config, libraries, code of the user's own."""
     views: Mapping[str, View]
     uses: Mapping[str, str]
     """Model name -> id of the fit or sink node that makes it."""
@@ -67,6 +70,8 @@ class Node:
     """Of a sink: per source, the node whose metrics say how much there is."""
     files: Mapping[str, ConfigFile] = field(default_factory=dict)
     """Location -> the file or folder that the config names so."""
+    code: Code = field(default_factory=dict)
+    """Of a stage of the user's own: what it runs."""
 
     @property
     def has_layers(self) -> bool:
@@ -88,14 +93,20 @@ class Graph:
 
     @property
     def modules(self) -> list[str]:
-        return sorted({node.module for node in self.nodes.values()})
+        """Those of ours."""
+        return sorted({node.module for node in self.nodes.values() if not is_own(node.module)})
+
+    @property
+    def code(self) -> Code:
+        """All that is the user's own."""
+        return {name: source for node in self.nodes.values() for name, source in node.code.items()}
 
 
 def build(recipe: Recipe, contents: ContentHashes, until: str | None = None) -> Graph:
     """The graph of a recipe, whole or up to and including the step `until`."""
 
-    def identity_of(module: ModuleType, config: StageConfig) -> tuple[dict[str, Any], dict[str, ConfigFile]]:
-        return stage_identity(module, config, contents)
+    def identity_of(module: ModuleType, config: StageConfig, code: Code) -> Identity:
+        return _stage_identity(module, config, code, contents)
 
     routes = _cut(recipe.routes, until)
     if until is not None and until != INGEST:
@@ -110,10 +121,12 @@ def build(recipe: Recipe, contents: ContentHashes, until: str | None = None) -> 
     nodes: dict[str, Node] = {}
     for source in recipe.sources.values():
         module = importlib.import_module(source.module)
-        identity, files = identity_of(module, source.config)
+        identity, files = identity_of(module, source.config, source.code)
         node_id = f"{source.name}/{INGEST}"
         nodes[node_id] = Node(
-            node_id, INGEST, "read", source.module, source.config, (source.name,), identity, {}, {}, 0, files=files
+            *(node_id, INGEST, "read", source.module, source.config, (source.name,), identity, {}, {}, 0),
+            files=files,
+            code=source.code,
         )
     for step in recipe.steps:
         sources = tuple(name for name, steps in routes.items() if step in steps)
@@ -128,9 +141,7 @@ def build(recipe: Recipe, contents: ContentHashes, until: str | None = None) -> 
     return Graph(recipe, nodes, chains)
 
 
-def stage_identity(
-    module: ModuleType, config: StageConfig, contents: ContentHashes
-) -> tuple[dict[str, Any], dict[str, ConfigFile]]:
+def _stage_identity(module: ModuleType, config: StageConfig, code: Code, contents: ContentHashes) -> Identity:
     """What a stage is: anything different here, and its tasks run again. Files count by content, not by name."""
     files: dict[str, ConfigFile] = {}
 
@@ -149,6 +160,8 @@ def stage_identity(
         "config": named,
         "libraries": {name: version_of(name) for name in libraries_of(module, config)},
     }
+    if code:
+        identity["code"] = content_of(code)
     return identity, files
 
 
@@ -157,7 +170,7 @@ def _node(
     sources: tuple[str, ...],
     views: Mapping[str, View],
     routes: Mapping[str, Sequence[Step]],
-    identity_of: Callable[[ModuleType, StageConfig], tuple[dict[str, Any], dict[str, ConfigFile]]],
+    identity_of: Callable[[ModuleType, StageConfig, Code], Identity],
 ) -> Node:
     module = importlib.import_module(step.module)
     earlier = {other.name: other.id for other in _before(step, routes[sources[0]])}
@@ -167,10 +180,11 @@ def _node(
         for name in sources:
             counts[name] = [other.id for other in _before(step, routes[name]) if other.name == module.COUNTS][-1]
     depth = max(list(routes[name]).index(step) for name in sources) + 1
-    identity, files = identity_of(module, step.config)
+    identity, files = identity_of(module, step.config, step.code)
     kind = kind_of(module)
     return Node(
-        step.id, step.name, kind, step.module, step.config, sources, identity, views, uses, depth, counts, files
+        *(step.id, step.name, kind, step.module, step.config, sources, identity, views, uses, depth, counts, files),
+        code=step.code,
     )
 
 

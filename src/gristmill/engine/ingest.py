@@ -16,12 +16,14 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from gristmill.engine.borders import check_records
 from gristmill.engine.rows import CRASHED, count_reasons
 from gristmill.engine.task import Read, Result, add_counts
 from gristmill.errors import UserError
 from gristmill.places import shown
 from gristmill.schema import DOCUMENTS, Record
 from gristmill.stages.contract import Piece
+from gristmill.stages.own_code import is_own
 from gristmill.store.parquet import PartWriter, text_bytes
 from gristmill.store.store import Store
 
@@ -158,7 +160,9 @@ def _read_piece(module: object, piece: Piece, work: Read) -> Iterator[Record]:
     more = {"companions": companions} if companions is not None else {}
     read = module.read  # type: ignore[attr-defined]
     try:
-        yield from read(piece, work.config, **more)
+        records = read(piece, work.config, **more)
+        # Ours are not asked: it would cost more than some of them take for a record.
+        yield from check_records(records, work.module, piece) if is_own(work.module) else records
     except FileNotFoundError:
         raise UserError(
             f"{shown(piece.uri)} was there when the run began and is gone now. What is finished is kept. "

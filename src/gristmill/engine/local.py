@@ -11,6 +11,7 @@ import heapq
 import itertools
 import multiprocessing
 import os
+import pickle
 import signal
 import sys
 import threading
@@ -29,6 +30,8 @@ from gristmill.engine.memory import peak_bytes
 from gristmill.engine.task import Result, Task
 from gristmill.errors import UserError
 from gristmill.printable import guard_streams
+from gristmill.stages import own_code
+from gristmill.stages.own_code import Code
 from gristmill.store.store import CorruptPart, Store
 
 BEGUN = "begun"
@@ -47,10 +50,11 @@ NOT_KNOWN = 255
 class LocalExecutor:
     """Runs up to `workers` tasks at once, each in a process of its own; those with the lowest order first."""
 
-    def __init__(self, store: Store, workers: int, preload: Sequence[str] = ()) -> None:
+    def __init__(self, store: Store, workers: int, preload: Sequence[str] = (), code: Code | None = None) -> None:
         self.slots = workers
         self._free = workers
         self._store = store
+        self._code = code or {}
         self._context: ForkServerContext = multiprocessing.get_context("forkserver")
         self._context.set_forkserver_preload(["gristmill.engine.perform", *preload])
         self._idle: list[_Process] = []
@@ -110,7 +114,7 @@ class LocalExecutor:
         self._idle.clear()
 
     def _start(self) -> "_Process":
-        return _Process(self._context, self._store)
+        return _Process(self._context, self._store, self._code)
 
     def _take_idle(self) -> "_Process | None":
         """A worker that waits for work; those that were killed meanwhile had no task to take with them."""
@@ -143,12 +147,12 @@ class LocalExecutor:
 class _Process:
     """One worker and the pipe to it."""
 
-    def __init__(self, context: ForkServerContext, store: Store) -> None:
+    def __init__(self, context: ForkServerContext, store: Store, code: Code) -> None:
         self.is_free = True
         """Whether it may be given a task: it is not at one, and it lives as far as is known."""
         self._ended = False
         self._pipe, theirs = context.Pipe()
-        self._process: BaseProcess = context.Process(target=_serve, args=(theirs, store), daemon=True)
+        self._process: BaseProcess = context.Process(target=_serve, args=(theirs, store, code), daemon=True)
         try:
             # A resource tracker that was killed is started again, with a warning that helps nobody.
             with _no_main_module(), warnings.catch_warnings(action="ignore"):
@@ -229,45 +233,64 @@ def _no_main_module() -> Iterator[None]:
         sys.modules["__main__"] = main
 
 
-def _serve(pipe: Connection, store: Store) -> None:
-    """A worker's life: tasks in, answers out."""
+def _serve(pipe: Connection, store: Store, code: Code) -> None:
+    """A worker's life: tasks in, answers out. `code` is the user's own, which is not read from files again."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    os.dup2(2, 1)  # what a step prints is for people, and standard output may be for a program
     guard_streams()  # what a step or a library prints about a document
     _use_one_core()
+    own_code.use(code)
     from gristmill.engine.perform import perform
 
-    inbox: list[Task] = []
+    inbox: list[bytes] = []
     arrived = threading.Condition()
 
     def listen() -> None:
         # The pipe is read in a thread so that a closed one (the parent is gone) ends a busy worker too.
         while True:
             try:
-                task = pipe.recv()
+                sent = pipe.recv_bytes()
             except (EOFError, OSError):
                 os._exit(1)
             with arrived:
-                inbox.append(task)
+                inbox.append(sent)
                 arrived.notify()
 
     threading.Thread(target=listen, daemon=True).start()
     while True:
         with arrived:
             arrived.wait_for(lambda: inbox)
-            task = inbox.pop()
+            sent = inbox.pop()
         pipe.send(BEGUN)
         answer: Any
+        label = "a task that cannot be unpickled"
         try:
+            task = _unpickled(sent)
+            label = f"{task.node}, {task.label}"
             answer = perform(task, store)
         except (UserError, CorruptPart) as error:
             answer = error
         except MemoryError:
             pipe.send(WorkerDied("MemoryError", False, True, peak_bytes()))
             return
-        except Exception:
-            answer = StageFailed(f"{task.node}, {task.label}:\n{traceback.format_exc()}")
+        except BaseException:
+            answer = StageFailed(f"{label}:\n{traceback.format_exc()}")
         pipe.send(answer)
+
+
+def _unpickled(sent: bytes) -> Task:
+    """A task; its config is of a class that may be in a module of the user's own, which is imported here."""
+    try:
+        task: Task = pickle.loads(sent)
+    except (Exception, SystemExit) as error:
+        if (told := own_code.told(error)) is None:
+            raise
+        raise UserError(
+            f"A worker cannot import what could be imported before: {told}\nThe run stopped; what is finished is kept. "
+            "Correct the code and run again."
+        ) from None
+    return task
 
 
 def _use_one_core() -> None:

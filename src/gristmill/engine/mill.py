@@ -64,7 +64,7 @@ class Mill:
         """Processes on this machine; this process alone where no other could see the store."""
         if not self.store.is_shared:
             return InlineExecutor(self.store)
-        return LocalExecutor(self.store, workers or available_cores(), self.graph.modules)
+        return LocalExecutor(self.store, workers or available_cores(), self.graph.modules, self.graph.code)
 
     def look(self, listener: Listener | None = None) -> Run:
         """Follow the recipe through the store without running a stage; input files are hashed if they are new."""

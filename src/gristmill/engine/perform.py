@@ -9,12 +9,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gristmill.checked import content_of
+from gristmill.engine.borders import check_answers, check_counts, check_files
 from gristmill.engine.config_files import in_users_words, local_copies, with_copies
 from gristmill.engine.exchange import perform_collect, perform_emit, perform_reduce
 from gristmill.engine.ingest import perform_read
 from gristmill.engine.memory import forget_peak, peak_bytes
 from gristmill.engine.rows import (
-    check_answers,
     count_reasons,
     mark_crashed,
     model_paths,
@@ -39,11 +39,14 @@ from gristmill.engine.task import (
     add_counts,
     layer_schema,
 )
-from gristmill.errors import UserError
+from gristmill.errors import BrokenPromise, UserError
 from gristmill.places import shown
+from gristmill.stages import own_code
 from gristmill.stages.resolve import schema_of
 from gristmill.store.parquet import PartWriter, text_bytes
-from gristmill.store.store import Store
+from gristmill.store.store import CorruptPart, Store
+
+STOPPED = "The run stopped: this is no document's fault. Nothing of this task was stored, and what is finished is kept."
 
 
 def perform(task: Task, store: Store) -> Result:
@@ -56,13 +59,28 @@ def perform(task: Task, store: Store) -> Result:
     try:
         result = _result(work, store, task.probe)
     except UserError as error:
-        raise in_users_words(error, copies) from None
+        raise _placed(in_users_words(error, copies), task) from None
+    except (CorruptPart, MemoryError):
+        raise
+    except (Exception, SystemExit, KeyboardInterrupt) as error:
+        told = own_code.told(error)
+        if told is None:
+            raise
+        raise UserError(f"{task.node}, {task.label}: {told}\n{STOPPED} Correct the code and run again.") from None
     result.cost = {
         "cpu_s": round(time.process_time() - cpu, 6),
         "wall_s": round(time.perf_counter() - started, 6),
         "peak_rss_bytes": peak_bytes(),
     }
     return result
+
+
+def _placed(error: UserError, task: Task) -> UserError:
+    """A broken promise is the stage's fault: it says which step of the recipe that is."""
+    if not isinstance(error, BrokenPromise):
+        return error
+    whose = "" if own_code.is_own(getattr(task.work, "module", "")) else " This is a bug in Gristmill: tell us."
+    return UserError(f"{task.node}, {task.label}: {error}{whose} {STOPPED}")
 
 
 def _result(work: Work, store: Store, probe: bool) -> Result:
@@ -119,7 +137,8 @@ def _map(work: Map, store: Store, probe: bool) -> Result:
             seen += batch.columns.num_rows
             continue
         if hasattr(module, "metrics"):
-            add_counts(metrics, module.metrics(batch.columns, answers, work.config))
+            counts = module.metrics(batch.columns, answers, work.config)
+            add_counts(metrics, check_counts(counts, work.module, "metrics"))
         columns = dict(zip(promised.names, batch.spread(answers), strict=True))
         for name in schema.names:
             columns.setdefault(name, pa.nulls(batch.rows, schema.field(name).type))
@@ -149,8 +168,9 @@ def _fit(work: Fit, store: Store) -> Result:
     with store.scratch() as folder:
         path = folder / "model"
         found = module.fit(batches(), work.config, path, **model_paths(work.models, store))
+        check_files(folder, ("model",), work.module, "fit")
         part = store.put_file(path, getattr(module, "SUFFIX", "model"))
-    return Result([part], metrics={**metrics, **(found or {})})
+    return Result([part], metrics={**metrics, **check_counts(found or {}, work.module, "fit")})
 
 
 def _content_bytes(batch: pa.RecordBatch) -> int:

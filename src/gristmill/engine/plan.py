@@ -136,6 +136,11 @@ def _differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]
         for name in sorted({*old, *new}):
             if old.get(name) != new.get(name):
                 found.append(f"{prefix}{name}: {_show(old.get(name))} -> {_show(new.get(name))}")
+    old, new = before.get("code", {}), now.get("code", {})
+    for file in sorted({*old, *new}):
+        if old.get(file) != new.get(file):
+            change = "changed" if file in old and file in new else "is new" if file in new else "is imported no more"
+            found.append(f"{file} {change}")
     return found
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -80,20 +79,6 @@ def _batches(
             if start <= row < stop:
                 seen[row - start] = False
         yield Batch(table.select(range(len(columns))), start, seen)
-
-
-def check_answers(answers: Any, expected_rows: int, module: str, schema: pa.Schema) -> pa.RecordBatch:
-    """Hold a stage to its contract: one row for each row, with the columns that it promised."""
-    if answers.num_rows != expected_rows:
-        raise RuntimeError(
-            f"{module}.apply answered {answers.num_rows} rows for {expected_rows}: a stage gives a verdict on every "
-            "row, it removes none"
-        )
-    missing = [name for name in schema.names if name not in answers.schema.names]
-    extra = [name for name in answers.schema.names if name not in schema.names]
-    if missing or extra:
-        raise RuntimeError(f"{module}.apply broke its SCHEMA: missing {missing}, not promised {extra}")
-    return pa.RecordBatch.from_arrays([answers.column(item.name).cast(item.type) for item in schema], schema=schema)
 
 
 def model_paths(models: Mapping[str, Part], store: Store) -> dict[str, dict[str, Path]]:

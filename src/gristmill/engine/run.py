@@ -7,7 +7,7 @@ is not in the store; what it stopped at is the plan.
 
 import asyncio
 import importlib
-from collections.abc import Coroutine, Sequence
+from collections.abc import Collection, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -258,7 +258,9 @@ class Run:
             if any(result is None for result in found):
                 return None
             results = [result for result in found if result is not None]
-        return by_destination(results)
+        answers = by_destination(results)
+        _check_destinations(answers, {str(part_number(document.rows_mark)) for document in documents}, node)
+        return answers
 
     async def _reduce(
         self,
@@ -366,6 +368,16 @@ def _refuse_equal_numbers(documents: Sequence[Document]) -> None:
                 "chance, and an exchange would mix up their documents. What is finished is kept. Change part_bytes of "
                 "a source by a byte and run again."
             )
+
+
+def _check_destinations(answers: Mapping[str, Any], known: Collection[str], node: Node) -> None:
+    """An answer to a part that nobody sent would be lost in silence."""
+    unknown = [destination for destination in answers if destination not in known]
+    if unknown:
+        raise UserError(
+            f"{node.id}: {node.module} answered for part {unknown[0]}, and no part has that number, so its answers "
+            "would be lost. Nothing more was run. Answer with the `part` and `row` that records came with."
+        )
 
 
 def _rounds(node: Node) -> Sequence[str]:

@@ -4,6 +4,7 @@ import importlib
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from gristmill.engine.borders import check_layout
 from gristmill.engine.graph import Node
 from gristmill.engine.task import Build, Gather, Result, Scatter, add_counts, digest
 from gristmill.store.segments import Segment
@@ -23,7 +24,7 @@ async def write_files(run: "Run", node: Node) -> Part | None:
     counts: dict[str, Any] = {}
     for node_id in dict.fromkeys(node.counts.values()):
         add_counts(counts, run.made[node_id].metrics)
-    layout = importlib.import_module(node.module).layout(counts, node.config)
+    layout = check_layout(importlib.import_module(node.module).layout(counts, node.config), node.module)
     run.listener.expect(node, len(documents) + 1)
     scatters = [run.group.create_task(_scatter(run, document, node, layout)) for document in documents]
     sent = [await scatter for scatter in scatters]

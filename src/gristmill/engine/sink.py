@@ -13,6 +13,7 @@ import importlib
 import orjson
 import pyarrow as pa
 
+from gristmill.engine.borders import check_counts, check_facts, check_files, check_sent
 from gristmill.engine.exchange import cut, read_all
 from gristmill.engine.rows import model_paths, read_many
 from gristmill.engine.task import Build, Gather, Result, Scatter, part_to_json
@@ -25,12 +26,14 @@ def perform_scatter(work: Scatter, store: Store) -> Result:
     tables = []
     rows = 0
     for batch in read_many([work.layers], [work.columns], [work.gates], store):
-        tables.append(pa.Table.from_batches([module.emit(batch, work.config, work.layout)]))
+        records = module.emit(batch, work.config, work.layout)
+        records = check_sent(records, len(work.layout), work.module, module.KEYED)
+        tables.append(pa.Table.from_batches([records]))
         rows += batch.num_rows
-    records = pa.concat_tables(tables) if tables else None
-    by_entry = [] if records is None else cut(records.drop_columns(["key"]), records.column("key").to_numpy())
+    sent = pa.concat_tables(tables) if tables else None
+    by_entry = [] if sent is None else cut(sent.drop_columns(["key"]), sent.column("key").to_numpy())
     file, segments = write_segments(store, by_entry)
-    return Result([file], segments, metrics={"rows_sent": rows, "records": 0 if records is None else records.num_rows})
+    return Result([file], segments, metrics={"rows_sent": rows, "records": 0 if sent is None else sent.num_rows})
 
 
 def perform_build(work: Build, store: Store) -> Result:
@@ -38,8 +41,10 @@ def perform_build(work: Build, store: Store) -> Result:
     records = read_all(work.segments, store)
     with store.scratch() as folder:
         metrics = module.build(records, work.config, work.entry, folder, **model_paths(work.models, store))
-        parts = [store.put_file(folder / name, name.partition(".")[2]) for name in module.files(work.config)]
-    return Result(parts, metrics=metrics)
+        names = module.files(work.config)
+        check_files(folder, names, work.module, "build")
+        parts = [store.put_file(folder / name, name.partition(".")[2]) for name in names]
+    return Result(parts, metrics=check_counts(metrics or {}, work.module, "build"))
 
 
 def perform_gather(work: Gather, store: Store) -> Result:
@@ -54,6 +59,7 @@ def perform_gather(work: Gather, store: Store) -> Result:
         for entry, parts, metrics in work.outputs
     ]
     facts = module.facts(work.config, **model_paths(work.models, store))
+    facts = check_facts(facts, work.module)
     catalogue = {"facts": facts, "outputs": outputs}
     part = store.put_part(orjson.dumps(catalogue, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS), "json")
     return Result([part])

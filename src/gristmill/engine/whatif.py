@@ -18,9 +18,10 @@ import pyarrow as pa
 import yaml
 from pydantic import ValidationError
 
+from gristmill.engine.borders import check_answers
 from gristmill.engine.graph import CORPUS, Node, View, bind
 from gristmill.engine.mill import Mill, available_cores
-from gristmill.engine.rows import check_answers
+from gristmill.engine.rows import Batch
 from gristmill.engine.run import Document, Run
 from gristmill.errors import UserError
 from gristmill.recipe.columns import INGEST
@@ -243,11 +244,15 @@ def _ask_part(mill: Mill, run: Run, node: Node, document: Document) -> Answer:
         elsewhere = np.zeros(batch.num_rows, np.bool_)
         for name in others:
             elsewhere |= _dropped(batch, f"drop {name}")
-        answers = check_answers(module.apply(seen, node.config), batch.num_rows, node.module, schema)
-        then_reason = answers.column("drop") if "drop" in schema.names else pa.nulls(batch.num_rows, pa.string())
-        then = then_reason.is_valid().to_numpy(zero_copy_only=False)
+        alive = np.ones(batch.num_rows, np.bool_)
         for gate in gates:
-            then &= ~_dropped(batch, gate)
+            alive &= ~_dropped(batch, gate)
+        visible = Batch(seen, first_row, alive)
+        answers = module.apply(visible.columns, node.config)
+        answers = check_answers(answers, visible.columns.num_rows, node.module, schema)
+        spread = dict(zip(schema.names, visible.spread(answers), strict=True))
+        then_reason = spread["drop"] if "drop" in schema.names else pa.nulls(batch.num_rows, pa.string())
+        then = then_reason.is_valid().to_numpy(zero_copy_only=False)
         come = (answer.come, now & ~then & ~elsewhere, batch.column("drop now"), batch.column("size before"))
         go = (answer.go, then & ~now & ~elsewhere, then_reason, batch.column("size now"))
         for side, mask, reasons, size in (come, go):

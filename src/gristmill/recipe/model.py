@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 from gristmill.recipe.snapshot import is_regex, search
 from gristmill.stages.contract import StageConfig
+from gristmill.stages.own_code import Code
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,8 @@ class Source:
     """A value over columns."""
     line: int
     """Where the source stands in the recipe."""
+    code: Code = field(default_factory=dict, compare=False)
+    """Of a reader of the user's own: its code."""
 
     def snapshot_of(self, path: str) -> str | None:
         """The snapshot of the file at `path`; None where the expression does not match."""
@@ -60,6 +63,8 @@ class Step:
     line: int
     at: tuple[str | int, ...] = field(default=(), compare=False)
     """Where its config stands in the recipe; nowhere, for a stage that a step or a field of the recipe stands for."""
+    code: Code = field(default_factory=dict, compare=False)
+    """Of a step of the user's own: its code."""
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@
 import collections.abc
 import importlib
 import inspect
+import os
 import re
 import types
 import unicodedata
@@ -22,7 +23,7 @@ from gristmill.recipe.fields import ReadFields, RecipeFields, SourceFields
 from gristmill.recipe.mistakes import nearest
 from gristmill.recipe.mix import MixFields
 from gristmill.recipe.shards import ShardsFields
-from gristmill.recipe.stage_module import find_module
+from gristmill.recipe.stage_module import Unfit, find_stage
 from gristmill.recipe.tokenizer import TrainFields
 from gristmill.stages import READERS, STEPS
 from gristmill.stages.contract import FileMark, parse_bytes, parse_count
@@ -73,30 +74,33 @@ class Entry:
 
 def all_entries() -> list[Entry]:
     """Steps in the pipeline's order, then formats, then what is written once in a recipe."""
-    found = [_of_module(name, "step", module) for name, module in STEPS.items()]
-    found += [_of_module(name, "format", module) for name, module in READERS.items()]
+    found = [_of_module(name, "step", importlib.import_module(path)) for name, path in STEPS.items()]
+    found += [_of_module(name, "format", importlib.import_module(path)) for name, path in READERS.items()]
     return [*found, *map(_section, SECTIONS)]
 
 
 def entry(name: str) -> Entry:
-    """By name; a step of the user's own by its import path."""
+    """By name; a step of the user's own by that of a module in the working folder, or by its import path."""
     known: Mapping[str, str] = {**READERS, **STEPS}
     if name in SECTIONS:
         return _section(name)
-    path = find_module(name, known)
     try:
-        if path is not None:
-            return _of_module(name, "format" if name in READERS else "step", path)
-    except (ModuleNotFoundError, AttributeError):
-        pass
+        if name in known:
+            return _of_module(name, "format" if name in READERS else "step", importlib.import_module(known[name]))
+        return _of_module(name, "step", find_stage("step", name, known, os.getcwd()).module)
+    except AttributeError:
+        unfit = ""
+    except Unfit as error:
+        unfit = str(error)
+    if "." in name and unfit:
+        raise UserError(unfit)
     names = [*known, *SECTIONS]
     near = nearest(name, names)
     hint = f"Did you mean {near}? " if near else ""
     raise UserError(f"{name} is no step, format or section of a recipe. {hint}Known: {', '.join(names)}")
 
 
-def _of_module(name: str, kind: Literal["step", "format"], path: str) -> Entry:
-    module = importlib.import_module(path)
+def _of_module(name: str, kind: Literal["step", "format"], module: types.ModuleType) -> Entry:
     about = inspect.cleandoc(module.__doc__ or "")
     summary = re.split(r"(?<=\.)\s(?=[A-Z])", " ".join(about.split("\n\n")[0].split()), maxsplit=1)[0]
     return Entry(name, kind, summary, about, tuple(_settings(module.Config)))

@@ -12,7 +12,7 @@ from gristmill.recipe.fields import ReadFields, SourceFields, check_name
 from gristmill.recipe.locations import locate_pattern
 from gristmill.recipe.mistakes import Path, dotted, show
 from gristmill.recipe.model import Source
-from gristmill.recipe.stage_module import import_stage
+from gristmill.recipe.stage_module import Stage, check_config, import_stage
 from gristmill.stages.contract import StageConfig
 from gristmill.stages.resolve import faults_of_reader
 
@@ -38,16 +38,16 @@ def load_source(draft: Draft, name: str, raw: Any) -> Source | None:
     values = written if isinstance(written, dict) else {}
     common = {field: value for field, value in values.items() if field in ReadFields.model_fields}
     read = check(draft, ReadFields, common, read_at) if isinstance(written, dict) else None
-    module, config = _load_reader(draft, values, read_at)
+    stage, config = _load_reader(draft, values, read_at)
     paths = _patterns(draft, read.paths if read else (), (*read_at, "paths"))
     exclude = _patterns(draft, read.exclude if read else (), (*read_at, "exclude"))
-    if fields is None or read is None or config is None or len(draft.mistakes) > before:
+    if fields is None or read is None or stage is None or config is None or len(draft.mistakes) > before:
         return None
     return Source(
         name=name,
         kind=fields.kind,
         format=read.format,
-        module=module,
+        module=stage.module.__name__,
         config=config,
         paths=paths,
         exclude=exclude,
@@ -60,19 +60,24 @@ def load_source(draft: Draft, name: str, raw: Any) -> Source | None:
         tiers=fields.tier if isinstance(fields.tier, dict) else {},
         weight=fields.weight,
         line=draft.tree.line_of_key(at),
+        code=stage.code,
     )
 
 
-def _load_reader(draft: Draft, read: Mapping[str, Any], at: Path) -> tuple[str, StageConfig | None]:
-    """The reader's module, and its config from the fields of `read` that are not every reader's."""
-    if not isinstance(read.get("format"), str):
-        return "", None
-    module = import_stage(draft, "format", read["format"], (*at, "format"), stages.READERS, _faults)
-    if module is None:
-        return "", None
+def _load_reader(draft: Draft, read: Mapping[str, Any], at: Path) -> tuple[Stage | None, StageConfig | None]:
+    """The reader, and its config from the fields of `read` that are not every reader's."""
+    name, format_at = read.get("format"), (*at, "format")
+    if not isinstance(name, str):
+        return None, None
+    stage = import_stage(draft, "format", name, format_at, stages.READERS, _faults)
+    if stage is None:
+        return None, None
     own = {field: value for field, value in read.items() if field not in ReadFields.model_fields}
     beside = ReadFields.model_fields
-    return module.__name__, load_config(draft, module.Config, own, at, beside=beside, elsewhere=_BESIDE_READ)
+    config = load_config(draft, stage.module.Config, own, at, beside=beside, elsewhere=_BESIDE_READ)
+    if config is not None and not check_config(draft, stage, name, config, format_at):
+        return None, None
+    return stage, config
 
 
 def _faults(module: ModuleType) -> list[str]:

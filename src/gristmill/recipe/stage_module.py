@@ -1,19 +1,42 @@
 """From the name of a format or a step to the module that carries it out."""
 
 import importlib
+import importlib.metadata
+import inspect
+import io
+import pickle
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from types import ModuleType
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from gristmill.errors import UserError
+from gristmill.printable import aside
 from gristmill.recipe.draft import Draft
-from gristmill.recipe.mistakes import Path, suggest
+from gristmill.recipe.mistakes import Path, nearest, suggest
+from gristmill.schema import DOCUMENTS, spelt
+from gristmill.stages import own_code
+from gristmill.stages.contract import StageConfig
+from gristmill.stages.own_code import OF, CannotRead, Code, SourceFile, is_own
+from gristmill.stages.own_function import faults_of_function
+from gristmill.stages.resolve import libraries_of, may_read_of, reads_of, schema_of, version_of
+
+VERBS = {"apply", "emit", "fit", "build", "read"}
+"""Functions that only a stage has."""
 
 
-def find_module(name: str, known: Mapping[str, str]) -> str | None:
-    """The module of a known name, or the name itself where it is the import path of a user's own module."""
-    if name in known:
-        return known[name]
-    parts = name.split(".")
-    return name if len(parts) > 1 and all(part.isidentifier() for part in parts) else None
+@dataclass(frozen=True)
+class Stage:
+    """A stage that was found, and the user's own code that it is made of."""
+
+    module: ModuleType
+    code: Code = field(default_factory=dict)
+
+
+class Unfit(Exception):
+    """Why a name stands for no stage: the fact and the fix."""
 
 
 def import_stage(
@@ -23,31 +46,184 @@ def import_stage(
     at: Path,
     known: Mapping[str, str],
     faults_of: Callable[[ModuleType], list[str]],
-) -> ModuleType | None:
-    """The module behind `name`, which stands at `at`; None, and a mistake, where it cannot serve."""
-    path = find_module(name, known)
-    if path is None:
-        own = f"For a {noun} of your own write its import path, such as my_package.my_{noun}."
-        draft.add_at_key(at, f"{name} is not a {noun}. {suggest(name, known, f'{noun.capitalize()}s')} {own}")
-        return None
+) -> Stage | None:
+    """The stage behind `name`, which stands at `at`; None, and a mistake, where there is none that can serve."""
     try:
-        module = importlib.import_module(path)
+        found = find_stage(noun, name, known, draft.folder)
+        faults = faults_of(found.module)
+        if faults:
+            functions = [] if noun != "step" else _functions(found.module)
+            hint = f" A function of it is a step by its own name: {name}.{functions[0]}." if functions else ""
+            raise Unfit(
+                f"{found.module.__name__} is not a {noun}: {'; '.join(faults)}. gristmill.stages.contract says what it "
+                f"needs.{hint}"
+            )
+    except Unfit as unfit:
+        draft.add_at_key(at, str(unfit))
+        return None
+    return found
+
+
+def find_stage(noun: str, name: str, known: Mapping[str, str], folder: str) -> Stage:
+    """The module behind a name: one of ours, one that lies in `folder`, or one that Python finds. Raises Unfit."""
+    if name in known:
+        _refuse_twin(noun, name, folder)
+    path = known.get(name, name)
+    if not is_own(path):
+        return Stage(_imported(name, path))
+    if not all(part.isidentifier() for part in path.split(".")):
+        raise Unfit(_unknown(noun, name, known, folder))
+    try:
+        if own_code.find_module(path, folder) is not None:
+            code = own_code.find_code(path, folder)
+            own_code.use(code)
+            return Stage(_imported(name, path), code)
+        home, _, function = path.rpartition(".")
+        if noun == "step" and home and own_code.find_module(home, folder) is not None:
+            return _function_stage(name, home, function, folder)
+    except CannotRead as error:
+        raise Unfit(f"{name} cannot be imported: {error}. Correct it.") from None
+    except UserError as error:
+        raise Unfit(f"{name} cannot be imported: {error}") from None
+    if "." not in path:
+        raise Unfit(_unknown(noun, name, known, folder))
+    return Stage(_imported(name, path))  # without source, such as a compiled module: its VERSION alone tells changes
+
+
+def _function_stage(name: str, home: str, function: str, folder: str) -> Stage:
+    code = own_code.find_code(home, folder)
+    own_code.use(code)
+    module = _imported(name, home)
+    if not hasattr(module, function):
+        names = [*_functions(module), *_modules_in(code[home], folder)]
+        near = nearest(function, names)
+        raise Unfit(
+            f"{name} cannot be imported: there is no module {name}, and no function {function} in {code[home].file}. "
+            + (f"Did you mean {home}.{near}? " if near else "")
+            + (f"It has: {', '.join(names)}. " if names else "")
+            + "Correct the name, or put the folder that holds it on PYTHONPATH."
+        )
+    faults = faults_of_function(getattr(module, function))
+    if faults:
+        raise Unfit(f"{name} is not a step: {'; '.join(faults)}. docs/own-steps.md shows what it needs.")
+    return Stage(_imported(name, f"{home}{OF}{function}"), code)
+
+
+def _imported(name: str, path: str) -> ModuleType:
+    try:
+        with aside():
+            return importlib.import_module(path)
     except ModuleNotFoundError as error:
         missing = error.name or path
         if path == missing or path.startswith(f"{missing}."):
-            fix = "Correct the name, or put the folder that holds it on PYTHONPATH."
+            fix = "Correct the name, put it beside the recipe, or put the folder that holds it on PYTHONPATH."
         else:
-            fix = f"Install {missing.split('.')[0]}."
-        draft.add_at_key(at, f"{name} cannot be imported: there is no module {missing}. {fix}")
-        return None
-    except Exception as error:  # a user's module runs any code
-        cause = f"{type(error).__name__}: {error}"
-        draft.add_at_key(at, f"{name} cannot be imported: {cause}. Correct {path}.")
-        return None
-    faults = faults_of(module)
-    if faults:
-        draft.add_at_key(
-            at, f"{path} is not a {noun}: {'; '.join(faults)}. gristmill.stages.contract says what it needs."
+            fix = f"Install {missing.split('.')[0]}, or put {missing.split('.')[0]}.py beside the recipe."
+        raise Unfit(f"{name} cannot be imported: there is no module {missing}. {fix}") from None
+    except (Exception, SystemExit) as error:  # a user's module runs any code
+        told = own_code.told(error) or f"{own_code.what(error)}. Correct {path}."
+        raise Unfit(f"{name} cannot be imported: {told}") from None
+
+
+def _unknown(noun: str, name: str, known: Mapping[str, str], folder: str) -> str:
+    names = [*known, *(beside for beside in own_code.names_beside(folder) if beside not in known)]
+    own = f"For a {noun} of your own write the name of a module beside the recipe, or an import path."
+    return f"{name} is not a {noun}. {suggest(name, names, f'{noun.capitalize()}s')} {own}"
+
+
+def _refuse_twin(noun: str, name: str, folder: str) -> None:
+    """A stage of the user's own that has the name of one of ours is never the one that is meant, and that is told."""
+    if name not in own_code.names_beside(folder):
+        return
+    try:
+        source = own_code.find_module(name, folder)
+        is_stage = source is not None and bool(VERBS & own_code.verbs_in(source))
+    except CannotRead:
+        is_stage = False
+    if is_stage:
+        raise Unfit(
+            f"{name} is a {noun} of Gristmill's own, and {name}.py beside the recipe has its name. Rename {name}.py."
         )
+
+
+def _functions(module: ModuleType) -> list[str]:
+    """Functions that a module defines itself."""
+    found = inspect.getmembers(module, inspect.isfunction)
+    return [name for name, value in found if value.__module__ == module.__name__ and not name.startswith("_")]
+
+
+def _modules_in(source: SourceFile, folder: str) -> list[str]:
+    if not source.is_package:
+        return []
+    return own_code.names_beside(source.path.removesuffix("/__init__.py"))
+
+
+def check_config(draft: Draft, stage: Stage, name: str, config: StageConfig, at: Path) -> bool:
+    """Whether a stage can serve with this config; a mistake where it cannot. Ours can."""
+    faults = _faults_of_config(stage.module, config) if is_own(stage.module.__name__) else []
+    if faults:
+        draft.add_at_key(at, f"{name} cannot be used: {'; '.join(faults)}.")
+    return not faults
+
+
+def _faults_of_config(module: ModuleType, config: StageConfig) -> list[str]:
+    faults = []
+    try:
+        for name in _named(module, config):
+            if not isinstance(name, str):
+                faults.append(f"it reads {name!r}, and a column has a name")
+        for library in libraries_of(module, config):
+            try:
+                version_of(library)
+            except importlib.metadata.PackageNotFoundError:
+                faults.append(f"it declares the library {library!r}, which is not installed")
+        if hasattr(module, "apply") or hasattr(module, "reduce"):
+            faults += _faults_of_schema(schema_of(module, config))
+        if pickle.loads(pickle.dumps(config)) != config:
+            faults.append("its Config is another one after it was sent to a worker")
+    except UserError:
+        raise
+    except Exception as error:  # a user's code may do anything
+        faults.append(own_code.told(error) or own_code.what(error))
+    return faults
+
+
+def _named(module: ModuleType, config: StageConfig) -> tuple[str, ...]:
+    """The columns that a stage reads; a reader reads none."""
+    if not hasattr(module, "READS") and not hasattr(module, "reads"):
+        return ()
+    return (*reads_of(module, config), *may_read_of(module, config))
+
+
+def _faults_of_schema(schema: object) -> list[str]:
+    """Columns that documents have keep their type, as every step relies on it; others must come back as they went."""
+    if not isinstance(schema, pa.Schema):
+        return [f"its SCHEMA is of type {type(schema).__name__}, not a pyarrow.Schema"]
+    faults = [f"its SCHEMA has {name} twice" for name in sorted({n for n in schema.names if schema.names.count(n) > 1})]
+    for item in schema if not faults else ():
+        known = DOCUMENTS.field(item.name).type if item.name in DOCUMENTS.names else item.type
+        if item.type != known:
+            faults.append(
+                f"its SCHEMA promises the column {item.name} as {item.type}, which is {known} in every document. "
+                f"Promise and write {known}, with .cast({spelt(known)}), or give the column another name"
+            )
+        elif (kept := _as_kept(item)) != item.type:
+            faults.append(
+                f"its SCHEMA promises the column {item.name} as {item.type}, which a part "
+                + (
+                    f"keeps as {kept}. Promise and write {kept}"
+                    if kept is not None
+                    else "cannot keep. Use another type"
+                )
+            )
+    return faults
+
+
+def _as_kept(item: pa.Field) -> pa.DataType | None:
+    """The type that a column has after it was stored; None where it cannot be."""
+    stored = io.BytesIO()
+    try:
+        pq.write_table(pa.schema([item]).empty_table(), stored)
+        return pq.read_table(stored).schema.field(0).type
+    except (pa.ArrowException, KeyError):
         return None
-    return module

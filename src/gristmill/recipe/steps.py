@@ -1,17 +1,23 @@
 """The `steps` of a recipe, and the route of each source through them."""
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gristmill import stages
+from gristmill.recipe.columns import INGEST
 from gristmill.recipe.config import load_config
 from gristmill.recipe.draft import Draft
 from gristmill.recipe.fields import EVERY_SOURCE
 from gristmill.recipe.mistakes import Path, dotted, listed, nearest, show
+from gristmill.recipe.mix import MIX
 from gristmill.recipe.model import Step
-from gristmill.recipe.stage_module import import_stage
+from gristmill.recipe.shards import GROUPS, SHARDS, TOKENS
+from gristmill.recipe.stage_module import check_config, import_stage
 from gristmill.stages.resolve import before_of, faults_of_step, part_config
+
+RESERVED = (INGEST, "corpus", TOKENS, GROUPS, SHARDS, MIX)
+"""What stages are called that no user writes under `steps`."""
 
 Lists = dict[str, list[Step | None]]
 """The steps under each key of `steps`; None stands for one with a mistake."""
@@ -36,17 +42,20 @@ def load_steps(draft: Draft, raw: Any) -> Lists:
 def _load_list(draft: Draft, route: str, items: list[Any], at: Path) -> list[Step | None]:
     used: dict[str, int] = {}
     loaded = [_load_step(draft, route, item, (*at, index), used) for index, item in enumerate(items)]
-    return [part for step in loaded for part in ((step,) if step is None else (*_before(step, used), step))]
+    return [part for step in loaded for part in ((step,) if step is None else (*_before(draft, step, used), step))]
 
 
-def _before(step: Step, used: dict[str, int]) -> list[Step]:
+def _before(draft: Draft, step: Step, used: dict[str, int]) -> Sequence[Step | None]:
     """The stages that a step has run before it."""
-    parts = []
+    parts: list[Step] = []
     for path in before_of(importlib.import_module(step.module)):
-        module = importlib.import_module(path)
+        stage = import_stage(draft, "step", path, step.at, {}, faults_of_step)
+        if stage is None:
+            return [None]
         name = path.rpartition(".")[2]
         free = _free_id(f"{step.route}/{name}", used)
-        parts.append(Step(free, name, step.route, path, part_config(module, step.config), step.line))
+        config = part_config(stage.module, step.config)
+        parts.append(Step(free, name, step.route, path, config, step.line, code=stage.code))
     return parts
 
 
@@ -65,18 +74,26 @@ def _load_step(draft: Draft, route: str, item: Any, at: Path, used: dict[str, in
         draft.add(at, f"{dotted(at)} must be a step, not {show(item)}. {example}")
         return None
     name, config_at, fields = (item, at, None) if isinstance(item, str) else _only(item, at)
-    module = import_stage(draft, "step", name, config_at, stages.STEPS, faults_of_step)
-    if module is None or config_at in draft.tree.broken:
+    stage = import_stage(draft, "step", name, config_at, stages.STEPS, faults_of_step)
+    if stage is None or config_at in draft.tree.broken:
         return None
+    module = stage.module
     if fields is not None and not isinstance(fields, dict):
         draft.add(config_at, f"{dotted(config_at)} must be a mapping of fields, not {show(fields)}. Name the field.")
         return None
     short = name.rpartition(".")[2]
+    if short in RESERVED or stages.STEPS.get(short, module.__name__) != module.__name__:
+        fix = f"Rename it, to my_{short} perhaps."
+        draft.add_at_key(
+            config_at, f"{name} would be called {short} by other steps, as one of Gristmill's own is. {fix}"
+        )
+        return None
     config = load_config(draft, module.Config, fields or {}, (*at, name))
-    if config is None:
+    if config is None or not check_config(draft, stage, name, config, config_at):
         return None
     line = draft.tree.line_of_key(config_at)
-    return Step(_free_id(f"{route}/{short}", used), short, route, module.__name__, config, line, (*at, name))
+    free = _free_id(f"{route}/{short}", used)
+    return Step(free, short, route, module.__name__, config, line, (*at, name), stage.code)
 
 
 def _only(item: Mapping[str, Any], at: Path) -> tuple[str, Path, Any]:

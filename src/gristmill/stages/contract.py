@@ -1,6 +1,7 @@
 """What a stage is: a module. The functions that it defines say which kind it is.
 
-    VERSION: int                    raised by one with every change of the stage's output
+    VERSION: int                    raised by one with every change of the stage's output; the code of a step of a
+                                    user's own is in its key besides (own_code.py)
     LIBRARIES: tuple[str, ...]      distributions whose version changes the output; part of the task key
                                     (`unicode`: the character database of the running Python)
     class Config(StageConfig)       what a recipe may set: frozen, a line and a unit under every field
@@ -15,8 +16,9 @@
             apply(batch, config) -> RecordBatch with one row for each row of `batch`
   exchange  READS; KEYED: what travels; SCHEMA: what comes back to each row
             emit(batch, config) -> RecordBatch with KEYED, `key` (uint64: where the record goes) and `row` (index in
-            the batch); any number of records a row
-            reduce(records, config) -> Table with `part`, `row` and the columns of SCHEMA; records come sorted
+            the batch, any integer type); any number of records a row
+            reduce(records, config) -> Table with `part` and `row` as they came and the columns of SCHEMA; records come
+            sorted
             optional: ROUNDS, names of functions like reduce that run one after the other; all but the last return
             records with a new `key`. A round may return (records, counts): counts are summed over all its tasks
   fit       READS
@@ -27,6 +29,11 @@
             build(records, config, entry, folder) -> metrics; writes the files of `files`
             files(config) -> their names; facts(config) -> a JSON object about all of them
             Its model, for later steps that use it, is a catalogue of the files: entries, hashes, metrics, facts
+
+What a stage answers is checked where it enters the engine: exactly the promised columns, by name, of the promised
+types, and nothing is cast. A column that documents have (`text`, `url`, `drop`, ...) has their type in every step. A
+stage that answers otherwise, raises or exits stops the run; no document is blamed for it. A filter may also be a plain
+function (own_function.py).
 
 A map stage sees every row, dropped or not, and must treat each by itself: the engine may call it with any slice of
 a part. `SURVIVORS = True` makes the engine hand over only the rows that no earlier step dropped. Every stage may

@@ -1,0 +1,259 @@
+"""Where what a stage answers enters the engine: it is what the stage promised, exactly, or the run stops.
+
+A column of another type is read wrongly by compiled code of a later step, which then crashes far from the fault. So
+nothing is cast and nothing is guessed here, whoever wrote the stage.
+"""
+
+import math
+import numbers
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import orjson
+import pyarrow as pa
+
+from gristmill.errors import BrokenPromise
+from gristmill.schema import Record, spelt
+from gristmill.stages.contract import Piece
+from gristmill.stages.own_code import OF, is_own
+
+KEY = pa.field("key", pa.uint64())
+ORIGIN = (pa.field("part", pa.uint64()), pa.field("row", pa.int64()))
+"""How a record of an exchange names the row that it speaks of."""
+_RECORD_TYPES: dict[str, type] = dict.fromkeys(Record.__slots__, str) | {"position": int, "timestamp_us": int}
+
+
+def check_answers(answers: Any, rows: int, module: str, promised: pa.Schema) -> pa.RecordBatch:
+    """What `apply` answered: one row for each row, with the columns of SCHEMA."""
+    where = _where(module, "apply")
+    found = _checked(answers, promised, where, "SCHEMA", pa.RecordBatch)
+    if found.num_rows != rows:
+        raise BrokenPromise(
+            f"{where} answered {found.num_rows} rows for {rows}: it gives a verdict on every row and removes none. "
+            "Answer one row for each, in order; a reason in `drop` removes a document."
+        )
+    return found
+
+
+def check_emitted(records: Any, rows: int, module: str, keyed: pa.Schema) -> pa.RecordBatch:
+    """What `emit` of an exchange answered: KEYED, a key and a row of the batch."""
+    where = _where(module, "emit")
+    row = records.schema.field("row") if _has(records, "row") else pa.field("row", pa.int64())
+    if not pa.types.is_integer(row.type):
+        row = pa.field("row", pa.int64())
+    found = _checked(records, pa.schema([KEY, row, *keyed]), where, "KEYED (with key and row)", pa.RecordBatch)
+    _whole(found, ("key", "row"), where)
+    _below(found.column("row"), rows, where, "row", f"rows of a batch are 0 to {rows - 1}")
+    return found
+
+
+def check_sent(records: Any, entries: int, module: str, keyed: pa.Schema) -> pa.RecordBatch:
+    """What `emit` of a sink answered: KEYED, and the number of an entry of the layout."""
+    where = _where(module, "emit")
+    found = _checked(records, pa.schema([KEY, *keyed]), where, "KEYED (with key)", pa.RecordBatch)
+    _whole(found, ("key",), where)
+    _below(found.column("key"), entries, where, "key", f"the layout of this source has {entries} entries")
+    return found
+
+
+def check_round(found: Any, module: str, verb: str, promised: pa.Schema | None) -> tuple[pa.Table, dict[str, Any]]:
+    """What a round of an exchange answered, and its counts; `promised` is SCHEMA in the last one."""
+    where = _where(module, verb)
+    records, counts = found if isinstance(found, tuple) and len(found) == 2 else (found, {})
+    if promised is None:
+        if not _has(records, "key") or not isinstance(records, pa.Table):
+            raise _wrong_kind(where, records, pa.Table, "a new `key`")
+        schema = pa.schema([KEY if item.name == "key" else item for item in records.schema])
+        table = _checked(records, schema, where, "the contract", pa.Table)
+        _whole(table, ("key",), where)
+    else:
+        table = _checked(records, pa.schema([*ORIGIN, *promised]), where, "SCHEMA (with part and row)", pa.Table)
+        _whole(table, ("part", "row"), where)
+    return table, check_counts(counts, module, verb)
+
+
+def check_places(at: Any, rows: int, module: str) -> None:
+    """Where the answers of an exchange belong: each to a row of its own."""
+    where = _where(module, "reduce")
+    _below(pa.array(at), rows, where, "row", f"rows of the part are 0 to {rows - 1}")
+    if len(np.unique(at)) != len(at):
+        raise BrokenPromise(f"{where} answered twice for a row. Answer at most once for each part and row.")
+
+
+def check_counts(counts: Any, module: str, verb: str) -> dict[str, Any]:
+    """Counts that a stage gives, as plain numbers."""
+    if not isinstance(counts, Mapping):
+        raise BrokenPromise(
+            f"{_where(module, verb)} gave {_told(counts)} as its counts, and they are names with numbers. "
+            "Return a dict."
+        )
+    plain: dict[str, Any] = {}
+    for name, value in counts.items():
+        if isinstance(value, Mapping):
+            plain[str(name)] = check_counts(value, module, verb)
+        elif isinstance(value, numbers.Integral | np.bool_):
+            plain[str(name)] = int(value)
+        elif isinstance(value, numbers.Real) and math.isfinite(value):
+            plain[str(name)] = float(value)
+        else:
+            raise BrokenPromise(
+                f"{_where(module, verb)} gave {_told(value)} as its count {name!r}, and a count is a number. "
+                "Return numbers, or dicts of numbers."
+            )
+    return plain
+
+
+def check_facts(facts: Any, module: str) -> dict[str, Any]:
+    """What a sink tells of all its files: a JSON object."""
+    where = _where(module, "facts")
+    if not isinstance(facts, Mapping):
+        raise BrokenPromise(f"{where} returned {_told(facts)}, and facts are names with values. Return a dict.")
+    plain: dict[str, Any] = _json(dict(facts), where)
+    return plain
+
+
+def check_layout(layout: Any, module: str) -> dict[str, list[dict[str, Any]]]:
+    """The sets of files that a sink wants to write."""
+    where = _where(module, "layout")
+    if not isinstance(layout, Mapping) or not all(
+        isinstance(entries, list | tuple) and all(isinstance(entry, Mapping) for entry in entries)
+        for entries in layout.values()
+    ):
+        raise BrokenPromise(f"{where} returned {_told(layout)}. Return {{source: [entry, ...]}}, each entry a dict.")
+    plain: dict[str, list[dict[str, Any]]] = _json(
+        {str(name): [dict(entry) for entry in entries] for name, entries in layout.items()}, where
+    )
+    return plain
+
+
+def check_files(folder: Path, names: Sequence[str], module: str, verb: str) -> None:
+    """The files that a stage should have written."""
+    missing = [name for name in names if not (folder / name).is_file()]
+    if missing:
+        raise BrokenPromise(
+            f"{_where(module, verb)} ended without writing {', '.join(missing)}. Write it where the arguments say."
+        )
+
+
+def check_records(records: Any, module: str, piece: Piece) -> Iterator[Record]:
+    """The records of a reader of the user's own."""
+    if not isinstance(records, Iterable):
+        raise BrokenPromise(f"{_where(module, 'read')} returned {_told(records)}. Yield a Record for each record.")
+    last = piece.start - 1
+    for record in records:
+        yield _checked_record(record, module, last, piece.stop)
+        last = record.position
+
+
+def _checked_record(record: Any, module: str, after: int, stop: int | None) -> Record:
+    """A record whose fields are of their types, and whose place is behind the last one's."""
+    where = _where(module, "read")
+    if not isinstance(record, Record):
+        raise BrokenPromise(f"{where} yielded {_told(record)}. Yield Record(position, ...) of gristmill.schema.")
+    for name, kind in _RECORD_TYPES.items():
+        value = getattr(record, name)
+        if (value is not None or name == "position") and (not isinstance(value, kind) or isinstance(value, bool)):
+            fix = "Decode it" if isinstance(value, bytes) else "Convert it"
+            raise BrokenPromise(
+                f"{where} gave {name} as {type(value).__name__}, and a Record promises {kind.__name__}. {fix}, or "
+                "leave it out."
+            )
+        if isinstance(value, str) and not _is_text(value):
+            raise BrokenPromise(
+                f"{where} gave {name} with half a character (a lone surrogate), which no file can hold. Decode with "
+                'errors="replace".'
+            )
+    if record.position <= after or (stop is not None and record.position >= stop):
+        raise BrokenPromise(
+            f"{where} gave the position {record.position} after {after}, and positions rise within a file"
+            + (f" and lie below the piece's stop, {stop}." if stop is not None else ".")
+            + " Yield the records of [piece.start, piece.stop) in order."
+        )
+    return record
+
+
+def _checked(given: Any, promised: pa.Schema, where: str, promise: str, kind: Any) -> Any:
+    """The columns of `promised`, in its order, if they are all that was given and of its types."""
+    if not isinstance(given, kind):
+        raise _wrong_kind(where, given, kind, f"the columns {', '.join(promised.names)}")
+    names = given.schema.names
+    for name in names:
+        if name not in promised.names:
+            raise BrokenPromise(
+                f"{where} wrote the column {name} ({given.schema.field(names.index(name)).type}), which its {promise} "
+                f"does not promise: {', '.join(promised.names)}. Promise it, or leave it out."
+            )
+        if names.count(name) > 1:
+            raise BrokenPromise(f"{where} wrote the column {name} twice. Write it once.")
+    for item in promised:
+        if item.name not in names:
+            raise BrokenPromise(
+                f"{where} did not write the column {item.name}, which its {promise} promises as {item.type}. Write it, "
+                "or take it out of the promise."
+            )
+    for item in promised:
+        wrong = given.schema.field(item.name).type
+        if wrong != item.type:
+            raise BrokenPromise(
+                f"{where} wrote the column {item.name} as {wrong}, and its {promise} promises {item.type}. Convert the "
+                f"column with .cast({spelt(item.type)}), or promise {wrong}."
+            )
+    if is_own(where):
+        try:
+            given.validate(full=True)
+        except pa.ArrowInvalid as error:
+            raise BrokenPromise(
+                f"{where} wrote columns that are not what they say ({error}). Make them with pa.array."
+            ) from None
+    return kind.from_arrays([given.column(item.name) for item in promised], schema=promised)
+
+
+def _wrong_kind(where: str, given: Any, kind: Any, what: str) -> BrokenPromise:
+    name = f"pyarrow.{kind.__name__}"
+    return BrokenPromise(
+        f"{where} answered {_told(given)}, and not a {name} with {what}. Return pa.{kind.__name__}.from_arrays([...], "
+        "names=[...])."
+    )
+
+
+def _has(given: Any, name: str) -> bool:
+    return isinstance(given, pa.Table | pa.RecordBatch) and given.schema.names.count(name) == 1
+
+
+def _whole(found: Any, names: Sequence[str], where: str) -> None:
+    for name in names:
+        if found.column(name).null_count:
+            raise BrokenPromise(f"{where} wrote the column {name} with nulls. Give every record a {name}.")
+
+
+def _below(column: Any, stop: int, where: str, name: str, bound: str) -> None:
+    values = column.to_numpy(zero_copy_only=False)
+    if len(values) and (int(values.min()) < 0 or int(values.max()) >= stop):
+        wrong = next(int(value) for value in values if not 0 <= int(value) < stop)
+        raise BrokenPromise(f"{where} wrote {wrong} in the column {name}, and {bound}. Correct it.")
+
+
+def _json(value: Any, where: str) -> Any:
+    try:
+        return orjson.loads(orjson.dumps(value, option=orjson.OPT_SERIALIZE_NUMPY))
+    except TypeError as error:
+        raise BrokenPromise(f"{where} returned what is no JSON ({error}). Return numbers, texts, lists.") from None
+
+
+def _is_text(value: str) -> bool:
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _told(value: Any) -> str:
+    return "nothing (None)" if value is None else f"a {type(value).__module__}.{type(value).__qualname__}"
+
+
+def _where(module: str, verb: str) -> str:
+    """A stage's function as its author knows it; a step that is a function has no other."""
+    return module.replace(OF, ".") if OF in module else f"{module}.{verb}"

@@ -1,0 +1,329 @@
+"""Code of the user's own: a step's module with all that it imports and that is no library, read once and run as read.
+
+Steps of Gristmill have a VERSION that a test guards; who writes a step for a recipe edits it all day. So the content of
+its module, and of every module that this imports, is in the key of its tasks. What is imported is found by reading the
+code and not by running it. The files are read when the recipe is loaded; this process and its workers run what was read
+then, whatever becomes of the files meanwhile.
+
+Libraries (whatever is installed) count by the versions that LIBRARIES declares. What code imports by a name that it
+computes is not seen.
+"""
+
+import ast
+import glob
+import hashlib
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import os
+import sys
+import traceback
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+from gristmill.errors import UserError
+from gristmill.places import open_path, shown
+from gristmill.stages.own_function import make_stage
+
+OF = ":"
+"""Between a module and the function of it that is a step: `words:long_enough` is the name of that step's module."""
+_OURS = "gristmill"
+_LIBRARIES = ("site-packages", "dist-packages")
+_MOST_FRAMES = 6
+_MOST_CHARACTERS = 600
+
+
+@dataclass(frozen=True)
+class SourceFile:
+    """A module as it was read."""
+
+    name: str
+    file: str
+    """Its path below the folder that its topmost package lies in: the same wherever that folder is."""
+    path: str
+    text: bytes
+    is_package: bool
+
+    @property
+    def sha256(self) -> str:
+        return hashlib.sha256(self.text).hexdigest()
+
+
+Code = Mapping[str, SourceFile]
+"""Modules by their names."""
+
+
+class CannotRead(Exception):
+    """Code of the user's own that is no Python, or a file that cannot be read."""
+
+
+def is_own(module: str) -> bool:
+    """Whether a module is a user's, and not a part of Gristmill."""
+    return module.partition(".")[0] != _OURS
+
+
+def find_module(name: str, folder: str, among_libraries: bool = True) -> SourceFile | None:
+    """A module of the user's own: beside the recipe, which is in `folder`, or where Python looks for modules.
+
+    None for one of Python itself, and where there is no source.
+    """
+    top, *below = name.split(".")
+    root = _root_of(top, folder, among_libraries)
+    if root is None:
+        return None
+    base = os.path.join(root, top, *below)
+    for path, is_package in ((os.path.join(base, "__init__.py"), True), (f"{base}.py", False)):
+        if os.path.isfile(path):
+            return SourceFile(name, os.path.relpath(path, root), path, _read(path), is_package)
+    # A folder of modules is a package without an __init__.py.
+    return SourceFile(name, os.path.relpath(base, root), base, b"", True) if _holds_modules(base) else None
+
+
+def find_code(name: str, folder: str) -> dict[str, SourceFile]:
+    """A module with all that it imports, and what that imports, as far as it is the user's own. Raises CannotRead."""
+    top = name.partition(".")[0]
+    found: dict[str, SourceFile] = {}
+    seen: set[str] = set()
+    todo = [name]
+    while todo:
+        wanted = todo.pop()
+        if wanted in seen:
+            continue
+        seen.add(wanted)
+        # What is installed is a library, and counts by its version, unless the step itself is in it.
+        source = find_module(wanted, folder, among_libraries=wanted.partition(".")[0] == top)
+        if source is not None:
+            found[wanted] = source
+            todo += [*_parents(wanted), *_imports(source)]
+    return dict(sorted(found.items()))
+
+
+def content_of(code: Code) -> dict[str, str]:
+    """For keys: the hash of every file."""
+    return {source.file: source.sha256 for source in code.values() if source.text or not source.is_package}
+
+
+def names_beside(folder: str) -> list[str]:
+    """Modules that lie beside a recipe."""
+    return sorted(os.path.basename(path)[:-3] for path in glob.glob(f"{glob.escape(folder)}/*.py"))
+
+
+def verbs_in(source: SourceFile) -> set[str]:
+    """The functions that a module defines, told without running it."""
+    return {node.name for node in _parse(source).body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
+
+
+def _root_of(top: str, folder: str, among_libraries: bool) -> str | None:
+    """The folder that holds a topmost module or package."""
+    if top in sys.stdlib_module_names or not is_own(top):
+        return None
+    if os.path.isfile(os.path.join(folder, f"{top}.py")) or _holds_modules(os.path.join(folder, top)):
+        return folder
+    spec = _spec_of(top)
+    if spec is None:
+        return None
+    at = spec.origin if spec.has_location and spec.origin else next(iter(spec.submodule_search_locations or ()), None)
+    if at is None or (not among_libraries and any(name in at.split(os.sep) for name in _LIBRARIES)):
+        return None
+    is_package = spec.submodule_search_locations is not None
+    return os.path.dirname(os.path.dirname(at) if is_package and spec.has_location else at)
+
+
+def _spec_of(top: str) -> importlib.machinery.ModuleSpec | None:
+    """Where Python would find a module, if nothing were imported yet."""
+    for finder in sys.meta_path:
+        if finder is not _FINDER and (spec := finder.find_spec(top, None, None)) is not None:
+            return spec
+    return None
+
+
+def _holds_modules(folder: str) -> bool:
+    return os.path.isdir(folder) and any(name.endswith(".py") for name in os.listdir(folder))
+
+
+def _read(path: str) -> bytes:
+    try:
+        with open_path(path) as file:
+            return file.read()
+    except (OSError, UserError) as error:
+        raise CannotRead(f"{shown(path)} cannot be read: {error}") from None
+
+
+def _parse(source: SourceFile) -> ast.Module:
+    try:
+        return ast.parse(source.text)
+    except SyntaxError as error:
+        line = f": {error.text.strip()}" if error.text and error.text.strip() else ""
+        raise CannotRead(f"{_place(source.path, error.lineno or 1)} is no Python ({error.msg}){line}") from None
+    except ValueError as error:
+        raise CannotRead(f"{shown(source.path)} is no Python ({error})") from None
+
+
+def _parents(name: str) -> Iterator[str]:
+    while name := name.rpartition(".")[0]:
+        yield name
+
+
+def _imports(source: SourceFile) -> Iterator[str]:
+    """Every name that might be a module: `from a import b` may mean the module a.b."""
+    package = source.name.split(".") if source.is_package else source.name.split(".")[:-1]
+    for node in ast.walk(_parse(source)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: max(len(package) + 1 - node.level, 0)] if node.level else []
+            name = ".".join([*base, *([node.module] if node.module else [])])
+            if name:
+                yield name
+                yield from (f"{name}.{alias.name}" for alias in node.names if alias.name != "*")
+
+
+# What this process runs.
+
+
+class _Loader(importlib.abc.InspectLoader):
+    """Runs a module as it was read."""
+
+    def __init__(self, source: SourceFile) -> None:
+        self.source = source
+
+    def is_package(self, fullname: str) -> bool:
+        return self.source.is_package
+
+    def get_source(self, fullname: str) -> str:
+        return importlib.util.decode_source(self.source.text)
+
+    def get_code(self, fullname: str) -> Any:
+        return compile(self.source.text, self.source.path, "exec", dont_inherit=True)
+
+
+class _FunctionLoader(importlib.abc.Loader):
+    """Makes the module of a step that is a function."""
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> None:
+        return None
+
+    def exec_module(self, module: ModuleType) -> None:
+        home, _, name = module.__name__.rpartition(OF)
+        make_stage(module, getattr(importlib.import_module(home), name))
+
+
+class _Finder(importlib.abc.MetaPathFinder):
+    """Finds the modules that were read, before Python looks for files."""
+
+    def __init__(self) -> None:
+        self.code: dict[str, SourceFile] = {}
+
+    def find_spec(self, fullname: str, path: Any, target: Any = None) -> importlib.machinery.ModuleSpec | None:
+        if OF in fullname:
+            return importlib.machinery.ModuleSpec(fullname, _FunctionLoader())
+        source = self.code.get(fullname)
+        if source is None:
+            return None
+        places = [source.path.removesuffix(f"{os.sep}__init__.py")] if source.is_package else None
+        return importlib.util.spec_from_file_location(
+            fullname, source.path, loader=_Loader(source), submodule_search_locations=places
+        )
+
+
+_FINDER = _Finder()
+
+
+def use(code: Code) -> None:
+    """From here on this process imports these modules as they were read. Raises UserError for a name that is taken."""
+    if _FINDER not in sys.meta_path:
+        sys.meta_path.insert(0, _FINDER)
+    edited = set()
+    for name, source in code.items():
+        loaded = sys.modules.get(name)
+        if loaded is None or _source_of(loaded) == source:
+            continue
+        if _source_of(loaded) is not None:
+            edited.add(name)
+        elif not _is_file_of(loaded, source):
+            raise UserError(
+                f"{shown(source.path)} has the name of a module that is in use here "
+                f"({getattr(loaded, '__file__', None) or 'built in'}), so it cannot be imported. Rename it."
+            )
+    forget(edited)
+    _FINDER.code.update(code)
+
+
+def _is_file_of(module: ModuleType, source: SourceFile) -> bool:
+    """Whether Python imported the module from that file before, for somebody else."""
+    file = getattr(module, "__file__", None)
+    if file is None:
+        return source.path in getattr(module, "__path__", ())
+    return os.path.exists(file) and os.path.samefile(file, source.path)
+
+
+def _source_of(module: ModuleType) -> SourceFile | None:
+    loader = getattr(module.__spec__, "loader", None)
+    return loader.source if isinstance(loader, _Loader) else None
+
+
+def forget(edited: Collection[str]) -> None:
+    """Take modules out of this process, and all that had imported them: their next import runs what was read last."""
+    for name, module in list(sys.modules.items()):
+        if not isinstance(getattr(getattr(module, "__spec__", None), "loader", None), _Loader | _FunctionLoader):
+            continue
+        if not _needed_by(name.partition(OF)[0]).isdisjoint(edited):
+            del sys.modules[name]
+            parent, _, child = name.rpartition(".")
+            if parent in sys.modules:
+                vars(sys.modules[parent]).pop(child, None)
+
+
+def _needed_by(name: str) -> set[str]:
+    """A module of the user's own, and those that it imports, as they are known here."""
+    found: set[str] = set()
+    todo = [name]
+    while todo:
+        wanted = todo.pop()
+        if wanted in _FINDER.code and wanted not in found:
+            found.add(wanted)
+            todo += [*_parents(wanted), *_imports(_FINDER.code[wanted])]
+    return found
+
+
+def told(error: BaseException) -> str | None:
+    """What was raised, and where in the user's own code; None where it did not pass through any."""
+    frames = [
+        (code, line, frame.f_globals.get("__name__"))
+        for frame, line in traceback.walk_tb(error.__traceback__)
+        if (code := frame.f_code) and frame.f_globals.get("__name__") in _FINDER.code
+    ]
+    if not frames:
+        return None
+    lines = [f"{what(error)}, in code of your own:"]
+    for code, line, name in frames[-_MOST_FRAMES:]:
+        source = _FINDER.code[str(name)]
+        text = source.text.splitlines()[line - 1 : line]
+        said = f": {text[0].decode(errors='replace').strip()}" if text else ""
+        lines.append(f"  {_place(source.path, line)} in {code.co_name}{said}")
+    return "\n".join([*lines, *(f"  {_cut(note)}" for note in _notes(error))])
+
+
+def what(error: BaseException) -> str:
+    """`ValueError: too long`."""
+    try:
+        message = str(error)
+    except Exception:
+        message = ""
+    return _cut(f"{type(error).__name__}: {message}" if message else type(error).__name__)
+
+
+def _notes(error: BaseException) -> Iterable[str]:
+    return (str(note) for note in getattr(error, "__notes__", ()))
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _MOST_CHARACTERS else f"{text[: _MOST_CHARACTERS - 3]}..."
+
+
+def _place(path: str, line: int) -> str:
+    """A line of a file, as short as it can be found by."""
+    here = os.path.join(os.getcwd(), "")
+    return f"{shown(path.removeprefix(here))}:{line}"

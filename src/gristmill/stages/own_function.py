@@ -1,0 +1,151 @@
+"""A function as a step: the shortest filter that a recipe can have.
+
+    def long_enough(text, min_chars=200):
+        return len(text) >= min_chars
+
+Arguments without a default are columns, by name, of the documents or of an earlier step; a document without a value has
+None there. Arguments with a default are settings. True keeps the document, False drops it with the reason
+`not_long_enough`; a function may also return the reason itself, a word that names the fault, and None to keep. It is
+called for documents that no earlier step dropped, for each by itself.
+"""
+
+import inspect
+import re
+from collections.abc import Callable, Mapping
+from types import ModuleType
+from typing import Any, get_type_hints
+
+import numpy as np
+import pyarrow as pa
+from pydantic import create_model
+
+from gristmill.errors import BrokenPromise
+from gristmill.stages.contract import StageConfig
+
+Function = Callable[..., Any]
+
+SCHEMA = pa.schema([("drop", pa.string())])
+_REASON = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
+_MOST_SHOWN = 60
+
+
+def faults_of_function(function: Any) -> list[str]:
+    """What keeps something from being a step."""
+    if not inspect.isfunction(function):
+        return [f"it is {_a(type(function).__name__)}, and a step is a module or a function"]
+    if inspect.iscoroutinefunction(function) or inspect.isgeneratorfunction(function):
+        return ["it is a generator or a coroutine, and a filter returns True or False"]
+    faults = []
+    for name, argument in inspect.signature(function).parameters.items():
+        if argument.kind in (argument.VAR_POSITIONAL, argument.VAR_KEYWORD):
+            faults.append(f"its argument *{name} has no name that a column or a setting could have")
+        elif argument.kind is argument.POSITIONAL_ONLY and argument.default is not argument.empty:
+            faults.append(f"its setting {name} cannot be given by name (it stands before a /)")
+    if not faults and not _columns(function):
+        faults.append("it takes no column: an argument without a default, such as text")
+    if not faults:
+        try:
+            _config_of(function, __name__)
+        except Exception as error:  # a type that cannot be checked, in any of pydantic's ways
+            first = str(error).partition("\n")[0]
+            faults.append(f"its settings cannot be those of a step ({type(error).__name__}: {first})")
+    return faults
+
+
+def make_stage(module: ModuleType, function: Function) -> None:
+    """Give a module what the contract asks for."""
+    columns, returns = _columns(function), _returns(function)
+    config_class = _config_of(function, module.__name__)
+
+    def apply(batch: pa.RecordBatch, config: StageConfig) -> pa.RecordBatch:
+        settings = {name: getattr(config, name) for name in config_class.model_fields}
+        rows = zip(*(batch.column(name).to_pylist() for name in columns), strict=True)
+        reasons = [_reason(function, dict(zip(columns, row, strict=True)), settings, returns) for row in rows]
+        return pa.RecordBatch.from_arrays([pa.array(reasons, pa.string())], schema=SCHEMA)
+
+    def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: StageConfig) -> dict[str, int]:
+        return {"asked": batch.num_rows}
+
+    def warnings(found: Mapping[str, Any], config: StageConfig) -> list[str]:
+        if found.get("dropped") or not found.get("asked"):
+            return []
+        return [f"it kept all {found['asked']:,} documents that it was asked about. See whether it does what it should"]
+
+    module.__doc__ = inspect.getdoc(function) or f"A filter: {function.__name__} of {function.__module__}."
+    vars(module).update(
+        VERSION=1,  # its code is in the key
+        READS=columns,
+        SCHEMA=SCHEMA,
+        SURVIVORS=True,
+        Config=config_class,
+        apply=apply,
+        metrics=metrics,
+        warnings=warnings,
+    )
+
+
+def _columns(function: Function) -> tuple[str, ...]:
+    arguments = inspect.signature(function).parameters.values()
+    return tuple(
+        argument.name
+        for argument in arguments
+        if argument.default is argument.empty and argument.kind is not argument.KEYWORD_ONLY
+    )
+
+
+def _config_of(function: Function, module: str) -> type[StageConfig]:
+    hints = get_type_hints(function, include_extras=True)
+    fields: dict[str, Any] = {}
+    for name, argument in inspect.signature(function).parameters.items():
+        if name in _columns(function):
+            continue
+        default = ... if argument.default is argument.empty else argument.default
+        untold = Any if default is None or default is ... else type(default)
+        fields[name] = (hints.get(name, untold), default)
+    made: type[StageConfig] = create_model("Config", __base__=StageConfig, __module__=module, **fields)
+    return made
+
+
+def _returns(function: Function) -> Any:
+    """What the function says that it returns: bool, or anything that a filter may."""
+    return get_type_hints(function).get("return")
+
+
+def _reason(function: Function, row: Mapping[str, Any], settings: Mapping[str, Any], returns: Any) -> str | None:
+    try:
+        answer = function(*row.values(), **settings)
+    except Exception as error:
+        error.add_note(f"It was called with {_shown(row)}.")
+        raise
+    if isinstance(answer, bool | np.bool_):
+        return None if answer else f"not_{function.__name__}"
+    if answer is None and returns is not bool:
+        return None
+    if isinstance(answer, str) and returns is not bool and _REASON.fullmatch(answer):
+        return answer
+    name = f"{function.__module__}.{function.__name__}"
+    if isinstance(answer, str) and returns is not bool:
+        raise BrokenPromise(
+            f"{name} returned {answer[:_MOST_SHOWN]!r}, and a reason is one word of up to 64 letters, digits and _, "
+            f"such as too_short. It was called with {_shown(row)}. Return such a word, True, False or None."
+        )
+    told = "nothing (None)" if answer is None else f"{answer!r:.{_MOST_SHOWN}} ({type(answer).__name__})"
+    wanted = "True or False, as it says itself (-> bool)" if returns is bool else "True, False, a reason or None"
+    raise BrokenPromise(
+        f"{name} returned {told}, and a filter returns {wanted}: True to keep a document, False to drop it. It was "
+        f"called with {_shown(row)}. Correct what it returns, with bool(...) perhaps."
+    )
+
+
+def _shown(row: Mapping[str, Any]) -> str:
+    """The arguments of a call, as far as one sees what they are."""
+    shown = []
+    for name, value in row.items():
+        long = isinstance(value, str | bytes) and len(value) > _MOST_SHOWN
+        text = f"{value[:_MOST_SHOWN]!r}..." if long else repr(value)
+        shown.append(f"{name}={text[: 5 * _MOST_SHOWN]}")
+    return ", ".join(shown)
+
+
+def _a(noun: str) -> str:
+    return f"{'an' if noun[:1].lower() in 'aeiou' else 'a'} {noun}"

@@ -1,0 +1,155 @@
+"""What a stage answers is what it promised, exactly, at every border; what is not is told and stops the run."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from gristmill.engine import borders
+from gristmill.errors import BrokenPromise
+from gristmill.schema import Record
+from gristmill.stages.contract import Piece
+
+PROMISED = pa.schema([("text", pa.string()), ("n", pa.int32())])
+KEYED = pa.schema([("n", pa.int32())])
+GOOD = {"text": pa.array(["a", "b"]), "n": pa.array([1, 2], pa.int32())}
+KEYS = {"key": pa.array([1, 2], pa.uint64()), "row": pa.array([0, 1], pa.int32()), "n": pa.array([1, 2], pa.int32())}
+ANSWER = {"part": pa.array([1, 2], pa.uint64()), "row": pa.array([0, 1], pa.int64()), **GOOD}
+
+
+def batch(**columns):
+    return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
+
+
+def table(**columns):
+    return pa.Table.from_batches([batch(**columns)])
+
+
+def broken_text():
+    """A column that says it is text, and is not UTF-8."""
+    return pa.array([b"\xff", b"x"]).view(pa.string())
+
+
+CASES = {
+    "large text": (GOOD | {"text": pa.array(["a", "b"], pa.large_string())}, "text as large_string, and its SCHEMA"),
+    "dictionary": (GOOD | {"text": GOOD["text"].dictionary_encode()}, "text as dictionary<values=string"),
+    "wider numbers": (GOOD | {"n": pa.array([1, 2])}, "n as int64, and its SCHEMA promises int32. Convert"),
+    "all null": (GOOD | {"text": pa.nulls(2)}, "text as null"),
+    "missing": ({"text": GOOD["text"]}, "did not write the column n, which its SCHEMA promises as int32"),
+    "one too many": (GOOD | {"m": GOOD["n"]}, "wrote the column m (int32), which its SCHEMA does not promise: text, n"),
+    "too few rows": ({name: column[:1] for name, column in GOOD.items()}, "answered 1 rows for 2"),
+    "not what it says": (GOOD | {"text": broken_text()}, "wrote columns that are not what they say"),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_apply_answers_what_schema_promises(case):
+    """Names, types, rows; the message names the stage, the column, both types and the fix."""
+    columns, telling = CASES[case]
+    with pytest.raises(BrokenPromise) as raised:
+        borders.check_answers(batch(**columns), 2, "mine.step", PROMISED)
+    assert str(raised.value).startswith("mine.step.apply ")
+    assert telling in str(raised.value)
+
+
+@pytest.mark.parametrize("given", [None, table(**GOOD), {"text": ["a"]}, 3])
+def test_apply_answers_a_batch(given):
+    """Nothing else is taken for one."""
+    with pytest.raises(BrokenPromise, match=r"and not a pyarrow\.RecordBatch with the columns text, n"):
+        borders.check_answers(given, 2, "mine.step", PROMISED)
+
+
+def test_the_order_of_columns_is_free():
+    """A column is known by its name."""
+    turned = batch(n=GOOD["n"], text=GOOD["text"])
+    assert borders.check_answers(turned, 2, "mine.step", PROMISED).schema == PROMISED
+
+
+@pytest.mark.parametrize(
+    ("change", "telling"),
+    [
+        ({"key": pa.array([1, 2])}, "key as int64, and its KEYED (with key and row) promises uint64"),
+        ({"key": pa.array([1, None], pa.uint64())}, "key with nulls"),
+        ({"row": pa.array(["0", "1"])}, "row as string"),
+        ({"row": pa.array([0, 2])}, "wrote 2 in the column row, and rows of a batch are 0 to 1"),
+        ({"row": pa.array([0, -1])}, "wrote -1"),
+        ({"n": pa.array([1, 2])}, "n as int64"),
+    ],
+)
+def test_what_an_exchange_sends(change, telling):
+    """KEYED, a key, and the row that it speaks of."""
+    assert borders.check_emitted(batch(**KEYS), 2, "mine.step", KEYED).num_rows == 2
+    with pytest.raises(BrokenPromise) as raised:
+        borders.check_emitted(batch(**KEYS | change), 2, "mine.step", KEYED)
+    assert telling in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("change", "telling"),
+    [
+        ({"part": pa.array([1, 2])}, "part as int64"),
+        ({"row": pa.array([0, None], pa.int64())}, "row with nulls"),
+        ({"text": pa.array(["a", "b"], pa.large_string())}, "text as large_string, and its SCHEMA (with part and row)"),
+    ],
+)
+def test_what_an_exchange_answers(change, telling):
+    """SCHEMA, and the part and row that it is for; with counts, if it likes."""
+    answers, counts = borders.check_round((table(**ANSWER), {"seen": np.int64(3)}), "mine.step", "reduce", PROMISED)
+    assert (answers.num_rows, counts) == (2, {"seen": 3})
+    with pytest.raises(BrokenPromise) as raised:
+        borders.check_round(table(**ANSWER | change), "mine.step", "reduce", PROMISED)
+    assert telling in str(raised.value)
+
+
+def test_a_round_before_the_last_gives_a_new_key():
+    """Its other columns are its own affair."""
+    borders.check_round(table(**KEYS), "mine.step", "first", None)
+    with pytest.raises(BrokenPromise, match=r"mine.step.first .* a new `key`"):
+        borders.check_round(table(**GOOD), "mine.step", "first", None)
+    with pytest.raises(BrokenPromise, match="key as int64"):
+        borders.check_round(table(**KEYS | {"key": pa.array([1, 2])}), "mine.step", "first", None)
+
+
+def test_every_row_is_answered_once_and_exists():
+    """Else an answer would be lost, or another's."""
+    borders.check_places(np.array([0, 1]), 2, "mine.step")
+    with pytest.raises(BrokenPromise, match="answered twice"):
+        borders.check_places(np.array([1, 1]), 2, "mine.step")
+    with pytest.raises(BrokenPromise, match="wrote 2 in the column row"):
+        borders.check_places(np.array([1, 2]), 2, "mine.step")
+
+
+def test_what_a_sink_sends_and_writes(tmp_path):
+    """Records for entries that exist; files that it names; counts and facts that are plain."""
+    sent = batch(key=KEYS["key"], n=KEYS["n"])
+    assert borders.check_sent(sent, 3, "mine.sink", KEYED).num_rows == 2
+    with pytest.raises(BrokenPromise, match="wrote 2 in the column key, and the layout of this source has 2 entries"):
+        borders.check_sent(sent, 2, "mine.sink", KEYED)
+    with pytest.raises(BrokenPromise, match=r"mine.sink.build ended without writing a.bin"):
+        borders.check_files(tmp_path, ("a.bin",), "mine.sink", "build")
+    for wrong in (None, {"a": [1]}, {"a": {}}):
+        with pytest.raises(BrokenPromise, match=r"Return \{source:"):
+            borders.check_layout(wrong, "mine.sink")
+    with pytest.raises(BrokenPromise, match="no JSON"):
+        borders.check_facts({"a": {1, 2}}, "mine.sink")
+    for counts in ([1], {"a": "1"}, {"a": {"b": None}}, {"a": float("nan")}):
+        with pytest.raises(BrokenPromise, match="count"):
+            borders.check_counts(counts, "mine.sink", "build")
+
+
+@pytest.mark.parametrize(
+    ("records", "telling"),
+    [
+        ([{"text": "a"}], "yielded a builtins.dict"),
+        ([Record(0, text=b"a")], "text as bytes, and a Record promises str. Decode it"),
+        ([Record("0")], "position as str, and a Record promises int"),
+        ([Record(0, text="\ud800")], "half a character"),
+        ([Record(1), Record(1)], "the position 1 after 1, and positions rise"),
+        ([Record(9)], "lie below the piece's stop, 9"),
+        (None, "returned nothing (None). Yield a Record"),
+    ],
+)
+def test_what_a_reader_yields(records, telling):
+    """Records whose fields are of their types, in their order."""
+    with pytest.raises(BrokenPromise) as raised:
+        list(borders.check_records(records, "mine.reader", Piece("a", "a", 0, 9)))
+    assert telling in str(raised.value)

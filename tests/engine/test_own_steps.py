@@ -1,0 +1,286 @@
+"""Steps of the user's own: found beside the recipe, keyed by their code, run as hashed, blamed for their faults."""
+
+import pytest
+
+from gristmill.engine.mill import Silent
+from gristmill.engine.plan import make_plan
+from gristmill.errors import UserError
+
+pytestmark = pytest.mark.usefixtures("forgotten")
+
+HEAD = """
+import pyarrow as pa
+from gristmill.stages.contract import StageConfig
+VERSION = 1
+READS = ("text",)
+SCHEMA = pa.schema([("text", pa.string())])
+class Config(StageConfig): pass
+"""
+
+
+@pytest.fixture
+def own(project):
+    """A small project, and a way to write modules beside its recipe."""
+    project.write_inputs(files=1, records=20)
+
+    def write(steps, **modules):
+        for name, text in modules.items():
+            (project.folder / f"{name}.py").write_text(text)
+        project.write_recipe(steps, pattern="in/00.jsonl")
+        return project
+
+    return write
+
+
+def said(project, workers=None):
+    with pytest.raises(UserError) as raised:
+        project.run(workers)
+    return str(raised.value)
+
+
+def test_a_module_and_a_function_beside_the_recipe_are_steps(own):
+    """No path to set; a package of modules is as good."""
+    project = own(
+        "  - loud\n  - words.long_enough: {min_chars: 20}\n  - more.words.short_enough\n",
+        loud=HEAD + "import pyarrow.compute as pc\n"
+        "def apply(batch, config): return pa.RecordBatch.from_arrays([pc.utf8_upper(batch['text'])], schema=SCHEMA)\n",
+        words="def long_enough(text, min_chars=3): return len(text) >= min_chars\n",
+    )
+    (project.folder / "more").mkdir()
+    (project.folder / "more" / "words.py").write_text("def short_enough(text): return text.isupper()\n")
+    run = project.run()
+    assert run.made["all/long_enough"].metrics["dropped"]["not_long_enough"] > 0
+    assert run.made["all/short_enough"].metrics["dropped"] == {}
+
+
+def test_an_edited_module_runs_its_step_again_and_no_other(own):
+    """Also one that the step only imports; `plan` names the file."""
+    project = own(
+        "  - stagebox.length\n  - words.long_enough\n  - words.fine\n  - lone.fine\n",
+        words="import limits\ndef long_enough(text): return len(text) >= limits.LEAST\ndef fine(text): return True\n",
+        limits="LEAST = 12\n",
+        lone="def fine(text): return True\n",
+    )
+    project.run()
+    assert project.executed(project.run()) == {}
+    (project.folder / "limits.py").write_text("LEAST = 13\n")
+    mill = project.mill()
+    why = {stage.id: stage.why for stage in make_plan(mill, mill.look())}
+    assert why["all/long_enough"] == why["all/fine"] == ("limits.py changed",)
+    executed = project.executed(project.run())
+    assert "all/length" not in executed
+    assert {"all/long_enough", "all/fine"} <= set(executed)
+
+
+def test_a_module_elsewhere_counts_by_content_too(own, tmp_path, monkeypatch):
+    """What is on PYTHONPATH is no library."""
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / "farther.py").write_text("def fine(text): return True\n")
+    monkeypatch.syspath_prepend(str(tmp_path / "lib"))
+    project = own("  - farther.fine\n")
+    before = project.mill().graph.nodes["all/fine"].identity
+    (tmp_path / "lib" / "farther.py").write_text("def fine(text): return bool(text)\n")
+    assert before["code"] != project.mill().graph.nodes["all/fine"].identity["code"]
+    assert set(before["code"]) == {"farther.py"}
+
+
+def test_steps_of_gristmill_have_no_code_in_their_key(own):
+    """They have their VERSION."""
+    nodes = own("  - exact_dedup\n").mill().graph.nodes
+    assert all("code" not in node.identity for node in nodes.values())
+
+
+MISTAKES = {
+    "misspelt module": ("  - wrods\n", ["wrods is not a step. Did you mean words?"]),
+    "misspelt function": ("  - words.long_enuogh\n", ["no function long_enuogh", "Did you mean words.long_enough?"]),
+    "misspelt setting": (
+        "  - words.long_enough: {min_cahrs: 2}\n",
+        ["min_cahrs is not a field. Did you mean min_chars?"],
+    ),
+    "misspelt column": ("  - words.wrong_column\n", ["reads the column txet", "Did you mean text?"]),
+    "a module of functions": (
+        "  - words\n",
+        ["words is not a step", "A function of it is a step", "words.lines"],
+    ),
+    "no Python": ("  - syntax\n", ["syntax.py:1 is no Python", "def f(:"]),
+    "raises": ("  - raises.f\n", ["raises.f cannot be imported: ZeroDivisionError", "raises.py:2 in <module>: 1 / 0"]),
+    "exits": ("  - exits.f\n", ["exits.f cannot be imported: SystemExit: 4", "exits.py:2"]),
+    "wants a library": ("  - wants.f\n", ["there is no module no_such_library", "Install no_such_library"]),
+    "the name of ours": ("  - gate\n", ["gate is a step of Gristmill's own, and gate.py beside", "Rename gate.py"]),
+    "the short name of ours": ("  - words.lines\n", ["would be called lines by other steps", "my_lines"]),
+    "documents' own name": ("  - ingest\n", ["would be called ingest"]),
+    "large text": ("  - large\n", ["promises the column text as large_string, which is string", ".cast(pa.string())"]),
+    "what cannot be stored": ("  - odd\n", ["promises the column n as month_day_nano_interval", "cannot keep"]),
+    "what is no schema": ("  - listed\n", ["its SCHEMA is of type list, not a pyarrow.Schema"]),
+    "library not there": ("  - library\n", ["declares the library 'no_such_library', which is not installed"]),
+    "reads raises": ("  - reads\n", ["KeyError: 'x', in code of your own", "reads.py"]),
+}
+
+
+@pytest.mark.parametrize("case", MISTAKES)
+def test_a_mistake_is_told_with_the_recipes_line_before_any_work(case, own):
+    """One message each."""
+    steps, telling = MISTAKES[case]
+    apply = "def apply(batch, config): return batch\n"
+    project = own(
+        steps,
+        words="def long_enough(text, min_chars=1): return True\ndef wrong_column(txet): return True\n"
+        "def lines(text): return True\n",
+        syntax="def f(:\n",
+        raises="def f(text): return True\n1 / 0\n",
+        exits="import sys\nsys.exit(4)\n",
+        wants="import no_such_library\n",
+        gate=HEAD + apply,
+        ingest=HEAD + apply,
+        large=HEAD + "SCHEMA = pa.schema([('text', pa.large_string())])\n" + apply,
+        odd=HEAD + "SCHEMA = pa.schema([('n', pa.month_day_nano_interval())])\n" + apply,
+        listed=HEAD + "SCHEMA = ['text']\n" + apply,
+        library=HEAD + "LIBRARIES = ('no_such_library',)\n" + apply,
+        reads=HEAD + "def reads(config): return {}['x']\n" + apply,
+    )
+    message = said(project)
+    for fragment in telling:
+        assert fragment in message
+    assert message.count("recipe.yaml:") == 1
+    assert not project.store.exists()
+
+
+def test_an_unrelated_file_with_the_name_of_a_step_is_no_step(own):
+    """`extract.py` beside a recipe may be any script."""
+    assert own("  - exact_dedup\n", exact_dedup="print(1 / 0)\n").mill().graph.nodes["all/exact_dedup"]
+
+
+FAULTS = {
+    "another type": ("pa.RecordBatch.from_arrays([batch['text'].cast('large_string')], ['text'])", "as large_string"),
+    "rows missing": ("batch.slice(1)", "rows for"),
+    "a table": ("pa.Table.from_batches([batch])", "answered a pyarrow.lib.Table"),
+    "nothing": ("None", "answered nothing (None)"),
+    "raises": ("batch['nosuch']", "does not exist in schema', in code of your own:\n  "),
+    "exits": ("exit(3)", "SystemExit: 3, in code of your own"),
+    "wants to be stopped": ("(_ for _ in ()).throw(KeyboardInterrupt)", "KeyboardInterrupt, in code of your own"),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_of_a_step_stops_the_run_and_no_document_is_to_blame(fault, own):
+    """At once, with the step and what it did; nothing is tried again."""
+    body, telling = FAULTS[fault]
+    project = own("  - faulty\n", faulty=f"{HEAD}from sys import exit\ndef apply(batch, config): return {body}\n")
+    message = said(project)
+    assert message.startswith("all/faulty, notes part 0.0: ")
+    assert telling in message
+    assert "no document's fault" in message
+    assert project.notes == []
+
+
+def test_a_fault_of_a_function_is_told_with_its_call(own):
+    """Line, exception and arguments."""
+    message = said(own("  - words.fine\n", words="def fine(text, /):\n    return text.nosuch\n"))
+    assert "AttributeError: 'str' object has no attribute 'nosuch', in code of your own" in message
+    assert "words.py:2 in fine: return text.nosuch" in message
+    assert "It was called with text='" in message
+
+
+def test_a_reader_of_ones_own_is_held_to_its_promise(own):
+    """The same for formats."""
+    reader = HEAD + "from gristmill.schema import Record\ndef SPLITTABLE(name): return False\n"
+    project = own("  - stagebox.length\n", mine=reader + "def read(piece, config): yield Record(0, text=b'x')\n")
+    text = project.recipe.read_text()
+    project.recipe.write_text(text.replace("format: jsonl", "format: mine"))
+    assert "notes/ingest" in said(project)
+    assert "mine.read gave text as bytes, and a Record promises str" in said(project)
+
+
+EXCHANGE = """
+import numpy as np, pyarrow as pa
+from gristmill.stages.contract import StageConfig
+VERSION, READS, SURVIVORS = 1, ("text",), True
+KEYED = pa.schema([])
+SCHEMA = pa.schema([("n", pa.int32())])
+class Config(StageConfig): pass
+def emit(batch, config):
+    return pa.RecordBatch.from_arrays([pa.array(np.zeros(batch.num_rows, np.uint64)), pa.array(range(batch.num_rows))],
+                                      names=["key", "row"])
+def reduce(records, config):
+    return records.select(["part", "row"]).append_column("n", pa.array([1] * len(records), pa.int32()))
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "telling"),
+    [
+        ("np.uint64", "np.int64", "odd.emit wrote the column key as int64"),
+        ("pa.int32())", "pa.int64())", "odd.reduce wrote the column n as int64, and its SCHEMA (with part and row)"),
+        ('["part", "row"])', '["row"]).add_column(0, "part", pa.array([7] * len(records), pa.uint64()))', "part 7"),
+    ],
+)
+def test_an_exchange_of_ones_own_is_held_to_its_promise(own, before, after, telling):
+    """At emit and at reduce; an answer to nobody is told and not lost."""
+    project = own("  - odd\n", odd=EXCHANGE)
+    assert project.run().made["all/odd"].metrics["answers"] == 20
+    head, body = EXCHANGE.split("class Config")
+    (project.folder / "odd.py").write_text(f"{head}class Config{body.replace(before, after)}")
+    assert telling in said(project)
+
+
+def test_a_fit_that_writes_nothing_is_told(own):
+    """And not as a file that is missing somewhere."""
+    project = own("  - empty\n", empty=HEAD + "def fit(batches, config, path): pass\n")
+    assert "empty.fit ended without writing model" in said(project)
+
+
+def test_a_bug_of_ours_is_not_dressed_up_as_the_users(own, monkeypatch):
+    """It stays an exception, and its traceback is shown."""
+    monkeypatch.setattr("gristmill.stages.dedup.exact_dedup.emit", lambda batch, config: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        own("  - exact_dedup\n").run()
+
+
+@pytest.mark.slow
+def test_workers_run_what_was_hashed(own):
+    """A file that is edited after the recipe was loaded changes the next run, not this one."""
+    project = own(
+        "  - words.fine\n",
+        words="import limits\ndef fine(text): return len(text) > limits.LEAST\n",
+        limits="LEAST = 0\n",
+    )
+    mill = project.mill()
+    (project.folder / "limits.py").write_text("LEAST = 10**6\n")
+    assert mill.run(1, Silent()).made["all/fine"].metrics["dropped"] == {}
+    assert project.run(1).made["all/fine"].metrics["dropped"] == {"not_fine": 20}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fault", ["sys.exit(3)", "1 / 0", "batch.slice(1)"])
+def test_a_fault_in_a_worker_stops_the_run_at_once(own, fault):
+    """No second try, no search for a document, no worker lost."""
+    project = own("  - faulty\n", faulty=f"{HEAD}import sys\ndef apply(batch, config): return {fault}\n")
+    assert "no document's fault" in said(project, workers=1)
+    assert project.notes == []
+
+
+@pytest.mark.slow
+def test_a_module_that_only_a_worker_cannot_import_is_told(own):
+    """As when it looks for something that is gone by then."""
+    once = "import os\nif os.path.exists('{0}'): os.unlink('{0}')\nelse: open('{0}')\n"
+    project = own("  - fickle\n")
+    flag = project.folder / "flag"
+    flag.touch()
+    apply = "def apply(batch, config): return batch\n"
+    (project.folder / "fickle.py").write_text(once.format(flag) + HEAD + apply)
+    message = said(project, workers=1)
+    assert "A worker cannot import what could be imported before: FileNotFoundError" in message
+    assert project.notes == []
+
+
+@pytest.mark.slow
+def test_what_a_step_prints_is_not_the_output_of_the_command(own):
+    """`run --json` stays JSON."""
+    project = own("  - words.fine\n", words="print('imported')\ndef fine(text):\n    print('seen')\n    return True\n")
+    done = project.start("--json", "--workers", "1")
+    out, err = done.communicate()
+    assert done.returncode == 0, err
+    assert out.startswith("{")
+    assert out.count("\n") == 1
+    assert "imported" in err
+    assert "seen" in err

@@ -1,0 +1,97 @@
+"""docs/own-steps.md is true: its files, its commands and its messages, as printed."""
+
+import re
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+
+from gristmill.cli.main import main
+
+PAGE = (Path(__file__).parents[2] / "docs" / "own-steps.md").read_text()
+MESSAGES = re.findall(r"^    ((?:recipe\.yaml|all/).*(?:\n      .*)*)$", PAGE, re.M)
+
+
+def write_files(folder):
+    """The files that the page names: a path, a colon, and what is in it."""
+    for name, text in re.findall(r"^`([\w./]+)`:\n\n```\w+\n(.*?)^```", PAGE, re.M | re.S):
+        path = folder / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+
+
+@pytest.fixture
+def typed(tmp_path, monkeypatch, capfd, forgotten):
+    """Types a command in a folder with the page's files; tells its exit code and what it said."""
+    write_files(tmp_path)
+    monkeypatch.chdir(tmp_path)
+
+    def typed(line):
+        monkeypatch.setattr(sys, "argv", shlex.split(line))
+        with pytest.raises(SystemExit) as ended:
+            main()
+        said = capfd.readouterr()
+        return ended.value.code or 0, said.out, said.err
+
+    return typed
+
+
+@pytest.mark.slow
+def test_the_tutorial_does_what_it_says(typed, monkeypatch):
+    """Every command in its order; the reasons that the recipe's steps give; one step again after its file changed."""
+    commands = re.findall(r"^    (gristmill .*)$", PAGE, re.M)
+    assert len(commands) == 4
+    for line in commands:
+        code, out, err = typed(line)
+        assert code == 0, err
+        if " inspect " in line:
+            assert "not_long_enough" in out
+            assert "not_calm" in out
+    Path("mine/words.py").write_text(Path("mine/words.py").read_text() + "\n")
+    _, out, _ = typed("gristmill plan mine/recipe.yaml")
+    changed = [line.split()[0] for line in out.splitlines() if "words.py changed" in line]
+    assert changed == ["all/long_enough", "all/calm", "all/fault_of_site"]
+    monkeypatch.chdir("mine")
+    code, out, err = typed("gristmill steps words.long_enough")
+    assert code == 0, err
+    assert "min_chars" in out
+
+
+@pytest.mark.slow
+def test_the_messages_are_those_that_are_printed(typed, edit, monkeypatch):
+    """Each mistake of the page is made, and says what the page says."""
+    monkeypatch.chdir("mine")
+    files = {name: Path(name).read_text() for name in ("recipe.yaml", "shape.py", "words.py")}
+    assert len(MESSAGES) == 3
+    for (name, old, new), message in zip(
+        [
+            ("recipe.yaml", "words.calm:", "words.clam:"),
+            ("shape.py", "capitals.cast(pa.float32())", "capitals.cast(pa.float64())"),
+            ("words.py", ">= min_chars", ">= min_chras"),
+        ],
+        MESSAGES,
+        strict=True,
+    ):
+        edit(Path(name), old, new)
+        if name == "shape.py":
+            edit(Path(name), "schema=SCHEMA)", 'names=["shouting"])')
+        code, _, err = typed("gristmill run recipe.yaml --workers 1")
+        assert code == 2
+        told = [" ".join(line.split()) for line in message.splitlines()]
+        assert all(line.removeprefix("recipe.yaml:7") in " ".join(err.split()) for line in told), err
+        for name_before, text in files.items():
+            Path(name_before).write_text(text)
+
+
+def test_the_pages_tests_pass(typed, monkeypatch):
+    """What it shows as a test is one."""
+    monkeypatch.syspath_prepend("mine")
+    names: dict[str, object] = {}
+    exec(compile(Path("mine/test_words.py").read_text(), "test_words.py", "exec"), names)
+    tests = [value for name, value in names.items() if name.startswith("test_")]
+    assert len(tests) == 2
+    for test in tests:
+        test()
+    for name in ("words", "shape"):
+        del sys.modules[name]

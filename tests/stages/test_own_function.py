@@ -1,0 +1,115 @@
+"""A function of one line is a step: what it takes, what it returns, what is refused."""
+
+import sys
+from types import ModuleType
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from gristmill.errors import BrokenPromise
+from gristmill.stages.own_function import faults_of_function, make_stage
+
+
+def stage_of(function):
+    """The function as a stage, as an import would make it."""
+    assert faults_of_function(function) == []
+    module = ModuleType("steps:own")
+    make_stage(module, function)
+    return module
+
+
+def verdicts(function, *texts, **settings):
+    stage = stage_of(function)
+    batch = pa.RecordBatch.from_arrays([pa.array(texts, pa.string())] * len(stage.READS), names=list(stage.READS))
+    return stage.apply(batch, stage.Config(**settings)).column("drop").to_pylist()
+
+
+def long_enough(text, min_chars=3):
+    return len(text) >= min_chars
+
+
+def fault(text: str) -> str | None:
+    return None if text else "empty"
+
+
+def test_true_keeps_and_false_drops_with_the_functions_name():
+    """The reason names the fault."""
+    assert verdicts(long_enough, "abc", "ab") == [None, "not_long_enough"]
+    assert verdicts(lambda text: np.bool_(text == "a"), "a") == [None]
+
+
+def test_text_is_the_reason_and_none_keeps():
+    """One function may give several reasons."""
+    assert verdicts(fault, "", "x") == ["empty", None]
+
+
+def test_arguments_with_a_default_are_settings_and_the_others_columns():
+    """By the same names, with their types; one that the function has no default for must be given."""
+    assert verdicts(long_enough, "abc", min_chars=4) == ["not_long_enough"]
+
+    def both(url, text, /, most: int = 3, *, least: int):
+        return True
+
+    stage = stage_of(both)
+    assert stage.READS == ("url", "text")
+    assert stage.Config(least=1).model_dump() == {"most": 3, "least": 1}
+    with pytest.raises(ValueError, match="least"):
+        stage.Config()
+    with pytest.raises(ValueError, match="most"):
+        stage.Config(least=1, most="many")
+
+
+@pytest.mark.parametrize(
+    ("function", "telling"),
+    [
+        (3, "it is an int"),
+        (str, "it is a type"),
+        (lambda: True, "it takes no column"),
+        (lambda most=3: True, "it takes no column"),
+        (lambda *texts: True, "*texts has no name"),
+        (lambda text, **more: True, "*more has no name"),
+        (lambda text, most=3, /: True, "cannot be given by name"),
+    ],
+)
+def test_what_is_no_filter_is_refused_before_any_work(function, telling):
+    """With the argument that is at fault."""
+    assert telling in faults_of_function(function)[0]
+
+
+def test_a_setting_of_a_type_that_cannot_be_checked_is_refused():
+    """As pydantic cannot say whether a recipe's value is one."""
+
+    def own(text, stream: sys.stdout = sys.stdout):
+        return True
+
+    assert "settings cannot be" in faults_of_function(own)[0]
+
+
+def says_bool(text) -> bool:
+    return None
+
+
+@pytest.mark.parametrize(
+    ("function", "telling"),
+    [
+        (lambda text: 1, "returned 1 (int)"),
+        (lambda text: "not one word", "a reason is one word"),
+        (lambda text: "", "a reason is one word"),
+        (lambda text: [True], "returned [True] (list)"),
+        (says_bool, "returned nothing (None), and a filter returns True or False, as it says itself"),
+    ],
+)
+def test_another_answer_is_told_with_the_call(function, telling):
+    """What came back, and for what."""
+    with pytest.raises(BrokenPromise) as raised:
+        verdicts(function, "some text")
+    assert telling in str(raised.value)
+    assert "text='some text'" in str(raised.value)
+
+
+def test_a_filter_that_keeps_everything_says_so():
+    """Nothing silently does nothing."""
+    stage = stage_of(long_enough)
+    assert stage.warnings({"asked": 5, "dropped": {"not_long_enough": 1}}, stage.Config()) == []
+    assert "kept all 5" in stage.warnings({"asked": 5, "dropped": {}}, stage.Config())[0]
