@@ -1,6 +1,7 @@
 """The command line: one file a command; this one puts them together and says what went wrong."""
 
 import importlib
+import signal
 import sys
 import traceback
 from collections.abc import Collection
@@ -11,6 +12,9 @@ import typer
 from gristmill import __version__
 from gristmill.cli.screen import complain, guarded, hang_up, say
 from gristmill.errors import UserError
+
+STOPPED = 128 + signal.SIGINT
+"""How typer ends at Ctrl-C; a run that is under way ends by Interrupted."""
 
 COMMANDS = (
     *("init", "steps", "plan", "run", "status", "inspect", "removed", "whatif", "index", "tokenizer"),
@@ -71,6 +75,8 @@ def run_command() -> int:
     try:
         app(prog_name="gristmill")
     except SystemExit as end:
+        if end.code == STOPPED:
+            complain("stopped.")
         return int(end.code or 0)
     except CorruptPart as corrupt:
         complain(

@@ -52,10 +52,10 @@ def import_stage(
         found = find_stage(noun, name, known, draft.folder)
         faults = faults_of(found.module)
         if faults:
-            functions = [] if noun != "step" else _functions(found.module)
+            functions = _functions(found.module) if noun == "step" and found.code else []
             hint = f" A function of it is a step by its own name: {name}.{functions[0]}." if functions else ""
             raise Unfit(
-                f"{found.module.__name__} is not a {noun}: {'; '.join(faults)}. gristmill.stages.contract says what it "
+                f"{known.get(name, name)} is not a {noun}: {'; '.join(faults)}. gristmill.stages.contract says what it "
                 f"needs.{hint}"
             )
     except Unfit as unfit:
