@@ -41,8 +41,8 @@ def shoot(monkeypatch, share, most):
     """From now on kill some workers as soon as they have started, until so many are dead; a list of the victims."""
     draw, shot, start = random.Random(5), [], LocalExecutor._start
 
-    def start_and_maybe_kill(executor):
-        worker = start(executor)
+    async def start_and_maybe_kill(executor):
+        worker = await start(executor)
         if len(shot) < most and draw.random() < share:
             shot.append(worker._process.pid)
             os.kill(shot[-1], signal.SIGKILL)

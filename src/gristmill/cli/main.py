@@ -9,8 +9,10 @@ from typing import Annotated
 import typer
 
 from gristmill import __version__
-from gristmill.cli.screen import complain, guarded, hang_up, say
+from gristmill.cli.screen import complain, say, speaking
 from gristmill.errors import UserError
+from gristmill.printable import CannotPrint
+from gristmill.stopping import STOPPED, Interrupted
 
 COMMANDS = (
     *("init", "steps", "plan", "run", "status", "inspect", "removed", "whatif", "index", "tokenizer"),
@@ -55,16 +57,13 @@ def make_app(names: Collection[str] = COMMANDS) -> typer.Typer:
 
 def main() -> None:
     """Run a command. Exit codes: 0 done, 1 a check found something, 2 a user's mistake, 128+n stopped by signal n."""
-    with guarded():
-        code = run_command()
-    sys.exit(code)
+    sys.exit(speaking(run_command))
 
 
 def run_command() -> int:
     """Its exit code. A bug is told here, where what it quotes from data is made printable, not by the interpreter."""
     asked = sys.argv[1] if len(sys.argv) > 1 else None
     app = make_app([asked] if asked in COMMANDS else COMMANDS)
-    from gristmill.engine.mill import Interrupted
     from gristmill.store.store import CorruptPart
 
     try:
@@ -81,10 +80,10 @@ def run_command() -> int:
         complain(error)
         return 2
     except Interrupted as stop:
-        complain("stopped. What is finished is kept; run the same command to go on.")
+        complain(STOPPED)
         return 128 + stop.signal_number
-    except BrokenPipeError:
-        hang_up()
+    except CannotPrint:
+        raise
     except Exception:
         traceback.print_exc()
         return 1
