@@ -108,7 +108,7 @@ def guard_streams() -> tuple[TextIO, TextIO]:
         if isinstance(stream, Guarded):
             continue
         if stream is None:  # closed by whoever started us
-            stream = open(os.devnull, "w", encoding="utf-8")
+            stream = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8")
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a terminal of few letters gets \u2502, not a traceback
         setattr(sys, name, Guarded(stream))

@@ -9,7 +9,10 @@ from gristmill.recipe.yaml_edit import with_entry
     ("text", "expected"),
     [
         ("t: {train: {a: 1}}  # ours\n", "t: {pin: x.json, train: {a: 1}}  # ours\n"),
-        ("a: 1\nt:\n    # why\n    train: ${N}\nb: 2\n", "a: 1\nt:\n    # why\n    pin: x.json\n    train: ${N}\nb: 2\n"),
+        (
+            "a: 1\nt:\n    # why\n    train: ${N}\nb: 2\n",
+            "a: 1\nt:\n    # why\n    pin: x.json\n    train: ${N}\nb: 2\n",
+        ),
         ("t:\n  {train: 1}\n", "t:\n  {pin: x.json, train: 1}\n"),
         ("t:\r\n  train: 1\r\n", "t:\r\n  pin: x.json\n  train: 1\r\n"),
         ("t: &name\n  train: 1\nu: *name\n", None),

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from gristmill.cli.options import RecipePath, StoreUri, open_mill
+from gristmill.cli.options import Json, RecipePath, StoreUri, open_mill, print_json
 from gristmill.cli.screen import say
 from gristmill.engine.pinning import last_trained, trained_node
 from gristmill.errors import UserError
@@ -19,9 +19,12 @@ def command(
     recipe: RecipePath,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Where the tokenizer goes. Default: beside the recipe, as NAME.tokenizer.json."),
+        typer.Option(
+            metavar="FILE", help="Where the tokenizer goes. Default: beside the recipe, as NAME.tokenizer.json."
+        ),
     ] = None,
     store: StoreUri = None,
+    json: Json = False,
 ) -> None:
     """Write the tokenizer of the last run to a file, and name it in the recipe: from then on none is trained.
 
@@ -50,6 +53,9 @@ def command(
             f"Add to it, beside train: pin: {name}"
         )
     _write(recipe, edited.encode())
+    if json:
+        print_json({"recipe": str(recipe), "file": str(path), "pin": name, "sha256": part.hash})
+        return
     say(f"{path}: the tokenizer of the last run, {part.hash[:12]}.")
     say(f"{recipe}: `pin: {name}` under tokenizer. Without that line it is trained again.")
 
@@ -65,4 +71,6 @@ def _write(path: Path, data: bytes) -> None:
         temporary.replace(path)
     except OSError as error:
         temporary.unlink(missing_ok=True)
-        raise UserError(f"{path} cannot be written: {error.strerror}. Free some space, or name another --out.") from None
+        raise UserError(
+            f"{path} cannot be written: {error.strerror}. Free some space, or name another --out."
+        ) from None

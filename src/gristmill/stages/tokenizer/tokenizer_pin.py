@@ -29,7 +29,7 @@ def fit(batches: Iterable[pa.RecordBatch], config: Config, path: Path) -> dict[s
     if "encoded_by_library" in found:
         raise UserError(
             f"tokenizer.pin: {config.pin} is not a tokenizer that a recipe trained "
-            f"({next(iter(found['encoded_by_library']))}), so nothing was encoded. Write tokenizer: {{file: ...}} for it."
+            f"({next(iter(found['encoded_by_library']))}), so nothing was encoded. Write it as tokenizer: {{file: …}}"
         )
     return found
 
