@@ -78,8 +78,8 @@ class Project:
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
         """A run in a process of its own, as a user would start it."""
-        environment = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'tests'}"}
-        command = [sys.executable, "-m", "gristmill.cli.main", "run", str(self.recipe), *arguments]
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+        command = [sys.executable, "-m", "gristmill", "run", str(self.recipe), *arguments]
         return subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def look(self) -> Run:

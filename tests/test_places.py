@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 import gristmill
 from gristmill.errors import UserError
-from gristmill.places import Place, exact, is_url, place_of, shown, shown_exact, system_of
+from gristmill.loader import locations
+from gristmill.places import Place, exact, is_url, local_path, place_of, shown, shown_exact, system_of
 
 ODD = ["a::b", "memory::x", "a b", "#1", "a?b", "100%", "%41", "[x]", "~", "~root", "-rf", "a\nb", "x://y", "'\"", "*"]
 
@@ -91,3 +92,27 @@ def test_readers_open_their_files_in_one_way():
     source = Path(gristmill.__file__).parent / "stages" / "ingest"
     for path in sorted(source.glob("*.py")):
         assert not re.search(r"\.uri\b|\bopen\([^)]*\.(?:uri|path)", path.read_text("utf-8")), path.name
+
+
+@pytest.mark.parametrize(
+    "location",
+    [
+        *("s3://bucket/x", "simplecache::s3://b/x", "file:///x", "local:///x/y", "memory://x", "a/b://c", "/s3://x"),
+        *("file::x", "weird::name", "http:/x", "1a://x", "./a://b", "C://x", "x y://z", "a::b/c://d", "://", ""),
+    ],
+)
+def test_the_loader_takes_the_same_locations_for_paths(location):
+    """It may not import this module, so it has the rule a second time."""
+    path = local_path(location)
+    assert locations.is_remote(location) == (path is None)
+    if path is not None:
+        assert locations.local_path(location) == os.path.abspath(path)
+
+
+def test_a_manifest_may_lie_in_a_folder_with_an_odd_name(tmp_path):
+    """`://` in the middle of a path is no address."""
+    folder = tmp_path / "runs:" / "x"
+    manifest = locations.manifest_at(f"{tmp_path}/runs://x/manifest.json")
+    assert manifest == str(folder / "manifest.json")
+    assert locations.beside(manifest, "odd://name.bin") == "odd://name.bin"
+    assert locations.beside(manifest, "a/odd://name.bin") == f"{folder}/a/odd://name.bin"

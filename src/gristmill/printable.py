@@ -7,9 +7,11 @@ line's console does it once more before it lays anything out (`cli/screen.py`).
 """
 
 import io
+import os
 import re
 import sys
-from contextlib import AbstractContextManager, redirect_stdout
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, redirect_stdout
 from typing import TextIO
 
 STEERING = re.compile(
@@ -36,8 +38,25 @@ def indented(message: str) -> str:
     return printable(message).rstrip("\n").replace("\n", "\n  ")
 
 
-class Guarded(io.TextIOBase):
-    """A stream for people: what is written to it is made printable. It has no way round, so no `buffer`."""
+class CannotPrint(Exception):
+    """Standard output or standard error takes nothing more. Not an OSError: that could be any file's or socket's."""
+
+    def __init__(self, error: OSError) -> None:
+        super().__init__(f"What is printed cannot be written: {error.strerror or error}")
+        self.is_reader_gone = isinstance(error, BrokenPipeError)
+
+
+@contextmanager
+def printing() -> Iterator[None]:
+    """Failures to write in here are those of a standard stream."""
+    try:
+        yield
+    except OSError as error:
+        raise CannotPrint(error) from None
+
+
+class Outlet(io.TextIOBase):
+    """A standard stream that says so when it cannot be written."""
 
     def __init__(self, stream: TextIO) -> None:
         self.stream = stream
@@ -52,11 +71,13 @@ class Guarded(io.TextIOBase):
         return self.stream.errors
 
     def write(self, text: str) -> int:
-        self.stream.write(printable(text))
+        with printing():
+            self.stream.write(text)
         return len(text)
 
     def flush(self) -> None:
-        self.stream.flush()
+        with printing():
+            self.stream.flush()
 
     def fileno(self) -> int:
         return self.stream.fileno()
@@ -73,6 +94,14 @@ def aside() -> AbstractContextManager[TextIO]:
     return redirect_stdout(sys.stderr)
 
 
+class Guarded(Outlet):
+    """A stream for people: what is written to it is made printable. It has no way round, so no `buffer`."""
+
+    def write(self, text: str) -> int:
+        super().write(printable(text))
+        return len(text)
+
+
 def guard_streams() -> tuple[TextIO, TextIO]:
     """From here on all that this process prints is printable: warnings, tracebacks and what libraries say, too.
 
@@ -81,8 +110,10 @@ def guard_streams() -> tuple[TextIO, TextIO]:
     before = sys.stdout, sys.stderr
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
-        if stream is None or isinstance(stream, Guarded):
+        if isinstance(stream, Guarded):
             continue
+        if stream is None:  # closed by whoever started us
+            stream = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8")
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a terminal of few letters gets \u2502, not a traceback
         setattr(sys, name, Guarded(stream))

@@ -35,9 +35,9 @@ COMMANDS = (
 
 
 def gristmill(*arguments):
-    environment = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'tests'}", "NO_COLOR": "1"}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "NO_COLOR": "1"}
     return subprocess.run(
-        [sys.executable, "-m", "gristmill.cli.main", *map(str, arguments)],
+        [sys.executable, "-m", "gristmill", *map(str, arguments)],
         env=environment,
         capture_output=True,
         text=True,

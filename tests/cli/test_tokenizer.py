@@ -8,12 +8,13 @@ from types import SimpleNamespace
 
 import pytest
 
+from gristmill.cli import show
 from gristmill.cli.main import main
 from gristmill.stages.tokenizer.files import load
 
 pytestmark = pytest.mark.slow
 
-COMMANDS = ("train", "audit", "encode", "decode", "show", "compare")
+COMMANDS = ("train", "pin", "audit", "encode", "decode", "show", "compare")
 WORDS = ["mill", "grain", "stone", "water", "wheel", "don't", "12345", "x = y\n", "Mühle"]
 TEXT = " The wheel <|user|>\n\tdon't 数 mill 12345"
 
@@ -193,3 +194,16 @@ def test_audit_of_a_recipe_measures_on_its_held_out_text(trained, typed, tmp_pat
     assert report["passed"]
     assert list(report["bytes_per_token"][str(trained / "r.yaml")]) == ["prose", "all"]
     assert (tmp_path / "audit.html").exists()
+
+
+def test_audit_and_compare_tell_how_far_they_are(trained, typed, tmp_path, monkeypatch):
+    """From the first text on they know how much there is: every tokenizer, and every size of the vocabulary."""
+    monkeypatch.setattr(show, "LOG_EVERY_S", 0.0)
+    done = typed("audit", trained / "r.yaml", "--against", trained / "out", "--out", tmp_path, "--sizes", "520,540")
+    lines = done.err.splitlines()
+    assert "1 of 4 tasks, 1 of 4 stages done, about " in lines[0]
+    assert lines[0].endswith(f"{trained / 'r.yaml'} 1/1 (+1)")
+    assert [line.split("; ")[-1] for line in lines[2:]] == [f"vocabulary of {size} 1/1 (+1)" for size in (520, 540)]
+    lines = typed("compare", trained / "r.yaml", trained / "out").err.splitlines()
+    assert "1 of 2 tasks, 1 of 2 stages done, about " in lines[0]
+    assert lines[1].endswith("out 1/1 (+1)")

@@ -87,3 +87,39 @@ def test_what_a_dataset_names_stays_when_its_task_record_is_gone(tagged):
         os.unlink(tagged.store / name)
     collect(mill, find_garbage(mill, mill.look()))
     assert {name for name, _ in mill.store.list_files("parts")} == kept
+
+
+def test_copies_of_config_files_stay_as_long_as_a_run_that_used_them(project):
+    """The file itself may be another by now; what the kept run used is only in the store."""
+    project.write_inputs(files=1, records=5)
+    listed = project.folder / "blocked.txt"
+    project.write_recipe(f"  - gate: {{block_domains: {listed}}}\n")
+
+    def copies():
+        record = project.mill().last_run(finished=True)
+        return {part["hash"] for part in record["nodes"]["all/gate"]["config_files"]}
+
+    def lying():
+        return {name.rsplit("/", 1)[1].split(".")[0] for name, _ in project.mill().store.list_files("parts")}
+
+    def clean():
+        mill = project.mill()
+        collect(mill, find_garbage(mill, mill.look()))
+
+    used = []
+    for domain in ("a.org", "b.org", "c.org"):
+        listed.write_text(f"{domain}\n")
+        project.run()
+        used.append(copies())
+        if domain == "a.org":
+            mill = project.mill()
+            mill.store.write_json("versions/v1.json", mill.last_run(finished=True))
+    tagged, forgotten, newest = used
+    assert all(found and found <= lying() for found in used)
+    clean()
+    assert tagged | newest <= lying()
+    assert not forgotten & lying()
+    os.unlink(project.store / "versions" / "v1.json")
+    clean()
+    assert newest <= lying()
+    assert not tagged & lying()

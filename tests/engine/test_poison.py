@@ -14,6 +14,7 @@ from gristmill.engine.look import rows
 from gristmill.engine.mill import Silent
 from gristmill.engine.verify import verify
 from gristmill.errors import UserError
+from gristmill.places import exact, shown
 
 CRASHED = "killed its worker 3 of 3 times alone (SIGSEGV); 3 of 3 controls beside it survived"
 
@@ -41,8 +42,8 @@ def shoot(monkeypatch, share, most):
     """From now on kill some workers as soon as they have started, until so many are dead; a list of the victims."""
     draw, shot, start = random.Random(5), [], LocalExecutor._start
 
-    def start_and_maybe_kill(executor):
-        worker = start(executor)
+    async def start_and_maybe_kill(executor):
+        worker = await start(executor)
         if len(shot) < most and draw.random() < share:
             shot.append(worker._process.pid)
             os.kill(shot[-1], signal.SIGKILL)
@@ -239,15 +240,16 @@ def test_a_verdict_without_evidence_is_not_believed(project):
 
 
 @pytest.mark.usefixtures("lines_reader")
-def test_a_record_that_kills_its_reader_is_cut_out(project):
-    """The reader dies on one line in the middle of a group of files: all the other lines are read."""
+@pytest.mark.parametrize("middle", ["1", pytest.param(os.fsdecode(b"caf\xe9"), marks=pytest.mark.slow)])
+def test_a_record_that_kills_its_reader_is_cut_out(project, middle):
+    """The reader dies on one line in the middle of a group of files, of any name: all the other lines are read."""
     for path in (project.folder / "in").iterdir():
         path.unlink()
-    for number in range(3):
-        lines = [f"line {row} of file {number}" for row in range(50)]
-        if number == 1:
+    for name in ("0", middle, "z"):
+        lines = [f"line {row} of file {shown(name)}" for row in range(50)]
+        if name == middle:
             lines[30] = "POISON"
-        (project.folder / "in" / f"{number}.lines").write_text("\n".join(lines) + "\n")
+        (project.folder / "in" / f"{name}.lines").write_text("\n".join(lines) + "\n")
     project.write_recipe("  - stagebox.length\n", pattern="in/*.lines")
     project.recipe.write_text(project.recipe.read_text().replace("jsonl, ", "lines, ").replace("4KB", "1MB"))
     run = project.run(workers=2)
@@ -255,7 +257,9 @@ def test_a_record_that_kills_its_reader_is_cut_out(project):
     lost = list(rows(project.mill(), run, None, True, None))
     assert len(kept) == 149
     assert [row.reason for row in lost] == ["worker_crashed"]
-    assert lost[0].fields["locator"].startswith("1.lines#")
+    assert lost[0].fields["locator"].startswith(f"{shown(middle)}.lines#")
+    [found] = [result for _, _, result in run.done.values() if result.poisoned]
+    assert found.poisoned[0][0] == found.evidence[0]["record"][0] == exact(f"{middle}.lines")
 
 
 @pytest.mark.usefixtures("lines_reader")

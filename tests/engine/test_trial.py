@@ -27,7 +27,7 @@ class Simulated:
         self.living = []
         self.started = 0
 
-    def start(self):
+    async def start(self):
         self.started += 1
         self.living.append(self.started)
         return _Worker(self, self.started)

@@ -6,7 +6,7 @@ from pathlib import Path
 import gristmill
 
 SOURCE = Path(gristmill.__file__).parent
-MAY_PRINT = {"printable.py", "cli/screen.py", "loader/log.py"}
+MAY_PRINT = {"printable.py", "stopping.py", "cli/screen.py", "loader/log.py"}
 """The loader tells a trainer's log, whose place is the trainer's affair; what it tells is made printable there too."""
 MODULES = {"logging", "rich.console", "rich.markup", "rich.text", "rich", "click", "getpass", "curses"}
 """They write to a terminal, or read markup out of text. For the types of rich there is `TYPE_ONLY`."""

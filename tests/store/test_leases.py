@@ -2,6 +2,8 @@
 
 import multiprocessing
 import os
+import subprocess
+import sys
 import threading
 from dataclasses import replace
 
@@ -143,3 +145,40 @@ def test_a_process_is_named_by_place_id_and_start():
     assert processes.runs("elsewher-1-1") is None
     assert processes.runs(f"{processes.here()}-x-1") is False
     assert processes.runs("") is None
+
+
+def test_a_process_that_ended_and_that_nobody_asked_after_runs_no_more(tmp_path):
+    """In a container there may be nobody who ever does; its tasks were waited for without end."""
+    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    name = processes.name_of(child.pid)
+    assert processes.runs(name)
+    store = Store(str(tmp_path))
+    with hold(store, "run", "web") as mine:
+        other = replace(mine, id="e" * 32, process=name)
+        leases._write(store, other)
+        assert claim(store, "key", other) is None
+        assert claim(store, "key", mine) == other
+        child.kill()
+        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+        assert processes.runs(name) is False
+        assert claim(store, "key", mine) is None
+    child.communicate()
+
+
+@pytest.mark.parametrize(("age", "alive"), [(0.0, True), (-1.0, True), (-DEAD_SECONDS - 1, False)])
+def test_a_lease_may_be_just_written_and_not_long_in_the_future(tmp_path, monkeypatch, age, alive):
+    """Some stores count in whole seconds; a clock that was set back would keep a dead run's tasks for ever."""
+    store = Store(str(tmp_path))
+    monkeypatch.setattr(Store, "age_seconds", lambda *_: age)
+    with hold(store, "run", "web") as mine:
+        other = foreign(store, mine, age=0)
+        assert holders(store, but=mine) == ([other] if alive else [])
+
+
+def test_a_claim_in_a_copy_of_a_store_without_links_is_free(tmp_path):
+    """What was a link is a file there."""
+    store = Store(str(tmp_path))
+    with hold(store, "run", "web") as mine:
+        (tmp_path / "claims").mkdir()
+        (tmp_path / "claims" / "key").write_text("e" * 32)
+        assert claim(store, "key", mine) is None

@@ -1,7 +1,6 @@
 """The command line: one file a command; this one puts them together and says what went wrong."""
 
 import importlib
-import signal
 import sys
 import traceback
 from collections.abc import Collection
@@ -10,11 +9,10 @@ from typing import Annotated
 import typer
 
 from gristmill import __version__
-from gristmill.cli.screen import complain, guarded, hang_up, say
+from gristmill.cli.screen import complain, say, speaking
 from gristmill.errors import UserError
-
-STOPPED = 128 + signal.SIGINT
-"""How typer ends at Ctrl-C; a run that is under way ends by Interrupted."""
+from gristmill.printable import CannotPrint
+from gristmill.stopping import STOPPED, Interrupted
 
 COMMANDS = (
     *("init", "steps", "plan", "run", "status", "inspect", "removed", "whatif", "index", "tokenizer"),
@@ -59,24 +57,19 @@ def make_app(names: Collection[str] = COMMANDS) -> typer.Typer:
 
 def main() -> None:
     """Run a command. Exit codes: 0 done, 1 a check found something, 2 a user's mistake, 128+n stopped by signal n."""
-    with guarded():
-        code = run_command()
-    sys.exit(code)
+    sys.exit(speaking(run_command))
 
 
 def run_command() -> int:
     """Its exit code. A bug is told here, where what it quotes from data is made printable, not by the interpreter."""
     asked = sys.argv[1] if len(sys.argv) > 1 else None
     app = make_app([asked] if asked in COMMANDS else COMMANDS)
-    from gristmill.engine.mill import Interrupted
     from gristmill.stages import own_code
     from gristmill.store.store import CorruptPart
 
     try:
         app(prog_name="gristmill")
     except SystemExit as end:
-        if end.code == STOPPED:
-            complain("stopped.")
         return int(end.code or 0)
     except CorruptPart as corrupt:
         complain(
@@ -88,10 +81,10 @@ def run_command() -> int:
         complain(error)
         return 2
     except Interrupted as stop:
-        complain("stopped. What is finished is kept; run the same command to go on.")
+        complain(STOPPED)
         return 128 + stop.signal_number
-    except BrokenPipeError:
-        hang_up()
+    except CannotPrint:
+        raise
     except Exception as error:
         told = own_code.told(error)
         if told is None:

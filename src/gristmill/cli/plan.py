@@ -3,6 +3,7 @@
 from gristmill.cli.options import Json, RecipePath, StoreUri, open_mill, print_json
 from gristmill.cli.screen import words
 from gristmill.cli.show import console, table
+from gristmill.engine.pinning import retraining
 from gristmill.engine.plan import make_plan
 
 EXAMPLE = "Example: gristmill plan recipes/demo.yaml"
@@ -11,7 +12,8 @@ EXAMPLE = "Example: gristmill plan recipes/demo.yaml"
 def command(recipe: RecipePath, store: StoreUri = None, json: Json = False) -> None:
     """Show the stages of a recipe: what is in the store, what a run would do, and what changed since the last run."""
     mill = open_mill(recipe, store)
-    stages = make_plan(mill, mill.look())
+    run = mill.look()
+    stages, hint = make_plan(mill, run), retraining(mill, run)
     if json:
         listed = [
             {
@@ -24,7 +26,7 @@ def command(recipe: RecipePath, store: StoreUri = None, json: Json = False) -> N
             }
             for stage in stages
         ]
-        print_json({"recipe": mill.recipe.name, "store": mill.recipe.store, "stages": listed})
+        print_json({"recipe": mill.recipe.name, "store": mill.recipe.store, "stages": listed, "hint": hint})
         return
     rows = [
         (stage.id, str(stage.cached), _to_run(stage.to_run, stage.waiting), "; ".join(stage.why)) for stage in stages
@@ -42,6 +44,9 @@ def command(recipe: RecipePath, store: StoreUri = None, json: Json = False) -> N
         out.print("\nNothing to do: everything is in the store.")
     elif any(stage.waiting for stage in stages):
         out.print("\n+: more tasks follow when what they read exists.")
+    if hint is not None:
+        out.print()
+        out.print(words(hint), soft_wrap=True)
 
 
 def _to_run(to_run: int, waiting: int) -> str:

@@ -9,16 +9,27 @@ later. The exception is `write_bytes`, for a command whose purpose is the bytes.
 import json
 import numbers
 import os
+import signal
 import sys
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from typing import Any, TextIO
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from typing import IO, Any, TextIO, cast
 
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.text import Text
 
-from gristmill.printable import STEERING, Guarded, guard_streams, indented, one_line, printable
+from gristmill.printable import (
+    STEERING,
+    CannotPrint,
+    Guarded,
+    Outlet,
+    guard_streams,
+    indented,
+    one_line,
+    printable,
+    printing,
+)
 
 PIPE_WIDTH = 160
 """Columns where there is no terminal: a table cut to 80 is of no use in a log."""
@@ -30,7 +41,7 @@ class Screen(Console):
     def __init__(self, stderr: bool = False) -> None:
         stream = sys.stderr if stderr else sys.stdout
         plain = stream.stream if isinstance(stream, Guarded) else stream  # our own colours have to pass
-        super().__init__(file=plain, markup=False, emoji=False, highlight=False, soft_wrap=False)
+        super().__init__(file=cast(IO[str], Outlet(plain)), markup=False, emoji=False, highlight=False, soft_wrap=False)
         if not self.is_terminal:
             self.width = PIPE_WIDTH
 
@@ -102,21 +113,37 @@ def write_bytes(data: bytes) -> None:
     if stream.isatty():
         say(data.decode("utf-8", "backslashreplace"))
         return
-    stream.flush()
-    stream.buffer.write(data)
-    stream.buffer.flush()
+    with printing():
+        stream.flush()
+        stream.buffer.write(data)
+        stream.buffer.flush()
 
 
-@contextmanager
-def guarded() -> Iterator[None]:
-    """While this lasts, whatever this process prints is printable, whoever prints it."""
+def speaking(command: Callable[[], int]) -> int:
+    """The exit code of a command. While it lasts, whatever this process prints is printable, whoever prints it.
+
+    A reader that is gone (`| head`) ends the command in silence, with the code of a process that SIGPIPE ended.
+    """
     before = guard_streams()
     try:
-        yield
+        code = command()
+        sys.stdout.flush()
+        return code
+    except CannotPrint as failure:
+        _hang_up()
+        if failure.is_reader_gone:
+            return 128 + signal.SIGPIPE
+        with suppress(CannotPrint):
+            complain(f"{failure}. What is finished is kept. Free some space, or print to another place, and run again.")
+        return 2
     finally:
         sys.stdout, sys.stderr = before
 
 
-def hang_up() -> None:
-    """The reader of our output is gone: what is still to be written, also at the end of the process, goes nowhere."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+def _hang_up() -> None:
+    """What a stream cannot write now would be written at the end of the process, in vain: it goes nowhere."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except CannotPrint:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

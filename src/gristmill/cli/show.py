@@ -157,8 +157,16 @@ class Bars:
 
     def track(self, name: str, items: Iterable[T], total: int) -> Iterator[T]:
         """The items, with progress for a command that runs no tasks: one item is one of `total`."""
-        stage = self.stages.setdefault(name, Stage())
-        stage.expected += total
+        self.promise(name, total)
+        yield from self.walk(name, items)
+
+    def promise(self, name: str, total: int) -> None:
+        """Say how many items there will be to walk through, so that what is left is known from the start."""
+        self.stages.setdefault(name, Stage()).expected += total
+
+    def walk(self, name: str, items: Iterable[T]) -> Iterator[T]:
+        """Items that were promised, each of them done when the next one is asked for."""
+        stage = self.stages[name]
         for item in items:
             yield item
             stage.done += 1

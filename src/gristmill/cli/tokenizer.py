@@ -2,7 +2,14 @@
 
 import typer
 
-from gristmill.cli import tokenizer_audit, tokenizer_compare, tokenizer_encode, tokenizer_show, tokenizer_train
+from gristmill.cli import (
+    tokenizer_audit,
+    tokenizer_compare,
+    tokenizer_encode,
+    tokenizer_pin,
+    tokenizer_show,
+    tokenizer_train,
+)
 
 app = typer.Typer(
     help="Train a tokenizer on a recipe's corpus, audit it, look at it, encode and decode with it.",
@@ -10,6 +17,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 app.command(name="train", epilog=tokenizer_train.EXAMPLE)(tokenizer_train.command)
+app.command(name="pin", epilog=tokenizer_pin.EXAMPLE)(tokenizer_pin.command)
 app.command(name="audit", epilog=tokenizer_audit.EXAMPLE)(tokenizer_audit.command)
 app.command(name="encode", epilog=tokenizer_encode.ENCODE_EXAMPLE)(tokenizer_encode.encode)
 app.command(name="decode", epilog=tokenizer_encode.DECODE_EXAMPLE)(tokenizer_encode.decode)

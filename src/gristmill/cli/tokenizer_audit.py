@@ -9,7 +9,7 @@ import typer
 
 from gristmill.cli.options import Json, StoreUri, print_json
 from gristmill.cli.screen import json_text, words
-from gristmill.cli.show import console, table
+from gristmill.cli.show import Bars, console, table
 from gristmill.cli.tokenizer_open import TokenizerName, is_recipe, look_at
 from gristmill.engine.sample import sample_by_language, tokenizer_path
 from gristmill.errors import UserError
@@ -66,7 +66,8 @@ def command(
         console(stderr=True).print(words(str(warning.message)), style="yellow")
     subjects[0] = replace(subjects[0], name=name)
     domains = read_domains(text) if text else held_out or built_in()
-    report = audit(subjects[0], _named_apart(subjects), domains, chosen, d_model)
+    with Bars(quiet=json) as bars:
+        report = audit(subjects[0], _named_apart(subjects), domains, chosen, d_model, bars)
     if not text and not held_out:
         report["notes"].insert(
             0, "No --text was given: measured on a small sample that comes with Python, not on held-out text."

@@ -7,7 +7,7 @@ import pyarrow as pa
 import typer
 
 from gristmill.cli.options import Json, StoreUri, print_json
-from gristmill.cli.show import console, size, table
+from gristmill.cli.show import Bars, console, size, table
 from gristmill.cli.tokenizer_open import Fertility, is_recipe, look_at, measure, open_tokenizer
 from gristmill.engine.sample import sample_texts
 from gristmill.errors import UserError
@@ -35,11 +35,14 @@ def command(
     texts = _files(text) if text else _held_out(tokenizers, store)
     names = _apart(tokenizers)
     found = {}
-    for name, given in zip(names, tokenizers, strict=True):
-        counted = measure(open_tokenizer(given, store), texts)
-        if len(counted) > 1:
-            counted[ALL] = Fertility(*(sum(getattr(one, what) for one in counted.values()) for what in _SUMMED))
-        found[name] = counted
+    with Bars(quiet=json) as bars:
+        for name in names:
+            bars.promise(name, len(texts))
+        for name, given in zip(names, tokenizers, strict=True):
+            counted = measure(open_tokenizer(given, store), bars.walk(name, texts))
+            if len(counted) > 1:
+                counted[ALL] = Fertility(*(sum(getattr(one, what) for one in counted.values()) for what in _SUMMED))
+            found[name] = counted
     if json:
         print_json({name: {what: one.plain() for what, one in counted.items()} for name, counted in found.items()})
         return

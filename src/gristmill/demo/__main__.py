@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from gristmill.cli.screen import complain, guarded, say
+from gristmill.cli.screen import complain, say, speaking
 from gristmill.demo.inputs import build, summary
 from gristmill.demo.pages import FOOTER
 from gristmill.demo.score import Row, score, table
@@ -90,6 +90,4 @@ def count_good_lines(run: Run, truth: Truth) -> int:
 
 
 if __name__ == "__main__":
-    with guarded():
-        code = main()
-    sys.exit(code)
+    sys.exit(speaking(main))

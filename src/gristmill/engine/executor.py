@@ -5,7 +5,7 @@ that dies is reported, and the engine decides. Priorities are a wish, not a prom
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Protocol
 
@@ -47,8 +47,8 @@ class Worker(Protocol):
         """End it now."""
 
 
-StartWorker = Callable[[], Worker]
-"""Starts a worker that has done nothing yet. Raises WorkerDied."""
+StartWorker = Callable[[], Awaitable[Worker]]
+"""Starts a worker that has done nothing yet. Raises UserError where none can be started."""
 
 
 class Executor(Protocol):
@@ -91,7 +91,10 @@ class InlineExecutor:
 
     @asynccontextmanager
     async def alone(self) -> AsyncIterator[StartWorker]:
-        yield lambda: self
+        async def start() -> Worker:
+            return self
+
+        yield start
 
     def close(self) -> None:
         return

@@ -213,7 +213,10 @@ def bind(step: Step, route: Sequence[Step]) -> View:
         columns.append((used.index(layer_id), column, name))
     gates = []
     if getattr(module, "SURVIVORS", False):
+        judges = {INGEST, *(earlier.id for earlier in _before(step, route) if _judges(earlier))}
         for layer_id, _, _ in layers:
+            if layer_id not in judges:
+                continue
             if layer_id not in used:
                 used.append(layer_id)
             gates.append(used.index(layer_id))
@@ -222,6 +225,11 @@ def bind(step: Step, route: Sequence[Step]) -> View:
 
 def _before(step: Step, route: Sequence[Step]) -> Sequence[Step]:
     return list(route)[: list(route).index(step)]
+
+
+def _judges(step: Step) -> bool:
+    """Whether a step has a say in what belongs to the corpus."""
+    return bool(getattr(importlib.import_module(step.module), "JUDGES", True))
 
 
 def _cut(routes: Mapping[str, Sequence[Step]], until: str | None) -> dict[str, tuple[Step, ...]]:
@@ -241,5 +249,5 @@ def _cut(routes: Mapping[str, Sequence[Step]], until: str | None) -> dict[str, t
 
 def _corpus_step(source: str, steps: Sequence[Step]) -> Step:
     layers = [INGEST]
-    layers += [step.id for step in steps if adds_layer(importlib.import_module(step.module))]
+    layers += [step.id for step in steps if adds_layer(importlib.import_module(step.module)) and _judges(step)]
     return Step(f"{source}/{CORPUS}", CORPUS, source, corpus.__name__, corpus.Config(steps=tuple(layers)), 0)

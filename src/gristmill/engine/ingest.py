@@ -20,7 +20,7 @@ from gristmill.engine.borders import check_records
 from gristmill.engine.rows import CRASHED, count_reasons
 from gristmill.engine.task import Read, Result, add_counts
 from gristmill.errors import UserError
-from gristmill.places import shown
+from gristmill.places import exact, shown
 from gristmill.schema import DOCUMENTS, Record
 from gristmill.stages.contract import Piece
 from gristmill.stages.own_code import is_own
@@ -147,7 +147,7 @@ def _records(work: Read) -> Iterator[tuple[str, Record]]:
     module = importlib.import_module(work.module)
     poisoned = {(name, position): detail for name, position, detail in work.poisoned}
     for piece in work.pieces:
-        at = (piece.name, piece.start)
+        at = (exact(piece.name), piece.start)
         if at in poisoned and piece.stop == piece.start:
             yield piece.name, Record(piece.start, drop=CRASHED, detail=poisoned[at])
             continue

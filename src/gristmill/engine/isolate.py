@@ -11,6 +11,7 @@ from typing import Any
 from gristmill.engine.executor import StartWorker, WorkerDied
 from gristmill.engine.task import Map, Read, Task, with_work
 from gristmill.engine.trial import Evidence, Patience, ask_new, try_record
+from gristmill.places import exact
 from gristmill.stages.contract import Piece
 
 FARTHEST = 1 << 50
@@ -97,9 +98,9 @@ class Search:
         task = with_work(
             self._task,
             pieces=(*work.pieces[:index], *pieces, *work.pieces[index + 1 :]),
-            poisoned=(*work.poisoned, (piece.name, at, detail)),
+            poisoned=(*work.poisoned, (exact(piece.name), at, detail)),
         )
-        return task, evidence.of(piece.name, at)
+        return task, evidence.of(exact(piece.name), at)
 
     async def _try(self, probe: Task, beside: Iterable[Task], nothing: Task) -> Evidence | None:
         """Try the record beside the nearest stretch that survives and holds a record that the stage sees."""

@@ -3,7 +3,7 @@
 A worker that dies takes only its task with it: its pipe closes, the task is reported as WorkerDied, and a new
 worker is started when one is next needed. Workers start from a fork server that has imported the stages already
 (milliseconds instead of seconds) and end by themselves when the process that started them is gone. A fork server
-that is killed costs the worker that was about to start; the next one starts another server.
+that is killed is started again with the next worker.
 """
 
 import asyncio
@@ -11,31 +11,32 @@ import heapq
 import itertools
 import multiprocessing
 import os
-import pickle
 import signal
 import sys
-import threading
-import traceback
 import warnings
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
-from multiprocessing.connection import Connection
+from multiprocessing import forkserver, resource_tracker
 from multiprocessing.context import ForkServerContext
 from multiprocessing.process import BaseProcess
+from multiprocessing.reduction import ForkingPickler
 from types import ModuleType
-from typing import Any
 
-from gristmill.engine.executor import StageFailed, StartWorker, WorkerDied
+from gristmill.engine.executor import StartWorker, WorkerDied
 from gristmill.engine.memory import peak_bytes
 from gristmill.engine.task import Result, Task
+from gristmill.engine.worker import serve
 from gristmill.errors import UserError
-from gristmill.printable import guard_streams
-from gristmill.stages import own_code
 from gristmill.stages.own_code import Code
-from gristmill.store.store import CorruptPart, Store
+from gristmill.store.processes import name_of, runs
+from gristmill.store.store import Store
 
-BEGUN = "begun"
-"""What a worker says before it does a task."""
+STARTS = 8
+"""Times in a row that a worker may fail to start."""
+PAUSE_S = 0.1
+"""Seconds after the first time. Each pause is twice as long as the one before."""
+END_S = 5.0
+"""Seconds that the end of a process is waited for: one that the kernel cannot end must not hold up the others."""
 LOOK_EVERY_S = 0.2
 """Seconds between looks at how much memory a busy worker holds."""
 CRASHES = {
@@ -68,7 +69,7 @@ class LocalExecutor:
     async def run(self, task: Task) -> Result:
         await self._turn(task.order)
         try:
-            worker = self._take_idle() or self._start()
+            worker = self._take_idle() or await self._start()
             self._busy.add(worker)
             try:
                 result = await worker.ask(task)
@@ -87,8 +88,8 @@ class LocalExecutor:
     async def alone(self) -> AsyncIterator[StartWorker]:
         started: list[_Process] = []
 
-        def start() -> _Process:
-            started.append(self._start())
+        async def start() -> _Process:
+            started.append(await self._start())
             self._busy.add(started[-1])
             return started[-1]
 
@@ -113,8 +114,19 @@ class LocalExecutor:
         self._busy.clear()
         self._idle.clear()
 
-    def _start(self) -> "_Process":
-        return _Process(self._context, self._store, self._code)
+    async def _start(self) -> "_Process":
+        """A new worker. That none can be started says nothing of a task, so it is no WorkerDied."""
+        for attempt in range(STARTS):
+            try:
+                return _Process(self._context, self._store, self._code)
+            except (EOFError, OSError, RuntimeError) as error:
+                reason = str(error) or type(error).__name__
+            await asyncio.sleep(PAUSE_S * 2**attempt)
+        raise UserError(
+            f"No worker could be started, {STARTS} times in a row ({reason}), so nothing can be run; what is finished "
+            "is kept. Something ends the fork server that workers come from, or this machine is out of processes, "
+            "memory or open files (`ulimit -u`, `ulimit -n`). Mend that, or use fewer --workers, and run again."
+        )
 
     def _take_idle(self) -> "_Process | None":
         """A worker that waits for work; those that were killed meanwhile had no task to take with them."""
@@ -145,23 +157,24 @@ class LocalExecutor:
 
 
 class _Process:
-    """One worker and the pipe to it."""
+    """One worker and the pipe to it. OSError, EOFError or RuntimeError where it cannot be started."""
 
     def __init__(self, context: ForkServerContext, store: Store, code: Code) -> None:
         self.is_free = True
         """Whether it may be given a task: it is not at one, and it lives as far as is known."""
-        self._ended = False
         self._pipe, theirs = context.Pipe()
-        self._process: BaseProcess = context.Process(target=_serve, args=(theirs, store, code), daemon=True)
+        self._process: BaseProcess = context.Process(target=serve, args=(theirs, store, code), daemon=True)
         try:
-            # A resource tracker that was killed is started again, with a warning that helps nobody.
-            with _no_main_module(), warnings.catch_warnings(action="ignore"):
+            with _no_main_module():
+                _ensure_server()
                 self._process.start()
-        except (EOFError, OSError) as error:
+        except BaseException:
             self._pipe.close()
-            raise WorkerDied(f"it could not start: the fork server was gone, {type(error).__name__}") from None
+            raise
         finally:
             theirs.close()
+        assert self._process.pid is not None
+        self._name = name_of(self._process.pid)
 
     async def ask(self, task: Task) -> Result:
         loop, arrived = asyncio.get_running_loop(), asyncio.Event()
@@ -177,15 +190,19 @@ class _Process:
                 arrived.clear()
                 if not self._pipe.poll():
                     peak = max(peak, peak_bytes(self._process.pid))
+                    # Its end of the pipe may be open still, in a process that a stage started.
+                    if not self._lives() and not self._pipe.poll():
+                        raise EOFError
                     continue
-                answer = self._pipe.recv()
-                if answer != BEGUN:
+                said = self._pipe.recv_bytes()
+                if reached:
                     break
                 reached = True
         except (EOFError, OSError):
             raise self._death(reached, peak) from None
         finally:
             loop.remove_reader(descriptor)
+        answer = ForkingPickler.loads(said)
         if isinstance(answer, WorkerDied):
             raise answer
         self.is_free = True
@@ -202,24 +219,45 @@ class _Process:
             return True
 
     def kill(self) -> None:
-        # Without its fork server the exit code of a living worker reads as NOT_KNOWN.
-        if not self._ended and self._process.exitcode in (None, NOT_KNOWN) and self._process.pid is not None:
+        if self._lives() and self._process.pid is not None:
             with suppress(ProcessLookupError):
                 os.kill(self._process.pid, signal.SIGKILL)
-        self._ended = True
-        self._process.join()
+        self._process.join(END_S)
         self._pipe.close()
 
-    def _death(self, reached: bool, peak: int) -> WorkerDied:
-        self._process.join(5)
-        self._ended = True
+    def _lives(self) -> bool:
         code = self._process.exitcode
-        if code is None or code == NOT_KNOWN:
+        # Without its fork server the exit code of a living worker reads as NOT_KNOWN.
+        return code is None or (code == NOT_KNOWN and runs(self._name) is True)
+
+    def _death(self, reached: bool, peak: int) -> WorkerDied:
+        self._process.join(END_S)
+        code = self._process.exitcode
+        if code is None:
+            return WorkerDied("it hung up and did not end", False, reached, peak)
+        if code == NOT_KNOWN:
             return WorkerDied("how is not known: the fork server was gone", False, reached, peak)
         if code >= 0:
             return WorkerDied(f"exit code {code}", True, reached, peak)
         names = {item.value: item.name for item in signal.Signals}
         return WorkerDied(names.get(-code, f"signal {-code}"), -code in CRASHES, reached, peak)
+
+
+def _ensure_server() -> None:
+    """Start the fork server if it does not run.
+
+    A Ctrl-C goes to every process of the terminal, and one that is just being imported would print a traceback. So the
+    server, and all that come from it, have the signal blocked: they end when this process does.
+    """
+    # A resource tracker that was killed is started again, with a warning that helps nobody. It comes first: when it
+    # starts, it unblocks the signal.
+    with warnings.catch_warnings(action="ignore"):
+        resource_tracker.ensure_running()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        forkserver.ensure_running()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @contextmanager
@@ -231,71 +269,3 @@ def _no_main_module() -> Iterator[None]:
         yield
     finally:
         sys.modules["__main__"] = main
-
-
-def _serve(pipe: Connection, store: Store, code: Code) -> None:
-    """A worker's life: tasks in, answers out. `code` is the user's own, which is not read from files again."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    os.dup2(2, 1)  # what a step prints is for people, and standard output may be for a program
-    guard_streams()  # what a step or a library prints about a document
-    _use_one_core()
-    own_code.use(code)
-    from gristmill.engine.perform import perform
-
-    inbox: list[bytes] = []
-    arrived = threading.Condition()
-
-    def listen() -> None:
-        # The pipe is read in a thread so that a closed one (the parent is gone) ends a busy worker too.
-        while True:
-            try:
-                sent = pipe.recv_bytes()
-            except (EOFError, OSError):
-                os._exit(1)
-            with arrived:
-                inbox.append(sent)
-                arrived.notify()
-
-    threading.Thread(target=listen, daemon=True).start()
-    while True:
-        with arrived:
-            arrived.wait_for(lambda: inbox)
-            sent = inbox.pop()
-        pipe.send(BEGUN)
-        answer: Any
-        label = "a task that cannot be unpickled"
-        try:
-            task = _unpickled(sent)
-            label = f"{task.node}, {task.label}"
-            answer = perform(task, store)
-        except (UserError, CorruptPart) as error:
-            answer = error
-        except MemoryError:
-            pipe.send(WorkerDied("MemoryError", False, True, peak_bytes()))
-            return
-        except BaseException:
-            answer = StageFailed(f"{label}:\n{traceback.format_exc()}")
-        pipe.send(answer)
-
-
-def _unpickled(sent: bytes) -> Task:
-    """A task; its config is of a class that may be in a module of the user's own, which is imported here."""
-    try:
-        task: Task = pickle.loads(sent)
-    except (Exception, SystemExit) as error:
-        if (told := own_code.told(error)) is None:
-            raise
-        raise UserError(
-            f"A worker cannot import what could be imported before: {told}\nThe run stopped; what is finished is kept. "
-            "Correct the code and run again."
-        ) from None
-    return task
-
-
-def _use_one_core() -> None:
-    """Parallelism is between tasks; a task that starts threads of its own would slow its neighbours."""
-    import pyarrow as pa
-
-    pa.set_cpu_count(1)
-    pa.set_io_thread_count(1)

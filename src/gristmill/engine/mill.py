@@ -24,19 +24,12 @@ from gristmill.recipe.columns import INGEST
 from gristmill.recipe.model import Recipe
 from gristmill.schema import DOCUMENTS
 from gristmill.stages.resolve import schema_of
+from gristmill.stopping import Interrupted, heeded
 from gristmill.store.leases import Lease, hold, holders
 from gristmill.store.store import Store
 
 EXECUTORS = ("local",)
 MOST_RESTARTS = 3
-
-
-class Interrupted(Exception):
-    """A person or the system asked the run to stop."""
-
-    def __init__(self, signal_number: int) -> None:
-        super().__init__(signal.Signals(signal_number).name)
-        self.signal_number = signal_number
 
 
 @dataclass
@@ -233,7 +226,7 @@ def funnels(run: Run) -> dict[str, Any]:
 
 
 def wait_for(work: Any, executor: Executor) -> None:
-    """Run a coroutine to its end; SIGINT and SIGTERM end it and every worker at once."""
+    """Run a coroutine to its end; SIGINT and SIGTERM end it and every worker at once. The second one leaves at once."""
 
     async def main() -> None:
         loop, task = asyncio.get_running_loop(), asyncio.current_task()
@@ -244,7 +237,8 @@ def wait_for(work: Any, executor: Executor) -> None:
             stopped.append(number)
             task.cancel()
 
-        for number in (signal.SIGINT, signal.SIGTERM):
+        before = {number: signal.getsignal(number) for number in heeded()}
+        for number in before:
             loop.add_signal_handler(number, stop, number)
         try:
             await work
@@ -253,6 +247,9 @@ def wait_for(work: Any, executor: Executor) -> None:
                 raise Interrupted(stopped[0]) from None
             raise
         finally:
+            for number, handler in before.items():
+                loop.remove_signal_handler(number)
+                signal.signal(number, handler)
             executor.close()
 
     asyncio.run(main())

@@ -33,7 +33,7 @@ class Stage:
 
 
 def make_plan(mill: Mill, run: Run) -> list[Stage]:
-    before = _known_before(mill)
+    before = known_before(mill)
     stages = []
     for node_id, node in mill.graph.nodes.items():
         made = run.made[node_id]
@@ -53,7 +53,7 @@ def make_plan(mill: Mill, run: Run) -> list[Stage]:
     return stages
 
 
-def _known_before(mill: Mill) -> dict[str, Mapping[str, Any]]:
+def known_before(mill: Mill) -> dict[str, Mapping[str, Any]]:
     """Of each node what its newest run says: the newest run of all may have ended before it (`--until`, a kill)."""
     found: dict[str, Mapping[str, Any]] = {}
     for name, _ in reversed(list(mill.store.list_files(f"runs/{mill.recipe.name}"))):
@@ -71,13 +71,13 @@ def _explained(node: Node) -> tuple[str, ...]:
     return () if explain is None else tuple(explain(node.config))
 
 
-def _why(node: Node, run: Run, known_before: Mapping[str, Mapping[str, Any]]) -> list[str]:
+def _why(node: Node, run: Run, earlier: Mapping[str, Mapping[str, Any]]) -> list[str]:
     made = run.made[node.id]
     if not made.missing and not made.waiting:
         return []
-    before = known_before.get(node.id)
+    before = earlier.get(node.id)
     if before is None:
-        return ["new step"] if known_before else ["first run"]
+        return ["new step"] if earlier else ["first run"]
     found = _differences(before["identity"], node.identity)
     if found:
         return found

@@ -45,7 +45,7 @@ class Read:
     license: str | None
     part_bytes: int
     poisoned: tuple[tuple[str, int, str], ...] = ()
-    """(file name, position, detail) of records that kill their reader: rows without content."""
+    """(exact file name, position, detail) of records that kill their reader: rows without content."""
 
 
 @dataclass(frozen=True)

@@ -93,7 +93,7 @@ async def sleep_before(attempt: int) -> None:
 async def ask_new(task: Task, start: StartWorker, patience: Patience) -> Result:
     """Have a task done by a worker that has done nothing before."""
     try:
-        worker = start()
+        worker = await start()
         try:
             return await worker.ask(task)
         finally:
@@ -145,8 +145,8 @@ async def _trial(
     begun, free = clock(), available_bytes()
     workers = []
     try:
-        workers.append(start())
-        workers.append(start())
+        workers.append(await start())
+        workers.append(await start())
         tried, beside = reversed(workers) if control_first else workers
         await beside.ask(control)
         try:

@@ -1,18 +1,24 @@
 """Where files lie: local paths, and locations like s3://bucket/key that fsspec opens."""
 
 import os
+import re
 from typing import Any
 
 from gristmill.errors import UserError
 from gristmill.loader.open_file import open_plain
 
+_NAME = r"[A-Za-z][A-Za-z0-9+.\-]*"
+_URL = re.compile(rf"(?:{_NAME}::)*{_NAME}://")
+_ON_DISK = re.compile(r"(?:file|local)://")
+
 
 def is_remote(location: str) -> bool:
-    return "://" in location and not location.startswith("file://")
+    """Whether a location begins with a scheme; what has `://` later in its name is a path. As in gristmill.places."""
+    return _URL.match(location) is not None and _ON_DISK.match(location) is None
 
 
 def local_path(location: str) -> str:
-    return os.path.abspath(location.removeprefix("file://"))
+    return os.path.abspath(_ON_DISK.sub("", location, count=1) if _ON_DISK.match(location) else location)
 
 
 def manifest_at(location: str | os.PathLike[str]) -> str:
@@ -27,8 +33,10 @@ def manifest_at(location: str | os.PathLike[str]) -> str:
 
 def beside(manifest: str, named: str) -> str:
     """Where a file lies that a manifest names: relative to the manifest, absolute, or a location of its own."""
-    if "://" in named or os.path.isabs(named):
-        return named if is_remote(named) else local_path(named)
+    if is_remote(named):
+        return named
+    if _ON_DISK.match(named) or os.path.isabs(named):
+        return local_path(named)
     folder = manifest.rsplit("/", 1)[0] if is_remote(manifest) else os.path.dirname(manifest)
     return f"{folder}/{named}"
 

@@ -33,7 +33,8 @@ SECTIONS: dict[str, tuple[str, type[BaseModel]]] = {
     "source": ("One of `sources`.", SourceFields),
     "read": ("Under `read` of a source, beside the settings of its format.", ReadFields),
     "tokenizer": (
-        "Under `tokenizer: {train: ...}`. A tokenizer that exists is `tokenizer: {file: PATH}`.",
+        "Under `tokenizer: {train: ...}`. A tokenizer that exists is `tokenizer: {file: PATH}`; `pin: PATH` beside "
+        "`train` keeps one that was trained (`gristmill tokenizer pin`).",
         TrainFields,
     ),
     "shards": ("Under `shards`.", ShardsFields),

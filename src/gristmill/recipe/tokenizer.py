@@ -13,7 +13,7 @@ from gristmill.recipe.mistakes import Path, dotted, show, suggest
 from gristmill.recipe.model import Source, Step
 from gristmill.recipe.steps import Lists
 from gristmill.stages.contract import StageConfig
-from gristmill.stages.tokenizer import tokenizer, tokenizer_file, tokenizer_sample, tokenizer_text
+from gristmill.stages.tokenizer import tokenizer, tokenizer_file, tokenizer_pin, tokenizer_sample, tokenizer_text
 
 AT: Path = ("tokenizer",)
 TOKENIZER, SAMPLE, TEXT = "tokenizer", "tokenizer_sample", "tokenizer_text"
@@ -29,6 +29,8 @@ class TokenizerFields(StageConfig):
 
     train: dict[str, Any] | None = None
     """the budgets of the sample, the size of the vocabulary, the pattern"""
+    pin: str | None = None
+    """the tokenizer.json that `train` once made: it is used, and nothing is trained"""
     file: str | None = None
     """a tokenizer.json that exists"""
 
@@ -36,6 +38,8 @@ class TokenizerFields(StageConfig):
     def _one(self) -> "TokenizerFields":
         if (self.train is None) == (self.file is None):
             raise ValueError("a tokenizer is either trained (train) or there already (file). Write one of the two")
+        if self.pin is not None and self.train is None:
+            raise ValueError("pin keeps what train made, and there is no train. Write file instead of pin")
         return self
 
 
@@ -56,6 +60,9 @@ def load_tokenizer(draft: Draft, raw: Any, sources: Mapping[str, Source], lists:
     train = load_config(draft, TrainFields, raw["train"], (*AT, "train"))
     if not isinstance(train, TrainFields) or not _domains_fit(draft, train, sources):
         return ()
+    if fields.pin is not None:
+        pinned = load_config(draft, tokenizer_pin.Config, {"pin": raw["pin"]}, AT)
+        return () if pinned is None else (_step(TOKENIZER, tokenizer_pin.__name__, pinned, line),)
     domains = {name: source.domain for name, source in sources.items() if source.domain is not None}
     sample = tokenizer_sample.Config(**_cut(train, tokenizer_sample.Asked), domains=domains)
     return (

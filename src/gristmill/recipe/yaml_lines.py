@@ -115,10 +115,15 @@ class Tree:
         return len(self._values)
 
 
+def node_of(text: str) -> yaml.Node | None:
+    """The nodes of a file, with the place of each in its text."""
+    return _Loader(text).get_single_node()
+
+
 def parse(text: str, env: Mapping[str, str], mistakes: Mistakes) -> Tree:
     """The values of `text`. Raises UserError where it is not YAML; other faults are added to `mistakes`."""
     try:
-        root = _Loader(text).get_single_node()
+        root = node_of(text)
         tree = Tree()
         if root is not None:
             most = min(MOST_VALUES, FEW_VALUES + len(text))

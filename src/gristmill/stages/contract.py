@@ -37,7 +37,8 @@ function (own_function.py).
 
 A map stage sees every row, dropped or not, and must treat each by itself: the engine may call it with any slice of
 a part. `SURVIVORS = True` makes the engine hand over only the rows that no earlier step dropped. Every stage may
-write `drop` (a reason or null) and `detail`. A column is named `text` (the newest that an earlier step wrote) or
+write `drop` (a reason or null) and `detail`; one with `JUDGES = False` has no say in what belongs to the corpus, and
+nobody who reads survivors depends on it. A column is named `text` (the newest that an earlier step wrote) or
 `signals.words` (of a certain step). A stage with `USES = ("name",)` gets `models={"name": path}`, the model files of
 earlier fit steps. A config field named `seed` is filled from the recipe; a field of type `File` is a path whose
 content, not name, enters the task key; a task sees the path of the copy that the store keeps of that content.

@@ -25,6 +25,8 @@ from gristmill.store.store import Store
 
 BEAT_SECONDS = 10.0
 """How often a lease is renewed."""
+END_SECONDS = 10.0
+"""How long the end of a run waits for a renewal that is under way."""
 DEAD_SECONDS = 90.0
 """The age at which a lease that nobody here can check is taken for dead: nine beats missed."""
 
@@ -67,7 +69,7 @@ def hold(store: Store, purpose: Purpose, what: str) -> Iterator[Lease]:
         yield lease
     finally:
         over.set()
-        beat.join()
+        beat.join(END_SECONDS)  # a store that does not answer must not hold up the end of a run
         with contextlib.suppress(FileNotFoundError):
             store.remove(_path(lease.id))
 
@@ -100,7 +102,9 @@ def find(store: Store, lease_id: str) -> Lease | None:
         raise DamagedRecord(_path(lease_id)) from None
     alive = runs(lease.process)
     if alive is None:
-        alive = (store.age_seconds(_path(lease_id)) or DEAD_SECONDS) < DEAD_SECONDS
+        age = store.age_seconds(_path(lease_id))
+        # A time in the future was given by a clock that has been set back since: nobody renews such a lease.
+        alive = age is not None and abs(age) < DEAD_SECONDS
     if alive:
         return lease
     with contextlib.suppress(FileNotFoundError):

@@ -28,17 +28,25 @@ def _boot() -> str:
 
 
 def started(pid: int) -> str:
-    """When a process of this place started, in the kernel's ticks; `0` where nobody can tell."""
+    """When a process of this place started, in the kernel's ticks; `0` where nobody can tell, `ended` of one that
+    has ended and that nobody has asked after yet (in a container, perhaps nobody ever will).
+    """
     try:
         with open(f"/proc/{pid}/stat") as file:
-            return file.read().rpartition(")")[2].split()[19]
+            fields = file.read().rpartition(")")[2].split()
+            return "ended" if fields[0] in "ZX" else fields[19]
     except (OSError, IndexError):
         return "0"
 
 
 def name_of_self() -> str:
     """`place-pid-start`, for the names of files that this process writes."""
-    return f"{here()}-{os.getpid()}-{started(os.getpid())}"
+    return name_of(os.getpid())
+
+
+def name_of(pid: int) -> str:
+    """The name of a process of this place."""
+    return f"{here()}-{pid}-{started(pid)}"
 
 
 def runs(name: str) -> bool | None:

@@ -7,7 +7,16 @@ from collections.abc import Sequence
 from typing import Any
 
 from gristmill.stages.tokenizer.audit_checks import run_checks
-from gristmill.stages.tokenizer.audit_sizes import compare, measure, size_table
+from gristmill.stages.tokenizer.audit_sizes import (
+    Progress,
+    Silent,
+    batches_of,
+    compare,
+    measure,
+    merges_of_sizes,
+    size_name,
+    size_table,
+)
 from gristmill.stages.tokenizer.audit_subject import Subject
 from gristmill.stages.tokenizer.audit_text import Domain
 from gristmill.stages.tokenizer.audit_tokens import token_tables
@@ -25,13 +34,18 @@ def audit(
     domains: Sequence[Domain],
     sizes: Sequence[int] = SIZES,
     d_model: int = D_MODEL,
+    progress: Progress | None = None,
 ) -> dict[str, Any]:
     """The whole report, ready for JSON."""
+    progress = progress or Silent()
+    batches = sum(1 for _ in batches_of(domains))
+    for name in (*(one.name for one in (subject, *others)), *map(size_name, merges_of_sizes(subject, sizes))):
+        progress.promise(name, batches)
     checks = run_checks(subject, _some(domains))
-    measured = {one.name: measure(one.tokenizer, domains) for one in (subject, *others)}
+    measured = {one.name: measure(one.tokenizer, domains, True, one.name, progress) for one in (subject, *others)}
     by_domain, by_language = compare(measured, domains)
     mine = measured[subject.name]
-    rows, note = size_table(subject, domains, sizes, d_model)
+    rows, note = size_table(subject, domains, sizes, d_model, progress)
     return {
         "tokenizer": _described(subject),
         "against": [_described(other) for other in others],

@@ -1,8 +1,8 @@
 """Bytes per token: of each tokenizer by domain and language, and of the same tokenizer at other sizes."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +18,27 @@ BATCH_BYTES = 4 << 20
 
 ALL = "all"
 
+Batch = tuple[str, list[str]]
+"""A domain and some of its texts."""
+
+
+class Progress(Protocol):
+    """Who is told how far the encoding has come."""
+
+    def promise(self, name: str, total: int) -> None: ...
+    def walk(self, name: str, items: Iterable[Batch]) -> Iterator[Batch]: ...
+
+
+class Silent:
+    """Nobody."""
+
+    def promise(self, name: str, total: int) -> None: ...
+    def walk(self, name: str, items: Iterable[Batch]) -> Iterator[Batch]:
+        return iter(items)
+
+
+_NOBODY = Silent()
+
 
 @dataclass(eq=False)
 class Measured:
@@ -31,20 +52,24 @@ class Measured:
     """In how many texts."""
 
 
-def measure(tokenizer: Audited, domains: Sequence[Domain], count_uses: bool = True) -> Measured:
-    """Encodes the whole sample."""
+def measure(
+    tokenizer: Audited,
+    domains: Sequence[Domain],
+    count_uses: bool = True,
+    name: str = "",
+    progress: Progress = _NOBODY,
+) -> Measured:
+    """Encodes the whole sample; `name` is what the progress calls that."""
     size = tokenizer.vocab_size
     uses, documents = np.zeros(size, np.int64), np.zeros(size, np.int64)
-    tokens: dict[str, list[int]] = {}
-    for domain in domains:
-        lengths = tokens.setdefault(domain.name, [])
-        for batch in _batches(domain.texts):
-            ids, offsets = tokenizer.encode(pa.array(batch, pa.large_string()))
-            lengths += np.diff(offsets).tolist()
-            if count_uses:
-                uses += np.bincount(ids, minlength=size)
-                for one, other in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True):
-                    documents[np.unique(ids[one:other])] += 1
+    tokens: dict[str, list[int]] = {domain.name: [] for domain in domains}
+    for domain, texts in progress.walk(name, batches_of(domains)):
+        ids, offsets = tokenizer.encode(pa.array(texts, pa.large_string()))
+        tokens[domain] += np.diff(offsets).tolist()
+        if count_uses:
+            uses += np.bincount(ids, minlength=size)
+            for one, other in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True):
+                documents[np.unique(ids[one:other])] += 1
     return Measured(tokens, uses, documents)
 
 
@@ -81,25 +106,36 @@ def truncated(tokenizer: Tokenizer, merges: int) -> Tokenizer:
     return Tokenizer(replace(this, **sides, whole=whole))
 
 
+def merges_of_sizes(subject: Subject, sizes: Sequence[int]) -> dict[int, int]:
+    """Per size of the vocabulary that can be had by cutting, its own included: how many merges that leaves."""
+    if not isinstance(subject.tokenizer, Tokenizer):
+        return {}
+    whole = len(subject.tokens)
+    outside = whole - 256 - len(subject.merges)
+    wanted = sorted({*(size for size in sizes if size < whole), whole})
+    return {size: size - 256 - outside for size in wanted if size >= 256 + outside}
+
+
+def size_name(size: int) -> str:
+    """What the progress calls the encoding at a size."""
+    return f"vocabulary of {size:,}"
+
+
 def size_table(
-    subject: Subject, domains: Sequence[Domain], sizes: Sequence[int], d_model: int
+    subject: Subject, domains: Sequence[Domain], sizes: Sequence[int], d_model: int, progress: Progress = _NOBODY
 ) -> tuple[list[dict[str, Any]], str]:
     """A row for each size of the vocabulary, the tokenizer's own included, and what there is to say about the rest."""
     tokenizer = subject.tokenizer
-    outside = len(subject.tokens) - 256 - len(subject.merges)
     if not isinstance(tokenizer, Tokenizer):
         return [], "not measured: our kernel does not encode this tokenizer, so its merges cannot be cut"
     rows = []
-    for size in sorted({*(size for size in sizes if size < len(subject.tokens)), len(subject.tokens)}):
-        merges = size - 256 - outside
-        if merges < 0:
-            continue
-        cut = truncated(tokenizer, merges)
+    for size, merges in merges_of_sizes(subject, sizes).items():
+        measured = measure(truncated(tokenizer, merges), domains, False, size_name(size), progress)
         rows.append(
             {
                 "vocab": size,
                 "merges": merges,
-                "bytes_per_token": bytes_per_token(domains, measure(cut, domains, count_uses=False)),
+                "bytes_per_token": bytes_per_token(domains, measured),
                 "embedding_parameters_tied": size * d_model,
                 "embedding_parameters_untied": 2 * size * d_model,
             }
@@ -119,14 +155,16 @@ def compare(
     )
 
 
-def _batches(texts: Sequence[str]) -> Iterator[list[str]]:
-    batch: list[str] = []
-    size = 0
-    for text in texts:
-        batch.append(text)
-        size += len(text)
-        if size >= BATCH_BYTES:
-            yield batch
-            batch, size = [], 0
-    if batch:
-        yield batch
+def batches_of(domains: Sequence[Domain]) -> Iterator[Batch]:
+    """The whole sample, so much at once as is encoded at once."""
+    for domain in domains:
+        batch: list[str] = []
+        size = 0
+        for text in domain.texts:
+            batch.append(text)
+            size += len(text)
+            if size >= BATCH_BYTES:
+                yield domain.name, batch
+                batch, size = [], 0
+        if batch:
+            yield domain.name, batch

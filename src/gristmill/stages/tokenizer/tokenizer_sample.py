@@ -26,6 +26,7 @@ from gristmill.stages.doc_order import doc_order
 Array = np.ndarray[Any, Any]
 
 VERSION = 1
+JUDGES = False
 LIBRARIES = ()
 SURVIVORS = True
 READS = ("doc_id", "source", "text_bytes")

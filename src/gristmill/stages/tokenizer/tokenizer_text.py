@@ -11,6 +11,7 @@ from gristmill.stages.contract import StageConfig
 from gristmill.stages.tokenizer.tokenizer_sample import domain_numbers
 
 VERSION = 1
+JUDGES = False
 LIBRARIES = ()
 READS = ("text", "source", "language_hint", "tokenizer_sample.split")
 SCHEMA = pa.schema([(name, pa.string()) for name in ("sampled", "domain", "language", "split")])

@@ -1,0 +1,76 @@
+"""gristmill tokenizer pin: keep the tokenizer that a recipe trained, whatever becomes of the recipe."""
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gristmill.cli.options import Json, RecipePath, StoreUri, open_mill, print_json
+from gristmill.cli.screen import say
+from gristmill.engine.pinning import last_trained, trained_node
+from gristmill.errors import UserError
+from gristmill.recipe.yaml_edit import with_entry
+
+EXAMPLE = "Example: gristmill tokenizer pin recipes/demo.yaml"
+
+
+def command(
+    recipe: RecipePath,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Where the tokenizer goes. Default: beside the recipe, as NAME.tokenizer.json."
+        ),
+    ] = None,
+    store: StoreUri = None,
+    json: Json = False,
+) -> None:
+    """Write the tokenizer of the last run to a file, and name it in the recipe: from then on none is trained.
+
+    What was encoded with it stays, and a changed threshold encodes only the documents whose parts it changed.
+    """
+    mill = open_mill(recipe, store)
+    node = trained_node(mill)
+    if node is None:
+        raise UserError(f"{recipe} trains no tokenizer, or has pinned one already, so there is nothing to pin.")
+    part = last_trained(mill, node)
+    if part is None:
+        raise UserError(
+            f"{mill.store.uri} has no tokenizer of {recipe} yet, so there is none to pin. "
+            f"Run: gristmill tokenizer train {recipe}"
+        )
+    path = out or recipe.with_suffix(".tokenizer.json")
+    name = os.path.relpath(path, recipe.parent)
+    edited = with_entry(recipe.read_text(encoding="utf-8"), "tokenizer", "pin", name)
+    data = bytes(memoryview(mill.store.get_part(part)))
+    if path.exists() and path.read_bytes() != data:
+        raise UserError(f"{path} exists and is another file. Nothing was written. Take it away, or name another --out.")
+    _write(path, data)
+    if edited is None:
+        raise UserError(
+            f"{path} is written, but {recipe} is not changed: its `tokenizer` is not written out in the usual way. "
+            f"Add to it, beside train: pin: {name}"
+        )
+    _write(recipe, edited.encode())
+    if json:
+        print_json({"recipe": str(recipe), "file": str(path), "pin": name, "sha256": part.hash})
+        return
+    say(f"{path}: the tokenizer of the last run, {part.hash[:12]}.")
+    say(f"{recipe}: `pin: {name}` under tokenizer. Without that line it is trained again.")
+
+
+def _write(path: Path, data: bytes) -> None:
+    """The whole file, or none of it."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary.write_bytes(data)
+        if path.exists():
+            temporary.chmod(path.stat().st_mode)
+        temporary.replace(path)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise UserError(
+            f"{path} cannot be written: {error.strerror}. Free some space, or name another --out."
+        ) from None

@@ -1,0 +1,105 @@
+"""A worker's life: tasks in, answers out, until the process that started it is gone."""
+
+import os
+import queue
+import signal
+import threading
+import traceback
+from multiprocessing.connection import Connection
+from multiprocessing.reduction import ForkingPickler
+from typing import Any
+
+from gristmill.engine.executor import StageFailed, WorkerDied
+from gristmill.engine.memory import peak_bytes
+from gristmill.engine.task import Task
+from gristmill.errors import UserError
+from gristmill.printable import guard_streams
+from gristmill.stages import own_code
+from gristmill.stages.own_code import Code
+from gristmill.store.store import CorruptPart, Store
+
+BEGUN = "begun"
+"""What a worker says first of every task."""
+
+
+def serve(pipe: Connection, store: Store, code: Code) -> None:
+    """Answer every task that comes through the pipe. `code` is the user's own, which is not read from files again."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    os.dup2(2, 1)  # what a step prints is for people, and standard output may be for a program
+    guard_streams()  # what a step or a library prints about a document
+    _use_one_core()
+    own_code.use(code)
+    inbox: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+    threading.Thread(target=_listen, args=(pipe, inbox), daemon=True).start()
+    while True:
+        asked = inbox.get()
+        reply(pipe, BEGUN)
+        answer = _answer(asked, store)
+        reply(pipe, answer)
+        if isinstance(answer, WorkerDied):
+            os._exit(1)
+
+
+def _listen(pipe: Connection, inbox: "queue.SimpleQueue[bytes]") -> None:
+    """The pipe is read in a thread so that a closed one (the parent is gone) ends a busy worker too.
+
+    A worker that cannot hear is of no use, whatever the reason; somebody would wait for its answer for ever.
+    """
+    try:
+        while True:
+            inbox.put(pipe.recv_bytes())
+    finally:
+        os._exit(1)
+
+
+def _answer(asked: bytes, store: Store) -> Any:
+    """What came of a task, or of the attempt to understand it."""
+    from gristmill.engine.perform import perform
+
+    what = "a task that its worker cannot read"
+    try:
+        task = _unpickled(asked)
+        what = f"{task.node}, {task.label}"
+        return perform(task, store)
+    except (UserError, CorruptPart) as error:
+        return error
+    except MemoryError:
+        return WorkerDied("MemoryError", False, True, peak_bytes())
+    except (Exception, SystemExit):
+        return StageFailed(f"{what}:\n{traceback.format_exc()}")
+
+
+def _unpickled(asked: bytes) -> Task:
+    """A task; its config is of a class that may be in a module of the user's own, which is imported here."""
+    try:
+        task: Task = ForkingPickler.loads(asked)
+    except (Exception, SystemExit) as error:
+        if (told := own_code.told(error)) is None:
+            raise
+        raise UserError(
+            f"A worker cannot import what could be imported before: {told}\nThe run stopped; what is finished is kept. "
+            "Correct the code and run again."
+        ) from None
+    return task
+
+
+def reply(pipe: Connection, answer: Any) -> None:
+    """Send an answer; one that cannot be sent is a bug to tell of, not a death to wonder about."""
+    try:
+        data = ForkingPickler.dumps(answer)
+    except Exception:
+        failure = StageFailed(f"an answer of type {type(answer).__name__} cannot be sent:\n{traceback.format_exc()}")
+        data = ForkingPickler.dumps(failure)
+    try:
+        pipe.send_bytes(data)
+    except OSError:  # nobody is there to answer
+        os._exit(1)
+
+
+def _use_one_core() -> None:
+    """Parallelism is between tasks; a task that starts threads of its own would slow its neighbours."""
+    import pyarrow as pa
+
+    pa.set_cpu_count(1)
+    pa.set_io_thread_count(1)

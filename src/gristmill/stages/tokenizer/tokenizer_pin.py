@@ -1,0 +1,38 @@
+"""A tokenizer that the recipe trained once and keeps: the file goes into the store as it is.
+
+Its bytes are those of the trained one, so whatever was encoded with that one need not be encoded again.
+"""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from gristmill.errors import UserError
+from gristmill.stages.contract import File, StageConfig
+from gristmill.stages.tokenizer import tokenizer_file
+
+VERSION = 1
+LIBRARIES = ()
+READS = ()
+SUFFIX = "json"
+
+
+class Config(StageConfig):
+    pin: File
+    """The tokenizer.json that was trained."""
+
+
+def fit(batches: Iterable[pa.RecordBatch], config: Config, path: Path) -> dict[str, Any]:
+    found = tokenizer_file.fit(batches, tokenizer_file.Config(file=config.pin), path)
+    if "encoded_by_library" in found:
+        raise UserError(
+            f"tokenizer.pin: {config.pin} is not a tokenizer that a recipe trained "
+            f"({next(iter(found['encoded_by_library']))}), so nothing was encoded. Write it as tokenizer: {{file: …}}"
+        )
+    return found
+
+
+def check(config: Config) -> None:
+    tokenizer_file.check(tokenizer_file.Config(file=config.pin))

@@ -1,0 +1,78 @@
+"""Ctrl-C and SIGTERM: one line and the signal's exit code, whatever is under way, also while things are imported."""
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from gristmill.stopping import STOPPED
+
+IMPORTED = "import time:"
+STEPS = "  - stagebox.length\n  - stagebox.longer_than: {chars: 12}\n"
+
+
+def stop_after(project, lines, number=signal.SIGINT):
+    """Exit code and words of a run whose processes all get a signal after so many imports, of the fork server too.
+
+    Python tells of every import when it is done, so a moment is a line and not a time. Imports before our first are
+    Python's own.
+    """
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "PYTHONPROFILEIMPORTTIME": "1"}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "gristmill", "run", str(project.recipe), "--workers", "2"],
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,  # so that the signal reaches all that it starts, and not us
+    )
+    with process:
+        while not process.stderr.readline().rstrip().endswith("gristmill.stopping"):
+            assert process.poll() is None
+        said = [line for _ in range(lines + 1) if (line := process.stderr.readline())]
+        os.killpg(process.pid, number)
+        said += process.stderr.readlines()  # until nobody is left who could say something
+    return process.returncode, [line for line in said if not line.startswith(IMPORTED)]
+
+
+def check(project, lines, number=signal.SIGINT):
+    code, said = stop_after(project, lines, number)
+    if code != 0:  # it was over before
+        assert code == 128 + number, said
+        assert said[-1] == f"gristmill: {STOPPED}\n"
+        said.pop()
+    # A worker that SIGTERM reached before the run itself did may be told of; nothing else.
+    assert not [line for line in said if not (number == signal.SIGTERM and "SIGTERM" in line)]
+
+
+def test_a_command_is_stopped_while_it_is_imported(project):
+    """Before any of its own code runs."""
+    project.write_recipe(STEPS)
+    check(project, 0)
+    assert not project.store.exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("number", "lines"),
+    [*((signal.SIGINT, lines) for lines in (60, 870, 1000, 1650)), (signal.SIGTERM, 1000)],
+)
+def test_a_run_is_stopped_at_any_moment(project, number, lines):
+    """In the imports of the command, of the fork server, in the run; its workers and their server say nothing."""
+    project.write_recipe(STEPS)
+    check(project, lines, number)
+    run = project.run()
+    assert run.made["all/longer_than"].metrics["rows"]
+
+
+def test_a_signal_that_is_ignored_stays_ignored(project):
+    """As under `nohup`, or in the background of a script."""
+    project.write_recipe(STEPS)
+    code = (
+        "import os, signal; signal.signal(signal.SIGINT, signal.SIG_IGN);"
+        "from gristmill.stopping import leave_when_told; leave_when_told(); os.kill(os.getpid(), signal.SIGINT)"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    assert subprocess.run([sys.executable, "-c", code], env=environment, check=False).returncode == 0

@@ -1,0 +1,107 @@
+"""A tokenizer that is pinned: an edit elsewhere trains nothing, and encodes only what it changed."""
+
+import json
+import random
+import sys
+
+import pytest
+
+from gristmill.cli.main import main
+from gristmill.engine.pinning import retraining
+from gristmill.engine.publish import publish
+from gristmill.errors import UserError
+from gristmill.loader import Loader
+
+WORDS = ["mill", "grain", "stone", "water", "wheel", "flour"]
+TOKENIZER = """tokenizer:  # of our own
+  # as much as there is
+  train: {vocab: 520, held_out_share: 0.1, partitions: 2, sample_bytes: {prose: 8KB}}
+"""
+
+
+@pytest.fixture
+def small(project):
+    """Two parts: only the second has documents that a higher threshold drops."""
+    for path in (project.folder / "in").iterdir():
+        path.unlink()
+    draw = random.Random(3)
+    for name, least in (("a", 12), ("b", 2)):
+        texts = [" ".join(draw.choices(WORDS, k=draw.randint(least, 20))) for _ in range(40)]
+        (project.folder / "in" / f"{name}.jsonl").write_text("".join(json.dumps({"text": t}) + "\n" for t in texts))
+    project.recipe.write_text(
+        "recipe: project\nseed: 3\nstore: ./store\nsources:\n"
+        "  notes: {kind: text, domain: prose, read: {format: jsonl, paths: ['in/*.jsonl'], part_bytes: 3KB}}\n"
+        f"steps:\n  - stagebox.length\n  - stagebox.longer_than: {{chars: 12}}\n{TOKENIZER}"
+        "shards: {seq_len_tokens: 64, shard_tokens: 2000}\nmix: {tokens: 4k, max_epochs: 50}\n"
+    )
+    return project
+
+
+def pin(project, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["gristmill", "tokenizer", "pin", str(project.recipe)])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    return ended.value.code
+
+
+def hint(project):
+    mill = project.mill()
+    return retraining(mill, mill.look())
+
+
+def test_a_pinned_tokenizer_outlives_a_threshold(small, edit, monkeypatch):
+    """Unpinned, a plan says what an edit costs; pinned, it costs the parts that it changed."""
+    assert hint(small) is None
+    first = small.run()
+    before = small.parts(first)
+    assert hint(small) is None
+    edit(small.recipe, "chars: 12", "chars: 40")
+    documents = first.made["all/tokens"].metrics["documents"]
+    told = f"trained again, and all {documents} documents encoded again: `gristmill tokenizer pin {small.recipe}` keeps"
+    assert told in hint(small)
+
+    assert pin(small, monkeypatch) == 0
+    assert hint(small) is None
+    assert f"  # as much as there is\n  pin: recipe.tokenizer.json\n  train: {{{TOKENIZER.split('{')[1]}" in (
+        small.recipe.read_text()
+    )
+    edit(small.recipe, "chars: 40", "chars: 12")
+    same = small.run()
+    assert "all/tokens" not in small.executed(same)
+    assert small.parts(same)["all/shards"] == before["all/shards"]
+    assert small.parts(same)["all/tokenizer"] == before["all/tokenizer"]
+
+    edit(small.recipe, "chars: 12", "chars: 40")
+    changed = small.run()
+    assert "all/tokenizer" not in small.executed(changed)
+    assert small.executed(changed)["all/tokens"] == 1 < len(changed.made["all/tokens"].tasks)
+    assert changed.made["all/tokens"].metrics["documents"] < documents
+    with Loader(publish(small.mill(), changed)) as loader:
+        assert len(loader)
+
+
+def test_there_must_be_something_to_pin(small, edit, monkeypatch, capfd):
+    """A tokenizer that was trained, once, and a file whose name is free."""
+    assert pin(small, monkeypatch) == 2
+    assert "has no tokenizer of" in capfd.readouterr().err
+    small.run(until="tokenizer")
+    (small.folder / "recipe.tokenizer.json").write_text("{}")
+    recipe = small.recipe.read_text()
+    assert pin(small, monkeypatch) == 2
+    assert "exists and is another file" in capfd.readouterr().err
+    assert small.recipe.read_text() == recipe
+    (small.folder / "recipe.tokenizer.json").unlink()
+    assert pin(small, monkeypatch) == 0
+    assert pin(small, monkeypatch) == 2
+    assert "nothing to pin" in capfd.readouterr().err
+
+
+def test_only_what_a_recipe_trained_can_be_pinned(small, edit):
+    """Another tokenizer may need the library, whose version then has to be in every key."""
+    from tokenizers import Tokenizer
+    from tokenizers.models import WordLevel
+
+    Tokenizer(WordLevel({"<|endoftext|>": 0, "mill": 1}, "mill")).save(str(small.folder / "other.json"))
+    edit(small.recipe, "  train:", "  pin: other.json\n  train:")
+    with pytest.raises(UserError, match=r"not a tokenizer that a recipe trained.*file"):
+        small.run()
