@@ -11,3 +11,7 @@ class UserError(Exception):
 
     def __init__(self, message: object = "") -> None:
         super().__init__(printable(str(message)))
+
+
+class NoInput(UserError):
+    """A path of a recipe matches no file: its inputs may be on another machine."""

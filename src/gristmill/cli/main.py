@@ -13,7 +13,7 @@ from gristmill.cli.screen import complain, guarded, hang_up, say
 from gristmill.errors import UserError
 
 COMMANDS = (
-    *("init", "steps", "plan", "run", "status", "inspect", "removed", "whatif", "index", "tokenizer"),
+    *("init", "steps", "plan", "run", "status", "funnel", "inspect", "removed", "whatif", "index", "tokenizer"),
     *("shards", "sample", "budget", "verify", "gc"),
 )
 

@@ -21,7 +21,8 @@ from pydantic import ValidationError
 from gristmill.engine.graph import CORPUS, Node, View, bind
 from gristmill.engine.mill import Mill, available_cores
 from gristmill.engine.rows import check_answers
-from gristmill.engine.run import Document, Run
+from gristmill.engine.run import Run
+from gristmill.engine.seen import Document
 from gristmill.errors import UserError
 from gristmill.recipe.columns import INGEST
 from gristmill.recipe.mistakes import nearest
