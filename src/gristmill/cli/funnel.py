@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rich.console import Group as Lines
-from rich.text import Text
 
 from gristmill.cli.language_table import language_table, languages
 from gristmill.cli.options import Json, RecipeOrRun, StoreUri, open_seen, print_json
@@ -15,7 +14,7 @@ from gristmill.engine.seen import Seen
 from gristmill.errors import UserError
 
 EXAMPLE = "Example: gristmill funnel recipes/demo.yaml"
-COLUMNS = ("source", "step", "reason", "documents", "share", "text", "not yet text")
+COLUMNS = ("source", "step", "reason", "documents", "share", "text", "as read")
 
 _Row = tuple[str, str, str, str, str, str, str]
 
@@ -55,13 +54,13 @@ def funnel_table(found: Mapping[str, Any]) -> Lines:
     columns = len(COLUMNS) if any(row[-1] for row in rows) else len(COLUMNS) - 1
     notes = [words(f"Records that are no documents, not counted: {one}") for one in _no_documents(found)]
     made = table(COLUMNS[:columns], [row[:columns] for row in rows], left=3)
-    return Lines(made, *([Text(), *notes] if notes else []))
+    return Lines(made, *([words(), *notes] if notes else []))
 
 
 def _rows(source: str, funnel: Mapping[str, Any]) -> Iterator[_Row]:
     read, kept = funnel["read"], funnel["kept"]
     yield (source, "read", "", f"{read['rows']:,}", _share(read["rows"], read["rows"]), *_sizes(read))
-    for step in dict.fromkeys((*funnel["first"], *funnel["extracted"], *funnel["cut"])):
+    for step in funnel["steps"]:
         for reason, count in sorted(funnel["first"].get(step, {}).items(), key=lambda item: -item[1]["rows"]):
             yield "", step, reason, f"-{count['rows']:,}", _share(-count["rows"], read["rows"]), *_sizes(count, "-")
         if became_text := funnel["extracted"].get(step):

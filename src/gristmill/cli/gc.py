@@ -6,14 +6,14 @@ from typing import Annotated
 
 import typer
 
-from gristmill.cli.options import Json, StoreUri, open_mill, open_store, print_json
+from gristmill.cli.options import Json, StoreUri, is_run, open_mill, open_run, open_store, print_json
 from gristmill.cli.show import console, size, table
 from gristmill.engine.garbage import alone, collect, find_garbage
 
 RecipeOrStore = Annotated[
     str,
     typer.Argument(
-        metavar="RECIPE", help="The recipe's YAML file; or a store alone, a folder or a URI.", show_default=False
+        metavar="RECIPE", help="The recipe's YAML file; or a store, with STORE@NAME or alone.", show_default=False
     ),
 ]
 EXAMPLE = "Example: gristmill gc recipes/demo.yaml --dry-run"
@@ -30,7 +30,7 @@ def command(
     json: Json = False,
 ) -> None:
     """Remove what is needed neither by a version, nor by the last run of any recipe, nor by this recipe as it is."""
-    named = open_store(recipe, store)
+    named = open_run(recipe, store).store if is_run(recipe) else open_store(recipe, store)
     mill = open_mill(recipe, store) if named is None else None
     where = named if mill is None else mill.store
     assert where is not None
@@ -47,6 +47,7 @@ def command(
                 "kept_files": garbage.kept_files,
                 "kept_bytes": garbage.kept_bytes,
                 "published": garbage.published,
+                "needed_by": garbage.needed_by,
             }
         )
         return
@@ -55,13 +56,14 @@ def command(
     for path, count in garbage.files.items():
         files[path.split("/")[0]] += 1
         volume[path.split("/")[0]] += count
-    out = console()
+    out, now = console(), [] if mill is None else ["this recipe as it is"]
     if files:
         out.print(table(("kind", "files", "bytes"), [(kind, str(files[kind]), size(volume[kind])) for kind in files]))
     verb = "would go" if dry_run else "removed"
     out.print(
         f"{len(garbage.files)} files ({size(garbage.file_bytes)}) {verb}, {garbage.kept_files} "
-        f"({size(garbage.kept_bytes)}) are needed."
+        f"({size(garbage.kept_bytes)}) are needed by {', '.join([*garbage.needed_by, *now]) or 'published shards'}.",
+        soft_wrap=True,
     )
     if garbage.published:
         out.print(

@@ -8,7 +8,8 @@ from gristmill.recipe.columns import INGEST
 
 
 def funnels(seen: Seen) -> dict[str, Any]:
-    """Per source: documents and bytes that were read, taken by each step and reason, cut by each step, and kept.
+    """Per source: the steps that took or cut something, in order; documents and bytes that were read, that each step
+    took first and why, that each cut, and that are kept.
 
     In bytes of text: read - first - cut = kept. In raw bytes: read - first - extracted = kept.
     """
@@ -16,10 +17,6 @@ def funnels(seen: Seen) -> dict[str, Any]:
     for source, chain in seen.chains.items():
         funnel = seen.made[f"{source}/{CORPUS}"].metrics.get("funnel")
         if funnel:
-            steps = [INGEST, *chain]
-            ordered = {name: {step: funnel[name][step] for step in steps if step in funnel[name]} for name in _BY_STEP}
-            found[source] = {**funnel, **ordered}
+            active = {step for name in ("first", "extracted", "cut") for step in funnel[name]}
+            found[source] = {"steps": [step for step in (INGEST, *chain) if step in active], **funnel}
     return found
-
-
-_BY_STEP = ("first", "cut", "extracted")

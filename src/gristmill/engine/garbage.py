@@ -32,6 +32,8 @@ class Garbage:
     kept_bytes: int
     published: tuple[str, ...]
     """Folders of shards that are kept only because they were published."""
+    needed_by: tuple[str, ...]
+    """Versions and recipes."""
 
     @property
     def file_bytes(self) -> int:
@@ -62,7 +64,10 @@ def _find(store: Store, seen: Seen | None, named: Sequence[str]) -> Garbage:
     tasks = {key for made in (seen.made.values() if seen else ()) for key in made.tasks}
     datasets: set[str] = set()
     parts: set[str] = set()
+    needed_by: dict[str, None] = {}
     for path, record in _living_records(store):
+        kind, name, *_ = path.removesuffix(".json").split("/")
+        needed_by[f"version {name}" if kind == "versions" else f"the last run of {name}"] = None
         try:
             for node in record["nodes"].values():
                 tasks.update(node["tasks"])
@@ -99,7 +104,7 @@ def _find(store: Store, seen: Seen | None, named: Sequence[str]) -> Garbage:
         for path, size in store.list_files(f"{FOLDER}/{folder}"):
             # All but the manifest are second names of parts, which are counted above if they go.
             garbage[path] = size if path.endswith("/manifest.json") else 0
-    return Garbage(garbage, kept_files, kept_bytes, tuple(sorted(published - going)))
+    return Garbage(garbage, kept_files, kept_bytes, tuple(sorted(published - going)), tuple(needed_by))
 
 
 def collect(store: Store, garbage: Garbage) -> None:

@@ -197,8 +197,11 @@ class Store:
         return CorruptPart(part.hash, f"cannot be read ({error})")
 
     def remove_part(self, part: Part) -> None:
-        if self.fs.exists(self.part_path(part)):
-            self.fs.rm_file(self.part_path(part))
+        try:
+            if self.fs.exists(self.part_path(part)):
+                self.fs.rm_file(self.part_path(part))
+        except OSError as error:
+            raise self._unwritable(error) from None
 
     def remove_damaged(self, corrupt: CorruptPart) -> None:
         """Take a damaged part away, so that nobody takes it for whole by its seal."""
