@@ -15,3 +15,7 @@ class UserError(Exception):
 
 class BrokenPromise(UserError):
     """A stage answered something else than it promised: its own fault and no document's, so the run stops at once."""
+
+
+class NoInput(UserError):
+    """A path of a recipe matches no file: its inputs may be on another machine."""

@@ -10,6 +10,14 @@ import pyarrow as pa
 
 VERDICT = (pa.field("drop", pa.string()), pa.field("detail", pa.string()))
 
+NO_DOCUMENT = frozenset(
+    {
+        *("warcinfo_record", "request_record", "metadata_record", "revisit_record", "continuation_record"),
+        *("filedesc_record", "unknown_record", "robots_txt"),
+    }
+)
+"""Reasons of records that never were documents; all others are faults of a document, or of what should be one."""
+
 DOCUMENTS = pa.schema(
     [
         pa.field("doc_id", pa.binary(16), nullable=False),

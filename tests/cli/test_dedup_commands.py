@@ -46,7 +46,7 @@ def verdicts(mill, run):
     """By the document's own name: reason and the name of its keeper."""
     from gristmill.engine.look import rows
 
-    found = list(rows(mill, run, None, None, None))
+    found = list(rows(run, None, None, None))
     name = {row.fields["doc_id"]: row.fields["locator"].split("#")[1] for row in found}
     return {
         name[row.fields["doc_id"]]: (row.reason, name.get(row.columns["cluster"]), row.columns["chain"])

@@ -20,7 +20,7 @@ def tagged(project, edit):
     mill.store.write_json("versions/v1.json", mill.last_run(finished=True))
     edit(project.recipe, "chars: 12", "chars: 14")
     project.run()
-    assert not find_garbage(project.mill(), project.look()).files
+    assert not find_garbage(project.mill().store, project.look()).files
     return project
 
 
@@ -43,8 +43,8 @@ def test_a_record_that_cannot_be_read_stops_it(tagged, kind, damage):
     before = set(mill.store.list_files(""))
 
     def clean():
-        with alone(mill):
-            collect(mill, find_garbage(mill, run))
+        with alone(mill.store):
+            collect(mill.store, find_garbage(mill.store, run))
 
     with pytest.raises(UserError, match=r"Nothing was removed") as told:
         clean()
@@ -85,7 +85,7 @@ def test_what_a_dataset_names_stays_when_its_task_record_is_gone(tagged):
     kept = {name for name, _ in mill.store.list_files("parts")}
     for name, _ in list(mill.store.list_files("tasks")):
         os.unlink(tagged.store / name)
-    collect(mill, find_garbage(mill, mill.look()))
+    collect(mill.store, find_garbage(mill.store, mill.look()))
     assert {name for name, _ in mill.store.list_files("parts")} == kept
 
 

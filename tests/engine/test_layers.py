@@ -72,11 +72,10 @@ def test_every_layer_has_the_rows_of_its_documents(project):
 def test_an_exchange_gives_what_a_plain_loop_gives(project):
     """Duplicates found by partition and brought back to their rows equal those of a dictionary over all rows."""
     run = project.run()
-    mill = project.mill()
     seen: dict[str, list[tuple[bytes, str | None, int | None]]] = {}
     from gristmill.engine.look import rows
 
-    for row in rows(mill, run, "exact", None, None):
+    for row in rows(run, "exact", None, None):
         alive_before = row.step in (None, "all/exact")
         if alive_before:
             entry = (row.fields["doc_id"], row.reason, row.columns["copies"])
@@ -94,9 +93,7 @@ def test_an_exchange_of_two_rounds_gives_what_a_plain_loop_gives(project):
     run = project.run()
     from gristmill.engine.look import rows
 
-    found = [
-        (len(row.text), row.columns["same_length"]) for row in rows(project.mill(), run, "two_rounds", False, None)
-    ]
+    found = [(len(row.text), row.columns["same_length"]) for row in rows(run, "two_rounds", False, None)]
     lengths = [length for length, _ in found]
     assert found
     assert all(count == lengths.count(length) for length, count in found)
@@ -109,7 +106,7 @@ def test_a_map_stage_can_use_a_fitted_model(project):
 
     from gristmill.engine.look import rows
 
-    found = [(row.text, row.columns["rarest"]) for row in rows(project.mill(), run, "rarity", False, None)]
+    found = [(row.text, row.columns["rarest"]) for row in rows(run, "rarity", False, None)]
     counts = Counter(word for text, _ in found for word in text.split())
     assert found
     assert all(rarest == min(counts[word] for word in text.split()) for text, rarest in found)

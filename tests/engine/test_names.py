@@ -130,8 +130,8 @@ def test_the_plan_names_a_file_whose_name_is_no_utf8(latin):
 def test_documents_of_such_files_can_be_looked_at(latin):
     """The locator is text."""
     recipe(latin, "data")
-    mill, run = latin.mill(), latin.run()
-    assert {row.fields["locator"] for row in rows(mill, run, None, None, None)} == {
+    run = latin.run()
+    assert {row.fields["locator"] for row in rows(run, None, None, None)} == {
         "caf\ufffd.jsonl#0",
         "caf\ufffd.jsonl#16",
     }

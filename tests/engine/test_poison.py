@@ -54,7 +54,7 @@ def shoot(monkeypatch, share, most):
 
 
 def given_up(project, run):
-    return [(row.text, row.step, row.detail) for row in rows(project.mill(), run, None, True, "worker_crashed")]
+    return [(row.text, row.step, row.detail) for row in rows(run, None, True, "worker_crashed")]
 
 
 def test_fatal_records_become_rows_with_a_reason_and_the_rest_goes_on(project):
@@ -213,12 +213,12 @@ def test_given_up_documents_come_back_when_the_fault_is_mended(project):
     project.write_recipe(f"  - stagebox.deadly: {{mended: '{project.folder / 'mended'}'}}\n  - stagebox.exact\n")
     first = project.run(workers=2)
     assert first.made["all/deadly"].given_up == 1
-    still = verify(project.mill(), 1.0, 2, Silent())
+    still = verify(project.look(), 1.0, project.mill().executor(2), Silent())
     assert (still.survivors, still.different) == (0, [])
     (project.folder / "mended").touch()
     again = project.run(workers=2)
     assert (project.executed(again), again.made["all/deadly"].given_up) == ({}, 1)
-    now = verify(project.mill(), 1.0, 2, Silent())
+    now = verify(project.look(), 1.0, project.mill().executor(2), Silent())
     assert (now.survivors, now.different) == (1, [])
     retried = project.mill().run(2, Silent(), retry_crashed=True)
     assert retried.made["all/deadly"].given_up == 0
@@ -253,8 +253,8 @@ def test_a_record_that_kills_its_reader_is_cut_out(project, middle):
     project.write_recipe("  - stagebox.length\n", pattern="in/*.lines")
     project.recipe.write_text(project.recipe.read_text().replace("jsonl, ", "lines, ").replace("4KB", "1MB"))
     run = project.run(workers=2)
-    kept = list(rows(project.mill(), run, None, False, None))
-    lost = list(rows(project.mill(), run, None, True, None))
+    kept = list(rows(run, None, False, None))
+    lost = list(rows(run, None, True, None))
     assert len(kept) == 149
     assert [row.reason for row in lost] == ["worker_crashed"]
     assert lost[0].fields["locator"].startswith(f"{shown(middle)}.lines#")
@@ -273,8 +273,8 @@ def test_a_place_that_no_reader_gets_past_ends_its_file_only(project):
     project.write_recipe("  - stagebox.length\n", pattern="in/*.lines")
     project.recipe.write_text(project.recipe.read_text().replace("jsonl, ", "lines, ").replace("4KB", "1MB"))
     run = project.run(workers=2)
-    kept = [row.text for row in rows(project.mill(), run, None, False, None)]
-    lost = list(rows(project.mill(), run, None, True, None))
+    kept = [row.text for row in rows(run, None, False, None)]
+    lost = list(rows(run, None, True, None))
     assert kept == ["first", "second", "fifth"]
     assert [(row.reason, "rest of the file" in row.detail) for row in lost] == [("worker_crashed", True)]
 

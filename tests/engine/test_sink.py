@@ -26,7 +26,7 @@ def survivors(project, run):
 
     mill = project.mill()
     node = mill.graph.nodes["all/bundle"]
-    return [text for batch in kept_batches(mill, run, node, ("text",)) for text in batch.column(0).to_pylist()]
+    return [text for batch in kept_batches(run, node, ("text",)) for text in batch.column(0).to_pylist()]
 
 
 def test_the_files_hold_every_survivor_once(project):

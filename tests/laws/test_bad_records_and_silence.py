@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from gristmill.engine.mill import find_warnings, funnels
+from gristmill.engine.funnel import funnels
+from gristmill.engine.mill import find_warnings
 from gristmill.errors import UserError
 
 

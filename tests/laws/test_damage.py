@@ -134,7 +134,7 @@ def test_damage_is_repaired_or_refused(project, edit):
     assert trials >= 200
     assert refused < trials / 4, "most damage is repaired, not refused"
     _copy(pristine, project.store)
-    assert not verify(project.mill(), 0.0, 1, Silent()).broken
+    assert not verify(project.look(), 0.0, project.mill().executor(1), Silent()).broken
 
 
 def _is_own_file(path: Path) -> bool:

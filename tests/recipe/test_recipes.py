@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from gristmill.engine.executor import InlineExecutor
-from gristmill.engine.mill import Mill, Silent, find_warnings, funnels
+from gristmill.engine.funnel import funnels
+from gristmill.engine.mill import Mill, Silent, find_warnings
 from gristmill.errors import UserError
 from gristmill.recipe.load import load
 

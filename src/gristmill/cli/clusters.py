@@ -12,8 +12,7 @@ from gristmill.cli.screen import passage, words
 from gristmill.cli.show import console, table
 from gristmill.engine.clusters import Cluster, cluster_steps, largest
 from gristmill.engine.look import Row
-from gristmill.engine.mill import Mill
-from gristmill.engine.run import Run
+from gristmill.engine.seen import Seen
 from gristmill.errors import UserError
 
 MOST_WORDS = 3000
@@ -26,14 +25,14 @@ MEMBERS = 2
 """Documents of a cluster that are shown beside the keeper: the least similar ones."""
 
 
-def show_clusters(mill: Mill, run: Run, number: int, full: bool, json: bool) -> None:
+def show_clusters(seen: Seen, number: int, full: bool, json: bool) -> None:
     """Every step that writes clusters, or a UserError where there is none."""
-    steps = cluster_steps(mill)
+    steps = cluster_steps(seen)
     if not steps:
-        raise UserError(f"{mill.recipe.path} has no step that makes clusters. Add near_dedup or simhash_dedup.")
+        raise UserError(f"{seen.told} has no step that makes clusters. Add near_dedup or simhash_dedup.")
     for node in steps:
-        metrics = run.made[node.id].metrics
-        found = largest(mill, run, node, number, MEMBERS)
+        metrics = seen.made[node.id].metrics
+        found = largest(seen, node, number, MEMBERS)
         if json:
             for cluster in found:
                 print_json({"step": node.id, **_plain(cluster)})

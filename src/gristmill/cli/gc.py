@@ -6,15 +6,21 @@ from typing import Annotated
 
 import typer
 
-from gristmill.cli.options import Json, RecipePath, StoreUri, open_mill, print_json
+from gristmill.cli.options import Json, StoreUri, is_run, open_mill, open_run, open_store, print_json
 from gristmill.cli.show import console, size, table
 from gristmill.engine.garbage import alone, collect, find_garbage
 
+RecipeOrStore = Annotated[
+    str,
+    typer.Argument(
+        metavar="RECIPE", help="The recipe's YAML file; or a store, with STORE@NAME or alone.", show_default=False
+    ),
+]
 EXAMPLE = "Example: gristmill gc recipes/demo.yaml --dry-run"
 
 
 def command(
-    recipe: RecipePath,
+    recipe: RecipeOrStore,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")] = False,
     published: Annotated[
         list[str] | None,
@@ -24,11 +30,14 @@ def command(
     json: Json = False,
 ) -> None:
     """Remove what is needed neither by a version, nor by the last run of any recipe, nor by this recipe as it is."""
-    mill = open_mill(recipe, store)
-    with nullcontext() if dry_run else alone(mill):
-        garbage = find_garbage(mill, mill.look(), published or ())
+    named = open_run(recipe, store).store if is_run(recipe) else open_store(recipe, store)
+    mill = open_mill(recipe, store) if named is None else None
+    where = named if mill is None else mill.store
+    assert where is not None
+    with nullcontext() if dry_run else alone(where):
+        garbage = find_garbage(where, None if mill is None else mill.look(), published or ())
         if not dry_run:
-            collect(mill, garbage)
+            collect(where, garbage)
     if json:
         print_json(
             {
@@ -38,6 +47,7 @@ def command(
                 "kept_files": garbage.kept_files,
                 "kept_bytes": garbage.kept_bytes,
                 "published": garbage.published,
+                "needed_by": garbage.needed_by,
             }
         )
         return
@@ -46,13 +56,14 @@ def command(
     for path, count in garbage.files.items():
         files[path.split("/")[0]] += 1
         volume[path.split("/")[0]] += count
-    out = console()
+    out, now = console(), [] if mill is None else ["this recipe as it is"]
     if files:
         out.print(table(("kind", "files", "bytes"), [(kind, str(files[kind]), size(volume[kind])) for kind in files]))
     verb = "would go" if dry_run else "removed"
     out.print(
         f"{len(garbage.files)} files ({size(garbage.file_bytes)}) {verb}, {garbage.kept_files} "
-        f"({size(garbage.kept_bytes)}) are needed."
+        f"({size(garbage.kept_bytes)}) are needed by {', '.join([*garbage.needed_by, *now]) or 'published shards'}.",
+        soft_wrap=True,
     )
     if garbage.published:
         out.print(

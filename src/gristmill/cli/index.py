@@ -10,7 +10,7 @@ from gristmill.cli.options import Json, RecipePath, StoreUri, open_mill, print_j
 from gristmill.cli.screen import words
 from gristmill.cli.show import Bars, console, size
 from gristmill.engine.look import kept_batches, unfinished
-from gristmill.engine.run import Document
+from gristmill.engine.seen import Document
 from gristmill.errors import UserError
 from gristmill.stages.dedup.near_candidates import Config
 from gristmill.stages.dedup.near_index import write_index
@@ -34,7 +34,7 @@ def command(
         names = ", ".join(node.id for node in nodes)
         raise UserError(f"{recipe}: {names} differ in their config, and an index has one. Give them the same fields.")
     run = mill.look()
-    waiting = unfinished(mill, run, None)
+    waiting = unfinished(run, None)
     if waiting:
         raise UserError(f"{', '.join(waiting)} did not run yet. Run: gristmill run {recipe}")
     config = nodes[0].config
@@ -44,7 +44,7 @@ def command(
         def track(documents: Sequence[Document]) -> Iterable[Document]:
             return bars.track("parts", documents, len(documents))
 
-        batches = (batch for node in nodes for batch in kept_batches(mill, run, node, ("text", "doc_id"), track))
+        batches = (batch for node in nodes for batch in kept_batches(run, node, ("text", "doc_id"), track))
         about = write_index(folder, batches, config)
     file_bytes = sum(file.stat().st_size for file in folder.iterdir())
     if json:

@@ -2,13 +2,12 @@
 
 import itertools
 import re
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from gristmill.cli.clusters import show_clusters
-from gristmill.cli.options import Json, RecipePath, StoreUri, open_mill, print_json
+from gristmill.cli.options import Json, RecipeOrRun, StoreUri, open_seen, print_json
 from gristmill.cli.screen import Screen, passage, words
 from gristmill.cli.show import console, value_text
 from gristmill.engine.look import Row, count_unjudged, find_step, rows, unfinished
@@ -20,7 +19,7 @@ FACTS = ("language", "language_hint", "timestamp", "snapshot", "license", "conte
 
 
 def command(
-    recipe: RecipePath,
+    recipe: RecipeOrRun,
     stage: Annotated[
         str | None, typer.Option(metavar="STEP", help="The corpus after this step. Default: the last.")
     ] = None,
@@ -53,22 +52,19 @@ def command(
     if dropped and kept:
         raise UserError("--dropped and --kept exclude each other. Leave both out to see all documents.")
     begins, pattern = _id(doc_id), _pattern(grep)
-    mill = open_mill(recipe, store)
-    step = find_step(mill, stage)
-    unknown = [name for name in source or () if name not in mill.recipe.sources]
+    seen = open_seen(recipe, store)
+    step = find_step(seen, stage)
+    unknown = [name for name in source or () if name not in seen.chains]
     if unknown:
-        raise UserError(f"--source {unknown[0]} is not in the recipe. Sources: {', '.join(mill.recipe.sources)}")
-    run = mill.look()
-    open_steps = unfinished(mill, run, step)
-    if open_steps and not run.documents:
-        raise UserError(
-            f"{', '.join(open_steps)} did not run yet, so there is nothing to look at. Run: gristmill run {recipe}"
-        )
+        raise UserError(f"--source {unknown[0]} is not in the recipe. Sources: {', '.join(seen.chains)}")
+    open_steps = unfinished(seen, step)
+    if open_steps and not seen.documents:
+        raise UserError(f"{', '.join(open_steps)} did not run yet, so there is nothing to look at. {seen.to_finish}")
     if clusters:
-        show_clusters(mill, run, number, full, json)
+        show_clusters(seen, number, full, json)
         return
     wanted = True if dropped or reason is not None else False if kept else None
-    every = rows(mill, run, step, wanted, reason, source or (), url=url, doc_id=begins, grep=pattern, cuts=cuts)
+    every = rows(seen, step, wanted, reason, source or (), url=url, doc_id=begins, grep=pattern, cuts=cuts)
     found = itertools.islice(every, skip, skip + number)
     out = console()
     count = 0
@@ -81,14 +77,14 @@ def command(
     if count == 0:
         message = "No such documents."
         if reason is not None:
-            reasons = sorted({name for made in run.made.values() for name in made.metrics.get("dropped", {})})
+            reasons = sorted({name for made in seen.made.values() for name in made.metrics.get("dropped", {})})
             message += f" Reasons in this store: {', '.join(reasons) or 'none'}"
         console(stderr=True).print(words(message))
     if open_steps:
-        _say_open(open_steps, count_unjudged(mill, run, step, source or ()) if kept else 0, recipe)
+        _say_open(open_steps, count_unjudged(seen, step, source or ()) if kept else 0, recipe)
 
 
-def _say_open(steps: list[str], unjudged: int, recipe: Path) -> None:
+def _say_open(steps: list[str], unjudged: int, recipe: str) -> None:
     """What has not run as the recipe is now, and what that means for what was shown."""
     told = f"Not run as the recipe is now: {', '.join(steps)}. "
     if unjudged:

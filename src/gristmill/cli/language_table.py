@@ -6,16 +6,16 @@ from rich.table import Table
 
 from gristmill.cli.show import table
 from gristmill.engine.graph import CORPUS
-from gristmill.engine.run import Run
+from gristmill.engine.seen import Seen
 
 MOST_SHOWN = 20
 
 
-def languages(run: Run) -> dict[str, Any]:
+def languages(seen: Seen) -> dict[str, Any]:
     """Per language of all sources together: documents read and kept, and what each step took first, and why."""
     found: dict[str, Any] = {}
-    for source in run.graph.recipe.sources:
-        for label, counts in run.made[f"{source}/{CORPUS}"].metrics.get("languages", {}).items():
+    for source in seen.chains:
+        for label, counts in seen.made[f"{source}/{CORPUS}"].metrics.get("languages", {}).items():
             language = found.setdefault(label, {"read": 0, "kept": 0, "first": {}})
             language["read"] += counts["read"]
             language["kept"] += counts["kept"]

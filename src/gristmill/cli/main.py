@@ -15,7 +15,7 @@ from gristmill.printable import CannotPrint
 from gristmill.stopping import STOPPED, Interrupted
 
 COMMANDS = (
-    *("init", "steps", "plan", "run", "status", "inspect", "removed", "whatif", "index", "tokenizer"),
+    *("init", "steps", "plan", "run", "status", "funnel", "inspect", "removed", "whatif", "index", "tokenizer"),
     *("shards", "sample", "budget", "verify", "gc"),
 )
 

@@ -1,15 +1,32 @@
-"""Arguments that several commands share, and the way from them to a mill."""
+"""Arguments that several commands share, and the way from them to a mill, or to what there is to look at."""
 
+import os
+import re
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from gristmill.cli.screen import print_json as print_json
+from gristmill.cli.screen import words
+from gristmill.cli.show import console
 from gristmill.engine.mill import Mill
-from gristmill.recipe.load import load
+from gristmill.engine.run_record import describe, finished_runs, names_in, see
+from gristmill.engine.seen import Seen
+from gristmill.errors import NoInput, UserError
+from gristmill.places import is_url
+from gristmill.recipe.load import load, locate_store
+from gristmill.store.store import Store
 
 RecipePath = Annotated[Path, typer.Argument(metavar="RECIPE", help="The recipe's YAML file.", show_default=False)]
+RecipeOrRun = Annotated[
+    str,
+    typer.Argument(
+        metavar="RECIPE",
+        help="The recipe's YAML file; or STORE@NAME: a version, or a recipe's last run, without its files and inputs.",
+        show_default=False,
+    ),
+]
 StoreUri = Annotated[
     str | None,
     typer.Option("--store", metavar="URI", help="Use this store instead of the recipe's: a folder or a URI."),
@@ -18,7 +35,51 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON for a program ins
 Workers = Annotated[
     int | None, typer.Option("--workers", min=1, metavar="N", help="Processes to use. Default: all cores.")
 ]
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
-def open_mill(recipe: Path, store: str | None, until: str | None = None) -> Mill:
+def open_mill(recipe: Path | str, store: str | None, until: str | None = None) -> Mill:
     return Mill(load(recipe, store=store), until)
+
+
+def open_seen(name: str, store: str | None) -> Seen:
+    """What there is of a recipe as it is now, or what a run made; and say which run that is."""
+    if is_run(name):
+        return open_run(name, store)
+    named = open_store(name, store)
+    if named is not None:
+        raise UserError(
+            f"{name} names no recipe and no run, so there is nothing to look at. Write STORE@NAME. {names_in(named)}"
+        )
+    mill = open_mill(name, store)
+    try:
+        return mill.look()
+    except NoInput as gone:
+        if next(finished_runs(mill.store, mill.recipe.name), None) is None:
+            raise
+        run = f"{mill.store.uri}@{mill.recipe.name}"
+        raise UserError(f"{gone} To look at its last run without its inputs, write {run} in place of {name}.") from None
+
+
+def open_run(name: str, store: str | None) -> Seen:
+    """What the run made that STORE@NAME names."""
+    where = open_store(name, store)
+    assert where is not None
+    seen = see(where, name.rpartition("@")[2])
+    console(stderr=True).print(words((describe(seen), "dim")), soft_wrap=True)
+    return seen
+
+
+def open_store(name: str, option: str | None) -> Store | None:
+    """The store that stands in the place of a recipe, with the name of a run behind it or without; None: a recipe."""
+    location = name.rpartition("@")[0] if is_run(name) else name
+    if location == name and not is_url(name) and not os.path.isdir(name):
+        return None
+    if option is not None:
+        raise UserError(f"{name} names a store, and so does --store {option}. Leave --store out.")
+    return Store(locate_store(location, "STORE"))
+
+
+def is_run(name: str) -> bool:
+    """Whether a user names a run by STORE@NAME; what exists under that name is a file or a folder."""
+    return _NAME.fullmatch(name.rpartition("@")[2]) is not None and "@" in name and not os.path.exists(name)

@@ -1,19 +1,15 @@
 """gristmill removed: what every rule took, alone, first and in all."""
 
-import importlib
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any
 
 import typer
 
-from gristmill.cli.options import Json, RecipePath, StoreUri, open_mill, print_json
+from gristmill.cli.options import Json, RecipeOrRun, StoreUri, open_seen, print_json
 from gristmill.cli.screen import words
 from gristmill.cli.show import console, size, table
-from gristmill.engine.graph import Node
-from gristmill.engine.mill import Mill
-from gristmill.engine.run import Run
+from gristmill.engine.seen import Seen
 from gristmill.errors import UserError
-from gristmill.stages.resolve import schema_of
 
 FAILED = "failed"
 """The column of a step with rules: all that a document failed."""
@@ -21,7 +17,7 @@ EXAMPLE = "Example: gristmill removed recipes/demo.yaml --by source"
 
 
 def command(
-    recipe: RecipePath,
+    recipe: RecipeOrRun,
     by: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="Break down by source, snapshot or language (see count_by).")
     ] = None,
@@ -29,13 +25,12 @@ def command(
     json: Json = False,
 ) -> None:
     """Show for each rule how many documents it removed alone, first, and in all, and their bytes of text."""
-    mill = open_mill(recipe, store)
-    run = mill.look()
-    judges = [node for node in mill.graph.nodes.values() if node.kind in ("map", "exchange") and _judges(node)]
-    waiting = [node.id for node in judges if run.made[node.id].missing or run.made[node.id].waiting]
+    seen = open_seen(recipe, store)
+    judges = [node.id for node in seen.nodes.values() if FAILED in node.columns]
+    waiting = [node_id for node_id in seen.unfinished() if node_id in judges]
     if not judges:
         raise UserError(f"{recipe} has no step with rules, so none removed anything. Add heuristics to its steps.")
-    found = list(_counts(mill, run, by))
+    found = list(_counts(seen, by))
     if waiting and not found:
         raise UserError(f"No step of {recipe} with rules has run as the recipe is now. Run: gristmill run {recipe}")
     if waiting:
@@ -57,17 +52,13 @@ def command(
     console().print(table(names, rows, left=2 if by is None else 3))
 
 
-def _judges(node: Node) -> bool:
-    return FAILED in schema_of(importlib.import_module(node.module), node.config).names
-
-
-def _counts(mill: Mill, run: Run, by: str | None) -> Iterator[dict[str, Any]]:
-    judges = {node_id: made.metrics for node_id, made in run.made.items() if made.metrics.get("rules")}
+def _counts(seen: Seen, by: str | None) -> Iterator[dict[str, Any]]:
+    judges = {node_id: made.metrics for node_id, made in seen.made.items() if made.metrics.get("rules")}
     counted = {name for metrics in judges.values() for name in metrics if name.startswith("by_")}
     if by is not None and judges and f"by_{by}" not in counted:
         known = ", ".join(sorted(name[3:] for name in counted)) or "nothing"
         raise UserError(f"--by {by}: no step counted by it. They counted by {known}; set count_by in their config.")
-    for node_id in mill.graph.nodes:
+    for node_id in seen.nodes:
         metrics = judges.get(node_id, {})
         groups = {None: metrics} if by is None else metrics.get(f"by_{by}", {})
         for group in sorted(groups, key=str):

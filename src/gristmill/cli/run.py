@@ -5,11 +5,13 @@ from typing import Annotated
 
 import typer
 
-from gristmill.cli.language_table import language_table, languages
+from gristmill.cli.funnel import show_funnel
+from gristmill.cli.language_table import languages
 from gristmill.cli.options import Json, RecipePath, StoreUri, Workers, open_mill, print_json
 from gristmill.cli.screen import passage, words
-from gristmill.cli.show import Bars, console, funnel_table
-from gristmill.engine.mill import EXECUTORS, Mill, find_warnings, funnels
+from gristmill.cli.show import Bars, console
+from gristmill.engine.funnel import funnels
+from gristmill.engine.mill import EXECUTORS, find_warnings
 from gristmill.engine.publish import read_model, run_and_publish
 from gristmill.engine.run import Run
 from gristmill.errors import UserError
@@ -49,7 +51,7 @@ def command(
         print_json({**summary(run, record, bars.notes, warnings), "shards": shards})
     else:
         _show(run, record)
-        _show_mix(mill, run, shards)
+        _show_mix(run, shards)
         _show_given_up(run, recipe)
     if warnings and mill.recipe.strict:
         raise UserError(
@@ -97,18 +99,15 @@ def _show(run: Run, record: dict) -> None:  # type: ignore[type-arg]
     out = console()
     executed = sum(node["executed"] for node in record["nodes"].values())
     cached = sum(node["cached"] for node in record["nodes"].values())
-    out.print(funnel_table(funnels(run)))
-    if found := languages(run):
-        out.print()
-        out.print(language_table(found))
+    show_funnel(run)
     out.print(f"\n{record['recipe']} version {record['version']}: {executed} tasks run, {cached} cached.")
 
 
-def _show_mix(mill: Mill, run: Run, shards: str | None) -> None:
+def _show_mix(run: Run, shards: str | None) -> None:
     """The mixture and where its shards lie, of a recipe that has them."""
     from gristmill.cli.mix_table import mix_table
 
-    manifest = read_model(mill, run, MIX)
+    manifest = read_model(run, MIX)
     if manifest is not None:
         out = console()
         out.print()

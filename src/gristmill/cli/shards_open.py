@@ -5,7 +5,6 @@ import sys
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, Any
 
@@ -13,7 +12,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import typer
 
-from gristmill.cli.options import open_mill
+from gristmill.cli.options import is_run, open_seen
 from gristmill.cli.screen import Screen, words
 from gristmill.cli.tokenizer_open import AnyTokenizer, is_recipe, load_aloud
 from gristmill.engine.publish import find_manifest
@@ -30,7 +29,7 @@ ShardsName = Annotated[
     str,
     typer.Argument(
         metavar="SHARDS",
-        help="A manifest.json, the folder that holds one, or a recipe that was run.",
+        help="A manifest.json, the folder that holds one, a recipe that was run, or STORE@NAME.",
         show_default=False,
     ),
 ]
@@ -55,8 +54,8 @@ class Published:
     """A manifest and the files that it names."""
 
     def __init__(self, name: str, store: str | None = None) -> None:
-        if is_recipe(name):
-            name = find_manifest(open_mill(Path(name), store))
+        if is_recipe(name) or is_run(name):
+            name = find_manifest(open_seen(name, store))
         self.manifest: Manifest = read_manifest(name)
 
     @cached_property

@@ -59,30 +59,6 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[str | Text]], left: in
     return made
 
 
-def funnel_table(funnels: Mapping[str, Any]) -> Table:
-    """For each source: what came in, what each step took and why, what is left."""
-    rows = []
-    for source, funnel in funnels.items():
-        read, kept = funnel["read"], funnel["kept"]
-        rows.append((source, "read", "", f"{read['rows']:,}", "100.0%", size(read["bytes"])))
-        for step, reasons in funnel["first"].items():
-            for reason, count in sorted(reasons.items(), key=lambda item: -item[1]["rows"]):
-                share = f"{-100 * count['rows'] / read['rows']:.1f}%"
-                rows.append(
-                    (
-                        "",
-                        step,
-                        reason,
-                        f"-{count['rows']:,}",
-                        share,
-                        f"-{size(count['bytes'])}" if count["bytes"] else "",
-                    )
-                )
-        share = f"{100 * kept['rows'] / read['rows']:.1f}%" if read["rows"] else ""
-        rows.append(("", "kept", "", f"{kept['rows']:,}", share, size(kept["text_bytes"])))
-    return table(("source", "step", "reason", "documents", "share", "bytes"), rows, left=3)
-
-
 @dataclass
 class Stage:
     """How far one stage has come."""

@@ -1,37 +1,37 @@
 """gristmill status: how far a recipe has come and what it cost, during a run or after it."""
 
-from gristmill.cli.options import Json, RecipePath, StoreUri, open_mill, print_json
+from gristmill.cli.options import Json, RecipeOrRun, StoreUri, open_seen, print_json
 from gristmill.cli.show import console, size, table
-from gristmill.engine.plan import make_plan
+from gristmill.engine.run_record import run_records
 
 EXAMPLE = "Example: gristmill status recipes/demo.yaml"
 
 
-def command(recipe: RecipePath, store: StoreUri = None, json: Json = False) -> None:
+def command(recipe: RecipeOrRun, store: StoreUri = None, json: Json = False) -> None:
     """Show for each stage: tasks done, rows, bytes, MB/s of a worker, CPU seconds and peak memory of its tasks."""
-    mill = open_mill(recipe, store)
-    stages = make_plan(mill, mill.look())
-    last = mill.last_run()
+    seen = open_seen(recipe, store)
+    last = seen.record or next(run_records(seen.store, seen.name), None)
     listed = []
-    for stage in stages:
-        seconds = stage.cost.get("wall_s", 0)
-        read = stage.metrics.get("bytes_in", 0)
+    for node_id in seen.nodes:
+        made = seen.made[node_id]
+        seconds = made.cost.get("wall_s", 0)
+        read = made.metrics.get("bytes_in", 0)
         listed.append(
             {
-                "stage": stage.id,
-                "tasks_done": stage.cached,
-                "tasks_open": stage.to_run,
-                "tasks_unknown": stage.waiting > 0,
-                "rows": stage.metrics.get("rows", 0),
-                "rows_dropped": sum(stage.metrics.get("dropped", {}).values()),
+                "stage": node_id,
+                "tasks_done": len(made.tasks),
+                "tasks_open": len(made.missing),
+                "tasks_unknown": made.waiting > 0,
+                "rows": made.metrics.get("rows", 0),
+                "rows_dropped": sum(made.metrics.get("dropped", {}).values()),
                 "bytes": read,
                 "mb_per_s": round(read / seconds / 1e6, 2) if seconds else None,
-                "cpu_s": round(stage.cost.get("cpu_s", 0), 3),
-                "peak_rss_bytes": int(stage.cost.get("peak_rss_bytes", 0)),
+                "cpu_s": round(made.cost.get("cpu_s", 0), 3),
+                "peak_rss_bytes": int(made.cost.get("peak_rss_bytes", 0)),
             }
         )
     if json:
-        print_json({"recipe": mill.recipe.name, "last_run": last and last["status"], "stages": listed})
+        print_json({"recipe": seen.name, "last_run": last and last["status"], "stages": listed})
         return
     rows = [
         (
@@ -51,4 +51,5 @@ def command(recipe: RecipePath, store: StoreUri = None, json: Json = False) -> N
     if last is None:
         out.print("\nThis recipe has not been run with this store yet.")
     else:
-        out.print(f"\nLast run: {last['status']}, {last['ended']}, version {last['version'] or '-'}")
+        told = "Last run" if seen.record is None else "Run"
+        out.print(f"\n{told}: {last['status']}, {last['ended']}, version {last['version'] or '-'}")

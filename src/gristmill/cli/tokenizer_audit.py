@@ -10,7 +10,7 @@ import typer
 from gristmill.cli.options import Json, StoreUri, print_json
 from gristmill.cli.screen import json_text, words
 from gristmill.cli.show import Bars, console, table
-from gristmill.cli.tokenizer_open import TokenizerName, is_recipe, look_at
+from gristmill.cli.tokenizer_open import TokenizerName, is_corpus, look_at
 from gristmill.engine.sample import sample_by_language, tokenizer_path
 from gristmill.errors import UserError
 from gristmill.report.tokenizer_html import page
@@ -55,10 +55,10 @@ def command(
     chosen = _sizes(sizes)
     held_out: list[Domain] = []
     name = tokenizer
-    if is_recipe(tokenizer):
+    if is_corpus(tokenizer):
         looked = look_at(tokenizer, store)
-        tokenizer = str(tokenizer_path(*looked))
-        held_out = from_arrays(sample_by_language(*looked, HELD_OUT), f"held out by {name}")
+        tokenizer = str(tokenizer_path(looked))
+        held_out = from_arrays(sample_by_language(looked, HELD_OUT), f"held out by {name}")
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always", UserWarning)
         subjects = [open_subject(uri, pattern) for uri in (tokenizer, *(against or ()))]

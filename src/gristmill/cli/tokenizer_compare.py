@@ -8,7 +8,7 @@ import typer
 
 from gristmill.cli.options import Json, StoreUri, print_json
 from gristmill.cli.show import Bars, console, size, table
-from gristmill.cli.tokenizer_open import Fertility, is_recipe, look_at, measure, open_tokenizer
+from gristmill.cli.tokenizer_open import Fertility, is_corpus, look_at, measure, open_tokenizer
 from gristmill.engine.sample import sample_texts
 from gristmill.errors import UserError
 from gristmill.stages.tokenizer.tokenizer_sample import HELD_OUT
@@ -71,8 +71,8 @@ def _files(paths: list[Path]) -> list[tuple[str, pa.Array]]:
 
 
 def _held_out(names: list[str], store: str | None) -> list[tuple[str, pa.Array]]:
-    recipes = [name for name in names if is_recipe(name)]
-    texts = list(sample_texts(*look_at(recipes[0], store), HELD_OUT)) if recipes else []
+    recipes = [name for name in names if is_corpus(name)]
+    texts = list(sample_texts(look_at(recipes[0], store), HELD_OUT)) if recipes else []
     if not texts:
         raise UserError(
             "there is no text to measure on: no --text is given, and none of the tokenizers is a recipe with held-out "

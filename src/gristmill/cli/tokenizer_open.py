@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import typer
 
+from gristmill.cli.options import is_run, open_run
 from gristmill.cli.screen import complain
-from gristmill.engine.mill import Mill
-from gristmill.engine.run import Run
 from gristmill.engine.sample import open_for_tokenizer, tokenizer_path
+from gristmill.engine.seen import Seen
 from gristmill.errors import UserError
 from gristmill.recipe.load import load as load_recipe
 from gristmill.stages.tokenizer.files import load
@@ -27,7 +27,7 @@ TokenizerName = Annotated[
     str,
     typer.Argument(
         metavar="TOKENIZER",
-        help="A tokenizer.json, a folder that holds one, a tiktoken rank file, or a recipe that trained one.",
+        help="A tokenizer.json, a folder with one, a tiktoken rank file, a recipe that trained one, or STORE@NAME.",
         show_default=False,
     ),
 ]
@@ -38,14 +38,18 @@ def is_recipe(name: str) -> bool:
     return Path(name).suffix in (".yaml", ".yml")
 
 
-def look_at(name: str, store: str | None) -> tuple[Mill, Run]:
-    """What a recipe has in its store, up to its tokenizer."""
-    mill = open_for_tokenizer(load_recipe(name, store=store))
-    return mill, mill.look()
+def is_corpus(name: str) -> bool:
+    """Whether a tokenizer is that of a recipe or of a run, and no file."""
+    return is_recipe(name) or is_run(name)
+
+
+def look_at(name: str, store: str | None) -> Seen:
+    """What a recipe has in its store, up to its tokenizer; or what a run made."""
+    return open_run(name, store) if is_run(name) else open_for_tokenizer(load_recipe(name, store=store)).look()
 
 
 def open_tokenizer(name: str, store: str | None = None) -> AnyTokenizer:
-    return load_aloud(str(tokenizer_path(*look_at(name, store))) if is_recipe(name) else name)
+    return load_aloud(str(tokenizer_path(look_at(name, store))) if is_corpus(name) else name)
 
 
 def load_aloud(uri: str) -> AnyTokenizer:

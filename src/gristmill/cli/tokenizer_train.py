@@ -40,9 +40,9 @@ def command(
     told = find_warnings(run)
     for warning in told:
         bars.note(f"WARNING: {warning}")
-    path = tokenizer_path(mill, run)
+    path = tokenizer_path(run)
     tokenizer = load_aloud(str(path))
-    held_out = measure(tokenizer, sample_texts(mill, run, HELD_OUT))
+    held_out = measure(tokenizer, sample_texts(run, HELD_OUT))
     metrics = next(run.made[node.id].metrics for node in mill.graph.nodes.values() if node.kind == "fit")
     said: dict[str, Any] = {
         "recipe": mill.recipe.name,

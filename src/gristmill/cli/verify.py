@@ -1,20 +1,22 @@
 """gristmill verify: is everything in the store what it says it is, and does it come out the same again?"""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from gristmill.cli.options import Json, RecipePath, StoreUri, Workers, open_mill, print_json
+from gristmill.cli.options import Json, RecipeOrRun, StoreUri, Workers, is_run, open_mill, open_seen, print_json
 from gristmill.cli.screen import words
 from gristmill.cli.show import Bars, console
+from gristmill.engine.mill import make_executor
+from gristmill.engine.run import Run
 from gristmill.engine.verify import Findings, parse_share, verify
+from gristmill.errors import UserError
 
 EXAMPLE = "Example: gristmill verify recipes/demo.yaml --recompute 5%"
 
 
 def command(
-    recipe: RecipePath,
+    recipe: RecipeOrRun,
     recompute: Annotated[
         str | None, typer.Option(metavar="SHARE", help="Also run this share of the tasks again and compare: 5%, 100%.")
     ] = None,
@@ -25,13 +27,19 @@ def command(
 ) -> None:
     """Hash every part again and compare it with its name; with --recompute, run tasks again and compare the bytes."""
     share = parse_share(recompute)
-    mill = open_mill(recipe, store)
+    if repair and is_run(recipe):
+        raise UserError(
+            "--repair makes parts again, and for that the recipe, its inputs and the code of its steps are needed, "
+            f"which {recipe} does not name. Nothing was checked. Give the recipe's file, or leave --repair out."
+        )
+    seen = open_seen(recipe, store)
     with Bars(quiet=json) as bars:
-        found = verify(mill, share, workers, bars)
+        of_recipe = (seen.graph.modules, seen.graph.code) if isinstance(seen, Run) else ()
+        found = verify(seen, share, make_executor(seen.store, workers, *of_recipe), bars)
         if found.broken and repair:
             for part in found.broken:
-                mill.store.remove_part(part)
-            mill.run(workers, bars)
+                seen.store.remove_part(part)
+            open_mill(recipe, store).run(workers, bars)
     if json:
         print_json(found.as_json())
     else:
@@ -40,7 +48,7 @@ def command(
         raise typer.Exit(1)
 
 
-def _show(found: Findings, repaired: bool, recipe: Path) -> None:
+def _show(found: Findings, repaired: bool, recipe: str) -> None:
     out = console()
     for part, fact in found.broken.items():
         out.print(words(f"part {part.hash} {fact}"))

@@ -28,7 +28,7 @@ def command(
     run = mill.look()
     answer = ask(mill, run, changes)
     samples = {
-        name: [row_at(mill, run, document, row) for document, row in side.samples]
+        name: [row_at(run, document, row) for document, row in side.samples]
         for name, side in (("come", answer.come), ("go", answer.go))
     }
     if json:

@@ -69,7 +69,7 @@ def score_run(recipe: Path, truth: Truth) -> str:
     run = mill.look()
     texts: dict[tuple[str, str], str | None] = {}
     verdicts = []
-    for row in rows(mill, run, None, None, None):
+    for row in rows(run, None, None, None):
         url, snapshot = row.fields["url"], row.fields["snapshot"]
         step = None if row.step is None else row.step.rsplit("/", 1)[-1]
         verdicts.append(Row(row.fields["source"], url, row.fields["locator"], snapshot, step, row.reason))

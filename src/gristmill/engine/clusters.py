@@ -6,10 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from gristmill.engine.graph import Node
+from gristmill.engine.graph import NodeFacts
 from gristmill.engine.look import Row, row_at
-from gristmill.engine.mill import Mill
-from gristmill.engine.run import Document, Run
+from gristmill.engine.seen import Document, Seen
 from gristmill.store.parquet import PartReader
 
 
@@ -25,15 +24,15 @@ class Cluster:
     """Some of the others, the least similar first."""
 
 
-def cluster_steps(mill: Mill) -> list[Node]:
+def cluster_steps(seen: Seen) -> list[NodeFacts]:
     """The steps that write clusters."""
-    return [node for node in mill.graph.nodes.values() if node.name in ("near_dedup", "simhash_dedup")]
+    return [node for node in seen.nodes.values() if node.name in ("near_dedup", "simhash_dedup")]
 
 
-def largest(mill: Mill, run: Run, node: Node, number: int, members: int) -> list[Cluster]:
+def largest(seen: Seen, node: NodeFacts, number: int, members: int) -> list[Cluster]:
     """The largest clusters, the biggest first, each with its keeper and a few members."""
     sizes: dict[bytes, int] = {}
-    for _, table in _layers(mill, run, node):
+    for _, table in _layers(seen, node):
         found = table.filter(pa.compute.greater(table.column("cluster_size"), 1)).group_by("cluster")
         counted = found.aggregate([("cluster_size", "max")])
         sizes.update(zip(counted["cluster"].to_pylist(), counted["cluster_size_max"].to_pylist(), strict=True))
@@ -43,7 +42,7 @@ def largest(mill: Mill, run: Run, node: Node, number: int, members: int) -> list
     keepers: dict[bytes, tuple[Document, int]] = {}
     others: dict[bytes, list[tuple[float, Document, int]]] = {name: [] for name in chosen}
     wanted = pa.array(list(chosen), pa.binary(16))
-    for document, table in _layers(mill, run, node):
+    for document, table in _layers(seen, node):
         hit = np.flatnonzero(pa.compute.is_in(table.column("cluster"), wanted).to_numpy())
         for row in hit.tolist():
             name, similarity = table["cluster"][row].as_py(), min(table["similarity"][row].as_py())
@@ -57,17 +56,17 @@ def largest(mill: Mill, run: Run, node: Node, number: int, members: int) -> list
         Cluster(
             name,
             size,
-            row_at(mill, run, *keepers[name], node.id) if name in keepers else None,
-            tuple(row_at(mill, run, document, row, node.id) for _, document, row in others[name]),
+            row_at(seen, *keepers[name], node.id) if name in keepers else None,
+            tuple(row_at(seen, document, row, node.id) for _, document, row in others[name]),
         )
         for name, size in chosen.items()
     ]
 
 
-def _layers(mill: Mill, run: Run, node: Node) -> Iterator[tuple[Document, pa.Table]]:
+def _layers(seen: Seen, node: NodeFacts) -> Iterator[tuple[Document, pa.Table]]:
     for source in node.sources:
-        for document in run.documents.get(source, ()):
-            made = run.made[node.id].layers.get((source, document.order))
+        for document in seen.documents.get(source, ()):
+            made = seen.made[node.id].layers.get((source, document.order))
             if made is not None:
-                reader = PartReader(mill.store, made[0])
+                reader = PartReader(seen.store, made[0])
                 yield document, reader.file.read(["cluster", "cluster_size", "similarity", "drop"])

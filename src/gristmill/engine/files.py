@@ -21,7 +21,7 @@ import fsspec
 
 from gristmill.engine.content import stamp_of, stamp_of_path
 from gristmill.engine.tree import ANYTHING, OUTSIDE, SECOND, Entry, Inode, Skipped, cannot_list, list_tree
-from gristmill.errors import UserError
+from gristmill.errors import NoInput, UserError
 from gristmill.places import Place, kind_of, local_path, shown
 from gristmill.recipe.model import Recipe, Source
 from gristmill.recipe.snapshot import is_regex
@@ -97,7 +97,7 @@ def list_files(
         if hasattr(module, "WANTED"):
             wanted = {uri: name for uri, name in wanted.items() if module.WANTED(name, source.config)}
         if not wanted:
-            raise UserError(
+            raise NoInput(
                 f"{where}: {shown(pattern)} matches no file, so there is nothing to read. "
                 f"Check the path{' and `exclude`' if source.exclude else ''}; relative paths start at the recipe's "
                 f"folder.{_passed_over(expanded.skipped)}"

@@ -1,9 +1,9 @@
 """Garbage collection: what no recipe and no version needs any more.
 
-Needed is what these name: every version, the newest finished run of every recipe that the store has seen, the given
-recipe as it is now, and every folder of shards that was published. A trainer may be reading such a folder on another
-machine, so it goes only when it is named. Everything else among parts, tasks and datasets may go. Where a record
-that could name something cannot be read, nothing goes at all.
+Needed is what these name: every version; of every recipe that the store has seen the newest finished run, and the
+newest that did not end early (`--until`); the given recipe as it is now; and every folder of shards that was published.
+A trainer may be reading such a folder on another machine, so it goes only when it is named. Everything else among
+parts, tasks and datasets may go. Where a record that could name something cannot be read, nothing goes at all.
 """
 
 import json
@@ -12,9 +12,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from gristmill.engine.mill import Mill
 from gristmill.engine.publish import FOLDER, LATEST
-from gristmill.engine.run import Run
+from gristmill.engine.seen import Seen
 from gristmill.errors import UserError
 from gristmill.loader.manifest import read_manifest
 from gristmill.recipe.mix import MIX
@@ -33,6 +32,8 @@ class Garbage:
     kept_bytes: int
     published: tuple[str, ...]
     """Folders of shards that are kept only because they were published."""
+    needed_by: tuple[str, ...]
+    """Versions and recipes."""
 
     @property
     def file_bytes(self) -> int:
@@ -40,31 +41,33 @@ class Garbage:
 
 
 @contextmanager
-def alone(mill: Mill) -> Iterator[None]:
+def alone(store: Store) -> Iterator[None]:
     """Be the only one that uses the store; a run that starts meanwhile waits."""
-    with hold(mill.store, "gc", mill.recipe.name) as lease, _readable(mill.store):
-        users = [str(other) for other in holders(mill.store, but=lease)]
+    with hold(store, "gc", "") as lease, _readable(store):
+        users = [str(other) for other in holders(store, but=lease)]
         if users:
             raise UserError(
-                f"The store {mill.store.uri} is in use by {', '.join(users)}. Nothing was removed. "
+                f"The store {store.uri} is in use by {', '.join(users)}. Nothing was removed. "
                 "Collect when that is over. What a machine that is gone for good left in locks/ is ignored after "
                 "two minutes."
             )
         yield
 
 
-def find_garbage(mill: Mill, run: Run, named: Sequence[str] = ()) -> Garbage:
-    """What may go. `named` are published folders (RECIPE/HASH) that nobody reads any more."""
-    with _readable(mill.store):
-        return _find(mill, run, named)
+def find_garbage(store: Store, seen: Seen | None = None, named: Sequence[str] = ()) -> Garbage:
+    """What may go. `seen` is a recipe as it is now; `named` are published folders (RECIPE/HASH) that nobody reads."""
+    with _readable(store):
+        return _find(store, seen, named)
 
 
-def _find(mill: Mill, run: Run, named: Sequence[str]) -> Garbage:
-    store = mill.store
-    tasks = {key for made in run.made.values() for key in made.tasks}
+def _find(store: Store, seen: Seen | None, named: Sequence[str]) -> Garbage:
+    tasks = {key for made in (seen.made.values() if seen else ()) for key in made.tasks}
     datasets: set[str] = set()
     parts: set[str] = set()
+    needed_by: dict[str, None] = {}
     for path, record in _living_records(store):
+        kind, name, *_ = path.removesuffix(".json").split("/")
+        needed_by[f"version {name}" if kind == "versions" else f"the last run of {name}"] = None
         try:
             for node in record["nodes"].values():
                 tasks.update(node["tasks"])
@@ -101,15 +104,15 @@ def _find(mill: Mill, run: Run, named: Sequence[str]) -> Garbage:
         for path, size in store.list_files(f"{FOLDER}/{folder}"):
             # All but the manifest are second names of parts, which are counted above if they go.
             garbage[path] = size if path.endswith("/manifest.json") else 0
-    return Garbage(garbage, kept_files, kept_bytes, tuple(sorted(published - going)))
+    return Garbage(garbage, kept_files, kept_bytes, tuple(sorted(published - going)), tuple(needed_by))
 
 
-def collect(mill: Mill, garbage: Garbage) -> None:
+def collect(store: Store, garbage: Garbage) -> None:
     """Take the files away, records before the parts that they name, so that nothing ever names a missing part."""
     order = {FOLDER: 0, "datasets": 1, "tasks": 2, "parts": 3}
     for path in sorted(garbage.files, key=lambda path: (order[path.split("/")[0]], path)):
-        mill.store.remove(path)
-    mill.store.sweep_temporaries()
+        store.remove(path)
+    store.sweep_temporaries()
 
 
 @contextmanager
@@ -154,11 +157,11 @@ def _manifest_hashes(store: Store, task: dict[str, Any]) -> Iterator[str]:
 
 
 def _living_records(store: Store) -> Iterator[tuple[str, Any]]:
-    newest: dict[str, tuple[str, Any]] = {}
+    newest: dict[tuple[str, bool], tuple[str, Any]] = {}
     for path, _ in store.list_files("runs"):
         record = store.read_record(path)
         if record is not None and record["status"] == "finished":
-            newest[record["recipe"]] = (path, record)
+            newest[record["recipe"], record.get("until") is None] = (path, record)
     yield from newest.values()
     for path, _ in store.list_files("versions"):
         record = store.read_record(path)

@@ -50,16 +50,29 @@ class View:
 
 
 @dataclass(frozen=True)
-class Node:
-    """One stage of the graph."""
+class NodeFacts:
+    """What there is to know of a stage of the graph without its code."""
 
     id: str
     name: str
     kind: str
     """read, map, exchange, fit or sink."""
+    sources: tuple[str, ...]
+    columns: tuple[str, ...]
+    """Of its layer."""
+
+    @property
+    def has_layers(self) -> bool:
+        """Whether it has columns for every row; others have files."""
+        return self.kind not in ("fit", "sink")
+
+
+@dataclass(frozen=True)
+class Node(NodeFacts):
+    """One stage of the graph."""
+
     module: str
     config: StageConfig
-    sources: tuple[str, ...]
     identity: Mapping[str, Any]
     """What the stage itself puts into a task key: name, VERSION, config, libraries, code of the user's own."""
     views: Mapping[str, View]
@@ -72,11 +85,6 @@ class Node:
     """Location -> the file or folder that the config names so."""
     code: Code = field(default_factory=dict)
     """Of a stage of the user's own: what it runs."""
-
-    @property
-    def has_layers(self) -> bool:
-        """Whether it has columns for every row; others have files."""
-        return self.kind not in ("fit", "sink")
 
 
 @dataclass(frozen=True)
@@ -123,11 +131,8 @@ def build(recipe: Recipe, contents: ContentHashes, until: str | None = None) -> 
         module = importlib.import_module(source.module)
         identity, files = identity_of(module, source.config, source.code)
         node_id = f"{source.name}/{INGEST}"
-        nodes[node_id] = Node(
-            *(node_id, INGEST, "read", source.module, source.config, (source.name,), identity, {}, {}, 0),
-            files=files,
-            code=source.code,
-        )
+        facts = (node_id, INGEST, "read", (source.name,), tuple(DOCUMENTS.names))
+        nodes[node_id] = Node(*facts, source.module, source.config, identity, {}, {}, 0, files=files, code=source.code)
     for step in recipe.steps:
         sources = tuple(name for name, steps in routes.items() if step in steps)
         if sources:
@@ -135,7 +140,7 @@ def build(recipe: Recipe, contents: ContentHashes, until: str | None = None) -> 
             nodes[step.id] = _node(step, sources, views, routes, identity_of)
     chains = {}
     for name, steps in routes.items():
-        last = _corpus_step(name, steps)
+        last = _corpus_step(name, steps, recipe.routes[name])
         nodes[last.id] = _node(last, (name,), {name: bind(last, (*steps, last))}, {name: (*steps, last)}, identity_of)
         chains[name] = tuple(step.id for step in (*steps, last))
     return Graph(recipe, nodes, chains)
@@ -181,11 +186,9 @@ def _node(
             counts[name] = [other.id for other in _before(step, routes[name]) if other.name == module.COUNTS][-1]
     depth = max(list(routes[name]).index(step) for name in sources) + 1
     identity, files = identity_of(module, step.config, step.code)
-    kind = kind_of(module)
-    return Node(
-        *(step.id, step.name, kind, step.module, step.config, sources, identity, views, uses, depth, counts, files),
-        code=step.code,
-    )
+    columns = _columns(step) if adds_layer(module) else ()
+    facts = (step.id, step.name, kind_of(module), sources, columns)
+    return Node(*facts, step.module, step.config, identity, views, uses, depth, counts, files, step.code)
 
 
 def bind(step: Step, route: Sequence[Step]) -> View:
@@ -194,7 +197,7 @@ def bind(step: Step, route: Sequence[Step]) -> View:
     for earlier in _before(step, route):
         module = importlib.import_module(earlier.module)
         if adds_layer(module):
-            layers.append((earlier.id, earlier.name, set(layer_schema(schema_of(module, earlier.config)).names)))
+            layers.append((earlier.id, earlier.name, set(_columns(earlier))))
     module = importlib.import_module(step.module)
     used: list[str] = []
     columns = []
@@ -247,7 +250,25 @@ def _cut(routes: Mapping[str, Sequence[Step]], until: str | None) -> dict[str, t
     return {name: tuple(takewhile(lambda step: step.id not in beyond, steps)) for name, steps in routes.items()}
 
 
-def _corpus_step(source: str, steps: Sequence[Step]) -> Step:
-    layers = [INGEST]
-    layers += [step.id for step in steps if adds_layer(importlib.import_module(step.module)) and _judges(step)]
-    return Step(f"{source}/{CORPUS}", CORPUS, source, corpus.__name__, corpus.Config(steps=tuple(layers)), 0)
+def _columns(step: Step) -> tuple[str, ...]:
+    """Of the layer that a step adds."""
+    return tuple(layer_schema(schema_of(importlib.import_module(step.module), step.config)).names)
+
+
+def _corpus_step(source: str, steps: Sequence[Step], whole: Sequence[Step]) -> Step:
+    """The last step of a route that may be cut short; whether its inputs are to be extracted, the whole one tells."""
+    layers = [step for step in steps if adds_layer(importlib.import_module(step.module)) and _judges(step)]
+    extract = next((step.id for step in whole if _extracts(step)), None)
+    texts = [step.id for step in layers if "text_bytes" in _columns(step)]
+    if extract is None:
+        texts = [INGEST, *texts]
+    else:
+        texts = texts[texts.index(extract) :] if extract in texts else []
+    config = corpus.Config(steps=(INGEST, *(step.id for step in layers)), texts=tuple(texts))
+    return Step(f"{source}/{CORPUS}", CORPUS, source, corpus.__name__, config, 0)
+
+
+def _extracts(step: Step) -> bool:
+    """Whether a step makes text out of markup."""
+    module = importlib.import_module(step.module)
+    return adds_layer(module) and "html" in reads_of(module, step.config) and "text" in _columns(step)

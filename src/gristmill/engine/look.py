@@ -1,4 +1,4 @@
-"""Looking at documents: rows of a recipe's layers with the verdicts that were given on them."""
+"""Looking at documents: rows of a corpus's layers with the verdicts that were given on them."""
 
 import itertools
 import re
@@ -9,9 +9,8 @@ from typing import Any
 import pyarrow as pa
 
 from gristmill.engine.graph import CORPUS, Node
-from gristmill.engine.mill import Mill
 from gristmill.engine.rows import read_many
-from gristmill.engine.run import Document, Run
+from gristmill.engine.seen import Document, Seen
 from gristmill.errors import UserError
 from gristmill.recipe.columns import INGEST
 from gristmill.recipe.mistakes import nearest
@@ -56,21 +55,20 @@ class _Wanted:
     grep: re.Pattern[str] | None
 
 
-def find_step(mill: Mill, stage: str | None) -> str | None:
+def find_step(seen: Seen, stage: str | None) -> str | None:
     """The step that a user means by a name, checked."""
     if stage is None or stage == INGEST:
         return stage
-    known = sorted({name for node in mill.graph.nodes.values() for name in (node.id, node.name) if node.has_layers})
+    known = sorted({name for node in seen.nodes.values() for name in (node.id, node.name) if node.has_layers})
     if stage not in known:
         near = nearest(stage, known)
         hint = f"Did you mean {near}? " if near else ""
-        raise UserError(f"--stage {stage}: {mill.recipe.path} has no such step. {hint}Steps: {', '.join(known)}")
+        raise UserError(f"--stage {stage}: {seen.told} has no such step. {hint}Steps: {', '.join(known)}")
     return stage
 
 
 def rows(
-    mill: Mill,
-    run: Run,
+    seen: Seen,
     stage: str | None,
     dropped: bool | None,
     reason: str | None,
@@ -87,34 +85,33 @@ def rows(
     has what was cut out of its text.
     """
     wanted = _Wanted(dropped, reason, url, doc_id, grep)
-    for source in mill.recipe.sources:
+    for source in seen.chains:
         if sources and source not in sources:
             continue
-        for document in run.documents.get(source, ()):
-            for found in _rows_of_part(mill, run, document, stage):
+        for document in seen.documents.get(source, ()):
+            for found in _rows_of_part(seen, document, stage):
                 if found.is_wanted(wanted):
                     yield found.whole(cuts)
 
 
-def count_unjudged(mill: Mill, run: Run, stage: str | None, sources: Sequence[str]) -> int:
+def count_unjudged(seen: Seen, stage: str | None, sources: Sequence[str]) -> int:
     """Documents that nothing dropped so far and that some step has not seen as the recipe is now."""
     return sum(
         found.step is None and bool(found.part.unjudged)
-        for source in mill.recipe.sources
+        for source in seen.chains
         if not sources or source in sources
-        for document in run.documents.get(source, ())
-        for found in _rows_of_part(mill, run, document, stage)
+        for document in seen.documents.get(source, ())
+        for found in _rows_of_part(seen, document, stage)
     )
 
 
-def row_at(mill: Mill, run: Run, document: Document, row: int, stage: str | None = None) -> Row:
+def row_at(seen: Seen, document: Document, row: int, stage: str | None = None) -> Row:
     """One row of a part, by its number, as it stands after a step or at the end."""
-    return next(itertools.islice(_rows_of_part(mill, run, document, stage), row, None)).whole()
+    return next(itertools.islice(_rows_of_part(seen, document, stage), row, None)).whole()
 
 
 def kept_batches(
-    mill: Mill,
-    run: Run,
+    seen: Seen,
     node: Node,
     columns: Sequence[str],
     track: Callable[[Sequence[Document]], Iterable[Document]] = iter,
@@ -126,28 +123,24 @@ def kept_batches(
     for source in node.sources:
         view = node.views[source]
         wanted = tuple((layer, column, name) for layer, column, name in view.columns if name in columns)
-        for document in track(run.documents[source]):
+        for document in track(seen.documents[source]):
             at = (source, document.order)
-            parts = [document.part if layer == INGEST else run.made[layer].layers[at][0] for layer in view.layers]
-            corpus = run.made[f"{source}/{CORPUS}"].layers[at][0]
+            parts = [document.part if layer == INGEST else seen.made[layer].layers[at][0] for layer in view.layers]
+            corpus = seen.made[f"{source}/{CORPUS}"].layers[at][0]
             work = ([(*parts, corpus)], [wanted], [(len(parts),)])
-            yield from read_many(*work, mill.store)
+            yield from read_many(*work, seen.store)
 
 
-def unfinished(mill: Mill, run: Run, stage: str | None) -> list[str]:
+def unfinished(seen: Seen, stage: str | None) -> list[str]:
     """Steps up to `stage` that have not run to their end."""
-    wanted = {f"{source}/{INGEST}" for source in mill.recipe.sources}
-    for source in mill.recipe.sources:
-        wanted.update(_chain(mill, source, stage))
-    return [node_id for node_id in mill.graph.nodes if node_id in wanted and _is_open(run, node_id)]
+    wanted = {f"{source}/{INGEST}" for source in seen.chains}
+    for source in seen.chains:
+        wanted.update(_chain(seen, source, stage))
+    return [node_id for node_id in seen.unfinished() if node_id in wanted]
 
 
-def _is_open(run: Run, node_id: str) -> bool:
-    return bool(run.made[node_id].missing or run.made[node_id].waiting)
-
-
-def _chain(mill: Mill, source: str, stage: str | None) -> list[str]:
-    nodes = [mill.graph.nodes[node_id] for node_id in mill.graph.chains[source]]
+def _chain(seen: Seen, source: str, stage: str | None) -> list[str]:
+    nodes = [seen.nodes[node_id] for node_id in seen.chains[source]]
     layers = [node for node in nodes if node.has_layers and node.name != CORPUS]
     if stage is None or stage == CORPUS:
         return [node.id for node in layers]
@@ -160,10 +153,10 @@ def _chain(mill: Mill, source: str, stage: str | None) -> list[str]:
 class _Part:
     """The layers of one document part up to a step; columns of a row group are read when somebody asks for them."""
 
-    def __init__(self, mill: Mill, run: Run, document: Document, stage: str | None) -> None:
+    def __init__(self, seen: Seen, document: Document, stage: str | None) -> None:
         parts, unjudged = [(INGEST, document.part)], []
-        for node_id in _chain(mill, document.source, stage):
-            made = run.made[node_id].layers
+        for node_id in _chain(seen, document.source, stage):
+            made = seen.made[node_id].layers
             if (document.source, document.order) in made:
                 parts.append((node_id, made[document.source, document.order][0]))
             else:
@@ -171,7 +164,7 @@ class _Part:
         self.unjudged = tuple(unjudged)
         """Steps that have no layer for this part yet."""
         self.names = [name for name, _ in parts]
-        self.readers = [PartReader(mill.store, part) for _, part in parts]
+        self.readers = [PartReader(seen.store, part) for _, part in parts]
         self._read: dict[tuple[int, int, str], Any] = {}
 
     def column(self, layer: int, group: int, name: str) -> Any:
@@ -270,8 +263,8 @@ class _Found:
         return None
 
 
-def _rows_of_part(mill: Mill, run: Run, document: Document, stage: str | None) -> Iterator[_Found]:
-    part = _Part(mill, run, document, stage)
+def _rows_of_part(seen: Seen, document: Document, stage: str | None) -> Iterator[_Found]:
+    part = _Part(seen, document, stage)
     for group, rows_in_group in enumerate(part.readers[0].groups):
         drops = [part.column(layer, group, "drop").is_valid().to_pylist() for layer in range(len(part.readers))]
         for row in range(rows_in_group):

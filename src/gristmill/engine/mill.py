@@ -6,7 +6,7 @@ import os
 import re
 import signal
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -14,15 +14,17 @@ from typing import Any
 from gristmill.engine.config_files import store_copies
 from gristmill.engine.content import ContentHashes
 from gristmill.engine.executor import Executor, InlineExecutor
-from gristmill.engine.graph import CORPUS, Node, build
+from gristmill.engine.graph import Node, build
 from gristmill.engine.local import LocalExecutor
 from gristmill.engine.obtain import Listener, NotReproduced
 from gristmill.engine.run import Run
+from gristmill.engine.run_record import finished_runs, make_record, run_records
 from gristmill.engine.task import digest, layer_schema, part_to_json
 from gristmill.errors import UserError
 from gristmill.recipe.columns import INGEST
 from gristmill.recipe.model import Recipe
 from gristmill.schema import DOCUMENTS
+from gristmill.stages.own_code import Code
 from gristmill.stages.resolve import schema_of
 from gristmill.stopping import Interrupted, heeded
 from gristmill.store.leases import Lease, hold, holders
@@ -49,15 +51,13 @@ class Mill:
 
     def __init__(self, recipe: Recipe, until: str | None = None) -> None:
         self.recipe = recipe
+        self.until = until
         self.store = Store(recipe.store)
         self.contents = ContentHashes(self.store, recipe.name)
         self.graph = build(recipe, self.contents, until)
 
     def executor(self, workers: int | None) -> Executor:
-        """Processes on this machine; this process alone where no other could see the store."""
-        if not self.store.is_shared:
-            return InlineExecutor(self.store)
-        return LocalExecutor(self.store, workers or available_cores(), self.graph.modules, self.graph.code)
+        return make_executor(self.store, workers, self.graph.modules, self.graph.code)
 
     def look(self, listener: Listener | None = None) -> Run:
         """Follow the recipe through the store without running a stage; input files are hashed if they are new."""
@@ -109,33 +109,8 @@ class Mill:
 
     def _record(self, run: Run, started: datetime, datasets: Mapping[str, Any], status: str) -> None:
         now = datetime.now(UTC)
-        record = {
-            "recipe": self.recipe.name,
-            "status": status,
-            "started": started.isoformat(),
-            "ended": now.isoformat(),
-            "version": version_of(datasets),
-            "nodes": {node_id: self._record_node(run, node_id, datasets) for node_id in self.graph.nodes},
-        }
+        record = make_record(run, started, now, datasets, status, self.until)
         self.store.write_json(f"runs/{self.recipe.name}/{now.strftime('%Y-%m-%dT%H-%M-%S.%fZ')}.json", record)
-
-    def _record_node(self, run: Run, node_id: str, datasets: Mapping[str, Any]) -> dict[str, Any]:
-        node, made = self.graph.nodes[node_id], run.made[node_id]
-        record = {
-            "identity": node.identity,
-            "executed": len(made.executed),
-            "cached": len(made.tasks) - len(made.executed),
-            "metrics": made.metrics,
-            "cost": made.cost,
-            "datasets": datasets.get(node_id, {}),
-            "tasks": made.tasks,
-        }
-        if node.kind == "read" and node.sources[0] in run.inputs:
-            record["files"] = run.inputs[node.sources[0]].record()
-        if node.files:
-            copies = {part for file in node.files.values() for _, _, part in file.files}
-            record["config_files"] = [part_to_json(part) for part in sorted(copies, key=lambda part: part.hash)]
-        return record
 
     def check_tag(self, tag: str) -> None:
         """A version's name is a file's name, and a version is never overwritten."""
@@ -146,13 +121,14 @@ class Mill:
 
     def last_run(self, finished: bool = False) -> dict[str, Any] | None:
         """The newest run record of this recipe."""
-        for name, _ in reversed(list(self.store.list_files(f"runs/{self.recipe.name}"))):
-            record = self.store.read_json(name)
-            if not isinstance(record, dict) or not {"status", "nodes"} <= set(record):
-                continue
-            if not finished or record["status"] == "finished":
-                return record
-        return None
+        return next((finished_runs if finished else run_records)(self.store, self.recipe.name), None)
+
+
+def make_executor(store: Store, workers: int | None, modules: Sequence[str] = (), code: Code | None = None) -> Executor:
+    """Processes on this machine; this process alone where no other could see the store."""
+    if not store.is_shared:
+        return InlineExecutor(store)
+    return LocalExecutor(store, workers or available_cores(), modules, code)
 
 
 def available_cores() -> int:
@@ -193,11 +169,6 @@ def _layer_columns(node: Node) -> Any:
     return layer_schema(schema_of(importlib.import_module(node.module), node.config))
 
 
-def version_of(datasets: Mapping[str, Mapping[str, str]]) -> str | None:
-    """A short name for everything that a finished run made."""
-    return digest(datasets)[:12] if datasets else None
-
-
 def find_warnings(run: Run) -> list[str]:
     """Everything that silently did nothing (law 7)."""
     found = [
@@ -210,18 +181,6 @@ def find_warnings(run: Run) -> list[str]:
         metrics = run.made[node.id].metrics
         if warn is not None and metrics:
             found += [f"{node.id}: {message}" for message in warn(metrics, node.config)]
-    return found
-
-
-def funnels(run: Run) -> dict[str, Any]:
-    """Per source: rows and bytes that were read, taken by each step and reason, and kept."""
-    found = {}
-    for source in run.graph.recipe.sources:
-        funnel = run.made[f"{source}/{CORPUS}"].metrics.get("funnel")
-        if funnel:
-            steps = [INGEST, *run.graph.chains[source]]
-            first = {step: funnel["first"][step] for step in steps if step in funnel["first"]}
-            found[source] = {**funnel, "first": first}
     return found
 
 

@@ -19,6 +19,7 @@ from typing import Any
 from gristmill.engine.mill import Mill
 from gristmill.engine.obtain import Listener
 from gristmill.engine.run import Run
+from gristmill.engine.seen import Seen
 from gristmill.errors import UserError
 from gristmill.recipe.mix import MIX
 from gristmill.recipe.shards import SHARDS
@@ -49,13 +50,13 @@ def run_and_publish(
 
 def publish(mill: Mill, run: Run) -> str | None:
     """Publish the manifest of a run that has one; where it lies, as a location that a loader opens."""
-    manifest = read_model(mill, run, MIX)
+    manifest = read_model(run, MIX)
     if manifest is None:
         return None
     store, folder = mill.store, folder_of(mill.recipe.name, manifest["hash"])
-    catalogue = read_model(mill, run, SHARDS)
+    catalogue = read_model(run, SHARDS)
     assert catalogue is not None
-    tokenizer = _part(mill, run, TOKENIZER)
+    tokenizer = _part(run, TOKENIZER)
     assert tokenizer is not None
     files = {}
     for part, names in [(tokenizer, ("tokenizer.json",)), *_named(catalogue)]:
@@ -70,33 +71,34 @@ def publish(mill: Mill, run: Run) -> str | None:
     return f"{store.uri.rstrip('/')}/{folder}"
 
 
-def find_manifest(mill: Mill) -> str:
-    """Where the manifest of a recipe lies, as it stands in the store now."""
-    manifest = read_model(mill, mill.look(), MIX)
-    folder = None if manifest is None else folder_of(mill.recipe.name, manifest["hash"])
-    if folder is None or mill.store.read_file(f"{folder}/manifest.json") is None:
+def find_manifest(seen: Seen) -> str:
+    """Where the manifest of a corpus lies, as it stands in the store."""
+    manifest = read_model(seen, MIX)
+    folder = None if manifest is None else folder_of(seen.name, manifest["hash"])
+    if folder is None or seen.store.read_file(f"{folder}/manifest.json") is None:
+        now = "" if seen.record else ", or not for the recipe as it stands now"
+        known = any(node.name == MIX for node in seen.nodes.values())
         raise UserError(
-            f"{mill.recipe.path} has no shards in {mill.store.uri}, or not for the recipe as it stands now. "
-            f"Run: gristmill run {mill.recipe.path}"
-            + ("" if any(step.name == MIX for step in mill.recipe.steps) else " (with shards: in the recipe)")
+            f"{seen.told} has no shards in {seen.store.uri}{now}. {seen.to_finish}"
+            + ("" if known else " (with shards: in the recipe)")
         )
-    return f"{mill.store.uri.rstrip('/')}/{folder}"
+    return f"{seen.store.uri.rstrip('/')}/{folder}"
 
 
 def folder_of(recipe: str, manifest_hash: str) -> str:
     return f"{FOLDER}/{recipe}/{manifest_hash[:12]}"
 
 
-def read_model(mill: Mill, run: Run, step: str) -> dict[str, Any] | None:
+def read_model(seen: Seen, step: str) -> dict[str, Any] | None:
     """The JSON that a step of the recipe made; None where it has not run."""
-    part = _part(mill, run, step)
-    return None if part is None else dict(json.loads(bytes(memoryview(mill.store.get_part(part)))))
+    part = _part(seen, step)
+    return None if part is None else dict(json.loads(bytes(memoryview(seen.store.get_part(part)))))
 
 
-def _part(mill: Mill, run: Run, step: str) -> Part | None:
-    for node in mill.graph.nodes.values():
-        if node.name == step and ("", (0, 0)) in run.made[node.id].layers:
-            return run.made[node.id].layers["", (0, 0)][0]
+def _part(seen: Seen, step: str) -> Part | None:
+    for node in seen.nodes.values():
+        if node.name == step and ("", (0, 0)) in seen.made[node.id].layers:
+            return seen.made[node.id].layers["", (0, 0)][0]
     return None
 
 

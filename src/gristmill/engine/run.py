@@ -8,7 +8,6 @@ is not in the store; what it stopped at is the plan.
 import asyncio
 import importlib
 from collections.abc import Collection, Coroutine, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from gristmill.checked import InputChanged
@@ -19,6 +18,7 @@ from gristmill.engine.graph import Graph, Node
 from gristmill.engine.inputs import SourceInputs, find_inputs
 from gristmill.engine.obtain import Listener, Tasks
 from gristmill.engine.run_sink import by_destination, write_files
+from gristmill.engine.seen import Document, Seen
 from gristmill.engine.task import (
     Collect,
     Emit,
@@ -41,19 +41,7 @@ PARTITIONS = 64
 """Partitions of an exchange whose config does not set `partitions`."""
 
 
-@dataclass(frozen=True)
-class Document:
-    """A document part of a source; the layers of later steps belong to it."""
-
-    source: str
-    part: Part
-    rows_mark: str
-    order: tuple[int, int]
-    label: str
-    task: str
-
-
-class Run:
+class Run(Seen):
     """One pass over a graph. `executor` is only asked for when there is something to run."""
 
     def __init__(
@@ -67,15 +55,14 @@ class Run:
         lease: Lease | None = None,
         retry_crashed: bool = False,
     ) -> None:
+        self.tasks = Tasks(graph.nodes, store, executor, listener, dry, lease, retry_crashed)
+        recipe = graph.recipe
+        super().__init__(recipe.name, recipe.path, store, graph.nodes, graph.chains, self.tasks.made)
         self.graph = graph
-        self.documents: dict[str, list[Document]] = {}
-        """Per source: its document parts in order; in a dry run those that exist."""
         self.inputs: dict[str, SourceInputs] = {}
         self._executor = executor
         self._contents = contents
         self.listener = listener
-        self.tasks = Tasks(graph.nodes, store, executor, listener, dry, lease, retry_crashed)
-        self.made = self.tasks.made
         self.done = self.tasks.done
         self._waits: dict[tuple[str, ...], asyncio.Task[Any]] = {}
         self.group: asyncio.TaskGroup

@@ -11,7 +11,8 @@ from gristmill.store.segments import Segment
 from gristmill.store.store import Part
 
 if TYPE_CHECKING:
-    from gristmill.engine.run import Document, Run
+    from gristmill.engine.run import Run
+    from gristmill.engine.seen import Document
 
 
 async def write_files(run: "Run", node: Node) -> Part | None:

@@ -6,9 +6,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gristmill.engine.graph import Node
 from gristmill.engine.mill import Mill
-from gristmill.engine.run import Run
+from gristmill.engine.seen import Seen
 from gristmill.errors import UserError
 from gristmill.recipe.model import Recipe
 from gristmill.recipe.tokenizer import TEXT, TOKENIZER
@@ -25,37 +24,31 @@ def open_for_tokenizer(recipe: Recipe) -> Mill:
     return Mill(recipe, TOKENIZER)
 
 
-def tokenizer_path(mill: Mill, run: Run) -> Path:
+def tokenizer_path(seen: Seen) -> Path:
     """The tokenizer.json of a recipe that ran."""
-    made = run.made[_node(mill, TOKENIZER).id].layers
-    if not made:
-        raise UserError(
-            f"the tokenizer of {mill.recipe.path} is not in {mill.store.uri}, or not for the recipe as it stands now. "
-            f"Run: gristmill tokenizer train {mill.recipe.path}"
-        )
-    part, _ = made["", (0, 0)]
-    return mill.store.local_path(part)
+    made = [seen.made[node.id].layers for node in seen.nodes.values() if node.name == TOKENIZER]
+    if not made or not made[0]:
+        now = "" if seen.record else ", or not for the recipe as it stands now"
+        train = "" if seen.record else f"Run: gristmill tokenizer train {seen.told}"
+        raise UserError(f"the tokenizer of {seen.told} is not in {seen.store.uri}{now}. {train or seen.to_finish}")
+    part, _ = made[0]["", (0, 0)]
+    return seen.store.local_path(part)
 
 
-def sample_texts(mill: Mill, run: Run, split: str) -> Iterator[tuple[str, pa.Array]]:
+def sample_texts(seen: Seen, split: str) -> Iterator[tuple[str, pa.Array]]:
     """Domain and some texts at a time, of the documents that are `train` or `held_out`; none without a sample."""
-    for domain, texts, _ in sample_by_language(mill, run, split):
+    for domain, texts, _ in sample_by_language(seen, split):
         yield domain, texts
 
 
-def sample_by_language(mill: Mill, run: Run, split: str) -> Iterator[tuple[str, pa.Array, pa.Array]]:
+def sample_by_language(seen: Seen, split: str) -> Iterator[tuple[str, pa.Array, pa.Array]]:
     """The same with the language of each text, where its input states one."""
-    nodes = [node for node in mill.graph.nodes.values() if node.name == TEXT]
-    for node in nodes:
-        for _, (part, _) in sorted(run.made[node.id].layers.items()):
-            reader = PartReader(mill.store, part)
+    for node in seen.nodes.values():
+        for _, (part, _) in sorted(seen.made[node.id].layers.items()) if node.name == TEXT else ():
+            reader = PartReader(seen.store, part)
             for group in range(len(reader.groups)):
                 table = reader.read_group(group, ("sampled", "domain", "language", "split"))
                 table = table.filter(pc.equal(table["split"], split))
                 for domain in sorted(pc.unique(table["domain"]).to_pylist()):
                     here = table.filter(pc.equal(table["domain"], domain))
                     yield domain, here["sampled"].combine_chunks(), here["language"].combine_chunks()
-
-
-def _node(mill: Mill, name: str) -> Node:
-    return next(node for node in mill.graph.nodes.values() if node.name == name)

@@ -1,18 +1,20 @@
 """Checking a store: parts against their names, and tasks against what they made before."""
 
 import asyncio
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from gristmill.engine.executor import Executor
 from gristmill.engine.insist import insist
-from gristmill.engine.mill import Mill, wait_for
+from gristmill.engine.mill import wait_for
 from gristmill.engine.obtain import Listener
 from gristmill.engine.run import Run
+from gristmill.engine.seen import Seen
 from gristmill.engine.task import Hash, Result, Task
 from gristmill.errors import UserError
 from gristmill.places import Place
-from gristmill.store.store import CorruptPart, Part
+from gristmill.store.store import CorruptPart, Part, Store
 
 
 @dataclass
@@ -49,46 +51,59 @@ def parse_share(text: str | None) -> float:
     return share
 
 
-def verify(mill: Mill, share: float, workers: int | None, listener: Listener) -> Findings:
-    """Hash every part of the store, and run the chosen share of the recipe's tasks again."""
-    run = mill.look()
-    executor = mill.executor(workers)
+def verify(seen: Seen, share: float, executor: Executor, listener: Listener) -> Findings:
+    """Hash every part of the store, look for parts that are missing, and run a share of a recipe's tasks again."""
+    if share and not isinstance(seen, Run):
+        raise UserError(
+            "--recompute runs tasks again, and for that the recipe, its inputs and the code of its steps are needed, "
+            f"which {seen.told} does not name. Nothing was checked. Give the recipe's file, or leave --recompute out."
+        )
+    done = seen.done if isinstance(seen, Run) else {}
+    chosen = [(task, made) for key, (task, _, made) in done.items() if int(key[:8], 16) < share * 2**32]
     findings = Findings()
-    wait_for(_check(mill, run, share, executor, findings, listener), executor)
+    wait_for(_check(seen, chosen, executor, findings, listener), executor)
     return findings
 
 
 async def _check(
-    mill: Mill, run: Run, share: float, executor: Executor, findings: Findings, listener: Listener
+    seen: Seen, chosen: Sequence[tuple[Task, Result]], executor: Executor, findings: Findings, listener: Listener
 ) -> None:
-    parts = []
-    for name, size in mill.store.list_files("parts"):
+    store, parts = seen.store, []
+    for name, size in store.list_files("parts"):
         digest, _, suffix = name.rsplit("/", 1)[1].partition(".")  # a suffix may have dots of its own: ds.index
         parts.append(Part(digest, suffix, size))
     findings.parts = len(parts)
     listener.note(f"hashing {len(parts)} parts")
     tenth = max(1, -(-len(parts) // 10))
-    hashing = asyncio.as_completed([_hash(mill, part, executor, findings, listener) for part in parts])
+    hashing = asyncio.as_completed([_hash(store, part, executor, findings, listener) for part in parts])
     for hashed, one in enumerate(hashing, start=1):
         await one
         if hashed % tenth == 0 and hashed < len(parts):
             listener.note(f"hashed {hashed} of {len(parts)} parts")
-    for node in run.made.values():
-        for key, (label, _) in node.missing.items():
-            record = mill.store.read_json(f"tasks/{key}.json")
-            for lost in (record or {}).get("parts", ()):
-                part = Part(**lost)
-                if part.hash not in {known.hash for known in parts}:
-                    findings.broken[part] = f"of {label} is missing"
-    chosen = [(task, made) for key, (task, _, made) in run.done.items() if int(key[:8], 16) < share * 2**32]
+    known = {part.hash for part in parts}
+    for part, label in _wanted(seen):
+        if part.hash not in known:
+            findings.broken[part] = f"of {label} is missing"
     if chosen:
         listener.note(f"running {len(chosen)} tasks again")
     await asyncio.gather(*(_again(task, made, executor, findings, listener) for task, made in chosen))
     findings.different.sort()
 
 
-async def _hash(mill: Mill, part: Part, executor: Executor, findings: Findings, listener: Listener) -> None:
-    place = Place(mill.store.part_path(part), None if mill.store.is_local else mill.store.fs)
+def _wanted(seen: Seen) -> Iterator[tuple[Part, str]]:
+    """The parts that the tasks of a corpus made, as far as they are on record, and those of its layers."""
+    for node_id, made in seen.made.items():
+        labels = made.tasks | {key: label for key, (label, _) in made.missing.items()}
+        for key, label in labels.items():
+            record = seen.store.read_json(f"tasks/{key}.json")
+            for part in (record or {}).get("parts", ()):
+                yield Part(**part), label
+        for part, key in made.layers.values():
+            yield part, labels.get(key, node_id)
+
+
+async def _hash(store: Store, part: Part, executor: Executor, findings: Findings, listener: Listener) -> None:
+    place = Place(store.part_path(part), None if store.is_local else store.fs)
     result = await insist(Task("", "verify", part.hash, Hash((place,), blocks=False)), executor, listener.note)
     if result.values[0].sha256 != part.hash:
         findings.broken[part] = "does not match its hash"

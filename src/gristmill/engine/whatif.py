@@ -22,7 +22,8 @@ from gristmill.engine.borders import check_answers
 from gristmill.engine.graph import CORPUS, Node, View, bind
 from gristmill.engine.mill import Mill, available_cores
 from gristmill.engine.rows import Batch
-from gristmill.engine.run import Document, Run
+from gristmill.engine.run import Run
+from gristmill.engine.seen import Document
 from gristmill.errors import UserError
 from gristmill.recipe.columns import INGEST
 from gristmill.recipe.mistakes import nearest

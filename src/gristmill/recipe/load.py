@@ -49,7 +49,8 @@ def load(path: str | FilePath, *, store: str | None = None, env: Mapping[str, st
     """The recipe in the file `path`; `store` goes before its own, and `env` stands for the environment."""
     shown = str(path)
     mistakes = Mistakes(shown)
-    tree = parse(_read(shown), os.environ if env is None else env, mistakes)
+    text = _read(shown)
+    tree = parse(text, os.environ if env is None else env, mistakes)
     raw = tree.value
     if raw is None:
         mistakes.raise_any()
@@ -83,6 +84,7 @@ def load(path: str | FilePath, *, store: str | None = None, env: Mapping[str, st
         store=location,
         strict=fields.strict,
         path=shown,
+        text=text,
         sources=sources,
         steps=(*(step for steps in lists.values() for step in steps if step), *last.values()),
         routes=routes,
@@ -153,14 +155,19 @@ def _store(draft: Draft, written: str, given: str | None) -> str:
         if draft.check_scheme(("store",), location) and not is_url(location) and os.path.isfile(location):
             draft.add(("store",), f"store is the file {location}, and a store is a folder. Name another path.")
         return location
+    return locate_store(given, "--store")
+
+
+def locate_store(given: str, name: str) -> str:
+    """Where a store is that a command line gives, relative to the working directory; `name` is what it calls it."""
     location = locate(given, os.getcwd())
     if not given.strip():
-        raise UserError("--store is empty. Give a folder, or a URI such as s3://bucket/prefix.")
+        raise UserError(f"{name} is empty. Give a folder, or a URI such as s3://bucket/prefix.")
     reason = why_not(location)
     if reason:
-        raise UserError(f"--store: {reason}")
+        raise UserError(f"{name}: {reason}")
     if not is_url(location) and os.path.isfile(location):
-        raise UserError(f"--store: {location} is a file, and a store is a folder. Name another path.")
+        raise UserError(f"{name}: {location} is a file, and a store is a folder. Name another path.")
     return location
 
 

@@ -79,6 +79,8 @@ class Recipe:
     """Whether a warning (a filter that matched nothing) is an error."""
     path: str
     """The recipe's file, as the user gave it."""
+    text: str = field(compare=False)
+    """What stands in it."""
     sources: dict[str, Source]
     """In the order of the file."""
     steps: tuple[Step, ...]

@@ -21,7 +21,7 @@ from typing import Literal
 from gristmill.errors import UserError
 from gristmill.store.processes import name_of_self, runs
 from gristmill.store.records import DamagedRecord
-from gristmill.store.store import Store
+from gristmill.store.store import Store, Unwritable
 
 BEAT_SECONDS = 10.0
 """How often a lease is renewed."""
@@ -58,9 +58,11 @@ def hold(store: Store, purpose: Purpose, what: str) -> Iterator[Lease]:
     try:
         _write(store, lease)
     except (OSError, ValueError, UserError) as error:
+        why = error.why if isinstance(error, Unwritable) else error
         raise UserError(
-            f"The store {store.uri} cannot be written: {error}. Nothing was run. "
-            "Give a folder that you may write with `store:` in the recipe or --store."
+            f"The store {store.uri} cannot be written ({why}). Nothing was run, and nothing removed. Looking needs no "
+            "writing: gristmill status, funnel, inspect. To run, give a folder that you may write with `store:` in the "
+            "recipe or --store."
         ) from None
     over = threading.Event()
     beat = threading.Thread(target=_renew, args=(store, lease, over), daemon=True)

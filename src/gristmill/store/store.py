@@ -68,6 +68,17 @@ class CorruptPart(Exception):
         self.fact = fact
 
 
+class Unwritable(UserError):
+    """Nothing can be written to a store, or not now."""
+
+    def __init__(self, message: str, why: str) -> None:
+        super().__init__(message)
+        self.why = why
+
+    def __reduce__(self) -> tuple[type["Unwritable"], tuple[str, str]]:
+        return Unwritable, (str(self), self.why)
+
+
 class Store:
     """A folder on a local disk, in memory or in an object store."""
 
@@ -186,8 +197,11 @@ class Store:
         return CorruptPart(part.hash, f"cannot be read ({error})")
 
     def remove_part(self, part: Part) -> None:
-        if self.fs.exists(self.part_path(part)):
-            self.fs.rm_file(self.part_path(part))
+        try:
+            if self.fs.exists(self.part_path(part)):
+                self.fs.rm_file(self.part_path(part))
+        except OSError as error:
+            raise self._unwritable(error) from None
 
     def remove_damaged(self, corrupt: CorruptPart) -> None:
         """Take a damaged part away, so that nobody takes it for whole by its seal."""
@@ -328,16 +342,21 @@ class Store:
                 os.unlink(temporary)
             raise self._unwritable(error) from None
 
-    def _unwritable(self, error: OSError) -> UserError:
-        """What to tell of a write that failed: disks and rights are the user's to mend."""
+    def _unwritable(self, error: OSError) -> Unwritable:
+        """What to tell of a write that failed: disks and rights are the user's to mend. The file has a temporary name
+        that tells nobody anything.
+        """
+        why = error.strerror or str(error)
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            return UserError(
-                f"The store {self.uri} is full ({error.strerror}). What is finished is kept. "
-                "Free some space (`gristmill gc` lists what nothing needs) and run again to go on."
+            return Unwritable(
+                f"The store {self.uri} is full ({why}). What is finished is kept. "
+                "Free some space (`gristmill gc` lists what nothing needs) and run again to go on.",
+                why,
             )
-        return UserError(
-            f"The store {self.uri} cannot be written: {error}. What is finished is kept. "
-            "Mend the disk or its rights, or use another store, and run again to go on."
+        return Unwritable(
+            f"The store {self.uri} cannot be written: {why}. What is finished is kept. "
+            "Mend the disk or its rights, or use another store, and run again to go on.",
+            why,
         )
 
     def _temporary(self, path: str) -> str:

@@ -266,7 +266,7 @@ def test_a_run_of_the_engine_cuts_all_copies_but_one(project):
         (project.folder / "in" / f"{number:02}.jsonl").write_text("\n".join(lines[number::4]) + "\n")
     project.write_recipe("- gristmill.stages.dedup.substring_dedup: {partitions: 2, block: document, scope: global}")
     run = project.run()
-    found = [row for row in rows(project.mill(), run, None, None, None) if row.text]
+    found = [row for row in rows(run, None, None, None) if row.text]
     assert len(found) == 9
     assert 1 <= sum(shared in row.text for row in found) <= 2
     assert all(row.text in (f"{n}: {shared}" for n in range(9)) or len(row.text) <= 3 for row in found)

@@ -39,13 +39,13 @@ def test_another_threshold_measures_nothing_again(judged, edit):
 
 def test_counts_of_rules_fit_the_verdicts(judged):
     """Removed first adds up to what the step dropped; alone is part of first, first is part of all."""
-    project, run = judged
-    counts = list(_counts(project.mill(), run, None))
+    _, run = judged
+    counts = list(_counts(run, None))
     dropped = run.made["all/heuristics"].metrics["dropped"]
     assert {entry["rule"]: entry["first"] for entry in counts if entry["first"]} == dropped
     assert all(entry["alone"] <= entry["first"] <= entry["all"] for entry in counts)
     assert {entry["rule"] for entry in counts} >= {"too_few_words", "too_long"}
-    by_source = list(_counts(project.mill(), run, "source"))
+    by_source = list(_counts(run, "source"))
     assert [(e["rule"], e["first"]) for e in by_source] == [(e["rule"], e["first"]) for e in counts]
     assert {entry["group"] for entry in by_source} == {"notes"}
 

@@ -251,7 +251,7 @@ def crawl(project):
 
 def verdicts(project):
     run = project.run()
-    found = rows(project.mill(), run, None, None, None)
+    found = rows(run, None, None, None)
     kept = ((row.fields["snapshot"], row.fields["url"], row.step, row.reason, row.detail) for row in found)
     return run, {
         entry[:2]: entry[2:] for entry in kept if entry[1] and entry[3] not in ("request_record", "robots_txt")

@@ -53,7 +53,7 @@ class Corpus:
         return mill, mill.run(workers, Silent())
 
     def texts(self, mill, run, split):
-        return sorted(text for _, some in sample_texts(mill, run, split) for text in some.to_pylist())
+        return sorted(text for _, some in sample_texts(run, split) for text in some.to_pylist())
 
 
 @pytest.fixture(scope="module")
@@ -69,11 +69,11 @@ def ran(corpus):
 def test_part_size_workers_and_order_of_sources_do_not_change_a_byte(corpus):
     """The file of the tokenizer is the same, and so are the texts that are held out."""
     mill, run = corpus.run("one")
-    whole, held_out = tokenizer_path(mill, run).read_bytes(), corpus.texts(mill, run, "held_out")
+    whole, held_out = tokenizer_path(run).read_bytes(), corpus.texts(mill, run, "held_out")
     assert len(run.documents["web"]) > 2
     other_mill, other = corpus.run("other", part_bytes="3KB", workers=2, order=("books", "web"))
     assert len(other.documents["web"]) > len(run.documents["web"])
-    assert tokenizer_path(other_mill, other).read_bytes() == whole
+    assert tokenizer_path(other).read_bytes() == whole
     assert corpus.texts(other_mill, other, "held_out") == held_out
 
 
@@ -96,7 +96,7 @@ def test_the_merges_are_those_of_the_library_on_the_same_texts(corpus, ran):
     )
     library.train_from_iterator(corpus.texts(mill, run, "train"), trainer)
     wanted = json.loads(library.to_str())["model"]["merges"]
-    made = json.loads(tokenizer_path(mill, run).read_text())["model"]["merges"]
+    made = json.loads(tokenizer_path(run).read_text())["model"]["merges"]
     assert len(made) == 700 - 512
     assert [merge.split(" ") for merge in made] == [list(merge) for merge in wanted]
 
@@ -127,7 +127,7 @@ def test_the_manifest_of_the_model_names_its_hash_and_what_it_was_trained_on(ran
     name = mill.last_run()["nodes"]["all/tokenizer"]["datasets"]["model"]
     manifest = mill.store.read_json(f"datasets/{name}.json")
     assert manifest["metrics"] == run.made["all/tokenizer"].metrics
-    assert list(manifest["metrics"]["tokenizers"]) == [files.load(str(tokenizer_path(mill, run))).hash]
+    assert list(manifest["metrics"]["tokenizers"]) == [files.load(str(tokenizer_path(run))).hash]
 
 
 def test_a_change_of_the_vocabulary_samples_nothing_anew(corpus, ran):
@@ -138,21 +138,21 @@ def test_a_change_of_the_vocabulary_samples_nothing_anew(corpus, ran):
 
 def test_a_sample_that_cannot_fill_the_vocabulary_is_said(corpus, ran):
     """The vocabulary is as large as the merges allow, and the run warns."""
-    mill, run = corpus.run("first", train="vocab: 90000, min_count: 1")
+    _, run = corpus.run("first", train="vocab: 90000, min_count: 1")
     size = run.made["all/tokenizer"].metrics["vocab"]
     assert 600 < size < 90_000
-    assert files.load(str(tokenizer_path(mill, run))).vocab_size == size
+    assert files.load(str(tokenizer_path(run))).vocab_size == size
     assert [f"the vocabulary is {size:,} and not 90,000" in warning for warning in find_warnings(run)] == [True]
 
 
 @pytest.mark.slow
 def test_a_given_file_is_the_tokenizer_and_is_pinned_by_its_content(corpus, ran):
     """Its bytes go into the store; another name changes nothing, other bytes run again."""
-    whole = tokenizer_path(*ran).read_bytes()
+    whole = tokenizer_path(ran[1]).read_bytes()
     (corpus.folder / "given.json").write_bytes(whole)
-    mill, run = corpus.run("given", tokenizer="{file: given.json}")
-    assert tokenizer_path(mill, run).read_bytes() == whole
-    assert list(sample_texts(mill, run, "held_out")) == []
+    _, run = corpus.run("given", tokenizer="{file: given.json}")
+    assert tokenizer_path(run).read_bytes() == whole
+    assert list(sample_texts(run, "held_out")) == []
     (corpus.folder / "again.json").write_bytes(whole)
     _, run = corpus.run("given", tokenizer="{file: again.json}")
     assert not any(made.executed for made in run.made.values())

@@ -1,25 +1,32 @@
 """The last word on every row: the first step that dropped it and why, or nothing if the row is in the corpus.
 
 The engine puts this step at the end of every route. It reads only verdicts and sizes, so it is cheap to run again,
-and its metrics are the funnel: rows and bytes that each reason took first; and, on a route with a step `language`, the
-same rows by language.
+and its metrics are the funnel; and, on a route with a step `language`, its documents by language.
+
+The funnel counts documents: records that never were any (requests, robots.txt) stand apart. Its unit is a byte of text
+after extraction: what documents had when they first had a text, less what steps cut out of it and less what dropped
+documents still had, is what is left, to the byte. A document that is dropped before it has a text is counted as it was
+read (`raw_bytes`), apart.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from gristmill.schema import NO_DOCUMENT
 from gristmill.stages.contract import StageConfig
 from gristmill.stages.natural_languages import LABEL
 from gristmill.stages.select.keep_language import OTHER
 from gristmill.stages.select.tally import NOTHING
 
-VERSION = 1
+VERSION = 2
 LIBRARIES = ()
 MAY_READ = (LABEL,)
+_Ints = npt.NDArray[np.int64]
 SCHEMA = pa.schema([("step", pa.string()), ("drop", pa.string())])
 
 
@@ -28,11 +35,20 @@ class Config(StageConfig):
 
     steps: tuple[str, ...]
     """Names of the steps before this one, in order; a row belongs to the first that dropped it."""
+    texts: tuple[str, ...]
+    """Those that write the text, in order. The first makes it out of what was read, and is the reader itself where
+    nothing is extracted; the others cut or change it."""
 
 
 def reads(config: Config) -> tuple[str, ...]:
-    """The verdict of every step, the bytes that were read, and the bytes of text as they stand at the end."""
-    return (*(f"{step}.drop" for step in config.steps), "ingest.text_bytes", "text_bytes")
+    """The verdict of every step, the bytes that were read, and the bytes of text after every step that writes it."""
+    sizes = [f"{step}.text_bytes" for step in config.texts if step != config.steps[0]]
+    markup = ["ingest.html"] if _is_read_as_text(config) else []
+    return (*(f"{step}.drop" for step in config.steps), "ingest.text_bytes", *sizes, *markup)
+
+
+def _is_read_as_text(config: Config) -> bool:
+    return config.texts[:1] == config.steps[:1]
 
 
 def apply(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
@@ -46,36 +62,81 @@ def apply(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
 
 
 def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> dict[str, Any]:
-    """The funnel: what was read, what each step took first and for which reason, what is kept."""
-    read_bytes = _sizes(batch.column(len(config.steps)))
-    text_bytes = _sizes(batch.column(len(config.steps) + 1))
-    kept = answers.column("drop").is_null().to_numpy(zero_copy_only=False)
-    first: dict[str, dict[str, dict[str, int]]] = {}
-    both = pa.table({"step": answers["step"], "reason": answers["drop"], "bytes": read_bytes})
-    counted = both.filter(pa.array(~kept)).group_by(["step", "reason"]).aggregate([("bytes", "sum"), ([], "count_all")])
-    for entry in counted.to_pylist():
-        counts = {"rows": entry["count_all"], "bytes": entry["bytes_sum"]}
-        first.setdefault(entry["step"], {})[entry["reason"]] = counts
+    """The funnel, and the languages of its documents."""
+    no_document = pc.is_in(answers["drop"], pa.array(sorted(NO_DOCUMENT), pa.string()))
+    documents = pc.invert(no_document)
+    funnel = {"records": batch.num_rows, "no_documents": _no_documents(batch.filter(no_document), answers, no_document)}
+    batch, answers = batch.filter(documents), answers.filter(documents)
+    languages = {"languages": _languages(batch[LABEL], answers)} if LABEL in batch.schema.names else {}
+    return {**languages, "funnel": {**funnel, **_funnel(batch, answers, config)}}
+
+
+def _no_documents(batch: pa.RecordBatch, answers: pa.RecordBatch, chosen: pa.Array) -> dict[str, dict[str, int]]:
+    table = pa.table({"reason": answers["drop"].filter(chosen), "bytes": batch["ingest.text_bytes"]})
+    counted = table.group_by("reason").aggregate([("bytes", "sum"), ([], "count_all")])
+    return {one["reason"]: {"rows": one["count_all"], "raw_bytes": one["bytes_sum"]} for one in counted.to_pylist()}
+
+
+def _funnel(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> dict[str, Any]:
+    """What was read, what each step took first and why, what each cut, what is kept."""
+    place = {step: number for number, step in enumerate(config.steps)}
+    end = pc.fill_null(pc.index_in(answers["step"], pa.array(config.steps, pa.string())), len(place))
+    dropped_by: _Ints = end.to_numpy(zero_copy_only=False).astype(np.int64)
+    raw = _sizes(batch["ingest.text_bytes"])
+    has_text = np.zeros(batch.num_rows, np.bool_)
+    now, read, cut = np.zeros(batch.num_rows, np.int64), 0, {}
+    for step in config.texts:
+        size = _sizes(batch[f"{step}.text_bytes"])
+        # Of a document that the step itself drops it took the text that was there before.
+        came = dropped_by > place[step]
+        if step == config.texts[0]:
+            has_text = came
+            if _is_read_as_text(config):
+                has_text = ~batch["ingest.html"].is_valid().to_numpy(zero_copy_only=False)
+                raw = np.where(has_text, 0, raw)
+            now = np.where(has_text, size, 0)
+            read = int(now.sum())
+        else:
+            changed = came & has_text & (size != now)
+            cut[step] = {"rows": int(changed.sum()), "text_bytes": int((now - size)[changed].sum())}
+            now = np.where(changed, size, now)
+    left = np.where(has_text, 0, raw)
+    kept = dropped_by == len(place)
     return {
-        **({"languages": _languages(batch.column(LABEL), answers)} if LABEL in batch.schema.names else {}),
-        "funnel": {
-            "read": {"rows": batch.num_rows, "bytes": int(read_bytes.sum())},
-            "first": first,
-            "kept": {
-                "rows": int(kept.sum()),
-                "bytes": int(read_bytes[kept].sum()),
-                "text_bytes": int(text_bytes[kept].sum()),
-            },
+        "read": {"rows": batch.num_rows, "text_bytes": read, "raw_bytes": int(raw.sum())},
+        "extracted": {} if _is_read_as_text(config) else _extracted(config, raw[has_text]),
+        "first": _first(answers, now, left),
+        "cut": {step: counts for step, counts in cut.items() if counts["rows"]},
+        "kept": {
+            "rows": int(kept.sum()),
+            "text_bytes": int(now[kept].sum()),
+            "raw_bytes": int(left[kept].sum()),
         },
     }
 
 
-def _sizes(column: pa.Array) -> Any:
-    return column.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
+def _extracted(config: Config, raw: _Ints) -> dict[str, dict[str, int]]:
+    """What became text, by the step that made it."""
+    return {step: {"rows": len(raw), "raw_bytes": int(raw.sum())} for step in config.texts[:1]}
+
+
+def _first(answers: pa.RecordBatch, text: _Ints, raw: _Ints) -> dict[str, dict[str, dict[str, int]]]:
+    first: dict[str, dict[str, dict[str, int]]] = {}
+    table = pa.table({"step": answers["step"], "reason": answers["drop"], "text": text, "raw": raw})
+    taken = table.filter(pc.is_valid(table["reason"])).group_by(["step", "reason"])
+    for one in taken.aggregate([("text", "sum"), ("raw", "sum"), ([], "count_all")]).to_pylist():
+        counts = {"rows": one["count_all"], "text_bytes": one["text_sum"], "raw_bytes": one["raw_sum"]}
+        first.setdefault(one["step"], {})[one["reason"]] = counts
+    return first
+
+
+def _sizes(column: pa.Array) -> _Ints:
+    sizes: _Ints = column.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
+    return sizes
 
 
 def _languages(labels: pa.Array, answers: pa.RecordBatch) -> dict[str, Any]:
-    """For each language the rows that were read, those that each step took first, and why, and those that are kept."""
+    """For each language the documents that were read, that each step took first, and why, and that are kept."""
     table = pa.table(
         {"label": labels.cast(pa.string()).fill_null(NOTHING), "step": answers["step"], "reason": answers["drop"]}
     )

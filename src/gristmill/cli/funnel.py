@@ -1,0 +1,88 @@
+"""gristmill funnel: what came in, what each step took or cut, what is left."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from rich.console import Group as Lines
+
+from gristmill.cli.language_table import language_table, languages
+from gristmill.cli.options import Json, RecipeOrRun, StoreUri, open_seen, print_json
+from gristmill.cli.screen import words
+from gristmill.cli.show import console, size, table
+from gristmill.engine.funnel import funnels
+from gristmill.engine.seen import Seen
+from gristmill.errors import UserError
+
+EXAMPLE = "Example: gristmill funnel recipes/demo.yaml"
+COLUMNS = ("source", "step", "reason", "documents", "share", "text", "as read")
+
+_Row = tuple[str, str, str, str, str, str, str]
+
+
+def command(recipe: RecipeOrRun, store: StoreUri = None, json: Json = False) -> None:
+    """Show for each source what came in, what each step dropped and why, what each cut out of texts, and what is left.
+
+    Bytes are those of text after extraction, and add up. A document that is dropped before it has a text is counted as
+    it was read, in a column apart; records that are no documents (requests, robots.txt) stand below the table.
+    """
+    seen = open_seen(recipe, store)
+    found = funnels(seen)
+    waiting = seen.unfinished()
+    if not found:
+        raise UserError(f"Nothing of {seen.told} has come to its end, so there is nothing to count. {seen.to_finish}")
+    if waiting:
+        told = f"Not counted, or not in full, because not run as the recipe is now: {', '.join(waiting)}."
+        console(stderr=True).print(words(f"{told} {seen.to_finish}"), soft_wrap=True)
+    if json:
+        print_json({"recipe": seen.name, "funnel": found, "languages": languages(seen)})
+    else:
+        show_funnel(seen)
+
+
+def show_funnel(seen: Seen) -> None:
+    """The table of a corpus, and its languages where they were measured."""
+    out = console()
+    out.print(funnel_table(funnels(seen)))
+    if found := languages(seen):
+        out.print()
+        out.print(language_table(found))
+
+
+def funnel_table(found: Mapping[str, Any]) -> Lines:
+    """For each source: what came in, what each step took and why, what is left; then what never was a document."""
+    rows = [row for source, funnel in found.items() for row in _rows(source, funnel)]
+    columns = len(COLUMNS) if any(row[-1] for row in rows) else len(COLUMNS) - 1
+    notes = [words(f"Records that are no documents, not counted: {one}") for one in _no_documents(found)]
+    made = table(COLUMNS[:columns], [row[:columns] for row in rows], left=3)
+    return Lines(made, *([words(), *notes] if notes else []))
+
+
+def _rows(source: str, funnel: Mapping[str, Any]) -> Iterator[_Row]:
+    read, kept = funnel["read"], funnel["kept"]
+    yield (source, "read", "", f"{read['rows']:,}", _share(read["rows"], read["rows"]), *_sizes(read))
+    for step in funnel["steps"]:
+        for reason, count in sorted(funnel["first"].get(step, {}).items(), key=lambda item: -item[1]["rows"]):
+            yield "", step, reason, f"-{count['rows']:,}", _share(-count["rows"], read["rows"]), *_sizes(count, "-")
+        if became_text := funnel["extracted"].get(step):
+            yield "", step, f"text of {became_text['rows']:,}", "", "", "", f"-{size(became_text['raw_bytes'])}"
+        if cut := funnel["cut"].get(step):
+            lost = cut["text_bytes"]
+            told = f"{'cut from' if lost > 0 else 'added to'} {cut['rows']:,}"
+            yield "", step, told, "", "", f"{'-' if lost > 0 else '+'}{size(abs(lost))}", ""
+    yield "", "kept", "", f"{kept['rows']:,}", _share(kept["rows"], read["rows"]), *_sizes(kept)
+
+
+def _share(rows: int, of: int) -> str:
+    return f"{100 * rows / of:.1f}%" if of else ""
+
+
+def _sizes(counts: Mapping[str, int], sign: str = "") -> tuple[str, str]:
+    text, raw = counts["text_bytes"], counts["raw_bytes"]
+    return (f"{sign}{size(text)}" if text or not sign else ""), (f"{sign}{size(raw)}" if raw else "")
+
+
+def _no_documents(found: Mapping[str, Any]) -> Iterator[str]:
+    for source, funnel in found.items():
+        reasons = sorted(funnel["no_documents"].items(), key=lambda item: -item[1]["rows"])
+        if reasons:
+            yield f"{source} " + ", ".join(f"{count['rows']:,} {reason}" for reason, count in reasons)

@@ -1,0 +1,161 @@
+"""The record of a run: written at its end, and enough to look at what it made.
+
+It names every step with its columns and datasets, so whoever looks needs neither the recipe nor the inputs nor the code
+of the steps. A run is named by its version (`run --tag NAME`), by its recipe's name (then it is the newest that did not
+end early), or by the hash that `run` shows.
+"""
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import Any
+
+from gristmill.engine.graph import NodeFacts
+from gristmill.engine.obtain import Made
+from gristmill.engine.run import Run
+from gristmill.engine.seen import Document, Seen
+from gristmill.engine.task import digest, part_to_json
+from gristmill.errors import UserError
+from gristmill.recipe.columns import INGEST
+from gristmill.recipe.mistakes import nearest
+from gristmill.store.store import Part, Store
+
+_MODEL = "model"
+"""Stands for the source among the datasets of a step that has files and no layers."""
+_PART = ("hash", "suffix", "file_bytes", "rows", "payload_bytes")
+
+
+def make_record(
+    run: Run, started: datetime, ended: datetime, datasets: Mapping[str, Any], status: str, until: str | None
+) -> dict[str, Any]:
+    recipe = run.graph.recipe
+    return {
+        "recipe": recipe.name,
+        "status": status,
+        "started": started.isoformat(),
+        "ended": ended.isoformat(),
+        "version": version_of(datasets),
+        "until": until,
+        "recipe_text": recipe.text,
+        "chains": run.chains,
+        "nodes": {node_id: _record_node(run, node_id, datasets) for node_id in run.nodes},
+    }
+
+
+def _record_node(run: Run, node_id: str, datasets: Mapping[str, Any]) -> dict[str, Any]:
+    node, made = run.graph.nodes[node_id], run.made[node_id]
+    record = {
+        "name": node.name,
+        "kind": node.kind,
+        "sources": node.sources,
+        "columns": node.columns,
+        "identity": node.identity,
+        "executed": len(made.executed),
+        "cached": len(made.tasks) - len(made.executed),
+        "metrics": made.metrics,
+        "cost": made.cost,
+        "datasets": datasets.get(node_id, {}),
+        "tasks": made.tasks,
+    }
+    if node.kind == "read" and node.sources[0] in run.inputs:
+        record["files"] = run.inputs[node.sources[0]].record()
+    if node.files:
+        copies = {part for file in node.files.values() for _, _, part in file.files}
+        record["config_files"] = [part_to_json(part) for part in sorted(copies, key=lambda part: part.hash)]
+    return record
+
+
+def version_of(datasets: Mapping[str, Mapping[str, str]]) -> str | None:
+    """A short name for everything that a finished run made."""
+    return digest(datasets)[:12] if datasets else None
+
+
+def see(store: Store, name: str) -> Seen:
+    """What the run of this name made."""
+    told = f"{store.uri}@{name}"
+    record = _find(store, name)
+    try:
+        nodes = {
+            node_id: NodeFacts(node_id, one["name"], one["kind"], tuple(one["sources"]), tuple(one["columns"]))
+            for node_id, one in record["nodes"].items()
+        }
+        chains = {source: tuple(ids) for source, ids in record["chains"].items()}
+        made = {
+            node_id: Made(tasks=one["tasks"], metrics=one["metrics"], cost=one["cost"])
+            for node_id, one in record["nodes"].items()
+        }
+        seen = Seen(record["recipe"], told, store, nodes, chains, made, record)
+        for node_id, one in record["nodes"].items():
+            for source, dataset in one["datasets"].items():
+                _add_layers(seen, nodes[node_id], "" if source == _MODEL else source, dataset)
+    except (KeyError, TypeError, AttributeError):
+        raise UserError(
+            f"{told}: that run was recorded by another version of Gristmill, without what is needed to look at it. Run "
+            "its recipe again (what is in the store is not done again), or look with that version."
+        ) from None
+    return seen
+
+
+def _add_layers(seen: Seen, node: NodeFacts, source: str, dataset: str) -> None:
+    manifest = seen.store.read_json(f"datasets/{dataset}.json")
+    if manifest is None:
+        raise UserError(
+            f"{seen.told}: its dataset {dataset} ({node.id}) is missing or damaged in {seen.store.uri}, so it cannot "
+            "be looked at. Copy the whole store again, or run the recipe again, which writes it anew."
+        )
+    for number, entry in enumerate(manifest["parts"]):
+        part = Part(**{name: entry[name] for name in _PART})
+        seen.made[node.id].layers[source, (number, 0)] = (part, entry["task"])
+        if node.name == INGEST:
+            document = Document(source, part, "", (number, 0), f"{source} part {number}", entry["task"])
+            seen.documents.setdefault(source, []).append(document)
+
+
+def describe(seen: Seen) -> str:
+    """One line on which run is looked at."""
+    assert seen.record is not None
+    record = seen.record
+    end = f", as far as {record['until']}" if record["until"] else ""
+    return f"{seen.told}: recipe {seen.name}, version {record['version']}, run of {record['ended'][:19]} UTC{end}"
+
+
+def _find(store: Store, name: str) -> dict[str, Any]:
+    """The record of a version; else that of the newest whole run of a recipe, or of the newest at all; else by hash."""
+    path = f"versions/{name}.json"
+    version = store.read_json(path)
+    if version is not None:
+        return dict(version)
+    if store.read_file(path) is not None:
+        raise UserError(
+            f"{store.uri.rstrip('/')}/{path} is damaged, so it says nothing. Restore that file from a copy."
+        )
+    runs = list(finished_runs(store, name))
+    found = next((run for run in runs if run.get("until") is None), runs[0] if runs else None)
+    if found is None:
+        found = next((run for run in finished_runs(store) if run["version"] == name), None)
+    if found is None:
+        raise UserError(f"{store.uri}@{name}: {store.uri} has no finished run of that name. {names_in(store, name)}")
+    return found
+
+
+def run_records(store: Store, recipe: str | None = None) -> Iterator[dict[str, Any]]:
+    """Of a recipe, or of all; the newest of a recipe first. What is damaged is passed over."""
+    for path, _ in reversed(list(store.list_files("runs" if recipe is None else f"runs/{recipe}"))):
+        record = store.read_json(path)
+        if isinstance(record, dict) and {"status", "nodes"} <= set(record):
+            yield record
+
+
+def finished_runs(store: Store, recipe: str | None = None) -> Iterator[dict[str, Any]]:
+    """Those that came to their end."""
+    return (record for record in run_records(store, recipe) if record["status"] == "finished")
+
+
+def names_in(store: Store, wanted: str = "") -> str:
+    """What a user could have meant."""
+    versions = [path.removeprefix("versions/").removesuffix(".json") for path, _ in store.list_files("versions")]
+    recipes = sorted({path.split("/")[1] for path, _ in store.list_files("runs")})
+    if not versions and not recipes:
+        return "No run is recorded there: check the path, or give the store that the recipe names."
+    near = nearest(wanted, [*versions, *recipes])
+    hint = f"Did you mean {near}? " if near else ""
+    return f"{hint}Versions: {', '.join(versions) or 'none'}. Recipes that were run: {', '.join(recipes) or 'none'}."

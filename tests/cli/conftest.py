@@ -1,0 +1,121 @@
+"""A corpus with everything in it, run once: a crawl and notes, steps that drop and steps that cut, shards."""
+
+import json
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from conftest import Project
+from gristmill.cli.main import main
+from gristmill.demo.warc import Response, write
+from gristmill.engine.publish import publish
+from gristmill.stages.tokenizer.files import write_json
+from gristmill.stages.tokenizer.model import Tokenizer
+
+RECIPE = """
+recipe: everything
+seed: 5
+store: ./store
+sources:
+  crawl: {kind: web, read: {format: warc, paths: ["in/*.warc.gz"]}, domain: web, tier: A}
+  notes: {kind: text, read: {format: jsonl, paths: ["in/notes.jsonl"], fields: {key: id}}, domain: text, tier: A}
+steps:
+  web:
+    - gate: {block_domains: lists/blocked.txt}
+    - robots: {agent: CCBot}
+    - extract
+    - language
+    - keep_language: {keep: {en: 0.5}}
+  text:
+    - homemade.longer: {min_chars: 15}
+  all:
+    - signals
+    - heuristics: {rules: [gopher_quality], gopher_quality: {min_words: 12, min_stop_words: 1}}
+    - lines: {terminal_punctuation: false}
+    - exact_dedup: {partitions: 2}
+    - line_dedup: {max_count: 3, partitions: 2}
+    - near_dedup: {scope: global, partitions: 2}
+    - substring_dedup: {min_bytes: 100, scope: global, partitions: 2}
+tokenizer: {file: tokenizer.json}
+shards: {seq_len_tokens: 128, shard_tokens: 4000}
+mix: {tokens: 4k, domains: {web: 0.5, text: 0.5}, max_epochs: 50}
+"""
+FOOTER = "This line stands below every page of the whole site, and says nothing at all to anybody."
+PROSE = "The mill of the town stands with the river, and it is the wheel that has to turn the stone for all of them."
+SHARED = "A stretch of text that two quite different pages have in common, word for word and sign for sign."
+GERMAN = "Die Mühle steht am Fluss und mahlt das Korn für das ganze Dorf, und niemand weiß mehr, wer sie gebaut hat."
+
+
+def page(number, text):
+    same = 5 if number == 6 else number  # the sixth is nearly the fifth
+    words = " ".join(f"grain{same}x{at}" for at in range(60))
+    lines = (f"{text} Page {number}.", "Here we use cookies.", f"{words} and the {PROSE}", FOOTER)
+    body = "".join(f"<p>{line}</p>" for line in lines)
+    return f"<html><head><title>Page {number}</title></head><body>{body}</body></html>".encode()
+
+
+def responses():
+    yield Response("https://mill.example/robots.txt", b"User-agent: *\nDisallow: /private\n", "text/plain")
+    for number in range(12):
+        yield Response(
+            f"https://mill.example/{number}", page(number, PROSE + (f" {SHARED}" if number in (3, 4) else ""))
+        )
+    yield Response("https://mill.example/private/a", page(90, PROSE))
+    yield Response("https://blocked.example/a", page(91, PROSE))
+    yield Response("https://mill.example/german", page(92, GERMAN * 6))
+    yield Response("https://mill.example/copy", page(3, f"{PROSE} {SHARED}"))
+    yield Response("https://mill.example/empty", b"<html><body></body></html>")
+    yield Response("https://mill.example/gone", b"nothing here", status="404 Not Found")
+    yield Response("https://mill.example/cut", page(93, PROSE), cut=0.7)
+
+
+def notes():
+    for number in range(12):
+        lines = [f"{PROSE} Note {number}, of the grain{number}.", FOOTER, "use cookies"]
+        yield {"id": f"n{number}", "text": "\n".join(lines)}
+    yield {"id": "short", "text": "too short"}
+    yield {"id": "none", "text": ""}
+    yield {"id": "words", "text": "The seven words of the short note."}
+
+
+@pytest.fixture(scope="session")
+def everything(tmp_path_factory):
+    """The project: its recipe, inputs, lists and step of its own are there, and its store has the run, tagged v1."""
+    made = Project(tmp_path_factory.mktemp("everything"))
+    for name in ("in", "lists", "homemade"):
+        (made.folder / name).mkdir()
+    write(made.folder / "in" / "a.warc.gz", responses(), datetime(2026, 11, 1, tzinfo=UTC))
+    (made.folder / "in" / "notes.jsonl").write_text("\n".join([*map(json.dumps, notes()), "{broken"]))
+    (made.folder / "lists" / "blocked.txt").write_text("blocked.example\n")
+    own = Path(__file__).parents[1] / "stagebox" / "upper.py"
+    (made.folder / "homemade" / "longer.py").write_text(own.read_text().replace("pc.utf8_upper(text)", "text"))
+    empty = np.zeros(0, np.int32)
+    write_json(Tokenizer.from_merges("gristmill", empty, empty), made.folder)
+    made.recipe.write_text(RECIPE)
+    sys.path.insert(0, str(made.folder))
+    try:
+        run = made.run()
+        made.mill().store.write_json("versions/v1.json", made.mill().last_run(finished=True))
+        publish(made.mill(), run)
+        yield SimpleNamespace(project=made, run=run)
+    finally:
+        sys.path.remove(str(made.folder))
+
+
+@pytest.fixture
+def say(monkeypatch, capfd):
+    """Type a command: its exit code, its answer and what it says beside it."""
+    monkeypatch.setenv("NO_COLOR", "1")
+
+    def typed(*arguments):
+        monkeypatch.setattr(sys, "argv", ["gristmill", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        said = capfd.readouterr()
+        return SimpleNamespace(code=ended.value.code or 0, out=said.out, err=said.err)
+
+    return typed

@@ -1,0 +1,198 @@
+"""Looking at a corpus from another machine: a copy of the store, and the name of a version, a recipe or a run."""
+
+import json
+import os
+import shutil
+import sys
+
+import pytest
+
+from conftest import Project
+from gristmill.engine.garbage import find_garbage
+from gristmill.store.store import Store
+from read_only import make_read_only
+
+LOOKS = {
+    "status": ("status", "HERE", "--json"),
+    "funnel": ("funnel", "HERE", "--json"),
+    "removed": ("removed", "HERE", "--by", "source", "--json"),
+    "inspect": ("inspect", "HERE", "-n", "100", "--cuts", "--json"),
+    "one document": ("inspect", "HERE", "--stage", "longer", "--grep", "Note 7", "--json"),
+    "clusters": ("inspect", "HERE", "--clusters", "--json"),
+    "sample": ("sample", "HERE", "--step", "2", "--json"),
+    "shards head": ("shards", "head", "HERE", "--json"),
+    "shards decode": ("shards", "decode", "HERE", "--json"),
+    "shards verify": ("shards", "verify", "HERE", "--json"),
+    "gc": ("gc", "HERE", "--dry-run", "--json"),
+    "tokenizer show": ("tokenizer", "show", "HERE", "--json"),
+    "tokenizer encode": ("tokenizer", "encode", "HERE", "the mill"),
+}
+FAST = ("status", "inspect", "shards head")
+VERIFY = ("verify", "HERE", "--json")
+
+
+def asked(command, here):
+    return [str(here) if word == "HERE" else word for word in command]
+
+
+def lost_times(source, target):
+    """A copy as `cp -r` and most object stores make it."""
+    shutil.copyfile(source, target)
+    return target
+
+
+@pytest.fixture(scope="module")
+def before(everything, tmp_path_factory):
+    """A copy of the project as it was."""
+    folder = tmp_path_factory.mktemp("before")
+    shutil.copytree(everything.project.folder, folder / "all", symlinks=True)
+    return Project(folder / "all")
+
+
+@pytest.fixture(scope="module")
+def away(before, tmp_path_factory):
+    """A copy of the store alone, without times; no recipe, no inputs, no list, no code of its steps."""
+    folder = tmp_path_factory.mktemp("away") / "copy"
+    shutil.copytree(before.store, folder, symlinks=True, copy_function=lost_times)
+    return folder
+
+
+@pytest.fixture
+def nothing_else(before, monkeypatch):
+    """Whatever the recipe named is gone for a while, also the code of its step of its own."""
+    hidden = before.folder.with_name("hidden")
+    before.folder.rename(hidden)
+    monkeypatch.setattr(sys, "path", [path for path in sys.path if "everything" not in path])
+    for name in [name for name in sys.modules if name.split(".")[0] == "homemade"]:
+        monkeypatch.delitem(sys.modules, name)
+    yield
+    hidden.rename(before.folder)
+
+
+@pytest.fixture(scope="module")
+def answers():
+    """What the recipe's own folder answers, by command; asked once."""
+    return {}
+
+
+@pytest.fixture
+def answer_of(answers, before, say):
+    def ask(command):
+        if command not in answers:
+            told = say(*asked(command, before.recipe))
+            assert told.code == 0, told.err
+            answers[command] = told.out
+        return answers[command]
+
+    return ask
+
+
+@pytest.mark.parametrize(
+    "name", [name if name in FAST else pytest.param(name, marks=pytest.mark.slow) for name in LOOKS]
+)
+def test_a_look_from_the_store_shows_what_the_recipe_shows(name, answer_of, away, say, request, monkeypatch):
+    """Byte for byte, from a copy without times on a disk that cannot be written; and says of which run it speaks."""
+    wanted = answer_of(LOOKS[name])
+    request.getfixturevalue("nothing_else")
+    make_read_only(monkeypatch, away)
+    told = say(*asked(LOOKS[name], f"{away}@v1"))
+    assert told.code == 0, told.err
+    assert told.out == wanted != ""
+    assert f"{away}@v1: recipe everything, version " in told.err
+
+
+@pytest.mark.slow
+def test_verify_from_the_store(answer_of, away, say, request, tmp_path):
+    """It finds what is damaged and what is missing, and says what it cannot do."""
+    wanted = answer_of(VERIFY)
+    request.getfixturevalue("nothing_else")
+    assert say(*asked(VERIFY, f"{away}@everything")).out == wanted
+    for option in ("--recompute=5%", "--repair"):
+        told = say("verify", f"{away}@v1", option)
+        assert told.code == 2
+        assert "the recipe, its inputs and the code of its steps are needed" in told.err
+    shutil.copytree(away, tmp_path / "broken", symlinks=True)
+    parts = sorted((tmp_path / "broken" / "parts").glob("*/*.parquet"))
+    parts[0].unlink()
+    parts[1].write_bytes(parts[1].read_bytes()[:-1] + b"x")
+    told = say("verify", f"{tmp_path / 'broken'}@v1", "--json")
+    assert told.code == 1
+    assert {one["part"] for one in json.loads(told.out)["broken"]} == {part.stem for part in parts[:2]}
+
+
+@pytest.mark.usefixtures("nothing_else")
+def test_a_run_is_named_by_version_recipe_or_hash(away, say):
+    """A wrong name lists the right ones."""
+    by_version = say("status", f"{away}@v1", "--json")
+    (record,) = (away / "runs" / "everything").iterdir()
+    version = json.loads(record.read_text())["body"]["version"]
+    for name in ("everything", version):
+        told = say("status", f"{away}@{name}", "--json")
+        assert told.out == by_version.out
+        assert f"version {version}" in told.err
+    for wrong, told in (
+        (f"{away}@everthing", "Did you mean everything? Versions: v1. Recipes that were run: everything."),
+        (str(away), "Write STORE@NAME. Versions: v1. Recipes that were run: everything."),
+        (f"{away.parent}@v1", "No run is recorded there"),
+        (f"{record}@v1", "is a file, and a store is a folder"),
+    ):
+        said = say("inspect", wrong)
+        assert said.code == 2
+        assert told in said.err
+    assert "Leave --store out" in say("funnel", f"{away}@v1", "--store", "other").err
+    assert "Versions: v1." in say("gc", f"{away}@v2", "--dry-run").err
+
+
+def test_a_recipe_whose_inputs_are_gone_says_how_to_look(before, say):
+    """The store has all that is needed."""
+    inputs = before.folder / "in"
+    inputs.rename(before.folder / "elsewhere")
+    try:
+        told = say("inspect", before.recipe)
+    finally:
+        (before.folder / "elsewhere").rename(inputs)
+    assert told.code == 2
+    assert "matches no file" in told.err
+    assert f"write {before.store}@everything in place of {before.recipe}" in told.err
+
+
+def test_a_record_of_another_version_is_one_message(away, tmp_path, say):
+    """Old records name no columns; a damaged one says nothing."""
+    old = Store(str(tmp_path))
+    record = Store(str(away)).read_json("versions/v1.json")
+    del record["chains"]
+    old.write_json("runs/everything/2026-11-01.json", record)
+    told = say("status", f"{tmp_path}@everything")
+    assert told.code == 2
+    assert "recorded by another version of Gristmill" in told.err
+    old.write_file("versions/v1.json", b"{")
+    assert "versions/v1.json is damaged" in say("status", f"{tmp_path}@v1").err
+
+
+def test_a_run_where_nothing_can_be_written_is_refused_in_one_message(project, say, monkeypatch):
+    """Also one that has nothing to do: it would leave no record. What was run can be looked at."""
+    project.write_recipe("  - stagebox.length\n")
+    project.run()
+    make_read_only(monkeypatch, project.store)
+    for command in (("run", project.recipe), ("run", project.recipe, "--tag", "v1"), ("gc", project.recipe)):
+        told = say(*command)
+        assert told.code == 2
+        assert told.err.count("cannot be written") == 1
+        assert "Read-only file system" in told.err
+        assert "Looking needs no writing" in told.err
+        assert "tmp" not in told.err.replace(str(project.store), "")
+    assert say("status", project.recipe).code == 0
+    assert say("inspect", project.recipe, "-n", "1").code == 0
+    assert os.listdir(project.store / "tmp") == []
+
+
+def test_a_run_that_ended_early_does_not_hide_a_whole_one(project, say):
+    """Neither from who looks by the recipe's name, nor from garbage collection."""
+    project.write_recipe("  - stagebox.length\n  - stagebox.longer_than: {chars: 12}\n")
+    project.run()
+    project.run(until="length")
+    stages = [one["stage"] for one in json.loads(say("status", f"{project.store}@project", "--json").out)["stages"]]
+    assert "all/longer_than" in stages
+    garbage = find_garbage(project.mill().store)
+    assert not garbage.files
+    assert garbage.needed_by == ("the last run of project",)
