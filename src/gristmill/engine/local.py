@@ -57,7 +57,7 @@ class LocalExecutor:
         self._store = store
         self._code = code or {}
         self._context: ForkServerContext = multiprocessing.get_context("forkserver")
-        self._context.set_forkserver_preload(["gristmill.engine.perform", *preload])
+        self._context.set_forkserver_preload(["gristmill.engine.fork_server", "gristmill.engine.perform", *preload])
         self._idle: list[_Process] = []
         self._busy: set[_Process] = set()
         self._waiting: list[tuple[tuple[int, ...], int, asyncio.Future[None]]] = []

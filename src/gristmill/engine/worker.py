@@ -3,6 +3,7 @@
 import os
 import queue
 import signal
+import sys
 import threading
 import traceback
 from multiprocessing.connection import Connection
@@ -26,6 +27,7 @@ def serve(pipe: Connection, store: Store, code: Code) -> None:
     """Answer every task that comes through the pipe. `code` is the user's own, which is not read from files again."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    sys.excepthook = sys.__excepthook__
     os.dup2(2, 1)  # what a step prints is for people, and standard output may be for a program
     guard_streams()  # what a step or a library prints about a document
     _use_one_core()
