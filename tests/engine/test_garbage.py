@@ -104,7 +104,7 @@ def test_copies_of_config_files_stay_as_long_as_a_run_that_used_them(project):
 
     def clean():
         mill = project.mill()
-        collect(mill, find_garbage(mill, mill.look()))
+        collect(mill.store, find_garbage(mill.store, mill.look()))
 
     used = []
     for domain in ("a.org", "b.org", "c.org"):

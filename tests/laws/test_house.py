@@ -14,9 +14,15 @@ MAY_IMPORT = {
     "store": {"errors", "schema", "places"},
     "stages": {"kernels", "loader", "errors", "schema", "places", "checked"},
     "recipe": {"stages", "errors", "schema", "places", "printable"},
-    "engine": {"recipe", "stages", "store", "kernels", "loader", "errors", "schema", "places", "checked", "printable"},
+    "engine": {
+        *("recipe", "stages", "store", "kernels", "loader"),
+        *("errors", "schema", "places", "checked", "printable", "stopping"),
+    },
     "report": {"errors", "schema", "printable"},
-    "cli": {"report", "engine", "recipe", "stages", "store", "loader", "errors", "schema", "places", "printable"},
+    "cli": {
+        *("report", "engine", "recipe", "stages", "store", "loader"),
+        *("errors", "schema", "places", "printable", "stopping"),
+    },
 }
 
 
