@@ -183,6 +183,7 @@ def test_a_terminal_gets_our_colours_and_none_of_the_data(hostile, typed, monkey
 
 def test_no_mistake_is_told_with_escapes(hostile, typed):
     """Unknown commands, options, files, recipes with hostile names: one message, neutral."""
+    assert typed("run", "recipe.yaml").code == 0
     (hostile / "bad.yaml").write_text(f"recipe: {quoted(EVIL)}\nseed: {quoted(EVIL)}\n{quoted(EVIL)}: 1\nsources: 3\n")
     for line in MISTAKES:
         said = typed(*arguments(line, IN_A_NAME))
