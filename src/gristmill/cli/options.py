@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from gristmill.cli.sample_option import asked_sample
 from gristmill.cli.screen import print_json as print_json
 from gristmill.engine.mill import Mill
 from gristmill.recipe.load import load
@@ -21,4 +22,4 @@ Workers = Annotated[
 
 
 def open_mill(recipe: Path, store: str | None, until: str | None = None) -> Mill:
-    return Mill(load(recipe, store=store), until)
+    return Mill(load(recipe, store=store, sample=asked_sample()), until)

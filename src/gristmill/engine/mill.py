@@ -57,7 +57,7 @@ class Mill:
     def __init__(self, recipe: Recipe, until: str | None = None) -> None:
         self.recipe = recipe
         self.store = Store(recipe.store)
-        self.contents = ContentHashes(self.store, recipe.name)
+        self.contents = ContentHashes(self.store, recipe.file_name or recipe.name)
         self.graph = build(recipe, self.contents, until)
 
     def executor(self, workers: int | None) -> Executor:

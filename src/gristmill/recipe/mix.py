@@ -25,8 +25,10 @@ class MixFields(Asked):
     """of the order of samples; default: the recipe's"""
 
 
-def load_mix(draft: Draft, raw: Any, name: str, sources: Mapping[str, Source]) -> tuple[Step, ...]:
-    """The step that mixes; none where the recipe has no mix, or a mistake in it."""
+def load_mix(draft: Draft, raw: Any, name: str, sources: Mapping[str, Source], share: float = 1) -> tuple[Step, ...]:
+    """The step that mixes; none where the recipe has no mix, or a mistake in it. A share of the records, in a sample, is
+    mixed to that share of the tokens: else it would be drawn more often than it may be.
+    """
     if not isinstance(raw, dict):
         return ()
     before = len(draft.mistakes)
@@ -43,9 +45,17 @@ def load_mix(draft: Draft, raw: Any, name: str, sources: Mapping[str, Source]) -
         return ()
     domains = {source.name: source.domain for source in sources.values()}
     asked = {field: getattr(fields, field) for field in MixFields.model_fields}
+    asked["tokens"] = _shared(fields.tokens, share)
+    asked["phases"] = tuple(
+        phase.model_copy(update={"tokens": _shared(phase.tokens, share)}) for phase in fields.phases
+    )
     config = mix.Config(**asked, recipe=name, sources=domains)
     line = draft.tree.line_of_key(AT)
     return (Step(f"{EVERY_SOURCE}/{MIX}", MIX, EVERY_SOURCE, mix.__name__, config, line),)
+
+
+def _shared(tokens: int | None, share: float) -> int | None:
+    return tokens if tokens is None or share == 1 else max(1, round(tokens * share))
 
 
 def _check_names(draft: Draft, fields: MixFields, sources: Mapping[str, Source]) -> None:
