@@ -1,9 +1,12 @@
 """gristmill plan: what is cached, what would run, and why."""
 
+from typing import Any
+
 from gristmill.cli.options import Json, RecipePath, StoreUri, open_mill, print_json
-from gristmill.cli.screen import words
-from gristmill.cli.show import console, table
-from gristmill.engine.plan import make_plan
+from gristmill.cli.screen import passage, words
+from gristmill.cli.show import console, size, table
+from gristmill.engine.disk import Disk, estimate
+from gristmill.engine.plan import known_before, make_plan
 
 EXAMPLE = "Example: gristmill plan recipes/demo.yaml"
 
@@ -11,7 +14,8 @@ EXAMPLE = "Example: gristmill plan recipes/demo.yaml"
 def command(recipe: RecipePath, store: StoreUri = None, json: Json = False) -> None:
     """Show the stages of a recipe: what is in the store, what a run would do, and what changed since the last run."""
     mill = open_mill(recipe, store)
-    stages = make_plan(mill, mill.look())
+    run = mill.look()
+    stages, disk = make_plan(mill, run), estimate(run, mill.store, known_before(mill))
     if json:
         listed = [
             {
@@ -24,7 +28,7 @@ def command(recipe: RecipePath, store: StoreUri = None, json: Json = False) -> N
             }
             for stage in stages
         ]
-        print_json({"recipe": mill.recipe.name, "store": mill.recipe.store, "stages": listed})
+        print_json({"recipe": mill.recipe.name, "store": mill.recipe.store, "stages": listed, "disk": _plain(disk)})
         return
     rows = [
         (stage.id, str(stage.cached), _to_run(stage.to_run, stage.waiting), "; ".join(stage.why)) for stage in stages
@@ -42,7 +46,31 @@ def command(recipe: RecipePath, store: StoreUri = None, json: Json = False) -> N
         out.print("\nNothing to do: everything is in the store.")
     elif any(stage.waiting for stage in stages):
         out.print("\n+: more tasks follow when what they read exists.")
+    if any(stage.to_run or stage.waiting for stage in stages):
+        _show_disk(disk, mill.recipe.store)
 
 
 def _to_run(to_run: int, waiting: int) -> str:
     return f"{to_run}{'+' if waiting else ''}"
+
+
+def _plain(disk: Disk) -> dict[str, Any]:
+    return {
+        "needed_bytes": [disk.least_bytes, disk.most_bytes],
+        "stored_bytes": disk.stored_bytes,
+        "free_bytes": disk.free_bytes,
+        "measured": disk.measured,
+        "short": disk.is_short,
+    }
+
+
+def _show_disk(disk: Disk, store: str) -> None:
+    by = "measured by earlier runs" if disk.measured else "by rules of thumb: no run of this recipe has been measured"
+    free = "" if disk.free_bytes is None else f" {size(disk.free_bytes)} are free there."
+    told = f"The run will add about {size(disk.least_bytes)} to {size(disk.most_bytes)} to {store} ({by}).{free}"
+    if disk.is_short:
+        told += (
+            f"\nWARNING: that {'will' if disk.least_bytes > (disk.free_bytes or 0) else 'may'} not fit. Name another "
+            "--store, make room (gristmill gc), or try a part first (--sample 1%)."
+        )
+    console().print(passage("\n" + told), soft_wrap=True)

@@ -47,7 +47,8 @@ def refuse_lost(source: Source, module: ModuleType, name: str, result: Result, s
     raise UserError(
         f"{recipe.path}:{source.line}: sources.{source.name}: nothing of its first part can be used. The "
         f"reader (format: {source.format}) found {_records(seen['rows'])} there and dropped every one as "
-        f"{' or '.join(reasons)}, so the run stops. The first, {locator}: {(detail or 'no more is known').rstrip('.')}. {_fix(source, name, detail)}"
+        f"{' or '.join(reasons)}, so the run stops. The first, {locator}: {detail.rstrip('.')}. "
+        + _fix(source, name, detail)
     )
 
 
@@ -57,12 +58,8 @@ def _records(rows: int) -> str:
 
 def _reasons(rows: int, dropped: Mapping[str, int], module: ModuleType) -> list[str]:
     """The one reason for which all is lost, or those of records that are never documents; else none."""
-    beside = getattr(module, "BESIDE", ())
-    if (
-        not rows
-        or sum(dropped.values()) < rows
-        or any(reason in (*getattr(module, "USED", ()), CRASHED) for reason in dropped)
-    ):
+    beside, used = getattr(module, "BESIDE", ()), (*getattr(module, "USED", ()), CRASHED)
+    if not rows or sum(dropped.values()) < rows or any(reason in used for reason in dropped):
         return []
     counted = {reason: count for reason, count in dropped.items() if reason not in beside}
     if not counted:
@@ -71,18 +68,18 @@ def _reasons(rows: int, dropped: Mapping[str, int], module: ModuleType) -> list[
     return [most] if counted[most] >= ONE_REASON * sum(counted.values()) else []
 
 
-def _first_row(result: Result, store: Store, reason: str) -> tuple[str, str | None]:
+def _first_row(result: Result, store: Store, reason: str) -> tuple[str, str]:
     columns = PartReader(store, result.parts[0]).read_group(0, ("locator", "drop", "detail"))
     rows = zip(*(column.to_pylist() for column in columns.columns), strict=True)
-    found = next(((locator, detail) for locator, drop, detail in rows if drop == reason), None)
-    return found or (str(columns.column("locator")[0].as_py()), None)
+    found = next(((locator, detail) for locator, drop, detail in rows if drop == reason and detail), None)
+    return found or (str(columns.column("locator")[0].as_py()), "nothing more is known")
 
 
-def _fix(source: Source, name: str, detail: str | None) -> str:
+def _fix(source: Source, name: str, detail: str) -> str:
     suffix = next((end for end in _FORMATS if without_compression_suffix(name).lower().endswith(end)), None)
     if suffix is not None and READERS[_FORMATS[suffix]] != source.module:
         return f"By its name {shown(name)} is for `format: {_FORMATS[suffix]}`."
-    fields, there = getattr(source.config, "fields", None), names_there(detail or "")
+    fields, there = getattr(source.config, "fields", None), names_there(detail)
     if isinstance(fields, Fields) and there:
         asked = [path for path in (fields.text, fields.html) if path is not None]
         near = _meant(asked, there)

@@ -13,6 +13,7 @@ from typing import Any
 
 from gristmill.engine.config_files import store_copies
 from gristmill.engine.content import ContentHashes
+from gristmill.engine.disk import input_bytes, stored_bytes
 from gristmill.engine.executor import Executor, InlineExecutor
 from gristmill.engine.graph import CORPUS, Node, build
 from gristmill.engine.local import LocalExecutor
@@ -136,8 +137,10 @@ class Mill:
             "cost": made.cost,
             "datasets": datasets.get(node_id, {}),
             "tasks": made.tasks,
+            "stored_bytes": stored_bytes(run, node_id),
         }
         if node.kind == "read" and node.sources[0] in run.inputs:
+            record["input_bytes"] = input_bytes(run, node.sources[0])
             record["files"] = run.inputs[node.sources[0]].record()
         if node.files:
             copies = {part for file in node.files.values() for _, _, part in file.files}

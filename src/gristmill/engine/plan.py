@@ -33,7 +33,7 @@ class Stage:
 
 
 def make_plan(mill: Mill, run: Run) -> list[Stage]:
-    before = _known_before(mill)
+    before = known_before(mill)
     stages = []
     for node_id, node in mill.graph.nodes.items():
         made = run.made[node_id]
@@ -53,7 +53,7 @@ def make_plan(mill: Mill, run: Run) -> list[Stage]:
     return stages
 
 
-def _known_before(mill: Mill) -> dict[str, Mapping[str, Any]]:
+def known_before(mill: Mill) -> dict[str, Mapping[str, Any]]:
     """Of each node what its newest run says: the newest run of all may have ended before it (`--until`, a kill)."""
     found: dict[str, Mapping[str, Any]] = {}
     for name, _ in reversed(list(mill.store.list_files(f"runs/{mill.recipe.name}"))):

@@ -94,8 +94,6 @@ class RecipeFields(StageConfig):
     """where parts and manifests are kept: a folder, or a URI such as s3://bucket/prefix"""
     strict: bool = False
     """whether what a run would only warn of is an error"""
-    sample: Sample | None = None
-    """share of every source's records that is taken, such as 1%, to try a recipe; runs under a name of its own"""
     sources: dict[str, Any] = Field(min_length=1)
     """the inputs, by name"""
     steps: list[Any] | dict[str, Any]
@@ -106,6 +104,8 @@ class RecipeFields(StageConfig):
     """the files of tokens that a trainer reads: length of a sample, packing, size"""
     mix: dict[str, Any] | None = None
     """what is drawn how often: domains, tiers, a budget of tokens, phases"""
+    sample: Sample | None = None
+    """share of every source's records that is taken, such as 1%, to try a recipe; runs under a name of its own"""
 
 
 class SourceFields(StageConfig):

@@ -179,7 +179,7 @@ def _store(draft: Draft, written: str, given: str | None) -> str:
 
 
 def _sample(written: float | None, given: str | None) -> float | None:
-    """The share that is taken; one that the command line gives goes before that of the recipe, and 100% is no sample."""
+    """The share that is taken; that of the command line goes before that of the recipe, and 100% is no sample."""
     if given is None:
         return written
     if given.strip() == "100%":

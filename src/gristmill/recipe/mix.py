@@ -26,7 +26,7 @@ class MixFields(Asked):
 
 
 def load_mix(draft: Draft, raw: Any, name: str, sources: Mapping[str, Source], share: float = 1) -> tuple[Step, ...]:
-    """The step that mixes; none where the recipe has no mix, or a mistake in it. A share of the records, in a sample, is
+    """The step that mixes; none where the recipe has no mix, or a mistake in it. A sample, a share of the records, is
     mixed to that share of the tokens: else it would be drawn more often than it may be.
     """
     if not isinstance(raw, dict):
