@@ -74,7 +74,9 @@ def load(
     share = _sample(fields.sample if fields is not None else None, sample)
     name = name_of_sample(fields.recipe, share) if fields is not None else ""
     shards = load_shards(draft, raw.get("shards"), name, sources, tokenizer)
-    mix = load_mix(draft, raw.get("mix", {} if raw.get("shards") is not None else None), name, sources, share or 1)
+    mix = load_mix(
+        draft, raw.get("mix", {} if raw.get("shards") is not None else None), name, sources, share is not None
+    )
     mix = mix if shards else ()  # without them there is a mistake, which was told
     routes = {name: (*route, *tokenizer, *shards.get(name, ()), *mix) for name, route in routes.items()}
     sharded = (step for same in zip(*shards.values(), strict=True) for step in same)
