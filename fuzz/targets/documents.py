@@ -1,4 +1,4 @@
-"""JSON Lines, Parquet, trees of text and of code."""
+"""JSON Lines, arrays of JSON, CSV, Parquet, trees of text and of code."""
 
 import bz2
 import gzip
@@ -18,7 +18,7 @@ from fuzz.target import Target, words
 from fuzz.targets.packing import repack, size
 from fuzz.targets.reading import check_reader, check_rows
 from gristmill.stages.contract import Piece
-from gristmill.stages.ingest import code, jsonl, parquet, text
+from gristmill.stages.ingest import code, csv_cut, csv_rows, json_values, jsonl, parquet, text
 
 _LINES = [
     {"text": "the mill stands by the river", "url": "http://a.example/", "timestamp": "2021-03-04T05:06:07Z"},
@@ -43,6 +43,42 @@ def _jsonl_seeds() -> Iterator[bytes]:
 
 def _check_jsonl(data: bytes, folder: Path) -> None:
     check_reader(jsonl, data, folder, "x.jsonl", fields={"text": "text", "html": "html", "key": None})
+
+
+def _json_seeds() -> Iterator[bytes]:
+    rows = [*_LINES, "words", 1, None, {"text": '\\ [x] {y} "', "meta": [[{"a": "]"}]]}]
+    array = json.dumps(rows).encode()
+    yield array
+    yield json.dumps(rows, indent=1, ensure_ascii=False).encode()
+    yield gzip.compress(array, mtime=0)
+    yield b"\xef\xbb\xbf" + b"\n".join(json.dumps(row).encode() for row in rows)
+    yield array[:-40] + b"{broken]}," + array[-40:]
+    yield b'[{"text": "a"}, {"text": NaN, "b": "\\ud800"}, bare, {"text": "cut'
+
+
+def _check_json(data: bytes, folder: Path) -> None:
+    check_reader(json_values, data, folder, "x.json", max_record_bytes=1 << 10)
+
+
+_TABLE = (
+    b'id,text,url\n1,the mill,http://a.example/\n2,"a ""mill"", two\nlines",x\r\n3,5" pipe,\n\n'
+    b'4,"Wasserm\xc3\xbchle",\n5,too,many,fields\n6,few\n7,\xff,x\n8,"never\n9,closed,y\n'
+)
+
+
+def _csv_seeds() -> Iterator[bytes]:
+    yield _TABLE
+    yield b"\xef\xbb\xbf" + _TABLE
+    yield _TABLE.replace(b",", b"\t")
+    yield gzip.compress(_TABLE, mtime=0)
+    yield b"text,text,,html\n" + b'"a","b","c","d"\n' * 5
+    yield b"".join(zstandard.compress(line + b"\n") for line in _TABLE.split(b"\n"))
+
+
+def _check_csv(data: bytes, folder: Path) -> None:
+    csv_cut.FREE_BYTES = 1 << 8  # a file of nothing but faults is a small one, here
+    name = _by_name(data, ("x.csv", "x.tsv", "x.csv.gz"))
+    check_reader(csv_rows, data, folder, name, max_record_bytes=1 << 8, quotes=zlib.adler32(data) % 7 != 0)
 
 
 def _parquet_seeds() -> Iterator[bytes]:
@@ -130,6 +166,7 @@ _JSON_WORDS = words(
     b'{"text": "|"}\n|{"a":|[[[[|"|\\|\\ud800|\\udc00|\\u0000|NaN|-Infinity|1e999|\n|\r\n|  \n|null|{}|\xff'
     b"|\xef\xbb\xbf"
 )
+_CSV_WORDS = words(b'"|""|,"|",|,|\t|;|\n|\r\n|\r|"\n|\n"|text|,,|\xff|\0|"a","b')
 _TEXT_WORDS = words(
     b"---\n|...\n|# |===\n|```\n|&a |*a |<<: |title: |- |? |: |{|}|[|]|\"|'|!!x |\t|\r\n|\\title{|%|2020-01-01|0x"
 )
@@ -139,6 +176,8 @@ TARGETS = [
     Target(
         "jsonl", _jsonl_seeds, _check_jsonl, _JSON_WORDS, (_packs("gzip", "zstd", "bzip2", "xz", "plain"),), size=size
     ),
+    Target("json", _json_seeds, _check_json, _JSON_WORDS, (_packs("gzip", "zstd", "xz", "plain"),), size=size),
+    Target("csv", _csv_seeds, _check_csv, _CSV_WORDS, (_packs("gzip", "zstd", "xz", "plain"),), size=size),
     Target("parquet", _parquet_seeds, _check_parquet, (b"PAR1", b"\x15\x00", b"\x19", b"\xff\xff\xff\x7f")),
     Target("text", _text_seeds, _check_text, _TEXT_WORDS, (_packs("gzip", "zstd", "bzip2", "xz", "plain"),), size=size),
     Target("code", _code_seeds, _check_code, _CODE_WORDS),

@@ -12,6 +12,8 @@ NAMES = (
     "wet",
     "arc",
     "jsonl",
+    "json",
+    "csv",
     "parquet",
     "text",
     "code",

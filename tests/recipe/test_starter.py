@@ -24,7 +24,7 @@ def test_what_the_starter_has_in_comments_loads_too(tmp_path: Path) -> None:
     """Taking the # off any suggested field or source gives a recipe without a mistake."""
     commented = re.compile(r"^(\s+)# (?=[a-z_]+:| )", re.MULTILINE)
     text, taken_off = commented.subn(r"\1", STARTER)
-    assert taken_off == 15
+    assert taken_off == 16
     file = tmp_path / "recipe.yaml"
     file.write_text(text)
     recipe = load(file, env={})

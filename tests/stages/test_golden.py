@@ -46,6 +46,11 @@ def input_bytes(format_name):
     lines = [json.dumps({"text": text, "id": n}).encode() for n, text in enumerate(TEXTS)] + [b"{broken"]
     if format_name == "jsonl":
         return "in.jsonl", b"\n".join(lines)
+    if format_name == "json":
+        return "in.json", b"[" + b",\n".join(lines) + b"]"
+    if format_name == "csv":
+        rows = "".join(f'{n},"{(text or "").replace(chr(34), chr(34) * 2)}"\r\n' for n, text in enumerate(TEXTS))
+        return "in.csv", f"n,text\r\n{rows}8,too,many\r\n".encode()
     if format_name == "parquet":
         sink = io.BytesIO()
         pq.write_table(pa.table({"text": TEXTS, "n": list(range(len(TEXTS)))}), sink)

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from gristmill import __version__
+from gristmill.cli.sample_option import with_sample
 from gristmill.cli.screen import complain, say, speaking
 from gristmill.errors import UserError
 from gristmill.printable import CannotPrint
@@ -51,7 +52,7 @@ def make_app(names: Collection[str] = COMMANDS) -> typer.Typer:
         if hasattr(module, "app"):
             app.add_typer(module.app, name=name)
         else:
-            app.command(name=name, epilog=module.EXAMPLE)(module.command)
+            app.command(name=name, epilog=module.EXAMPLE)(with_sample(module.command))
     return app
 
 

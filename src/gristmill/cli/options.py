@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from gristmill.cli.sample_option import asked_sample
 from gristmill.cli.screen import print_json as print_json
 from gristmill.cli.screen import words
 from gristmill.cli.show import console
@@ -39,7 +40,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
 def open_mill(recipe: Path | str, store: str | None, until: str | None = None) -> Mill:
-    return Mill(load(recipe, store=store), until)
+    return Mill(load(recipe, store=store, sample=asked_sample()), until)
 
 
 def open_seen(name: str, store: str | None) -> Seen:
@@ -77,6 +78,11 @@ def open_store(name: str, option: str | None) -> Store | None:
         return None
     if option is not None:
         raise UserError(f"{name} names a store, and so does --store {option}. Leave --store out.")
+    if asked_sample() is not None:
+        raise UserError(
+            f"{name} names a run, and --sample {asked_sample()} is for recipes, so it is not clear what to look at. A "
+            "sample has a name of its own, which `run --sample` shows: write it behind the @, without --sample."
+        )
     return Store(locate_store(location, "STORE"))
 
 

@@ -1,7 +1,7 @@
 """gristmill run: carry out a recipe; what the store has already is not done again."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -16,6 +16,7 @@ from gristmill.engine.publish import read_model, run_and_publish
 from gristmill.engine.run import Run
 from gristmill.errors import UserError
 from gristmill.recipe.mix import MIX
+from gristmill.recipe.model import Recipe
 
 EXAMPLE = "Example: gristmill run recipes/demo.yaml --workers 2 --until extract"
 
@@ -37,6 +38,11 @@ def command(
         raise UserError(f"--executor {executor} is not known. Executors: {', '.join(EXECUTORS)}")
     mill = open_mill(recipe, store, until)
     if tag is not None:
+        if mill.recipe.sample is not None:
+            raise UserError(
+                f"--tag names a version of the whole corpus, and this is a sample of it, kept as {mill.recipe.name}. "
+                "Leave out --tag, or the sample."
+            )
         mill.check_tag(tag)
     with Bars(quiet=json) as bars:
         run, shards = run_and_publish(mill, workers, bars, retry_crashed)
@@ -48,9 +54,10 @@ def command(
     for warning in warnings:
         bars.note(f"WARNING: {warning}")
     if json:
-        print_json({**summary(run, record, bars.notes, warnings), "shards": shards})
+        print_json({**summary(run, record, bars.notes, warnings), "shards": shards, **_tried(mill.recipe)})
     else:
         _show(run, record)
+        _show_what_is_missing(mill.recipe, recipe)
         _show_mix(run, shards)
         _show_given_up(run, recipe)
     if warnings and mill.recipe.strict:
@@ -101,6 +108,29 @@ def _show(run: Run, record: dict) -> None:  # type: ignore[type-arg]
     cached = sum(node["cached"] for node in record["nodes"].values())
     show_funnel(run)
     out.print(f"\n{record['recipe']} version {record['version']}: {executed} tasks run, {cached} cached.")
+
+
+def _tried(recipe: Recipe) -> dict[str, Any]:
+    """How much less than the whole was read."""
+    limits = {name: source.limit for name, source in recipe.sources.items() if source.limit is not None}
+    return {"sample": recipe.sample, "limits": limits}
+
+
+def _show_what_is_missing(recipe: Recipe, path: Path) -> None:
+    """Nobody shall take a trial for the whole."""
+    told = [
+        f"{name}: no more than its first {source.limit:,} records (limit)."
+        for name, source in recipe.sources.items()
+        if source.limit is not None
+    ]
+    if recipe.sample is not None:
+        share = f"{recipe.sample * 100:.12g}%"
+        told.append(
+            f"This is a sample of {share} of every source, kept as {recipe.name}; {recipe.file_name} is as it was. "
+            f"Other commands look at it with --sample {share}, such as: gristmill inspect {path} --sample {share}"
+        )
+    if told:
+        console().print(passage("\n" + "\n".join(told)), soft_wrap=True)
 
 
 def _show_mix(run: Run, shards: str | None) -> None:

@@ -10,13 +10,14 @@ from gristmill.cli import (
     tokenizer_show,
     tokenizer_train,
 )
+from gristmill.cli.sample_option import with_sample
 
 app = typer.Typer(
     help="Train a tokenizer on a recipe's corpus, audit it, look at it, encode and decode with it.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
-app.command(name="train", epilog=tokenizer_train.EXAMPLE)(tokenizer_train.command)
+app.command(name="train", epilog=tokenizer_train.EXAMPLE)(with_sample(tokenizer_train.command))
 app.command(name="pin", epilog=tokenizer_pin.EXAMPLE)(tokenizer_pin.command)
 app.command(name="audit", epilog=tokenizer_audit.EXAMPLE)(tokenizer_audit.command)
 app.command(name="encode", epilog=tokenizer_encode.ENCODE_EXAMPLE)(tokenizer_encode.encode)

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from gristmill.cli.options import Json, RecipePath, StoreUri, Workers, print_json
+from gristmill.cli.sample_option import asked_sample
 from gristmill.cli.screen import words
 from gristmill.cli.show import Bars, console, size, table
 from gristmill.cli.tokenizer_open import AnyTokenizer, load_aloud, measure
@@ -34,7 +35,7 @@ def command(
     """Run a recipe as far as its tokenizer, and say what it is and how it does on the held-out text of each domain."""
     if out is not None and out.exists() and not out.is_dir():
         raise UserError(f"--out {out} is a file, and the tokenizer is several. Name a folder.")
-    mill = open_for_tokenizer(load(recipe, store=store))
+    mill = open_for_tokenizer(load(recipe, store=store, sample=asked_sample()))
     with Bars(quiet=json) as bars:
         run = mill.run(workers, bars)
     told = find_warnings(run)

@@ -1,7 +1,7 @@
 """Imported by the fork server, and by nothing else, before the stages: how it and its children speak.
 
-A worker gets what it runs through a pipe. A driver that is killed in the middle of that leaves it with half of it, which
-Python tells with a traceback. Nobody is there any more to whom it would mean something.
+A worker gets what it runs through a pipe. A driver that is killed in the middle of that leaves it with half of it,
+which Python tells with a traceback. Nobody is there any more to whom it would mean something.
 """
 
 import sys

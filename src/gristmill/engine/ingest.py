@@ -11,13 +11,15 @@ locator is for people: the file's name and the key, or the position where there 
 import hashlib
 import importlib
 from collections.abc import Iterator
-from typing import NamedTuple
+from itertools import islice
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from gristmill.engine.borders import check_records
 from gristmill.engine.rows import CRASHED, count_reasons
+from gristmill.engine.sampling import Named, take
 from gristmill.engine.task import Read, Result, add_counts
 from gristmill.errors import UserError
 from gristmill.places import exact, shown
@@ -44,7 +46,9 @@ def perform_read(work: Read, store: Store, probe: bool) -> Result:
     result = Result(metrics={"rows": 0, "bytes_in": 0, "bytes_out": 0, "dropped": {}, "repeated_keys": 0})
     parts = _Parts(work, store, result)
     seen = 0
-    for group in _groups(work):
+    if work.share is not None:
+        result.metrics["seen"] = {"rows": 0, "dropped": {}}
+    for group in _groups(work, result.metrics.get("seen")):
         seen += group.batch.num_rows
         if not probe:
             parts.add(group)
@@ -120,11 +124,11 @@ def _bytes(text: str) -> bytes:
     return text.encode("utf-8", "surrogateescape")
 
 
-def _groups(work: Read) -> Iterator[_Group]:
+def _groups(work: Read, seen: dict[str, Any] | None) -> Iterator[_Group]:
     rows: dict[str, list[object]] = {name: [] for name in DOCUMENTS.names if name != "text_bytes"}
     keys = _Keys()
     held = 0
-    for name, record in _records(work):
+    for name, record in _taken(work, seen):
         held += _add_row(rows, work, name, record)
         if record.key is not None:
             keys.meet(name, record.key)
@@ -143,7 +147,24 @@ def _batch_of(rows: dict[str, list[object]]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([columns[name] for name in DOCUMENTS.names], schema=DOCUMENTS)
 
 
-def _records(work: Read) -> Iterator[tuple[str, Record]]:
+def _taken(work: Read, seen: dict[str, Any] | None) -> Iterator[Named]:
+    """The records that become rows."""
+    records = _records(work)
+    if work.share is not None and seen is not None:
+        records = take(_counted(records, seen), work.share)
+    return islice(records, work.limit)
+
+
+def _counted(records: Iterator[Named], seen: dict[str, Any]) -> Iterator[Named]:
+    """What a sample leaves out still tells whether a source can be read."""
+    for name, record in records:
+        seen["rows"] += 1
+        if record.drop is not None:
+            seen["dropped"][record.drop] = seen["dropped"].get(record.drop, 0) + 1
+        yield name, record
+
+
+def _records(work: Read) -> Iterator[Named]:
     module = importlib.import_module(work.module)
     poisoned = {(name, position): detail for name, position, detail in work.poisoned}
     for piece in work.pieces:

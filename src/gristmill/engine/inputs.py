@@ -12,10 +12,11 @@ from gristmill.engine.content import ContentHashes
 from gristmill.engine.executor import Executor
 from gristmill.engine.files import Group, InputFile, group_files, list_files
 from gristmill.engine.insist import Note, insist
-from gristmill.engine.task import Hash, Task
+from gristmill.engine.sampling import sampled
+from gristmill.engine.task import Hash, Read, Task
 from gristmill.engine.tree import BROKEN, OUTSIDE, SECOND, SPECIAL, Skipped
 from gristmill.places import exact, place_of, shown
-from gristmill.recipe.model import Recipe
+from gristmill.recipe.model import Recipe, Source
 from gristmill.stages.contract import Piece
 
 HASH_TASK_BYTES = 256 << 20
@@ -36,13 +37,15 @@ class SourceInputs:
     source: str
     files: Mapping[str, InputFile]
     """By URI."""
-    content: Mapping[str, Content]
-    """By URI."""
+    content: dict[str, Content]
+    """By URI, of the files that were asked for."""
     groups: Sequence[Group]
     companions: Mapping[str, tuple[Piece, ...]]
     """File name -> the files that its reader also looks at."""
     skipped: Skipped
     """What lies among the files and is not read."""
+    share: float | None = None
+    """Of the records in the groups, those that a sample takes."""
 
     def pieces(self, group: Group) -> tuple[Piece, ...]:
         """What a group's reader opens: nothing but what was hashed."""
@@ -66,8 +69,15 @@ class SourceInputs:
         return replace(piece, content=self.content[piece.uri])
 
     def record(self) -> dict[str, str]:
-        """What a run's record says of them: name and sha256."""
-        return {exact(file.name): self.content[uri].sha256 for uri, file in self.files.items()}
+        """What a run's record says of those that it read: name and sha256."""
+        return {exact(file.name): self.content[uri].sha256 for uri, file in self.files.items() if uri in self.content}
+
+    def needed(self, groups: Sequence[Group]) -> list[InputFile]:
+        """The files that groups read or look at, in order."""
+        pieces = [piece for group in groups for piece in group.pieces]
+        beside = [other for piece in pieces for other in self.companions.get(piece.name, ())]
+        wanted = {piece.uri for piece in (*pieces, *beside)}
+        return [file for uri, file in self.files.items() if uri in wanted]
 
     def warnings(self, metrics: Mapping[str, Any]) -> list[str]:
         """What was passed over, and keys that name more than one record."""
@@ -83,10 +93,33 @@ class SourceInputs:
         return told
 
 
+def work_of(source: Source, inputs: SourceInputs, group: Group, limit: int | None) -> tuple[Read, dict[str, Any]]:
+    """The work of reading a group, and what of it enters the task's key."""
+    about: dict[str, Any] = {
+        "source": source.name,
+        "snapshot": group.snapshot,
+        "license": source.license,
+        "part_bytes": source.part_bytes,
+    }
+    # Only where they are set: what is read without them keeps its key.
+    about |= {name: value for name, value in (("limit", limit), ("share", inputs.share)) if value is not None}
+    pieces = [[exact(piece.name), inputs.content[piece.uri].sha256, piece.start, piece.stop] for piece in group.pieces]
+    work = Read(
+        module=source.module,
+        config=source.config,
+        pieces=inputs.pieces(group),
+        companions=inputs.companion_pieces(group),
+        **about,
+    )
+    return work, {"pieces": pieces, "companions": inputs.companion_hashes(group), **about}
+
+
 async def find_inputs(
     recipe: Recipe, name: str, contents: ContentHashes, executor: Executor, note: Note
 ) -> SourceInputs:
-    """List a source's files, hash those that are new or changed, and group them into read tasks."""
+    """List a source's files, hash those that are new or changed, and group them into read tasks. Where the source has a
+    limit, nobody knows yet how many will be read: `hash_files` before each group.
+    """
     source = recipe.sources[name]
     module = importlib.import_module(source.module)
     stopped = threading.Event()
@@ -95,19 +128,24 @@ async def find_inputs(
         files, skipped = await asyncio.to_thread(list_files, source, module, recipe, stopped.is_set)
     finally:
         stopped.set()
-    content = await _hash_new(files, contents, executor, note)
     pieces = {file.name: Piece(file.uri, file.name, place=file.place) for file in files}
     beside = module.companions(list(pieces)) if hasattr(module, "companions") else {}
     companions = {name: tuple(pieces[other] for other in others) for name, others in beside.items()}
-    groups = tuple(group_files(files, source.part_bytes, module))
-    return SourceInputs(name, {file.uri: file for file in files}, content, groups, companions, skipped)
+    groups, share = tuple(group_files(files, source.part_bytes, module)), None
+    if recipe.sample is not None:
+        groups, share = sampled(files, source.part_bytes, module, recipe.sample)
+    inputs = SourceInputs(name, {file.uri: file for file in files}, {}, groups, companions, skipped, share)
+    if source.limit is None:
+        await hash_files(inputs, groups, contents, executor, note)
+    return inputs
 
 
-async def _hash_new(
-    files: Sequence[InputFile], contents: ContentHashes, executor: Executor, note: Note
-) -> dict[str, Content]:
-    """What every file holds, by URI."""
-    content = {file.uri: known for file in files if (known := contents.get(file.uri, file.stamp)) is not None}
+async def hash_files(
+    inputs: SourceInputs, groups: Sequence[Group], contents: ContentHashes, executor: Executor, note: Note
+) -> None:
+    """Learn what the files of some groups hold."""
+    files, content = inputs.needed(groups), inputs.content
+    content.update({file.uri: known for file in files if (known := contents.get(file.uri, file.stamp)) is not None})
 
     async def hash_some(batch: Sequence[InputFile]) -> None:
         places = tuple(file.place or place_of(file.uri) for file in batch)
@@ -127,4 +165,3 @@ async def _hash_new(
         batches[-1].append(file)
         size += file.size
     await asyncio.gather(*(hash_some(batch) for batch in batches))
-    return content

@@ -53,7 +53,7 @@ class Mill:
         self.recipe = recipe
         self.until = until
         self.store = Store(recipe.store)
-        self.contents = ContentHashes(self.store, recipe.name)
+        self.contents = ContentHashes(self.store, recipe.file_name or recipe.name)
         self.graph = build(recipe, self.contents, until)
 
     def executor(self, workers: int | None) -> Executor:

@@ -14,8 +14,9 @@ from gristmill.checked import InputChanged
 from gristmill.engine.content import ContentHashes
 from gristmill.engine.exchange import part_number
 from gristmill.engine.executor import Executor
+from gristmill.engine.first_part import refuse_lost
 from gristmill.engine.graph import Graph, Node
-from gristmill.engine.inputs import SourceInputs, find_inputs
+from gristmill.engine.inputs import SourceInputs, find_inputs, hash_files, work_of
 from gristmill.engine.obtain import Listener, Tasks
 from gristmill.engine.run_sink import by_destination, write_files
 from gristmill.engine.seen import Document, Seen
@@ -24,14 +25,12 @@ from gristmill.engine.task import (
     Emit,
     Fit,
     Map,
-    Read,
     Reduce,
     Result,
     Task,
     add_counts,
 )
 from gristmill.errors import UserError
-from gristmill.places import exact
 from gristmill.recipe.columns import INGEST
 from gristmill.store.leases import Lease
 from gristmill.store.segments import Segment
@@ -60,6 +59,7 @@ class Run(Seen):
         super().__init__(recipe.name, recipe.path, store, graph.nodes, graph.chains, self.tasks.made)
         self.graph = graph
         self.inputs: dict[str, SourceInputs] = {}
+        self._store = store
         self._executor = executor
         self._contents = contents
         self.listener = listener
@@ -101,38 +101,37 @@ class Run(Seen):
         node = self.graph.read_node(source)
         recipe, note = self.graph.recipe, self.listener.note
         inputs = self.inputs[source] = await find_inputs(recipe, source, self._contents, self._executor, note)
-        self.listener.expect(node, len(inputs.groups))
-        reads = [
-            self._once(("read", source, str(number)), self._read(node, inputs, number))
-            for number in range(len(inputs.groups))
-        ]
-        found = [await read for read in reads]
+        if (limit := recipe.sources[source].limit) is not None:
+            found = await self._read_some(node, inputs, limit)
+        else:
+            self.listener.expect(node, len(inputs.groups))
+            reads = [
+                self._once(("read", source, str(number)), self._read(node, inputs, number))
+                for number in range(len(inputs.groups))
+            ]
+            found = [await read for read in reads]
         self.documents[source] = [document for documents in found for document in documents or ()]
         return None if any(documents is None for documents in found) else self.documents[source]
 
-    async def _read(self, node: Node, inputs: SourceInputs, number: int) -> list[Document] | None:
+    async def _read_some(self, node: Node, inputs: SourceInputs, limit: int) -> list[list[Document] | None]:
+        """Group after group, and no file more, until there are as many records as the limit says."""
+        found: list[list[Document] | None] = []
+        for number, group in enumerate(inputs.groups):
+            await hash_files(inputs, [group], self._contents, self._executor, self.listener.note)
+            self.listener.expect(node, 1)
+            documents = await self._read(node, inputs, number, limit)
+            found.append(documents)
+            limit -= sum(document.part.rows for document in documents or ())
+            if documents is None or limit <= 0:
+                break
+        return found
+
+    async def _read(
+        self, node: Node, inputs: SourceInputs, number: int, limit: int | None = None
+    ) -> list[Document] | None:
         source = self.graph.recipe.sources[inputs.source]
         group = inputs.groups[number]
-        reads = {
-            "pieces": [
-                [exact(piece.name), inputs.content[piece.uri].sha256, piece.start, piece.stop] for piece in group.pieces
-            ],
-            "companions": inputs.companion_hashes(group),
-            "source": source.name,
-            "snapshot": group.snapshot,
-            "license": source.license,
-            "part_bytes": source.part_bytes,
-        }
-        work = Read(
-            module=node.module,
-            config=node.config,
-            pieces=inputs.pieces(group),
-            companions=inputs.companion_pieces(group),
-            source=source.name,
-            snapshot=group.snapshot,
-            license=source.license,
-            part_bytes=source.part_bytes,
-        )
+        work, reads = work_of(source, inputs, group, limit)
         try:
             task, result = await self.tasks.obtain(node, work, reads, group.label, (0, number))
         except InputChanged as changed:
@@ -140,6 +139,9 @@ class Run(Seen):
             self._contents.forget(changed.uri)
             raise
         chain = self.graph.chains[source.name]
+        if number == 0 and result is not None and not self.tasks.dry:
+            module, name = importlib.import_module(node.module), group.pieces[0].name
+            refuse_lost(source, module, name, result, self._store, self.graph.recipe)
         if result is None:
             for node_id in chain:
                 self.made[node_id].waiting += 1

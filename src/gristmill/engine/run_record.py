@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
+from gristmill.engine.disk import input_bytes, stored_bytes
 from gristmill.engine.graph import NodeFacts
 from gristmill.engine.obtain import Made
 from gristmill.engine.run import Run
@@ -55,8 +56,10 @@ def _record_node(run: Run, node_id: str, datasets: Mapping[str, Any]) -> dict[st
         "cost": made.cost,
         "datasets": datasets.get(node_id, {}),
         "tasks": made.tasks,
+        "stored_bytes": stored_bytes(run, node_id),
     }
     if node.kind == "read" and node.sources[0] in run.inputs:
+        record["input_bytes"] = input_bytes(run, node.sources[0])
         record["files"] = run.inputs[node.sources[0]].record()
     if node.files:
         copies = {part for file in node.files.values() for _, _, part in file.files}

@@ -44,6 +44,10 @@ class Read:
     snapshot: str | None
     license: str | None
     part_bytes: int
+    limit: int | None = None
+    """Records that are taken at most."""
+    share: float | None = None
+    """Of the records, by a hash of each (sampling.py)."""
     poisoned: tuple[tuple[str, int, str], ...] = ()
     """(exact file name, position, detail) of records that kill their reader: rows without content."""
 

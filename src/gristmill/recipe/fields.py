@@ -3,10 +3,10 @@
 import re
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from gristmill.recipe.snapshot import check_snapshot
-from gristmill.stages.contract import Bytes, StageConfig
+from gristmill.stages.contract import Bytes, Count, StageConfig
 from gristmill.stages.select.expressions import parse_condition, parse_value
 from gristmill.stages.shards.shard_groups import ELSE
 
@@ -63,6 +63,21 @@ def _weight(value: str) -> str:
     return value
 
 
+def parse_sample(value: Any) -> Any:
+    """`1%` or `0.01`, as a share of one; ValueError says what is wrong with it."""
+    text = str(value).strip()
+    try:
+        share = float(text[:-1]) / 100 if text.endswith("%") else float(text)
+    except ValueError:
+        share = 0.0
+    if isinstance(value, bool) or not 0 < share < 1:
+        raise ValueError(
+            f"{value!r} is no share of the records. Write a percentage above 0% and below 100%, such as 1%"
+        )
+    return share
+
+
+Sample = Annotated[float, BeforeValidator(parse_sample)]
 Name = Annotated[str, AfterValidator(_name)]
 Tier = Annotated[str, AfterValidator(_tier)]
 Location = Annotated[str, AfterValidator(_location)]
@@ -89,6 +104,8 @@ class RecipeFields(StageConfig):
     """the files of tokens that a trainer reads: length of a sample, packing, size"""
     mix: dict[str, Any] | None = None
     """what is drawn how often: domains, tiers, a budget of tokens, phases"""
+    sample: Sample | None = None
+    """share of every source's records that is taken, such as 1%, to try a recipe; runs under a name of its own"""
 
 
 class SourceFields(StageConfig):
@@ -123,3 +140,5 @@ class ReadFields(StageConfig):
     """a name, or a regular expression whose one group finds it in a file's path"""
     part_bytes: Bytes = Field(default=64 * 2**20, ge=1)
     """input bytes that become one part"""
+    limit: Count | None = None
+    """records that are read at most, good and bad: the first ones of the files in their order, to try a recipe"""

@@ -26,7 +26,7 @@ from gristmill.places import is_url
 from gristmill.recipe.check import check
 from gristmill.recipe.columns import check_routes
 from gristmill.recipe.draft import Draft
-from gristmill.recipe.fields import RecipeFields
+from gristmill.recipe.fields import RecipeFields, parse_sample
 from gristmill.recipe.locations import locate, why_not
 from gristmill.recipe.mistakes import Mistakes, show
 from gristmill.recipe.mix import load_mix
@@ -45,8 +45,14 @@ MOST_WAYS = 20_000
 """Steps of all sources together: a hundred sources may have two hundred steps each."""
 
 
-def load(path: str | FilePath, *, store: str | None = None, env: Mapping[str, str] | None = None) -> Recipe:
-    """The recipe in the file `path`; `store` goes before its own, and `env` stands for the environment."""
+def load(
+    path: str | FilePath,
+    *,
+    store: str | None = None,
+    sample: str | None = None,
+    env: Mapping[str, str] | None = None,
+) -> Recipe:
+    """The recipe in the file `path`; `store` and `sample` go before its own, and `env` stands for the environment."""
     shown = str(path)
     mistakes = Mistakes(shown)
     text = _read(shown)
@@ -66,9 +72,12 @@ def load(path: str | FilePath, *, store: str | None = None, env: Mapping[str, st
     sources, lists = _load_sources(draft, raw), load_steps(draft, raw.get("steps"))
     routes = _load_routes(draft, raw.get("sources"), lists)
     tokenizer = load_tokenizer(draft, raw.get("tokenizer"), sources, lists)
-    name = fields.recipe if fields is not None else ""
+    share = _sample(fields.sample if fields is not None else None, sample)
+    name = name_of_sample(fields.recipe, share) if fields is not None else ""
     shards = load_shards(draft, raw.get("shards"), name, sources, tokenizer)
-    mix = load_mix(draft, raw.get("mix", {} if raw.get("shards") is not None else None), name, sources)
+    mix = load_mix(
+        draft, raw.get("mix", {} if raw.get("shards") is not None else None), name, sources, share is not None
+    )
     mix = mix if shards else ()  # without them there is a mistake, which was told
     routes = {name: (*route, *tokenizer, *shards.get(name, ()), *mix) for name, route in routes.items()}
     sharded = (step for same in zip(*shards.values(), strict=True) for step in same)
@@ -79,7 +88,7 @@ def load(path: str | FilePath, *, store: str | None = None, env: Mapping[str, st
     mistakes.raise_any()
     assert fields is not None
     return Recipe(
-        name=fields.recipe,
+        name=name,
         seed=fields.seed,
         store=location,
         strict=fields.strict,
@@ -88,7 +97,14 @@ def load(path: str | FilePath, *, store: str | None = None, env: Mapping[str, st
         sources=sources,
         steps=(*(step for steps in lists.values() for step in steps if step), *last.values()),
         routes=routes,
+        sample=share,
+        file_name=fields.recipe,
     )
+
+
+def name_of_sample(name: str, share: float | None) -> str:
+    """What the runs and shards of a sample are kept under: nothing of it can be taken for the whole."""
+    return name if share is None else f"{name}-sample-{share * 100:.12g}pct"
 
 
 def _read(shown: str) -> str:
@@ -169,6 +185,18 @@ def locate_store(given: str, name: str) -> str:
     if not is_url(location) and os.path.isfile(location):
         raise UserError(f"{name}: {location} is a file, and a store is a folder. Name another path.")
     return location
+
+
+def _sample(written: float | None, given: str | None) -> float | None:
+    """The share that is taken; that of the command line goes before that of the recipe, and 100% is no sample."""
+    if given is None:
+        return written
+    if given.strip() == "100%":
+        return None
+    try:
+        return float(parse_sample(given))
+    except ValueError as error:
+        raise UserError(f"--sample: {error}; 100% takes all, where the recipe has a sample of its own.") from None
 
 
 def _is_dict(value: Any) -> TypeGuard[dict[str, Any]]:

@@ -25,7 +25,9 @@ class MixFields(Asked):
     """of the order of samples; default: the recipe's"""
 
 
-def load_mix(draft: Draft, raw: Any, name: str, sources: Mapping[str, Source]) -> tuple[Step, ...]:
+def load_mix(
+    draft: Draft, raw: Any, name: str, sources: Mapping[str, Source], is_sample: bool = False
+) -> tuple[Step, ...]:
     """The step that mixes; none where the recipe has no mix, or a mistake in it."""
     if not isinstance(raw, dict):
         return ()
@@ -43,9 +45,30 @@ def load_mix(draft: Draft, raw: Any, name: str, sources: Mapping[str, Source]) -
         return ()
     domains = {source.name: source.domain for source in sources.values()}
     asked = {field: getattr(fields, field) for field in MixFields.model_fields}
+    if is_sample:
+        asked |= _without_budget(fields)
     config = mix.Config(**asked, recipe=name, sources=domains)
     line = draft.tree.line_of_key(AT)
     return (Step(f"{EVERY_SOURCE}/{MIX}", MIX, EVERY_SOURCE, mix.__name__, config, line),)
+
+
+def _without_budget(fields: MixFields) -> dict[str, Any]:
+    """For a sample: as many tokens as there are, and phases by their shares. The budget of the whole would draw the
+    little that there is over and over.
+    """
+    fixed = sum(phase.tokens or 0 for phase in fields.phases)
+    total = fields.tokens or fixed
+    left = 1 - fixed / total if total else 1.0
+    shares = [
+        phase.tokens / total if phase.tokens is not None else phase.share and phase.share * left
+        for phase in fields.phases
+    ]
+    shares[-1:] = [None] * bool(shares)  # the last takes the rest, so that no rounding is left over
+    phases = zip(fields.phases, shares, strict=True)
+    return {
+        "tokens": None,
+        "phases": tuple(phase.model_copy(update={"tokens": None, "share": share}) for phase, share in phases),
+    }
 
 
 def _check_names(draft: Draft, fields: MixFields, sources: Mapping[str, Source]) -> None:

@@ -29,6 +29,8 @@ class Source:
     """A literal, or a regular expression with one group that is searched in the file's path."""
     part_bytes: int
     """Input bytes that become one part."""
+    limit: int | None
+    """Records that are read at most."""
     license: str | None
     domain: str | None
     tier: str | None
@@ -87,3 +89,7 @@ class Recipe:
     """Every step once, in the order of the file."""
     routes: dict[str, tuple[Step, ...]]
     """The steps that each source goes through, by the source's name."""
+    sample: float | None = None
+    """The share of every source's records that is taken."""
+    file_name: str = ""
+    """The name that stands in the file; that of a sample says that it is one."""

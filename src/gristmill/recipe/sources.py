@@ -54,6 +54,7 @@ def load_source(draft: Draft, name: str, raw: Any) -> Source | None:
         links=read.links,
         snapshot=read.snapshot,
         part_bytes=read.part_bytes,
+        limit=read.limit,
         license=fields.license,
         domain=fields.domain,
         tier=fields.tier if isinstance(fields.tier, str) else None,

@@ -5,6 +5,7 @@ STARTER = """\
 #
 #   gristmill plan recipe.yaml      shows what would run, and why
 #   gristmill run recipe.yaml       runs it; what is done already is not done again
+#   gristmill run recipe.yaml --sample 1%      tries it on one record of a hundred
 #
 # Relative paths start at the folder of this file. ${NAME} is an environment variable, ${NAME:-default} has a default.
 
@@ -18,11 +19,12 @@ sources:
   crawl:
     kind: web
     read:
-      format: warc                             # warc, wet, jsonl, parquet, text or code; plain or compressed
+      format: warc                             # warc, wet, jsonl, json, csv, parquet, text or code; plain or packed
       paths: ["data/crawl/**/*.warc.gz"]       # files, folders with all below them, and globs
       # exclude: ["data/crawl/broken/"]        # what of them is left out
       # snapshot: "crawl/([^/]+)/"             # a name, or a regular expression whose group finds it in the path
       # part_bytes: 64MiB                      # input that becomes one part, the unit of work
+      # limit: 1000                            # to try the recipe: no more records than that
     domain: web                                # what the mix counts it as
     tier: B                                    # how good it is, for the mix
     # license: CC-BY-4.0                       # of every document that does not say its own

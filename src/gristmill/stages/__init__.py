@@ -4,6 +4,8 @@ READERS = {
     "warc": "gristmill.stages.ingest.warc",
     "wet": "gristmill.stages.ingest.warc",
     "jsonl": "gristmill.stages.ingest.jsonl",
+    "json": "gristmill.stages.ingest.json_values",
+    "csv": "gristmill.stages.ingest.csv_rows",
     "parquet": "gristmill.stages.ingest.parquet",
     "text": "gristmill.stages.ingest.text",
     "code": "gristmill.stages.ingest.code",

@@ -4,7 +4,9 @@ A mapping that cannot use a value (a list where a license is wanted, a date that
 under its own name: the row lives, and nothing is lost. Only the text and the markup decide about the row.
 """
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
 from typing import Any, Self
 
 import orjson
@@ -80,6 +82,10 @@ def mapper(fields: Fields, keep_meta: bool) -> Callable[[int, dict[str, Any]], R
         found = Record(position)
         spent: list[tuple[Any, Any]] = []
         _body(found, locate(row, text_path), locate(row, html_path), spent)
+        if found.drop == "missing_text":
+            found.detail = nothing_under(
+                [path for path in (text_path, html_path) if path is not None], field_names(row)
+            )
         for path, column, convert in others:
             # `in` first: most rows are flat, and most lack some of the fields.
             place = (row, path) if path in row else locate(row, path) if "." in path else None
@@ -146,7 +152,52 @@ def _body(
     elif record.html is not None:
         record.drop = record.detail = None
     elif record.drop is None:
-        record.drop, record.detail = "missing_text", "neither the text field nor the html field is there"
+        record.drop = "missing_text"
+
+
+MOST_NAMES = 40
+MOST_NAME_CHARACTERS = 60
+_HAS = "; there are "
+
+
+def missing_paths(fields: Fields, is_there: Callable[[str], bool]) -> list[str]:
+    """Of a file whose columns are known: the paths that it should have and has not. Those that nobody asked for by name
+    may be missing, but text or html must be there.
+    """
+    paths, usual = fields.paths(), Fields().paths()
+    bodies = [paths[column] for column in ("text", "html") if column in paths]
+    if not any(map(is_there, bodies)):
+        return bodies
+    return [path for column, path in paths.items() if path != usual.get(column) and not is_there(path)]
+
+
+def field_names(row: Mapping[str, Any]) -> list[str]:
+    """What a row has that a path could name: its fields, and those one level down."""
+    found: list[str] = []
+    for name, value in row.items():
+        if len(found) >= MOST_NAMES:
+            break
+        inner = value if isinstance(value, dict) else {}
+        found += [f"{name}.{below}" for below in islice(inner, MOST_NAMES)] or [str(name)]
+    return found
+
+
+def nothing_under(paths: Sequence[str], names: Sequence[str]) -> str:
+    """The detail of a record or file that has none of what it was asked for."""
+    some = [name[:MOST_NAME_CHARACTERS] for name in names[:MOST_NAMES]]
+    more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+    return f"nothing under {' or '.join(paths)}{_HAS}{json.dumps(some, ensure_ascii=False)}{more}"
+
+
+def names_there(detail: str) -> list[str]:
+    """The names that `nothing_under` wrote into a detail."""
+    listed = detail.partition(_HAS)[2]
+    end = listed.rfind("]") + 1
+    try:
+        found = orjson.loads(listed[:end])
+    except orjson.JSONDecodeError:
+        return []
+    return [name for name in found if isinstance(name, str)] if isinstance(found, list) else []
 
 
 def _kind(value: Any) -> str:

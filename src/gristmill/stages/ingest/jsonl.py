@@ -7,7 +7,6 @@ Where the stream breaks off, every whole line before the break is kept and one r
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 import orjson
 
@@ -15,17 +14,18 @@ from gristmill.schema import Record
 from gristmill.stages.contract import Bytes, Piece, StageConfig
 from gristmill.stages.ingest.decompress import Fault
 from gristmill.stages.ingest.fields import Fields, mapper
+from gristmill.stages.ingest.json_value import BOM, parsed
 from gristmill.stages.ingest.mend import mended
-from gristmill.stages.ingest.stream import COMPRESSED_SUFFIXES, decompressed, plain_chunks
+from gristmill.stages.ingest.stream import COMPRESSED_SUFFIXES, decompressed, peek, plain_chunks
 
-VERSION = 2
+VERSION = 3
 LIBRARIES = ("orjson", "zstandard")
 
-_BOM = b"\xef\xbb\xbf"
 _HEAD_BYTES = 1 << 16
 # A file is no JSONL when its first 64 KiB hold this many lines and no object among them: without this rule a stray
 # archive of a gigabyte is four million bad rows.
 _HEAD_LINES = 16
+_HINT = "; a file that is one JSON array is read by `format: json`"
 
 
 class Config(StageConfig):
@@ -50,7 +50,7 @@ def read(piece: Piece, config: Config) -> Iterator[Record]:
     """
     with piece.open() as file:
         plain, chunks = decompressed(file)
-        head, broken, chunks = _peek(chunks)
+        head, broken, chunks = peek(chunks, _HEAD_BYTES)
         if (fault := _head_fault(head, broken)) is not None:
             if piece.start == 0 and piece.stop != 0:
                 yield Record(0, drop=fault.reason, detail=fault.detail)
@@ -64,7 +64,6 @@ def read(piece: Piece, config: Config) -> Iterator[Record]:
 
 def _records(found: Iterator[tuple[int, bytes | Fault]], piece: Piece, config: Config) -> Iterator[Record]:
     record = mapper(config.fields, config.keep_meta)
-    loads = orjson.loads
     start, stop = piece.start, piece.stop
     for position, line in found:
         if stop is not None and position >= stop:
@@ -72,37 +71,12 @@ def _records(found: Iterator[tuple[int, bytes | Fault]], piece: Piece, config: C
         if position < start:
             continue
         try:
-            row = loads(line)  # type: ignore[arg-type]  # a Fault fails here as a bad line does
-        except orjson.JSONDecodeError as error:
-            try:
-                row = _parsed_with_care(line, position, error)
-            except Fault as fault:
-                yield Record(position, drop=fault.reason, detail=fault.detail)
-                continue
-        if type(row) is dict:
-            yield record(position, row)
-        else:
-            yield Record(position, drop="not_an_object", detail=f"a JSON {type(row).__name__}")
-
-
-def _parsed_with_care(line: bytes | Fault, position: int, error: orjson.JSONDecodeError) -> Any:
-    """What orjson refuses and can be read all the same; raises `Fault` for the rest."""
-    if isinstance(line, Fault):
-        raise line
-    if position == 0 and line.startswith(_BOM):
-        line = line.removeprefix(_BOM)
-        try:
-            return orjson.loads(line)
-        except orjson.JSONDecodeError as behind_bom:
-            error = behind_bom
-    try:
-        line.decode()
-    except UnicodeDecodeError as undecodable:
-        at = f"byte {undecodable.start} of the line: {undecodable.reason}"
-        raise Fault("invalid_utf8", at) from undecodable
-    if (row := mended(line)) is not None:
-        return row
-    raise Fault("invalid_json", f"{error.msg}: column {error.colno}") from error
+            row = parsed(line, first=position == 0)
+        except Fault as fault:
+            is_array = position == 0 and isinstance(line, bytes) and line.removeprefix(BOM).lstrip()[:1] == b"["
+            yield Record(position, drop=fault.reason, detail=fault.detail + (_HINT if is_array else ""))
+            continue
+        yield record(position, row)
 
 
 # From the first character of a line that is not white space to its end: runs of blank lines, of which a small
@@ -157,38 +131,18 @@ def lines(chunks: Iterable[bytes], position: int, limit_bytes: int) -> Iterator[
         yield position, ended(held)
 
 
-def _peek(chunks: Iterator[bytes]) -> tuple[bytes, bool, Iterator[bytes]]:
-    """The first bytes of a stream, whether it broke off in them, and the stream from its start, fault included."""
-    taken: list[bytes] = []
-    size = 0
-    fault: Fault | None = None
-    try:
-        while size < _HEAD_BYTES:
-            taken.append(next(chunks))
-            size += len(taken[-1])
-    except StopIteration:
-        pass
-    except Fault as met:
-        fault = met
-
-    def again() -> Iterator[bytes]:
-        yield from taken
-        if fault is not None:
-            raise fault
-        yield from chunks
-
-    return b"".join(taken)[:_HEAD_BYTES], fault is not None, again()
-
-
 def _head_fault(head: bytes, broken: bool) -> Fault | None:
     """Why a file as a whole is no JSONL; a function of the file's start, so that every piece of it agrees."""
-    head = head.removeprefix(_BOM)
+    head = head.removeprefix(BOM)
     if not broken and len(head) < _HEAD_BYTES and not head.strip():
         return Fault("empty_file", f"{len(head)} bytes, no record")
+    hint = _HINT if head.lstrip()[:1] == b"[" else ""
     seen = 0
     for line in head.split(b"\n")[:-1]:
         if not line or line.isspace():
             continue
+        if not seen and line.strip() == b"[":
+            return Fault("not_jsonl", f"its first line is an opened list{hint}")
         seen += 1
         try:
             if type(orjson.loads(line)) is dict:
@@ -198,7 +152,7 @@ def _head_fault(head: bytes, broken: bool) -> Fault | None:
                 return None
     if seen < _HEAD_LINES:
         return None
-    return Fault("not_jsonl", f"no JSON object in the first {seen} lines; the file begins with {head[:16]!r}")
+    return Fault("not_jsonl", f"no JSON object in the first {seen} lines; the file begins with {head[:16]!r}{hint}")
 
 
 def _next_line(chunks: Iterator[bytes], position: int, stop: int | None) -> tuple[int, Iterator[bytes]]:

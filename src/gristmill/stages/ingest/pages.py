@@ -14,6 +14,8 @@ from gristmill.stages.ingest.tape import Tape
 from gristmill.stages.ingest.walk import FIRST_READ_BYTES, Found
 
 _OTHER_TYPES = frozenset({"warcinfo", "request", "metadata", "revisit", "continuation"})
+BESIDE = tuple(sorted(f"{kind}_record" for kind in (*_OTHER_TYPES, "filedesc")))
+"""Reasons of records that stand in archives beside those that hold pages."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _HTML = re.compile(

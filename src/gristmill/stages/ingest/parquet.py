@@ -18,12 +18,12 @@ from gristmill.errors import UserError
 from gristmill.schema import Record
 from gristmill.stages.contract import Bytes, Piece, StageConfig
 from gristmill.stages.ingest.decompress import Fault
-from gristmill.stages.ingest.fields import Fields, locate, mapper
+from gristmill.stages.ingest.fields import Fields, field_names, locate, mapper, missing_paths, nothing_under
 from gristmill.stages.ingest.parquet_footer import Unreadable, dictionary_bytes
 from gristmill.stages.ingest.plain_types import plain, selected
 from gristmill.stages.ingest.row_sizes import row_bytes
 
-VERSION = 2
+VERSION = 3
 LIBRARIES = ("orjson", "pyarrow")
 
 _BATCH_BYTES = 16 << 20
@@ -171,18 +171,15 @@ def _open(file: _Watched) -> pq.ParquetFile:
 
 def _columns(schema: pa.Schema, config: Config) -> list[str]:
     """The columns to read. Checks that the file has what the recipe names."""
-    paths = config.fields.paths()
-    usual = Fields().paths()
-    found = {column: selected(schema, path) for column, path in paths.items()}
-    absent = [paths[column] for column, name in found.items() if name is None and paths[column] != usual.get(column)]
-    if not found.get("text") and not found.get("html"):
-        absent = [paths[column] for column in ("text", "html") if column in paths]
-    if absent:
-        there = ", ".join(schema.names)[:500]
-        raise Fault("missing_column", f"no column {', '.join(absent)}; the file has {there}")
+    missing = missing_paths(config.fields, lambda path: selected(schema, path) is not None)
+    if missing:
+        nested = {field.name: field.type for field in schema if pa.types.is_struct(field.type)}
+        inner = {name: {below.name: None for below in kind} for name, kind in nested.items()}
+        raise Fault("missing_column", nothing_under(missing, field_names({**dict.fromkeys(schema.names), **inner})))
     if config.keep_meta:
         return list(schema.names)
-    return [name for name in found.values() if name is not None]
+    found = (selected(schema, path) for path in config.fields.paths().values())
+    return [name for name in found if name is not None]
 
 
 def _group(

@@ -47,6 +47,29 @@ def decompressed(file: IO[bytes]) -> tuple[bool, Iterator[bytes]]:
     return kind is None, readers[kind](file)
 
 
+def peek(chunks: Iterator[bytes], size_bytes: int) -> tuple[bytes, bool, Iterator[bytes]]:
+    """The first bytes of a stream, whether it broke off in them, and the stream from its start, fault included."""
+    taken: list[bytes] = []
+    size = 0
+    fault: Fault | None = None
+    try:
+        while size < size_bytes:
+            taken.append(next(chunks))
+            size += len(taken[-1])
+    except StopIteration:
+        pass
+    except Fault as met:
+        fault = met
+
+    def again() -> Iterator[bytes]:
+        yield from taken
+        if fault is not None:
+            raise fault
+        yield from chunks
+
+    return b"".join(taken)[:size_bytes], fault is not None, again()
+
+
 def bounded(chunks: Iterable[bytes], limit_bytes: int) -> bytes:
     """The whole content, or `Fault` `record_too_large` once it passes the limit."""
     taken: list[bytes] = []

@@ -37,6 +37,8 @@ from gristmill.stages.ingest.walk import walk
 
 VERSION = 2
 LIBRARIES = ("fastwarc", "resiliparse", "brotli", "zstandard", "lz4")
+BESIDE = pages.BESIDE
+USED = ("robots_txt",)
 
 
 class Config(StageConfig):

@@ -1,0 +1,38 @@
+"""`--sample`, which every command that opens a recipe takes: its share goes before the one in the recipe."""
+
+import functools
+import inspect
+from collections.abc import Callable
+from contextvars import ContextVar
+from typing import Annotated, Any
+
+import typer
+
+Sample = Annotated[
+    str | None,
+    typer.Option("--sample", metavar="SHARE", help="On a share of every source, such as 1%, under a name of its own."),
+]
+_asked: ContextVar[str | None] = ContextVar("sample", default=None)
+
+
+def asked_sample() -> str | None:
+    """What the command line says."""
+    return _asked.get()
+
+
+def with_sample(command: Callable[..., None]) -> Callable[..., None]:
+    """The command with the option, if it opens a recipe."""
+    signature = inspect.signature(command)
+    if not {"recipe", "store"} <= signature.parameters.keys():
+        return command
+
+    @functools.wraps(command)
+    def sampled(*given: Any, sample: str | None = None, **named: Any) -> None:
+        _asked.set(sample)
+        command(*given, **named)
+
+    option = inspect.Parameter("sample", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Sample)
+    parameters = [*signature.parameters.values(), option]
+    sampled.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    sampled.__annotations__ = {**command.__annotations__, "sample": Sample}
+    return sampled

@@ -1,0 +1,96 @@
+"""A source whose first part loses everything at reading stops the run: a recipe that asks for a field that no record
+has, or for another format than the files are of, is a mistake and no data.
+
+It is a mistake when no record of the first part is left and nearly all of them are dropped for one reason. What else a
+file holds by its nature (the requests in an archive of responses) does not count. Only the first part decides, so
+neither workers nor their order do, and it decides the same when it was read by an earlier run.
+"""
+
+from collections.abc import Iterable, Mapping
+from types import ModuleType
+from typing import Any
+
+from gristmill.engine.rows import CRASHED
+from gristmill.engine.task import Result
+from gristmill.errors import UserError
+from gristmill.places import shown
+from gristmill.recipe.mistakes import nearest
+from gristmill.recipe.model import Recipe, Source
+from gristmill.stages import READERS
+from gristmill.stages.ingest.fields import Fields, names_there
+from gristmill.stages.ingest.stream import without_compression_suffix
+from gristmill.store.parquet import PartReader
+from gristmill.store.store import Store
+
+ONE_REASON = 0.9
+"""The share of the lost records that one reason has: among many bad records there is a broken line."""
+_USUAL = ("text", "content", "raw_content", "body", "page_content", "document", "article", "markdown", "html")
+"""What the text of a record is called."""
+_FORMATS = {
+    **dict.fromkeys((".csv", ".tsv", ".tab"), "csv"),
+    **dict.fromkeys((".jsonl", ".ndjson"), "jsonl"),
+    **dict.fromkeys((".warc", ".arc"), "warc"),
+    **dict.fromkeys((".txt", ".md", ".rst"), "text"),
+    ".json": "json",
+    ".parquet": "parquet",
+    ".wet": "wet",
+}
+
+
+def refuse_lost(source: Source, module: ModuleType, name: str, result: Result, store: Store, recipe: Recipe) -> None:
+    """Raises UserError if the first part of a source, whose first file has that name, is lost as a whole."""
+    seen: Mapping[str, Any] = result.metrics.get("seen", result.metrics)
+    reasons = _reasons(seen["rows"], seen["dropped"], module)
+    if not reasons:
+        return
+    locator, detail = _first_row(result, store, reasons[0])
+    raise UserError(
+        f"{recipe.path}:{source.line}: sources.{source.name}: nothing of its first part can be used. The "
+        f"reader (format: {source.format}) found {_records(seen['rows'])} there and dropped every one as "
+        f"{' or '.join(reasons)}, so the run stops. The first, {locator}: {detail.rstrip('.')}. "
+        + _fix(source, name, detail)
+    )
+
+
+def _records(rows: int) -> str:
+    return "1 record" if rows == 1 else f"{rows:,} records"
+
+
+def _reasons(rows: int, dropped: Mapping[str, int], module: ModuleType) -> list[str]:
+    """The one reason for which all is lost, or those of records that are never documents; else none."""
+    beside, used = getattr(module, "BESIDE", ()), (*getattr(module, "USED", ()), CRASHED)
+    if not rows or sum(dropped.values()) < rows or any(reason in used for reason in dropped):
+        return []
+    counted = {reason: count for reason, count in dropped.items() if reason not in beside}
+    if not counted:
+        return sorted(dropped)
+    most = max(counted, key=lambda reason: (counted[reason], reason))
+    return [most] if counted[most] >= ONE_REASON * sum(counted.values()) else []
+
+
+def _first_row(result: Result, store: Store, reason: str) -> tuple[str, str]:
+    columns = PartReader(store, result.parts[0]).read_group(0, ("locator", "drop", "detail"))
+    rows = zip(*(column.to_pylist() for column in columns.columns), strict=True)
+    found = next(((locator, detail) for locator, drop, detail in rows if drop == reason and detail), None)
+    return found or (str(columns.column("locator")[0].as_py()), "nothing more is known")
+
+
+def _fix(source: Source, name: str, detail: str) -> str:
+    suffix = next((end for end in _FORMATS if without_compression_suffix(name).lower().endswith(end)), None)
+    if suffix is not None and READERS[_FORMATS[suffix]] != source.module:
+        return f"By its name {shown(name)} is for `format: {_FORMATS[suffix]}`."
+    fields, there = getattr(source.config, "fields", None), names_there(detail)
+    if isinstance(fields, Fields) and there:
+        asked = [path for path in (fields.text, fields.html) if path is not None]
+        near = _meant(asked, there)
+        return "Let `fields` under `read` name what they have" + (
+            f"; did you mean `fields: {{text: {near}}}`?" if near else "."
+        )
+    return "Correct `format` and the settings of `read`, or leave the files out with `exclude`, and run again."
+
+
+def _meant(asked: Iterable[str], there: list[str]) -> str | None:
+    """A field that is called nearly as the one that was asked for, or as texts are called, at any depth."""
+    near = next((found for path in asked if (found := nearest(path, there))), None)
+    usual = (name for wanted in _USUAL for name in there if name.rpartition(".")[2].lower() == wanted)
+    return near or next(usual, None)

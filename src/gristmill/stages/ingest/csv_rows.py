@@ -1,0 +1,115 @@
+"""Reads tables of text, CSV and TSV: the first line names the fields, every further record is a document.
+
+As in RFC 4180: a field may stand in quotes, in which delimiters and line ends are text and `""` is a quote. A quote
+inside of a field that does not begin with one is a character like any other. Lines end with `\\n` and may carry a
+`\\r`; blank lines are no records. Plain or compressed. A record's position is the byte at which it starts in the
+decompressed stream. A record that does not fit (another number of fields than the header, a quote that never closes)
+and goes over several lines costs its first line only, and reading goes on with the second: a stray quote does not
+swallow its neighbours. Quotes make it unsafe to start in the middle, so a file is read by one task; cut a huge one
+where a record ends, each piece with the header.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from pydantic import field_validator
+
+from gristmill.schema import Record
+from gristmill.stages.contract import Bytes, Piece, StageConfig
+from gristmill.stages.ingest.csv_cut import cut
+from gristmill.stages.ingest.decompress import Fault
+from gristmill.stages.ingest.fields import Fields, mapper, missing_paths, nothing_under
+from gristmill.stages.ingest.json_value import BOM
+from gristmill.stages.ingest.stream import decompressed, peek, without_compression_suffix
+
+VERSION = 1
+LIBRARIES = ("orjson", "zstandard")
+
+_HEAD_BYTES = 1 << 16
+
+
+class Config(StageConfig):
+    """How rows become documents."""
+
+    fields: Fields = Fields()
+    """Which field is which column. One that is named here and not in a file's header drops the file as
+    `missing_column`; the defaults may be missing, except that text or html must be there."""
+    keep_meta: bool = True
+    """Keep the fields that are not mapped, as JSON in `meta`."""
+    delimiter: str | None = None
+    """One ASCII character between fields; `"\\t"` is a tab. null: a tab for files called `.tsv` or `.tab`, else a
+    comma."""
+    quotes: bool = True
+    """Whether a field may stand in quotes. false: a quote is a character like any other, and a line is a record."""
+    header: tuple[str, ...] | None = None
+    """The names of the fields, for files whose first line is a record already."""
+    max_record_bytes: Bytes = 64 << 20
+    """A longer record is dropped as `record_too_large` and not held in memory. Bytes, decompressed."""
+
+    @field_validator("delimiter")
+    @classmethod
+    def _one_character(cls, value: str | None) -> str | None:
+        if value is not None and (len(value) != 1 or not value.isascii() or value in '"\r\n'):
+            raise ValueError(f'{value!r} is no delimiter; write one ASCII character, such as ";" or "\\t"')
+        return value
+
+
+def SPLITTABLE(name: str) -> bool:
+    """Only from the start is it certain what is inside of quotes."""
+    return False
+
+
+def read(piece: Piece, config: Config) -> Iterator[Record]:
+    """Reasons: `empty_file`, `not_csv`, `missing_column`, `wrong_field_count`, `unclosed_quote`, `record_too_large`,
+    `invalid_utf8`, `missing_text`, `empty_text`, and `truncated_` or `corrupt_` with `gzip`, `zstd`, `bzip2`, `xz`.
+    """
+    with piece.open() as file:
+        head, _, chunks = peek(decompressed(file)[1], _HEAD_BYTES)
+        try:
+            if b"\0" in head:
+                raise Fault("not_csv", f"no UTF-8 text; the file begins with {head[:16]!r}")
+            yield from _records(chunks, piece, config)
+        except Fault as fault:
+            if piece.start == 0 and piece.stop != 0:
+                yield Record(0, drop=fault.reason, detail=fault.detail)
+
+
+def _records(chunks: Iterator[bytes], piece: Piece, config: Config) -> Iterator[Record]:
+    """Raises `Fault` for the file as a whole."""
+    tab = without_compression_suffix(piece.name).lower().endswith((".tsv", ".tab"))
+    delimiter = config.delimiter or ("\t" if tab else ",")
+    names = None if config.header is None else _named(config.header, config)
+    build = mapper(config.fields, config.keep_meta)
+    empty = True
+    for position, row in cut(chunks, delimiter, config.quotes, len(names) if names else None, config.max_record_bytes):
+        if names is None:
+            if isinstance(row, Fault):
+                raise row
+            names = _named([row[0].removeprefix(BOM.decode()), *row[1:]], config)
+            continue
+        empty = False
+        if piece.stop is not None and position >= piece.stop:
+            return
+        if position < piece.start:
+            continue
+        if isinstance(row, Fault):
+            yield Record(position, drop=row.reason, detail=row.detail)
+        else:
+            yield build(position, dict(zip(names, row, strict=True)))
+    if empty:
+        raise Fault("empty_file", "no record" if names is None else "a header and no record")
+
+
+def _named(header: Any, config: Config) -> list[str]:
+    """A name of its own for every field."""
+    names: list[str] = []
+    taken: set[str] = set()
+    for number, given in enumerate(header, 1):
+        name = given.strip() or f"field_{number}"
+        if name in taken:
+            name = f"{name}_{number}"
+        names.append(name)
+        taken.add(name)
+    if missing := missing_paths(config.fields, taken.__contains__):
+        raise Fault("missing_column", nothing_under(missing, names))
+    return names

@@ -1,0 +1,181 @@
+"""Reads JSON that is not in lines: a file that is one array of objects, or one object, or objects one after the other.
+
+Indented or not, plain or compressed. Every element of an array at the top is a record, and so is every object that
+stands there by itself. The file goes by as a stream, cut by quotes and brackets, and only the element at hand is held;
+so an array may be larger than memory. A record's position is the byte at which it starts in the decompressed stream.
+An element that is no JSON costs itself; one whose brackets or quotes never close costs all that follows it, and its row
+says how much that is.
+"""
+
+import re
+from collections.abc import Iterator
+
+from gristmill.schema import Record
+from gristmill.stages.contract import Bytes, Piece, StageConfig
+from gristmill.stages.ingest.decompress import Fault
+from gristmill.stages.ingest.fields import Fields, mapper
+from gristmill.stages.ingest.json_value import BOM, parsed
+from gristmill.stages.ingest.stream import decompressed, peek
+
+VERSION = 1
+LIBRARIES = ("orjson", "zstandard")
+
+_HEAD_BYTES = 1 << 12
+_SPACE = b" \t\r\n"
+# Between elements. A mark of the byte order stands before files, and where files were put one behind the other.
+_GAP = re.compile(rb"[\s,\xef\xbb\xbf]*+")
+_TOKEN = re.compile(rb'["{}\[\]]')
+_IN_STRING = re.compile(rb'[^"\\]*+(?:\\[\s\S][^"\\]*+)*+')
+# An element without brackets or quotes ends where another one may begin.
+_BARE = re.compile(rb'[^\s,\[\]{"]*+')
+
+
+class Config(StageConfig):
+    """How objects become documents."""
+
+    fields: Fields = Fields()
+    """Which field of an object is which column."""
+    keep_meta: bool = True
+    """Keep the fields that are not mapped, as JSON in `meta`."""
+    max_record_bytes: Bytes = 64 << 20
+    """A longer element is dropped as `record_too_large` and never held in memory. Bytes, decompressed."""
+
+
+def SPLITTABLE(name: str) -> bool:
+    """Only from the start is it certain what is inside of a string."""
+    return False
+
+
+def read(piece: Piece, config: Config) -> Iterator[Record]:
+    """Reasons: `empty_file`, `not_json`, `record_too_large`, `invalid_json`, `unclosed_json`, `invalid_utf8`,
+    `not_an_object`, `missing_text`, `empty_text`, `bad_field_type`, and `truncated_` or `corrupt_` with `gzip`,
+    `zstd`, `bzip2`, `xz`.
+    """
+    record = mapper(config.fields, config.keep_meta)
+    with piece.open() as file:
+        head, _, chunks = peek(decompressed(file)[1], _HEAD_BYTES)
+        begin = head.removeprefix(BOM).lstrip(_SPACE)[:1]
+        if begin not in (b"[", b"{", b""):
+            if piece.start == 0 and piece.stop != 0:
+                told = f"neither an array nor an object; the file begins with {head[:16]!r}"
+                yield Record(0, drop="not_json", detail=told)
+            return
+        empty = True
+        for position, element in elements(chunks, config.max_record_bytes):
+            empty = False
+            if piece.stop is not None and position >= piece.stop:
+                return
+            if position < piece.start:
+                continue
+            try:
+                row = parsed(element, first=False)
+            except Fault as fault:
+                yield Record(position, drop=fault.reason, detail=fault.detail)
+                continue
+            yield record(position, row)
+        if empty and piece.start == 0 and piece.stop != 0:
+            yield Record(0, drop="empty_file", detail="no element")
+
+
+def elements(chunks: Iterator[bytes], limit_bytes: int) -> Iterator[tuple[int, bytes | Fault]]:
+    """The elements with their positions. One over the limit is a fault in its place, and so is damage to the stream, at
+    the position of the element that it cut off, and the end of the stream inside of an element.
+    """
+    cutter = _Cutter(limit_bytes)
+    try:
+        for chunk in chunks:
+            yield from cutter.feed(chunk)
+    except Fault as fault:
+        yield cutter.position, fault
+        return
+    yield from cutter.end()
+
+
+class _Cutter:
+    """Where the stream is: between elements, or in one, at some depth, in a string or not."""
+
+    def __init__(self, limit_bytes: int) -> None:
+        self.position = 0
+        """Of the element at hand; between elements, of the byte that comes next."""
+        self._limit_bytes = limit_bytes
+        self._inside = False
+        self._in_array = False
+        self._depth = 0
+        """Brackets that are open in the element at hand."""
+        self._in_string = self._after_backslash = self._bare = False
+        self._held: list[bytes] = []
+        self._size = 0
+
+    def feed(self, chunk: bytes) -> Iterator[tuple[int, bytes | Fault]]:
+        at = 0
+        while at < len(chunk):
+            if not self._inside:
+                begin = self._enter(chunk, at)
+                self.position += begin - at
+                at = begin
+                continue
+            stop = self._end_in(chunk, at)
+            self._hold(chunk[at:stop])
+            if stop is None:
+                return
+            at = stop
+            yield self._taken()
+
+    def end(self) -> Iterator[tuple[int, bytes | Fault]]:
+        """What the end of the file makes of the element at hand."""
+        if self._inside and self._bare:
+            yield self._taken()
+        elif self._inside:
+            told = f"a bracket or a quote is never closed in the {self._size} bytes from here to the end of the file"
+            yield self.position, Fault("unclosed_json", told)
+
+    def _enter(self, chunk: bytes, at: int) -> int:
+        """Pass over what stands between elements. Where the next one begins; the state says whether one does."""
+        while (at := _GAP.match(chunk, at).end()) < len(chunk):  # type: ignore[union-attr]
+            byte = chunk[at : at + 1]
+            if byte == b"]" or (byte == b"[" and not self._in_array):
+                self._in_array = byte == b"["
+                at += 1
+                continue
+            self._inside, self._bare = True, byte not in (b"[", b"{", b'"')
+            break
+        return at
+
+    def _end_in(self, chunk: bytes, at: int) -> int | None:
+        """Where in the chunk the element at hand ends, and None where it goes on. No byte is looked at twice."""
+        if self._bare:
+            at = _BARE.match(chunk, at).end()  # type: ignore[union-attr]
+            return at if at < len(chunk) else None
+        while True:
+            if self._in_string:
+                at = _IN_STRING.match(chunk, at + self._after_backslash).end()  # type: ignore[union-attr]
+                self._after_backslash = chunk[at : at + 1] == b"\\"
+                if at >= len(chunk) or self._after_backslash:
+                    return None
+                at += 1
+                self._in_string = False
+            elif (found := _TOKEN.search(chunk, at)) is None:
+                return None
+            else:
+                at = found.end()
+                self._in_string = found[0] == b'"'
+                self._depth += (found[0] in b"{[") - (found[0] in b"}]")
+            if not self._in_string and self._depth == 0:
+                return at
+
+    def _hold(self, data: bytes) -> None:
+        self._size += len(data)
+        if self._size <= self._limit_bytes:
+            self._held.append(data)
+        else:
+            self._held.clear()
+
+    def _taken(self) -> tuple[int, bytes | Fault]:
+        """The element at hand, which is whole."""
+        position, size, data = self.position, self._size, b"".join(self._held)
+        self.position += size
+        self._inside, self._size = False, 0
+        self._held.clear()
+        if size > self._limit_bytes:
+            return position, Fault("record_too_large", f"{size} bytes, max_record_bytes = {self._limit_bytes}")
+        return position, data

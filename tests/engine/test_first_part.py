@@ -1,0 +1,119 @@
+"""A source whose first part loses everything at reading stops the run, and the message names the fix."""
+
+import gzip
+import json
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from gristmill.errors import UserError
+
+ROWS = [{"id": n, "text": f"the mill number {n}", "data": {"lang": "en"}} for n in range(60)]
+
+
+@pytest.fixture
+def read(project):
+    """Write a recipe that reads files so, and run it."""
+
+    def run(read, files=(), **more):
+        for name, content in dict(files).items():
+            (project.folder / name).write_bytes(content)
+        project.recipe.write_text(
+            "recipe: first\nstore: ./store\nsources:\n"
+            "  other: {kind: text, read: {format: jsonl, paths: ['in/*.jsonl']}}\n"
+            f"  notes: {{kind: text, read: {{{read}}}}}\nsteps: [stagebox.length]\n"
+        )
+        return project.run(**more)
+
+    return run
+
+
+def lines(rows):
+    return "".join(json.dumps(row) + "\n" for row in rows).encode()
+
+
+@pytest.mark.parametrize("workers", [None, 2])
+def test_a_field_that_no_record_has_stops_the_run(read, project, workers):
+    """With source, line, reason, the field that was asked for, those that there are, and the nearest; a broken line
+    among them changes nothing; and the next run, which reads nothing anew, stops as well.
+    """
+    wanted = (
+        r"recipe\.yaml:5: sources\.notes: nothing of its first part.*61 records.* as missing_text"
+        r'.* a\.jsonl#0: nothing under content or html; there are \["id", "text", "data\.lang"\]\. '
+        r".*did you mean `fields: \{text: text\}`"
+    )
+    for _ in range(2):
+        with pytest.raises(UserError, match=wanted):
+            read(
+                "format: jsonl, paths: [a.jsonl], fields: {text: content}",
+                {"a.jsonl": lines(ROWS) + b"{broken\n"},
+                workers=workers,
+            )
+
+
+@pytest.mark.parametrize(
+    ("setting", "name", "content", "wanted"),
+    [
+        ("format: jsonl, fields: {text: txt}", "a.jsonl", lines(ROWS), r"did you mean `fields: \{text: text\}`"),
+        ("format: jsonl", "a.jsonl", json.dumps(ROWS).encode(), "is read by `format: json`"),
+        ("format: jsonl", "a.jsonl", json.dumps(ROWS, indent=1).encode(), "is read by `format: json`"),
+        ("format: jsonl", "a.csv", b"id,text\n" + b"1,a\n" * 40, r"By its name a\.csv is for `format: csv`"),
+        ("format: csv, fields: {text: body}", "a.csv", b"id,text\n1,a\n", r'missing_column.*\["id", "text"\]'),
+        ("format: json, fields: {text: body}", "a.json", json.dumps(ROWS).encode(), "missing_text"),
+        ("format: text, suffixes: ['.txt']", "a.txt", b"\0\1\2" * 9, "binary_file.*exclude"),
+        ("format: warc", "a.jsonl", lines(ROWS), "not_an_archive.*`format: jsonl`"),
+    ],
+)
+def test_other_mistakes_stop_it_too(read, setting, name, content, wanted):
+    """Every reader; what is wrong is what the first row says."""
+    with pytest.raises(UserError, match=rf"sources\.notes: nothing of its first part.*{wanted}"):
+        read(f"{setting}, paths: [{name}]", {name: content})
+
+
+def test_a_column_that_a_table_lacks_is_told_at_once(read, project):
+    """Of Parquet no row is read: the schema tells."""
+    pq.write_table(pa.Table.from_pylist(ROWS), project.folder / "a.parquet")
+    with pytest.raises(UserError, match=r'as missing_column.*nothing under body.*\["id", "text", "data\.lang"\]'):
+        read("format: parquet, paths: [a.parquet], fields: {text: body}")
+
+
+def record(kind, status="200 OK", url="http://a.example/"):
+    block = f"HTTP/1.1 {status}\r\nContent-Type: text/html\r\n\r\n<p>the mill".encode()
+    head = f"WARC/1.0\r\nWARC-Type: {kind}\r\nWARC-Target-URI: {url}\r\nContent-Length: {len(block)}\r\n\r\n"
+    return gzip.compress(head.encode() + block + b"\r\n\r\n")
+
+
+def test_an_archive_without_pages_stops_the_run(read):
+    """Requests and metadata are no pages; where there are responses, their reason counts alone."""
+    beside = record("warcinfo") + record("request") * 9
+    with pytest.raises(UserError, match="dropped every one as request_record or warcinfo_record"):
+        read("format: warc, paths: [a.warc.gz]", {"a.warc.gz": beside})
+    with pytest.raises(UserError, match="dropped every one as http_status"):
+        read("format: warc, paths: [a.warc.gz]", {"a.warc.gz": beside + record("response", "404 Not Found")})
+    read("format: warc, paths: [a.warc.gz]", {"a.warc.gz": beside + record("response")})
+
+
+def test_what_later_steps_use_is_no_loss(read):
+    """An archive of robots.txt files is a source like any other."""
+    robots = record("response", url="http://a.example/robots.txt")
+    run = read("format: warc, paths: [a.warc.gz]", {"a.warc.gz": record("warcinfo") + robots * 5})
+    assert run.made["notes/ingest"].metrics["dropped"]["robots_txt"] == 5
+
+
+def test_several_reasons_or_a_record_that_is_left_do_not_stop_it(read):
+    """Bad records never stop a run."""
+    bad = lines([{"no": 1}] * 5) + b"{broken\n" * 5
+    read("format: jsonl, paths: [a.jsonl]", {"a.jsonl": bad})
+    read("format: jsonl, paths: [a.jsonl]", {"a.jsonl": lines([{"no": 1}] * 50 + ROWS[:1])})
+
+
+def test_only_the_first_part_decides(read):
+    """A file of another kind further on is a matter of its rows; the first one is not, and can be left out."""
+    files = {"a.jsonl": lines(ROWS), "b.jsonl": lines([{"no": 1}] * 20)}
+    run = read("format: jsonl, paths: ['?.jsonl'], part_bytes: 100B", files)
+    assert run.made["notes/ingest"].metrics["dropped"] == {"missing_text": 20}
+    files = {"a.jsonl": files["b.jsonl"], "b.jsonl": files["a.jsonl"]}
+    with pytest.raises(UserError, match=r"a\.jsonl#0"):
+        read("format: jsonl, paths: ['?.jsonl'], part_bytes: 100B", files)
+    read("format: jsonl, paths: ['?.jsonl'], exclude: [a.jsonl]")

@@ -1,0 +1,130 @@
+"""Tables of text: quotes, line ends, faults, and the same rows however the stream comes."""
+
+import csv
+import gzip
+import io
+import json
+import random
+
+import pytest
+
+from gristmill.errors import UserError
+from gristmill.stages.contract import Piece
+from gristmill.stages.ingest import csv_rows
+from gristmill.stages.ingest.csv_cut import cut
+from gristmill.stages.ingest.fields import names_there
+
+
+def rows(tmp_path, data, name="x.csv", **config):
+    (tmp_path / name).write_bytes(data)
+    return list(csv_rows.read(Piece(str(tmp_path / name), name), csv_rows.Config(**config)))
+
+
+def cut_in(data, step, limit=1 << 20):
+    chunks = (data[at : at + step] for at in range(0, len(data), step))
+    return [
+        (position, row if isinstance(row, list) else row.reason)
+        for position, row in cut(chunks, ",", True, None, limit)
+    ]
+
+
+def test_a_table_is_read_by_its_header(tmp_path):
+    """Quoted fields with delimiters, quotes and line ends; blank lines are none; the rest goes to meta."""
+    data = b'id,text,url\r\n7,"a ""mill"", two\nlines",http://a.example/\r\n\r\n8,5" pipe,\r\n'
+    first, second = rows(tmp_path, data, fields={"key": "id"})
+    assert (first.text, first.key, first.url, first.position) == ('a "mill", two\nlines', "7", "http://a.example/", 13)
+    assert (second.text, second.key, second.url) == ('5" pipe', "8", None)
+    assert json.loads(second.meta) == {"url": ""}
+
+
+def test_tabs_marks_compression_and_names_of_ones_own(tmp_path):
+    """`.tsv` is a table with tabs; a mark of the byte order is no part of a name; a header may stand in the recipe."""
+    assert [row.text for row in rows(tmp_path, b"id\ttext\n1\ta, b\n", "x.tsv")] == ["a, b"]
+    assert [row.text for row in rows(tmp_path, gzip.compress(b"\xef\xbb\xbftext\na\n"), "x.csv.gz")] == ["a"]
+    assert [row.text for row in rows(tmp_path, b"1;a\n2;b\n", delimiter=";", header=("id", "text"))] == ["a", "b"]
+    assert [row.text for row in rows(tmp_path, b'text\n"a\n', quotes=False)] == ['"a']
+    [row] = rows(tmp_path, b"text,text,\na,b,c\n")
+    assert (row.text, json.loads(row.meta)) == ("a", {"text_2": "b", "field_3": "c"})
+
+
+def test_rows_are_those_of_the_library():
+    """Whatever `csv` writes comes back, in steps of any size."""
+    draw = random.Random(3)
+    for _ in range(300):
+        table = [["a", "b", "c"]]
+        table += [["x" + "".join(draw.choices('x,"\n y;ü', k=draw.randrange(6))) for _ in range(3)] for _ in range(4)]
+        sink = io.StringIO()
+        csv.writer(sink, lineterminator=draw.choice(["\n", "\r\n"])).writerows(table)
+        data = sink.getvalue().encode()
+        whole = cut_in(data, len(data))
+        assert [row for _, row in whole] == table
+        assert cut_in(data, 1) == cut_in(data, 3) == whole
+
+
+def test_what_is_cut_does_not_depend_on_how_the_stream_comes():
+    """Any bytes, with limits that they pass."""
+    draw = random.Random(4)
+    for _ in range(400):
+        data = bytes(draw.choices(b'a,"\n', k=60))
+        for limit in (1 << 20, 10):
+            assert cut_in(data, 1, limit) == cut_in(data, 3, limit) == cut_in(data, len(data), limit)
+
+
+def test_a_bad_record_costs_itself(tmp_path):
+    """The number of fields, the encoding, the length: a row with the reason, and the next one is read."""
+    data = b"id,text\n1,a,b\n2\n3,\xff\n4,%s\n5,e\n6,\n" % (b"x" * 99)
+    found = rows(tmp_path, data, max_record_bytes=50)
+    assert [row.drop for row in found] == [
+        *("wrong_field_count", "wrong_field_count", "invalid_utf8", "record_too_large", None, "empty_text"),
+    ]
+    assert found[0].detail == "3 fields, and the header has 2"
+
+
+def test_a_stray_quote_does_not_swallow_what_follows(tmp_path):
+    """The line that it stands in is lost, and reading goes on with the next."""
+    found = rows(tmp_path, b'id,text\n1,a\n2,"stray\n3,c\n4,d\n')
+    assert [(row.drop, row.text) for row in found] == [(None, "a"), ("unclosed_quote", None), (None, "c"), (None, "d")]
+    found = rows(tmp_path, b'id,text\n1,"stray\n2,b\n3,"c" and more, and more\n4,d\n')
+    assert [row.drop for row in found] == ["wrong_field_count", None, "wrong_field_count", None]
+
+
+def test_a_file_of_nothing_but_faults_ends(tmp_path):
+    """Quotes that always open another field: all lines are given up at once where reading again would not end."""
+    data = b"text,b\n" + b'"a","b\n' * 200_000
+    found = rows(tmp_path, data)
+    assert found[-1].drop == "unclosed_quote"
+    assert len(found) < 100
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (b"", "empty_file"),
+        (b"id,text\n", "empty_file"),
+        (b"PK\3\4\0\0", "not_csv"),
+        ("text\na".encode("utf-16"), "not_csv"),
+    ],
+)
+def test_a_file_without_records_is_one_row(tmp_path, data, reason):
+    """Nothing vanishes; a sheet of an office program is no CSV."""
+    assert [row.drop for row in rows(tmp_path, data)] == [reason]
+
+
+def test_a_field_that_the_header_lacks_drops_the_file(tmp_path):
+    """At once, with the names that are there."""
+    for fields in ({"text": "content"}, {"title": "headline"}):
+        [row] = rows(tmp_path, b"id,text\n1,a\n2,b\n", fields=fields)
+        assert row.drop == "missing_column"
+        assert next(iter(fields.values())) in row.detail
+        assert names_there(row.detail) == ["id", "text"]
+
+
+def test_a_delimiter_is_one_character(tmp_path):
+    """Anything else is a mistake in the recipe, told with its line."""
+    from gristmill.recipe.load import load
+
+    (tmp_path / "r.yaml").write_text(
+        "recipe: x\nsources:\n  a: {kind: text, read: {format: csv, paths: [in], delimiter: '::'}}\nsteps: []\n"
+    )
+    with pytest.raises(UserError, match=r"r\.yaml:3: .*'::' is no delimiter"):
+        load(tmp_path / "r.yaml")
