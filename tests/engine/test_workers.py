@@ -187,12 +187,12 @@ def test_a_worker_whose_pipe_somebody_else_holds_open_is_seen_to_die(tmp_path):
         async with executor.alone() as start:
             worker = await start()
             await worker.ask(task)
-            theirs = multiprocessing.Pipe()  # the other end of a pipe that nobody closes
-            worker._pipe.close()
-            worker._pipe = theirs[0]
+            before, (worker._pipe, held_open) = worker._pipe, multiprocessing.Pipe()
             os.kill(worker._process.pid, signal.SIGKILL)
             with pytest.raises(WorkerDied, match="SIGKILL"):
                 await worker.ask(task)
+            before.close()
+            held_open.close()
 
     carry_out(tmp_path, work)
 
@@ -205,15 +205,14 @@ def test_a_worker_that_hangs_up_and_goes_on_is_killed(tmp_path, monkeypatch):
         async with executor.alone() as start:
             worker = await start()
             await worker.ask(task)
-            os.kill(worker._process.pid, signal.SIGSTOP)
-            worker._pipe.close()
-            worker._pipe, closed = multiprocessing.Pipe()
-            closed.close()
+            before, (worker._pipe, hung_up) = worker._pipe, multiprocessing.Pipe()
+            hung_up.close()
             with pytest.raises(WorkerDied, match="hung up"):
                 await worker.ask(task)
             monkeypatch.undo()
             worker.kill()
             assert worker._process.exitcode == -signal.SIGKILL
+            before.close()
 
     carry_out(tmp_path, work)
 
