@@ -187,11 +187,12 @@ def test_a_worker_whose_pipe_somebody_else_holds_open_is_seen_to_die(tmp_path):
         async with executor.alone() as start:
             worker = await start()
             await worker.ask(task)
-            real, (worker._pipe, _theirs) = worker._pipe, multiprocessing.Pipe()  # whose other end nobody closes
+            before, (worker._pipe, held_open) = worker._pipe, multiprocessing.Pipe()
             os.kill(worker._process.pid, signal.SIGKILL)
             with pytest.raises(WorkerDied, match="SIGKILL"):
                 await worker.ask(task)
-            real.close()
+            before.close()
+            held_open.close()
 
     carry_out(tmp_path, work)
 
@@ -204,14 +205,14 @@ def test_a_worker_that_hangs_up_and_goes_on_is_killed(tmp_path, monkeypatch):
         async with executor.alone() as start:
             worker = await start()
             await worker.ask(task)
-            real, (worker._pipe, closed) = worker._pipe, multiprocessing.Pipe()
-            closed.close()
+            before, (worker._pipe, hung_up) = worker._pipe, multiprocessing.Pipe()
+            hung_up.close()
             with pytest.raises(WorkerDied, match="hung up"):
                 await worker.ask(task)
             monkeypatch.undo()
             worker.kill()
             assert worker._process.exitcode == -signal.SIGKILL
-            real.close()
+            before.close()
 
     carry_out(tmp_path, work)
 

@@ -128,7 +128,7 @@ def _differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]
     """`config.min_words: 50 -> 30`, field by field."""
     found = []
     if before["stage"] != now["stage"]:
-        found.append(f"stage: {before['stage']} -> {now['stage']}")
+        return [f"stage: {before['stage']} -> {now['stage']}"]  # its config has other fields
     if before["version"] != now["version"]:
         found.append(f"VERSION: {before['version']} -> {now['version']}")
     for group, prefix in (("config", "config."), ("libraries", "")):

@@ -287,6 +287,7 @@ def test_rules_that_no_document_failed_are_told_in_one_warning() -> None:
         ({}, "there is no rule"),
         ({"rules": []}, "there is no rule"),
         ({"rules": ["c4", "c4"]}, "lists c4 twice"),
+        ({"rules": [{"c4": {}}]}, "Input should be"),
         ({"rules": ["own"]}, "no own rules"),
         ({"rules": ["c5"]}, "gopher_repetition"),
         ({"rules": ["c4"], "c4": None}, "c4 is empty"),

@@ -79,7 +79,7 @@ class Config(StageConfig):
         if not isinstance(values, Mapping):
             return values
         listed = values.get("rules", ())
-        if not isinstance(listed, list | tuple):
+        if not isinstance(listed, list | tuple) or not all(isinstance(name, str) for name in listed):
             return values
         known = (*SETS, OWN)
         if repeated := [name for at, name in enumerate(listed) if name in listed[:at]]:
