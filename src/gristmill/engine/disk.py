@@ -100,7 +100,7 @@ def _content_bytes(run: Run, source: str) -> float:
 
 def _measured(node: Node, run: Run, before: Mapping[str, Mapping[str, Any]]) -> Range | None:
     earlier = before.get(node.id, {}).get("stored_bytes")
-    inputs = [before.get(f"{source}/{INGEST}", {}).get("input_bytes") for source in node.sources]
+    inputs: list[int] = [before.get(f"{source}/{INGEST}", {}).get("input_bytes") or 0 for source in node.sources]
     if not earlier or not all(inputs):
         return None
     grown = sum(input_bytes(run, source) for source in node.sources) / sum(inputs)
