@@ -124,7 +124,7 @@ def test_verify_from_the_store(answer_of, away, say, request, tmp_path):
 def test_a_run_is_named_by_version_recipe_or_hash(away, say):
     """A wrong name lists the right ones."""
     by_version = say("status", f"{away}@v1", "--json")
-    (record,) = (away / "runs" / "everything").iterdir()
+    record = next((away / "runs" / "everything").iterdir())
     version = json.loads(record.read_text())["body"]["version"]
     for name in ("everything", version):
         told = say("status", f"{away}@{name}", "--json")
