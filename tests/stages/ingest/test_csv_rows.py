@@ -117,6 +117,8 @@ def test_a_field_that_the_header_lacks_drops_the_file(tmp_path):
         assert row.drop == "missing_column"
         assert next(iter(fields.values())) in row.detail
         assert names_there(row.detail) == ["id", "text"]
+    [row] = rows(tmp_path, b"id;text\n1;a\n")
+    assert row.detail.endswith('perhaps `delimiter: ";"` is meant')
 
 
 def test_a_delimiter_is_one_character(tmp_path):

@@ -9,6 +9,7 @@ swallow its neighbours. Quotes make it unsafe to start in the middle, so a file 
 where a record ends, each piece with the header.
 """
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -111,5 +112,7 @@ def _named(header: Any, config: Config) -> list[str]:
         names.append(name)
         taken.add(name)
     if missing := missing_paths(config.fields, taken.__contains__):
-        raise Fault("missing_column", nothing_under(missing, names))
+        other = next((mark for mark in ";\t|," if len(names) == 1 and mark in names[0]), None)
+        hint = f"; with one field only, perhaps `delimiter: {json.dumps(other)}` is meant" if other else ""
+        raise Fault("missing_column", nothing_under(missing, names) + hint)
     return names
