@@ -16,6 +16,7 @@ SMALL: dict[str, dict[str, Any]] = {
         "LOOK_BYTES": dict.fromkeys(("gzip", "zstd", "lz4"), 1 << 11),
         "SHORT_LOOK_BYTES": 64,
         "LEAVE_SHARE": 16,
+        "SEAM_LOOKS": 16,
         "SEAM_BYTES": dict.fromkeys(("gzip", "zstd", "lz4"), 1 << 9),
         "VERBATIM_BYTES": dict.fromkeys(("gzip", "zstd", "lz4"), 1 << 8),
     },
@@ -27,7 +28,7 @@ SMALL: dict[str, dict[str, Any]] = {
         "_BATCH_BYTES": 1 << 12,
         "_SPELLED_BYTES": 1 << 12,
     },
-    "engine.files": {"MOST_STRETCHES": 8},
+    "engine.files": {"MOST_STRETCHES": 4},
 }
 
 

@@ -1,6 +1,6 @@
 """Nothing in a file makes the work of reading it grow faster than the file.
 
-Work is counted (fuzz/meter.py), not timed: every input of attacks.py is read at three sizes, each twice the one before.
+Work is counted (fuzz/meter.py), not timed: every input of attacks.py is read at two sizes.
 """
 
 import importlib
@@ -131,11 +131,11 @@ def _row(attack: Attack):
 
 @pytest.mark.parametrize("attack", [_row(attack) for attack in ATTACKS])
 def test_work_grows_no_faster_than_the_input(attack: Attack, tmp_path: Path) -> None:
-    """Twice the input is at most 2.2 times the work, and no byte costs more than a small record may."""
-    sizes = [attack.size << doubling for doubling in range(3)]
+    """Four times the input is at most five times the work, and no byte costs more than a small record may."""
+    sizes = [attack.size, 4 * attack.size]
     try:
         work = [work_at(attack, size, tmp_path) for size in sizes]
     except TooMuchWork:
         pytest.fail(f"the work for {sizes} bytes passes every bound")
-    exponent = math.log2(work[2] / work[0]) / 2
+    exponent = math.log(work[1] / work[0], 4)
     assert exponent <= MOST_EXPONENT, f"work {work} for {sizes} bytes grows with the power {exponent:.2f}"

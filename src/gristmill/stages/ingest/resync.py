@@ -24,6 +24,8 @@ LEAVE_SHARE = 256
 """A frame that broke is left by one byte for so many that were read of it."""
 SEAM_BYTES = {"gzip": 1 << 22, "zstd": 1 << 23, "lz4": 1 << 26}
 """From line to line. To see that a place is a seam, `VERBATIM_BYTES` are read once more."""
+SEAM_LOOKS = 1 << 10
+"""What may be a frame is looked into so often behind a line; a line among more that are none has no seam."""
 SUFFIXES = {".gz": "gzip", ".zst": "zstd", ".lz4": "lz4"}
 
 
@@ -111,8 +113,11 @@ def _seam(source: Source, kind: str, line: int, dictionary: bytes | None) -> int
     """
     with source.aside():
         looks = _Looks(source, kind, line, line + SEAM_BYTES[kind], dictionary)
-        found = looks.next(line, 1 << 14)
-        while found is not None:
+        behind = line
+        for _ in range(SEAM_LOOKS):
+            found = looks.next(behind, 1 << 14)
+            if found is None:
+                break
             at, head = found
             behind = at + 1
             if opens_record(head):
@@ -120,7 +125,6 @@ def _seam(source: Source, kind: str, line: int, dictionary: bytes | None) -> int
                 if broken is None:
                     return at
                 behind = broken.start + _leave(broken)
-            found = looks.next(behind, 1 << 14)
     return None
 
 
