@@ -117,7 +117,7 @@ def _reframe(draw: random.Random, data: bytes) -> bytes:
 
 
 _WORK_PER_BYTE = 12_000
-"""Each of three stretches may have to begin at the start of the file, as the whole does; what may be frames costs most."""
+"""Each of three stretches may have to begin at the start of the file, as the whole does."""
 
 TARGETS = [
     Target("warc", _warc_seeds, _check("x.warc"), _WORDS, (_reframe,), _WORK_PER_BYTE, size),

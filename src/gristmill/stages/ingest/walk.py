@@ -97,7 +97,7 @@ def _warc_record(tape: Tape, offset: int, data: bytes, limit: int) -> tuple[Foun
 
 
 def _arc_record(tape: Tape, offset: int, data: bytes, limit: int) -> tuple[Found, int]:
-    # The longest line is long, and most are short: a look at the former for each of the latter would be most of the work.
+    # The longest line is long, and most are short: a look as long as the former for each would be most of the work.
     line = ARC_HEAD.match(data if b"\n" in data else tape.at(offset, ARC_REACH))
     if line is None:
         return _gap(tape, offset, offset, "unreadable_bytes")
