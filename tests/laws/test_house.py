@@ -12,11 +12,23 @@ MAY_IMPORT = {
     "kernels": set(),
     "loader": {"errors", "printable"},
     "store": {"errors", "schema", "places"},
-    "stages": {"kernels", "loader", "errors", "schema", "places", "checked"},
+    "stages": {"kernels", "loader", "errors", "expression", "schema", "places", "checked"},
     "recipe": {"stages", "errors", "schema", "places"},
     "engine": {"recipe", "stages", "store", "kernels", "loader", "errors", "schema", "places", "checked", "printable"},
     "report": {"errors", "schema", "printable"},
-    "cli": {"report", "engine", "recipe", "stages", "store", "loader", "errors", "schema", "places", "printable"},
+    "cli": {
+        "report",
+        "engine",
+        "recipe",
+        "stages",
+        "store",
+        "loader",
+        "errors",
+        "expression",
+        "schema",
+        "places",
+        "printable",
+    },
 }
 
 
