@@ -104,6 +104,7 @@ _FREE = frozenset(
         "round",
         "ord",
         "chr",
+        "choices",
         "compile",
         "import_module",
         "url_to_fs",
@@ -181,7 +182,7 @@ def _cost(function: Any, given: tuple[Any, ...], named: dict[str, Any], result: 
 
 def _is_metered(kind: type) -> bool:
     module = sys.modules.get(kind.__module__)
-    return module is not None and _MARK in module.__dict__
+    return kind.__module__ in _SHARED or (module is not None and _MARK in module.__dict__)
 
 
 def _of_text(text: str | bytes | bytearray, name: str, given: tuple[Any, ...], result: Any) -> int:
@@ -313,8 +314,14 @@ class _Loader(SourceFileLoader):
         super().exec_module(module)
 
 
+_SHARED = ("yaml._yaml", "yaml.error", "yaml.events", "yaml.nodes", "yaml.tokens")
+"""The compiled parser of YAML and what it raises and makes: there is one of it in a process, and so of these."""
+
+
 def is_counted(name: str) -> bool:
     """Our modules but for the compiled kernels, and the libraries in Python that recipes go through."""
+    if name in _SHARED:
+        return False
     ours = name == "gristmill" or name.startswith("gristmill.")
     return name.split(".")[0] in ("yaml", "difflib") or (ours and not name.startswith("gristmill.kernels"))
 

@@ -162,6 +162,8 @@ def _near(draw: random.Random, value: Any) -> Any:
     if isinstance(value, bool) or value is None:
         return not value
     if isinstance(value, int):
+        if value.bit_length() > 1000:  # more is no float, and soon more digits than Python writes
+            return draw.choice((-value, value >> 500, str(value)))
         return draw.choice(
             (value + 1, value - 1, -value, value * 2 ** draw.choice((1, 16, 32)), float(value), str(value))
         )

@@ -17,6 +17,7 @@ from tempfile import TemporaryDirectory
 from fuzz.meter import METER, TooMuchWork
 from fuzz.mutate import mutated
 from fuzz.target import Target
+from fuzz.windows import small_windows
 
 CORPUS = Path(__file__).parent / "corpus"
 """Inputs that once broke something, a folder for each target: run first, by every fuzzer and by a test."""
@@ -127,7 +128,7 @@ def fuzz(
     target: Target, seed: int, seconds: float | None = None, tries: int | None = None, last: Path | None = None
 ) -> Fuzzer:
     """Run until the time is over or so many tries are made."""
-    with TemporaryDirectory(prefix="gristmill-fuzz-") as folder:
+    with TemporaryDirectory(prefix="gristmill-fuzz-") as folder, small_windows():
         fuzzer = Fuzzer(target, seed, Path(folder), last)
         fuzzer.start()
         end = time.monotonic() + seconds if seconds is not None else None

@@ -4,6 +4,7 @@ import bz2
 import gzip
 import lzma
 import random
+import re
 import zlib
 from itertools import pairwise
 
@@ -18,26 +19,47 @@ _STEP_BYTES = 64
 
 def unpacked(data: bytes) -> bytes:
     """The content of the first frames, up to any damage, or the bytes themselves where nothing can be decoded."""
-    content = bytearray()
-    rest, frames = data, 0
-    while rest and len(content) < MOST_BYTES and frames < 64 and (decoder := _decoder(rest)) is not None:
-        frames += 1
-        try:
-            for at in range(0, len(rest), _STEP_BYTES):  # in steps: what came before the damage is content
-                content += decoder.decompress(rest[at : at + _STEP_BYTES])
-                if decoder.eof:
-                    rest = (decoder.unused_data or b"") + rest[at + _STEP_BYTES :]
-                    break
-            else:
-                break
-        except Exception:  # each decoder has its own
+    content, at = bytearray(), 0
+    for _ in range(64):
+        part, end = _content(data[at:])
+        content += part
+        if not end or len(content) > MOST_BYTES:
             break
+        at += end
     return bytes(content[:MOST_BYTES]) or data
 
 
 def size(data: bytes) -> int:
-    """Of the file and of what it holds."""
-    return len(data) + len(unpacked(data))
+    """Of the file and of all that a reader may find in it: frames stand also behind bytes that are none, and within
+    others.
+    """
+    total = len(data)
+    for found in _MAGIC.finditer(data):
+        total += len(_content(data[found.start() :])[0])
+        if total > MOST_BYTES:
+            break
+    return min(total, MOST_BYTES)
+
+
+_MAGIC = re.compile(rb"\x1f\x8b|\x28\xb5\x2f\xfd|\x04\x22\x4d\x18|BZh|\xfd7zXZ")
+
+
+def _content(data: bytes) -> tuple[bytes, int]:
+    """What the frame at the start holds, up to its end or to damage, and where it ends; 0 where it does not."""
+    decoder = _decoder(data)
+    content = bytearray()
+    if decoder is None:
+        return b"", 0
+    try:
+        for at in range(0, len(data), _STEP_BYTES):  # in steps: what came before the damage is content
+            content += decoder.decompress(data[at : at + _STEP_BYTES])
+            if decoder.eof:
+                return bytes(content), min(at + _STEP_BYTES, len(data)) - len(decoder.unused_data or b"")
+            if len(content) > MOST_BYTES:
+                break
+    except Exception:  # each decoder has its own
+        pass
+    return bytes(content), 0
 
 
 def _decoder(data: bytes):  # type: ignore[no-untyped-def]

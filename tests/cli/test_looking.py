@@ -120,6 +120,7 @@ def test_one_document_is_found_by_url_id_and_words(typed):
     [
         (("--id", "xyz"), "is not an id"),
         (("--grep", "("), "is no regular expression"),
+        (("--grep", "[[a]"), "is no regular expression"),
         (("--clusters", "--grep", "a"), "--clusters shows whole clusters"),
     ],
 )

@@ -30,7 +30,7 @@ class Attack(NamedTuple):
     what: str
     make: Make
     size: int = 1 << 11
-    """Of the smallest input; two more follow, each twice as long."""
+    """Of the input; another is four times as long."""
 
 
 def fill(unit: bytes, before: bytes = b"", after: bytes = b"") -> Make:
@@ -172,11 +172,12 @@ ATTACKS = [
     Attack("warc_gz", "newlines behind a page", packed(gz, fill(b"\n", PAGE), 32)),
     Attack("warc_gz", "headers without end", packed(gz, fill(b"WARC/1.0\r\nA:"))),
     Attack("warc_gz", "lengths that end just beyond", packed(gz, lying, 4)),
-    Attack("warc_gz", "lengths beyond the file", packed(gz, fill(b"WARC/1.0\r\nContent-Length: 999\r\n\r\n"))),
+    Attack("warc_gz", "lengths beyond the file", packed(gz, fill(b"WARC/1.0\r\nContent-Length: 999\r\n\r\n")), 1 << 12),
     Attack("warc_gz", "zeros", packed(gz, fill(b"\0"), 32)),
+    Attack("warc_gz", "ARC headers only", packed(gz, fill(b"http://a.b/ 1.2.3.4 20010203040506 text/html 9\n"), 4)),
     *(
         Attack("warc_gz", f"gzip magic with flags {flags}", fill(b"\x1f\x8b\x08" + flags))
-        for flags in (b"", b"\0", b"\x04", b"\x08", b"\x10", b"\x1f", b"\0\0\0\0\0\0\0", b"\x08\0\0\0\0\0\0a")
+        for flags in (b"", b"\x04", b"\x08", b"\0\0\0\0\0\0\0", b"\x08\0\0\0\0\0\0a")
     ),
     Attack("warc_gz", "zstd magic", fill(b"\x28\xb5\x2f\xfd\x04")),
     Attack("warc_gz", "zstd magic of a large window", fill(b"\x28\xb5\x2f\xfd\x04\x88\x01\xff\xff")),
@@ -303,9 +304,9 @@ ATTACKS = [
     Attack("lists", "one line", fill(b"x")),
     Attack("lists", "short lines", fill(b"a.example\n")),
     # Recipes
-    Attack("recipe", "merges of merges", merges),
-    Attack("recipe", "a chain of merges", chain),
-    Attack("recipe", "aliases of aliases", aliases),
+    Attack("recipe", "merges of merges", merges, 1 << 10),
+    Attack("recipe", "a chain of merges", chain, 1 << 10),
+    Attack("recipe", "aliases of aliases", aliases, 1 << 10),
     Attack("recipe", "aliases of one list", shared),
     Attack("recipe", "opened lists", fill(b"[")),
     Attack("recipe", "opened mappings", fill(b"{a: ")),
@@ -323,7 +324,7 @@ ATTACKS = [
     Attack("recipe", "steps that are none", numbered("- s{n}\n", RECIPE.replace("steps: [extract]", "steps:"))),
     Attack("recipe", "lists of steps", numbered("  s{n}: []\n", RECIPE.replace("steps: [extract]", "steps:"))),
     Attack("recipe", "paths", numbered("in{n}, ", READ, "x]}}\n")),
-    Attack("recipe", "equal paths", fill(b"in, ", READ.encode(), b"x]}}\n")),
+    Attack("recipe", "rules", numbered("r{n}, ", RECIPE.replace("[extract]", "[heuristics: {rules: ["), "x]}]\n")),
     Attack("recipe", "paths that are numbers", fill(b"1, ", READ.encode(), b"x]}}\n")),
     Attack("recipe", "a key twice", fill(b"seed: 1\n", RECIPE.encode())),
     Attack("recipe", "a long key", lambda size: RECIPE.encode() + b"sead" * (size // 4) + b": 1\n"),

@@ -12,7 +12,7 @@ MAY_IMPORT = {
     "kernels": set(),
     "loader": {"errors", "printable"},
     "store": {"errors", "schema", "places"},
-    "stages": {"kernels", "loader", "errors", "schema", "places", "checked"},
+    "stages": {"kernels", "loader", "errors", "expression", "schema", "places", "checked"},
     "recipe": {"stages", "errors", "schema", "places", "printable"},
     "engine": {
         *("recipe", "stages", "store", "kernels", "loader"),
@@ -21,7 +21,7 @@ MAY_IMPORT = {
     "report": {"errors", "schema", "printable"},
     "cli": {
         *("report", "engine", "recipe", "stages", "store", "loader"),
-        *("errors", "schema", "places", "printable", "stopping"),
+        *("errors", "expression", "schema", "places", "printable", "stopping"),
     },
 }
 

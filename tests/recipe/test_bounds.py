@@ -167,6 +167,7 @@ def test_a_snapshot_is_found_as_by_python() -> None:
         ("/([^/]+)/[^/]+$", "/a/b/c.gz", "b"),
         ("/(x)/", "/a/b/c.gz", None),
         ("/(.+)/", "/\udcff/", "\ufffd"),
+        ("/([[:digit:]]+)/", "/a/2024/", "2024"),
     ):
         assert check_snapshot(expression) == expression
         assert search(expression, path) == expected

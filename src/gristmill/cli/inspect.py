@@ -12,6 +12,7 @@ from gristmill.cli.screen import Screen, passage, words
 from gristmill.cli.show import console, value_text
 from gristmill.engine.look import Row, count_unjudged, find_step, rows, unfinished
 from gristmill.errors import UserError
+from gristmill.expression import expression
 
 EXAMPLE = "Example: gristmill inspect recipes/demo.yaml --stage extract --dropped --reason truncated_gzip -n 20"
 SHOWN_CHARACTERS = 600
@@ -102,8 +103,8 @@ def _id(text: str | None) -> str | None:
 
 def _pattern(text: str | None) -> re.Pattern[str] | None:
     try:
-        return None if text is None else re.compile(text)
-    except re.error as error:
+        return None if text is None else expression(text)
+    except ValueError as error:
         raise UserError(
             f"--grep {text} is no regular expression: {error}. Put a backslash before a sign that stands for itself."
         ) from None

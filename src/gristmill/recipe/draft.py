@@ -1,5 +1,6 @@
 """A recipe while it is being loaded: its values, their lines, and the mistakes found so far."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from gristmill.recipe.locations import exists, locate, why_not
@@ -25,6 +26,11 @@ class Draft:
     def add_at_key(self, path: Path, message: str) -> None:
         """A mistake in the key at `path`, or in what should hold it."""
         self.mistakes.add(self.tree.line_of_key(path), message)
+
+    def lacks(self, sources: Mapping[str, object]) -> bool:
+        """Whether these are not all sources of the recipe: one with a mistake may have any domain and tier."""
+        named = self.tree.value.get("sources")
+        return not isinstance(named, dict) or len(sources) < len(named)
 
     def check_scheme(self, path: Path, location: str) -> bool:
         """Whether some file system opens `location`; a mistake where none does."""

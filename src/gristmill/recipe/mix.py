@@ -39,7 +39,7 @@ def load_mix(
         return ()
     for path, told in phase_faults(fields):
         draft.add((*AT, *path), f"{dotted((*AT, *path))}: {told}.")
-    if len(sources) == len(draft.tree.value.get("sources") or ()):  # one with a mistake may have any domain or tier
+    if not draft.lacks(sources):
         _check_names(draft, fields, sources)
     if len(draft.mistakes) > before:
         return ()

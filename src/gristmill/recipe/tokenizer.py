@@ -82,8 +82,8 @@ def _cut(fields: TrainFields, model: type[StageConfig]) -> dict[str, Any]:
 
 def _domains_fit(draft: Draft, train: TrainFields, sources: Mapping[str, Source]) -> bool:
     """Whether every source has a domain, and every domain a budget, and the other way round; mistakes where not."""
-    if len(sources) < len(draft.tree.value["sources"]):
-        return False  # a source with a mistake may have any domain
+    if draft.lacks(sources):
+        return False
     before = len(draft.mistakes)
     at: Path = (*AT, "train", "sample_bytes")
     known = dict.fromkeys(source.domain for source in sources.values() if source.domain is not None)

@@ -283,7 +283,15 @@ def test_a_slice_of_a_batch_gives_a_slice_of_the_answers():
             assert line_dedup.apply(whole.slice(start, stop - start), Config()).to_pylist() == rows[start:stop]
 
 
-@pytest.mark.parametrize(("pattern", "message"), [("(", "no regular expression"), ("x*", "protects every line")])
+@pytest.mark.parametrize(
+    ("pattern", "message"),
+    [
+        ("(", "no regular expression"),
+        ("[[a]", "no regular expression: Possible nested set"),
+        ("a{99999999999}", "no regular expression"),
+        ("x*", "protects every line"),
+    ],
+)
 def test_patterns_are_checked_before_any_work(pattern, message):
     """A pattern that does not compile, or would protect everything, is an error of the recipe."""
     with pytest.raises(UserError, match=message):

@@ -6,11 +6,12 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import lz4.frame
+import pytest
 import zstandard
 
 from gristmill.schema import Record
 from gristmill.stages.contract import Piece
-from gristmill.stages.ingest import warc
+from gristmill.stages.ingest import resync, warc
 
 SUFFIX = {"plain": ".warc", "gzip": ".warc.gz", "zstd": ".warc.zst", "lz4": ".warc.lz4"}
 KINDS = tuple(SUFFIX)
@@ -45,6 +46,12 @@ def packed(kind: str, data: bytes) -> bytes:
     if kind == "zstd":
         return zstandard.ZstdCompressor(write_checksum=True).compress(data)
     return data if kind == "plain" else lz4.frame.compress(data, content_checksum=True)
+
+
+def small_seams(monkeypatch: pytest.MonkeyPatch, verbatim_bytes: int) -> None:
+    """Seams in files of some kilobytes, where intact frames follow each other for so many bytes."""
+    monkeypatch.setattr(resync, "SEAM_BYTES", dict.fromkeys(KINDS, verbatim_bytes))
+    monkeypatch.setattr(resync, "VERBATIM_BYTES", dict.fromkeys(KINDS, verbatim_bytes))
 
 
 def rows(

@@ -10,10 +10,12 @@ import lz4.frame
 import orjson
 import pytest
 import zstandard
-from tests.stages.ingest.archives import KINDS, SUFFIX, http, packed, page, reasons, record, rows
+from tests.stages.ingest.archives import KINDS, SUFFIX, http, packed, page, reasons, record, rows, small_seams
 
 from gristmill.stages.contract import Piece
-from gristmill.stages.ingest import resync, warc
+from gristmill.stages.ingest import warc
+from gristmill.stages.ingest.resync import seam_before
+from gristmill.stages.ingest.source import Source
 
 
 @pytest.fixture
@@ -209,7 +211,7 @@ def _pieces(data: bytes, path: Path, name: str, cuts: list[int]) -> list[object]
 @pytest.mark.parametrize("style", ["plain", "gzip", "zstd", "lz4", "one gzip", "blocks"])
 def test_pieces_give_exactly_the_records_of_the_whole(path: Path, style: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """However a file is cut into ranges, the records of the ranges are those of the file, each once, in order."""
-    monkeypatch.setattr(resync, "BACK_BYTES", 64)
+    small_seams(monkeypatch, 300)
     pages = [page(number, 20) for number in range(8)]
     if style == "one gzip":
         data = packed("gzip", b"".join(pages))
@@ -249,15 +251,35 @@ def test_an_archive_inside_a_record_is_never_taken_for_records(
     path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A crawled archive that compression stored byte for byte looks like records to one who starts in its midst."""
-    monkeypatch.setattr(resync, "BACK_BYTES", 64)
-    inner = b"".join(packed(kind, page(number)) for number in range(100, 140))
-    outer = [page(1), record(http(inner, mime="application/warc")), page(2), page(3)]
+    inner = b"".join(packed(kind, page(number)) for number in range(100, 115))
+    small_seams(monkeypatch, len(inner) + 1)
+    outer = [page(1), record(http(inner, mime="application/warc")), *map(page, range(2, 40))]
     data = b"".join(stored(kind, part) for part in outer)
-    assert packed(kind, page(120)) in data
+    assert packed(kind, page(110)) in data
     whole = rows(data, path)
-    assert reasons(whole) == [None, "not_text", None, None]
-    for cut in range(0, len(data), 211):
+    assert reasons(whole) == [None, "not_text"] + [None] * 38
+    for cut in range(0, len(data), 1511):
         assert _pieces(data, path, "x", [cut]) == whole
+    if kind != "plain":
+        with Source(str(path)) as source:
+            assert seam_before(source, kind, len(data) * 2 // 3, None) > len(inner)
+
+
+@pytest.mark.parametrize("kind", KINDS[1:])
+def test_frames_within_a_frame_are_the_same_records_to_every_piece(
+    path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where a hostile frame holds an archive that is longer than any that is copied by chance, and that goes on to the
+    end of the file, its bytes can be read in two ways: all readers choose the same one.
+    """
+    small_seams(monkeypatch, 500)
+    inner = b"".join(packed(kind, page(number)) for number in range(8))
+    data = stored(kind, page(9)) + stored(kind, inner)
+    for end in (len(data), len(data) - 4, data.index(inner) + len(inner)):
+        whole = rows(data[:end], path)
+        assert {row.url for row in whole} > {f"http://a.example/{number}" for number in (7, 9)}
+        for cut in range(0, end, 97):
+            assert _pieces(data[:end], path, "x", [cut]) == whole
 
 
 def test_files_are_found_through_fsspec(path: Path) -> None:

@@ -5,13 +5,17 @@ import json
 import tracemalloc
 from pathlib import Path
 
+import numpy as np
 import pytest
 from tests.stages.tokenizer.library_made import changed, library_json
 
 from gristmill.errors import UserError
+from gristmill.kernels.bpe_train import byte_order
 from gristmill.stages.tokenizer import files
 from gristmill.stages.tokenizer.bounds import MOST_IDS, MOST_TOKEN_BYTES
 from gristmill.stages.tokenizer.files import load
+from gristmill.stages.tokenizer.model import Tokenizer
+from gristmill.stages.tokenizer.probe import probes
 
 
 def spec() -> dict:
@@ -138,3 +142,11 @@ def test_what_stands_beside_a_rank_file_is_held_to_it_too(tmp_path: Path, beside
     """Special tokens have ids like others, and the pattern is a name."""
     (tmp_path / "x.tiktoken.json").write_text(json.dumps(beside))
     assert "no text can be encoded" in refused(tmp_path / "x.tiktoken", ranks())
+
+
+def test_long_tokens_are_probed_once_and_not_a_hundred_times() -> None:
+    """A vocabulary of ever longer tokens: what is encoded to check it is some megabytes, and has each of them whole."""
+    doubled = np.array([byte_order().tolist().index(ord("a")), *range(256, 269)])
+    texts = probes(Tokenizer.from_merges("gpt2", doubled, doubled, specials=()))
+    assert {"a" * (1 << power) for power in range(9, 15)} <= set(texts)
+    assert sum(map(len, texts)) < 2_000_000

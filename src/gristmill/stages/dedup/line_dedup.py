@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gristmill.errors import UserError
+from gristmill.expression import expression
 from gristmill.kernels.cut_spans import take_blank_lines
 from gristmill.kernels.line_units import count_units, find_units
 from gristmill.kernels.unicode_classes import unicode_tables
@@ -60,8 +61,8 @@ def check(config: Config) -> None:
     """Raises UserError where a pattern is no regular expression or would protect everything."""
     for pattern in config.protected_patterns:
         try:
-            found = re.search(pattern, "")
-        except re.error as error:
+            found = expression(pattern).search("")
+        except ValueError as error:
             raise UserError(
                 f"protected_patterns: {pattern!r} is no regular expression: {error}. Put a backslash before a "
                 "sign that stands for itself"

@@ -76,6 +76,8 @@ class Frame:
         self._step, self._salvage = STEP_BYTES[kind], salvage
         self.fed = 0
         """Bytes of input handed to the decoder so far."""
+        self.taken = 0
+        """Bytes of input that are sure to be the frame's: it may end within the last that were handed over."""
         self.end: int | None = None
         """Offset of the first byte after an intact frame."""
         self.fault: str | None = None
@@ -96,6 +98,9 @@ class Frame:
             try:
                 for out in _feed(self.kind, decoder, data):
                     given += len(out)
+                    if decoder.eof:
+                        self.taken = self.fed - len(decoder.unused_data or b"")
+                        self.end = self.start + self.taken
                     if out:
                         yield out
             except ERRORS:
@@ -103,9 +108,9 @@ class Frame:
                 if self._salvage:
                     yield from self._up_to_fault(at, given)
                 return
-            if decoder.eof:
-                self.end = self.start + self.fed - len(decoder.unused_data or b"")
+            if self.end is not None:
                 return
+            self.taken = self.fed
 
     def _whole(self) -> bytes | None:
         """A whole gzip member, where the next member's magic (or the end of the file) shows where it ends.
@@ -116,13 +121,13 @@ class Frame:
         source, start = self.source, self.start
         end = source.find(MAGIC["gzip"], start, 3, WHOLE_INPUT_BYTES)
         if end < 0:
-            if source.size - start > WHOLE_INPUT_BYTES:
+            if source.end - start > WHOLE_INPUT_BYTES:
                 return None
-            end = source.size
+            end = source.end
         length = end - start
         data = source.read(start, length + 1)
         size = int.from_bytes(data[length - 4 : length], "little")
-        if size > min(WHOLE_OUTPUT_BYTES, MOST_RATIO * length):
+        if not length or size > min(WHOLE_OUTPUT_BYTES, MOST_RATIO * length):
             return None
         reader = GzipReader(io.BytesIO(data if len(data) > length else data + b"\x1f"), 1 << 15)
         try:
@@ -131,7 +136,8 @@ class Frame:
                 return None
         except ERRORS:
             return None
-        self.fed, self.end = length, end
+        self.fed = self.taken = length
+        self.end = end
         return out
 
     def _up_to_fault(self, at: int, given: int) -> Iterator[bytes]:
@@ -188,7 +194,7 @@ def skippable(source: Source, start: int) -> int | None:
     if len(head) < 8 or not SKIPPABLE.match(head):
         return None
     end = start + 8 + int.from_bytes(head[4:], "little")
-    return end if end <= source.size else None
+    return end if end <= source.end else None
 
 
 def zstd_dictionary(source: Source) -> bytes | None:

@@ -76,6 +76,9 @@ def read(piece: Piece, config: Config) -> Iterator[Record]:
                     if record.position >= piece.start and (piece.stop is None or record.position < piece.stop):
                         yield record
             first += rows
+        if first < table.metadata.num_rows and piece.start <= first and (piece.stop is None or first < piece.stop):
+            lost = f"the footer tells of {table.metadata.num_rows} rows, and its row groups hold {first}"
+            yield Record(first, drop="corrupt_parquet", detail=lost)
 
 
 class _Watched:

@@ -12,7 +12,8 @@ from typing import Any, Protocol
 _TRUE, _FALSE, _BYTE, _I16, _I32, _I64, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _STRUCT = range(1, 13)
 _DICTIONARY_PAGE, _DATA_PAGES = 2, (0, 3)
 _MOST_FOOTER_BYTES = 1 << 28
-_PAGE_HEADER_BYTES = 1 << 14
+_PAGE_HEADER_BYTES = (1 << 8, 1 << 14)
+"""What is read of a page to have its header, which statistics make long: little at first, for there are many pages."""
 _MOST_PAGES = 8
 """Pages of other kinds that may stand before a dictionary."""
 _DEPTH = 24
@@ -141,12 +142,22 @@ def _dictionary(file: File, size: int, place: int) -> int:
     for _ in range(_MOST_PAGES):
         if not 0 < place < size:
             return 0
-        file.seek(place)
-        header = _Compact(file.read(_PAGE_HEADER_BYTES))
-        page = _struct(header, {1: header.number, 2: header.number, 3: header.number})
+        page, length = _page_header(file, place)
         if page.get(1) == _DICTIONARY_PAGE:
             return max(int(page.get(2, 0)), 0)
         if page.get(1) in _DATA_PAGES:
             return 0
-        place += header.at + max(int(page.get(3, 0)), 0)
+        place += length + max(int(page.get(3, 0)), 0)
+    raise Unreadable
+
+
+def _page_header(file: File, place: int) -> tuple[dict[int, Any], int]:
+    """Its fields, and how long it is."""
+    for size in _PAGE_HEADER_BYTES:
+        file.seek(place)
+        header = _Compact(file.read(size))
+        try:
+            return _struct(header, {1: header.number, 2: header.number, 3: header.number}), header.at
+        except Unreadable:
+            continue
     raise Unreadable

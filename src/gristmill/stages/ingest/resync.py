@@ -1,4 +1,9 @@
-"""Where to start reading: the next frame after damage, and a sure place to start before a given offset.
+"""Where to start reading: the next frame after damage, and places from which a file is read as from its start.
+
+Where the frames of a file lie can only be told from its start: what looks like one may be part of another. So that a
+file can be read in stretches all the same, there are lines at fixed distances, and behind a line a seam: a place that
+the bytes around it show to begin a record. Every reader, also of the whole file, ends at each seam and begins anew:
+whatever the bytes are, what is read from a seam on does not depend on what stands before it.
 
 Whatever the bytes are, the work stays a small multiple of their number. A look into what may be a frame is paid for by
 the bytes that were passed over to get there, and a frame that broke only after many bytes is left by a share of them:
@@ -17,7 +22,10 @@ LOOK_SHARE = 64
 """A long look is paid off by one byte that is passed over for so many that were looked at; until then, short ones."""
 LEAVE_SHARE = 256
 """A frame that broke is left by one byte for so many that were read of it."""
-BACK_BYTES = 1 << 20
+SEAM_BYTES = {"gzip": 1 << 22, "zstd": 1 << 23, "lz4": 1 << 26}
+"""From line to line. To see that a place is a seam, `VERBATIM_BYTES` are read once more."""
+SEAM_LOOKS = 1 << 10
+"""What may be a frame is looked into so often behind a line; a line among more that are none has no seam."""
 SUFFIXES = {".gz": "gzip", ".zst": "zstd", ".lz4": "lz4"}
 
 
@@ -32,17 +40,17 @@ def container(source: Source, name: str) -> str:
     if skippable(source, 0) is not None:
         return "zstd" if not name.endswith(".lz4") else "lz4"
     named = next((kind for suffix, kind in SUFFIXES.items() if name.endswith(suffix)), None)
-    if named and next_frame(source, named, 0, None) < source.size:
+    if named and next_frame(source, named, 0, None) < source.end:
         return named
     for kind in MAGIC:
-        if kind != named and next_frame(source, kind, 0, None, stop=1 << 22) < source.size:
+        if kind != named and next_frame(source, kind, 0, None, stop=1 << 22) < source.end:
             return kind
     return "plain"
 
 
 def next_frame(source: Source, kind: str, start: int, dictionary: bytes | None, stop: int | None = None) -> int:
-    """Offset of the first frame from `start` on with a record in its first 64 KiB, or the size of the file."""
-    stop = source.size if stop is None else min(stop, source.size)
+    """Offset of the first frame from `start` on with a record in its first 64 KiB, or the end."""
+    stop = source.end if stop is None else min(stop, source.end)
     looks = _Looks(source, kind, start, stop, dictionary)
     found = looks.next(start, PREFIX_BYTES)
     while found is not None:
@@ -50,7 +58,7 @@ def next_frame(source: Source, kind: str, start: int, dictionary: bytes | None, 
         if WARC_HEAD.search(head) or ARC_HEAD.match(head) or ARC_SEARCH.search(head):
             return at
         found = looks.next(at + 1, PREFIX_BYTES)
-    return source.size
+    return source.end
 
 
 class _Looks:
@@ -72,27 +80,44 @@ class _Looks:
         return found, head
 
 
-def after_broken(source: Source, frame: Frame, dictionary: bytes | None) -> int:
-    """The next frame after one that broke, which may lie within what was read of it."""
-    return next_frame(source, frame.kind, frame.start + _leave(frame), dictionary)
+def after_broken(source: Source, frame: Frame, behind: int, dictionary: bytes | None) -> int:
+    """The next frame after one that broke, and behind the rows it gave; it may lie within what was read of it."""
+    return next_frame(source, frame.kind, max(frame.start + _leave(frame), behind + 1), dictionary)
 
 
 def _leave(frame: Frame) -> int:
     return 1 + max(0, frame.fed - 2 * STEP_BYTES[frame.kind]) // LEAVE_SHARE
 
 
-def anchor(source: Source, kind: str, start: int, dictionary: bytes | None) -> int:
-    """An offset at or before `start` at which a reading of the whole file is sure to stop.
+def seam_before(source: Source, kind: str, start: int, dictionary: bytes | None) -> int:
+    """The last seam at or before `start`, or the start of the file."""
+    for line in range(start - start % SEAM_BYTES[kind], 0, -SEAM_BYTES[kind]):
+        found = _seam(source, kind, line, dictionary)
+        if found is not None and found <= start:
+            return found
+    return 0
 
-    Such a place begins a record and a chain of intact frames that is too long to be the verbatim copy of an archive
-    inside another record (a crawled .warc.gz that deflate stored as it was), or that runs to the end of the file.
-    Where none is found nearby, further back; the start of the file always is one.
+
+def seam_after(source: Source, kind: str, at: int, dictionary: bytes | None) -> int:
+    """The seam of the next line behind `at` that has one, or the end of the file."""
+    for line in range(at - at % SEAM_BYTES[kind] + SEAM_BYTES[kind], source.size, SEAM_BYTES[kind]):
+        found = _seam(source, kind, line, dictionary)
+        if found is not None:
+            return found
+    return source.size
+
+
+def _seam(source: Source, kind: str, line: int, dictionary: bytes | None) -> int | None:
+    """The first place from `line` on, and before the next one, where a record begins and a chain of intact frames that
+    is too long to be the verbatim copy of an archive inside another record (a crawled .warc.gz that deflate stored).
     """
-    back = BACK_BYTES
-    while start > back:
-        looks = _Looks(source, kind, start - back, start + 1, dictionary)
-        found = looks.next(start - back, 1 << 14)
-        while found is not None:
+    with source.aside():
+        looks = _Looks(source, kind, line, line + SEAM_BYTES[kind], dictionary)
+        behind = line
+        for _ in range(SEAM_LOOKS):
+            found = looks.next(behind, 1 << 14)
+            if found is None:
+                break
             at, head = found
             behind = at + 1
             if opens_record(head):
@@ -100,15 +125,13 @@ def anchor(source: Source, kind: str, start: int, dictionary: bytes | None) -> i
                 if broken is None:
                     return at
                 behind = broken.start + _leave(broken)
-            found = looks.next(behind, 1 << 14)
-        back *= 4
-    return 0
+    return None
 
 
 def _chain(source: Source, kind: str, start: int, dictionary: bytes | None) -> Frame | None:
     """None where intact frames follow each other for long enough; else the frame that breaks the chain."""
     at = start
-    while at - start < VERBATIM_BYTES[kind] and at < source.size:
+    while at - start < VERBATIM_BYTES[kind]:
         if (end := skippable(source, at)) is None:
             frame = Frame(source, kind, at, dictionary, salvage=False)
             for _ in frame.chunks():

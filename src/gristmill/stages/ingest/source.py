@@ -1,6 +1,8 @@
 """Random access to the bytes of one file through one window of memory."""
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import TracebackType
 from typing import IO
 
@@ -20,6 +22,8 @@ class Source:
         self._file: IO[bytes] = piece.open() if isinstance(piece, Piece) else place_of(piece).open()
         self._file.seek(0, 2)
         self.size: int = self._file.tell()
+        self.end = self.size
+        """Where the file ends for whoever reads it now; see `up_to`."""
         self.base = 0
         """Offset in the file of the window's first byte."""
         self.window = b""
@@ -32,21 +36,42 @@ class Source:
     ) -> None:
         self._file.close()
 
+    @contextmanager
+    def up_to(self, end: int) -> Iterator[None]:
+        """Read as though the file ended there."""
+        before, self.end = self.end, end
+        try:
+            yield
+        finally:
+            self.end = before
+
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """Look elsewhere, at all of the file; then reading goes on where it was."""
+        before = self.base, self.window
+        try:
+            with self.up_to(self.size):
+                yield
+        finally:
+            self.base, self.window = before
+
     def read(self, start: int, length: int) -> bytes:
-        """`length` bytes from `start`; fewer only at the end of the file."""
+        """`length` bytes from `start`; fewer only at the end."""
+        length = max(0, min(length, self.end - start))
         first = start - self.base
-        if first < 0 or (first + length > len(self.window) and self.base + len(self.window) < self.size):
+        if length and (first < 0 or first + length > len(self.window)):
             self._load(start, length)
             first = 0
-        return self.window[first : first + length]
+        return self.window[first : first + length] if length else b""
 
     def peek(self, start: int, length: int) -> bytes:
         """The same for a look far ahead, after which reading goes on where it was: the window stays."""
+        length = max(0, min(length, self.end - start))
         first = start - self.base
-        if first >= 0 and (first + length <= len(self.window) or self.base + len(self.window) == self.size):
+        if first >= 0 and first + length <= len(self.window):
             return self.window[first : first + length]
         self._file.seek(start)
-        return self._take(min(length, max(self.size - start, 0)))
+        return self._take(length)
 
     def _load(self, start: int, length: int) -> None:
         ahead = WINDOW_BYTES if self.window and self.base <= start <= self.base + len(self.window) else HOP_BYTES
@@ -66,24 +91,25 @@ class Source:
         Copies nothing, and leaves the window where all from `start` up to the needle can be read.
         """
         first = start - self.base
-        at = self.window.find(needle, first + skip) if 0 <= first < len(self.window) else -1
-        if at < 0 and (first < 0 or self.base + len(self.window) < self.size):
+        at = self.window.find(needle, first + skip, self.end - self.base) if 0 <= first < len(self.window) else -1
+        if at < 0 and (first < 0 or self.base + len(self.window) < self.end):
             self._load(start, limit)
-            at = self.window.find(needle, skip)
+            at = self.window.find(needle, skip, self.end - self.base)
         return self.base + at if 0 <= at < start + limit - self.base else -1
 
     def search(self, pattern: re.Pattern[bytes], start: int, stop: int, reach: int) -> int | None:
         """Offset of the first match that begins in [start, stop). No match may be longer than `reach` bytes."""
-        while start < min(stop, self.size):
+        last = min(stop + reach, self.end)
+        while start < min(stop, self.end):
             first, loaded = start - self.base, self.base + len(self.window)
-            if first < 0 or (loaded - start < reach and loaded < self.size):
+            if first < 0 or (loaded - start < reach and loaded < self.end):
                 self._load(start, reach)
                 first, loaded = 0, start + len(self.window)
             # In the window itself: a copy of what is left of it, for each of many matches, would be the square of it.
-            if found := pattern.search(self.window, first, min(len(self.window), stop + reach - self.base)):
+            if found := pattern.search(self.window, first, min(loaded, last) - self.base):
                 at = self.base + found.start()
                 return at if at < stop else None
-            if loaded >= min(stop + reach, self.size):
+            if loaded >= last:
                 return None
             start = max(loaded - reach, start) + 1
         return None

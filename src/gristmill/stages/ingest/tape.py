@@ -95,9 +95,9 @@ class FrameTape:
         return self._base + len(self._data)
 
     @property
-    def fed(self) -> int:
-        """Bytes of the file from `start` on that were read so far."""
-        return self._before + self._frame.fed
+    def taken(self) -> int:
+        """Bytes of the file from `start` on that are sure to be of these frames."""
+        return self._before + self._frame.taken
 
     @property
     def last(self) -> Frame:
@@ -152,6 +152,6 @@ class FrameTape:
         if opens_record(first[: 1 << 14]):
             self._unjoined = end  # any number of records may ask again
             return False
-        self._before += self._frame.fed
+        self._before += self._frame.taken
         self._frame, self._chunks, self.whole = follower, chain([first] if first else [], chunks), False
         return True

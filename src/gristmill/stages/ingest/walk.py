@@ -54,7 +54,7 @@ def walk(tape: Tape, max_record_bytes: int) -> Iterator[Found]:
             tape.must(offset, FIRST_READ_BYTES)
             data = tape.at(offset, FIRST_READ_BYTES)
         if tape.arc:
-            found, after = _arc_record(tape, offset, max_record_bytes)
+            found, after = _arc_record(tape, offset, data, max_record_bytes)
         elif data.startswith(b"WARC/"):
             found, after = _warc_record(tape, offset, data, max_record_bytes)
         else:
@@ -96,8 +96,9 @@ def _warc_record(tape: Tape, offset: int, data: bytes, limit: int) -> tuple[Foun
     return found, after
 
 
-def _arc_record(tape: Tape, offset: int, limit: int) -> tuple[Found, int]:
-    line = ARC_HEAD.match(tape.at(offset, ARC_REACH))
+def _arc_record(tape: Tape, offset: int, data: bytes, limit: int) -> tuple[Found, int]:
+    # The longest line is long, and most are short: a look as long as the former for each would be most of the work.
+    line = ARC_HEAD.match(data if b"\n" in data else tape.at(offset, ARC_REACH))
     if line is None:
         return _gap(tape, offset, offset, "unreadable_bytes")
     fields = {name.encode(): value for name, value in line.groupdict().items()}
@@ -164,7 +165,9 @@ def _landing(tape: Tape, offset: int) -> int | None:
         rest = data.lstrip(b"\r\n")
         offset += len(data) - len(rest)
         if rest:
-            rest = tape.glance(offset, ARC_REACH if tape.arc else 5)
+            rest = tape.glance(offset, FIRST_READ_BYTES if tape.arc else 5)
+            if tape.arc and b"\n" not in rest:
+                rest = tape.glance(offset, ARC_REACH)
             good = ARC_HEAD.match(rest) if tape.arc else rest == b"WARC/"
             return offset if good or _cut_head(tape, rest) else None
     return offset
@@ -195,19 +198,20 @@ def _gap(
 
 def find_head(tape: Tape, start: int, stop: int | None, forget: bool = False) -> int | None:
     """Offset of the first record header in [start, stop), or up to the end."""
-    pattern, reach = (ARC_SEARCH, ARC_REACH) if tape.arc else (WARC_HEAD, WARC_REACH)
+    pattern, reaches = (ARC_SEARCH, (WARC_REACH, ARC_REACH)) if tape.arc else (WARC_HEAD, (WARC_REACH,))
     stretch = FIRST_READ_BYTES // 2
     while stop is None or start < stop:
         stretch = min(2 * stretch, SEARCH_BYTES)  # the next header may be some bytes away, or a gigabyte
         length = stretch if stop is None else min(stretch, stop - start)
         if stop is not None:
             tape.must(start, length)
-        data = tape.at(start, length + reach)
-        if found := pattern.search(data):
-            at = start + found.start()
-            return at if stop is None or at < stop else None
-        if len(data) < length + reach:
-            return None
+        for reach in reaches:
+            data = tape.at(start, length + reach)
+            if found := pattern.search(data):
+                at = start + found.start()
+                return at if stop is None or at < stop else None
+            if len(data) < length + reach:
+                return None
         start += length
         if forget:
             tape.forget(start)

@@ -30,7 +30,7 @@ from gristmill.schema import Record
 from gristmill.stages.contract import Bytes, Piece, StageConfig
 from gristmill.stages.ingest import pages
 from gristmill.stages.ingest.frames import MAGIC, cut_short, skippable, zstd_dictionary
-from gristmill.stages.ingest.resync import after_broken, anchor, container, next_frame
+from gristmill.stages.ingest.resync import after_broken, container, next_frame, seam_after, seam_before
 from gristmill.stages.ingest.source import Source
 from gristmill.stages.ingest.tape import FrameTape, PlainTape
 from gristmill.stages.ingest.walk import walk
@@ -99,11 +99,19 @@ def _read_plain(source: Source, start: int, stop: int, config: Config) -> Iterat
 
 def _read_frames(source: Source, kind: str, start: int, stop: int, config: Config) -> Iterator[Record]:
     dictionary = zstd_dictionary(source) if kind == "zstd" else None
-    at = anchor(source, kind, start, dictionary)
-    magic = MAGIC[kind]
-    end_of_piece = min(stop, source.size)
-    while at < end_of_piece:
-        if not source.read(at, 4).startswith(magic):
+    at = seam_before(source, kind, start, dictionary)
+    while at < min(stop, source.size):
+        seam = seam_after(source, kind, at, dictionary)
+        with source.up_to(seam):
+            yield from _read_to_seam(source, kind, at, start, stop, dictionary, config)
+        at = seam
+
+
+def _read_to_seam(
+    source: Source, kind: str, at: int, start: int, stop: int, dictionary: bytes | None, config: Config
+) -> Iterator[Record]:
+    while at < min(stop, source.end):
+        if not source.read(at, 4).startswith(MAGIC[kind]):
             if (end := skippable(source, at)) is not None:
                 at = end
                 continue
@@ -113,15 +121,18 @@ def _read_frames(source: Source, kind: str, start: int, stop: int, config: Confi
             at = after
             continue
         tape = FrameTape(source, kind, at, dictionary)
-        resumed = -1
+        position, resumed = at, source.end
+        cut: bool | None = None
         for index, found in enumerate(walk(tape, config.max_record_bytes)):
-            # Never past the bytes read so far, that is never into the next frame, were there ever so many records.
-            position = at + min(index, max(tape.fed - 1, 0))
+            # Never into the next frame, were there ever so many records in a few bytes.
+            position = min(at + min(index, max(tape.taken - 1, 0)), resumed - 1)
             if position >= stop:
                 return
             if tape.fault and found.fault == tape.fault:
-                resumed = after_broken(source, tape.last, dictionary)
-                if cut_short(source, kind, tape.last.start, resumed, dictionary):
+                if cut is None:
+                    resumed = after_broken(source, tape.last, position, dictionary)
+                    cut = cut_short(source, kind, tape.last.start, resumed, dictionary)
+                if cut:
                     found.fault = f"truncated_{kind}"
             if position < start:
                 continue
@@ -130,7 +141,7 @@ def _read_frames(source: Source, kind: str, start: int, stop: int, config: Confi
             if row.drop == "unreadable_bytes" and (at, index, tape.last.end) == (0, 0, source.size):
                 row.drop = "not_an_archive" if found.stop == tape.known else row.drop
             yield row
-        if tape.fault:
-            at = resumed if resumed >= 0 else after_broken(source, tape.last, dictionary)
+        if tape.last.end is not None:
+            at = tape.last.end
         else:
-            at = source.size if tape.last.end is None else tape.last.end
+            at = resumed if cut is not None else after_broken(source, tape.last, position, dictionary)

@@ -13,8 +13,9 @@ Fault = tuple[tuple[str | int, ...], str]
 def phase_faults(asked: Asked) -> Iterator[Fault]:
     """What is wrong with the phases, taken together."""
     names = [phase.name for phase in asked.phases]
+    first = {name: at for at, name in reversed(list(enumerate(names)))}
     for at, name in enumerate(names):
-        if name in names[:at]:
+        if first[name] < at:
             yield ("phases", at, "name"), f"the name {name} is that of an earlier phase. Give each phase its own"
     unsaid = [at for at, phase in enumerate(asked.phases) if phase.share is None and phase.tokens is None]
     early = [at for at in unsaid if at + 1 < len(names)]

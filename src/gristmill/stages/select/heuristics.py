@@ -9,6 +9,7 @@ them. The stage reads no text, so that a change of thresholds costs seconds. doc
 docs/languages.md: what holds for other languages than English, where a step `language` tells them.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from types import ModuleType
 from typing import Any, Literal
@@ -82,7 +83,7 @@ class Config(StageConfig):
         if not isinstance(listed, list | tuple) or not all(isinstance(name, str) for name in listed):
             return values
         known = (*SETS, OWN)
-        if repeated := [name for at, name in enumerate(listed) if name in listed[:at]]:
+        if repeated := [name for name, times in Counter(listed).items() if times > 1]:
             raise ValueError(f"rules lists {repeated[0]} twice, to no effect. Remove one")
         for name in SETS:
             if name in values and values[name] is None and (name in listed or "rules" not in values):
@@ -108,7 +109,7 @@ class Config(StageConfig):
         reasons = reasons_of(groups(self))
         if not reasons:
             raise ValueError("every rule is off. Give one a threshold, or remove the step")
-        if repeated := [reason for at, reason in enumerate(reasons) if reason in reasons[:at]]:
+        if repeated := [reason for reason, times in Counter(reasons).items() if times > 1]:
             raise ValueError(f"two rules have the reason {repeated[0]}. Give the own rule another")
         return self
 

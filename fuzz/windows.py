@@ -1,0 +1,49 @@
+"""Windows and steps, 16 to 1024 times smaller than they are: small inputs go through all that large ones would."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from typing import Any
+
+SMALL: dict[str, dict[str, Any]] = {
+    "stages.ingest.walk": {"FIRST_READ_BYTES": 128, "SEARCH_BYTES": 1 << 11, "ARC_REACH": 256},
+    "stages.ingest.pages": {"FIRST_READ_BYTES": 128},
+    "stages.ingest.source": {"WINDOW_BYTES": 1 << 13, "HOP_BYTES": 1 << 8},
+    "stages.ingest.tape": {"FORGET_BYTES": 1 << 8},
+    "stages.ingest.frames": {"STEP_BYTES": dict.fromkeys(("gzip", "zstd", "lz4"), 64), "OUTPUT_BYTES": 1 << 10},
+    "stages.ingest.resync": {
+        "STEP_BYTES": dict.fromkeys(("gzip", "zstd", "lz4"), 64),
+        "LOOK_BYTES": dict.fromkeys(("gzip", "zstd", "lz4"), 1 << 11),
+        "SHORT_LOOK_BYTES": 64,
+        "LEAVE_SHARE": 16,
+        "SEAM_LOOKS": 16,
+        "SEAM_BYTES": dict.fromkeys(("gzip", "zstd", "lz4"), 1 << 9),
+        "VERBATIM_BYTES": dict.fromkeys(("gzip", "zstd", "lz4"), 1 << 8),
+    },
+    "stages.ingest.stream": {"CHUNK_BYTES": 1 << 8},
+    "stages.ingest.jsonl": {"_HEAD_BYTES": 1 << 8},
+    "stages.ingest.json_values": {"_HEAD_BYTES": 1 << 8},
+    "stages.ingest.csv_rows": {"_HEAD_BYTES": 1 << 8},
+    "stages.ingest.csv_cut": {"FREE_BYTES": 1 << 8},
+    "stages.ingest.parquet": {
+        "MOST_RATIO": 2,
+        "MOST_ROWS_BYTES": 1 << 10,
+        "_BATCH_BYTES": 1 << 12,
+        "_SPELLED_BYTES": 1 << 12,
+    },
+    "engine.files": {"MOST_STRETCHES": 4},
+}
+
+
+@contextmanager
+def small_windows() -> Iterator[None]:
+    """For the modules that are imported now: those that count, under the meter."""
+    modules = {name: vars(import_module(f"gristmill.{name}")) for name in SMALL}
+    usual = {name: {key: modules[name][key] for key in values} for name, values in SMALL.items()}
+    try:
+        for name, values in SMALL.items():
+            modules[name].update(values)
+        yield
+    finally:
+        for name, values in usual.items():
+            modules[name].update(values)
