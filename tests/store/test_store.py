@@ -272,3 +272,24 @@ def test_a_part_has_a_second_name_without_a_copy(tmp_path):
     assert link.read_bytes() == b"others"
     assert list((tmp_path / "store" / "tmp").iterdir()) == []
     assert not Store("memory://link").link_part(part, "shards/small/one.bin")
+
+
+@pytest.mark.parametrize("kind", ["pipe", "folder"])
+def test_what_is_no_file_is_not_waited_for(tmp_path, kind):
+    """Under the name of a part or record it is a damaged one."""
+    store = Store(str(tmp_path))
+    part = store.put_part(b"bytes", "bin")
+    store.write_json("tasks/a.json", {})
+    for path in (tmp_path / "parts" / part.hash[:2] / f"{part.hash}.bin", tmp_path / "tasks" / "a.json"):
+        path.unlink()
+        os.mkfifo(path) if kind == "pipe" else path.mkdir()
+    assert not store.has_part(part)
+    with pytest.raises(CorruptPart):
+        store.get_part(part)
+    with pytest.raises(CorruptPart):
+        store.get_range(part, 0, 2)
+    with pytest.raises(DamagedRecord):
+        store.read_record("tasks/a.json")
+    store.remove_part(part)
+    store.put_part(b"bytes", "bin")
+    assert store.has_part(part)

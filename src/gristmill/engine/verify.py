@@ -1,6 +1,7 @@
 """Checking a store: parts against their names, and tasks against what they made before."""
 
 import asyncio
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -104,6 +105,9 @@ def _wanted(seen: Seen) -> Iterator[tuple[Part, str]]:
 
 async def _hash(store: Store, part: Part, executor: Executor, findings: Findings, listener: Listener) -> None:
     place = Place(store.part_path(part), None if store.is_local else store.fs)
+    if store.is_local and not os.path.isfile(place.path):
+        findings.broken[part] = "is no file"
+        return
     result = await insist(Task("", "verify", part.hash, Hash((place,), blocks=False)), executor, listener.note)
     if result.values[0].sha256 != part.hash:
         findings.broken[part] = "does not match its hash"

@@ -23,6 +23,7 @@ import errno
 import hashlib
 import os
 import shutil
+import stat
 import tempfile
 import time
 import uuid
@@ -136,6 +137,7 @@ class Store:
         path = self.part_path(part)
         try:
             if self.is_local:
+                _must_be_file(path)
                 buffer = pa.memory_map(os.fsencode(path)).read_buffer() if part.file_bytes else pa.py_buffer(b"")
             else:
                 buffer = pa.py_buffer(self.fs.cat_file(path))
@@ -181,6 +183,8 @@ class Store:
         """Some bytes of a part, unchecked: the caller holds a hash of the stretch."""
         path = self.part_path(part)
         try:
+            if self.is_local:
+                _must_be_file(path)
             return bytes(self.fs.cat_file(path, start=start, end=stop))
         except FileNotFoundError:
             raise CorruptPart(part.hash, "is missing") from None
@@ -199,7 +203,7 @@ class Store:
     def remove_part(self, part: Part) -> None:
         try:
             if self.fs.exists(self.part_path(part)):
-                self.fs.rm_file(self.part_path(part))
+                self.fs.rm(self.part_path(part), recursive=True)  # in its place may be a folder
         except OSError as error:
             raise self._unwritable(error) from None
 
@@ -215,13 +219,13 @@ class Store:
         try:
             if not self.is_local:
                 return bool(self.fs.info(path)["size"] == part.file_bytes)
-            stat = os.stat(path)
-            if stat.st_size != part.file_bytes:
+            found = os.stat(path)
+            if not stat.S_ISREG(found.st_mode) or found.st_size != part.file_bytes:
                 return False
-            if stat.st_mtime_ns != _seal(part.hash):
+            if found.st_mtime_ns != _seal(part.hash):
                 self.get_part(part)
                 with contextlib.suppress(OSError):  # a read-only disk, or another's file: it is hashed again next time
-                    os.utime(path, ns=(stat.st_atime_ns, _seal(part.hash)))
+                    os.utime(path, ns=(found.st_atime_ns, _seal(part.hash)))
         except (FileNotFoundError, NotADirectoryError, CorruptPart):
             return False
         return True
@@ -233,8 +237,11 @@ class Store:
 
     def read_file(self, name: str) -> bytes | None:
         """The bytes of a file by its path below the store, or None when there is none."""
+        path = f"{self.root}/{name}"
         try:
-            return bytes(self.fs.cat_file(f"{self.root}/{name}"))
+            if self.is_local:
+                _must_be_file(path)
+            return bytes(self.fs.cat_file(path))
         except FileNotFoundError:
             return None
         except IsADirectoryError:
@@ -286,6 +293,7 @@ class Store:
             except FileExistsError:
                 with contextlib.suppress(FileNotFoundError):
                     if self.is_local and not os.path.islink(path):  # a copy of a store may have no links
+                        _must_be_file(path)
                         return Path(path).read_text(errors="replace")
                     return os.readlink(path) if self.is_local else self.fs.cat_file(path).decode("ascii", "replace")
             except OSError as error:
@@ -380,3 +388,9 @@ class Store:
 def _seal(part_hash: str) -> int:
     """The modification time of an untouched part, in nanoseconds: the hash's first 32 bits taken as seconds."""
     return int(part_hash[:8], 16) * 10**9
+
+
+def _must_be_file(path: str) -> None:
+    """A pipe under the name of a file would be waited for, perhaps for ever; it counts as a folder does."""
+    if not stat.S_ISREG(os.stat(path).st_mode):
+        raise IsADirectoryError(errno.EISDIR, "it is no file", path)
