@@ -29,12 +29,13 @@ LONG_LITERAL_BYTES = 24
 ONE_DOCUMENT_USES = 50
 """Uses in one document and none in any other, before a token counts as a mark of its source."""
 
+# Each begins where its first run of characters does: from inside of a run it would go over the rest again and again.
 _PII = {
-    "email": re.compile(r"[\w.+-]+@[\w-]+\.[a-z]{2,}", re.I),
+    "email": re.compile(r"(?<![\w.+-])[\w.+-]+@[\w-]+\.[a-z]{2,}", re.I),
     "ip": re.compile(r"(?<!\d)(?:\d{1,3}\.){3}\d{1,3}(?!\d)"),
     "phone": re.compile(r"\+?\d[\d ()/.-]{7,}\d"),
-    "url_with_user": re.compile(r"\w+://[^\s/@]+@", re.A),
-    "long_hex": re.compile(r"(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{16,}", re.I),
+    "url_with_user": re.compile(r"(?<!\w)\w+://[^\s/@]+@", re.A),
+    "long_hex": re.compile(r"(?<![0-9a-f])(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{16,}", re.I),
 }
 _BASE64 = re.compile(r"[A-Za-z0-9+/_-]{20,}={0,2}")
 _UNSEEN = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp", "Zs", "Mn", "Me")
