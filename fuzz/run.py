@@ -22,7 +22,7 @@ from fuzz.windows import small_windows
 CORPUS = Path(__file__).parent / "corpus"
 """Inputs that once broke something, a folder for each target: run first, by every fuzzer and by a test."""
 MOST_FILES = 1000
-_BASE_WORK = 30_000_000
+_BASE_WORK = 5_000_000
 _MEMORY_BYTES = 4 << 30
 
 

@@ -116,11 +116,8 @@ def _reframe(draw: random.Random, data: bytes) -> bytes:
     return repack(draw, data, ("gzip", "zstd", "lz4", "plain"))
 
 
-_WORK_PER_BYTE = 12_000
-"""Each of three stretches may have to begin at the start of the file, as the whole does."""
-
 TARGETS = [
-    Target("warc", _warc_seeds, _check("x.warc"), _WORDS, (_reframe,), _WORK_PER_BYTE, size),
-    Target("wet", _wet_seeds, _check("x.wet"), _WORDS, (_reframe,), _WORK_PER_BYTE, size),
-    Target("arc", _arc_seeds, _check("x.arc"), _WORDS, (_reframe,), _WORK_PER_BYTE, size),
+    Target("warc", _warc_seeds, _check("x.warc"), _WORDS, (_reframe,), size=size),
+    Target("wet", _wet_seeds, _check("x.wet"), _WORDS, (_reframe,), size=size),
+    Target("arc", _arc_seeds, _check("x.arc"), _WORDS, (_reframe,), size=size),
 ]

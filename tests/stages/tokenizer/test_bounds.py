@@ -148,5 +148,5 @@ def test_long_tokens_are_probed_once_and_not_a_hundred_times() -> None:
     """A vocabulary of ever longer tokens: what is encoded to check it is some megabytes, and has each of them whole."""
     doubled = np.array([byte_order().tolist().index(ord("a")), *range(256, 269)])
     texts = probes(Tokenizer.from_merges("gpt2", doubled, doubled, specials=()))
-    assert {"a" * (1 << power) for power in range(9, 15)} <= set(texts)
+    assert {"a" * (1 << power) for power in range(10, 15)} <= set(texts)
     assert sum(map(len, texts)) < 2_000_000

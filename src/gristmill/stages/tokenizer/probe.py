@@ -30,8 +30,8 @@ HOSTILE = (
 )
 """Indentation, white space, LaTeX, CJK, joined emoji, combining marks, right-to-left, URLs, SQL, case, binary, runs."""
 
-_DRAWN_CHARACTERS = 256
-"""The most of a token in a random string: no vocabulary in use has a longer one."""
+_DRAWN_CHARACTERS = 512
+"""The most of a token in a random string; the longest in use have 512 spaces."""
 
 
 def probes(tokenizer: Tokenizer) -> list[str]:
