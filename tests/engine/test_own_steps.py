@@ -250,11 +250,24 @@ def test_workers_run_what_was_hashed(own):
     assert project.run(1).made["all/fine"].metrics["dropped"] == {"not_fine": 20}
 
 
+FAIL = "def fail(): raise GeneratorExit\n"
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("fault", ["sys.exit(3)", "1 / 0", "batch.slice(1)"])
+def test_a_step_that_forks_is_answered_once(own):
+    """Its child comes back from the step as a second worker on the same pipe."""
+    once = "if not forks:\n        forks.append(1)\n        if os.fork() == 0: return False"
+    forked = f"import os\nforks = []\ndef fine(text):\n    {once}\n    return True\n"
+    project = own("  - words.fine\n", words=forked)
+    assert project.run(1).made["all/fine"].metrics["dropped"] == {}
+    assert project.notes == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fault", ["sys.exit(3)", "1 / 0", "batch.slice(1)", "fail()"])
 def test_a_fault_in_a_worker_stops_the_run_at_once(own, fault):
     """No second try, no search for a document, no worker lost."""
-    project = own("  - faulty\n", faulty=f"{HEAD}import sys\ndef apply(batch, config): return {fault}\n")
+    project = own("  - faulty\n", faulty=f"{HEAD}import sys\n{FAIL}def apply(batch, config): return {fault}\n")
     assert "no document's fault" in said(project, workers=1)
     assert project.notes == []
 

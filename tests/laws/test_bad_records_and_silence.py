@@ -1,5 +1,6 @@
 """Laws 6 and 7: a bad record never stops a run and never vanishes; nothing silently does nothing."""
 
+import gzip
 import json
 
 import pytest
@@ -86,3 +87,14 @@ def test_a_file_that_changes_while_it_is_read_is_not_stored(project, monkeypatch
     monkeypatch.setattr("gristmill.engine.run.find_inputs", then_change)
     with pytest.raises(UserError, match="changed since it was hashed"):
         project.run()
+
+
+def test_a_file_that_is_lost_is_told_as_a_file(project):
+    """One row stands for it, and a share of the rows would not show how much was in it."""
+    project.write_recipe("  - stagebox.length\n", pattern="in/*")
+    (project.folder / "in" / "odd.jsonl").write_text("a,b\n" * 50)
+    whole = gzip.compress((project.folder / "in" / "00.jsonl").read_bytes())
+    (project.folder / "in" / "cut.jsonl.gz").write_bytes(whole[: len(whole) // 2])
+    (told,) = find_warnings(project.run())
+    assert "not_jsonl 1, truncated_gzip 1" in told
+    assert "how many documents they held is not known" in told

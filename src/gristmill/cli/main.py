@@ -64,7 +64,7 @@ def main() -> None:
 def run_command() -> int:
     """Its exit code. A bug is told here, where what it quotes from data is made printable, not by the interpreter."""
     asked = sys.argv[1] if len(sys.argv) > 1 else None
-    app = make_app([asked] if asked in COMMANDS else COMMANDS)
+    app = make_app([asked] if asked in COMMANDS else () if asked == "--version" else COMMANDS)
     from gristmill.stages import own_code
     from gristmill.store.store import CorruptPart
 

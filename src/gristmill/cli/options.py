@@ -32,7 +32,7 @@ StoreUri = Annotated[
     str | None,
     typer.Option("--store", metavar="URI", help="Use this store instead of the recipe's: a folder or a URI."),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON for a program instead of tables for a person.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for a program; a list as one object a line.")]
 Workers = Annotated[
     int | None, typer.Option("--workers", min=1, metavar="N", help="Processes to use. Default: all cores.")
 ]

@@ -16,12 +16,17 @@ from gristmill.engine.sampling import sampled
 from gristmill.engine.task import Hash, Read, Task
 from gristmill.engine.tree import BROKEN, OUTSIDE, SECOND, SPECIAL, Skipped
 from gristmill.places import exact, place_of, shown
+from gristmill.recipe.columns import INGEST
 from gristmill.recipe.model import Recipe, Source
 from gristmill.stages.contract import Piece
 
 HASH_TASK_BYTES = 256 << 20
 HASH_TASK_FILES = 1000
 
+_LOST_FILES = frozenset(
+    ("not_jsonl", "not_json", "not_csv", "not_parquet", "not_an_archive", "unreadable_bytes", "unpacks_too_large")
+)
+"""Reasons that a reader gives for a file, or for all of it from some place on."""
 _PASSED_OVER = {
     OUTSIDE: "links lead out of the source's folder and were not followed; `links: follow` under `read` follows them",
     BROKEN: "links lead to nothing, or to themselves",
@@ -80,17 +85,30 @@ class SourceInputs:
         return [file for uri, file in self.files.items() if uri in wanted]
 
     def warnings(self, metrics: Mapping[str, Any]) -> list[str]:
-        """What was passed over, and keys that name more than one record."""
+        """What was passed over, what of files could not be read, and keys that name more than one record."""
         told = [
             f"{len(paths)} {_PASSED_OVER[why]} (the first: {shown(paths[0])})"
             for why, paths in sorted(self.skipped.items())
         ]
+        lost = {reason: rows for reason, rows in metrics.get("dropped", {}).items() if _loses_a_file(reason)}
+        if lost:
+            reasons = ", ".join(f"{reason} {rows:,}" for reason, rows in sorted(lost.items()))
+            told.append(
+                f"files, or the rest of them, could not be read ({reasons}), and how many documents they held is not "
+                f"known. gristmill inspect RECIPE --stage {INGEST} --reason {min(lost)} shows which; replace them, or "
+                "leave them out with `exclude`"
+            )
         if repeated := metrics.get("repeated_keys"):
             told.append(
                 f"{repeated} records have a key that an earlier record of their file has, so a locator may stand for "
                 "several of them (their ids differ). Let `fields.key` name a field that is unique, or leave it out"
             )
         return told
+
+
+def _loses_a_file(reason: str) -> bool:
+    """Whether a row with this reason stands for more than a record."""
+    return reason in _LOST_FILES or reason.startswith(("truncated_", "corrupt_"))
 
 
 def work_of(source: Source, inputs: SourceInputs, group: Group, limit: int | None) -> tuple[Read, dict[str, Any]]:

@@ -114,7 +114,7 @@ class Tasks:
         """What the store has of a task, whole."""
         result, lost = await self._ask_store(self._find, task.key)
         if lost:
-            self._say_lost(node, task, lost[0].hash, "is missing or cut short")
+            self._say_lost(node, task, lost[0].hash, "is missing or damaged")
             return None
         if result is not None and _is_tried_again(task.work, result, self._retry_crashed):
             if not self.dry and task.key not in self._told_of:

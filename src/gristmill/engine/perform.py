@@ -62,7 +62,7 @@ def perform(task: Task, store: Store) -> Result:
         raise _placed(in_users_words(error, copies), task) from None
     except (CorruptPart, MemoryError):
         raise
-    except (Exception, SystemExit, KeyboardInterrupt) as error:
+    except BaseException as error:
         told = own_code.told(error)
         if told is None:
             raise

@@ -135,6 +135,11 @@ def _find(store: Store, name: str) -> dict[str, Any]:
     found = next((run for run in runs if run.get("until") is None), runs[0] if runs else None)
     if found is None:
         found = next((run for run in finished_runs(store) if run["version"] == name), None)
+    if found is None and next(run_records(store, name), None) is not None:
+        raise UserError(
+            f"{store.uri}@{name}: no run of {name} has come to its end, so there is nothing to look at. Run its recipe "
+            "again: it goes on where it stopped."
+        )
     if found is None:
         raise UserError(f"{store.uri}@{name}: {store.uri} has no finished run of that name. {names_in(store, name)}")
     return found

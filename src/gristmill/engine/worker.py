@@ -32,12 +32,15 @@ def serve(pipe: Connection, store: Store, code: Code) -> None:
     guard_streams()  # what a step or a library prints about a document
     _use_one_core()
     own_code.use(code)
+    me = os.getpid()
     inbox: queue.SimpleQueue[bytes] = queue.SimpleQueue()
     threading.Thread(target=_listen, args=(pipe, inbox), daemon=True).start()
     while True:
         asked = inbox.get()
         reply(pipe, BEGUN)
         answer = _answer(asked, store)
+        if os.getpid() != me:  # a step forked, and this is its child: the worker itself will answer
+            os._exit(0)
         reply(pipe, answer)
         if isinstance(answer, WorkerDied):
             os._exit(1)
@@ -68,7 +71,7 @@ def _answer(asked: bytes, store: Store) -> Any:
         return error
     except MemoryError:
         return WorkerDied("MemoryError", False, True, peak_bytes())
-    except (Exception, SystemExit):
+    except BaseException:
         return StageFailed(f"{what}:\n{traceback.format_exc()}")
 
 

@@ -130,3 +130,9 @@ def test_a_delimiter_is_one_character(tmp_path):
     )
     with pytest.raises(UserError, match=r"r\.yaml:3: .*'::' is no delimiter"):
         load(tmp_path / "r.yaml")
+
+
+def test_a_zero_byte_costs_no_table(tmp_path):
+    """It is a character like others; a file of them in every second place is no UTF-8."""
+    assert [row.text for row in rows(tmp_path, b"id,text\n1,a\0b\n2,c\n")] == ["a\0b", "c"]
+    assert [row.drop for row in rows(tmp_path, "id,text\n1,a\n".encode("utf-16"))] == ["not_csv"]
