@@ -24,6 +24,8 @@ from gristmill.store.store import Store
 
 ONE_REASON = 0.9
 """The share of the lost records that one reason has: among many bad records there is a broken line."""
+DESCRIBING = frozenset(("warcinfo_record", "filedesc_record"))
+"""Records at the beginning of a file that say nothing of what follows; with small parts they are all of the first."""
 _USUAL = ("text", "content", "raw_content", "body", "page_content", "document", "article", "markdown", "html")
 """What the text of a record is called."""
 _FORMATS = {
@@ -63,7 +65,7 @@ def _reasons(rows: int, dropped: Mapping[str, int], module: ModuleType) -> list[
         return []
     counted = {reason: count for reason, count in dropped.items() if reason not in beside}
     if not counted:
-        return sorted(dropped)
+        return [] if DESCRIBING.issuperset(dropped) else sorted(dropped)
     most = max(counted, key=lambda reason: (counted[reason], reason))
     return [most] if counted[most] >= ONE_REASON * sum(counted.values()) else []
 
