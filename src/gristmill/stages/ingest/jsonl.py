@@ -66,7 +66,9 @@ def _records(found: Iterator[tuple[int, bytes | Fault]], piece: Piece, config: C
     record = mapper(config.fields, config.keep_meta)
     loads = orjson.loads
     start, stop = piece.start, piece.stop
+    blank = True
     for position, line in found:
+        blank = False
         if stop is not None and position >= stop:
             return
         if position < start:
@@ -83,6 +85,8 @@ def _records(found: Iterator[tuple[int, bytes | Fault]], piece: Piece, config: C
             yield record(position, row)
         else:
             yield Record(position, drop="not_an_object", detail=f"a JSON {type(row).__name__}")
+    if blank and start == 0 and stop != 0:
+        yield Record(0, drop="empty_file", detail="blank lines, no record")
 
 
 def _parsed_with_care(line: bytes | Fault, position: int, error: orjson.JSONDecodeError) -> Any:
