@@ -5,6 +5,7 @@ position is the byte at which its line starts in the decompressed stream, so a p
 Where the stream breaks off, every whole line before the break is kept and one row says what happened.
 """
 
+import itertools
 import re
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -59,16 +60,18 @@ def read(piece: Piece, config: Config) -> Iterator[Record]:
         if plain and piece.start > 0:
             file.seek(piece.start - 1)
             position, chunks = _next_line(plain_chunks(file), piece.start - 1, piece.stop)
-        yield from _records(lines(chunks, position, config.max_record_bytes), piece, config)
+        found = lines(chunks, position, config.max_record_bytes)
+        if (first := next(found, None)) is not None:
+            yield from _records(itertools.chain([first], found), piece, config)
+        elif piece.start == 0 and piece.stop != 0:
+            yield Record(0, drop="empty_file", detail="blank lines, no record")
 
 
 def _records(found: Iterator[tuple[int, bytes | Fault]], piece: Piece, config: Config) -> Iterator[Record]:
     record = mapper(config.fields, config.keep_meta)
     loads = orjson.loads
     start, stop = piece.start, piece.stop
-    blank = True
     for position, line in found:
-        blank = False
         if stop is not None and position >= stop:
             return
         if position < start:
@@ -85,8 +88,6 @@ def _records(found: Iterator[tuple[int, bytes | Fault]], piece: Piece, config: C
             yield record(position, row)
         else:
             yield Record(position, drop="not_an_object", detail=f"a JSON {type(row).__name__}")
-    if blank and start == 0 and stop != 0:
-        yield Record(0, drop="empty_file", detail="blank lines, no record")
 
 
 def _parsed_with_care(line: bytes | Fault, position: int, error: orjson.JSONDecodeError) -> Any:
