@@ -168,6 +168,7 @@ def test_endless_line_takes_no_memory():
         (b"[" * 5000, "invalid_json", "depth"),
         (b"", "empty_file", "0 bytes"),
         (b"\n \r\n\n", "empty_file", "no record"),
+        (b" \n" * 100_000, "empty_file", "no record"),
         (b"\xef\xbb\xbf", "empty_file", ""),
         (gzip.compress(b"", mtime=0), "empty_file", ""),
     ],

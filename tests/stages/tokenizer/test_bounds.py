@@ -5,17 +5,13 @@ import json
 import tracemalloc
 from pathlib import Path
 
-import numpy as np
 import pytest
 from tests.stages.tokenizer.library_made import changed, library_json
 
 from gristmill.errors import UserError
-from gristmill.kernels.bpe_train import byte_order
 from gristmill.stages.tokenizer import files
 from gristmill.stages.tokenizer.bounds import MOST_IDS, MOST_TOKEN_BYTES
 from gristmill.stages.tokenizer.files import load
-from gristmill.stages.tokenizer.model import Tokenizer
-from gristmill.stages.tokenizer.probe import probes
 
 
 def spec() -> dict:
@@ -144,9 +140,29 @@ def test_what_stands_beside_a_rank_file_is_held_to_it_too(tmp_path: Path, beside
     assert "no text can be encoded" in refused(tmp_path / "x.tiktoken", ranks())
 
 
-def test_long_tokens_are_probed_once_and_not_a_hundred_times() -> None:
-    """A vocabulary of ever longer tokens: what is encoded to check it is some megabytes, and has each of them whole."""
-    doubled = np.array([byte_order().tolist().index(ord("a")), *range(256, 269)])
-    texts = probes(Tokenizer.from_merges("gpt2", doubled, doubled, specials=()))
-    assert {"a" * (1 << power) for power in range(10, 15)} <= set(texts)
-    assert sum(map(len, texts)) < 2_000_000
+def test_steps_that_double_a_text_again_and_again_are_refused(tmp_path: Path) -> None:
+    """The library ends the process where the memory ends; so such a file never comes to it."""
+    bytes_twice = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
+    twice = {"type": "Replace", "pattern": {"String": "a"}, "content": "aa"}
+    nested = {"type": "Sequence", "normalizers": [{"type": "Sequence", "normalizers": [twice] * 4}] * 10}
+    for part, step in (
+        ("pre_tokenizer", {"type": "Sequence", "pretokenizers": [bytes_twice] * 50}),
+        ("normalizer", nested),
+        ("decoder", {"type": "Sequence", "decoders": [twice] * 50}),
+    ):
+        told = refused(tmp_path / "tokenizer.json", json.dumps({**spec(), part: step}))
+        assert "more than 64 times longer" in told
+        assert part in told
+
+
+def test_steps_that_files_in_use_have_are_taken(tmp_path: Path) -> None:
+    """A mark for spaces, quotation marks made plain, and the byte alphabet behind them."""
+    steps = [{"type": "Replace", "pattern": {"String": "\u201c"}, "content": '"'}] * 40
+    steps += [{"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": " "}] * 40
+    steps += [{"type": "Replace", "pattern": {"String": " "}, "content": "\u2581"}]
+    path = _written(
+        tmp_path / "tokenizer.json",
+        json.dumps({**spec(), "normalizer": {"type": "Sequence", "normalizers": steps}}).encode(),
+    )
+    with pytest.warns(UserWarning, match="encoded by the library"):
+        assert load(str(path)).encode_text("a")

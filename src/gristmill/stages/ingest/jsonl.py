@@ -5,6 +5,7 @@ position is the byte at which its line starts in the decompressed stream, so a p
 Where the stream breaks off, every whole line before the break is kept and one row says what happened.
 """
 
+import itertools
 import re
 from collections.abc import Iterable, Iterator
 
@@ -59,7 +60,11 @@ def read(piece: Piece, config: Config) -> Iterator[Record]:
         if plain and piece.start > 0:
             file.seek(piece.start - 1)
             position, chunks = _next_line(plain_chunks(file), piece.start - 1, piece.stop)
-        yield from _records(lines(chunks, position, config.max_record_bytes), piece, config)
+        found = lines(chunks, position, config.max_record_bytes)
+        if (first := next(found, None)) is not None:
+            yield from _records(itertools.chain([first], found), piece, config)
+        elif piece.start == 0 and piece.stop != 0:
+            yield Record(0, drop="empty_file", detail="blank lines, no record")
 
 
 def _records(found: Iterator[tuple[int, bytes | Fault]], piece: Piece, config: Config) -> Iterator[Record]:

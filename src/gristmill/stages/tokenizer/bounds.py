@@ -1,7 +1,9 @@
-"""What a tokenizer file may ask for: ids up to a bound, each a whole number, tokens of a bounded length.
+"""What a tokenizer file may ask for: ids up to a bound, each a whole number, tokens of a bounded length, steps that
+make a text a bounded number of times longer.
 
 A file says in eleven bytes that a token has the id 4,000,000,000, and a table of that many rows fills the memory; so
-ids are looked at before anything is built from them.
+ids are looked at before anything is built from them. Forty steps that each double the text fill it as well, and the
+library ends the process then.
 """
 
 from collections.abc import Iterable
@@ -19,15 +21,24 @@ MOST_UNUSED = 1 << 18
 MOST_TOKEN_BYTES = 1 << 10
 """Of a token that is cut in two at every place, as those of rank files are; the longest in use have 512 spaces."""
 
+MOST_GROWTH = 64
+"""Spaces become three bytes (▁) and then six (the byte alphabet) in files that are in use."""
+_PARTS = ("normalizer", "pre_tokenizer", "post_processor", "decoder")
+_STEPS = ("normalizers", "pretokenizers", "processors", "decoders")
+
 
 def check_spec(spec: Any, uri: str) -> None:
-    """UserError where the ids of a `tokenizer.json` are not such."""
+    """UserError where the ids or the steps of a `tokenizer.json` are not such."""
     model = spec.get("model") if isinstance(spec, dict) else None
     if not isinstance(model, dict):
         raise _refused(uri, "is not a tokenizer.json: it has no model")
-    for part in ("normalizer", "pre_tokenizer", "post_processor", "decoder"):
+    for part in _PARTS:
         if not isinstance(spec.get(part) or {}, dict):
             raise _refused(uri, f"has a {part} that is no mapping")
+    for parts in (_PARTS[:3], _PARTS[3:]):
+        if _growth([spec.get(part) for part in parts]) > MOST_GROWTH:
+            told = " and ".join(part for part in parts if spec.get(part))
+            raise _refused(uri, f"has steps ({told}) that make a text more than {MOST_GROWTH} times longer")
     vocabulary = model.get("vocab", {})
     if isinstance(vocabulary, dict):  # Unigram has a list: its ids are its places
         numbered = vocabulary.items()
@@ -39,6 +50,29 @@ def check_spec(spec: Any, uri: str) -> None:
     if not isinstance(added, list) or not all(isinstance(token, dict) for token in added):
         raise _refused(uri, "has added_tokens that are no list of tokens")
     check_ids(chain(numbered, ((token.get("content"), token.get("id")) for token in added)), uri)
+
+
+def _growth(steps: Any) -> int:
+    """How many times longer the steps may make a text, one after the other; beyond the bound any number."""
+    growth = 1
+    for step in steps if isinstance(steps, list) else ():
+        if growth > MOST_GROWTH or not isinstance(step, dict):
+            continue
+        if step.get("type") == "ByteLevel":
+            growth *= 2
+        elif step.get("type") == "Replace":
+            growth *= _replaced(step.get("pattern"), step.get("content"))
+        for name in _STEPS:
+            growth *= _growth(step.get(name))
+    return growth
+
+
+def _replaced(pattern: Any, content: Any) -> int:
+    """An expression is taken to match a byte at least."""
+    known = pattern.get("String") if isinstance(pattern, dict) else None
+    matched = len(known.encode("utf-8", "replace")) if isinstance(known, str) else 1
+    written = len(content.encode("utf-8", "replace")) if isinstance(content, str) else 0
+    return max(1, -(-written // matched) if matched else 1 + written)
 
 
 def check_ids(tokens: Iterable[tuple[Any, Any]], uri: str) -> None:

@@ -30,27 +30,17 @@ HOSTILE = (
 )
 """Indentation, white space, LaTeX, CJK, joined emoji, combining marks, right-to-left, URLs, SQL, case, binary, runs."""
 
-_DRAWN_CHARACTERS = 512
-"""The most of a token in a random string; the longest in use have 512 spaces."""
 
+def difference(tokenizer: Tokenizer, library: Any) -> str:
+    """Where ours and the library's ids differ, in words; nothing where they agree on all probes.
 
-def probes(tokenizer: Tokenizer) -> list[str]:
-    """The hostile texts; a thousand strings of tokens in random order, so that every part of the vocabulary is touched,
-    and once each token that is too long for these; all added tokens in a row.
+    The hostile texts; a thousand strings of tokens in random order, so that every part of the vocabulary is touched;
+    all added tokens in a row, allowed and not.
     """
     draw = random.Random(0)
     spelled = [token.decode("utf-8", "ignore") for token in tokenizer.definition.tokens]
-    short = [token[:_DRAWN_CHARACTERS] for token in spelled]
-    drawn = ["".join(draw.choices(short, k=30)) for _ in range(1000)]
-    long = [token for token in spelled if len(token) > _DRAWN_CHARACTERS]
-    return [*HOSTILE, *drawn, *long, "x".join(token.text for token in tokenizer.definition.added) + " x"]
-
-
-def difference(tokenizer: Tokenizer, library: Any) -> str:
-    """Where ours and the library's ids differ, in words; nothing where they agree on all probes, with added tokens
-    allowed and not.
-    """
-    texts = probes(tokenizer)
+    texts = [*HOSTILE, *("".join(draw.choices(spelled, k=30)) for _ in range(1000))]
+    texts += ["x".join(token.text for token in tokenizer.definition.added) + " x"]
     for allowed in ((), "all"):
         library.encode_special_tokens = not allowed
         theirs = library.encode_batch_fast(texts, add_special_tokens=False)
