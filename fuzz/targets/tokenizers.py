@@ -66,7 +66,11 @@ def _check(data: bytes, path: Path, pattern: str | None) -> None:
     size = tokenizer.vocab_size
     hold(size <= 1 << 24, "a vocabulary without end")
     for text in _TEXTS:
-        ids = tokenizer.encode_text(text)
+        try:
+            ids = tokenizer.encode_text(text)
+        except UserError:
+            hold(not isinstance(tokenizer, Tokenizer), "our own encoder refuses a text")
+            continue
         hold(all(0 <= one < size for one in ids), "an id outside of the vocabulary")
         if isinstance(tokenizer, Tokenizer):
             hold(tokenizer.decode(ids) == text, f"{text!r} does not come back")

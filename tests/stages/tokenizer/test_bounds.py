@@ -166,3 +166,13 @@ def test_steps_that_files_in_use_have_are_taken(tmp_path: Path) -> None:
     )
     with pytest.warns(UserWarning, match="encoded by the library"):
         assert load(str(path)).encode_text("a")
+
+
+def test_a_text_that_the_library_cannot_encode_is_one_message(tmp_path: Path) -> None:
+    """A model without a token for words that it does not know."""
+    made = json.dumps({"version": "1.0", "model": {"type": "WordLevel", "vocab": {"a": 0}, "unk_token": "?"}})
+    with pytest.warns(UserWarning, match="encoded by the library"):
+        tokenizer = load(str(_written(tmp_path / "tokenizer.json", made.encode())))
+    assert tokenizer.encode_text("a") == [0]
+    with pytest.raises(UserError, match="cannot encode a text"):
+        tokenizer.encode_text("b")

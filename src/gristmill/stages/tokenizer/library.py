@@ -59,7 +59,13 @@ class LibraryTokenizer:
         library = self._library
         library.encode_special_tokens = not allow_special
         strings = [text or "" for text in texts.to_pylist()]
-        found = [one.ids for one in library.encode_batch_fast(strings, add_special_tokens=False)]
+        try:
+            found = [one.ids for one in library.encode_batch_fast(strings, add_special_tokens=False)]
+        except Exception as error:  # the library raises plain Exception
+            raise UserError(
+                f"the library cannot encode a text with this tokenizer.json ({error}), so there are no ids for it. "
+                "Give the model an unknown token that is in its vocabulary, or take another tokenizer."
+            ) from error
         offsets = np.concatenate(([0], np.cumsum([len(ids) for ids in found]))).astype(np.int64)
         return np.fromiter((token for ids in found for token in ids), np.uint32, int(offsets[-1])), offsets
 
