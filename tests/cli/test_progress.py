@@ -1,5 +1,6 @@
 """Progress: one line for all of it, then the stages under way; in a log, what changed since the last line."""
 
+import threading
 from types import SimpleNamespace
 
 import pytest
@@ -12,8 +13,8 @@ def node(name):
     return SimpleNamespace(id=name)
 
 
-def work(bars, name, times, cached=False):
-    result = SimpleNamespace(metrics={"bytes_in": 1000}, cost={"wall_s": 0.5})
+def work(bars, name, times, cached=False, wall_s=0.5, compile_s=0.0):
+    result = SimpleNamespace(metrics={"bytes_in": 1000}, cost={"wall_s": wall_s, "compile_s": compile_s})
     for _ in range(times):
         bars.done(node(name), None, result, cached)
 
@@ -61,6 +62,34 @@ def test_what_is_cached_does_not_count_as_work(bars):
     assert bars.summary().startswith("0 of 1 stages done, about ")
     work(bars, "a", 1)
     assert bars.summary() == "1 of 1 stages done"
+
+
+def test_compiling_is_no_throughput_and_no_promise(bars):
+    """The first task waits two minutes for machine code; the others will not."""
+    bars.expect(node("a"), 5)
+    work(bars, "a", 1, wall_s=121.0, compile_s=120.0)
+    assert bars.stages["a"].rate == "1.0 KB/s a worker"
+    assert bars.summary().endswith("about 0:04 left")
+
+
+def test_a_stage_that_is_cached_so_far_is_not_counted_as_work_to_come(bars):
+    """After a stop: three stages are there already, and one task of the last one is done."""
+    for name in "abc":
+        bars.expect(node(name), 100)
+        work(bars, name, 50, cached=True)
+    bars.expect(node("d"), 4)
+    work(bars, "d", 1, wall_s=10.0)
+    assert bars.summary().endswith("about 0:30 left")
+
+
+def test_a_long_silence_is_broken(monkeypatch, capsys):
+    """One task takes minutes: a log says that it is waited for."""
+    monkeypatch.setattr(show, "SILENCE_S", 0.01)
+    spoke = threading.Event()
+    monkeypatch.setattr(show, "log", lambda text: spoke.set() if "nothing finished meanwhile" in text else None)
+    with Bars() as bars:
+        bars.expect(node("a"), 1)
+        spoke.wait()
 
 
 def test_a_terminal_has_one_bar_for_all_and_finished_stages_are_folded(monkeypatch):

@@ -297,3 +297,16 @@ def test_what_a_step_prints_is_not_the_output_of_the_command(own):
     assert out.count("\n") == 1
     assert "imported" in err
     assert "seen" in err
+
+
+def test_compiling_is_told_once_and_is_in_the_cost_of_its_task(own):
+    """A kernel that this machine has not compiled yet: the run says what it waits for."""
+    project = own(
+        "  - kernel.fine\n",
+        kernel="from numba import njit\n@njit(cache=True)\ndef one(count): return count + 1\n"
+        "def fine(text): return one(len(text)) > 0\n",
+    )
+    listener = Silent()
+    made = project.mill().run(1, listener).made["all/fine"]
+    assert [note.partition(":")[0] for note in listener.notes] == ["compiling"]
+    assert 0 < made.cost["compile_s"] < made.cost["wall_s"]

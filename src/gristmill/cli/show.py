@@ -1,12 +1,13 @@
 """How numbers, tables and progress look: bars on a terminal, plain lines in a log."""
 
+import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeVar
 
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
@@ -19,6 +20,8 @@ T = TypeVar("T")
 
 LOG_EVERY_S = 5.0
 """Seconds between progress lines in a log."""
+SILENCE_S = 30.0
+"""Seconds after which a log says that nothing has changed."""
 
 
 def console(stderr: bool = False) -> Screen:
@@ -69,7 +72,7 @@ class Stage:
     cached: int = 0
     bytes_in: float = 0
     seconds: float = 0
-    """Of its workers together."""
+    """Of its workers together, without compiling."""
     told: int = 0
     """Tasks that were done when a log last spoke of it."""
     bar: TaskID | None = None
@@ -77,6 +80,15 @@ class Stage:
     @property
     def is_running(self) -> bool:
         return 0 < self.done < self.expected
+
+    @property
+    def left(self) -> int:
+        return self.expected - self.done
+
+    @property
+    def worked(self) -> int:
+        """Tasks that were carried out."""
+        return self.done - self.cached
 
     @property
     def rate(self) -> str:
@@ -99,6 +111,7 @@ class Bars:
             BarColumn(bar_width=30),
             MofNCompleteColumn(),
             TextColumn("{task.fields[told]}", markup=False),
+            TimeElapsedColumn(),
             console=self._console,
             transient=True,
             redirect_stdout=False,  # what others print is guarded as it is, and rich would obey its colours
@@ -107,15 +120,31 @@ class Bars:
         self._all = self._progress.add_task("all", total=0, told="")
         self._started = time.monotonic()
         self._said = self._started
+        self._over = threading.Event()
+        self._worked_since: float | None = None
+        """When the first task began that was carried out."""
+        self._busy_s = 0.0
+        """Of all workers, with compiling."""
 
     def __enter__(self) -> "Bars":
         if self._live:
             self._progress.start()
+        elif not self._quiet:
+            threading.Thread(target=self._break_silence, daemon=True).start()
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._over.set()
         if self._live:
             self._progress.stop()
+
+    def _break_silence(self) -> None:
+        """One long task, or many waiting for one, must not look like a program that hangs."""
+        while not self._over.wait(max(0.0, self._said + SILENCE_S - time.monotonic())):
+            if time.monotonic() - self._said >= SILENCE_S:
+                self._said = time.monotonic()
+                done, left = self._counts()
+                self._say(f"{done} of {done + left} tasks, {self.summary()}; at work, nothing finished meanwhile")
 
     def expect(self, node: Node, tasks: int) -> None:
         stage = self.stages.setdefault(node.id, Stage())
@@ -127,8 +156,13 @@ class Bars:
         stage = self.stages[node.id]
         stage.done += 1
         stage.cached += cached
-        stage.bytes_in += 0 if cached else result.metrics.get("bytes_in", 0)
-        stage.seconds += 0 if cached else result.cost.get("wall_s", 0)
+        if not cached:
+            took = result.cost.get("wall_s", 0)
+            stage.bytes_in += result.metrics.get("bytes_in", 0)
+            stage.seconds += took - result.cost.get("compile_s", 0)
+            self._busy_s += took
+            if self._worked_since is None:
+                self._worked_since = time.monotonic() - took
         self._moved(node.id, stage)
 
     def track(self, name: str, items: Iterable[T], total: int) -> Iterator[T]:
@@ -162,15 +196,28 @@ class Bars:
     def summary(self) -> str:
         """`12 of 30 stages done, about 1:20 left`: what is known so far; stages that follow may bring more tasks."""
         stages = f"{sum(one.done == one.expected for one in self.stages.values())} of {len(self.stages)} stages done"
-        _, left, worked = self._counts()
-        if not worked or not left:
-            return stages
-        seconds = round((time.monotonic() - self._started) / worked * left)
-        return f"{stages}, about {seconds // 60}:{seconds % 60:02} left"
+        left = self._seconds_left()
+        return stages if left is None else f"{stages}, about {left // 60}:{left % 60:02} left"
+
+    def _seconds_left(self) -> int | None:
+        """From what a task of each stage takes: those of other stages say little, and those that were cached nothing.
+
+        A stage whose tasks were all cached so far is taken to go on like that; one that has not begun is like the rest.
+        """
+        worked = sum(stage.worked for stage in self.stages.values())
+        if not worked or self._worked_since is None or not any(stage.left for stage in self.stages.values()):
+            return None
+        usual = sum(stage.seconds for stage in self.stages.values()) / worked
+        left = 0.0
+        for stage in self.stages.values():
+            each = stage.seconds / stage.worked if stage.worked else 0.0 if stage.done else usual
+            left += each * stage.left
+        at_once = max(1.0, self._busy_s / max(time.monotonic() - self._worked_since, 1e-9))
+        return round(left / at_once)
 
     def line(self) -> str:
         """For a log: all of it, then the stages that came further since the last line, and by how much."""
-        done, left, _ = self._counts()
+        done, left = self._counts()
         moved = []
         for name, stage in self.stages.items():
             if stage.done > stage.told:
@@ -178,15 +225,14 @@ class Bars:
                 stage.told = stage.done
         return "; ".join([f"{done} of {done + left} tasks, {self.summary()}", ", ".join(moved)])
 
-    def _counts(self) -> tuple[int, int, int]:
-        """Tasks done, tasks left, tasks done that were work."""
-        done = sum(stage.done for stage in self.stages.values())
-        left = sum(stage.expected for stage in self.stages.values()) - done
-        return done, left, done - sum(stage.cached for stage in self.stages.values())
+    def _counts(self) -> tuple[int, int]:
+        """Tasks done, tasks left."""
+        stages = self.stages.values()
+        return sum(stage.done for stage in stages), sum(stage.left for stage in stages)
 
     def _draw(self, name: str, stage: Stage) -> None:
         """Finished stages are folded into the first line."""
-        done, left, _ = self._counts()
+        done, left = self._counts()
         self._progress.update(self._all, completed=done, total=done + left, told=self.summary())
         if stage.bar is None:
             stage.bar = self._progress.add_task(one_line(name), total=0, told="", visible=False)

@@ -14,7 +14,7 @@ def command(recipe: RecipeOrRun, store: StoreUri = None, json: Json = False) -> 
     listed = []
     for node_id in seen.nodes:
         made = seen.made[node_id]
-        seconds = made.cost.get("wall_s", 0)
+        seconds = made.cost.get("wall_s", 0) - made.cost.get("compile_s", 0)
         read = made.metrics.get("bytes_in", 0)
         listed.append(
             {

@@ -14,7 +14,7 @@ import os
 import signal
 import sys
 import warnings
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from multiprocessing import forkserver, resource_tracker
 from multiprocessing.context import ForkServerContext
@@ -25,7 +25,7 @@ from types import ModuleType
 from gristmill.engine.executor import StartWorker, WorkerDied
 from gristmill.engine.memory import peak_bytes
 from gristmill.engine.task import Result, Task
-from gristmill.engine.worker import serve
+from gristmill.engine.worker import COMPILES, serve
 from gristmill.errors import UserError
 from gristmill.stages.own_code import Code
 from gristmill.store.processes import name_of, runs
@@ -51,8 +51,18 @@ NOT_KNOWN = 255
 class LocalExecutor:
     """Runs up to `workers` tasks at once, each in a process of its own; those with the lowest order first."""
 
-    def __init__(self, store: Store, workers: int, preload: Sequence[str] = (), code: Code | None = None) -> None:
+    def __init__(
+        self,
+        store: Store,
+        workers: int,
+        preload: Sequence[str] = (),
+        code: Code | None = None,
+        note: Callable[[str], None] = lambda _: None,
+    ) -> None:
         self.slots = workers
+        self._note = note
+        self._compiles = False
+        """Whether a worker said so."""
         self._free = workers
         self._store = store
         self._code = code or {}
@@ -118,7 +128,7 @@ class LocalExecutor:
         """A new worker. That none can be started says nothing of a task, so it is no WorkerDied."""
         for attempt in range(STARTS):
             try:
-                return _Process(self._context, self._store, self._code)
+                return _Process(self._context, self._store, self._code, self._hear_of_compiling)
             except (EOFError, OSError, RuntimeError) as error:
                 reason = str(error) or type(error).__name__
             await asyncio.sleep(PAUSE_S * 2**attempt)
@@ -127,6 +137,14 @@ class LocalExecutor:
             "is kept. Something ends the fork server that workers come from, or this machine is out of processes, "
             "memory or open files (`ulimit -u`, `ulimit -n`). Mend that, or use fewer --workers, and run again."
         )
+
+    def _hear_of_compiling(self) -> None:
+        if not self._compiles:
+            self._compiles = True
+            self._note(
+                "compiling: the first tasks of a new or upgraded installation wait for machine code, a minute or two "
+                "in all; it is kept, and later runs do not"
+            )
 
     def _take_idle(self) -> "_Process | None":
         """A worker that waits for work; those that were killed meanwhile had no task to take with them."""
@@ -159,7 +177,10 @@ class LocalExecutor:
 class _Process:
     """One worker and the pipe to it. OSError, EOFError or RuntimeError where it cannot be started."""
 
-    def __init__(self, context: ForkServerContext, store: Store, code: Code) -> None:
+    def __init__(
+        self, context: ForkServerContext, store: Store, code: Code, hear_of_compiling: Callable[[], None]
+    ) -> None:
+        self._hear_of_compiling = hear_of_compiling
         self.is_free = True
         """Whether it may be given a task: it is not at one, and it lives as far as is known."""
         self._pipe, theirs = context.Pipe()
@@ -195,6 +216,9 @@ class _Process:
                         raise EOFError
                     continue
                 said = self._pipe.recv_bytes()
+                if said == COMPILES:
+                    self._hear_of_compiling()
+                    continue
                 if reached:
                     break
                 reached = True

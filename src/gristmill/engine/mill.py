@@ -15,6 +15,7 @@ from gristmill.engine.config_files import store_copies
 from gristmill.engine.content import ContentHashes
 from gristmill.engine.executor import Executor, InlineExecutor
 from gristmill.engine.graph import Node, build
+from gristmill.engine.insist import Note
 from gristmill.engine.local import LocalExecutor
 from gristmill.engine.obtain import Listener, NotReproduced
 from gristmill.engine.run import Run
@@ -56,8 +57,8 @@ class Mill:
         self.contents = ContentHashes(self.store, recipe.file_name or recipe.name)
         self.graph = build(recipe, self.contents, until)
 
-    def executor(self, workers: int | None) -> Executor:
-        return make_executor(self.store, workers, self.graph.modules, self.graph.code)
+    def executor(self, workers: int | None, note: Note = lambda _: None) -> Executor:
+        return make_executor(self.store, workers, self.graph.modules, self.graph.code, note)
 
     def look(self, listener: Listener | None = None) -> Run:
         """Follow the recipe through the store without running a stage; input files are hashed if they are new."""
@@ -79,7 +80,7 @@ class Mill:
                 (file for node in self.graph.nodes.values() for file in node.files.values()), self.store, self.contents
             )
             for _ in range(MOST_RESTARTS):
-                executor = self.executor(workers)
+                executor = self.executor(workers, listener.note)
                 run = Run(self.graph, self.store, executor, self.contents, listener, False, lease, retry_crashed)
                 try:
                     wait_for(run.go(), executor)
@@ -124,11 +125,17 @@ class Mill:
         return next((finished_runs if finished else run_records)(self.store, self.recipe.name), None)
 
 
-def make_executor(store: Store, workers: int | None, modules: Sequence[str] = (), code: Code | None = None) -> Executor:
+def make_executor(
+    store: Store,
+    workers: int | None,
+    modules: Sequence[str] = (),
+    code: Code | None = None,
+    note: Note = lambda _: None,
+) -> Executor:
     """Processes on this machine; this process alone where no other could see the store."""
     if not store.is_shared:
         return InlineExecutor(store)
-    return LocalExecutor(store, workers or available_cores(), modules, code)
+    return LocalExecutor(store, workers or available_cores(), modules, code, note)
 
 
 def available_cores() -> int:

@@ -40,6 +40,7 @@ from gristmill.engine.task import (
     layer_schema,
 )
 from gristmill.errors import BrokenPromise, UserError
+from gristmill.kernels import compiling
 from gristmill.places import shown
 from gristmill.stages import own_code
 from gristmill.stages.resolve import schema_of
@@ -51,7 +52,7 @@ STOPPED = "The run stopped: this is no document's fault. Nothing of this task wa
 
 def perform(task: Task, store: Store) -> Result:
     """Do the work and say what it cost."""
-    started, cpu = time.perf_counter(), time.process_time()
+    started, cpu, compiled = time.perf_counter(), time.process_time(), compiling.seconds
     forget_peak()
     work, copies = task.work, local_copies(task.files, store)
     if copies and not isinstance(work, Hash):
@@ -70,6 +71,7 @@ def perform(task: Task, store: Store) -> Result:
     result.cost = {
         "cpu_s": round(time.process_time() - cpu, 6),
         "wall_s": round(time.perf_counter() - started, 6),
+        "compile_s": round(compiling.seconds - compiled, 6),
         "peak_rss_bytes": peak_bytes(),
     }
     return result

@@ -6,6 +6,7 @@ import signal
 import sys
 import threading
 import traceback
+from functools import partial
 from multiprocessing.connection import Connection
 from multiprocessing.reduction import ForkingPickler
 from typing import Any
@@ -14,6 +15,7 @@ from gristmill.engine.executor import StageFailed, WorkerDied
 from gristmill.engine.memory import peak_bytes
 from gristmill.engine.task import Task
 from gristmill.errors import UserError
+from gristmill.kernels import compiling
 from gristmill.printable import guard_streams
 from gristmill.stages import own_code
 from gristmill.stages.own_code import Code
@@ -21,6 +23,8 @@ from gristmill.store.store import CorruptPart, Store
 
 BEGUN = "begun"
 """What a worker says first of every task."""
+COMPILES = b"compiles"
+"""What it says, as it is, when it comes to a kernel that this machine has not compiled yet."""
 
 
 def serve(pipe: Connection, store: Store, code: Code) -> None:
@@ -32,6 +36,7 @@ def serve(pipe: Connection, store: Store, code: Code) -> None:
     guard_streams()  # what a step or a library prints about a document
     _use_one_core()
     own_code.use(code)
+    compiling.tell = partial(pipe.send_bytes, COMPILES)
     me = os.getpid()
     inbox: queue.SimpleQueue[bytes] = queue.SimpleQueue()
     threading.Thread(target=_listen, args=(pipe, inbox), daemon=True).start()

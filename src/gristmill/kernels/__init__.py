@@ -11,6 +11,8 @@ another process is compiling waits for it and takes what that one leaves on disk
 import fcntl
 import hashlib
 import os
+import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -28,6 +30,32 @@ def _cache_folder() -> Path:
     return root / f"kernels-{digest}"
 
 
+class Compiling:
+    """What compiling costs this process: its own, and waiting for another that compiles the same function."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        self.tell: Callable[[], None] = lambda: None
+        """Called when compiling begins."""
+        self._functions = 0
+        """At work just now: a function compiles those that it calls first."""
+        self._since = 0.0
+
+    def begin(self) -> None:
+        if not self._functions:
+            self._since = time.perf_counter()
+            self.tell()
+        self._functions += 1
+
+    def end(self) -> None:
+        self._functions -= 1
+        if not self._functions:
+            self.seconds += time.perf_counter() - self._since
+
+
+compiling = Compiling()
+
+
 class _Shared(FunctionCache):
     """A cache of one function that compiles it in one process at a time.
 
@@ -39,11 +67,14 @@ class _Shared(FunctionCache):
     def __init__(self, function: Any) -> None:
         super().__init__(function)  # type: ignore[no-untyped-call]
         self._held: int | None = None
+        self._begun = False
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         found = super().load_overload(sig, target_context)  # type: ignore[no-untyped-call]
-        if found is not None or self._held is not None:
+        if found is not None or self._begun:
             return found
+        self._begun = True
+        compiling.begin()
         with suppress(OSError):  # a disk without locks: everybody compiles, as without this class
             os.makedirs(self.cache_path, exist_ok=True)
             path = os.path.join(self.cache_path, f"{self._impl.filename_base}.lock")
@@ -59,6 +90,9 @@ class _Shared(FunctionCache):
         self._release()
 
     def _release(self) -> None:
+        if self._begun:
+            self._begun = False
+            compiling.end()
         if self._held is not None:
             os.close(self._held)
             self._held = None
