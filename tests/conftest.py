@@ -73,7 +73,7 @@ class Project:
         self.notes = listener.notes
         mill = self.mill(until, store)
         if workers is None:
-            mill.executor = lambda _: InlineExecutor(mill.store)  # type: ignore[method-assign]
+            mill.executor = lambda *_: InlineExecutor(mill.store)  # type: ignore[method-assign]
         return mill.run(workers, listener)
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:

@@ -166,9 +166,13 @@ def test_every_class_boundary_in_context_is_cut_as_by_the_library(name: str) -> 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
-def test_every_code_point_in_context_is_cut_as_by_the_library(name: str) -> None:
-    """Every character is cut as by `tokenizers`, alone and in contexts."""
-    assert not differing(in_contexts(map(chr, POINTS)), name)[:3]
+def test_code_points_in_context_are_cut_as_by_the_library(name: str) -> None:
+    """Every character of the two planes that scripts live in, and some of all others, alone and in contexts.
+
+    The scanner knows a character by its class alone, and the classes of all are compared above.
+    """
+    chosen = POINTS[(POINTS < 0x20000) | (POINTS % 61 == 0)]
+    assert not differing(in_contexts(map(chr, chosen)), name)[:3]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -197,8 +201,8 @@ def test_long_texts_are_cut_as_by_the_library(name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_many_long_texts_are_cut_as_by_the_library(name: str) -> None:
-    """A hundred thousand texts over small alphabets are cut as by `tokenizers`."""
-    for seed in range(20):
+    """Thirty thousand texts over small alphabets are cut as by `tokenizers`."""
+    for seed in range(6):
         assert not differing(drawn(100 + seed, 5000), name)[:3]
 
 

@@ -1,14 +1,8 @@
 """Law 1: the number of workers, a crash and a resume, the order of finishing: none of them changes one byte."""
 
-import random
 import signal
-import subprocess
-import time
-from pathlib import Path
 
 import pytest
-
-ROOT = Path(__file__).parents[2]
 
 
 def test_one_and_two_workers_give_the_same_bytes(project):
@@ -31,44 +25,6 @@ def test_the_order_of_the_patterns_does_not_matter(project, edit):
     first = project.run()
     edit(project.recipe, "paths: ['in/*.jsonl']", "paths: ['in/0[23].jsonl', 'in/0[01].jsonl']")
     assert project.parts(project.run()) == project.parts(first)
-
-
-@pytest.mark.slow
-def test_25_kills_and_resumes_give_the_same_bytes(project):
-    """SIGKILL at random moments, again and again: what is left behind never looks finished and never differs."""
-    project.write_inputs(files=12, records=400)
-    whole = project.run(store=str(project.folder / "undisturbed"))
-    begun = time.monotonic()
-    project.run(store=str(project.folder / "timed"))
-    seconds = time.monotonic() - begun
-    draw = random.Random(11)
-    for _ in range(25):
-        process = project.start()
-        try:
-            process.communicate(timeout=0.3 + draw.random() * seconds)
-        except subprocess.TimeoutExpired:
-            process.send_signal(signal.SIGKILL)
-            process.communicate()
-        assert_nothing_looks_finished_that_is_not(project)
-        if draw.random() < 0.3:
-            forget_some_tasks(project, draw)
-    assert project.parts(project.run()) == project.parts(whole)
-    assert not list((project.store / "tmp").iterdir())
-
-
-def assert_nothing_looks_finished_that_is_not(project):
-    """Law 4: every record that exists names parts that exist and are whole."""
-    look = project.look()
-    for made in look.made.values():
-        for key in made.missing:
-            assert not (project.store / "tasks" / f"{key}.json").exists()
-
-
-def forget_some_tasks(project, draw):
-    """Lose some records, so that a resumed run still has work to be killed in."""
-    for path in sorted(project.store.glob("tasks/*.json")):
-        if draw.random() < 0.5:
-            path.unlink()
 
 
 @pytest.mark.slow
