@@ -54,7 +54,7 @@ class Meddling(InlineExecutor):
 
 def run(project, act):
     mill = project.mill()
-    mill.executor = lambda _: Meddling(mill.store, act)
+    mill.executor = lambda *_: Meddling(mill.store, act)
     return mill.run(None, Silent())
 
 

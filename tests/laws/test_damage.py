@@ -88,7 +88,7 @@ class Mended:
     def __init__(self, corpus: Corpus) -> None:
         project = corpus.project
         mill = project.mill()
-        mill.executor = lambda _: InlineExecutor(mill.store)
+        mill.executor = lambda *_: InlineExecutor(mill.store)
         run, location = run_and_publish(mill, None, Silent())
         self.parts = project.parts(run)
         assert location is not None

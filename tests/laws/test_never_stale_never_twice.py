@@ -165,7 +165,7 @@ def test_a_run_waits_for_a_task_that_another_run_is_at(project):
             mill.store.unmark(f"claims/{key}")
 
         listener.note = note
-        mill.executor = lambda _: InlineExecutor(mill.store)
+        mill.executor = lambda *_: InlineExecutor(mill.store)
         run = mill.run(1, listener)
     assert ["a run of other" in message for message in listener.notes] == [True]
     assert key in run.made["notes/ingest"].executed

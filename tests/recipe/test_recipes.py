@@ -72,7 +72,7 @@ def reasons(path: Path, monkeypatch: pytest.MonkeyPatch, **env: str) -> tuple[di
     for name, value in env.items():
         monkeypatch.setenv(name, value)
     mill = Mill(load(path))
-    mill.executor = lambda _: InlineExecutor(mill.store)  # type: ignore[method-assign]
+    mill.executor = lambda *_: InlineExecutor(mill.store)  # type: ignore[method-assign]
     run = mill.run(None, Silent())
     (funnel,) = funnels(run).values()
     first = {reason: counts["rows"] for step in funnel["first"].values() for reason, counts in step.items()}
