@@ -73,12 +73,12 @@ def _write(tokenizer: AnyTokenizer, path: Path, folder: Path) -> list[Path]:
     if not isinstance(tokenizer, Tokenizer):
         (folder / "tokenizer.json").write_bytes(path.read_bytes())
         return [folder / "tokenizer.json"]
-    return [
-        write_json(tokenizer, folder),
-        folder / "tokenizer_config.json",
-        write_ranks(tokenizer, folder / RANKS),
-        folder / f"{RANKS}.json",
-    ]
+    files = [write_json(tokenizer, folder), folder / "tokenizer_config.json"]
+    try:
+        return [*files, write_ranks(tokenizer, folder / RANKS), folder / f"{RANKS}.json"]
+    except UserError as error:  # one that was pinned may do what tiktoken cannot
+        console(stderr=True).print(words(f"No {RANKS}: {error}"), soft_wrap=True)
+        return files
 
 
 def _show(said: dict[str, Any]) -> None:
