@@ -7,7 +7,7 @@ import typer
 
 from gristmill.cli.options import Json, RecipePath, StoreUri, Workers, print_json
 from gristmill.cli.sample_option import asked_sample
-from gristmill.cli.screen import words
+from gristmill.cli.screen import complain, words
 from gristmill.cli.show import Bars, console, size, table
 from gristmill.cli.tokenizer_open import AnyTokenizer, load_aloud, measure
 from gristmill.engine.mill import find_warnings
@@ -77,7 +77,7 @@ def _write(tokenizer: AnyTokenizer, path: Path, folder: Path) -> list[Path]:
     try:
         return [*files, write_ranks(tokenizer, folder / RANKS), folder / f"{RANKS}.json"]
     except UserError as error:  # one that was pinned may do what tiktoken cannot
-        console(stderr=True).print(words(f"No {RANKS}: {error}"), soft_wrap=True)
+        complain(f"no {RANKS}: {error}")
         return files
 
 

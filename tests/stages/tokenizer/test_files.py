@@ -257,7 +257,9 @@ def test_added_tokens_that_merges_make_are_written_with_them(
     assert isinstance(once, Tokenizer)
     again = files.load(str(files.write_json(once, tmp_path / "again")), probe=False)
     for allowed in ((), "all"):
-        assert [again.encode_text(text, allowed) for text in texts] == [once.encode_text(text, allowed) for text in texts]
+        assert [again.encode_text(text, allowed) for text in texts] == [
+            once.encode_text(text, allowed) for text in texts
+        ]
     with pytest.raises(UserError, match=r"cannot be a rank file: its .* token .*Export it as tokenizer\.json"):
         files.write_ranks(once, tmp_path / "ranks")
     assert not (tmp_path / "ranks").exists()
@@ -268,7 +270,7 @@ def test_tokens_that_no_merge_makes_are_not_written_as_ranks(tmp_path: Path) -> 
     for merges in (["t h", "th e", "a a"], ["th e", "a a", "aa aa"]):
         lacking = files.load(small(tmp_path, [], merges=merges), probe=False)
         assert isinstance(lacking, Tokenizer)
-        with pytest.raises(UserError, match="its merges do not make its token b'(aaaa|th)'"):
+        with pytest.raises(UserError, match=r"its merges do not make its token b'(aaaa|th)'"):
             files.write_ranks(lacking, tmp_path / "lacking.tiktoken")
 
 

@@ -54,8 +54,8 @@ def _let_go(chunks: Iterator[bytes]) -> Iterator[bytes]:
     try:
         yield from chunks
     except Fault as fault:
-        fault.__cause__ = fault.__context__ = None
-        raise fault.with_traceback(None)
+        fault.__context__ = None
+        raise fault.with_traceback(None) from None
 
 
 def peek(chunks: Iterator[bytes], size_bytes: int) -> tuple[bytes, bool, Iterator[bytes]]:

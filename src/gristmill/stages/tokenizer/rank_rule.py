@@ -23,9 +23,9 @@ def reason_against_ranks(this: Definition) -> str:
     """Why a rank file would give other ids; nothing where it gives the same."""
     if not np.array_equal(this.made, this.ranks) and not np.array_equal(np.sort(this.made), this.made):
         return "its ids are not in the order of its merges"
-    for token in this.added:
-        if not token.special:
-            return f"its added token {token.text!r} is cut out of every text, and those of a rank file are not"
+    for added in this.added:
+        if not added.special:
+            return f"its added token {added.text!r} is cut out of every text, and those of a rank file are not"
     outside = {token.id for token in this.added}
     if shared := outside & model_ids(this):
         return f"its special token {this.tokens[min(shared)]!r} is also one that merges make"
