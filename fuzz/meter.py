@@ -38,6 +38,10 @@ class Meter:
         self.work, self.limit, self._last = 0, limit, 0
         self.edges = set()
 
+    def unbound(self) -> None:
+        """No limit from here on; what was counted stays."""
+        self.limit = 1 << 62
+
     def add(self, work: int) -> None:
         self.work += work
         if self.work > self.limit:

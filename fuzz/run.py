@@ -82,6 +82,7 @@ class Fuzzer:
         return new
 
     def _fault(self, data: bytes) -> Found | None:
+        """Only the check is bound: seeds and changes of files may go through modules that count, too."""
         if self.last is not None:
             self.last.write_bytes(data)
         METER.reset(_BASE_WORK + self.target.work_per_byte * self.target.size(data))
@@ -93,6 +94,8 @@ class Fuzzer:
             if isinstance(error, KeyboardInterrupt | SystemExit):
                 raise
             return Found(data, _place(error), traceback.format_exc())
+        finally:
+            METER.unbound()
         return None
 
     def _smaller(self, fault: Found) -> Found:

@@ -89,6 +89,20 @@ def test_train_writes_files_that_agree_and_tells_bytes_per_token(trained):
     assert 7_500 < said["trained_on"]["prose"]["bytes"] <= 8_000
 
 
+def test_a_tokenizer_that_ranks_cannot_say_is_written_without_them(trained, typed, tmp_path):
+    """One from elsewhere, with a token that is cut out of every text: the JSON file, and a line about the other."""
+    spec = json.loads((trained / "out" / "tokenizer.json").read_text())
+    spec["added_tokens"][-1]["special"] = False
+    (tmp_path / "tokenizer.json").write_text(json.dumps(spec))
+    recipe = (trained / "r.yaml").read_text().partition("tokenizer:")[0].replace("in.jsonl", f"{trained}/in.jsonl")
+    (tmp_path / "r.yaml").write_text(f"{recipe}tokenizer: {{file: tokenizer.json}}\n")
+    done = typed("train", tmp_path / "r.yaml", "--out", tmp_path / "out", "--json", "--workers", "1")
+    assert done.code == 0, done.err
+    assert "no tokenizer.tiktoken: this tokenizer cannot be a rank file" in " ".join(done.err.split())
+    assert {file.name for file in (tmp_path / "out").iterdir()} == {"tokenizer.json", "tokenizer_config.json"}
+    assert len(json.loads(done.out)["files"]) == 2
+
+
 def test_train_again_runs_nothing_and_shows_a_table(trained, typed):
     """For a person: size, hash, domains, files."""
     said = json.loads((trained / "said.json").read_text())

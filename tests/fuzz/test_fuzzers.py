@@ -101,6 +101,27 @@ def test_numbers_grow_only_as_far_as_json_writes_them() -> None:
         data = changed if json.loads(changed) and len(changed) < 5000 else b"[%d]" % (1 << number)
 
 
+def test_only_the_check_is_bound() -> None:
+    """Seeds and changes of files may work as much as they like, in modules that count."""
+    with METERED:
+        run = importlib.import_module("fuzz.run")
+
+        def seeds() -> list[bytes]:
+            METER.add(1 << 40)
+            return [b"abc"]
+
+        def check(data: bytes, folder: Path) -> None:
+            METER.add(1000)
+
+        def change(draw: random.Random, data: bytes) -> bytes:
+            METER.add(1 << 40)
+            return data + b"x"
+
+        target = Target("made_up", seeds, check, mutations=(change,))
+        assert not run.fuzz(target, 0, tries=20).found
+        assert not run.fuzz(target, 0, tries=0).found
+
+
 def test_a_hang_is_found_by_counting() -> None:
     """A check that works for ever is stopped by its work, not by a clock."""
     with METERED:

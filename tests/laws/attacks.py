@@ -270,6 +270,7 @@ ATTACKS = [
     Attack("csv", "a quote without end", fill(b"x\n", b'text,b\n"')),
     Attack("csv", "records that never end", fill(b'"a","b\n', b"text,b\n")),
     Attack("csv", "quotes that every third line opens", fill(b'a,"b\nx\ny,"z\n', b"text,b\n")),
+    Attack("csv", "records of two lines that do not fit", packed(gz, fill(b'a,b,"c\nd"\n', b"text,b\n"), 16)),
     Attack("csv", "fields of one record", fill(b'x,"', b"text,b\n")),
     Attack("csv", "empty fields", fill(b",", b"text,b\n")),
     Attack("csv", "a header without end", fill(b"text,")),

@@ -7,7 +7,7 @@ import typer
 
 from gristmill.cli.options import Json, RecipePath, StoreUri, Workers, print_json
 from gristmill.cli.sample_option import asked_sample
-from gristmill.cli.screen import words
+from gristmill.cli.screen import complain, words
 from gristmill.cli.show import Bars, console, size, table
 from gristmill.cli.tokenizer_open import AnyTokenizer, load_aloud, measure
 from gristmill.engine.mill import find_warnings
@@ -73,12 +73,12 @@ def _write(tokenizer: AnyTokenizer, path: Path, folder: Path) -> list[Path]:
     if not isinstance(tokenizer, Tokenizer):
         (folder / "tokenizer.json").write_bytes(path.read_bytes())
         return [folder / "tokenizer.json"]
-    return [
-        write_json(tokenizer, folder),
-        folder / "tokenizer_config.json",
-        write_ranks(tokenizer, folder / RANKS),
-        folder / f"{RANKS}.json",
-    ]
+    files = [write_json(tokenizer, folder), folder / "tokenizer_config.json"]
+    try:
+        return [*files, write_ranks(tokenizer, folder / RANKS), folder / f"{RANKS}.json"]
+    except UserError as error:  # one that was pinned may do what tiktoken cannot
+        complain(f"no {RANKS}: {error}")
+        return files
 
 
 def _show(said: dict[str, Any]) -> None:

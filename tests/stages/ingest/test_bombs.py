@@ -3,6 +3,8 @@
 import gzip
 import io
 import random
+import subprocess
+import sys
 import tracemalloc
 import zlib
 from pathlib import Path
@@ -46,6 +48,38 @@ def test_blank_lines_without_end_are_passed_over(path: Path, line: bytes) -> Non
     assert peak < 24 << 20
     archive = packed("gzip", page(1)) + zlib.compress(b"\r\n" * (2 << 20), wbits=31) + packed("gzip", page(2))
     assert reasons(rows(archive, path)) == [None, None]
+
+
+_READ_FIVE_TIMES = """
+import gc, resource, sys
+from pathlib import Path
+from gristmill.stages.contract import Piece
+from gristmill.stages.ingest import jsonl
+
+gc.disable()
+pages = int(Path("/proc/self/statm").read_text().split()[0])
+limit = pages * resource.getpagesize() + int(sys.argv[2])
+resource.setrlimit(resource.RLIMIT_AS, (limit, resource.RLIM_INFINITY))
+for _ in range(5):
+    print([row.drop for row in jsonl.read(Piece(sys.argv[1], "x.jsonl.zst"), jsonl.Config())])
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere memory cannot be bound")
+def test_want_of_memory_is_no_damage_and_a_fault_keeps_none(path: Path) -> None:
+    """A broken frame with a window of 2 GiB: one after the other they need no more than one, and where that is not
+    to be had the reading fails instead of saying something about the file.
+    """
+    path.write_bytes(b"\x28\xb5\x2f\xfd\x00\xa8" + bytes([0x75, 0, 0]) + b"\x19  \n\x02\x00\r@\xc0\x14\x04\xd2tC")
+
+    def read(bound: int) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-c", _READ_FIVE_TIMES, str(path), str(bound)]
+        return subprocess.run(command, capture_output=True, text=True, check=False)
+
+    assert read(3 << 30).stdout == "['corrupt_zstd']\n" * 5
+    short = read(1 << 30)
+    assert "corrupt" not in short.stdout
+    assert short.stderr.splitlines()[-1].startswith("MemoryError: no memory to decompress a file")
 
 
 @pytest.mark.parametrize("kind", ["gzip", "zstd", "lz4"])

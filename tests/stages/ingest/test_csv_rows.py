@@ -88,6 +88,14 @@ def test_a_stray_quote_does_not_swallow_what_follows(tmp_path):
     assert [row.drop for row in found] == ["wrong_field_count", None, "wrong_field_count", None]
 
 
+def test_many_stray_quotes_cost_their_own_lines(tmp_path):
+    """Whether the file comes in one chunk or in many: what lies behind a fault was not read, and does not count."""
+    data = b"id,text\n" + b'1,"stray\n2,b\n3,"c" and more, and more\n' * 50 + b"4,%s\n" % (b"x" * (1 << 20))
+    whole = cut_in(data, len(data), 1 << 21)
+    assert [row for _, row in whole[1:-1]] == ["wrong_field_count", ["2", "b"], "wrong_field_count"] * 50
+    assert cut_in(data, 1000, 1 << 21) == whole
+
+
 def test_a_file_of_nothing_but_faults_ends(tmp_path):
     """Quotes that always open another field: all lines are given up at once where reading again would not end."""
     data = b"text,b\n" + b'"a","b\n' * 200_000

@@ -1,8 +1,12 @@
 """Tokenizer files: what is written is read back to the same ids, and what we cannot encode says why."""
 
 import base64
+import itertools
 import json
+import os
 import pickle
+import random
+import sys
 import warnings
 from pathlib import Path
 
@@ -12,12 +16,14 @@ import pytest
 from tokenizers import Tokenizer as Library
 
 from gristmill.errors import UserError
+from gristmill.kernels.bpe_train import byte_order
 from gristmill.stages.tokenizer import files
 from gristmill.stages.tokenizer.alphabet import CHARACTERS, spelled_bytes, to_text
-from gristmill.stages.tokenizer.library import LibraryTokenizer
+from gristmill.stages.tokenizer.library import LibraryTokenizer, open_library, panics_raised
 from gristmill.stages.tokenizer.model import Tokenizer
 from gristmill.stages.tokenizer.patterns import PATTERNS
 from gristmill.stages.tokenizer.probe import HOSTILE, difference
+from gristmill.stages.tokenizer.rank_rule import reason_against_ranks
 from stages.tokenizer.library_made import changed, library_json
 
 
@@ -224,6 +230,123 @@ def test_a_pattern_for_a_file_that_has_one_is_refused(ours: Tokenizer, tmp_path:
     """Nothing that the caller says is silently left aside."""
     with pytest.raises(UserError, match="Leave it out"):
         files.load(str(files.write_json(ours, tmp_path)), pattern="gpt2")
+
+
+def small(folder: Path, added: list[dict[str, object]], **model: object) -> str:
+    """Bytes, `th`, `the`, `aa`, `aaaa`, and two special tokens."""
+    place = {byte: number for number, byte in enumerate(byte_order().tolist())}
+    pairs = [(place[ord("t")], place[ord("h")]), (256, place[ord("e")]), (place[ord("a")], place[ord("a")]), (258, 258)]
+    left, right = np.array(pairs, np.int32).T
+    made = Tokenizer.from_merges("gpt2", left, right, specials=("<|end_of_text|>", "<|x|>"))
+    spec = json.loads(files.write_json(made, folder).read_text())
+    spec["added_tokens"] += [{**spec["added_tokens"][0], **token} for token in added]
+    spec["model"].update(model)
+    return write(folder, json.dumps(spec))
+
+
+@pytest.mark.parametrize(
+    ("content", "number", "special"),
+    [("th", 256, True), ("the", 257, True), ("aa", 258, False), ("a", 64, True), ("mill", 262, False)],
+)
+def test_added_tokens_that_merges_make_are_written_with_them(
+    content: str, number: int, special: bool, tmp_path: Path
+) -> None:
+    """`tokenizer.json` keeps them in both places; a rank file cannot say it."""
+    texts = ["the mill", "aaaa", "th the <|x|>mill a"]
+    once = files.load(small(tmp_path, [{"content": content, "id": number, "special": special}]), probe=False)
+    assert isinstance(once, Tokenizer)
+    again = files.load(str(files.write_json(once, tmp_path / "again")), probe=False)
+    for allowed in ((), "all"):
+        assert [again.encode_text(text, allowed) for text in texts] == [
+            once.encode_text(text, allowed) for text in texts
+        ]
+    with pytest.raises(UserError, match=r"cannot be a rank file: its .* token .*Export it as tokenizer\.json"):
+        files.write_ranks(once, tmp_path / "ranks")
+    assert not (tmp_path / "ranks").exists()
+
+
+def test_tokens_that_no_merge_makes_are_not_written_as_ranks(tmp_path: Path) -> None:
+    """tiktoken joins any neighbours that make up a token, and takes a pre-token that is one whole."""
+    for merges in (["t h", "th e", "a a"], ["th e", "a a", "aa aa"]):
+        lacking = files.load(small(tmp_path, [], merges=merges), probe=False)
+        assert isinstance(lacking, Tokenizer)
+        with pytest.raises(UserError, match=r"its merges do not make its token b'(aaaa|th)'"):
+            files.write_ranks(lacking, tmp_path / "lacking.tiktoken")
+
+
+def test_what_came_from_a_rank_file_goes_back_to_one(tmp_path: Path) -> None:
+    """Tokens that are only taken whole among them: no two neighbours ever make them up."""
+    lines = [(bytes([byte]), number) for number, byte in enumerate(byte_order().tolist())]
+    lines += [(b"ab", 256), (b"cd", 257), (b"abcd", 258), (b"xyz", 259)]
+    path = tmp_path / "in.tiktoken"
+    path.write_text("".join(f"{base64.b64encode(token).decode()} {rank}\n" for token, rank in lines))
+    once = files.load(str(path), pattern="gpt2")
+    again = files.load(str(files.write_ranks(once, tmp_path / "out.tiktoken")))
+    assert once.encode_text("abcd xyz") == again.encode_text("abcd xyz")
+    assert again.hash == once.hash
+
+
+def test_the_rule_of_ranks_is_that_of_all_texts() -> None:
+    """Merges drawn at random: where a rank file is said to do, it gives the same ids for every short text."""
+    draw = random.Random(3)
+    place = {byte: number for number, byte in enumerate(byte_order().tolist())}
+    texts = pa.array(["".join(letters) for size in range(1, 8) for letters in itertools.product("ab", repeat=size)])
+    said = [0, 0]
+    for _ in range(60):
+        spelled = {place[ord("a")]: "a", place[ord("b")]: "b"}
+        sides: list[tuple[int, int]] = []
+        for number in range(256, 256 + draw.randrange(1, 7)):
+            one, other = draw.choice([*spelled]), draw.choice([*spelled])
+            if spelled[one] + spelled[other] in spelled.values():
+                break
+            sides.append((one, other))
+            spelled[number] = spelled[one] + spelled[other]
+        left, right = np.array(sides, np.int32).reshape(-1, 2).T
+        made = Tokenizer.from_merges("gpt2", left, right, specials=(), cache_bytes=1 << 12)
+        this = made.definition
+        ranks = "".join(f"{base64.b64encode(token).decode()} {rank}\n" for rank, token in enumerate(this.tokens))
+        by_ranks = Tokenizer(files._parse_ranks(ranks.encode(), None, "gpt2", "x"), 1 << 12)
+        same = np.array_equal(made.encode(texts)[0], by_ranks.encode(texts)[0])
+        assert same == (reason_against_ranks(this) == ""), sides
+        said[same] += 1
+    assert min(said) > 5
+
+
+def test_a_panic_of_the_library_is_one_message(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Merges that are shorter than the prefix which the library would cut off: refused before it does."""
+    model = {"type": "BPE", "vocab": {"a": 0, "b": 1, "ab": 2, "é": 3, "aé": 4}, "merges": [["a", "b"]]}
+    for prefix, merges in (("####", [["a", "b"]]), ("##", ["a b"]), ("#", [["a", "é"]])):
+        given = {**model, "continuing_subword_prefix": prefix, "merges": merges}
+        with pytest.raises(UserError, match="has a merge with"):
+            files.load(write(tmp_path, json.dumps({"version": "1.0", "model": given})))
+    assert capfd.readouterr().err == ""
+    broken = json.dumps({"version": "1.0", "model": {**model, "continuing_subword_prefix": "####"}})
+    with pytest.raises(ValueError, match="the library broke down"):
+        open_library(broken)
+    with pytest.raises(KeyboardInterrupt), panics_raised():
+        raise KeyboardInterrupt
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the memory of a process is told otherwise")
+def test_tokenizers_that_were_only_checked_leave_no_memory_behind(tmp_path: Path) -> None:
+    """What the library remembers of pre-tokens outlives it; one that is opened for the check remembers nothing."""
+    text = Path(small(tmp_path, [])).read_text()
+    draw = random.Random(0)
+    words = ["".join(draw.choices("abcdefghij", k=40)) for _ in range(2000)]
+
+    def resident() -> int:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+    def opened(times: int) -> int:
+        before = resident()
+        for _ in range(times):
+            library = open_library(text, remember=False)
+            for word in words:
+                library.encode(word)
+        return resident() - before
+
+    opened(2)
+    assert opened(10) < 4 << 20
 
 
 def test_ids_out_of_merge_order_are_not_written_as_ranks(ours: Tokenizer, tmp_path: Path) -> None:

@@ -37,8 +37,12 @@ def cut(
         end = size
         if isinstance(row, Fault) and row.reason in _RESUMED and 0 < (line := data.find(b"\n") + 1) < size:
             end = line if read_again <= FREE_BYTES + 2 * position else data.rfind(b"\n") + 1
-            read_again += size - end + len(chunk) - at
-            chunk, at = data[end:] + chunk[at:], 0
+            back = size - end
+            read_again += back
+            if back <= at:
+                at -= back
+            else:  # it began in an earlier chunk; joined with this one, so that a chunk is copied once
+                chunk, at = data[end:] + chunk[at:], 0
         elif isinstance(row, list) and width is None and row:
             width = len(row)
         if row:

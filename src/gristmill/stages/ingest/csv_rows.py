@@ -23,7 +23,7 @@ from gristmill.stages.ingest.fields import Fields, mapper, missing_paths, nothin
 from gristmill.stages.ingest.json_value import BOM
 from gristmill.stages.ingest.stream import decompressed, peek, without_compression_suffix
 
-VERSION = 1
+VERSION = 2
 LIBRARIES = ("orjson", "zstandard")
 
 _HEAD_BYTES = 1 << 16

@@ -27,6 +27,15 @@ class Fault(Exception):
         self.detail = detail
 
 
+_NO_MEMORY = re.compile(r"not enough memory|^Error -4 |allocation_failed")  # as zstd, zlib and lz4 say it
+
+
+def raise_for_memory(error: Exception) -> None:
+    """MemoryError where a decoder failed for want of memory: that is no damage, and must not become a row."""
+    if isinstance(error, MemoryError) or _NO_MEMORY.search(str(error)):
+        raise MemoryError(f"no memory to decompress a file ({error})") from error
+
+
 def read_gzip(file: IO[bytes]) -> Iterator[bytes]:
     """All members; zero padding behind a member is legal (tape blocks), other bytes there are damage."""
     member = 0
@@ -59,6 +68,7 @@ def read_gzip(file: IO[bytes]) -> Iterator[bytes]:
             try:
                 chunk = inflate.decompress(given, CHUNK_BYTES)
             except zlib.error as error:
+                raise_for_memory(error)
                 yield from _inflate_bytewise(before, given)
                 raise Fault("corrupt_gzip", f"member {member}: {error}") from error
             if chunk:
@@ -106,6 +116,7 @@ def read_zstd(file: IO[bytes]) -> Iterator[bytes]:
         try:
             chunk: bytes = decoder.decompress(data)
         except ZstdError as error:
+            raise_for_memory(error)
             raise Fault("corrupt_zstd", f"frame {frame}: {error}") from error
         return chunk
 

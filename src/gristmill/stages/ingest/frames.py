@@ -14,6 +14,7 @@ import lz4.frame
 import zstandard
 from fastwarc.stream_io import GzipReader
 
+from gristmill.stages.ingest.decompress import raise_for_memory
 from gristmill.stages.ingest.source import Source
 
 MAGIC = {"gzip": b"\x1f\x8b\x08", "zstd": b"\x28\xb5\x2f\xfd", "lz4": b"\x04\x22\x4d\x18"}
@@ -39,7 +40,7 @@ WHOLE_OUTPUT_BYTES = 16 << 20
 MOST_RATIO = 1032
 """Deflate's own bound: 258 bytes from 2 bits. A member that claims more lies, and memory for it is not asked for."""
 
-ERRORS = (zlib.error, zstandard.ZstdError, RuntimeError, OSError, EOFError, ValueError, MemoryError)
+ERRORS = (zlib.error, zstandard.ZstdError, RuntimeError, OSError, EOFError, ValueError)
 
 
 def _decoder(kind: str, dictionary: bytes | None) -> Any:
@@ -103,7 +104,8 @@ class Frame:
                         self.end = self.start + self.taken
                     if out:
                         yield out
-            except ERRORS:
+            except ERRORS as error:
+                raise_for_memory(error)
                 self.fault = f"corrupt_{self.kind}"
                 if self._salvage:
                     yield from self._up_to_fault(at, given)
@@ -158,7 +160,8 @@ class Frame:
                             parts.append(out[skip:])
                         skip = max(0, skip - len(out))
                     offset += len(data)
-            except ERRORS:
+            except ERRORS as error:
+                raise_for_memory(error)
                 at = offset
             if parts:
                 yield b"".join(parts)
@@ -183,8 +186,8 @@ def prefix(
                 have += len(part)
                 if have >= length:
                     break
-    except ERRORS:
-        pass
+    except ERRORS as error:
+        raise_for_memory(error)
     return b"".join(parts)[:length], fed
 
 
@@ -207,7 +210,8 @@ def zstd_dictionary(source: Source) -> bytes | None:
         try:
             with zstandard.ZstdDecompressor().stream_reader(data) as reader:
                 data = reader.read(1 << 26)
-        except ERRORS:
+        except ERRORS as error:
+            raise_for_memory(error)
             return None
     return data
 
@@ -222,6 +226,7 @@ def cut_short(source: Source, kind: str, start: int, stop: int, dictionary: byte
                 pass
             if decoder.eof:
                 return False
-    except ERRORS:
+    except ERRORS as error:
+        raise_for_memory(error)
         return False
     return True

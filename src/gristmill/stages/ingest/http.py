@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 import brotli
 import zstandard
 
+from gristmill.stages.ingest.decompress import raise_for_memory
 from gristmill.stages.ingest.heads import blank_line, decoded
 
 _STATUS = re.compile(rb"(?:HTTP/\d(?:\.\d)?|ICY)[ \t]+(\d{3})(?!\d)")
@@ -140,6 +141,7 @@ def _decompress(body: Body, name: str, limit: int) -> None:
         else:
             body.notes.append("unknown_encoding")
     except (zlib.error, brotli.error, zstandard.ZstdError, ValueError) as error:
+        raise_for_memory(error)
         if looks_like_text(data):
             body.notes.append("not_encoded")
             body.data = data

@@ -44,7 +44,18 @@ def decompressed(file: IO[bytes]) -> tuple[bool, Iterator[bytes]]:
     kind = compression(file.read(MAGIC_BYTES))
     file.seek(0)
     readers = {None: plain_chunks, "gzip": read_gzip, "zstd": read_zstd, "bzip2": read_bzip2, "xz": read_xz}
-    return kind is None, readers[kind](file)
+    return kind is None, _let_go(readers[kind](file))
+
+
+def _let_go(chunks: Iterator[bytes]) -> Iterator[bytes]:
+    """The stream, whose fault holds nothing of what it came through: a decoder may have a window of 2 GiB, and who
+    keeps the fault would keep that until the garbage is collected.
+    """
+    try:
+        yield from chunks
+    except Fault as fault:
+        fault.__context__ = None
+        raise fault.with_traceback(None) from None
 
 
 def peek(chunks: Iterator[bytes], size_bytes: int) -> tuple[bytes, bool, Iterator[bytes]]:

@@ -46,10 +46,26 @@ def check_spec(spec: Any, uri: str) -> None:
         raise _refused(uri, "has a vocabulary that is no mapping of tokens to ids")
     else:
         numbered = {str(place): place for place in range(len(vocabulary))}.items()
+    _check_prefix(model, uri)
     added = spec.get("added_tokens") or []
     if not isinstance(added, list) or not all(isinstance(token, dict) for token in added):
         raise _refused(uri, "has added_tokens that are no list of tokens")
     check_ids(chain(numbered, ((token.get("content"), token.get("id")) for token in added)), uri)
+
+
+def _check_prefix(model: dict[str, Any], uri: str) -> None:
+    """The library cuts the prefix off the second side of each merge, and breaks down where there is less to cut."""
+    prefix, merges = model.get("continuing_subword_prefix"), model.get("merges")
+    if not isinstance(prefix, str) or not isinstance(merges, list):
+        return
+    size = len(prefix.encode("utf-8", "replace"))
+    for merge in merges:
+        sides = merge.split(" ") if isinstance(merge, str) else merge
+        if not isinstance(sides, list) or len(sides) != 2 or not isinstance(sides[1], str):
+            continue  # the library says what is wrong with it
+        side = sides[1].encode("utf-8", "replace")
+        if len(side) < size or (side[size:] and 0x80 <= side[size] < 0xC0):
+            raise _refused(uri, f"has a merge with {sides[1][:40]!r}, which is no prefix {prefix[:40]!r} and a rest")
 
 
 def _growth(steps: Any) -> int:

@@ -28,6 +28,7 @@ from gristmill.stages.tokenizer.library import LibraryTokenizer, open_library
 from gristmill.stages.tokenizer.model import CACHE_BYTES, Added, Definition, Tokenizer
 from gristmill.stages.tokenizer.patterns import PATTERNS, pattern_of
 from gristmill.stages.tokenizer.probe import difference
+from gristmill.stages.tokenizer.rank_rule import model_ids, reason_against_ranks
 from gristmill.stages.tokenizer.special import BEGIN_OF_TEXT, END_OF_TEXT, PAD
 
 _NO_NUMBER = "so no text can be encoded"
@@ -75,7 +76,7 @@ def _parse_json(data: bytes, uri: str, cache_bytes: int, probe: bool) -> Tokeniz
         text = data.decode()
         spec = json.loads(text)
         check_spec(spec, uri)
-        library = open_library(text)
+        library = open_library(text, remember=False)
     except UserError:
         raise
     except Exception as error:  # the library raises plain Exception; nesting without end is a RecursionError
@@ -217,7 +218,7 @@ def _ranks(data: bytes) -> dict[bytes, int]:
 def write_json(tokenizer: Tokenizer, folder: Path) -> Path:
     """Writes `tokenizer.json` and, for transformers' PreTrainedTokenizerFast, `tokenizer_config.json`."""
     this = tokenizer.definition
-    outside = {token.id for token in this.added}
+    outside = {token.id for token in this.added} - model_ids(this)
     spelled = {number: to_text(token) for number, token in enumerate(this.tokens) if token and number not in outside}
     flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
     merges = np.argsort(this.ranks, kind="stable").tolist()
@@ -281,10 +282,10 @@ def _write(path: Path, content: dict[str, Any]) -> Path:
 def write_ranks(tokenizer: Tokenizer, path: Path) -> Path:
     """Writes a rank file for tiktoken, and beside it `NAME.json` with the pattern and the special tokens."""
     this = tokenizer.definition
-    if not np.array_equal(this.made, this.ranks) and not np.array_equal(np.sort(this.made), this.made):
+    if reason := reason_against_ranks(this):
         raise UserError(
-            "the ids of this tokenizer are not in the order of its merges, so they cannot be ranks and tiktoken would "
-            "give other ids. Export it as tokenizer.json."
+            f"this tokenizer cannot be a rank file: {reason}, so tiktoken would give other ids. "
+            "Export it as tokenizer.json."
         )
     outside = {token.id for token in this.added}
     lines = [

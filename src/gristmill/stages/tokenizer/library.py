@@ -4,7 +4,8 @@ It stands in where our kernel cannot promise the same ids, and says why (`reason
 """
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from functools import cached_property
 from typing import Any
 
@@ -60,7 +61,8 @@ class LibraryTokenizer:
         library.encode_special_tokens = not allow_special
         strings = [text or "" for text in texts.to_pylist()]
         try:
-            found = [one.ids for one in library.encode_batch_fast(strings, add_special_tokens=False)]
+            with panics_raised():
+                found = [one.ids for one in library.encode_batch_fast(strings, add_special_tokens=False)]
         except Exception as error:  # the library raises plain Exception
             raise UserError(
                 f"the library cannot encode a text with this tokenizer.json ({error}), so there are no ids for it. "
@@ -84,15 +86,32 @@ class LibraryTokenizer:
         return str(self._library.decode([int(token) for token in ids], skip_special_tokens=not keep_special))
 
 
-def open_library(json_text: str) -> Any:
-    """The library's tokenizer, without the truncation and padding that a file may ask for."""
+@contextmanager
+def panics_raised() -> Iterator[None]:
+    """A panic of the library, which is written in Rust, as an exception that a caller may catch."""
+    try:
+        yield
+    except BaseException as error:
+        if type(error).__name__ != "PanicException":  # its class cannot be imported
+            raise
+        raise ValueError(f"the library broke down: {error}") from error
+
+
+def open_library(json_text: str, remember: bool = True) -> Any:
+    """The library's tokenizer, without the truncation and padding that a file may ask for.
+
+    What it remembers of pre-tokens, megabytes, it keeps when it is gone itself: who is done with it soon says so.
+    """
     try:
         from tokenizers import Tokenizer as Library
     except ImportError as error:
         raise UserError(
             "tokenizers is not installed, so no tokenizer.json can be read. pip install tokenizers"
         ) from error
-    library: Any = Library.from_str(json_text)
+    with panics_raised():
+        library: Any = Library.from_str(json_text)
+    if not remember and hasattr(library.model, "_resize_cache"):
+        library.model._resize_cache(0)
     library.no_truncation()
     library.no_padding()
     return library
