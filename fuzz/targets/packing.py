@@ -50,9 +50,13 @@ def _content(data: bytes) -> tuple[bytes, int]:
     content = bytearray()
     if decoder is None:
         return b"", 0
+    # A few input bytes may hold megabytes before the damage, and a call that fails gives nothing.
+    bound = (1 << 16,) if isinstance(decoder, bz2.BZ2Decompressor | lzma.LZMADecompressor) else ()
     try:
         for at in range(0, len(data), _STEP_BYTES):  # in steps: what came before the damage is content
-            content += decoder.decompress(data[at : at + _STEP_BYTES])
+            content += decoder.decompress(data[at : at + _STEP_BYTES], *bound)
+            while bound and not decoder.eof and not decoder.needs_input and len(content) <= MOST_BYTES:
+                content += decoder.decompress(b"", *bound)
             if decoder.eof:
                 return bytes(content), min(at + _STEP_BYTES, len(data)) - len(decoder.unused_data or b"")
             if len(content) > MOST_BYTES:

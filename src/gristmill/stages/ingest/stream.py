@@ -61,12 +61,12 @@ def _let_go(chunks: Iterator[bytes]) -> Iterator[bytes]:
 def peek(chunks: Iterator[bytes], size_bytes: int) -> tuple[bytes, bool, Iterator[bytes]]:
     """The first bytes of a stream, whether it broke off in them, and the stream from its start, fault included."""
     taken: list[bytes] = []
-    size = 0
+    head = b""
     fault: Fault | None = None
     try:
-        while size < size_bytes:
+        while len(head) < size_bytes:
             taken.append(next(chunks))
-            size += len(taken[-1])
+            head += taken[-1][: size_bytes - len(head)]
     except StopIteration:
         pass
     except Fault as met:
@@ -78,7 +78,7 @@ def peek(chunks: Iterator[bytes], size_bytes: int) -> tuple[bytes, bool, Iterato
             raise fault
         yield from chunks
 
-    return b"".join(taken)[:size_bytes], fault is not None, again()
+    return head, fault is not None, again()
 
 
 def bounded(chunks: Iterable[bytes], limit_bytes: int) -> bytes:
