@@ -297,7 +297,7 @@ MISTAKES = [
     (("inspect", "RECIPE", "--source", "note"), "Sources: notes"),
     (("verify", "RECIPE", "--recompute", "half"), "is not a share"),
     (("whatif", "RECIPE", "length.chars"), "is not a change"),
-    (("whatif", "RECIPE", "lenght.chars=3"), "Did you mean length?"),
+    (("whatif", "RECIPE", "lenght.chars=3"), "Did you mean length.chars?"),
     (("whatif", "RECIPE", "length.chars=3"), "length.chars is not a field"),
     (("frobnicate",), "frobnicate"),
 ]

@@ -1,16 +1,34 @@
 """gristmill status: how far a recipe has come and what it cost, during a run or after it."""
 
+from typing import Annotated
+
+import typer
+
 from gristmill.cli.options import Json, RecipeOrRun, StoreUri, open_seen, print_json
+from gristmill.cli.screen import say
 from gristmill.cli.show import console, size, table
 from gristmill.engine.run_record import run_records
+from gristmill.errors import UserError
 
 EXAMPLE = "Example: gristmill status recipes/demo.yaml"
 
 
-def command(recipe: RecipeOrRun, store: StoreUri = None, json: Json = False) -> None:
+def command(
+    recipe: RecipeOrRun,
+    text: Annotated[
+        bool, typer.Option("--recipe", help="Print the recipe's text as the last run had it, and nothing else.")
+    ] = False,
+    store: StoreUri = None,
+    json: Json = False,
+) -> None:
     """Show for each stage: tasks done, rows, bytes, MB/s of a worker, CPU seconds and peak memory of its tasks."""
     seen = open_seen(recipe, store)
     last = seen.record or next(run_records(seen.store, seen.name), None)
+    if text:
+        if last is None:
+            raise UserError(f"{recipe} has not been run with {seen.store.uri}, so no run has its text. Read the file.")
+        say(last["recipe_text"].rstrip("\n"))
+        return
     listed = []
     for node_id in seen.nodes:
         made = seen.made[node_id]

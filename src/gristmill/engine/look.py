@@ -14,6 +14,7 @@ from gristmill.engine.seen import Document, Seen
 from gristmill.errors import UserError
 from gristmill.recipe.columns import INGEST
 from gristmill.recipe.mistakes import nearest
+from gristmill.schema import NO_DOCUMENT
 from gristmill.store.parquet import PartReader
 
 COLUMNS = (
@@ -49,7 +50,11 @@ class _Wanted:
     """What is asked of a document; None: nothing."""
 
     dropped: bool | None
+    by: str | None
+    """The step that dropped it."""
     reason: str | None
+    records: bool
+    """Whether records are shown that never were documents."""
     url: str | None
     doc_id: str | None
     grep: re.Pattern[str] | None
@@ -74,32 +79,45 @@ def rows(
     reason: str | None,
     sources: Sequence[str] = (),
     *,
+    records: bool = False,
     url: str | None = None,
     doc_id: str | None = None,
     grep: re.Pattern[str] | None = None,
     cuts: bool = False,
 ) -> Iterator[Row]:
-    """Documents as they stand after a step, dropped by it or before it (`dropped`), kept (False), or all (None).
+    """Documents as they stand after a step, dropped by it (`dropped`; without a step by any), kept up to its end (False),
+    or all (None); of the sources that pass it.
 
-    `url` is a part of the URL, `doc_id` how it begins in hexadecimal, `grep` is found in the text; with `cuts` a row
+    Records that never were documents (requests) are left out, unless `records`, `reason` or `doc_id` asks for them. `url` is a part of the URL, `doc_id` how it begins in hexadecimal, `grep` is found in the text; with `cuts` a row
     has what was cut out of its text.
     """
-    wanted = _Wanted(dropped, reason, url, doc_id, grep)
-    for source in seen.chains:
-        if sources and source not in sources:
-            continue
+    records = records or reason in NO_DOCUMENT or doc_id is not None
+    wanted = _Wanted(dropped, None if stage == CORPUS else stage, reason, records, url, doc_id, grep)
+    for source in sources_with(seen, stage, sources):
         for document in seen.documents.get(source, ()):
             for found in _rows_of_part(seen, document, stage):
                 if found.is_wanted(wanted):
                     yield found.whole(cuts)
 
 
+def sources_with(seen: Seen, stage: str | None, sources: Sequence[str] = ()) -> list[str]:
+    """Those that pass a step, of these or of all."""
+    return [
+        source
+        for source in seen.chains
+        if (not sources or source in sources)
+        and (
+            stage in (None, INGEST, CORPUS, f"{source}/{INGEST}")
+            or any(stage in (node_id, seen.nodes[node_id].name) for node_id in seen.chains[source])
+        )
+    ]
+
+
 def count_unjudged(seen: Seen, stage: str | None, sources: Sequence[str]) -> int:
     """Documents that nothing dropped so far and that some step has not seen as the recipe is now."""
     return sum(
         found.step is None and bool(found.part.unjudged)
-        for source in seen.chains
-        if not sources or source in sources
+        for source in sources_with(seen, stage, sources)
         for document in seen.documents.get(source, ())
         for found in _rows_of_part(seen, document, stage)
     )
@@ -133,8 +151,8 @@ def kept_batches(
 
 def unfinished(seen: Seen, stage: str | None) -> list[str]:
     """Steps up to `stage` that have not run to their end."""
-    wanted = {f"{source}/{INGEST}" for source in seen.chains}
-    for source in seen.chains:
+    wanted = {f"{source}/{INGEST}" for source in sources_with(seen, stage)}
+    for source in sources_with(seen, stage):
         wanted.update(_chain(seen, source, stage))
     return [node_id for node_id in seen.unfinished() if node_id in wanted]
 
@@ -154,6 +172,7 @@ class _Part:
     """The layers of one document part up to a step; columns of a row group are read when somebody asks for them."""
 
     def __init__(self, seen: Seen, document: Document, stage: str | None) -> None:
+        self.seen = seen
         parts, unjudged = [(INGEST, document.part)], []
         for node_id in _chain(seen, document.source, stage):
             made = seen.made[node_id].layers
@@ -166,6 +185,12 @@ class _Part:
         self.names = [name for name, _ in parts]
         self.readers = [PartReader(seen.store, part) for _, part in parts]
         self._read: dict[tuple[int, int, str], Any] = {}
+
+    def is_by(self, wanted: str, step: str | None) -> bool:
+        """Whether a step is the one of that id, or one of that name."""
+        if step is None or step == INGEST:
+            return step is not None and wanted.rpartition("/")[2] == INGEST
+        return wanted in (step, self.seen.nodes[step].name)
 
     def column(self, layer: int, group: int, name: str) -> Any:
         key = (layer, group, name)
@@ -202,6 +227,10 @@ class _Found:
         if wanted.dropped is not None and (self.step is not None) != wanted.dropped:
             return False
         if wanted.dropped is False and self.part.unjudged:
+            return False
+        if wanted.dropped and wanted.by is not None and not self.part.is_by(wanted.by, self.step):
+            return False
+        if not wanted.records and self.reason in NO_DOCUMENT:
             return False
         if wanted.reason is not None and self.reason != wanted.reason:
             return False
