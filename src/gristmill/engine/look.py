@@ -2,7 +2,7 @@
 
 import itertools
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,8 +50,8 @@ class _Wanted:
     """What is asked of a document; None: nothing."""
 
     dropped: bool | None
-    by: str | None
-    """The step that dropped it."""
+    by: Collection[str] | None
+    """The steps of which one dropped it."""
     reason: str | None
     records: bool
     """Whether records are shown that never were documents."""
@@ -79,7 +79,7 @@ def rows(
     reason: str | None,
     sources: Sequence[str] = (),
     *,
-    records: bool = False,
+    records: bool = True,
     url: str | None = None,
     doc_id: str | None = None,
     grep: re.Pattern[str] | None = None,
@@ -88,16 +88,24 @@ def rows(
     """Documents as they stand after a step, dropped by it (`dropped`; without a step by any), kept up to its end (False),
     or all (None); of the sources that pass it.
 
-    Records that never were documents (requests) are left out, unless `records`, `reason` or `doc_id` asks for them. `url` is a part of the URL, `doc_id` how it begins in hexadecimal, `grep` is found in the text; with `cuts` a row
+    Without `records`, those that never were documents (requests) are left out. `url` is a part of the URL, `doc_id` how it begins in hexadecimal, `grep` is found in the text; with `cuts` a row
     has what was cut out of its text.
     """
-    records = records or reason in NO_DOCUMENT or doc_id is not None
-    wanted = _Wanted(dropped, None if stage == CORPUS else stage, reason, records, url, doc_id, grep)
+    wanted = _Wanted(dropped, _named(seen, stage), reason, records, url, doc_id, grep)
     for source in sources_with(seen, stage, sources):
         for document in seen.documents.get(source, ()):
             for found in _rows_of_part(seen, document, stage):
                 if found.is_wanted(wanted):
                     yield found.whole(cuts)
+
+
+def _named(seen: Seen, stage: str | None) -> Collection[str] | None:
+    """The steps of that id or name, as the verdicts name them; None: any."""
+    if stage is None or stage.rpartition("/")[2] == CORPUS:
+        return None
+    if stage.rpartition("/")[2] == INGEST:
+        return {INGEST}
+    return {node.id for node in seen.nodes.values() if stage in (node.id, node.name)}
 
 
 def sources_with(seen: Seen, stage: str | None, sources: Sequence[str] = ()) -> list[str]:
@@ -172,7 +180,6 @@ class _Part:
     """The layers of one document part up to a step; columns of a row group are read when somebody asks for them."""
 
     def __init__(self, seen: Seen, document: Document, stage: str | None) -> None:
-        self.seen = seen
         parts, unjudged = [(INGEST, document.part)], []
         for node_id in _chain(seen, document.source, stage):
             made = seen.made[node_id].layers
@@ -185,12 +192,6 @@ class _Part:
         self.names = [name for name, _ in parts]
         self.readers = [PartReader(seen.store, part) for _, part in parts]
         self._read: dict[tuple[int, int, str], Any] = {}
-
-    def is_by(self, wanted: str, step: str | None) -> bool:
-        """Whether a step is the one of that id, or one of that name."""
-        if step is None or step == INGEST:
-            return step is not None and wanted.rpartition("/")[2] == INGEST
-        return wanted in (step, self.seen.nodes[step].name)
 
     def column(self, layer: int, group: int, name: str) -> Any:
         key = (layer, group, name)
@@ -228,7 +229,7 @@ class _Found:
             return False
         if wanted.dropped is False and self.part.unjudged:
             return False
-        if wanted.dropped and wanted.by is not None and not self.part.is_by(wanted.by, self.step):
+        if wanted.dropped and wanted.by is not None and self.step not in wanted.by:
             return False
         if not wanted.records and self.reason in NO_DOCUMENT:
             return False

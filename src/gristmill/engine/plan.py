@@ -170,7 +170,8 @@ def _change(old: Any, new: Any) -> str:
         if sorted(map(str, old)) == sorted(map(str, new)):
             return "in another order"
     before, after = _text(old), _text(new)
-    same = next((at for at, (one, other) in enumerate(zip(before, after, strict=False)) if one != other), 0)
+    shorter = min(len(before), len(after))
+    same = next((at for at in range(shorter) if before[at] != after[at]), shorter)
     start = max(0, same - SHOWN_BEFORE) if max(len(before), len(after)) > MOST_CHARACTERS else 0
     return f"{_show(before, start)} -> {_show(after, start)}"
 
