@@ -116,7 +116,7 @@ def test_head_tells_what_there_is(ran, gristmill):
 def test_decode_gives_the_text_of_a_sample(ran, gristmill):
     """Every whole document in it is one of the corpus, with its key in the locator."""
     corpus, folder = ran
-    code, out, _ = gristmill("shards", "decode", folder, "--group", "tales/A", "--sample", 1, "--json")
+    code, out, _ = gristmill("shards", "decode", folder, "--group", "tales/A", "--row", 1, "--json")
     assert code == 0
     texts = corpus.documents["tales"]
     for document in json.loads(out)["documents"]:
@@ -169,7 +169,7 @@ def test_sample_shows_what_the_loader_gives(ran, gristmill):
     [
         (("sample", "FOLDER", "--step", "1000000"), "a trainer never comes there"),
         (("shards", "decode", "FOLDER", "--group", "nots/A"), "Groups: notes/A, notes/B, tales/A"),
-        (("shards", "decode", "FOLDER", "--sample", "100000"), "Give a smaller number"),
+        (("shards", "decode", "FOLDER", "--row", "100000"), "Give a smaller number"),
         (("shards", "head", "FOLDER", "--shard", "77"), "Give a smaller number"),
         (("shards", "find", "FOLDER", "xyz"), "32 hexadecimal digits"),
         (("shards", "verify", "FOLDER/nothing"), "there is no such file"),

@@ -90,8 +90,9 @@ def command(
         _check_reason(seen, step, reason)
     wanted = True if dropped or reason is not None else False if kept else None
     shows_all = records or reason in NO_DOCUMENT or begins is not None
-    asked = {"records": shows_all, "url": url, "doc_id": begins, "grep": pattern, "cuts": cuts}
-    every = rows(seen, step, wanted, reason, source or (), **asked)
+    every = rows(
+        seen, step, wanted, reason, source or (), records=shows_all, url=url, doc_id=begins, grep=pattern, cuts=cuts
+    )
     found = itertools.islice(every, skip, skip + number)
     out = console()
     count = 0
@@ -102,12 +103,13 @@ def command(
         else:
             _show(out, row, full)
     if count == 0:
-        has_others = not shows_all and any(NO_DOCUMENT & one.metrics.get("dropped", {}).keys() for one in seen.made.values())
-        others = " Records that are no documents were left out: --records shows them." if has_others else ""
+        dropped_for = {name for made in seen.made.values() for name in made.metrics.get("dropped", {})}
+        others = " Records that are no documents were left out: --records shows them."
+        others = others if dropped_for & NO_DOCUMENT and not shows_all else ""
         after = f" after the first {skip:,}" if skip else ""
         console(stderr=True).print(words(f"No such documents{after}.{others}"), soft_wrap=True)
     if open_steps:
-        _say_open(open_steps, count_unjudged(seen, step, source or ()) if kept else 0, recipe)
+        _say_open(open_steps, count_unjudged(seen, step, source or ()) if kept else 0, seen)
 
 
 def _check_reason(seen: Seen, stage: str | None, reason: str) -> None:
@@ -125,14 +127,14 @@ def _check_reason(seen: Seen, stage: str | None, reason: str) -> None:
         )
 
 
-def _say_open(steps: list[str], unjudged: int, recipe: str) -> None:
+def _say_open(steps: list[str], unjudged: int, seen: Seen) -> None:
     """What has not run as the recipe is now, and what that means for what was shown."""
     told = f"Not run as the recipe is now: {', '.join(steps)}. "
     if unjudged:
         told += f"{unjudged:,} documents that nothing has dropped so far are not judged by all steps, and not shown. "
     else:
         told += "Documents may be missing, and verdicts of these steps are. "
-    console(stderr=True).print(words(f"{told}To finish: gristmill run {recipe}"), soft_wrap=True)
+    console(stderr=True).print(words(f"{told}{seen.to_finish}"), soft_wrap=True)
 
 
 def _id(text: str | None) -> str | None:

@@ -22,7 +22,7 @@ def command(
     store: StoreUri = None,
     json: Json = False,
 ) -> None:
-    """Show for each stage: tasks done, bytes, MB/s of a worker, CPU seconds and peak memory of its tasks; and documents.
+    """Show for each stage: tasks done, bytes, MB/s of a worker, CPU seconds and peak memory; and its documents.
 
     Documents are counted as the funnel does: those that came to the stage, and those that it was the first to drop.
     """

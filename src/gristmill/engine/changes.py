@@ -147,9 +147,9 @@ def _change(node: Node, fields: Mapping[str, Any]) -> Change:
 
 
 def _exceptions(node: Node, config: StageConfig, fields: Iterable[str]) -> Iterable[str]:
-    exceptions = getattr(importlib.import_module(node.module), "exceptions", None)
-    for path in fields if exceptions is not None else ():
-        found = exceptions(config, path)
+    module = importlib.import_module(node.module)
+    for path in fields if hasattr(module, "exceptions") else ():
+        found = module.exceptions(config, path)
         if found:
             yield (
                 f"{node.id}.{path} does not decide for {', '.join(found)}: there the recipe has another value, which "

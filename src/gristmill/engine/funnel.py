@@ -32,7 +32,8 @@ def documents_by_step(seen: Seen) -> dict[str, tuple[int | None, int]]:
     found: dict[str, tuple[int | None, int]] = {}
     whole = funnels(seen)
     for node_id, node in seen.nodes.items():
-        counted = [_came_and_dropped(seen, source, node_id, whole[source]) for source in node.sources if source in whole]
+        ended = [source for source in node.sources if source in whole]
+        counted = [_came_and_dropped(seen, source, node_id, whole[source]) for source in ended]
         if len(counted) == len(node.sources):
             found[node_id] = (sum(came for came, _ in counted), sum(dropped for _, dropped in counted))
             continue

@@ -85,11 +85,11 @@ def rows(
     grep: re.Pattern[str] | None = None,
     cuts: bool = False,
 ) -> Iterator[Row]:
-    """Documents as they stand after a step, dropped by it (`dropped`; without a step by any), kept up to its end (False),
-    or all (None); of the sources that pass it.
+    """Documents of the sources that pass a step, as they stand after it: all (None), those that it dropped (True;
+    without a step: that any did), or those that are kept up to its end (False).
 
-    Without `records`, those that never were documents (requests) are left out. `url` is a part of the URL, `doc_id` how it begins in hexadecimal, `grep` is found in the text; with `cuts` a row
-    has what was cut out of its text.
+    Without `records`, those that never were documents (requests) are left out. `url` is a part of the URL, `doc_id` how
+    it begins in hexadecimal, `grep` is found in the text; with `cuts` a row has what was cut out of its text.
     """
     wanted = _Wanted(dropped, _named(seen, stage), reason, records, url, doc_id, grep)
     for source in sources_with(seen, stage, sources):

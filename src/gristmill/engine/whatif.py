@@ -77,7 +77,7 @@ def ask(mill: Mill, run: Run, changes: Sequence[str]) -> list[Answer]:
     if open_parts:
         raise UserError(
             f"{', '.join(open_parts)} did not run to the end, so the question cannot be answered for the whole corpus. "
-            f"First: gristmill run {mill.recipe.path}"
+            f"First: gristmill run {run.told}"
         )
     return [_ask(mill, run, change) for change in asked]
 

@@ -130,10 +130,12 @@ def groups(config: Config) -> list[Group]:
 def exceptions(config: Config, path: str) -> dict[str, str]:
     """Languages, extensions and sources with a threshold of their own, in place of the one at `path`."""
     name, _, threshold = path.partition(".")
-    own = getattr(config, name) if name in SETS else None
+    own: StageConfig | None = getattr(config, name) if name in SETS else None
+    if own is None:
+        return {}
     return {
         label: f"{name}.{field}.{label}.{threshold}"
-        for field in (EXCEPTIONS if own is not None else ())
+        for field in EXCEPTIONS
         for label, one in exceptions_of(own, field).items()
         if threshold in one.model_fields_set
     }
