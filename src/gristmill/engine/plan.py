@@ -141,7 +141,7 @@ def _differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]
         old, new = _flat(before[group]), _flat(now[group])
         for name in sorted({*old, *new}):
             if old.get(name) != new.get(name):
-                found.append(f"{prefix}{name}: {_change(old.get(name), new.get(name))}")
+                found.append(f"{prefix}{name}: {describe_change(old.get(name), new.get(name))}")
     old, new = before.get("code", {}), now.get("code", {})
     for file in sorted({*old, *new}):
         if old.get(file) != new.get(file):
@@ -159,7 +159,7 @@ def _flat(value: Any, prefix: str = "") -> dict[str, Any]:
     return flat
 
 
-def _change(old: Any, new: Any) -> str:
+def describe_change(old: Any, new: Any) -> str:
     """`50 -> 30`; of lists what differs, of long texts from where on they differ."""
     if isinstance(old, list) and isinstance(new, list):
         gone, come = ([item for item in one if item not in other] for one, other in ((old, new), (new, old)))
