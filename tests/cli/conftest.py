@@ -44,6 +44,34 @@ tokenizer: {file: tokenizer.json}
 shards: {seq_len_tokens: 128, shard_tokens: 4000}
 mix: {tokens: 4k, domains: {web: 0.5, text: 0.5}, max_epochs: 50}
 """
+TWO_ROUTES = """
+recipe: routes
+seed: 5
+store: ./store
+sources:
+  crawl: {kind: web, read: {format: warc, paths: ["in/*.warc.gz"]}}
+  notes: {kind: text, read: {format: jsonl, paths: ["in/notes.jsonl"], fields: {key: id}}}
+  lists: {kind: list, read: {format: jsonl, paths: ["in/lists.jsonl"]}}
+steps:
+  web:
+    - extract
+    - language
+    - keep_language: {keep: {en: 0.5}}
+    - signals
+    - heuristics:
+        gopher_quality: {min_words: 12, min_stop_words: 1, by_language: {de: {min_words: 5}}}
+        c4: {terminal_punctuation: false, min_sentences: 1}
+    - near_dedup: {scope: global, partitions: 2}
+  text:
+    - language
+    - keep_language: {keep: {en: 0.5}}
+    - signals
+    - heuristics: {gopher_quality: {min_words: 12, min_stop_words: 1}}
+    - near_dedup: {scope: global, partitions: 2}
+  list: []
+  all:
+    - exact_dedup: {partitions: 2}
+"""
 FOOTER = "This line stands below every page of the whole site, and says nothing at all to anybody."
 PROSE = "The mill of the town stands with the river, and it is the wheel that has to turn the stone for all of them."
 SHARED = "A stretch of text that two quite different pages have in common, word for word and sign for sign."
@@ -104,6 +132,18 @@ def everything(tmp_path_factory):
         yield SimpleNamespace(project=made, run=run)
     finally:
         sys.path.remove(str(made.folder))
+
+
+@pytest.fixture(scope="session")
+def routes(tmp_path_factory):
+    """A project of three routes, two of them with the same steps, and the run of it."""
+    made = Project(tmp_path_factory.mktemp("routes"))
+    (made.folder / "in").mkdir()
+    write(made.folder / "in" / "a.warc.gz", responses(), datetime(2026, 11, 1, tzinfo=UTC))
+    (made.folder / "in" / "notes.jsonl").write_text("\n".join([*map(json.dumps, notes()), "{broken"]))
+    (made.folder / "in" / "lists.jsonl").write_text(json.dumps({"text": "one\ntwo"}))
+    made.recipe.write_text(TWO_ROUTES)
+    return SimpleNamespace(project=made, run=made.run())
 
 
 @pytest.fixture

@@ -48,14 +48,23 @@ def test_what_was_asked_stands_beside_the_targets():
 
 
 @pytest.mark.parametrize(
-    ("params", "width"), [("7e9", 4096), ("8B", 4096), ("1.3B", 2048), ("400B", 16384), ("1M", 128)]
+    ("params", "width", "model"),
+    [
+        ("7e9", 4096, "GPT-3 6.7B"),
+        ("8B", 4096, "GPT-3 6.7B"),
+        ("1.3B", 2048, "GPT-3 1.3B"),
+        ("400B", 16384, "Llama 3 405B"),
+        ("1M", 128, "Pythia 14M"),
+    ],
 )
-def test_a_width_is_guessed_from_models_of_that_size(params, width):
-    """And the guess is said."""
+def test_a_width_is_guessed_from_models_of_that_size(params, width, model):
+    """And what is guessed from which model is said, with the way to say better."""
     found = said("--params", params)["embedding"]
     assert found["width"] == width
-    assert found["width_guessed_from"]
-    assert "guessed from a model of" in typed("--params", params).stdout
+    assert found["width_guessed_from"] == model
+    shown = " ".join(typed("--params", params).stdout.split())
+    assert f"The width is a guess: that of {model}, the published model nearest to" in shown
+    assert "Give yours with --width" in shown
 
 
 def test_embeddings_are_vocabulary_times_width():

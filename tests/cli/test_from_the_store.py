@@ -2,13 +2,17 @@
 
 import json
 import os
+import re
 import shutil
 import sys
 
 import pytest
 
 from conftest import Project
+from gristmill.engine.executor import InlineExecutor
 from gristmill.engine.garbage import find_garbage
+from gristmill.engine.mill import Mill, Silent
+from gristmill.recipe.load import load
 from gristmill.store.store import Store
 from read_only import make_read_only
 
@@ -196,3 +200,29 @@ def test_a_run_that_ended_early_does_not_hide_a_whole_one(project, say):
     garbage = find_garbage(project.mill().store)
     assert not garbage.files
     assert garbage.needed_by == ("the last run of project",)
+
+
+def test_a_fault_names_the_step_and_the_recipe(project, say):
+    """Also that of another recipe in the same store, and where a part is met by who looks."""
+    project.write_recipe("  - stagebox.length\n  - stagebox.longer_than: {chars: 12}\n")
+    run = project.run()
+    other = project.folder / "other.yaml"
+    other.write_text(project.recipe.read_text().replace("recipe: project", "recipe: other").replace("12", "15"))
+    mill = Mill(load(other))
+    mill.executor = lambda _: InlineExecutor(mill.store)
+    both = [made.made["all/longer_than"].layers["notes", (0, 0)][0] for made in (run, mill.run(None, Silent()))]
+    for part in both:
+        path = project.store / "parts" / part.hash[:2] / f"{part.hash}.parquet"
+        times = path.stat()
+        path.chmod(0o644)
+        path.write_bytes(path.read_bytes()[:-1] + b"x")
+        os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+    told = say("verify", project.recipe)
+    assert told.code == 1
+    assert re.search(rf"part {both[0].hash} does not match its hash; made by all/longer_than, .*\d$", told.out, re.M)
+    assert re.search(rf"part {both[1].hash} .*; made by all/longer_than, .* of the recipe other$", told.out, re.M)
+    assert f"To make broken parts again: gristmill verify --repair {project.recipe}\n" in told.out
+    assert "verify --repair RECIPE, with the file" in say("verify", f"{project.store}@project").out
+    met = say("inspect", project.recipe, "--kept")
+    assert met.code == 2
+    assert f"gristmill verify {project.recipe} --repair makes it again" in met.err

@@ -35,7 +35,7 @@ def test_a_run_ends_with_its_languages(tmp_path):
         "en": (25, 25),
     }
     shown = ran("run", path, "--workers", "1")
-    assert "language" in shown
+    assert "Languages of the documents of notes." in shown
     assert "100.0%" in shown
 
 

@@ -13,6 +13,8 @@ from conftest import Project
 from gristmill.cli.main import main
 from gristmill.loader import Loader, read_manifest
 from gristmill.loader.checks import seal
+from gristmill.loader.index import read_index
+from gristmill.loader.order import Order
 from sharded import MIX, Corpus
 
 
@@ -116,7 +118,7 @@ def test_head_tells_what_there_is(ran, gristmill):
 def test_decode_gives_the_text_of_a_sample(ran, gristmill):
     """Every whole document in it is one of the corpus, with its key in the locator."""
     corpus, folder = ran
-    code, out, _ = gristmill("shards", "decode", folder, "--group", "tales/A", "--sample", 1, "--json")
+    code, out, _ = gristmill("shards", "decode", folder, "--group", "tales/A", "--row", 1, "--json")
     assert code == 0
     texts = corpus.documents["tales"]
     for document in json.loads(out)["documents"]:
@@ -144,6 +146,61 @@ def test_find_tells_where_a_document_lies_and_when_it_is_seen(ran, gristmill):
     assert gristmill("shards", "find", folder, doc_id)[0] == 0
 
 
+def test_find_says_why_a_document_is_never_seen(corpus, gristmill):
+    """A mix that draws a part of a group: some documents lie in a shard and are not drawn; the sums say why."""
+    corpus.recipe(mix="mix: {tokens: 2k, domains: {notes: 0.5, tales: 0.5}}")
+    _, manifest = corpus.run()
+    order, doc_ids = Order(manifest), {}
+    for group in manifest.groups:
+        index = read_index(manifest.where(group.shards[0].index))
+        for row in range(group.shards[0].samples):
+            if not list(order.seen(manifest.numbers[group.name], 0, row)):
+                doc_ids.setdefault(group.name, bytes(index.doc_id[int(index.first_piece[row])]).hex())
+    name, doc_id = next(iter(doc_ids.items()))
+    group = manifest.groups[manifest.numbers[name]]
+    code, out, _ = gristmill("shards", "find", corpus.project.recipe, doc_id)
+    assert code == 0
+    assert "never" in out
+    drawn = order.counts(manifest.samples)[manifest.numbers[name]]
+    assert f"the mix draws {drawn} of the {group.samples} samples of {name}, and these are not among them" in out
+    code, out, _ = gristmill("shards", "find", corpus.project.recipe, "0" * 32)
+    assert code == 1
+    assert "has no document of that id" in out
+
+
+def test_find_says_which_step_dropped_a_document(everything, say):
+    """Where a recipe or a run is named; a folder of shards says how to ask."""
+    recipe = everything.project.recipe
+    dropped = json.loads(say("inspect", recipe, "--reason", "too_few_words", "-n", 1, "--json").out)
+    found = say("shards", "find", recipe, dropped["doc_id"])
+    assert found.code == 1
+    assert "It was dropped by all/heuristics: too_few_words (words = 7 < 12)." in found.out
+    folder = everything.project.store / "shards/everything/latest"
+    assert f"inspect RECIPE --id {dropped['doc_id']}" in say("shards", "find", folder, dropped["doc_id"]).out
+
+
+@pytest.mark.slow
+def test_every_command_on_shards_takes_a_sample(corpus, gristmill):
+    """As the end of `run --sample` says; what is no recipe has none."""
+    recipe = corpus.project.recipe
+    corpus.recipe(more=", part_bytes: 1KB")
+    code, out, err = gristmill("run", recipe, "--sample", "60%", "--workers", 1)
+    assert code == 0, err
+    assert "Other commands look at it with --sample 60%" in out
+    assert f"{corpus.project.store}@small-sample-60pct" in out
+    for command in (("shards", "head"), ("shards", "verify"), ("shards", "decode"), ("sample",), ("tokenizer", "show")):
+        code, _, err = gristmill(*command, recipe, "--sample", "60%")
+        assert code == 0, err
+        assert gristmill(*command, f"{corpus.project.store}@small-sample-60pct")[0] == 0
+    folder = str(corpus.project.store / "shards" / "small-sample-60pct" / "latest")
+    code, _, err = gristmill("shards", "head", folder, "--sample", "60%")
+    assert code == 2
+    assert "is no recipe, and --sample 60% is for recipes" in err
+    code, _, err = gristmill("sample", recipe, "--sample", "50%")
+    assert code == 2
+    assert f"Run: gristmill run {recipe} --sample 50%" in err
+
+
 def test_sample_shows_what_the_loader_gives(ran, gristmill):
     """The same tokens, in the phase and of the group that the loader says."""
     _, folder = ran
@@ -169,7 +226,7 @@ def test_sample_shows_what_the_loader_gives(ran, gristmill):
     [
         (("sample", "FOLDER", "--step", "1000000"), "a trainer never comes there"),
         (("shards", "decode", "FOLDER", "--group", "nots/A"), "Groups: notes/A, notes/B, tales/A"),
-        (("shards", "decode", "FOLDER", "--sample", "100000"), "Give a smaller number"),
+        (("shards", "decode", "FOLDER", "--row", "100000"), "Give a smaller number"),
         (("shards", "head", "FOLDER", "--shard", "77"), "Give a smaller number"),
         (("shards", "find", "FOLDER", "xyz"), "32 hexadecimal digits"),
         (("shards", "verify", "FOLDER/nothing"), "there is no such file"),

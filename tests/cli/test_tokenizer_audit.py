@@ -53,6 +53,17 @@ def test_a_good_tokenizer_ends_well_with_both_reports(folder: Path) -> None:
     assert (folder / "out" / "audit.html").read_text().startswith("<!doctype html>")
 
 
+def test_a_report_that_nobody_placed_is_kept_out_of_git(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its folder in the working one ignores itself, and it is said where it went, beside the JSON too."""
+    monkeypatch.chdir(folder)
+    done = CliRunner().invoke(app, [str(folder), "--text", f"french={folder}/*.jsonl", "--json"])
+    assert done.exit_code == 0, done.output
+    assert (folder / "tokenizer-audit" / ".gitignore").read_text() == "*\n"
+    assert "Report: tokenizer-audit/audit.html, tokenizer-audit/audit.json" in done.stderr
+    assert not (typed(folder, str(folder), "--text", f"french={folder}/*.jsonl").exit_code)
+    assert not (folder / "out" / ".gitignore").exists()
+
+
 def test_another_tokenizer_stands_beside_it_and_a_missing_sample_is_said(folder: Path) -> None:
     """Without --text the numbers are of a built-in sample, and the report says so."""
     other = str(folder / "other.json")

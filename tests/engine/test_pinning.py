@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from gristmill.cli.main import main
-from gristmill.engine.pinning import retraining
+from gristmill.engine.pinning import tokenizer_hint
 from gristmill.engine.publish import publish
 from gristmill.errors import UserError
 from gristmill.loader import Loader
@@ -46,7 +46,7 @@ def pin(project, monkeypatch):
 
 def hint(project):
     mill = project.mill()
-    return retraining(mill, mill.look())
+    return tokenizer_hint(mill, mill.look())
 
 
 def test_a_pinned_tokenizer_outlives_a_threshold(small, edit, monkeypatch):
@@ -61,7 +61,16 @@ def test_a_pinned_tokenizer_outlives_a_threshold(small, edit, monkeypatch):
     assert told in hint(small)
 
     assert pin(small, monkeypatch) == 0
-    assert hint(small) is None
+    assert "is that of the last run" in hint(small)
+    assert "what was encoded with it stays" in hint(small)
+    file = small.folder / "recipe.tokenizer.json"
+    pinned = file.read_bytes()
+    file.write_bytes(pinned + b"\n")
+    assert f"another than that of the last run ({first.made['all/tokenizer'].layers['', (0, 0)][0].hash[:12]})" in (
+        hint(small)
+    )
+    assert f"all documents, {documents} in the last run, are encoded again" in hint(small)
+    file.write_bytes(pinned)
     assert f"  # as much as there is\n  pin: recipe.tokenizer.json\n  train: {{{TOKENIZER.split('{')[1]}" in (
         small.recipe.read_text()
     )

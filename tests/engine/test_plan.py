@@ -5,7 +5,7 @@ import json
 import pytest
 
 import stagebox.upper
-from gristmill.engine.plan import make_plan
+from gristmill.engine.plan import describe_change, make_plan
 
 
 def plan_of(project):
@@ -111,3 +111,17 @@ def test_a_step_waits_for_what_has_to_run_first_and_nothing_else(project, edit):
     waiting = {stage.id: stage.why for stage in plan_of(project).values() if stage.waiting}
     assert len(waiting) > 3
     assert {why for whys in waiting.values() for why in whys} == {"waits for all/longer_than"}
+
+
+def test_of_a_long_value_that_part_is_shown_which_differs():
+    """Elements of lists; of texts the place from which on they differ."""
+    domains = [f"example{n}.com" for n in range(30)]
+    assert describe_change(domains, [*domains[:-1], "mill.org"]) == "without example29.com and with mill.org"
+    assert describe_change(domains, [*domains, "a.org", "b.org"]) == "with a.org, b.org"
+    assert describe_change(domains, domains[4:]) == "without example0.com, example1.com, example2.com and 1 more"
+    assert describe_change(domains, domains[::-1]) == "in another order"
+    assert describe_change([1, 1], [1]) == "[1, 1] -> [1]"
+    before, after = describe_change("x" * 100 + "old", "x" * 100 + "new").split(" -> ")
+    assert (before, after) == ("...xxxxxxxxold", "...xxxxxxxxnew")
+    assert describe_change(12, 30) == "12 -> 30"
+    assert describe_change(None, 30) == "nothing -> 30"

@@ -21,21 +21,21 @@ TARGETS = (
 )
 """Tokens a parameter."""
 SHAPES = (
-    (14e6, 128),
-    (31e6, 256),
-    (70e6, 512),
-    (125e6, 768),
-    (350e6, 1024),
-    (760e6, 1536),
-    (1.3e9, 2048),
-    (2.7e9, 2560),
-    (6.7e9, 4096),
-    (13e9, 5120),
-    (70e9, 8192),
-    (175e9, 12288),
-    (405e9, 16384),
+    ("Pythia 14M", 14e6, 128),
+    ("Pythia 31M", 31e6, 256),
+    ("Pythia 70M", 70e6, 512),
+    ("GPT-3 125M", 125e6, 768),
+    ("GPT-3 350M", 350e6, 1024),
+    ("GPT-3 760M", 760e6, 1536),
+    ("GPT-3 1.3B", 1.3e9, 2048),
+    ("GPT-3 2.7B", 2.7e9, 2560),
+    ("GPT-3 6.7B", 6.7e9, 4096),
+    ("GPT-3 13B", 13e9, 5120),
+    ("Llama 3 70B", 70e9, 8192),
+    ("GPT-3 175B", 175e9, 12288),
+    ("Llama 3 405B", 405e9, 16384),
 )
-"""Parameters and width of published models: Pythia to 70M, GPT-3 (Brown et al. 2020, table 2.1), Llama 3 from 70B."""
+"""Published models with their parameters and width. GPT-3: Brown et al. 2020, table 2.1."""
 MOST = 10**24
 """Larger numbers are slips of the pen."""
 FLOPS_PER_TOKEN = 6
@@ -47,7 +47,10 @@ def command(
     tokens: Annotated[str | None, typer.Option(metavar="N", help="Tokens that you think of: 2T.")] = None,
     vocab: Annotated[str, typer.Option(metavar="N", help="Size of the vocabulary.")] = "128000",
     width: Annotated[
-        str | None, typer.Option(metavar="N", help="Width of the model (d_model). Default: guessed from --params.")
+        str | None,
+        typer.Option(
+            metavar="N", help="Width of the model (d_model). Default: that of a published model of this size."
+        ),
     ] = None,
     untied: Annotated[bool, typer.Option("--untied", help="Input and output embeddings are two matrices.")] = False,
     gpus: Annotated[str | None, typer.Option(metavar="N", help="Count the days on so many GPUs.")] = None,
@@ -100,7 +103,7 @@ def _target(name: str, params: int, tokens: int, speed: float | None, available:
 
 def _embedding(params: int, vocab: int, width: int | None, untied: bool) -> dict[str, Any]:
     """Parameters of the embeddings; without a width that of the published model whose size is the nearest factor."""
-    like, guess = min(SHAPES, key=lambda shape: max(shape[0] / params, params / shape[0]))
+    like, _, guess = min(SHAPES, key=lambda shape: max(shape[1] / params, params / shape[1]))
     count = vocab * (width or guess) * (2 if untied else 1)
     if count >= params and width:
         raise UserError(
@@ -134,11 +137,15 @@ def _show(said: dict[str, Any]) -> None:
     out.print(table((*columns, *shown), rows))
     one = said["embedding"]
     kind = "untied" if one["untied"] else "tied"
-    guess = f", guessed from a model of {short(one['width_guessed_from'])}" if one["width_guessed_from"] else ""
     out.print(
         f"\nEmbeddings: {short(one['params'])} parameters, {one['share']:.1%} of the model "
-        f"({one['vocab']:,} tokens, {kind}, width {one['width']:,}{guess})."
+        f"({one['vocab']:,} tokens, {kind}, width {one['width']:,})."
     )
+    if one["width_guessed_from"]:
+        out.print(
+            f"The width is a guess: that of {one['width_guessed_from']}, the published model nearest to "
+            f"{short(said['params'])} parameters. Give yours with --width."
+        )
     if one["share"] >= 1:
         out.print("So wide a model of so many tokens has more parameters than that: take a smaller --vocab or --width.")
     if said["corpus_tokens"] is not None:

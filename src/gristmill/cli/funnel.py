@@ -5,7 +5,7 @@ from typing import Any
 
 from rich.console import Group as Lines
 
-from gristmill.cli.language_table import language_table, languages
+from gristmill.cli.language_table import language_table, languages, languages_heading
 from gristmill.cli.options import Json, RecipeOrRun, StoreUri, open_seen, print_json
 from gristmill.cli.screen import words
 from gristmill.cli.show import console, size, table
@@ -45,6 +45,7 @@ def show_funnel(seen: Seen) -> None:
     out.print(funnel_table(funnels(seen)))
     if found := languages(seen):
         out.print()
+        out.print(words(languages_heading(seen)), soft_wrap=True)
         out.print(language_table(found))
 
 

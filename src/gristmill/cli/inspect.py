@@ -10,11 +10,15 @@ from gristmill.cli.clusters import show_clusters
 from gristmill.cli.options import Json, RecipeOrRun, StoreUri, open_seen, print_json
 from gristmill.cli.screen import Screen, passage, words
 from gristmill.cli.show import console, value_text
-from gristmill.engine.look import Row, count_unjudged, find_step, rows, unfinished
+from gristmill.engine.graph import CORPUS
+from gristmill.engine.look import Row, count_unjudged, find_step, rows, sources_with, unfinished
+from gristmill.engine.seen import Seen
 from gristmill.errors import UserError
 from gristmill.expression import expression
+from gristmill.recipe.mistakes import suggest
+from gristmill.schema import NO_DOCUMENT
 
-EXAMPLE = "Example: gristmill inspect recipes/demo.yaml --stage extract --dropped --reason truncated_gzip -n 20"
+EXAMPLE = "Example: gristmill inspect recipes/demo.yaml --stage ingest --dropped --reason truncated_gzip -n 20"
 SHOWN_CHARACTERS = 600
 FACTS = ("language", "language_hint", "timestamp", "snapshot", "license", "content_type", "charset")
 
@@ -22,12 +26,18 @@ FACTS = ("language", "language_hint", "timestamp", "snapshot", "license", "conte
 def command(
     recipe: RecipeOrRun,
     stage: Annotated[
-        str | None, typer.Option(metavar="STEP", help="The corpus after this step. Default: the last.")
+        str | None,
+        typer.Option(
+            metavar="STEP",
+            help="Documents as they stand after this step, in every route that has it. Default: after the last.",
+        ),
     ] = None,
     dropped: Annotated[
-        bool, typer.Option("--dropped", help="Only documents dropped by that step or before it.")
+        bool, typer.Option("--dropped", help="Only documents that were dropped; with --stage: by that step.")
     ] = False,
-    kept: Annotated[bool, typer.Option("--kept", help="Only documents that are still there.")] = False,
+    kept: Annotated[
+        bool, typer.Option("--kept", help="Only documents that were not dropped; with --stage: up to its end.")
+    ] = False,
     reason: Annotated[str | None, typer.Option(metavar="R", help="Only documents dropped for this reason.")] = None,
     source: Annotated[list[str] | None, typer.Option(metavar="NAME", help="Only this source. May be repeated.")] = None,
     skip: Annotated[int, typer.Option(min=0, metavar="N", help="Leave out the first N.")] = 0,
@@ -41,31 +51,48 @@ def command(
         str | None, typer.Option(metavar="REGEX", help="Only documents in whose text this is found; (?i): in any case.")
     ] = None,
     cuts: Annotated[bool, typer.Option("--cuts", help="Show what steps cut out of the texts, where it stood.")] = False,
+    records: Annotated[
+        bool, typer.Option("--records", help="Also records that are no documents: requests, warcinfo, robots.txt.")
+    ] = False,
     clusters: Annotated[
         bool, typer.Option("--clusters", help="The largest clusters of near duplicates, side by side.")
     ] = False,
     store: StoreUri = None,
     json: Json = False,
 ) -> None:
-    """Show documents with where they came from, what was decided about them by which step and why, and their text."""
-    if clusters and (dropped or kept or stage or reason or source or skip or url or doc_id or grep or cuts):
+    """Show documents with where they came from, what was decided about them by which step and why, and their text.
+
+    Records that are no documents are left out, unless --records, --reason or --id asks for them.
+    """
+    if clusters and (dropped or kept or stage or reason or source or skip or url or doc_id or grep or cuts or records):
         raise UserError("--clusters shows whole clusters and goes only with -n, --full, --store and --json.")
     if dropped and kept:
         raise UserError("--dropped and --kept exclude each other. Leave both out to see all documents.")
+    if reason is not None and kept:
+        raise UserError("--reason is of documents that were dropped, and --kept of the others. Leave one of them out.")
     begins, pattern = _id(doc_id), _pattern(grep)
     seen = open_seen(recipe, store)
     step = find_step(seen, stage)
     unknown = [name for name in source or () if name not in seen.chains]
     if unknown:
-        raise UserError(f"--source {unknown[0]} is not in the recipe. Sources: {', '.join(seen.chains)}")
+        raise UserError(f"--source {unknown[0]} is not in {seen.told}. {suggest(unknown[0], seen.chains, 'Sources')}")
+    elsewhere = [name for name in source or () if not sources_with(seen, step, [name])]
+    if elsewhere:
+        passes = ", ".join(sources_with(seen, step))
+        raise UserError(f"--source {elsewhere[0]} does not pass --stage {stage}. Sources that do: {passes}.")
     open_steps = unfinished(seen, step)
     if open_steps and not seen.documents:
         raise UserError(f"{', '.join(open_steps)} did not run yet, so there is nothing to look at. {seen.to_finish}")
     if clusters:
         show_clusters(seen, number, full, json)
         return
+    if reason is not None and not open_steps:
+        _check_reason(seen, step, reason)
     wanted = True if dropped or reason is not None else False if kept else None
-    every = rows(seen, step, wanted, reason, source or (), url=url, doc_id=begins, grep=pattern, cuts=cuts)
+    shows_all = records or reason in NO_DOCUMENT or begins is not None
+    every = rows(
+        seen, step, wanted, reason, source or (), records=shows_all, url=url, doc_id=begins, grep=pattern, cuts=cuts
+    )
     found = itertools.islice(every, skip, skip + number)
     out = console()
     count = 0
@@ -76,23 +103,38 @@ def command(
         else:
             _show(out, row, full)
     if count == 0:
-        message = "No such documents."
-        if reason is not None:
-            reasons = sorted({name for made in seen.made.values() for name in made.metrics.get("dropped", {})})
-            message += f" Reasons in this store: {', '.join(reasons) or 'none'}"
-        console(stderr=True).print(words(message))
+        dropped_for = {name for made in seen.made.values() for name in made.metrics.get("dropped", {})}
+        others = " Records that are no documents were left out: --records shows them."
+        others = others if dropped_for & NO_DOCUMENT and not shows_all else ""
+        after = f" after the first {skip:,}" if skip else ""
+        console(stderr=True).print(words(f"No such documents{after}.{others}"), soft_wrap=True)
     if open_steps:
-        _say_open(open_steps, count_unjudged(seen, step, source or ()) if kept else 0, recipe)
+        _say_open(open_steps, count_unjudged(seen, step, source or ()) if kept else 0, seen)
 
 
-def _say_open(steps: list[str], unjudged: int, recipe: str) -> None:
+def _check_reason(seen: Seen, stage: str | None, reason: str) -> None:
+    """A reason for which nothing was dropped is a slip of the pen, or a rule that took nothing: it is said which."""
+    by_step = {node_id: made.metrics.get("dropped", {}) for node_id, made in seen.made.items()}
+    by_step = {node_id: found for node_id, found in by_step.items() if seen.nodes[node_id].name != CORPUS}
+    known = sorted({name for found in by_step.values() for name in found})
+    if reason not in known:
+        raise UserError(f"--reason {reason}: no document was dropped for it. {suggest(reason, known, 'Reasons here')}")
+    steps = [node_id for node_id, found in by_step.items() if reason in found]
+    if stage not in (None, CORPUS) and not any(stage in (node_id, seen.nodes[node_id].name) for node_id in steps):
+        raise UserError(
+            f"--stage {stage} --reason {reason}: {stage} dropped no document for it. "
+            f"These did: {', '.join(steps)}. Name one of them, or leave --stage out."
+        )
+
+
+def _say_open(steps: list[str], unjudged: int, seen: Seen) -> None:
     """What has not run as the recipe is now, and what that means for what was shown."""
     told = f"Not run as the recipe is now: {', '.join(steps)}. "
     if unjudged:
         told += f"{unjudged:,} documents that nothing has dropped so far are not judged by all steps, and not shown. "
     else:
         told += "Documents may be missing, and verdicts of these steps are. "
-    console(stderr=True).print(words(f"{told}To finish: gristmill run {recipe}"), soft_wrap=True)
+    console(stderr=True).print(words(f"{told}{seen.to_finish}"), soft_wrap=True)
 
 
 def _id(text: str | None) -> str | None:

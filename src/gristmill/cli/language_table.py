@@ -6,6 +6,7 @@ from rich.table import Table
 
 from gristmill.cli.show import table
 from gristmill.engine.graph import CORPUS
+from gristmill.engine.look import LANGUAGE
 from gristmill.engine.seen import Seen
 
 MOST_SHOWN = 20
@@ -24,6 +25,15 @@ def languages(seen: Seen) -> dict[str, Any]:
                     taken = language["first"].setdefault(step, {})
                     taken[reason] = taken.get(reason, 0) + rows
     return dict(sorted(found.items(), key=lambda item: (-item[1]["kept"], -item[1]["read"], item[0])))
+
+
+def languages_heading(seen: Seen) -> str:
+    """Of which sources the table speaks: those whose route measures the language."""
+    measured = [source for source in seen.chains if "languages" in seen.made[f"{source}/{CORPUS}"].metrics]
+    names = {source: {seen.nodes[node_id].name for node_id in chain} for source, chain in seen.chains.items()}
+    others = [source for source in seen.chains if LANGUAGE not in names[source]]
+    without = f". Not measured, for want of a step {LANGUAGE}: {', '.join(others)}" if others else ""
+    return f"Languages of the documents of {', '.join(measured)}{without}."
 
 
 def language_table(found: dict[str, Any]) -> Table:

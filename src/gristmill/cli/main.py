@@ -75,7 +75,7 @@ def run_command() -> int:
     except CorruptPart as corrupt:
         complain(
             f"part {corrupt.part_hash[:12]} of the store {corrupt.fact}, so nothing of it is shown. "
-            "gristmill verify RECIPE --repair makes it again."
+            f"gristmill verify {_recipe()} --repair makes it again."
         )
         return 2
     except UserError as error:
@@ -94,6 +94,11 @@ def run_command() -> int:
         complain(f"{told}\nWhat is finished is kept. Correct the code and run again.")
         return 2
     return 0
+
+
+def _recipe() -> str:
+    """The recipe that the command names, for a message."""
+    return next((word for word in sys.argv[1:] if word.endswith((".yaml", ".yml"))), "RECIPE")
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from gristmill.cli.screen import print_json as print_json
 from gristmill.cli.screen import words
 from gristmill.cli.show import console
 from gristmill.engine.mill import Mill
+from gristmill.engine.run import Run
 from gristmill.engine.run_record import describe, finished_runs, names_in, see
 from gristmill.engine.seen import Seen
 from gristmill.errors import NoInput, UserError
@@ -36,11 +37,34 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON for a program; a 
 Workers = Annotated[
     int | None, typer.Option("--workers", min=1, metavar="N", help="Processes to use. Default: all cores.")
 ]
+_FROM_STORE = "status, funnel, removed, inspect and sample: gristmill removed {0}, gristmill inspect {0} --dropped"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
 def open_mill(recipe: Path | str, store: str | None, until: str | None = None) -> Mill:
+    """The recipe in a file, with its store; a run that is named in its place is refused, with what can be done."""
+    name = str(recipe)
+    if is_run(name):
+        where = open_store(name, store)
+        assert where is not None
+        see(where, name.rpartition("@")[2])  # a wrong name lists the right ones
+        raise UserError(
+            f"{name} names a run, and this needs the recipe with its inputs and the code of its steps, so nothing was "
+            f"done. The recipe as it was run: gristmill status {name} --recipe > recipe.yaml. From the store alone "
+            f"come {_FROM_STORE.format(name)}"
+        )
     return Mill(load(recipe, store=store, sample=asked_sample()), until)
+
+
+def look_with_inputs(mill: Mill) -> Run:
+    """What there is of a recipe as it is now; where its inputs are gone, what can be done without them."""
+    try:
+        return mill.look()
+    except NoInput as gone:
+        if next(finished_runs(mill.store, mill.recipe.name), None) is None:
+            raise
+        run = f"{mill.store.uri}@{mill.recipe.name}"
+        raise UserError(f"{gone} From the store alone come {_FROM_STORE.format(run)}") from None
 
 
 def open_seen(name: str, store: str | None) -> Seen:

@@ -1,13 +1,14 @@
 """gristmill plan: what is cached, what would run, and why."""
 
+from collections.abc import Sequence
 from typing import Any
 
-from gristmill.cli.options import Json, RecipePath, StoreUri, open_mill, print_json
+from gristmill.cli.options import Json, RecipePath, StoreUri, look_with_inputs, open_mill, print_json
 from gristmill.cli.screen import passage, words
 from gristmill.cli.show import console, size, table
 from gristmill.engine.disk import Disk, estimate
-from gristmill.engine.pinning import retraining
-from gristmill.engine.plan import known_before, make_plan
+from gristmill.engine.pinning import tokenizer_hint
+from gristmill.engine.plan import Stage, known_before, make_plan
 
 EXAMPLE = "Example: gristmill plan recipes/demo.yaml"
 
@@ -15,8 +16,8 @@ EXAMPLE = "Example: gristmill plan recipes/demo.yaml"
 def command(recipe: RecipePath, store: StoreUri = None, json: Json = False) -> None:
     """Show the stages of a recipe: what is in the store, what a run would do, and what changed since the last run."""
     mill = open_mill(recipe, store)
-    run = mill.look()
-    stages, hint = make_plan(mill, run), retraining(mill, run)
+    run = look_with_inputs(mill)
+    stages, hint = make_plan(mill, run), tokenizer_hint(mill, run)
     disk = estimate(run, mill.store, known_before(mill))
     if json:
         listed = [
@@ -40,20 +41,29 @@ def command(recipe: RecipePath, store: StoreUri = None, json: Json = False) -> N
     made = table(("stage", "cached", "to run", "why"), rows)
     made.columns[-1].justify = "left"
     out.print(made)
-    for stage in stages:
-        if stage.explained:
-            out.print()
-            out.print(words((stage.id, "bold")))
-            out.print("\n".join(stage.explained))
-    if not any(stage.to_run or stage.waiting for stage in stages):
-        out.print("\nNothing to do: everything is in the store.")
+    for explained, ids in _by_explanation(stages).items():
+        out.print()
+        out.print(words((", ".join(ids), "bold")))
+        out.print(passage("\n".join(explained)))
+    is_open = any(stage.to_run or stage.waiting for stage in stages)
+    if not is_open:
+        out.print(f"\nNothing to do: everything is in the store, {size(disk.stored_bytes)}.")
     elif any(stage.waiting for stage in stages):
         out.print("\n+: more tasks follow when what they read exists.")
     if hint is not None:
         out.print()
         out.print(words(hint), soft_wrap=True)
-    if any(stage.to_run or stage.waiting for stage in stages):
+    if is_open:
         _show_disk(disk, mill.recipe.store)
+
+
+def _by_explanation(stages: Sequence[Stage]) -> dict[tuple[str, ...], list[str]]:
+    """The steps that say something about their config; those that say the same (one step in two routes) together."""
+    found: dict[tuple[str, ...], list[str]] = {}
+    for stage in stages:
+        if stage.explained:
+            found.setdefault(stage.explained, []).append(stage.id)
+    return found
 
 
 def _to_run(to_run: int, waiting: int) -> str:

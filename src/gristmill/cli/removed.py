@@ -32,10 +32,10 @@ def command(
         raise UserError(f"{recipe} has no step with rules, so none removed anything. Add heuristics to its steps.")
     found = list(_counts(seen, by))
     if waiting and not found:
-        raise UserError(f"No step of {recipe} with rules has run as the recipe is now. Run: gristmill run {recipe}")
+        raise UserError(f"No step of {recipe} with rules has run as the recipe is now. {seen.to_finish}")
     if waiting:
         told = f"Not counted, or not in full, because not run as the recipe is now: {', '.join(waiting)}."
-        console(stderr=True).print(words(f"{told} To finish: gristmill run {recipe}"), soft_wrap=True)
+        console(stderr=True).print(words(f"{told} {seen.to_finish}"), soft_wrap=True)
     elif not found:
         console(stderr=True).print("No rule removed a document.")
     if json:

@@ -127,7 +127,8 @@ def _show_what_is_missing(recipe: Recipe, path: Path) -> None:
         share = f"{recipe.sample * 100:.12g}%"
         told.append(
             f"This is a sample of {share} of every source, kept as {recipe.name}; {recipe.file_name} is as it was. "
-            f"Other commands look at it with --sample {share}, such as: gristmill inspect {path} --sample {share}"
+            f"Other commands look at it with --sample {share}, such as: gristmill inspect {path} --sample {share}; "
+            f"or by its name: {recipe.store}@{recipe.name}"
         )
     if told:
         console().print(passage("\n" + "\n".join(told)), soft_wrap=True)

@@ -8,10 +8,14 @@ from typing import Annotated, Any
 
 import typer
 
+from gristmill.errors import UserError
+
 Sample = Annotated[
     str | None,
     typer.Option("--sample", metavar="SHARE", help="On a share of every source, such as 1%, under a name of its own."),
 ]
+_NAMED = frozenset({"recipe", "shards", "tokenizer", "tokenizers"})
+"""Arguments that may be a recipe."""
 _asked: ContextVar[str | None] = ContextVar("sample", default=None)
 
 
@@ -20,10 +24,16 @@ def asked_sample() -> str | None:
     return _asked.get()
 
 
+def refuse_sample(name: str) -> None:
+    """What is named is no recipe, and has no sample of its own."""
+    if asked_sample() is not None:
+        raise UserError(f"{name} is no recipe, and --sample {asked_sample()} is for recipes. Leave --sample out.")
+
+
 def with_sample(command: Callable[..., None]) -> Callable[..., None]:
     """The command with the option, if it opens a recipe."""
     signature = inspect.signature(command)
-    if not {"recipe", "store"} <= signature.parameters.keys():
+    if "store" not in signature.parameters or not _NAMED.intersection(signature.parameters):
         return command
 
     @functools.wraps(command)

@@ -10,15 +10,17 @@ import typer
 
 from gristmill.cli.mix_table import short
 from gristmill.cli.options import Json, StoreUri, print_json
+from gristmill.cli.sample_option import with_sample
 from gristmill.cli.screen import words
 from gristmill.cli.shards_open import Chars, Published, ShardsName, pieces_json, print_pieces
 from gristmill.cli.show import Bars, console, table
+from gristmill.engine.look import rows
 from gristmill.engine.mill import available_cores
 from gristmill.errors import UserError
 from gristmill.loader.checks import renew_seal
 from gristmill.loader.index import read_index
 from gristmill.loader.locations import is_remote
-from gristmill.loader.manifest import Group, Shard
+from gristmill.loader.manifest import Group, Manifest, Shard
 from gristmill.loader.open_file import open_plain
 from gristmill.loader.order import Order
 from gristmill.stages.shards.check import check_shard
@@ -35,6 +37,7 @@ app = typer.Typer(
 
 
 @app.command(epilog="Example: gristmill shards verify recipes/demo.yaml")
+@with_sample
 def verify(shards: ShardsName, store: StoreUri = None, json: Json = False) -> None:
     """Read every file and compare it with what the manifest, its index and its lineage say. Exit code 1: a fault.
 
@@ -98,6 +101,7 @@ def _faults(opened: Published, group: Group, number: int, shard: Shard) -> Itera
 
 
 @app.command(epilog="Example: gristmill shards head recipes/demo.yaml -n 2")
+@with_sample
 def head(
     shards: ShardsName,
     count: Annotated[int, typer.Option("-n", min=0, metavar="N", help="Samples to list.")] = 5,
@@ -139,10 +143,11 @@ def head(
     out.print(f"\n{manifest.recipe} {manifest.hash[:12]}: {facts}, tokenizer {manifest.tokenizer['hash'][:12]}")
     out.print(f"\n{chosen.name}, shard {shard}, {index.header.samples:,} samples:")
     listed = [(str(one["sample"]), str(one["documents"]), f"{one['tokens']:,}") for one in samples]
-    out.print(table(("sample", "documents", "tokens"), listed))
+    out.print(table(("row", "documents", "tokens"), listed))
 
 
 @app.command(epilog="Example: gristmill shards find recipes/demo.yaml 0123456789abcdef0123456789abcdef")
+@with_sample
 def find(
     shards: ShardsName,
     doc_id: Annotated[str, typer.Argument(metavar="DOC_ID", help="32 hexadecimal digits.", show_default=False)],
@@ -156,8 +161,9 @@ def find(
     for group, number, row, piece in opened.rows_of(_id(doc_id)):
         place = manifest.numbers[group.name], number, row
         found.append({"group": group.name, "shard": number, "row": row, **piece, "seen_at": [*order.seen(*place)]})
+    why = list(_unseen(manifest, order, found)) if found else [_why_nowhere(opened, doc_id)]
     if json:
-        print_json({"doc_id": doc_id, "manifest": manifest.hash, "pieces": found})
+        print_json({"doc_id": doc_id, "manifest": manifest.hash, "pieces": found, "why": why})
     else:
         out = console()
         places = ("shard", "row", "doc_offset", "tokens")
@@ -166,8 +172,34 @@ def find(
             out.print(table(("group", "shard", "row", "from token", "tokens", "seen at sample"), rows))
         else:
             out.print(words(f"{doc_id} is in no shard of {manifest.location}."), soft_wrap=True)
+        for told in why:
+            out.print(words(told), soft_wrap=True)
     if not found:
         raise typer.Exit(1)
+
+
+def _unseen(manifest: Manifest, order: Order, found: list[dict[str, Any]]) -> Iterator[str]:
+    """Why pieces that lie in a shard are never drawn."""
+    drawn = order.counts(manifest.samples)
+    for name in dict.fromkeys(one["group"] for one in found if not one["seen_at"]):
+        number = manifest.numbers[name]
+        some, of = int(drawn[number]), manifest.groups[number].samples
+        yield (
+            f"Never: the mix draws {some:,} of the {of:,} samples of {name}, and these are not among them. More "
+            "mix.tokens, or a larger share of its domain or tier, draw more."
+        )
+
+
+def _why_nowhere(opened: Published, doc_id: str) -> str:
+    """What became of a document that is in no shard."""
+    if opened.seen is None:
+        return f"A dropped document is in none. What became of it: gristmill inspect RECIPE --id {doc_id}"
+    row = next(rows(opened.seen, None, None, None, doc_id=doc_id.lower()), None)
+    if row is None:
+        return f"{opened.seen.told} has no document of that id."
+    if row.reason is not None:
+        return f"It was dropped by {row.step}: {row.reason}{f' ({row.detail})' if row.detail else ''}."
+    return f"It is kept, of the group {row.columns.get('group')}: these shards may be of another run of the recipe."
 
 
 def _id(text: str) -> bytes:
@@ -188,10 +220,11 @@ def _listed(numbers: list[int]) -> str:
     return (", ".join(f"{number:,}" for number in numbers[:MOST_LISTED]) or "never") + more
 
 
-@app.command(epilog="Example: gristmill shards decode recipes/demo.yaml --group crawl/B --sample 3")
+@app.command(epilog="Example: gristmill shards decode recipes/demo.yaml --group crawl/B --row 3")
+@with_sample
 def decode(
     shards: ShardsName,
-    sample: Annotated[int, typer.Option("--sample", min=0, metavar="N", help="Of the shard, from 0.")] = 0,
+    row: Annotated[int, typer.Option("--row", min=0, metavar="N", help="Sample of the shard, from 0.")] = 0,
     group: GroupName = None,
     shard: ShardNumber = 0,
     chars: Chars = 0,
@@ -202,14 +235,14 @@ def decode(
     opened = Published(shards, store)
     manifest, chosen = opened.manifest, opened.group(group)
     named = opened.shard(chosen, shard)
-    if sample >= named.samples:
+    if row >= named.samples:
         raise UserError(
-            f"--sample {sample}: shard {shard} of {chosen.name} has {named.samples} samples, numbered from 0, "
+            f"--row {row}: shard {shard} of {chosen.name} has {named.samples} samples, numbered from 0, "
             "so there is none to show. Give a smaller number."
         )
     files = opened.open_shard(chosen, shard)
-    pieces = opened.pieces_at(named, files, sample)
+    pieces = opened.pieces_at(named, files, row)
     if json:
-        print_json({"group": chosen.name, "shard": shard, "sample": sample, "documents": pieces_json(pieces)})
+        print_json({"group": chosen.name, "shard": shard, "sample": row, "documents": pieces_json(pieces)})
     else:
         print_pieces(console(), pieces, manifest.seq_len, chars)

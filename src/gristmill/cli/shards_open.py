@@ -13,9 +13,11 @@ import pyarrow.parquet as pq
 import typer
 
 from gristmill.cli.options import is_run, open_seen
+from gristmill.cli.sample_option import refuse_sample
 from gristmill.cli.screen import Screen, words
 from gristmill.cli.tokenizer_open import AnyTokenizer, is_recipe, load_aloud
 from gristmill.engine.publish import find_manifest
+from gristmill.engine.seen import Seen
 from gristmill.errors import UserError
 from gristmill.loader.cache import Cache
 from gristmill.loader.checks import Checks
@@ -54,8 +56,13 @@ class Published:
     """A manifest and the files that it names."""
 
     def __init__(self, name: str, store: str | None = None) -> None:
+        self.seen: Seen | None = None
+        """The corpus behind the shards, where a recipe or a run is named."""
         if is_recipe(name) or is_run(name):
-            name = find_manifest(open_seen(name, store))
+            self.seen = open_seen(name, store)
+            name = find_manifest(self.seen)
+        else:
+            refuse_sample(name)
         self.manifest: Manifest = read_manifest(name)
 
     @cached_property

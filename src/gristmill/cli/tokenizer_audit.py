@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from gristmill.cli.options import Json, StoreUri, print_json
+from gristmill.cli.sample_option import refuse_sample
 from gristmill.cli.screen import json_text, words
 from gristmill.cli.show import Bars, console, table
 from gristmill.cli.tokenizer_open import TokenizerName, is_corpus, look_at
@@ -19,6 +20,7 @@ from gristmill.stages.tokenizer.audit_subject import Subject, open_subject
 from gristmill.stages.tokenizer.audit_text import Domain, built_in, from_arrays, read_domains
 from gristmill.stages.tokenizer.tokenizer_sample import HELD_OUT
 
+FOLDER = "tokenizer-audit"
 EXAMPLE = "Example: gristmill tokenizer audit tokenizer/ --against other/ --text 'code=held_out/code*.jsonl.zst'"
 
 
@@ -42,9 +44,10 @@ def command(
     pattern: Annotated[
         str | None, typer.Option(metavar="NAME", help="The pattern of tiktoken files that do not say theirs.")
     ] = None,
-    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where audit.json and audit.html go.")] = Path(
-        "tokenizer-audit"
-    ),
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="FOLDER", help=f"Where audit.json and audit.html go. Default: {FOLDER}/, ignored by git."),
+    ] = None,
     store: StoreUri = None,
     json: Json = False,
 ) -> None:
@@ -59,6 +62,8 @@ def command(
         looked = look_at(tokenizer, store)
         tokenizer = str(tokenizer_path(looked))
         held_out = from_arrays(sample_by_language(looked, HELD_OUT), f"held out by {name}")
+    else:
+        refuse_sample(tokenizer)
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always", UserWarning)
         subjects = [open_subject(uri, pattern) for uri in (tokenizer, *(against or ()))]
@@ -72,14 +77,19 @@ def command(
         report["notes"].insert(
             0, "No --text was given: measured on a small sample that comes with Python, not on held-out text."
         )
-    out.mkdir(parents=True, exist_ok=True)
+    folder = out or Path(FOLDER)
+    folder.mkdir(parents=True, exist_ok=True)
+    if out is None:
+        (folder / ".gitignore").write_text("*\n", encoding="utf-8")  # nobody asked for files in a work tree
     whole = json_text(report, indent=1) + "\n"
-    (out / "audit.json").write_text(whole, encoding="utf-8")
-    (out / "audit.html").write_text(page(report), encoding="utf-8")
+    (folder / "audit.json").write_text(whole, encoding="utf-8")
+    (folder / "audit.html").write_text(page(report), encoding="utf-8")
     if json:
         print_json(report)
     else:
-        _show(report, out)
+        _show(report)
+    told = words(f"Report: {folder / 'audit.html'}, {folder / 'audit.json'}")
+    console(stderr=json).print(told, soft_wrap=True)
     if names := failed(report):
         details = {check["name"]: check["detail"] for check in report["checks"]}
         for name in names:
@@ -106,7 +116,7 @@ def _named_apart(subjects: list[Subject]) -> list[Subject]:
     return subjects[1:]
 
 
-def _show(report: dict[str, Any], out: Path) -> None:
+def _show(report: dict[str, Any]) -> None:
     screen = console()
     for check in report["checks"]:
         verdict = ("holds     ", "green") if check["passed"] else ("FAILED    ", "red")
@@ -141,4 +151,3 @@ def _show(report: dict[str, Any], out: Path) -> None:
         f"{sum(kind['count'] for kind in tokens['private'].values()):,} private or random, "
         f"{tokens['long_literals']['count']:,} long literals."
     )
-    screen.print(words(f"Report: {out / 'audit.html'}, {out / 'audit.json'}"), soft_wrap=True)

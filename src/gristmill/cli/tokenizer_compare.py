@@ -7,8 +7,9 @@ import pyarrow as pa
 import typer
 
 from gristmill.cli.options import Json, StoreUri, print_json
+from gristmill.cli.sample_option import refuse_sample
 from gristmill.cli.show import Bars, console, size, table
-from gristmill.cli.tokenizer_open import Fertility, is_corpus, look_at, measure, open_tokenizer
+from gristmill.cli.tokenizer_open import Fertility, is_corpus, look_at, measure, open_any
 from gristmill.engine.sample import sample_texts
 from gristmill.errors import UserError
 from gristmill.stages.tokenizer.tokenizer_sample import HELD_OUT
@@ -32,6 +33,8 @@ def command(
     json: Json = False,
 ) -> None:
     """Bytes per token of each tokenizer on each file, or on the held-out text of each domain; more is better."""
+    if not any(map(is_corpus, tokenizers)):
+        refuse_sample(tokenizers[0])
     texts = _files(text) if text else _held_out(tokenizers, store)
     names = _apart(tokenizers)
     found = {}
@@ -39,7 +42,7 @@ def command(
         for name in names:
             bars.promise(name, len(texts))
         for name, given in zip(names, tokenizers, strict=True):
-            counted = measure(open_tokenizer(given, store), bars.walk(name, texts))
+            counted = measure(open_any(given, store), bars.walk(name, texts))
             if len(counted) > 1:
                 counted[ALL] = Fertility(*(sum(getattr(one, what) for one in counted.values()) for what in _SUMMED))
             found[name] = counted

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 import typer
 
 from gristmill.cli.options import is_run, open_run
+from gristmill.cli.sample_option import asked_sample, refuse_sample
 from gristmill.cli.screen import complain
 from gristmill.engine.sample import open_for_tokenizer, tokenizer_path
 from gristmill.engine.seen import Seen
@@ -45,10 +46,19 @@ def is_corpus(name: str) -> bool:
 
 def look_at(name: str, store: str | None) -> Seen:
     """What a recipe has in its store, up to its tokenizer; or what a run made."""
-    return open_run(name, store) if is_run(name) else open_for_tokenizer(load_recipe(name, store=store)).look()
+    if is_run(name):
+        return open_run(name, store)
+    return open_for_tokenizer(load_recipe(name, store=store, sample=asked_sample())).look()
 
 
 def open_tokenizer(name: str, store: str | None = None) -> AnyTokenizer:
+    """The one that a command is about; only that of a recipe has a sample."""
+    if not is_corpus(name):
+        refuse_sample(name)
+    return open_any(name, store)
+
+
+def open_any(name: str, store: str | None) -> AnyTokenizer:
     return load_aloud(str(tokenizer_path(look_at(name, store))) if is_corpus(name) else name)
 
 

@@ -51,7 +51,8 @@ def command(
 def _show(found: Findings, repaired: bool, recipe: str) -> None:
     out = console()
     for part, fact in found.broken.items():
-        out.print(words(f"part {part.hash} {fact}"))
+        maker = found.made_by.get(part.hash, "no recipe that is on record")
+        out.print(words(f"part {part.hash} {fact}; made by {maker}"), soft_wrap=True)
     for label in found.different:
         out.print(words(f"different: {label}"))
     mended = ", taken away and made again where the recipe needs them" if repaired and found.broken else ""
@@ -66,4 +67,5 @@ def _show(found: Findings, repaired: bool, recipe: str) -> None:
             soft_wrap=True,
         )
     if found.broken and not repaired:
-        out.print("To make broken parts again: gristmill verify --repair, or gristmill run.")
+        name = "RECIPE, with the file of the recipe" if is_run(recipe) else recipe
+        out.print(words(f"To make broken parts again: gristmill verify --repair {name}"), soft_wrap=True)

@@ -4,9 +4,9 @@ from typing import Annotated, Any
 
 import typer
 
-from gristmill.cli.options import Json, RecipePath, StoreUri, open_mill, print_json
-from gristmill.cli.screen import words
-from gristmill.cli.show import console, size, table
+from gristmill.cli.options import Json, RecipePath, StoreUri, look_with_inputs, open_mill, print_json
+from gristmill.cli.screen import Screen, passage, words
+from gristmill.cli.show import console, size, table, value_text
 from gristmill.engine.look import row_at
 from gristmill.engine.whatif import Answer, Side, ask
 
@@ -23,18 +23,24 @@ def command(
     store: StoreUri = None,
     json: Json = False,
 ) -> None:
-    """Answer from stored columns how many documents and bytes would come and go if a step's config were changed."""
+    """Answer from stored columns how many documents and bytes would come and go if a step's config were changed.
+
+    A step that stands in several routes is asked in each, one answer after the other; `web/heuristics` names one alone.
+    """
     mill = open_mill(recipe, store)
-    run = mill.look()
-    answer = ask(mill, run, changes)
-    samples = {
-        name: [row_at(run, document, row) for document, row in side.samples]
-        for name, side in (("come", answer.come), ("go", answer.go))
-    }
-    if json:
-        print_json(_plain(answer, samples))
-    else:
-        _show(answer, samples)
+    run = look_with_inputs(mill)
+    out = console()
+    for number, answer in enumerate(ask(mill, run, changes)):
+        samples = {
+            name: [row_at(run, document, row) for document, row in side.samples]
+            for name, side in (("come", answer.come), ("go", answer.go))
+        }
+        if json:
+            print_json(_plain(answer, samples))
+            continue
+        if number:
+            out.print()
+        _show(out, answer, samples, [name for name in run.chains if name not in answer.sources])
 
 
 def _plain(answer: Answer, samples: dict[str, Any]) -> dict[str, Any]:
@@ -48,31 +54,60 @@ def _plain(answer: Answer, samples: dict[str, Any]) -> dict[str, Any]:
 
     return {
         "step": answer.step,
+        "sources": answer.sources,
         "changes": {name: {"now": now, "then": then} for name, (now, then) in answer.changes.items()},
-        "documents": answer.seen,
+        "exceptions": answer.exceptions,
+        "documents": answer.read,
         "corpus": answer.corpus,
+        "corpus_bytes": answer.corpus_bytes,
         "come": side("come", answer.come),
         "go": side("go", answer.go),
+        "corpus_after": answer.corpus + answer.come.documents - answer.go.documents,
+        "corpus_after_bytes": answer.corpus_bytes + answer.come.text_bytes - answer.go.text_bytes,
         "not_judged_by": answer.later,
     }
 
 
-def _show(answer: Answer, samples: dict[str, Any]) -> None:
-    out = console()
+def _show(out: Screen, answer: Answer, samples: dict[str, Any], other_sources: list[str]) -> None:
     for name, (now, then) in answer.changes.items():
-        out.print(words(f"{answer.step} {name}: {now} -> {then}"))
-    rows = []
-    for label, side in (("would come", answer.come), ("would go", answer.go)):
-        share = f"{100 * side.documents / answer.corpus:.2f}%" if answer.corpus else ""
-        rows.append((label, f"{side.documents:,}", share, size(side.text_bytes)))
-    rows.append(("corpus now", f"{answer.corpus:,}", "", f"of {answer.seen:,} rows"))
-    out.print(table(("", "documents", "of corpus", "bytes"), rows))
-    for label, name, side in (("would come", "come", answer.come), ("would go", "go", answer.go)):
+        same = " (as it is now)" if now == then else ""
+        out.print(words((f"{answer.step} {name}: {value_text(now)} -> {value_text(then)}{same}", "bold")))
+    come, go = answer.come, answer.go
+    may_go = come.documents and answer.later
+    documents, text = come.documents - go.documents, come.text_bytes - go.text_bytes
+    rows = [
+        ("corpus now", f"{answer.corpus:,}", _share(answer.corpus, answer), size(answer.corpus_bytes)),
+        ("would come", *_signed("+", come, answer)),
+        ("would go", *_signed("-", go, answer)),
+        (
+            "corpus after, at most" if may_go else "corpus after",
+            f"{answer.corpus + documents:,}",
+            _share(answer.corpus + documents, answer),
+            size(answer.corpus_bytes + text),
+        ),
+    ]
+    sources = ", ".join(answer.sources)
+    out.print(table((f"of {sources}", "documents", f"of the {answer.read:,} read", "text"), rows))
+    if other_sources:
+        out.print(words((f"Not asked, as they do not pass {answer.step}: {', '.join(other_sources)}.", "dim")))
+    for told in answer.exceptions:
+        out.print(words((told, "yellow")), soft_wrap=True)
+    for label, name, side in (("would come", "come", come), ("would go", "go", go)):
         if side.reasons:
             reasons = ", ".join(f"{reason} {count:,}" for reason, count in side.reasons.most_common())
-            out.print(f"\n{label}, by reason: {reasons}")
+            out.print(passage(f"\n{label}, by reason: {reasons}"), soft_wrap=True)
         for row in samples[name]:
-            text = " ".join((row.text or "").split())[:SHOWN_CHARACTERS]
-            out.print(words((row.fields["locator"], "dim"), f" {text}"), soft_wrap=True)
-    if answer.come.documents and answer.later:
-        out.print(f"\nDocuments that come would still have to pass {', '.join(answer.later)}.")
+            shown = " ".join((row.text or "").split())[:SHOWN_CHARACTERS]
+            out.print(words((row.fields["locator"], "dim"), f" {shown}"), soft_wrap=True)
+    if may_go:
+        out.print(f"\nDocuments that come would still have to pass {', '.join(answer.later)}.", soft_wrap=True)
+
+
+def _signed(sign: str, side: Side, answer: Answer) -> tuple[str, str, str]:
+    if not side.documents:
+        return "0", "", ""
+    return f"{sign}{side.documents:,}", f"{sign}{_share(side.documents, answer)}", f"{sign}{size(side.text_bytes)}"
+
+
+def _share(documents: int, answer: Answer) -> str:
+    return f"{100 * documents / answer.read:.2f}%" if answer.read else ""

@@ -2,7 +2,7 @@
 
 import itertools
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,7 @@ from gristmill.engine.seen import Document, Seen
 from gristmill.errors import UserError
 from gristmill.recipe.columns import INGEST
 from gristmill.recipe.mistakes import nearest
+from gristmill.schema import NO_DOCUMENT
 from gristmill.store.parquet import PartReader
 
 COLUMNS = (
@@ -49,7 +50,11 @@ class _Wanted:
     """What is asked of a document; None: nothing."""
 
     dropped: bool | None
+    by: Collection[str] | None
+    """The steps of which one dropped it."""
     reason: str | None
+    records: bool
+    """Whether records are shown that never were documents."""
     url: str | None
     doc_id: str | None
     grep: re.Pattern[str] | None
@@ -74,32 +79,53 @@ def rows(
     reason: str | None,
     sources: Sequence[str] = (),
     *,
+    records: bool = True,
     url: str | None = None,
     doc_id: str | None = None,
     grep: re.Pattern[str] | None = None,
     cuts: bool = False,
 ) -> Iterator[Row]:
-    """Documents as they stand after a step, dropped by it or before it (`dropped`), kept (False), or all (None).
+    """Documents of the sources that pass a step, as they stand after it: all (None), those that it dropped (True;
+    without a step: that any did), or those that are kept up to its end (False).
 
-    `url` is a part of the URL, `doc_id` how it begins in hexadecimal, `grep` is found in the text; with `cuts` a row
-    has what was cut out of its text.
+    Without `records`, those that never were documents (requests) are left out. `url` is a part of the URL, `doc_id` how
+    it begins in hexadecimal, `grep` is found in the text; with `cuts` a row has what was cut out of its text.
     """
-    wanted = _Wanted(dropped, reason, url, doc_id, grep)
-    for source in seen.chains:
-        if sources and source not in sources:
-            continue
+    wanted = _Wanted(dropped, _named(seen, stage), reason, records, url, doc_id, grep)
+    for source in sources_with(seen, stage, sources):
         for document in seen.documents.get(source, ()):
             for found in _rows_of_part(seen, document, stage):
                 if found.is_wanted(wanted):
                     yield found.whole(cuts)
 
 
+def _named(seen: Seen, stage: str | None) -> Collection[str] | None:
+    """The steps of that id or name, as the verdicts name them; None: any."""
+    if stage is None or stage.rpartition("/")[2] == CORPUS:
+        return None
+    if stage.rpartition("/")[2] == INGEST:
+        return {INGEST}
+    return {node.id for node in seen.nodes.values() if stage in (node.id, node.name)}
+
+
+def sources_with(seen: Seen, stage: str | None, sources: Sequence[str] = ()) -> list[str]:
+    """Those that pass a step, of these or of all."""
+    return [
+        source
+        for source in seen.chains
+        if (not sources or source in sources)
+        and (
+            stage in (None, INGEST, CORPUS, f"{source}/{INGEST}")
+            or any(stage in (node_id, seen.nodes[node_id].name) for node_id in seen.chains[source])
+        )
+    ]
+
+
 def count_unjudged(seen: Seen, stage: str | None, sources: Sequence[str]) -> int:
     """Documents that nothing dropped so far and that some step has not seen as the recipe is now."""
     return sum(
         found.step is None and bool(found.part.unjudged)
-        for source in seen.chains
-        if not sources or source in sources
+        for source in sources_with(seen, stage, sources)
         for document in seen.documents.get(source, ())
         for found in _rows_of_part(seen, document, stage)
     )
@@ -133,8 +159,8 @@ def kept_batches(
 
 def unfinished(seen: Seen, stage: str | None) -> list[str]:
     """Steps up to `stage` that have not run to their end."""
-    wanted = {f"{source}/{INGEST}" for source in seen.chains}
-    for source in seen.chains:
+    wanted = {f"{source}/{INGEST}" for source in sources_with(seen, stage)}
+    for source in sources_with(seen, stage):
         wanted.update(_chain(seen, source, stage))
     return [node_id for node_id in seen.unfinished() if node_id in wanted]
 
@@ -202,6 +228,10 @@ class _Found:
         if wanted.dropped is not None and (self.step is not None) != wanted.dropped:
             return False
         if wanted.dropped is False and self.part.unjudged:
+            return False
+        if wanted.dropped and wanted.by is not None and self.step not in wanted.by:
+            return False
+        if not wanted.records and self.reason in NO_DOCUMENT:
             return False
         if wanted.reason is not None and self.reason != wanted.reason:
             return False

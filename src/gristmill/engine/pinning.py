@@ -1,4 +1,4 @@
-"""The tokenizer that a recipe trained last, and what training it again would cost."""
+"""The tokenizer that a recipe trained last, and what another one would cost."""
 
 from gristmill.engine.graph import Node
 from gristmill.engine.mill import Mill
@@ -26,16 +26,30 @@ def last_trained(mill: Mill, node: Node) -> Part | None:
     return None
 
 
-def retraining(mill: Mill, run: Run) -> str | None:
-    """What a plan says when an edit elsewhere in the recipe costs the tokenizer, and with it all that was encoded."""
-    node = trained_node(mill)
+def tokenizer_hint(mill: Mill, run: Run) -> str | None:
+    """What a plan says where the tokenizer is made or taken anew: what becomes of all that was encoded."""
+    node = next((node for node in mill.graph.nodes.values() if node.name == TOKENIZER), None)
     before = known_before(mill)
-    if node is None or node.id not in before or before[node.id]["identity"] != node.identity:
+    if node is None or node.id not in before or not (run.made[node.id].missing or run.made[node.id].waiting):
         return None
-    if not (run.made[node.id].missing or run.made[node.id].waiting) or last_trained(mill, node) is None:
+    last = last_trained(mill, node)
+    if last is None:
         return None
     told = [earlier for node_id, earlier in before.items() if node_id.endswith(f"/{TOKENS}")]
     documents = sum(earlier["metrics"].get("documents", 0) for earlier in told)
+    if named := [part for file in node.files.values() for _, _, part in file.files]:
+        if named[0].hash == last.hash:
+            return (
+                f"The tokenizer that the recipe names is that of the last run ({last.hash[:12]}): none is trained, "
+                "what was encoded with it stays, and only documents that changed since are encoded."
+            )
+        return (
+            f"The tokenizer that the recipe names ({named[0].hash[:12]}) is another than that of the last run "
+            f"({last.hash[:12]}): all documents{f', {documents:,} in the last run,' if documents else ''} are encoded "
+            "again."
+        )
+    if before[node.id]["identity"] != node.identity:
+        return None  # another vocabulary is asked for, and `why` says so
     again = f", and all {documents:,} documents encoded again" if documents else ""
     return (
         f"The tokenizer would be trained again{again}: `gristmill tokenizer pin {mill.recipe.path}` keeps the one "

@@ -15,6 +15,12 @@ MOST_NAMED = 3
 """Files or parts that a reason names before it counts the rest."""
 
 
+MOST_CHARACTERS = 40
+"""Of a value that a reason names."""
+SHOWN_BEFORE = 8
+"""Characters of a long value that a reason shows before the place where it changed."""
+
+
 @dataclass(frozen=True)
 class Stage:
     """One line of a plan."""
@@ -135,7 +141,7 @@ def _differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]
         old, new = _flat(before[group]), _flat(now[group])
         for name in sorted({*old, *new}):
             if old.get(name) != new.get(name):
-                found.append(f"{prefix}{name}: {_show(old.get(name))} -> {_show(new.get(name))}")
+                found.append(f"{prefix}{name}: {describe_change(old.get(name), new.get(name))}")
     old, new = before.get("code", {}), now.get("code", {})
     for file in sorted({*old, *new}):
         if old.get(file) != new.get(file):
@@ -153,9 +159,31 @@ def _flat(value: Any, prefix: str = "") -> dict[str, Any]:
     return flat
 
 
-def _show(value: Any) -> str:
-    text = "nothing" if value is None else str(value)
-    return text if len(text) <= 40 else text[:37] + "..."
+def describe_change(old: Any, new: Any) -> str:
+    """`50 -> 30`; of lists what differs, of long texts from where on they differ."""
+    if isinstance(old, list) and isinstance(new, list):
+        gone, come = ([item for item in one if item not in other] for one, other in ((old, new), (new, old)))
+        groups = [(gone, "without"), (come, "with")]
+        told = [f"{word} {_listed([_show(item) for item in some])}" for some, word in groups if some]
+        if told:
+            return " and ".join(told)
+        if sorted(map(str, old)) == sorted(map(str, new)):
+            return "in another order"
+    before, after = _text(old), _text(new)
+    shorter = min(len(before), len(after))
+    same = next((at for at in range(shorter) if before[at] != after[at]), shorter)
+    start = max(0, same - SHOWN_BEFORE) if max(len(before), len(after)) > MOST_CHARACTERS else 0
+    return f"{_show(before, start)} -> {_show(after, start)}"
+
+
+def _text(value: Any) -> str:
+    return "nothing" if value is None else str(value)
+
+
+def _show(value: Any, start: int = 0) -> str:
+    """The text of a value from a place on, cut to a length that a table has room for."""
+    text = f"{'...' if start else ''}{_text(value)[start:]}"
+    return text if len(text) <= MOST_CHARACTERS else text[: MOST_CHARACTERS - 3] + "..."
 
 
 def _file_changes(node: Node, run: Run, before: Mapping[str, str] | None) -> list[str]:

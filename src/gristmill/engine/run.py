@@ -56,7 +56,8 @@ class Run(Seen):
     ) -> None:
         self.tasks = Tasks(graph.nodes, store, executor, listener, dry, lease, retry_crashed)
         recipe = graph.recipe
-        super().__init__(recipe.name, recipe.path, store, graph.nodes, graph.chains, self.tasks.made)
+        sample = "" if recipe.sample is None else f" --sample {recipe.sample * 100:.12g}%"
+        super().__init__(recipe.name, f"{recipe.path}{sample}", store, graph.nodes, graph.chains, self.tasks.made)
         self.graph = graph
         self.inputs: dict[str, SourceInputs] = {}
         self._store = store

@@ -11,6 +11,7 @@ from gristmill.engine.insist import insist
 from gristmill.engine.mill import wait_for
 from gristmill.engine.obtain import Listener
 from gristmill.engine.run import Run
+from gristmill.engine.run_record import run_records
 from gristmill.engine.seen import Seen
 from gristmill.engine.task import Hash, Result, Task
 from gristmill.errors import UserError
@@ -24,6 +25,9 @@ class Findings:
 
     parts: int = 0
     broken: dict[Part, str] = field(default_factory=dict)
+    made_by: dict[str, str] = field(default_factory=dict)
+    """Of broken parts, by hash: the step and the task that made it; the recipe, where it is another. Missing: nobody is
+    on record."""
     recomputed: int = 0
     different: list[str] = field(default_factory=list)
     survivors: int = 0
@@ -32,7 +36,10 @@ class Findings:
     def as_json(self) -> dict[str, Any]:
         return {
             "parts": self.parts,
-            "broken": [{"part": part.hash, "fact": fact} for part, fact in self.broken.items()],
+            "broken": [
+                {"part": part.hash, "fact": fact, "made_by": self.made_by.get(part.hash)}
+                for part, fact in self.broken.items()
+            ],
             "recomputed": self.recomputed,
             "different": self.different,
             "survivors": self.survivors,
@@ -82,25 +89,41 @@ async def _check(
         if hashed % tenth == 0 and hashed < len(parts):
             listener.note(f"hashed {hashed} of {len(parts)} parts")
     known = {part.hash for part in parts}
+    broken = {part.hash for part in findings.broken}
     for part, label in _wanted(seen):
         if part.hash not in known:
-            findings.broken[part] = f"of {label} is missing"
+            findings.broken[part] = "is missing"
+        if part.hash not in known or part.hash in broken:
+            findings.made_by.setdefault(part.hash, label)
+    _blame_others(seen, findings)
     if chosen:
         listener.note(f"running {len(chosen)} tasks again")
     await asyncio.gather(*(_again(task, made, executor, findings, listener) for task, made in chosen))
     findings.different.sort()
 
 
+def _blame_others(seen: Seen, findings: Findings) -> None:
+    """Broken parts that another recipe of the store made, as far as runs are on record."""
+    unknown = {part.hash for part in findings.broken} - findings.made_by.keys()
+    for record in run_records(seen.store) if unknown else ():
+        for node_id, node in record["nodes"].items() if record["recipe"] != seen.name else ():
+            for key, label in node["tasks"].items():
+                for part in (seen.store.read_json(f"tasks/{key}.json") or {}).get("parts", ()):
+                    if part["hash"] in unknown:
+                        told = f"{node_id}, {label} of the recipe {record['recipe']}"
+                        findings.made_by.setdefault(part["hash"], told)
+
+
 def _wanted(seen: Seen) -> Iterator[tuple[Part, str]]:
-    """The parts that the tasks of a corpus made, as far as they are on record, and those of its layers."""
+    """The parts that the tasks of a corpus made, as far as they are on record, and those of its layers; by whom."""
     for node_id, made in seen.made.items():
         labels = made.tasks | {key: label for key, (label, _) in made.missing.items()}
         for key, label in labels.items():
             record = seen.store.read_json(f"tasks/{key}.json")
             for part in (record or {}).get("parts", ()):
-                yield Part(**part), label
+                yield Part(**part), f"{node_id}, {label}"
         for part, key in made.layers.values():
-            yield part, labels.get(key, node_id)
+            yield part, f"{node_id}, {labels[key]}" if key in labels else node_id
 
 
 async def _hash(store: Store, part: Part, executor: Executor, findings: Findings, listener: Listener) -> None:

@@ -26,6 +26,7 @@ from gristmill.stages.select.rules.code import Config as CodeThresholds
 from gristmill.stages.select.rules.fineweb import Config as FineWebThresholds
 from gristmill.stages.select.rules.gopher_quality import Config as GopherQualityThresholds
 from gristmill.stages.select.rules.gopher_repetition import Config as GopherRepetitionThresholds
+from gristmill.stages.select.rules.rule import EXCEPTIONS, exceptions_of
 from gristmill.stages.select.tally import LANGUAGES, Tally
 from gristmill.stages.select.vectors import Columns
 from gristmill.stages.select.verdicts import Group, RuleSet, all_of, failing, first_of, reasons_of, rule_set, tell
@@ -124,6 +125,20 @@ def groups(config: Config) -> list[Group]:
             module, own = SETS[name], getattr(config, name)
             found.append(rule_set(module.rules(own), own, module.LANGUAGE, module.LANGUAGES))
     return found
+
+
+def exceptions(config: Config, path: str) -> dict[str, str]:
+    """Languages, extensions and sources with a threshold of their own, in place of the one at `path`."""
+    name, _, threshold = path.partition(".")
+    own: StageConfig | None = getattr(config, name) if name in SETS else None
+    if own is None:
+        return {}
+    return {
+        label: f"{name}.{field}.{label}.{threshold}"
+        for field in EXCEPTIONS
+        for label, one in exceptions_of(own, field).items()
+        if threshold in one.model_fields_set
+    }
 
 
 def reads(config: Config) -> tuple[str, ...]:

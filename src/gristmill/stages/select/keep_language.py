@@ -63,6 +63,12 @@ class Config(StageConfig):
         return self
 
 
+def exceptions(config: Config, path: str) -> dict[str, str]:
+    """Languages with a probability of their own, in place of `min_probability`."""
+    named = config.keep.items() if path == "min_probability" else ()
+    return {name: f"keep.{name}" for name, least in named if least is not None}
+
+
 def apply(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
     labels = batch.column("language.label")
     probability = batch.column("language.probability").fill_null(0).to_numpy(zero_copy_only=False).astype(np.float64)

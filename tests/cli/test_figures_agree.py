@@ -1,0 +1,144 @@
+"""What `inspect`, `status` and `funnel` say of a corpus: the same steps, the same documents, the same figures."""
+
+import json
+from collections import Counter
+
+import pytest
+
+from gristmill.engine.funnel import funnels
+from gristmill.schema import NO_DOCUMENT
+
+
+@pytest.fixture
+def inspected(routes, say):
+    def inspect(*arguments):
+        told = say("inspect", routes.project.recipe, *arguments, "-n", 1000, "--json")
+        assert told.code == 0, told.err
+        return [json.loads(line) for line in told.out.splitlines()]
+
+    return inspect
+
+
+def first(run):
+    """Documents by step and reason, as the funnels count them."""
+    counted = Counter()
+    for funnel in funnels(run).values():
+        for step, reasons in funnel["first"].items():
+            counted.update({(step, reason): counts["rows"] for reason, counts in reasons.items()})
+    return counted
+
+
+def verdicts(rows):
+    return Counter((row["verdict"]["step"], row["verdict"]["reason"]) for row in rows)
+
+
+@pytest.mark.parametrize("stage", ["heuristics", "text/heuristics", "keep_language", "ingest", "crawl/ingest"])
+def test_dropped_by_a_step_means_by_that_step(routes, inspected, stage):
+    """In every route that has it, or in the one that is named."""
+    found = verdicts(inspected("--stage", stage, "--dropped"))
+    wanted = first(routes.run)
+    if stage == "crawl/ingest":
+        reasons = funnels(routes.run)["crawl"]["first"]["ingest"]
+        wanted = {("ingest", reason): counts["rows"] for reason, counts in reasons.items()}
+    names = (stage, "ingest") if stage == "crawl/ingest" else (stage,)
+    assert found == {key: rows for key, rows in wanted.items() if {key[0], key[0].split("/")[-1]} & {*names}}
+    assert found
+
+
+def test_kept_up_to_a_step_and_dropped_at_all_add_up(routes, inspected):
+    """Sources that do not pass the step are not there."""
+    assert verdicts(inspected("--dropped")) == first(routes.run)
+    kept = inspected("--stage", "extract", "--kept")
+    gone = first(routes.run)
+    before = sum(c["rows"] for c in funnels(routes.run)["crawl"]["first"]["ingest"].values())
+    before += sum(n for (step, _), n in gone.items() if step == "web/extract")
+    assert len(kept) == funnels(routes.run)["crawl"]["read"]["rows"] - before
+    assert {row["source"] for row in kept} == {"crawl"}
+
+
+def test_records_that_are_no_documents_are_shown_when_asked_for(routes, inspected, say):
+    """By --records, by their reason, by their id."""
+    read = sum(funnel["read"]["rows"] for funnel in funnels(routes.run).values())
+    assert len(inspected()) == read
+    every = inspected("--records")
+    assert len(every) == sum(funnel["records"] for funnel in funnels(routes.run).values()) > read
+    requests = inspected("--reason", "request_record")
+    assert {row["verdict"]["reason"] for row in requests} == {"request_record"} <= NO_DOCUMENT
+    assert inspected("--id", requests[0]["doc_id"]) == requests[:1]
+    nothing = say("inspect", routes.project.recipe, "--url", "nowhere.example")
+    assert nothing.code == 0
+    assert "No such documents. Records that are no documents were left out: --records shows them." in nothing.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("--source", "crwl"), "Did you mean crawl? Sources: crawl, notes, lists."),
+        (("--reason", "too_few_wrods"), "Did you mean too_few_words? Reasons here:"),
+        (("--stage", "heuristcs"), "Did you mean heuristics?"),
+        (("--stage", "extract", "--reason", "too_few_words"), "These did: text/heuristics"),
+        (("--stage", "extract", "--source", "notes"), "--source notes does not pass --stage extract"),
+        (("--kept", "--reason", "too_few_words"), "Leave one of them out"),
+    ],
+)
+def test_a_slip_of_the_pen_is_told(routes, say, arguments, told):
+    """Exit code 2, the nearest name."""
+    said = say("inspect", routes.project.recipe, *arguments)
+    assert said.code == 2
+    assert told in said.err
+
+
+def test_status_counts_as_the_funnel_does(routes, say):
+    """Documents, each dropped by the first step that did; what is left of them comes to the next."""
+    told = json.loads(say("status", routes.project.recipe, "--json").out)["stages"]
+    stages = {stage["stage"]: (stage["documents"], stage["documents_dropped"]) for stage in told}
+    by_step = Counter()
+    for (step, _), rows in first(routes.run).items():
+        by_step[step] += rows
+    found = funnels(routes.run)
+    for source, funnel in found.items():
+        reader = sum(counts["rows"] for counts in funnel["first"].get("ingest", {}).values())
+        assert stages[f"{source}/ingest"] == (funnel["read"]["rows"], reader)
+        assert stages[f"{source}/corpus"] == (funnel["kept"]["rows"], 0)
+    for step in ("web/extract", "web/keep_language", "text/heuristics", "all/exact_dedup"):
+        assert stages[step][1] == by_step[step]
+    assert stages["web/language"][0] == stages["web/extract"][0] - stages["web/extract"][1]
+    assert stages["all/exact_dedup"][0] - by_step["all/exact_dedup"] == sum(f["kept"]["rows"] for f in found.values())
+    shown = say("status", routes.project.recipe).out
+    assert shown.splitlines()[0].split()[:4] == ["stage", "tasks", "documents", "dropped"]
+
+
+def test_before_the_end_status_counts_what_steps_have_dropped_so_far(routes, say, edit):
+    """Documents too, not records."""
+    edit(routes.project.recipe, "exact_dedup: {partitions: 2}", "exact_dedup: {partitions: 3}")
+    try:
+        told = json.loads(say("status", routes.project.recipe, "--json").out)["stages"]
+    finally:
+        edit(routes.project.recipe, "exact_dedup: {partitions: 3}", "exact_dedup: {partitions: 2}")
+    stages = {stage["stage"]: (stage["documents"], stage["documents_dropped"]) for stage in told}
+    funnel = funnels(routes.run)["crawl"]
+    reader = sum(counts["rows"] for counts in funnel["first"]["ingest"].values())
+    assert stages["crawl/ingest"] == (funnel["read"]["rows"], reader)
+    heuristics = sum(counts["rows"] for counts in funnels(routes.run)["notes"]["first"]["text/heuristics"].values())
+    assert stages["text/heuristics"] == (None, heuristics)
+
+
+def test_the_languages_say_of_which_sources_they_are(routes, say):
+    """And which sources have none."""
+    shown = say("funnel", routes.project.recipe).out
+    told = "Languages of the documents of crawl, notes. Not measured, for want of a step language: lists."
+    assert told in shown
+
+
+def test_a_plan_explains_a_step_of_two_routes_once_and_ends_with_the_room_it_needs(routes, say, edit):
+    """Whoever looks at the end of it sees what the run will cost."""
+    done = say("plan", routes.project.recipe).out
+    assert done.count("hashes; half of the pairs") == 1
+    assert "web/near_dedup, text/near_dedup" in done
+    assert "Nothing to do: everything is in the store, " in done
+    edit(routes.project.recipe, "exact_dedup: {partitions: 2}", "exact_dedup: {partitions: 3}")
+    try:
+        to_do = say("plan", routes.project.recipe).out
+    finally:
+        edit(routes.project.recipe, "exact_dedup: {partitions: 3}", "exact_dedup: {partitions: 2}")
+    assert to_do.strip().splitlines()[-1].startswith("The run will add about ")

@@ -1,0 +1,124 @@
+"""`gristmill whatif` on a recipe of several routes: of what each figure is, which steps are meant, what is wrong."""
+
+import json
+import shutil
+
+import pytest
+
+from gristmill.engine.funnel import funnels
+
+
+@pytest.fixture
+def asked(routes, say):
+    def ask(*changes):
+        told = say("whatif", routes.project.recipe, *changes, "--json")
+        assert told.code == 0, told.err
+        return [json.loads(line) for line in told.out.splitlines()]
+
+    return ask
+
+
+def test_figures_are_those_of_the_funnel_and_say_of_what_they_are(routes, asked, say):
+    """Documents alone, of the sources that pass the step; and the corpus as it would be."""
+    change = "web/heuristics.gopher_quality.min_words=1000"
+    (told,) = asked(change)
+    funnel = funnels(routes.run)["crawl"]
+    assert told["documents"] == funnel["read"]["rows"] < funnel["records"]
+    assert (told["corpus"], told["corpus_bytes"]) == (funnel["kept"]["rows"], funnel["kept"]["text_bytes"])
+    assert told["go"]["documents"] > 0
+    assert told["corpus_after"] == told["corpus"] - told["go"]["documents"]
+    assert told["corpus_after_bytes"] == told["corpus_bytes"] - told["go"]["bytes"]
+    shown = say("whatif", routes.project.recipe, change).out
+    assert "of crawl " in shown
+    assert f"of the {told['documents']} read" in shown
+    assert "corpus after" in shown
+    assert "Not asked, as they do not pass web/heuristics: notes, lists." in shown
+
+
+def test_only_steps_that_can_drop_are_named_as_still_to_come(asked):
+    """Not the parts of a deduplication that only gather."""
+    (told,) = asked("web/heuristics.gopher_quality.min_words=1")
+    assert told["not_judged_by"] == ["web/near_dedup", "all/exact_dedup"]
+
+
+def test_a_plain_name_is_asked_in_every_route_that_has_it(asked, say, routes):
+    """And each answer says which; a full name is one of them; a set of rules is asked where it is used."""
+    for change, steps in (
+        ("keep_language.keep.en=0.99", ["web/keep_language", "text/keep_language"]),
+        ("keep_language.min_probability=0.2", ["web/keep_language", "text/keep_language"]),
+        ("text/keep_language.keep.en=0.99", ["text/keep_language"]),
+        ("heuristics.gopher_quality.min_words=20", ["web/heuristics", "text/heuristics"]),
+        ("heuristics.c4.min_sentences=3", ["web/heuristics"]),
+    ):
+        assert [told["step"] for told in asked(change)] == steps
+    shown = say("whatif", routes.project.recipe, "keep_language.keep.en=0.99").out
+    assert 0 <= shown.find("web/keep_language keep.en: 0.5") < shown.find("text/keep_language keep.en: 0.5")
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (
+            "web/heuristics.gopher_quality.min_words=1",
+            "does not decide for de: there the recipe has another value, which does. "
+            "Ask about that: web/heuristics.gopher_quality.by_language.de.min_words=VALUE",
+        ),
+        (
+            "web/keep_language.min_probability=0.99",
+            "does not decide for en: there the recipe has another value, which does. "
+            "Ask about that: web/keep_language.keep.en=VALUE",
+        ),
+    ],
+)
+def test_a_setting_that_others_override_says_which(routes, say, asked, change, told):
+    """An answer of nothing is no surprise then."""
+    assert told in say("whatif", routes.project.recipe, change).out
+    assert told in asked(change)[0]["exceptions"][0]
+    assert asked("text/heuristics.gopher_quality.min_words=1")[0]["exceptions"] == []
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ("text.heuristics.gopher_quality.min_words=1", "mean text/heuristics.gopher_quality.min_words?"),
+        ("steps.web.heuristcs.c4.min_sentences=1", "mean web/heuristics.c4.min_sentences?"),
+        ("gopher_quality.min_words=1", "mean heuristics.gopher_quality.min_words?"),
+        ("heuristcs.gopher_quality.min_words=1", "mean heuristics.gopher_quality.min_words?"),
+        ("heuristics.min_sentences=1", "mean c4.min_sentences?"),
+        ("signals.blocked_terms=[a]", "web/signals drops no document"),
+    ],
+)
+def test_a_path_from_another_level_names_the_right_one(routes, say, change, told):
+    """Exit code 2."""
+    said = say("whatif", routes.project.recipe, change)
+    assert said.code == 2
+    assert told in said.err
+
+
+@pytest.mark.parametrize("command", [("plan", "RUN"), ("whatif", "RUN", "heuristics.c4.min_sentences=3")])
+def test_a_run_in_place_of_a_recipe_says_where_the_recipe_is(routes, say, command):
+    """And what comes from the store alone; a wrong name lists the right ones."""
+    store = routes.project.store
+    said = say(*(f"{store}@routes" if word == "RUN" else word for word in command))
+    assert said.code == 2
+    assert "needs the recipe with its inputs" in said.err
+    assert f"gristmill status {store}@routes --recipe > recipe.yaml" in said.err
+    assert f"gristmill removed {store}@routes" in said.err
+    assert "Did you mean routes?" in say(*(f"{store}@rotes" if word == "RUN" else word for word in command)).err
+
+
+def test_the_recipe_of_a_run_is_in_its_store(routes, say):
+    """As it was, ready for a file."""
+    said = say("status", f"{routes.project.store}@routes", "--recipe")
+    assert said.out.strip() == routes.project.recipe.read_text().strip()
+
+
+def test_without_inputs_a_question_says_what_can_be_had(routes, say, tmp_path):
+    """The store has what was removed and why."""
+    recipe, store = tmp_path / "recipe.yaml", routes.project.store
+    shutil.copy(routes.project.recipe, recipe)
+    for command in (("whatif", recipe, "heuristics.c4.min_sentences=3"), ("plan", recipe)):
+        said = say(*command, "--store", store)
+        assert said.code == 2
+        assert "matches no file" in said.err
+        assert f"gristmill removed {store}@routes" in said.err
