@@ -88,6 +88,13 @@ def test_a_slip_of_the_pen_is_told(routes, say, arguments, told):
     assert told in said.err
 
 
+def test_a_rule_that_took_nothing_is_no_slip_of_the_pen(routes, say):
+    """Nothing is found, and that is said."""
+    said = say("inspect", routes.project.recipe, "--reason", "too_few_sentences")
+    assert said.code == 0
+    assert "No such documents." in said.err
+
+
 def test_status_counts_as_the_funnel_does(routes, say):
     """Documents, each dropped by the first step that did; what is left of them comes to the next."""
     told = json.loads(say("status", routes.project.recipe, "--json").out)["stages"]

@@ -17,6 +17,7 @@ from gristmill.errors import UserError
 from gristmill.expression import expression
 from gristmill.recipe.mistakes import suggest
 from gristmill.schema import NO_DOCUMENT
+from gristmill.stages.select.heuristics import published_reasons
 
 EXAMPLE = "Example: gristmill inspect recipes/demo.yaml --stage ingest --dropped --reason truncated_gzip -n 20"
 SHOWN_CHARACTERS = 600
@@ -113,11 +114,13 @@ def command(
 
 
 def _check_reason(seen: Seen, stage: str | None, reason: str) -> None:
-    """A reason for which nothing was dropped is a slip of the pen, or a rule that took nothing: it is said which."""
+    """A reason that nobody gives is a slip of the pen; a rule that took nothing is none, and is answered by nothing."""
     by_step = {node_id: made.metrics.get("dropped", {}) for node_id, made in seen.made.items()}
     by_step = {node_id: found for node_id, found in by_step.items() if seen.nodes[node_id].name != CORPUS}
     known = sorted({name for found in by_step.values() for name in found})
     if reason not in known:
+        if reason in published_reasons():
+            return
         raise UserError(f"--reason {reason}: no document was dropped for it. {suggest(reason, known, 'Reasons here')}")
     steps = [node_id for node_id, found in by_step.items() if reason in found]
     if stage not in (None, CORPUS) and not any(stage in (node_id, seen.nodes[node_id].name) for node_id in steps):

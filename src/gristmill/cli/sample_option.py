@@ -38,8 +38,11 @@ def with_sample(command: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(command)
     def sampled(*given: Any, sample: str | None = None, **named: Any) -> None:
-        _asked.set(sample)
-        command(*given, **named)
+        before = _asked.set(sample)
+        try:
+            command(*given, **named)
+        finally:
+            _asked.reset(before)
 
     option = inspect.Parameter("sample", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Sample)
     parameters = [*signature.parameters.values(), option]
