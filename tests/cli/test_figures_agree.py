@@ -56,6 +56,7 @@ def test_kept_up_to_a_step_and_dropped_at_all_add_up(routes, inspected):
     assert {row["source"] for row in kept} == {"crawl"}
 
 
+@pytest.mark.slow
 def test_records_that_are_no_documents_are_shown_when_asked_for(routes, inspected, say):
     """By --records, by their reason, by their id."""
     read = sum(funnel["read"]["rows"] for funnel in funnels(routes.run).values())

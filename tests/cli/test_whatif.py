@@ -41,6 +41,7 @@ def test_only_steps_that_can_drop_are_named_as_still_to_come(asked):
     assert told["not_judged_by"] == ["web/near_dedup", "all/exact_dedup"]
 
 
+@pytest.mark.slow
 def test_a_plain_name_is_asked_in_every_route_that_has_it(asked, say, routes):
     """And each answer says which; a full name is one of them; a set of rules is asked where it is used."""
     for change, steps in (
@@ -55,6 +56,7 @@ def test_a_plain_name_is_asked_in_every_route_that_has_it(asked, say, routes):
     assert 0 <= shown.find("web/keep_language keep.en: 0.5") < shown.find("text/keep_language keep.en: 0.5")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "told"),
     [

@@ -169,17 +169,17 @@ def warnings(found: dict[str, Any], config: Config) -> Sequence[str]:
             rules.add((step, reason))
             told.append(
                 f"{step} took {rows:,} of {seen:,} documents in {label} ({rows / seen:.0%}) for {reason}, so that "
-                f"hardly any {label} is left. Read some of them (gristmill inspect --reason {reason}); if the rule "
-                f"does not fit the language, change its threshold for {label} (by_language in heuristics), or stop "
-                f"keeping {label}"
+                f"hardly any {label} is left. Read some of them (gristmill inspect RECIPE --reason {reason}); if the "
+                f"rule does not fit the language, change its threshold for {label} (by_language in heuristics), or "
+                f"stop keeping {label}"
             )
     first = {step: {why: counts["rows"] for why, counts in some.items()} for step, some in funnel["first"].items()}
     for step, reason, rows, seen in _greedy(funnel["read"]["rows"], first, config):
         if (step, reason) not in rules:
             told.append(
                 f"{step} took {rows:,} of {seen:,} documents of this source ({rows / seen:.0%}) for {reason}. Read "
-                f"some of them (gristmill inspect --reason {reason}); if the rule does not fit the source, change it "
-                "(by_source in heuristics), or give the source steps of its own"
+                f"some of them (gristmill inspect RECIPE --reason {reason}); if the rule does not fit the source, "
+                "change it (by_source in heuristics), or give the source steps of its own"
             )
     return told
 
