@@ -196,3 +196,42 @@ def test_a_run_that_ended_early_does_not_hide_a_whole_one(project, say):
     garbage = find_garbage(project.mill().store)
     assert not garbage.files
     assert garbage.needed_by == ("the last run of project",)
+
+
+@pytest.mark.parametrize("damage", ["folder", "pipe", "file"])
+def test_a_damaged_record_of_a_run_is_told_as_such(project, say, damage):
+    """Not as a run that never ended; an older one that is whole is looked at, and the newer one is told of."""
+    project.write_recipe("  - stagebox.length\n")
+    project.run()
+    project.run()
+    older, newer = sorted((project.store / "runs" / "project").iterdir())
+    for path, code, told in ((newer, 0, "passed over, though it may be newer"), (older, 2, "and 1 more records")):
+        path.unlink()
+        if damage == "pipe":
+            os.mkfifo(path)
+        else:
+            path.mkdir() if damage == "folder" else path.write_bytes(b"{")
+        said = say("status", f"{project.store}@project")
+        assert said.code == code
+        assert told in said.err
+        what = "is damaged" if damage == "file" else f"is a {damage} where the store keeps a file"
+        assert f"{newer} {what}" in said.err
+    assert "may be that one" in say("status", f"{project.store}@0123456789ab").err
+
+
+def test_a_damaged_lock_or_folder_in_the_way_is_one_message(project, say):
+    """It names the file; nothing else of the store is touched."""
+    project.write_recipe("  - stagebox.length\n")
+    project.run()
+    lock = project.store / "locks" / "0123.json"
+    lock.write_bytes(b"{")
+    told = say("run", project.recipe)
+    assert told.code == 2
+    assert f"{lock} is damaged" in told.err
+    lock.unlink()
+    known = project.store / "inputs" / "project.json"
+    known.unlink()
+    known.mkdir()
+    told = say("run", project.recipe, "--workers", 1)
+    assert told.code == 2
+    assert f"{known} is a folder where the store keeps a file" in told.err
