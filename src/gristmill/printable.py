@@ -10,7 +10,7 @@ import io
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, redirect_stdout
 from typing import TextIO
 
@@ -21,6 +21,10 @@ STEERING = re.compile(
     "\ud800-\udfff]"  # halves of characters: bytes of a file name that were not UTF-8, and no stream can encode them
 )
 """Characters that a terminal, a pager or an editor may obey."""
+
+MOST_LINES = 28
+"""Of one message."""
+MOST_CHARACTERS = 12_000
 
 
 def printable(text: str) -> str:
@@ -34,8 +38,19 @@ def one_line(text: str) -> str:
 
 
 def indented(message: str) -> str:
-    """A message whose later lines cannot be taken for messages of their own."""
-    return printable(message).rstrip("\n").replace("\n", "\n  ")
+    """A message whose later lines cannot be taken for messages of their own. What others' words make endless loses its
+    middle: the fact stands at the beginning, and what to do at the end.
+    """
+    lines = _shortened(printable(message).rstrip("\n").split("\n"), MOST_LINES, "lines")
+    return "".join(_shortened("\n  ".join(lines), MOST_CHARACTERS, "characters"))
+
+
+def _shortened(whole: Sequence[str], most: int, unit: str) -> Sequence[str]:
+    """Items of a message, at most so many and one that tells of the others."""
+    if len(whole) <= most:
+        return whole
+    last = most // 4
+    return [*whole[: most - last], f"[... {len(whole) - most:,} {unit} are left out here ...]", *whole[-last:]]
 
 
 class CannotPrint(Exception):

@@ -209,7 +209,7 @@ def test_a_fault_names_the_step_and_the_recipe(project, say):
     other = project.folder / "other.yaml"
     other.write_text(project.recipe.read_text().replace("recipe: project", "recipe: other").replace("12", "15"))
     mill = Mill(load(other))
-    mill.executor = lambda _: InlineExecutor(mill.store)
+    mill.executor = lambda *_: InlineExecutor(mill.store)
     both = [made.made["all/longer_than"].layers["notes", (0, 0)][0] for made in (run, mill.run(None, Silent()))]
     for part in both:
         path = project.store / "parts" / part.hash[:2] / f"{part.hash}.parquet"
@@ -226,3 +226,42 @@ def test_a_fault_names_the_step_and_the_recipe(project, say):
     met = say("inspect", project.recipe, "--kept")
     assert met.code == 2
     assert f"gristmill verify {project.recipe} --repair makes it again" in met.err
+
+
+@pytest.mark.parametrize("damage", ["folder", "pipe", "file"])
+def test_a_damaged_record_of_a_run_is_told_as_such(project, say, damage):
+    """Not as a run that never ended; an older one that is whole is looked at, and the newer one is told of."""
+    project.write_recipe("  - stagebox.length\n")
+    project.run()
+    project.run()
+    older, newer = sorted((project.store / "runs" / "project").iterdir())
+    for path, code, told in ((newer, 0, "passed over, though it may be newer"), (older, 2, "and 1 more records")):
+        path.unlink()
+        if damage == "pipe":
+            os.mkfifo(path)
+        else:
+            path.mkdir() if damage == "folder" else path.write_bytes(b"{")
+        said = say("status", f"{project.store}@project")
+        assert said.code == code
+        assert told in said.err
+        what = "is damaged" if damage == "file" else f"is a {damage} where the store keeps a file"
+        assert f"{newer} {what}" in said.err
+    assert "may be that one" in say("status", f"{project.store}@0123456789ab").err
+
+
+def test_a_damaged_lock_or_folder_in_the_way_is_one_message(project, say):
+    """It names the file; nothing else of the store is touched."""
+    project.write_recipe("  - stagebox.length\n")
+    project.run()
+    lock = project.store / "locks" / "0123.json"
+    lock.write_bytes(b"{")
+    told = say("run", project.recipe)
+    assert told.code == 2
+    assert f"{lock} is damaged" in told.err
+    lock.unlink()
+    known = project.store / "inputs" / "project.json"
+    known.unlink()
+    known.mkdir()
+    told = say("run", project.recipe, "--workers", 1)
+    assert told.code == 2
+    assert f"{known} is a folder where the store keeps a file" in told.err

@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 
 from gristmill.cli.main import COMMANDS, main
+from gristmill.cli.screen import complain
+from gristmill.printable import MOST_CHARACTERS, MOST_LINES
 from gristmill.stages.tokenizer.files import write_json
 from gristmill.stages.tokenizer.model import Tokenizer
 
@@ -246,3 +248,15 @@ def test_a_stream_of_few_letters_is_no_traceback(tmp_path):
         [sys.executable, "-c", code], env=environment, capture_output=True, timeout=120, check=False, text=True
     )
     assert done.stdout.split() == ["\\u2502", "\\u6570\\ud800"], done
+
+
+def test_a_message_of_a_thousand_lines_is_told_by_its_ends(capsys):
+    """The fact stands first and the fix last; between them a line says how much is left out."""
+    for text in ("\n".join(map(str, range(1000))), "0" + "x" * 100_000 + "999"):
+        complain(f"FACT {text} FIX")
+        said = capsys.readouterr().err
+        assert said.count("\n") <= MOST_LINES + 1
+        assert len(said) <= MOST_CHARACTERS + 100
+        assert said.startswith("gristmill: FACT 0")
+        assert said.endswith("999 FIX\n")
+        assert "are left out here" in said

@@ -113,3 +113,35 @@ def test_a_command_without_tasks_tells_how_far_it_is(bars, capsys):
     with bars:
         assert list(bars.track("shards", "abc", 3)) == ["a", "b", "c"]
     assert capsys.readouterr().err.splitlines()[1].endswith("shards 2/3 (+1)")
+
+
+def test_a_log_line_is_short_however_many_steps_moved(bars, capsys):
+    """What was found in the store is a number; of forty steps that worked, those that fit."""
+    for number in range(40):
+        bars.expect(node(f"crawl/step-with-a-long-name-{number}"), 3)
+    work(bars, "crawl/step-with-a-long-name-0", 1)
+    bars._quiet = True
+    for number in range(40):
+        work(bars, f"crawl/step-with-a-long-name-{number}", 1, cached=True)
+    bars._quiet = False
+    work(bars, "crawl/step-with-a-long-name-1", 1)
+    bars._quiet = True
+    for number in range(2, 40):
+        work(bars, f"crawl/step-with-a-long-name-{number}", 1)
+    bars._quiet = False
+    work(bars, "crawl/step-with-a-long-name-2", 1)
+    _, cached, many = capsys.readouterr().err.splitlines()
+    assert "; 40 found in the store; crawl/step-with-a-long-name-1 2/3 (+1)" in cached
+    assert cached.count("long-name") == 1
+    assert "step-with-a-long-name-2 3/3 (+2), " in many
+    assert many.endswith(" more")
+    assert max(len(cached), len(many)) <= 200
+
+
+def test_verify_tells_of_its_parts_as_every_command_does(everything, say):
+    """Every few seconds, not nine times however short it takes."""
+    told = say("verify", everything.project.recipe, "--workers", 1)
+    assert told.code == 0
+    lines = [line for line in told.err.splitlines() if line.startswith("[")]
+    assert "hashing" in lines[0]
+    assert not [line for line in lines if "hashed" in line]

@@ -31,7 +31,16 @@ def flip(path):
 
 
 @pytest.mark.parametrize("kind", ["versions", "runs", "locks", "tasks", "datasets"])
-@pytest.mark.parametrize("damage", [flip, lambda path: path.write_bytes(b""), lambda path: path.write_bytes(b"{}")])
+@pytest.mark.parametrize(
+    "damage",
+    [
+        flip,
+        lambda path: path.write_bytes(b""),
+        lambda path: path.write_bytes(b"{}"),
+        lambda path: (path.unlink(), path.mkdir()),
+        lambda path: (path.unlink(), os.mkfifo(path)),
+    ],
+)
 def test_a_record_that_cannot_be_read_stops_it(tagged, kind, damage):
     """What such a record keeps alive is not known; the message names it, and nothing goes."""
     mill = tagged.mill()

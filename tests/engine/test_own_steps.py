@@ -181,6 +181,15 @@ def test_a_fault_of_a_function_is_told_with_its_call(own):
     assert "It was called with text='" in message
 
 
+def test_an_exception_of_many_lines_is_one_paragraph(own):
+    """As some libraries raise them; where it was raised stands on lines of its own."""
+    page = "def fine(text):\n    raise ValueError('first' + '\\n - and more' * 400)\n"
+    message = said(own("  - words.fine\n", words=page))
+    assert "ValueError: first - and more - and more" in message
+    assert message.count("\n") <= 4
+    assert len(message) < 2000
+
+
 def test_a_reader_of_ones_own_is_held_to_its_promise(own):
     """The same for formats."""
     reader = HEAD + "from gristmill.schema import Record\ndef SPLITTABLE(name): return False\n"

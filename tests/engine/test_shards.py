@@ -1,16 +1,20 @@
 """From raw files to shards and a manifest: nothing lost, nothing twice, and nothing done again that need not be."""
 
+import errno
 import json
+import os
 import random
+import shutil
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from gristmill.engine.garbage import collect, find_garbage
-from gristmill.engine.publish import find_manifest, publish
+from gristmill.engine.publish import find_manifest, give_name, publish
 from gristmill.errors import UserError
 from gristmill.loader import Loader, read_manifest
+from gristmill.store.store import Store
 from sharded import MIX, PHASES, Corpus
 
 
@@ -123,6 +127,43 @@ def test_a_folder_is_complete_and_costs_no_room(corpus):
     names = {path.name.partition(".")[2] for path in (folder / "tales" / "A").iterdir()}
     assert names == {"bin", "index", "lineage.parquet", "idx", "ds", "ds.index", "ds.metadata", "npy", "csv.gz"}
     assert (folder / "tokenizer.json").exists()
+
+
+def test_a_part_has_a_second_name_without_a_copy(tmp_path):
+    """The name survives the first one, is sealed like it, and to give it again changes nothing."""
+    store = Store(str(tmp_path / "store"))
+    part = store.put_part(b"tokens", "bin")
+    for _ in range(2):
+        give_name(store, part, "shards/small/one.bin")
+    link = tmp_path / "store" / "shards" / "small" / "one.bin"
+    assert link.samefile(store.part_path(part))
+    other = store.put_part(b"others", "bin")
+    give_name(store, other, "shards/small/one.bin")
+    assert link.read_bytes() == b"others"
+    assert list((tmp_path / "store" / "tmp").iterdir()) == []
+
+
+@pytest.mark.parametrize("number", [errno.EPERM, errno.ENOTSUP])
+def test_a_disk_without_hard_links_gets_whole_folders_too(corpus, monkeypatch, number):
+    """Copies, sealed and made once: a store that is copied elsewhere, or the folder alone, needs the first no more."""
+
+    def refuse(*_):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(os, "link", refuse)
+    run, manifest = corpus.run()
+    assert not any(map(os.path.isabs, manifest.files.values()))
+    folder = (corpus.project.store / "shards" / "small" / "latest").resolve()
+    made = {path: path.stat().st_ino for path in folder.rglob("*.*")}
+    publish(corpus.project.mill(), run)
+    assert made == {path: path.stat().st_ino for path in folder.rglob("*.*")}
+    with Loader(folder) as loader:
+        rows = [batch.tokens.tobytes() for batch in loader]
+        assert not loader._reader.shards.checks.seal_broken
+    shutil.copytree(folder, corpus.folder / "copied")
+    shutil.rmtree(corpus.project.store)
+    with Loader(corpus.folder / "copied", check="hash") as loader:
+        assert [batch.tokens.tobytes() for batch in loader] == rows
 
 
 def test_a_recipe_without_a_mix_draws_everything_once(corpus):

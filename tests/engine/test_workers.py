@@ -11,11 +11,14 @@ import pytest
 
 from gristmill.engine import local
 from gristmill.engine.executor import StageFailed, WorkerDied
+from gristmill.engine.insist import insist
 from gristmill.engine.local import LocalExecutor
+from gristmill.engine.mill import wait_for
 from gristmill.engine.task import Hash, Task
 from gristmill.engine.worker import reply
 from gristmill.errors import UserError
 from gristmill.places import Place
+from gristmill.stopping import Interrupted
 from gristmill.store.store import Store
 
 
@@ -227,3 +230,24 @@ def test_where_no_worker_starts_there_is_one_message(project, monkeypatch):
         project.run(workers=2)
     assert "run again" in str(told.value)
     assert project.notes == []
+
+
+def test_a_signal_loses_no_worker_that_anybody_hears_of(tmp_path):
+    """Answers that come in the moment of the signal are not read from workers that are gone by then."""
+    (tmp_path / "file").write_bytes(b"grain")
+    task = Task("", "inputs", "hashing", Hash((Place(str(tmp_path / "file")),)))
+    notes = []
+
+    async def work(executor):
+        for number, one in enumerate(asyncio.as_completed([insist(task, executor, notes.append) for _ in range(99)])):
+            await one
+            if number == 2:
+                os.kill(os.getpid(), signal.SIGINT)
+            for worker in executor._busy if number >= 2 else ():
+                worker._pipe.poll(None)  # both have their answer ready when the loop looks next
+
+    for _ in range(3):
+        executor = LocalExecutor(Store(str(tmp_path / "store")), 2)
+        with pytest.raises(Interrupted):
+            wait_for(work(executor), executor)
+        assert not notes

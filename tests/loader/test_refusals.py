@@ -144,6 +144,7 @@ def test_a_file_that_is_cut_while_it_is_read_is_an_error_and_no_crash(manifest):
         ({"batch_samples": 0}, "batch_samples is 0"),
         ({"batch_samples": "8"}, "batch_samples is '8'"),
         ({"threads": -1}, "threads is -1"),
+        ({"threads": 10**6}, "threads is 1000000, and a loader starts at most 1024"),
         ({"prefetch_batches": 0}, "prefetch_batches is 0"),
         ({"prefetch_batches": 2.0}, "prefetch_batches is 2.0"),
         ({"batch_samples": True}, "batch_samples is True"),

@@ -101,7 +101,7 @@ def test_half_written_files_of_dead_writers_are_swept(tmp_path):
     """A killed process leaves a temporary file; a living one's is left alone."""
     store = Store(str(tmp_path))
     store.put_part(b"grain", "txt")
-    ours = store._temporary("x")
+    ours = store.temporary("x")
     dead = ours.replace(f"-{os.getpid()}-", "-999999999-")
     for path in (ours, dead):
         open(path, "w").close()
@@ -112,7 +112,7 @@ def test_half_written_files_of_dead_writers_are_swept(tmp_path):
 def test_temporaries_of_a_process_that_nobody_here_can_see_stay_for_a_day(tmp_path):
     """Another container or machine may be writing; a file that old was left by one that died."""
     store = Store(str(tmp_path))
-    foreign = store._temporary("x").replace(here(), "elsewher")
+    foreign = store.temporary("x").replace(here(), "elsewher")
     open(foreign, "w").close()
     assert store.sweep_temporaries() == []
     os.utime(foreign, (0, 0))
@@ -259,21 +259,6 @@ def test_a_disk_that_fills_up_in_a_scratch_folder_is_told_and_leaves_nothing(tmp
     assert list((tmp_path / "store" / "tmp").iterdir()) == []
 
 
-def test_a_part_has_a_second_name_without_a_copy(tmp_path):
-    """The name survives the first one, is sealed like it, and to give it again changes nothing."""
-    store = Store(str(tmp_path / "store"))
-    part = store.put_part(b"tokens", "bin")
-    for _ in range(2):
-        assert store.link_part(part, "shards/small/one.bin")
-    link = tmp_path / "store" / "shards" / "small" / "one.bin"
-    assert link.samefile(store.part_path(part))
-    other = store.put_part(b"others", "bin")
-    assert store.link_part(other, "shards/small/one.bin")
-    assert link.read_bytes() == b"others"
-    assert list((tmp_path / "store" / "tmp").iterdir()) == []
-    assert not Store("memory://link").link_part(part, "shards/small/one.bin")
-
-
 @pytest.mark.parametrize("kind", ["pipe", "folder"])
 def test_what_is_no_file_is_not_waited_for(tmp_path, kind):
     """Under the name of a part or record it is a damaged one."""
@@ -293,3 +278,43 @@ def test_what_is_no_file_is_not_waited_for(tmp_path, kind):
     store.remove_part(part)
     store.put_part(b"bytes", "bin")
     assert store.has_part(part)
+
+
+@pytest.mark.parametrize("kind", ["pipe", "folder"])
+def test_a_record_that_is_no_file_is_told_with_its_name(tmp_path, kind):
+    """Where it is read and where it is written; a pipe is replaced, and a folder is the user's to move."""
+    store = Store(str(tmp_path))
+    (tmp_path / "tasks").mkdir()
+    path = tmp_path / "tasks" / "a.json"
+    os.mkfifo(path) if kind == "pipe" else path.mkdir()
+    assert [name for name, _ in store.list_files("tasks")] == ["tasks/a.json"]
+    with pytest.raises(UserError, match=rf"tasks/a.json is a {kind} where the store keeps a file, .*Restore it"):
+        store.read_record("tasks/a.json")
+    if kind == "pipe":
+        store.write_json("tasks/a.json", {})
+        assert store.read_record("tasks/a.json") == {}
+    else:
+        with pytest.raises(UserError, match=r"tasks/a.json is a folder .*Move it away"):
+            store.write_json("tasks/a.json", {})
+    assert not list((tmp_path / "tmp").iterdir())
+
+
+def test_a_file_in_the_place_of_a_folder_is_told_with_its_name(tmp_path):
+    """Whichever file below it was to be written."""
+    store = Store(str(tmp_path))
+    for folder in ("tmp", "tasks"):
+        (tmp_path / folder).write_text("mine")
+        with pytest.raises(UserError, match=rf"{folder} is a file where the store keeps a folder"):
+            store.write_json("tasks/a.json", {})
+        (tmp_path / folder).unlink()
+
+
+@pytest.mark.parametrize("kind", ["pipe", "folder"])
+def test_a_claim_that_is_no_file_is_told_with_its_name(tmp_path, kind):
+    """It cannot be waited for, nor taken over."""
+    store = Store(str(tmp_path))
+    (tmp_path / "claims").mkdir()
+    path = tmp_path / "claims" / "key"
+    os.mkfifo(path) if kind == "pipe" else path.mkdir()
+    with pytest.raises(UserError, match=rf"claims/key is a {kind} .*Move it away"):
+        store.mark("claims/key", "me")

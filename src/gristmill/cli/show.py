@@ -20,6 +20,8 @@ T = TypeVar("T")
 
 LOG_EVERY_S = 5.0
 """Seconds between progress lines in a log."""
+LOG_CHARS = 180
+"""Characters of such a line, about: what does not fit is counted."""
 SILENCE_S = 30.0
 """Seconds after which a log says that nothing has changed."""
 
@@ -73,8 +75,8 @@ class Stage:
     bytes_in: float = 0
     seconds: float = 0
     """Of its workers together, without compiling."""
-    told: int = 0
-    """Tasks that were done when a log last spoke of it."""
+    told: tuple[int, int] = (0, 0)
+    """Tasks that were done, and of them cached, when a log last spoke of it."""
     bar: TaskID | None = None
 
     @property
@@ -216,14 +218,22 @@ class Bars:
         return round(left / at_once)
 
     def line(self) -> str:
-        """For a log: all of it, then the stages that came further since the last line, and by how much."""
+        """For a log: all of it, then what was worked at since the last line, and by how much, as far as a line goes."""
         done, left = self._counts()
-        moved = []
+        moved, found = [], 0
         for name, stage in self.stages.items():
-            if stage.done > stage.told:
-                moved.append(f"{name} {stage.done}/{stage.expected} (+{stage.done - stage.told})")
-                stage.told = stage.done
-        return "; ".join([f"{done} of {done + left} tasks, {self.summary()}", ", ".join(moved)])
+            cached = stage.cached - stage.told[1]
+            worked = stage.done - stage.told[0] - cached
+            found += cached
+            stage.told = stage.done, stage.cached
+            if worked:
+                moved.append(f"{one_line(name)} {stage.done}/{stage.expected} (+{worked})")
+        line = f"{done} of {done + left} tasks, {self.summary()}" + (f"; {found} found in the store" if found else "")
+        for number, one in enumerate(moved):
+            if len(line) + len(one) > LOG_CHARS:
+                return f"{line}, and {len(moved) - number} more"
+            line += f"{', ' if number else '; '}{one}"
+        return line
 
     def _counts(self) -> tuple[int, int]:
         """Tasks done, tasks left."""

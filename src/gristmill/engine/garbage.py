@@ -43,7 +43,7 @@ class Garbage:
 @contextmanager
 def alone(store: Store) -> Iterator[None]:
     """Be the only one that uses the store; a run that starts meanwhile waits."""
-    with hold(store, "gc", "") as lease, _readable(store):
+    with hold(store, "gc", "") as lease, _readable():
         users = [str(other) for other in holders(store, but=lease)]
         if users:
             raise UserError(
@@ -56,7 +56,7 @@ def alone(store: Store) -> Iterator[None]:
 
 def find_garbage(store: Store, seen: Seen | None = None, named: Sequence[str] = ()) -> Garbage:
     """What may go. `seen` is a recipe as it is now; `named` are published folders (RECIPE/HASH) that nobody reads."""
-    with _readable(store):
+    with _readable():
         return _find(store, seen, named)
 
 
@@ -74,7 +74,7 @@ def _find(store: Store, seen: Seen | None, named: Sequence[str]) -> Garbage:
                 datasets.update(node["datasets"].values())
                 parts.update(part["hash"] for part in node.get("config_files", ()))
         except (KeyError, TypeError, AttributeError):
-            raise DamagedRecord(path) from None
+            raise store.damaged(path) from None
     manifests: set[str] = set()
     for key in tasks:
         task = store.read_record(f"tasks/{key}.json")
@@ -102,8 +102,8 @@ def _find(store: Store, seen: Seen | None, named: Sequence[str]) -> Garbage:
                 garbage[path] = size
     for folder in sorted(going):
         for path, size in store.list_files(f"{FOLDER}/{folder}"):
-            # All but the manifest are second names of parts, which are counted above if they go.
-            garbage[path] = size if path.endswith("/manifest.json") else 0
+            # Second names of parts take no room of their own; the parts are counted above if they go.
+            garbage[path] = 0 if store.has_names(path) else size
     return Garbage(garbage, kept_files, kept_bytes, tuple(sorted(published - going)), tuple(needed_by))
 
 
@@ -116,15 +116,14 @@ def collect(store: Store, garbage: Garbage) -> None:
 
 
 @contextmanager
-def _readable(store: Store) -> Iterator[None]:
+def _readable() -> Iterator[None]:
     """What a record would say that cannot be read, nobody knows; so nothing may be taken away."""
     try:
         yield
     except DamagedRecord as damaged:
         raise UserError(
-            f"{store.uri.rstrip('/')}/{damaged.name} is damaged, or was written by another version of Gristmill, so "
-            "what it keeps alive is not known. Nothing was removed. Restore that file from a copy; if nothing of it is "
-            "needed any more, delete it; then collect again."
+            f"{damaged.fact}, so what it keeps alive is not known. Nothing was removed. Restore that file from a copy; "
+            "if nothing of it is needed any more, delete it; then collect again."
         ) from None
 
 

@@ -13,6 +13,7 @@ import multiprocessing
 import os
 import signal
 import sys
+import time
 import warnings
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
@@ -37,6 +38,8 @@ PAUSE_S = 0.1
 """Seconds after the first time. Each pause is twice as long as the one before."""
 END_S = 5.0
 """Seconds that the end of a process is waited for: one that the kernel cannot end must not hold up the others."""
+CLOSE_S = 1.0
+"""The same for all processes together when everything ends."""
 LOOK_EVERY_S = 0.2
 """Seconds between looks at how much memory a busy worker holds."""
 CRASHES = {
@@ -119,8 +122,12 @@ class LocalExecutor:
                 self._hand_out()
 
     def close(self) -> None:
-        for worker in [*self._busy, *self._idle]:
-            worker.kill()
+        workers = [*self._busy, *self._idle]
+        for worker in workers:  # all first: none lives on while the end of another is waited for
+            worker.signal()
+        until = time.monotonic() + CLOSE_S
+        for worker in workers:
+            worker.kill(max(0.0, until - time.monotonic()))
         self._busy.clear()
         self._idle.clear()
 
@@ -242,12 +249,18 @@ class _Process:
         except OSError:
             return True
 
-    def kill(self) -> None:
+    def kill(self, patience_s: float = END_S) -> None:
+        """End it, once; its end is waited for."""
+        if self._pipe.closed:
+            return
+        self.signal()
+        self._process.join(patience_s)
+        self._pipe.close()
+
+    def signal(self) -> None:
         if self._lives() and self._process.pid is not None:
             with suppress(ProcessLookupError):
                 os.kill(self._process.pid, signal.SIGKILL)
-        self._process.join(END_S)
-        self._pipe.close()
 
     def _lives(self) -> bool:
         code = self._process.exitcode

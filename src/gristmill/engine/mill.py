@@ -6,7 +6,7 @@ import os
 import re
 import signal
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -17,7 +17,7 @@ from gristmill.engine.executor import Executor, InlineExecutor
 from gristmill.engine.graph import Node, build
 from gristmill.engine.insist import Note
 from gristmill.engine.local import LocalExecutor
-from gristmill.engine.obtain import Listener, NotReproduced
+from gristmill.engine.obtain import Item, Listener, NotReproduced
 from gristmill.engine.run import Run
 from gristmill.engine.run_record import finished_runs, make_record, run_records
 from gristmill.engine.task import digest, layer_schema, part_to_json
@@ -45,6 +45,9 @@ class Silent:
     def done(self, node: Node, task: Any, result: Any, cached: bool) -> None: ...
     def note(self, message: str) -> None:
         self.notes.append(message)
+
+    def track(self, name: str, items: Iterable[Item], total: int) -> Iterator[Item]:
+        yield from items
 
 
 class Mill:
@@ -195,13 +198,14 @@ def wait_for(work: Any, executor: Executor) -> None:
     """Run a coroutine to its end; SIGINT and SIGTERM end it and every worker at once. The second one leaves at once."""
 
     async def main() -> None:
-        loop, task = asyncio.get_running_loop(), asyncio.current_task()
-        assert task is not None
+        loop = asyncio.get_running_loop()
         stopped: list[int] = []
 
         def stop(number: int) -> None:
             stopped.append(number)
-            task.cancel()
+            for other in asyncio.all_tasks():  # before their workers go: nobody shall wonder how one was lost
+                other.cancel()
+            executor.close()
 
         before = {number: signal.getsignal(number) for number in heeded()}
         for number in before:

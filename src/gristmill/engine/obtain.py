@@ -5,7 +5,7 @@ workers that die stands in `insist.py`.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeVar
 
@@ -19,6 +19,7 @@ from gristmill.store.leases import Lease, claim
 from gristmill.store.store import CorruptPart, Part, Store
 
 Answer = TypeVar("Answer")
+Item = TypeVar("Item")
 
 WAIT_SECONDS = 0.2
 """How often a run asks whether another one is through with a task that both need."""
@@ -32,6 +33,8 @@ class Listener(Protocol):
     def expect(self, node: Node, tasks: int) -> None: ...
     def done(self, node: Node, task: Task, result: Result, cached: bool) -> None: ...
     def note(self, message: str) -> None: ...
+    def track(self, name: str, items: Iterable[Item], total: int) -> Iterator[Item]:
+        """The items, where there are no tasks of a step: one is done when the next is asked for."""
 
 
 @dataclass

@@ -5,15 +5,18 @@
                                            crawl/B/shard_00003.bin   .index   .lineage.parquet   and the sidecars
     shards/<recipe>/latest -> the newest
 
-On a local disk every file is a second name of a part: it takes no room, and is read-only and sealed like the part. A
-store elsewhere cannot do that; its manifest says where in parts/ the files lie. A folder never changes once its
-manifest is written, which happens last, so a trainer can hold on to it while the recipe goes on.
+On a local disk every file is a second name of a part: it takes no room, and is read-only and sealed like the part; on a
+disk without hard links it is a copy. A store elsewhere cannot do that; its manifest says where in parts/ the files lie.
+A folder never changes once its manifest is written, which happens last, so a trainer can hold on to it while the recipe
+goes on.
 """
 
+import errno
 import json
 import os
 import uuid
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from gristmill.engine.mill import Mill
@@ -25,10 +28,13 @@ from gristmill.recipe.mix import MIX
 from gristmill.recipe.shards import SHARDS
 from gristmill.recipe.tokenizer import TOKENIZER
 from gristmill.stages.shards.shards import published_names
-from gristmill.store.store import CorruptPart, Part
+from gristmill.store.seal import seal, seal_time
+from gristmill.store.store import CorruptPart, Part, Store
 
 FOLDER = "shards"
 LATEST = "latest"
+_WITHOUT_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK, errno.EXDEV)
+"""How a disk says that a file cannot have a second name."""
 
 
 def run_and_publish(
@@ -60,8 +66,10 @@ def publish(mill: Mill, run: Run) -> str | None:
     assert tokenizer is not None
     files = {}
     for part, names in [(tokenizer, ("tokenizer.json",)), *_named(catalogue)]:
-        linked = [name for name in names if store.link_part(part, f"{folder}/{name}")]
-        files[part.hash] = linked[0] if linked else store.location(part)
+        if store.is_local:
+            for name in names:
+                give_name(store, part, f"{folder}/{name}")
+        files[part.hash] = names[0] if store.is_local else store.location(part)
     whole = {**manifest, "files": {digest: files[digest] for digest in _wanted(manifest)}}
     name, content = f"{folder}/manifest.json", json.dumps(whole, indent=2).encode()
     if store.read_file(name) != content:
@@ -109,6 +117,36 @@ def _named(catalogue: dict[str, Any]) -> Iterator[tuple[Part, tuple[str, ...]]]:
         stem = f"{entry['group']}/shard_{entry['shard']:05}"
         for name, part in output["files"].items():
             yield Part(**part), tuple(f"{stem}{ending}" for ending in published_names(name, output["files"]))
+
+
+def give_name(store: Store, part: Part, name: str) -> None:
+    """Let a part of a local store have a second name below it; where the disk has no links, by a copy."""
+    path, target = store.part_path(part), f"{store.root}/{name}"
+    try:
+        if os.path.exists(target) and os.path.samefile(target, path):
+            return
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        temporary = store.temporary(target)
+        try:
+            os.link(path, temporary)
+        except OSError as error:
+            if error.errno not in _WITHOUT_LINKS:
+                raise
+            if _is_copy(target, part):
+                return
+            Path(temporary).write_bytes(store.get_part(part))
+            seal(temporary, part.hash)
+        os.replace(temporary, target)
+    except OSError as error:
+        raise store.unwritable_by(error, target) from None
+
+
+def _is_copy(path: str, part: Part) -> bool:
+    """Whether a file is an untouched copy of a part."""
+    if not os.path.isfile(path):
+        return False
+    found = os.stat(path)
+    return (found.st_size, found.st_mtime_ns) == (part.file_bytes, seal_time(part.hash))
 
 
 def _wanted(manifest: dict[str, Any]) -> Iterator[str]:

@@ -18,6 +18,7 @@ from gristmill.engine.task import digest, part_to_json
 from gristmill.errors import UserError
 from gristmill.recipe.columns import INGEST
 from gristmill.recipe.mistakes import nearest
+from gristmill.store.records import DamagedRecord
 from gristmill.store.store import Part, Store
 
 _MODEL = "model"
@@ -75,7 +76,8 @@ def version_of(datasets: Mapping[str, Mapping[str, str]]) -> str | None:
 def see(store: Store, name: str) -> Seen:
     """What the run of this name made."""
     told = f"{store.uri}@{name}"
-    record = _find(store, name)
+    damaged: list[str] = []
+    record = _find(store, name, damaged)
     try:
         nodes = {
             node_id: NodeFacts(node_id, one["name"], one["kind"], tuple(one["sources"]), tuple(one["columns"]))
@@ -95,6 +97,7 @@ def see(store: Store, name: str) -> Seen:
             f"{told}: that run was recorded by another version of Gristmill, without what is needed to look at it. Run "
             "its recipe again (what is in the store is not done again), or look with that version."
         ) from None
+    seen.passed_over = damaged
     return seen
 
 
@@ -102,8 +105,9 @@ def _add_layers(seen: Seen, node: NodeFacts, source: str, dataset: str) -> None:
     manifest = seen.store.read_json(f"datasets/{dataset}.json")
     if manifest is None:
         raise UserError(
-            f"{seen.told}: its dataset {dataset} ({node.id}) is missing or damaged in {seen.store.uri}, so it cannot "
-            "be looked at. Copy the whole store again, or run the recipe again, which writes it anew."
+            f"{seen.told}: the record of {node.id}, datasets/{dataset}.json, is missing or damaged in "
+            f"{seen.store.uri}, so it cannot be looked at. Copy the whole store again, or run the recipe again, which "
+            "writes it anew."
         )
     for number, entry in enumerate(manifest["parts"]):
         part = Part(**{name: entry[name] for name in _PART})
@@ -118,44 +122,63 @@ def describe(seen: Seen) -> str:
     assert seen.record is not None
     record = seen.record
     end = f", as far as {record['until']}" if record["until"] else ""
-    return f"{seen.told}: recipe {seen.name}, version {record['version']}, run of {record['ended'][:19]} UTC{end}"
+    passed = "".join(f"; passed over, though it may be newer: {fact}" for fact in seen.passed_over)
+    return (
+        f"{seen.told}: recipe {seen.name}, version {record['version']}, run of {record['ended'][:19]} UTC{end}{passed}"
+    )
 
 
-def _find(store: Store, name: str) -> dict[str, Any]:
-    """The record of a version; else that of the newest whole run of a recipe, or of the newest at all; else by hash."""
-    path = f"versions/{name}.json"
-    version = store.read_json(path)
+def _find(store: Store, name: str, damaged: list[str]) -> dict[str, Any]:
+    """The record of a version; else that of the newest whole run of a recipe, or of the newest at all; else by hash.
+    `damaged` is told what is wrong with records on the way to it.
+    """
+    version = store.read_record(f"versions/{name}.json")
     if version is not None:
         return dict(version)
-    if store.read_file(path) is not None:
+    found = next((run for run in finished_runs(store, name, damaged) if run.get("until") is None), None)
+    found = found or next(finished_runs(store, name), None)
+    if found is None and damaged:
+        more = f" (and {len(damaged) - 1} more records of its runs are damaged)" if damaged[1:] else ""
         raise UserError(
-            f"{store.uri.rstrip('/')}/{path} is damaged, so it says nothing. Restore that file from a copy."
+            f"{store.uri}@{name}: {damaged[0]}{more}, and no other finished run of {name} is recorded, so there is "
+            "nothing to look at. Restore that file from a copy, or run the recipe again: what is finished is not done "
+            "again, and the run is recorded anew."
         )
-    runs = list(finished_runs(store, name))
-    found = next((run for run in runs if run.get("until") is None), runs[0] if runs else None)
     if found is None:
-        found = next((run for run in finished_runs(store) if run["version"] == name), None)
+        found = next((run for run in finished_runs(store, None, damaged) if run["version"] == name), None)
     if found is None and next(run_records(store, name), None) is not None:
         raise UserError(
             f"{store.uri}@{name}: no run of {name} has come to its end, so there is nothing to look at. Run its recipe "
             "again: it goes on where it stopped."
         )
     if found is None:
-        raise UserError(f"{store.uri}@{name}: {store.uri} has no finished run of that name. {names_in(store, name)}")
+        unread = f" {damaged[0]}: it may be that one." if damaged else ""
+        raise UserError(
+            f"{store.uri}@{name}: {store.uri} has no finished run of that name.{unread} {names_in(store, name)}"
+        )
     return found
 
 
-def run_records(store: Store, recipe: str | None = None) -> Iterator[dict[str, Any]]:
-    """Of a recipe, or of all; the newest of a recipe first. What is damaged is passed over."""
+def run_records(store: Store, recipe: str | None = None, damaged: list[str] | None = None) -> Iterator[dict[str, Any]]:
+    """Of a recipe, or of all; the newest of a recipe first. What is damaged is passed over, `damaged` told of it."""
     for path, _ in reversed(list(store.list_files("runs" if recipe is None else f"runs/{recipe}"))):
-        record = store.read_json(path)
-        if isinstance(record, dict) and {"status", "nodes"} <= set(record):
+        try:
+            record = store.read_record(path)
+            if record is None:
+                continue
+            if not isinstance(record, dict) or not {"status", "nodes"} <= set(record):
+                raise store.damaged(path)
             yield record
+        except DamagedRecord as error:
+            if damaged is not None and error.fact not in damaged:
+                damaged.append(error.fact)
 
 
-def finished_runs(store: Store, recipe: str | None = None) -> Iterator[dict[str, Any]]:
+def finished_runs(
+    store: Store, recipe: str | None = None, damaged: list[str] | None = None
+) -> Iterator[dict[str, Any]]:
     """Those that came to their end."""
-    return (record for record in run_records(store, recipe) if record["status"] == "finished")
+    return (record for record in run_records(store, recipe, damaged) if record["status"] == "finished")
 
 
 def names_in(store: Store, wanted: str = "") -> str:

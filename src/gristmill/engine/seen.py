@@ -1,6 +1,6 @@
 """What a store has of a corpus, for whoever only looks: as a recipe finds it now, or as the record of a run has it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,6 +48,8 @@ class Seen:
         """Per source: its document parts in order; of a recipe that has not run to its end, those that exist."""
         self.record = record
         """Of the run that is looked at; None where it is the recipe as it is now."""
+        self.passed_over: Sequence[str] = ()
+        """What is wrong with records that may be of a newer run."""
 
     @property
     def to_finish(self) -> str:

@@ -69,36 +69,44 @@ def verify(seen: Seen, share: float, executor: Executor, listener: Listener) -> 
     done = seen.done if isinstance(seen, Run) else {}
     chosen = [(task, made) for key, (task, _, made) in done.items() if int(key[:8], 16) < share * 2**32]
     findings = Findings()
-    wait_for(_check(seen, chosen, executor, findings, listener), executor)
+    # Lists and records are read out here, where a signal ends it all at once: in the loop nobody would hear it.
+    parts = list(_parts_in(seen.store))
+    findings.parts = len(parts)
+    known = {part.hash for part in parts}
+    maker: dict[str, str] = {}
+    for part, label in _wanted(seen):
+        maker.setdefault(part.hash, label)
+        if part.hash not in known:
+            findings.broken[part] = "is missing"
+    wait_for(_check(seen.store, parts, chosen, executor, findings, listener), executor)
+    findings.made_by = {part.hash: maker[part.hash] for part in findings.broken if part.hash in maker}
+    _blame_others(seen, findings)
     return findings
 
 
-async def _check(
-    seen: Seen, chosen: Sequence[tuple[Task, Result]], executor: Executor, findings: Findings, listener: Listener
-) -> None:
-    store, parts = seen.store, []
+def _parts_in(store: Store) -> Iterator[Part]:
     for name, size in store.list_files("parts"):
         digest, _, suffix = name.rsplit("/", 1)[1].partition(".")  # a suffix may have dots of its own: ds.index
-        parts.append(Part(digest, suffix, size))
-    findings.parts = len(parts)
+        yield Part(digest, suffix, size)
+
+
+async def _check(
+    store: Store,
+    parts: Sequence[Part],
+    chosen: Sequence[tuple[Task, Result]],
+    executor: Executor,
+    findings: Findings,
+    listener: Listener,
+) -> None:
     listener.note(f"hashing {len(parts)} parts")
-    tenth = max(1, -(-len(parts) // 10))
     hashing = asyncio.as_completed([_hash(store, part, executor, findings, listener) for part in parts])
-    for hashed, one in enumerate(hashing, start=1):
+    for one in listener.track("parts", hashing, len(parts)):
         await one
-        if hashed % tenth == 0 and hashed < len(parts):
-            listener.note(f"hashed {hashed} of {len(parts)} parts")
-    known = {part.hash for part in parts}
-    broken = {part.hash for part in findings.broken}
-    for part, label in _wanted(seen):
-        if part.hash not in known:
-            findings.broken[part] = "is missing"
-        if part.hash not in known or part.hash in broken:
-            findings.made_by.setdefault(part.hash, label)
-    _blame_others(seen, findings)
     if chosen:
         listener.note(f"running {len(chosen)} tasks again")
-    await asyncio.gather(*(_again(task, made, executor, findings, listener) for task, made in chosen))
+    again = asyncio.as_completed([_again(task, made, executor, findings, listener) for task, made in chosen])
+    for one in listener.track("tasks", again, len(chosen)):
+        await one
     findings.different.sort()
 
 

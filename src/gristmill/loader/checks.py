@@ -2,8 +2,8 @@
 
 What Gristmill writes is sealed: its modification time is computed from its hash. To look at that costs nothing, and
 shows that a file was swapped, replaced or written to; it does not show bits that changed on the disk by themselves. A
-hash shows everything, and costs one pass over the file. A file that was found right is not hashed again in
-this process while its inode, size and times stay as they are.
+hash shows everything, and costs one pass over the file, which for an index is so little that it is always hashed. A
+file that was found right is not hashed again in this process while its inode, size and times stay as they are.
 """
 
 import contextlib

@@ -10,6 +10,9 @@ from gristmill.loader.checks import Checks
 from gristmill.loader.locations import is_remote
 from gristmill.loader.manifest import Manifest
 
+MOST_THREADS = 1024
+"""More than any disk has use for; far more than that and the system runs out of threads in mid-start."""
+
 
 def check_numbers(
     batch_samples: int,
@@ -30,6 +33,11 @@ def check_numbers(
     ):
         if not _is_integer(value) or value < least:
             raise UserError(f"{name} is {value!r}, so no batch can be made. Give an integer of {least} or more.")
+    if threads > MOST_THREADS:
+        raise UserError(
+            f"threads is {threads}, and a loader starts at most {MOST_THREADS}: more make no batch sooner. 1 is enough "
+            "where shards lie on a local disk, 2 to 8 where they come over a network."
+        )
     if rank >= world_size:
         raise UserError(
             f"rank is {rank} and world_size {world_size}, so this rank would take samples of another step. "

@@ -320,6 +320,8 @@ def _notes(error: BaseException) -> Iterable[str]:
 
 
 def _cut(text: str) -> str:
+    """One paragraph, bounded: a library may raise with a page of text."""
+    text = " ".join(text.split())
     return text if len(text) <= _MOST_CHARACTERS else f"{text[: _MOST_CHARACTERS - 3]}..."
 
 

@@ -19,9 +19,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from gristmill.errors import UserError
+from gristmill.store.faults import Unwritable
 from gristmill.store.processes import name_of_self, runs
 from gristmill.store.records import DamagedRecord
-from gristmill.store.store import Store, Unwritable
+from gristmill.store.store import Store
 
 BEAT_SECONDS = 10.0
 """How often a lease is renewed."""
@@ -101,7 +102,7 @@ def find(store: Store, lease_id: str) -> Lease | None:
     try:
         lease = Lease(**record)
     except TypeError:
-        raise DamagedRecord(_path(lease_id)) from None
+        raise store.damaged(_path(lease_id)) from None
     alive = runs(lease.process)
     if alive is None:
         age = store.age_seconds(_path(lease_id))

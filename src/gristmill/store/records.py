@@ -11,13 +11,24 @@ from typing import Any
 
 import orjson
 
+from gristmill.errors import UserError
 
-class DamagedRecord(Exception):
-    """A record is there and does not agree with its own checksum or name."""
+DAMAGED = "is damaged, or was written by another version of Gristmill"
 
-    def __init__(self, name: str) -> None:
-        super().__init__(name)
-        self.name = name
+
+class DamagedRecord(UserError):
+    """A record is there and does not agree with its own checksum or name, or is no file."""
+
+    def __init__(self, fact: str) -> None:
+        super().__init__(
+            f"{fact}, so what it says is not known. Restore it from a copy; if nothing of it is needed any more, "
+            "delete it."
+        )
+        self.fact = fact
+        """What is wrong with which file."""
+
+    def __reduce__(self) -> tuple[type["DamagedRecord"], tuple[str]]:
+        return DamagedRecord, (self.fact,)
 
 
 def pack(name: str, body: Any) -> bytes:
@@ -32,7 +43,7 @@ def unpack(name: str, data: bytes) -> Any:
     start = len(opening) + len('"sha256":"') + 64 + len('","body":')
     content = data[start:-2]
     if data != b'%s"sha256":"%s","body":%s}\n' % (opening, hashlib.sha256(content).hexdigest().encode(), content):
-        raise DamagedRecord(name)
+        raise DamagedRecord(f"{name} {DAMAGED}")
     return orjson.loads(content)
 
 

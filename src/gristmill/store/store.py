@@ -14,8 +14,8 @@ in tmp/ and renamed; an object store's upload is atomic by itself. There is no f
 short, which its hash shows when it is read. A record carries its name and a checksum; one that does not agree with
 them counts as absent, and what it said is found out again.
 
-A part on a local disk is sealed: read-only, with a modification time that is computed from its hash. Whatever writes
-to it breaks the seal, so a run that only looks at the seals, without reading a byte, still knows which parts to doubt.
+A part on a local disk is sealed (`seal.py`), so a run that only looks at the seals, without reading a byte, still knows
+which parts to doubt.
 """
 
 import contextlib
@@ -39,9 +39,11 @@ from fsspec.implementations.memory import MemoryFileSystem
 
 from gristmill.errors import UserError
 from gristmill.places import system_of
+from gristmill.store.faults import Unwritable, in_the_way, must_be_file, unwritable
 from gristmill.store.fetched import fetched
 from gristmill.store.processes import name_of_self, runs
-from gristmill.store.records import DamagedRecord, pack, unpack
+from gristmill.store.records import DAMAGED, DamagedRecord, pack, unpack
+from gristmill.store.seal import seal, seal_time
 
 FOREIGN_SECONDS = 86400.0
 """The age at which a temporary file whose writer cannot be seen from here is taken for forgotten."""
@@ -67,17 +69,6 @@ class CorruptPart(Exception):
         super().__init__(part_hash, fact)
         self.part_hash = part_hash
         self.fact = fact
-
-
-class Unwritable(UserError):
-    """Nothing can be written to a store, or not now."""
-
-    def __init__(self, message: str, why: str) -> None:
-        super().__init__(message)
-        self.why = why
-
-    def __reduce__(self) -> tuple[type["Unwritable"], tuple[str, str]]:
-        return Unwritable, (str(self), self.why)
 
 
 class Store:
@@ -121,14 +112,14 @@ class Store:
     def scratch(self) -> Iterator[Path]:
         """A folder for files on their way to `put_file`: on the disk of a local store, so that they need no copy."""
         if self.is_local:
-            folder = self._temporary("scratch")
+            folder = self.temporary("scratch")
             os.mkdir(folder)
         else:
             folder = tempfile.mkdtemp(prefix="gristmill-")
         try:
             yield Path(folder)
         except OSError as error:
-            raise self._unwritable(error) from None
+            raise self.unwritable_by(error) from None
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
@@ -137,7 +128,7 @@ class Store:
         path = self.part_path(part)
         try:
             if self.is_local:
-                _must_be_file(path)
+                must_be_file(path)
                 buffer = pa.memory_map(os.fsencode(path)).read_buffer() if part.file_bytes else pa.py_buffer(b"")
             else:
                 buffer = pa.py_buffer(self.fs.cat_file(path))
@@ -161,30 +152,12 @@ class Store:
         path = self.part_path(part)
         return path if self.is_local else str(self.fs.unstrip_protocol(path))
 
-    def link_part(self, part: Part, name: str) -> bool:
-        """Give a part a second name below the store, without a copy; False where the store cannot."""
-        if not self.is_local:
-            return False
-        target = f"{self.root}/{name}"
-        try:
-            if os.path.exists(target) and os.path.samefile(target, self.part_path(part)):
-                return True
-            os.makedirs(os.path.dirname(target), exist_ok=True)
-            temporary = self._temporary(target)
-            os.link(self.part_path(part), temporary)
-            os.replace(temporary, target)
-        except OSError as error:
-            if error.errno in (errno.EPERM, errno.ENOTSUP, errno.EMLINK, errno.EXDEV):
-                return False
-            raise self._unwritable(error) from None
-        return True
-
     def get_range(self, part: Part, start: int, stop: int) -> bytes:
         """Some bytes of a part, unchecked: the caller holds a hash of the stretch."""
         path = self.part_path(part)
         try:
             if self.is_local:
-                _must_be_file(path)
+                must_be_file(path)
             return bytes(self.fs.cat_file(path, start=start, end=stop))
         except FileNotFoundError:
             raise CorruptPart(part.hash, "is missing") from None
@@ -205,7 +178,7 @@ class Store:
             if self.fs.exists(self.part_path(part)):
                 self.fs.rm(self.part_path(part), recursive=True)  # in its place may be a folder
         except OSError as error:
-            raise self._unwritable(error) from None
+            raise self.unwritable_by(error) from None
 
     def remove_damaged(self, corrupt: CorruptPart) -> None:
         """Take a damaged part away, so that nobody takes it for whole by its seal."""
@@ -222,10 +195,10 @@ class Store:
             found = os.stat(path)
             if not stat.S_ISREG(found.st_mode) or found.st_size != part.file_bytes:
                 return False
-            if found.st_mtime_ns != _seal(part.hash):
+            if found.st_mtime_ns != seal_time(part.hash):
                 self.get_part(part)
                 with contextlib.suppress(OSError):  # a read-only disk, or another's file: it is hashed again next time
-                    os.utime(path, ns=(found.st_atime_ns, _seal(part.hash)))
+                    os.utime(path, ns=(found.st_atime_ns, seal_time(part.hash)))
         except (FileNotFoundError, NotADirectoryError, CorruptPart):
             return False
         return True
@@ -233,14 +206,22 @@ class Store:
     def read_record(self, name: str) -> Any | None:
         """A record by its path below the store, or None when there is none; DamagedRecord where it is not whole."""
         data = self.read_file(name)
-        return None if data is None else unpack(name, data)
+        try:
+            return None if data is None else unpack(name, data)
+        except DamagedRecord:
+            raise self.damaged(name) from None
+
+    def damaged(self, name: str) -> DamagedRecord:
+        """What to tell of a record that cannot be read, or that says what this version does not understand."""
+        found = in_the_way(f"{self.root}/{name}") if self.is_local else None
+        return DamagedRecord(found or f"{self.uri.rstrip('/')}/{name} {DAMAGED}")
 
     def read_file(self, name: str) -> bytes | None:
         """The bytes of a file by its path below the store, or None when there is none."""
         path = f"{self.root}/{name}"
         try:
             if self.is_local:
-                _must_be_file(path)
+                must_be_file(path)
             return bytes(self.fs.cat_file(path))
         except FileNotFoundError:
             return None
@@ -267,13 +248,21 @@ class Store:
         self._write(f"{self.root}/{name}", memoryview(data))
 
     def list_files(self, folder: str) -> Iterator[tuple[str, int]]:
-        """(path below the store, size) of every file below a folder, sorted by path."""
+        """(path below the store, size) of every file below a folder, sorted by path. An empty folder in the place of a
+        record is listed too: what is damaged is not gone.
+        """
         try:
-            found = self.fs.find(f"{self.root}/{folder}", detail=True)
+            found = self.fs.find(f"{self.root}/{folder}", detail=True, withdirs=self.is_local)
         except FileNotFoundError:
             return
         for path in sorted(found):
-            yield path[len(self.root) + 1 :], int(found[path]["size"])
+            is_folder = found[path]["type"] == "directory"
+            if not is_folder or (path.endswith(".json") and not os.listdir(path)):
+                yield path[len(self.root) + 1 :], 0 if is_folder else int(found[path]["size"])
+
+    def has_names(self, name: str) -> bool:
+        """Whether a file has another name, so that it takes no room of its own."""
+        return self.is_local and os.stat(f"{self.root}/{name}").st_nlink > 1
 
     def remove(self, name: str) -> None:
         self.fs.rm_file(f"{self.root}/{name}")
@@ -292,12 +281,20 @@ class Store:
                 return None
             except FileExistsError:
                 with contextlib.suppress(FileNotFoundError):
-                    if self.is_local and not os.path.islink(path):  # a copy of a store may have no links
-                        _must_be_file(path)
-                        return Path(path).read_text(errors="replace")
-                    return os.readlink(path) if self.is_local else self.fs.cat_file(path).decode("ascii", "replace")
+                    return self._marked(path)
             except OSError as error:
-                raise self._unwritable(error) from None
+                raise self.unwritable_by(error, path) from None
+
+    def _marked(self, path: str) -> str:
+        if not self.is_local:
+            return str(self.fs.cat_file(path).decode("ascii", "replace"))
+        try:
+            if os.path.islink(path):
+                return os.readlink(path)
+            must_be_file(path)  # a copy of a store may have no links
+            return Path(path).read_text(errors="replace")
+        except IsADirectoryError as error:
+            raise self.unwritable_by(error, path) from None
 
     def unmark(self, name: str) -> None:
         with contextlib.suppress(FileNotFoundError):
@@ -340,7 +337,7 @@ class Store:
         if not self.is_local:
             self.fs.pipe_file(path, bytes(data))
             return
-        temporary = self._temporary(path)
+        temporary = self.temporary(path)
         try:
             with open(temporary, "wb") as file:
                 file.write(data)
@@ -348,49 +345,24 @@ class Store:
         except OSError as error:
             with contextlib.suppress(OSError):
                 os.unlink(temporary)
-            raise self._unwritable(error) from None
+            raise self.unwritable_by(error, path) from None
 
-    def _unwritable(self, error: OSError) -> Unwritable:
-        """What to tell of a write that failed: disks and rights are the user's to mend. The file has a temporary name
-        that tells nobody anything.
-        """
-        why = error.strerror or str(error)
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            return Unwritable(
-                f"The store {self.uri} is full ({why}). What is finished is kept. "
-                "Free some space (`gristmill gc` lists what nothing needs) and run again to go on.",
-                why,
-            )
-        return Unwritable(
-            f"The store {self.uri} cannot be written: {why}. What is finished is kept. "
-            "Mend the disk or its rights, or use another store, and run again to go on.",
-            why,
-        )
+    def unwritable_by(self, error: OSError, path: str | None = None) -> Unwritable:
+        """What to tell of a write that failed."""
+        return unwritable(self.uri, error, path or error.filename2)
 
-    def _temporary(self, path: str) -> str:
+    def temporary(self, path: str) -> str:
         """A name on the same disk that tells which process writes it."""
         try:
             os.makedirs(f"{self.root}/tmp", exist_ok=True)
         except OSError as error:
-            raise self._unwritable(error) from None
+            raise self.unwritable_by(error, f"{self.root}/tmp/file") from None
         return f"{self.root}/tmp/{os.path.basename(path)}.{name_of_self()}.{uuid.uuid4().hex[:8]}"
 
     def _settle(self, temporary: str, path: str) -> None:
         """Give a finished file its name; a part is sealed first."""
         folder, name = os.path.split(path)
         if os.path.basename(os.path.dirname(folder)) == "parts":
-            os.chmod(temporary, 0o444)
-            os.utime(temporary, ns=(_seal(name), _seal(name)))
+            seal(temporary, name)
         os.makedirs(folder, exist_ok=True)
         os.replace(temporary, path)
-
-
-def _seal(part_hash: str) -> int:
-    """The modification time of an untouched part, in nanoseconds: the hash's first 32 bits taken as seconds."""
-    return int(part_hash[:8], 16) * 10**9
-
-
-def _must_be_file(path: str) -> None:
-    """A pipe under the name of a file would be waited for, perhaps for ever; it counts as a folder does."""
-    if not stat.S_ISREG(os.stat(path).st_mode):
-        raise IsADirectoryError(errno.EISDIR, "it is no file", path)

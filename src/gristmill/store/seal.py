@@ -1,0 +1,14 @@
+"""The seal of a file: read-only, with a modification time computed from its hash. Whatever writes to it breaks it."""
+
+import os
+
+
+def seal(path: str, part_hash: str) -> None:
+    """Seal a file that holds what its hash says."""
+    os.chmod(path, 0o444)
+    os.utime(path, ns=(seal_time(part_hash), seal_time(part_hash)))
+
+
+def seal_time(part_hash: str) -> int:
+    """The modification time of an untouched part, in nanoseconds: the hash's first 32 bits taken as seconds."""
+    return int(part_hash[:8], 16) * 10**9
