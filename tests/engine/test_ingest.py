@@ -55,7 +55,11 @@ def test_a_key_that_every_record_has_leaves_ids_and_marks_unique(project):
 
 def test_mended_records_are_counted_and_told(project):
     """Lines and tables alike, also where meta is not kept; a text with such a word in it is none."""
-    recipe(project, {"a.jsonl": [{"text": "the _mended mill"}, {"text": "a", "x": float("nan")}]}, read=", keep_meta: false")
+    recipe(
+        project,
+        {"a.jsonl": [{"text": "the _mended mill"}, {"text": "a", "x": float("nan")}]},
+        read=", keep_meta: false",
+    )
     (project.folder / "b.csv").write_text('text,id\n"the "old" mill",1\nb,2\n')
     more = "  y: {kind: text, read: {format: csv, paths: [b.csv]}}\nsteps:"
     project.recipe.write_text(project.recipe.read_text().replace("steps:", more))

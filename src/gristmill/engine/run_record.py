@@ -123,7 +123,9 @@ def describe(seen: Seen) -> str:
     record = seen.record
     end = f", as far as {record['until']}" if record["until"] else ""
     passed = "".join(f"; passed over, though it may be newer: {fact}" for fact in seen.passed_over)
-    return f"{seen.told}: recipe {seen.name}, version {record['version']}, run of {record['ended'][:19]} UTC{end}{passed}"
+    return (
+        f"{seen.told}: recipe {seen.name}, version {record['version']}, run of {record['ended'][:19]} UTC{end}{passed}"
+    )
 
 
 def _find(store: Store, name: str, damaged: list[str]) -> dict[str, Any]:
@@ -157,10 +159,8 @@ def _find(store: Store, name: str, damaged: list[str]) -> dict[str, Any]:
     return found
 
 
-def run_records(
-    store: Store, recipe: str | None = None, damaged: list[str] | None = None
-) -> Iterator[dict[str, Any]]:
-    """Of a recipe, or of all; the newest of a recipe first. What is damaged is passed over, and `damaged` told of it."""
+def run_records(store: Store, recipe: str | None = None, damaged: list[str] | None = None) -> Iterator[dict[str, Any]]:
+    """Of a recipe, or of all; the newest first. What is damaged is passed over, and `damaged` hears of it."""
     for path, _ in reversed(list(store.list_files("runs" if recipe is None else f"runs/{recipe}"))):
         try:
             record = store.read_record(path)

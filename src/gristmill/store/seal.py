@@ -1,4 +1,4 @@
-"""The seal of a file: read-only, with a modification time that is computed from its hash. Whatever writes to it breaks it."""
+"""The seal of a file: read-only, with a modification time computed from its hash. Whatever writes to it breaks it."""
 
 import os
 

@@ -26,8 +26,8 @@ def parsed(data: bytes | Fault, first: bool) -> dict[str, Any]:
 def json_word(value: Any) -> str:
     """What JSON calls a value that is no object."""
     if value is None or isinstance(value, bool):
-        return {None: "null", True: "true", False: "false"}[value]
-    return {str: "a string", list: "an array"}.get(type(value), "a number")
+        return orjson.dumps(value).decode()
+    return "a string" if isinstance(value, str) else "an array" if isinstance(value, list) else "a number"
 
 
 def _parsed_with_care(data: bytes | Fault, first: bool, error: orjson.JSONDecodeError) -> Any:
