@@ -17,5 +17,9 @@ class BrokenPromise(UserError):
     """A stage answered something else than it promised: its own fault and no document's, so the run stops at once."""
 
 
+class CannotBeMet(UserError):
+    """What a recipe asks for cannot be had from what it reads. The engine adds the recipe's file and line."""
+
+
 class NoInput(UserError):
     """A path of a recipe matches no file: its inputs may be on another machine."""

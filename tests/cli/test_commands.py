@@ -104,6 +104,7 @@ def test_steps_lists_all_and_shows_one(typed):
     assert wrong.returncode == 2
     assert "Did you mean near_dedup?" in wrong.stderr
     assert "chars" in typed("steps", "stagebox.longer_than").stdout
+    assert "It is a setting of read: gristmill steps read." in typed("steps", "limit").stderr
 
 
 def test_run_json_ends_with_one_object(ran):

@@ -9,6 +9,7 @@ import pytest
 
 from gristmill.errors import UserError
 
+BYTES = r"By its first bytes a\.\S+ is for"
 ROWS = [{"id": n, "text": f"the mill number {n}", "data": {"lang": "en"}} for n in range(60)]
 
 
@@ -31,6 +32,21 @@ def read(project):
 
 def lines(rows):
     return "".join(json.dumps(row) + "\n" for row in rows).encode()
+
+
+def record(kind, status="200 OK", url="http://a.example/"):
+    block = f"HTTP/1.1 {status}\r\nContent-Type: text/html\r\n\r\n<p>the mill".encode()
+    head = f"WARC/1.0\r\nWARC-Type: {kind}\r\nWARC-Target-URI: {url}\r\nContent-Length: {len(block)}\r\n\r\n"
+    return gzip.compress(head.encode() + block + b"\r\n\r\n")
+
+
+def table():
+    sink = pa.BufferOutputStream()
+    pq.write_table(pa.Table.from_pylist(ROWS), sink)
+    return sink.getvalue().to_pybytes()
+
+
+ARCHIVE, PARQUET = record("response"), table()
 
 
 @pytest.mark.parametrize("workers", [None, 2])
@@ -56,9 +72,19 @@ def test_a_field_that_no_record_has_stops_the_run(read, project, workers):
     ("setting", "name", "content", "wanted"),
     [
         ("format: jsonl, fields: {text: txt}", "a.jsonl", lines(ROWS), r"did you mean `fields: \{text: text\}`"),
-        ("format: jsonl", "a.jsonl", json.dumps(ROWS).encode(), "is read by `format: json`"),
-        ("format: jsonl", "a.jsonl", json.dumps(ROWS, indent=1).encode(), "is read by `format: json`"),
-        ("format: jsonl", "a.csv", b"id,text\n" + b"1,a\n" * 40, r"By its name a\.csv is for `format: csv`"),
+        ("format: jsonl", "a.jsonl", json.dumps(ROWS).encode(), f"{BYTES} `format: json`"),
+        ("format: jsonl", "a.jsonl", json.dumps(ROWS, indent=1).encode(), f"{BYTES} `format: json`"),
+        ("format: jsonl", "a.jsonl", gzip.compress(json.dumps(ROWS, indent=1).encode()), f"{BYTES} `format: json`"),
+        ("format: jsonl", "a.jsonl", b"id,text\n" + b"1,a\n" * 40, f"{BYTES} `format: csv`"),
+        ("format: jsonl", "a.jsonl.gz", ARCHIVE, f"not_jsonl.*{BYTES} `format: warc`"),
+        ("format: jsonl", "a.jsonl", PARQUET, f"not_jsonl.*{BYTES} `format: parquet`"),
+        ("format: csv", "a.csv.gz", ARCHIVE, f"not_csv.*{BYTES} `format: warc`"),
+        ("format: csv", "a.csv", PARQUET, f"not_csv.*{BYTES} `format: parquet`"),
+        ("format: csv", "a.jsonl", json.dumps(ROWS).encode(), f"{BYTES} `format: json`"),
+        ("format: csv", "a.csv", lines(ROWS), f"{BYTES} `format: jsonl`"),
+        ("format: json", "a.json", b"id\ttext\n" + b"1\ta\n" * 40, f"{BYTES} `format: csv`"),
+        ("format: parquet", "a.parquet", ARCHIVE, f"{BYTES} `format: warc`"),
+        ("format: jsonl", "a.wet", b"a mill\n" * 40, r"By its name a\.wet is for `format: wet`"),
         ("format: csv, fields: {text: body}", "a.csv", b"id,text\n1,a\n", r'missing_column.*\["id", "text"\]'),
         ("format: json, fields: {text: body}", "a.json", json.dumps(ROWS).encode(), "missing_text"),
         ("format: text, suffixes: ['.txt']", "a.txt", b"\0\1\2" * 9, "binary_file.*exclude"),
@@ -76,12 +102,6 @@ def test_a_column_that_a_table_lacks_is_told_at_once(read, project):
     pq.write_table(pa.Table.from_pylist(ROWS), project.folder / "a.parquet")
     with pytest.raises(UserError, match=r'as missing_column.*nothing under body.*\["id", "text", "data\.lang"\]'):
         read("format: parquet, paths: [a.parquet], fields: {text: body}")
-
-
-def record(kind, status="200 OK", url="http://a.example/"):
-    block = f"HTTP/1.1 {status}\r\nContent-Type: text/html\r\n\r\n<p>the mill".encode()
-    head = f"WARC/1.0\r\nWARC-Type: {kind}\r\nWARC-Target-URI: {url}\r\nContent-Length: {len(block)}\r\n\r\n"
-    return gzip.compress(head.encode() + block + b"\r\n\r\n")
 
 
 def test_an_archive_without_pages_stops_the_run(read):

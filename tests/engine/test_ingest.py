@@ -53,6 +53,22 @@ def test_a_key_that_every_record_has_leaves_ids_and_marks_unique(project):
     assert len(set(marks)) == len(marks)
 
 
+def test_mended_records_are_counted_and_told(project):
+    """Lines and tables alike, also where meta is not kept; a text with such a word in it is none."""
+    recipe(
+        project,
+        {"a.jsonl": [{"text": "the _mended mill"}, {"text": "a", "x": float("nan")}]},
+        read=", keep_meta: false",
+    )
+    (project.folder / "b.csv").write_text('text,id\n"the "old" mill",1\nb,2\n')
+    more = "  y: {kind: text, read: {format: csv, paths: [b.csv]}}\nsteps:"
+    project.recipe.write_text(project.recipe.read_text().replace("steps:", more))
+    run = project.run()
+    told = [line for line in find_warnings(run) if "mended" in line]
+    assert [line.partition(",")[0].partition(" records")[0] for line in told] == ["x/ingest: 1", "y/ingest: 1"]
+    assert [meta for meta, *_ in documents(project, run, "meta")] == [None, '{"_mended":["not a number"]}']
+
+
 def test_repeated_keys_are_counted_and_told(project):
     """Per file: two files may number their records alike."""
     rows = [{"id": str(n % 30), "text": f"text {n}"} for n in range(40)]

@@ -101,8 +101,31 @@ def test_there_must_be_something_to_pin(small, edit, monkeypatch, capfd):
     assert small.recipe.read_text() == recipe
     (small.folder / "recipe.tokenizer.json").unlink()
     assert pin(small, monkeypatch) == 0
+    edit(small.recipe, "  pin: recipe.tokenizer.json\n", "")
+    edit(small.recipe, "  train:", "  file: recipe.tokenizer.json\n  #")
     assert pin(small, monkeypatch) == 2
-    assert "nothing to pin" in capfd.readouterr().err
+    assert "trains no tokenizer, so there is nothing to pin" in capfd.readouterr().err
+
+
+def test_pinning_twice_changes_nothing_and_says_so(small, edit, monkeypatch, capfd):
+    """Unless the last run used another one than the recipe names: then the message says how to take that."""
+    small.run(until="tokenizer")
+    assert pin(small, monkeypatch) == 0
+    before = {path: path.read_bytes() for path in (small.recipe, small.folder / "recipe.tokenizer.json")}
+    for _ in range(2):  # also after a run that goes by the pin
+        capfd.readouterr()
+        assert pin(small, monkeypatch) == 0
+        assert "is pinned to recipe.tokenizer.json already" in capfd.readouterr().out
+        small.run(until="tokenizer")
+    assert before == {path: path.read_bytes() for path in before}
+    edit(small.recipe, "  pin: recipe.tokenizer.json\n", "")
+    edit(small.recipe, "vocab: 520", "vocab: 530")
+    small.run(until="tokenizer")
+    small.recipe.write_bytes(before[small.recipe])
+    assert pin(small, monkeypatch) == 2
+    assert "its last run used another tokenizer" in (said := capfd.readouterr().err)
+    assert "take the line `pin: recipe.tokenizer.json` out of the recipe" in said
+    assert small.recipe.read_bytes() == before[small.recipe]
 
 
 def test_only_what_a_recipe_trained_can_be_pinned(small, edit):

@@ -20,11 +20,14 @@ def test_rows_in_are_rows_kept_plus_rows_dropped_with_a_reason(project):
 
 
 def test_a_pattern_that_matches_nothing_is_an_error_before_any_work(project, edit):
-    """The message names the line of the source and the pattern; the store stays empty."""
+    """The message names the line of the pattern, and the pattern; the store stays empty."""
     edit(project.recipe, "in/*.jsonl", "nowhere/*.jsonl")
     with pytest.raises(UserError, match=r"recipe\.yaml:6: sources\.notes: .*nowhere/\*\.jsonl matches no file"):
         project.run()
     assert not list(project.store.glob("tasks/*"))
+    edit(project.recipe, "paths: ['nowhere/*.jsonl']", "paths: [in/00.jsonl,\n\n    'nowhere/*.jsonl']")
+    with pytest.raises(UserError, match=r"recipe\.yaml:8: sources\.notes: .*nowhere/\*\.jsonl matches no file"):
+        project.run()
 
 
 def test_two_files_of_one_name_are_refused(project, edit):

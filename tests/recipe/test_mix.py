@@ -226,7 +226,7 @@ def test_the_step_knows_recipe_seed_and_domains(tmp_path):
   continues: {manifest: old.json, at_tokens: 2e6}
 """
     (step,) = loaded(tmp_path, TOP + text)
-    assert (step.id, step.name, step.module, step.line) == ("all/mix", "mix", "gristmill.stages.mix.mix", 7)
+    assert (step.id, step.name, step.module, step.line) == ("all/mix", "mix", "gristmill.stages.mix.mix", 11)
     assert step.config == mix.Config(
         recipe="demo",
         seed=9,

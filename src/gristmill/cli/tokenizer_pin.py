@@ -8,7 +8,8 @@ import typer
 
 from gristmill.cli.options import Json, RecipePath, StoreUri, open_mill, print_json
 from gristmill.cli.screen import say
-from gristmill.engine.pinning import last_trained, trained_node
+from gristmill.engine.mill import Mill
+from gristmill.engine.pinning import last_trained, pinned_node, trained_node
 from gristmill.errors import UserError
 from gristmill.recipe.yaml_edit import with_entry
 
@@ -33,7 +34,8 @@ def command(
     mill = open_mill(recipe, store)
     node = trained_node(mill)
     if node is None:
-        raise UserError(f"{recipe} trains no tokenizer, or has pinned one already, so there is nothing to pin.")
+        _tell_pinned(mill, recipe, json)
+        return
     part = last_trained(mill, node)
     if part is None:
         raise UserError(
@@ -54,10 +56,31 @@ def command(
         )
     _write(recipe, edited.encode())
     if json:
-        print_json({"recipe": str(recipe), "file": str(path), "pin": name, "sha256": part.hash})
+        print_json({"recipe": str(recipe), "file": str(path), "pin": name, "sha256": part.hash, "changed": True})
         return
     say(f"{path}: the tokenizer of the last run, {part.hash[:12]}.")
     say(f"{recipe}: `pin: {name}` under tokenizer. Without that line it is trained again.")
+
+
+def _tell_pinned(mill: Mill, recipe: Path, json: bool) -> None:
+    """For a recipe that trains no tokenizer: what it has pinned, and whether that is what its last run used."""
+    node = pinned_node(mill)
+    if node is None:
+        raise UserError(f"{recipe} trains no tokenizer, so there is nothing to pin.")
+    (file,) = node.files.values()
+    path, part = Path(file.location), last_trained(mill, node)
+    name = os.path.relpath(path, recipe.parent)
+    if part is not None and part.hash != file.content:
+        raise UserError(
+            f"{recipe} is pinned to {name} ({file.content[:12]}), and its last run used another tokenizer, "
+            f"{part.hash[:12]}. Nothing was changed. The next run goes by the pin; to pin the other one instead, take "
+            f"the line `pin: {name}` out of the recipe and run: gristmill tokenizer pin {recipe} --out OTHER.json"
+        )
+    if json:
+        told = {"recipe": str(recipe), "file": str(path), "pin": name, "sha256": file.content, "changed": False}
+        print_json(told)
+        return
+    say(f"{recipe} is pinned to {name} already ({file.content[:12]}). Nothing was changed.")
 
 
 def _write(path: Path, data: bytes) -> None:

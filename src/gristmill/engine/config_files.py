@@ -18,7 +18,7 @@ from pathlib import Path
 from gristmill.checked import InputChanged
 from gristmill.engine.content import ContentHashes, stamp_of, stamp_of_path
 from gristmill.engine.tree import folder_files
-from gristmill.errors import UserError
+from gristmill.errors import CannotBeMet, UserError
 from gristmill.places import Place, exact, local_path, shown, system_of
 from gristmill.recipe.files import placed_in
 from gristmill.stages.contract import StageConfig
@@ -109,12 +109,12 @@ def with_copies(config: StageConfig, copies: Mapping[str, str]) -> StageConfig:
 
 def in_users_words(error: UserError, copies: Mapping[str, str]) -> UserError:
     """A stage knows the copy; the user knows what it is a copy of."""
-    if type(error) is not UserError:
+    if type(error) not in (UserError, CannotBeMet):
         return error
     message = str(error)
     for location, copy in copies.items():
         message = message.replace(copy, shown(location))
-    return UserError(message)
+    return type(error)(message)
 
 
 # Of this process: copies that were checked, folders that were made, and what takes the folders away.

@@ -82,7 +82,7 @@ def list_files(
     """Every file of a source, sorted by name, and what was passed over. A pattern that matches nothing is an error
     before any work.
     """
-    where = f"{recipe.path}:{source.line}: sources.{source.name}"
+    where = _place_of("", source, recipe)
     excluded: set[str] = set()
     for pattern in source.exclude:
         unwanted = _expand(pattern, source, recipe, stopped)
@@ -98,7 +98,7 @@ def list_files(
             wanted = {uri: name for uri, name in wanted.items() if module.WANTED(name, source.config)}
         if not wanted:
             raise NoInput(
-                f"{where}: {shown(pattern)} matches no file, so there is nothing to read. "
+                f"{_place_of(pattern, source, recipe)}: {shown(pattern)} matches no file, so there is nothing to read. "
                 f"Check the path{' and `exclude`' if source.exclude else ''}; relative paths start at the recipe's "
                 f"folder.{_passed_over(expanded.skipped)}"
             )
@@ -121,6 +121,11 @@ def list_files(
                 "or two sources."
             )
     return [files[name] for name in sorted(files)], {why: sorted(paths) for why, paths in skipped.items() if paths}
+
+
+def _place_of(pattern: str, source: Source, recipe: Recipe) -> str:
+    """Where in the recipe one of a source's paths stands; else the source."""
+    return f"{recipe.path}:{source.path_lines.get(pattern, source.line)}: sources.{source.name}"
 
 
 def _once(found: dict[str, tuple[str, Place, Any]], skipped: dict[str, set[str]]) -> Iterator[str]:
@@ -169,7 +174,7 @@ def _on_disk(path: str, source: Source, recipe: Recipe, stopped: Callable[[], bo
     if named is not None and not stat.S_ISDIR(named.st_mode):
         if not stat.S_ISREG(named.st_mode):
             raise UserError(
-                f"{recipe.path}:{source.line}: sources.{source.name}: {shown(literal)} is {kind_of(named.st_mode)} and "
+                f"{_place_of(path, source, recipe)}: {shown(literal)} is {kind_of(named.st_mode)} and "
                 "no file, so it cannot be read. Name a file or a folder."
             )
         return _Found(os.path.dirname(literal), {literal: (Place(literal), Entry(named, linked=False))})

@@ -17,7 +17,9 @@ from gristmill.places import shown
 from gristmill.recipe.mistakes import nearest
 from gristmill.recipe.model import Recipe, Source
 from gristmill.stages import READERS
+from gristmill.stages.contract import Piece
 from gristmill.stages.ingest.fields import Fields, names_there
+from gristmill.stages.ingest.sniff import format_of
 from gristmill.stages.ingest.stream import without_compression_suffix
 from gristmill.store.parquet import PartReader
 from gristmill.store.store import Store
@@ -39,8 +41,8 @@ _FORMATS = {
 }
 
 
-def refuse_lost(source: Source, module: ModuleType, name: str, result: Result, store: Store, recipe: Recipe) -> None:
-    """Raises UserError if the first part of a source, whose first file has that name, is lost as a whole."""
+def refuse_lost(source: Source, module: ModuleType, first: Piece, result: Result, store: Store, recipe: Recipe) -> None:
+    """Raises UserError if the first part of a source, whose first file that is, is lost as a whole."""
     seen: Mapping[str, Any] = result.metrics.get("seen", result.metrics)
     reasons = _reasons(seen["rows"], seen["dropped"], module)
     if not reasons:
@@ -50,7 +52,7 @@ def refuse_lost(source: Source, module: ModuleType, name: str, result: Result, s
         f"{recipe.path}:{source.line}: sources.{source.name}: nothing of its first part can be used. The "
         f"reader (format: {source.format}) found {_records(seen['rows'])} there and dropped every one as "
         f"{' or '.join(reasons)}, so the run stops. The first, {locator}: {detail.rstrip('.')}. "
-        + _fix(source, name, detail)
+        + _fix(source, first, detail)
     )
 
 
@@ -77,10 +79,13 @@ def _first_row(result: Result, store: Store, reason: str) -> tuple[str, str]:
     return found or (str(columns.column("locator")[0].as_py()), "nothing more is known")
 
 
-def _fix(source: Source, name: str, detail: str) -> str:
-    suffix = next((end for end in _FORMATS if without_compression_suffix(name).lower().endswith(end)), None)
-    if suffix is not None and READERS[_FORMATS[suffix]] != source.module:
-        return f"By its name {shown(name)} is for `format: {_FORMATS[suffix]}`."
+def _fix(source: Source, first: Piece, detail: str) -> str:
+    found = format_of(first)
+    if found is not None and READERS[found] != source.module:
+        return f"By its first bytes {shown(first.name)} is for `format: {found}`."
+    suffix = next((end for end in _FORMATS if without_compression_suffix(first.name).lower().endswith(end)), None)
+    if found is None and suffix is not None and READERS[_FORMATS[suffix]] != source.module:
+        return f"By its name {shown(first.name)} is for `format: {_FORMATS[suffix]}`."
     fields, there = getattr(source.config, "fields", None), names_there(detail)
     if isinstance(fields, Fields) and there:
         asked = [path for path in (fields.text, fields.html) if path is not None]

@@ -6,7 +6,7 @@ name is bound here, before any work, to the newest earlier layer that has it.
 
 import importlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from types import ModuleType
 from typing import Any
@@ -85,6 +85,8 @@ class Node(NodeFacts):
     """Location -> the file or folder that the config names so."""
     code: Code = field(default_factory=dict)
     """Of a stage of the user's own: what it runs."""
+    where: str = ""
+    """The recipe's file and the line of the step."""
 
 
 @dataclass(frozen=True)
@@ -137,7 +139,8 @@ def build(recipe: Recipe, contents: ContentHashes, until: str | None = None) -> 
         sources = tuple(name for name, steps in routes.items() if step in steps)
         if sources:
             views = {name: bind(step, routes[name]) for name in sources}
-            nodes[step.id] = _node(step, sources, views, routes, identity_of)
+            node = _node(step, sources, views, routes, identity_of)
+            nodes[step.id] = replace(node, where=f"{recipe.path}:{step.line}")
     chains = {}
     for name, steps in routes.items():
         last = _corpus_step(name, steps, recipe.routes[name])

@@ -25,6 +25,7 @@ from gristmill.errors import UserError
 from gristmill.places import exact, shown
 from gristmill.schema import DOCUMENTS, Record
 from gristmill.stages.contract import Piece
+from gristmill.stages.ingest.mend import MENDED
 from gristmill.stages.own_code import is_own
 from gristmill.store.parquet import PartWriter, text_bytes
 from gristmill.store.store import Store
@@ -43,7 +44,7 @@ RUN_KEYS = 1 << 17
 
 
 def perform_read(work: Read, store: Store, probe: bool) -> Result:
-    result = Result(metrics={"rows": 0, "bytes_in": 0, "bytes_out": 0, "dropped": {}, "repeated_keys": 0})
+    result = Result(metrics={"rows": 0, "bytes_in": 0, "bytes_out": 0, "dropped": {}, "repeated_keys": 0, "mended": 0})
     parts = _Parts(work, store, result)
     seen = 0
     if work.share is not None:
@@ -81,6 +82,7 @@ class _Parts:
         self._held += group.held
         counts = {"rows": group.batch.num_rows, "bytes_in": payload_bytes, "bytes_out": payload_bytes}
         counts["repeated_keys"] = group.repeated_keys
+        counts["mended"] = pc.sum(pc.match_substring(group.batch.column("meta"), f'"{MENDED}":')).as_py() or 0
         add_counts(self._result.metrics, {**counts, "dropped": count_reasons(group.batch.column("drop"))})
         if self._writer.payload_bytes >= self._work.part_bytes or self._held >= PART_SHARE * self._work.part_bytes:
             self.end()

@@ -19,6 +19,7 @@ from gristmill.places import exact, place_of, shown
 from gristmill.recipe.columns import INGEST
 from gristmill.recipe.model import Recipe, Source
 from gristmill.stages.contract import Piece
+from gristmill.stages.ingest.mend import MENDED
 
 HASH_TASK_BYTES = 256 << 20
 HASH_TASK_FILES = 1000
@@ -97,6 +98,11 @@ class SourceInputs:
                 f"files, or the rest of them, could not be read ({reasons}), and how many documents they held is not "
                 f"known. gristmill inspect RECIPE --stage {INGEST} --reason {min(lost)} shows which; replace them, or "
                 "leave them out with `exclude`"
+            )
+        if mended := metrics.get("mended"):
+            told.append(
+                f"{mended:,} records had a fault that was mended while they were read; {MENDED} in their meta says "
+                f"which (gristmill inspect RECIPE --stage {INGEST} --json shows it)"
             )
         if repeated := metrics.get("repeated_keys"):
             told.append(

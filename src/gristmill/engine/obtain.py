@@ -14,7 +14,7 @@ from gristmill.engine.graph import Node
 from gristmill.engine.insist import insist
 from gristmill.engine.rows import CRASHED
 from gristmill.engine.task import Read, Result, Task, Work, add_counts, digest, result_from_json, result_to_json
-from gristmill.errors import UserError
+from gristmill.errors import CannotBeMet, UserError
 from gristmill.store.leases import Lease, claim
 from gristmill.store.store import CorruptPart, Part, Store
 
@@ -165,6 +165,8 @@ class Tasks:
             try:
                 result = await insist(task, self._executor, self._listener.note)
                 break
+            except CannotBeMet as fault:
+                raise UserError(f"{node.where}: {fault}") from None
             except CorruptPart as corrupt:
                 if corrupt.part_hash in met:
                     raise UserError(

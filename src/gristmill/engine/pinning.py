@@ -7,7 +7,7 @@ from gristmill.engine.run import Run
 from gristmill.engine.task import result_from_json
 from gristmill.recipe.shards import TOKENS
 from gristmill.recipe.tokenizer import TOKENIZER
-from gristmill.stages.tokenizer import tokenizer
+from gristmill.stages.tokenizer import tokenizer, tokenizer_pin
 from gristmill.store.store import Part
 
 
@@ -15,6 +15,12 @@ def trained_node(mill: Mill) -> Node | None:
     """The step that trains the recipe's tokenizer, if one does."""
     found = (node for node in mill.graph.nodes.values() if node.name == TOKENIZER)
     return next((node for node in found if node.module == tokenizer.__name__), None)
+
+
+def pinned_node(mill: Mill) -> Node | None:
+    """The step that takes the tokenizer that the recipe pins, if it pins one."""
+    found = (node for node in mill.graph.nodes.values() if node.name == TOKENIZER)
+    return next((node for node in found if node.module == tokenizer_pin.__name__), None)
 
 
 def last_trained(mill: Mill, node: Node) -> Part | None:

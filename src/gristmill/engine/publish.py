@@ -120,7 +120,7 @@ def _named(catalogue: dict[str, Any]) -> Iterator[tuple[Part, tuple[str, ...]]]:
 
 
 def give_name(store: Store, part: Part, name: str) -> None:
-    """Let a part of a local store have a second name below it; where the disk has no links, by a copy."""
+    """Give a part of a local store a second name below it: without a copy, but with one where the disk has no links."""
     path, target = store.part_path(part), f"{store.root}/{name}"
     try:
         if os.path.exists(target) and os.path.samefile(target, path):

@@ -141,8 +141,8 @@ class Run(Seen):
             raise
         chain = self.graph.chains[source.name]
         if number == 0 and result is not None and not self.tasks.dry:
-            module, name = importlib.import_module(node.module), group.pieces[0].name
-            refuse_lost(source, module, name, result, self._store, self.graph.recipe)
+            module, first = importlib.import_module(node.module), inputs.pieces(group)[0]
+            refuse_lost(source, module, first, result, self._store, self.graph.recipe)
         if result is None:
             for node_id in chain:
                 self.made[node_id].waiting += 1

@@ -160,7 +160,7 @@ def _find(store: Store, name: str, damaged: list[str]) -> dict[str, Any]:
 
 
 def run_records(store: Store, recipe: str | None = None, damaged: list[str] | None = None) -> Iterator[dict[str, Any]]:
-    """Of a recipe, or of all; the newest of a recipe first. What is damaged is passed over, `damaged` told of it."""
+    """Of a recipe, or of all; the newest first. What is damaged is passed over, and `damaged` hears of it."""
     for path, _ in reversed(list(store.list_files("runs" if recipe is None else f"runs/{recipe}"))):
         try:
             record = store.read_record(path)

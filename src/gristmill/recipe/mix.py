@@ -48,7 +48,9 @@ def load_mix(
     if is_sample:
         asked |= _without_budget(fields)
     config = mix.Config(**asked, recipe=name, sources=domains)
-    line = draft.tree.line_of_key(AT)
+    line = draft.tree.line_of_key(
+        (*AT, "tokens")
+    )  # what a mixture cannot give, once all is counted, is most often this
     return (Step(f"{EVERY_SOURCE}/{MIX}", MIX, EVERY_SOURCE, mix.__name__, config, line),)
 
 

@@ -40,6 +40,8 @@ class Source:
     """A value over columns."""
     line: int
     """Where the source stands in the recipe."""
+    path_lines: dict[str, int] = field(default_factory=dict, compare=False)
+    """Where each of its paths does."""
     code: Code = field(default_factory=dict, compare=False)
     """Of a reader of the user's own: its code."""
 

@@ -10,7 +10,7 @@ import os
 import re
 import types
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
@@ -97,8 +97,17 @@ def entry(name: str) -> Entry:
         raise UserError(unfit)
     names = [*known, *SECTIONS]
     near = nearest(name, names)
+    holders = [one for one in names if name in _fields_of(one, known)]
     hint = f"Did you mean {near}? " if near else ""
+    hint = f"It is a setting of {', '.join(holders)}: gristmill steps {holders[0]}. " if holders else hint
     raise UserError(f"{name} is no step, format or section of a recipe. {hint}Known: {', '.join(names)}")
+
+
+def _fields_of(name: str, known: Mapping[str, str]) -> Collection[str]:
+    if name in SECTIONS:
+        return SECTIONS[name][1].model_fields
+    fields: Mapping[str, Any] = importlib.import_module(known[name]).Config.model_fields
+    return fields
 
 
 def _of_module(name: str, kind: Literal["step", "format"], module: types.ModuleType) -> Entry:

@@ -40,6 +40,7 @@ def load_source(draft: Draft, name: str, raw: Any) -> Source | None:
     read = check(draft, ReadFields, common, read_at) if isinstance(written, dict) else None
     stage, config = _load_reader(draft, values, read_at)
     paths = _patterns(draft, read.paths if read else (), (*read_at, "paths"))
+    path_lines = {path: draft.tree.line_of_value((*read_at, "paths", at)) for at, path in enumerate(paths)}
     exclude = _patterns(draft, read.exclude if read else (), (*read_at, "exclude"))
     if fields is None or read is None or stage is None or config is None or len(draft.mistakes) > before:
         return None
@@ -61,6 +62,7 @@ def load_source(draft: Draft, name: str, raw: Any) -> Source | None:
         tiers=fields.tier if isinstance(fields.tier, dict) else {},
         weight=fields.weight,
         line=draft.tree.line_of_key(at),
+        path_lines=path_lines,
         code=stage.code,
     )
 

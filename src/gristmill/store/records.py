@@ -21,8 +21,7 @@ class DamagedRecord(UserError):
 
     def __init__(self, fact: str) -> None:
         super().__init__(
-            f"{fact}, so what it says is not known. Restore it from a copy; if nothing of it is needed any more, "
-            "delete it."
+            f"{fact}, so what it says is not known. Restore it from a copy, or delete it if nothing of it is needed."
         )
         self.fact = fact
         """What is wrong with which file."""

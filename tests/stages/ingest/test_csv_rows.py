@@ -96,6 +96,16 @@ def test_many_stray_quotes_cost_their_own_lines(tmp_path):
     assert cut_in(data, 1000, 1 << 21) == whole
 
 
+@pytest.mark.parametrize("keep_meta", [True, False])
+def test_a_quote_that_is_not_doubled_leaves_a_mark(tmp_path, keep_meta):
+    """What stands behind it is taken as it is, and `_mended` in meta says so, whatever else meta holds."""
+    data = b'id,text\n1,"the "old" mill"\n2,"the ""new"" mill"\n3,"a"\r\n'
+    found = rows(tmp_path, data, keep_meta=keep_meta)
+    assert [row.text for row in found] == ['the old" mill"', 'the "new" mill', "a"]
+    metas = [json.loads(row.meta or "{}") for row in found]
+    assert [meta.get("_mended") for meta in metas] == [["text behind a closing quote"], None, None]
+
+
 def test_a_file_of_nothing_but_faults_ends(tmp_path):
     """Quotes that always open another field: all lines are given up at once where reading again would not end."""
     data = b"text,b\n" + b'"a","b\n' * 200_000

@@ -20,7 +20,13 @@ def test_a_hundred_billion_tokens_of_883_are_refused_with_the_numbers(tmp_path):
     with pytest.raises(UserError) as refused:
         mix_of(tmp_path, tokens="100B")
     told = str(refused.value)
-    for words in ("have 883", "100,000,000", "max_epochs is 4", "at most 3,532 tokens", "max_epochs: 1132"):
+    for words in (
+        "have 883",
+        "mix: 100,000,000,000 tokens are",
+        "max_epochs is 4",
+        "at most 3,532 tokens",
+        "max_epochs: 1132",
+    ):
         assert words in told, told
     assert not (tmp_path / "manifest.json").exists()
 

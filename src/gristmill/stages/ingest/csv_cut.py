@@ -17,6 +17,10 @@ _IN_QUOTES = re.compile(rb'[^"]*+(?:""[^"]*+)*+')
 _RESUMED = ("wrong_field_count", "unclosed_quote")
 
 
+class Mended(list[str]):
+    """A row of which a field goes on behind its closing quote."""
+
+
 def cut(
     chunks: Iterator[bytes], delimiter: str, quotes: bool, width: int | None, limit_bytes: int
 ) -> Iterator[tuple[int, list[str] | Fault]]:
@@ -158,12 +162,14 @@ def _splitter(delimiter: str, quotes: bool) -> Callable[[bytes, int | None], lis
         if not quotes or '"' not in text:
             row = text.split(delimiter)
         else:
-            row = []
+            row, is_mended = [], False
             for found in field.finditer(text):
                 inner, behind, bare, end = found.groups()
                 row.append(bare if inner is None else inner.replace('""', '"') + behind)
+                is_mended = is_mended or bool(behind)
                 if not end:
                     break
+            row = Mended(row) if is_mended else row
         if width is not None and len(row) != width:
             return Fault("wrong_field_count", f"{len(row)} fields, and the header has {width}")
         return row

@@ -1,9 +1,10 @@
 """Reads tables of text, CSV and TSV: the first line names the fields, every further record is a document.
 
 As in RFC 4180: a field may stand in quotes, in which delimiters and line ends are text and `""` is a quote. A quote
-inside of a field that does not begin with one is a character like any other. Lines end with `\\n` and may carry a
-`\\r`; blank lines are no records. Plain or compressed. A record's position is the byte at which it starts in the
-decompressed stream. A record that does not fit (another number of fields than the header, a quote that never closes)
+inside of a field that does not begin with one is a character like any other; one that is not doubled inside of quotes
+closes them, what stands behind it is taken as it is, and the row is marked (`mend.py`). Lines end with `\\n` and may
+carry a `\\r`; blank lines are no records. Plain or compressed. A record's position is the byte at which it starts in
+the decompressed stream. A record that does not fit (a field more or less than the header, a quote that never closes)
 and goes over several lines costs its first line only, and reading goes on with the second: a stray quote does not
 swallow its neighbours. Quotes make it unsafe to start in the middle, so a file is read by one task; cut a huge one
 where a record ends, each piece with the header.
@@ -17,13 +18,15 @@ from pydantic import field_validator
 
 from gristmill.schema import Record
 from gristmill.stages.contract import Bytes, Piece, StageConfig
-from gristmill.stages.ingest.csv_cut import cut
+from gristmill.stages.ingest.csv_cut import Mended, cut
 from gristmill.stages.ingest.decompress import Fault
 from gristmill.stages.ingest.fields import Fields, mapper, missing_paths, nothing_under
 from gristmill.stages.ingest.json_value import BOM
+from gristmill.stages.ingest.mend import MENDED
+from gristmill.stages.ingest.sniff import refuse
 from gristmill.stages.ingest.stream import decompressed, peek, without_compression_suffix
 
-VERSION = 2
+VERSION = 3
 LIBRARIES = ("orjson", "zstandard")
 
 _HEAD_BYTES = 1 << 16
@@ -67,6 +70,7 @@ def read(piece: Piece, config: Config) -> Iterator[Record]:
     with piece.open() as file:
         head, _, chunks = peek(decompressed(file)[1], _HEAD_BYTES)
         try:
+            refuse(head, "not_csv")
             if head.count(0) > len(head) // 8:  # UTF-16, or no text at all; one of them is dirt in a row
                 raise Fault("not_csv", f"no UTF-8 text; the file begins with {head[:16]!r}")
             yield from _records(chunks, piece, config)
@@ -96,7 +100,10 @@ def _records(chunks: Iterator[bytes], piece: Piece, config: Config) -> Iterator[
         if isinstance(row, Fault):
             yield Record(position, drop=row.reason, detail=row.detail)
         else:
-            yield build(position, dict(zip(names, row, strict=True)))
+            fields: dict[str, Any] = dict(zip(names, row, strict=True))
+            if isinstance(row, Mended):
+                fields[MENDED] = ["text behind a closing quote"]
+            yield build(position, fields)
     if empty:
         raise Fault("empty_file", "no record" if names is None else "a header and no record")
 

@@ -14,6 +14,7 @@ from pydantic import model_validator
 
 from gristmill.schema import Record
 from gristmill.stages.contract import StageConfig
+from gristmill.stages.ingest.mend import MENDED
 from gristmill.stages.ingest.timestamps import microseconds
 
 
@@ -83,9 +84,9 @@ def mapper(fields: Fields, keep_meta: bool) -> Callable[[int, dict[str, Any]], R
         spent: list[tuple[Any, Any]] = []
         _body(found, locate(row, text_path), locate(row, html_path), spent)
         if found.drop == "missing_text":
-            found.detail = nothing_under(
-                [path for path in (text_path, html_path) if path is not None], field_names(row)
-            )
+            paths = [path for path in (text_path, html_path) if path is not None]
+            nulls = [path for path in paths if locate(row, path) is not None]
+            found.detail = nothing_under(paths, field_names(row), nulls)
         for path, column, convert in others:
             # `in` first: most rows are flat, and most lack some of the fields.
             place = (row, path) if path in row else locate(row, path) if "." in path else None
@@ -102,6 +103,8 @@ def mapper(fields: Fields, keep_meta: bool) -> Callable[[int, dict[str, Any]], R
                     container[name] = None  # the neighbours keep their numbers
             if row:
                 found.meta = dump(row)
+        elif MENDED in row:
+            found.meta = dump({MENDED: row[MENDED]})
         return found
 
     return record
@@ -172,21 +175,27 @@ def missing_paths(fields: Fields, is_there: Callable[[str], bool]) -> list[str]:
 
 
 def field_names(row: Mapping[str, Any]) -> list[str]:
-    """What a row has that a path could name: its fields, and those one level down."""
+    """What a row has that a path could name: its fields with a value, and those one level down."""
     found: list[str] = []
     for name, value in row.items():
         if len(found) >= MOST_NAMES:
             break
-        inner = value if isinstance(value, dict) else {}
-        found += [f"{name}.{below}" for below in islice(inner, MOST_NAMES)] or [str(name)]
+        if isinstance(value, dict) and value:
+            found += [f"{name}.{below}" for below, one in islice(value.items(), MOST_NAMES) if one is not None]
+        elif value is not None:
+            found.append(str(name))
     return found
 
 
-def nothing_under(paths: Sequence[str], names: Sequence[str]) -> str:
-    """The detail of a record or file that has none of what it was asked for."""
+def nothing_under(paths: Sequence[str], names: Sequence[str], nulls: Sequence[str] = ()) -> str:
+    """The detail of a record or file that has none of what it was asked for; of some it may have a null."""
+    absent = [path for path in paths if path not in nulls]
+    told = [f"{' and '.join(nulls)} {'is' if len(nulls) == 1 else 'are'} null"] if nulls else []
+    told += [f"nothing under {' or '.join(absent)}"] if absent else []
     some = [name[:MOST_NAME_CHARACTERS] for name in names[:MOST_NAMES]]
     more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
-    return f"nothing under {' or '.join(paths)}{_HAS}{json.dumps(some, ensure_ascii=False)}{more}"
+    there = f"{json.dumps(some, ensure_ascii=False)}{more}" if names else "no fields with a value"
+    return f"{', '.join(told)}{_HAS}{there}"
 
 
 def names_there(detail: str) -> list[str]:

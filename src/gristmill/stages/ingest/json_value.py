@@ -19,8 +19,15 @@ def parsed(data: bytes | Fault, first: bool) -> dict[str, Any]:
     except orjson.JSONDecodeError as error:
         row = _parsed_with_care(data, first, error)
     if type(row) is not dict:
-        raise Fault("not_an_object", f"a JSON {type(row).__name__}")
+        raise Fault("not_an_object", f"{json_word(row)}, and a record is an object")
     return row
+
+
+def json_word(value: Any) -> str:
+    """What JSON calls a value that is no object."""
+    if value is None or isinstance(value, bool):
+        return orjson.dumps(value).decode()
+    return "a string" if isinstance(value, str) else "an array" if isinstance(value, list) else "a number"
 
 
 def _parsed_with_care(data: bytes | Fault, first: bool, error: orjson.JSONDecodeError) -> Any:

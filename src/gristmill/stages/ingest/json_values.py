@@ -17,7 +17,7 @@ from gristmill.stages.ingest.fields import Fields, mapper
 from gristmill.stages.ingest.json_value import BOM, parsed
 from gristmill.stages.ingest.stream import decompressed, peek
 
-VERSION = 1
+VERSION = 2
 LIBRARIES = ("orjson", "zstandard")
 
 _HEAD_BYTES = 1 << 12

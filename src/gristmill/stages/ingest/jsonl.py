@@ -17,9 +17,10 @@ from gristmill.stages.ingest.decompress import Fault
 from gristmill.stages.ingest.fields import Fields, mapper
 from gristmill.stages.ingest.json_value import BOM, parsed
 from gristmill.stages.ingest.mend import mended
+from gristmill.stages.ingest.sniff import refuse
 from gristmill.stages.ingest.stream import COMPRESSED_SUFFIXES, decompressed, peek, plain_chunks
 
-VERSION = 3
+VERSION = 4
 LIBRARIES = ("orjson", "zstandard")
 
 _HEAD_BYTES = 1 << 16
@@ -52,7 +53,9 @@ def read(piece: Piece, config: Config) -> Iterator[Record]:
     with piece.open() as file:
         plain, chunks = decompressed(file)
         head, broken, chunks = peek(chunks, _HEAD_BYTES)
-        if (fault := _head_fault(head, broken)) is not None:
+        try:
+            _refuse_head(head, broken)
+        except Fault as fault:
             if piece.start == 0 and piece.stop != 0:
                 yield Record(0, drop=fault.reason, detail=fault.detail)
             return
@@ -136,28 +139,27 @@ def lines(chunks: Iterable[bytes], position: int, limit_bytes: int) -> Iterator[
         yield position, ended(held)
 
 
-def _head_fault(head: bytes, broken: bool) -> Fault | None:
-    """Why a file as a whole is no JSONL; a function of the file's start, so that every piece of it agrees."""
+def _refuse_head(head: bytes, broken: bool) -> None:
+    """Raises `Fault` for a file that as a whole is no JSONL; by its start alone, so that every piece of it agrees."""
+    refuse(head, "not_jsonl")
     head = head.removeprefix(BOM)
     if not broken and len(head) < _HEAD_BYTES and not head.strip():
-        return Fault("empty_file", f"{len(head)} bytes, no record")
-    hint = _HINT if head.lstrip()[:1] == b"[" else ""
+        raise Fault("empty_file", f"{len(head)} bytes, no record")
     seen = 0
     for line in head.split(b"\n")[:-1]:
         if not line or line.isspace():
             continue
         if not seen and line.strip() == b"[":
-            return Fault("not_jsonl", f"its first line is an opened list{hint}")
+            raise Fault("not_jsonl", f"its first line opens an array{_HINT}")
         seen += 1
         try:
             if type(orjson.loads(line)) is dict:
-                return None
+                return
         except orjson.JSONDecodeError:
             if type(mended(line)) is dict:
-                return None
-    if seen < _HEAD_LINES:
-        return None
-    return Fault("not_jsonl", f"no JSON object in the first {seen} lines; the file begins with {head[:16]!r}{hint}")
+                return
+    if seen >= _HEAD_LINES:
+        raise Fault("not_jsonl", f"no JSON object in the first {seen} lines; the file begins with {head[:16]!r}")
 
 
 def _next_line(chunks: Iterator[bytes], position: int, stop: int | None) -> tuple[int, Iterator[bytes]]:

@@ -1,7 +1,8 @@
 """Two faults in JSON that cost a record elsewhere and need not: halves of surrogate pairs, and NaN.
 
 JavaScript cuts strings between the halves of a pair and Python writes NaN; both then pass their own parsers. A lone
-half becomes U+FFFD, NaN and Infinity become null, and `_mended` in the row says so.
+half becomes U+FFFD, NaN and Infinity become null. `_mended` in the row, and so in the document's `meta`, says what was
+put right while it was read, here and in other readers; such documents are counted, and a run tells of them.
 """
 
 import re
@@ -14,6 +15,8 @@ _HIGH, _LOW = rb"u[dD][89abAB][0-9a-fA-F]{2}", rb"u[dD][c-fC-F][0-9a-fA-F]{2}"
 _ESCAPE = re.compile(rb"\\(?:%b\\%b|(%b|%b)|.)" % (_HIGH, _LOW, _HIGH, _LOW), re.DOTALL)
 # The closing quote may be missing: else a line of `\"\"\"…` is searched again from each of them.
 _OUTSIDE = re.compile(rb'"(?:[^"\\]|\\.)*+"?|-?\b(?:NaN|Infinity)\b', re.DOTALL)
+
+MENDED = "_mended"
 
 
 def mended(line: bytes) -> Any:
@@ -36,5 +39,5 @@ def mended(line: bytes) -> Any:
     except orjson.JSONDecodeError:
         return None
     if type(row) is dict:
-        row["_mended"] = notes
+        row[MENDED] = notes
     return row

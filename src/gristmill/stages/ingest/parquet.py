@@ -23,7 +23,7 @@ from gristmill.stages.ingest.parquet_footer import Unreadable, dictionary_bytes
 from gristmill.stages.ingest.plain_types import plain, selected
 from gristmill.stages.ingest.row_sizes import row_bytes
 
-VERSION = 3
+VERSION = 4
 LIBRARIES = ("orjson", "pyarrow")
 
 _BATCH_BYTES = 16 << 20
@@ -177,8 +177,9 @@ def _columns(schema: pa.Schema, config: Config) -> list[str]:
     missing = missing_paths(config.fields, lambda path: selected(schema, path) is not None)
     if missing:
         nested = {field.name: field.type for field in schema if pa.types.is_struct(field.type)}
-        inner = {name: {below.name: None for below in kind} for name, kind in nested.items()}
-        raise Fault("missing_column", nothing_under(missing, field_names({**dict.fromkeys(schema.names), **inner})))
+        inner = {name: {below.name: "" for below in kind} for name, kind in nested.items()}
+        names = field_names({**dict.fromkeys(schema.names, ""), **inner})
+        raise Fault("missing_column", nothing_under(missing, names))
     if config.keep_meta:
         return list(schema.names)
     found = (selected(schema, path) for path in config.fields.paths().values())

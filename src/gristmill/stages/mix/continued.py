@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from gristmill.errors import UserError
+from gristmill.errors import CannotBeMet
 from gristmill.loader.blend import drawn, grow
 from gristmill.loader.locations import read_bytes
 from gristmill.loader.manifest import read_manifest as check_manifest
@@ -49,7 +49,7 @@ def past_of(asked: Continues, head: Mapping[str, Any], groups: Iterable[Group]) 
             for name, count in drawn_of(past.phases[-1]).items():
                 past.drawn[name] = past.drawn.get(name, 0) + count
     if left:
-        raise UserError(
+        raise CannotBeMet(
             f"mix.continues: {asked.manifest} has {at - left:,} samples, and the trainer cannot be at {at:,}. "
             "Correct at_sample or at_tokens."
         )
@@ -73,7 +73,7 @@ def _sample(asked: Continues, seq_len: int) -> int:
     assert asked.at_tokens is not None
     at, rest = divmod(asked.at_tokens, seq_len)
     if rest:
-        raise UserError(
+        raise CannotBeMet(
             f"mix.continues: at_tokens {asked.at_tokens:,} is in the middle of a sample of {seq_len:,} tokens. "
             f"Write at_tokens: {at * seq_len} or {(at + 1) * seq_len}, whichever the trainer stands at."
         )
@@ -86,7 +86,7 @@ def _check_head(uri: str, old: Mapping[str, Any], head: Mapping[str, Any]) -> No
     pairs.append(("tokenizer", old["tokenizer"]["hash"], head["tokenizer"]["hash"]))
     for name, then, now in pairs:
         if then != now:
-            raise UserError(
+            raise CannotBeMet(
                 f"mix.continues: {name} was {then} in {uri} and is {now} now, so the samples that were drawn would be "
                 "others. Set it back, or begin a mixture of its own."
             )
@@ -95,7 +95,7 @@ def _check_head(uri: str, old: Mapping[str, Any], head: Mapping[str, Any]) -> No
 def _check_shards(uri: str, old: Mapping[str, Any], group: Group | None) -> None:
     name, then = old["name"], old["shards"]
     if group is None:
-        raise UserError(
+        raise CannotBeMet(
             f"mix.continues: samples of the group {name} were drawn, and the recipe has no such group any more, so "
             "they could not be found again. Put it back; a multiplier of 0 leaves it out from now on."
         )
@@ -108,7 +108,7 @@ def _check_shards(uri: str, old: Mapping[str, Any], group: Group | None) -> None
 
 
 def _refuse(uri: str, difference: str) -> None:
-    raise UserError(
+    raise CannotBeMet(
         f"mix.continues: {difference}, so what was drawn of {uri} would be other samples. Take the corpus as it was "
         "(the same sources, steps and seed), give new text a source of its own, or begin a mixture of its own."
     )

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from math import ceil
 
-from gristmill.errors import UserError
+from gristmill.errors import CannotBeMet
 from gristmill.stages.mix.asked import Asked
 from gristmill.stages.mix.groups import Group
 from gristmill.stages.mix.plan import Planned, cap_of, phases_of, tokens_of
@@ -21,7 +21,7 @@ UNASKED_EPOCHS = 16
 def refuse_excess(
     groups: Iterable[Group], planned: Iterable[Planned], asked: Asked, drawn: Mapping[str, int] | None = None
 ) -> None:
-    """UserError where a group is drawn more often than its cap and UNASKED_EPOCHS; `drawn`: samples taken before."""
+    """CannotBeMet where a group is drawn more often than its cap and UNASKED_EPOCHS; `drawn`: samples taken before."""
     by_name = {group.name: group for group in groups}
     taken = {name: (drawn or {}).get(name, 0) for name in by_name}
     for phase in planned:
@@ -37,11 +37,16 @@ def refuse_excess(
     epochs = {name: Fraction(taken[name], by_name[name].samples) for name in over}
     worst = max(over, key=lambda name: (epochs[name], name))
     used = [name for name, count in taken.items() if count]
-    wanted = sum(tokens_of(by_name[name], taken[name]) for name in used)
+    # As it is written, where it is: what is drawn is that in whole samples.
+    wanted = asked.tokens or (
+        sum(phase.tokens or 0 for phase in phases)
+        if not drawn and all(phase.tokens for phase in phases)
+        else sum(tokens_of(by_name[name], taken[name]) for name in used)
+    )
     held = sum(by_name[name].tokens for name in used)
     room = sum(int(caps[name] * by_name[name].tokens) for name in used)
     others = f" and {len(over) - 1} more" if len(over) > 1 else ""
-    raise UserError(
+    raise CannotBeMet(
         f"mix: {wanted:,} tokens are asked for, and the groups that are drawn have {held:,}, so that {worst}{others} "
         f"would be drawn {ceil(epochs[worst]):,} times, where max_epochs is {float(caps[worst]):g}. A training would "
         f"see the same text over and over. Ask for at most {room:,} tokens (mix.tokens, or those of the phases), add "

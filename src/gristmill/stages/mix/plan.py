@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from gristmill.errors import UserError
+from gristmill.errors import CannotBeMet
 from gristmill.stages.mix.asked import DEFAULT, MAX_EPOCHS, Asked, LearningRate, Phase
 from gristmill.stages.mix.fill import apportion, fill
 from gristmill.stages.mix.groups import Group
@@ -45,7 +45,7 @@ def plan(groups: Iterable[Group], asked: Asked, drawn: Mapping[str, int] | None 
     """The phases. `drawn` are samples that a trainer took before: they count against caps and the budget."""
     by_name = {group.name: group for group in groups}
     if not by_name:
-        raise UserError(
+        raise CannotBeMet(
             "mix: the shards hold no sample at all, so there is nothing to train on. "
             "See what the steps dropped: gristmill removed."
         )
@@ -122,7 +122,7 @@ def _budgets(
         left = f"{rest:,} are in no phase" if rest > 0 else "nothing is left for the other phases"
         fix = "Let the last phase leave out its tokens." if rest > 0 else "Write more there, or less in the phases."
         fix = fix if asked.tokens is not None else "Write how many there are to be, in mix.tokens."
-        raise UserError(f"mix: of the {budget:,} tokens {whose}, {' and '.join(told)}, so {left}. {fix}")
+        raise CannotBeMet(f"mix: of the {budget:,} tokens {whose}, {' and '.join(told)}, so {left}. {fix}")
     said = [exact(phase.share) for phase in phases if phase.share is not None]
     unsaid = 1 - sum(said, Fraction(0))
     return [

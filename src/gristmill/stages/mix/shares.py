@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
-from gristmill.errors import UserError
+from gristmill.errors import CannotBeMet
 from gristmill.stages.mix.asked import Asked, Phase
 from gristmill.stages.mix.groups import Group
 from gristmill.stages.mix.numbers import exact, root
@@ -54,7 +54,7 @@ def with_defaults(asked: Asked, phase: Phase) -> Phase:
 
 
 def shares_of(groups: Iterable[Group], phase: Phase) -> Shares:
-    """The shares in a phase that has everything set; UserError where nothing at all is drawn."""
+    """The shares in a phase that has everything set; CannotBeMet where nothing at all is drawn."""
     weights: dict[str, dict[str, Fraction]] = {}
     for group in sorted(groups, key=lambda group: group.name):
         domain = group.domain or NO_DOMAIN
@@ -63,7 +63,7 @@ def shares_of(groups: Iterable[Group], phase: Phase) -> Shares:
         if weight and asked:
             weights.setdefault(domain, {})[group.name] = weight
     if not weights:
-        raise UserError(
+        raise CannotBeMet(
             f"mix: the phase {phase.name} draws from no group: each is empty, or has a ratio or multiplier of 0. "
             "See its domains, tiers and upsample, and what the steps dropped (gristmill removed)."
         )
@@ -79,7 +79,7 @@ def _multiplier(group: Group, phase: Phase) -> Fraction:
     if phase.tiers is not None:
         if group.tier is None or group.tier not in phase.tiers:
             told = "no tier" if group.tier is None else f"the tier {group.tier}"
-            raise UserError(
+            raise CannotBeMet(
                 f"mix: the group {group.name} has {told}, and the tiers of the phase {phase.name} do not say how often "
                 f"it is drawn. Add {group.tier or 'a tier'} to them; 0 leaves it out."
             )
