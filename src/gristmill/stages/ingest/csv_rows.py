@@ -4,9 +4,9 @@ As in RFC 4180: a field may stand in quotes, in which delimiters and line ends a
 inside of a field that does not begin with one is a character like any other; one that is not doubled inside of quotes
 closes them, what stands behind it is taken as it is, and the row is marked (`mend.py`). Lines end with `\\n` and may
 carry a `\\r`; blank lines are no records. Plain or compressed. A record's position is the byte at which it starts in
-the decompressed stream. A record that does not fit (another number of fields than the header, a quote that never closes)
-and goes over several lines costs its first line only, and reading goes on with the second: a stray quote does not
-swallow its neighbours. Quotes make it unsafe to start in the middle, so a file is read by one task; cut a huge one
+the decompressed stream. A record that does not fit (another number of fields than the header, a quote that never
+closes) and goes over several lines costs its first line only, and reading goes on with the second: a stray quote
+does not swallow its neighbours. Quotes make it unsafe to start in the middle, so a file is read by one task; cut a huge one
 where a record ends, each piece with the header.
 """
 
