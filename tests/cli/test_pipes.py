@@ -65,3 +65,14 @@ def test_a_full_disk_is_a_message():
     closed = f'exec "{sys.executable}" -m gristmill steps >&- 2>&-'
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     assert subprocess.run(["sh", "-c", closed], env=environment, check=False).returncode == 0
+
+
+@pytest.mark.slow
+def test_a_run_goes_on_without_standard_streams(project):
+    """What starts daemons may close all three: no file of the store takes their place, and workers start."""
+    project.write_recipe("  - stagebox.length\n")
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    script = 'exec "$0" -m gristmill run "$1" --workers 1 <&- >&- 2>&-'
+    done = subprocess.run(["sh", "-c", script, sys.executable, project.recipe], env=environment, check=False)
+    assert done.returncode == 0
+    assert project.mill().last_run()["status"] == "finished"

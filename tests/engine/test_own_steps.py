@@ -319,3 +319,19 @@ def test_compiling_is_told_once_and_is_in_the_cost_of_its_task(own):
     made = project.mill().run(1, listener).made["all/fine"]
     assert [note.partition(":")[0] for note in listener.notes] == ["compiling"]
     assert 0 < made.cost["compile_s"] < made.cost["wall_s"]
+
+
+def test_a_step_that_ends_its_process_is_told_as_such(own):
+    """Not as want of memory: a process that was killed has no exit code."""
+    told = said(own("  - ends.fine\n", ends="import os\ndef fine(text): os._exit(0)\n"), workers=1)
+    assert "code of your own, ends:fine" in told
+    assert "exit code was not killed" in told
+    assert "memory" not in told
+
+
+@pytest.mark.slow
+def test_a_step_that_takes_the_modules_away_is_one_message(own, capfd):
+    """Its worker can say nothing any more, and says nothing."""
+    project = own("  - ruin.fine\n", ruin="import sys\ndef fine(text):\n    sys.modules.clear()\n    return True\n")
+    assert "code of your own, ruin:fine" in said(project, workers=1)
+    assert "Traceback" not in capfd.readouterr().err

@@ -5,6 +5,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from statistics import median
 from typing import Any, TypeVar
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
@@ -127,6 +128,7 @@ class Bars:
         """When the first task began that was carried out."""
         self._busy_s = 0.0
         """Of all workers, with compiling."""
+        self._compiled = False
 
     def __enter__(self) -> "Bars":
         if self._live:
@@ -161,7 +163,9 @@ class Bars:
         if not cached:
             took = result.cost.get("wall_s", 0)
             stage.bytes_in += result.metrics.get("bytes_in", 0)
-            stage.seconds += took - result.cost.get("compile_s", 0)
+            compiled = result.cost.get("compile_s", 0)
+            stage.seconds += took - compiled
+            self._compiled = self._compiled or compiled > 0
             self._busy_s += took
             if self._worked_since is None:
                 self._worked_since = time.monotonic() - took
@@ -199,17 +203,20 @@ class Bars:
         """`12 of 30 stages done, about 1:20 left`: what is known so far; stages that follow may bring more tasks."""
         stages = f"{sum(one.done == one.expected for one in self.stages.values())} of {len(self.stages)} stages done"
         left = self._seconds_left()
-        return stages if left is None else f"{stages}, about {left // 60}:{left % 60:02} left"
+        if left is None:
+            return stages
+        more = self._compiled and any(stage.left and not stage.worked for stage in self.stages.values())
+        return f"{stages}, about {left // 60}:{left % 60:02} left{' without compiling' if more else ''}"
 
     def _seconds_left(self) -> int | None:
         """From what a task of each stage takes: those of other stages say little, and those that were cached nothing.
 
         A stage whose tasks were all cached so far is taken to go on like that; one that has not begun is like the rest.
         """
-        worked = sum(stage.worked for stage in self.stages.values())
+        worked = any(stage.worked for stage in self.stages.values())
         if not worked or self._worked_since is None or not any(stage.left for stage in self.stages.values()):
             return None
-        usual = sum(stage.seconds for stage in self.stages.values()) / worked
+        usual = median(stage.seconds / stage.worked for stage in self.stages.values() if stage.worked)
         left = 0.0
         for stage in self.stages.values():
             each = stage.seconds / stage.worked if stage.worked else 0.0 if stage.done else usual

@@ -15,6 +15,7 @@ from gristmill.engine.memory import describe
 from gristmill.engine.task import Map, Read, Result, Task
 from gristmill.engine.trial import Patience, Storm, ask_new
 from gristmill.errors import UserError
+from gristmill.stages import own_code
 
 ATTEMPTS = 2
 """Workers that a task may lose beside others before it gets the machine to itself."""
@@ -95,9 +96,15 @@ def _poisoned(task: Task) -> list[list[Any]]:
 def _stop(task: Task, patience: Patience, blame: str) -> UserError:
     causes = ", ".join(f"{cause} {count} times" for cause, count in patience.causes.most_common())
     held = f"; a worker held up to {patience.peak_rss_bytes / 1e9:.1f} GB" if patience.peak_rss_bytes else ""
+    module = getattr(task.work, "module", "")
+    own = f"What they ran is code of your own, {module}: look there first. " if own_code.is_own(module) else ""
+    from_outside = (
+        f"{describe()}{held}. If memory is short, give it more (fewer --workers, smaller part_bytes); if something "
+        "else kills processes here, end that; then run again."
+    )
+    if all(cause.startswith("exit code") for cause in patience.causes):
+        from_outside = "A process that ends with an exit code was not killed: something that it ran ended it."
     return UserError(
         f"{task.node}, {task.label}: its workers die again and again ({causes}), and {blame}. Nothing of it was "
-        f"stored, no document was given up, and what is finished is kept. {describe()}{held}. If memory is short, give "
-        "it more (fewer --workers, smaller part_bytes); if something else kills processes here, end that; then run "
-        "again."
+        f"stored, no document was given up, and what is finished is kept. {own}{from_outside}"
     )

@@ -23,6 +23,8 @@ from gristmill.store.store import CorruptPart, Store
 
 BEGUN = "begun"
 """What a worker says first of every task."""
+UNABLE = 70
+"""Exit code of a worker that can send no answer."""
 COMPILES = b"compiles"
 """What it says, as it is, when it comes to a kernel that this machine has not compiled yet."""
 
@@ -74,8 +76,8 @@ def _answer(asked: bytes, store: Store) -> Any:
         return perform(task, store)
     except (UserError, CorruptPart) as error:
         return error
-    except MemoryError:
-        return WorkerDied("MemoryError", False, True, peak_bytes())
+    except MemoryError as error:
+        return WorkerDied(f"MemoryError{own_code.where(error)}", False, True, peak_bytes())
     except BaseException:
         return StageFailed(f"{what}:\n{traceback.format_exc()}")
 
@@ -99,8 +101,11 @@ def reply(pipe: Connection, answer: Any) -> None:
     try:
         data = ForkingPickler.dumps(answer)
     except Exception:
-        failure = StageFailed(f"an answer of type {type(answer).__name__} cannot be sent:\n{traceback.format_exc()}")
-        data = ForkingPickler.dumps(failure)
+        try:
+            told = f"an answer of type {type(answer).__name__} cannot be sent:\n{traceback.format_exc()}"
+            data = ForkingPickler.dumps(StageFailed(told))
+        except Exception:  # a step took away what Python needs to say anything (`sys.modules.clear()`)
+            os._exit(UNABLE)
     try:
         pipe.send_bytes(data)
     except OSError:  # nobody is there to answer

@@ -168,7 +168,7 @@ def _store(draft: Draft, written: str, given: str | None) -> str:
     """Where the store is; one that the command line gives goes before that of the recipe."""
     if given is None:
         location = locate(written, draft.folder)
-        if draft.check_scheme(("store",), location) and not is_url(location) and os.path.isfile(location):
+        if draft.check_scheme(("store",), location) and not is_url(location) and _is_no_folder(location):
             draft.add(("store",), f"store is the file {location}, and a store is a folder. Name another path.")
         return location
     return locate_store(given, "--store")
@@ -182,9 +182,14 @@ def locate_store(given: str, name: str) -> str:
     reason = why_not(location)
     if reason:
         raise UserError(f"{name}: {reason}")
-    if not is_url(location) and os.path.isfile(location):
+    if not is_url(location) and _is_no_folder(location):
         raise UserError(f"{name}: {location} is a file, and a store is a folder. Name another path.")
     return location
+
+
+def _is_no_folder(location: str) -> bool:
+    """Of what is there: a file, a device, a pipe."""
+    return os.path.exists(location) and not os.path.isdir(location)
 
 
 def _sample(written: float | None, given: str | None) -> float | None:
