@@ -98,6 +98,16 @@ def test_epochs_are_over_the_tokens_of_a_manifest(tmp_path):
     assert "1.00M tokens" in shown
 
 
+def test_a_corpus_brings_its_vocabulary(tmp_path):
+    """Unless another one is asked for."""
+    mixed(tmp_path, catalogue({"crawl": (600_000, 2)}))
+    known = json.loads((tmp_path / "manifest.json").read_text())["tokenizer"]["vocab_size"]
+    asked = ("--params", "10M", "--corpus", str(tmp_path))
+    assert said(*asked)["embedding"]["vocab"] == known != 128_000
+    assert said(*asked, "--vocab", "500")["embedding"]["vocab"] == 500
+    assert said("--params", "1B")["embedding"]["vocab"] == 128_000
+
+
 def test_a_vocabulary_larger_than_the_model_is_told():
     """With a guessed width it is said; with the user's own it is an error."""
     assert "take a smaller --vocab" in typed("--params", "10M").stdout

@@ -229,6 +229,17 @@ def test_a_fault_names_the_step_and_the_recipe(project, say):
     assert f"gristmill verify {project.recipe} --repair makes it again" in met.err
 
 
+def test_a_funnel_after_an_edit_names_the_run_before_it(project, say, edit):
+    """It came to its end, only not as the recipe is now."""
+    project.write_recipe("  - stagebox.length\n  - stagebox.longer_than: {chars: 12}\n")
+    assert "last finished run" not in say("funnel", project.recipe).err
+    project.run()
+    edit(project.recipe, "chars: 12", "chars: 15")
+    told = say("funnel", project.recipe)
+    assert told.code == 2
+    assert f"before an edit: gristmill funnel {project.store}@project" in told.err
+
+
 @pytest.mark.parametrize("damage", ["folder", "pipe", "file"])
 def test_a_damaged_record_of_a_run_is_told_as_such(project, say, damage):
     """Not as a run that never ended; an older one that is whole is looked at, and the newer one is told of."""

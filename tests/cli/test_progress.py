@@ -82,8 +82,38 @@ def test_a_stage_that_is_cached_so_far_is_not_counted_as_work_to_come(bars):
     assert bars.summary().endswith("about 0:30 left")
 
 
+def test_no_time_is_told_while_kernels_are_compiled(bars):
+    """A stage that has not begun may bring kernels of its own."""
+    bars.expect(node("a"), 2)
+    bars.expect(node("b"), 2)
+    work(bars, "a", 1, wall_s=61.0, compile_s=60.0)
+    assert bars.summary() == "0 of 2 stages done, compiling"
+    work(bars, "b", 1, wall_s=1.0)
+    assert bars.summary().endswith("about 0:02 left")
+
+
+def test_what_moved_just_after_a_line_is_told_in_the_next_one(monkeypatch):
+    """Nobody says that nothing finished when something did."""
+    monkeypatch.setattr(show, "LOG_EVERY_S", 0.01)
+    monkeypatch.setattr(show, "SILENCE_S", 0.01)
+    lines, spoke = [], threading.Event()
+
+    def hear(text):
+        lines.append(text)
+        spoke.set()
+
+    monkeypatch.setattr(show, "log", hear)
+    bars = Bars()
+    bars.expect(node("a"), 9)
+    bars.stages["a"].done = 5
+    with bars:
+        spoke.wait()
+    assert "a 5/9 (+5)" in lines[0]
+
+
 def test_a_long_silence_is_broken(monkeypatch, capsys):
     """One task takes minutes: a log says that it is waited for."""
+    monkeypatch.setattr(show, "LOG_EVERY_S", 0.01)
     monkeypatch.setattr(show, "SILENCE_S", 0.01)
     spoke = threading.Event()
     monkeypatch.setattr(show, "log", lambda text: spoke.set() if "nothing finished meanwhile" in text else None)

@@ -19,6 +19,13 @@ def test_rows_in_are_rows_kept_plus_rows_dropped_with_a_reason(project):
     assert funnel["first"]["ingest"]["invalid_json"]["rows"] == 4
 
 
+def test_files_that_a_reader_does_not_take_are_told_as_such(project, edit):
+    """They are there, so it is not their path that is wrong."""
+    edit(project.recipe, "format: jsonl", "format: text")
+    with pytest.raises(UserError, match=r"\.jsonl matches 4 files .*takes none of them.*`suffixes`"):
+        project.run()
+
+
 def test_a_pattern_that_matches_nothing_is_an_error_before_any_work(project, edit):
     """The message names the line of the pattern, and the pattern; the store stays empty."""
     edit(project.recipe, "in/*.jsonl", "nowhere/*.jsonl")

@@ -36,6 +36,8 @@ SHAPES = (
     ("Llama 3 405B", 405e9, 16384),
 )
 """Published models with their parameters and width. GPT-3: Brown et al. 2020, table 2.1."""
+VOCAB = 128_000
+"""Tokens of a vocabulary that nobody names."""
 MOST = 10**24
 """Larger numbers are slips of the pen."""
 FLOPS_PER_TOKEN = 6
@@ -45,7 +47,10 @@ FLOPS_PER_TOKEN = 6
 def command(
     params: Annotated[str, typer.Option(metavar="N", help="Parameters of the model: 7e9, 7B, 1.5T.")],
     tokens: Annotated[str | None, typer.Option(metavar="N", help="Tokens that you think of: 2T.")] = None,
-    vocab: Annotated[str, typer.Option(metavar="N", help="Size of the vocabulary.")] = "128000",
+    vocab: Annotated[
+        str | None,
+        typer.Option(metavar="N", help="Size of the vocabulary. Default: that of --corpus, or else 128,000."),
+    ] = None,
     width: Annotated[
         str | None,
         typer.Option(
@@ -69,12 +74,15 @@ def command(
     size = _count("--params", params)
     asked = None if tokens is None else _count("--tokens", tokens)
     speed = None if gpus is None else _count("--gpus", gpus) * _count("--flops-per-gpu", flops_per_gpu) * mfu
-    available = None if corpus is None else sum(group["tokens"] for group in read_manifest(corpus)["groups"])
+    manifest = None if corpus is None else read_manifest(corpus)
+    available = None if manifest is None else sum(group["tokens"] for group in manifest["groups"])
+    words_known = VOCAB if manifest is None else int(manifest["tokenizer"]["vocab_size"])
     wanted = [(name, round(size * ratio)) for name, ratio in TARGETS]
     if asked is not None:
         wanted.append(("asked", asked))
     targets = [_target(name, size, count, speed, available) for name, count in wanted]
-    embedding = _embedding(size, _count("--vocab", vocab), None if width is None else _count("--width", width), untied)
+    words_known = words_known if vocab is None else _count("--vocab", vocab)
+    embedding = _embedding(size, words_known, None if width is None else _count("--width", width), untied)
     said = {"params": size, "targets": targets, "embedding": embedding, "corpus_tokens": available}
     print_json(said) if json else _show(said)
 

@@ -144,8 +144,13 @@ class Bars:
 
     def _break_silence(self) -> None:
         """One long task, or many waiting for one, must not look like a program that hangs."""
-        while not self._over.wait(max(0.0, self._said + SILENCE_S - time.monotonic())):
-            if time.monotonic() - self._said >= SILENCE_S:
+        while not self._over.wait(LOG_EVERY_S):
+            silent_s = time.monotonic() - self._said
+            moved = any(stage.told[0] < stage.done for stage in self.stages.values())
+            if moved and silent_s >= LOG_EVERY_S:
+                self._said = time.monotonic()
+                self._say(self.line())
+            elif silent_s >= SILENCE_S:
                 self._said = time.monotonic()
                 done, left = self._counts()
                 self._say(f"{done} of {done + left} tasks, {self.summary()}; at work, nothing finished meanwhile")
@@ -202,11 +207,10 @@ class Bars:
     def summary(self) -> str:
         """`12 of 30 stages done, about 1:20 left`: what is known so far; stages that follow may bring more tasks."""
         stages = f"{sum(one.done == one.expected for one in self.stages.values())} of {len(self.stages)} stages done"
+        if self._compiled and any(stage.left and not stage.worked for stage in self.stages.values()):
+            return f"{stages}, compiling"  # how long that takes nobody knows before
         left = self._seconds_left()
-        if left is None:
-            return stages
-        more = self._compiled and any(stage.left and not stage.worked for stage in self.stages.values())
-        return f"{stages}, about {left // 60}:{left % 60:02} left{' without compiling' if more else ''}"
+        return stages if left is None else f"{stages}, about {left // 60}:{left % 60:02} left"
 
     def _seconds_left(self) -> int | None:
         """From what a task of each stage takes: those of other stages say little, and those that were cached nothing.

@@ -11,7 +11,7 @@ import hashlib
 import os
 import re
 import stat
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from types import ModuleType
@@ -94,8 +94,15 @@ def list_files(
         for why, paths in expanded.skipped.items():
             skipped.setdefault(why, set()).update(path for path in paths if path not in excluded)
         wanted = {uri: expanded.name_of(uri) for uri in expanded.files if uri not in excluded}
+        there = wanted
         if hasattr(module, "WANTED"):
             wanted = {uri: name for uri, name in wanted.items() if module.WANTED(name, source.config)}
+        if there and not wanted:
+            raise UserError(
+                f"{_place_of(pattern, source, recipe)}: {shown(pattern)} matches {_count_of(there)}, and this reader "
+                "takes none of them, by their names, so there is nothing to read. Say which it shall take with "
+                "`suffixes`, or name another `format`."
+            )
         if not wanted:
             raise NoInput(
                 f"{_place_of(pattern, source, recipe)}: {shown(pattern)} matches no file, so there is nothing to read. "
@@ -121,6 +128,11 @@ def list_files(
                 "or two sources."
             )
     return [files[name] for name in sorted(files)], {why: sorted(paths) for why, paths in skipped.items() if paths}
+
+
+def _count_of(names: Mapping[str, str]) -> str:
+    first = shown(next(iter(names.values())))
+    return first if len(names) == 1 else f"{len(names):,} files ({first}, ...)"
 
 
 def _place_of(pattern: str, source: Source, recipe: Recipe) -> str:

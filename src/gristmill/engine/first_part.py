@@ -80,6 +80,8 @@ def _first_row(result: Result, store: Store, reason: str) -> tuple[str, str]:
 
 
 def _fix(source: Source, first: Piece, detail: str) -> str:
+    if "`delimiter:" in detail:
+        return "Set it under `read`, and run again."
     found = format_of(first)
     if found is not None and READERS[found] != source.module:
         return f"By its first bytes {shown(first.name)} is for `format: {found}`."

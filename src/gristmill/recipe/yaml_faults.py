@@ -8,6 +8,10 @@ from yaml.reader import ReaderError
 _INDENT = re.compile(r"[ \t]*")
 _BRACKET = re.compile(r"[\[{,]")
 _STAR = re.compile(r"[:\[,]\s*\*[^\w]")
+_LINES_ABOVE = 4
+_TIGHT_DASH = re.compile(r"\s*-([A-Za-z]\w{0,40})\s*(?::.*)?$")
+_TIGHT_COLON = re.compile(r"\s*([A-Za-z]\w{0,40}):([A-Za-z0-9]\w{0,40})\s*$")
+_NO_COLON = re.compile(r"\s*-?\s*([A-Za-z]\w{0,40})\s+(\{.{0,60})")
 _CHECK = "Check the indentation, the colons and the brackets here and on the line above."
 _QUOTE_VARIABLE = 'Inside [ ] and { } put a value with ${NAME} in quotes: "${NAME}".'
 _QUOTE_STAR = "A value that begins with * is an alias in YAML: put a pattern such as '*.gz' in quotes."
@@ -46,8 +50,24 @@ def explain(error: yaml.YAMLError, text: str) -> tuple[int, str]:
     if problem.startswith(("expected ',' or ']'", "expected ',' or '}'")):
         opened = f" (the bracket opens on line {begin})" if begin != line else ""
         return line, f"column {column}: a comma or a closing bracket is missing before this{opened}. Add it."
+    slip = _slip(lines, line)
+    if slip and ("mapping values are not allowed" in problem or problem.startswith("expected <block end>")):
+        return slip
     if problem.startswith("expected <block end>"):
         return line, f"column {column}: this line does not fit below the one above it. Correct the indentation."
     if "mapping values are not allowed" in problem:
         return line, f"column {column}: a second colon. Put text with a colon in quotes, or correct the indentation."
     return line, f"column {column}: this is not YAML: {problem}. {_CHECK}"
+
+
+def _slip(lines: list[str], line: int) -> tuple[int, str] | None:
+    """A space or a colon that is missing on the line of a fault or shortly above it: YAML takes that for plain text."""
+    for number in range(line, max(line - _LINES_ABOVE, 1) - 1, -1):
+        written = lines[number - 1]
+        if found := _TIGHT_DASH.match(written):
+            return number, f"there is no space after the dash. Write `- {found[1]}`."
+        if found := _TIGHT_COLON.match(written):
+            return number, f"there is no space after the colon. Write `{found[1]}: {found[2]}`."
+        if found := _NO_COLON.match(written):
+            return number, f"there is no colon after {found[1]}. Write `{found[1]}: {found[2]}`."
+    return None
