@@ -6,8 +6,8 @@ closes them, what stands behind it is taken as it is, and the row is marked (`me
 carry a `\\r`; blank lines are no records. Plain or compressed. A record's position is the byte at which it starts in
 the decompressed stream. A record that does not fit (another number of fields than the header, a quote that never
 closes) and goes over several lines costs its first line only, and reading goes on with the second: a stray quote
-does not swallow its neighbours. Quotes make it unsafe to start in the middle, so a file is read by one task; cut a huge one
-where a record ends, each piece with the header.
+does not swallow its neighbours. Quotes make it unsafe to start in the middle, so a file is read by one task; cut a huge
+one where a record ends, each piece with the header.
 """
 
 import json
