@@ -4,6 +4,8 @@ import asyncio
 import multiprocessing
 import os
 import signal
+import subprocess
+import sys
 from dataclasses import replace
 from multiprocessing import forkserver, resource_tracker
 
@@ -230,6 +232,25 @@ def test_where_no_worker_starts_there_is_one_message(project, monkeypatch):
         project.run(workers=2)
     assert "run again" in str(told.value)
     assert project.notes == []
+
+
+def test_a_signal_is_heard_while_the_fork_server_imports(tmp_path):
+    """It may take seconds on a busy machine; here it waits for a pipe, for ever."""
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "stuck.py").write_text(f"open({str(tmp_path / 'pipe')!r}).read()\n")
+    script = (
+        "import sys\nfrom gristmill.engine.mill import make_executor, wait_for\n"
+        "from gristmill.engine.task import Hash, Task\nfrom gristmill.stopping import Interrupted, leave_when_told\n"
+        "from gristmill.store.store import Store\n"
+        f"leave_when_told()\nexecutor = make_executor(Store({str(tmp_path / 'store')!r}), 1, ['stuck'])\n"
+        "try:\n    wait_for(executor.run(Task('', 'inputs', 'hashing', Hash(()))), executor)\n"
+        "except Interrupted:\n    sys.exit(17)\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])}
+    process = subprocess.Popen([sys.executable, "-c", script], env=environment)
+    with open(tmp_path / "pipe", "w"):  # opened when the server has come to it
+        process.send_signal(signal.SIGINT)
+        assert process.wait() == 17
 
 
 def test_a_signal_loses_no_worker_that_anybody_hears_of(tmp_path):

@@ -13,6 +13,7 @@ import multiprocessing
 import os
 import signal
 import sys
+import threading
 import time
 import warnings
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
@@ -76,6 +77,7 @@ class LocalExecutor:
         self._waiting: list[tuple[tuple[int, ...], int, asyncio.Future[None]]] = []
         self._counter = itertools.count()
         self._one_alone = asyncio.Lock()
+        self._one_starts = asyncio.Lock()
         self._drained: asyncio.Future[None] | None = None
         """There while somebody wants to be alone: done when no task runs."""
 
@@ -135,7 +137,10 @@ class LocalExecutor:
         """A new worker. That none can be started says nothing of a task, so it is no WorkerDied."""
         for attempt in range(STARTS):
             try:
-                return _Process(self._context, self._store, self._code, self._hear_of_compiling)
+                async with self._one_starts:
+                    return await _elsewhere(
+                        lambda: _Process(self._context, self._store, self._code, self._hear_of_compiling)
+                    )
             except (EOFError, OSError, RuntimeError) as error:
                 reason = str(error) or type(error).__name__
             await asyncio.sleep(PAUSE_S * 2**attempt)
@@ -278,6 +283,37 @@ class _Process:
             return WorkerDied(f"exit code {code}", True, reached, peak)
         names = {item.value: item.name for item in signal.Signals}
         return WorkerDied(names.get(-code, f"signal {-code}"), -code in CRASHES, reached, peak)
+
+
+async def _elsewhere(start: Callable[[], _Process]) -> _Process:
+    """A worker, started by a thread: a fork server imports for a second or more before it answers, and a signal must be
+    heard meanwhile. Whoever is told to stop does not wait for the thread, and a worker that comes too late is ended.
+    """
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[_Process] = loop.create_future()
+
+    def settle(made: _Process | None, error: BaseException | None) -> None:
+        if error is not None and not future.done():
+            future.set_exception(error)
+        elif made is not None and not future.done():
+            future.set_result(made)
+        elif made is not None:
+            made.kill()
+
+    def work() -> None:
+        made, error = None, None
+        try:
+            made = start()
+        except BaseException as failure:
+            error = failure
+        try:
+            loop.call_soon_threadsafe(settle, made, error)
+        except RuntimeError:  # the loop is over
+            if made is not None:
+                made.kill()
+
+    threading.Thread(target=work, name="gristmill-start", daemon=True).start()
+    return await future
 
 
 def _ensure_server() -> None:
