@@ -117,12 +117,15 @@ class Guarded(Outlet):
         return len(text)
 
 
-def guard_streams() -> tuple[TextIO, TextIO]:
+def guard_streams(anew: bool = False) -> tuple[TextIO, TextIO]:
     """From here on all that this process prints is printable: warnings, tracebacks and what libraries say, too.
 
+    `anew`: standard output leads elsewhere since it was opened, perhaps to what cannot be sought in, as a file can.
     Returns the streams as they were.
     """
     before = sys.stdout, sys.stderr
+    if anew:
+        sys.stdout = open(1, "w", buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False)
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if isinstance(stream, Guarded):

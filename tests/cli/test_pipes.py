@@ -44,6 +44,17 @@ def test_every_command_ends_in_silence(nobody, command, monkeypatch):
         assert ended.value.code == GONE
 
 
+@pytest.mark.parametrize("option", [[], ["--json"]])
+def test_a_run_may_answer_to_a_file_and_tell_of_it_elsewhere(project, tmp_path, option):
+    """`gristmill run recipe.yaml > answer`: what a step prints goes with what is told, which may be no file."""
+    project.write_inputs(files=1, records=20)
+    project.write_recipe("  - stagebox.noisy\n")
+    with open(tmp_path / "answer", "wb") as answer:
+        done = typed("run", project.recipe, "--workers", "1", *option, stdout=answer, stderr=subprocess.PIPE)
+    assert done.returncode == 0, done.stderr.decode()
+    assert (tmp_path / "answer").read_bytes()
+
+
 @pytest.mark.slow
 def test_a_run_whose_log_nobody_reads_stops_and_goes_on_later(project, nobody):
     """`gristmill run 2>&1 | head`, and `gristmill run | head`, whose last lines nobody sees."""

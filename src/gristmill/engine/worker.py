@@ -35,7 +35,7 @@ def serve(pipe: Connection, store: Store, code: Code) -> None:
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     sys.excepthook = sys.__excepthook__
     os.dup2(2, 1)  # what a step prints is for people, and standard output may be for a program
-    guard_streams()  # what a step or a library prints about a document
+    guard_streams(anew=True)  # what a step or a library prints about a document
     _use_one_core()
     own_code.use(code)
     compiling.tell = partial(pipe.send_bytes, COMPILES)
