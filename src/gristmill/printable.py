@@ -125,7 +125,7 @@ def guard_streams(anew: bool = False) -> tuple[TextIO, TextIO]:
     """
     before = sys.stdout, sys.stderr
     if anew:
-        sys.stdout = open(1, "w", buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False)
+        sys.stdout = open(1, "w", buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115, it stays open
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if isinstance(stream, Guarded):
