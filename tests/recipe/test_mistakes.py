@@ -390,6 +390,11 @@ CASES: dict[str, tuple[str, int, list[str]]] = {
         5,
         ["all/needs reads the column clean_ratio", "Move all/clean, which writes it, above"],
     ),
+    "many columns of a step that is not there": (
+        STEPS + "  - needs: {columns: [pairs.x, pairs.y, pairs.z]}\n",
+        5,
+        ["all/needs reads pairs.x and 2 more of it", "no step pairs stands before it", "Add - pairs above"],
+    ),
     "column of a step that is not there": (
         STEPS + "  - needs: {columns: [pairs.x]}\n",
         5,

@@ -58,7 +58,7 @@ def command(
     if json:
         print_json({"recipe": str(recipe), "file": str(path), "pin": name, "sha256": part.hash, "changed": True})
         return
-    say(f"{path}: the tokenizer of the last run, {part.hash[:12]}.")
+    say(f"{path}: the tokenizer of the last run; sha256 of the file {part.hash[:12]}.")
     say(f"{recipe}: `pin: {name}` under tokenizer. Without that line it is trained again.")
 
 

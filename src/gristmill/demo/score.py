@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from gristmill.demo.truth import KINDS, Kind, Plant, Sign, Truth
+from gristmill.stages import STEPS
 
 NOT_PAGES = frozenset({"request_record", "warcinfo_record", "metadata_record"})
 """Reasons of rows that bear the URL of a page and are none."""
@@ -214,7 +215,8 @@ def table(found: Score) -> str:
     rows = [("defect", "planted", "caught", "missed", "by")]
     for line in found.lines:
         if not line.present:
-            rows.append((line.kind, str(line.planted), "-", "-", f"no such step in this recipe ({line.expected_by})"))
+            where = "in this recipe" if line.expected_by in STEPS else "in Gristmill yet"
+            rows.append((line.kind, str(line.planted), "-", "-", f"no such step {where} ({line.expected_by})"))
         elif not line.measured:
             rows.append((line.kind, str(line.planted), "-", "-", "not measured: needs the text"))
         else:

@@ -1,7 +1,7 @@
 """Whether every step of every route finds what it needs: columns and models of the steps before it."""
 
 import importlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from gristmill.recipe.draft import Draft
 from gristmill.recipe.mistakes import listed, nearest
@@ -35,10 +35,15 @@ def _faults(route: Route, written: dict[int, list[str]]) -> Iterator[tuple[Step,
     for at, step in enumerate(route):
         before = route[at - 1] if at else None
         module = importlib.import_module(step.module)
+        absent: dict[str, list[str]] = {}
         for read in reads_of(module, step.config):
             name, _, column = read.rpartition(".")
-            if column not in columns.get(name, ()):
+            if name not in columns:
+                absent.setdefault(name, []).append(read)
+            elif column not in columns[name]:
                 yield step, _column_fault(step, read, route[:at], route[at + 1 :])
+        for name, reads in absent.items():
+            yield step, _step_fault(step, name, reads, route[at + 1 :])
         for name in uses_of(module):
             same = steps.get(name)
             if not same:
@@ -74,12 +79,7 @@ def _column_fault(step: Step, read: str, before: Route, after: Route) -> str:
     elif name == INGEST:
         columns, where = DOCUMENTS.names, "the documents do not have"
     else:
-        same = [other for other in before if other.name == name]
-        if not same:
-            late = any(other.name == name for other in after)
-            fix = f"Move {name} above it." if late else f"Add - {name} above it."
-            return f"{step.id} reads {read}, and no step {name} stands before it. {fix}"
-        columns = [known for other in same for known in _columns(other)]
+        columns = [known for other in before if other.name == name for known in _columns(other)]
         where = f"{name} does not write"
     later = next((other for other in after if column in _columns(other)), None) if not name else None
     near = nearest(column, columns)
@@ -87,3 +87,11 @@ def _column_fault(step: Step, read: str, before: Route, after: Route) -> str:
     fix += f"Did you mean {near}? " if near and not later else ""
     fix += f"Columns: {', '.join(dict.fromkeys(columns))}."
     return f"{step.id} reads the column {column}, which {where}. {fix}"
+
+
+def _step_fault(step: Step, name: str, reads: Sequence[str], after: Route) -> str:
+    """That no step `name`, whose columns `step` reads, stands before it: one mistake, however many columns."""
+    late = any(other.name == name for other in after)
+    fix = f"Move {name} above it." if late else f"Add - {name} above it."
+    more = f" and {len(reads) - 1} more of it" if len(reads) > 1 else ""
+    return f"{step.id} reads {reads[0]}{more}, and no step {name} stands before it. {fix}"
