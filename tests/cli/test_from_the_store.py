@@ -229,6 +229,14 @@ def test_a_fault_names_the_step_and_the_recipe(project, say):
     assert f"gristmill verify {project.recipe} --repair makes it again" in met.err
 
 
+def test_what_has_not_been_run_cannot_be_inspected(project, say):
+    """One message, not an answer of no documents."""
+    project.write_recipe("  - stagebox.length\n")
+    told = say("inspect", project.recipe)
+    assert told.code == 2
+    assert "has been run with this store" in told.err
+
+
 def test_a_funnel_after_an_edit_names_the_run_before_it(project, say, edit):
     """It came to its end, only not as the recipe is now."""
     project.write_recipe("  - stagebox.length\n  - stagebox.longer_than: {chars: 12}\n")

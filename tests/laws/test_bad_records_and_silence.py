@@ -8,6 +8,7 @@ import pytest
 from gristmill.engine.funnel import funnels
 from gristmill.engine.mill import find_warnings
 from gristmill.errors import UserError
+from gristmill.recipe.load import load
 
 
 def test_rows_in_are_rows_kept_plus_rows_dropped_with_a_reason(project):
@@ -17,6 +18,15 @@ def test_rows_in_are_rows_kept_plus_rows_dropped_with_a_reason(project):
     lines = sum(path.read_text().count("\n") for path in (project.folder / "in").iterdir())
     assert funnel["read"]["rows"] == lines == funnel["kept"]["rows"] + dropped
     assert funnel["first"]["ingest"]["invalid_json"]["rows"] == 4
+
+
+def test_a_path_that_is_nearly_right_is_told(project, edit):
+    """What lies beside it and is called nearly so; the same for the recipe's own name."""
+    edit(project.recipe, "in/*.jsonl", "in/00.json")
+    with pytest.raises(UserError, match=r"in/00\.json matches no file.* Did you mean .*in/00\.jsonl\?"):
+        project.run()
+    with pytest.raises(UserError, match=r"recipe\.yml: there is no such file\. Did you mean .*recipe\.yaml\?"):
+        load(project.folder / "recipe.yml")
 
 
 def test_files_that_a_reader_does_not_take_are_told_as_such(project, edit):

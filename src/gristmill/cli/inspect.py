@@ -73,6 +73,10 @@ def command(
         raise UserError("--reason is of documents that were dropped, and --kept of the others. Leave one of them out.")
     begins, pattern = _id(doc_id), _pattern(grep)
     seen = open_seen(recipe, store)
+    if not any(made.tasks for made in seen.made.values()):
+        raise UserError(
+            f"Nothing of {seen.told} has been run with this store, so there is none to show. {seen.to_finish}"
+        )
     step = find_step(seen, stage)
     unknown = [name for name in source or () if name not in seen.chains]
     if unknown:

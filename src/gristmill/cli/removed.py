@@ -10,9 +10,11 @@ from gristmill.cli.screen import words
 from gristmill.cli.show import console, size, table
 from gristmill.engine.seen import Seen
 from gristmill.errors import UserError
+from gristmill.recipe.mistakes import suggest
 
 FAILED = "failed"
 """The column of a step with rules: all that a document failed."""
+COUNTED_BY = ("source", "snapshot", "language", "language_hint")
 EXAMPLE = "Example: gristmill removed recipes/demo.yaml --by source"
 
 
@@ -56,8 +58,13 @@ def _counts(seen: Seen, by: str | None) -> Iterator[dict[str, Any]]:
     judges = {node_id: made.metrics for node_id, made in seen.made.items() if made.metrics.get("rules")}
     counted = {name for metrics in judges.values() for name in metrics if name.startswith("by_")}
     if by is not None and judges and f"by_{by}" not in counted:
-        known = ", ".join(sorted(name[3:] for name in counted)) or "nothing"
-        raise UserError(f"--by {by}: no step counted by it. They counted by {known}; set count_by in their config.")
+        known = sorted(name[3:] for name in counted)
+        if by not in COUNTED_BY:
+            raise UserError(f"--by {by} is nothing that steps count by. {suggest(by, COUNTED_BY, 'Give one of')}")
+        raise UserError(
+            f"--by {by}: no step counted by it; they counted by {', '.join(known) or 'nothing'}. Set it in the config "
+            f"of a step with rules, such as `heuristics: {{count_by: [source, {by}]}}`, and run again."
+        )
     for node_id in seen.nodes:
         metrics = judges.get(node_id, {})
         groups = {None: metrics} if by is None else metrics.get(f"by_{by}", {})

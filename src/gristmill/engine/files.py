@@ -23,6 +23,7 @@ from gristmill.engine.content import stamp_of, stamp_of_path
 from gristmill.engine.tree import ANYTHING, OUTSIDE, SECOND, Entry, Inode, Skipped, cannot_list, list_tree
 from gristmill.errors import NoInput, UserError
 from gristmill.places import Place, kind_of, local_path, shown
+from gristmill.recipe.mistakes import nearest_file
 from gristmill.recipe.model import Recipe, Source
 from gristmill.recipe.snapshot import is_regex
 from gristmill.stages.contract import Piece
@@ -106,8 +107,8 @@ def list_files(
         if not wanted:
             raise NoInput(
                 f"{_place_of(pattern, source, recipe)}: {shown(pattern)} matches no file, so there is nothing to read. "
-                f"Check the path{' and `exclude`' if source.exclude else ''}; relative paths start at the recipe's "
-                f"folder.{_passed_over(expanded.skipped)}"
+                f"{_meant(pattern)}Check the path{' and `exclude`' if source.exclude else ''}; relative paths start at "
+                f"the recipe's folder.{_passed_over(expanded.skipped)}"
             )
         # The first pattern that finds a file names it.
         found = {uri: (name, *expanded.files[uri]) for uri, name in wanted.items()} | found
@@ -133,6 +134,13 @@ def list_files(
 def _count_of(names: Mapping[str, str]) -> str:
     first = shown(next(iter(names.values())))
     return first if len(names) == 1 else f"{len(names):,} files ({first}, ...)"
+
+
+def _meant(pattern: str) -> str:
+    """What is called nearly so, where a path without wildcards leads to nothing."""
+    path = local_path(pattern)
+    near = nearest_file(path) if path is not None and not os.path.exists(path) else None
+    return f"Did you mean {shown(near)}? " if near else ""
 
 
 def _place_of(pattern: str, source: Source, recipe: Recipe) -> str:

@@ -134,7 +134,7 @@ def _differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]
     """`config.min_words: 50 -> 30`, field by field."""
     found = []
     if before["stage"] != now["stage"]:
-        return [f"stage: {before['stage']} -> {now['stage']}"]  # its config has other fields
+        return [f"made by {_plain(now['stage'])}, in place of {_plain(before['stage'])}"]  # its config has other fields
     if before["version"] != now["version"]:
         found.append(f"VERSION: {before['version']} -> {now['version']}")
     for group, prefix in (("config", "config."), ("libraries", "")):
@@ -212,3 +212,8 @@ def _listed(names: Sequence[str]) -> str:
 
 def _tasks(count: int) -> str:
     return "task" if count == 1 else "tasks"
+
+
+def _plain(stage: str) -> str:
+    """`tokenizer.tokenizer_pin` as `tokenizer pin`."""
+    return stage.rpartition(".")[2].replace("_", " ")

@@ -28,7 +28,7 @@ from gristmill.recipe.columns import check_routes
 from gristmill.recipe.draft import Draft
 from gristmill.recipe.fields import RecipeFields, parse_sample
 from gristmill.recipe.locations import locate, why_not
-from gristmill.recipe.mistakes import Mistakes, show
+from gristmill.recipe.mistakes import Mistakes, nearest_file, show
 from gristmill.recipe.mix import load_mix
 from gristmill.recipe.model import Recipe, Source, Step
 from gristmill.recipe.names import check_names
@@ -115,7 +115,9 @@ def _read(shown: str) -> str:
         with open(shown, "rb") as file:
             data = file.read(MOST_BYTES + 1)
     except FileNotFoundError:
-        raise UserError(f"{shown}: there is no such file. Correct the path, or run gristmill init.") from None
+        near = nearest_file(shown)
+        hint = f"Did you mean {near}?" if near else "Correct the path, or run gristmill init."
+        raise UserError(f"{shown}: there is no such file. {hint}") from None
     except (OSError, ValueError) as error:
         raise UserError(f"{shown}: the file cannot be read: {error}. Check its permissions.") from None
     if len(data) > MOST_BYTES:

@@ -1,5 +1,7 @@
 """Collects what is wrong with a recipe, so that a user sees all of it at once and not one fault a try."""
 
+import itertools
+import os
 from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Any
@@ -10,6 +12,7 @@ MOST_SHOWN = 20
 MOST_FOUND = 500
 """After so many the rest is not looked for: a file of nothing but mistakes is no recipe."""
 _LONGEST_NAME = 100
+_MOST_FILES = 10_000
 _MOST_CHARACTERS = 60
 
 Path = tuple[str | int, ...]
@@ -77,6 +80,18 @@ def nearest(word: str, options: Iterable[str]) -> str | None:
     folded = {option.lower().replace("-", "_"): option for option in options if len(option) <= _LONGEST_NAME}
     close = get_close_matches(word.lower().replace("-", "_"), folded, n=1, cutoff=0.6)
     return folded[close[0]] if close else None
+
+
+def nearest_file(path: str) -> str | None:
+    """What lies in the same folder and is called nearly so."""
+    folder, name = os.path.split(path)
+    try:
+        with os.scandir(folder or ".") as entries:
+            names = [entry.name for entry in itertools.islice(entries, _MOST_FILES)]
+    except OSError:
+        return None
+    close = get_close_matches(name, sorted(names), n=1, cutoff=0.8)
+    return os.path.join(folder, close[0]) if close else None
 
 
 def suggest(word: str, options: Iterable[str], noun: str) -> str:

@@ -210,3 +210,18 @@ def test_the_texts_of_the_sample_stand_beside_their_domain_and_split(offset):
         }
         for text, source, language, split in rows[offset:]
     ]
+
+
+def test_a_held_out_text_far_below_its_share_is_told():
+    """The next document may be longer than what is left; what is measured on one document says little."""
+    rows = [{"doc_id": bytes([number]) * 16, "source": "web", "text_bytes": 3_000} for number in range(100)]
+    config = Config(sample_bytes={"web": 100_000}, held_out_share=0.07, domains={"web": "web"})
+    counts = sampled(rows, config)[1]
+    assert counts["domains"]["web"]["held_out"]["bytes"] == 6_000
+    assert warnings(counts, config) == []
+    config = config.model_copy(update={"held_out_share": 0.05})
+    few = {"domains": {"web": {"available": {"bytes": 10**6, "documents": 9}, "train": {"bytes": 99_000}}}}
+    few["domains"]["web"]["held_out"] = {"bytes": 900, "documents": 1}
+    (told,) = warnings(few, config)
+    assert "900 of 5,000 bytes are held out of the domain web (1 documents)" in told
+    assert "held_out_share" in told

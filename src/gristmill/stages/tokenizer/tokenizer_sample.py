@@ -131,6 +131,13 @@ def warnings(found: dict[str, Any], config: Config) -> Sequence[str]:
             )
         if config.held_out_share > 0 and not held:
             told.append(f"the domain {name} has one document, so nothing of it is held out")
+        wanted, documents = int(config.held_out_share * min(asked, has)), counts[HELD_OUT]["documents"]
+        if 0 < held < wanted / 2:
+            told.append(
+                f"{held:,} of {wanted:,} bytes are held out of the domain {name} ({documents} documents), because the "
+                "next document is longer than what is left: what is measured on them is rough. Take a larger "
+                "held_out_share"
+            )
     return told
 
 
