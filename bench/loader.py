@@ -26,7 +26,6 @@ from gristmill.loader.manifest import manifest_hash
 SEQ_LEN, BATCH = 8192, 32
 SHARD_SAMPLES, SHARDS, GROUPS = 12_207, 10_000, 8
 WARM_SHARDS, WARM_SAMPLES, WARM_GROUPS = 8, 3_000, 4
-KEYS = ("bin", "index", "lineage")
 
 GIVEN = """
 import json, os, random, struct, sys, time, numpy as np
@@ -139,16 +138,19 @@ def sparse(folder: Path) -> Path:
     for group in range(GROUPS):
         name, shards = f"source{group}/A", []
         for number in range(group, SHARDS, GROUPS):
-            shard = {key: hashlib.sha256(f"{key} {number}".encode()).hexdigest() for key in KEYS}
+            shard = {key: hashlib.sha256(f"{key} {number}".encode()).hexdigest() for key in ("bin", "lineage")}
+            path = folder / str(group) / f"shard_{number:05}.index"
             counts = {"samples": SHARD_SAMPLES, "tokens": SHARD_SAMPLES * SEQ_LEN, "documents": 0}
-            files |= {shard[key]: f"{group}/shard_{number:05}.{key}" for key in KEYS}
+            files |= {digest: f"{group}/shard_{number:05}.{key}" for key, digest in shard.items()}
             (folder / str(group)).mkdir(exist_ok=True)
             with (folder / files[shard["bin"]]).open("wb") as file:
                 file.truncate(SHARD_SAMPLES * SEQ_LEN * 2)
             header = Header(2, SEQ_LEN, SHARD_SAMPLES, 0, 0, 0, 1, 0, "a" * 64, shard["bin"], "bench", name)
             nothing = np.zeros(0)
-            write_index(folder / files[shard["index"]], Index(header, nothing, nothing, nothing, np.zeros(0, "V16")))
-            os.truncate(folder / files[shard["index"]], HEADER.itemsize + 8 * (SHARD_SAMPLES + 1))
+            write_index(path, Index(header, nothing, nothing, nothing, np.zeros(0, "V16")))
+            os.truncate(path, HEADER.itemsize + 8 * (SHARD_SAMPLES + 1))
+            shard["index"] = hashlib.sha256(path.read_bytes()).hexdigest()  # a loader compares it
+            files[shard["index"]] = f"{group}/{path.name}"
             sealed(folder, files, shard["bin"], shard["index"])
             shards.append({**shard, **counts})
         groups.append(described(name, shards))

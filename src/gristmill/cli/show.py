@@ -166,14 +166,10 @@ class Bars:
         stage.done += 1
         stage.cached += cached
         if not cached:
-            took = result.cost.get("wall_s", 0)
+            took, compiled = result.cost.get("wall_s", 0), result.cost.get("compile_s", 0)
             stage.bytes_in += result.metrics.get("bytes_in", 0)
-            compiled = result.cost.get("compile_s", 0)
-            stage.seconds += took - compiled
             self._compiled = self._compiled or compiled > 0
-            self._busy_s += took
-            if self._worked_since is None:
-                self._worked_since = time.monotonic() - took
+            self._worked(stage, took, took - compiled)
         self._moved(node.id, stage)
 
     def track(self, name: str, items: Iterable[T], total: int) -> Iterator[T]:
@@ -189,9 +185,18 @@ class Bars:
         """Items that were promised, each of them done when the next one is asked for."""
         stage = self.stages[name]
         for item in items:
+            begun = time.monotonic()
             yield item
+            took = time.monotonic() - begun
             stage.done += 1
+            self._worked(stage, took, took)
             self._moved(name, stage)
+
+    def _worked(self, stage: Stage, took_s: float, worked_s: float) -> None:
+        stage.seconds += worked_s
+        self._busy_s += took_s
+        if self._worked_since is None:
+            self._worked_since = time.monotonic() - took_s
 
     def _moved(self, name: str, stage: Stage) -> None:
         if self._live:

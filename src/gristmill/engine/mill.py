@@ -183,8 +183,9 @@ def find_warnings(run: Run) -> list[str]:
     """Everything that silently did nothing (law 7)."""
     found = [
         f"{source}/{INGEST}: {message}"
-        for source, inputs in run.inputs.items()
-        for message in inputs.warnings(run.made[f"{source}/{INGEST}"].metrics)
+        for source in run.chains  # in the order of the recipe, not in that of their arrival
+        if source in run.inputs
+        for message in run.inputs[source].warnings(run.made[f"{source}/{INGEST}"].metrics)
     ]
     for node in run.graph.nodes.values():
         warn = getattr(importlib.import_module(node.module), "warnings", None)

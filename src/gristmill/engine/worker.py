@@ -76,8 +76,8 @@ def _answer(asked: bytes, store: Store) -> Any:
         return perform(task, store)
     except (UserError, CorruptPart) as error:
         return error
-    except MemoryError as error:
-        return WorkerDied(f"MemoryError{own_code.where(error)}", False, True, peak_bytes())
+    except MemoryError:
+        return WorkerDied("MemoryError", False, True, peak_bytes())
     except BaseException:
         return StageFailed(f"{what}:\n{traceback.format_exc()}")
 

@@ -306,15 +306,6 @@ def told(error: BaseException) -> str | None:
     return "\n".join([*lines, *(f"  {_cut(note)}" for note in _notes(error))])
 
 
-def where(error: BaseException) -> str:
-    """` at FILE:LINE` of the user's own code that raised it; nothing where it did not pass through any."""
-    found = ""
-    for frame, line in traceback.walk_tb(error.__traceback__):
-        source = _FINDER.code.get(frame.f_globals.get("__name__", ""))
-        found = f" at {_place(source.path, line)}" if source else found
-    return found
-
-
 def what(error: BaseException) -> str:
     """`ValueError: too long`."""
     try:
