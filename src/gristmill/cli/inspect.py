@@ -73,10 +73,6 @@ def command(
         raise UserError("--reason is of documents that were dropped, and --kept of the others. Leave one of them out.")
     begins, pattern = _id(doc_id), _pattern(grep)
     seen = open_seen(recipe, store)
-    if not any(made.tasks for made in seen.made.values()):
-        raise UserError(
-            f"Nothing of {seen.told} has been run with this store, so there is none to show. {seen.to_finish}"
-        )
     step = find_step(seen, stage)
     unknown = [name for name in source or () if name not in seen.chains]
     if unknown:
@@ -85,6 +81,10 @@ def command(
     if elsewhere:
         passes = ", ".join(sources_with(seen, step))
         raise UserError(f"--source {elsewhere[0]} does not pass --stage {stage}. Sources that do: {passes}.")
+    if not any(made.tasks for made in seen.made.values()):
+        raise UserError(
+            f"Nothing of {seen.told} has been run with this store, so there is none to show. {seen.to_finish}"
+        )
     open_steps = unfinished(seen, step)
     if open_steps and not seen.documents:
         raise UserError(f"{', '.join(open_steps)} did not run yet, so there is nothing to look at. {seen.to_finish}")
