@@ -87,7 +87,7 @@ def test_no_time_is_told_while_kernels_are_compiled(bars):
     bars.expect(node("a"), 2)
     bars.expect(node("b"), 2)
     work(bars, "a", 1, wall_s=61.0, compile_s=60.0)
-    assert bars.summary() == "0 of 2 stages done, compiling"
+    assert bars.summary() == "0 of 2 stages done, time left not known"
     work(bars, "b", 1, wall_s=1.0)
     assert bars.summary().endswith("about 0:02 left")
 
@@ -109,6 +109,20 @@ def test_what_moved_just_after_a_line_is_told_in_the_next_one(monkeypatch):
     with bars:
         spoke.wait()
     assert "a 5/9 (+5)" in lines[0]
+
+
+def test_stages_may_come_while_a_silence_is_broken(monkeypatch):
+    """Who looks and who counts are two threads."""
+    monkeypatch.setattr(show, "LOG_EVERY_S", 0.0)
+    monkeypatch.setattr(show, "SILENCE_S", 0.0)
+    monkeypatch.setattr(show, "log", lambda text: None)
+    failed = []
+    monkeypatch.setattr(threading, "excepthook", failed.append)
+    with Bars() as bars:
+        for number in range(3000):
+            bars.expect(node(str(number)), 2)
+            work(bars, str(number), 1)
+    assert not failed
 
 
 def test_a_long_silence_is_broken(monkeypatch, capsys):

@@ -182,7 +182,7 @@ class Chaos:
         while self.lives() and not self.workers():
             pass
         while self.lives():
-            match self.draw.choices(["one", "storm", "server", "driver"], [5, 6, 2, 1])[0]:
+            match self.draw.choices(["one", "storm", "server", "driver"], [5, 5, 2, 2])[0]:
                 case "one":
                     self.kill_workers(1)
                 case "storm":

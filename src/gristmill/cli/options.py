@@ -56,15 +56,14 @@ def open_mill(recipe: Path | str, store: str | None, until: str | None = None) -
     return Mill(load(recipe, store=store, sample=asked_sample()), until)
 
 
-def look_with_inputs(mill: Mill) -> Run:
-    """What there is of a recipe as it is now; where its inputs are gone, what can be done without them."""
+def look_with_inputs(mill: Mill, instead: str = f"From the store alone come {_FROM_STORE}") -> Run:
+    """What there is of a recipe as it is now; where its inputs are gone, what can be done with its last run ({0})."""
     try:
         return mill.look()
     except NoInput as gone:
         if next(finished_runs(mill.store, mill.recipe.name), None) is None:
             raise
-        run = f"{mill.store.uri}@{mill.recipe.name}"
-        raise UserError(f"{gone} From the store alone come {_FROM_STORE.format(run)}") from None
+        raise UserError(f"{gone} {instead.format(f'{mill.store.uri}@{mill.recipe.name}')}") from None
 
 
 def open_seen(name: str, store: str | None) -> Seen:
@@ -77,13 +76,9 @@ def open_seen(name: str, store: str | None) -> Seen:
             f"{name} names no recipe and no run, so there is nothing to look at. Write STORE@NAME. {names_in(named)}"
         )
     mill = open_mill(name, store)
-    try:
-        return mill.look()
-    except NoInput as gone:
-        if next(finished_runs(mill.store, mill.recipe.name), None) is None:
-            raise
-        run = f"{mill.store.uri}@{mill.recipe.name}"
-        raise UserError(f"{gone} To look at its last run without its inputs, write {run} in place of {name}.") from None
+    return look_with_inputs(
+        mill, f"To look at its last run without its inputs, write {{0}} in place of {mill.recipe.path}."
+    )
 
 
 def open_run(name: str, store: str | None) -> Seen:

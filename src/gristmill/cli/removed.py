@@ -1,7 +1,7 @@
 """gristmill removed: what every rule took, alone, first and in all."""
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
 import typer
 
@@ -11,10 +11,10 @@ from gristmill.cli.show import console, size, table
 from gristmill.engine.seen import Seen
 from gristmill.errors import UserError
 from gristmill.recipe.mistakes import suggest
+from gristmill.stages.select.heuristics import CountedBy
 
 FAILED = "failed"
 """The column of a step with rules: all that a document failed."""
-COUNTED_BY = ("source", "snapshot", "language", "language_hint")
 EXAMPLE = "Example: gristmill removed recipes/demo.yaml --by source"
 
 
@@ -59,8 +59,8 @@ def _counts(seen: Seen, by: str | None) -> Iterator[dict[str, Any]]:
     counted = {name for metrics in judges.values() for name in metrics if name.startswith("by_")}
     if by is not None and judges and f"by_{by}" not in counted:
         known = sorted(name[3:] for name in counted)
-        if by not in COUNTED_BY:
-            raise UserError(f"--by {by} is nothing that steps count by. {suggest(by, COUNTED_BY, 'Give one of')}")
+        if by not in get_args(CountedBy):
+            raise UserError(f"--by {by} is nothing that steps count by. {suggest(by, get_args(CountedBy), 'Columns')}")
         raise UserError(
             f"--by {by}: no step counted by it; they counted by {', '.join(known) or 'nothing'}. Set it in the config "
             f"of a step with rules, such as `heuristics: {{count_by: [source, {by}]}}`, and run again."

@@ -124,6 +124,8 @@ class Bars:
         self._started = time.monotonic()
         self._said = self._started
         self._over = threading.Event()
+        self._lock = threading.RLock()
+        """Of all that is counted: a thread looks at it too."""
         self._worked_since: float | None = None
         """When the first task began that was carried out."""
         self._busy_s = 0.0
@@ -145,32 +147,32 @@ class Bars:
     def _break_silence(self) -> None:
         """One long task, or many waiting for one, must not look like a program that hangs."""
         while not self._over.wait(LOG_EVERY_S):
-            silent_s = time.monotonic() - self._said
-            moved = any(stage.told[0] < stage.done for stage in self.stages.values())
-            if moved and silent_s >= LOG_EVERY_S:
-                self._said = time.monotonic()
-                self._say(self.line())
-            elif silent_s >= SILENCE_S:
-                self._said = time.monotonic()
-                done, left = self._counts()
-                self._say(f"{done} of {done + left} tasks, {self.summary()}; at work, nothing finished meanwhile")
+            with self._lock:
+                silent_s = time.monotonic() - self._said
+                moved = any(stage.told[0] < stage.done for stage in self.stages.values())
+                if moved and silent_s >= LOG_EVERY_S:
+                    self._said = time.monotonic()
+                    self._say(self.line())
+                elif silent_s >= SILENCE_S:
+                    self._said = time.monotonic()
+                    self._say(f"{self.line()}; at work, nothing finished meanwhile")
 
     def expect(self, node: Node, tasks: int) -> None:
-        stage = self.stages.setdefault(node.id, Stage())
-        stage.expected += tasks
+        self.promise(node.id, tasks)
         if self._live:
-            self._draw(node.id, stage)
+            self._draw(node.id, self.stages[node.id])
 
     def done(self, node: Node, task: Task, result: Result, cached: bool) -> None:
-        stage = self.stages[node.id]
-        stage.done += 1
-        stage.cached += cached
-        if not cached:
-            took, compiled = result.cost.get("wall_s", 0), result.cost.get("compile_s", 0)
-            stage.bytes_in += result.metrics.get("bytes_in", 0)
-            self._compiled = self._compiled or compiled > 0
-            self._worked(stage, took, took - compiled)
-        self._moved(node.id, stage)
+        with self._lock:
+            stage = self.stages[node.id]
+            stage.done += 1
+            stage.cached += cached
+            if not cached:
+                took, compiled = result.cost.get("wall_s", 0), result.cost.get("compile_s", 0)
+                stage.bytes_in += result.metrics.get("bytes_in", 0)
+                self._compiled = self._compiled or compiled > 0
+                self._worked(stage, took, took - compiled)
+            self._moved(node.id, stage)
 
     def track(self, name: str, items: Iterable[T], total: int) -> Iterator[T]:
         """The items, with progress for a command that runs no tasks: one item is one of `total`."""
@@ -179,7 +181,8 @@ class Bars:
 
     def promise(self, name: str, total: int) -> None:
         """Say how many items there will be to walk through, so that what is left is known from the start."""
-        self.stages.setdefault(name, Stage()).expected += total
+        with self._lock:
+            self.stages.setdefault(name, Stage()).expected += total
 
     def walk(self, name: str, items: Iterable[T]) -> Iterator[T]:
         """Items that were promised, each of them done when the next one is asked for."""
@@ -188,9 +191,10 @@ class Bars:
             begun = time.monotonic()
             yield item
             took = time.monotonic() - begun
-            stage.done += 1
-            self._worked(stage, took, took)
-            self._moved(name, stage)
+            with self._lock:
+                stage.done += 1
+                self._worked(stage, took, took)
+                self._moved(name, stage)
 
     def _worked(self, stage: Stage, took_s: float, worked_s: float) -> None:
         stage.seconds += worked_s
@@ -212,8 +216,8 @@ class Bars:
     def summary(self) -> str:
         """`12 of 30 stages done, about 1:20 left`: what is known so far; stages that follow may bring more tasks."""
         stages = f"{sum(one.done == one.expected for one in self.stages.values())} of {len(self.stages)} stages done"
-        if self._compiled and any(stage.left and not stage.worked for stage in self.stages.values()):
-            return f"{stages}, compiling"  # how long that takes nobody knows before
+        if self._compiled and any(stage.left and not stage.done for stage in self.stages.values()):
+            return f"{stages}, time left not known"  # a stage that has not begun may have kernels to compile
         left = self._seconds_left()
         return stages if left is None else f"{stages}, about {left // 60}:{left % 60:02} left"
 
@@ -222,8 +226,7 @@ class Bars:
 
         A stage whose tasks were all cached so far is taken to go on like that; one that has not begun is like the rest.
         """
-        worked = any(stage.worked for stage in self.stages.values())
-        if not worked or self._worked_since is None or not any(stage.left for stage in self.stages.values()):
+        if self._worked_since is None or not any(stage.left for stage in self.stages.values()):
             return None
         usual = median(stage.seconds / stage.worked for stage in self.stages.values() if stage.worked)
         left = 0.0

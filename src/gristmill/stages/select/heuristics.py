@@ -52,6 +52,9 @@ SETS: dict[str, ModuleType] = {
 OWN = "own"
 _ABSENT: tuple[Any, ...] = (None, (), [])
 
+CountedBy = Literal["source", "snapshot", "language", "language_hint"]
+"""What counts of rules can be broken down by."""
+
 
 class Config(StageConfig):
     """Which rules, in which order, with which thresholds."""
@@ -71,7 +74,7 @@ class Config(StageConfig):
     """Thresholds of the rules for source code."""
     own: tuple[str, ...] = ()
     """Rules of the recipe's own: a condition over columns, `->`, the reason."""
-    count_by: tuple[Literal["source", "snapshot", "language", "language_hint"], ...] = ("source", "snapshot")
+    count_by: tuple[CountedBy, ...] = ("source", "snapshot")
     """What the counts of the rules are broken down by; `language` needs the step of that name."""
 
     @model_validator(mode="before")
