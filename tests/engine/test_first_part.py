@@ -88,6 +88,7 @@ def test_a_field_that_no_record_has_stops_the_run(read, project, workers):
         ("format: csv, fields: {text: body}", "a.csv", b"id,text\n1,a\n", r'missing_column.*\["id", "text"\]'),
         ("format: json, fields: {text: body}", "a.json", json.dumps(ROWS).encode(), "missing_text"),
         ("format: text, suffixes: ['.txt']", "a.txt", b"\0\1\2" * 9, "binary_file.*exclude"),
+        ("format: jsonl", "a.jsonl", b"", "found no record there: empty_file, so.*0 bytes"),
         ("format: warc", "a.jsonl", lines(ROWS), "not_an_archive.*`format: jsonl`"),
     ],
 )
@@ -100,7 +101,7 @@ def test_other_mistakes_stop_it_too(read, setting, name, content, wanted):
 def test_a_column_that_a_table_lacks_is_told_at_once(read, project):
     """Of Parquet no row is read: the schema tells."""
     pq.write_table(pa.Table.from_pylist(ROWS), project.folder / "a.parquet")
-    with pytest.raises(UserError, match=r'as missing_column.*nothing under body.*\["id", "text", "data\.lang"\]'):
+    with pytest.raises(UserError, match=r'no record there: missing_column.*nothing under body.*\["id", "text", "data\.lang"\]'):
         read("format: parquet, paths: [a.parquet], fields: {text: body}")
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from types import ModuleType
 from typing import Any
 
+from gristmill.engine.inputs import stands_for_a_file
 from gristmill.engine.rows import CRASHED
 from gristmill.engine.task import Result
 from gristmill.errors import UserError
@@ -50,14 +51,18 @@ def refuse_lost(source: Source, module: ModuleType, first: Piece, result: Result
     locator, detail = _first_row(result, store, reasons[0])
     raise UserError(
         f"{recipe.path}:{source.line}: sources.{source.name}: nothing of its first part can be used. The "
-        f"reader (format: {source.format}) found {_records(seen['rows'])} there and dropped every one as "
-        f"{' or '.join(reasons)}, so the run stops. The first, {locator}: {detail.rstrip('.')}. "
+        f"reader (format: {source.format}) {_found(seen['rows'], reasons)}, so the run stops. "
+        f"The first, {locator}: {detail.rstrip('.')}. "
         + _fix(source, first, detail)
     )
 
 
-def _records(rows: int) -> str:
-    return "1 record" if rows == 1 else f"{rows:,} records"
+def _found(rows: int, reasons: list[str]) -> str:
+    told = " or ".join(reasons)
+    if all(stands_for_a_file(reason) for reason in reasons):
+        return f"found no record there: {told}"
+    records = "1 record" if rows == 1 else f"{rows:,} records"
+    return f"found {records} there and dropped every one as {told}"
 
 
 def _reasons(rows: int, dropped: Mapping[str, int], module: ModuleType) -> list[str]:

@@ -112,8 +112,13 @@ class SourceInputs:
         return told
 
 
+def stands_for_a_file(reason: str) -> bool:
+    """Whether a row with this reason stands for a file, or the rest of one, and not for a record."""
+    return reason in ("empty_file", "missing_column") or _loses_a_file(reason)
+
+
 def _loses_a_file(reason: str) -> bool:
-    """Whether a row with this reason stands for more than a record."""
+    """Whether with such a row more is lost than a record."""
     return reason in _LOST_FILES or reason.startswith(("truncated_", "corrupt_"))
 
 
