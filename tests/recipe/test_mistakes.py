@@ -390,6 +390,25 @@ CASES: dict[str, tuple[str, int, list[str]]] = {
         5,
         ["sources.a.kind is 'txet'", "Did you mean text?", "steps.txet: []"],
     ),
+    "kind with a typo, of the only source": (
+        SOURCE.replace("steps: []", "steps: {code: [clean], all: [needs: {columns: [clean.clean_ratio]}]}")
+        + "  a:\n    kind: cod\n    read: {format: lines, paths: [x]}\n",
+        5,
+        ["sources.a.kind is 'cod', for which steps has no list", "Did you mean code? If not, add steps.cod: []."],
+    ),
+    "kind with a typo, of a kind of one's own": (
+        SOURCE.replace("steps: []", "steps: {minutes: [clean]}")
+        + "  a: {kind: minuets, read: {format: lines, paths: [x]}}\n",
+        4,
+        ["sources.a.kind is 'minuets'", "Did you mean minutes?"],
+    ),
+    "list with a typo, of a kind of several sources": (
+        SOURCE.replace("steps: []", "steps: {minuets: [clean]}")
+        + "  a: {kind: minutes, read: {format: lines, paths: [x]}}\n"
+        "  b: {kind: minutes, read: {format: lines, paths: [x]}}\n",
+        2,
+        ["steps.minuets is neither a kind", "Did you mean minutes?"],
+    ),
     "same step again": (
         STEPS + "  - clean: {seed: 1}\n  - clean: {seed: 1}\n",
         6,
