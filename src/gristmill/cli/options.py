@@ -61,7 +61,7 @@ def look_with_inputs(mill: Mill, instead: str = f"From the store alone come {_FR
     try:
         return mill.look()
     except NoInput as gone:
-        if next(finished_runs(mill.store, mill.recipe.name), None) is None:
+        if gone.is_slip or next(finished_runs(mill.store, mill.recipe.name), None) is None:
             raise
         raise UserError(f"{gone} {instead.format(f'{mill.store.uri}@{mill.recipe.name}')}") from None
 
