@@ -44,7 +44,7 @@ CASES: dict[str, tuple[str, int, list[str]]] = {
     "quote that turns others inside out": ('recipe: "demo\nstore: ""\nsteps: [\'\', "a"]\n', 1, ["down to line 2"]),
     "quote closed on its line": ("paths: ['in/a, 'in/b']\n", 1, ["column 17", "quote is missing", "too many"]),
     "apostrophe": ("recipe: 'don't'\nseed: 3\n", 1, ["column 14", "quote is missing, or one is too many"]),
-    "backslash": ('store: "C:\\data"\n', 1, ["column 12", "double quotes", "single quotes"]),
+    "backslash": ('store: "C:\\data"\n', 1, ["column 12", "double quotes", "Use single ones"]),
     "text of two lines before a fault": ("a: 'two\n  lines'\nb: [c\nd: 3\n", 4, ["bracket opens on line 3"]),
     "key without a colon": ("recipe: demo\nsteps\nseed: 3\n", 2, ["no value", "colon"]),
     "bad indentation": ("recipe: demo\nsteps:\n    - a\n  - b\n", 4, ["column 3", "does not fit", "indentation"]),

@@ -68,12 +68,15 @@ def command(
     corpus: Annotated[
         str | None,
         typer.Option(
-            metavar="MANIFEST", help="Count the epochs over the tokens of this manifest.json, or of the folder with one."
+            metavar="MANIFEST", help="Count the epochs over the tokens of a manifest.json, or the folder with one."
         ),
     ] = None,
     json: Json = False,
 ) -> None:
-    """Show token targets of a model, from compute-optimal to over-trained, their FLOPs, and the embedding's share."""
+    """Show how many tokens a model wants, and what they cost.
+
+    Targets from compute-optimal to over-trained, their FLOPs, and the embedding's share.
+    """
     if not 0 < mfu <= 1:
         raise UserError(f"--mfu {mfu:g} is no share, so days cannot be counted. Give a number above 0, up to 1.")
     size = _count("--params", params)

@@ -61,9 +61,10 @@ def command(
     store: StoreUri = None,
     json: Json = False,
 ) -> None:
-    """Show documents with where they came from, what was decided about them by which step and why, and their text.
+    """Show documents, and what was decided about them.
 
-    Records that are no documents are left out, unless --records, --reason or --id asks for them.
+    With where they came from, which step decided and why, and their text. Records that are no documents are left out,
+    unless --records, --reason or --id asks for them.
     """
     if clusters and (dropped or kept or stage or reason or source or skip or url or doc_id or grep or cuts or records):
         raise UserError("--clusters shows whole clusters and goes only with -n, --full, --store and --json.")

@@ -14,6 +14,7 @@ from gristmill.cli.sample_option import with_sample
 from gristmill.cli.screen import words
 from gristmill.cli.shards_open import Chars, Published, ShardsName, pieces_json, print_pieces
 from gristmill.cli.show import Bars, console, table
+from gristmill.cli.usage import Commands
 from gristmill.engine.look import rows
 from gristmill.engine.mill import available_cores
 from gristmill.errors import UserError
@@ -32,16 +33,17 @@ MOST_LISTED = 8
 """Samples that a line names before it counts the rest."""
 
 app = typer.Typer(
-    help="Check the shards of a manifest, and look into them.", no_args_is_help=True, rich_markup_mode=None
+    help="Check the shards of a manifest, and look into them.", cls=Commands, rich_markup_mode=None
 )
 
 
 @app.command(epilog="Example: gristmill shards verify recipes/demo.yaml")
 @with_sample
 def verify(shards: ShardsName, store: StoreUri = None, json: Json = False) -> None:
-    """Read every file and compare it with what the manifest, its index and its lineage say. Exit code 1: a fault.
+    """Read every file and compare it with the manifest.
 
-    What is right gets its modification time again, by which a loader knows it, if a copy has lost it.
+    And with what its index and its lineage say. Exit code 1: a fault. What is right gets its modification time again,
+    by which a loader knows it, if a copy has lost it.
     """
     opened = Published(shards, store)
     manifest = opened.manifest
@@ -110,7 +112,10 @@ def head(
     store: StoreUri = None,
     json: Json = False,
 ) -> None:
-    """What there is: groups with documents, tokens and padding, and the first samples of a shard."""
+    """Show the groups, and the first samples of a shard.
+
+    Of a group its documents, tokens and padding.
+    """
     opened = Published(shards, store)
     manifest = opened.manifest
     chosen = opened.group(group)
@@ -154,7 +159,10 @@ def find(
     store: StoreUri = None,
     json: Json = False,
 ) -> None:
-    """Where a document lies, and at which samples of the training it is seen. Exit code 1: nowhere."""
+    """Show where a document lies, and when it is seen.
+
+    That is at which samples of the training. Exit code 1: nowhere.
+    """
     opened = Published(shards, store)
     manifest, order = opened.manifest, Order(opened.manifest)
     found: list[dict[str, Any]] = []
@@ -231,7 +239,7 @@ def decode(
     store: StoreUri = None,
     json: Json = False,
 ) -> None:
-    """The text of a sample as it lies in its file, document by document."""
+    """Show the text of a sample as it lies in its file."""
     opened = Published(shards, store)
     manifest, chosen = opened.manifest, opened.group(group)
     named = opened.shard(chosen, shard)

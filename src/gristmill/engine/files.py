@@ -106,7 +106,8 @@ def list_files(
             )
         if not wanted:
             near = _meant(pattern)
-            fix = f"Check the path{' and `exclude`' if source.exclude else ''}; relative paths start at the recipe's folder."
+            also = " and `exclude`" if source.exclude else ""
+            fix = f"Check the path{also}; relative paths start at the recipe's folder."
             raise NoInput(
                 f"{_place_of(pattern, source, recipe)}: {shown(pattern)} matches no file, so there is nothing to read. "
                 + (f"Did you mean {near}?" if near else f"{fix}{_passed_over(expanded.skipped)}"),

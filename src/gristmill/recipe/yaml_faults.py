@@ -45,7 +45,7 @@ def explain(error: yaml.YAMLError, text: str) -> tuple[int, str]:
     if "'\\t'" in problem or (indent and "\t" in indent[0]):
         return line, f"column {column}: this line is indented with a tab. YAML is indented with spaces: replace it."
     if "escape character" in problem:
-        return line, f"column {column}: a backslash begins an escape in double quotes. Use single quotes, or write \\\\."
+        return line, f"column {column}: a backslash in double quotes begins an escape. Use single ones, or write \\\\."
     if "undefined alias" in problem:
         return line, f"{problem}. Define it earlier in the file, with & and the name before the value."
     if any(_BRACKET.search(text, 0, max(text.rfind("${"), 0)) for text in around.split("\n")):

@@ -65,7 +65,8 @@ _OTHER_CODES = (
     "per fa, rum ro, slo sk, tib bo, wel cy, cn zh, cz cs, dk da, gr el, in id, iw he, jp ja, kr ko, ua uk, vn vi"
 )
 CODES = dict(pair.split() for pair in f"{_NAMES}{_OTHER_CODES}".split(", "))
-"""Names in English, for those who write `german` in place of `de`, and other codes: the bibliographic ones of ISO 639-2, old ones of ISO 639-1, those of countries."""
+"""What people write in place of `de`: names in English, and other codes (the bibliographic ones of ISO 639-2, old ones
+of ISO 639-1, those of countries)."""
 
 
 def language_of(label: str | None) -> str | None:
