@@ -17,7 +17,7 @@ REFUSED = {
     "plan r.yaml -x": "plan has no option -x, so nothing was done. gristmill plan -h lists those",
     "--verison": "gristmill has no option --verison, so nothing was done. Did you mean --version?",
     "run r.yaml --workers": "--workers needs a value, and none stands behind it, so nothing was done. Write --workers",
-    "run r.yaml --json=3": "--json takes no value, and one stands behind its =, so nothing was done. Write --json alone",
+    "run r.yaml --json=3": "--json takes no value, and one stands behind its =, so nothing was done. Write --json",
     "plan": "gristmill plan needs RECIPE, and it is not given, so nothing was done. RECIPE: The recipe's YAML file. "
     "Example: gristmill plan recipes/demo.yaml",
     "budget": "gristmill budget needs --params, and it is not given, so nothing was done. --params N: Parameters",
@@ -26,8 +26,8 @@ REFUSED = {
     "shards find r.yaml 0 1 2": "shards find takes SHARDS and DOC_ID and no more, and is given 1 2 besides",
     "budget --params 7e9 r.yaml": "budget takes options and no other words, and is given r.yaml besides",
     "inspekt": "gristmill has no command inspekt, so nothing was done. Did you mean gristmill inspect?",
-    "tokenizer trane": "gristmill tokenizer has no command trane, so nothing was done. Did you mean gristmill tokenizer",
-    "shards frobnicate": "gristmill shards has no command frobnicate, so nothing was done. Commands: verify, head, find",
+    "tokenizer trane": "gristmill tokenizer has no command trane, so nothing was done. Did you mean gristmill",
+    "shards frobnicate": "gristmill shards has no command frobnicate, so nothing was done. Commands: verify, head",
 }
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from gristmill.cli.clusters import show_clusters
-from gristmill.cli.options import Json, RecipeOrRun, StoreUri, open_seen, print_json
+from gristmill.cli.options import Json, RecipeOrRun, StoreUri, id_prefix, open_seen, print_json
 from gristmill.cli.screen import Screen, passage, words
 from gristmill.cli.show import console, value_text
 from gristmill.engine.graph import CORPUS
@@ -72,7 +72,7 @@ def command(
         raise UserError("--dropped and --kept exclude each other. Leave both out to see all documents.")
     if reason is not None and kept:
         raise UserError("--reason is of documents that were dropped, and --kept of the others. Leave one of them out.")
-    begins, pattern = _id(doc_id), _pattern(grep)
+    begins, pattern = None if doc_id is None else id_prefix(doc_id, "--id"), _pattern(grep)
     seen = open_seen(recipe, store)
     step = find_step(seen, stage)
     unknown = [name for name in source or () if name not in seen.chains]
@@ -143,12 +143,6 @@ def _say_open(steps: list[str], unjudged: int, seen: Seen) -> None:
     else:
         told += "Documents may be missing, and verdicts of these steps are. "
     console(stderr=True).print(words(f"{told}{seen.to_finish}"), soft_wrap=True)
-
-
-def _id(text: str | None) -> str | None:
-    if text is not None and not re.fullmatch("[0-9a-fA-F]{1,32}", text):
-        raise UserError(f"--id {text} is not an id, so no document has it. Give up to 32 hexadecimal digits.")
-    return text and text.lower()
 
 
 def _pattern(text: str | None) -> re.Pattern[str] | None:

@@ -105,6 +105,16 @@ def open_store(name: str, option: str | None) -> Store | None:
     return Store(locate_store(location, "STORE"))
 
 
+def id_prefix(text: str, name: str) -> str:
+    """A document's id, or how it begins, as a user gives it; `name` is what the command calls it."""
+    if not re.fullmatch("[0-9a-fA-F]{1,32}", text):
+        raise UserError(
+            f"{name} {text} is not an id, so no document has it. Give up to 32 hexadecimal digits, as gristmill "
+            "inspect shows them."
+        )
+    return text.lower()
+
+
 def is_run(name: str) -> bool:
     """Whether a user names a run by STORE@NAME; what exists under that name is a file or a folder."""
     return _NAME.fullmatch(name.rpartition("@")[2]) is not None and "@" in name and not os.path.exists(name)

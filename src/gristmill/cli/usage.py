@@ -89,8 +89,8 @@ def _too_much(context: Any, extra: str) -> str:
     wanted = [_name(one) for one in context.command.get_params(context) if one.param_type_name == "argument"]
     takes = f"{' and '.join(wanted)} and no more" if wanted else "options and no other words"
     return (
-        f"{context.command_path} takes {takes}, and is given {extra} besides, so nothing was done. Leave that out, or put "
-        "words that belong together in quotes."
+        f"{context.command_path} takes {takes}, and is given {extra} besides, so nothing was done. Leave that out, or "
+        "put words that belong together in quotes."
     )
 
 
