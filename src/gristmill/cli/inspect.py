@@ -12,12 +12,12 @@ from gristmill.cli.screen import Screen, passage, words
 from gristmill.cli.show import console, value_text
 from gristmill.engine.graph import CORPUS
 from gristmill.engine.look import Row, count_unjudged, find_step, rows, sources_with, unfinished
+from gristmill.engine.reasons import reasons_of
 from gristmill.engine.seen import Seen
 from gristmill.errors import UserError
 from gristmill.expression import expression
-from gristmill.recipe.mistakes import suggest
+from gristmill.recipe.mistakes import listed, suggest
 from gristmill.schema import NO_DOCUMENT
-from gristmill.stages.select.heuristics import published_reasons
 
 EXAMPLE = "Example: gristmill inspect recipes/demo.yaml --stage ingest --dropped --reason truncated_gzip -n 20"
 SHOWN_CHARACTERS = 600
@@ -111,7 +111,7 @@ def command(
     if count == 0:
         dropped_for = {name for made in seen.made.values() for name in made.metrics.get("dropped", {})}
         others = " Records that are no documents were left out: --records shows them."
-        others = others if dropped_for & NO_DOCUMENT and not shows_all else ""
+        others = others if dropped_for & NO_DOCUMENT and not shows_all and reason is None else ""
         after = f" after the first {skip:,}" if skip else ""
         console(stderr=True).print(words(f"No such documents{after}.{others}"), soft_wrap=True)
     if open_steps:
@@ -124,9 +124,13 @@ def _check_reason(seen: Seen, stage: str | None, reason: str) -> None:
     by_step = {node_id: found for node_id, found in by_step.items() if seen.nodes[node_id].name != CORPUS}
     known = sorted({name for found in by_step.values() for name in found})
     if reason not in known:
-        if reason in published_reasons():
+        reasons = reasons_of(seen)
+        near = None if reasons.has(reason) else reasons.meant(reason, known)
+        if reasons.has(reason) or (reasons.unknown and near is None):
             return
-        raise UserError(f"--reason {reason}: no document was dropped for it. {suggest(reason, known, 'Reasons here')}")
+        question = f"Did you mean {near}? " if near else ""
+        here = f"Reasons here: {listed(known)}." if known else "No document was dropped at all."
+        raise UserError(f"--reason {reason}: no step gives it, so no document has it. {question}{here}")
     steps = [node_id for node_id, found in by_step.items() if reason in found]
     if stage not in (None, CORPUS) and not any(stage in (node_id, seen.nodes[node_id].name) for node_id in steps):
         raise UserError(
