@@ -23,3 +23,8 @@ class CannotBeMet(UserError):
 
 class NoInput(UserError):
     """A path of a recipe matches no file: its inputs may be on another machine."""
+
+    def __init__(self, message: object = "", is_slip: bool = False) -> None:
+        super().__init__(message)
+        self.is_slip = is_slip
+        """Something of nearly that name is there, so that the fix is known."""

@@ -1,6 +1,7 @@
 """`gristmill budget` as a user types it."""
 
 import json
+from pathlib import Path
 
 import pytest
 import typer
@@ -131,3 +132,17 @@ def test_a_number_that_is_none_is_told_with_its_option(given, told):
     """Fact, consequence, fix."""
     with pytest.raises(UserError, match=told):
         budget.command(**given)
+
+
+def test_a_recipe_in_the_place_of_a_corpus_says_what_to_write(tmp_path, monkeypatch):
+    """What --corpus takes, and where that lies for this recipe."""
+    monkeypatch.chdir(tmp_path)
+    Path("r.yaml").write_text(
+        "recipe: mine\nstore: ./kept\nsources: {a: {kind: text, read: {format: jsonl, paths: [a.jsonl]}}}\nsteps: []\n"
+    )
+    with pytest.raises(UserError, match="is a recipe, and --corpus takes the manifest of shards") as told:
+        budget.command(params="7B", corpus="r.yaml")
+    assert f"Write --corpus {tmp_path}/kept/shards/mine/latest, which gristmill run r.yaml makes." in str(told.value)
+    Path("notes.txt").write_text("no manifest")
+    with pytest.raises(UserError, match=r"notes.txt is not JSON .* Name the manifest.json"):
+        budget.command(params="7B", corpus="notes.txt")

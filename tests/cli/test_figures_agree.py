@@ -5,6 +5,7 @@ from collections import Counter
 
 import pytest
 
+from gristmill.cli.tokenizer_open import Fertility
 from gristmill.engine.funnel import funnels
 from gristmill.schema import NO_DOCUMENT
 
@@ -150,3 +151,9 @@ def test_a_plan_explains_a_step_of_two_routes_once_and_ends_with_the_room_it_nee
     finally:
         edit(routes.project.recipe, "exact_dedup: {partitions: 3}", "exact_dedup: {partitions: 2}")
     assert to_do.strip().splitlines()[-1].startswith("The run will add about ")
+
+
+def test_bytes_per_token_are_rounded_once():
+    """`tokenizer train` and `compare` show the same digits: a number that was rounded to four is not one for three."""
+    found = Fertility(documents=1, bytes=300_047, tokens=100_000)
+    assert f"{found.plain()['bytes_per_token']:.3f}" == f"{found.bytes_per_token:.3f}" == "3.000"

@@ -237,6 +237,18 @@ def test_what_has_not_been_run_cannot_be_inspected(project, say):
     assert "has been run with this store" in told.err
 
 
+@pytest.mark.parametrize("command", ["inspect", "whatif", "plan"])
+def test_a_path_with_a_typo_is_told_with_one_advice(project, say, edit, command):
+    """The likely one: who wrote 00.json for 00.jsonl has the inputs, and is not sent to an old run."""
+    project.write_recipe("  - stagebox.length\n  - stagebox.longer_than: {chars: 12}\n")
+    project.run()
+    edit(project.recipe, "in/*.jsonl", "in/00.json")
+    setting = ("longer_than.chars=3",) if command == "whatif" else ()
+    told = say(command, project.recipe, *setting)
+    assert told.code == 2
+    assert told.err.endswith("so there is nothing to read. Did you mean %s?\n" % (project.folder / "in" / "00.jsonl"))
+
+
 def test_a_funnel_after_an_edit_names_the_run_before_it(project, say, edit):
     """It came to its end, only not as the recipe is now."""
     project.write_recipe("  - stagebox.length\n  - stagebox.longer_than: {chars: 12}\n")

@@ -214,7 +214,7 @@ def test_a_bug_is_told_without_the_escapes_that_it_quotes(tmp_path):
         "from gristmill.cli import main\n"
         f"evil = {EVIL + IN_A_NAME!r}\n"
         "def fail():\n    print(evil)\n    warnings.warn(evil)\n    raise ValueError(evil)\n"
-        "main.make_app = lambda names: lambda prog_name: fail()\n"
+        "main.make_app = lambda names: lambda **_: fail()\n"
         "main.main()\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=120, check=False)

@@ -10,6 +10,8 @@ import pytest
 from conftest import Project
 from gristmill.cli.main import main
 from gristmill.engine.look import cut_again
+from gristmill.engine.reasons import reasons_of
+from gristmill.engine.run_record import see
 
 FOOTER = "This line stands below every page of the whole site, and says nothing."
 PROSE = "The mill of the town stands with the river, and it is the wheel that has to turn the stone for all of them. "
@@ -206,3 +208,26 @@ def test_whatif_says_what_is_wrong_in_plain_words(typed, change, told):
     assert said.code == 2
     assert told in said.err
     assert "Input should be" not in said.err
+
+
+@pytest.mark.parametrize("where", ["recipe", "run"])
+def test_a_reason_that_no_document_has_is_no_mistake(everything, say, where):
+    """Of a reader, of a step of ours, of one of the user's own whose code is there; and in the store alone, too."""
+    project = everything.project
+    name = project.recipe if where == "recipe" else f"{project.store}@everything"
+    given = {reason for made in everything.run.made.values() for reason in made.metrics.get("dropped", {})}
+    idle = ["truncated_zstd", "opted_out", "all_text_repeated", "worker_crashed", "unsure_language"]
+    assert given.isdisjoint(idle)
+    known = reasons_of(everything.run if where == "recipe" else see(everything.run.store, "everything"))
+    own = {"too_short"} if where == "run" else set()
+    assert [reason for reason in given - own if not known.has(reason)] == []
+    for reason in idle:
+        said = say("inspect", name, "--reason", reason)
+        assert (said.code, said.out) == (0, ""), said.err
+        assert said.err.endswith("No such documents.\n")
+    for reason, meant in (("opted_uot", "opted_out"), ("too_few_wrods", "too_few_words")):
+        said = say("inspect", name, "--reason", reason)
+        assert said.code == 2
+        assert f"--reason {reason}: no step gives it, so no document has it. Did you mean {meant}?" in said.err
+    unheard = say("inspect", name, "--reason", "quite_something_else")
+    assert unheard.code == (2 if where == "recipe" else 0)  # whose code is not at hand may give any

@@ -146,6 +146,26 @@ def test_find_tells_where_a_document_lies_and_when_it_is_seen(ran, gristmill):
     assert gristmill("shards", "find", folder, doc_id)[0] == 0
 
 
+def test_find_takes_the_beginning_of_an_id(everything, say):
+    """As far as one document has it; where several do they are named, those in shards or else the others."""
+    recipe = everything.project.recipe
+    told = [json.loads(line) for line in say("inspect", recipe, "-n", 100, "--json").out.splitlines()]
+    kept = sorted(one["doc_id"] for one in told if one["verdict"]["reason"] is None)
+    dropped = sorted(one["doc_id"] for one in told if one["verdict"]["reason"] is not None)
+    for doc_id, among, code in ((kept[0], kept, 0), (dropped[0], kept + dropped, 1)):
+        beginnings = [doc_id[:length] for length in range(1, 33)]
+        alone = next(text for text in beginnings if sum(one.startswith(text) for one in among) == 1)
+        whole, short = say("shards", "find", recipe, doc_id), say("shards", "find", recipe, alone.upper())
+        assert whole.code == short.code == code
+        assert whole.out == short.out
+        assert doc_id in short.out
+    digits = [text for text in "0123456789abcdef" if sum(one.startswith(text) for one in kept) > 1]
+    several = say("shards", "find", recipe, digits[0])
+    assert several.code == 2
+    assert f"{digits[0]} is how the ids of several documents begin" in several.err
+    assert all(f"{one} (" in several.err for one in kept if one.startswith(digits[0]))
+
+
 def test_find_says_why_a_document_is_never_seen(corpus, gristmill):
     """A mix that draws a part of a group: some documents lie in a shard and are not drawn; the sums say why."""
     corpus.recipe(mix="mix: {tokens: 2k, domains: {notes: 0.5, tales: 0.5}}")
@@ -228,7 +248,8 @@ def test_sample_shows_what_the_loader_gives(ran, gristmill):
         (("shards", "decode", "FOLDER", "--group", "nots/A"), "Groups: notes/A, notes/B, tales/A"),
         (("shards", "decode", "FOLDER", "--row", "100000"), "Give a smaller number"),
         (("shards", "head", "FOLDER", "--shard", "77"), "Give a smaller number"),
-        (("shards", "find", "FOLDER", "xyz"), "32 hexadecimal digits"),
+        (("shards", "find", "FOLDER", "xyz"), "Give up to 32 hexadecimal digits"),
+        (("shards", "find", "FOLDER", "0" * 33), "Give up to 32 hexadecimal digits"),
         (("shards", "verify", "FOLDER/nothing"), "there is no such file"),
         (("sample", "FOLDER/tokenizer.json"), "is not a manifest of Gristmill"),
         (("sample", "FOLDER/tales/A/shard_00000.bin"), "is not JSON"),

@@ -324,6 +324,8 @@ ATTACKS = [
     Attack("recipe", "equal steps", fill(b"- extract\n", RECIPE.replace("steps: [extract]", "steps:").encode())),
     Attack("recipe", "steps that are none", numbered("- s{n}\n", RECIPE.replace("steps: [extract]", "steps:"))),
     Attack("recipe", "lists of steps", numbered("  s{n}: []\n", RECIPE.replace("steps: [extract]", "steps:"))),
+    Attack("recipe", "kinds without lists", numbered("  s{n}: {kind: k{n}, read: {format: jsonl, paths: [in]}}\n", RECIPE.replace("steps: [extract]\n", ""), "steps: {k0: []}\n")),
+    Attack("recipe", "open quotes", fill(b'a: "b\n')),
     Attack("recipe", "paths", numbered("in{n}, ", READ, "x]}}\n")),
     Attack("recipe", "rules", numbered("r{n}, ", RECIPE.replace("[extract]", "[heuristics: {rules: ["), "x]}]\n")),
     Attack("recipe", "paths that are numbers", fill(b"1, ", READ.encode(), b"x]}}\n")),

@@ -1,16 +1,19 @@
 """Recipes that are too much: numbers that nothing can hold, nesting, aliases, merges, lists without end."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from gristmill.cli.steps import HEAD
 from gristmill.errors import UserError
 from gristmill.recipe.load import load
 from gristmill.recipe.mistakes import MOST_FOUND
 from gristmill.recipe.model import Recipe
+from gristmill.recipe.settings import all_entries
 from gristmill.recipe.snapshot import check_snapshot, search
-from gristmill.stages.contract import MOST_BYTES, parse_bytes, parse_count
+from gristmill.stages.contract import MOST_BYTES, SIZE_UNITS, parse_bytes, parse_count
 
 TOP = "recipe: demo\nseed: 1\nsources:\n  a: {kind: web, read: {format: jsonl, paths: [a.txt]}}\nsteps: [near_dedup]\n"
 
@@ -100,6 +103,26 @@ def test_sizes_and_counts_are_read_as_before() -> None:
             parse_bytes(text)
         with pytest.raises(ValueError, match="is not a count"):
             parse_count(text)
+
+
+@pytest.mark.parametrize(
+    ("size", "meant"),
+    [("5 Mb", "5MB"), ("5mb", "5MB"), ("1.5gib", "1.5GiB"), ("64M", "64MB"), ("2 Gi", "2GiB"), ("1Kb", "1KB")],
+)
+def test_a_unit_that_is_not_written_so_is_refused_with_the_one_that_is(told, size: str, meant: str) -> None:
+    """Megabits are no megabytes; every size of a recipe goes the same way."""
+    with pytest.raises(ValueError, match=f"is not a size; .* B, KB, .* TiB. Did you mean {meant}[?]$"):
+        parse_bytes(size)
+    message = told(TOP.replace("[a.txt]", f"[a.txt], part_bytes: {size}"))
+    assert message.endswith(f"Did you mean {meant}?")
+
+
+def test_every_setting_of_bytes_is_a_size_and_every_unit_is_documented() -> None:
+    """No config has a parser of its own, and what the page says of units is all of them."""
+    sizes = [one for entry in all_entries() for one in entry.settings if one.name.endswith("bytes")]
+    assert len(sizes) > 10
+    assert all("bytes (64MB, 1GiB)" in one.type for one in sizes), sizes
+    assert [unit for unit in SIZE_UNITS if not re.search(rf"\b{unit}\b", HEAD)] == []
 
 
 def test_merges_of_merges_are_bounded(told: Callable[[str], str]) -> None:

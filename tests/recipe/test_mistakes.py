@@ -31,6 +31,21 @@ CASES: dict[str, tuple[str, int, list[str]]] = {
     "unclosed bracket": ("recipe: demo\nsteps: [a, b\nseed: 3\n", 3, ["column 5", "bracket opens on line 2"]),
     "bracket open to the end": ("recipe: demo\nsteps: [a,\n  b\n", 2, ["opens here", "not closed"]),
     "quote open to the end": ("recipe: 'demo\nsteps: []\n", 1, ["opens here", "not closed"]),
+    "quote closed by the next one": (
+        "recipe: 'demo\nsources:\n  a: {read: {paths: ['a.txt']}}\n",
+        1,
+        ["column 9: the quote that opens here", "all down to line 3", "Close it"],
+    ),
+    "quote in brackets closed by the next one": (
+        'recipe: demo\nsteps:\n  - a: {x: "1, y: 2}\n  - b: {z: "3"}\n',
+        3,
+        ["column 12", "all down to line 4"],
+    ),
+    "quote that turns others inside out": ('recipe: "demo\nstore: ""\nsteps: [\'\', "a"]\n', 1, ["down to line 2"]),
+    "quote closed on its line": ("paths: ['in/a, 'in/b']\n", 1, ["column 17", "quote is missing", "too many"]),
+    "apostrophe": ("recipe: 'don't'\nseed: 3\n", 1, ["column 14", "quote is missing, or one is too many"]),
+    "backslash": ('store: "C:\\data"\n', 1, ["column 12", "double quotes", "Use single ones"]),
+    "text of two lines before a fault": ("a: 'two\n  lines'\nb: [c\nd: 3\n", 4, ["bracket opens on line 3"]),
     "key without a colon": ("recipe: demo\nsteps\nseed: 3\n", 2, ["no value", "colon"]),
     "bad indentation": ("recipe: demo\nsteps:\n    - a\n  - b\n", 4, ["column 3", "does not fit", "indentation"]),
     "character of no meaning": ("recipe: @demo\n", 1, ["column 9", "not YAML", "'@'"]),
@@ -374,6 +389,25 @@ CASES: dict[str, tuple[str, int, list[str]]] = {
         "  a: {kind: txet, read: {format: lines, paths: [x]}}\n",
         5,
         ["sources.a.kind is 'txet'", "Did you mean text?", "steps.txet: []"],
+    ),
+    "kind with a typo, of the only source": (
+        SOURCE.replace("steps: []", "steps: {code: [clean], all: [needs: {columns: [clean.clean_ratio]}]}")
+        + "  a:\n    kind: cod\n    read: {format: lines, paths: [x]}\n",
+        5,
+        ["sources.a.kind is 'cod', for which steps has no list", "Did you mean code? If not, add steps.cod: []."],
+    ),
+    "kind with a typo, of a kind of one's own": (
+        SOURCE.replace("steps: []", "steps: {minutes: [clean]}")
+        + "  a: {kind: minuets, read: {format: lines, paths: [x]}}\n",
+        4,
+        ["sources.a.kind is 'minuets'", "Did you mean minutes?"],
+    ),
+    "list with a typo, of a kind of several sources": (
+        SOURCE.replace("steps: []", "steps: {minuets: [clean]}")
+        + "  a: {kind: minutes, read: {format: lines, paths: [x]}}\n"
+        "  b: {kind: minutes, read: {format: lines, paths: [x]}}\n",
+        2,
+        ["steps.minuets is neither a kind", "Did you mean minutes?"],
     ),
     "same step again": (
         STEPS + "  - clean: {seed: 1}\n  - clean: {seed: 1}\n",

@@ -7,7 +7,9 @@ import typer
 from gristmill.cli.mix_table import short
 from gristmill.cli.options import Json, print_json
 from gristmill.cli.show import console, table
+from gristmill.engine.publish import FOLDER, LATEST
 from gristmill.errors import UserError
+from gristmill.recipe.load import load
 from gristmill.stages.contract import parse_count
 from gristmill.stages.mix.asked import MAX_EPOCHS
 from gristmill.stages.mix.continued import read_manifest
@@ -64,17 +66,23 @@ def command(
     ] = "989e12",
     mfu: Annotated[float, typer.Option(metavar="SHARE", help="Part of the peak that training reaches.")] = 0.4,
     corpus: Annotated[
-        str | None, typer.Option(metavar="MANIFEST", help="Count the epochs over this manifest's tokens.")
+        str | None,
+        typer.Option(
+            metavar="MANIFEST", help="Count the epochs over the tokens of a manifest.json, or the folder with one."
+        ),
     ] = None,
     json: Json = False,
 ) -> None:
-    """Show token targets of a model, from compute-optimal to over-trained, their FLOPs, and the embedding's share."""
+    """Show how many tokens a model wants, and what they cost.
+
+    Targets from compute-optimal to over-trained, their FLOPs, and the embedding's share.
+    """
     if not 0 < mfu <= 1:
         raise UserError(f"--mfu {mfu:g} is no share, so days cannot be counted. Give a number above 0, up to 1.")
     size = _count("--params", params)
     asked = None if tokens is None else _count("--tokens", tokens)
     speed = None if gpus is None else _count("--gpus", gpus) * _count("--flops-per-gpu", flops_per_gpu) * mfu
-    manifest = None if corpus is None else read_manifest(corpus)
+    manifest = None if corpus is None else _manifest(corpus)
     available = None if manifest is None else sum(group["tokens"] for group in manifest["groups"])
     words_known = VOCAB if manifest is None else int(manifest["tokenizer"]["vocab_size"])
     wanted = [(name, round(size * ratio)) for name, ratio in TARGETS]
@@ -85,6 +93,18 @@ def command(
     embedding = _embedding(size, words_known, None if width is None else _count("--width", width), untied)
     said = {"params": size, "targets": targets, "embedding": embedding, "corpus_tokens": available}
     print_json(said) if json else _show(said)
+
+
+def _manifest(corpus: str) -> dict[str, Any]:
+    """The manifest that --corpus names; of a recipe it is said where its manifest lies."""
+    if not corpus.endswith((".yaml", ".yml")):
+        return read_manifest(corpus)
+    recipe = load(corpus)
+    folder = f"{recipe.store}/{FOLDER}/{recipe.name}/{LATEST}"
+    raise UserError(
+        f"--corpus {corpus} is a recipe, and --corpus takes the manifest of shards, so no epochs can be counted. Write "
+        f"--corpus {folder}, which gristmill run {corpus} makes."
+    )
 
 
 def _count(option: str, text: str) -> int:

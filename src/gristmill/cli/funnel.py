@@ -21,10 +21,11 @@ _Row = tuple[str, str, str, str, str, str, str]
 
 
 def command(recipe: RecipeOrRun, store: StoreUri = None, json: Json = False) -> None:
-    """Show for each source what came in, what each step dropped and why, what each cut out of texts, and what is left.
+    """Show what came in, what each step dropped, and what is left.
 
-    Bytes are those of text after extraction, and add up. A document that is dropped before it has a text is counted as
-    it was read, in a column apart; records that are no documents (requests, robots.txt) stand below the table.
+    For each source, with the reasons, and with what each step cut out of texts. Bytes are those of text after
+    extraction, and add up. A document that is dropped before it has a text is counted as it was read, in a column
+    apart; records that are no documents (requests, robots.txt) stand below the table.
     """
     seen = open_seen(recipe, store)
     found = funnels(seen)

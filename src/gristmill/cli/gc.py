@@ -29,7 +29,10 @@ def command(
     store: StoreUri = None,
     json: Json = False,
 ) -> None:
-    """Remove what is needed neither by a version, nor by the last run of any recipe, nor by this recipe as it is."""
+    """Remove from the store what nothing needs.
+
+    That is what is needed neither by a version, nor by the last run of any recipe, nor by this recipe as it is.
+    """
     named = open_run(recipe, store).store if is_run(recipe) else open_store(recipe, store)
     mill = open_mill(recipe, store) if named is None else None
     where = named if mill is None else mill.store

@@ -25,7 +25,10 @@ def command(
     store: StoreUri = None,
     json: Json = False,
 ) -> None:
-    """Write an index of the documents that the recipe kept, for the step known_dedup of a later recipe."""
+    """Write an index of the documents that a recipe kept.
+
+    It is for the step known_dedup of a later recipe.
+    """
     mill = open_mill(recipe, store)
     nodes = [node for node in mill.graph.nodes.values() if node.name == STEP]
     if not nodes:

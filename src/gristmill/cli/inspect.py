@@ -7,17 +7,17 @@ from typing import Annotated, Any
 import typer
 
 from gristmill.cli.clusters import show_clusters
-from gristmill.cli.options import Json, RecipeOrRun, StoreUri, open_seen, print_json
+from gristmill.cli.options import Json, RecipeOrRun, StoreUri, id_prefix, open_seen, print_json
 from gristmill.cli.screen import Screen, passage, words
 from gristmill.cli.show import console, value_text
 from gristmill.engine.graph import CORPUS
 from gristmill.engine.look import Row, count_unjudged, find_step, rows, sources_with, unfinished
+from gristmill.engine.reasons import reasons_of
 from gristmill.engine.seen import Seen
 from gristmill.errors import UserError
 from gristmill.expression import expression
-from gristmill.recipe.mistakes import suggest
+from gristmill.recipe.mistakes import listed, suggest
 from gristmill.schema import NO_DOCUMENT
-from gristmill.stages.select.heuristics import published_reasons
 
 EXAMPLE = "Example: gristmill inspect recipes/demo.yaml --stage ingest --dropped --reason truncated_gzip -n 20"
 SHOWN_CHARACTERS = 600
@@ -61,9 +61,10 @@ def command(
     store: StoreUri = None,
     json: Json = False,
 ) -> None:
-    """Show documents with where they came from, what was decided about them by which step and why, and their text.
+    """Show documents, and what was decided about them.
 
-    Records that are no documents are left out, unless --records, --reason or --id asks for them.
+    With where they came from, which step decided and why, and their text. Records that are no documents are left out,
+    unless --records, --reason or --id asks for them.
     """
     if clusters and (dropped or kept or stage or reason or source or skip or url or doc_id or grep or cuts or records):
         raise UserError("--clusters shows whole clusters and goes only with -n, --full, --store and --json.")
@@ -71,7 +72,7 @@ def command(
         raise UserError("--dropped and --kept exclude each other. Leave both out to see all documents.")
     if reason is not None and kept:
         raise UserError("--reason is of documents that were dropped, and --kept of the others. Leave one of them out.")
-    begins, pattern = _id(doc_id), _pattern(grep)
+    begins, pattern = None if doc_id is None else id_prefix(doc_id, "--id"), _pattern(grep)
     seen = open_seen(recipe, store)
     step = find_step(seen, stage)
     unknown = [name for name in source or () if name not in seen.chains]
@@ -110,7 +111,7 @@ def command(
     if count == 0:
         dropped_for = {name for made in seen.made.values() for name in made.metrics.get("dropped", {})}
         others = " Records that are no documents were left out: --records shows them."
-        others = others if dropped_for & NO_DOCUMENT and not shows_all else ""
+        others = others if dropped_for & NO_DOCUMENT and not shows_all and reason is None else ""
         after = f" after the first {skip:,}" if skip else ""
         console(stderr=True).print(words(f"No such documents{after}.{others}"), soft_wrap=True)
     if open_steps:
@@ -123,9 +124,13 @@ def _check_reason(seen: Seen, stage: str | None, reason: str) -> None:
     by_step = {node_id: found for node_id, found in by_step.items() if seen.nodes[node_id].name != CORPUS}
     known = sorted({name for found in by_step.values() for name in found})
     if reason not in known:
-        if reason in published_reasons():
+        reasons = reasons_of(seen)
+        near = None if reasons.has(reason) else reasons.meant(reason, known)
+        if reasons.has(reason) or (reasons.unknown and near is None):
             return
-        raise UserError(f"--reason {reason}: no document was dropped for it. {suggest(reason, known, 'Reasons here')}")
+        question = f"Did you mean {near}? " if near else ""
+        here = f"Reasons here: {listed(known)}." if known else "No document was dropped at all."
+        raise UserError(f"--reason {reason}: no step gives it, so no document has it. {question}{here}")
     steps = [node_id for node_id, found in by_step.items() if reason in found]
     if stage not in (None, CORPUS) and not any(stage in (node_id, seen.nodes[node_id].name) for node_id in steps):
         raise UserError(
@@ -142,12 +147,6 @@ def _say_open(steps: list[str], unjudged: int, seen: Seen) -> None:
     else:
         told += "Documents may be missing, and verdicts of these steps are. "
     console(stderr=True).print(words(f"{told}{seen.to_finish}"), soft_wrap=True)
-
-
-def _id(text: str | None) -> str | None:
-    if text is not None and not re.fullmatch("[0-9a-fA-F]{1,32}", text):
-        raise UserError(f"--id {text} is not an id, so no document has it. Give up to 32 hexadecimal digits.")
-    return text and text.lower()
 
 
 def _pattern(text: str | None) -> re.Pattern[str] | None:

@@ -11,6 +11,7 @@ import typer
 from gristmill import __version__
 from gristmill.cli.sample_option import with_sample
 from gristmill.cli.screen import complain, say, speaking
+from gristmill.cli.usage import Commands, told
 from gristmill.errors import UserError
 from gristmill.printable import CannotPrint
 from gristmill.stopping import STOPPED, Interrupted
@@ -40,7 +41,7 @@ def make_app(names: Collection[str] = COMMANDS) -> typer.Typer:
     app = typer.Typer(
         name="gristmill",
         help="Raw crawls, code and licensed text in; a clean corpus out, reproducible to the byte.",
-        no_args_is_help=True,
+        cls=Commands,
         add_completion=False,
         pretty_exceptions_enable=False,
         rich_markup_mode=None,
@@ -69,9 +70,12 @@ def run_command() -> int:
     from gristmill.store.store import CorruptPart
 
     try:
-        app(prog_name="gristmill")
+        return int(app(prog_name="gristmill", standalone_mode=False) or 0)
     except SystemExit as end:
         return int(end.code or 0)
+    except typer.TyperException as error:
+        complain(told(error))
+        return 2
     except CorruptPart as corrupt:
         complain(
             f"part {corrupt.part_hash[:12]} of the store {corrupt.fact}, so nothing of it is shown. "
@@ -87,13 +91,12 @@ def run_command() -> int:
     except CannotPrint:
         raise
     except Exception as error:
-        told = own_code.told(error)
-        if told is None:
+        own_fault = own_code.told(error)
+        if own_fault is None:
             traceback.print_exc()
             return 1
-        complain(f"{told}\nWhat is finished is kept. Correct the code and run again.")
+        complain(f"{own_fault}\nWhat is finished is kept. Correct the code and run again.")
         return 2
-    return 0
 
 
 def _recipe() -> str:

@@ -61,7 +61,7 @@ def look_with_inputs(mill: Mill, instead: str = f"From the store alone come {_FR
     try:
         return mill.look()
     except NoInput as gone:
-        if next(finished_runs(mill.store, mill.recipe.name), None) is None:
+        if gone.is_slip or next(finished_runs(mill.store, mill.recipe.name), None) is None:
             raise
         raise UserError(f"{gone} {instead.format(f'{mill.store.uri}@{mill.recipe.name}')}") from None
 
@@ -103,6 +103,16 @@ def open_store(name: str, option: str | None) -> Store | None:
             "sample has a name of its own, which `run --sample` shows: write it behind the @, without --sample."
         )
     return Store(locate_store(location, "STORE"))
+
+
+def id_prefix(text: str, name: str) -> str:
+    """A document's id, or how it begins, as a user gives it; `name` is what the command calls it."""
+    if not re.fullmatch("[0-9a-fA-F]{1,32}", text):
+        raise UserError(
+            f"{name} {text} is not an id, so no document has it. Give up to 32 hexadecimal digits, as gristmill "
+            "inspect shows them."
+        )
+    return text.lower()
 
 
 def is_run(name: str) -> bool:

@@ -14,7 +14,10 @@ EXAMPLE = "Example: gristmill plan recipes/demo.yaml"
 
 
 def command(recipe: RecipePath, store: StoreUri = None, json: Json = False) -> None:
-    """Show the stages of a recipe: what is in the store, what a run would do, and what changed since the last run."""
+    """Show what a run would do, and why.
+
+    For each stage of the recipe: what is in the store, what would be run, and what changed since the last run.
+    """
     mill = open_mill(recipe, store)
     run = look_with_inputs(mill)
     stages, hint = make_plan(mill, run), tokenizer_hint(mill, run)

@@ -26,7 +26,10 @@ def command(
     store: StoreUri = None,
     json: Json = False,
 ) -> None:
-    """Show for each rule how many documents it removed alone, first, and in all, and their bytes of text."""
+    """Show how many documents each rule removed.
+
+    Alone, first, and in all, with their bytes of text.
+    """
     seen = open_seen(recipe, store)
     judges = [node.id for node in seen.nodes.values() if FAILED in node.columns]
     waiting = [node_id for node_id in seen.unfinished() if node_id in judges]

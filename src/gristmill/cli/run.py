@@ -33,7 +33,10 @@ def command(
     ] = False,
     json: Json = False,
 ) -> None:
-    """Run what is not cached, show progress, and end with the funnel: what came in, what was dropped, what is left."""
+    """Run what is not cached, and end with the funnel.
+
+    The funnel is what came in, what was dropped, and what is left.
+    """
     if executor not in EXECUTORS:
         raise UserError(f"--executor {executor} is not known. Executors: {', '.join(EXECUTORS)}")
     mill = open_mill(recipe, store, until)

@@ -22,7 +22,10 @@ def command(
     store: StoreUri = None,
     json: Json = False,
 ) -> None:
-    """Read the samples of one step through the loader, as a trainer does, and show their documents."""
+    """Show the documents that a training step sees.
+
+    Its samples are read through the loader, as a trainer does.
+    """
     opened = Published(shards, store)
     manifest = opened.manifest
     first = step * batch

@@ -85,6 +85,11 @@ def log(message: str) -> None:
     _line(sys.stderr, indented(message))
 
 
+def log_as_it_is(text: str) -> None:
+    """Lines on standard error that are laid out already."""
+    _line(sys.stderr, printable(text))
+
+
 def _line(stream: TextIO, text: str) -> None:
     stream.write(text + "\n")
     stream.flush()

@@ -3,45 +3,41 @@
 import hashlib
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 import typer
 
+from gristmill.cli import shards_find
 from gristmill.cli.mix_table import short
 from gristmill.cli.options import Json, StoreUri, print_json
 from gristmill.cli.sample_option import with_sample
 from gristmill.cli.screen import words
 from gristmill.cli.shards_open import Chars, Published, ShardsName, pieces_json, print_pieces
 from gristmill.cli.show import Bars, console, table
-from gristmill.engine.look import rows
+from gristmill.cli.usage import Commands
 from gristmill.engine.mill import available_cores
 from gristmill.errors import UserError
 from gristmill.loader.checks import renew_seal
 from gristmill.loader.index import read_index
 from gristmill.loader.locations import is_remote
-from gristmill.loader.manifest import Group, Manifest, Shard
+from gristmill.loader.manifest import Group, Shard
 from gristmill.loader.open_file import open_plain
-from gristmill.loader.order import Order
 from gristmill.stages.shards.check import check_shard
 
 GroupName = Annotated[str | None, typer.Option("--group", metavar="NAME", help="Default: the first group.")]
 ShardNumber = Annotated[int, typer.Option("--shard", min=0, metavar="N", help="Of the group, from 0.")]
 
-MOST_LISTED = 8
-"""Samples that a line names before it counts the rest."""
-
-app = typer.Typer(
-    help="Check the shards of a manifest, and look into them.", no_args_is_help=True, rich_markup_mode=None
-)
+app = typer.Typer(help="Check the shards of a manifest, and look into them.", cls=Commands, rich_markup_mode=None)
 
 
 @app.command(epilog="Example: gristmill shards verify recipes/demo.yaml")
 @with_sample
 def verify(shards: ShardsName, store: StoreUri = None, json: Json = False) -> None:
-    """Read every file and compare it with what the manifest, its index and its lineage say. Exit code 1: a fault.
+    """Read every file and compare it with the manifest.
 
-    What is right gets its modification time again, by which a loader knows it, if a copy has lost it.
+    And with what its index and its lineage say. Exit code 1: a fault. What is right gets its modification time again,
+    by which a loader knows it, if a copy has lost it.
     """
     opened = Published(shards, store)
     manifest = opened.manifest
@@ -110,7 +106,10 @@ def head(
     store: StoreUri = None,
     json: Json = False,
 ) -> None:
-    """What there is: groups with documents, tokens and padding, and the first samples of a shard."""
+    """Show the groups, and the first samples of a shard.
+
+    Of a group its documents, tokens and padding.
+    """
     opened = Published(shards, store)
     manifest = opened.manifest
     chosen = opened.group(group)
@@ -146,78 +145,7 @@ def head(
     out.print(table(("row", "documents", "tokens"), listed))
 
 
-@app.command(epilog="Example: gristmill shards find recipes/demo.yaml 0123456789abcdef0123456789abcdef")
-@with_sample
-def find(
-    shards: ShardsName,
-    doc_id: Annotated[str, typer.Argument(metavar="DOC_ID", help="32 hexadecimal digits.", show_default=False)],
-    store: StoreUri = None,
-    json: Json = False,
-) -> None:
-    """Where a document lies, and at which samples of the training it is seen. Exit code 1: nowhere."""
-    opened = Published(shards, store)
-    manifest, order = opened.manifest, Order(opened.manifest)
-    found: list[dict[str, Any]] = []
-    for group, number, row, piece in opened.rows_of(_id(doc_id)):
-        place = manifest.numbers[group.name], number, row
-        found.append({"group": group.name, "shard": number, "row": row, **piece, "seen_at": [*order.seen(*place)]})
-    why = list(_unseen(manifest, order, found)) if found else [_why_nowhere(opened, doc_id)]
-    if json:
-        print_json({"doc_id": doc_id, "manifest": manifest.hash, "pieces": found, "why": why})
-    else:
-        out = console()
-        places = ("shard", "row", "doc_offset", "tokens")
-        rows = [(one["group"], *(f"{one[name]:,}" for name in places), _listed(one["seen_at"])) for one in found]
-        if rows:
-            out.print(table(("group", "shard", "row", "from token", "tokens", "seen at sample"), rows))
-        else:
-            out.print(words(f"{doc_id} is in no shard of {manifest.location}."), soft_wrap=True)
-        for told in why:
-            out.print(words(told), soft_wrap=True)
-    if not found:
-        raise typer.Exit(1)
-
-
-def _unseen(manifest: Manifest, order: Order, found: list[dict[str, Any]]) -> Iterator[str]:
-    """Why pieces that lie in a shard are never drawn."""
-    drawn = order.counts(manifest.samples)
-    for name in dict.fromkeys(one["group"] for one in found if not one["seen_at"]):
-        number = manifest.numbers[name]
-        some, of = int(drawn[number]), manifest.groups[number].samples
-        yield (
-            f"Never: the mix draws {some:,} of the {of:,} samples of {name}, and these are not among them. More "
-            "mix.tokens, or a larger share of its domain or tier, draw more."
-        )
-
-
-def _why_nowhere(opened: Published, doc_id: str) -> str:
-    """What became of a document that is in no shard."""
-    if opened.seen is None:
-        return f"A dropped document is in none. What became of it: gristmill inspect RECIPE --id {doc_id}"
-    row = next(rows(opened.seen, None, None, None, doc_id=doc_id.lower()), None)
-    if row is None:
-        return f"{opened.seen.told} has no document of that id."
-    if row.reason is not None:
-        return f"It was dropped by {row.step}: {row.reason}{f' ({row.detail})' if row.detail else ''}."
-    return f"It is kept, of the group {row.columns.get('group')}: these shards may be of another run of the recipe."
-
-
-def _id(text: str) -> bytes:
-    try:
-        found = bytes.fromhex(text)
-    except ValueError:
-        found = b""
-    if len(found) != 16:
-        raise UserError(
-            f"{text!r} is not a doc_id, so it cannot be looked for. "
-            "Give 32 hexadecimal digits, as gristmill sample shows them."
-        )
-    return found
-
-
-def _listed(numbers: list[int]) -> str:
-    more = f" and {len(numbers) - MOST_LISTED:,} more" if len(numbers) > MOST_LISTED else ""
-    return (", ".join(f"{number:,}" for number in numbers[:MOST_LISTED]) or "never") + more
+app.command(name="find", epilog=shards_find.EXAMPLE)(with_sample(shards_find.command))
 
 
 @app.command(epilog="Example: gristmill shards decode recipes/demo.yaml --group crawl/B --row 3")
@@ -231,7 +159,7 @@ def decode(
     store: StoreUri = None,
     json: Json = False,
 ) -> None:
-    """The text of a sample as it lies in its file, document by document."""
+    """Show the text of a sample as it lies in its file."""
     opened = Published(shards, store)
     manifest, chosen = opened.manifest, opened.group(group)
     named = opened.shard(chosen, shard)

@@ -160,17 +160,22 @@ class Published:
         arrays = (array[first:last] for array in (index.length, index.doc_id, index.doc_offset))
         return self.pieces(shard, row, files.view(row), *arrays)
 
-    def rows_of(self, doc_id: bytes) -> Iterator[tuple[Group, int, int, dict[str, int]]]:
-        """Group, shard, row and the place of every piece of a document: all indexes are searched."""
-        wanted = np.frombuffer(doc_id, np.uint64)
+    def rows_of(self, begins: str) -> Iterator[tuple[str, Group, int, int, dict[str, int]]]:
+        """Id, group, shard, row and the place of every piece of documents whose id begins so, in hexadecimal: all
+        indexes are searched.
+        """
+        whole = np.frombuffer(bytes.fromhex(begins[: len(begins) // 2 * 2]), np.uint8)
         for group in self.manifest.groups:
             for number in range(len(group.shards)):
                 index = self.index(group, number)
-                halves = index.doc_id.view(np.uint64).reshape(-1, 2)
-                for piece in np.flatnonzero((halves == wanted).all(axis=1)).tolist():
+                ids = index.doc_id.view(np.uint8).reshape(-1, 16)
+                wanted = (ids[:, : len(whole)] == whole).all(axis=1)
+                if len(begins) % 2:
+                    wanted &= ids[:, len(whole)] >> 4 == int(begins[-1], 16)
+                for piece in np.flatnonzero(wanted).tolist():
                     row = int(np.searchsorted(index.first_piece, piece, "right")) - 1
                     place = {"doc_offset": int(index.doc_offset[piece]), "tokens": int(index.length[piece])}
-                    yield group, number, row, place
+                    yield ids[piece].tobytes().hex(), group, number, row, place
 
     def locators(self, shard: Shard, row: int) -> list[str]:
         """Where the documents of a sample came from."""

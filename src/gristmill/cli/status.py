@@ -22,9 +22,10 @@ def command(
     store: StoreUri = None,
     json: Json = False,
 ) -> None:
-    """Show for each stage: tasks done, bytes, MB/s of a worker, CPU seconds and peak memory; and its documents.
+    """Show what each stage has done, and what it cost.
 
-    Documents are counted as the funnel does: those that came to the stage, and those that it was the first to drop.
+    Tasks done, bytes, MB/s of a worker, CPU seconds and peak memory; and its documents. Documents are counted as the
+    funnel does: those that came to the stage, and those that it was the first to drop.
     """
     seen = open_seen(recipe, store)
     last = seen.record or next(run_records(seen.store, seen.name), None)

@@ -16,6 +16,8 @@ HEAD = """# Every step, every setting
 
 Written by `gristmill steps --markdown` from the configs themselves; `gristmill steps NAME` shows one. A step stands in
 a recipe as `- name` or `- name: {setting: value}`; a dotted name is a setting inside another: `keep: {by: [length]}`.
+Bytes are a number, or a number with B, KB, MB, GB, TB (thousands) or KiB, MiB, GiB, TiB (1024), written just so; counts
+are a number, or a number with k, M, B (10^9) or T.
 """
 
 
@@ -27,7 +29,10 @@ def command(
     markdown: Annotated[bool, typer.Option("--markdown", help="Print all of it as docs/steps.md has it.")] = False,
     json: Json = False,
 ) -> None:
-    """List the steps of a recipe, or show one with its settings: type, default, unit and meaning."""
+    """List the steps of a recipe, or show one with its settings.
+
+    Each setting has its type, its default, its unit and its meaning.
+    """
     entries = all_entries() if name is None else [entry(name)]
     if json:
         for one in entries:

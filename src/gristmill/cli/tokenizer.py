@@ -11,10 +11,11 @@ from gristmill.cli import (
     tokenizer_train,
 )
 from gristmill.cli.sample_option import with_sample
+from gristmill.cli.usage import Commands
 
 app = typer.Typer(
-    help="Train a tokenizer on a recipe's corpus, audit it, look at it, encode and decode with it.",
-    no_args_is_help=True,
+    help="Train a tokenizer on a recipe's corpus, audit it, use it.",
+    cls=Commands,
     rich_markup_mode=None,
 )
 app.command(name="train", epilog=tokenizer_train.EXAMPLE)(with_sample(tokenizer_train.command))

@@ -51,9 +51,10 @@ def command(
     store: StoreUri = None,
     json: Json = False,
 ) -> None:
-    """Check a tokenizer: special tokens, bytes, round trip, digits, pattern, vocabulary. Measure its bytes per token.
+    """Check a tokenizer, and measure its bytes per token.
 
-    A check that fails fails the command, after the report is written.
+    Checks are of special tokens, bytes, round trip, digits, pattern and vocabulary. A check that fails fails the
+    command, after the report is written.
     """
     chosen = _sizes(sizes)
     held_out: list[Domain] = []

@@ -32,7 +32,10 @@ def command(
     store: StoreUri = None,
     json: Json = False,
 ) -> None:
-    """Bytes per token of each tokenizer on each file, or on the held-out text of each domain; more is better."""
+    """Compare the bytes per token of tokenizers; more is better.
+
+    On each file, or on the held-out text of each domain.
+    """
     if not any(map(is_corpus, tokenizers)):
         refuse_sample(tokenizers[0])
     texts = _files(text) if text else _held_out(tokenizers, store)

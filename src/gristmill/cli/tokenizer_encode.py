@@ -43,7 +43,10 @@ def decode(
     store: StoreUri = None,
     json: Json = False,
 ) -> None:
-    """Print the text of some ids: into a pipe or a file their bytes as they are; special tokens by name."""
+    """Print the text of some ids.
+
+    Into a pipe or a file their bytes as they are; special tokens by name.
+    """
     opened = open_tokenizer(tokenizer, store)
     words = read_stdin() if ids in (None, [], [STDIN]) else " ".join(ids or ())
     numbers = [_number(word) for word in re.split(r"[\s,\[\]]+", words) if word]

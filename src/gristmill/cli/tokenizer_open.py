@@ -103,7 +103,7 @@ class Fertility:
             "documents": self.documents,
             "bytes": self.bytes,
             "tokens": self.tokens,
-            "bytes_per_token": round(self.bytes_per_token, 4),
+            "bytes_per_token": self.bytes_per_token,  # rounded where it is shown, and only once
         }
 
 

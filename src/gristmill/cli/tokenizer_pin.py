@@ -27,9 +27,10 @@ def command(
     store: StoreUri = None,
     json: Json = False,
 ) -> None:
-    """Write the tokenizer of the last run to a file, and name it in the recipe: from then on none is trained.
+    """Write the tokenizer to a file, and name it in the recipe.
 
-    What was encoded with it stays, and a changed threshold encodes only the documents whose parts it changed.
+    It is that of the last run, and from then on none is trained. What was encoded with it stays, and a changed
+    threshold encodes only the documents whose parts it changed.
     """
     mill = open_mill(recipe, store)
     node = trained_node(mill)

@@ -25,7 +25,10 @@ def command(
     store: StoreUri = None,
     json: Json = False,
 ) -> None:
-    """Without a text: pattern, size, special tokens, first and last merges. With one: its tokens, each with its id."""
+    """Show a tokenizer, or the tokens of a text.
+
+    Without a text: pattern, size, special tokens, first and last merges. With one: its tokens, each with its id.
+    """
     opened = open_tokenizer(tokenizer, store)
     if text is None:
         said = describe(opened)

@@ -32,7 +32,10 @@ def command(
     store: StoreUri = None,
     json: Json = False,
 ) -> None:
-    """Run a recipe as far as its tokenizer, and say what it is and how it does on the held-out text of each domain."""
+    """Run a recipe as far as its tokenizer.
+
+    Says what it is, and how it does on the held-out text of each domain.
+    """
     if out is not None and out.exists() and not out.is_dir():
         raise UserError(f"--out {out} is a file, and the tokenizer is several. Name a folder.")
     mill = open_for_tokenizer(load(recipe, store=store, sample=asked_sample()))

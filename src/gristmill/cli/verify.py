@@ -25,7 +25,10 @@ def command(
     store: StoreUri = None,
     json: Json = False,
 ) -> None:
-    """Hash every part again and compare it with its name; with --recompute, run tasks again and compare the bytes."""
+    """Hash every part again and compare it with its name.
+
+    With --recompute, run tasks again and compare the bytes.
+    """
     share = parse_share(recompute)
     if repair and is_run(recipe):
         raise UserError(

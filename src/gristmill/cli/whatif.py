@@ -23,9 +23,10 @@ def command(
     store: StoreUri = None,
     json: Json = False,
 ) -> None:
-    """Answer from stored columns how many documents and bytes would come and go if a step's config were changed.
+    """Show what another setting of a step would keep and drop.
 
-    A step that stands in several routes is asked in each, one answer after the other; `web/heuristics` names one alone.
+    How many documents and bytes would come and go is answered from stored columns, and nothing is run. A step that
+    stands in several routes is asked in each, one answer after the other; `web/heuristics` names one alone.
     """
     mill = open_mill(recipe, store)
     run = look_with_inputs(mill)

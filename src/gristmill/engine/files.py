@@ -105,10 +105,13 @@ def list_files(
                 "`suffixes`, or name another `format`."
             )
         if not wanted:
+            near = _meant(pattern)
+            also = " and `exclude`" if source.exclude else ""
+            fix = f"Check the path{also}; relative paths start at the recipe's folder."
             raise NoInput(
                 f"{_place_of(pattern, source, recipe)}: {shown(pattern)} matches no file, so there is nothing to read. "
-                f"{_meant(pattern)}Check the path{' and `exclude`' if source.exclude else ''}; relative paths start at "
-                f"the recipe's folder.{_passed_over(expanded.skipped)}"
+                + (f"Did you mean {near}?" if near else f"{fix}{_passed_over(expanded.skipped)}"),
+                is_slip=near is not None,
             )
         # The first pattern that finds a file names it.
         found = {uri: (name, *expanded.files[uri]) for uri, name in wanted.items()} | found
@@ -136,11 +139,11 @@ def _count_of(names: Mapping[str, str]) -> str:
     return first if len(names) == 1 else f"{len(names):,} files ({first}, ...)"
 
 
-def _meant(pattern: str) -> str:
+def _meant(pattern: str) -> str | None:
     """What is called nearly so, where a path without wildcards leads to nothing."""
     path = local_path(pattern)
     near = nearest_file(path) if path is not None and not os.path.exists(path) else None
-    return f"Did you mean {shown(near)}? " if near else ""
+    return shown(near) if near else None
 
 
 def _place_of(pattern: str, source: Source, recipe: Recipe) -> str:

@@ -109,7 +109,10 @@ def read_manifest(location: str | os.PathLike[str]) -> Manifest:
     try:
         content = json.loads(read_bytes(found))
     except (ValueError, RecursionError) as error:
-        raise UserError(f"{found} is not JSON ({error}), so there is nothing to load. Publish it again.") from None
+        raise UserError(
+            f"{found} is not JSON ({error}), so it is no manifest, or a damaged one. Name the manifest.json that "
+            "`gristmill run` wrote, or its folder; if that is the one, run the recipe again."
+        ) from None
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise UserError(f"{found} is not a manifest of Gristmill, so there is nothing to load. Name another file.")
     if content.get("format_version") != VERSION:

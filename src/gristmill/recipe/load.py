@@ -160,9 +160,8 @@ def _load_routes(draft: Draft, sources: Any, lists: Lists) -> dict[str, tuple[St
     kinds = {
         name: source["kind"] for name, source in sources.items() if _is_dict(source) and _is_text(source.get("kind"))
     }
-    if len(kinds) == len(sources):
-        check_keys(draft, lists, kinds)
-    routes = {name: route_of(name, kind, lists) for name, kind in kinds.items()}
+    unclear = check_keys(draft, lists, kinds) if len(kinds) == len(sources) else ()
+    routes = {name: route_of(name, kind, lists) for name, kind in kinds.items() if name not in unclear}
     return {name: tuple(step for step in route if step) for name, route in routes.items() if None not in route}
 
 

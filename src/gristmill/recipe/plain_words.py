@@ -74,7 +74,8 @@ def _other(name: str, error: ErrorDetails) -> str | None:
             return f"{name} is empty. Give it a value, or remove the field if it has a default."
         return f"{name} must have {words} {context[key]} {things}."
     if kind in ("value_error", "assertion_error"):
-        return f"{name}: {context.get('error') or error['msg']}."
+        told = str(context.get("error") or error["msg"])
+        return f"{name}: {told}" if told.endswith("?") else f"{name}: {told}."
     if kind == "string_pattern_mismatch":
         return f"{name} must match the pattern {context['pattern']}, and {show(error['input'])} does not."
     message = error["msg"]

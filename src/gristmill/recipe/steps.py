@@ -19,6 +19,12 @@ from gristmill.stages.resolve import before_of, faults_of_step, part_config
 RESERVED = (INGEST, "corpus", TOKENS, GROUPS, SHARDS, MIX)
 """What stages are called that no user writes under `steps`."""
 
+USUAL_KINDS = ("web", "text", "code")
+"""Kinds that recipes have; any other name is one just as well."""
+
+MOST_COMPARED = 20_000
+"""Kinds times lists; beyond that nobody is asked what was meant."""
+
 Lists = dict[str, list[Step | None]]
 """The steps under each key of `steps`; None stands for one with a mistake."""
 
@@ -112,22 +118,40 @@ def _free_id(wanted: str, used: dict[str, int]) -> str:
     return free
 
 
-def check_keys(draft: Draft, lists: Lists, kinds: Mapping[str, str]) -> None:
-    """Every key of `steps` must be the way of some source; `kinds` are the kinds of the sources, by name."""
+def check_keys(draft: Draft, lists: Lists, kinds: Mapping[str, str]) -> set[str]:
+    """Every key of `steps` must be the way of some source; `kinds` are the kinds of the sources, by name.
+
+    Answers the sources whose kind is a slip of the pen: nobody knows what steps they should take.
+    """
     by_kind: dict[str, list[str]] = {}
     for name, kind in kinds.items():
         by_kind.setdefault(kind, []).append(name)
+    meant = _meant(lists, by_kind, kinds)
     for key in lists:
-        fault = None if key == EVERY_SOURCE else _key_fault(key, lists, kinds, by_kind.get(key, []))
+        is_meant = key == EVERY_SOURCE or key in meant.values()
+        fault = None if is_meant else _key_fault(key, lists, kinds, by_kind.get(key, []))
         if fault:
             draft.add_at_key(("steps", key), f"steps.{key} {fault}")
-    with_list = set(lists).intersection(kinds.values())
-    for name, kind in kinds.items():
-        near = None if name in lists or kind in lists else nearest(kind, with_list)
-        if near:
-            at: Path = ("sources", name, "kind")
-            fix = f"Did you mean {near}? If not, add steps.{kind}: []."
-            draft.add(at, f"{dotted(at)} is {kind!r}, for which steps has no list. {fix}")
+    for name, kind in meant.items():
+        at: Path = ("sources", name, "kind")
+        fix = f"Did you mean {kind}? If not, add steps.{kinds[name]}: []."
+        draft.add(at, f"{dotted(at)} is {kinds[name]!r}, for which steps has no list. {fix}")
+    return set(meant)
+
+
+def _meant(lists: Lists, by_kind: Mapping[str, list[str]], kinds: Mapping[str, str]) -> dict[str, str]:
+    """Sources whose kind has no list, and the kind that they mean: that of a list with nearly this name.
+
+    Where no source takes that list, one of the two names is wrong: the list's, if the kind is a usual one or several
+    sources have it.
+    """
+    found: dict[str, str] = {}
+    for kind, names in by_kind.items() if len(by_kind) * len(lists) <= MOST_COMPARED else ():
+        several = kind in USUAL_KINDS or len(names) > 1
+        keys = [key for key in lists if key in by_kind or key in USUAL_KINDS or not several]
+        near = None if kind in lists else nearest(kind, [key for key in keys if key not in (EVERY_SOURCE, *kinds)])
+        found |= {name: near for name in names if near and name not in lists}
+    return found
 
 
 def _key_fault(key: str, lists: Lists, kinds: Mapping[str, str], of_kind: list[str]) -> str | None:

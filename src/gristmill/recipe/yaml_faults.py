@@ -13,6 +13,7 @@ _TIGHT_DASH = re.compile(r"\s*+-([A-Za-z]\w{0,40}+)\s*+(?::.*+)?+$")
 _TIGHT_COLON = re.compile(r"\s*+([A-Za-z]\w{0,40}+):([A-Za-z0-9]\w{0,40}+)\s*+$")
 _NO_COLON = re.compile(r"\s*+(?:-\s*+)?+([A-Za-z]\w{0,40}+)\s++(\{.{0,60})")
 _CHECK = "Check the indentation, the colons and the brackets here and on the line above."
+_QUOTES = "'\""
 _QUOTE_VARIABLE = 'Inside [ ] and { } put a value with ${NAME} in quotes: "${NAME}".'
 _QUOTE_STAR = "A value that begins with * is an alias in YAML: put a pattern such as '*.gz' in quotes."
 
@@ -33,10 +34,18 @@ def explain(error: yaml.YAMLError, text: str) -> tuple[int, str]:
 
     if "levels deep" in problem:
         return line, f"{problem} here. A recipe is a few levels deep: check the brackets and the indentation."
+    opened = _open_quote(text, error.problem_mark.index, (begin, line))
+    if opened:
+        return opened[0], (
+            f"column {opened[1]}: the quote that opens here is not closed on this line, so that all down to line "
+            f"{opened[2]} is one text. Close it."
+        )
     if "single document" in context:
         return line, "a second document begins here. A recipe is one document: remove the --- line."
     if "'\\t'" in problem or (indent and "\t" in indent[0]):
         return line, f"column {column}: this line is indented with a tab. YAML is indented with spaces: replace it."
+    if "escape character" in problem:
+        return line, f"column {column}: a backslash in double quotes begins an escape. Use single ones, or write \\\\."
     if "undefined alias" in problem:
         return line, f"{problem}. Define it earlier in the file, with & and the name before the value."
     if any(_BRACKET.search(text, 0, max(text.rfind("${"), 0)) for text in around.split("\n")):
@@ -47,9 +56,11 @@ def explain(error: yaml.YAMLError, text: str) -> tuple[int, str]:
         return begin, "this line has a key and no value. Put a colon and a space after the key."
     if "<stream end>" in problem or "end of stream" in problem:
         return begin, "the bracket or quote that opens here is not closed before the file ends. Close it."
+    if problem.startswith("expected") and text[: error.problem_mark.index].endswith(tuple(_QUOTES)):
+        return line, f"column {column}: a text in quotes ends before this. A quote is missing, or one is too many."
     if problem.startswith(("expected ',' or ']'", "expected ',' or '}'")):
-        opened = f" (the bracket opens on line {begin})" if begin != line else ""
-        return line, f"column {column}: a comma or a closing bracket is missing before this{opened}. Add it."
+        where = f" (the bracket opens on line {begin})" if begin != line else ""
+        return line, f"column {column}: a comma or a closing bracket is missing before this{where}. Add it."
     slip = _slip(lines, line)
     if slip and ("mapping values are not allowed" in problem or problem.startswith("expected <block end>")):
         return slip
@@ -58,6 +69,26 @@ def explain(error: yaml.YAMLError, text: str) -> tuple[int, str]:
     if "mapping values are not allowed" in problem:
         return line, f"column {column}: a second colon. Put text with a colon in quotes, or correct the indentation."
     return line, f"column {column}: this is not YAML: {problem}. {_CHECK}"
+
+
+def _open_quote(text: str, fault: int, lines: tuple[int, int]) -> tuple[int, int, int] | None:
+    """Line and column of a quote that was left open, and the line where the next quote closed it, on one of `lines`.
+
+    What stood in quotes there is then outside of them, which is the fault that YAML sees. A text in quotes that begins
+    where such a one ends was turned inside out by it: the first one is to blame.
+    """
+    found: tuple[int, int, int] | None = None
+    try:
+        for token in yaml.scan(text, Loader=yaml.BaseLoader):
+            start, end = token.start_mark, token.end_mark
+            if start.index >= fault:
+                break
+            if isinstance(token, yaml.ScalarToken) and token.style in tuple(_QUOTES) and start.line < end.line:
+                first = found[:2] if found and found[2] == start.line + 1 else (start.line + 1, start.column + 1)
+                found = (*first, end.line + 1)
+    except yaml.YAMLError:
+        pass  # the fault itself, or one behind it
+    return found if found and found[2] in lines else None
 
 
 def _slip(lines: list[str], line: int) -> tuple[int, str] | None:

@@ -77,8 +77,9 @@ class StageConfig(BaseModel):
 
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*+([A-Za-z]*)")
-_UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
-_UNITS |= {"KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
+SIZE_UNITS = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+SIZE_UNITS |= {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
+"""What may stand behind the number of a size, written so: `Mb` are megabits to some."""
 
 
 def parse_bytes(value: Any) -> Any:
@@ -86,9 +87,12 @@ def parse_bytes(value: Any) -> Any:
     if not isinstance(value, str):
         return value
     found = _SIZE.fullmatch(value.strip())
-    if found is None or found[2].upper() not in _UNITS:
-        raise ValueError(f"{value!r} is not a size; write a number of bytes or a number with KB, MB, GB, KiB, MiB, GiB")
-    number = float(found[1]) * _UNITS[found[2].upper()]
+    unit = SIZE_UNITS.get(found[2] or "B") if found else None
+    if found is None or unit is None:
+        told = f"{value!r} is not a size; write a number of bytes, or a number with {', '.join(SIZE_UNITS)}"
+        near = [name for name in SIZE_UNITS if found and name.lower().startswith(found[2].lower())]
+        raise ValueError(f"{told}. Did you mean {found[1]}{near[0]}?" if found and near else told)
+    number = float(found[1]) * unit
     return int(number) if number <= MOST_BYTES else MOST_BYTES + 1  # refused by the bound, infinity too
 
 

@@ -60,8 +60,13 @@ _NAMES = (
     "tamil ta, telugu te, thai th, tibetan bo, turkish tr, ukrainian uk, urdu ur, uzbek uz, vietnamese vi, "
     "welsh cy, yiddish yi, yoruba yo, "
 )
-CODES = dict(pair.split() for pair in _NAMES.rstrip(", ").split(", "))
-"""Names in English, for those who write `german` in place of `de`."""
+_OTHER_CODES = (
+    "alb sq, arm hy, baq eu, bur my, chi zh, cze cs, dut nl, fre fr, geo ka, ger de, gre el, ice is, mac mk, may ms, "
+    "per fa, rum ro, slo sk, tib bo, wel cy, cn zh, cz cs, dk da, gr el, in id, iw he, jp ja, kr ko, ua uk, vn vi"
+)
+CODES = dict(pair.split() for pair in f"{_NAMES}{_OTHER_CODES}".split(", "))
+"""What people write in place of `de`: names in English, and other codes (the bibliographic ones of ISO 639-2, old ones
+of ISO 639-1, those of countries)."""
 
 
 def language_of(label: str | None) -> str | None:
@@ -88,5 +93,5 @@ def meant(name: str, labels: Collection[str]) -> str | None:
     for code in (language_of(folded), folded.split("_")[0], CODES.get(folded), by_three.get(folded)):
         if code in known:
             return known[code]
-    near = get_close_matches(folded, CODES, n=1, cutoff=0.75)
+    near = get_close_matches(folded, [name for name in CODES if len(name) > 3], n=1, cutoff=0.75)
     return known.get(CODES[near[0]]) if near else None

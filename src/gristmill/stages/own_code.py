@@ -96,7 +96,7 @@ def find_code(name: str, folder: str) -> dict[str, SourceFile]:
         source = find_module(wanted, folder, among_libraries=wanted.partition(".")[0] == top)
         if source is not None:
             found[wanted] = source
-            todo += [*_parents(wanted), *_imports(source)]
+            todo += [*_parents(wanted), *imports_of(source)]
     return dict(sorted(found.items()))
 
 
@@ -166,7 +166,7 @@ def _parents(name: str) -> Iterator[str]:
         yield name
 
 
-def _imports(source: SourceFile) -> Iterator[str]:
+def imports_of(source: SourceFile) -> Iterator[str]:
     """Every name that might be a module: `from a import b` may mean the module a.b."""
     package = source.name.split(".") if source.is_package else source.name.split(".")[:-1]
     for node in ast.walk(_parse(source)):
@@ -284,7 +284,7 @@ def _needed_by(name: str) -> set[str]:
         wanted = todo.pop()
         if wanted in _FINDER.code and wanted not in found:
             found.add(wanted)
-            todo += [*_parents(wanted), *_imports(_FINDER.code[wanted])]
+            todo += [*_parents(wanted), *imports_of(_FINDER.code[wanted])]
     return found
 
 

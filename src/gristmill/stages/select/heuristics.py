@@ -130,11 +130,6 @@ def groups(config: Config) -> list[Group]:
     return found
 
 
-def published_reasons() -> set[str]:
-    """Those of all rules of all sets."""
-    return {rule.reason for module in SETS.values() for rule in module.rules(module.Config())}
-
-
 def exceptions(config: Config, path: str) -> dict[str, str]:
     """Languages, extensions and sources with a threshold of their own, in place of the one at `path`."""
     name, _, threshold = path.partition(".")

@@ -1,0 +1,56 @@
+"""Command lines that cannot be meant are told in one message of our own, and help has whole sentences."""
+
+import shlex
+
+import pytest
+
+from gristmill.cli.main import COMMANDS
+
+REFUSED = {
+    "inspect r.yaml -n 0": "-n must be at least 1, not 0. Nothing was done. -n N: How many to show.",
+    "inspect r.yaml --number=two": "--number must be a whole number, not 'two'. Nothing was done. --number N: How many",
+    "inspect r.yaml --skip -1": "--skip must be at least 0, not -1. Nothing was done. --skip N: Leave out the first N.",
+    "run r.yaml --workers two": "--workers must be a whole number, not 'two'. Nothing was done. --workers N: Processes",
+    "budget --params 7e9 --mfu half": "--mfu must be a number, not 'half'. Nothing was done. --mfu SHARE: Part of the",
+    "inspect r.yaml --dropt": "inspect has no option --dropt, so nothing was done. Did you mean --dropped?",
+    "plan r.yaml --workers 2": "plan has no option --workers, so nothing was done. gristmill plan -h lists those",
+    "plan r.yaml -x": "plan has no option -x, so nothing was done. gristmill plan -h lists those",
+    "--verison": "gristmill has no option --verison, so nothing was done. Did you mean --version?",
+    "run r.yaml --workers": "--workers needs a value, and none stands behind it, so nothing was done. Write --workers",
+    "run r.yaml --json=3": "--json takes no value, and one stands behind its =, so nothing was done. Write --json",
+    "plan": "gristmill plan needs RECIPE, and it is not given, so nothing was done. RECIPE: The recipe's YAML file. "
+    "Example: gristmill plan recipes/demo.yaml",
+    "budget": "gristmill budget needs --params, and it is not given, so nothing was done. --params N: Parameters",
+    "tokenizer compare": "tokenizer compare needs TOKENIZER..., and it is not given",
+    "plan r.yaml again": "plan takes RECIPE and no more, and is given again besides, so nothing was done. Leave that",
+    "shards find r.yaml 0 1 2": "shards find takes SHARDS and DOC_ID and no more, and is given 1 2 besides",
+    "budget --params 7e9 r.yaml": "budget takes options and no other words, and is given r.yaml besides",
+    "inspekt": "gristmill has no command inspekt, so nothing was done. Did you mean gristmill inspect?",
+    "tokenizer trane": "gristmill tokenizer has no command trane, so nothing was done. Did you mean gristmill",
+    "shards frobnicate": "gristmill shards has no command frobnicate, so nothing was done. Commands: verify, head",
+}
+
+
+@pytest.mark.parametrize("line", REFUSED)
+def test_a_command_line_that_cannot_be_meant_is_one_message(say, line):
+    """The fact, that nothing was done, the fix; no words of the library's, and nothing on standard output."""
+    done = say(*shlex.split(line))
+    assert done.code == 2
+    assert REFUSED[line] in done.err
+    assert done.err.startswith("gristmill: ")
+    assert done.err.count("\n") == 1
+    assert not any(words in done.err for words in ("Usage:", "Error:", "Invalid value", "Try '"))
+    assert done.out == ""
+
+
+@pytest.mark.parametrize("group", [(), ("tokenizer",), ("shards",)])
+def test_a_list_of_commands_has_whole_sentences(say, monkeypatch, group):
+    """At 80 columns, each on its line; without a command the same list is shown, and the exit code is 2."""
+    monkeypatch.setenv("COLUMNS", "80")
+    shown = say(*group, "--help")
+    assert shown.code == 0
+    listed = shown.out.partition("Commands:\n")[2].splitlines()
+    assert len(listed) == {0: len(COMMANDS), 1: 7 if group == ("tokenizer",) else 4}[len(group)]
+    assert all(line.endswith(".") and not line.endswith("..") and len(line) <= 80 for line in listed), listed
+    without = say(*group)
+    assert (without.code, without.out, without.err) == (2, "", shown.out)
