@@ -8,12 +8,11 @@ import pytest
 
 from gristmill.cli.main import run_command
 from gristmill.engine.disk import estimate
-from gristmill.engine.plan import known_before
 
 
 def disk_of(project):
     mill = project.mill()
-    return estimate(mill.look(), mill.store, known_before(mill))
+    return estimate(mill.look(), mill.store, mill.known_before())
 
 
 def parts_bytes(project):

@@ -74,6 +74,8 @@ class Run(Seen):
             async with asyncio.TaskGroup() as self.group:
                 for source in self.graph.recipe.sources:
                     self._once(("source", source), self._source(source))
+                for node in self.graph.nodes.values():
+                    self._once(("settled", node.id), self._settle(node))
         except BaseExceptionGroup as errors:
             raise _first_cause(errors) from None
         finally:
@@ -95,6 +97,16 @@ class Run(Seen):
             self._waits[name] = self.group.create_task(work)
         return self._waits[name]
 
+    async def _settle(self, node: Node) -> None:
+        """Say when all tasks of a step are known: with its documents; of others than maps, when they come to that."""
+        await self.all_documents(node)
+        model = self._waits.get(("model", node.id))
+        if model is not None:
+            await model
+        elif node.kind == "exchange":
+            await self._once(("exchange", node.id), self._exchange(node))
+        self.listener.settled(node)
+
     # Documents
 
     async def _source(self, source: str) -> list[Document] | None:
@@ -106,6 +118,7 @@ class Run(Seen):
             found = await self._read_some(node, inputs, limit)
         else:
             self.listener.expect(node, len(inputs.groups))
+            self.listener.settled(node)
             reads = [
                 self._once(("read", source, str(number)), self._read(node, inputs, number))
                 for number in range(len(inputs.groups))
@@ -240,6 +253,8 @@ class Run(Seen):
             partitions = None if last else getattr(node.config, "partitions", PARTITIONS)
             gathered = by_destination(results)
             self.listener.expect(node, len(gathered))
+            if last:
+                self.listener.settled(node)
             waits = [
                 self.group.create_task(self._reduce(node, function, number, destination, segments, partitions))
                 for destination, segments in sorted(gathered.items(), key=lambda item: int(item[0]))
@@ -328,8 +343,17 @@ class Run(Seen):
             "models": {name: part.hash for name, part in models.items()},
         }
         self.listener.expect(node, 1)
+        self.listener.settled(node)
         task, result = await self.tasks.obtain(node, work, inputs, "model", (0,))
-        return self.keep_model(node, task, result)
+        return self.keep_model(node, task, result) or self._foresee(node)
+
+    def _foresee(self, node: Node) -> Part | None:
+        """A model that is a file of the user's, as it is, can be told before it is made: what follows can be looked up."""
+        field = getattr(importlib.import_module(node.module), "COPIES", None)
+        if field is not None:
+            ((_, _, part),) = node.files[getattr(node.config, field)].files
+            self.made[node.id].foreseen = part
+        return self.made[node.id].foreseen
 
     async def all_documents(self, node: Node) -> list[Document] | None:
         found = [await self._once(("source", source), self._source(source)) for source in node.sources]
