@@ -23,3 +23,16 @@ class CannotBeMet(UserError):
 
 class NoInput(UserError):
     """A path of a recipe matches no file: its inputs may be on another machine."""
+
+
+def first_cause(errors: BaseExceptionGroup[BaseException]) -> BaseException:
+    """The error to show: a user's before a bug's, the first of its kind."""
+    flat: list[BaseException] = []
+    stack: list[BaseException] = [errors]
+    while stack:
+        error = stack.pop()
+        if isinstance(error, BaseExceptionGroup):
+            stack.extend(reversed(error.exceptions))
+        else:
+            flat.append(error)
+    return next((error for error in flat if isinstance(error, UserError)), flat[0])

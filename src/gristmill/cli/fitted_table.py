@@ -17,7 +17,7 @@ LONGEST = 30
 """Cells of a word that may be broken inside where it is longer, such as a name that a user made up."""
 GAP = 2
 """Cells between two columns."""
-_SPACES = re.compile(r"(?<=\S )(?=\S)(?<!\d )|(?<=\d )(?=\S)(?![KMGT]?B\b)")
+_SPACES = re.compile(r"(?<=\S )(?=\S)(?<!\d )|(?<=\d )(?=\S)(?!(?:[KMGT]?B|M)\b)")
 """Where a line may begin."""
 _JOINTS = re.compile(rf"{_SPACES.pattern}|(?<=[^\W_][_/.:=])(?=[^\W\d_]{{2}})")
 

@@ -56,7 +56,7 @@ def show_funnel(seen: Seen) -> None:
     out.print(funnel_table(funnels(seen)))
     if found := languages(seen):
         out.print()
-        out.print(words(languages_heading(seen)), soft_wrap=True)
+        out.print(words(languages_heading(seen)))
         out.print(language_table(found))
 
 

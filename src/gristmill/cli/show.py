@@ -57,7 +57,7 @@ def value_text(value: Any) -> str:
 def table(
     columns: Sequence[str], rows: Sequence[Sequence[str | Text]], left: int = 1, spare: Sequence[str] = ()
 ) -> FittedTable:
-    """A plain table: the first `left` columns are words, the others numbers; on a narrow screen `spare` ones give way."""
+    """A plain table: the first `left` columns are words, the others numbers; `spare` ones may give way."""
     made = FittedTable(spare)
     for index, column in enumerate(columns):
         made.add_column(words(column), justify="left" if index < left else "right")

@@ -7,10 +7,11 @@ is not in the store; what it stopped at is the plan.
 
 import asyncio
 import importlib
-from collections.abc import Collection, Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Sequence
 from typing import Any
 
 from gristmill.checked import InputChanged
+from gristmill.engine.borders import check_destinations
 from gristmill.engine.content import ContentHashes
 from gristmill.engine.exchange import part_number
 from gristmill.engine.executor import Executor
@@ -30,7 +31,7 @@ from gristmill.engine.task import (
     Task,
     add_counts,
 )
-from gristmill.errors import UserError
+from gristmill.errors import UserError, first_cause
 from gristmill.recipe.columns import INGEST
 from gristmill.store.leases import Lease
 from gristmill.store.segments import Segment
@@ -77,7 +78,7 @@ class Run(Seen):
                 for node in self.graph.nodes.values():
                     self._once(("settled", node.id), self._settle(node))
         except BaseExceptionGroup as errors:
-            raise _first_cause(errors) from None
+            raise first_cause(errors) from None
         finally:
             self._save_contents()
 
@@ -264,7 +265,8 @@ class Run(Seen):
                 return None
             results = [result for result in found if result is not None]
         answers = by_destination(results)
-        _check_destinations(answers, {str(part_number(document.rows_mark)) for document in documents}, node)
+        known = {str(part_number(document.rows_mark)) for document in documents}
+        check_destinations(answers, known, node.id, node.module)
         return answers
 
     async def _reduce(
@@ -348,7 +350,7 @@ class Run(Seen):
         return self.keep_model(node, task, result) or self._foresee(node)
 
     def _foresee(self, node: Node) -> Part | None:
-        """A model that is a file of the user's, as it is, can be told before it is made: what follows can be looked up."""
+        """A model that is a file of the user's, as it is, is known before it is made: what follows can be looked up."""
         field = getattr(importlib.import_module(node.module), "COPIES", None)
         if field is not None:
             ((_, _, part),) = node.files[getattr(node.config, field)].files
@@ -384,28 +386,5 @@ def _refuse_equal_numbers(documents: Sequence[Document]) -> None:
             )
 
 
-def _check_destinations(answers: Mapping[str, Any], known: Collection[str], node: Node) -> None:
-    """An answer to a part that nobody sent would be lost in silence."""
-    unknown = [destination for destination in answers if destination not in known]
-    if unknown:
-        raise UserError(
-            f"{node.id}: {node.module} answered for part {unknown[0]}, and no part has that number, so its answers "
-            "would be lost. Nothing more was run. Answer with the `part` and `row` that records came with."
-        )
-
-
 def _rounds(node: Node) -> Sequence[str]:
     return getattr(importlib.import_module(node.module), "ROUNDS", ("reduce",))
-
-
-def _first_cause(errors: BaseExceptionGroup[BaseException]) -> BaseException:
-    """The error to show: a user's before a bug's, the first of its kind."""
-    flat: list[BaseException] = []
-    stack: list[BaseException] = [errors]
-    while stack:
-        error = stack.pop()
-        if isinstance(error, BaseExceptionGroup):
-            stack.extend(reversed(error.exceptions))
-        else:
-            flat.append(error)
-    return next((error for error in flat if isinstance(error, UserError)), flat[0])
