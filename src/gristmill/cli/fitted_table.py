@@ -7,11 +7,14 @@ matter least are left out, and it says which. If that is not enough, words are b
 
 import re
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from rich.cells import cell_len
-from rich.console import Console, ConsoleOptions, RenderableType
+from rich.console import ConsoleOptions, RenderableType
 from rich.table import Column, Table
 from rich.text import Text
+
+from gristmill.cli.screen import passage, words
 
 LONGEST = 30
 """Cells of a word that may be broken inside where it is longer, such as a name that a user made up."""
@@ -29,7 +32,7 @@ class FittedTable(Table):
         super().__init__(box=None, pad_edge=False, header_style="bold")
         self.spare = spare
 
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
+    def __rich_console__(self, console: Any, options: ConsoleOptions) -> Iterator[RenderableType]:
         """The same with as many columns, and as wide, as there is room for."""
         room = options.max_width
         columns, widths = self._fit(room)
@@ -42,7 +45,7 @@ class FittedTable(Table):
             shown.add_row(*row)
         yield shown
         if left_out := [str(column.header) for column in self.columns if column not in columns]:
-            yield Text(f"Left out, as there are {room} columns: {', '.join(left_out)}.", "dim")
+            yield words((f"Left out, as there are {room} columns: {', '.join(left_out)}.", "dim"))
 
     def _fit(self, room: int) -> tuple[list[Column], list[int]]:
         """The columns that there is room for, and their widths."""
@@ -58,7 +61,7 @@ class FittedTable(Table):
 
 def _cells(column: Column) -> list[Text]:
     """The heading, then what stands below it."""
-    return [cell if isinstance(cell, Text) else Text(str(cell)) for cell in (column.header, *column.cells)]
+    return [cell if isinstance(cell, Text) else words(str(cell)) for cell in (column.header, *column.cells)]
 
 
 def _widths(columns: Sequence[Column], breaks: re.Pattern[str], longest: int, room: int) -> tuple[list[int], bool]:
@@ -93,4 +96,4 @@ def _broken(text: Text, width: int) -> Text:
     lines = text.divide(cuts)
     for line in lines:
         line.rstrip()
-    return Text("\n").join(lines)
+    return passage("\n").join(lines)
