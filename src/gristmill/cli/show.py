@@ -82,7 +82,7 @@ class Stage:
     more: bool = False
     """Whether tasks may come that are not known yet."""
     before: tuple[int, float] = (0, 0.0)
-    """Tasks of an earlier run, and their seconds."""
+    """Tasks of an earlier run, and their seconds; of a command without tasks, those of the stages before it."""
     told: tuple[int, int] = (0, 0)
     """Tasks that were done, and of them cached, when a log last spoke of it."""
     bar: TaskID | None = None
@@ -222,7 +222,14 @@ class Bars:
             with self._lock:
                 stage.done += 1
                 self._worked(stage, took, took)
+                self._compare()
                 self._moved(name, stage)
+
+    def _compare(self) -> None:
+        """Items that are walked through are alike, also under another name: those that have not begun take as long."""
+        done, seconds = self._counts()[0], sum(stage.cost_s for stage in self.stages.values())
+        for stage in self.stages.values():
+            stage.before = done, seconds
 
     def _worked(self, stage: Stage, took_s: float, worked_s: float) -> None:
         stage.seconds += worked_s
