@@ -28,3 +28,16 @@ class NoInput(UserError):
         super().__init__(message)
         self.is_slip = is_slip
         """Something of nearly that name is there, so that the fix is known."""
+
+
+def first_cause(errors: BaseExceptionGroup[BaseException]) -> BaseException:
+    """The error to show: a user's before a bug's, the first of its kind."""
+    flat: list[BaseException] = []
+    stack: list[BaseException] = [errors]
+    while stack:
+        error = stack.pop()
+        if isinstance(error, BaseExceptionGroup):
+            stack.extend(reversed(error.exceptions))
+        else:
+            flat.append(error)
+    return next((error for error in flat if isinstance(error, UserError)), flat[0])

@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
@@ -157,3 +158,24 @@ def test_bytes_per_token_are_rounded_once():
     """`tokenizer train` and `compare` show the same digits: a number that was rounded to four is not one for three."""
     found = Fertility(documents=1, bytes=300_047, tokens=100_000)
     assert f"{found.plain()['bytes_per_token']:.3f}" == f"{found.bytes_per_token:.3f}" == "3.000"
+
+
+def test_status_says_what_every_stage_read_and_holds(everything, say):
+    """Stages that read no content (dedup, shards, mix) say so; what a stage stored are its files."""
+    names = (everything.project.recipe, f"{everything.project.store}@v1")
+    told = [json.loads(say("status", name, "--json").out)["stages"] for name in names]
+    held = {one["stage"]: one["stored_bytes"] for one in told[0]}
+    assert held == {one["stage"]: one["stored_bytes"] for one in told[1]}
+    for node_id, made in everything.run.made.items():
+        parts = {part.hash: part for key in made.tasks for part in everything.run.done[key][2].parts}
+        assert held[node_id] == sum(
+            Path(everything.run.store.part_path(part)).stat().st_size for part in parts.values()
+        )
+    by_stage = {one["stage"]: one for one in told[0]}
+    assert all(held.values())
+    for name in ("all/exact_dedup", "all/near_dedup", "all/shards", "all/mix"):
+        assert (by_stage[name]["bytes"], by_stage[name]["mb_per_s"]) == (None, None)
+    assert by_stage["all/signals"]["bytes"] > 0
+    shown = say("status", everything.project.recipe).out
+    assert " 0 B" not in shown
+    assert "read: - where a stage reads no content" in shown

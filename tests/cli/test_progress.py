@@ -7,6 +7,7 @@ import pytest
 
 from gristmill.cli import show
 from gristmill.cli.show import Bars
+from gristmill.engine.executor import InlineExecutor
 
 
 def node(name):
@@ -35,10 +36,11 @@ def test_a_log_line_tells_all_of_it_and_what_changed(bars, capsys):
         work(bars, "web/signals", 1)
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 3
-    assert "1 of 6 tasks, 0 of 2 stages done, about" in lines[0]
+    assert "1 of 6 tasks, 0 of 2 stages done, at least" in lines[0]
     assert lines[0].endswith("web/extract 1/3 (+1)")
     assert lines[1].endswith("web/extract 2/3 (+1)")
     assert lines[2].endswith("web/signals 1/3 (+1)")
+    assert "0 of 2 stages done, about" in lines[2]
     assert "left; " in lines[2]
 
 
@@ -54,7 +56,7 @@ def test_nothing_is_told_where_a_program_reads(capsys, monkeypatch):
 
 
 def test_what_is_cached_does_not_count_as_work(bars):
-    """The time that is left is told from tasks that were carried out; where none was, it is not known."""
+    """No time is told before a task was carried out: how many go on at once is not known."""
     bars.expect(node("a"), 4)
     work(bars, "a", 2, cached=True)
     assert bars.summary() == "0 of 1 stages done"
@@ -72,24 +74,63 @@ def test_compiling_is_no_throughput_and_no_promise(bars):
     assert bars.summary().endswith("about 0:04 left")
 
 
-def test_a_stage_that_is_cached_so_far_is_not_counted_as_work_to_come(bars):
-    """After a stop: three stages are there already, and one task of the last one is done."""
-    for name in "abc":
-        bars.expect(node(name), 100)
-        work(bars, name, 50, cached=True)
-    bars.expect(node("d"), 4)
-    work(bars, "d", 1, wall_s=10.0)
-    assert bars.summary().endswith("about 0:30 left")
+def test_after_a_stop_the_time_left_is_that_of_the_work_to_come(bars):
+    """What is cached took some time when it was made, and the rest of its stage will take as long."""
+    bars.expect(node("a"), 100)
+    work(bars, "a", 50, cached=True, wall_s=22.0, compile_s=20.0)
+    bars.expect(node("b"), 4)
+    work(bars, "b", 1, wall_s=10.0)
+    assert bars.summary().endswith("about 2:10 left")
 
 
-def test_no_time_is_told_while_kernels_are_compiled(bars):
-    """A stage that has not begun may bring kernels of its own."""
+def test_stages_to_come_take_as_long_as_in_earlier_runs(bars):
+    """Also the tasks that are not known yet; compiling is not done again."""
+    before = {"b": {"tasks": dict.fromkeys("stuv", ""), "cost": {"wall_s": 100.0, "compile_s": 60.0}}}
+    bars.begin([node("a"), node("b")], before)
+    bars.expect(node("a"), 3)
+    bars.settled(node("a"))
+    work(bars, "a", 1, wall_s=5.0)
+    assert bars.summary() == "0 of 2 stages done, about 0:50 left"
+    bars.expect(node("b"), 6)
+    bars.settled(node("b"))
+    assert bars.summary() == "0 of 2 stages done, about 1:10 left"
+
+
+def test_what_nobody_knows_is_not_told(bars):
+    """A stage that never ran may take any time: what is known is the least, and nothing where that is nothing."""
+    bars.begin([node("a"), node("b")], {})
     bars.expect(node("a"), 2)
+    bars.settled(node("a"))
+    work(bars, "a", 1, wall_s=5.0)
+    assert bars.summary() == "0 of 2 stages done, at least 0:05 left"
+    work(bars, "a", 1)
+    assert bars.summary() == "1 of 2 stages done, time left not known"
     bars.expect(node("b"), 2)
-    work(bars, "a", 1, wall_s=61.0, compile_s=60.0)
-    assert bars.summary() == "0 of 2 stages done, time left not known"
-    work(bars, "b", 1, wall_s=1.0)
-    assert bars.summary().endswith("about 0:02 left")
+    bars.settled(node("b"))
+    work(bars, "b", 1, wall_s=61.0, compile_s=60.0)
+    assert bars.summary().startswith("1 of 2 stages done, about 0:0")
+    work(bars, "b", 1)
+    assert bars.summary() == "2 of 2 stages done"
+
+
+def test_the_stages_that_are_done_never_become_fewer(project):
+    """In a real run with stages of all kinds, which learn of their tasks on the way; how many there are is known."""
+    project.write_recipe()
+    mill = project.mill()
+    mill.executor = lambda *_: InlineExecutor(mill.store)
+    told = []
+
+    class Heard(Bars):
+        def _moved(self, name, stage):
+            told.append(self.summary().partition(" stages")[0].split(" of "))
+
+    with Heard(quiet=True) as bars:
+        mill.run(None, bars)
+    done = [int(count) for count, _ in told]
+    assert done == sorted(done)
+    assert {int(of) for _, of in told} == {len(mill.graph.nodes)}
+    assert done[-1] == len(mill.graph.nodes)
+    assert len(set(done)) > 5
 
 
 def test_what_moved_just_after_a_line_is_told_in_the_next_one(monkeypatch):

@@ -101,7 +101,9 @@ def test_other_mistakes_stop_it_too(read, setting, name, content, wanted):
 def test_a_column_that_a_table_lacks_is_told_at_once(read, project):
     """Of Parquet no row is read: the schema tells."""
     pq.write_table(pa.Table.from_pylist(ROWS), project.folder / "a.parquet")
-    with pytest.raises(UserError, match=r'no record there: missing_column.*nothing under body.*\["id", "text", "data\.lang"\]'):
+    with pytest.raises(
+        UserError, match=r'no record there: missing_column.*nothing under body.*\["id", "text", "data\.lang"\]'
+    ):
         read("format: parquet, paths: [a.parquet], fields: {text: body}")
 
 

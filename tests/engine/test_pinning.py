@@ -7,7 +7,9 @@ import sys
 import pytest
 
 from gristmill.cli.main import main
+from gristmill.engine.disk import estimate
 from gristmill.engine.pinning import tokenizer_hint
+from gristmill.engine.plan import make_plan
 from gristmill.engine.publish import publish
 from gristmill.errors import UserError
 from gristmill.loader import Loader
@@ -49,6 +51,15 @@ def hint(project):
     return tokenizer_hint(mill, mill.look())
 
 
+def plan(project):
+    mill = project.mill()
+    return make_plan(mill, mill.look())
+
+
+def waits(project, step):
+    return next(stage.why for stage in plan(project) if stage.id == step)
+
+
 def test_a_pinned_tokenizer_outlives_a_threshold(small, edit, monkeypatch):
     """Unpinned, a plan says what an edit costs; pinned, it costs the parts that it changed."""
     assert hint(small) is None
@@ -63,6 +74,13 @@ def test_a_pinned_tokenizer_outlives_a_threshold(small, edit, monkeypatch):
     assert pin(small, monkeypatch) == 0
     assert "is that of the last run" in hint(small)
     assert "what was encoded with it stays" in hint(small)
+    assert waits(small, "all/tokens") == ("waits for all/longer_than",)
+    edit(small.recipe, "chars: 40", "chars: 12")
+    assert [stage.id for stage in plan(small) if stage.to_run or stage.waiting] == ["all/tokenizer"]
+    mill = small.mill()
+    disk = estimate(mill.look(), mill.store, mill.known_before())
+    assert (disk.least_bytes, disk.most_bytes) == (0, 0)
+    edit(small.recipe, "chars: 12", "chars: 40")
     file = small.folder / "recipe.tokenizer.json"
     pinned = file.read_bytes()
     file.write_bytes(pinned + b"\n")

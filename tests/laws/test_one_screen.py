@@ -10,7 +10,7 @@ MAY_PRINT = {"printable.py", "stopping.py", "cli/screen.py", "loader/log.py"}
 """The loader tells a trainer's log, whose place is the trainer's affair; what it tells is made printable there too."""
 MODULES = {"logging", "rich.console", "rich.markup", "rich.text", "rich", "click", "getpass", "curses"}
 """They write to a terminal, or read markup out of text. For the types of rich there is `TYPE_ONLY`."""
-TYPE_ONLY = {"rich.console": {"Group"}, "rich.text": {"Text"}}
+TYPE_ONLY = {"rich.console": {"ConsoleOptions", "Group", "RenderableType"}, "rich.text": {"Text"}}
 STREAMS = {"stdout", "stderr", "__stdout__", "__stderr__"}
 
 

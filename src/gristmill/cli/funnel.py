@@ -57,7 +57,7 @@ def show_funnel(seen: Seen) -> None:
     out.print(funnel_table(funnels(seen)))
     if found := languages(seen):
         out.print()
-        out.print(words(languages_heading(seen)), soft_wrap=True)
+        out.print(words(languages_heading(seen)))
         out.print(language_table(found))
 
 
@@ -66,7 +66,7 @@ def funnel_table(found: Mapping[str, Any]) -> Lines:
     rows = [row for source, funnel in found.items() for row in _rows(source, funnel)]
     columns = len(COLUMNS) if any(row[-1] for row in rows) else len(COLUMNS) - 1
     notes = [words(f"Records that are no documents, not counted: {one}") for one in _no_documents(found)]
-    made = table(COLUMNS[:columns], [row[:columns] for row in rows], left=3)
+    made = table(COLUMNS[:columns], [row[:columns] for row in rows], left=3, spare=("as read", "share"))
     return Lines(made, *([words(), *notes] if notes else []))
 
 

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from rich.console import Group as Lines
-from rich.table import Table
 from rich.text import Text
 
 from gristmill.cli.screen import passage, words
@@ -33,7 +32,7 @@ def mix_table(manifest: Mapping[str, Any]) -> Lines:
                 told = words((f"{total}!", "red")) if _is_over(one) else total
                 shares = (words((share, "dim")) for share in _shares(group, whole))
                 rows.append((f"  {name}", *_tokens(one["tokens"], group["tokens"]), told, *shares))
-    return Lines(_made(rows), *map(passage, _notes(found)))
+    return Lines(table(COLUMNS, rows, spare=("target", "total")), *map(passage, _notes(found)))
 
 
 def _tokens(available: int, drawn: int) -> tuple[str, str, str]:
@@ -46,13 +45,6 @@ def _shares(counts: Mapping[str, int], whole: int) -> tuple[str, str]:
 
 def _is_over(group: Mapping[str, int]) -> bool:
     return group["drawn_samples"] > group["cap_samples"]
-
-
-def _made(rows: list[tuple[str | Text, ...]]) -> Table:
-    made = table(COLUMNS, rows)
-    for column in made.columns[1:]:
-        column.no_wrap = True
-    return made
 
 
 def _notes(found: Mapping[str, Any]) -> list[str]:

@@ -7,8 +7,10 @@ from gristmill.cli.options import Json, RecipePath, StoreUri, look_with_inputs, 
 from gristmill.cli.screen import passage, words
 from gristmill.cli.show import console, size, table
 from gristmill.engine.disk import Disk, estimate
+from gristmill.engine.mixture import foresee_mixture
 from gristmill.engine.pinning import tokenizer_hint
-from gristmill.engine.plan import Stage, known_before, make_plan
+from gristmill.engine.plan import Stage, make_plan
+from gristmill.errors import UserError
 
 EXAMPLE = "Example: gristmill plan recipes/demo.yaml"
 
@@ -17,11 +19,13 @@ def command(recipe: RecipePath, store: StoreUri = None, json: Json = False) -> N
     """Show what a run would do, and why.
 
     For each stage of the recipe: what is in the store, what would be run, and what changed since the last run.
+
+    Exit code 2: the shards are there already, and the mixture that the recipe asks of them cannot be.
     """
     mill = open_mill(recipe, store)
     run = look_with_inputs(mill)
     stages, hint = make_plan(mill, run), tokenizer_hint(mill, run)
-    disk = estimate(run, mill.store, known_before(mill))
+    disk, mixture = estimate(run, mill.store, mill.known_before()), foresee_mixture(run)
     if json:
         listed = [
             {
@@ -35,7 +39,9 @@ def command(recipe: RecipePath, store: StoreUri = None, json: Json = False) -> N
             for stage in stages
         ]
         told = {"recipe": mill.recipe.name, "store": mill.recipe.store, "stages": listed}
-        print_json({**told, "hint": hint, "disk": _plain(disk)})
+        foreseen = {"fault": mixture.fault, "warnings": mixture.warnings}
+        print_json({**told, "hint": hint, "disk": _plain(disk), "mixture": foreseen})
+        _refuse(mixture.fault)
         return
     rows = [
         (stage.id, str(stage.cached), _to_run(stage.to_run, stage.waiting), "; ".join(stage.why)) for stage in stages
@@ -58,6 +64,15 @@ def command(recipe: RecipePath, store: StoreUri = None, json: Json = False) -> N
         out.print(words(hint), soft_wrap=True)
     if is_open:
         _show_disk(disk, mill.recipe.store)
+    for warning in mixture.warnings:
+        out.print()
+        out.print(words(f"WARNING: {warning}"), soft_wrap=True)
+    _refuse(mixture.fault)
+
+
+def _refuse(fault: str | None) -> None:
+    if fault is not None:
+        raise UserError(fault)
 
 
 def _by_explanation(stages: Sequence[Stage]) -> dict[tuple[str, ...], list[str]]:

@@ -54,7 +54,7 @@ def command(
         counts = (f"{entry['alone']:,}", f"{entry['first']:,}", f"{entry['all']:,}", f"{share:.2f}%")
         rows.append((entry["step"], *group, entry["rule"], *counts, size(entry["first_bytes"])))
     names = ("step", *(() if by is None else (by,)), "rule", "alone", "first", "in all", "first, share", "first, bytes")
-    console().print(table(names, rows, left=2 if by is None else 3))
+    console().print(table(names, rows, left=2 if by is None else 3, spare=("first, bytes", "first, share")))
 
 
 def _counts(seen: Seen, by: str | None) -> Iterator[dict[str, Any]]:

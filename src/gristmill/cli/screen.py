@@ -32,7 +32,7 @@ from gristmill.printable import (
 )
 
 PIPE_WIDTH = 160
-"""Columns where there is no terminal: a table cut to 80 is of no use in a log."""
+"""Columns where there is no terminal, and COLUMNS says nothing: a table cut to 80 is of no use in a log."""
 
 
 class Screen(Console):
@@ -42,7 +42,7 @@ class Screen(Console):
         stream = sys.stderr if stderr else sys.stdout
         plain = stream.stream if isinstance(stream, Guarded) else stream  # our own colours have to pass
         super().__init__(file=cast(IO[str], Outlet(plain)), markup=False, emoji=False, highlight=False, soft_wrap=False)
-        if not self.is_terminal:
+        if not self.is_terminal and "COLUMNS" not in os.environ:
             self.width = PIPE_WIDTH
 
     def render_str(self, text: str, **options: Any) -> Text:

@@ -137,7 +137,11 @@ def head(
             padding,
         )
         rows.append((one["name"], one["domain"] or "", *counts))
-    out.print(table(("group", "domain", "documents", "tokens", "samples", "shards", "padding"), rows, left=2))
+    out.print(
+        table(
+            ("group", "domain", "documents", "tokens", "samples", "shards", "padding"), rows, 2, ("padding", "shards")
+        )
+    )
     facts = f"samples of {manifest.seq_len:,} tokens, {manifest.token_bytes} bytes each"
     out.print(f"\n{manifest.recipe} {manifest.hash[:12]}: {facts}, tokenizer {manifest.tokenizer['hash'][:12]}")
     out.print(f"\n{chosen.name}, shard {shard}, {index.header.samples:,} samples:")

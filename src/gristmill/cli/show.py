@@ -5,13 +5,12 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from statistics import median
 from typing import Any, TypeVar
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
-from rich.table import Table
 from rich.text import Text
 
+from gristmill.cli.fitted_table import FittedTable
 from gristmill.cli.screen import Screen, log, words
 from gristmill.engine.graph import Node
 from gristmill.engine.task import Result, Task
@@ -55,11 +54,13 @@ def value_text(value: Any) -> str:
     return str(value)
 
 
-def table(columns: Sequence[str], rows: Sequence[Sequence[str | Text]], left: int = 1) -> Table:
-    """A plain table: the first `left` columns are words, the others numbers."""
-    made = Table(box=None, pad_edge=False, header_style="bold")
+def table(
+    columns: Sequence[str], rows: Sequence[Sequence[str | Text]], left: int = 1, spare: Sequence[str] = ()
+) -> FittedTable:
+    """A plain table: the first `left` columns are words, the others numbers; `spare` ones may give way."""
+    made = FittedTable(spare)
     for index, column in enumerate(columns):
-        made.add_column(words(column), justify="left" if index < left else "right", overflow="fold")
+        made.add_column(words(column), justify="left" if index < left else "right")
     for row in rows:
         made.add_row(*map(words, row))
     return made
@@ -76,6 +77,12 @@ class Stage:
     bytes_in: float = 0
     seconds: float = 0
     """Of its workers together, without compiling."""
+    cost_s: float = 0
+    """The same of all tasks that are done: of those that were cached, what they took in their time."""
+    more: bool = False
+    """Whether tasks may come that are not known yet."""
+    before: tuple[int, float] = (0, 0.0)
+    """Tasks of an earlier run, and their seconds; of a command without tasks, those of the stages before it."""
     told: tuple[int, int] = (0, 0)
     """Tasks that were done, and of them cached, when a log last spoke of it."""
     bar: TaskID | None = None
@@ -85,13 +92,21 @@ class Stage:
         return 0 < self.done < self.expected
 
     @property
+    def is_done(self) -> bool:
+        return self.done == self.expected and not self.more
+
+    @property
     def left(self) -> int:
         return self.expected - self.done
 
     @property
-    def worked(self) -> int:
-        """Tasks that were carried out."""
-        return self.done - self.cached
+    def seconds_left(self) -> float | None:
+        """Of one worker: from what a task of the stage takes, now or in an earlier run; None where nobody knows."""
+        to_come = max(self.left, self.before[0] - self.done if self.more else 0)
+        if not to_come:
+            return None if self.more and not self.before[0] else 0.0
+        tasks, seconds = (self.done, self.cost_s) if self.done else self.before
+        return to_come * seconds / tasks if tasks else None
 
     @property
     def rate(self) -> str:
@@ -130,7 +145,6 @@ class Bars:
         """When the first task began that was carried out."""
         self._busy_s = 0.0
         """Of all workers, with compiling."""
-        self._compiled = False
 
     def __enter__(self) -> "Bars":
         if self._live:
@@ -157,6 +171,18 @@ class Bars:
                     self._said = time.monotonic()
                     self._say(f"{self.line()}; at work, nothing finished meanwhile")
 
+    def begin(self, nodes: Iterable[Node], before: Mapping[str, Mapping[str, Any]]) -> None:
+        """All stages are known from the start: how many there are does not change."""
+        with self._lock:
+            for stage in self.stages.values():
+                if stage.bar is not None:
+                    self._progress.remove_task(stage.bar)
+            self.stages = {node.id: Stage(more=True, before=_earlier(before.get(node.id))) for node in nodes}
+
+    def settled(self, node: Node) -> None:
+        with self._lock:
+            self.stages[node.id].more = False
+
     def expect(self, node: Node, tasks: int) -> None:
         self.promise(node.id, tasks)
         if self._live:
@@ -167,11 +193,13 @@ class Bars:
             stage = self.stages[node.id]
             stage.done += 1
             stage.cached += cached
-            if not cached:
-                took, compiled = result.cost.get("wall_s", 0), result.cost.get("compile_s", 0)
+            took = result.cost.get("wall_s", 0)
+            worked = took - result.cost.get("compile_s", 0)
+            if cached:
+                stage.cost_s += worked
+            else:
                 stage.bytes_in += result.metrics.get("bytes_in", 0)
-                self._compiled = self._compiled or compiled > 0
-                self._worked(stage, took, took - compiled)
+                self._worked(stage, took, worked)
             self._moved(node.id, stage)
 
     def track(self, name: str, items: Iterable[T], total: int) -> Iterator[T]:
@@ -194,10 +222,18 @@ class Bars:
             with self._lock:
                 stage.done += 1
                 self._worked(stage, took, took)
+                self._compare()
                 self._moved(name, stage)
+
+    def _compare(self) -> None:
+        """Items that are walked through are alike, also under another name: those that have not begun take as long."""
+        done, seconds = self._counts()[0], sum(stage.cost_s for stage in self.stages.values())
+        for stage in self.stages.values():
+            stage.before = done, seconds
 
     def _worked(self, stage: Stage, took_s: float, worked_s: float) -> None:
         stage.seconds += worked_s
+        stage.cost_s += worked_s
         self._busy_s += took_s
         if self._worked_since is None:
             self._worked_since = time.monotonic() - took_s
@@ -214,27 +250,16 @@ class Bars:
         self._say(message)
 
     def summary(self) -> str:
-        """`12 of 30 stages done, about 1:20 left`: what is known so far; stages that follow may bring more tasks."""
-        stages = f"{sum(one.done == one.expected for one in self.stages.values())} of {len(self.stages)} stages done"
-        if self._compiled and any(stage.left and not stage.done for stage in self.stages.values()):
-            return f"{stages}, time left not known"  # a stage that has not begun may have kernels to compile
-        left = self._seconds_left()
-        return stages if left is None else f"{stages}, about {left // 60}:{left % 60:02} left"
-
-    def _seconds_left(self) -> int | None:
-        """From what a task of each stage takes: those of other stages say little, and those that were cached nothing.
-
-        A stage whose tasks were all cached so far is taken to go on like that; one that has not begun is like the rest.
-        """
-        if self._worked_since is None or not any(stage.left for stage in self.stages.values()):
-            return None
-        usual = median(stage.seconds / stage.worked for stage in self.stages.values() if stage.worked)
-        left = 0.0
-        for stage in self.stages.values():
-            each = stage.seconds / stage.worked if stage.worked else 0.0 if stage.done else usual
-            left += each * stage.left
+        """`12 of 30 stages done, about 1:20 left`; `at least`, where what some stage will take is not known."""
+        stages = f"{sum(one.is_done for one in self.stages.values())} of {len(self.stages)} stages done"
+        if self._worked_since is None or all(stage.is_done for stage in self.stages.values()):
+            return stages
+        known = [stage.seconds_left for stage in self.stages.values()]
         at_once = max(1.0, self._busy_s / max(time.monotonic() - self._worked_since, 1e-9))
-        return round(left / at_once)
+        left = round(sum(one or 0.0 for one in known) / at_once)
+        if None in known and not left:
+            return f"{stages}, time left not known"
+        return f"{stages}, {'at least' if None in known else 'about'} {left // 60}:{left % 60:02} left"
 
     def line(self) -> str:
         """For a log: all of it, then what was worked at since the last line, and by how much, as far as a line goes."""
@@ -274,3 +299,10 @@ class Bars:
             self._progress.console.print(message)
         else:
             log(f"[{time.monotonic() - self._started:6.1f}s] {message}")
+
+
+def _earlier(told: Mapping[str, Any] | None) -> tuple[int, float]:
+    """Tasks of a stage in an earlier run and their seconds, without compiling."""
+    if told is None:
+        return 0, 0.0
+    return len(told["tasks"]), told["cost"].get("wall_s", 0) - told["cost"].get("compile_s", 0)

@@ -7,11 +7,13 @@ import typer
 from gristmill.cli.options import Json, RecipeOrRun, StoreUri, open_seen, print_json
 from gristmill.cli.screen import say
 from gristmill.cli.show import console, size, table
+from gristmill.engine.disk import held_bytes
 from gristmill.engine.funnel import documents_by_step
 from gristmill.engine.run_record import run_records
 from gristmill.errors import UserError
 
 EXAMPLE = "Example: gristmill status recipes/demo.yaml"
+COLUMNS = ("stage", "tasks", "documents", "dropped", "read", "stored", "MB/s", "CPU s", "peak memory")
 
 
 def command(
@@ -24,8 +26,9 @@ def command(
 ) -> None:
     """Show what each stage has done, and what it cost.
 
-    Tasks done, bytes, MB/s of a worker, CPU seconds and peak memory; and its documents. Documents are counted as the
-    funnel does: those that came to the stage, and those that it was the first to drop.
+    Tasks done, bytes read and stored, MB/s of a worker, CPU seconds and peak memory; and its documents. Documents are
+    counted as the funnel does: those that came to the stage, and those that it was the first to drop. Bytes read are
+    of content; a stage that reads what others made of the documents has none to count.
     """
     seen = open_seen(recipe, store)
     last = seen.record or next(run_records(seen.store, seen.name), None)
@@ -39,7 +42,7 @@ def command(
     for node_id in seen.nodes:
         made = seen.made[node_id]
         seconds = made.cost.get("wall_s", 0) - made.cost.get("compile_s", 0)
-        read = made.metrics.get("bytes_in", 0)
+        read = made.metrics.get("bytes_in") or None
         listed.append(
             {
                 "stage": node_id,
@@ -50,7 +53,8 @@ def command(
                 "documents": documents[node_id][0],
                 "documents_dropped": documents[node_id][1],
                 "bytes": read,
-                "mb_per_s": round(read / seconds / 1e6, 2) if seconds else None,
+                "stored_bytes": held_bytes(seen, node_id),
+                "mb_per_s": round(read / seconds / 1e6, 2) if read and seconds else None,
                 "cpu_s": round(made.cost.get("cpu_s", 0), 3),
                 "peak_rss_bytes": int(made.cost.get("peak_rss_bytes", 0)),
             }
@@ -64,15 +68,17 @@ def command(
             f"{entry['tasks_done']}/{entry['tasks_done'] + entry['tasks_open']}{'+' if entry['tasks_unknown'] else ''}",
             "" if entry["documents"] is None else f"{entry['documents']:,}",
             f"{entry['documents_dropped']:,}",
-            size(entry["bytes"]),
-            "" if entry["mb_per_s"] is None else f"{entry['mb_per_s']:,.1f}",
+            *("-" if entry[name] is None else size(entry[name]) for name in ("bytes", "stored_bytes")),
+            "-" if entry["mb_per_s"] is None else f"{entry['mb_per_s']:,.1f}",
             f"{entry['cpu_s']:,.1f}",
             size(entry["peak_rss_bytes"]),
         )
         for entry in listed
     ]
     out = console()
-    out.print(table(("stage", "tasks", "documents", "dropped", "bytes", "MB/s", "CPU s", "peak memory"), rows))
+    out.print(table(COLUMNS, rows, spare=("peak memory", "CPU s", "MB/s", "read")))
+    if any(entry["tasks_done"] and entry["bytes"] is None for entry in listed):
+        out.print("\nread: - where a stage reads no content of documents, but what other stages made of it.")
     if last is None:
         out.print("\nThis recipe has not been run with this store yet.")
     else:

@@ -74,7 +74,7 @@ def _show(said: dict[str, Any]) -> None:
     out = console()
     merges = f", {said['merges']:,} merges" if "merges" in said else ""
     out.print(f"{said['vocab']:,} tokens{merges}, {said['special_tokens']} special tokens; pattern {said['pattern']}")
-    out.print(f"hash {said['hash']}; encoded by {said['encoder']}\n")
+    out.print(f"hash {said['hash']}; encoded by {said['encoder']}\n", soft_wrap=True)
     out.print(words(", ".join(f"{text} {number}" for text, number in said["named"].items())))
     for name in ("first_merges", "last_merges"):
         if said.get(name):

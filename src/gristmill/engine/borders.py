@@ -6,7 +6,7 @@ nothing is cast and nothing is guessed here, whoever wrote the stage.
 
 import math
 import numbers
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ import numpy as np
 import orjson
 import pyarrow as pa
 
-from gristmill.errors import BrokenPromise
+from gristmill.errors import BrokenPromise, UserError
 from gristmill.schema import Record, spelt
 from gristmill.stages.contract import Piece
 from gristmill.stages.own_code import OF, is_own
@@ -257,3 +257,13 @@ def _told(value: Any) -> str:
 def _where(module: str, verb: str) -> str:
     """A stage's function as its author knows it; a step that is a function has no other."""
     return module.replace(OF, ".") if OF in module else f"{module}.{verb}"
+
+
+def check_destinations(answers: Iterable[str], known: Collection[str], step: str, module: str) -> None:
+    """An answer to a part that nobody sent would be lost in silence."""
+    unknown = [destination for destination in answers if destination not in known]
+    if unknown:
+        raise UserError(
+            f"{step}: {module} answered for part {unknown[0]}, and no part has that number, so its answers "
+            "would be lost. Nothing more was run. Answer with the `part` and `row` that records came with."
+        )

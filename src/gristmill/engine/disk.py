@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from gristmill.engine.graph import Node
 from gristmill.engine.run import Run
+from gristmill.engine.seen import Seen
 from gristmill.recipe.columns import INGEST
 from gristmill.stages.resolve import schema_of
 from gristmill.store.store import Store
@@ -69,10 +70,14 @@ def estimate(run: Run, store: Store, before: Mapping[str, Mapping[str, Any]]) ->
         stored += there
         if not made.missing and not made.waiting:
             continue
+        if made.foreseen is not None:
+            need = 0 if store.has_part(made.foreseen) else made.foreseen.file_bytes
+            least, most = least + need, most + need
+            continue
         found = _measured(node, run, before)
         measured &= found is not None
         low, high = found or _rule(node, run)
-        least += max(0.0, low - there)
+        least += max(0.0, low - max(there, _may_stay(node, run, before)))
         most += max(0.0, high - there)
     return Disk(int(least), int(most), stored, measured, _free_bytes(store))
 
@@ -81,6 +86,21 @@ def stored_bytes(run: Run, node_id: str) -> int:
     """Of all files that the tasks of a step have in the store."""
     parts = {part.hash: part.file_bytes for key in run.made[node_id].tasks for part in run.done[key][2].parts}
     return sum(parts.values())
+
+
+def held_bytes(seen: Seen, node_id: str) -> int | None:
+    """The same, of a recipe as it is now or of a run; None where the run's record does not say."""
+    if isinstance(seen, Run):
+        return stored_bytes(seen, node_id)
+    found: int | None = None if seen.record is None else seen.record["nodes"][node_id].get("stored_bytes")
+    return found
+
+
+def _may_stay(node: Node, run: Run, before: Mapping[str, Mapping[str, Any]]) -> int:
+    """What a step that waits has stored earlier: whatever comes to it as it was then is not made again."""
+    earlier = before.get(node.id, {})
+    is_same = not run.made[node.id].missing and earlier.get("identity") == node.identity
+    return earlier.get("stored_bytes") or 0 if is_same else 0
 
 
 def input_bytes(run: Run, source: str) -> int:

@@ -52,8 +52,7 @@ def refuse_lost(source: Source, module: ModuleType, first: Piece, result: Result
     raise UserError(
         f"{recipe.path}:{source.line}: sources.{source.name}: nothing of its first part can be used. The "
         f"reader (format: {source.format}) {_found(seen['rows'], reasons)}, so the run stops. "
-        f"The first, {locator}: {detail.rstrip('.')}. "
-        + _fix(source, first, detail)
+        f"The first, {locator}: {detail.rstrip('.')}. " + _fix(source, first, detail)
     )
 
 

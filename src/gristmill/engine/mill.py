@@ -41,7 +41,9 @@ class Silent:
 
     notes: list[str] = field(default_factory=list)
 
+    def begin(self, nodes: Iterable[Node], before: Mapping[str, Mapping[str, Any]]) -> None: ...
     def expect(self, node: Node, tasks: int) -> None: ...
+    def settled(self, node: Node) -> None: ...
     def done(self, node: Node, task: Any, result: Any, cached: bool) -> None: ...
     def note(self, message: str) -> None:
         self.notes.append(message)
@@ -82,7 +84,9 @@ class Mill:
             store_copies(
                 (file for node in self.graph.nodes.values() for file in node.files.values()), self.store, self.contents
             )
+            before = self.known_before()
             for _ in range(MOST_RESTARTS):
+                listener.begin(self.graph.nodes.values(), before)
                 executor = self.executor(workers, listener.note)
                 run = Run(self.graph, self.store, executor, self.contents, listener, False, lease, retry_crashed)
                 try:
@@ -126,6 +130,17 @@ class Mill:
     def last_run(self, finished: bool = False) -> dict[str, Any] | None:
         """The newest run record of this recipe."""
         return next((finished_runs if finished else run_records)(self.store, self.recipe.name), None)
+
+    def known_before(self) -> dict[str, Mapping[str, Any]]:
+        """Of each node what its newest run says: the newest run of all may have ended before it (`--until`, a kill)."""
+        found: dict[str, Mapping[str, Any]] = {}
+        for record in run_records(self.store, self.recipe.name):
+            for node_id, told in record["nodes"].items():
+                if told["tasks"] or record["status"] == "finished":
+                    found.setdefault(node_id, told)
+            if self.graph.nodes.keys() <= found.keys():
+                break
+        return found
 
 
 def make_executor(

@@ -30,7 +30,13 @@ ENGINE = 2
 class Listener(Protocol):
     """Who is told how a run goes."""
 
+    def begin(self, nodes: Iterable[Node], before: Mapping[str, Mapping[str, Any]]) -> None:
+        """A run begins, of these steps; `before` is what earlier runs say of some of them."""
+
     def expect(self, node: Node, tasks: int) -> None: ...
+    def settled(self, node: Node) -> None:
+        """No further task of a step will be expected."""
+
     def done(self, node: Node, task: Task, result: Result, cached: bool) -> None: ...
     def note(self, message: str) -> None: ...
     def track(self, name: str, items: Iterable[Item], total: int) -> Iterator[Item]:
@@ -48,6 +54,8 @@ class Made:
     """Key -> (label, inputs) of tasks that a dry run stopped at."""
     waiting: int = 0
     """Tasks whose inputs do not exist yet, so that their keys are unknown; a dry run cannot count further ones."""
+    foreseen: Part | None = None
+    """The model that a missing task will make, where that is known: nobody waits for it."""
     metrics: dict[str, Any] = field(default_factory=dict)
     cost: dict[str, float] = field(default_factory=dict)
     given_up: int = 0

@@ -2,7 +2,6 @@
 
 from gristmill.engine.graph import Node
 from gristmill.engine.mill import Mill
-from gristmill.engine.plan import known_before
 from gristmill.engine.run import Run
 from gristmill.engine.task import result_from_json
 from gristmill.recipe.shards import TOKENS
@@ -25,7 +24,7 @@ def pinned_node(mill: Mill) -> Node | None:
 
 def last_trained(mill: Mill, node: Node) -> Part | None:
     """What the step made in its last run, whatever has changed in the recipe since."""
-    for key in known_before(mill).get(node.id, {}).get("tasks", ()):
+    for key in mill.known_before().get(node.id, {}).get("tasks", ()):
         record = mill.store.read_json(f"tasks/{key}.json")
         if record is not None:
             return result_from_json(record).parts[0]
@@ -35,7 +34,7 @@ def last_trained(mill: Mill, node: Node) -> Part | None:
 def tokenizer_hint(mill: Mill, run: Run) -> str | None:
     """What a plan says where the tokenizer is made or taken anew: what becomes of all that was encoded."""
     node = next((node for node in mill.graph.nodes.values() if node.name == TOKENIZER), None)
-    before = known_before(mill)
+    before = mill.known_before()
     if node is None or node.id not in before or not (run.made[node.id].missing or run.made[node.id].waiting):
         return None
     last = last_trained(mill, node)

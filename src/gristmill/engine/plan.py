@@ -39,7 +39,7 @@ class Stage:
 
 
 def make_plan(mill: Mill, run: Run) -> list[Stage]:
-    before = known_before(mill)
+    before = mill.known_before()
     stages = []
     for node_id, node in mill.graph.nodes.items():
         made = run.made[node_id]
@@ -57,19 +57,6 @@ def make_plan(mill: Mill, run: Run) -> list[Stage]:
             )
         )
     return stages
-
-
-def known_before(mill: Mill) -> dict[str, Mapping[str, Any]]:
-    """Of each node what its newest run says: the newest run of all may have ended before it (`--until`, a kill)."""
-    found: dict[str, Mapping[str, Any]] = {}
-    for name, _ in reversed(list(mill.store.list_files(f"runs/{mill.recipe.name}"))):
-        record = mill.store.read_json(name) or {}
-        for node_id, told in record.get("nodes", {}).items():
-            if told["tasks"] or record["status"] == "finished":
-                found.setdefault(node_id, told)
-        if mill.graph.nodes.keys() <= found.keys():
-            break
-    return found
 
 
 def _explained(node: Node) -> tuple[str, ...]:
@@ -112,7 +99,7 @@ def _unfinished_before(node: Node, run: Run) -> list[str]:
     while todo:
         node_id = todo.pop()
         made = run.made.get(node_id)
-        if node_id in seen or made is None or not (made.missing or made.waiting):
+        if node_id in seen or made is None or made.foreseen or not (made.missing or made.waiting):
             continue
         seen.add(node_id)
         if made.missing and not made.waiting:

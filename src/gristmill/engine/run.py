@@ -7,10 +7,11 @@ is not in the store; what it stopped at is the plan.
 
 import asyncio
 import importlib
-from collections.abc import Collection, Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Sequence
 from typing import Any
 
 from gristmill.checked import InputChanged
+from gristmill.engine.borders import check_destinations
 from gristmill.engine.content import ContentHashes
 from gristmill.engine.exchange import part_number
 from gristmill.engine.executor import Executor
@@ -30,7 +31,7 @@ from gristmill.engine.task import (
     Task,
     add_counts,
 )
-from gristmill.errors import UserError
+from gristmill.errors import UserError, first_cause
 from gristmill.recipe.columns import INGEST
 from gristmill.store.leases import Lease
 from gristmill.store.segments import Segment
@@ -74,8 +75,10 @@ class Run(Seen):
             async with asyncio.TaskGroup() as self.group:
                 for source in self.graph.recipe.sources:
                     self._once(("source", source), self._source(source))
+                for node in self.graph.nodes.values():
+                    self._once(("settled", node.id), self._settle(node))
         except BaseExceptionGroup as errors:
-            raise _first_cause(errors) from None
+            raise first_cause(errors) from None
         finally:
             self._save_contents()
 
@@ -95,6 +98,16 @@ class Run(Seen):
             self._waits[name] = self.group.create_task(work)
         return self._waits[name]
 
+    async def _settle(self, node: Node) -> None:
+        """Say when all tasks of a step are known: with its documents; of others than maps, when they come to that."""
+        await self.all_documents(node)
+        model = self._waits.get(("model", node.id))
+        if model is not None:
+            await model
+        elif node.kind == "exchange":
+            await self._once(("exchange", node.id), self._exchange(node))
+        self.listener.settled(node)
+
     # Documents
 
     async def _source(self, source: str) -> list[Document] | None:
@@ -106,6 +119,7 @@ class Run(Seen):
             found = await self._read_some(node, inputs, limit)
         else:
             self.listener.expect(node, len(inputs.groups))
+            self.listener.settled(node)
             reads = [
                 self._once(("read", source, str(number)), self._read(node, inputs, number))
                 for number in range(len(inputs.groups))
@@ -240,6 +254,8 @@ class Run(Seen):
             partitions = None if last else getattr(node.config, "partitions", PARTITIONS)
             gathered = by_destination(results)
             self.listener.expect(node, len(gathered))
+            if last:
+                self.listener.settled(node)
             waits = [
                 self.group.create_task(self._reduce(node, function, number, destination, segments, partitions))
                 for destination, segments in sorted(gathered.items(), key=lambda item: int(item[0]))
@@ -249,7 +265,8 @@ class Run(Seen):
                 return None
             results = [result for result in found if result is not None]
         answers = by_destination(results)
-        _check_destinations(answers, {str(part_number(document.rows_mark)) for document in documents}, node)
+        known = {str(part_number(document.rows_mark)) for document in documents}
+        check_destinations(answers, known, node.id, node.module)
         return answers
 
     async def _reduce(
@@ -328,8 +345,17 @@ class Run(Seen):
             "models": {name: part.hash for name, part in models.items()},
         }
         self.listener.expect(node, 1)
+        self.listener.settled(node)
         task, result = await self.tasks.obtain(node, work, inputs, "model", (0,))
-        return self.keep_model(node, task, result)
+        return self.keep_model(node, task, result) or self._foresee(node)
+
+    def _foresee(self, node: Node) -> Part | None:
+        """A model that is a file of the user's, as it is, is known before it is made: what follows can be looked up."""
+        field = getattr(importlib.import_module(node.module), "COPIES", None)
+        if field is not None:
+            ((_, _, part),) = node.files[getattr(node.config, field)].files
+            self.made[node.id].foreseen = part
+        return self.made[node.id].foreseen
 
     async def all_documents(self, node: Node) -> list[Document] | None:
         found = [await self._once(("source", source), self._source(source)) for source in node.sources]
@@ -360,28 +386,5 @@ def _refuse_equal_numbers(documents: Sequence[Document]) -> None:
             )
 
 
-def _check_destinations(answers: Mapping[str, Any], known: Collection[str], node: Node) -> None:
-    """An answer to a part that nobody sent would be lost in silence."""
-    unknown = [destination for destination in answers if destination not in known]
-    if unknown:
-        raise UserError(
-            f"{node.id}: {node.module} answered for part {unknown[0]}, and no part has that number, so its answers "
-            "would be lost. Nothing more was run. Answer with the `part` and `row` that records came with."
-        )
-
-
 def _rounds(node: Node) -> Sequence[str]:
     return getattr(importlib.import_module(node.module), "ROUNDS", ("reduce",))
-
-
-def _first_cause(errors: BaseExceptionGroup[BaseException]) -> BaseException:
-    """The error to show: a user's before a bug's, the first of its kind."""
-    flat: list[BaseException] = []
-    stack: list[BaseException] = [errors]
-    while stack:
-        error = stack.pop()
-        if isinstance(error, BaseExceptionGroup):
-            stack.extend(reversed(error.exceptions))
-        else:
-            flat.append(error)
-    return next((error for error in flat if isinstance(error, UserError)), flat[0])

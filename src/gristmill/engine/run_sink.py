@@ -39,6 +39,7 @@ async def write_files(run: "Run", node: Node) -> Part | None:
         for number, segments in sorted(by_entry.items(), key=lambda item: int(item[0])):
             entry = layout[source][int(number)]
             builds.append((entry, run.group.create_task(_build(run, node, entry, segments, models))))
+    run.listener.settled(node)
     built = [(entry, await build) for entry, build in builds]
     if any(result is None for result in (*sent, *(result for _, result in built))):
         run.made[node.id].waiting += 1

@@ -25,6 +25,7 @@
             records with a new `key`. A round may return (records, counts): counts are summed over all its tasks
   fit       READS
             fit(batches, config, path) -> metrics; writes the model file to `path`
+            optional: COPIES, the config field (a File) that the model is a copy of, byte for byte: a plan knows it then
   sink      READS; KEYED; COUNTS: an earlier map step whose metrics say how much there is
             layout(counts, config) -> {source: entries}: one entry (a JSON object) for each set of files to be written
             emit(batch, config, layout) -> RecordBatch with KEYED and `key`: the entry that a record is for

@@ -91,17 +91,22 @@ def test_nothing_is_told_where_all_is_as_asked(tmp_path):
 @pytest.mark.parametrize(
     ("asked", "told"),
     [
-        ({"max_epochs": 0.1}, ["crawl/A is drawn", "over its cap", "Add text, lower tokens"]),
-        ({"max_epochs": {"wiki": 0.2}}, ["phase main: reference has", "and not 20.0%", "at its cap"]),
+        ({"max_epochs": 0.1}, ["crawl/A by", "than the caps (max_epochs) allow", "Add text, lower tokens"]),
+        (
+            {"max_epochs": {"wiki": 0.2}},
+            ["reference is", "of the phase main (asked: 20.0%)", "at its cap", "raise its max_epochs"],
+        ),
         (
             {"max_epochs": {"wiki/A@2": 0.01}},
-            ["draws nothing of wiki/A@2", "its cap (max_epochs) is reached"],
+            ["nothing of wiki/A@2 is drawn", "its cap (max_epochs) is reached", "Add text"],
         ),
         (
             {"tokens": 640, "upsample": {"wiki": 1e-9}, "domains": "natural"},
-            ["nothing of wiki/A", "less than a sample"],
+            ["nothing of wiki/A", "less than a sample", "Ask for more"],
         ),
-        ({"sources": {**SOURCES, "wiki": "web"}}, ["the domain reference has nothing to draw"]),
+        ({"sources": {**SOURCES, "wiki": "web"}}, ["the domain reference has nothing to draw", "gristmill funnel"]),
+        ({"max_epochs": {"wiki/B": 2}}, ["no document is in the group wiki/B", "Groups: crawl/A"]),
+        ({"sources": {**SOURCES, "zine": "web"}}, ["no document of the source zine", "gristmill funnel"]),
         ({"upsample": {"wiki": 2}}, ["upsample.wiki changes nothing", "only source of the domain reference"]),
     ],
 )
@@ -118,7 +123,27 @@ def test_a_group_over_its_cap_is_told_once_and_by_how_much(tmp_path):
     asked = {"sources": {"crawl": "web"}, "max_epochs": 1, "phases": phases}
     warned = mixed(tmp_path, catalogue({"crawl": (6400, 1)}), **asked)[2]
     assert len(warned) == 1
-    assert "crawl is drawn 2.00 epochs over its cap (max_epochs), 12,800 tokens" in warned[0]
+    assert "drawn over them, crawl by 2.00 epochs (12,800 tokens): a training" in warned[0]
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ({"tokens": 60_000}, "reference is 34.1% of the phase main (asked: 50.0%) and 0.0% of the phase cooldown"),
+        ({"tokens": 320_000}, "more tokens are asked for than the caps"),
+        ({"tokens": 6400, "sources": {**SOURCES, "wiki": "web"}}, "nothing to draw in the phase main and cooldown"),
+        ({"tokens": 40_000, "max_epochs": {"wiki": 0.01}}, "reference is 0.0% of the phase main"),
+    ],
+)
+def test_one_cause_is_told_once_with_what_to_do(tmp_path, asked, told):
+    """However many phases and groups it hits: the ratio that does not hold, and the groups that are not drawn."""
+    phases = [{"name": "main", "share": 0.75}, {"name": "cooldown"}]
+    ratios = {"web": 0.5, "reference": 0.5}
+    (warned,) = mixed(tmp_path, catalogue(SIZES), **{"sources": SOURCES, "domains": ratios, "phases": phases, **asked})[
+        2
+    ]
+    assert told in warned
+    assert ". " in warned  # the consequence, then what to do
 
 
 def test_a_plan_shows_ratios_that_do_not_sum_to_1():

@@ -16,6 +16,7 @@ VERSION = 1
 LIBRARIES = ()
 READS = ()
 SUFFIX = "json"
+COPIES = "file"
 
 
 class Config(StageConfig):

@@ -17,6 +17,7 @@ VERSION = 1
 LIBRARIES = ()
 READS = ()
 SUFFIX = "json"
+COPIES = "pin"
 
 
 class Config(StageConfig):

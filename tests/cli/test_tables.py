@@ -1,0 +1,85 @@
+"""Tables on a narrow screen: every line fits, and no word is broken inside."""
+
+import io
+import re
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rich.console import Console
+
+from gristmill.cli.show import table
+
+COMMANDS = (
+    "funnel R",
+    "status R",
+    "plan R",
+    "removed R",
+    "removed R --by source",
+    "shards head R",
+    pytest.param("tokenizer show R", marks=pytest.mark.slow),
+    "steps",
+    "steps near_dedup",
+    "steps heuristics",
+    "budget --params 7e9 --tokens 2T --gpus 512",
+)
+JOINT = re.compile(r"(?<=[_/.:=])")
+
+
+def shown(made, width):
+    out = io.StringIO()
+    Console(file=out, width=width).print(made)
+    return out.getvalue()
+
+
+def pieces(text):
+    """All that may stand between two spaces: words, and what is left of them where they are broken at joints."""
+    found = set()
+    for word in text.split():
+        parts = JOINT.split(word)
+        found |= {"".join(parts[a:b]) for a in range(len(parts)) for b in range(a + 1, len(parts) + 1)}
+    return found
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_no_command_breaks_a_word(everything, say, monkeypatch, command):
+    """What a wide screen shows, without the columns that gave way; lines that are meant to be copied are whole."""
+    words = [str(everything.project.recipe) if word == "R" else word for word in command.split()]
+    monkeypatch.setenv("COLUMNS", "400")
+    allowed = pieces(say(*words).out)
+    for width in (60, 80):
+        monkeypatch.setenv("COLUMNS", str(width))
+        told = re.sub(r"Left out, as there are .*?\.\n", "", say(*words).out, flags=re.DOTALL)
+        copied = (str(everything.project.folder), "hash ")
+        lines = [line for line in told.splitlines() if not any(mark in line for mark in copied)]
+        assert all(len(line) <= width for line in lines)
+        assert not {word for line in lines for word in line.split()} - allowed
+
+
+def test_a_column_that_matters_less_gives_way_and_the_table_says_so():
+    """Before a name is broken; the rest is as it was."""
+    rows = [("all/near_candidates", "12", "3.4 MB"), ("all/tokens", "1", "10 KB")]
+    made = table(("stage", "tasks", "peak memory"), rows, spare=("peak memory",))
+    assert sorted(shown(made, 34).split()) == sorted(shown(made, 80).split())
+    assert "Left out, as there are 27 columns: peak memory." in " ".join(shown(made, 27).split())
+    assert "all/near_candidates     12" in shown(made, 27)
+    assert "all/near_" in shown(made, 20).splitlines()[1]
+
+
+def test_a_number_and_its_unit_stay_together():
+    """Names give way."""
+    made = table(("name", "size"), [("a name of many words", "-123.4 KB")])
+    assert "-123.4 KB" in shown(made, 18)
+
+
+@settings(max_examples=40)
+@given(
+    st.lists(st.lists(st.text("ab1 _/.", max_size=40), min_size=3, max_size=3), max_size=4),
+    st.integers(40, 100),
+)
+def test_cells_keep_all_their_letters(rows, width):
+    """Whatever they are: nothing is lost or told twice, and nothing is wider than the screen."""
+    found = shown(table(("one", "other", "third"), rows), width)
+    assert all(len(line) <= width for line in found.splitlines())
+    letters = sorted("".join(("oneotherthird", *(cell for row in rows for cell in row))).replace(" ", ""))
+    assert sorted("".join(found.split())) == letters
