@@ -72,6 +72,8 @@ def test_compiling_is_no_throughput_and_no_promise(bars):
     work(bars, "a", 1, wall_s=121.0, compile_s=120.0)
     assert bars.stages["a"].rate == "1.0 KB/s a worker"
     assert bars.summary().endswith("about 0:04 left")
+    bars.expect(node("b"), 1)
+    assert bars.summary().endswith("time left not known (compiling)")
 
 
 def test_after_a_stop_the_time_left_is_that_of_the_work_to_come(bars):

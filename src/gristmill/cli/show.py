@@ -145,6 +145,8 @@ class Bars:
         """When the first task began that was carried out."""
         self._busy_s = 0.0
         """Of all workers, with compiling."""
+        self._compiles = False
+        """Whether a task had to wait for that."""
 
     def __enter__(self) -> "Bars":
         if self._live:
@@ -198,6 +200,7 @@ class Bars:
             if cached:
                 stage.cost_s += worked
             else:
+                self._compiles = self._compiles or worked < took
                 stage.bytes_in += result.metrics.get("bytes_in", 0)
                 self._worked(stage, took, worked)
             self._moved(node.id, stage)
@@ -250,15 +253,18 @@ class Bars:
         self._say(message)
 
     def summary(self) -> str:
-        """`12 of 30 stages done, about 1:20 left`; `at least`, where what some stage will take is not known."""
+        """`12 of 30 stages done, about 1:20 left`; `at least`, where what some stage will take is not known.
+
+        On a machine that compiles, a stage that has not begun may have that before it, which takes longer than its work.
+        """
         stages = f"{sum(one.is_done for one in self.stages.values())} of {len(self.stages)} stages done"
         if self._worked_since is None or all(stage.is_done for stage in self.stages.values()):
             return stages
         known = [stage.seconds_left for stage in self.stages.values()]
         at_once = max(1.0, self._busy_s / max(time.monotonic() - self._worked_since, 1e-9))
         left = round(sum(one or 0.0 for one in known) / at_once)
-        if None in known and not left:
-            return f"{stages}, time left not known"
+        if None in known and (self._compiles or not left):
+            return f"{stages}, time left not known{' (compiling)' if self._compiles else ''}"
         return f"{stages}, {'at least' if None in known else 'about'} {left // 60}:{left % 60:02} left"
 
     def line(self) -> str:

@@ -103,8 +103,8 @@ class Graph:
 
     @property
     def modules(self) -> list[str]:
-        """Those of ours."""
-        return sorted({node.module for node in self.nodes.values() if not is_own(node.module)})
+        """Those of ours, those that come first first."""
+        return list(dict.fromkeys(node.module for node in self.nodes.values() if not is_own(node.module)))
 
     @property
     def code(self) -> Code:

@@ -23,12 +23,14 @@ from multiprocessing.context import ForkServerContext
 from multiprocessing.process import BaseProcess
 from multiprocessing.reduction import ForkingPickler
 from types import ModuleType
+from typing import Any
 
 from gristmill.engine.executor import StartWorker, WorkerDied
 from gristmill.engine.memory import peak_bytes
 from gristmill.engine.task import Result, Task
-from gristmill.engine.worker import COMPILES, serve
+from gristmill.engine.worker import COMPILES, compile_ahead, serve
 from gristmill.errors import UserError
+from gristmill.kernels.ahead import to_compile
 from gristmill.stages.own_code import Code
 from gristmill.store.processes import name_of, runs
 from gristmill.store.store import Store
@@ -72,6 +74,9 @@ class LocalExecutor:
         self._code = code or {}
         self._context: ForkServerContext = multiprocessing.get_context("forkserver")
         self._context.set_forkserver_preload(["gristmill.engine.fork_server", "gristmill.engine.perform", *preload])
+        self._stages = preload
+        self._compilers: list[_Child] | None = None
+        """None as long as no worker was started."""
         self._idle: list[_Process] = []
         self._busy: set[_Process] = set()
         self._waiting: list[tuple[tuple[int, ...], int, asyncio.Future[None]]] = []
@@ -113,8 +118,9 @@ class LocalExecutor:
             self._hand_out()
             try:
                 await self._drained
-                while self._idle:  # what they hold is memory too
-                    self._idle.pop().kill()
+                for child in [*self._idle, *(self._compilers or ())]:  # what they hold is memory too
+                    child.kill()
+                self._idle.clear()
                 yield start
             finally:
                 for worker in started:
@@ -124,12 +130,12 @@ class LocalExecutor:
                 self._hand_out()
 
     def close(self) -> None:
-        workers = [*self._busy, *self._idle]
-        for worker in workers:  # all first: none lives on while the end of another is waited for
-            worker.signal()
+        children = [*self._busy, *self._idle, *(self._compilers or ())]
+        for child in children:  # all first: none lives on while the end of another is waited for
+            child.signal()
         until = time.monotonic() + CLOSE_S
-        for worker in workers:
-            worker.kill(max(0.0, until - time.monotonic()))
+        for child in children:
+            child.kill(max(0.0, until - time.monotonic()))
         self._busy.clear()
         self._idle.clear()
 
@@ -138,9 +144,7 @@ class LocalExecutor:
         for attempt in range(STARTS):
             try:
                 async with self._one_starts:
-                    return await _elsewhere(
-                        lambda: _Process(self._context, self._store, self._code, self._hear_of_compiling)
-                    )
+                    return await _elsewhere(self._make)
             except (EOFError, OSError, RuntimeError) as error:
                 reason = str(error) or type(error).__name__
             await asyncio.sleep(PAUSE_S * 2**attempt)
@@ -149,6 +153,14 @@ class LocalExecutor:
             "is kept. Something ends the fork server that workers come from, or this machine is out of processes, "
             "memory or open files (`ulimit -u`, `ulimit -n`). Mend that, or use fewer --workers, and run again."
         )
+
+    def _make(self) -> "_Process":
+        if self._compilers is None:
+            names = to_compile(self._stages)
+            self._compilers = [
+                _Child(self._context, compile_ahead, names, self._stages) for _ in range(min(self.slots, len(names)))
+            ]
+        return _Process(self._context, self._store, self._code, self._hear_of_compiling)
 
     def _hear_of_compiling(self) -> None:
         if not self._compiles:
@@ -186,17 +198,12 @@ class LocalExecutor:
                 self._free -= 1
 
 
-class _Process:
-    """One worker and the pipe to it. OSError, EOFError or RuntimeError where it cannot be started."""
+class _Child:
+    """A process and the pipe to it. OSError, EOFError or RuntimeError where it cannot be started."""
 
-    def __init__(
-        self, context: ForkServerContext, store: Store, code: Code, hear_of_compiling: Callable[[], None]
-    ) -> None:
-        self._hear_of_compiling = hear_of_compiling
-        self.is_free = True
-        """Whether it may be given a task: it is not at one, and it lives as far as is known."""
+    def __init__(self, context: ForkServerContext, target: Callable[..., None], *about: Any) -> None:
         self._pipe, theirs = context.Pipe()
-        self._process: BaseProcess = context.Process(target=serve, args=(theirs, store, code), daemon=True)
+        self._process: BaseProcess = context.Process(target=target, args=(theirs, *about), daemon=True)
         try:
             with _no_main_module():
                 _ensure_server()
@@ -208,6 +215,36 @@ class _Process:
             theirs.close()
         assert self._process.pid is not None
         self._name = name_of(self._process.pid)
+
+    def kill(self, patience_s: float = END_S) -> None:
+        """End it, once; its end is waited for."""
+        if self._pipe.closed:
+            return
+        self.signal()
+        self._process.join(patience_s)
+        self._pipe.close()
+
+    def signal(self) -> None:
+        if self._lives() and self._process.pid is not None:
+            with suppress(ProcessLookupError):
+                os.kill(self._process.pid, signal.SIGKILL)
+
+    def _lives(self) -> bool:
+        code = self._process.exitcode
+        # Without its fork server the exit code of a living worker reads as NOT_KNOWN.
+        return code is None or (code == NOT_KNOWN and runs(self._name) is True)
+
+
+class _Process(_Child):
+    """One worker."""
+
+    def __init__(
+        self, context: ForkServerContext, store: Store, code: Code, hear_of_compiling: Callable[[], None]
+    ) -> None:
+        super().__init__(context, serve, store, code)
+        self._hear_of_compiling = hear_of_compiling
+        self.is_free = True
+        """Whether it may be given a task: it is not at one, and it lives as far as is known."""
 
     async def ask(self, task: Task) -> Result:
         loop, arrived = asyncio.get_running_loop(), asyncio.Event()
@@ -253,24 +290,6 @@ class _Process:
             return self._pipe.poll()
         except OSError:
             return True
-
-    def kill(self, patience_s: float = END_S) -> None:
-        """End it, once; its end is waited for."""
-        if self._pipe.closed:
-            return
-        self.signal()
-        self._process.join(patience_s)
-        self._pipe.close()
-
-    def signal(self) -> None:
-        if self._lives() and self._process.pid is not None:
-            with suppress(ProcessLookupError):
-                os.kill(self._process.pid, signal.SIGKILL)
-
-    def _lives(self) -> bool:
-        code = self._process.exitcode
-        # Without its fork server the exit code of a living worker reads as NOT_KNOWN.
-        return code is None or (code == NOT_KNOWN and runs(self._name) is True)
 
     def _death(self, reached: bool, peak: int) -> WorkerDied:
         self._process.join(END_S)

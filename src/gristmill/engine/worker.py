@@ -6,6 +6,7 @@ import signal
 import sys
 import threading
 import traceback
+from collections.abc import Sequence
 from functools import partial
 from multiprocessing.connection import Connection
 from multiprocessing.reduction import ForkingPickler
@@ -16,6 +17,7 @@ from gristmill.engine.memory import peak_bytes
 from gristmill.engine.task import Task
 from gristmill.errors import UserError
 from gristmill.kernels import compiling
+from gristmill.kernels.ahead import compile_all
 from gristmill.printable import guard_streams
 from gristmill.stages import own_code
 from gristmill.stages.own_code import Code
@@ -51,6 +53,15 @@ def serve(pipe: Connection, store: Store, code: Code) -> None:
         reply(pipe, answer)
         if isinstance(answer, WorkerDied):
             os._exit(1)
+
+
+def compile_ahead(pipe: Connection, names: Sequence[str], stages: Sequence[str]) -> None:
+    """Compile kernels until all are, or until the process that started this one is gone. No task depends on it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    sys.excepthook = sys.__excepthook__
+    threading.Thread(target=_listen, args=(pipe, queue.SimpleQueue()), daemon=True).start()
+    compile_all(names, stages)
 
 
 def _listen(pipe: Connection, inbox: "queue.SimpleQueue[bytes]") -> None:

@@ -1,33 +1,65 @@
 """Hot loops compiled by Numba: arrays in, arrays out; nothing else of ours is imported here.
 
 Numba keeps compiled code on disk and looks only at the file of a function to see whether it is stale. Code that was
-inlined from another file goes on in its old form, silently. So the folder of the cache is named by the hash of all
-kernels together: change one, and all are compiled anew.
+inlined from another file goes on in its old form, silently. So the compiled code of a kernel lies in a folder that is
+named by its content and that of the kernels it imports: change one, and it and those that use it are compiled anew.
+Where the sources lie does not matter, so two installations of one version share what was compiled.
 
 Workers that start side by side on a new machine would each compile every kernel. Whoever comes to a function that
 another process is compiling waits for it and takes what that one leaves on disk.
+
+A constant in a call is a type of its own to Numba, so that a function would be compiled again for every constant that
+it is called with. Here constants are taken as what they are, integers.
 """
 
 import fcntl
 import hashlib
 import os
+import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-import numba
-from numba.core import dispatcher
-from numba.core.caching import FunctionCache
+from numba.core import caching, dispatcher, types
+
+HERE = Path(__file__).parent
+_IMPORTS = re.compile(r"^from gristmill\.kernels\.(\w+) import", re.MULTILINE)
+"""The one form in which kernels import each other."""
 
 
-def _cache_folder() -> Path:
-    sources = sorted(Path(__file__).parent.glob("*.py"))
-    digest = hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:16]
+def cache_root() -> Path:
+    """Where compiled code is kept."""
     chosen = os.environ.get("NUMBA_CACHE_DIR")
     root = Path(chosen) if chosen else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "gristmill"
-    return root / f"kernels-{digest}"
+    return root / "kernels"
+
+
+@cache
+def _source(module: str) -> bytes:
+    return (HERE / f"{module}.py").read_bytes()
+
+
+@cache
+def _with_imports(module: str) -> frozenset[str]:
+    """A kernel and all that it imports, at any distance."""
+    found, open_ends = {"__init__", module}, [module]
+    while open_ends:
+        new = set(_IMPORTS.findall(_source(open_ends.pop()).decode())) - found
+        found |= new
+        open_ends += new
+    return frozenset(found)
+
+
+@cache
+def digest_of(module: str) -> str:
+    """The content of a kernel and of all that it imports."""
+    total = hashlib.sha256()
+    for name in sorted(_with_imports(module)):
+        total.update(hashlib.sha256(_source(name)).digest())
+    return total.hexdigest()[:16]
 
 
 class Compiling:
@@ -56,7 +88,41 @@ class Compiling:
 compiling = Compiling()
 
 
-class _Shared(FunctionCache):
+class _ByContent(caching._CacheLocator):
+    """Says where the code of a kernel lies."""
+
+    def __init__(self, function: Any, module: str) -> None:
+        self._line = function.__code__.co_firstlineno
+        self._digest = digest_of(module)
+        self._folder = cache_root() / f"{module}-{self._digest}"
+
+    def get_cache_path(self) -> str:
+        return str(self._folder)
+
+    def get_source_stamp(self) -> str:
+        return self._digest
+
+    def get_disambiguator(self) -> str:
+        return str(self._line)
+
+    @classmethod
+    def from_function(cls, function: Any, path: str) -> "_ByContent | None":
+        """None for functions of others, and where nothing can be written."""
+        if Path(path).parent != HERE:
+            return None
+        found = cls(function, Path(path).stem)
+        try:
+            found.ensure_cache_path()  # type: ignore[no-untyped-call]
+        except OSError:
+            return None
+        return found
+
+
+class _Place(caching.CompileResultCacheImpl):
+    _locator_classes: list[Any] = [_ByContent, *caching.CacheImpl._locator_classes]  # noqa: RUF012
+
+
+class _Shared(caching.FunctionCache):
     """A cache of one function that compiles it in one process at a time.
 
     Numba asks `load_overload`, compiles where it answers None, and ends with `save_overload`. Functions wait for those
@@ -64,10 +130,33 @@ class _Shared(FunctionCache):
     process that holds it.
     """
 
+    _impl_class = _Place
+
     def __init__(self, function: Any) -> None:
         super().__init__(function)  # type: ignore[no-untyped-call]
+        if Path(function.__code__.co_filename).parent == HERE and not isinstance(self._impl.locator, _ByContent):
+            self.disable()  # type: ignore[no-untyped-call]  # other places do not know what a kernel imports
         self._held: int | None = None
         self._begun = False
+        self._lock = os.path.join(self.cache_path, f"{self._impl.filename_base}.lock")
+
+    def is_there(self) -> bool:
+        """Whether some form of the function was compiled before; as good as that is that none can be kept."""
+        return not self._enabled or os.path.exists(self._cache_file._index_path)
+
+    def is_busy(self) -> bool:
+        """Whether another process compiles it now."""
+        try:
+            held = os.open(self._lock, os.O_RDWR)
+        except OSError:
+            return False
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            return True
+        finally:
+            os.close(held)
+        return False
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         found = super().load_overload(sig, target_context)  # type: ignore[no-untyped-call]
@@ -77,8 +166,7 @@ class _Shared(FunctionCache):
         compiling.begin()
         with suppress(OSError):  # a disk without locks: everybody compiles, as without this class
             os.makedirs(self.cache_path, exist_ok=True)
-            path = os.path.join(self.cache_path, f"{self._impl.filename_base}.lock")
-            self._held = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+            self._held = os.open(self._lock, os.O_RDWR | os.O_CREAT, 0o644)
             fcntl.flock(self._held, fcntl.LOCK_EX)
         found = super().load_overload(sig, target_context)  # type: ignore[no-untyped-call]
         if found is not None:
@@ -98,5 +186,17 @@ class _Shared(FunctionCache):
             self._held = None
 
 
-numba.config.CACHE_DIR = str(_cache_folder())  # type: ignore[attr-defined]
+_template: Any = dispatcher._DispatcherBase.get_call_template
+_plain: Any = types.unliteral
+
+
+def _without_constants(self: Any, args: tuple[Any, ...], kws: Mapping[str, Any]) -> Any:
+    """How Numba finds the form of a function for a call from another one."""
+    if self.py_func.__module__.startswith(__name__):
+        args = tuple(map(_plain, args))
+        kws = {name: _plain(item) for name, item in kws.items()}
+    return _template(self, args, kws)
+
+
+dispatcher._DispatcherBase.get_call_template = _without_constants  # type: ignore[method-assign, assignment]
 dispatcher.FunctionCache = _Shared  # type: ignore[attr-defined]

@@ -89,7 +89,7 @@ def _step(h: Any, byte: Any) -> Any:
     return np.uint32((h ^ np.uint32(np.int8(byte))) * _PRIME)
 
 
-@njit(nogil=True, cache=True, inline="always")
+@njit(nogil=True, cache=True, forceinline=True)
 def hash_bytes(data: Array, start: int, end: int) -> Any:
     h = _OFFSET
     for i in range(start, end):
@@ -97,7 +97,7 @@ def hash_bytes(data: Array, start: int, end: int) -> Any:
     return h
 
 
-@njit(nogil=True, cache=True, inline="always")
+@njit(nogil=True, cache=True, forceinline=True)
 def _find(words: Array, starts: Array, ends: Array, slots: Array, data: Array, start: int, end: int, h: Any) -> Any:
     """The dictionary entry that is this word, or -1."""
     mask = np.uint64(slots.size - 1)
@@ -125,7 +125,7 @@ def _popcount(bits: Any) -> Any:
     return (bits * np.uint64(0x0101010101010101)) >> np.uint64(56)
 
 
-@njit(nogil=True, cache=True, inline="always")
+@njit(nogil=True, cache=True, forceinline=True)
 def _append_row(rows: Array, n: int, bucket: Any, exists: Any, base: int, kept: Array, before: Array) -> Any:
     """Writes the row of a bucket to rows[n]; 1, or 0 where `exists` is 0 or the model was pruned of the bucket."""
     added: Any = np.int64(exists)
@@ -141,7 +141,7 @@ def _append_row(rows: Array, n: int, bucket: Any, exists: Any, base: int, kept: 
     return added
 
 
-@njit(nogil=True, cache=True, inline="always")
+@njit(nogil=True, cache=True, forceinline=True)
 def _add_rows(table: Array, codes: Array, norms: Array, centroids: Array, rows: Array, n: int, total: Array) -> None:
     if table.shape[0] > 0:
         for at in range(n):
@@ -159,7 +159,7 @@ def _add_rows(table: Array, codes: Array, norms: Array, centroids: Array, rows: 
                     total[d] += np.float32(norm * centroids[m, code, d - m * width])
 
 
-@njit(nogil=True, cache=True, inline="always")
+@njit(nogil=True, cache=True, forceinline=True)
 def _ngram_rows(
     shape: Array, kept: Array, before: Array, work: Any, n: int, data: Array, at: int, start: int, end: int
 ) -> Any:
@@ -205,7 +205,7 @@ def _ngram_rows(
     return n, at + np.int64(bounds[begins])
 
 
-@njit(nogil=True, cache=True, inline="always")
+@njit(nogil=True, cache=True, forceinline=True)
 def _word_ngram_rows(
     h: Any, recent: Array, seen: int, base: int, buckets: int, kept: Array, before: Array, rows: Array
 ) -> int:
@@ -227,7 +227,7 @@ def _is_space(byte: Any) -> Any:
     return byte <= 32 and (byte == 32 or byte == 0 or 9 <= byte <= 13)
 
 
-@njit(nogil=True, cache=True, inline="always")
+@njit(nogil=True, cache=True, forceinline=True)
 def _next_bytes(data: Array, i: int, end: int) -> Any:
     """The next bytes of a word, up to eight, as a little-endian number, and how many they are."""
     room = end - i
@@ -260,7 +260,7 @@ def _next_bytes(data: Array, i: int, end: int) -> Any:
     return x, n
 
 
-@njit(nogil=True, cache=True, error_model="numpy", inline="always")
+@njit(nogil=True, cache=True, error_model="numpy", forceinline=True)
 def _hidden(model: Model, work: Work, data: Array, start: int, end: int) -> bool:
     """Writes the mean of the document's rows; False where it has no word, no row or no finite mean."""
     dictionary, word_slots = borrow(model.words), borrow(model.word_slots)

@@ -34,7 +34,7 @@ def exponential(x: float) -> float:
     return total * _POW2[np.int64(k) + 1022]  # type: ignore[no-any-return]
 
 
-@njit(nogil=True, cache=True, inline="always")
+@njit(nogil=True, cache=True, forceinline=True)
 def offer(label: int, p: float, found: int, labels: Array, doc: int, best: Array) -> int:
     """Puts a label among the best k, best first; among equals the later goes first, as fastText's heap leaves it."""
     k = best.size
@@ -60,7 +60,7 @@ def sigmoid(score: float) -> float:
     return 1.0 / (1.0 + exponential(8.0 - step / 32.0))
 
 
-@njit(nogil=True, cache=True, error_model="numpy", inline="always")
+@njit(nogil=True, cache=True, error_model="numpy", forceinline=True)
 def flat(loss: int, scores: Array, labels: Array, doc: int, best: Array) -> None:
     """The best labels by softmax, or by a sigmoid of each score (one-vs-all, negative sampling)."""
     top, z = scores[0], 0.0
@@ -75,7 +75,7 @@ def flat(loss: int, scores: Array, labels: Array, doc: int, best: Array) -> None
         found = offer(label, p + _FLOOR, found, labels, doc, best)
 
 
-@njit(nogil=True, cache=True, error_model="numpy", inline="always")
+@njit(nogil=True, cache=True, error_model="numpy", forceinline=True)
 def walk_tree(tree: Array, scores: Array, stack: Array, chances: Array, labels: Array, doc: int, best: Array) -> None:
     """The best leaves of the Huffman tree, left before right, cutting what cannot be among them."""
     leaves = (tree.shape[0] + 1) // 2

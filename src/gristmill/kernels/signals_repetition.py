@@ -32,7 +32,7 @@ def slot_bits(expected: int) -> int:
     return bits
 
 
-@njit(nogil=True, cache=True, inline="always")
+@njit(nogil=True, cache=True, forceinline=True)
 def intern(table: npt.NDArray[np.uint64], bits: int, generation: int, key: np.uint64, fresh: int) -> int | np.int64:
     """The number of `key` in this generation; an unknown key gets the number `fresh`."""
     mask = (np.uint64(1) << np.uint64(bits)) - np.uint64(1)

@@ -1,0 +1,118 @@
+"""Compiling before it is waited for: on a machine without compiled kernels, several processes share the work.
+
+Numba compiles a function when it is first called, and by then every worker has come to the same one: one compiles, the
+others wait. `ahead.json` lists the functions that stages call and the types that they call them with, so that each
+process can take another one. What is not in the list is compiled when it is called, as ever.
+"""
+
+import ast
+import hashlib
+import importlib
+import json
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numba
+from llvmlite.binding import get_host_cpu_name
+from numba.core import types
+
+from gristmill.kernels import HERE, cache_root, digest_of
+
+LIST = HERE / "ahead.json"
+_PREFIX = "gristmill."
+
+
+def to_compile(stages: Sequence[str]) -> list[str]:
+    """The functions of the list that these modules can come to and that this machine has not compiled yet, the first
+    module's first: `module.function`.
+    """
+    if _mark(stages).exists():
+        return []
+    wanted = list(dict.fromkeys(kernel for stage in stages for kernel in _kernels_of(stage)))
+    names = [name for name in _listed() if _module(name) in wanted and not _function(name)._cache.is_there()]
+    return sorted(names, key=lambda name: wanted.index(_module(name)))
+
+
+def compile_all(names: Sequence[str], stages: Sequence[str]) -> None:
+    """Compile what `to_compile` found, beside processes that do the same: what one is at, another leaves alone."""
+    for name in names:
+        function = _function(name)
+        if not function._cache.is_there() and not function._cache.is_busy():
+            for form in _listed()[name]:
+                function.compile(_types(form))
+    if all(_function(name)._cache.is_there() for name in names):
+        with suppress(OSError):
+            _mark(stages).touch()
+
+
+def _mark(stages: Sequence[str]) -> Path:
+    """A file that says that for these modules everything is compiled: to learn that anew takes longer than to look."""
+    kernels = [f"{path.stem} {digest_of(path.stem)}" for path in sorted(HERE.glob("*.py"))]
+    machine = [get_host_cpu_name(), sys.version, numba.__version__]
+    told = "\n".join([*machine, *kernels, *sorted(stages)])
+    return cache_root() / f"compiled-{hashlib.sha256(told.encode()).hexdigest()[:16]}"
+
+
+@cache
+def _listed() -> dict[str, list[str]]:
+    found: dict[str, list[str]] = json.loads(LIST.read_text())
+    return found
+
+
+def _types(form: str) -> Any:
+    """The types of a call: as Numba prints them, and tuples as `tuple_of([types], class)`."""
+    names = {**vars(types), "kernel": _kernel, "tuple_of": types.BaseTuple.from_types, "__builtins__": {}}
+    return eval(f"({form},)", names)
+
+
+def _kernel(name: str) -> Any:
+    return importlib.import_module(f"{__package__}.{name}")
+
+
+def _module(name: str) -> str:
+    return name.partition(".")[0]
+
+
+def _function(name: str) -> Any:
+    module, _, function = name.partition(".")
+    return getattr(_kernel(module), function)
+
+
+@cache
+def _kernels_of(module: str) -> tuple[str, ...]:
+    """The kernels that a module of ours imports, itself or through others; its code says it, none of it is run."""
+    found, seen, open_ends = [], {module}, [module]
+    while open_ends:
+        at = open_ends.pop(0)
+        if at.rpartition(".")[0] == __package__:
+            found.append(at.rpartition(".")[2])
+            continue
+        for name in _imports(at):
+            if name not in seen:
+                seen.add(name)
+                open_ends.append(name)
+    return tuple(found)
+
+
+def _imports(module: str) -> list[str]:
+    if not module.startswith(_PREFIX):
+        return []
+    spec = find_spec(module)
+    if spec is None or not spec.origin or not spec.origin.endswith(".py"):
+        return []
+    found = []
+    for item in ast.walk(ast.parse(Path(spec.origin).read_bytes())):
+        if isinstance(item, ast.ImportFrom) and item.module and item.module.startswith(_PREFIX):
+            found += [item.module, *(f"{item.module}.{name.name}" for name in item.names)]
+    return [name for name in found if _is_module(name)]
+
+
+@cache
+def _is_module(name: str) -> bool:
+    path = HERE.parent.joinpath(*name.split(".")[1:])
+    return path.with_suffix(".py").is_file() or (path / "__init__.py").is_file()

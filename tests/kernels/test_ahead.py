@@ -1,0 +1,165 @@
+"""Kernels that are compiled before they are called, and where compiled kernels lie.
+
+Run as a program, this file writes `kernels/ahead.json` anew: python tests/kernels/test_ahead.py
+"""
+
+import ast
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from numba import njit
+
+from gristmill import kernels
+from gristmill.kernels import ahead
+
+ROOT = Path(__file__).parents[2]
+CALLS = """
+import json, sys
+from numba.core import dispatcher, types
+from gristmill.engine.executor import InlineExecutor
+from gristmill.engine.mill import Mill, Silent
+from gristmill.recipe.load import load
+
+plain, calls = dispatcher._DispatcherBase._compile_for_args, {}
+
+def written(item):
+    # a type as `ahead` reads it
+    if isinstance(item, types.BaseTuple):
+        inner = ", ".join(map(written, item.types))
+        cls = getattr(item, "instance_class", tuple)
+        named = "" if cls is tuple else f", kernel('{cls.__module__.rpartition('.')[2]}').{cls.__name__}"
+        return f"tuple_of([{inner}]{named})"
+    if isinstance(item, types.Omitted):
+        return f"Omitted({item.value!r})"
+    return repr(item)
+
+def compile_for_args(self, *args, **kws):
+    module = self.py_func.__module__
+    if module.startswith("gristmill.kernels."):
+        name = f"{module.rpartition('.')[2]}.{self.py_func.__name__}"
+        assert not kws, name
+        form = ", ".join(written(self.typeof_pyval(item)) for item in args)
+        forms = calls.setdefault(name, [])
+        forms += [form] * (form not in forms)
+    return plain(self, *args, **kws)
+
+dispatcher._DispatcherBase._compile_for_args = compile_for_args
+mill = Mill(load(sys.argv[1], store=sys.argv[2]))
+mill.executor = lambda *_: InlineExecutor(mill.store)
+mill.run(None, Silent())
+print(json.dumps(calls))
+"""
+
+
+def calls_of_the_demo(folder: Path) -> dict[str, list[str]]:
+    """Every function that Python code calls in a run of the demo, with the types of what it is given."""
+    inputs = folder / "demo" / "inputs"
+    inputs.parent.mkdir()
+    python = [sys.executable, "-m", "gristmill.demo", "build", str(inputs)]
+    subprocess.run(python, check=True, capture_output=True)
+    shutil.copytree(ROOT / "recipes", folder / "recipes")
+    command = [sys.executable, "-c", CALLS, str(folder / "recipes" / "demo.yaml"), str(folder / "store")]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    found: dict[str, list[str]] = json.loads(done.stdout.splitlines()[-1])
+    return {name: sorted(forms) for name, forms in sorted(found.items())}
+
+
+def test_the_list_names_functions_and_types_that_there_are():
+    """A function that got another name or module would be compiled late, and nobody would know why."""
+    listed = json.loads(ahead.LIST.read_text())
+    assert len(listed) > 40
+    for name, forms in listed.items():
+        arguments = ahead._function(name).py_func.__code__.co_argcount
+        assert [len(ahead._types(form)) for form in forms] == [arguments] * len(forms), name
+
+
+COMPILE = """
+from gristmill.kernels import ahead, cache_root
+stages = ["gristmill.engine.exchange"]
+found = [ahead.to_compile(stages)]
+ahead.compile_all(found[0], stages)
+found.append(ahead.to_compile(stages))
+ahead._mark(stages).unlink()
+found.append(ahead.to_compile(stages))
+print(found, ahead._function("radix._sort_digits").stats.cache_misses.total())
+"""
+
+
+def test_what_a_stage_needs_is_compiled_once(tmp_path):
+    """Found by what its modules import; afterwards there is nothing to do, by the mark and by a look at the files."""
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", COMPILE], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout == "[['radix._sort_digits'], [], []] 1\n"
+
+
+def test_without_a_place_to_keep_it_everybody_compiles(tmp_path):
+    """A cache beside the sources would not see that an imported kernel changed, so none is used."""
+    (tmp_path / "file").write_text("")
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "file")}
+    code = """
+import numpy as np
+from gristmill.kernels import ahead, radix
+keys, order = np.arange(9, dtype=np.uint64), np.arange(9)
+radix._sort_digits(keys, order, keys.copy(), order.copy())
+print(ahead.to_compile(["gristmill.engine.exchange"]), radix._sort_digits._cache._enabled)
+"""
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout == "[] False\n"
+
+
+def test_kernels_are_found_through_what_a_stage_imports():
+    assert "html" in ahead._kernels_of("gristmill.stages.extract.extract")
+    assert "html" not in ahead._kernels_of("gristmill.stages.measure.language")
+    assert "fasttext" in ahead._kernels_of("gristmill.stages.measure.language")
+
+
+def test_code_is_kept_by_its_content_and_that_of_what_it_imports(monkeypatch):
+    """A kernel that changes takes those along that use it, and no other."""
+    names = [path.stem for path in kernels.HERE.glob("*.py")]
+    kernels.digest_of.cache_clear()
+    before = {name: kernels.digest_of(name) for name in names}
+    plain = kernels._source
+    monkeypatch.setattr(kernels, "_source", lambda name: plain(name) + b"# changed\n" * (name == "words"))
+    kernels.digest_of.cache_clear()
+    changed = {name for name in names if kernels.digest_of(name) != before[name]}
+    kernels.digest_of.cache_clear()
+    assert {"words", "lines", "signals", "shingles", "sketch", "links"} <= changed
+    assert changed.isdisjoint({"memory", "unicode_classes", "html", "radix", "bpe_train", "urls"})
+
+
+def test_kernels_import_each_other_in_the_form_that_is_looked_for():
+    """What is not seen as imported would be inlined in its old form, silently."""
+    for path in kernels.HERE.glob("*.py"):
+        tree = ast.parse(path.read_bytes())
+        found = {
+            item.module.removeprefix("gristmill.kernels.")
+            for item in ast.walk(tree)
+            if isinstance(item, ast.ImportFrom) and item.module and item.module.startswith("gristmill.kernels.")
+        }
+        assert found <= kernels._with_imports(path.stem)
+        assert found == set(kernels._IMPORTS.findall(path.read_text()))
+        if path.stem != "ahead":  # no kernel, and it compiles none of its own
+            assert not [item for item in ast.walk(tree) if isinstance(item, ast.ImportFrom) and item.level]
+            assert "from gristmill.kernels import" not in path.read_text()
+
+
+def test_a_constant_makes_no_form_of_its_own():
+    def plus_one(x: int) -> int:
+        return x + 1
+
+    plus_one.__module__ = "gristmill.kernels.none"
+    inner = njit(plus_one)
+    outer = njit(lambda: inner(1) + inner(2))
+    assert outer() == 5
+    assert len(inner.signatures) == 1
+
+
+if __name__ == "__main__":
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as scratch:
+        ahead.LIST.write_text(json.dumps(calls_of_the_demo(Path(scratch)), indent=1) + "\n")
