@@ -27,6 +27,7 @@ def nobody():
 
 
 @pytest.mark.parametrize("arguments", [["steps"], ["steps", "--markdown"], ["--version"]])
+@pytest.mark.slow
 def test_a_reader_that_is_gone_ends_a_command_in_silence(nobody, arguments):
     """Tables, plain text and what the library for options prints, more and less than a pipe holds."""
     done = typed(*arguments, stdout=nobody, stderr=subprocess.PIPE)
@@ -45,6 +46,7 @@ def test_every_command_ends_in_silence(nobody, command, monkeypatch):
 
 
 @pytest.mark.parametrize("option", [[], ["--json"]])
+@pytest.mark.slow
 def test_a_run_may_answer_to_a_file_and_tell_of_it_elsewhere(project, tmp_path, option):
     """`gristmill run recipe.yaml > answer`: what a step prints goes with what is told, which may be no file."""
     project.write_inputs(files=1, records=20)
@@ -66,6 +68,7 @@ def test_a_run_whose_log_nobody_reads_stops_and_goes_on_later(project, nobody):
     assert typed("run", project.recipe, stdout=nobody, stderr=nobody).returncode == GONE
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_a_message():
     """And where nobody listens at all, the command does its work."""
     with open("/dev/full", "wb") as full:

@@ -154,6 +154,7 @@ def test_what_moved_just_after_a_line_is_told_in_the_next_one(monkeypatch):
     assert "a 5/9 (+5)" in lines[0]
 
 
+@pytest.mark.slow
 def test_stages_may_come_while_a_silence_is_broken(monkeypatch):
     """Who looks and who counts are two threads."""
     monkeypatch.setattr(show, "LOG_EVERY_S", 0.0)

@@ -48,6 +48,7 @@ def gristmill(capsys, monkeypatch):
     return typed
 
 
+@pytest.mark.slow
 def test_a_run_ends_with_the_mixture_and_where_it_lies(corpus, gristmill):
     """The table names phases, groups and shares; the last line is a path that a loader opens."""
     code, out, err = gristmill("run", corpus.project.recipe)

@@ -136,6 +136,7 @@ def test_row_groups_count_all_that_they_hold(project, monkeypatch, column):
     assert max(groups) <= 5
 
 
+@pytest.mark.slow
 def test_a_part_of_nothing_but_meta_ends(project):
     """The part in memory is bounded by all that it holds, not by its texts alone."""
     rows = [{"text": "t", "other": f"{n}" + "x" * 2000} for n in range(2000)]

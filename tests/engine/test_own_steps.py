@@ -321,6 +321,7 @@ def test_compiling_is_told_once_and_is_in_the_cost_of_its_task(own):
     assert 0 < made.cost["compile_s"] < made.cost["wall_s"]
 
 
+@pytest.mark.slow
 def test_a_step_that_ends_its_process_is_told_as_such(own):
     """Not as want of memory: a process that was killed has no exit code."""
     told = said(own("  - ends.fine\n", ends="import os\ndef fine(text): os._exit(0)\n"), workers=1)

@@ -60,6 +60,7 @@ def waits(project, step):
     return next(stage.why for stage in plan(project) if stage.id == step)
 
 
+@pytest.mark.slow
 def test_a_pinned_tokenizer_outlives_a_threshold(small, edit, monkeypatch):
     """Unpinned, a plan says what an edit costs; pinned, it costs the parts that it changed."""
     assert hint(small) is None

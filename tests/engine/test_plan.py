@@ -6,6 +6,7 @@ import pytest
 
 import stagebox.upper
 from gristmill.engine.plan import describe_change, make_plan
+from gristmill.errors import UserError
 
 
 def plan_of(project):
@@ -83,6 +84,7 @@ def test_until_sends_no_source_alone_through_what_is_for_all(project):
 
 
 @pytest.mark.parametrize("until", ["length", "all/upper", "ingest"])
+@pytest.mark.slow
 def test_until_stops_after_a_step_and_its_work_is_reused(project, until):
     """What `--until` did is not done again by the whole run."""
     part = project.run(until=until)
@@ -125,3 +127,9 @@ def test_of_a_long_value_that_part_is_shown_which_differs():
     assert (before, after) == ("...xxxxxxxxold", "...xxxxxxxxnew")
     assert describe_change(12, 30) == "12 -> 30"
     assert describe_change(None, 30) == "nothing -> 30"
+
+
+def test_what_a_stage_finds_wrong_with_its_config_has_its_line(project):
+    project.write_recipe("  - stagebox.length\n  - line_dedup: {protected_patterns: ['(']}")
+    with pytest.raises(UserError, match=r"recipe\.yaml:9: protected_patterns: '\(' is no regular expression"):
+        project.mill()

@@ -57,6 +57,7 @@ def given_up(project, run):
     return [(row.text, row.step, row.detail) for row in rows(run, None, True, "worker_crashed")]
 
 
+@pytest.mark.slow
 def test_fatal_records_become_rows_with_a_reason_and_the_rest_goes_on(project):
     """Two records of sixty kill every worker that sees them: they are found, and only they are given up."""
     write_texts(project, texts(17, 41))
@@ -198,6 +199,7 @@ def test_a_record_that_is_fatal_to_send_is_given_up_by_the_exchange(project):
     assert given_up(project, project.run(workers=2)) == [(texts(30)[30], "all/deadly_exact", CRASHED)]
 
 
+@pytest.mark.slow
 def test_a_reduce_that_crashes_each_time_stops_the_run(project):
     """No record of it can be tried alone: one message, not a verdict."""
     write_texts(project, texts())

@@ -45,6 +45,7 @@ def test_entries_stand_in_the_order_of_the_layout(project):
     assert numbers == sorted(numbers)
 
 
+@pytest.mark.slow
 def test_a_document_that_goes_away_rebuilds_the_files_that_held_it(project):
     """One line of one file is blanked: one bundle is built again, and all others keep their bytes."""
     path = project.folder / "in" / "02.jsonl"
@@ -63,6 +64,7 @@ def test_a_document_that_goes_away_rebuilds_the_files_that_held_it(project):
     assert len(builds) == 2, "the bundle and the catalogue; what other parts send has not changed"
 
 
+@pytest.mark.slow
 def test_a_changed_config_builds_again_and_a_second_run_does_not(project):
     """The config of a sink is in the keys of its tasks; files that it no longer writes are not named."""
     project.run()
@@ -74,6 +76,7 @@ def test_a_changed_config_builds_again_and_a_second_run_does_not(project):
     assert project.executed(project.run()) == {}
 
 
+@pytest.mark.slow
 def test_a_plan_counts_what_a_sink_would_build(project):
     """Before the first run all waits; after a lost file the plan names what it would build again."""
     stages = {stage.id: stage for stage in make_plan(project.mill(), project.look())}

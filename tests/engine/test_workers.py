@@ -234,6 +234,7 @@ def test_where_no_worker_starts_there_is_one_message(project, monkeypatch):
     assert project.notes == []
 
 
+@pytest.mark.slow
 def test_a_signal_is_heard_while_the_fork_server_imports(tmp_path):
     """It may take seconds on a busy machine; here it waits for a pipe, for ever."""
     os.mkfifo(tmp_path / "pipe")

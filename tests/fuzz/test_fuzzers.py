@@ -44,6 +44,7 @@ def told(found) -> str:
     return "\n".join(f"{fault.place}\n{fault.report}" for fault in found.values())
 
 
+@pytest.mark.slow
 def test_every_target_is_tried_here() -> None:
     """A target that is not in the list would rot."""
     with METERED:

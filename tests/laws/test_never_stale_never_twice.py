@@ -18,6 +18,7 @@ def test_a_second_run_executes_nothing_and_gives_the_same_parts(project):
     assert project.parts(second) == project.parts(first)
 
 
+@pytest.mark.slow
 def test_one_changed_file_runs_only_what_depends_on_it(project):
     """Of four input files one changes: the parts of the other three are not read or mapped again."""
     before = project.run()
@@ -32,6 +33,7 @@ def test_one_changed_file_runs_only_what_depends_on_it(project):
     assert executed["all/length"] == 1
 
 
+@pytest.mark.slow
 def test_a_touched_but_equal_file_runs_nothing(project):
     """The content counts, not the time stamp."""
     project.run()
@@ -39,6 +41,7 @@ def test_a_touched_but_equal_file_runs_nothing(project):
     assert project.executed(project.run()) == {}
 
 
+@pytest.mark.slow
 def test_a_moved_folder_runs_nothing(project):
     """Paths are not in the key."""
     first = project.run()
@@ -60,6 +63,7 @@ def test_a_changed_threshold_runs_the_decision_and_not_the_measurement(project, 
     assert executed["all/longer_than"] > 0
 
 
+@pytest.mark.slow
 def test_a_raised_version_runs_the_stage_again(project, monkeypatch):
     """VERSION is in the key."""
     project.run()
@@ -69,6 +73,7 @@ def test_a_raised_version_runs_the_stage_again(project, monkeypatch):
     assert not look.made["all/length"].missing
 
 
+@pytest.mark.slow
 def test_another_library_version_runs_the_stage_again(project, monkeypatch):
     """The versions of declared libraries are in the key, those of others are not."""
     import importlib.metadata
@@ -81,6 +86,7 @@ def test_another_library_version_runs_the_stage_again(project, monkeypatch):
     assert not look.made["all/length"].missing
 
 
+@pytest.mark.slow
 def test_another_seed_runs_only_the_stages_that_use_it(project, edit):
     """The recipe's seed is in the key of a stage with a `seed` field and of no other."""
     project.run()
@@ -90,6 +96,7 @@ def test_another_seed_runs_only_the_stages_that_use_it(project, edit):
     assert not any(look.made[name].missing for name in ("notes/ingest", "all/upper", "all/exact"))
 
 
+@pytest.mark.slow
 def test_a_new_file_leaves_the_parts_of_the_others_alone(project):
     """Adding inputs processes only those inputs; an exchange re-runs the partitions whose segments changed."""
     project.run()
@@ -102,6 +109,7 @@ def test_a_new_file_leaves_the_parts_of_the_others_alone(project):
 
 
 @pytest.mark.parametrize("broken", ["flip", "cut", "delete"])
+@pytest.mark.slow
 def test_a_damaged_part_is_noticed_and_made_again(project, broken):
     """Every stored part, damaged in turn, is found by the next run, which repairs exactly it."""
     first = project.run()
@@ -152,6 +160,7 @@ def test_two_runs_at_once_do_no_task_twice(project):
     assert not list((project.store / "claims").iterdir())
 
 
+@pytest.mark.slow
 def test_a_run_waits_for_a_task_that_another_run_is_at(project):
     """It says so, and takes the task over when the other lets it go."""
     mill = project.mill()

@@ -439,6 +439,18 @@ CASES: dict[str, tuple[str, int, list[str]]] = {
         6,
         ["clutser, which pairs does not write", "Did you mean cluster?"],
     ),
+    "models of one name for a step that is shared": (
+        "recipe: demo\nsources:\n"
+        "  a: {kind: web, read: {format: lines, paths: [x]}}\n  b: {kind: code, read: {format: lines, paths: [x]}}\n"
+        "steps:\n  web: [trainer]\n  code: [trainer]\n  all: [user_of_model]\n",
+        8,
+        ["all/user_of_model uses one model of a step trainer", "web/trainer (source a), code/trainer (source b)"],
+    ),
+    "similarity that no comparison takes": (
+        STEPS + "  - gristmill.stages.dedup.near_dedup: {verify_jaccard: 0.8000000001}\n",
+        5,
+        ["verify_jaccard", "at most nine decimals"],
+    ),
     "model without its step": (
         STEPS + "  - user_of_model\n  - trainer\n",
         5,

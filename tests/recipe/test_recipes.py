@@ -87,6 +87,7 @@ def test_every_recipe_loads(path: Path, tmp_path: Path) -> None:
     assert load(path, env=env).routes
 
 
+@pytest.mark.slow
 def test_web_takes_each_page_for_its_own_reason(crawl: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """From a crawl to verdicts: language first, then repetition, then quality; a good page is kept."""
     found, warned = reasons(RECIPES / "web.yaml", monkeypatch, CRAWL=str(crawl), STORE=str(tmp_path / "store"))

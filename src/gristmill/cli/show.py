@@ -255,7 +255,7 @@ class Bars:
     def summary(self) -> str:
         """`12 of 30 stages done, about 1:20 left`; `at least`, where what some stage will take is not known.
 
-        On a machine that compiles, a stage that has not begun may have that before it, which takes longer than its work.
+        Where kernels are compiled, a stage that has not begun may wait for that longer than for its work.
         """
         stages = f"{sum(one.is_done for one in self.stages.values())} of {len(self.stages)} stages done"
         if self._worked_since is None or all(stage.is_done for stage in self.stages.values()):

@@ -15,7 +15,7 @@ from gristmill.engine.config_files import ConfigFile, find_config_file
 from gristmill.engine.content import ContentHashes
 from gristmill.engine.task import Columns, layer_schema
 from gristmill.errors import UserError
-from gristmill.recipe.columns import INGEST
+from gristmill.recipe.columns import INGEST, models_of
 from gristmill.recipe.files import place_files
 from gristmill.recipe.mistakes import nearest
 from gristmill.recipe.model import Recipe, Step
@@ -29,7 +29,6 @@ from gristmill.stages.resolve import (
     may_read_of,
     reads_of,
     schema_of,
-    uses_of,
     version_of,
 )
 from gristmill.stages.select import corpus
@@ -115,8 +114,13 @@ class Graph:
 def build(recipe: Recipe, contents: ContentHashes, until: str | None = None) -> Graph:
     """The graph of a recipe, whole or up to and including the step `until`."""
 
-    def identity_of(module: ModuleType, config: StageConfig, code: Code) -> Identity:
-        return _stage_identity(module, config, code, contents)
+    def identity_of(module: ModuleType, config: StageConfig, code: Code, line: int) -> Identity:
+        try:
+            return _stage_identity(module, config, code, contents)
+        except UserError as error:
+            if type(error) is not UserError or str(error).startswith(f"{recipe.path}:"):
+                raise
+            raise UserError(f"{recipe.path}:{line}: {error}") from None
 
     routes = _cut(recipe.routes, until)
     if until is not None and until != INGEST:
@@ -131,7 +135,7 @@ def build(recipe: Recipe, contents: ContentHashes, until: str | None = None) -> 
     nodes: dict[str, Node] = {}
     for source in recipe.sources.values():
         module = importlib.import_module(source.module)
-        identity, files = identity_of(module, source.config, source.code)
+        identity, files = identity_of(module, source.config, source.code, source.line)
         node_id = f"{source.name}/{INGEST}"
         facts = (node_id, INGEST, "read", (source.name,), tuple(DOCUMENTS.names))
         nodes[node_id] = Node(*facts, source.module, source.config, identity, {}, {}, 0, files=files, code=source.code)
@@ -178,17 +182,16 @@ def _node(
     sources: tuple[str, ...],
     views: Mapping[str, View],
     routes: Mapping[str, Sequence[Step]],
-    identity_of: Callable[[ModuleType, StageConfig, Code], Identity],
+    identity_of: Callable[[ModuleType, StageConfig, Code, int], Identity],
 ) -> Node:
     module = importlib.import_module(step.module)
-    earlier = {other.name: other.id for other in _before(step, routes[sources[0]])}
-    uses = {model: earlier[model] for model in uses_of(module)}
+    uses = models_of(step, tuple(routes[sources[0]]))  # the same in all, or the recipe would have been refused
     counts = {}
     if kind_of(module) == "sink":
         for name in sources:
             counts[name] = [other.id for other in _before(step, routes[name]) if other.name == module.COUNTS][-1]
     depth = max(list(routes[name]).index(step) for name in sources) + 1
-    identity, files = identity_of(module, step.config, step.code)
+    identity, files = identity_of(module, step.config, step.code, step.line)
     columns = _columns(step) if adds_layer(module) else ()
     facts = (step.id, step.name, kind_of(module), sources, columns)
     return Node(*facts, step.module, step.config, identity, views, uses, depth, counts, files, step.code)

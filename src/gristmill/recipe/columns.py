@@ -22,6 +22,8 @@ def check_routes(draft: Draft, routes: Mapping[str, Route]) -> None:
     for source, route in routes.items():
         for step, message in _faults(route, written):
             told.setdefault((step.line, message), []).append(source)
+    for line, message in _different_models(routes):
+        draft.mistakes.add(line, message)
     for (line, message), sources in told.items():
         noun = "source" if len(sources) == 1 else "sources"
         draft.mistakes.add(line, f"{message} ({noun}: {listed(sources)})")
@@ -63,6 +65,36 @@ def _faults(route: Route, written: dict[int, list[str]]) -> Iterator[tuple[Step,
         columns[""].update(written[id(step)])
         columns.setdefault(step.name, set()).update(written[id(step)])
         steps.setdefault(step.name, []).append(step)
+
+
+def models_of(step: Step, route: Sequence[Step]) -> dict[str, str]:
+    """The models that a step uses: name -> id of the newest step of that name before it that makes one."""
+    before = route[: route.index(step)]
+    makers = {other.name: other.id for other in before if not adds_layer(importlib.import_module(other.module))}
+    return {name: makers[name] for name in uses_of(importlib.import_module(step.module)) if name in makers}
+
+
+def _different_models(routes: Mapping[str, Route]) -> Iterator[tuple[int, str]]:
+    """A step that sources share has one model of a name; where their routes bring several, none of them is meant."""
+    found: dict[str, tuple[Step, dict[str, dict[str, str]]]] = {}
+    for source, route in routes.items():
+        newest: dict[str, str] = {}
+        for step in route:
+            module = importlib.import_module(step.module)
+            for name in uses_of(module):
+                if name in newest:
+                    found.setdefault(step.id, (step, {}))[1].setdefault(name, {})[source] = newest[name]
+            if not adds_layer(module):
+                newest[step.name] = step.id
+    for step, models in found.values():
+        for name, makers in models.items():
+            if len(set(makers.values())) > 1:
+                said = ", ".join(f"{maker} (source {source})" for source, maker in makers.items())
+                yield (
+                    step.line,
+                    f"{step.id} uses one model of a step {name} for all of its sources, and they come with different "
+                    f"ones: {said}. Fit one {name} for all of them, or give each kind of source a step of its own.",
+                )
 
 
 def _columns(step: Step) -> list[str]:

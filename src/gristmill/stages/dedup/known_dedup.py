@@ -18,6 +18,7 @@ from gristmill.kernels.sketch import ratio_of
 from gristmill.stages.contract import File, StageConfig
 from gristmill.stages.dedup.keep_order import ID_BYTES
 from gristmill.stages.dedup.near_index import open_index, sketch_batch
+from gristmill.stages.dedup.s_curve import Similarity
 
 VERSION = 1
 LIBRARIES = ("unicode",)
@@ -32,7 +33,7 @@ SCHEMA = pa.schema(
 class Config(StageConfig):
     indexes: Annotated[tuple[File, ...], Field(min_length=1)]
     """Folders that `gristmill index` wrote."""
-    verify_jaccard: Annotated[float, Field(gt=0, le=1)] = 0.8
+    verify_jaccard: Similarity = 0.8
     """The least Jaccard similarity of the shingle sets of a document and a known one."""
     max_comparisons: Annotated[int, Field(ge=1)] = 128
     """Most known documents of an index that a document is compared with."""

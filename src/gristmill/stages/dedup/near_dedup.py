@@ -23,7 +23,7 @@ from gristmill.stages.dedup import clusters, keep_order, near_candidates
 from gristmill.stages.dedup.alarm import AlarmShare, alarms
 from gristmill.stages.dedup.clusters import merge, resolve, roots
 from gristmill.stages.dedup.keep_order import RANK, KeepOrder
-from gristmill.stages.dedup.s_curve import curve_lines
+from gristmill.stages.dedup.s_curve import Similarity, curve_lines
 
 __all__ = ["emit", "merge", "reduce", "resolve", "roots", "verify"]
 
@@ -41,7 +41,7 @@ _BLOCK_BYTES = 32 << 20
 
 
 class Config(near_candidates.Config):
-    verify_jaccard: Annotated[float, Field(gt=0, le=1)] = 0.8
+    verify_jaccard: Similarity = 0.8
     """The least Jaccard similarity of the shingle sets of two documents that are linked."""
     max_comparisons: Annotated[int, Field(ge=1)] = 128
     """Most comparisons of a document in one meet; documents that reach it are counted."""

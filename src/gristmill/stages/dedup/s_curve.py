@@ -1,7 +1,24 @@
-"""The S-curve: how likely two documents are candidates, given how similar they are."""
+"""Similarities: what a threshold may be; and the S-curve, how likely two documents are candidates, given how similar
+they are.
+"""
+
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
+
+from gristmill.kernels.sketch import ratio_of
 
 _POINTS = (0.5, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95)
 _WIDTH = 40
+
+
+def _exact(threshold: float) -> float:
+    """Comparisons take a fraction of whole numbers, not the double beside it."""
+    ratio_of(threshold)
+    return threshold
+
+
+Similarity = Annotated[float, Field(gt=0, le=1), AfterValidator(_exact)]
 
 
 def probability(similarity: float, bands: int, rows: int) -> float:
