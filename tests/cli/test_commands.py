@@ -316,6 +316,7 @@ def test_a_mistake_is_one_message_and_exit_code_2(project, arguments, telling, t
     assert done.stdout == ""
 
 
+@pytest.mark.slow
 def test_a_bug_in_a_step_of_the_users_own_is_one_message(project):
     """With the line of their code, and no traceback through ours."""
     project.write_recipe("  - stagebox.broken\n")

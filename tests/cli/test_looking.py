@@ -211,6 +211,7 @@ def test_whatif_says_what_is_wrong_in_plain_words(typed, change, told):
 
 
 @pytest.mark.parametrize("where", ["recipe", "run"])
+@pytest.mark.slow
 def test_a_reason_that_no_document_has_is_no_mistake(everything, say, where):
     """Of a reader, of a step of ours, of one of the user's own whose code is there; and in the store alone, too."""
     project = everything.project

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from gristmill.cli import show
+from gristmill.cli import show, tokenizer_compare
 from gristmill.cli.main import main
 from gristmill.stages.tokenizer.files import load
 
@@ -208,6 +208,19 @@ def test_audit_of_a_recipe_measures_on_its_held_out_text(trained, typed, tmp_pat
     assert report["passed"]
     assert list(report["bytes_per_token"][str(trained / "r.yaml")]) == ["prose", "all"]
     assert (tmp_path / "audit.html").exists()
+
+
+def test_compare_measures_on_the_first_recipe_that_has_text(trained, monkeypatch):
+    """A recipe with a pinned tokenizer holds nothing out; in which order they are given does not matter."""
+    trains, plain = str(trained / "r.yaml"), tokenizer_compare.look_at
+    monkeypatch.setattr(
+        tokenizer_compare, "look_at", lambda name, store: plain(name, store) if name == trains else None
+    )
+    held_out = tokenizer_compare.sample_texts
+    monkeypatch.setattr(tokenizer_compare, "sample_texts", lambda run, name: held_out(run, name) if run else ())
+    found = tokenizer_compare._held_out([trains], None)
+    assert found
+    assert [name for name, _ in tokenizer_compare._held_out(["pinned.yaml", trains], None)] == [n for n, _ in found]
 
 
 def test_audit_and_compare_tell_how_far_they_are(trained, typed, tmp_path, monkeypatch):

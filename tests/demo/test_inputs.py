@@ -22,6 +22,8 @@ from gristmill.demo.inputs import build
 from gristmill.demo.truth import KINDS, Sign, Truth
 from gristmill.errors import UserError
 
+pytestmark = pytest.mark.slow
+
 SCALE = 0.02
 Pages = dict[tuple[str, str], tuple[dict[str, str], bytes]]
 

@@ -61,6 +61,7 @@ def test_plan_shows_it_and_warns(project, monkeypatch, capsys, room, told):
     assert disk["free_bytes"] == free
 
 
+@pytest.mark.slow
 def test_what_may_stay_is_not_counted_as_added(project, edit):
     """A step that waits may find all that it made in the store again: the least is what is certain to be made."""
     project.run()

@@ -244,6 +244,7 @@ def test_a_listing_ends_when_nobody_waits_for_it(tmp_path):
         list_tree(str(tmp_path), ANYTHING, follow=False, stopped=stopped.is_set)
 
 
+@pytest.mark.slow
 def test_a_signal_ends_a_run_that_is_listing(project):
     """The loop that hears signals goes on while a thread lists."""
     script = (

@@ -108,6 +108,7 @@ def test_a_pinned_tokenizer_outlives_a_threshold(small, edit, monkeypatch):
         assert len(loader)
 
 
+@pytest.mark.slow
 def test_there_must_be_something_to_pin(small, edit, monkeypatch, capfd):
     """A tokenizer that was trained, once, and a file whose name is free."""
     assert pin(small, monkeypatch) == 2

@@ -69,6 +69,7 @@ def test_fatal_records_become_rows_with_a_reason_and_the_rest_goes_on(project):
     assert any("looking for the record" in note for note in project.notes)
 
 
+@pytest.mark.slow
 def test_the_evidence_lies_in_the_record_of_the_task(project):
     """Whoever doubts a verdict finds the trials behind it."""
     write_texts(project, texts(17))

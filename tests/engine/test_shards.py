@@ -51,6 +51,7 @@ def test_the_manifest_does_not_depend_on_workers_or_the_place_of_the_store(corpu
     assert read_manifest(publish(corpus.project.mill(store=memory), run)).hash == one.hash
 
 
+@pytest.mark.slow
 def test_other_part_sizes_give_the_same_shards(corpus):
     """The cut of the input into parts shows nowhere in the shards."""
     _, whole = corpus.run()

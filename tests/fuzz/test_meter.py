@@ -95,6 +95,7 @@ def grows(pattern: str, make: Callable[[int], str], everywhere: bool = True) -> 
     return math.log(steps[1] / steps[0], 4)
 
 
+@pytest.mark.slow
 def test_steps_of_expressions() -> None:
     """Runs that can be shared out in many ways, and searches that begin again, are told from those that cannot."""
     assert grows(r"a*b", lambda size: "a" * size) > 1.8

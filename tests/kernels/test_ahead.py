@@ -11,6 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from numba import njit
 
 from gristmill import kernels
@@ -89,6 +90,7 @@ print(found, ahead._function("radix._sort_digits").stats.cache_misses.total())
 """
 
 
+@pytest.mark.slow
 def test_what_a_stage_needs_is_compiled_once(tmp_path):
     """Found by what its modules import; afterwards there is nothing to do, by the mark and by a look at the files."""
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
@@ -96,6 +98,7 @@ def test_what_a_stage_needs_is_compiled_once(tmp_path):
     assert done.stdout == "[['radix._sort_digits'], [], []] 1\n"
 
 
+@pytest.mark.slow
 def test_without_a_place_to_keep_it_everybody_compiles(tmp_path):
     """A cache beside the sources would not see that an imported kernel changed, so none is used."""
     (tmp_path / "file").write_text("")

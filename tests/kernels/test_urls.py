@@ -120,6 +120,7 @@ def test_a_domain_stands_for_itself_and_every_host_below_it(entry, blocked, free
 
 @settings(max_examples=300, deadline=None)
 @given(st.lists(HOST, max_size=6), st.lists(URLS, min_size=1, max_size=6))
+@pytest.mark.slow
 def test_lookups_of_domains_equal_those_in_a_set_of_text(entries, urls):
     """The shortest domain that is listed is found, with the place where it begins in the URL."""
     listed = {oracle("http://" + entry)[0].removeprefix("*.").lstrip(".") for entry in entries} - {""}
@@ -136,6 +137,7 @@ def test_lookups_of_domains_equal_those_in_a_set_of_text(entries, urls):
 
 @settings(max_examples=300, deadline=None)
 @given(st.lists(URLS, max_size=6), st.lists(URLS, min_size=1, max_size=6))
+@pytest.mark.slow
 def test_lookups_of_urls_equal_those_in_a_set_of_text(entries, urls):
     """Two spellings are one URL when the plain parser makes one text of them."""
     entries = [entry.replace(" ", "") for entry in entries]

@@ -5,6 +5,7 @@ import signal
 import pytest
 
 
+@pytest.mark.slow
 def test_one_and_two_workers_give_the_same_bytes(project):
     """Worker count is not in the output."""
     one = project.run(workers=1, store=str(project.folder / "one"))

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 import typer
 
 from gristmill.cli.mix_table import short
-from gristmill.cli.options import Json, print_json
+from gristmill.cli.options import Json, is_run, print_json
 from gristmill.cli.show import console, table
 from gristmill.engine.publish import FOLDER, LATEST
 from gristmill.errors import UserError
@@ -97,6 +97,12 @@ def command(
 
 def _manifest(corpus: str) -> dict[str, Any]:
     """The manifest that --corpus names; of a recipe it is said where its manifest lies."""
+    if is_run(corpus):
+        store, _, name = corpus.rpartition("@")
+        raise UserError(
+            f"--corpus {corpus} names a run, and --corpus takes the manifest of shards, so no epochs can be counted. "
+            f"Write --corpus {store}/{FOLDER}/{name}/{LATEST}, where {name} is a recipe's name."
+        )
     if not corpus.endswith((".yaml", ".yml")):
         return read_manifest(corpus)
     recipe = load(corpus)

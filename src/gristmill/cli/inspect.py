@@ -173,7 +173,7 @@ def _show(out: Screen, row: Row, full: bool) -> None:
     else:
         detail = (": ", (row.detail, "bold yellow")) if row.detail else ()
         verdict = words((row.reason, "red"), f" by {row.step or ''}", *detail)
-    out.rule(fields["locator"], align="left", style="dim")
+    out.rule(f"{fields['source']}: {fields['locator']}", align="left", style="dim")
     out.print(words(verdict, f"   id {fields['doc_id'].hex()}"))
     for name in ("title", "url"):
         if fields[name] is not None:

@@ -37,7 +37,10 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON for a program; a 
 Workers = Annotated[
     int | None, typer.Option("--workers", min=1, metavar="N", help="Processes to use. Default: all cores.")
 ]
-_FROM_STORE = "status, funnel, removed, inspect and sample: gristmill removed {0}, gristmill inspect {0} --dropped"
+_FROM_STORE = (
+    "status, funnel, removed, inspect, sample, shards, tokenizer, verify and gc: gristmill removed {0}, "
+    "gristmill inspect {0} --dropped"
+)
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 

@@ -55,6 +55,8 @@ def command(
         rows.append((entry["step"], *group, entry["rule"], *counts, size(entry["first_bytes"])))
     names = ("step", *(() if by is None else (by,)), "rule", "alone", "first", "in all", "first, share", "first, bytes")
     console().print(table(names, rows, left=2 if by is None else 3, spare=("first, bytes", "first, share")))
+    if rows:
+        console().print("share: of the documents that came to the step")
 
 
 def _counts(seen: Seen, by: str | None) -> Iterator[dict[str, Any]]:

@@ -122,14 +122,15 @@ def _tried(recipe: Recipe) -> dict[str, Any]:
 def _show_what_is_missing(recipe: Recipe, path: Path) -> None:
     """Nobody shall take a trial for the whole."""
     told = [
-        f"{name}: no more than its first {source.limit:,} records (limit)."
+        f"{name}: its first {source.limit:,} records at most (limit)."
         for name, source in recipe.sources.items()
         if source.limit is not None
     ]
     if recipe.sample is not None:
         share = f"{recipe.sample * 100:.12g}%"
         told.append(
-            f"This is a sample of {share} of every source, kept as {recipe.name}; {recipe.file_name} is as it was. "
+            f"This is a sample of about {share} of every source, at least a record of each, kept as {recipe.name}; "
+            f"{recipe.file_name} is as it was. "
             f"Other commands look at it with --sample {share}, such as: gristmill inspect {path} --sample {share}; "
             f"or by its name: {recipe.store}@{recipe.name}"
         )

@@ -26,7 +26,8 @@ def command(
     text: Annotated[
         list[Path] | None,
         typer.Option(
-            metavar="FILE", help="Measure on this. May be repeated. Default: the first recipe's held-out text."
+            metavar="FILE",
+            help="Measure on this. May be repeated. Default: the held-out text of the first recipe that has some.",
         ),
     ] = None,
     store: StoreUri = None,
@@ -77,14 +78,14 @@ def _files(paths: list[Path]) -> list[tuple[str, pa.Array]]:
 
 
 def _held_out(names: list[str], store: str | None) -> list[tuple[str, pa.Array]]:
-    recipes = [name for name in names if is_corpus(name)]
-    texts = list(sample_texts(look_at(recipes[0], store), HELD_OUT)) if recipes else []
-    if not texts:
-        raise UserError(
-            "there is no text to measure on: no --text is given, and none of the tokenizers is a recipe with held-out "
-            "text. Add --text FILE."
-        )
-    return texts
+    """Of the first recipe that has some: a pinned tokenizer was trained elsewhere, and leaves none."""
+    for name in filter(is_corpus, names):
+        if texts := list(sample_texts(look_at(name, store), HELD_OUT)):
+            return texts
+    raise UserError(
+        "there is no text to measure on: no --text is given, and none of the tokenizers is a recipe with held-out "
+        "text. Add --text FILE."
+    )
 
 
 def _apart(names: list[str]) -> list[str]:

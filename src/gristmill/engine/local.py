@@ -166,8 +166,8 @@ class LocalExecutor:
         if not self._compiles:
             self._compiles = True
             self._note(
-                "compiling: the first tasks of a new or upgraded installation wait for machine code, some minutes in "
-                "all; it is kept where that can be written, and later runs do not wait"
+                "compiling: tasks wait for machine code that this installation has not needed before, minutes on a new "
+                "one, seconds for some more; it is kept where that can be written, and later runs do not wait"
             )
 
     def _take_idle(self) -> "_Process | None":

@@ -21,6 +21,7 @@ def made(folder, texts, **fields):
     return str(folder), about
 
 
+@pytest.mark.slow
 def test_near_copies_of_known_documents_are_found_exactly(tmp_path):
     """A new document is dropped if and only if a known one is similar enough; the most similar one is named."""
     known = families(1, 40)

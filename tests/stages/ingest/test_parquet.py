@@ -233,6 +233,7 @@ def fuzz(tmp_path, seeds):
             (row.text or "").encode()
 
 
+@pytest.mark.slow
 def test_damaged_row_group_costs_itself_only(tmp_path):
     """Whatever is done to the bytes of one row group, the rows of all the others are kept, and nothing raises."""
     fuzz(tmp_path, range(120))

@@ -136,6 +136,7 @@ def test_a_file_cut_anywhere_is_refused(storage: str) -> None:
             parse(whole[:size], "m.ftz")
 
 
+@pytest.mark.slow
 def test_a_damaged_file_is_refused_or_does_no_harm() -> None:
     """Whatever byte is wrong, the file is refused, or labels and probabilities are still what they can be."""
     draw = random.Random(11)

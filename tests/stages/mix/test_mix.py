@@ -104,6 +104,7 @@ def test_nothing_is_told_where_all_is_as_asked(tmp_path):
             {"tokens": 640, "upsample": {"wiki": 1e-9}, "domains": "natural"},
             ["nothing of wiki/A", "less than a sample", "Ask for more"],
         ),
+        ({"tokens": 1}, ["mix.tokens is 1, less than a sample for each of 2 phases", "are drawn"]),
         ({"sources": {**SOURCES, "wiki": "web"}}, ["the domain reference has nothing to draw", "gristmill funnel"]),
         ({"max_epochs": {"wiki/B": 2}}, ["no document is in the group wiki/B", "Groups: crawl/A"]),
         ({"sources": {**SOURCES, "zine": "web"}}, ["no document of the source zine", "gristmill funnel"]),

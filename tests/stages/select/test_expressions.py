@@ -211,6 +211,7 @@ CONDITIONS = st.recursive(
 
 @settings(max_examples=150, deadline=None)
 @given(CONDITIONS)
+@pytest.mark.slow
 def test_any_condition_equals_its_evaluation_row_by_row(pair: Pair) -> None:
     """Whole columns at once give what three-valued logic gives each row alone."""
     text, run = pair

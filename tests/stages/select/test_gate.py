@@ -237,6 +237,7 @@ def test_meta_tags_are_heeded_in_the_head_of_a_page(head, directive):
 
 @settings(max_examples=300, deadline=None)
 @given(st.lists(st.text(st.sampled_from("<meta >/\"'noai!-\n"), max_size=40), max_size=4))
+@pytest.mark.slow
 def test_any_bytes_can_be_searched_for_meta_tags(pages):
     """What is found lies in its page, begins with the tag and holds the word."""
     data = "".join(pages).encode()

@@ -45,11 +45,11 @@ def refuse_excess(
     )
     held = sum(by_name[name].tokens for name in used)
     room = sum(int(caps[name] * by_name[name].tokens) for name in used)
-    others = f" and {len(over) - 1} more" if len(over) > 1 else ""
+    others = f" (the most of {len(over)} groups)" if len(over) > 1 else ""
     raise CannotBeMet(
-        f"mix: {wanted:,} tokens are asked for, and the groups that are drawn have {held:,}, so that {worst}{others} "
-        f"would be drawn {ceil(epochs[worst]):,} times, where max_epochs is {float(caps[worst]):g}. A training would "
-        f"see the same text over and over. Ask for at most {room:,} tokens (mix.tokens, or those of the phases), add "
-        f"text, look for what was dropped (gristmill removed), or, if it is meant, write max_epochs: "
+        f"mix: {wanted:,} tokens are asked for, and the groups that are drawn have {held:,}, so that {worst} "
+        f"would be drawn {ceil(epochs[worst]):,} times{others}, where max_epochs is {float(caps[worst]):g}. A "
+        f"training would see the same text over and over. Ask for at most {room:,} tokens (mix.tokens, or those of the "
+        f"phases), add text, look for what was dropped (gristmill removed), or, if it is meant, write max_epochs: "
         f"{ceil(epochs[worst])}."
     )

@@ -16,6 +16,7 @@ def shortfalls(found: Mapping[str, Any], asked: Asked, sources: Mapping[str, str
     """`found` are the metrics of the mixture, `sources` the domain of each source."""
     yield from _idle_names(found, asked, sources)
     yield from _idle_upsampling(asked, sources)
+    yield from _too_few_tokens(found, asked)
     told: set[str] = set()
     yield from _over_caps(found, told)
     yield from _short_domains(found, told)
@@ -54,6 +55,16 @@ def _idle_upsampling(asked: Asked, sources: Mapping[str, str | None]) -> Iterato
                 f"upsample.{name} changes nothing: it is the only source of the domain {domain}, whose ratio is given. "
                 "Change the ratio"
             )
+
+
+def _too_few_tokens(found: Mapping[str, Any], asked: Asked) -> Iterator[str]:
+    """A phase is at least one sample, however little it is asked to be."""
+    drawn = sum(phase["tokens"] for phase in found["phases"].values())
+    if asked.tokens is not None and asked.continues is None and drawn > 2 * asked.tokens:
+        yield (
+            f"mix.tokens is {asked.tokens:,}, less than a sample for each of {len(found['phases'])} phases, so "
+            f"{drawn:,} are drawn. Ask for more, or for shorter samples (shards.seq_len_tokens)"
+        )
 
 
 def _over_caps(found: Mapping[str, Any], told: set[str]) -> Iterator[str]:
@@ -110,10 +121,11 @@ def _undrawn(found: Mapping[str, Any], told: set[str]) -> Iterator[str]:
             "reached, and others of its domain take its place. Add text to it, raise its max_epochs, or lower that of "
             "an earlier phase"
         )
-    for group, shares in small.items():
+    if small:
+        by = [f"{group} ({' and '.join(shares)})" for group, shares in small.items()]
         yield (
-            f"nothing of {group} is drawn where it should be {' and '.join(shares)}, because that is less than a "
-            "sample. Ask for more tokens or for more of it, or leave it out with a multiplier of 0"
+            f"nothing of {_some(by)} is drawn, because what it should be is less than a sample. Ask for more tokens or "
+            "for more of it, or leave it out with a multiplier of 0"
         )
 
 
