@@ -12,6 +12,8 @@
             optional: BESIDE, reasons of records that stand beside documents by the nature of the format, and USED, of
             records that later steps use all the same: no losses, when a first part with nothing else stops a run
             optional: WANTED(name, config) -> bool: whether a file of a folder is read at all
+            optional: OTHER_SUFFIX(name, config) -> str | None: the suffix for which an unwanted file is not read, where
+            nobody said so; a run tells how many there are
             optional: companions(names) -> {name: names}: files that are looked at beside a file (license texts);
             `read` then takes `companions=`, and their content enters the task key
   map       READS: columns that it needs; SCHEMA: columns that it writes
