@@ -124,8 +124,8 @@ def _other_suffixes(others: Mapping[str, int], read: int) -> str:
     more = [f"{len(ranked) - MOST_SUFFIXES:,} more"] if len(ranked) > MOST_SUFFIXES else []
     count = sum(others.values())
     return (
-        f"{count:,} of {count + read:,} files have other suffixes and were not read ({', '.join(told + more)}). Name all "
-        'that shall be read with `suffixes` under `read` ("" is those without any), or leave them out with `exclude`'
+        f"{count:,} of {count + read:,} files have other suffixes and were not read ({', '.join(told + more)}). Name "
+        'all that shall be read with `suffixes` under `read` ("" is those without any), or leave them out with `exclude`'
     )
 
 
