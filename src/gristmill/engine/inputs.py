@@ -125,7 +125,7 @@ def _other_suffixes(others: Mapping[str, int], read: int) -> str:
     count = sum(others.values())
     return (
         f"{count:,} of {count + read:,} files have other suffixes and were not read ({', '.join(told + more)}). Name "
-        'all that shall be read with `suffixes` under `read` ("" is those without any), or leave them out with `exclude`'
+        'all that shall be read with `suffixes` under `read` ("": those without any), or leave them out with `exclude`'
     )
 
 

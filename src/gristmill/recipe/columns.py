@@ -148,6 +148,7 @@ def _step_fault(who: str, name: str, reads: Sequence[str], before: Route, after:
     """That no step `name`, whose columns `who` reads, stands before it: one mistake, however many columns."""
     late = any(other.name == name for other in after)
     near = None if late or name in STEPS else nearest(name, [other.name for other in before])
-    fix = f"Move {name} above it." if late else f"Did you mean {near}?" if near else f"Add - {name} above it."
+    fix = f"Did you mean {near}?" if near else f"Add - {name} to the steps before it."
+    fix = f"Move {name} above it." if late else fix
     more = f" and {len(reads) - 1} more of it" if len(reads) > 1 else ""
     return f"{who} reads {reads[0]}{more}, and no step {name} stands before it. {fix}"
