@@ -212,7 +212,7 @@ def test_a_snapshot_takes_no_longer_than_its_path() -> None:
 
 
 def test_numbers_that_are_large_may_be_written_short() -> None:
-    """Wherever a recipe has one: what is a count in one place is one in all."""
+    """The same way in every step that counts documents, words, samples or entries."""
     assert tokenizer.Config.model_validate({"vocab": "4k"}) == tokenizer.Config(vocab=4000)
     assert asked.Continues.model_validate({"manifest": "m.json", "at_sample": "1M"}).at_sample == 10**6
     assert gopher_quality.Config.model_validate({"max_words": "100k", "min_words": 0}).max_words == 100_000
