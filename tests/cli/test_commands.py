@@ -286,6 +286,17 @@ def test_init_writes_a_recipe_once(tmp_path, typed, monkeypatch):
     assert (tmp_path / "recipe.yaml").read_text() == text
 
 
+def test_the_commands_in_a_new_recipe_name_it(tmp_path, typed, monkeypatch):
+    """So that they can be copied, and nothing in a name ends the comment that it stands in."""
+    monkeypatch.chdir(tmp_path)
+    assert typed("init", "my new.yaml").returncode == 0
+    text = (tmp_path / "my new.yaml").read_text()
+    assert "gristmill run 'my new.yaml' --sample 1%" in text
+    assert "recipe.yaml" not in text
+    assert typed("init", "a\nseed: 5.yaml").returncode == 0
+    assert "\nseed: 5" not in (tmp_path / "a\nseed: 5.yaml").read_text()
+
+
 MISTAKES = [
     (("run", "nowhere.yaml"), "nowhere.yaml"),
     (("run", "RECIPE", "--until", "lenght"), "Did you mean length?"),

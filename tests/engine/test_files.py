@@ -187,6 +187,27 @@ def test_a_file_that_two_patterns_find_is_read_once(project, edit):
     assert found == ["00.jsonl", "01.jsonl", "02.jsonl", "03.jsonl", "sub/x.jsonl"]
 
 
+def test_files_that_a_reader_passes_over_by_their_suffix_are_told(project):
+    """A folder of code that is read as text must not look like a small folder of text. Who lists the suffixes, or
+    leaves files out, has said it; hidden files are nobody's documents.
+    """
+    folder = project.folder / "code"
+    (folder / ".git").mkdir(parents=True)
+    for name in ("a.py", "b.PY", "c.cs", "d.txt", "LICENSE", ".DS_Store", ".git/x.sample"):
+        (folder / name).write_text("a mill\n")
+    read = "sources:\n  notes: {kind: text, read: {format: text, paths: [code, code/*]%s}}\n"
+
+    def warned(more):
+        project.recipe.write_text("recipe: few\nstore: ./store\n" + read % more + "steps: [stagebox.length]\n")
+        return find_warnings(project.run(until="ingest"))
+
+    (told,) = warned("")
+    assert "4 of 5 files have other suffixes and were not read (.py 2, without any 1, .cs 1)" in told
+    assert "`suffixes`" in told
+    assert "1 of 2 files" in warned(", exclude: ['code/*.[pP][yY]', code/LICENSE]")[0]
+    assert warned(", suffixes: [.txt, .py]") == []
+
+
 def test_links_to_nothing_and_to_themselves_are_told(project):
     """They were silently nothing before."""
     (project.folder / "in" / "self.jsonl").symlink_to("self.jsonl")

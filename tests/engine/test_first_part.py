@@ -47,6 +47,8 @@ def table():
 
 
 ARCHIVE, PARQUET = record("response"), table()
+CHATS = lines([{"msg": [{"content": f"the mill number {n}"}]} for n in range(9)])
+STEPPED = r"`fields: \{text: msg\.0\.content\}`"
 
 
 @pytest.mark.parametrize("workers", [None, 2])
@@ -88,6 +90,9 @@ def test_a_field_that_no_record_has_stops_the_run(read, project, workers):
         ("format: csv, fields: {text: body}", "a.csv", b"id,text\n1,a\n", r'missing_column.*\["id", "text"\]'),
         ("format: json, fields: {text: body}", "a.json", json.dumps(ROWS).encode(), "missing_text"),
         ("format: text, suffixes: ['.txt']", "a.txt", b"\0\1\2" * 9, "binary_file.*exclude"),
+        ("format: csv", "a.csv", b"id,text\n" + b"1,the m\xfchle\n" * 9, "invalid_utf8.*`iconv -f latin1 -t utf8"),
+        ("format: jsonl", "a.jsonl", b'{"text": "the m\xfchle"}\n' * 9, "invalid_utf8.*`iconv -f latin1 -t utf8"),
+        ("format: jsonl, fields: {text: msg.content}", "a.jsonl", CHATS, f"msg is a list.*{STEPPED}"),
         ("format: jsonl", "a.jsonl", b"", "found no record there: empty_file, so.*0 bytes"),
         ("format: warc", "a.jsonl", lines(ROWS), "not_an_archive.*`format: jsonl`"),
     ],
@@ -96,6 +101,12 @@ def test_other_mistakes_stop_it_too(read, setting, name, content, wanted):
     """Every reader; what is wrong is what the first row says."""
     with pytest.raises(UserError, match=rf"sources\.notes: nothing of its first part.*{wanted}"):
         read(f"{setting}, paths: [{name}]", {name: content})
+
+
+def test_what_is_told_of_a_list_can_be_written(read):
+    """A number steps into it."""
+    run = read("format: jsonl, paths: [a.jsonl], fields: {text: msg.0.content}", {"a.jsonl": CHATS})
+    assert run.made["notes/ingest"].metrics["dropped"] == {}
 
 
 def test_a_column_that_a_table_lacks_is_told_at_once(read, project):

@@ -14,6 +14,11 @@ from gristmill.recipe.model import Recipe
 from gristmill.recipe.settings import all_entries
 from gristmill.recipe.snapshot import check_snapshot, search
 from gristmill.stages.contract import MOST_BYTES, SIZE_UNITS, parse_bytes, parse_count
+from gristmill.stages.dedup import line_counts, near_candidates
+from gristmill.stages.extract import extract
+from gristmill.stages.mix import asked
+from gristmill.stages.select.rules import gopher_quality
+from gristmill.stages.tokenizer import tokenizer
 
 TOP = "recipe: demo\nseed: 1\nsources:\n  a: {kind: web, read: {format: jsonl, paths: [a.txt]}}\nsteps: [near_dedup]\n"
 
@@ -204,3 +209,16 @@ def test_a_snapshot_takes_no_longer_than_its_path() -> None:
             check_snapshot(expression)
     with pytest.raises(ValueError, match="more than 1000"):
         check_snapshot("(" + "a" * 2000 + ")")
+
+
+def test_numbers_that_are_large_may_be_written_short() -> None:
+    """The same way in every step that counts documents, words, samples or entries."""
+    assert tokenizer.Config.model_validate({"vocab": "4k"}) == tokenizer.Config(vocab=4000)
+    assert asked.Continues.model_validate({"manifest": "m.json", "at_sample": "1M"}).at_sample == 10**6
+    assert gopher_quality.Config.model_validate({"max_words": "100k", "min_words": 0}).max_words == 100_000
+    assert line_counts.Config.model_validate({"bucket_documents": "5M"}).bucket_documents == 5 * 10**6
+    assert near_candidates.Config.model_validate({"max_bucket": "2k"}).max_bucket == 2000
+    assert extract.Config.model_validate({"max_nodes": "50k"}).max_nodes == 50_000
+    for text in ("1MB", "1 mb", "1MiB"):
+        with pytest.raises(ValueError, match=r"is not a count.* Did you mean 1M\?$"):
+            parse_count(text)

@@ -427,7 +427,7 @@ CASES: dict[str, tuple[str, int, list[str]]] = {
     "many columns of a step that is not there": (
         STEPS + "  - needs: {columns: [pairs.x, pairs.y, pairs.z]}\n",
         5,
-        ["all/needs reads pairs.x and 2 more of it", "no step pairs stands before it", "Add - pairs above"],
+        ["all/needs reads pairs.x and 2 more of it", "no step pairs stands before it", "Add - pairs to the steps"],
     ),
     "column of a step that is not there": (
         STEPS + "  - needs: {columns: [pairs.x]}\n",

@@ -62,6 +62,19 @@ CASES = {
         3,
         "Did you mean text_bytes?",
     ),
+    "a column that is not there, before there are shards": (
+        ", tier: {A: 'text_byte > 3', B: else}",
+        "",
+        3,
+        "sources.a.tier.A reads the column text_byte, which neither the documents nor an earlier step has. Did you "
+        "mean text_bytes?",
+    ),
+    "a weight of a step that is not there, before there are shards": (
+        ", weight: exact_dedup.dup_count",
+        "",
+        3,
+        "sources.a.weight reads exact_dedup.dup_count, and no step exact_dedup stands before it.",
+    ),
     "a weight without a column": (", weight: '3'", TOKENIZER + "shards: {}\n", 3, "names no column"),
 }
 

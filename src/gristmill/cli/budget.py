@@ -117,7 +117,8 @@ def _count(option: str, text: str) -> int:
     try:
         found = int(parse_count(text))
     except ValueError as error:
-        raise UserError(f"{option}: nothing can be computed, because {error}.") from None
+        told = f"{option}: nothing can be computed, because {error}"
+        raise UserError(told if told.endswith("?") else f"{told}.") from None
     if not 1 <= found <= MOST:
         raise UserError(f"{option} {text} is out of all range, so nothing can be computed. Give one such as 7e9 or 2T.")
     return found

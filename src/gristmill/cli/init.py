@@ -1,5 +1,6 @@
 """gristmill init: a commented recipe to start from."""
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -8,14 +9,15 @@ import typer
 from gristmill.cli.options import Json, print_json
 from gristmill.cli.screen import say
 from gristmill.errors import UserError
+from gristmill.places import shown
 from gristmill.printable import one_line
-from gristmill.recipe.starter import STARTER
+from gristmill.recipe.starter import NAME, starter
 
 EXAMPLE = "Example: gristmill init corpus.yaml"
 
 
 def command(
-    path: Annotated[Path, typer.Argument(metavar="FILE", help="Where to write it.")] = Path("recipe.yaml"),
+    path: Annotated[Path, typer.Argument(metavar="FILE", help="Where to write it.")] = Path(NAME),
     json: Json = False,
 ) -> None:
     """Write a starter recipe with a comment on every field. A file that exists is left alone."""
@@ -25,7 +27,7 @@ def command(
         )
     try:
         with path.open("x", encoding="utf-8") as file:
-            file.write(STARTER)
+            file.write(starter(one_line(shlex.quote(shown(str(path))))))
     except FileExistsError:
         raise UserError(f"{path} exists and was left as it is. Give another name: gristmill init NAME.yaml") from None
     except OSError as error:

@@ -11,6 +11,7 @@ import hashlib
 import os
 import re
 import stat
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
@@ -79,9 +80,9 @@ class _Found:
 
 def list_files(
     source: Source, module: ModuleType, recipe: Recipe, stopped: Callable[[], bool] = bool
-) -> tuple[list[InputFile], Skipped]:
-    """Every file of a source, sorted by name, and what was passed over. A pattern that matches nothing is an error
-    before any work.
+) -> tuple[list[InputFile], Skipped, Counter[str]]:
+    """Every file of a source, sorted by name; what was passed over; and how many files of each suffix the reader does
+    not take. A pattern that matches nothing is an error before any work.
     """
     where = _place_of("", source, recipe)
     excluded: set[str] = set()
@@ -90,6 +91,7 @@ def list_files(
         excluded.update((unwanted.root, *unwanted.files, *chain.from_iterable(unwanted.skipped.values())))
     skipped: dict[str, set[str]] = {}
     found: dict[str, tuple[str, Place, Any]] = {}
+    others: dict[str, str] = {}
     for pattern in source.paths:
         expanded = _expand(pattern, source, recipe, stopped)
         for why, paths in expanded.skipped.items():
@@ -98,6 +100,10 @@ def list_files(
         there = wanted
         if hasattr(module, "WANTED"):
             wanted = {uri: name for uri, name in wanted.items() if module.WANTED(name, source.config)}
+        if hasattr(module, "OTHER_SUFFIX"):
+            for uri in there.keys() - wanted.keys():
+                if (suffix := module.OTHER_SUFFIX(there[uri], source.config)) is not None:
+                    others[uri] = suffix
         if there and not wanted:
             raise UserError(
                 f"{_place_of(pattern, source, recipe)}: {shown(pattern)} matches {_count_of(there)}, and this reader "
@@ -131,7 +137,8 @@ def list_files(
                 "patterns, so their documents could not be told apart. Use one pattern from a common parent folder, "
                 "or two sources."
             )
-    return [files[name] for name in sorted(files)], {why: sorted(paths) for why, paths in skipped.items() if paths}
+    passed_over = {why: sorted(paths) for why, paths in skipped.items() if paths}
+    return [files[name] for name in sorted(files)], passed_over, Counter(others.values())
 
 
 def _count_of(names: Mapping[str, str]) -> str:

@@ -52,7 +52,7 @@ def refuse_lost(source: Source, module: ModuleType, first: Piece, result: Result
     raise UserError(
         f"{recipe.path}:{source.line}: sources.{source.name}: nothing of its first part can be used. The "
         f"reader (format: {source.format}) {_found(seen['rows'], reasons)}, so the run stops. "
-        f"The first, {locator}: {detail.rstrip('.')}. " + _fix(source, first, detail)
+        f"The first, {locator}: {detail.rstrip('.')}. " + _fix(source, first, reasons[0], detail)
     )
 
 
@@ -83,9 +83,14 @@ def _first_row(result: Result, store: Store, reason: str) -> tuple[str, str]:
     return found or (str(columns.column("locator")[0].as_py()), "nothing more is known")
 
 
-def _fix(source: Source, first: Piece, detail: str) -> str:
+def _fix(source: Source, first: Piece, reason: str, detail: str) -> str:
     if "`delimiter:" in detail:
         return "Set it under `read`, and run again."
+    if reason == "invalid_utf8":  # before the format: what is no UTF-8 looks like none, or like another
+        return (
+            "Convert the files to UTF-8, with `iconv -f latin1 -t utf8 OLD > NEW` where they are Latin-1 (`file OLD` "
+            "guesses the encoding), and read those."
+        )
     found = format_of(first)
     if found is not None and READERS[found] != source.module:
         return f"By its first bytes {shown(first.name)} is for `format: {found}`."
@@ -96,10 +101,24 @@ def _fix(source: Source, first: Piece, detail: str) -> str:
     if isinstance(fields, Fields) and there:
         asked = [path for path in (fields.text, fields.html) if path is not None]
         near = _meant(asked, there)
+        if stepped := _without_number(asked, there):
+            return stepped
         return "Let `fields` under `read` name what they have" + (
             f"; did you mean `fields: {{text: {near}}}`?" if near else "."
         )
     return "Correct `format` and the settings of `read`, or leave the files out with `exclude`, and run again."
+
+
+def _without_number(asked: Iterable[str], there: list[str]) -> str | None:
+    """What to write for `messages.content`, where `messages` is there and no object: most often it is a list."""
+    for path in asked:
+        name, dot, below = path.partition(".")
+        if dot and name in there:
+            return (
+                f"{shown(name)} is a list or a plain value, which has no {shown(below)}. A number steps into a list, 0 "
+                f"being its first entry: `fields: {{text: {shown(name)}.0.{shown(below)}}}`."
+            )
+    return None
 
 
 def _meant(asked: Iterable[str], there: list[str]) -> str | None:

@@ -23,6 +23,8 @@ from gristmill.stages.ingest.mend import MENDED
 
 HASH_TASK_BYTES = 256 << 20
 HASH_TASK_FILES = 1000
+MOST_SUFFIXES = 5
+"""That a warning names, the most frequent first."""
 
 _LOST_FILES = frozenset(
     ("not_jsonl", "not_json", "not_csv", "not_parquet", "not_an_archive", "unreadable_bytes", "unpacks_too_large")
@@ -50,6 +52,8 @@ class SourceInputs:
     """File name -> the files that its reader also looks at."""
     skipped: Skipped
     """What lies among the files and is not read."""
+    others: Mapping[str, int]
+    """Suffix -> files that lie among them and that the reader does not take for it."""
     share: float | None = None
     """Of the records in the groups, those that a sample takes."""
 
@@ -91,6 +95,8 @@ class SourceInputs:
             f"{len(paths)} {_PASSED_OVER[why]} (the first: {shown(paths[0])})"
             for why, paths in sorted(self.skipped.items())
         ]
+        if self.others:
+            told.append(_other_suffixes(self.others, len(self.files)))
         lost = {reason: rows for reason, rows in metrics.get("dropped", {}).items() if _loses_a_file(reason)}
         if lost:
             reasons = ", ".join(f"{reason} {rows:,}" for reason, rows in sorted(lost.items()))
@@ -110,6 +116,17 @@ class SourceInputs:
                 "several of them (their ids differ). Let `fields.key` name a field that is unique, or leave it out"
             )
         return told
+
+
+def _other_suffixes(others: Mapping[str, int], read: int) -> str:
+    ranked = sorted(others, key=lambda suffix: (-others[suffix], suffix))
+    told = [f"{shown(suffix) or 'without any'} {others[suffix]:,}" for suffix in ranked[:MOST_SUFFIXES]]
+    more = [f"{len(ranked) - MOST_SUFFIXES:,} more"] if len(ranked) > MOST_SUFFIXES else []
+    count = sum(others.values())
+    return (
+        f"{count:,} of {count + read:,} files have other suffixes and were not read ({', '.join(told + more)}). Name "
+        'all that shall be read with `suffixes` under `read` ("": those without any), or leave them out with `exclude`'
+    )
 
 
 def stands_for_a_file(reason: str) -> bool:
@@ -154,7 +171,7 @@ async def find_inputs(
     stopped = threading.Event()
     try:
         # In a thread: a signal must reach a run that lists millions of files.
-        files, skipped = await asyncio.to_thread(list_files, source, module, recipe, stopped.is_set)
+        files, skipped, others = await asyncio.to_thread(list_files, source, module, recipe, stopped.is_set)
     finally:
         stopped.set()
     pieces = {file.name: Piece(file.uri, file.name, place=file.place) for file in files}
@@ -163,7 +180,7 @@ async def find_inputs(
     groups, share = tuple(group_files(files, source.part_bytes, module)), None
     if recipe.sample is not None:
         groups, share = sampled(files, source.part_bytes, module, recipe.sample)
-    inputs = SourceInputs(name, {file.uri: file for file in files}, {}, groups, companions, skipped, share)
+    inputs = SourceInputs(name, {file.uri: file for file in files}, {}, groups, companions, skipped, others, share)
     if source.limit is None:
         await hash_files(inputs, groups, contents, executor, note)
     return inputs

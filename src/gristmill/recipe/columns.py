@@ -1,12 +1,13 @@
 """Whether every step of every route finds what it needs: columns and models of the steps before it."""
 
 import importlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from gristmill.recipe.draft import Draft
-from gristmill.recipe.mistakes import listed, nearest
+from gristmill.recipe.mistakes import Path, dotted, listed, nearest
 from gristmill.recipe.model import Step
 from gristmill.schema import DOCUMENTS
+from gristmill.stages import STEPS
 from gristmill.stages.resolve import adds_layer, reads_of, schema_of, uses_of
 
 Route = tuple[Step, ...]
@@ -31,21 +32,13 @@ def check_routes(draft: Draft, routes: Mapping[str, Route]) -> None:
 
 def _faults(route: Route, written: dict[int, list[str]]) -> Iterator[tuple[Step, str]]:
     """What is wrong with a route; `written` keeps the columns of steps, which many routes share."""
-    columns = {"": set(DOCUMENTS.names), INGEST: set(DOCUMENTS.names)}
-    """All that there are so far, and those of each step's name."""
+    columns = _as_read()
     steps: dict[str, list[Step]] = {}
     for at, step in enumerate(route):
         before = route[at - 1] if at else None
         module = importlib.import_module(step.module)
-        absent: dict[str, list[str]] = {}
-        for read in reads_of(module, step.config):
-            name, _, column = read.rpartition(".")
-            if name not in columns:
-                absent.setdefault(name, []).append(read)
-            elif column not in columns[name]:
-                yield step, _column_fault(step, read, route[:at], route[at + 1 :])
-        for name, reads in absent.items():
-            yield step, _step_fault(step, name, reads, route[at + 1 :])
+        for message in _unread(step.id, reads_of(module, step.config), columns, route[:at], route[at + 1 :]):
+            yield step, message
         for name in uses_of(module):
             same = steps.get(name)
             if not same:
@@ -65,6 +58,36 @@ def _faults(route: Route, written: dict[int, list[str]]) -> Iterator[tuple[Step,
         columns[""].update(written[id(step)])
         columns.setdefault(step.name, set()).update(written[id(step)])
         steps.setdefault(step.name, []).append(step)
+
+
+def check_reads(draft: Draft, at: Path, reads: Sequence[str], route: Route) -> None:
+    """Adds what is wrong with the columns that an expression at `at` names; it is asked behind the whole route."""
+    columns = _as_read()
+    for step in route:
+        columns[""].update(written := _columns(step))
+        columns.setdefault(step.name, set()).update(written)
+    for message in _unread(dotted(at), reads, columns, route, ()):
+        draft.add(at, message)
+
+
+def _as_read() -> dict[str, set[str]]:
+    """All columns that there are, and those of each step's name, before any step."""
+    return {"": set(DOCUMENTS.names), INGEST: set(DOCUMENTS.names)}
+
+
+def _unread(
+    who: str, reads: Iterable[str], columns: Mapping[str, set[str]], before: Route, after: Route
+) -> Iterator[str]:
+    """Why `who` cannot read what it wants, between these steps."""
+    absent: dict[str, list[str]] = {}
+    for read in reads:
+        name, _, column = read.rpartition(".")
+        if name not in columns:
+            absent.setdefault(name, []).append(read)
+        elif column not in columns[name]:
+            yield _column_fault(who, read, before, after)
+    for name, several in absent.items():
+        yield _step_fault(who, name, several, before, after)
 
 
 def models_of(step: Step, route: Sequence[Step]) -> dict[str, str]:
@@ -102,8 +125,8 @@ def _columns(step: Step) -> list[str]:
     return names
 
 
-def _column_fault(step: Step, read: str, before: Route, after: Route) -> str:
-    """Why `read` (`column`, or `step.column`) is not there when `step` wants it."""
+def _column_fault(who: str, read: str, before: Route, after: Route) -> str:
+    """Why `read` (`column`, or `step.column`) is not there when `who` wants it."""
     name, _, column = read.rpartition(".")
     if not name:
         columns = [*DOCUMENTS.names, *(known for other in before for known in _columns(other))]
@@ -118,12 +141,14 @@ def _column_fault(step: Step, read: str, before: Route, after: Route) -> str:
     fix = f"Move {later.id}, which writes it, above this step. " if later else ""
     fix += f"Did you mean {near}? " if near and not later else ""
     fix += f"Columns: {', '.join(dict.fromkeys(columns))}."
-    return f"{step.id} reads the column {column}, which {where}. {fix}"
+    return f"{who} reads the column {column}, which {where}. {fix}"
 
 
-def _step_fault(step: Step, name: str, reads: Sequence[str], after: Route) -> str:
-    """That no step `name`, whose columns `step` reads, stands before it: one mistake, however many columns."""
+def _step_fault(who: str, name: str, reads: Sequence[str], before: Route, after: Route) -> str:
+    """That no step `name`, whose columns `who` reads, stands before it: one mistake, however many columns."""
     late = any(other.name == name for other in after)
-    fix = f"Move {name} above it." if late else f"Add - {name} above it."
+    near = None if late or name in STEPS else nearest(name, [other.name for other in before])
+    fix = f"Did you mean {near}?" if near else f"Add - {name} to the steps before it."
+    fix = f"Move {name} above it." if late else fix
     more = f" and {len(reads) - 1} more of it" if len(reads) > 1 else ""
-    return f"{step.id} reads {reads[0]}{more}, and no step {name} stands before it. {fix}"
+    return f"{who} reads {reads[0]}{more}, and no step {name} stands before it. {fix}"

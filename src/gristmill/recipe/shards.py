@@ -1,15 +1,17 @@
 """The `shards` of a recipe: the steps that encode the corpus, sort it into groups and write it as files of tokens."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field
 
+from gristmill.recipe.columns import check_reads
 from gristmill.recipe.config import load_config
 from gristmill.recipe.draft import Draft
 from gristmill.recipe.fields import EVERY_SOURCE
 from gristmill.recipe.mistakes import Path
 from gristmill.recipe.model import Source, Step
+from gristmill.stages.select.expressions import parse_condition, parse_value
 from gristmill.stages.shards import shard_groups, shards, tokens
 from gristmill.stages.tokenizer import tokenizer_file
 
@@ -66,6 +68,24 @@ def load_shards(
         )
         made[source.name] = (first, _step(source.name, GROUPS, shard_groups.__name__, group, source.line), last)
     return made
+
+
+def check_groups(draft: Draft, sources: Iterable[Source], routes: Mapping[str, tuple[Step, ...]]) -> None:
+    """Adds what is wrong with the columns of tiers and weights of sources that no shards are made of yet: a recipe
+    gets its `shards` last, and should not fail then for what was written first.
+    """
+    for source in sources:
+        at: Path = ("sources", source.name)
+        formulas = {
+            (*at, "tier", name): parse_condition(text)
+            for name, text in source.tiers.items()
+            if text != shard_groups.ELSE
+        }
+        if source.weight is not None:
+            formulas[*at, "weight"] = parse_value(source.weight)
+        for place, formula in formulas.items():
+            if source.name in routes:
+                check_reads(draft, place, formula.columns, routes[source.name])
 
 
 def _step(route: str, name: str, module: str, config: Any, line: int) -> Step:

@@ -1,5 +1,7 @@
 """The recipe that `gristmill init` writes: one source that works, and the others a comment away."""
 
+NAME = "recipe.yaml"
+"""What the file is called, where nobody says otherwise."""
 STARTER = """\
 # A recipe says what the corpus is. The same recipe over the same files gives the same bytes, every time.
 #
@@ -73,3 +75,8 @@ steps:
 #   tiers: {B: 1}
 #   phases: [{name: main, share: 0.9}, {name: cooldown, share: 0.1, learning_rate: {shape: linear}}]
 """
+
+
+def starter(name: str) -> str:
+    """The text for a file of that name, whose commands can be taken from it as they stand."""
+    return STARTER.replace(f" {NAME} ", f" {name} ")

@@ -12,6 +12,8 @@
             optional: BESIDE, reasons of records that stand beside documents by the nature of the format, and USED, of
             records that later steps use all the same: no losses, when a first part with nothing else stops a run
             optional: WANTED(name, config) -> bool: whether a file of a folder is read at all
+            optional: OTHER_SUFFIX(name, config) -> str | None: the suffix for which an unwanted file is not read, where
+            nobody said so; a run tells how many there are
             optional: companions(names) -> {name: names}: files that are looked at beside a file (license texts);
             `read` then takes `companions=`, and their content enters the task key
   map       READS: columns that it needs; SCHEMA: columns that it writes
@@ -103,6 +105,8 @@ Bytes = Annotated[int, BeforeValidator(parse_bytes), Field(ge=0, le=MOST_BYTES)]
 
 
 _SCALES = {"": 1, "K": 10**3, "M": 10**6, "B": 10**9, "G": 10**9, "T": 10**12}
+_SCALE_OF_SIZE = {"KB": "k", "MB": "M", "GB": "B", "TB": "T", "KIB": "k", "MIB": "M", "GIB": "B", "TIB": "T"}
+"""What stands behind a size, and what who writes it behind a count means."""
 _COUNT = re.compile(r"([0-9][0-9_]{0,99}(?:\.[0-9]{1,99})?(?:[eE]\+?[0-9]{1,3})?)\s*+([A-Za-z]?)")
 
 
@@ -114,15 +118,20 @@ def parse_count(value: Any) -> Any:
     found = _COUNT.fullmatch(text.strip())
     scale = _SCALES.get(found[2].upper()) if found else None
     if found is None or scale is None:
-        raise ValueError(f"{value!r} is not a count; write a number, such as 2000000, 2e9, 100B or 1.5T (k, M, B, T)")
+        told = f"{value!r} is not a count; write a number, such as 2000000, 2e9, 100B or 1.5T (k, M, B, T)"
+        size = _SIZE.fullmatch(text.strip())
+        near = _SCALE_OF_SIZE.get(size[2].upper()) if size else None
+        raise ValueError(f"{told}. Did you mean {size[1]}{near}?" if size and near else told)
     number = Fraction(found[1].replace("_", "")) * scale
     if number.denominator != 1:
         raise ValueError(f"{value!r} is {float(number):g}, and a count is a whole number")
     return int(number)
 
 
-Count = Annotated[int, BeforeValidator(parse_count), Field(ge=1, le=10**18)]
-"""A number of tokens or samples in a config: plain, or with k, M, B or T."""
+AsCount = BeforeValidator(parse_count)
+"""For numbers with bounds of their own that people may write large."""
+Count = Annotated[int, AsCount, Field(ge=1, le=10**18)]
+"""A number of tokens, documents or the like in a config: plain, or with k, M, B or T."""
 
 
 class FileMark:

@@ -22,7 +22,7 @@ from pydantic import Field
 from gristmill.kernels.line_units import count_units
 from gristmill.kernels.unicode_classes import unicode_tables
 from gristmill.stages.buffers import bytes_of
-from gristmill.stages.contract import StageConfig
+from gristmill.stages.contract import AsCount, StageConfig
 from gristmill.stages.dedup.scope import Scope, salts, scope_reads
 
 Array = np.ndarray[Any, Any]
@@ -59,7 +59,7 @@ class Config(StageConfig):
     """Whether lines that differ in upper and lower case are equal."""
     max_count: Annotated[int, Field(ge=1)] = 6
     """Occurrences in a bucket that a line may have."""
-    bucket_documents: Annotated[int, Field(ge=1, lt=2**31)] = 30_000_000
+    bucket_documents: Annotated[int, AsCount, Field(ge=1, lt=2**31)] = 30_000_000
     """Documents of a bucket, at most on average: a scope is cut into as few equal buckets as that allows."""
     scope: Scope = "global"
     """Documents whose lines are counted together: of a snapshot of a source, of a source, or all."""

@@ -19,7 +19,7 @@ from gristmill.kernels.radix import sort_order
 from gristmill.kernels.shingles import word_tables
 from gristmill.kernels.sketch import band_hashes_of
 from gristmill.stages.buffers import bytes_of
-from gristmill.stages.contract import StageConfig
+from gristmill.stages.contract import AsCount, StageConfig
 from gristmill.stages.dedup.clusters import size_class
 from gristmill.stages.dedup.keep_order import fixed_bytes
 from gristmill.stages.dedup.scope import Scope, salts, scope_reads
@@ -50,7 +50,7 @@ class Config(StageConfig):
     """fast: Fast Similarity Sketching, about one hash a shingle; minhash: classic, bands x rows hashes a shingle."""
     scope: Scope = "snapshot"
     """snapshot: compare documents of the same source and snapshot; source: of the same source; global: all."""
-    max_bucket: Annotated[int, Field(ge=32, le=100_000)] = 1000
+    max_bucket: Annotated[int, AsCount, Field(ge=32, le=100_000)] = 1000
     """Documents that may share a band and all meet; in larger buckets they meet 16 representatives and a part of it."""
     seed: int = 0
     """Of the hashes; the recipe's seed unless set."""

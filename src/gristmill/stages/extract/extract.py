@@ -34,7 +34,7 @@ from resiliparse.parse.html import HTMLTree
 from gristmill.errors import UserError
 from gristmill.kernels import html_names as markup
 from gristmill.kernels.html import scan
-from gristmill.stages.contract import Bytes, StageConfig
+from gristmill.stages.contract import Bytes, Count, StageConfig
 from gristmill.stages.extract.normalise import normalise
 
 VERSION = 1
@@ -58,7 +58,7 @@ class Config(StageConfig):
     """Blank lines in a row that are kept; more are folded."""
     max_html_bytes: Bytes = Field(10_000_000, gt=0)
     """Bytes of UTF-8 markup; a larger page is dropped as html_too_large. Common Crawl cuts pages at 1 to 5 MB."""
-    max_nodes: int | None = Field(None, gt=0)
+    max_nodes: Count | None = None
     """Elements of a page; more: too_many_nodes. None: 200,000 (0.5 s), or 30,000 with trafilatura (10 s)."""
     max_depth: int = Field(512, ge=8, le=5_000)
     """Elements inside each other; more: nested_too_deep. Browsers cut there too; 3,353 real pages reach 68."""

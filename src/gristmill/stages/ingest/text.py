@@ -56,6 +56,15 @@ def WANTED(name: str, config: Config) -> bool:
     return path.suffix.lower() in wanted and VCS_DIRS.isdisjoint(path.parts[:-1])
 
 
+def OTHER_SUFFIX(name: str, config: Config) -> str | None:
+    """What keeps an unwanted file from being read, if it is the suffix and the recipe does not list those it wants.
+    Hidden files (.DS_Store) are nobody's documents.
+    """
+    path = PurePosixPath(without_compression_suffix(name))
+    hidden = any(part.startswith(".") for part in path.parts) or not VCS_DIRS.isdisjoint(path.parts[:-1])
+    return None if hidden or "suffixes" in config.model_fields_set else path.suffix.lower()
+
+
 def read(piece: Piece, config: Config) -> Iterator[Record]:
     """Reasons: `empty_file`, `empty_text` (nothing but front matter), `binary_file`, `invalid_utf8`,
     `record_too_large`, and `truncated_` or `corrupt_` with `gzip`, `zstd`, `bzip2`, `xz`.

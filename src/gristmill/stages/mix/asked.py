@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field, StringConstraints, field_validator, model_validator
 
 from gristmill.loader.locations import manifest_at
-from gristmill.stages.contract import Count, File, StageConfig
+from gristmill.stages.contract import AsCount, Count, File, StageConfig
 from gristmill.stages.mix.numbers import Positive, Weight
 
 MAX_EPOCHS = 4.0
@@ -69,7 +69,7 @@ class Continues(StageConfig):
 
     manifest: File
     """its manifest.json"""
-    at_sample: Annotated[int, Field(ge=0)] | None = None
+    at_sample: Annotated[int, AsCount, Field(ge=0)] | None = None
     """samples that the trainer has taken"""
     at_tokens: Count | None = None
     """the same as a trainer counts: samples times seq_len, padding included"""

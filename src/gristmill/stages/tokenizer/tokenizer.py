@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from pydantic import Field
 
 from gristmill.errors import UserError
-from gristmill.stages.contract import StageConfig
+from gristmill.stages.contract import AsCount, StageConfig
 from gristmill.stages.tokenizer.special import SLOTS
 from gristmill.stages.tokenizer.tokenizer_sample import TRAIN
 
@@ -31,7 +31,7 @@ _MOST = 2_000_000
 
 
 class Config(StageConfig):
-    vocab: Annotated[int, Field(ge=_FIXED, le=_MOST)] = 128_000
+    vocab: Annotated[int, AsCount, Field(ge=_FIXED, le=_MOST)] = 128_000
     """Entries: 256 bytes, 256 special tokens, the rest merges."""
     pattern: Literal["gristmill", "llama3", "cl100k", "cl100k_tail", "gpt2", "o200k", "qwen2"] = "gristmill"
     """How text is cut into pre-tokens, across which nothing is merged."""

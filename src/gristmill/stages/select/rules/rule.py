@@ -20,11 +20,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import AfterValidator, Field, SerializerFunctionWrapHandler, WrapSerializer
 
-from gristmill.stages.contract import CodeLanguageName, LanguageName, SourceName, StageConfig
+from gristmill.stages.contract import AsCount, CodeLanguageName, LanguageName, SourceName, StageConfig
 from gristmill.stages.natural_languages import ENGLISH, language_of
 from gristmill.stages.select.expressions import Formula, parse_value
 
-Count = Annotated[int, Field(ge=0)]
+Count = Annotated[int, AsCount, Field(ge=0)]
 Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 Ratio = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
