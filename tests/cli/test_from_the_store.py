@@ -257,7 +257,7 @@ def test_a_funnel_after_an_edit_names_the_run_before_it(project, say, edit):
     edit(project.recipe, "chars: 12", "chars: 15")
     told = say("funnel", project.recipe)
     assert told.code == 2
-    assert f"before an edit: gristmill funnel {project.store}@project" in told.err
+    assert f" UTC: gristmill funnel {project.store}@project" in told.err
 
 
 @pytest.mark.parametrize("damage", ["folder", "pipe", "file"])

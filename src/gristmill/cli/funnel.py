@@ -6,11 +6,10 @@ from typing import Any
 from rich.console import Group as Lines
 
 from gristmill.cli.language_table import language_table, languages, languages_heading
-from gristmill.cli.options import Json, RecipeOrRun, StoreUri, open_seen, print_json
+from gristmill.cli.options import Json, RecipeOrRun, StoreUri, last_finished, open_seen, print_json
 from gristmill.cli.screen import words
 from gristmill.cli.show import console, size, table
 from gristmill.engine.funnel import funnels
-from gristmill.engine.run_record import finished_runs
 from gristmill.engine.seen import Seen
 from gristmill.errors import UserError
 
@@ -33,7 +32,7 @@ def command(recipe: RecipeOrRun, store: StoreUri = None, json: Json = False) -> 
     if not found:
         raise UserError(
             f"Nothing of {seen.told} has come to its end as it is now, so there is nothing to count. "
-            f"{seen.to_finish}{_last_finished(seen)}"
+            f"{seen.to_finish}{last_finished(seen, 'funnel')}"
         )
     if waiting:
         told = f"Not counted, or not in full, because not run as the recipe is now: {', '.join(waiting)}."
@@ -42,13 +41,6 @@ def command(recipe: RecipeOrRun, store: StoreUri = None, json: Json = False) -> 
         print_json({"recipe": seen.name, "funnel": found, "languages": languages(seen)})
     else:
         show_funnel(seen)
-
-
-def _last_finished(seen: Seen) -> str:
-    """A recipe that was edited has a run from before."""
-    if seen.record is not None or next(finished_runs(seen.store, seen.name), None) is None:
-        return ""
-    return f"; its last finished run, from before an edit: gristmill funnel {seen.store.uri}@{seen.name}"
 
 
 def show_funnel(seen: Seen) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from gristmill.cli.clusters import show_clusters
-from gristmill.cli.options import Json, RecipeOrRun, StoreUri, id_prefix, open_seen, print_json
+from gristmill.cli.options import Json, RecipeOrRun, StoreUri, id_prefix, last_finished, open_seen, print_json
 from gristmill.cli.screen import Screen, passage, words
 from gristmill.cli.show import console, value_text
 from gristmill.engine.graph import CORPUS
@@ -146,7 +146,7 @@ def _say_open(steps: list[str], unjudged: int, seen: Seen) -> None:
         told += f"{unjudged:,} documents that nothing has dropped so far are not judged by all steps, and not shown. "
     else:
         told += "Documents may be missing, and verdicts of these steps are. "
-    console(stderr=True).print(words(f"{told}{seen.to_finish}"), soft_wrap=True)
+    console(stderr=True).print(words(f"{told}{seen.to_finish}{last_finished(seen, 'inspect')}"), soft_wrap=True)
 
 
 def _pattern(text: str | None) -> re.Pattern[str] | None:

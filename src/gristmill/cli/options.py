@@ -13,7 +13,7 @@ from gristmill.cli.screen import words
 from gristmill.cli.show import console
 from gristmill.engine.mill import Mill
 from gristmill.engine.run import Run
-from gristmill.engine.run_record import describe, finished_runs, names_in, see
+from gristmill.engine.run_record import describe, end_of, finished_runs, names_in, newest_run, see
 from gristmill.engine.seen import Seen
 from gristmill.errors import NoInput, UserError
 from gristmill.places import is_url
@@ -82,6 +82,15 @@ def open_seen(name: str, store: str | None) -> Seen:
     return look_with_inputs(
         mill, f"To look at its last run without its inputs, write {{0}} in place of {mill.recipe.path}."
     )
+
+
+def last_finished(seen: Seen, command: str) -> str:
+    """How to look at the last finished run of a recipe that has not run to its end as it is now."""
+    last = None if seen.record is not None else newest_run(seen.store, seen.name)
+    if last is None:
+        return ""
+    end = f", as far as {last['until']} (--until)" if last.get("until") else ""
+    return f"; its last finished run, of {end_of(last)}{end}: gristmill {command} {seen.store.uri}@{seen.name}"
 
 
 def open_run(name: str, store: str | None) -> Seen:

@@ -1,5 +1,6 @@
 """gristmill run: carry out a recipe; what the store has already is not done again."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -57,12 +58,15 @@ def command(
     for warning in warnings:
         bars.note(f"WARNING: {warning}")
     if json:
-        print_json({**summary(run, record, bars.notes, warnings), "shards": shards, **_tried(mill.recipe)})
+        print_json({**summary(run, record, bars.notes, warnings), "shards": shards, "tag": tag, **_tried(mill.recipe)})
     else:
         _show(run, record)
-        _show_what_is_missing(mill.recipe, recipe)
+        _show_what_is_missing(mill.recipe, recipe, record)
         _show_mix(run, shards)
         _show_given_up(run, recipe)
+        if tag is not None:
+            kept = f"\nKept as version {tag}: look at it with {mill.store.uri}@{tag}"
+            console().print(passage(kept), soft_wrap=True)
     if warnings and mill.recipe.strict:
         raise UserError(
             f"{mill.recipe.path}: strict is true and the run has {len(warnings)} warnings: {'; '.join(warnings)}. "
@@ -89,6 +93,8 @@ def summary(run: Run, record: dict, notes: list[str], warnings: list[str]) -> di
     return {
         "recipe": record["recipe"],
         "version": record["version"],
+        "until": record["until"],
+        "not_run": record["not_run"],
         "stages": stages,
         "rows": sum(funnel["kept"]["rows"] for funnel in funnels(run).values()),
         "bytes": sum(funnel["kept"]["text_bytes"] for funnel in funnels(run).values()),
@@ -119,7 +125,7 @@ def _tried(recipe: Recipe) -> dict[str, Any]:
     return {"sample": recipe.sample, "limits": limits}
 
 
-def _show_what_is_missing(recipe: Recipe, path: Path) -> None:
+def _show_what_is_missing(recipe: Recipe, path: Path, record: Mapping[str, Any]) -> None:
     """Nobody shall take a trial for the whole."""
     told = [
         f"{name}: its first {source.limit:,} records at most (limit)."
@@ -134,6 +140,9 @@ def _show_what_is_missing(recipe: Recipe, path: Path) -> None:
             f"Other commands look at it with --sample {share}, such as: gristmill inspect {path} --sample {share}; "
             f"or by its name: {recipe.store}@{recipe.name}"
         )
+    if record["not_run"]:
+        not_run = ", ".join(record["not_run"])
+        told.append(f"Stopped after {record['until']} as asked (--until); not run: {not_run}.")
     if told:
         console().print(passage("\n" + "\n".join(told)), soft_wrap=True)
 

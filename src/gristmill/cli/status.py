@@ -9,7 +9,7 @@ from gristmill.cli.screen import say
 from gristmill.cli.show import console, size, table
 from gristmill.engine.disk import held_bytes
 from gristmill.engine.funnel import documents_by_step
-from gristmill.engine.run_record import run_records
+from gristmill.engine.run_record import end_of, outcome, run_records
 from gristmill.errors import UserError
 
 EXAMPLE = "Example: gristmill status recipes/demo.yaml"
@@ -53,14 +53,15 @@ def command(
                 "documents": documents[node_id][0],
                 "documents_dropped": documents[node_id][1],
                 "bytes": read,
-                "stored_bytes": held_bytes(seen, node_id),
+                "stored_bytes": held_bytes(seen, node_id) if made.tasks else None,
                 "mb_per_s": round(read / seconds / 1e6, 2) if read and seconds else None,
-                "cpu_s": round(made.cost.get("cpu_s", 0), 3),
-                "peak_rss_bytes": int(made.cost.get("peak_rss_bytes", 0)),
+                "cpu_s": round(made.cost.get("cpu_s", 0), 3) if made.tasks else None,
+                "peak_rss_bytes": int(made.cost.get("peak_rss_bytes", 0)) if made.tasks else None,
             }
         )
     if json:
-        print_json({"recipe": seen.name, "last_run": last and last["status"], "stages": listed})
+        ended = {"last_run": last and last["status"], "until": last and last["until"]}
+        print_json({"recipe": seen.name, **ended, "stages": listed})
         return
     rows = [
         (
@@ -70,8 +71,8 @@ def command(
             f"{entry['documents_dropped']:,}",
             *("-" if entry[name] is None else size(entry[name]) for name in ("bytes", "stored_bytes")),
             "-" if entry["mb_per_s"] is None else f"{entry['mb_per_s']:,.1f}",
-            f"{entry['cpu_s']:,.1f}",
-            size(entry["peak_rss_bytes"]),
+            "-" if entry["cpu_s"] is None else f"{entry['cpu_s']:,.1f}",
+            "-" if entry["peak_rss_bytes"] is None else size(entry["peak_rss_bytes"]),
         )
         for entry in listed
     ]
@@ -83,4 +84,4 @@ def command(
         out.print("\nThis recipe has not been run with this store yet.")
     else:
         told = "Last run" if seen.record is None else "Run"
-        out.print(f"\n{told}: {last['status']}, {last['ended']}, version {last['version'] or '-'}")
+        out.print(f"\n{told}: {outcome(last)}, {end_of(last)}, version {last['version'] or '-'}")

@@ -36,6 +36,10 @@ def command(
             f"which {recipe} does not name. Nothing was checked. Give the recipe's file, or leave --repair out."
         )
     seen = open_seen(recipe, store)
+    if not any(made.tasks for made in seen.made.values()) and not any(seen.store.list_files(f"runs/{seen.name}")):
+        raise UserError(
+            f"Nothing of {seen.told} has been run with this store, so there is nothing to check. {seen.to_finish}"
+        )
     with Bars(quiet=json) as bars:
         of_recipe = (seen.graph.modules, seen.graph.code) if isinstance(seen, Run) else ()
         found = verify(seen, share, make_executor(seen.store, workers, *of_recipe), bars)

@@ -12,14 +12,13 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
-from gristmill.engine.graph import CORPUS, Node
+from gristmill.engine.graph import CORPUS, Node, drops
 from gristmill.engine.mill import Mill
 from gristmill.errors import UserError
 from gristmill.recipe.mistakes import nearest
 from gristmill.recipe.plain_words import tell
 from gristmill.recipe.settings import NamesWith, below
 from gristmill.stages.contract import StageConfig
-from gristmill.stages.resolve import schema_of
 
 
 @dataclass(frozen=True)
@@ -66,12 +65,6 @@ def parse_changes(mill: Mill, changes: Sequence[str]) -> list[Change]:
             f"{_askable(nodes)}"
         )
     return made
-
-
-def drops(node: Node) -> bool:
-    """Whether a step can take a document out of the corpus."""
-    module = importlib.import_module(node.module)
-    return getattr(module, "JUDGES", True) and "drop" in schema_of(module, node.config).names
 
 
 def _askable(nodes: Iterable[Node]) -> str:

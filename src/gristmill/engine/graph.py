@@ -106,9 +106,21 @@ class Graph:
         return list(dict.fromkeys(node.module for node in self.nodes.values() if not is_own(node.module)))
 
     @property
+    def beyond(self) -> list[str]:
+        """Steps of the recipe that come after the end of this graph (`--until`)."""
+        passed = {step.id for steps in self.recipe.routes.values() for step in steps}
+        return [step.id for step in self.recipe.steps if step.id in passed and step.id not in self.nodes]
+
+    @property
     def code(self) -> Code:
         """All that is the user's own."""
         return {name: source for node in self.nodes.values() for name, source in node.code.items()}
+
+
+def drops(node: Node) -> bool:
+    """Whether a step can take a document out of the corpus."""
+    module = importlib.import_module(node.module)
+    return getattr(module, "JUDGES", True) and "drop" in schema_of(module, node.config).names
 
 
 def build(recipe: Recipe, contents: ContentHashes, until: str | None = None) -> Graph:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from gristmill.engine.graph import CORPUS, Node
+from gristmill.engine.graph import CORPUS, Node, drops
 from gristmill.engine.rows import read_many
 from gristmill.engine.seen import Document, Seen
 from gristmill.errors import UserError
@@ -40,7 +40,7 @@ class Row:
     columns: dict[str, Any]
     """What the step itself wrote."""
     unjudged: tuple[str, ...] = ()
-    """Steps that have not seen it as the recipe is now, so that nobody knows whether it stays."""
+    """Steps that may drop it and have not seen it as the recipe is now, so that nobody knows whether it stays."""
     pieces: tuple[tuple[str, str | None], ...] = ()
     """Where it was asked for: the text with what was cut out of it, each piece with the step that cut it or None."""
 
@@ -185,10 +185,10 @@ class _Part:
             made = seen.made[node_id].layers
             if (document.source, document.order) in made:
                 parts.append((node_id, made[document.source, document.order][0]))
-            else:
+            elif not isinstance(node := seen.nodes[node_id], Node) or drops(node):
                 unjudged.append(node_id)
         self.unjudged = tuple(unjudged)
-        """Steps that have no layer for this part yet."""
+        """Steps that may drop its documents and have no layer for it yet."""
         self.names = [name for name, _ in parts]
         self.readers = [PartReader(seen.store, part) for _, part in parts]
         self._read: dict[tuple[int, int, str], Any] = {}

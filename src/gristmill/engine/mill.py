@@ -57,10 +57,11 @@ class Mill:
 
     def __init__(self, recipe: Recipe, until: str | None = None) -> None:
         self.recipe = recipe
-        self.until = until
         self.store = Store(recipe.store)
         self.contents = ContentHashes(self.store, recipe.file_name or recipe.name)
         self.graph = build(recipe, self.contents, until)
+        self.until = until if self.graph.beyond else None
+        """The step that the run ends after, where the recipe goes on behind it."""
 
     def executor(self, workers: int | None, note: Note = lambda _: None) -> Executor:
         return make_executor(self.store, workers, self.graph.modules, self.graph.code, note)
@@ -95,7 +96,8 @@ class Mill:
                     listener.note(str(changed))
                     continue
                 except BaseException as stop:
-                    self._record(run, started, {}, f"stopped: {type(stop).__name__}")
+                    if run.tasks.begun:  # else it was refused, and the recipe has not been run
+                        self._record(run, started, {}, f"stopped: {type(stop).__name__}")
                     self.store.sweep_temporaries()
                     raise
                 self._record(run, started, write_datasets(run, self.store), "finished")

@@ -84,6 +84,8 @@ class Tasks:
         self.made = {node_id: Made() for node_id in nodes}
         self.done: dict[str, tuple[Task, Mapping[str, Any], Result]] = {}
         """Key -> a task that is done, what it reads and what it made."""
+        self.begun = False
+        """Whether any task was looked up or carried out."""
         self._nodes = nodes
         self._store = store
         self._executor = executor
@@ -103,6 +105,7 @@ class Tasks:
         key = digest({"engine": ENGINE, **node.identity, "inputs": inputs})
         task = Task(key, node.id, label, work, (-node.depth, *order), files=node.files)
         made = self.made[node.id]
+        self.begun = True
         result = await self._look_up(node, task)
         cached = result is not None
         if result is None:

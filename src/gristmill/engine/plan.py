@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gristmill.engine.graph import Node
+from gristmill.engine.graph import CORPUS, Node
 from gristmill.engine.mill import Mill
 from gristmill.engine.run import Run
 from gristmill.places import shown_exact
@@ -39,7 +39,7 @@ class Stage:
 
 
 def make_plan(mill: Mill, run: Run) -> list[Stage]:
-    before = mill.known_before()
+    before, last = mill.known_before(), mill.last_run()
     stages = []
     for node_id, node in mill.graph.nodes.items():
         made = run.made[node_id]
@@ -49,7 +49,7 @@ def make_plan(mill: Mill, run: Run) -> list[Stage]:
                 len(made.tasks),
                 len(made.missing),
                 made.waiting,
-                tuple(_why(node, run, before)),
+                tuple(_why(node, run, before, last)),
                 node.identity,
                 made.metrics,
                 made.cost,
@@ -64,13 +64,14 @@ def _explained(node: Node) -> tuple[str, ...]:
     return () if explain is None else tuple(explain(node.config))
 
 
-def _why(node: Node, run: Run, earlier: Mapping[str, Mapping[str, Any]]) -> list[str]:
+def _why(node: Node, run: Run, earlier: Mapping[str, Mapping[str, Any]], last: Mapping[str, Any] | None) -> list[str]:
     made = run.made[node.id]
     if not made.missing and not made.waiting:
         return []
     before = earlier.get(node.id)
-    if before is None:
-        return ["new step"] if earlier else ["first run"]
+    is_cut_short = node.name == CORPUS and last is not None and last.get("not_run")  # of a part of the steps
+    if before is None or is_cut_short:
+        return [_why_never(node, last)]
     found = _differences(before["identity"], node.identity)
     if found:
         return found
@@ -91,6 +92,15 @@ def _why(node: Node, run: Run, earlier: Mapping[str, Mapping[str, Any]]) -> list
         waits_for = _unfinished_before(node, run)
         found.append(f"waits for {_listed(waits_for)}" if waits_for else "waits for an earlier step")
     return found or ["not in the store"]
+
+
+def _why_never(node: Node, last: Mapping[str, Any] | None) -> str:
+    """Of a step that no run has come to."""
+    if last is None:
+        return "first run"
+    if last.get("not_run") and (node.name == CORPUS or node.id in last["not_run"]):
+        return f"not reached: the last run was stopped after {last['until']} (--until)"
+    return "not reached: the last run was stopped" if node.id in last["nodes"] else "new step"
 
 
 def _unfinished_before(node: Node, run: Run) -> list[str]:

@@ -37,6 +37,7 @@ def make_record(
         "ended": ended.isoformat(),
         "version": version_of(datasets),
         "until": until,
+        "not_run": run.graph.beyond,
         "recipe_text": recipe.text,
         "chains": run.chains,
         "nodes": {node_id: _record_node(run, node_id, datasets) for node_id in run.nodes},
@@ -123,9 +124,24 @@ def describe(seen: Seen) -> str:
     record = seen.record
     end = f", as far as {record['until']}" if record["until"] else ""
     passed = "".join(f"; passed over, though it may be newer: {fact}" for fact in seen.passed_over)
-    return (
-        f"{seen.told}: recipe {seen.name}, version {record['version']}, run of {record['ended'][:19]} UTC{end}{passed}"
-    )
+    return f"{seen.told}: recipe {seen.name}, version {record['version']}, run of {end_of(record)}{end}{passed}"
+
+
+def end_of(record: Mapping[str, Any]) -> str:
+    """When a run ended, to the second."""
+    return f"{record['ended'][:19]} UTC"
+
+
+def outcome(record: Mapping[str, Any]) -> str:
+    """How a run ended: `finished`, `finished up to extract` (`--until`), `stopped: Interrupted`."""
+    is_part = record["status"] == "finished" and record["until"]
+    return f"{record['status']} up to {record['until']}" if is_part else str(record["status"])
+
+
+def newest_run(store: Store, recipe: str, damaged: list[str] | None = None) -> dict[str, Any] | None:
+    """What STORE@RECIPE means: the newest run that came to the recipe's end; else the newest that `--until` ended."""
+    whole = (run for run in finished_runs(store, recipe, damaged) if run.get("until") is None)
+    return next(whole, None) or next(finished_runs(store, recipe), None)
 
 
 def _find(store: Store, name: str, damaged: list[str]) -> dict[str, Any]:
@@ -135,8 +151,7 @@ def _find(store: Store, name: str, damaged: list[str]) -> dict[str, Any]:
     version = store.read_record(f"versions/{name}.json")
     if version is not None:
         return dict(version)
-    found = next((run for run in finished_runs(store, name, damaged) if run.get("until") is None), None)
-    found = found or next(finished_runs(store, name), None)
+    found = newest_run(store, name, damaged)
     if found is None and damaged:
         more = f" (and {len(damaged) - 1} more records of its runs are damaged)" if damaged[1:] else ""
         raise UserError(

@@ -18,8 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gristmill.engine.borders import check_answers
-from gristmill.engine.changes import Change, drops, parse_changes
-from gristmill.engine.graph import CORPUS, Node, View, bind
+from gristmill.engine.changes import Change, parse_changes
+from gristmill.engine.graph import CORPUS, Node, View, bind, drops
 from gristmill.engine.mill import Mill, available_cores
 from gristmill.engine.rows import Batch
 from gristmill.engine.run import Run
@@ -73,10 +73,12 @@ class Answer:
 def ask(mill: Mill, run: Run, changes: Sequence[str]) -> list[Answer]:
     """Evaluate `step.field=value` changes over everything that the store holds; an answer for each step meant."""
     asked = parse_changes(mill, changes)
-    open_parts = [name for name in mill.graph.nodes if run.made[name].missing or run.made[name].waiting]
-    if open_parts:
+    if waiting := run.unfinished():
+        first = waiting[0]
+        told = f"{len(waiting)} stages have not run as the recipe is now (the first: {first})"
         raise UserError(
-            f"{', '.join(open_parts)} did not run to the end, so the question cannot be answered for the whole corpus. "
+            f"{told if waiting[1:] else f'{first} has not run as the recipe is now'}, so the question cannot be "
+            "answered for the whole corpus. "
             f"First: gristmill run {run.told}"
         )
     return [_ask(mill, run, change) for change in asked]
