@@ -1,6 +1,7 @@
 """Shards on an object store: fetched whole, ahead of need, into a bounded folder that processes share."""
 
 import contextlib
+import fcntl
 import hashlib
 import os
 import subprocess
@@ -186,12 +187,14 @@ def test_a_copied_cache_is_hashed_once_and_not_fetched(tmp_path, store):
         assert loader.stats()["fetched_files"] == 0
 
 
-def held_in(folder):
-    """Bytes of all files. One that is renamed during a look is seen under both names, so two looks must agree."""
-    looks = [{}, None]
-    while looks[0] != looks[1]:
-        looks = [{entry.name: size_of(entry) for entry in os.scandir(folder)} for _ in range(2)]
-    return sum(looks[0].values())
+def closed_in(folder):
+    """Bytes of the files that nobody has open: those that are stay, however many."""
+    total = 0
+    for entry in os.scandir(folder):
+        with contextlib.suppress(OSError), open(entry.path, "rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            total += size_of(entry)
+    return total
 
 
 def test_the_cache_stays_within_its_bytes(tmp_path, store):
@@ -207,12 +210,14 @@ def test_the_cache_stays_within_its_bytes(tmp_path, store):
     with Loader("unsteady://bucket/run", cache=folder, cache_bytes=limit, batch_samples=5) as loader:
         for batch in loader:
             rows += [row.tobytes() for row in batch.tokens]
-            used.append(held_in(folder))
+            used.append(closed_in(folder))
         removed = loader.stats()["removed_files"]
     assert rows == expected
     assert max(used) <= limit
     assert removed > 0
     assert len(set(store.fetched)) == 2 * (12 + 5)
+    Cache(folder, limit // 2).make_room(0)
+    assert sum(map(size_of, os.scandir(folder))) <= limit // 2
 
 
 def test_what_is_open_is_never_removed(tmp_path):
