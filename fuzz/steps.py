@@ -25,13 +25,14 @@ class Steps:
         self.count, self.limit = 0, limit
         self.text: Sequence[int] = ()
 
-    def search(self, text: Text, everywhere: bool = True) -> int:
-        """The steps of a search through a text, or of one match at its start."""
+    def search(self, text: Text, everywhere: bool = True, whole: bool = False) -> int:
+        """The steps of a search through a text, or of one match at its start, which may have to be all of the text."""
         self.text = [ord(c) for c in text] if isinstance(text, str) else text
         self.count = 0
         at = 0
         while at <= len(self.text) and self.count < self.limit:
-            end = next(self._sequence(self.tree, 0, at), None)
+            ends = self._sequence(self.tree, 0, at)
+            end = next((end for end in ends if not whole or end == len(self.text)), None)
             if not everywhere:
                 break
             at = max(end, at + 1) if end is not None else at + 1

@@ -28,8 +28,8 @@ SHORT = {
 SEARCHES = ("search", "sub", "subn", "split", "findall", "finditer")
 
 
-def expressions() -> Iterator[tuple[str, re.Pattern, bool]]:
-    """Name, expression, and whether it is searched for at every place of a text."""
+def expressions() -> Iterator[tuple[str, re.Pattern, bool, bool]]:
+    """Name, expression, whether it is searched for at every place of a text, and whether it must match all of one."""
     for module in pkgutil.walk_packages(gristmill.__path__, "gristmill."):
         if module.name.startswith(LEFT_OUT):
             continue
@@ -41,7 +41,10 @@ def expressions() -> Iterator[tuple[str, re.Pattern, bool]]:
             anchored = re.search(rf"\b{name}\.(match|fullmatch)\(", source)
             searched = re.search(rf"\b{name}\.({'|'.join(SEARCHES)})\(", source)
             for path, pattern in patterns_in(value, f"{module.name}.{name}"):
-                yield path, pattern, bool(searched) or not anchored
+                if re.search(rf"\b{name}\.fullmatch\(", source):
+                    yield path, pattern, False, True
+                if searched or not anchored or re.search(rf"\b{name}\.match\(", source):
+                    yield path, pattern, bool(searched) or not anchored, False
 
 
 def patterns_in(value: object, path: str) -> Iterator[tuple[str, re.Pattern]]:
@@ -60,14 +63,14 @@ def test_steps_grow_no_faster_than_the_text() -> None:
     """Four times the text is at most 5.3 times the steps."""
     seen = 0
     faults = []
-    for name, pattern, everywhere in expressions():
+    for name, pattern, everywhere, whole in expressions():
         if name in SHORT:
             continue
         seen += 1
         steps = Steps(pattern, limit=100_000)
         for short, long in zip(attacks(steps.tree, 60), attacks(steps.tree, 240), strict=True):
             texts = [text.encode("latin-1", "replace") for text in (short, long)] if steps.is_bytes else [short, long]
-            counts = [max(steps.search(text, everywhere), 1) for text in texts]
+            counts = [max(steps.search(text, everywhere, whole), 1) for text in texts]
             exponent = math.log(counts[1] / counts[0]) / math.log(len(long) / len(short))
             if counts[1] > 4000 and exponent > 1.2:
                 faults.append(f"{name} on {long[:40]!r}: {counts} steps")

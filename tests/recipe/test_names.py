@@ -77,6 +77,8 @@ def faults(tmp_path, web="", code="", license="", dedup=""):
             ["allow_licenses[1] names 'Apache2'", "mean Apache-2.0?", "LicenseRef-"],
         ),
         ({"license": ", license: Apache 2.0"}, [":3: ", "sources.pages.license", "mean Apache-2.0?"]),
+        ({"license": ", license: MIT OR (Apache-2 AND ISC)"}, ["names 'Apache-2'", "mean Apache-2.0?"]),
+        ({"license": f", license: '{'null' * 200}!'"}, ["license names 'nullnull", "is no license of SPDX"]),
     ],
 )
 def test_a_name_that_stands_for_nothing_is_told_with_its_line(tmp_path, steps, told):

@@ -1,5 +1,6 @@
 """Whether the names in a recipe stand for something: a language that no model tells keeps nothing, in silence."""
 
+import itertools
 import re
 import types
 from collections.abc import Iterable, Iterator, Mapping
@@ -20,8 +21,9 @@ from gristmill.stages.natural_languages import LID_176, meant
 
 _CODE = "code"
 """The format whose reader names languages and licenses itself; in others a record may have any."""
-_EXPRESSION = re.compile(r"(?:[\w.+:-]+|[()])(?:\s*[()]\s*|\s+(?:AND|OR|WITH)\s+|[\w.+:-]+)*", re.ASCII)
-_OPERATOR = re.compile(r"[()\s]+|\bAND\b|\bOR\b")
+_ID = re.compile(r"[\w.+:-]+", re.ASCII)
+_JOINS = frozenset(("AND", "OR", "WITH", "(", ")"))
+"""What stands between the names of an expression of SPDX."""
 
 
 def check_names(draft: Draft, routes: Mapping[str, Route], sources: Mapping[str, Source]) -> None:
@@ -125,13 +127,22 @@ def _labels(step: Step) -> tuple[frozenset[str] | None, str]:
         return None, uri  # the step itself tells what is wrong with it
 
 
+def _names_of(text: str) -> list[str] | None:
+    """The licenses in an expression of SPDX, without exceptions (what stands behind WITH); None where it is none."""
+    words = text.replace("(", " ( ").replace(")", " ) ").split()
+    for before, word in itertools.pairwise(["(", *words]):
+        if word not in _JOINS and (before not in _JOINS or not _ID.fullmatch(word)):
+            return None
+    return [word for before, word in itertools.pairwise(["(", *words]) if word not in _JOINS and before != "WITH"]
+
+
 def _license(draft: Draft, path: Path, text: str, free: bool) -> None:
     """`free`: records may say what they like, so that a text that is no expression may be just what they say."""
     known = {name.lower() for name in SPDX_NAMES}
-    if free and not _EXPRESSION.fullmatch(text):
+    names = _names_of(text)
+    if free and names is None:
         return
-    for part in _OPERATOR.split(text.split(" WITH ")[0]) if _EXPRESSION.fullmatch(text) else [text]:
-        name = (part or "").strip()
+    for name in [text.strip()] if names is None else names:
         if not name or name.lower().rstrip("+") in known or "licenseref-" in name.lower():
             continue
         near = nearest(name, SPDX_NAMES)
