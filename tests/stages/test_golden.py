@@ -29,6 +29,8 @@ from gristmill.store.parquet import PartWriter
 from gristmill.store.store import Store
 
 GOLDEN = Path(__file__).with_name("golden.json")
+INTERPRETER = "unicode"
+"""The one library that comes with Python, and so with another version of it."""
 TEXTS = [
     "The mill stands by the river. It grinds corn, rye and wheat for the village; nobody remembers who built it.\n\n"
     "Visitors may climb to the top floor, where the hopper is. The stones weigh a ton each.",
@@ -285,10 +287,12 @@ def made(tmp_path_factory):
 def test_a_changed_output_has_a_new_version(name, made):
     """The hash of a stage's output changes only together with its VERSION (or a library's)."""
     golden, now = json.loads(GOLDEN.read_text())[name], made[name]
-    if golden["version"] == now["version"] and golden["libraries"] == now["libraries"]:
-        assert now["output"] == golden["output"], f"the output of {name} changed: raise its VERSION"
-    else:
+    other = {library for library, version in now["libraries"].items() if golden["libraries"].get(library) != version}
+    if golden["version"] != now["version"] or other - {INTERPRETER}:
         pytest.fail(f"{name}: golden.json is of {golden}, now {now}: run python tests/stages/test_golden.py")
+    if other and now["output"] != golden["output"]:
+        pytest.skip(f"the hashes are of Unicode {golden['libraries'][INTERPRETER]}, this Python has another")
+    assert now["output"] == golden["output"], f"the output of {name} changed: raise its VERSION"
 
 
 if __name__ == "__main__":
