@@ -110,12 +110,16 @@ def test_what_cannot_be_shown_is_said(project, typed):
     assert "did not run yet" in typed("index", project.recipe, "x").err
 
 
-def test_a_plan_draws_the_s_curve(project, typed):
-    """The probability of a comparison at the threshold, before any work."""
+def test_a_plan_tells_the_s_curve_in_short_and_draws_it_where_asked(project, typed):
+    """The probability of a comparison at the threshold, before any work; a plan is not filled with it."""
     project.write_recipe(STEPS)
     shown = typed("plan", project.recipe).out
-    assert "14 bands x 8 rows = 112 hashes" in shown
+    assert "half of the pairs with Jaccard 0.68" in shown
     assert "92.35%" in shown
+    assert "##" not in shown
+    drawn = typed("plan", project.recipe, "--explain").out
+    assert "14 bands x 8 rows = 112 hashes" in drawn
+    assert "##  <- verify_jaccard" in drawn
 
 
 def test_differences_stand_out_and_equal_stretches_are_short():

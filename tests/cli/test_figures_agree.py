@@ -143,7 +143,7 @@ def test_the_languages_say_of_which_sources_they_are(routes, say):
 def test_a_plan_explains_a_step_of_two_routes_once_and_ends_with_the_room_it_needs(routes, say, edit):
     """Whoever looks at the end of it sees what the run will cost."""
     done = say("plan", routes.project.recipe).out
-    assert done.count("hashes; half of the pairs") == 1
+    assert done.count("half of the pairs") == 1
     assert "web/near_dedup, text/near_dedup" in done
     assert "Nothing to do: everything is in the store, " in done
     edit(routes.project.recipe, "exact_dedup: {partitions: 2}", "exact_dedup: {partitions: 3}")

@@ -65,3 +65,21 @@ def test_a_tokenizer_that_is_named_is_waited_for_by_nobody(corpus, say, edit):
     assert stages["all/tokens"]["why"] == ["what it reads changed (2 tasks)"]
     assert stages["all/shards"]["why"] == ["waits for all/tokens"]
     assert told["disk"]["needed_bytes"][0] >= other.stat().st_size
+
+
+def test_tiers_and_weights_without_shards_are_said_to_do_nothing(project, say, edit):
+    """Once, by plan and by run, also to a program; a recipe with shards hears nothing."""
+    project.write_recipe("  - stagebox.length")
+    assert "no effect" not in say("plan", project.recipe).out
+    edit(project.recipe, "kind: text,", "kind: text, tier: A, weight: text_bytes,")
+    hint = "tier (of notes) and weight (of notes) have no effect as long as the recipe has no shards: section."
+    assert say("plan", project.recipe).out.count(hint) == 1
+    assert json.loads(say("plan", project.recipe, "--json").out)["idle"] == hint
+    ran = say("run", project.recipe)
+    assert (ran.out + ran.err).count("no effect") == 1
+    assert json.loads(say("run", project.recipe, "--json").out)["notes"] == [hint]
+
+
+def test_nothing_is_said_of_tiers_where_there_are_shards(corpus, say):
+    """They sort them."""
+    assert "no effect" not in say("plan", corpus.project.recipe).out

@@ -124,3 +124,23 @@ def test_without_inputs_a_question_says_what_can_be_had(routes, say, tmp_path):
         assert said.code == 2
         assert "matches no file" in said.err
         assert f"gristmill removed {store}@routes" in said.err
+
+
+@pytest.mark.slow
+def test_no_stage_is_named_that_nobody_wrote(everything, say, edit):
+    """Not as one to ask about, nor as one that has not judged or not run: the step or the field it stands for is."""
+    recipe = everything.project.recipe
+    told = json.loads(say("whatif", recipe, "web/keep_language.keep.en=0.4", "--json").out)
+    assert told["not_judged_by"][-1] == "shards"
+    assert not [name for name in told["not_judged_by"] if name in ("all/tokens", "all/line_counts")]
+    for asked, named in (("tokens.x=1", "shards looks at"), ("near_candidates.bands=3", "all/near_dedup looks at")):
+        refused = say("whatif", recipe, asked)
+        assert refused.code == 2
+        assert named in refused.err
+        assert "all/tokens" not in refused.err
+    edit(recipe, "seq_len_tokens: 128", "seq_len_tokens: 64")
+    try:
+        waits = say("whatif", recipe, "web/keep_language.keep.en=0.4").err
+    finally:
+        edit(recipe, "seq_len_tokens: 64", "seq_len_tokens: 128")
+    assert "2 steps have not run as the recipe is now (the first: shards)" in waits

@@ -117,6 +117,25 @@ MISTAKES = {
 }
 
 
+@pytest.mark.parametrize("step", ["syntax", "raises.f", "words", "wants.f"])
+def test_a_fault_of_a_module_is_told_once(step, own):
+    """Not for each step that uses it: it is mended in one place. A name that is wrong twice is told twice."""
+    code = {
+        "syntax": "def f(:\n",
+        "raises": "1 / 0\n",
+        "words": "def g(text): return True\n",
+        "wants": "import no_such_library\n",
+        "other": f"import {step.split('.')[0]}\n",
+    }
+    uses = [step, step, *(("other",) if step != "words" else ())]
+    with pytest.raises(UserError) as told:
+        own("".join(f"  - {name}\n" for name in uses), **code).mill()
+    assert len(str(told.value).splitlines()) == 1
+    with pytest.raises(UserError) as told:
+        own("  - sytnax\n  - sytnax\n", **code).mill()
+    assert len(str(told.value).splitlines()) == 2
+
+
 @pytest.mark.parametrize("case", MISTAKES)
 def test_a_mistake_is_told_with_the_recipes_line_before_any_work(case, own):
     """One message each."""

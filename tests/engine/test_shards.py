@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from gristmill.engine.executor import InlineExecutor
 from gristmill.engine.garbage import collect, find_garbage
-from gristmill.engine.publish import find_manifest, give_name, publish
+from gristmill.engine.mill import Silent
+from gristmill.engine.publish import find_manifest, give_name, publish, run_and_publish
 from gristmill.errors import UserError
 from gristmill.loader import Loader, read_manifest
 from gristmill.store.store import Store
@@ -250,3 +252,19 @@ def test_removing_10_documents_of_100000_rewrites_at_most_10_shards(corpus):
         {("notes", text): 1 for key, text in texts.items() if key not in gone}
         | {("tales", text): 1 for text in corpus.documents["tales"].values()}
     )
+
+
+def test_a_damaged_manifest_is_said_to_be_made_again_once(corpus):
+    """By the run that makes it, not by publishing as well, which finds the damage."""
+    run, _ = corpus.run()
+    (part, _) = run.made["all/mix"].layers["", (0, 0)]
+    path = Path(run.store.part_path(part))
+    content, stamp = path.read_bytes(), path.stat()
+    path.chmod(0o644)
+    path.write_bytes(content[:-2] + b"x\n")
+    os.utime(path, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))  # the seal is whole
+    mill, listener = corpus.project.mill(), Silent()
+    mill.executor = lambda *_: InlineExecutor(mill.store)
+    run_and_publish(mill, None, listener)
+    assert path.read_bytes() == content
+    assert [note.count("making it again") for note in listener.notes] == [1]

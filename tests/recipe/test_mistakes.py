@@ -11,6 +11,7 @@ from gristmill.printable import printable
 from gristmill.recipe.load import load
 from gristmill.recipe.mistakes import MOST_SHOWN
 from gristmill.recipe.model import Recipe
+from gristmill.recipe.settings import all_entries
 
 TOP = "recipe: demo\nsources:\n  a: {kind: web, read: {format: lines, paths: [a.txt]}}\n"
 SOURCE = "recipe: demo\nsteps: []\nsources:\n"
@@ -475,6 +476,21 @@ def test_mistake_is_told_with_its_line_and_its_fix(case: str, loaded: Callable[.
     for fragment in fragments:
         assert fragment in message
     assert message.endswith((".", "?", ")")), message
+
+
+@pytest.mark.parametrize(("value", "meant"), [("60", "0.6"), ("7.5", "0.075"), ("100", "1"), ("101", None)])
+def test_a_percentage_where_a_share_belongs(value: str, meant: str | None, loaded: Callable[..., Recipe]) -> None:
+    """What was meant is asked, where the hundredth of it is in bounds."""
+    with pytest.raises(UserError, match=r"max_ratio must be at most 1") as told:
+        loaded(STEPS + f"  - clean: {{max_ratio: {value}}}\n")
+    assert str(told.value).endswith("." if meant is None else f" Did you mean {meant}?")
+
+
+def test_every_share_begins_at_0() -> None:
+    """So that the hundredth of a percentage is always in bounds, and asking for it is no wrong advice."""
+    for entry in all_entries():
+        for setting in entry.settings:
+            assert not re.search(r"(from|above) (?!0\b)\S+ (to|below) 1\b(?!\.)", setting.type), setting
 
 
 def test_path_is_shown_as_it_was_given(own: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

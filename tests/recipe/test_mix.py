@@ -192,6 +192,19 @@ def test_a_source_without_a_tier_is_told_where_tiers_count(tmp_path):
         loaded(tmp_path, TOP.replace("tier: A, ", "") + "mix: {tiers: {B: 1, C: 0}}\n")
 
 
+@pytest.mark.parametrize("field", ["tier", "domain"])
+def test_what_a_source_lacks_is_told_once(field, tmp_path):
+    """However many fields of the mix and its phases go by it."""
+    ratios, lacking = {
+        "tier": ("tiers: {B: 1, C: 1}", "tier: A, "),
+        "domain": ("domains: {web: 1}", "domain: books, "),
+    }[field]
+    phases = f"    - {{name: main, share: 0.5, {ratios}}}\n    - {{name: late, {ratios}}}\n"
+    with pytest.raises(UserError) as told:
+        loaded(tmp_path, TOP.replace(lacking, "") + f"mix:\n  {ratios}\n  phases:\n{phases}")
+    assert str(told.value).count(f"sources.wiki has no {field}") == 1
+
+
 def test_a_name_that_is_a_source_and_a_tier_is_no_cap(tmp_path):
     """Nobody could tell which of them is meant."""
     top = TOP.replace("tier: A", "tier: crawl")

@@ -78,7 +78,8 @@ def command(
     Targets from compute-optimal to over-trained, their FLOPs, and the embedding's share.
     """
     if not 0 < mfu <= 1:
-        raise UserError(f"--mfu {mfu:g} is no share, so days cannot be counted. Give a number above 0, up to 1.")
+        meant = f" Did you mean {mfu / 100:g}?" if 1 < mfu <= 100 else ""
+        raise UserError(f"--mfu {mfu:g} is no share, so days cannot be counted. Give a number above 0, up to 1.{meant}")
     size = _count("--params", params)
     asked = None if tokens is None else _count("--tokens", tokens)
     speed = None if gpus is None else _count("--gpus", gpus) * _count("--flops-per-gpu", flops_per_gpu) * mfu

@@ -1,7 +1,9 @@
 """gristmill plan: what is cached, what would run, and why."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from gristmill.cli.options import Json, RecipePath, StoreUri, look_with_inputs, open_mill, print_json
 from gristmill.cli.screen import passage, words
@@ -11,11 +13,19 @@ from gristmill.engine.mixture import foresee_mixture
 from gristmill.engine.pinning import tokenizer_hint
 from gristmill.engine.plan import Stage, make_plan
 from gristmill.errors import UserError
+from gristmill.recipe.shards import idle_settings
 
 EXAMPLE = "Example: gristmill plan recipes/demo.yaml"
 
 
-def command(recipe: RecipePath, store: StoreUri = None, json: Json = False) -> None:
+def command(
+    recipe: RecipePath,
+    store: StoreUri = None,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Say all about a step's settings: the S-curve of near_dedup.")
+    ] = False,
+    json: Json = False,
+) -> None:
     """Show what a run would do, and why.
 
     For each stage of the recipe: what is in the store, what would be run, and what changed since the last run.
@@ -24,7 +34,8 @@ def command(recipe: RecipePath, store: StoreUri = None, json: Json = False) -> N
     """
     mill = open_mill(recipe, store)
     run = look_with_inputs(mill)
-    stages, hint = make_plan(mill, run), tokenizer_hint(mill, run)
+    idle = idle_settings(mill.recipe)
+    stages, hint = make_plan(mill, run, explain), tokenizer_hint(mill, run)
     disk, mixture = estimate(run, mill.store, mill.known_before()), foresee_mixture(run)
     if json:
         listed = [
@@ -40,7 +51,7 @@ def command(recipe: RecipePath, store: StoreUri = None, json: Json = False) -> N
         ]
         told = {"recipe": mill.recipe.name, "store": mill.recipe.store, "stages": listed}
         foreseen = {"fault": mixture.fault, "warnings": mixture.warnings}
-        print_json({**told, "hint": hint, "disk": _plain(disk), "mixture": foreseen})
+        print_json({**told, "hint": hint, "idle": idle, "disk": _plain(disk), "mixture": foreseen})
         _refuse(mixture.fault)
         return
     rows = [
@@ -59,9 +70,10 @@ def command(recipe: RecipePath, store: StoreUri = None, json: Json = False) -> N
         out.print(f"\nNothing to do: everything is in the store, {size(disk.stored_bytes)}.")
     elif any(stage.waiting for stage in stages):
         out.print("\n+: more tasks follow when what they read exists.")
-    if hint is not None:
-        out.print()
-        out.print(words(hint), soft_wrap=True)
+    for line in (hint, idle):
+        if line is not None:
+            out.print()
+            out.print(words(line), soft_wrap=True)
     if is_open:
         _show_disk(disk, mill.recipe.store)
     for warning in mixture.warnings:
@@ -99,7 +111,8 @@ def _plain(disk: Disk) -> dict[str, Any]:
 
 
 def _show_disk(disk: Disk, store: str) -> None:
-    by = "measured by earlier runs" if disk.measured else "by rules of thumb: no run of this recipe has been measured"
+    by = "measured by earlier runs; less where a change comes out the same"
+    by = by if disk.measured else "by rules of thumb, where no run has been measured"
     free = "" if disk.free_bytes is None else f" {size(disk.free_bytes)} are free there."
     told = f"The run will add about {size(disk.least_bytes)} to {size(disk.most_bytes)} to {store} ({by}).{free}"
     if disk.is_short:

@@ -18,6 +18,7 @@ from gristmill.engine.run import Run
 from gristmill.errors import UserError
 from gristmill.recipe.mix import MIX
 from gristmill.recipe.model import Recipe
+from gristmill.recipe.shards import idle_settings
 
 EXAMPLE = "Example: gristmill run recipes/demo.yaml --workers 2 --until extract"
 
@@ -49,6 +50,8 @@ def command(
             )
         mill.check_tag(tag)
     with Bars(quiet=json) as bars:
+        if (idle := idle_settings(mill.recipe)) is not None:
+            bars.note(idle)
         run, shards = run_and_publish(mill, workers, bars, retry_crashed)
     record = mill.last_run(finished=True)
     assert record is not None

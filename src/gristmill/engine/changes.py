@@ -15,6 +15,7 @@ from pydantic import ValidationError
 from gristmill.engine.graph import CORPUS, Node, drops
 from gristmill.engine.mill import Mill
 from gristmill.errors import UserError
+from gristmill.recipe.columns import INGEST
 from gristmill.recipe.mistakes import nearest
 from gristmill.recipe.plain_words import tell
 from gristmill.recipe.settings import NamesWith, below
@@ -47,7 +48,8 @@ def parse_changes(mill: Mill, changes: Sequence[str]) -> list[Change]:
             wanted.setdefault(step, {})[name] = yaml.safe_load(value)
         except yaml.YAMLError:
             raise UserError(f"{change!r}: {value!r} is not a YAML value.") from None
-    nodes = [node for node in mill.graph.nodes.values() if node.kind == "map" and node.name != CORPUS]
+    written = {step.id for step in mill.recipe.steps if not step.stands_for}
+    nodes = [node for node in mill.graph.nodes.values() if node.kind == "map" and node.id in written]
     for step, fields in wanted.items():
         if not any(step in (node.id, node.name) for node in nodes):
             _refuse(mill, step, next(iter(fields)), nodes)
@@ -74,9 +76,10 @@ def _askable(nodes: Iterable[Node]) -> str:
 def _refuse(mill: Mill, step: str, path: str, nodes: Sequence[Node]) -> None:
     """A step that is there and cannot be asked is not said to be missing."""
     for node in mill.graph.nodes.values():
-        if step in (node.id, node.name):
+        if step in (node.id, node.name) and node.name not in (INGEST, CORPUS):
+            (told,) = mill.recipe.as_written([node.id])
             raise UserError(
-                f"{node.id} looks at many documents together, so what another config would do is not known before it "
+                f"{told} looks at many documents together, so what another config would do is not known before it "
                 f"has run. Change it in {mill.recipe.path} and see: gristmill plan {mill.recipe.path}. "
                 f"{_askable(nodes)}"
             )

@@ -123,6 +123,14 @@ def drops(node: Node) -> bool:
     return getattr(module, "JUDGES", True) and "drop" in schema_of(module, node.config).names
 
 
+def reads_from(node: Node) -> set[str]:
+    """The layers and models that a node reads."""
+    reads = {f"{source}/{INGEST}" for source in node.sources}
+    reads.update(layer for view in node.views.values() for layer in view.layers)
+    reads.update(node.uses.values())
+    return reads - {node.id}
+
+
 def build(recipe: Recipe, contents: ContentHashes, until: str | None = None) -> Graph:
     """The graph of a recipe, whole or up to and including the step `until`."""
 

@@ -93,7 +93,7 @@ class Tasks:
         self.dry = dry
         self._lease = lease
         self._told_of: set[str] = set()
-        """Runs and tasks of which a note has spoken."""
+        """Runs, tasks and parts of which a note has spoken."""
         self._retry_crashed = retry_crashed
         self._producers: dict[str, str] = {}
         self._repairs: dict[str, asyncio.Task[None]] = {}
@@ -209,7 +209,9 @@ class Tasks:
             )
 
     def _say_lost(self, node: Node, task: Task, part_hash: str, fact: str) -> None:
-        if not self.dry:
+        """Once: a task is looked up again when its claim is there."""
+        if not self.dry and part_hash not in self._told_of:
+            self._told_of.add(part_hash)
             self._listener.note(f"{node.id}, {task.label}: part {part_hash[:12]} {fact}; making it again")
 
 

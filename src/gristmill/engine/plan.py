@@ -5,11 +5,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gristmill.engine.graph import CORPUS, Node
+from gristmill.engine.graph import CORPUS, Node, reads_from
 from gristmill.engine.mill import Mill
 from gristmill.engine.run import Run
 from gristmill.places import shown_exact
-from gristmill.recipe.columns import INGEST
 
 MOST_NAMED = 3
 """Files or parts that a reason names before it counts the rest."""
@@ -38,7 +37,8 @@ class Stage:
     """What the stage says about its config."""
 
 
-def make_plan(mill: Mill, run: Run) -> list[Stage]:
+def make_plan(mill: Mill, run: Run, fully: bool = False) -> list[Stage]:
+    """`fully`: what stages say about their config, at length."""
     before, last = mill.known_before(), mill.last_run()
     stages = []
     for node_id, node in mill.graph.nodes.items():
@@ -53,14 +53,17 @@ def make_plan(mill: Mill, run: Run) -> list[Stage]:
                 node.identity,
                 made.metrics,
                 made.cost,
-                _explained(node),
+                _explained(node, fully),
             )
         )
     return stages
 
 
-def _explained(node: Node) -> tuple[str, ...]:
-    explain = getattr(importlib.import_module(node.module), "explain", None)
+def _explained(node: Node, fully: bool) -> tuple[str, ...]:
+    module = importlib.import_module(node.module)
+    explain = getattr(module, "explain", None)
+    if fully:
+        explain = getattr(module, "explain_fully", explain)
     return () if explain is None else tuple(explain(node.config))
 
 
@@ -105,7 +108,7 @@ def _why_never(node: Node, last: Mapping[str, Any] | None) -> str:
 
 def _unfinished_before(node: Node, run: Run) -> list[str]:
     """What has to run first: of the steps that a node reads, or they read, those that wait for nothing themselves."""
-    todo, seen, first = _reads(node), set[str](), set[str]()
+    todo, seen, first = reads_from(node), set[str](), set[str]()
     while todo:
         node_id = todo.pop()
         made = run.made.get(node_id)
@@ -115,16 +118,8 @@ def _unfinished_before(node: Node, run: Run) -> list[str]:
         if made.missing and not made.waiting:
             first.add(node_id)
         else:
-            todo |= _reads(run.graph.nodes[node_id])
+            todo |= reads_from(run.graph.nodes[node_id])
     return [node_id for node_id in run.graph.nodes if node_id in (first or seen)]
-
-
-def _reads(node: Node) -> set[str]:
-    """The layers and models that a node reads."""
-    reads = {f"{source}/{INGEST}" for source in node.sources}
-    reads.update(layer for view in node.views.values() for layer in view.layers)
-    reads.update(node.uses.values())
-    return reads - {node.id}
 
 
 def _differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:

@@ -50,8 +50,7 @@ def run_and_publish(
             if corrupt.part_hash in met:
                 raise
             met.add(corrupt.part_hash)
-            listener.note(f"part {corrupt.part_hash[:12]} {corrupt.fact}; making it again")
-            mill.store.remove_damaged(corrupt)
+            mill.store.remove_damaged(corrupt)  # the next run says that it is gone, and whose it was
 
 
 def publish(mill: Mill, run: Run) -> str | None:

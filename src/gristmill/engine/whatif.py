@@ -73,9 +73,11 @@ class Answer:
 def ask(mill: Mill, run: Run, changes: Sequence[str]) -> list[Answer]:
     """Evaluate `step.field=value` changes over everything that the store holds; an answer for each step meant."""
     asked = parse_changes(mill, changes)
-    if waiting := run.unfinished():
+    open_now = run.unfinished()
+    steps = [node_id for node_id in open_now if run.nodes[node_id].name != CORPUS]
+    if waiting := mill.recipe.as_written(steps or open_now):
         first = waiting[0]
-        told = f"{len(waiting)} stages have not run as the recipe is now (the first: {first})"
+        told = f"{len(waiting)} steps have not run as the recipe is now (the first: {first})"
         raise UserError(
             f"{told if waiting[1:] else f'{first} has not run as the recipe is now'}, so the question cannot be "
             "answered for the whole corpus. "
@@ -134,7 +136,7 @@ def _later_steps(mill: Mill, node: Node) -> tuple[str, ...]:
             is_new = drops(other) and any(view.gates for view in other.views.values())
             if is_new and node_id not in later:
                 later.append(node_id)
-    return tuple(later)
+    return tuple(mill.recipe.as_written(later))
 
 
 def _ask_part(mill: Mill, run: Run, node: Node, document: Document) -> Answer:

@@ -23,9 +23,9 @@ class Draft:
         """A mistake in the value at `path`."""
         self.mistakes.add(self.tree.line_of_value(path), message)
 
-    def add_at_key(self, path: Path, message: str) -> None:
-        """A mistake in the key at `path`, or in what should hold it."""
-        self.mistakes.add(self.tree.line_of_key(path), message)
+    def add_at_key(self, path: Path, message: str, fault: str | None = None) -> None:
+        """A mistake in the key at `path`, or in what should hold it; the same `fault` is told once."""
+        self.mistakes.add(self.tree.line_of_key(path), message, fault)
 
     def lacks(self, sources: Mapping[str, object]) -> bool:
         """Whether these are not all sources of the recipe: one with a mistake may have any domain and tier."""

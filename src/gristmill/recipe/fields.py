@@ -71,8 +71,9 @@ def parse_sample(value: Any) -> Any:
     except ValueError:
         share = 0.0
     if isinstance(value, bool) or not 0 < share < 1:
+        meant = f"{share:g}%" if 1 <= share < 100 and not text.endswith("%") else "1%"
         raise ValueError(
-            f"{value!r} is no share of the records. Write a percentage above 0% and below 100%, such as 1%"
+            f"{value!r} is no share of the records. Write a percentage above 0% and below 100%, such as {meant}"
         )
     return share
 

@@ -26,9 +26,15 @@ class Mistakes:
         self.shown = shown
         """The file as the user named it."""
         self._found: dict[tuple[int, str], None] = {}
+        self._faults: set[str] = set()
 
-    def add(self, line: int, message: str) -> None:
-        """Notes a mistake; the same words on the same line (an alias, a shared step) count once."""
+    def add(self, line: int, message: str, fault: str | None = None) -> None:
+        """Notes a mistake; the same words on the same line (an alias, a shared step) count once, and so does a `fault`
+        that several lines meet and that is mended in one place.
+        """
+        if fault is not None and fault in self._faults:
+            return
+        self._faults.update(() if fault is None else (fault,))
         self._found.setdefault((line, " ".join(part.strip() for part in message.strip().splitlines())))
         if len(self._found) >= MOST_FOUND:
             self.raise_any()
@@ -46,6 +52,11 @@ class Mistakes:
             more = "at least " if len(ordered) >= MOST_FOUND else ""
             lines.append(f"... and {more}{len(ordered) - MOST_SHOWN} more mistakes after these.")
         raise UserError("\n".join(lines))
+
+
+def no_domain(source: str) -> str:
+    """The fault of a source that all have to name by its domain: the tokenizer, the mix, its phases."""
+    return f"{source} has no domain"
 
 
 def dotted(path: Path) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 from gristmill.recipe.config import load_config
 from gristmill.recipe.draft import Draft
 from gristmill.recipe.fields import EVERY_SOURCE
-from gristmill.recipe.mistakes import Path, dotted, nearest, show, suggest
+from gristmill.recipe.mistakes import Path, dotted, nearest, no_domain, show, suggest
 from gristmill.recipe.model import Source, Step
 from gristmill.stages.mix import mix
 from gristmill.stages.mix.asked import DEFAULT, Asked, Domains, Phase
@@ -51,7 +51,7 @@ def load_mix(
     line = draft.tree.line_of_key(
         (*AT, "tokens")
     )  # what a mixture cannot give, once all is counted, is most often this
-    return (Step(f"{EVERY_SOURCE}/{MIX}", MIX, EVERY_SOURCE, mix.__name__, config, line),)
+    return (Step(f"{EVERY_SOURCE}/{MIX}", MIX, EVERY_SOURCE, mix.__name__, config, line, stands_for=MIX),)
 
 
 def _without_budget(fields: MixFields) -> dict[str, Any]:
@@ -126,7 +126,7 @@ def _want_domains(draft: Draft, where: str, sources: Mapping[str, Source]) -> No
     for name, source in sources.items():
         if source.domain is None:
             told = f"{dotted(('sources', name))} has no domain, and {where} goes by domain. Add domain: to it."
-            draft.add_at_key(("sources", name), told)
+            draft.add_at_key(("sources", name), told, no_domain(name))
 
 
 def _check_temperature(
@@ -156,7 +156,7 @@ def _check_tiers(draft: Draft, tiers: Mapping[str, float], at: Path, tiers_of: M
     for name, some in tiers_of.items():
         if not some:
             told = f"{dotted(('sources', name))} has no tier, and {dotted(at)} goes by tier. Add tier: to it."
-            draft.add_at_key(("sources", name), told)
+            draft.add_at_key(("sources", name), told, f"{name} has no tier")
 
 
 def _check_caps(draft: Draft, caps: Mapping[str, float], at: Path, tiers_of: Mapping[str, Collection[str]]) -> None:

@@ -1,5 +1,6 @@
 """What a loaded recipe is: every name resolved, every value checked, nothing left to look up in the YAML."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from gristmill.recipe.snapshot import is_regex, search
@@ -69,6 +70,8 @@ class Step:
     """Where its config stands in the recipe; nowhere, for a stage that a step or a field of the recipe stands for."""
     code: Code = field(default_factory=dict, compare=False)
     """Of a step of the user's own: its code."""
+    stands_for: str = field(default="", compare=False)
+    """What the user wrote, of a stage that nobody writes: the id of its step, or the field of the recipe."""
 
 
 @dataclass(frozen=True)
@@ -95,3 +98,10 @@ class Recipe:
     """The share of every source's records that is taken."""
     file_name: str = ""
     """The name that stands in the file; that of a sample says that it is one."""
+
+    def as_written(self, stages: Iterable[str]) -> list[str]:
+        """What the user wrote that these stages are or stand for, each once. The engine's own are not among the steps,
+        and are called what they are.
+        """
+        names = {step.id: step.stands_for or step.id for step in self.steps}
+        return list(dict.fromkeys(names.get(stage, stage) for stage in stages))

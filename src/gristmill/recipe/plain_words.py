@@ -29,6 +29,7 @@ _LIMITS = {
     "less_than": ("lt", "below"),
     "less_than_equal": ("le", "at most"),
 }
+_UPPER = {"less_than": "lt", "less_than_equal": "le"}
 _LENGTHS = {
     "too_short": ("min_length", "at least", "entries"),
     "too_long": ("max_length", "at most", "entries"),
@@ -87,7 +88,21 @@ def _fix(wanted: list[str], found: Sequence[ErrorDetails], value: Any) -> str:
         return " Put it in quotes."
     if _LIST in wanted and isinstance(value, str):
         return f" Write it in brackets: [{value}]." if len(value) < 60 else " Write it in brackets."
+    if (share := _as_share(found, value)) is not None:
+        return f" Did you mean {share:.12g}?"
     options = [option for error in found for option in _options(error)]
     if options and isinstance(value, str) and (near := nearest(value, options)):
         return f" Did you mean {near}?"
     return ""
+
+
+def _as_share(found: Sequence[ErrorDetails], value: Any) -> float | None:
+    """A percentage as the share that was meant: of a field that goes up to 1, where the hundredth is in its bounds."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    share = value / 100
+    for error in found:
+        limit = error.get("ctx", {}).get(_UPPER.get(error["type"], ""))
+        if limit is not None and limit <= 1 and (share < limit or (share == limit and error["type"] != "less_than")):
+            return share
+    return None

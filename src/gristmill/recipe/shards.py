@@ -9,8 +9,8 @@ from gristmill.recipe.columns import check_reads
 from gristmill.recipe.config import load_config
 from gristmill.recipe.draft import Draft
 from gristmill.recipe.fields import EVERY_SOURCE
-from gristmill.recipe.mistakes import Path
-from gristmill.recipe.model import Source, Step
+from gristmill.recipe.mistakes import Path, listed
+from gristmill.recipe.model import Recipe, Source, Step
 from gristmill.stages.select.expressions import parse_condition, parse_value
 from gristmill.stages.shards import shard_groups, shards, tokens
 from gristmill.stages.tokenizer import tokenizer_file
@@ -88,5 +88,21 @@ def check_groups(draft: Draft, sources: Iterable[Source], routes: Mapping[str, t
                 check_reads(draft, place, formula.columns, routes[source.name])
 
 
+def idle_settings(recipe: Recipe) -> str | None:
+    """That sources have tiers or weights and nothing uses them: they sort shards, and the recipe makes none."""
+    if any(step.name == SHARDS for step in recipe.steps):
+        return None
+    sources = recipe.sources.values()
+    settings = {
+        "tier": [source.name for source in sources if source.tier is not None or source.tiers],
+        "weight": [source.name for source in sources if source.weight is not None],
+    }
+    told = [f"{setting} (of {listed(names, 5)})" for setting, names in settings.items() if names]
+    if not told:
+        return None
+    has = "has" if len(told) == 1 else "have"
+    return f"{' and '.join(told)} {has} no effect as long as the recipe has no shards: section."
+
+
 def _step(route: str, name: str, module: str, config: Any, line: int) -> Step:
-    return Step(f"{route}/{name}", name, route, module, config, line)
+    return Step(f"{route}/{name}", name, route, module, config, line, stands_for=SHARDS)

@@ -36,7 +36,13 @@ class Stage:
 
 
 class Unfit(Exception):
-    """Why a name stands for no stage: the fact and the fix."""
+    """Why a name stands for no stage: the fact and the fix; `fault`, where it lies in the code behind the name, which
+    other names may lead to as well.
+    """
+
+    def __init__(self, told: str, fault: str | None = None) -> None:
+        super().__init__(told)
+        self.fault = fault
 
 
 def import_stage(
@@ -54,12 +60,10 @@ def import_stage(
         if faults:
             functions = _functions(found.module) if noun == "step" and found.code else []
             hint = f" A function of it is a step by its own name: {name}.{functions[0]}." if functions else ""
-            raise Unfit(
-                f"{known.get(name, name)} is not a {noun}: {'; '.join(faults)}. gristmill.stages.contract says what it "
-                f"needs.{hint}"
-            )
+            told = f"{known.get(name, name)} is not a {noun}: {'; '.join(faults)}."
+            raise Unfit(f"{told} gristmill.stages.contract says what it needs.{hint}", told)
     except Unfit as unfit:
-        draft.add_at_key(at, str(unfit))
+        draft.add_at_key(at, str(unfit), unfit.fault)
         return None
     return found
 
@@ -82,9 +86,9 @@ def find_stage(noun: str, name: str, known: Mapping[str, str], folder: str) -> S
         if noun == "step" and home and own_code.find_module(home, folder) is not None:
             return _function_stage(name, home, function, folder)
     except CannotRead as error:
-        raise Unfit(f"{name} cannot be imported: {error}. Correct it.") from None
+        raise Unfit(f"{name} cannot be imported: {error}. Correct it.", str(error)) from None
     except UserError as error:
-        raise Unfit(f"{name} cannot be imported: {error}") from None
+        raise Unfit(f"{name} cannot be imported: {error}", str(error)) from None
     if "." not in path:
         raise Unfit(_unknown(noun, name, known, folder))
     return Stage(_imported(name, path))  # without source, such as a compiled module: its VERSION alone tells changes
@@ -105,7 +109,8 @@ def _function_stage(name: str, home: str, function: str, folder: str) -> Stage:
         )
     faults = faults_of_function(getattr(module, function))
     if faults:
-        raise Unfit(f"{name} is not a step: {'; '.join(faults)}. docs/own-steps.md shows what it needs.")
+        told = f"{name} is not a step: {'; '.join(faults)}."
+        raise Unfit(f"{told} docs/own-steps.md shows what it needs.", told)
     return Stage(_imported(name, f"{home}{OF}{function}"), code)
 
 
@@ -115,14 +120,15 @@ def _imported(name: str, path: str) -> ModuleType:
             return importlib.import_module(path)
     except ModuleNotFoundError as error:
         missing = error.name or path
+        fact, fault = f"there is no module {missing}.", None
         if path == missing or path.startswith(f"{missing}."):
             fix = "Correct the name, put it beside the recipe, or put the folder that holds it on PYTHONPATH."
         else:
-            fix = f"Install {missing.split('.')[0]}, or put {missing.split('.')[0]}.py beside the recipe."
-        raise Unfit(f"{name} cannot be imported: there is no module {missing}. {fix}") from None
+            fix, fault = f"Install {missing.split('.')[0]}, or put {missing.split('.')[0]}.py beside the recipe.", fact
+        raise Unfit(f"{name} cannot be imported: {fact} {fix}", fault) from None
     except (Exception, SystemExit) as error:  # a user's module runs any code
         told = own_code.told(error) or f"{own_code.what(error)}. Correct {path}."
-        raise Unfit(f"{name} cannot be imported: {told}") from None
+        raise Unfit(f"{name} cannot be imported: {told}", told.splitlines()[-1]) from None
 
 
 def _unknown(noun: str, name: str, known: Mapping[str, str], folder: str) -> str:

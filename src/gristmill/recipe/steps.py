@@ -61,7 +61,7 @@ def _before(draft: Draft, step: Step, used: dict[str, int]) -> Sequence[Step | N
         name = path.rpartition(".")[2]
         free = _free_id(f"{step.route}/{name}", used)
         config = part_config(stage.module, step.config)
-        parts.append(Step(free, name, step.route, path, config, step.line, code=stage.code))
+        parts.append(Step(free, name, step.route, path, config, step.line, code=stage.code, stands_for=step.id))
     return parts
 
 

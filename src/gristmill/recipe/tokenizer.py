@@ -9,7 +9,7 @@ from gristmill.recipe.check import check
 from gristmill.recipe.config import load_config
 from gristmill.recipe.draft import Draft
 from gristmill.recipe.fields import EVERY_SOURCE
-from gristmill.recipe.mistakes import Path, dotted, show, suggest
+from gristmill.recipe.mistakes import Path, dotted, no_domain, show, suggest
 from gristmill.recipe.model import Source, Step
 from gristmill.recipe.steps import Lists
 from gristmill.stages.contract import StageConfig
@@ -73,7 +73,7 @@ def load_tokenizer(draft: Draft, raw: Any, sources: Mapping[str, Source], lists:
 
 
 def _step(name: str, module: str, config: StageConfig, line: int) -> Step:
-    return Step(f"{EVERY_SOURCE}/{name}", name, EVERY_SOURCE, module, config, line)
+    return Step(f"{EVERY_SOURCE}/{name}", name, EVERY_SOURCE, module, config, line, stands_for=TOKENIZER)
 
 
 def _cut(fields: TrainFields, model: type[StageConfig]) -> dict[str, Any]:
@@ -91,7 +91,8 @@ def _domains_fit(draft: Draft, train: TrainFields, sources: Mapping[str, Source]
         if source.domain is None:
             where = dotted(("sources", name))
             fix = f"Add domain: to it, and a budget for it to {dotted(at)}."
-            draft.add_at_key(("sources", name), f"{where} has no domain, and the tokenizer samples by domain. {fix}")
+            told = f"{where} has no domain, and the tokenizer samples by domain. {fix}"
+            draft.add_at_key(("sources", name), told, no_domain(name))
     for domain in train.sample_bytes:
         if domain not in known:
             fix = suggest(domain, known, "Domains")

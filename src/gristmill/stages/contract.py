@@ -58,7 +58,8 @@ SCHEMA and LIBRARIES. Optional:
 routes where an earlier step writes them, and does without elsewhere;
 `check(config)` raises UserError before any work (a library that is not installed); `metrics(batch, answers, config)`
 gives counts that are summed over all batches; `warnings(metrics, config)` tells what silently did nothing (the metrics
-of an exchange have `sources`: per source, rows sent and dropped); `explain(config)` gives lines that a plan shows;
+of an exchange have `sources`: per source, rows sent and dropped); `explain(config)` gives lines that a plan shows, and
+`explain_fully(config)` those that `plan --explain` shows in their place;
 `exceptions(config, path)` names those for whom another setting decides in place of the one at `path`, with its path.
 """
 

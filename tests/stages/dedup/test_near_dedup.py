@@ -14,7 +14,7 @@ from exchanged import run_step
 from gristmill.stages.dedup import near_candidates, near_dedup
 from gristmill.stages.dedup.keep_order import KeepOrder
 from gristmill.stages.dedup.near_dedup import Config
-from gristmill.stages.dedup.s_curve import curve_lines, halfway, probability
+from gristmill.stages.dedup.s_curve import curve_in_short, curve_lines, halfway, probability
 
 WORDS = [f"{a}{b}" for a in ("mill", "corn", "stone", "sieve", "wheel", "sack", "dust") for b in "abcdefghijklmnop"]
 
@@ -211,6 +211,8 @@ def test_the_s_curve_is_that_of_the_formula():
     assert probability(0.8, 14, 8) == pytest.approx(0.924, abs=5e-4)
     assert probability(halfway(14, 8), 14, 8) == pytest.approx(0.5)
     lines = curve_lines(14, 8, 0.8)
+    assert max(map(len, (*lines, *curve_in_short(14, 8, 0.8125)))) <= 60  # columns of a narrow window
+    assert [len(curve_in_short(14, 8, 0.8)), "0.68" in curve_in_short(14, 8, 0.8)[0]] == [2, True]
     marked = [line for line in lines if "verify_jaccard" in line]
     assert len(marked) == 1
     assert "0.80" in marked[0]

@@ -153,6 +153,21 @@ def test_a_plan_shows_ratios_that_do_not_sum_to_1():
     assert mix.explain(config) == ["domains web 75.00%, reference 25.00% (the ratios sum to 4 and are divided by it)"]
 
 
+def test_a_plan_shows_all_that_changes_a_mixture():
+    """Tiers, factors and temperature as well as domains, of the whole and of each phase."""
+    late = {"name": "late", "domains": {"web": 0, "reference": 1}, "tiers": {"A": 1, "B": 0}}
+    phases = [{"name": "main", "share": 0.5, "upsample": {"crawl": 2}}, {"name": "next", "tokens": 5000}, late]
+    asked = {"temperature": 2, "tiers": {"A": 4, "B": 0.5}, "phases": phases}
+    assert mix.explain(mix.Config(recipe="r", sources=SOURCES, **asked)) == [
+        "domains natural",
+        "temperature 2",
+        "tiers A x4, B x0.5",
+        "phase main: share 50.00%; upsample crawl x2",
+        "phase next: 5,000 tokens",
+        "phase late: the rest; domains web 0.00%, reference 100.00%; tiers A x1, B x0",
+    ]
+
+
 @settings(max_examples=30, deadline=None)
 @given(at=st.integers(0, 200), web=st.integers(1, 9))
 def test_going_on_keeps_every_sample_before(tmp_path_factory, at, web):

@@ -2,7 +2,7 @@
 
 A document is the set of its word n-grams. Its sketch of bands x rows hashes agrees with that of another document in
 each place with a probability equal to the Jaccard similarity s of their sets; two documents are candidates if one band
-of `rows` hashes agrees whole, which happens with probability 1 - (1 - s^rows)^bands: the S-curve that a plan shows.
+of `rows` hashes agrees whole, which happens with probability 1 - (1 - s^rows)^bands: the S-curve of a plan.
 
 Band hashes travel by hash range, each with the document that it came from, and are sorted; equal ones are a bucket, and
 the members of a bucket meet. The answer to a document is the list of its meets, where near_dedup sends its text.

@@ -23,7 +23,7 @@ from gristmill.stages.dedup import clusters, keep_order, near_candidates
 from gristmill.stages.dedup.alarm import AlarmShare, alarms
 from gristmill.stages.dedup.clusters import merge, resolve, roots
 from gristmill.stages.dedup.keep_order import RANK, KeepOrder
-from gristmill.stages.dedup.s_curve import Similarity, curve_lines
+from gristmill.stages.dedup.s_curve import Similarity, curve_in_short, curve_lines
 
 __all__ = ["emit", "merge", "reduce", "resolve", "roots", "verify"]
 
@@ -93,6 +93,10 @@ def reduce(records: pa.Table, config: Config) -> tuple[pa.Table, dict[str, Any]]
 
 
 def explain(config: Config) -> list[str]:
+    return curve_in_short(config.bands, config.rows, config.verify_jaccard)
+
+
+def explain_fully(config: Config) -> list[str]:
     return curve_lines(config.bands, config.rows, config.verify_jaccard)
 
 

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, Field
 from gristmill.kernels.sketch import ratio_of
 
 _POINTS = (0.5, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95)
-_WIDTH = 40
+_WIDTH = 20
 
 
 def _exact(threshold: float) -> float:
@@ -31,12 +31,19 @@ def halfway(bands: int, rows: int) -> float:
     return float((1 - 0.5 ** (1 / bands)) ** (1 / rows))
 
 
+def curve_in_short(bands: int, rows: int, threshold: float) -> list[str]:
+    """Where the curve rises, and what it is worth at the threshold of verification."""
+    return [
+        f"half of the pairs with Jaccard {halfway(bands, rows):.2f} are compared,",
+        f"{probability(threshold, bands, rows):.2%} with {threshold:g} (verify_jaccard); the curve: --explain",
+    ]
+
+
 def curve_lines(bands: int, rows: int, threshold: float) -> list[str]:
     """The curve drawn with characters, with the threshold of verification marked."""
     lines = [
-        f"{bands} bands x {rows} rows = {bands * rows} hashes; "
-        f"half of the pairs with Jaccard {halfway(bands, rows):.2f} are compared",
-        f"Jaccard   compared   linked: every pair compared with Jaccard >= {threshold:g}, by exact sets",
+        f"{bands} bands x {rows} rows = {bands * rows} hashes",
+        f"Jaccard   compared   (and linked from {threshold:g} on, by exact sets)",
     ]
     for similarity in sorted({*_POINTS, threshold}):
         chance = probability(similarity, bands, rows)

@@ -6,13 +6,13 @@ shards. How shares come about is told in shares.py, caps and phases in plan.py, 
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from gristmill.stages.mix.asked import Asked
+from gristmill.stages.mix.asked import Asked, Phase
 from gristmill.stages.mix.continued import Past, past_of, read_manifest
 from gristmill.stages.mix.epochs import refuse_excess
 from gristmill.stages.mix.groups import Group, read_groups
@@ -81,14 +81,25 @@ def warnings(found: Mapping[str, Any], config: Config) -> Sequence[str]:
 
 
 def explain(config: Config) -> Sequence[str]:
-    """Ratios as they are used, and what each phase changes."""
-    lines = []
-    for name, domains in ((None, config.domains), *((phase.name, phase.domains) for phase in config.phases)):
-        if domains is None:
-            continue
-        told = domains if isinstance(domains, str) else _ratios(domains)
-        lines.append(f"{f'phase {name}: ' if name else ''}domains {told}")
+    """Ratios and multipliers as they are used, how long each phase is, and what it changes."""
+    lines = list(_settings(config))
+    for phase in config.phases:
+        size = "" if phase.share is None else f"share {phase.share:.2%}"
+        size = size if phase.tokens is None else f"{phase.tokens:,} tokens"
+        told = [size or "the rest", *_settings(phase)]
+        lines.append(f"phase {phase.name}: {'; '.join(told)}")
     return lines
+
+
+def _settings(asked: Asked | Phase) -> Iterator[str]:
+    """What decides on the shares of groups, where it is set."""
+    if asked.domains is not None:
+        yield f"domains {asked.domains if isinstance(asked.domains, str) else _ratios(asked.domains)}"
+    if asked.temperature is not None:
+        yield f"temperature {asked.temperature:g}"
+    for name, factors in (("tiers", asked.tiers), ("upsample", asked.upsample)):
+        if factors:
+            yield f"{name} {', '.join(f'{one} x{factor:g}' for one, factor in factors.items())}"
 
 
 def _ratios(domains: Mapping[str, float]) -> str:

@@ -190,7 +190,7 @@ def warnings(found: Mapping[str, Any], config: Config) -> Sequence[str]:
     if samples > FEW_SAMPLES and padding > PADDING_SHARE * (tokens + padding):
         return (
             f"{100 * padding / (tokens + padding):.1f}% of the tokens are padding: too few short documents to fill "
-            f"the samples of {config.seq_len_tokens} tokens up. Take fewer shards (a larger shard_tokens), another "
+            f"the samples of {config.seq_len_tokens:,} tokens up. Take fewer shards (a larger shard_tokens), another "
             "seq_len_tokens, or pack: concat, which cuts documents instead",
         )
     return ()
@@ -199,7 +199,7 @@ def warnings(found: Mapping[str, Any], config: Config) -> Sequence[str]:
 def explain(config: Config) -> Sequence[str]:
     """How it packs, for a plan."""
     way = {"best_fit": "best fit, no document that fits is cut", "concat": "documents end to end"}[config.pack]
-    return (f"samples of {config.seq_len_tokens} tokens ({way}), shards of about {config.shard_tokens} tokens",)
+    return (f"samples of {config.seq_len_tokens:,} tokens ({way}), shards of about {config.shard_tokens:,} tokens",)
 
 
 def _check_name(what: str, name: str) -> None:
