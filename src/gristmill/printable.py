@@ -14,6 +14,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, redirect_stdout
 from typing import TextIO
 
+from gristmill.counted import counted
+
 STEERING = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # C0 but line feed and tab, delete, C1: what escape sequences are made of
     "\u2028\u2029"  # line and paragraph separator
@@ -41,8 +43,8 @@ def indented(message: str) -> str:
     """A message whose later lines cannot be taken for messages of their own. What others' words make endless loses its
     middle: the fact stands at the beginning, and what to do at the end.
     """
-    lines = _shortened(printable(message).rstrip("\n").split("\n"), MOST_LINES, "lines")
-    return "".join(_shortened("\n  ".join(lines), MOST_CHARACTERS, "characters"))
+    lines = _shortened(printable(message).rstrip("\n").split("\n"), MOST_LINES, "line")
+    return "".join(_shortened("\n  ".join(lines), MOST_CHARACTERS, "character"))
 
 
 def _shortened(whole: Sequence[str], most: int, unit: str) -> Sequence[str]:
@@ -50,7 +52,7 @@ def _shortened(whole: Sequence[str], most: int, unit: str) -> Sequence[str]:
     if len(whole) <= most:
         return whole
     last = most // 4
-    return [*whole[: most - last], f"[... {len(whole) - most:,} {unit} are left out here ...]", *whole[-last:]]
+    return [*whole[: most - last], f"[... {counted(len(whole) - most, unit)} left out here ...]", *whole[-last:]]
 
 
 class CannotPrint(Exception):

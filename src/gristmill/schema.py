@@ -18,6 +18,9 @@ NO_DOCUMENT = frozenset(
 )
 """Reasons of records that never were documents; all others are faults of a document, or of what should be one."""
 
+NO_FAULT = NO_DOCUMENT | {"http_status", "not_text", "empty_body", "empty_text", "empty_file"}
+"""Reasons of records that a reader has read well, and that hold nothing for a corpus; its others are faults."""
+
 DOCUMENTS = pa.schema(
     [
         pa.field("doc_id", pa.binary(16), nullable=False),

@@ -13,6 +13,7 @@ import pytest
 
 import gristmill as gristmill_package
 from gristmill.cli.main import main
+from gristmill.cli.steps import reflowed
 from gristmill.stages import STEPS
 from gristmill.store.leases import hold
 
@@ -105,6 +106,26 @@ def test_steps_lists_all_and_shows_one(typed):
     assert "Did you mean near_dedup?" in wrong.stderr
     assert "chars" in typed("steps", "stagebox.longer_than").stdout
     assert "It is a setting of read: gristmill steps read." in typed("steps", "limit").stderr
+
+
+def test_a_docstring_fills_the_screen():
+    """Lines that only the source breaks are joined; items of a list begin lines, and code stays as it is."""
+    text = "One sentence\nover two lines.\n\n- an item\n  of two\n- another\n\n    a: 1\n    b: 2\nBehind\nit."
+    shown = "One sentence over two lines.\n\n- an item of two\n- another\n\n    a: 1\n    b: 2\nBehind it."
+    assert reflowed(text) == shown
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *("status", "funnel", "inspect", "removed", "sample", "verify", "gc"),
+        *("shards verify", "shards head", "shards decode", "shards find"),
+        *("tokenizer show", "tokenizer audit", "tokenizer encode", "tokenizer decode", "tokenizer compare"),
+    ],
+)
+def test_every_command_that_only_looks_says_that_it_takes_a_run(command, typed):
+    """STORE@NAME, without the recipe's files and inputs."""
+    assert "STORE@NAME" in typed(*command.split(), "--help").stdout
 
 
 def test_run_json_ends_with_one_object(ran):

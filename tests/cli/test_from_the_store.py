@@ -144,6 +144,11 @@ def test_a_run_is_named_by_version_recipe_or_hash(away, say):
         said = say("inspect", wrong)
         assert said.code == 2
         assert told in said.err
+    said = say("shards", "head", away)
+    assert said.code == 2
+    assert "is a store, and may hold the runs of many recipes" in said.err
+    assert "Write STORE@NAME. Versions: v1. Recipes that were run: everything." in said.err
+    assert f"Manifest: {away}/shards/everything/" in say("shards", "head", f"{away}@v1").err
     assert "Leave --store out" in say("funnel", f"{away}@v1", "--store", "other").err
     assert "Versions: v1." in say("gc", f"{away}@v2", "--dry-run").err
 
@@ -267,7 +272,10 @@ def test_a_damaged_record_of_a_run_is_told_as_such(project, say, damage):
     project.run()
     project.run()
     older, newer = sorted((project.store / "runs" / "project").iterdir())
-    for path, code, told in ((newer, 0, "passed over, though it may be newer"), (older, 2, "and 1 more records")):
+    for path, code, told in (
+        (newer, 0, "passed over, though it may be newer"),
+        (older, 2, "and 1 more record of its runs is damaged"),
+    ):
         path.unlink()
         if damage == "pipe":
             os.mkfifo(path)

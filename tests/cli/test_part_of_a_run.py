@@ -124,3 +124,13 @@ def test_status_has_no_figures_of_what_never_ran(short, say):
     stages = json.loads(say("status", short.recipe, "--json").out)["stages"]
     found = next(stage for stage in stages if stage["stage"] == "all/exact")
     assert [found[name] for name in ("stored_bytes", "cpu_s", "peak_rss_bytes")] == [None] * 3
+
+
+def test_status_says_what_its_plus_means(project, say):
+    """Tasks that nobody can count yet; once all are known, neither stands there."""
+    project.write_recipe("  - stagebox.length\n")
+    shown = say("status", project.recipe).out
+    assert "0/0+" in shown
+    assert "+ where more will come, and it is not known yet how many" in shown
+    project.run()
+    assert "+" not in say("status", project.recipe).out

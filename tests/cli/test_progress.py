@@ -37,9 +37,9 @@ def test_a_log_line_tells_all_of_it_and_what_changed(bars, capsys):
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 3
     assert "1 of 6 tasks, 0 of 2 stages done, at least" in lines[0]
-    assert lines[0].endswith("web/extract 1/3 (+1)")
-    assert lines[1].endswith("web/extract 2/3 (+1)")
-    assert lines[2].endswith("web/signals 1/3 (+1)")
+    assert lines[0].endswith("web/extract 1/3 (1 new)")
+    assert lines[1].endswith("web/extract 2/3 (1 new)")
+    assert lines[2].endswith("web/signals 1/3 (1 new)")
     assert "0 of 2 stages done, about" in lines[2]
     assert "left; " in lines[2]
 
@@ -59,11 +59,11 @@ def test_what_is_cached_does_not_count_as_work(bars):
     """No time is told before a task was carried out: how many go on at once is not known."""
     bars.expect(node("a"), 4)
     work(bars, "a", 2, cached=True)
-    assert bars.summary() == "0 of 1 stages done"
+    assert bars.summary() == "0 of 1 stage done"
     work(bars, "a", 1)
-    assert bars.summary().startswith("0 of 1 stages done, about ")
+    assert bars.summary().startswith("0 of 1 stage done, about ")
     work(bars, "a", 1)
-    assert bars.summary() == "1 of 1 stages done"
+    assert bars.summary() == "1 of 1 stage done"
 
 
 def test_compiling_is_no_throughput_and_no_promise(bars):
@@ -151,7 +151,7 @@ def test_what_moved_just_after_a_line_is_told_in_the_next_one(monkeypatch):
     bars.stages["a"].done = 5
     with bars:
         spoke.wait()
-    assert "a 5/9 (+5)" in lines[0]
+    assert "a 5/9 (5 new)" in lines[0]
 
 
 @pytest.mark.slow
@@ -200,7 +200,7 @@ def test_a_command_without_tasks_tells_how_far_it_is(bars, capsys):
     """Checking shards, writing an index: item by item."""
     with bars:
         assert list(bars.track("shards", "abc", 3)) == ["a", "b", "c"]
-    assert capsys.readouterr().err.splitlines()[1].endswith("shards 2/3 (+1)")
+    assert capsys.readouterr().err.splitlines()[1].endswith("shards 2/3 (1 new)")
 
 
 def test_a_log_line_is_short_however_many_steps_moved(bars, capsys):
@@ -219,9 +219,9 @@ def test_a_log_line_is_short_however_many_steps_moved(bars, capsys):
     bars._quiet = False
     work(bars, "crawl/step-with-a-long-name-2", 1)
     _, cached, many = capsys.readouterr().err.splitlines()
-    assert "; 40 found in the store; crawl/step-with-a-long-name-1 2/3 (+1)" in cached
+    assert "; 40 found in the store; crawl/step-with-a-long-name-1 2/3 (1 new)" in cached
     assert cached.count("long-name") == 1
-    assert "step-with-a-long-name-2 3/3 (+2), " in many
+    assert "step-with-a-long-name-2 3/3 (2 new), " in many
     assert many.endswith(" more")
     assert max(len(cached), len(many)) <= 200
 

@@ -212,15 +212,20 @@ def test_audit_of_a_recipe_measures_on_its_held_out_text(trained, typed, tmp_pat
 
 def test_compare_measures_on_the_first_recipe_that_has_text(trained, monkeypatch):
     """A recipe with a pinned tokenizer holds nothing out; in which order they are given does not matter."""
-    trains, plain = str(trained / "r.yaml"), tokenizer_compare.look_at
-    monkeypatch.setattr(
-        tokenizer_compare, "look_at", lambda name, store: plain(name, store) if name == trains else None
-    )
     held_out = tokenizer_compare.sample_texts
     monkeypatch.setattr(tokenizer_compare, "sample_texts", lambda run, name: held_out(run, name) if run else ())
-    found = tokenizer_compare._held_out([trains], None)
+    seen = tokenizer_compare.look_at(str(trained / "r.yaml"), None)
+    found = tokenizer_compare._held_out([seen])
     assert found
-    assert [name for name, _ in tokenizer_compare._held_out(["pinned.yaml", trains], None)] == [n for n, _ in found]
+    assert [name for name, _ in tokenizer_compare._held_out([None, seen])] == [n for n, _ in found]
+
+
+def test_compare_says_once_of_which_run_it_speaks(trained, typed):
+    """The text is that run's too; and a store alone is told how to be named."""
+    told = typed("compare", f"{trained / 'store'}@r", trained / "out")
+    assert told.code == 0, told.err
+    assert told.err.count("@r: recipe r, version ") == 1
+    assert "Write STORE@NAME. Versions: none. Recipes that were run: r." in typed("show", trained / "store").err
 
 
 def test_audit_and_compare_tell_how_far_they_are(trained, typed, tmp_path, monkeypatch):
@@ -229,8 +234,8 @@ def test_audit_and_compare_tell_how_far_they_are(trained, typed, tmp_path, monke
     done = typed("audit", trained / "r.yaml", "--against", trained / "out", "--out", tmp_path, "--sizes", "520,540")
     lines = done.err.splitlines()
     assert "1 of 4 tasks, 1 of 4 stages done, about " in lines[0]
-    assert lines[0].endswith(f"{trained / 'r.yaml'} 1/1 (+1)")
-    assert [line.split("; ")[-1] for line in lines[2:]] == [f"vocabulary of {size} 1/1 (+1)" for size in (520, 540)]
+    assert lines[0].endswith(f"{trained / 'r.yaml'} 1/1 (1 new)")
+    assert [line.split("; ")[-1] for line in lines[2:]] == [f"vocabulary of {size} 1/1 (1 new)" for size in (520, 540)]
     lines = typed("compare", trained / "r.yaml", trained / "out").err.splitlines()
     assert "1 of 2 tasks, 1 of 2 stages done, about " in lines[0]
-    assert lines[1].endswith("out 1/1 (+1)")
+    assert lines[1].endswith("out 1/1 (1 new)")

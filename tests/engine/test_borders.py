@@ -36,7 +36,7 @@ CASES = {
     "all null": (GOOD | {"text": pa.nulls(2)}, "text as null"),
     "missing": ({"text": GOOD["text"]}, "did not write the column n, which its SCHEMA promises as int32"),
     "one too many": (GOOD | {"m": GOOD["n"]}, "wrote the column m (int32), which its SCHEMA does not promise: text, n"),
-    "too few rows": ({name: column[:1] for name, column in GOOD.items()}, "answered 1 rows for 2"),
+    "too few rows": ({name: column[:1] for name, column in GOOD.items()}, "answered 1 row for 2"),
     "not what it says": (GOOD | {"text": broken_text()}, "wrote columns that are not what they say"),
 }
 

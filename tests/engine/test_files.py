@@ -134,7 +134,7 @@ def test_links_out_of_the_tree_are_not_followed_and_told(project, farm, pattern)
     """What lies in an input tree must not lead anywhere else."""
     found, warned = names(project, pattern)
     assert found == ["own.jsonl"]
-    assert "links lead out of the source's folder and were not followed" in warned[0]
+    assert "links lead out of the source's folder, followed only with `links: follow`" in warned[0]
 
 
 def test_a_source_may_follow_links_out_of_the_tree(project, farm):
@@ -173,7 +173,7 @@ def test_a_hard_link_is_a_second_name(project):
     os.link(project.folder / "in" / "02.jsonl", project.folder / "in" / "00b.jsonl")
     found, warned = names(project, "in/*.jsonl")
     assert found == ["00.jsonl", "00b.jsonl", "01.jsonl", "03.jsonl"]
-    assert "1 second names" in warned[0]
+    assert "1 second name " in warned[0]
     assert "02.jsonl" in warned[0]
 
 
@@ -202,10 +202,34 @@ def test_files_that_a_reader_passes_over_by_their_suffix_are_told(project):
         return find_warnings(project.run(until="ingest"))
 
     (told,) = warned("")
-    assert "4 of 5 files have other suffixes and were not read (.py 2, without any 1, .cs 1)" in told
+    assert "not read for their suffixes: 4 of 5 files (.py 2, without any 1, .cs 1)" in told
     assert "`suffixes`" in told
     assert "1 of 2 files" in warned(", exclude: ['code/*.[pP][yY]', code/LICENSE]")[0]
     assert warned(", suffixes: [.txt, .py]") == []
+
+
+def test_files_of_records_are_no_code(project):
+    """Each would be one document: in a tree they are left out and told, named by themselves they are refused."""
+    folder = project.folder / "code"
+    (folder / "vendor").mkdir(parents=True)
+    for name in ("a.py", "package.json", "b.jsonl", "c.CSV", "d.jsonl.gz", "e.parquet", "f.warc.gz", "vendor/g.csv"):
+        (folder / name).write_text("mill = 1\n")
+
+    def found(paths):
+        project.recipe.write_text(
+            f"recipe: few\nstore: ./store\nsources:\n  notes: {{kind: code, read: {{format: code, paths: {paths}}}}}\n"
+            "steps: [stagebox.length]\n"
+        )
+        run = project.run(until="ingest")
+        return sorted(file.name for file in run.inputs["notes"].files.values()), find_warnings(run)
+
+    taken, (told,) = found("[code]")
+    assert taken == ["a.py", "package.json"]
+    assert "not read for their suffixes: 5 of 7 files (.jsonl 2, .csv 1, .parquet 1, .warc 1)" in told
+    assert "in a source of their own (`format: jsonl`), or leave them out with `exclude`" in told
+    for name, fits in (("b.jsonl", "jsonl"), ("c.CSV", "csv"), ("e.parquet", "parquet"), ("f.warc.gz", "warc")):
+        with pytest.raises(UserError, match=f"takes none of them.*`format: {fits}` reads them"):
+            found(f"[code/a.py, code/{name}]")
 
 
 def test_links_to_nothing_and_to_themselves_are_told(project):
@@ -214,7 +238,7 @@ def test_links_to_nothing_and_to_themselves_are_told(project):
     (project.folder / "in" / "gone.jsonl").symlink_to("nowhere.jsonl")
     found, warned = names(project, "in/*.jsonl")
     assert len(found) == 4
-    assert "2 links lead to nothing, or to themselves" in warned[0]
+    assert "2 links lead to nothing, or in a circle" in warned[0]
     assert names(project, "in", exclude="in/[sg]*.jsonl")[1] == []
 
 
@@ -301,7 +325,7 @@ def test_pipes_sockets_and_devices_are_passed_over_and_told(project, monkeypatch
     for pattern in ("in", "in/*.jsonl"):
         found, warned = names(project, pattern)
         assert found == ["00.jsonl", "01.jsonl", "02.jsonl", "03.jsonl"]
-        assert "3 pipes, sockets or devices were passed over" in warned[0]
+        assert "3 pipes, sockets or devices passed over" in warned[0]
 
 
 @pytest.mark.parametrize("path", ["in/pipe.jsonl", "/dev/zero"])

@@ -65,7 +65,7 @@ def test_mended_records_are_counted_and_told(project):
     project.recipe.write_text(project.recipe.read_text().replace("steps:", more))
     run = project.run()
     told = [line for line in find_warnings(run) if "mended" in line]
-    assert [line.partition(",")[0].partition(" records")[0] for line in told] == ["x/ingest: 1", "y/ingest: 1"]
+    assert [line.partition(",")[0].partition(" record ")[0] for line in told] == ["x/ingest: 1", "y/ingest: 1"]
     assert [meta for meta, *_ in documents(project, run, "meta")] == [None, '{"_mended":["not a number"]}']
 
 
@@ -75,7 +75,9 @@ def test_repeated_keys_are_counted_and_told(project):
     recipe(project, {"a.jsonl": rows, "b.jsonl": rows[:30]}, read=", fields: {key: id}", part_bytes="64KB")
     run = project.run()
     assert run.made["x/ingest"].metrics["repeated_keys"] == 10
-    assert any("10 records have a key that an earlier record of their file has" in told for told in find_warnings(run))
+    assert any(
+        "10 records have a key that an earlier record of the same file has" in told for told in find_warnings(run)
+    )
     recipe(project, {"a.jsonl": rows[:30]}, read=", fields: {key: id}", part_bytes="64KB")
     assert not any("key" in told for told in find_warnings(project.run()))
 

@@ -32,7 +32,12 @@ def test_a_path_that_is_nearly_right_is_told(project, edit):
 def test_files_that_a_reader_does_not_take_are_told_as_such(project, edit):
     """They are there, so it is not their path that is wrong."""
     edit(project.recipe, "format: jsonl", "format: text")
-    with pytest.raises(UserError, match=r"\.jsonl matches 4 files .*takes none of them.*`suffixes`"):
+    with pytest.raises(UserError, match=r"\.jsonl matches 4 files .*takes none of them.*`format: jsonl` reads them"):
+        project.run()
+    for number in range(4):
+        (project.folder / "in" / f"{number:02}.jsonl").rename(project.folder / "in" / f"{number:02}.mill")
+    edit(project.recipe, "in/*.jsonl", "in/*.mill")
+    with pytest.raises(UserError, match=r"\.mill matches 4 files .*takes none of them.*`suffixes`"):
         project.run()
 
 

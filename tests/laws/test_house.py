@@ -10,18 +10,18 @@ import gristmill
 SOURCE = Path(gristmill.__file__).parent
 MAY_IMPORT = {
     "kernels": set(),
-    "loader": {"errors", "printable"},
+    "loader": {"counted", "errors", "printable"},
     "store": {"errors", "schema", "places"},
-    "stages": {"kernels", "loader", "errors", "expression", "schema", "places", "checked"},
-    "recipe": {"stages", "errors", "schema", "places", "printable"},
+    "stages": {"kernels", "loader", "counted", "errors", "expression", "schema", "places", "checked"},
+    "recipe": {"stages", "counted", "errors", "schema", "places", "printable"},
     "engine": {
         *("recipe", "stages", "store", "kernels", "loader"),
-        *("errors", "schema", "places", "checked", "printable", "stopping"),
+        *("counted", "errors", "schema", "places", "checked", "printable", "stopping"),
     },
-    "report": {"errors", "schema", "printable"},
+    "report": {"counted", "errors", "schema", "printable"},
     "cli": {
         *("report", "engine", "recipe", "stages", "store", "loader"),
-        *("errors", "expression", "schema", "places", "printable", "stopping"),
+        *("counted", "errors", "expression", "schema", "places", "printable", "stopping"),
     },
 }
 

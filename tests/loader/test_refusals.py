@@ -220,8 +220,19 @@ def test_a_group_whose_shards_do_not_add_up_is_refused(manifest):
 def test_a_group_without_samples_cannot_be_drawn_from(tmp_path):
     """It would divide by zero at some step of the run."""
     path = Corpus({"a": [5], "b": [0]}, [(5, {"a": 4, "b": 1})]).write(tmp_path)
-    with pytest.raises(UserError, match="draws 1 samples of group b"):
+    with pytest.raises(UserError, match="draws 1 sample of group b"):
         Loader(path)
+
+
+def test_a_run_as_the_command_line_names_it_is_told_where_to_look(tmp_path):
+    """The loader reads no store."""
+    with pytest.raises(
+        UserError, match=r"Name a manifest.json, or the folder.*`gristmill shards head .*store@v1` shows"
+    ):
+        Loader(tmp_path / "store@v1")
+    with pytest.raises(UserError) as refused:
+        Loader(tmp_path / "store")
+    assert "STORE@NAME" not in str(refused.value)
 
 
 @pytest.mark.parametrize("name", ["nowhere", "nowhere/manifest.json", "shards/crawl-B"])

@@ -7,6 +7,7 @@ import typer
 from gristmill.cli.mix_table import short
 from gristmill.cli.options import Json, is_run, print_json
 from gristmill.cli.show import console, table
+from gristmill.counted import counted
 from gristmill.engine.publish import FOLDER, LATEST
 from gristmill.errors import UserError
 from gristmill.recipe.load import load
@@ -143,7 +144,7 @@ def _embedding(params: int, vocab: int, width: int | None, untied: bool) -> dict
     count = vocab * (width or guess) * (2 if untied else 1)
     if count >= params and width:
         raise UserError(
-            f"The embeddings of {vocab:,} tokens at width {width:,} have {short(count)} parameters, and the "
+            f"The embeddings of {counted(vocab, 'token')} at width {width:,} have {short(count)} parameters, and the "
             f"model has {short(params)} in all, so there is no such model. Correct --params, --vocab or --width."
         )
     return {
@@ -175,7 +176,7 @@ def _show(said: dict[str, Any]) -> None:
     kind = "untied" if one["untied"] else "tied"
     out.print(
         f"\nEmbeddings: {short(one['params'])} parameters, {one['share']:.1%} of the model "
-        f"({one['vocab']:,} tokens, {kind}, width {one['width']:,})."
+        f"({counted(one['vocab'], 'token')}, {kind}, width {one['width']:,})."
     )
     if one["width_guessed_from"]:
         out.print(

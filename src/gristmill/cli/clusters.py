@@ -10,6 +10,7 @@ from rich.text import Text
 from gristmill.cli.options import print_json
 from gristmill.cli.screen import passage, words
 from gristmill.cli.show import console, table
+from gristmill.counted import counted
 from gristmill.engine.clusters import Cluster, cluster_steps, largest
 from gristmill.engine.look import Row
 from gristmill.engine.seen import Seen
@@ -77,7 +78,7 @@ def _plain_row(row: Row) -> dict[str, Any]:
 
 def _show(out: Any, cluster: Cluster, full: bool) -> None:
     kept = cluster.keeper.fields["url"] if cluster.keeper and cluster.keeper.fields["url"] else "the one"
-    out.rule(words(f"{cluster.size:,} documents, kept {kept} {cluster.id.hex()}"), align="left", style="dim")
+    out.rule(words(f"{counted(cluster.size, 'document')}, kept {kept} {cluster.id.hex()}"), align="left", style="dim")
     if cluster.keeper is None:
         out.print("The keeper is in a part that is not finished yet.")
         return
@@ -115,7 +116,7 @@ def side_by_side(one: str, other: str, full: bool) -> tuple[Text, Text]:
         if shown > MOST_SHOWN and not full:
             rest = sum(opcode[0] != "equal" for opcode in blocks) - MOST_SHOWN
             for side in (left, right):
-                side.append_text(words((f" … {rest} more differences (--full)", "dim")))
+                side.append_text(words((f" … {counted(rest, 'more difference')} (--full)", "dim")))
             break
         left.append_text(passage("".join(these[start:stop]), "red"))
         right.append_text(passage("".join(others[begin:end]), "green"))
@@ -133,5 +134,5 @@ def _equal(some: list[str], after: bool, before: bool, full: bool) -> Text:
         head = 2 * CONTEXT_WORDS
     if full or len(some) <= head + tail + 5:
         return passage("".join(some))
-    hidden = (f" … {len(some) - head - tail:,} equal words … ", "dim")
+    hidden = (f" … {counted(len(some) - head - tail, 'equal word')} … ", "dim")
     return words(passage("".join(some[:head])), hidden, passage("".join(some[len(some) - tail :])))

@@ -15,6 +15,7 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from gristmill.cli.screen import passage, words
+from gristmill.counted import counted
 
 LONGEST = 30
 """Cells of a word that may be broken inside where it is longer, such as a name that a user made up."""
@@ -45,7 +46,7 @@ class FittedTable(Table):
             shown.add_row(*row)
         yield shown
         if left_out := [str(column.header) for column in self.columns if column not in columns]:
-            yield words((f"Left out, as there are {room} columns: {', '.join(left_out)}.", "dim"))
+            yield words((f"Left out, as there are {counted(room, 'column')}: {', '.join(left_out)}.", "dim"))
 
     def _fit(self, room: int) -> tuple[list[Column], list[int]]:
         """The columns that there is room for, and their widths."""

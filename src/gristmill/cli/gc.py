@@ -8,6 +8,7 @@ import typer
 
 from gristmill.cli.options import Json, StoreUri, is_run, open_mill, open_run, open_store, print_json
 from gristmill.cli.show import console, size, table
+from gristmill.counted import counted
 from gristmill.engine.garbage import alone, collect, find_garbage
 
 RecipeOrStore = Annotated[
@@ -61,11 +62,11 @@ def command(
         volume[path.split("/")[0]] += count
     out, now = console(), [] if mill is None else ["this recipe as it is"]
     if files:
-        out.print(table(("kind", "files", "bytes"), [(kind, str(files[kind]), size(volume[kind])) for kind in files]))
+        out.print(table(("kind", "files", "bytes"), [(kind, f"{files[kind]:,}", size(volume[kind])) for kind in files]))
     verb = "would go" if dry_run else "removed"
     out.print(
-        f"{len(garbage.files)} files ({size(garbage.file_bytes)}) {verb}, {garbage.kept_files} "
-        f"({size(garbage.kept_bytes)}) are needed by {', '.join([*garbage.needed_by, *now]) or 'published shards'}.",
+        f"{counted(len(garbage.files), 'file')} ({size(garbage.file_bytes)}) {verb}, {garbage.kept_files:,} "
+        f"({size(garbage.kept_bytes)}) needed by {', '.join([*garbage.needed_by, *now]) or 'published shards'}.",
         soft_wrap=True,
     )
     if garbage.published:

@@ -9,6 +9,7 @@ import typer
 from gristmill.cli.options import Json, RecipePath, StoreUri, open_mill, print_json
 from gristmill.cli.screen import words
 from gristmill.cli.show import Bars, console, size
+from gristmill.counted import counted
 from gristmill.engine.look import kept_batches, unfinished
 from gristmill.engine.seen import Document
 from gristmill.errors import UserError
@@ -53,5 +54,6 @@ def command(
     if json:
         print_json({"folder": str(folder), "file_bytes": file_bytes, **about})
         return
-    said = f"{folder}: {about['documents']:,} documents, {about['shingles']:,} shingles, {size(file_bytes)}."
+    held = f"{counted(about['documents'], 'document')}, {counted(about['shingles'], 'shingle')}"
+    said = f"{folder}: {held}, {size(file_bytes)}."
     console().print(words(said), soft_wrap=True)

@@ -10,6 +10,7 @@ from gristmill.cli.clusters import show_clusters
 from gristmill.cli.options import Json, RecipeOrRun, StoreUri, id_prefix, last_finished, open_seen, print_json
 from gristmill.cli.screen import Screen, passage, words
 from gristmill.cli.show import console, value_text
+from gristmill.counted import counted
 from gristmill.engine.graph import CORPUS
 from gristmill.engine.look import Row, count_unjudged, find_step, rows, sources_with, unfinished
 from gristmill.engine.reasons import reasons_of
@@ -143,7 +144,9 @@ def _say_open(steps: list[str], unjudged: int, seen: Seen) -> None:
     """What has not run as the recipe is now, and what that means for what was shown."""
     told = f"Not run as the recipe is now: {', '.join(steps)}. "
     if unjudged:
-        told += f"{unjudged:,} documents that nothing has dropped so far are not judged by all steps, and not shown. "
+        so_far = "that nothing has dropped so far"
+        told += counted(unjudged, f"document {so_far} is", f"documents {so_far} are")
+        told += " not judged by all steps, and not shown. "
     else:
         told += "Documents may be missing, and verdicts of these steps are. "
     console(stderr=True).print(words(f"{told}{seen.to_finish}{last_finished(seen, 'inspect')}"), soft_wrap=True)
@@ -189,7 +192,7 @@ def _show(out: Screen, row: Row, full: bool) -> None:
         more = len(row.text) - len(shown)
         out.print(shown, soft_wrap=True)
         if more:
-            out.print(words((f"... {more:,} more characters (--full)", "dim")))
+            out.print(words((f"... {counted(more, 'more character')} (--full)", "dim")))
     out.print()
 
 

@@ -5,6 +5,7 @@ from typing import Any
 from rich.table import Table
 
 from gristmill.cli.show import table
+from gristmill.counted import counted
 from gristmill.engine.graph import CORPUS
 from gristmill.engine.look import LANGUAGE
 from gristmill.engine.seen import Seen
@@ -48,7 +49,7 @@ def language_table(found: dict[str, Any]) -> Table:
     if len(found) > MOST_SHOWN:
         rest = list(found.values())[MOST_SHOWN:]
         read, kept = (sum(counts[name] for counts in rest) for name in ("read", "kept"))
-        rows.append((f"{len(rest)} others", f"{read:,}", f"{kept:,}", f"{100 * kept / read:.1f}%", ""))
+        rows.append((counted(len(rest), "other"), f"{read:,}", f"{kept:,}", f"{100 * kept / read:.1f}%", ""))
     made = table(("language", "documents", "kept", "share", "most were taken by"), rows)
     made.columns[-1].justify = "left"
     return made

@@ -8,6 +8,7 @@ from rich.text import Text
 
 from gristmill.cli.screen import passage, words
 from gristmill.cli.show import table
+from gristmill.counted import counted
 from gristmill.stages.mix.tally import tally
 
 COLUMNS = ("phase, domain, group", "available", "drawn", "epochs", "total", "share", "target")
@@ -50,7 +51,7 @@ def _is_over(group: Mapping[str, int]) -> bool:
 def _notes(found: Mapping[str, Any]) -> list[str]:
     drawn = sum(phase["tokens"] for phase in found["phases"].values())
     samples = sum(phase["samples"] for phase in found["phases"].values())
-    notes = [f"\nIn all {short(drawn)} tokens in {samples:,} samples."]
+    notes = [f"\nIn all {short(drawn)} tokens in {counted(samples, 'sample')}."]
     if any(map(_is_over, found["groups"].values())):
         notes.append("! more often than max_epochs allows")
     unused = {name: group["tokens"] for name, group in found["groups"].items() if not group["drawn_samples"]}

@@ -20,12 +20,13 @@ from gristmill.places import is_url
 from gristmill.recipe.load import load, locate_store
 from gristmill.store.store import Store
 
+A_RUN = "STORE@NAME: a version, or a recipe's last run, without its files and inputs"
 RecipePath = Annotated[Path, typer.Argument(metavar="RECIPE", help="The recipe's YAML file.", show_default=False)]
 RecipeOrRun = Annotated[
     str,
     typer.Argument(
         metavar="RECIPE",
-        help="The recipe's YAML file; or STORE@NAME: a version, or a recipe's last run, without its files and inputs.",
+        help=f"The recipe's YAML file; or {A_RUN}.",
         show_default=False,
     ),
 ]
@@ -115,6 +116,15 @@ def open_store(name: str, option: str | None) -> Store | None:
             "sample has a name of its own, which `run --sample` shows: write it behind the @, without --sample."
         )
     return Store(locate_store(location, "STORE"))
+
+
+def refuse_store(name: str) -> None:
+    """Where a file or a folder with one is wanted, a store without the name of a run says too little."""
+    if os.path.isdir(os.path.join(name, "runs")):
+        raise UserError(
+            f"{name} is a store, and may hold the runs of many recipes, so it is not clear which is meant. Write "
+            f"STORE@NAME. {names_in(Store(locate_store(name, 'STORE')))}"
+        )
 
 
 def id_prefix(text: str, name: str) -> str:

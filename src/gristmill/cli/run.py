@@ -1,5 +1,6 @@
 """gristmill run: carry out a recipe; what the store has already is not done again."""
 
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,11 +12,14 @@ from gristmill.cli.language_table import languages
 from gristmill.cli.options import Json, RecipePath, StoreUri, Workers, open_mill, print_json
 from gristmill.cli.screen import passage, words
 from gristmill.cli.show import Bars, console
+from gristmill.counted import counted
 from gristmill.engine.funnel import funnels
+from gristmill.engine.inputs import unread
 from gristmill.engine.mill import EXECUTORS, find_warnings
 from gristmill.engine.publish import read_model, run_and_publish
 from gristmill.engine.run import Run
 from gristmill.errors import UserError
+from gristmill.recipe.columns import INGEST
 from gristmill.recipe.mix import MIX
 from gristmill.recipe.model import Recipe
 from gristmill.recipe.shards import idle_settings
@@ -63,17 +67,19 @@ def command(
     if json:
         print_json({**summary(run, record, bars.notes, warnings), "shards": shards, "tag": tag, **_tried(mill.recipe)})
     else:
+        named = _as_typed(recipe, mill.recipe, store)
         _show(run, record)
+        _show_unread(run, named)
         _show_what_is_missing(mill.recipe, recipe, record)
         _show_mix(run, shards)
-        _show_given_up(run, recipe)
+        _show_given_up(run, named)
         if tag is not None:
             kept = f"\nKept as version {tag}: look at it with {mill.store.uri}@{tag}"
             console().print(passage(kept), soft_wrap=True)
     if warnings and mill.recipe.strict:
         raise UserError(
-            f"{mill.recipe.path}: strict is true and the run has {len(warnings)} warnings: {'; '.join(warnings)}. "
-            "The output is stored. Mend the recipe, or set strict: false."
+            f"{mill.recipe.path}: strict is true and the run has {counted(len(warnings), 'warning')}: "
+            f"{'; '.join(warnings)}. The output is stored. Mend the recipe, or set strict: false."
         )
 
 
@@ -102,6 +108,7 @@ def summary(run: Run, record: dict, notes: list[str], warnings: list[str]) -> di
         "rows": sum(funnel["kept"]["rows"] for funnel in funnels(run).values()),
         "bytes": sum(funnel["kept"]["text_bytes"] for funnel in funnels(run).values()),
         "funnel": funnels(run),
+        "unread": unread_records(run),
         "given_up": given_up(run),
         "languages": languages(run),
         "notes": notes,
@@ -114,12 +121,19 @@ def given_up(run: Run) -> dict[str, int]:
     return {node_id: made.given_up for node_id, made in run.made.items() if made.given_up}
 
 
+def unread_records(run: Run) -> dict[str, dict[str, int]]:
+    """Per source: reasons of records that could not be read, and how many there are."""
+    found = {source: unread(run.made[f"{source}/{INGEST}"].metrics.get("dropped", {})) for source in run.chains}
+    return {source: reasons for source, reasons in found.items() if reasons}
+
+
 def _show(run: Run, record: dict) -> None:  # type: ignore[type-arg]
     out = console()
     executed = sum(node["executed"] for node in record["nodes"].values())
     cached = sum(node["cached"] for node in record["nodes"].values())
     show_funnel(run)
-    out.print(f"\n{record['recipe']} version {record['version']}: {executed} tasks run, {cached} cached.")
+    ran = f"{counted(executed, 'task')} run, {cached:,} cached"
+    out.print(f"\n{record['recipe']} version {record['version']}: {ran}.")
 
 
 def _tried(recipe: Recipe) -> dict[str, Any]:
@@ -131,7 +145,7 @@ def _tried(recipe: Recipe) -> dict[str, Any]:
 def _show_what_is_missing(recipe: Recipe, path: Path, record: Mapping[str, Any]) -> None:
     """Nobody shall take a trial for the whole."""
     told = [
-        f"{name}: its first {source.limit:,} records at most (limit)."
+        f"{name}: its first {counted(source.limit, 'record')} at most (limit)."
         for name, source in recipe.sources.items()
         if source.limit is not None
     ]
@@ -162,7 +176,25 @@ def _show_mix(run: Run, shards: str | None) -> None:
         out.print(words(f"Shards and manifest: {shards}"), soft_wrap=True)
 
 
-def _show_given_up(run: Run, recipe: Path) -> None:
+def _as_typed(path: Path, recipe: Recipe, store: str | None) -> str:
+    """The recipe with the options that another command needs to look at the same run."""
+    sample = [] if recipe.sample is None else ["--sample", f"{recipe.sample * 100:.12g}%"]
+    return shlex.join([str(path), *sample, *([] if store is None else ["--store", store])])
+
+
+def _show_unread(run: Run, recipe: str) -> None:
+    """A line for each source with records that could not be read, and where to look at the most frequent kind."""
+    for source, reasons in unread_records(run).items():
+        read = run.made[f"{source}/{INGEST}"].metrics["rows"]
+        kinds = ", ".join(f"{reason} {rows:,}" for reason, rows in reasons.items())
+        told = (
+            f"\n{source}: {sum(reasons.values()):,} of {counted(read, 'record')} could not be read ({kinds}).\n"
+            f"To look: gristmill inspect {recipe} --stage {INGEST} --source {source} --reason {next(iter(reasons))}"
+        )
+        console().print(passage(told), soft_wrap=True)
+
+
+def _show_given_up(run: Run, recipe: str) -> None:
     found = given_up(run)
     if found:
         steps = ", ".join(f"{count:,} by {node_id}" for node_id, count in found.items())

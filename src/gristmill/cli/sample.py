@@ -8,6 +8,7 @@ from gristmill.cli.options import Json, StoreUri, print_json
 from gristmill.cli.screen import words
 from gristmill.cli.shards_open import Chars, Published, ShardsName, pieces_json, print_pieces
 from gristmill.cli.show import console
+from gristmill.counted import counted
 from gristmill.errors import UserError
 from gristmill.loader import Loader
 
@@ -31,8 +32,9 @@ def command(
     first = step * batch
     if first >= manifest.samples:
         raise UserError(
-            f"--step {step}: there are {manifest.samples // batch:,} steps of {batch} samples, numbered from 0, "
-            "so a trainer never comes there. Give a smaller number; the budget is mix.tokens in the recipe."
+            f"--step {step}: there are {counted(manifest.samples // batch, 'step')} of {counted(batch, 'sample')}, "
+            "numbered from 0, so a trainer never comes there. Give a smaller number; the budget is mix.tokens in the "
+            "recipe."
         )
     cache = None if opened.cache is None else opened.cache.folder
     with Loader(manifest.location, cache=cache, check="hash") as loader:

@@ -16,6 +16,7 @@ from gristmill.cli.screen import words
 from gristmill.cli.shards_open import Chars, Published, ShardsName, pieces_json, print_pieces
 from gristmill.cli.show import Bars, console, table
 from gristmill.cli.usage import Commands
+from gristmill.counted import counted
 from gristmill.engine.mill import available_cores
 from gristmill.errors import UserError
 from gristmill.loader.checks import renew_seal
@@ -57,8 +58,8 @@ def verify(shards: ShardsName, store: StoreUri = None, json: Json = False) -> No
         for fault in faults:
             out.print(words(fault), soft_wrap=True)
         tokens = sum(shard.tokens for *_, shard in tasks)
-        told = f"{len(faults)} faults" if faults else "every token is where the lineage says"
-        out.print(f"{len(tasks)} shards, {short(tokens)} tokens: {told}.")
+        told = counted(len(faults), "fault") if faults else "every token is where the lineage says"
+        out.print(f"{counted(len(tasks), 'shard')}, {short(tokens)} tokens: {told}.")
     if faults:
         raise typer.Exit(1)
 
@@ -120,6 +121,7 @@ def head(
         lengths = index.length[int(index.first_piece[row]) : int(index.first_piece[row + 1])]
         samples.append({"sample": row, "documents": len(lengths), "tokens": int(lengths.sum(dtype=np.int64))})
     content = opened.content
+    console(stderr=True).print(words((f"Manifest: {manifest.location}", "dim")), soft_wrap=True)
     if json:
         groups = [{**one, "shards": len(one["shards"])} for one in content["groups"]]
         print_json({"manifest": manifest.hash, "groups": groups, "group": chosen.name, "shard": shard, "head": samples})
@@ -133,7 +135,7 @@ def head(
             f"{one['documents']:,}",
             short(one["tokens"]),
             f"{one['samples']:,}",
-            str(len(one["shards"])),
+            f"{len(one['shards']):,}",
             padding,
         )
         rows.append((one["name"], one["domain"] or "", *counts))
@@ -142,10 +144,10 @@ def head(
             ("group", "domain", "documents", "tokens", "samples", "shards", "padding"), rows, 2, ("padding", "shards")
         )
     )
-    facts = f"samples of {manifest.seq_len:,} tokens, {manifest.token_bytes} bytes each"
+    facts = f"samples of {counted(manifest.seq_len, 'token')}, {manifest.token_bytes} bytes each"
     out.print(f"\n{manifest.recipe} {manifest.hash[:12]}: {facts}, tokenizer {manifest.tokenizer['hash'][:12]}")
-    out.print(f"\n{chosen.name}, shard {shard}, {index.header.samples:,} samples:")
-    listed = [(str(one["sample"]), str(one["documents"]), f"{one['tokens']:,}") for one in samples]
+    out.print(f"\n{chosen.name}, shard {shard}, {counted(index.header.samples, 'sample')}:")
+    listed = [(str(one["sample"]), f"{one['documents']:,}", f"{one['tokens']:,}") for one in samples]
     out.print(table(("row", "documents", "tokens"), listed))
 
 
@@ -169,7 +171,7 @@ def decode(
     named = opened.shard(chosen, shard)
     if row >= named.samples:
         raise UserError(
-            f"--row {row}: shard {shard} of {chosen.name} has {named.samples} samples, numbered from 0, "
+            f"--row {row}: shard {shard} of {chosen.name} has {counted(named.samples, 'sample')}, numbered from 0, "
             "so there is none to show. Give a smaller number."
         )
     files = opened.open_shard(chosen, shard)

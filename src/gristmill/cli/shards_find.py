@@ -9,6 +9,7 @@ from gristmill.cli.options import Json, StoreUri, id_prefix, print_json
 from gristmill.cli.screen import words
 from gristmill.cli.shards_open import Published, ShardsName
 from gristmill.cli.show import console, table
+from gristmill.counted import counted
 from gristmill.engine.look import Row, rows
 from gristmill.errors import UserError
 from gristmill.loader.manifest import Manifest
@@ -90,8 +91,8 @@ def _unseen(manifest: Manifest, order: Order, found: list[dict[str, Any]]) -> It
         number = manifest.numbers[name]
         some, of = int(drawn[number]), manifest.groups[number].samples
         yield (
-            f"Never: the mix draws {some:,} of the {of:,} samples of {name}, and these are not among them. More "
-            "mix.tokens, or a larger share of its domain or tier, draw more."
+            f"Never: the mix draws {some:,} of the {counted(of, 'sample')} of {name}, and these are not among them. "
+            "More mix.tokens, or a larger share of its domain or tier, draw more."
         )
 
 

@@ -12,10 +12,11 @@ import numpy as np
 import pyarrow.parquet as pq
 import typer
 
-from gristmill.cli.options import is_run, open_seen
+from gristmill.cli.options import A_RUN, is_run, open_seen, refuse_store
 from gristmill.cli.sample_option import refuse_sample
 from gristmill.cli.screen import Screen, words
 from gristmill.cli.tokenizer_open import AnyTokenizer, is_recipe, load_aloud
+from gristmill.counted import counted
 from gristmill.engine.publish import find_manifest
 from gristmill.engine.seen import Seen
 from gristmill.errors import UserError
@@ -31,7 +32,7 @@ ShardsName = Annotated[
     str,
     typer.Argument(
         metavar="SHARDS",
-        help="A manifest.json, the folder that holds one, a recipe that was run, or STORE@NAME.",
+        help=f"A manifest.json, the folder that holds one, a recipe that was run, or {A_RUN}.",
         show_default=False,
     ),
 ]
@@ -63,6 +64,7 @@ class Published:
             name = find_manifest(self.seen)
         else:
             refuse_sample(name)
+            refuse_store(name)
         self.manifest: Manifest = read_manifest(name)
 
     @cached_property
@@ -138,7 +140,7 @@ class Published:
     def shard(self, group: Group, number: int) -> Shard:
         if number >= len(group.shards):
             raise UserError(
-                f"--shard {number}: group {group.name} has {len(group.shards)} shards, numbered from 0, "
+                f"--shard {number}: group {group.name} has {counted(len(group.shards), 'shard')}, numbered from 0, "
                 "so there is none to show. Give a smaller number."
             )
         return group.shards[number]
@@ -195,7 +197,7 @@ def print_pieces(out: Screen, pieces: list[Piece], seq_len: int, chars: int) -> 
         out.print(text, soft_wrap=True)
     used = sum(piece.tokens for piece in pieces)
     if used < seq_len:
-        out.print(words((f"{seq_len - used:,} tokens of padding", "dim")))
+        out.print(words((f"{counted(seq_len - used, 'token')} of padding", "dim")))
 
 
 def pieces_json(pieces: list[Piece]) -> list[dict[str, Any]]:

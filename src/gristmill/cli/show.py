@@ -12,6 +12,7 @@ from rich.text import Text
 
 from gristmill.cli.fitted_table import FittedTable
 from gristmill.cli.screen import Screen, log, words
+from gristmill.counted import counted
 from gristmill.engine.graph import Node
 from gristmill.engine.task import Result, Task
 from gristmill.printable import one_line
@@ -20,7 +21,7 @@ T = TypeVar("T")
 
 LOG_EVERY_S = 5.0
 """Seconds between progress lines in a log."""
-LOG_CHARS = 180
+LOG_CHARS = 170
 """Characters of such a line, about: what does not fit is counted."""
 SILENCE_S = 30.0
 """Seconds after which a log says that nothing has changed."""
@@ -257,7 +258,7 @@ class Bars:
 
         Where kernels are compiled, a stage that has not begun may wait for that longer than for its work.
         """
-        stages = f"{sum(one.is_done for one in self.stages.values())} of {len(self.stages)} stages done"
+        stages = f"{sum(one.is_done for one in self.stages.values()):,} of {counted(len(self.stages), 'stage')} done"
         if self._worked_since is None or all(stage.is_done for stage in self.stages.values()):
             return stages
         known = [stage.seconds_left for stage in self.stages.values()]
@@ -277,8 +278,9 @@ class Bars:
             found += cached
             stage.told = stage.done, stage.cached
             if worked:
-                moved.append(f"{one_line(name)} {stage.done}/{stage.expected} (+{worked})")
-        line = f"{done} of {done + left} tasks, {self.summary()}" + (f"; {found} found in the store" if found else "")
+                moved.append(f"{one_line(name)} {stage.done:,}/{stage.expected:,} ({worked:,} new)")
+        line = f"{done:,} of {counted(done + left, 'task')}, {self.summary()}"
+        line += f"; {found:,} found in the store" if found else ""
         for number, one in enumerate(moved):
             if len(line) + len(one) > LOG_CHARS:
                 return f"{line}, and {len(moved) - number} more"

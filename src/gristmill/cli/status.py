@@ -66,7 +66,7 @@ def command(
     rows = [
         (
             entry["stage"],
-            f"{entry['tasks_done']}/{entry['tasks_done'] + entry['tasks_open']}{'+' if entry['tasks_unknown'] else ''}",
+            f"{entry['tasks_done']:,}/{entry['tasks_done'] + entry['tasks_open']:,}" + "+" * entry["tasks_unknown"],
             "" if entry["documents"] is None else f"{entry['documents']:,}",
             f"{entry['documents_dropped']:,}",
             *("-" if entry[name] is None else size(entry[name]) for name in ("bytes", "stored_bytes")),
@@ -78,6 +78,8 @@ def command(
     ]
     out = console()
     out.print(table(COLUMNS, rows, spare=("peak memory", "CPU s", "MB/s", "read")))
+    if any(entry["tasks_unknown"] for entry in listed):
+        out.print("\ntasks: done/known; + where more will come, and it is not known yet how many.")
     if any(entry["tasks_done"] and entry["bytes"] is None for entry in listed):
         out.print("\nread: - where a stage reads no content of documents, but what other stages made of it.")
     if last is None:

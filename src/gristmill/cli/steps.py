@@ -12,6 +12,8 @@ from gristmill.recipe.settings import Entry, all_entries, entry
 
 EXAMPLE = "Example: gristmill steps near_dedup"
 KINDS = {"step": "Steps", "format": "Formats that are read", "section": "Sections of a recipe"}
+_CODE, _ITEMS = "    ", ("- ", "* ")
+"""How lines of a docstring begin that are code or a table, and those that are items of a list."""
 HEAD = """# Every step, every setting
 
 Written by `gristmill steps --markdown` from the configs themselves; `gristmill steps NAME` shows one. A step stands in
@@ -49,13 +51,25 @@ def command(
 def _show(one: Entry) -> None:
     out = console()
     out.print(words((one.name, "bold"), f", a {one.kind} of a recipe" if one.kind == "section" else f", a {one.kind}"))
-    out.print(one.about)
+    out.print(reflowed(one.about))
     out.print()
     if not one.settings:
         out.print("It has no settings.")
         return
     rows = [(words((setting.name, "bold")), setting.type, setting.default, setting.meaning) for setting in one.settings]
     out.print(table(("setting", "type", "default", "meaning"), rows, left=4))
+
+
+def reflowed(text: str) -> str:
+    """Paragraphs and list items in one line each, for a screen of any width to break; code stays as it is."""
+    lines: list[str] = []
+    for line in text.split("\n"):
+        joins = bool(line and lines and lines[-1]) and not line.startswith((_CODE, *_ITEMS))
+        if joins and not lines[-1].startswith(_CODE):
+            lines[-1] += f" {line.strip()}"
+        else:
+            lines.append(line)
+    return "\n".join(lines)
 
 
 def page(entries: list[Entry]) -> str:

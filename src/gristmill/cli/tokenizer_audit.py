@@ -12,6 +12,7 @@ from gristmill.cli.sample_option import refuse_sample
 from gristmill.cli.screen import json_text, words
 from gristmill.cli.show import Bars, console, table
 from gristmill.cli.tokenizer_open import TokenizerName, is_corpus, look_at
+from gristmill.counted import counted
 from gristmill.engine.sample import sample_by_language, tokenizer_path
 from gristmill.errors import UserError
 from gristmill.report.tokenizer_html import page
@@ -146,7 +147,7 @@ def _show(report: dict[str, Any]) -> None:
     tokens = report["tokens"]
     screen.print()
     screen.print(
-        f"{tokens['dead']['count']:,} tokens ({tokens['dead']['share']:.1%}) not used on this text, "
+        f"{counted(tokens['dead']['count'], 'token')} ({tokens['dead']['share']:.1%}) not used on this text, "
         f"{tokens['unreachable']['count']:,} unreachable, "
         f"{sum(kind['count'] for kind in tokens['junk'].values()):,} junk, "
         f"{sum(kind['count'] for kind in tokens['private'].values()):,} private or random, "

@@ -1,5 +1,6 @@
 """gristmill tokenizer compare: bytes per token of several tokenizers, side by side."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
@@ -9,8 +10,9 @@ import typer
 from gristmill.cli.options import Json, StoreUri, print_json
 from gristmill.cli.sample_option import refuse_sample
 from gristmill.cli.show import Bars, console, size, table
-from gristmill.cli.tokenizer_open import Fertility, is_corpus, look_at, measure, open_any
+from gristmill.cli.tokenizer_open import A_TOKENIZER, Fertility, is_corpus, look_at, measure, open_any
 from gristmill.engine.sample import sample_texts
+from gristmill.engine.seen import Seen
 from gristmill.errors import UserError
 from gristmill.stages.tokenizer.tokenizer_sample import HELD_OUT
 
@@ -21,7 +23,9 @@ ALL = "all"
 def command(
     tokenizers: Annotated[
         list[str],
-        typer.Argument(metavar="TOKENIZER...", help="Files, folders or recipes that trained one.", show_default=False),
+        typer.Argument(
+            metavar="TOKENIZER...", help=f"Each of them: {A_TOKENIZER[0].lower()}{A_TOKENIZER[1:]}.", show_default=False
+        ),
     ],
     text: Annotated[
         list[Path] | None,
@@ -39,14 +43,15 @@ def command(
     """
     if not any(map(is_corpus, tokenizers)):
         refuse_sample(tokenizers[0])
-    texts = _files(text) if text else _held_out(tokenizers, store)
     names = _apart(tokenizers)
+    corpora = {given: look_at(given, store) for given in tokenizers if is_corpus(given)}
+    texts = _files(text) if text else _held_out(corpora.values())
     found = {}
     with Bars(quiet=json) as bars:
         for name in names:
             bars.promise(name, len(texts))
         for name, given in zip(names, tokenizers, strict=True):
-            counted = measure(open_any(given, store), bars.walk(name, texts))
+            counted = measure(open_any(corpora.get(given, given)), bars.walk(name, texts))
             if len(counted) > 1:
                 counted[ALL] = Fertility(*(sum(getattr(one, what) for one in counted.values()) for what in _SUMMED))
             found[name] = counted
@@ -77,10 +82,10 @@ def _files(paths: list[Path]) -> list[tuple[str, pa.Array]]:
     return texts
 
 
-def _held_out(names: list[str], store: str | None) -> list[tuple[str, pa.Array]]:
+def _held_out(corpora: Iterable[Seen]) -> list[tuple[str, pa.Array]]:
     """Of the first recipe that has some: a pinned tokenizer was trained elsewhere, and leaves none."""
-    for name in filter(is_corpus, names):
-        if texts := list(sample_texts(look_at(name, store), HELD_OUT)):
+    for seen in corpora:
+        if texts := list(sample_texts(seen, HELD_OUT)):
             return texts
     raise UserError(
         "there is no text to measure on: no --text is given, and none of the tokenizers is a recipe with held-out "

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import typer
 
-from gristmill.cli.options import is_run, open_run
+from gristmill.cli.options import A_RUN, is_run, open_run, refuse_store
 from gristmill.cli.sample_option import asked_sample, refuse_sample
 from gristmill.cli.screen import complain
 from gristmill.engine.sample import open_for_tokenizer, tokenizer_path
@@ -24,11 +24,12 @@ from gristmill.stages.tokenizer.model import Tokenizer
 
 AnyTokenizer = Tokenizer | LibraryTokenizer
 
+A_TOKENIZER = f"A tokenizer.json, a folder with one, a tiktoken rank file, a recipe that trained one, or {A_RUN}"
 TokenizerName = Annotated[
     str,
     typer.Argument(
         metavar="TOKENIZER",
-        help="A tokenizer.json, a folder with one, a tiktoken rank file, a recipe that trained one, or STORE@NAME.",
+        help=f"{A_TOKENIZER}.",
         show_default=False,
     ),
 ]
@@ -55,11 +56,16 @@ def open_tokenizer(name: str, store: str | None = None) -> AnyTokenizer:
     """The one that a command is about; only that of a recipe has a sample."""
     if not is_corpus(name):
         refuse_sample(name)
-    return open_any(name, store)
+        return open_any(name)
+    return open_any(look_at(name, store))
 
 
-def open_any(name: str, store: str | None) -> AnyTokenizer:
-    return load_aloud(str(tokenizer_path(look_at(name, store))) if is_corpus(name) else name)
+def open_any(named: str | Seen) -> AnyTokenizer:
+    """That of a file or folder, or that of a corpus."""
+    if isinstance(named, Seen):
+        return load_aloud(str(tokenizer_path(named)))
+    refuse_store(named)
+    return load_aloud(named)
 
 
 def load_aloud(uri: str) -> AnyTokenizer:

@@ -10,6 +10,7 @@ from gristmill.cli.options import Json, StoreUri, print_json
 from gristmill.cli.screen import words
 from gristmill.cli.show import console, table
 from gristmill.cli.tokenizer_open import AnyTokenizer, TokenizerName, given_text, open_tokenizer
+from gristmill.counted import counted
 from gristmill.stages.tokenizer.model import Tokenizer
 
 EXAMPLE = "Example: gristmill tokenizer show tokenizer/ 'The mill grinds 1234567 grains.'"
@@ -72,8 +73,11 @@ def legible(token: bytes) -> str:
 
 def _show(said: dict[str, Any]) -> None:
     out = console()
-    merges = f", {said['merges']:,} merges" if "merges" in said else ""
-    out.print(f"{said['vocab']:,} tokens{merges}, {said['special_tokens']} special tokens; pattern {said['pattern']}")
+    merges = f", {counted(said['merges'], 'merge')}" if "merges" in said else ""
+    out.print(
+        f"{counted(said['vocab'], 'token')}{merges}, {counted(said['special_tokens'], 'special token')}; pattern "
+        f"{said['pattern']}"
+    )
     out.print(f"hash {said['hash']}; encoded by {said['encoder']}\n", soft_wrap=True)
     out.print(words(", ".join(f"{text} {number}" for text, number in said["named"].items())))
     for name in ("first_merges", "last_merges"):
@@ -97,4 +101,6 @@ def _show_tokens(ids: list[int], tokens: list[bytes]) -> None:
     out.print(text, soft_wrap=True)
     out.print(numbers, soft_wrap=True)
     size = sum(map(len, tokens))
-    out.print(f"{len(ids):,} tokens, {size:,} bytes" + (f", {size / len(ids):.2f} bytes per token" if ids else ""))
+    out.print(
+        f"{counted(len(ids), 'token')}, {size:,} bytes" + (f", {size / len(ids):.2f} bytes per token" if ids else "")
+    )

@@ -10,6 +10,7 @@ from gristmill.cli.sample_option import asked_sample
 from gristmill.cli.screen import complain, words
 from gristmill.cli.show import Bars, console, size, table
 from gristmill.cli.tokenizer_open import AnyTokenizer, load_aloud, measure
+from gristmill.counted import counted
 from gristmill.engine.mill import find_warnings
 from gristmill.engine.sample import open_for_tokenizer, sample_texts, tokenizer_path
 from gristmill.errors import UserError
@@ -65,7 +66,7 @@ def command(
         _show(said)
     if told and mill.recipe.strict:
         raise UserError(
-            f"{mill.recipe.path}: strict is true and the run has {len(told)} warnings: {'; '.join(told)}. "
+            f"{mill.recipe.path}: strict is true and the run has {counted(len(told), 'warning')}: {'; '.join(told)}. "
             "The tokenizer is stored. Mend the recipe, or set strict: false."
         )
 
@@ -86,7 +87,7 @@ def _write(tokenizer: AnyTokenizer, path: Path, folder: Path) -> list[Path]:
 
 def _show(said: dict[str, Any]) -> None:
     out = console()
-    out.print(f"{said['vocab']:,} tokens, pattern {said['pattern']}, hash {said['hash'][:16]}")
+    out.print(f"{counted(said['vocab'], 'token')}, pattern {said['pattern']}, hash {said['hash'][:16]}")
     rows = []
     for domain in sorted({*said["trained_on"], *said["held_out"]}):
         trained, held = said["trained_on"].get(domain, {}), said["held_out"].get(domain, {})

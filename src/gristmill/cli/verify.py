@@ -7,6 +7,7 @@ import typer
 from gristmill.cli.options import Json, RecipeOrRun, StoreUri, Workers, is_run, open_mill, open_seen, print_json
 from gristmill.cli.screen import words
 from gristmill.cli.show import Bars, console
+from gristmill.counted import counted
 from gristmill.engine.mill import make_executor
 from gristmill.engine.run import Run
 from gristmill.engine.verify import Findings, parse_share, verify
@@ -63,9 +64,9 @@ def _show(found: Findings, repaired: bool, recipe: str) -> None:
     for label in found.different:
         out.print(words(f"different: {label}"))
     mended = ", taken away and made again where the recipe needs them" if repaired and found.broken else ""
-    out.print(f"{found.parts:,} parts hashed, {len(found.broken)} broken{mended}.")
+    out.print(f"{counted(found.parts, 'part')} hashed, {len(found.broken):,} broken{mended}.")
     if found.recomputed:
-        out.print(f"{found.recomputed:,} tasks run again, {len(found.different)} came out different.")
+        out.print(f"{counted(found.recomputed, 'task')} run again, {len(found.different):,} came out different.")
     if found.survivors:
         out.print(
             f"Documents that were given up because they killed their worker, and survive now: {found.survivors:,}. "

@@ -14,6 +14,7 @@ import numpy as np
 import orjson
 import pyarrow as pa
 
+from gristmill.counted import counted
 from gristmill.errors import BrokenPromise, UserError
 from gristmill.schema import Record, spelt
 from gristmill.stages.contract import Piece
@@ -31,8 +32,8 @@ def check_answers(answers: Any, rows: int, module: str, promised: pa.Schema) -> 
     found = _checked(answers, promised, where, "SCHEMA", pa.RecordBatch)
     if found.num_rows != rows:
         raise BrokenPromise(
-            f"{where} answered {found.num_rows} rows for {rows}: it gives a verdict on every row and removes none. "
-            "Answer one row for each, in order; a reason in `drop` removes a document."
+            f"{where} answered {counted(found.num_rows, 'row')} for {rows}: it gives a verdict on every row and "
+            "removes none. Answer one row for each, in order; a reason in `drop` removes a document."
         )
     return found
 
@@ -54,7 +55,13 @@ def check_sent(records: Any, entries: int, module: str, keyed: pa.Schema) -> pa.
     where = _where(module, "emit")
     found = _checked(records, pa.schema([KEY, *keyed]), where, "KEYED (with key)", pa.RecordBatch)
     _whole(found, ("key",), where)
-    _below(found.column("key"), entries, where, "key", f"the layout of this source has {entries} entries")
+    _below(
+        found.column("key"),
+        entries,
+        where,
+        "key",
+        f"the layout of this source has {counted(entries, 'entry', 'entries')}",
+    )
     return found
 
 

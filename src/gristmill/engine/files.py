@@ -20,6 +20,7 @@ from typing import Any
 
 import fsspec
 
+from gristmill.counted import counted
 from gristmill.engine.content import stamp_of, stamp_of_path
 from gristmill.engine.tree import ANYTHING, OUTSIDE, SECOND, Entry, Inode, Skipped, cannot_list, list_tree
 from gristmill.errors import NoInput, UserError
@@ -27,7 +28,9 @@ from gristmill.places import Place, kind_of, local_path, shown
 from gristmill.recipe.mistakes import nearest_file
 from gristmill.recipe.model import Recipe, Source
 from gristmill.recipe.snapshot import is_regex
+from gristmill.stages import READERS
 from gristmill.stages.contract import Piece
+from gristmill.stages.ingest.sniff import format_by_name
 
 COMPRESSED = (".gz", ".zst", ".lz4", ".bz2", ".xz", ".parquet")
 COMPRESSION = 4
@@ -107,8 +110,7 @@ def list_files(
         if there and not wanted:
             raise UserError(
                 f"{_place_of(pattern, source, recipe)}: {shown(pattern)} matches {_count_of(there)}, and this reader "
-                "takes none of them, by their names, so there is nothing to read. Say which it shall take with "
-                "`suffixes`, or name another `format`."
+                f"takes none of them, by their names, so there is nothing to read. {_other_format(source, there)}"
             )
         if not wanted:
             near = _meant(pattern)
@@ -143,7 +145,17 @@ def list_files(
 
 def _count_of(names: Mapping[str, str]) -> str:
     first = shown(next(iter(names.values())))
-    return first if len(names) == 1 else f"{len(names):,} files ({first}, ...)"
+    return first if len(names) == 1 else f"{counted(len(names), 'file')} ({first}, ...)"
+
+
+def _other_format(source: Source, names: Mapping[str, str]) -> str:
+    """What to write where a reader takes no file of these names."""
+    fits = format_by_name(next(iter(names.values())))
+    if fits is not None and READERS[fits] != source.module:
+        return f"By their names `format: {fits}` reads them."
+    setting = next((name for name in ("suffixes", "skip_dirs") if name in type(source.config).model_fields), None)
+    said = f"Say which it shall take with `{setting}`, or name" if setting else "Name"
+    return f"{said} another `format`."
 
 
 def _meant(pattern: str) -> str | None:
@@ -183,7 +195,7 @@ def _passed_over(skipped: Skipped) -> str:
         return ""
     count = sum(len(paths) for paths in skipped.values())
     first = min(path for paths in skipped.values() for path in paths)
-    told = f" Links out of it, second names, pipes and devices are not read: {count} such, the first {shown(first)}."
+    told = f" Links out of it, second names, pipes and devices are not read: {count:,} such, the first {shown(first)}."
     return told + (" Links are followed with `links: follow` under `read`." if OUTSIDE in skipped else "")
 
 

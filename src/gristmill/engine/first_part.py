@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from types import ModuleType
 from typing import Any
 
+from gristmill.counted import counted
 from gristmill.engine.inputs import stands_for_a_file
 from gristmill.engine.rows import CRASHED
 from gristmill.engine.task import Result
@@ -20,8 +21,7 @@ from gristmill.recipe.model import Recipe, Source
 from gristmill.stages import READERS
 from gristmill.stages.contract import Piece
 from gristmill.stages.ingest.fields import Fields, names_there
-from gristmill.stages.ingest.sniff import format_of
-from gristmill.stages.ingest.stream import without_compression_suffix
+from gristmill.stages.ingest.sniff import format_by_name, format_of
 from gristmill.store.parquet import PartReader
 from gristmill.store.store import Store
 
@@ -31,15 +31,6 @@ DESCRIBING = frozenset(("warcinfo_record", "filedesc_record"))
 """Records at the beginning of a file that say nothing of what follows; with small parts they are all of the first."""
 _USUAL = ("text", "content", "raw_content", "body", "page_content", "document", "article", "markdown", "html")
 """What the text of a record is called."""
-_FORMATS = {
-    **dict.fromkeys((".csv", ".tsv", ".tab"), "csv"),
-    **dict.fromkeys((".jsonl", ".ndjson"), "jsonl"),
-    **dict.fromkeys((".warc", ".arc"), "warc"),
-    **dict.fromkeys((".txt", ".md", ".rst"), "text"),
-    ".json": "json",
-    ".parquet": "parquet",
-    ".wet": "wet",
-}
 
 
 def refuse_lost(source: Source, module: ModuleType, first: Piece, result: Result, store: Store, recipe: Recipe) -> None:
@@ -60,8 +51,7 @@ def _found(rows: int, reasons: list[str]) -> str:
     told = " or ".join(reasons)
     if all(stands_for_a_file(reason) for reason in reasons):
         return f"found no record there: {told}"
-    records = "1 record" if rows == 1 else f"{rows:,} records"
-    return f"found {records} there and dropped every one as {told}"
+    return f"found {counted(rows, 'record')} there and dropped every one as {told}"
 
 
 def _reasons(rows: int, dropped: Mapping[str, int], module: ModuleType) -> list[str]:
@@ -94,9 +84,9 @@ def _fix(source: Source, first: Piece, reason: str, detail: str) -> str:
     found = format_of(first)
     if found is not None and READERS[found] != source.module:
         return f"By its first bytes {shown(first.name)} is for `format: {found}`."
-    suffix = next((end for end in _FORMATS if without_compression_suffix(first.name).lower().endswith(end)), None)
-    if found is None and suffix is not None and READERS[_FORMATS[suffix]] != source.module:
-        return f"By its name {shown(first.name)} is for `format: {_FORMATS[suffix]}`."
+    named = format_by_name(first.name)
+    if found is None and named is not None and READERS[named] != source.module:
+        return f"By its name {shown(first.name)} is for `format: {named}`."
     fields, there = getattr(source.config, "fields", None), names_there(detail)
     if isinstance(fields, Fields) and there:
         asked = [path for path in (fields.text, fields.html) if path is not None]

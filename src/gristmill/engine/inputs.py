@@ -8,18 +8,22 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from gristmill.checked import Content
+from gristmill.counted import counted
 from gristmill.engine.content import ContentHashes
 from gristmill.engine.executor import Executor
 from gristmill.engine.files import Group, InputFile, group_files, list_files
 from gristmill.engine.insist import Note, insist
+from gristmill.engine.rows import CRASHED
 from gristmill.engine.sampling import sampled
 from gristmill.engine.task import Hash, Read, Task
 from gristmill.engine.tree import BROKEN, OUTSIDE, SECOND, SPECIAL, Skipped
 from gristmill.places import exact, place_of, shown
 from gristmill.recipe.columns import INGEST
 from gristmill.recipe.model import Recipe, Source
+from gristmill.schema import NO_FAULT
 from gristmill.stages.contract import Piece
 from gristmill.stages.ingest.mend import MENDED
+from gristmill.stages.ingest.sniff import format_by_name
 
 HASH_TASK_BYTES = 256 << 20
 HASH_TASK_FILES = 1000
@@ -27,14 +31,21 @@ MOST_SUFFIXES = 5
 """That a warning names, the most frequent first."""
 
 _LOST_FILES = frozenset(
-    ("not_jsonl", "not_json", "not_csv", "not_parquet", "not_an_archive", "unreadable_bytes", "unpacks_too_large")
+    (
+        *("not_jsonl", "not_json", "not_csv", "not_parquet", "not_an_archive", "missing_column"),
+        *("unreadable_bytes", "unpacks_too_large"),
+    )
 )
 """Reasons that a reader gives for a file, or for all of it from some place on."""
-_PASSED_OVER = {
-    OUTSIDE: "links lead out of the source's folder and were not followed; `links: follow` under `read` follows them",
-    BROKEN: "links lead to nothing, or to themselves",
-    SECOND: "second names (links, hard links) of files or folders were passed over; each is read once",
-    SPECIAL: "pipes, sockets or devices were passed over; they are no files",
+_PASSED_OVER: dict[str, tuple[str, str, str]] = {
+    OUTSIDE: (
+        "link leads",
+        "links lead",
+        "out of the source's folder, followed only with `links: follow` under `read`",
+    ),
+    BROKEN: ("link leads", "links lead", "to nothing, or in a circle"),
+    SECOND: ("second name", "second names", "(links, hard links) of files or folders passed over; each is read once"),
+    SPECIAL: ("pipe, socket or device", "pipes, sockets or devices", "passed over: no files"),
 }
 
 
@@ -56,6 +67,8 @@ class SourceInputs:
     """Suffix -> files that lie among them and that the reader does not take for it."""
     share: float | None = None
     """Of the records in the groups, those that a sample takes."""
+    asks_suffixes: bool = False
+    """Whether a recipe may say which suffixes the reader takes."""
 
     def pieces(self, group: Group) -> tuple[Piece, ...]:
         """What a group's reader opens: nothing but what was hashed."""
@@ -92,11 +105,12 @@ class SourceInputs:
     def warnings(self, metrics: Mapping[str, Any]) -> list[str]:
         """What was passed over, what of files could not be read, and keys that name more than one record."""
         told = [
-            f"{len(paths)} {_PASSED_OVER[why]} (the first: {shown(paths[0])})"
+            f"{counted(len(paths), one, many)} {what} (the first: {shown(paths[0])})"
             for why, paths in sorted(self.skipped.items())
+            for one, many, what in (_PASSED_OVER[why],)
         ]
         if self.others:
-            told.append(_other_suffixes(self.others, len(self.files)))
+            told.append(_other_suffixes(self.others, len(self.files), self.asks_suffixes))
         lost = {reason: rows for reason, rows in metrics.get("dropped", {}).items() if _loses_a_file(reason)}
         if lost:
             reasons = ", ".join(f"{reason} {rows:,}" for reason, rows in sorted(lost.items()))
@@ -107,31 +121,48 @@ class SourceInputs:
             )
         if mended := metrics.get("mended"):
             told.append(
-                f"{mended:,} records had a fault that was mended while they were read; {MENDED} in their meta says "
-                f"which (gristmill inspect RECIPE --stage {INGEST} --json shows it)"
+                f"{counted(mended, 'record')} had a fault that was mended in reading; {MENDED} in meta says which "
+                f"(gristmill inspect RECIPE --stage {INGEST} --json shows it)"
             )
         if repeated := metrics.get("repeated_keys"):
             told.append(
-                f"{repeated} records have a key that an earlier record of their file has, so a locator may stand for "
-                "several of them (their ids differ). Let `fields.key` name a field that is unique, or leave it out"
+                f"{counted(repeated, 'record has', 'records have')} a key that an earlier record of the same file has, "
+                "so a locator may stand for several of them (their ids differ). Let `fields.key` name a field that is "
+                "unique, or leave it out"
             )
         return told
 
 
-def _other_suffixes(others: Mapping[str, int], read: int) -> str:
+def _other_suffixes(others: Mapping[str, int], read: int, asks_suffixes: bool) -> str:
     ranked = sorted(others, key=lambda suffix: (-others[suffix], suffix))
     told = [f"{shown(suffix) or 'without any'} {others[suffix]:,}" for suffix in ranked[:MOST_SUFFIXES]]
     more = [f"{len(ranked) - MOST_SUFFIXES:,} more"] if len(ranked) > MOST_SUFFIXES else []
     count = sum(others.values())
+    fits = next(filter(None, map(format_by_name, ranked)), None)
+    fix = f"Read them in a source of their own{f' (`format: {fits}`)' if fits else ''}"
+    if asks_suffixes:
+        fix = 'Name all that shall be read with `suffixes` under `read` ("": those without any)'
     return (
-        f"{count:,} of {count + read:,} files have other suffixes and were not read ({', '.join(told + more)}). Name "
-        'all that shall be read with `suffixes` under `read` ("": those without any), or leave them out with `exclude`'
+        f"not read for their suffixes: {count:,} of {counted(count + read, 'file')} ({', '.join(told + more)}). "
+        f"{fix}, or leave them out with `exclude`"
     )
 
 
 def stands_for_a_file(reason: str) -> bool:
     """Whether a row with this reason stands for a file, or the rest of one, and not for a record."""
-    return reason in ("empty_file", "missing_column") or _loses_a_file(reason)
+    return reason == "empty_file" or _loses_a_file(reason)
+
+
+def unread(dropped: Mapping[str, int]) -> dict[str, int]:
+    """Of what a reader dropped: records that it could not read, by reason, the most frequent first. Whole files, and
+    records that kill workers, are told apart.
+    """
+    found = {
+        reason: rows
+        for reason, rows in dropped.items()
+        if reason not in NO_FAULT and reason != CRASHED and not _loses_a_file(reason)
+    }
+    return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
 
 
 def _loses_a_file(reason: str) -> bool:
@@ -180,7 +211,17 @@ async def find_inputs(
     groups, share = tuple(group_files(files, source.part_bytes, module)), None
     if recipe.sample is not None:
         groups, share = sampled(files, source.part_bytes, module, recipe.sample)
-    inputs = SourceInputs(name, {file.uri: file for file in files}, {}, groups, companions, skipped, others, share)
+    inputs = SourceInputs(
+        name,
+        {file.uri: file for file in files},
+        {},
+        groups,
+        companions,
+        skipped,
+        others,
+        share,
+        "suffixes" in type(source.config).model_fields,
+    )
     if source.limit is None:
         await hash_files(inputs, groups, contents, executor, note)
     return inputs
@@ -195,7 +236,7 @@ async def hash_files(
 
     async def hash_some(batch: Sequence[InputFile]) -> None:
         places = tuple(file.place or place_of(file.uri) for file in batch)
-        task = Task("", "inputs", f"hashing {len(places)} files", Hash(places), (-1,))
+        task = Task("", "inputs", f"hashing {counted(len(places), 'file')}", Hash(places), (-1,))
         result = await insist(task, executor, note)
         for file, value in zip(batch, result.values, strict=True):
             content[file.uri] = value

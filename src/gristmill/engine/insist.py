@@ -9,6 +9,7 @@ stored.
 from collections.abc import Callable
 from typing import Any
 
+from gristmill.counted import counted
 from gristmill.engine.executor import Executor, StartWorker, WorkerDied
 from gristmill.engine.isolate import Found, Search
 from gristmill.engine.memory import describe
@@ -94,7 +95,7 @@ def _poisoned(task: Task) -> list[list[Any]]:
 
 
 def _stop(task: Task, patience: Patience, blame: str) -> UserError:
-    causes = ", ".join(f"{cause} {count} times" for cause, count in patience.causes.most_common())
+    causes = ", ".join(f"{cause} {counted(count, 'time')}" for cause, count in patience.causes.most_common())
     held = f"; a worker held up to {patience.peak_rss_bytes / 1e9:.1f} GB" if patience.peak_rss_bytes else ""
     module = getattr(task.work, "module", "")
     own = f"What they ran is code of your own, {module}: look there first. " if own_code.is_own(module) else ""

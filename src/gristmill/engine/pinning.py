@@ -1,5 +1,6 @@
 """The tokenizer that a recipe trained last, and what another one would cost."""
 
+from gristmill.counted import counted
 from gristmill.engine.graph import Node
 from gristmill.engine.mill import Mill
 from gristmill.engine.run import Run
@@ -55,7 +56,7 @@ def tokenizer_hint(mill: Mill, run: Run) -> str | None:
         )
     if before[node.id]["identity"] != node.identity:
         return None  # another vocabulary is asked for, and `why` says so
-    again = f", and all {documents:,} documents encoded again" if documents else ""
+    again = f", and all {counted(documents, 'document')} encoded again" if documents else ""
     return (
         f"The tokenizer would be trained again{again}: `gristmill tokenizer pin {mill.recipe.path}` keeps the one "
         "that you have."

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
+from gristmill.counted import counted
 from gristmill.engine.disk import input_bytes, stored_bytes
 from gristmill.engine.graph import NodeFacts
 from gristmill.engine.obtain import Made
@@ -153,7 +154,8 @@ def _find(store: Store, name: str, damaged: list[str]) -> dict[str, Any]:
         return dict(version)
     found = newest_run(store, name, damaged)
     if found is None and damaged:
-        more = f" (and {len(damaged) - 1} more records of its runs are damaged)" if damaged[1:] else ""
+        others = counted(len(damaged) - 1, "more record of its runs is", "more records of its runs are")
+        more = f" (and {others} damaged)" if damaged[1:] else ""
         raise UserError(
             f"{store.uri}@{name}: {damaged[0]}{more}, and no other finished run of {name} is recorded, so there is "
             "nothing to look at. Restore that file from a copy, or run the recipe again: what is finished is not done "

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from gristmill.counted import counted
 from gristmill.engine.executor import Executor
 from gristmill.engine.insist import insist
 from gristmill.engine.mill import wait_for
@@ -98,12 +99,12 @@ async def _check(
     findings: Findings,
     listener: Listener,
 ) -> None:
-    listener.note(f"hashing {len(parts)} parts")
+    listener.note(f"hashing {counted(len(parts), 'part')}")
     hashing = asyncio.as_completed([_hash(store, part, executor, findings, listener) for part in parts])
     for one in listener.track("parts", hashing, len(parts)):
         await one
     if chosen:
-        listener.note(f"running {len(chosen)} tasks again")
+        listener.note(f"running {counted(len(chosen), 'task')} again")
     again = asyncio.as_completed([_again(task, made, executor, findings, listener) for task, made in chosen])
     for one in listener.track("tasks", again, len(chosen)):
         await one

@@ -1,5 +1,6 @@
 """Whether one manifest goes on where another stands: the same samples up to there, none lost or twice after it."""
 
+from gristmill.counted import counted
 from gristmill.errors import UserError
 from gristmill.loader.manifest import Manifest
 from gristmill.loader.order import Order
@@ -60,10 +61,10 @@ def _shard_difference(old: Manifest, new: Manifest, sample: int) -> str | None:
         if not count:
             continue
         if group.name not in new.numbers:
-            return f"group {group.name}, of which {count} samples were drawn, is gone"
+            return f"group {group.name}, of which {counted(count, 'sample was', 'samples were')} drawn, is gone"
         now = new.groups[new.numbers[group.name]]
         if len(group.shards) != len(now.shards):
-            return f"group {group.name} had {len(group.shards)} shards and has {len(now.shards)}"
+            return f"group {group.name} had {counted(len(group.shards), 'shard')} and has {len(now.shards)}"
         for number, (was, new_shard) in enumerate(zip(group.shards, now.shards, strict=True)):
             if was.bin != new_shard.bin or was.samples != new_shard.samples:
                 return f"shard {number} of group {group.name} holds other tokens"

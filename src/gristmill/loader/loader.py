@@ -15,6 +15,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from gristmill.counted import counted
 from gristmill.errors import UserError
 from gristmill.loader.batch import Batch, Names, Sample
 from gristmill.loader.checks import Checks
@@ -143,8 +144,8 @@ class Loader:
             run.close()
         if tell and self.left_out:
             warn(
-                f"{self.manifest.location}: the last {self.left_out} of {self.samples} samples do not fill a step of "
-                f"{self.batch_samples * self.world_size} and were left out. drop_last=False gives them."
+                f"{self.manifest.location}: the last {self.left_out} of {counted(self.samples, 'sample')} do not fill "
+                f"a step of {self.batch_samples * self.world_size} and were left out. drop_last=False gives them."
             )
 
     def sample(self, number: int) -> Sample:

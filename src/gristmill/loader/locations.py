@@ -10,6 +10,8 @@ from gristmill.loader.open_file import open_plain
 _NAME = r"[A-Za-z][A-Za-z0-9+.\-]*"
 _URL = re.compile(rf"(?:{_NAME}::)*{_NAME}://")
 _ON_DISK = re.compile(r"(?:file|local)://")
+_RUN = re.compile(r".+@[A-Za-z0-9][A-Za-z0-9._-]*", re.DOTALL)
+"""STORE@NAME, by which the command line names a run."""
 
 
 def is_remote(location: str) -> bool:
@@ -52,10 +54,18 @@ def read_bytes(location: str) -> bytes:
     except FileNotFoundError:
         raise UserError(
             f"{location}: there is no such file, so there is nothing to load. "
-            "Name a manifest.json, or the folder in which it lies."
+            f"Name a manifest.json, or the folder in which it lies.{_of_a_run(location)}"
         ) from None
     except OSError as error:
         raise UserError(f"{location} cannot be read ({error}), so nothing can be loaded. Check the location.") from None
+
+
+def _of_a_run(location: str) -> str:
+    """Where to find the folder, for who names a run as the command line takes it."""
+    named = location.removesuffix("/manifest.json")
+    if _RUN.fullmatch(named) is None:
+        return ""
+    return f" STORE@NAME is for the command line; `gristmill shards head {named}` shows the folder of that run."
 
 
 def file_system(location: str) -> tuple[Any, str]:

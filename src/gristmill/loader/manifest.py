@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from gristmill.counted import counted
 from gristmill.errors import UserError
 from gristmill.loader.locations import beside, manifest_at, read_bytes
 
@@ -207,14 +208,17 @@ def _faults(made: Manifest) -> Iterator[str]:
     if made.token_bytes not in (2, 4):
         yield f"has tokens of {made.token_bytes} bytes (2 and 4 are known)"
     if made.seq_len < 1:
-        yield f"has samples of {made.seq_len} tokens"
+        yield f"has samples of {counted(made.seq_len, 'token')}"
     for group in made.groups:
         counts = [shard.samples for shard in group.shards]
         if sum(counts) != group.samples or min(counts, default=0) < 0:
-            yield f"says that group {group.name} has {group.samples} samples, and its shards have {sum(counts)}"
+            says = counted(group.samples, "sample")
+            yield f"says that group {group.name} has {says}, and its shards have {sum(counts):,}"
     for phase in made.phases:
         if phase.samples < 0 or (phase.samples and not phase.weights):
-            yield f"draws {phase.samples} samples in phase {phase.name} from {len(phase.weights)} groups"
+            groups = counted(len(phase.weights), "group")
+            yield f"draws {counted(phase.samples, 'sample')} in phase {phase.name} from {groups}"
         for name, weight in phase.weights.items():
             if weight < 0 or not known.get(name):
-                yield f"draws {weight} samples of group {name} in phase {phase.name}, which has {known.get(name, 0)}"
+                draws = f"draws {counted(weight, 'sample')} of group {name} in phase {phase.name}"
+                yield f"{draws}, which has {known.get(name, 0):,}"

@@ -4,6 +4,7 @@ from numbers import Integral
 from pathlib import Path
 from typing import Any
 
+from gristmill.counted import counted
 from gristmill.errors import UserError
 from gristmill.loader.cache import Cache, default_folder
 from gristmill.loader.checks import Checks
@@ -51,7 +52,7 @@ def check_step(batch_samples: int, world_size: int, manifest: Manifest) -> None:
     """That there is at least one step, where only whole ones are made."""
     if batch_samples * world_size > manifest.samples:
         raise UserError(
-            f"A step takes {batch_samples * world_size} samples (batch_samples {batch_samples}, world_size "
+            f"A step takes {counted(batch_samples * world_size, 'sample')} (batch_samples {batch_samples}, world_size "
             f"{world_size}), and {manifest.location} has {manifest.samples} in all, so not one batch could be made. "
             "Give smaller ones, drop_last=False, or the recipe a larger budget (mix.tokens)."
         )

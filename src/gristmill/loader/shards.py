@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from gristmill.counted import counted
 from gristmill.errors import UserError
 from gristmill.loader.cache import Cache
 from gristmill.loader.checks import Checks
@@ -142,8 +143,8 @@ class Shards:
         made = self._local(location, self.manifest.groups[group])
         if size is not None and made.size != size:
             raise UserError(
-                f"{location} has {made.size} bytes and should have {size} (samples of {self.manifest.seq_len} tokens), "
-                "so it is damaged. Copy the shard again."
+                f"{location} has {made.size} bytes and should have {size} (samples of "
+                f"{counted(self.manifest.seq_len, 'token')}), so it is damaged. Copy the shard again."
             )
         is_believed = self.checks.sealed(made, digest, location) and size is not None
         if not is_believed and not self.checks.right(made, digest):

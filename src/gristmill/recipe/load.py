@@ -21,6 +21,7 @@ from collections.abc import Mapping
 from pathlib import Path as FilePath
 from typing import Any, TypeGuard
 
+from gristmill.counted import counted
 from gristmill.errors import UserError
 from gristmill.places import is_url
 from gristmill.recipe.check import check
@@ -142,8 +143,9 @@ def _bound(draft: Draft, raw: Mapping[str, Any]) -> None:
     if steps > MOST_STEPS or ways > MOST_WAYS:
         draft.add(
             ("steps",),
-            f"{steps:,} steps for {len(sources or ()):,} sources are more than can be looked through: up to "
-            f"{MOST_STEPS:,} steps, and {MOST_WAYS:,} steps times sources. Give sources of one kind one entry.",
+            f"{counted(steps, 'step')} for {counted(len(sources or ()), 'source')} are more than can be looked "
+            f"through: up to {MOST_STEPS:,} steps, and {MOST_WAYS:,} steps times sources. Give sources of one kind one "
+            "entry.",
         )
         draft.mistakes.raise_any()
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Any
 
+from gristmill.counted import counted
 from gristmill.errors import UserError
 
 MOST_SHOWN = 20
@@ -50,7 +51,7 @@ class Mistakes:
         lines = [f"{self.shown}:{line}: {message}" for line, message in ordered[:MOST_SHOWN]]
         if len(ordered) > MOST_SHOWN:
             more = "at least " if len(ordered) >= MOST_FOUND else ""
-            lines.append(f"... and {more}{len(ordered) - MOST_SHOWN} more mistakes after these.")
+            lines.append(f"... and {more}{counted(len(ordered) - MOST_SHOWN, 'more mistake')} after these.")
         raise UserError("\n".join(lines))
 
 

@@ -11,6 +11,8 @@ import warnings
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from gristmill.counted import counted
+
 _REGEX_CHARACTERS = frozenset("\\^$*+?{}[]|()")
 _MOST_CHARACTERS = 1000
 _GROUP = "snapshot"
@@ -29,7 +31,7 @@ def check_snapshot(value: str) -> str:
         return value
     if len(value) > _MOST_CHARACTERS:
         raise ValueError(
-            f"an expression of {len(value)} characters is more than {_MOST_CHARACTERS}. Write a shorter one"
+            f"an expression of {counted(len(value), 'character')} is more than {_MOST_CHARACTERS}. Write a shorter one"
         )
     try:
         with warnings.catch_warnings():

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from gristmill.counted import counted
 from gristmill.report import svg
 from gristmill.report.markup import escaped
 
@@ -34,7 +35,7 @@ def page(report: Mapping[str, Any]) -> str:
         f"<title>Tokenizer audit: {escaped(this['name'])}</title><style>{_STYLE}</style></head><body>",
         f"<h1>Tokenizer audit: {escaped(this['name'])}</h1>",
         f'<p class="{"good" if report["passed"] else "bad"}">{verdict.capitalize()}: '
-        f"{sum(check['passed'] for check in judged)} of {len(judged)} checks hold.</p>",
+        f"{sum(check['passed'] for check in judged)} of {counted(len(judged), 'check')} hold.</p>",
         _tokenizers([this, *report["against"]]),
         *(f"<p>{escaped(note)}</p>" for note in report["notes"]),
         "<h2>Checks</h2>",

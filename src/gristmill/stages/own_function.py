@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 from pydantic import create_model
 
+from gristmill.counted import counted
 from gristmill.errors import BrokenPromise
 from gristmill.stages.contract import StageConfig
 
@@ -69,7 +70,10 @@ def make_stage(module: ModuleType, function: Function) -> None:
     def warnings(found: Mapping[str, Any], config: StageConfig) -> list[str]:
         if found.get("dropped") or not found.get("asked"):
             return []
-        return [f"it kept all {found['asked']:,} documents that it was asked about. See whether it does what it should"]
+        return [
+            f"it kept all {counted(found['asked'], 'document')} that it was asked about. See whether it does what it "
+            "should"
+        ]
 
     module.__doc__ = inspect.getdoc(function) or f"A filter: {function.__name__} of {function.__module__}."
     vars(module).update(

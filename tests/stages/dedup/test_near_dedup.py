@@ -202,7 +202,7 @@ def test_a_crowd_is_met_by_representatives():
     assert counted[1] < 3 * counted[0]
     assert near_dedup.warnings({"budgets_used_up": 7, **counts}, config)
     told = near_candidates.warnings({"buckets_over_cap": {"buckets": 1, "places": 400}}, config)
-    assert "1 buckets have more than max_bucket (32) documents" in told[0]
+    assert "1 bucket has more than max_bucket (32) documents" in told[0]
     assert near_candidates.warnings({}, config) == ()
 
 

@@ -77,7 +77,7 @@ def test_a_bad_record_costs_itself(tmp_path):
     assert [row.drop for row in found] == [
         *("wrong_field_count", "wrong_field_count", "invalid_utf8", "record_too_large", None, "empty_text"),
     ]
-    assert found[0].detail == "3 fields, and the header has 2"
+    assert found[0].detail == "line 2: 3 fields, and the header has 2"
 
 
 def test_a_stray_quote_does_not_swallow_what_follows(tmp_path):
@@ -154,3 +154,18 @@ def test_a_zero_byte_costs_no_table(tmp_path):
     """It is a character like others; a file of them in every second place is no UTF-8."""
     assert [row.text for row in rows(tmp_path, b"id,text\n1,a\0b\n2,c\n")] == ["a\0b", "c"]
     assert [row.drop for row in rows(tmp_path, "id,text\n1,a\n".encode("utf-16"))] == ["not_csv"]
+
+
+def test_a_fault_names_its_lines(tmp_path):
+    """A quote that never closes is told with the line of its record, and all below it is read; so are joined rows."""
+    data = b'id,text\n1,"a\nb"\n2,c,d\n3,"e\n4,f,g"\n\n5,"never\n6,last\n'
+    found = [(row.drop, row.detail) for row in rows(tmp_path, data) if row.drop]
+    assert found == [
+        ("wrong_field_count", "line 4: 3 fields, and the header has 2"),
+        ("unclosed_quote", "line 8 to 9: a quote of this record is not closed by the end of the file"),
+    ]
+    joined = rows(tmp_path, b'id,text\n1,"open\n2,plain\n3,"closed"\n4,a "b" c\n5,"x" y\n')
+    assert [row.drop for row in joined] == [None] * 3
+    assert "2 lines below the opening one: perhaps that was never closed, and rows are joined" in joined[0].meta
+    assert "lines below" not in joined[2].meta
+    assert "_mended" in joined[2].meta

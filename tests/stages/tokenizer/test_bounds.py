@@ -90,7 +90,7 @@ def test_a_token_longer_than_any_is_left_to_the_library(tmp_path: Path) -> None:
     made = spec()
     made["model"]["vocab"]["z" * (MOST_TOKEN_BYTES + 1)] = len(made["model"]["vocab"]) + len(made["added_tokens"])
     (tmp_path / "tokenizer.json").write_text(json.dumps(made))
-    with pytest.warns(UserWarning, match="a token of 1025 characters"):
+    with pytest.warns(UserWarning, match="a token of 1,025 characters"):
         assert load(str(tmp_path / "tokenizer.json")).encode_text("a")
 
 

@@ -223,5 +223,5 @@ def test_a_held_out_text_far_below_its_share_is_told():
     few = {"domains": {"web": {"available": {"bytes": 10**6, "documents": 9}, "train": {"bytes": 99_000}}}}
     few["domains"]["web"]["held_out"] = {"bytes": 900, "documents": 1}
     (told,) = warnings(few, config)
-    assert "900 of 5,000 bytes are held out of the domain web (1 documents)" in told
+    assert "900 of 5,000 bytes are held out of the domain web (1 document)" in told
     assert "held_out_share" in told

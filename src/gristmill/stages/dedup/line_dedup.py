@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from gristmill.counted import counted
 from gristmill.errors import UserError
 from gristmill.expression import expression
 from gristmill.kernels.cut_spans import take_blank_lines
@@ -137,8 +138,8 @@ def warnings(found: Mapping[str, Any], config: Config) -> Sequence[str]:
             told.append(f"{name} protected no line")
     if not found.get("lines_cut"):
         told.append(
-            f"no line was cut: none that is not protected, of {config.min_chars} characters or more, occurs more than "
-            f"{config.max_count} times in a bucket"
+            f"no line was cut: none that is not protected, of {counted(config.min_chars, 'character')} or more, "
+            f"occurs more than {counted(config.max_count, 'time')} in a bucket"
         )
     return told
 

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 from pydantic import Field
 
+from gristmill.counted import counted
 from gristmill.kernels.buckets import meets_of, members_of, needless
 from gristmill.kernels.radix import sort_order
 from gristmill.kernels.shingles import word_tables
@@ -142,8 +143,9 @@ def warnings(metrics: dict[str, Any], config: Config) -> tuple[str, ...]:
     if not over:
         return ()
     return (
-        f"{over['buckets']:,} buckets have more than max_bucket ({config.max_bucket:,}) documents (boilerplate?). "
-        f"In {over['places']:,} places a document met 16 representatives and a part of its bucket",
+        f"{counted(over['buckets'], 'bucket has', 'buckets have')} more than max_bucket ({config.max_bucket:,}) "
+        f"documents (boilerplate?). In {counted(over['places'], 'place')} a document met 16 representatives and a "
+        "part of its bucket",
     )
 
 

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import Field
 
+from gristmill.counted import counted
 from gristmill.kernels.links import link_sets
 from gristmill.kernels.shingles import word_tables
 from gristmill.kernels.sketch import ratio_of, shingle_sets
@@ -104,8 +105,8 @@ def warnings(metrics: dict[str, Any], config: Config) -> Sequence[str]:
     told = [*alarms(metrics, config.alarm_share), *keep_order.unseen_sources(metrics, config.keep)]
     if metrics.get("budgets_used_up"):
         told.append(
-            f"{metrics['budgets_used_up']:,} times a document reached max_comparisons ({config.max_comparisons}) and "
-            "was compared with no more documents of that bucket. Raise it to find more"
+            f"{counted(metrics['budgets_used_up'], 'time')} a document reached max_comparisons "
+            f"({config.max_comparisons}) and was compared with no more documents of that bucket. Raise it to find more"
         )
     return told
 

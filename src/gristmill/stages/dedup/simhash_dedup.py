@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 from pydantic import Field, model_validator
 
+from gristmill.counted import counted
 from gristmill.kernels.buckets import mixed
 from gristmill.kernels.shingles import word_tables
 from gristmill.kernels.simhash import BITS, fingerprints, link_prints
@@ -118,7 +119,7 @@ def warnings(metrics: dict[str, Any], config: Config) -> Sequence[str]:
     told = [*alarms(metrics, config.alarm_share), *keep_order.unseen_sources(metrics, config.keep)]
     if metrics.get("budgets_used_up"):
         told.append(
-            f"{metrics['budgets_used_up']:,} times a document shared its key with more than max_comparisons "
+            f"{counted(metrics['budgets_used_up'], 'time')} a document shared its key with more than max_comparisons "
             f"({config.max_comparisons}) others and was compared with no more of them. Raise blocks"
         )
     return told

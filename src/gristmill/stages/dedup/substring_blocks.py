@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 from pydantic import Field
 
+from gristmill.counted import counted
 from gristmill.kernels.hashset import hash_strings
 from gristmill.kernels.robots import sites_and_paths
 from gristmill.kernels.urls import split_urls
@@ -75,8 +76,9 @@ def warnings(found: dict[str, Any], config: Config) -> tuple[str, ...]:
     if not found.get("hosts_cut"):
         return ()
     return (
-        f"{found['hosts_cut']} hosts have more than {config.block_bytes:,} bytes of text each and are compared in "
-        "blocks, of which each keeps a copy of what is repeated. Raise block_bytes if a worker has the memory",
+        f"{counted(found['hosts_cut'], 'host has', 'hosts have')} more than {config.block_bytes:,} bytes of text, "
+        "compared in blocks, of which each keeps a copy of what is repeated. Raise block_bytes if a worker has the "
+        "memory",
     )
 
 

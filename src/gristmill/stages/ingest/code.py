@@ -4,6 +4,10 @@ The license is the file's own `SPDX-License-Identifier`, else that of the licens
 that has any. Those are other files, so the planner names them (`companions`) and the engine hashes them: the record
 stays a function of what the task reads. A license text that nobody recognises is `NOASSERTION`, which no default of the
 recipe may paper over; no license file at all leaves `license` null, for the recipe to fill. Notebooks stay JSON text.
+
+Files of records (`.jsonl`, `.csv`, `.parquet`, `.warc` and the like, compressed or not) are data and no code: each
+would be one document. They are not read, and a run says how many there are; a source of their own reads them. `.json`
+is code.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,11 +22,15 @@ from gristmill.stages.ingest.decode import decode
 from gristmill.stages.ingest.decompress import Fault
 from gristmill.stages.ingest.fields import dump
 from gristmill.stages.ingest.languages import language
-from gristmill.stages.ingest.stream import bounded, plain_chunks
+from gristmill.stages.ingest.sniff import format_by_name
+from gristmill.stages.ingest.stream import bounded, plain_chunks, without_compression_suffix
 from gristmill.stages.ingest.text import VCS_DIRS
 
 VERSION = 1
 LIBRARIES = ("orjson", "resiliparse")
+
+_DATA = frozenset(("csv", "jsonl", "parquet", "warc", "wet"))
+"""Formats whose files hold many documents."""
 
 
 class Config(StageConfig):
@@ -63,8 +71,19 @@ def SPLITTABLE(name: str) -> bool:
 
 def WANTED(name: str, config: Config) -> bool:
     """Whether the file of that path below the root is a document; by its path alone."""
+    return not _is_skipped(name, config) and format_by_name(name) not in _DATA
+
+
+def OTHER_SUFFIX(name: str, config: Config) -> str | None:
+    """The suffix of a file that holds records, not code."""
+    if _is_skipped(name, config) or format_by_name(name) not in _DATA:
+        return None
+    return PurePosixPath(without_compression_suffix(name)).suffix.lower()
+
+
+def _is_skipped(name: str, config: Config) -> bool:
     folders = PurePosixPath(name).parts[:-1]
-    return VCS_DIRS.isdisjoint(folders) and not any(folder in config.skip_dirs for folder in folders)
+    return not VCS_DIRS.isdisjoint(folders) or any(folder in config.skip_dirs for folder in folders)
 
 
 def companions(names: Sequence[str]) -> dict[str, tuple[str, ...]]:

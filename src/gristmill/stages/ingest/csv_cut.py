@@ -8,6 +8,7 @@ but faults) all its lines are given up at once.
 import re
 from collections.abc import Callable, Iterator
 
+from gristmill.counted import counted
 from gristmill.stages.ingest.decompress import Fault
 
 FREE_BYTES = 1 << 20
@@ -20,15 +21,18 @@ _RESUMED = ("wrong_field_count", "unclosed_quote")
 class Mended(list[str]):
     """A row of which a field goes on behind its closing quote."""
 
+    lines_below: int = 0
+    """How far below the quote that it closes that one stands: rows may be joined, where one was never closed."""
+
 
 def cut(
     chunks: Iterator[bytes], delimiter: str, quotes: bool, width: int | None, limit_bytes: int
 ) -> Iterator[tuple[int, list[str] | Fault]]:
     """The rows with their positions; `width` fields each, or as many as the first has. What does not fit is a fault in
-    its place, and so is damage to the stream, at the position of the record that it cut off.
+    its place, with its line, and so is damage to the stream, at the position of the record that it cut off.
     """
     scan, split = _Scan(delimiter, quotes), _splitter(delimiter, quotes)
-    chunk, at, position, read_again = b"", 0, 0, 0
+    chunk, at, position, read_again, line = b"", 0, 0, 0, 1
     while True:
         try:
             data, size, chunk, at = _record(chunks, chunk, at, scan, limit_bytes)
@@ -39,8 +43,8 @@ def cut(
             return
         row = scan.fault(size, limit_bytes) or split(data, width)
         end = size
-        if isinstance(row, Fault) and row.reason in _RESUMED and 0 < (line := data.find(b"\n") + 1) < size:
-            end = line if read_again <= FREE_BYTES + 2 * position else data.rfind(b"\n") + 1
+        if isinstance(row, Fault) and row.reason in _RESUMED and 0 < (first := data.find(b"\n") + 1) < size:
+            end = first if read_again <= FREE_BYTES + 2 * position else data.rfind(b"\n") + 1
             back = size - end
             read_again += back
             if back <= at:
@@ -50,8 +54,15 @@ def cut(
         elif isinstance(row, list) and width is None and row:
             width = len(row)
         if row:
-            yield position, row
+            yield position, _at(row, line, data) if isinstance(row, Fault) else row
         position += end
+        line += 1 if scan.too_long else data.count(b"\n", 0, end)
+
+
+def _at(fault: Fault, line: int, data: bytes) -> Fault:
+    """The fault with the lines of its record: one that goes over many may have a quote that was never closed."""
+    last = line + data.count(b"\n") - data.endswith(b"\n")
+    return Fault(fault.reason, f"line {line}{f' to {last}' if last > line else ''}: {fault.detail}")
 
 
 def _record(
@@ -110,9 +121,11 @@ class _Scan:
         if self.too_long:
             return Fault("record_too_large", f"{size} bytes, max_record_bytes = {limit_bytes}")
         if self.ran_on:
-            return Fault("unclosed_quote", f"a quote is not closed within max_record_bytes = {limit_bytes}")
+            return Fault(
+                "unclosed_quote", f"a quote of this record is not closed within max_record_bytes = {limit_bytes}"
+            )
         if self._in_quotes and not self._after_quote:
-            return Fault("unclosed_quote", "a quote is not closed by the end of the file")
+            return Fault("unclosed_quote", "a quote of this record is not closed by the end of the file")
         return None
 
     def end_in(self, chunk: bytes, at: int, edge: int) -> int | None:
@@ -162,16 +175,21 @@ def _splitter(delimiter: str, quotes: bool) -> Callable[[bytes, int | None], lis
         if not quotes or '"' not in text:
             row = text.split(delimiter)
         else:
-            row, is_mended = [], False
+            row, mended = [], Mended()
+            is_mended = False
             for found in field.finditer(text):
                 inner, behind, bare, end = found.groups()
                 row.append(bare if inner is None else inner.replace('""', '"') + behind)
-                is_mended = is_mended or bool(behind)
+                if behind:
+                    is_mended = True
+                    mended.lines_below = max(mended.lines_below, inner.count("\n"))
                 if not end:
                     break
-            row = Mended(row) if is_mended else row
+            if is_mended:
+                mended.extend(row)
+                row = mended
         if width is not None and len(row) != width:
-            return Fault("wrong_field_count", f"{len(row)} fields, and the header has {width}")
+            return Fault("wrong_field_count", f"{counted(len(row), 'field')}, and the header has {width:,}")
         return row
 
     return split

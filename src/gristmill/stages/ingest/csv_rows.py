@@ -16,6 +16,7 @@ from typing import Any
 
 from pydantic import field_validator
 
+from gristmill.counted import counted
 from gristmill.schema import Record
 from gristmill.stages.contract import Bytes, Piece, StageConfig
 from gristmill.stages.ingest.csv_cut import Mended, cut
@@ -26,7 +27,7 @@ from gristmill.stages.ingest.mend import MENDED
 from gristmill.stages.ingest.sniff import refuse
 from gristmill.stages.ingest.stream import decompressed, peek, without_compression_suffix
 
-VERSION = 3
+VERSION = 4
 LIBRARIES = ("orjson", "zstandard")
 
 _HEAD_BYTES = 1 << 16
@@ -102,10 +103,19 @@ def _records(chunks: Iterator[bytes], piece: Piece, config: Config) -> Iterator[
         else:
             fields: dict[str, Any] = dict(zip(names, row, strict=True))
             if isinstance(row, Mended):
-                fields[MENDED] = ["text behind a closing quote"]
+                fields[MENDED] = [_told(row)]
             yield build(position, fields)
     if empty:
         raise Fault("empty_file", "no record" if names is None else "a header and no record")
+
+
+def _told(row: Mended) -> str:
+    """How a row was mended; rows that were joined look as if one of several lines had a quote too many."""
+    told = "text behind a closing quote"
+    if not row.lines_below:
+        return told
+    lines = counted(row.lines_below, "line")
+    return f"{told}, {lines} below the opening one: perhaps that was never closed, and rows are joined"
 
 
 def _named(header: Any, config: Config) -> list[str]:

@@ -1,4 +1,4 @@
-"""What the first bytes of a file say about its format, for readers that were given a file of another one."""
+"""What its name and its first bytes say about the format of a file, for readers that were given one of another."""
 
 import re
 
@@ -7,7 +7,7 @@ import orjson
 from gristmill.stages.contract import Piece
 from gristmill.stages.ingest.decompress import Fault
 from gristmill.stages.ingest.heads import opens_record
-from gristmill.stages.ingest.stream import decompressed, peek
+from gristmill.stages.ingest.stream import decompressed, peek, without_compression_suffix
 
 HEAD_BYTES = 1 << 16
 
@@ -16,6 +16,21 @@ _PARQUET = (b"PAR1", b"PARE")
 _ARRAY = re.compile(rb"\[\s*+(?:[{\[\"\]]|\Z)")
 _OBJECT = re.compile(rb'\{\s*+["}]')
 _MOST_NAME_BYTES = 80
+_SUFFIXES = {
+    **dict.fromkeys((".csv", ".tsv", ".tab"), "csv"),
+    **dict.fromkeys((".jsonl", ".ndjson"), "jsonl"),
+    **dict.fromkeys((".warc", ".arc"), "warc"),
+    **dict.fromkeys((".txt", ".md", ".rst"), "text"),
+    ".json": "json",
+    ".parquet": "parquet",
+    ".wet": "wet",
+}
+
+
+def format_by_name(name: str) -> str | None:
+    """The `format` of a recipe that a file is of by its suffix; that of a compression may follow."""
+    _, dot, ending = without_compression_suffix(name).lower().rpartition(".")
+    return _SUFFIXES.get(dot + ending)
 
 
 def format_of(piece: Piece) -> str | None:

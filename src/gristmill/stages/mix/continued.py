@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from gristmill.counted import counted
 from gristmill.errors import CannotBeMet
 from gristmill.loader.blend import drawn, grow
 from gristmill.loader.locations import read_bytes
@@ -50,7 +51,7 @@ def past_of(asked: Continues, head: Mapping[str, Any], groups: Iterable[Group]) 
                 past.drawn[name] = past.drawn.get(name, 0) + count
     if left:
         raise CannotBeMet(
-            f"mix.continues: {asked.manifest} has {at - left:,} samples, and the trainer cannot be at {at:,}. "
+            f"mix.continues: {asked.manifest} has {counted(at - left, 'sample')}, and the trainer cannot be at {at:,}. "
             "Correct at_sample or at_tokens."
         )
     now = {group.name: group for group in groups}
@@ -74,7 +75,8 @@ def _sample(asked: Continues, seq_len: int) -> int:
     at, rest = divmod(asked.at_tokens, seq_len)
     if rest:
         raise CannotBeMet(
-            f"mix.continues: at_tokens {asked.at_tokens:,} is in the middle of a sample of {seq_len:,} tokens. "
+            f"mix.continues: at_tokens {asked.at_tokens:,} is in the middle of a sample of "
+            f"{counted(seq_len, 'token')}. "
             f"Write at_tokens: {at * seq_len} or {(at + 1) * seq_len}, whichever the trainer stands at."
         )
     return at
@@ -104,7 +106,7 @@ def _check_shards(uri: str, old: Mapping[str, Any], group: Group | None) -> None
             if one[key] != other.get(key):
                 _refuse(uri, f"shard {at} of {name} has another {key}: {one[key]}, now {other.get(key)}")
     if len(then) != len(group.shards):
-        _refuse(uri, f"{name} had {len(then)} shards and has {len(group.shards)}")
+        _refuse(uri, f"{name} had {counted(len(then), 'shard')} and has {len(group.shards)}")
 
 
 def _refuse(uri: str, difference: str) -> None:

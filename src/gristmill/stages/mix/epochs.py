@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from math import ceil
 
+from gristmill.counted import counted
 from gristmill.errors import CannotBeMet
 from gristmill.stages.mix.asked import Asked
 from gristmill.stages.mix.groups import Group
@@ -45,11 +46,11 @@ def refuse_excess(
     )
     held = sum(by_name[name].tokens for name in used)
     room = sum(int(caps[name] * by_name[name].tokens) for name in used)
-    others = f" (the most of {len(over)} groups)" if len(over) > 1 else ""
+    others = f" (the most of {counted(len(over), 'group')})" if len(over) > 1 else ""
     raise CannotBeMet(
-        f"mix: {wanted:,} tokens are asked for, and the groups that are drawn have {held:,}, so that {worst} "
-        f"would be drawn {ceil(epochs[worst]):,} times{others}, where max_epochs is {float(caps[worst]):g}. A "
-        f"training would see the same text over and over. Ask for at most {room:,} tokens (mix.tokens, or those of the "
-        f"phases), add text, look for what was dropped (gristmill removed), or, if it is meant, write max_epochs: "
-        f"{ceil(epochs[worst])}."
+        f"mix: {counted(wanted, 'token is', 'tokens are')} asked for, and the groups that are drawn have {held:,}, so "
+        f"that {worst} would be drawn {counted(ceil(epochs[worst]), 'time')}{others}, where max_epochs is "
+        f"{float(caps[worst]):g}. A training would see the same text over and over. Ask for at most "
+        f"{counted(room, 'token')} (mix.tokens, or those of the phases), add text, look for what was dropped "
+        f"(gristmill removed), or, if it is meant, write max_epochs: {ceil(epochs[worst])}."
     )

@@ -12,6 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from gristmill.counted import counted
 from gristmill.stages.mix.asked import Asked, Phase
 from gristmill.stages.mix.continued import Past, past_of, read_manifest
 from gristmill.stages.mix.epochs import refuse_excess
@@ -85,7 +86,7 @@ def explain(config: Config) -> Sequence[str]:
     lines = list(_settings(config))
     for phase in config.phases:
         size = "" if phase.share is None else f"share {phase.share:.2%}"
-        size = size if phase.tokens is None else f"{phase.tokens:,} tokens"
+        size = size if phase.tokens is None else counted(phase.tokens, "token")
         told = [size or "the rest", *_settings(phase)]
         lines.append(f"phase {phase.name}: {'; '.join(told)}")
     return lines

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from fractions import Fraction
 
+from gristmill.counted import counted
 from gristmill.stages.mix.asked import Asked
 from gristmill.stages.mix.numbers import exact
 
@@ -37,7 +38,7 @@ def _wrong_sum(asked: Asked, rest: bool) -> str | None:
         return f"the shares sum to {float(whole):.12g} and not to 1. {fix}"
     if asked.tokens is None or asked.continues is not None:
         return None
-    told = f"the phases ask for {fixed:,} tokens, and mix.tokens is {asked.tokens:,}"
+    told = f"the phases ask for {counted(fixed, 'token')}, and mix.tokens is {asked.tokens:,}"
     if fixed > asked.tokens:
         return f"{told}. Raise mix.tokens, or lower the phases"
     if fixed == asked.tokens and (shares or rest):

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
+from gristmill.counted import counted
 from gristmill.errors import CannotBeMet
 from gristmill.stages.mix.asked import DEFAULT, MAX_EPOCHS, Asked, LearningRate, Phase
 from gristmill.stages.mix.fill import apportion, fill
@@ -122,7 +123,7 @@ def _budgets(
         left = f"{rest:,} are in no phase" if rest > 0 else "nothing is left for the other phases"
         fix = "Let the last phase leave out its tokens." if rest > 0 else "Write more there, or less in the phases."
         fix = fix if asked.tokens is not None else "Write how many there are to be, in mix.tokens."
-        raise CannotBeMet(f"mix: of the {budget:,} tokens {whose}, {' and '.join(told)}, so {left}. {fix}")
+        raise CannotBeMet(f"mix: of the {counted(budget, 'token')} {whose}, {' and '.join(told)}, so {left}. {fix}")
     said = [exact(phase.share) for phase in phases if phase.share is not None]
     unsaid = 1 - sum(said, Fraction(0))
     return [

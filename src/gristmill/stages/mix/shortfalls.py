@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from gristmill.counted import counted
 from gristmill.stages.mix.asked import DEFAULT, Asked
 from gristmill.stages.shards.shard_groups import parts_of
 
@@ -62,7 +63,8 @@ def _too_few_tokens(found: Mapping[str, Any], asked: Asked) -> Iterator[str]:
     drawn = sum(phase["tokens"] for phase in found["phases"].values())
     if asked.tokens is not None and asked.continues is None and drawn > 2 * asked.tokens:
         yield (
-            f"mix.tokens is {asked.tokens:,}, less than a sample for each of {len(found['phases'])} phases, so "
+            f"mix.tokens is {asked.tokens:,}, less than a sample for each of "
+            f"{counted(len(found['phases']), 'phase')}, so "
             f"{drawn:,} are drawn. Ask for more, or for shorter samples (shards.seq_len_tokens)"
         )
 
@@ -74,7 +76,7 @@ def _over_caps(found: Mapping[str, Any], told: set[str]) -> Iterator[str]:
     for name in sorted((name for name in over if over[name]), key=lambda name: (-over[name], name)):
         group = found["groups"][name]
         tokens = over[name] * group["tokens"] // group["samples"]
-        by.append(f"{name} by {over[name] / group['samples']:.2f} epochs ({tokens:,} tokens)")
+        by.append(f"{name} by {over[name] / group['samples']:.2f} epochs ({counted(tokens, 'token')})")
     if by:
         told.update(f"{phase} {group}" for phase, capped in found["at_caps"].items() for group in capped)
         yield (

@@ -17,6 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from gristmill.counted import counted
 from gristmill.schema import NO_DOCUMENT
 from gristmill.stages.contract import StageConfig
 from gristmill.stages.natural_languages import LABEL
@@ -168,17 +169,17 @@ def warnings(found: dict[str, Any], config: Config) -> Sequence[str]:
         for step, reason, rows, seen in _greedy(counts["read"], counts["first"], config) if label != NOTHING else ():
             rules.add((step, reason))
             told.append(
-                f"{step} took {rows:,} of {seen:,} documents in {label} ({rows / seen:.0%}) for {reason}, so that "
-                f"hardly any {label} is left. Read some of them (gristmill inspect RECIPE --reason {reason}); if the "
-                f"rule does not fit the language, change its threshold for {label} (by_language in heuristics), or "
+                f"{step} took {rows:,} of {counted(seen, 'document')} in {label} ({rows / seen:.0%}) for {reason}, so "
+                f"that hardly any {label} is left. Read some of them (gristmill inspect RECIPE --reason {reason}); if "
+                f"the rule does not fit the language, change its threshold for {label} (by_language in heuristics), or "
                 f"stop keeping {label}"
             )
     first = {step: {why: counts["rows"] for why, counts in some.items()} for step, some in funnel["first"].items()}
     for step, reason, rows, seen in _greedy(funnel["read"]["rows"], first, config):
         if (step, reason) not in rules:
             told.append(
-                f"{step} took {rows:,} of {seen:,} documents of this source ({rows / seen:.0%}) for {reason}. Read "
-                f"some of them (gristmill inspect RECIPE --reason {reason}); if the rule does not fit the source, "
+                f"{step} took {rows:,} of {counted(seen, 'document')} of this source ({rows / seen:.0%}) for {reason}. "
+                f"Read some of them (gristmill inspect RECIPE --reason {reason}); if the rule does not fit the source, "
                 "change it (by_source in heuristics), or give the source steps of its own"
             )
     return told

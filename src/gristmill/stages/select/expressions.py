@@ -20,6 +20,7 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
+from gristmill.counted import counted
 from gristmill.stages.select.vectors import (
     ARITHMETIC,
     COMPARE,
@@ -118,7 +119,7 @@ def parse_value(text: str) -> Formula:
 class _Parser:
     def __init__(self, text: str) -> None:
         if len(text) > MOST_CHARS:
-            raise ValueError(f"the rule has {len(text)} characters, and {MOST_CHARS} are the most. Split it")
+            raise ValueError(f"the rule has {counted(len(text), 'character')}, and {MOST_CHARS} are the most. Split it")
         self.text = text
         self.columns: dict[str, None] = {}
         self.nested = 0

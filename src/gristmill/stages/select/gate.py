@@ -28,6 +28,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import Field, model_validator
 
+from gristmill.counted import counted
 from gristmill.kernels import urls
 from gristmill.kernels.hashset import hash_strings, labels_of
 from gristmill.kernels.url_words import MOST_SOFT, find_inside, find_words
@@ -149,7 +150,7 @@ def warnings(found: dict[str, Any], config: Config) -> Sequence[str]:
     told = [f"{name} is an empty list" for name in found.get("empty_lists", {})]
     for name, bad in found.get("bad_entries", {}).items():
         what = _ENTRIES[KINDS[name.partition("/")[0]]]
-        told.append(f"{name} has {bad // found['batches']} entries that are not {what}; they do nothing")
+        told.append(f"{name} has {counted(bad // found['batches'], 'entry', 'entries')} to no effect: not {what}")
     for field in KINDS:
         counts = [count for name, count in found.get("decided", {}).items() if name.partition("/")[0] == field]
         if counts and not any(counts):

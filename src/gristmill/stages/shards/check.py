@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from gristmill.counted import counted
 from gristmill.errors import UserError
 from gristmill.loader.index import Header, Index, read_index
 from gristmill.stages.shards.sidecars import by_document, positions, used_tokens
@@ -47,7 +48,7 @@ def _pieces(index: Index) -> Iterator[str]:
     if header.token_bytes not in (2, 4):
         yield f"ids have {header.token_bytes} bytes; 2 and 4 are possible"
     if not 0 < header.seq_len < 2**31:
-        yield f"samples have {header.seq_len} tokens; 1 to {2**31 - 1} are possible"
+        yield f"samples have {counted(header.seq_len, 'token')}; 1 to {2**31 - 1} are possible"
     if first[0] != 0 or first[-1] != header.pieces:
         yield f"first_piece goes from {first[0]} to {first[-1]}, not from 0 to {header.pieces}"
     elif (falls := np.flatnonzero(np.diff(first) <= 0)).size:
@@ -57,15 +58,16 @@ def _pieces(index: Index) -> Iterator[str]:
     elif header.samples:
         used = used_tokens(index)
         if (over := np.flatnonzero(used > header.seq_len)).size:
-            yield f"sample {over[0]} has pieces of {used[over[0]]} tokens, and room for {header.seq_len}{_more(over)}"
+            held = counted(used[over[0]], "token")
+            yield f"sample {over[0]} has pieces of {held}, and room for {header.seq_len}{_more(over)}"
     if (tokens := int(index.length.sum(dtype=np.int64))) != header.tokens:
-        yield f"the header says {header.tokens} tokens, and the pieces have {tokens}"
+        yield f"the header says {counted(header.tokens, 'token')}, and the pieces have {tokens}"
 
 
 def _documents(index: Index) -> Iterator[str]:
     order, starts = by_document(index)
     if len(starts) != index.header.documents:
-        yield f"the header says {index.header.documents} documents, and the pieces are of {len(starts)}"
+        yield f"the header says {counted(index.header.documents, 'document')}, and the pieces are of {len(starts)}"
     length, offset = index.length[order].astype(np.int64), index.doc_offset[order].astype(np.int64)
     expected = np.append(0, offset[:-1] + length[:-1])[: len(order)]
     expected[starts] = 0
@@ -82,7 +84,7 @@ def _tokens(path: Path, index: Index, vocab_size: int | None) -> Iterator[str]:
     header = index.header
     size, expected = path.stat().st_size, header.samples * header.seq_len * header.token_bytes
     if size != expected:
-        yield f"{path.name} has {size} bytes, and {header.samples} samples have {expected}"
+        yield f"{path.name} has {size} bytes, and should have {expected:,} for {counted(header.samples, 'sample')}"
         return
     ids = np.memmap(path, f"<u{header.token_bytes}", "r") if size else np.zeros(0, f"<u{header.token_bytes}")
     digest = hashlib.sha256()
@@ -101,7 +103,7 @@ def _tokens(path: Path, index: Index, vocab_size: int | None) -> Iterator[str]:
     if digest.hexdigest() != header.bin:
         yield f"sha256 of {path.name} is {digest.hexdigest()[:12]}…, and the header says {header.bin[:12]}…"
     if vocab_size is not None and highest >= vocab_size:
-        yield f"id {highest} is in {path.name}, and the tokenizer has {vocab_size} ids"
+        yield f"id {highest} is in {path.name}, and the tokenizer has {counted(vocab_size, 'id')}"
     if (wrong := np.concatenate([np.zeros(0, np.int64), *bad_padding])).size:
         yield f"sample {wrong[0] // header.seq_len} has another id than {header.padding} in its padding{_more(wrong)}"
     yield from _ends(index, np.concatenate([np.zeros(0, np.int64), *ends]))
@@ -145,7 +147,7 @@ def _rows(path: Path, index: Index) -> Iterator[str]:
     source = (table.schema.metadata or {}).get(b"source", b"").decode()
     columns = {name: table[name] for name in ("sample", "offset", "length", "doc_id", "doc_offset", "source")}
     if table.num_rows != index.header.pieces:
-        yield f"{path.name} has {table.num_rows} rows, and the index {index.header.pieces} pieces"
+        yield f"{path.name} has {counted(table.num_rows, 'row')}, and the index {counted(index.header.pieces, 'piece')}"
         return
     begin = positions(index)
     seq_len = index.header.seq_len

@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 from pydantic import Field
 
+from gristmill.counted import counted
 from gristmill.stages.contract import StageConfig
 from gristmill.stages.doc_order import doc_order
 from gristmill.stages.select.expressions import parse_condition, parse_value
@@ -96,8 +97,8 @@ def warnings(found: Mapping[str, Any], config: Config) -> Sequence[str]:
     if found.get("weights_cut"):
         low, high = config.weight_levels[0], config.weight_levels[-1]
         told.append(
-            f"{found['weights_cut']:,} documents have a weight outside {low:g} to {high:g} and get the nearest. "
-            "Change shards.weight_levels"
+            f"{counted(found['weights_cut'], 'document has', 'documents have')} a weight outside {low:g} to {high:g}; "
+            "the nearest was taken. Change shards.weight_levels"
         )
     return told
 

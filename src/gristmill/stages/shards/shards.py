@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import Field
 
+from gristmill.counted import counted
 from gristmill.errors import UserError
 from gristmill.stages.contract import Count, StageConfig
 from gristmill.stages.doc_order import doc_order
@@ -80,7 +81,8 @@ def check(config: Config) -> None:
     """A shard holds at least one sample, and a header the recipe's name."""
     if config.shard_tokens < config.seq_len_tokens:
         raise UserError(
-            f"shards.shard_tokens is {config.shard_tokens}, less than one sample of {config.seq_len_tokens} tokens, "
+            f"shards.shard_tokens is {config.shard_tokens}, less than one sample of "
+            f"{counted(config.seq_len_tokens, 'token')}, "
             f"so every shard would be mostly padding. Set it to {config.seq_len_tokens} or more (default: {2**26})."
         )
     _check_name("recipe", config.recipe)
@@ -190,8 +192,8 @@ def warnings(found: Mapping[str, Any], config: Config) -> Sequence[str]:
     if samples > FEW_SAMPLES and padding > PADDING_SHARE * (tokens + padding):
         return (
             f"{100 * padding / (tokens + padding):.1f}% of the tokens are padding: too few short documents to fill "
-            f"the samples of {config.seq_len_tokens:,} tokens up. Take fewer shards (a larger shard_tokens), another "
-            "seq_len_tokens, or pack: concat, which cuts documents instead",
+            f"the samples of {counted(config.seq_len_tokens, 'token')} up. Take fewer shards (a larger shard_tokens), "
+            "another seq_len_tokens, or pack: concat, which cuts documents instead",
         )
     return ()
 
@@ -199,7 +201,10 @@ def warnings(found: Mapping[str, Any], config: Config) -> Sequence[str]:
 def explain(config: Config) -> Sequence[str]:
     """How it packs, for a plan."""
     way = {"best_fit": "best fit, no document that fits is cut", "concat": "documents end to end"}[config.pack]
-    return (f"samples of {config.seq_len_tokens:,} tokens ({way}), shards of about {config.shard_tokens:,} tokens",)
+    return (
+        f"samples of {counted(config.seq_len_tokens, 'token')} ({way}), shards of about "
+        f"{counted(config.shard_tokens, 'token')}",
+    )
 
 
 def _check_name(what: str, name: str) -> None:

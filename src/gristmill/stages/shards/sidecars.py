@@ -23,6 +23,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 
+from gristmill.counted import counted
 from gristmill.errors import UserError
 from gristmill.loader.index import Index, read_index
 from gristmill.stages.buffers import strings
@@ -128,8 +129,8 @@ def olmo_metadata(index: Index, lineage: pa.Table) -> bytes:
     """A `.csv.gz`: start, end, doc_id, source, locator. No time of writing in it: the same index is the same bytes."""
     if lineage.num_rows != index.header.pieces:
         raise UserError(
-            f"the lineage has {lineage.num_rows} rows and the index {index.header.pieces} pieces, so they are not of "
-            "one shard. Copy the shard again."
+            f"the lineage has {counted(lineage.num_rows, 'row')} and the index "
+            f"{counted(index.header.pieces, 'piece')}, so they are not of one shard. Copy the shard again."
         )
     first, begin, length = stretches(index)
     rows = pa.array(first)

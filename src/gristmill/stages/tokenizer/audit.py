@@ -6,6 +6,7 @@ Everything is a function of the tokenizer and the text; the report of the same t
 from collections.abc import Sequence
 from typing import Any
 
+from gristmill.counted import counted
 from gristmill.stages.tokenizer.audit_checks import run_checks
 from gristmill.stages.tokenizer.audit_sizes import (
     Progress,
@@ -94,11 +95,12 @@ def _notes(subject: Subject, domains: Sequence[Domain]) -> list[str]:
     added = (subject.spec or {}).get("added_tokens") or []
     if plain := [token["content"] for token in added if not token.get("special")]:
         found.append(
-            f"{len(plain)} added tokens are not special, so anybody's text can produce them: {', '.join(plain[:12])}"
+            f"{counted(len(plain), 'added token is', 'added tokens are')} not special, so anybody's text can produce "
+            f"them: {', '.join(plain[:12])}"
         )
     for domain in domains:
         if domain.bad_records:
-            found.append(f"{domain.name}: {domain.bad_records} records without a readable text were left out")
+            found.append(f"{domain.name}: left out {counted(domain.bad_records, 'record')} without a readable text")
         if domain.cut:
             found.append(f"{domain.name}: only the first {domain.size_bytes:,} bytes were read")
     return found

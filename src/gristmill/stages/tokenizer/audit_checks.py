@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
+from gristmill.counted import counted
 from gristmill.stages.tokenizer.audit_pattern import digits_are_split, pattern_is_applied_once, trained_with_its_pattern
 from gristmill.stages.tokenizer.audit_result import Check, result
 from gristmill.stages.tokenizer.audit_subject import Subject
@@ -16,7 +17,10 @@ def special_tokens_are_one_id(subject: Subject) -> Check:
         if alone != [number] or between.count(number) != 1:
             faults.append(f"{text} (id {number}) becomes {alone} alone and {between} between letters")
     return result(
-        "special_tokens_are_one_id", faults, f"{len(tokenizer.specials)} special tokens", bool(tokenizer.specials)
+        "special_tokens_are_one_id",
+        faults,
+        counted(len(tokenizer.specials), "special token"),
+        bool(tokenizer.specials),
     )
 
 
@@ -30,7 +34,7 @@ def special_tokens_decode(subject: Subject) -> Check:
     together = "x".join(tokenizer.specials)
     if not faults and tokenizer.decode(tokenizer.encode_text(together, "all"), keep_special=True) != together:
         faults.append("special tokens between letters do not come back")
-    said = f"{len(tokenizer.specials)} special tokens, decoded with them kept"
+    said = f"{counted(len(tokenizer.specials), 'special token')}, decoded with them kept"
     return result("special_tokens_decode", faults, said, bool(tokenizer.specials))
 
 
@@ -43,7 +47,10 @@ def special_text_is_text(subject: Subject) -> Check:
         if special & {*ids}:
             faults.append(f"{text} in a text becomes the id {min(special & {*ids})}")
     return result(
-        "special_text_is_text", faults, f"{len(special)} special tokens in text give no special id", bool(special)
+        "special_text_is_text",
+        faults,
+        f"{counted(len(special), 'special token')} in text: no special id",
+        bool(special),
     )
 
 
@@ -68,7 +75,7 @@ def round_trip(subject: Subject) -> Check:
             at = next((n for n, (one, other) in enumerate(zip(text, back, strict=False)) if one != other), None)
             at = min(len(text), len(back)) if at is None else at
             faults.append(f"{name}: {text[at : at + 12]!r} comes back as {back[at : at + 12]!r} (character {at})")
-    return result("round_trip", faults, f"{len(HOSTILE)} hostile texts")
+    return result("round_trip", faults, counted(len(HOSTILE), "hostile text"))
 
 
 def tokens_differ(subject: Subject) -> Check:
@@ -79,13 +86,15 @@ def tokens_differ(subject: Subject) -> Check:
         other = first.setdefault(subject.tokens[number], number)
         if other != number:
             faults.append(f"ids {other} and {number} are both {subject.tokens[number]!r}")
-    return result("tokens_differ", faults, f"{len(subject.ordinary):,} tokens")
+    return result("tokens_differ", faults, counted(len(subject.ordinary), "token"))
 
 
 def ids_are_contiguous(subject: Subject) -> Check:
     """Every id below the size of the vocabulary has a token: a hole is a row of the embedding that never learns."""
     holes = [number for number, token in enumerate(subject.tokens) if not token]
-    faults = [f"{len(holes)} ids have no token: {', '.join(map(str, holes[:12]))}"] if holes else []
+    faults = (
+        [f"{counted(len(holes), 'id has', 'ids have')} no token: {', '.join(map(str, holes[:12]))}"] if holes else []
+    )
     return result("ids_are_contiguous", faults, f"0 to {len(subject.tokens) - 1}")
 
 
@@ -98,7 +107,7 @@ def merges_are_in_the_vocabulary(subject: Subject) -> Check:
         for lost in (one, other, one + other)
         if lost not in known
     ]
-    return result("merges_are_in_the_vocabulary", faults, f"{len(subject.merges):,} merges", bool(subject.merges))
+    return result("merges_are_in_the_vocabulary", faults, counted(len(subject.merges), "merge"), bool(subject.merges))
 
 
 CHECKS: tuple[Callable[[Subject], Check], ...] = (

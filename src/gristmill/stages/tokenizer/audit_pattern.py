@@ -7,6 +7,7 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 
+from gristmill.counted import counted
 from gristmill.kernels.pretoken_classes import class_table
 from gristmill.kernels.pretokenize import split
 from gristmill.kernels.pretokenize_ahead import NUMBER_CHARS
@@ -72,7 +73,7 @@ def pattern_is_applied_once(subject: Subject, texts: Sequence[str] = ()) -> Chec
         if apart.tolist() != subject.tokenizer.encode_text(text):
             faults.append(f"pre-tokens of {text[:30]!r} by themselves give other ids than in their text")
     faults += _crossings(subject, name, samples)
-    return check(faults, f"{name}, on {len(samples)} texts: cut by the pattern alone")
+    return check(faults, f"{name}, on {counted(len(samples), 'text')}: cut by the pattern alone")
 
 
 def trained_with_its_pattern(subject: Subject) -> Check:
@@ -89,8 +90,10 @@ def trained_with_its_pattern(subject: Subject) -> Check:
     allowed = np.array([len(cuts) == 1 for cuts in pretokens(spelled, name)])
     cut_more = np.array([len(cuts) > 1 for cuts in pretokens(spelled, "gpt2")])
     count = int((allowed & cut_more).sum())
-    fault = f"none of {len(spelled):,} tokens joins what {name} joins and GPT-2's expression cuts"
-    return check([] if count else [fault], f"{count:,} tokens join what GPT-2's expression would cut")
+    fault = f"none of {counted(len(spelled), 'token')} joins what {name} joins and GPT-2's expression cuts"
+    return check(
+        [] if count else [fault], f"{counted(count, 'token joins', 'tokens join')} what GPT-2's expression would cut"
+    )
 
 
 def pretokens(texts: Sequence[str], pattern: str) -> list[list[str]]:

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from itertools import chain
 from typing import Any
 
+from gristmill.counted import counted
 from gristmill.errors import UserError
 
 MOST_BYTES = 1 << 28
@@ -105,7 +106,9 @@ def check_ids(tokens: Iterable[tuple[Any, Any]], uri: str) -> None:
             raise _refused(uri, f"gives the token {shown} the id {told}, and ids go from 0 to {MOST_IDS - 1}")
         count, highest = count + 1, max(highest, number)
     if highest > 2 * count + MOST_UNUSED:
-        raise _refused(uri, f"has {count} tokens and ids up to {highest}, nearly all of them without a token")
+        raise _refused(
+            uri, f"has {counted(count, 'token')} and ids up to {highest}, nearly all of them without a token"
+        )
 
 
 def _refused(uri: str, fact: str) -> UserError:

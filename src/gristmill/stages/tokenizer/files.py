@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from gristmill.counted import counted
 from gristmill.errors import UserError
 from gristmill.places import system_of
 from gristmill.stages.tokenizer.alphabet import spelled_bytes, to_bytes, to_text
@@ -110,7 +111,7 @@ def _reason_against(spec: dict[str, Any]) -> str:
         return "its decoder is not ByteLevel"
     vocabulary = model["vocab"]
     if (longest := max(map(len, vocabulary), default=0)) > MOST_TOKEN_BYTES:
-        return f"it has a token of {longest} characters"
+        return f"it has a token of {counted(longest, 'character')}"
     if len({*vocabulary.values()}) != len(vocabulary):
         return "two of its tokens share an id"
     if missing := sum(to_text(bytes([byte])) not in vocabulary for byte in range(256)):

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import Field
 
+from gristmill.counted import counted
 from gristmill.errors import UserError
 from gristmill.stages.contract import AsCount, StageConfig
 from gristmill.stages.tokenizer.special import SLOTS
@@ -88,8 +89,8 @@ def warnings(found: dict[str, Any], config: Config) -> Sequence[str]:
     """A vocabulary that the sample could not fill."""
     if found.get("vocab", config.vocab) < config.vocab:
         return (
-            f"the sample has no more than {found['merges']:,} merges, so the vocabulary is {found['vocab']:,} and not "
-            f"{config.vocab:,}. Take more text, or lower min_count and min_pair_count",
+            f"the sample has no more than {counted(found['merges'], 'merge')}, so the vocabulary is "
+            f"{found['vocab']:,} and not {config.vocab:,}. Take more text, or lower min_count and min_pair_count",
         )
     return ()
 

@@ -20,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 from pydantic import Field
 
+from gristmill.counted import counted
 from gristmill.stages.contract import Bytes, StageConfig
 from gristmill.stages.doc_order import doc_order
 
@@ -134,9 +135,9 @@ def warnings(found: dict[str, Any], config: Config) -> Sequence[str]:
         wanted, documents = int(config.held_out_share * min(asked, has)), counts[HELD_OUT]["documents"]
         if 0 < held < wanted / 2:
             told.append(
-                f"{held:,} of {wanted:,} bytes are held out of the domain {name} ({documents} documents), because the "
-                "next document is longer than what is left: what is measured on them is rough. Take a larger "
-                "held_out_share"
+                f"{held:,} of {wanted:,} bytes are held out of the domain {name} ({counted(documents, 'document')}), "
+                "because the next document is longer than what is left: what is measured on them is rough. Take a "
+                "larger held_out_share"
             )
     return told
 

@@ -1,0 +1,75 @@
+"""What a run says at its end of records that could not be read."""
+
+import re
+import shlex
+from dataclasses import replace
+
+from gristmill.cli.run import _as_typed, _show_unread, unread_records
+from gristmill.engine.inputs import unread
+from gristmill.engine.mill import find_warnings
+
+RECIPE = """
+recipe: few
+store: ./store
+sources:
+  table: {kind: text, read: {format: csv, paths: [a.csv, b.csv]}}
+  lines: {kind: text, read: {format: jsonl, paths: [a.jsonl]}}
+  whole: {kind: text, read: {format: jsonl, paths: [b.jsonl]}}
+steps: [stagebox.length]
+"""
+
+
+def test_a_run_says_once_a_source_what_could_not_be_read_and_how_to_look(project, capfd, say):
+    """How many, of how many, and why; the command that it names shows them. A source without any is not spoken of, an
+    empty text is no fault, and a file that is lost as a whole is told as such.
+    """
+    for name, text in {
+        "a.csv": 'id,text\n1,a,b\n2,good\n3,x,y\n4,"never\n5,good\n',
+        "b.csv": "id,body\n1,a mill\n",
+        "a.jsonl": '{"text": "good"}\n{broken\n{"text": ""}\n',
+        "b.jsonl": '{"text": "good"}\n{"text": ""}\n',
+    }.items():
+        (project.folder / name).write_text(text)
+    project.recipe.write_text(RECIPE)
+    run = project.run()
+    assert unread_records(run) == {
+        "table": {"wrong_field_count": 2, "unclosed_quote": 1},
+        "lines": {"invalid_json": 1},
+    }
+    _show_unread(run, _as_typed(project.recipe, run.graph.recipe, None))
+    told = capfd.readouterr().out
+    assert "table: 3 of 6 records could not be read (wrong_field_count 2, unclosed_quote 1).\n" in told
+    assert "lines: 1 of 3 records could not be read (invalid_json 1).\n" in told
+    assert "whole" not in told
+    commands = re.findall("To look: gristmill (.*)", told)
+    assert [say(*shlex.split(command)).out.count(" by ingest: ") for command in commands] == [2, 1]
+    (lost,) = [line for line in find_warnings(run) if "could not be read" in line]
+    assert lost.startswith("table/ingest: files, or the rest of them, could not be read (missing_column 1)")
+
+
+def test_what_to_type_again_names_the_same_run(project):
+    """With the sample and the store, if there are any, and quoted where a shell needs it."""
+    recipe = project.mill().recipe
+    assert _as_typed(project.recipe, recipe, None) == str(project.recipe)
+    assert shlex.split(_as_typed("a b.yaml", replace(recipe, sample=0.05), "s t")) == [
+        "a b.yaml",
+        "--sample",
+        "5%",
+        "--store",
+        "s t",
+    ]
+
+
+def test_records_that_are_read_well_are_no_faults():
+    """Pages that were not asked for, requests, empty texts, and what is told elsewhere."""
+    beside = (
+        "http_status",
+        "not_text",
+        "request_record",
+        "empty_text",
+        "empty_file",
+        "truncated_gzip",
+        "worker_crashed",
+    )
+    assert unread(dict.fromkeys(beside, 5)) == {}
+    assert list(unread({**dict.fromkeys(beside, 9), "b": 1, "c": 2, "a": 1})) == ["c", "a", "b"]
