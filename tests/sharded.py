@@ -6,7 +6,6 @@ from collections import Counter
 
 import numpy as np
 
-from gristmill.engine.publish import publish
 from gristmill.loader import read_manifest
 from gristmill.loader.index import read_index
 from gristmill.stages.tokenizer.files import load, write_json
@@ -56,7 +55,7 @@ class Corpus:
 
     def run(self, **options):
         run = self.project.run(**options)
-        return run, read_manifest(publish(self.project.mill(store=options.get("store")), run))
+        return run, read_manifest(run.shards)
 
     def texts(self, manifest):
         """What lies in the shards, put together again from the pieces: (source, text) with a count."""

@@ -24,6 +24,7 @@ SMALL = {
     "pack": {"DOCUMENTS": 2000, "FEW": 500},
     "readers": {"LIMIT_BYTES": 100_000, "SHARD_TOKENS": 1 << 14, "MERGES": (300, 66_000)},
     "signals": {"LIMIT_BYTES": 100_000, "PEER_BYTES": 10_000, "ROUNDS": 1},
+    "scale": {"PARTS": 5},
     "sketch": {"LIMIT_BYTES": 100_000, "RENSA_BYTES": 10_000, "DATATROVE_BYTES": 10_000, "ROUNDS": 1},
     "substring": {"PEER_BYTES": 100_000, "SIZES_MB": (1,)},
     "tokenize_shards": {"LIMIT_BYTES": 200_000, "PEER_BYTES": 100_000},

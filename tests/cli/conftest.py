@@ -12,7 +12,6 @@ import pytest
 from conftest import Project
 from gristmill.cli.main import main
 from gristmill.demo.warc import Response, write
-from gristmill.engine.publish import publish
 from gristmill.stages.tokenizer.files import write_json
 from gristmill.stages.tokenizer.model import Tokenizer
 
@@ -128,7 +127,6 @@ def everything(tmp_path_factory):
     try:
         run = made.run()
         made.mill().store.write_json("versions/v1.json", made.mill().last_run(finished=True))
-        publish(made.mill(), run)
         yield SimpleNamespace(project=made, run=run)
     finally:
         sys.path.remove(str(made.folder))

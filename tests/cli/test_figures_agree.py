@@ -9,6 +9,7 @@ import pytest
 from gristmill.cli.tokenizer_open import Fertility
 from gristmill.engine.funnel import funnels
 from gristmill.schema import NO_DOCUMENT
+from gristmill.store.store import Part
 
 
 @pytest.fixture
@@ -167,7 +168,8 @@ def test_status_says_what_every_stage_read_and_holds(everything, say):
     held = {one["stage"]: one["stored_bytes"] for one in told[0]}
     assert held == {one["stage"]: one["stored_bytes"] for one in told[1]}
     for node_id, made in everything.run.made.items():
-        parts = {part.hash: part for key in made.tasks for part in everything.run.done[key][2].parts}
+        records = [everything.run.store.read_json(f"tasks/{key}.json") for key in made.tasks]
+        parts = {part["hash"]: Part(**part) for record in records for part in record["parts"]}
         assert held[node_id] == sum(
             Path(everything.run.store.part_path(part)).stat().st_size for part in parts.values()
         )

@@ -75,13 +75,13 @@ def test_the_evidence_lies_in_the_record_of_the_task(project):
     write_texts(project, texts(17))
     project.write_recipe("  - stagebox.deadly\n")
     run = project.run(workers=2)
-    [found] = [result for _, _, result in run.done.values() if result.poisoned]
+    [found] = [result for _, result in run.tasks.kept if result.poisoned]
     assert found.poisoned == [[17, CRASHED]]
     [evidence] = found.evidence
     assert evidence["record"] == [17]
     assert [one["death"] for one in evidence["trials"]] == ["SIGSEGV"] * 3
     cached = project.look()
-    assert [result.evidence for _, _, result in cached.done.values() if result.poisoned] == [[evidence]]
+    assert [result.evidence for _, result in cached.tasks.kept if result.poisoned] == [[evidence]]
 
 
 @pytest.mark.slow
@@ -235,7 +235,7 @@ def test_a_verdict_without_evidence_is_not_believed(project):
     """As stores hold them from before there were trials."""
     write_texts(project, texts(17))
     project.write_recipe(f"  - stagebox.deadly: {{mended: '{project.folder / 'mended'}'}}\n")
-    [task] = [task for task, _, made in project.run(workers=2).done.values() if made.poisoned]
+    [task] = [task for task, made in project.run(workers=2).tasks.kept if made.poisoned]
     store, name = project.mill().store, f"tasks/{task.key}.json"
     store.write_json(name, {**store.read_json(name), "poisoned": [17], "evidence": []})
     (project.folder / "mended").touch()
@@ -261,7 +261,7 @@ def test_a_record_that_kills_its_reader_is_cut_out(project, middle):
     assert len(kept) == 149
     assert [row.reason for row in lost] == ["worker_crashed"]
     assert lost[0].fields["locator"].startswith(f"{shown(middle)}.lines#")
-    [found] = [result for _, _, result in run.done.values() if result.poisoned]
+    [found] = [result for _, result in run.tasks.kept if result.poisoned]
     assert found.poisoned[0][0] == found.evidence[0]["record"][0] == exact(f"{middle}.lines")
 
 

@@ -13,7 +13,7 @@ import pytest
 from gristmill.engine.executor import InlineExecutor
 from gristmill.engine.garbage import collect, find_garbage
 from gristmill.engine.mill import Silent
-from gristmill.engine.publish import find_manifest, give_name, publish, run_and_publish
+from gristmill.engine.publish import find_manifest, give_name, publish
 from gristmill.errors import UserError
 from gristmill.loader import Loader, read_manifest
 from gristmill.store.store import Store
@@ -50,7 +50,7 @@ def test_the_manifest_does_not_depend_on_workers_or_the_place_of_the_store(corpu
     assert one.hash == two.hash
     memory = f"memory://{corpus.folder}"
     run = corpus.project.run(store=memory)
-    assert read_manifest(publish(corpus.project.mill(store=memory), run)).hash == one.hash
+    assert read_manifest(run.shards).hash == one.hash
 
 
 @pytest.mark.slow
@@ -158,7 +158,7 @@ def test_a_disk_without_hard_links_gets_whole_folders_too(corpus, monkeypatch, n
     assert not any(map(os.path.isabs, manifest.files.values()))
     folder = (corpus.project.store / "shards" / "small" / "latest").resolve()
     made = {path: path.stat().st_ino for path in folder.rglob("*.*")}
-    publish(corpus.project.mill(), run)
+    publish(run)
     assert made == {path: path.stat().st_ino for path in folder.rglob("*.*")}
     with Loader(folder) as loader:
         rows = [batch.tokens.tobytes() for batch in loader]
@@ -265,6 +265,6 @@ def test_a_damaged_manifest_is_said_to_be_made_again_once(corpus):
     os.utime(path, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))  # the seal is whole
     mill, listener = corpus.project.mill(), Silent()
     mill.executor = lambda *_: InlineExecutor(mill.store)
-    run_and_publish(mill, None, listener)
+    mill.run(None, listener)
     assert path.read_bytes() == content
     assert [note.count("making it again") for note in listener.notes] == [1]

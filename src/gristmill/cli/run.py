@@ -16,7 +16,7 @@ from gristmill.counted import counted
 from gristmill.engine.funnel import funnels
 from gristmill.engine.inputs import unread
 from gristmill.engine.mill import EXECUTORS, find_warnings
-from gristmill.engine.publish import read_model, run_and_publish
+from gristmill.engine.publish import read_model
 from gristmill.engine.run import Run
 from gristmill.errors import UserError
 from gristmill.recipe.columns import INGEST
@@ -56,22 +56,21 @@ def command(
     with Bars(quiet=json) as bars:
         if (idle := idle_settings(mill.recipe)) is not None:
             bars.note(idle)
-        run, shards = run_and_publish(mill, workers, bars, retry_crashed)
-    record = mill.last_run(finished=True)
-    assert record is not None
-    if tag is not None:
-        mill.store.write_json(f"versions/{tag}.json", record)
+        run = mill.run(workers, bars, retry_crashed, tag)
+    record = run.ended
     warnings = find_warnings(run)
     for warning in warnings:
         bars.note(f"WARNING: {warning}")
     if json:
-        print_json({**summary(run, record, bars.notes, warnings), "shards": shards, "tag": tag, **_tried(mill.recipe)})
+        print_json(
+            {**summary(run, record, bars.notes, warnings), "shards": run.shards, "tag": tag, **_tried(mill.recipe)}
+        )
     else:
         named = _as_typed(recipe, mill.recipe, store)
         _show(run, record)
         _show_unread(run, named)
         _show_what_is_missing(mill.recipe, recipe, record)
-        _show_mix(run, shards)
+        _show_mix(run)
         _show_given_up(run, named)
         if tag is not None:
             kept = f"\nKept as version {tag}: look at it with {mill.store.uri}@{tag}"
@@ -164,7 +163,7 @@ def _show_what_is_missing(recipe: Recipe, path: Path, record: Mapping[str, Any])
         console().print(passage("\n" + "\n".join(told)), soft_wrap=True)
 
 
-def _show_mix(run: Run, shards: str | None) -> None:
+def _show_mix(run: Run) -> None:
     """The mixture and where its shards lie, of a recipe that has them."""
     from gristmill.cli.mix_table import mix_table
 
@@ -173,7 +172,7 @@ def _show_mix(run: Run, shards: str | None) -> None:
         out = console()
         out.print()
         out.print(mix_table(manifest))
-        out.print(words(f"Shards and manifest: {shards}"), soft_wrap=True)
+        out.print(words(f"Shards and manifest: {run.shards}"), soft_wrap=True)
 
 
 def _as_typed(path: Path, recipe: Recipe, store: str | None) -> str:

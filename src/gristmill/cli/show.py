@@ -206,6 +206,14 @@ class Bars:
                 self._worked(stage, took, worked)
             self._moved(node.id, stage)
 
+    def found(self, node: Node, tasks: int, cost: Mapping[str, float]) -> None:
+        with self._lock:
+            stage = self.stages[node.id]
+            stage.more = False
+            stage.expected, stage.done, stage.cached = tasks, tasks, tasks
+            stage.cost_s = cost.get("wall_s", 0) - cost.get("compile_s", 0)
+            self._moved(node.id, stage)
+
     def track(self, name: str, items: Iterable[T], total: int) -> Iterator[T]:
         """The items, with progress for a command that runs no tasks: one item is one of `total`."""
         self.promise(name, total)

@@ -1,5 +1,6 @@
 """gristmill verify: is everything in the store what it says it is, and does it come out the same again?"""
 
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -10,7 +11,7 @@ from gristmill.cli.show import Bars, console
 from gristmill.counted import counted
 from gristmill.engine.mill import make_executor
 from gristmill.engine.run import Run
-from gristmill.engine.verify import Findings, parse_share, verify
+from gristmill.engine.verify import Findings, is_chosen, parse_share, verify
 from gristmill.errors import UserError
 
 EXAMPLE = "Example: gristmill verify recipes/demo.yaml --recompute 5%"
@@ -37,6 +38,8 @@ def command(
             f"which {recipe} does not name. Nothing was checked. Give the recipe's file, or leave --repair out."
         )
     seen = open_seen(recipe, store)
+    if share and isinstance(seen, Run):
+        seen = open_mill(recipe, store).look(keep=partial(is_chosen, share))
     if not any(made.tasks for made in seen.made.values()) and not any(seen.store.list_files(f"runs/{seen.name}")):
         raise UserError(
             f"Nothing of {seen.told} has been run with this store, so there is nothing to check. {seen.to_finish}"

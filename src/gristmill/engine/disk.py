@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from gristmill.engine.graph import Node, reads_from
-from gristmill.engine.run import PARTITIONS, Run
+from gristmill.engine.run import Run
+from gristmill.engine.run_exchange import PARTITIONS
 from gristmill.engine.seen import Seen
 from gristmill.recipe.columns import INGEST
 from gristmill.stages.resolve import schema_of
@@ -42,8 +43,8 @@ TASK_BYTES = BLOCK_BYTES + BLOCK_BYTES // 2
 of its last block, half of it on average."""
 FOOTER_BYTES = 1024
 """Of a part without content: the schema and the mark of its rows, in Parquet."""
-MANIFEST_BYTES = 2 * BLOCK_BYTES
-"""Of a step and a source: a dataset, and the step's place in the record of the run."""
+MANIFEST_BYTES = 3 * BLOCK_BYTES
+"""Of a step and a source: a dataset, the record of the stage, and the step's place in the record of the run."""
 INPUT_FILE_BYTES = 512
 """Of an input file: its name and hash, in the record of the task that reads it and in inputs/."""
 FOLDERS = 256
@@ -117,8 +118,7 @@ def estimate(run: Run, store: Store, before: Known) -> Disk:
 
 def stored_bytes(run: Run, node_id: str) -> int:
     """Of all files that the tasks of a step have in the store."""
-    parts = {part.hash: part.file_bytes for key in run.made[node_id].tasks for part in run.done[key][2].parts}
-    return sum(parts.values())
+    return run.made[node_id].stored_bytes
 
 
 def held_bytes(seen: Seen, node_id: str) -> int | None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gristmill.engine.publish import FOLDER, LATEST
+from gristmill.engine.run import Run
 from gristmill.engine.seen import Seen
 from gristmill.errors import UserError
 from gristmill.loader.manifest import read_manifest
@@ -62,6 +63,7 @@ def find_garbage(store: Store, seen: Seen | None = None, named: Sequence[str] = 
 
 def _find(store: Store, seen: Seen | None, named: Sequence[str]) -> Garbage:
     tasks = {key for made in (seen.made.values() if seen else ()) for key in made.tasks}
+    stages = set(seen.stages.keys.values()) if isinstance(seen, Run) else set()
     datasets: set[str] = set()
     parts: set[str] = set()
     needed_by: dict[str, None] = {}
@@ -72,6 +74,7 @@ def _find(store: Store, seen: Seen | None, named: Sequence[str]) -> Garbage:
             for node in record["nodes"].values():
                 tasks.update(node["tasks"])
                 datasets.update(node["datasets"].values())
+                stages.add(node.get("stage"))
                 parts.update(part["hash"] for part in node.get("config_files", ()))
         except (KeyError, TypeError, AttributeError):
             raise store.damaged(path) from None
@@ -94,7 +97,7 @@ def _find(store: Store, seen: Seen | None, named: Sequence[str]) -> Garbage:
             parts.update((shard.bin, shard.index, shard.lineage))
     garbage: dict[str, int] = {}
     kept_files = kept_bytes = 0
-    for kind, names in {"tasks": tasks, "datasets": datasets, "parts": parts}.items():
+    for kind, names in {"tasks": tasks, "stages": stages, "datasets": datasets, "parts": parts}.items():
         for path, size in store.list_files(kind):
             if path.rsplit("/", 1)[1].split(".")[0] in names:
                 kept_files, kept_bytes = kept_files + 1, kept_bytes + size
@@ -109,7 +112,7 @@ def _find(store: Store, seen: Seen | None, named: Sequence[str]) -> Garbage:
 
 def collect(store: Store, garbage: Garbage) -> None:
     """Take the files away, records before the parts that they name, so that nothing ever names a missing part."""
-    order = {FOLDER: 0, "datasets": 1, "tasks": 2, "parts": 3}
+    order = {FOLDER: 0, "stages": 1, "datasets": 2, "tasks": 3, "parts": 4}
     for path in sorted(garbage.files, key=lambda path: (order[path.split("/")[0]], path)):
         store.remove(path)
     store.sweep_temporaries()

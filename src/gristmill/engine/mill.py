@@ -6,7 +6,7 @@ import os
 import re
 import signal
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -17,22 +17,20 @@ from gristmill.engine.executor import Executor, InlineExecutor
 from gristmill.engine.graph import Node, build
 from gristmill.engine.insist import Note
 from gristmill.engine.local import LocalExecutor
-from gristmill.engine.obtain import Item, Listener, NotReproduced
+from gristmill.engine.obtain import Earlier, Item, Listener
+from gristmill.engine.publish import publish
 from gristmill.engine.run import Run
 from gristmill.engine.run_record import finished_runs, make_record, run_records
-from gristmill.engine.task import digest, layer_schema, part_to_json
+from gristmill.engine.task import Result, Task
 from gristmill.errors import UserError
 from gristmill.recipe.columns import INGEST
 from gristmill.recipe.model import Recipe
-from gristmill.schema import DOCUMENTS
 from gristmill.stages.own_code import Code
-from gristmill.stages.resolve import schema_of
 from gristmill.stopping import Interrupted, heeded
 from gristmill.store.leases import Lease, hold, holders
-from gristmill.store.store import Store
+from gristmill.store.store import CorruptPart, Store
 
 EXECUTORS = ("local",)
-MOST_RESTARTS = 3
 
 
 @dataclass
@@ -45,6 +43,7 @@ class Silent:
     def expect(self, node: Node, tasks: int) -> None: ...
     def settled(self, node: Node) -> None: ...
     def done(self, node: Node, task: Any, result: Any, cached: bool) -> None: ...
+    def found(self, node: Node, tasks: int, cost: Mapping[str, float]) -> None: ...
     def note(self, message: str) -> None:
         self.notes.append(message)
 
@@ -66,47 +65,72 @@ class Mill:
     def executor(self, workers: int | None, note: Note = lambda _: None) -> Executor:
         return make_executor(self.store, workers, self.graph.modules, self.graph.code, note)
 
-    def look(self, listener: Listener | None = None) -> Run:
-        """Follow the recipe through the store without running a stage; input files are hashed if they are new."""
+    def look(self, listener: Listener | None = None, keep: Callable[[Task, Result], bool] | None = None) -> Run:
+        """Follow the recipe through the store without running a stage; input files are hashed if they are new.
+
+        With `keep`, every task is looked at, and those that it chooses are kept (`Run.tasks.kept`).
+        """
         executor = self.executor(None)
-        run = Run(self.graph, self.store, executor, self.contents, listener or Silent(), dry=True)
+        run = Run(self.graph, self.store, executor, self.contents, listener or Silent(), dry=True, keep=keep)
         wait_for(run.go(), executor)
         return run
 
-    def run(self, workers: int | None, listener: Listener, retry_crashed: bool = False) -> Run:
-        """Run what is not in the store, and record it. An interrupted run is recorded too, and goes on later.
+    def run(self, workers: int | None, listener: Listener, retry_crashed: bool = False, tag: str | None = None) -> Run:
+        """Run what is not in the store, publish the shards, record it all, and name it. An interrupted run is recorded
+        too, and goes on later.
 
+        A part that turns out to be damaged is taken away, and the run starts over: what is there is not done again.
         `retry_crashed` also runs the tasks again that gave documents up because they killed their worker.
         """
         started = datetime.now(UTC)
+        earlier = Earlier()
         with hold(self.store, "run", self.recipe.name) as lease:
             self._await_collection(lease, listener)
             self.store.sweep_temporaries()
-            store_copies(
-                (file for node in self.graph.nodes.values() for file in node.files.values()), self.store, self.contents
-            )
             before = self.known_before()
-            for _ in range(MOST_RESTARTS):
+            while True:
+                files = (file for node in self.graph.nodes.values() for file in node.files.values())
+                store_copies(files, self.store, self.contents)
                 listener.begin(self.graph.nodes.values(), before)
                 executor = self.executor(workers, listener.note)
-                run = Run(self.graph, self.store, executor, self.contents, listener, False, lease, retry_crashed)
+                run = Run(
+                    self.graph,
+                    self.store,
+                    executor,
+                    self.contents,
+                    listener,
+                    lease=lease,
+                    retry_crashed=retry_crashed,
+                    earlier=earlier,
+                )
                 try:
                     wait_for(run.go(), executor)
-                except NotReproduced as changed:
-                    listener.note(str(changed))
+                    datasets = {node.id: run.stages.write_datasets(node) for node in self.graph.nodes.values()}
+                    run.shards = publish(run)
+                except CorruptPart as corrupt:
+                    self._take_away(corrupt, earlier)
+                    earlier.executed.update(*(made.executed for made in run.made.values()))
                     continue
                 except BaseException as stop:
                     if run.tasks.begun:  # else it was refused, and the recipe has not been run
                         self._record(run, started, {}, f"stopped: {type(stop).__name__}")
                     self.store.sweep_temporaries()
                     raise
-                self._record(run, started, write_datasets(run, self.store), "finished")
+                run.ended = self._record(run, started, datasets, "finished")
+                if tag is not None:
+                    self.store.write_json(f"versions/{tag}.json", run.ended)
                 self.store.sweep_temporaries()
                 return run
-        raise UserError(
-            "Parts come out with other bytes each time they are made, so no run of this recipe can finish. "
-            "A stage is not a pure function of its input: `gristmill verify --recompute 100%` finds which."
-        )
+
+    def _take_away(self, corrupt: CorruptPart, earlier: Earlier) -> None:
+        """Remove a damaged part, so that what made it runs again; once."""
+        if corrupt.part_hash in earlier.damaged:
+            raise UserError(
+                f"Part {corrupt.part_hash[:12]} {corrupt.fact}, also after it was made again: the disk under "
+                f"the store {self.store.uri} does not give back what is written to it. Use another store."
+            ) from None
+        earlier.damaged[corrupt.part_hash] = corrupt.fact
+        self.store.remove_damaged(corrupt)
 
     def _await_collection(self, lease: Lease, listener: Listener) -> None:
         """Garbage collection decides what nothing needs while no run is under way, so a run lets it end first."""
@@ -117,10 +141,11 @@ class Mill:
             told = True
             time.sleep(0.2)
 
-    def _record(self, run: Run, started: datetime, datasets: Mapping[str, Any], status: str) -> None:
+    def _record(self, run: Run, started: datetime, datasets: Mapping[str, Any], status: str) -> dict[str, Any]:
         now = datetime.now(UTC)
         record = make_record(run, started, now, datasets, status, self.until)
         self.store.write_json(f"runs/{self.recipe.name}/{now.strftime('%Y-%m-%dT%H-%M-%S.%fZ')}.json", record)
+        return record
 
     def check_tag(self, tag: str) -> None:
         """A version's name is a file's name, and a version is never overwritten."""
@@ -160,40 +185,6 @@ def make_executor(
 
 def available_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def write_datasets(run: Run, store: Store) -> dict[str, dict[str, str]]:
-    """Write a manifest for every layer of every source, after all its parts: node -> source -> dataset hash."""
-    written: dict[str, dict[str, str]] = {}
-    for node_id, node in run.graph.nodes.items():
-        made = run.made[node_id]
-        for source in node.sources if node.has_layers else ("",):
-            layers = [(part, key) for (owner, _), (part, key) in sorted(made.layers.items()) if owner == source]
-            manifest: dict[str, Any] = {
-                "kind": {"read": "documents", "fit": "model", "sink": "files"}.get(node.kind, "columns"),
-                "produced_by": {"node": node_id, **node.identity},
-                "parts": [{**part_to_json(part), "task": key} for part, key in layers],
-                "rows": sum(part.rows for part, _ in layers),
-                "file_bytes": sum(part.file_bytes for part, _ in layers),
-            }
-            if not node.has_layers:
-                manifest["metrics"] = made.metrics
-            else:
-                manifest["source"] = source
-                manifest["schema"] = {item.name: str(item.type) for item in _layer_columns(node)}
-                manifest["metrics"] = made.metrics if len(node.sources) == 1 else {}
-            if node.has_layers and node.kind != "read":
-                manifest["aligned_to"] = written[f"{source}/ingest"][source]
-            name = digest(manifest)
-            store.write_json(f"datasets/{name}.json", manifest)
-            written.setdefault(node_id, {})[source or "model"] = name
-    return written
-
-
-def _layer_columns(node: Node) -> Any:
-    if node.kind == "read":
-        return DOCUMENTS
-    return layer_schema(schema_of(importlib.import_module(node.module), node.config))
 
 
 def find_warnings(run: Run) -> list[str]:

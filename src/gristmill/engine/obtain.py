@@ -1,22 +1,36 @@
 """Obtaining the result of a task: from the store if it was done before, otherwise by having it done.
 
-Whatever goes wrong on the way is dealt with: a part that is missing or corrupt is made again here; what is done about
-workers that die stands in `insist.py`.
+A result whose parts are not all there counts as none. What is done about workers that die stands in `insist.py`; a part
+that turns out to be damaged when it is read ends the attempt (`mill.py` starts over without it).
 """
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
 from gristmill.engine.executor import Executor
 from gristmill.engine.graph import Node
 from gristmill.engine.insist import insist
 from gristmill.engine.rows import CRASHED
-from gristmill.engine.task import Read, Result, Task, Work, add_counts, digest, result_from_json, result_to_json
+from gristmill.engine.tables import Files, Layers, Slots, TaskNames
+from gristmill.engine.task import (
+    Build,
+    Emit,
+    Read,
+    Reduce,
+    Result,
+    Scatter,
+    Task,
+    Work,
+    add_counts,
+    digest,
+    result_from_json,
+    result_to_json,
+)
 from gristmill.errors import CannotBeMet, UserError
 from gristmill.store.leases import Lease, claim
-from gristmill.store.store import CorruptPart, Part, Store
+from gristmill.store.store import Part, Store
 
 Answer = TypeVar("Answer")
 Item = TypeVar("Item")
@@ -25,6 +39,8 @@ WAIT_SECONDS = 0.2
 """How often a run asks whether another one is through with a task that both need."""
 ENGINE = 2
 """Part of every key: raised when the engine itself changes what tasks write."""
+MODEL = ("", (0, 0))
+"""Stands for source and document part where a stage has files and no layers."""
 
 
 class Listener(Protocol):
@@ -38,34 +54,60 @@ class Listener(Protocol):
         """No further task of a step will be expected."""
 
     def done(self, node: Node, task: Task, result: Result, cached: bool) -> None: ...
+    def found(self, node: Node, tasks: int, cost: Mapping[str, float]) -> None:
+        """A whole step is in the store; what its tasks took in their time."""
+
     def note(self, message: str) -> None: ...
     def track(self, name: str, items: Iterable[Item], total: int) -> Iterator[Item]:
         """The items, where there are no tasks of a step: one is done when the next is asked for."""
 
 
-@dataclass
 class Made:
     """What one node has in the store, and what it has not."""
 
-    tasks: dict[str, str] = field(default_factory=dict)
-    """Key -> label of every task, in the store or made by this run."""
+    def __init__(self, slots: Slots | None = None, tasks: Mapping[str, str] | None = None) -> None:
+        self.tasks = TaskNames(tasks)
+        """Of every task, in the store or made by this run."""
+        self.layers = Layers(slots)
+        self.files = Files()
+        """Parts beside the layers."""
+        self.missing: dict[str, tuple[str, Mapping[str, Any]]] = {}
+        """Key -> (label, inputs) of tasks that a dry run stopped at."""
+        self.waiting = 0
+        """Tasks whose inputs do not exist yet, so that their keys are unknown; a dry run cannot count further ones."""
+        self.foreseen: Part | None = None
+        """The model that a missing task will make, where that is known: nobody waits for it."""
+        self.metrics: dict[str, Any] = {}
+        self.cost: dict[str, float] = {}
+        self.given_up = 0
+        """Documents that kill their worker."""
+
+    @property
+    def executed(self) -> set[str]:
+        """Keys of the tasks that this run carried out."""
+        return self.tasks.executed
+
+    @property
+    def model(self) -> Part | None:
+        """Of a fit or a sink."""
+        return self.layers[MODEL][0] if MODEL in self.layers else None
+
+    @property
+    def stored_bytes(self) -> int:
+        """Of all files that its tasks have in the store."""
+        parts = {part.hash: part.file_bytes for part in self.files}
+        parts.update((part.hash, part.file_bytes) for part, _ in self.layers.values())
+        return sum(parts.values())
+
+
+@dataclass
+class Earlier:
+    """What is known from attempts at the same run that met a damaged part: it was taken away, and all starts over."""
+
     executed: set[str] = field(default_factory=set)
-    missing: dict[str, tuple[str, Mapping[str, Any]]] = field(default_factory=dict)
-    """Key -> (label, inputs) of tasks that a dry run stopped at."""
-    waiting: int = 0
-    """Tasks whose inputs do not exist yet, so that their keys are unknown; a dry run cannot count further ones."""
-    foreseen: Part | None = None
-    """The model that a missing task will make, where that is known: nobody waits for it."""
-    metrics: dict[str, Any] = field(default_factory=dict)
-    cost: dict[str, float] = field(default_factory=dict)
-    given_up: int = 0
-    """Documents that kill their worker."""
-    layers: dict[tuple[str, tuple[int, int]], tuple[Part, str]] = field(default_factory=dict)
-    """(source, order of the document part) -> layer and the key of its task."""
-
-
-class NotReproduced(Exception):
-    """A part that was made again has other bytes: the run must start over with the new ones."""
+    """Keys of tasks that they carried out."""
+    damaged: dict[str, str] = field(default_factory=dict)
+    """Hash of a part -> what was wrong with it."""
 
 
 class Tasks:
@@ -80,10 +122,13 @@ class Tasks:
         dry: bool,
         lease: Lease | None = None,
         retry_crashed: bool = False,
+        keep: Callable[[Task, Result], bool] = lambda *_: False,
+        earlier: "Earlier | None" = None,
     ) -> None:
-        self.made = {node_id: Made() for node_id in nodes}
-        self.done: dict[str, tuple[Task, Mapping[str, Any], Result]] = {}
-        """Key -> a task that is done, what it reads and what it made."""
+        self.slots = Slots()
+        self.made = {node_id: Made(self.slots) for node_id in nodes}
+        self.kept: list[tuple[Task, Result]] = []
+        """Tasks that are done and gave documents up, or are wanted again."""
         self.begun = False
         """Whether any task was looked up or carried out."""
         self._nodes = nodes
@@ -95,8 +140,10 @@ class Tasks:
         self._told_of: set[str] = set()
         """Runs, tasks and parts of which a note has spoken."""
         self._retry_crashed = retry_crashed
-        self._producers: dict[str, str] = {}
-        self._repairs: dict[str, asyncio.Task[None]] = {}
+        self._keep = keep
+        self._lost: dict[str, str] = {}
+        """Key of a task that is done again -> a part of it that is gone."""
+        self._earlier = earlier or Earlier()
 
     async def obtain(
         self, node: Node, work: Work, inputs: Mapping[str, Any], label: str, order: tuple[int, ...]
@@ -113,11 +160,12 @@ class Tasks:
                 made.missing[key] = (label, inputs)
                 return task, None
             result, cached = await self._execute_once(node, task, inputs)
-            if not cached:
-                made.executed.add(key)
-        self.done[key] = (task, inputs, result)
-        self._producers.update((part.hash, key) for part in result.parts)
-        made.tasks[key] = label
+        made.tasks.add(key, label, not cached or key in self._earlier.executed)
+        if isinstance(work, Emit | Reduce | Scatter | Build):
+            for part in result.parts:
+                made.files.add(part)
+        if result.poisoned or self._keep(task, result):
+            self.kept.append((task, result))
         made.given_up += len(result.poisoned)
         add_counts(made.metrics, result.metrics)
         _add_cost(made.cost, result.cost)
@@ -126,9 +174,9 @@ class Tasks:
 
     async def _look_up(self, node: Node, task: Task) -> Result | None:
         """What the store has of a task, whole."""
-        result, lost = await self._ask_store(self._find, task.key)
+        result, lost = await self.ask_store(self._find, task.key)
         if lost:
-            self._say_lost(node, task, lost[0].hash, "is missing or damaged")
+            self._say_lost(node, task, lost[0])
             return None
         if result is not None and _is_tried_again(task.work, result, self._retry_crashed):
             if not self.dry and task.key not in self._told_of:
@@ -141,7 +189,7 @@ class Tasks:
         """Run a task, or wait for another run on the same store that is at it; and whether another did it."""
         if self._lease is None or not self._store.is_shared:
             return await self._execute(node, task, inputs), False
-        while (holder := await self._ask_store(claim, self._store, task.key, self._lease)) is not None:
+        while (holder := await self.ask_store(claim, self._store, task.key, self._lease)) is not None:
             if holder.id not in self._told_of:
                 self._told_of.add(holder.id)
                 self._listener.note(f"{holder} works on the same store; waiting for the tasks that it is at")
@@ -153,9 +201,9 @@ class Tasks:
                 return result, True
             return await self._execute(node, task, inputs), False
         finally:
-            await self._ask_store(self._store.unmark, f"claims/{task.key}")
+            await self.ask_store(self._store.unmark, f"claims/{task.key}")
 
-    async def _ask_store(self, question: Callable[..., Answer], *about: Any) -> Answer:
+    async def ask_store(self, question: Callable[..., Answer], *about: Any) -> Answer:
         """Many tasks ask at once: a store at the other end of a network must not answer one after the other."""
         return question(*about) if self._store.is_local else await asyncio.to_thread(question, *about)
 
@@ -171,48 +219,32 @@ class Tasks:
         return result, [part for part in result.parts if not self._store.has_part(part)]
 
     async def _execute(self, node: Node, task: Task, inputs: Mapping[str, Any]) -> Result:
-        met: set[str] = set()
-        while True:
-            try:
-                result = await insist(task, self._executor, self._listener.note)
-                break
-            except CannotBeMet as fault:
-                raise UserError(f"{node.where}: {fault}") from None
-            except CorruptPart as corrupt:
-                if corrupt.part_hash in met:
-                    raise UserError(
-                        f"Part {corrupt.part_hash[:12]} {corrupt.fact}, also after it was made again: the disk under "
-                        f"the store {self._store.uri} does not give back what is written to it. Use another store."
-                    ) from None
-                met.add(corrupt.part_hash)
-                await self._repair(corrupt)
+        try:
+            result = await insist(task, self._executor, self._listener.note)
+        except CannotBeMet as fault:
+            raise UserError(f"{node.where}: {fault}") from None
         record = {"key": task.key, "node": node.id, "label": task.label, **node.identity, "inputs": inputs}
-        self._store.write_json(f"tasks/{task.key}.json", {**record, **result_to_json(result)})
+        name = f"tasks/{task.key}.json"
+        await self.ask_store(self._store.write_json, name, {**record, **result_to_json(result)})
+        self._compare(node, task, result)
         return result
 
-    async def _repair(self, corrupt: CorruptPart) -> None:
-        """Make a broken part again; all tasks that meet it wait for the one repair."""
-        if corrupt.part_hash not in self._repairs:
-            self._repairs[corrupt.part_hash] = asyncio.create_task(self._make_again(corrupt))
-        await self._repairs[corrupt.part_hash]
-
-    async def _make_again(self, corrupt: CorruptPart) -> None:
-        task, inputs, _ = self.done[self._producers[corrupt.part_hash]]
-        node = self._nodes[task.node]
-        self._say_lost(node, task, corrupt.part_hash, corrupt.fact)
-        result = await self._execute(node, replace(task, order=(-(10**6),)), inputs)
-        self.made[node.id].executed.add(task.key)
-        if corrupt.part_hash not in [part.hash for part in result.parts]:
-            raise NotReproduced(
-                f"{node.id}, {task.label}: made again, part {corrupt.part_hash[:12]} came out with other bytes "
-                "(a library of another version, or a stage that is not a pure function); what depends on it runs again"
-            )
-
-    def _say_lost(self, node: Node, task: Task, part_hash: str, fact: str) -> None:
+    def _say_lost(self, node: Node, task: Task, part: Part) -> None:
         """Once: a task is looked up again when its claim is there."""
-        if not self.dry and part_hash not in self._told_of:
-            self._told_of.add(part_hash)
-            self._listener.note(f"{node.id}, {task.label}: part {part_hash[:12]} {fact}; making it again")
+        if not self.dry and part.hash not in self._told_of:
+            self._told_of.add(part.hash)
+            self._lost[task.key] = part.hash
+            fact = self._earlier.damaged.get(part.hash, "is missing or damaged")
+            self._listener.note(f"{node.id}, {task.label}: part {part.hash[:12]} {fact}; making it again")
+
+    def _compare(self, node: Node, task: Task, result: Result) -> None:
+        """Whether a part that was lost came out as it was."""
+        lost = self._lost.pop(task.key, None)
+        if lost is not None and lost not in [part.hash for part in result.parts]:
+            self._listener.note(
+                f"{node.id}, {task.label}: made again, part {lost[:12]} came out with other bytes (a library of "
+                "another version, or a stage that is not a pure function); what depends on it runs again"
+            )
 
 
 def _is_tried_again(work: Work, result: Result, all_of_them: bool) -> bool:

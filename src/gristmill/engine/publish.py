@@ -19,9 +19,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from gristmill.engine.mill import Mill
-from gristmill.engine.obtain import Listener
-from gristmill.engine.run import Run
 from gristmill.engine.seen import Seen
 from gristmill.errors import UserError
 from gristmill.recipe.mix import MIX
@@ -29,7 +26,7 @@ from gristmill.recipe.shards import SHARDS
 from gristmill.recipe.tokenizer import TOKENIZER
 from gristmill.stages.shards.shards import published_names
 from gristmill.store.seal import seal, seal_time
-from gristmill.store.store import CorruptPart, Part, Store
+from gristmill.store.store import Part, Store
 
 FOLDER = "shards"
 LATEST = "latest"
@@ -37,28 +34,12 @@ _WITHOUT_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK, errno.
 """How a disk says that a file cannot have a second name."""
 
 
-def run_and_publish(
-    mill: Mill, workers: int | None, listener: Listener, retry_crashed: bool = False
-) -> tuple[Run, str | None]:
-    """Run a recipe and publish what it made. A part that turns out to be damaged is made again."""
-    met: set[str] = set()
-    while True:
-        run = mill.run(workers, listener, retry_crashed)
-        try:
-            return run, publish(mill, run)
-        except CorruptPart as corrupt:
-            if corrupt.part_hash in met:
-                raise
-            met.add(corrupt.part_hash)
-            mill.store.remove_damaged(corrupt)  # the next run says that it is gone, and whose it was
-
-
-def publish(mill: Mill, run: Run) -> str | None:
+def publish(run: Seen) -> str | None:
     """Publish the manifest of a run that has one; where it lies, as a location that a loader opens."""
     manifest = read_model(run, MIX)
     if manifest is None:
         return None
-    store, folder = mill.store, folder_of(mill.recipe.name, manifest["hash"])
+    store, folder = run.store, folder_of(run.name, manifest["hash"])
     catalogue = read_model(run, SHARDS)
     assert catalogue is not None
     tokenizer = _part(run, TOKENIZER)
@@ -74,7 +55,7 @@ def publish(mill: Mill, run: Run) -> str | None:
     if store.read_file(name) != content:
         store.write_file(name, content)
     if store.is_local:
-        _point(f"{store.root}/{FOLDER}/{mill.recipe.name}/{LATEST}", manifest["hash"][:12])
+        _point(f"{store.root}/{FOLDER}/{run.name}/{LATEST}", manifest["hash"][:12])
     return f"{store.uri.rstrip('/')}/{folder}"
 
 
@@ -104,8 +85,8 @@ def read_model(seen: Seen, step: str) -> dict[str, Any] | None:
 
 def _part(seen: Seen, step: str) -> Part | None:
     for node in seen.nodes.values():
-        if node.name == step and ("", (0, 0)) in seen.made[node.id].layers:
-            return seen.made[node.id].layers["", (0, 0)][0]
+        if node.name == step and (part := seen.made[node.id].model) is not None:
+            return part
     return None
 
 

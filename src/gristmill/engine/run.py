@@ -1,48 +1,44 @@
 """Carrying out a graph: every task as soon as what it reads exists, and none that was done before.
 
-The order of work is written as coroutines that wait for each other: a layer waits for the layers that it reads, an
-exchange for all its parts, a fit for its inputs. A dry run follows the same paths and stops at the first task that
-is not in the store; what it stopped at is the plan.
+Whole stages are looked up first (`stage_record.py`). What is left goes part by part through the chain of its source, as
+the frontier lets it (`frontier.py`); an exchange, a fit and a sink wait until all parts have come to them. A dry run
+follows the same paths and stops at the first task that is not in the store; what it stopped at is the plan.
 """
 
 import asyncio
 import importlib
-from collections.abc import Coroutine, Sequence
-from typing import Any
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from functools import partial
+from typing import Any, TypeVar
 
 from gristmill.checked import InputChanged
-from gristmill.engine.borders import check_destinations
 from gristmill.engine.content import ContentHashes
-from gristmill.engine.exchange import part_number
 from gristmill.engine.executor import Executor
 from gristmill.engine.first_part import refuse_lost
+from gristmill.engine.frontier import READING, Frontier, Item
 from gristmill.engine.graph import Graph, Node
 from gristmill.engine.inputs import SourceInputs, find_inputs, hash_files, work_of
-from gristmill.engine.obtain import Listener, Tasks
-from gristmill.engine.run_sink import by_destination, write_files
+from gristmill.engine.obtain import MODEL, Earlier, Listener, Tasks
+from gristmill.engine.run_exchange import Exchange
+from gristmill.engine.run_sink import write_files
 from gristmill.engine.seen import Document, Seen
-from gristmill.engine.task import (
-    Collect,
-    Emit,
-    Fit,
-    Map,
-    Reduce,
-    Result,
-    Task,
-    add_counts,
-)
+from gristmill.engine.stage_record import StageRecords, label
+from gristmill.engine.task import Fit, Map, Result, Task
 from gristmill.errors import UserError, first_cause
 from gristmill.recipe.columns import INGEST
 from gristmill.store.leases import Lease
-from gristmill.store.segments import Segment
 from gristmill.store.store import Part, Store
 
-PARTITIONS = 64
-"""Partitions of an exchange whose config does not set `partitions`."""
+Answer = TypeVar("Answer")
+
+WINDOW = 32
+"""Document parts that are worked on at once, at least: while some are computed, others are looked up."""
+PER_SLOT = 4
+"""The same for each task that the executor runs at once."""
 
 
 class Run(Seen):
-    """One pass over a graph. `executor` is only asked for when there is something to run."""
+    """One pass over a graph."""
 
     def __init__(
         self,
@@ -54,29 +50,61 @@ class Run(Seen):
         dry: bool = False,
         lease: Lease | None = None,
         retry_crashed: bool = False,
+        keep: Callable[[Task, Result], bool] | None = None,
+        earlier: Earlier | None = None,
     ) -> None:
-        self.tasks = Tasks(graph.nodes, store, executor, listener, dry, lease, retry_crashed)
+        """`keep` chooses tasks that are kept in `tasks.kept`; all of them are looked at then, and not whole stages."""
+        self.tasks = Tasks(
+            graph.nodes, store, executor, listener, dry, lease, retry_crashed, keep or (lambda *_: False), earlier
+        )
         recipe = graph.recipe
         sample = "" if recipe.sample is None else f" --sample {recipe.sample * 100:.12g}%"
         super().__init__(recipe.name, f"{recipe.path}{sample}", store, graph.nodes, graph.chains, self.tasks.made)
         self.graph = graph
         self.inputs: dict[str, SourceInputs] = {}
+        self.listener = listener
+        self.ended: dict[str, Any] = {}
+        """The record of the run, when it has come to its end."""
+        self.shards: str | None = None
+        """Where its shards are published, of a recipe that has them."""
+        self.stages = StageRecords(graph, store, self.tasks, self.documents)
         self._store = store
         self._executor = executor
         self._contents = contents
-        self.listener = listener
-        self.done = self.tasks.done
-        self._waits: dict[tuple[str, ...], asyncio.Task[Any]] = {}
-        self.group: asyncio.TaskGroup
+        self._by_task = keep is not None
+        self._whole: set[str] = set()
+        """Stages that are in the store as a whole."""
+        self._read_sources: set[str] = set()
+        self._exchanges = {node.id: Exchange(self, node) for node in graph.nodes.values() if node.kind == "exchange"}
+        self._window = max(WINDOW, PER_SLOT * executor.slots)
+        self._frontier = self._make_frontier()
+        self._group: asyncio.TaskGroup
+
+    def _make_frontier(self) -> Frontier:
+        chains = {source: _items(self.graph, source) for source in self.chains}
+        frontier = Frontier(chains, self._perform, self._count_waiting, self._window)
+        bits = {(source, item.node.id, item.emits): item.bit for source in chains for item in chains[source]}
+        for node in self.graph.nodes.values():
+            if node.kind == "read":
+                continue
+            if node.has_layers:
+                frontier.add_gate(node.id, {source: bits[source, node.id, False] for source in node.sources})
+            if node.kind == "exchange":
+                frontier.add_gate(_before(node), {source: bits[source, node.id, True] for source in node.sources})
+            elif not node.has_layers:
+                masks = {}
+                for source in node.sources:
+                    layers = {*node.views[source].layers, *([node.counts[source]] if node.counts else ())} - {INGEST}
+                    masks[source] = sum(bits[source, layer, False] for layer in layers)
+                frontier.add_gate(_before(node), masks)
+        return frontier
 
     async def go(self) -> None:
         """Do everything, or find out what there is to do."""
         try:
-            async with asyncio.TaskGroup() as self.group:
-                for source in self.graph.recipe.sources:
-                    self._once(("source", source), self._source(source))
-                for node in self.graph.nodes.values():
-                    self._once(("settled", node.id), self._settle(node))
+            async with asyncio.TaskGroup() as self._group:
+                self._frontier.start(self._group)
+                self._group.create_task(self._all())
         except BaseExceptionGroup as errors:
             raise first_cause(errors) from None
         finally:
@@ -90,56 +118,122 @@ class Run(Seen):
             if not self.tasks.dry:
                 raise
 
-    def _once(self, name: tuple[str, ...], work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
-        """Start some work the first time that it is asked for; later askers wait for the same."""
-        if name in self._waits:
-            work.close()
-        else:
-            self._waits[name] = self.group.create_task(work)
-        return self._waits[name]
+    async def _all(self) -> None:
+        """Sources that have to be read begin at once; others wait until it is known which stages are whole."""
+        sources = {source: self._group.create_task(self._source(source)) for source in self.graph.recipe.sources}
+        read = [source for source, task in sources.items() if await task]
+        for node in self.graph.nodes.values():
+            if node.kind != "read" and self._inputs_are_whole(node) and await self._is_found(node):
+                self._skip(node)
+        for node in self.graph.nodes.values():
+            if node.id in self._whole:
+                self._frontier.open(node.id, node.depth, True)
+            elif node.kind != "read":
+                self._group.create_task(self._stage(node))
+        for source in read:
+            self._begin(source, self.documents[source])
+            self._complete(source, True)
 
-    async def _settle(self, node: Node) -> None:
-        """Say when all tasks of a step are known: with its documents; of others than maps, when they come to that."""
-        await self.all_documents(node)
-        model = self._waits.get(("model", node.id))
-        if model is not None:
-            await model
-        elif node.kind == "exchange":
-            await self._once(("exchange", node.id), self._exchange(node))
-        self.listener.settled(node)
+    # Whole stages
+
+    def _inputs_are_whole(self, node: Node) -> bool:
+        layers = {layer for view in node.views.values() for layer in view.layers} - {INGEST}
+        reads = {f"{source}/{INGEST}" for source in node.sources}
+        return {*reads, *layers, *node.uses.values(), *node.counts.values()} <= self._whole
+
+    async def _is_found(self, node: Node) -> bool:
+        found = await self.tasks.ask_store(self.stages.find, node, self.stages.key_of(node))
+        if found is None:
+            return False
+        self._take(node)
+        return True
+
+    def _take(self, node: Node) -> None:
+        """A stage is whole, and none of its tasks is looked at."""
+        self._whole.add(node.id)
+        self.tasks.begun = True
+        made = self.made[node.id]
+        self.listener.found(node, len(made.tasks), made.cost)
+
+    def _skip(self, node: Node) -> None:
+        for source in node.sources if node.has_layers else ():
+            items = _items(self.graph, source)
+            self._frontier.skip(source, sum(item.bit for item in items if item.node.id == node.id))
+
+    async def _stage(self, node: Node) -> None:
+        """From the first task of a stage to its record."""
+        if node.kind == "exchange":
+            whole = await self._frontier.passed(_before(node)) and await self._exchanges[node.id].answer()
+            self._frontier.open(node.id, node.depth, whole)
+        if node.has_layers:
+            whole = await self._frontier.passed(node.id)
+            if node.kind == "exchange":
+                self._exchanges[node.id].forget()
+        else:
+            known = [await self._frontier.passed(_before(node))]
+            known += [await self._frontier.opened(model) for model in node.uses.values()]
+            whole = await self._model(node, all(known))
+            self._frontier.open(node.id, node.depth, whole or self.made[node.id].foreseen is not None)
+        if whole:
+            await self._write(node)
+
+    async def _write(self, node: Node, inputs: SourceInputs | None = None) -> None:
+        limited = any(self.graph.recipe.sources[source].limit is not None for source in node.sources)
+        if not self.tasks.dry and not limited:
+            await self.tasks.ask_store(self.stages.write, node, inputs)
 
     # Documents
 
-    async def _source(self, source: str) -> list[Document] | None:
-        """All document parts of a source in order, or None where a dry run cannot know them."""
+    async def _source(self, source: str) -> bool:
+        """Find a source's files; true where all of its document parts are there, otherwise their reading begins."""
         node = self.graph.read_node(source)
         recipe, note = self.graph.recipe, self.listener.note
         inputs = self.inputs[source] = await find_inputs(recipe, source, self._contents, self._executor, note)
         if (limit := recipe.sources[source].limit) is not None:
-            found = await self._read_some(node, inputs, limit)
-        else:
-            self.listener.expect(node, len(inputs.groups))
-            self.listener.settled(node)
-            reads = [
-                self._once(("read", source, str(number)), self._read(node, inputs, number))
-                for number in range(len(inputs.groups))
-            ]
-            found = [await read for read in reads]
-        self.documents[source] = [document for documents in found for document in documents or ()]
-        return None if any(documents is None for documents in found) else self.documents[source]
+            self._group.create_task(self._read_some(node, inputs, limit))
+            return False
+        if not self._by_task:
+            key = self.stages.key_of_reading(node, inputs)
+            found = await self.tasks.ask_store(self.stages.find, node, key)
+            if found is not None:
+                self.documents[source] = found
+                self._take(node)
+                return True
+        self.listener.expect(node, len(inputs.groups))
+        self.listener.settled(node)
+        left = {"groups": len(inputs.groups), "unknown": 0}
+        reads = [partial(self._read_one, node, inputs, number, left) for number in range(len(inputs.groups))]
+        if not reads:
+            await self._read_all(node, inputs, True)
+        self._frontier.submit(READING, reads)
+        return False
 
-    async def _read_some(self, node: Node, inputs: SourceInputs, limit: int) -> list[list[Document] | None]:
+    async def _read_one(self, node: Node, inputs: SourceInputs, number: int, left: dict[str, int]) -> None:
+        documents = await self._read(node, inputs, number)
+        left["groups"] -= 1
+        left["unknown"] += documents is None
+        if not left["groups"]:
+            await self._read_all(node, inputs, not left["unknown"])
+
+    async def _read_some(self, node: Node, inputs: SourceInputs, limit: int) -> None:
         """Group after group, and no file more, until there are as many records as the limit says."""
-        found: list[list[Document] | None] = []
+        documents: list[Document] | None = []
         for number, group in enumerate(inputs.groups):
             await hash_files(inputs, [group], self._contents, self._executor, self.listener.note)
             self.listener.expect(node, 1)
             documents = await self._read(node, inputs, number, limit)
-            found.append(documents)
             limit -= sum(document.part.rows for document in documents or ())
             if documents is None or limit <= 0:
                 break
-        return found
+        await self._read_all(node, inputs, documents is not None)
+
+    async def _read_all(self, node: Node, inputs: SourceInputs, is_known: bool) -> None:
+        """No further part of a source will come."""
+        source = inputs.source
+        self.documents.setdefault(source, []).sort(key=lambda document: document.order)
+        if is_known:
+            await self._write(node, inputs)
+        self._complete(source, is_known)
 
     async def _read(
         self, node: Node, inputs: SourceInputs, number: int, limit: int | None = None
@@ -153,187 +247,120 @@ class Run(Seen):
             # Its stamp did not tell; the next run hashes it anew.
             self._contents.forget(changed.uri)
             raise
-        chain = self.graph.chains[source.name]
         if number == 0 and result is not None and not self.tasks.dry:
             module, first = importlib.import_module(node.module), inputs.pieces(group)[0]
             refuse_lost(source, module, first, result, self._store, self.graph.recipe)
         if result is None:
-            for node_id in chain:
+            for node_id in self.chains[source.name]:
                 self.made[node_id].waiting += 1
             return None
         documents = [
-            Document(source.name, part, mark, (number, index), f"{source.name} part {number}.{index}", task.key)
+            Document(source.name, part, mark, (number, index), label(source.name, number, index), task.key)
             for index, (part, mark) in enumerate(zip(result.parts, result.rows_marks, strict=True))
         ]
         for document in documents:
             self.made[node.id].layers[source.name, document.order] = (document.part, task.key)
-            for node_id in chain:
-                self._begin(document, self.graph.nodes[node_id])
+        self.documents.setdefault(source.name, []).extend(documents)
+        self._begin(source.name, documents)
         return documents
 
-    def _begin(self, document: Document, node: Node) -> None:
-        if not node.has_layers:
-            self._once(("model", node.id), self._model(node))
-            return
-        self.listener.expect(node, 1)
-        if node.kind == "exchange":
-            self.listener.expect(node, 1)
-            self._once(("emit", node.id, document.source, str(document.order)), self._emit(document, node))
-        self.layer(document, node.id)
+    def _begin(self, source: str, documents: Sequence[Document]) -> None:
+        for node_id in self.chains[source]:
+            node = self.graph.nodes[node_id]
+            if node.has_layers and node_id not in self._whole:
+                self.listener.expect(node, (2 if node.kind == "exchange" else 1) * len(documents))
+        self._frontier.begin(source, documents)
+
+    def _complete(self, source: str, is_known: bool) -> None:
+        self._frontier.complete(source, is_known)
+        self._read_sources.add(source)
+        for node in self.graph.nodes.values():
+            if node.kind == "map" and source in node.sources and self._read_sources.issuperset(node.sources):
+                self.listener.settled(node)
+
+    def all_documents(self, node: Node) -> list[Document]:
+        """Of all sources of a stage; when they are read."""
+        return [document for source in node.sources for document in self.documents[source]]
 
     # Layers
 
-    def layer(self, document: Document, node_id: str) -> asyncio.Task[Part | None]:
-        node = self.graph.nodes[node_id]
-        work = self._collect(document, node) if node.kind == "exchange" else self._map(document, node)
-        return self._once(("layer", node_id, document.source, str(document.order)), work)
+    async def _perform(self, document: Document, item: Item) -> bool:
+        if item.emits:
+            return await self._exchanges[item.node.id].emit(document)
+        if item.node.kind == "exchange":
+            return await self._exchanges[item.node.id].collect(document)
+        return await self._map(document, item.node)
 
-    async def view(self, document: Document, node: Node) -> tuple[Part, ...] | None:
-        parts = []
-        for layer in node.views[document.source].layers:
-            part = document.part if layer == INGEST else await self.layer(document, layer)
-            if part is None:
-                return None
-            parts.append(part)
-        return tuple(parts)
+    def _count_waiting(self, item: Item) -> None:
+        self.made[item.node.id].waiting += 1
 
-    async def models(self, node: Node) -> dict[str, Part] | None:
-        models = {}
-        for name, node_id in node.uses.items():
-            part = await self._once(("model", node_id), self._model(self.graph.nodes[node_id]))
-            if part is None:
-                return None
-            models[name] = part
-        return models
+    def view(self, document: Document, node: Node) -> tuple[Part, ...]:
+        at = (document.source, document.order)
+        layers = node.views[document.source].layers
+        return tuple(document.part if layer == INGEST else self.made[layer].layers[at][0] for layer in layers)
 
-    async def _map(self, document: Document, node: Node) -> Part | None:
-        layers, models = await self.view(document, node), await self.models(node)
-        if layers is None or models is None:
-            self.made[node.id].waiting += 1
-            return None
+    def models(self, node: Node) -> dict[str, Part]:
+        found = {name: self.made[node_id].model or self.made[node_id].foreseen for name, node_id in node.uses.items()}
+        return {name: part for name, part in found.items() if part is not None}
+
+    async def _map(self, document: Document, node: Node) -> bool:
         view = node.views[document.source]
-        work = Map(node.module, node.config, layers, view.columns, view.gates, models)
-        task, result = await self.tasks.obtain(node, work, _map_inputs(work), document.label, document.order)
-        return self._keep(document, node, task, result)
+        layers = self.view(document, node)
+        work = Map(node.module, node.config, layers, view.columns, view.gates, self.models(node))
+        task, result = await self.tasks.obtain(node, work, self.map_inputs(work), document.label, document.order)
+        return self.keep(document, node, task, result)
 
-    def _keep(self, document: Document, node: Node, task: Task, result: Result | None) -> Part | None:
-        if result is None:
-            return None
-        self.made[node.id].layers[document.source, document.order] = (result.parts[0], task.key)
-        return result.parts[0]
-
-    # Exchange
-
-    async def _emit(self, document: Document, node: Node) -> Result | None:
-        layers, models = await self.view(document, node), await self.models(node)
-        if layers is None or models is None:
-            self.made[node.id].waiting += 1
-            return None
-        view = node.views[document.source]
-        partitions = getattr(node.config, "partitions", PARTITIONS)
-        work = Emit(node.module, node.config, layers, view.columns, view.gates, models, partitions=partitions)
-        inputs = {**_map_inputs(work), "verb": "emit", "partitions": partitions}
-        _, result = await self.tasks.obtain(node, work, inputs, f"{document.label} emit", document.order)
-        self._count(document, node, result, "rows_sent")
-        return result
-
-    async def _exchange(self, node: Node) -> dict[str, list[Segment]] | None:
-        """Per document part: the segments that hold its answers."""
-        documents = await self.all_documents(node)
-        _refuse_equal_numbers(documents or ())
-        emitted = []
-        for document in documents or ():
-            wait = self._once(("emit", node.id, document.source, str(document.order)), self._emit(document, node))
-            emitted.append(await wait)
-        if documents is None or any(result is None for result in emitted):
-            return None
-        results: list[Result] = emitted
-        rounds = _rounds(node)
-        for number, function in enumerate(rounds):
-            last = number == len(rounds) - 1
-            partitions = None if last else getattr(node.config, "partitions", PARTITIONS)
-            gathered = by_destination(results)
-            self.listener.expect(node, len(gathered))
-            if last:
-                self.listener.settled(node)
-            waits = [
-                self.group.create_task(self._reduce(node, function, number, destination, segments, partitions))
-                for destination, segments in sorted(gathered.items(), key=lambda item: int(item[0]))
-            ]
-            found = [await wait for wait in waits]
-            if any(result is None for result in found):
-                return None
-            results = [result for result in found if result is not None]
-        answers = by_destination(results)
-        known = {str(part_number(document.rows_mark)) for document in documents}
-        check_destinations(answers, known, node.id, node.module)
-        return answers
-
-    async def _reduce(
-        self,
-        node: Node,
-        function: str,
-        number: int,
-        destination: str,
-        segments: list[Segment],
-        partitions: int | None,
-    ) -> Result | None:
-        work = Reduce(node.module, node.config, function, tuple(segments), partitions)
-        inputs = {
-            "verb": function,
-            "round": number,
-            "segments": [segment.hash for segment in segments],
-            "partitions": partitions,
-        }
-        label = f"round {number + 1} partition {destination}"
-        _, result = await self.tasks.obtain(node, work, inputs, label, (number, int(destination)))
-        return result
-
-    async def _collect(self, document: Document, node: Node) -> Part | None:
-        answers = await self._once(("exchange", node.id), self._exchange(node))
-        emit = await self._once(("emit", node.id, document.source, str(document.order)), self._emit(document, node))
-        if answers is None or emit is None:
-            self.made[node.id].waiting += 1
-            return None
-        segments = tuple(answers.get(str(part_number(document.rows_mark)), ()))
-        poisoned = tuple((row, detail) for row, detail in emit.poisoned)
-        work = Collect(node.module, node.config, document.part, segments, poisoned)
-        inputs = {
-            "verb": "collect",
-            "rows": document.rows_mark,
-            "segments": [segment.hash for segment in segments],
-            "poisoned": emit.poisoned,
-        }
-        task, result = await self.tasks.obtain(node, work, inputs, document.label, document.order)
-        self._count(document, node, result, "dropped")
-        return self._keep(document, node, task, result)
-
-    def _count(self, document: Document, node: Node, result: Result | None, name: str) -> None:
-        """An exchange sees many sources at once; what each of them lost is counted apart."""
+    def keep(self, document: Document, node: Node, task: Task, result: Result | None) -> bool:
         if result is not None:
-            add_counts(self.made[node.id].metrics, {"sources": {document.source: {name: result.metrics[name]}}})
+            self.made[node.id].layers[document.source, document.order] = (result.parts[0], task.key)
+        return result is not None
+
+    @staticmethod
+    def map_inputs(work: Map) -> dict[str, Any]:
+        """What of the work enters the key of its task."""
+        return {
+            "layers": [part.hash for part in work.layers],
+            "columns": work.columns,
+            "gates": work.gates,
+            "models": {name: part.hash for name, part in work.models.items()},
+        }
+
+    async def each(self, works: Iterable[Coroutine[Any, Any, Answer]]) -> list[Answer]:
+        """What all of them answer, in order; some at once, and each begins only when there is room."""
+        room = asyncio.Semaphore(self._window)
+        waits = []
+
+        async def one(work: Coroutine[Any, Any, Answer]) -> Answer:
+            try:
+                return await work
+            finally:
+                room.release()
+
+        for work in works:
+            await room.acquire()
+            waits.append(self._group.create_task(one(work)))
+        return [await wait for wait in waits]
 
     # Models
 
-    async def _model(self, node: Node) -> Part | None:
-        return await (write_files(self, node) if node.kind == "sink" else self._fit(node))
-
-    def keep_model(self, node: Node, task: Task, result: Result | None) -> Part | None:
-        if result is None:
-            return None
-        self.made[node.id].layers["", (0, 0)] = (result.parts[0], task.key)
-        return result.parts[0]
-
-    async def _fit(self, node: Node) -> Part | None:
-        documents, models = await self.all_documents(node), await self.models(node)
-        views = [(document, await self.view(document, node)) for document in documents or ()]
-        if documents is None or models is None or any(layers is None for _, layers in views):
+    async def _model(self, node: Node, inputs_are_whole: bool) -> bool:
+        if not inputs_are_whole:
             self.made[node.id].waiting += 1
-            return None
+            return False
+        found = await (write_files(self, node) if node.kind == "sink" else self._fit(node))
+        if found is not None:
+            task, result = found
+            self.made[node.id].layers[MODEL] = (result.parts[0], task.key)
+        else:
+            self._foresee(node)
+        return found is not None
+
+    async def _fit(self, node: Node) -> tuple[Task, Result] | None:
+        documents, models = self.all_documents(node), self.models(node)
         work = Fit(
             node.module,
             node.config,
-            tuple(layers for _, layers in views if layers is not None),
+            tuple(self.view(document, node) for document in documents),
             tuple(node.views[document.source].columns for document in documents),
             tuple(node.views[document.source].gates for document in documents),
             models,
@@ -347,44 +374,36 @@ class Run(Seen):
         self.listener.expect(node, 1)
         self.listener.settled(node)
         task, result = await self.tasks.obtain(node, work, inputs, "model", (0,))
-        return self.keep_model(node, task, result) or self._foresee(node)
+        return None if result is None else (task, result)
 
-    def _foresee(self, node: Node) -> Part | None:
+    def _foresee(self, node: Node) -> None:
         """A model that is a file of the user's, as it is, is known before it is made: what follows can be looked up."""
         field = getattr(importlib.import_module(node.module), "COPIES", None)
         if field is not None:
             ((_, _, part),) = node.files[getattr(node.config, field)].files
             self.made[node.id].foreseen = part
-        return self.made[node.id].foreseen
-
-    async def all_documents(self, node: Node) -> list[Document] | None:
-        found = [await self._once(("source", source), self._source(source)) for source in node.sources]
-        if any(documents is None for documents in found):
-            return None
-        return [document for documents in found for document in documents]
 
 
-def _map_inputs(work: Map) -> dict[str, Any]:
-    return {
-        "layers": [part.hash for part in work.layers],
-        "columns": work.columns,
-        "gates": work.gates,
-        "models": {name: part.hash for name, part in work.models.items()},
-    }
+def _before(node: Node) -> str:
+    """The gate in front of a stage that needs all parts."""
+    return f"before {node.id}"
 
 
-def _refuse_equal_numbers(documents: Sequence[Document]) -> None:
-    """Records name their part by 64 bits; answers to two parts of the same number would be mixed up."""
-    known: dict[int, Document] = {}
-    for document in documents:
-        other = known.setdefault(part_number(document.rows_mark), document)
-        if other is not document:
-            raise UserError(
-                f"{other.label} and {document.label} have the same number ({part_number(document.rows_mark):x}) by "
-                "chance, and an exchange would mix up their documents. What is finished is kept. Change part_bytes of "
-                "a source by a byte and run again."
-            )
-
-
-def _rounds(node: Node) -> Sequence[str]:
-    return getattr(importlib.import_module(node.module), "ROUNDS", ("reduce",))
+def _items(graph: Graph, source: str) -> list[Item]:
+    """What the stages of a chain do with each document part."""
+    items: list[Item] = []
+    layer_bits: dict[str, int] = {}
+    for node_id in graph.chains[source]:
+        node = graph.nodes[node_id]
+        if not node.has_layers:
+            continue
+        needs = sum(layer_bits[layer] for layer in node.views[source].layers if layer != INGEST)
+        models = frozenset(node.uses.values())
+        if node.kind == "exchange":
+            emit = Item(node, True, 1 << len(items), needs, models)
+            items.append(emit)
+            needs, models = emit.bit, frozenset({node_id})
+        item = Item(node, False, 1 << len(items), needs, models)
+        layer_bits[node_id] = item.bit
+        items.append(item)
+    return items

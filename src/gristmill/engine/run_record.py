@@ -10,11 +10,12 @@ from datetime import datetime
 from typing import Any
 
 from gristmill.counted import counted
-from gristmill.engine.disk import input_bytes, stored_bytes
+from gristmill.engine.disk import input_bytes
 from gristmill.engine.graph import NodeFacts
 from gristmill.engine.obtain import Made
 from gristmill.engine.run import Run
 from gristmill.engine.seen import Document, Seen
+from gristmill.engine.tables import Slots
 from gristmill.engine.task import digest, part_to_json
 from gristmill.errors import UserError
 from gristmill.recipe.columns import INGEST
@@ -58,8 +59,9 @@ def _record_node(run: Run, node_id: str, datasets: Mapping[str, Any]) -> dict[st
         "metrics": made.metrics,
         "cost": made.cost,
         "datasets": datasets.get(node_id, {}),
-        "tasks": made.tasks,
-        "stored_bytes": stored_bytes(run, node_id),
+        "tasks": dict(made.tasks.items()),
+        "stage": run.stages.keys.get(node_id),
+        "stored_bytes": made.stored_bytes,
     }
     if node.kind == "read" and node.sources[0] in run.inputs:
         record["input_bytes"] = input_bytes(run, node.sources[0])
@@ -86,10 +88,10 @@ def see(store: Store, name: str) -> Seen:
             for node_id, one in record["nodes"].items()
         }
         chains = {source: tuple(ids) for source, ids in record["chains"].items()}
-        made = {
-            node_id: Made(tasks=one["tasks"], metrics=one["metrics"], cost=one["cost"])
-            for node_id, one in record["nodes"].items()
-        }
+        slots = Slots()
+        made = {node_id: Made(slots, one["tasks"]) for node_id, one in record["nodes"].items()}
+        for node_id, one in record["nodes"].items():
+            made[node_id].metrics, made[node_id].cost = one["metrics"], one["cost"]
         seen = Seen(record["recipe"], told, store, nodes, chains, made, record)
         for node_id, one in record["nodes"].items():
             for source, dataset in one["datasets"].items():

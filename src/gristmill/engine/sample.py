@@ -26,13 +26,12 @@ def open_for_tokenizer(recipe: Recipe) -> Mill:
 
 def tokenizer_path(seen: Seen) -> Path:
     """The tokenizer.json of a recipe that ran."""
-    made = [seen.made[node.id].layers for node in seen.nodes.values() if node.name == TOKENIZER]
-    if not made or not made[0]:
+    made = [seen.made[node.id].model for node in seen.nodes.values() if node.name == TOKENIZER]
+    if not made or made[0] is None:
         now = "" if seen.record else ", or not for the recipe as it stands now"
         train = "" if seen.record else f"Run: gristmill tokenizer train {seen.told}"
         raise UserError(f"the tokenizer of {seen.told} is not in {seen.store.uri}{now}. {train or seen.to_finish}")
-    part, _ = made[0]["", (0, 0)]
-    return seen.store.local_path(part)
+    return seen.store.local_path(made[0])
 
 
 def sample_texts(seen: Seen, split: str) -> Iterator[tuple[str, pa.Array]]:

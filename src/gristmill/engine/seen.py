@@ -9,7 +9,7 @@ from gristmill.engine.obtain import Made
 from gristmill.store.store import Part, Store
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, slots=True)
 class Document:
     """A document part of a source; the layers of later steps belong to it."""
 

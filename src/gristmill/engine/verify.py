@@ -60,6 +60,11 @@ def parse_share(text: str | None) -> float:
     return share
 
 
+def is_chosen(share: float, task: Task, _: Result) -> bool:
+    """Whether a task is among a share of all: by its key, so that it is the same each time."""
+    return int(task.key[:8], 16) < share * 2**32
+
+
 def verify(seen: Seen, share: float, executor: Executor, listener: Listener) -> Findings:
     """Hash every part of the store, look for parts that are missing, and run a share of a recipe's tasks again."""
     if share and not isinstance(seen, Run):
@@ -67,8 +72,7 @@ def verify(seen: Seen, share: float, executor: Executor, listener: Listener) -> 
             "--recompute runs tasks again, and for that the recipe, its inputs and the code of its steps are needed, "
             f"which {seen.told} does not name. Nothing was checked. Give the recipe's file, or leave --recompute out."
         )
-    done = seen.done if isinstance(seen, Run) else {}
-    chosen = [(task, made) for key, (task, _, made) in done.items() if int(key[:8], 16) < share * 2**32]
+    chosen = [pair for pair in seen.tasks.kept if is_chosen(share, *pair)] if isinstance(seen, Run) else []
     findings = Findings()
     # Lists and records are read out here, where a signal ends it all at once: in the loop nobody would hear it.
     parts = list(_parts_in(seen.store))
@@ -126,7 +130,7 @@ def _blame_others(seen: Seen, findings: Findings) -> None:
 def _wanted(seen: Seen) -> Iterator[tuple[Part, str]]:
     """The parts that the tasks of a corpus made, as far as they are on record, and those of its layers; by whom."""
     for node_id, made in seen.made.items():
-        labels = made.tasks | {key: label for key, (label, _) in made.missing.items()}
+        labels = dict(made.tasks.items()) | {key: label for key, (label, _) in made.missing.items()}
         for key, label in labels.items():
             record = seen.store.read_json(f"tasks/{key}.json")
             for part in (record or {}).get("parts", ()):

@@ -41,7 +41,13 @@ def started(pid: int) -> str:
 
 def name_of_self() -> str:
     """`place-pid-start`, for the names of files that this process writes."""
-    return name_of(os.getpid())
+    return _name_of_living(os.getpid())
+
+
+@cache
+def _name_of_living(pid: int) -> str:
+    """What stays true while the process runs that asks."""
+    return name_of(pid)
 
 
 def name_of(pid: int) -> str:

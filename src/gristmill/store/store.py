@@ -3,6 +3,7 @@
     parts/3f/3f9c…e1.parquet      any file, named by the sha256 of its bytes (`sha256sum` agrees)
     tasks/<key>.json              what one task made, written after its parts
     datasets/<hash>.json          parts in order, written after their tasks
+    stages/<key>.json             all tasks of a stage at once, written after its datasets
     runs/<recipe>/<time>.json     a run: its stages, what was cached, metrics
     versions/<name>.json          a finished run that somebody named
     inputs/<recipe>.json          sizes, times and hashes of input files: saves hashing an unchanged file again
@@ -27,7 +28,8 @@ import stat
 import tempfile
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,6 +49,10 @@ from gristmill.store.seal import seal, seal_time
 
 FOREIGN_SECONDS = 86400.0
 """The age at which a temporary file whose writer cannot be seen from here is taken for forgotten."""
+
+
+REMOTE_AT_ONCE = 32
+"""Questions that a store at the other end of a network is asked at the same time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,6 +209,13 @@ class Store:
             return False
         return True
 
+    def has_all(self, parts: Iterable[Part]) -> bool:
+        """Whether all of them are there whole."""
+        if self.is_local:
+            return all(map(self.has_part, parts))
+        with ThreadPoolExecutor(REMOTE_AT_ONCE) as pool:
+            return all(pool.map(self.has_part, parts))
+
     def read_record(self, name: str) -> Any | None:
         """A record by its path below the store, or None when there is none; DamagedRecord where it is not whole."""
         data = self.read_file(name)
@@ -222,6 +235,7 @@ class Store:
         try:
             if self.is_local:
                 must_be_file(path)
+                return Path(path).read_bytes()
             return bytes(self.fs.cat_file(path))
         except FileNotFoundError:
             return None
@@ -274,8 +288,7 @@ class Store:
             try:
                 if self.is_local:
                     # A symbolic link that points to nothing: it appears with its content, or not at all.
-                    os.makedirs(os.path.dirname(path), exist_ok=True)
-                    os.symlink(value, path)
+                    _with_folder(os.path.dirname(path), os.symlink, value, path)
                 else:
                     self.fs.pipe_file(path, value.encode(), mode="create")
                 return None
@@ -364,5 +377,13 @@ class Store:
         folder, name = os.path.split(path)
         if os.path.basename(os.path.dirname(folder)) == "parts":
             seal(temporary, name)
+        _with_folder(folder, os.replace, temporary, path)
+
+
+def _with_folder(folder: str, act: Callable[..., None], *about: str) -> None:
+    """Do something in a folder, which is made only where it is not there: it nearly always is."""
+    try:
+        act(*about)
+    except FileNotFoundError:
         os.makedirs(folder, exist_ok=True)
-        os.replace(temporary, path)
+        act(*about)

@@ -1,0 +1,172 @@
+"""What the coordinator itself costs for a corpus of many parts: memory, CPU a task, and a run that finds all done.
+
+The coordinator, the keys and the store are real; the executor answers at once with made-up results of real size, and
+the parts that it names are files of the right size without content. Every run has a process of its own. The recipe is
+recipes/web.yaml with a tokenizer, as far as the encoded documents; shards are left out (docs/engine.md says why).
+One run is killed half-way, and the next goes on from there.
+"""
+
+import hashlib
+import json
+import os
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from bench.inputs import measurement, scratch
+from gristmill.checked import BLOCK_BYTES, Content
+from gristmill.engine.executor import StartWorker
+from gristmill.engine.mill import Mill, Silent
+from gristmill.engine.task import Collect, Emit, Fit, Hash, Map, Read, Reduce, Result, Task
+from gristmill.recipe.load import load
+from gristmill.store.seal import seal
+from gristmill.store.segments import Segment
+from gristmill.store.store import Part, Store
+
+PARTS = 62_500
+"""4 TB of text in parts of 64 MB."""
+FILE_BYTES = 12_000_000
+"""Of a compressed crawl file, which becomes one part."""
+ROWS = 9_000
+UNTIL = "tokens"
+KILLED = 9
+ROOT = Path(__file__).parents[1]
+
+
+def run(data: Path | None) -> Iterable[dict]:
+    """Four runs: killed half-way, gone on, all cached; and the same corpus at twice the size, without the kill."""
+    with scratch() as folder:
+        recipe = _project(folder / "one", PARTS)
+        tasks = _child(recipe, PARTS, stop_after=PARTS * 6)["executed"]
+        first = _child(recipe, PARTS)
+        cached = _child(recipe, PARTS)
+        assert cached["executed"] == 0
+        assert tasks > 0
+    with scratch() as folder:
+        twice = _child(_project(folder, 2 * PARTS), 2 * PARTS)
+    each = 1e3 * first["coordinator_s"] / first["executed"]
+    yield measurement("scale.tasks", first["tasks"], f"tasks of {PARTS:,} parts, {tasks:,} of them before a kill")
+    yield measurement("scale.memory", first["peak_mb"], "MB in the coordinator (asked: 2000)")
+    yield measurement("scale.cpu", each, "ms of CPU a task (asked: 0.5)")
+    yield measurement("scale.cached_run", cached["wall_s"], "s for a run that finds all done (asked: 60)")
+    yield measurement("scale.cached_memory", cached["peak_mb"], "MB in that run")
+    ratio = twice["peak_mb"] / first["peak_mb"]
+    yield measurement("scale.memory_twice", ratio, f"x the memory at {2 * PARTS:,} parts (asked: 1.6)")
+
+
+def _project(folder: Path, parts: int) -> Path:
+    """The recipe and its inputs: files of the right size without content."""
+    (folder / "crawl" / "2026-01").mkdir(parents=True)
+    for number in range(parts):
+        path = folder / "crawl" / "2026-01" / f"{number:07}.warc.gz"
+        path.touch()
+        os.truncate(path, FILE_BYTES)
+    text = (ROOT / "recipes" / "web.yaml").read_text().replace("${CRAWL}", str(folder / "crawl"))
+    text = text.replace("${STORE:-./store}", str(folder / "store"))
+    tokenizer = "\ntokenizer: {train: {vocab: 128000, sample_bytes: {web: 1GB}}}\nshards: {seq_len_tokens: 8192}\n"
+    (folder / "web.yaml").write_text(text + tokenizer)
+    return folder / "web.yaml"
+
+
+def _child(recipe: Path, parts: int, stop_after: int = 0) -> dict:
+    command = [sys.executable, "-m", "bench.scale", str(recipe), str(parts), str(stop_after)]
+    path = os.pathsep.join([str(ROOT), *sys.path])
+    done = subprocess.run(command, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True)
+    if done.returncode not in (0, KILLED):
+        raise RuntimeError(done.stderr)
+    return dict(json.loads(done.stdout.splitlines()[-1]))
+
+
+class MadeUp:
+    """An executor whose results look as if the work had been done."""
+
+    slots = 64
+
+    def __init__(self, store: Store, stop_after: int) -> None:
+        self._store = store
+        self._stop_after = stop_after
+        self._marks: list[str] = []
+        self.executed = 0
+        self.own_s = 0.0
+
+    async def run(self, task: Task) -> Result:
+        begun = time.perf_counter()
+        result = self._answer(task)
+        self.executed += not isinstance(task.work, Hash)
+        if self._stop_after and self.executed == self._stop_after:
+            print(json.dumps({"executed": self.executed}), flush=True)
+            os._exit(KILLED)
+        self.own_s += time.perf_counter() - begun
+        return result
+
+    def _answer(self, task: Task) -> Result:
+        work, mark = task.work, hashlib.sha256(task.key.encode()).hexdigest()
+        cost = {"cpu_s": 1.5, "wall_s": 1.6, "peak_rss_bytes": 4e8}
+        metrics = {"rows": ROWS, "dropped": {"too_short": 120, "boilerplate": 35}, "bytes_in": 64e6, "bytes_out": 9e6}
+        if isinstance(work, Hash):
+            return Result(values=[_content(place.path) for place in work.places])
+        if isinstance(work, Read):
+            self._marks.append(mark)
+            return Result([self._part(mark, 11_000)], {}, [mark], metrics, cost)
+        if isinstance(work, Emit):
+            return self._sent(mark, [str(to) for to in range(work.partitions)], cost)
+        if isinstance(work, Reduce):
+            places = [str(int(one[:16], 16)) for one in self._marks]
+            return self._sent(mark, places if work.partitions is None else map(str, range(work.partitions)), cost)
+        if isinstance(work, Map | Collect | Fit):
+            return Result([self._part(mark, 9_000)], {}, [mark], {**metrics, "rows_sent": ROWS}, cost)
+        raise TypeError(f"nothing is made up for {type(work).__name__}")
+
+    def _sent(self, mark: str, destinations: Iterable[str], cost: dict[str, float]) -> Result:
+        file = self._part(mark, 70_000, "segments")
+        segments = {
+            to: Segment(file, 1000 * at, 1000, hashlib.sha256(f"{mark}{to}".encode()).hexdigest(), 12)
+            for at, to in enumerate(destinations)
+        }
+        return Result([file], segments, [mark], {"rows_sent": ROWS, "records": ROWS, "answers": ROWS}, cost)
+
+    def _part(self, mark: str, size: int, suffix: str = "parquet") -> Part:
+        part = Part(mark, suffix, size, ROWS, 8_000_000)
+        path = self._store.part_path(part)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "wb") as file:
+            file.truncate(size)
+        seal(path, mark)
+        return part
+
+    @asynccontextmanager
+    async def alone(self) -> AsyncIterator[StartWorker]:
+        raise RuntimeError("no worker dies here")
+        yield
+
+    def close(self) -> None:
+        return
+
+
+def _content(path: str) -> Content:
+    blocks = -(-FILE_BYTES // BLOCK_BYTES)
+    return Content(hashlib.sha256(path.encode()).hexdigest(), FILE_BYTES, bytes(16 * blocks))
+
+
+def main(recipe: str, parts: int, stop_after: int) -> None:
+    mill = Mill(load(Path(recipe)), UNTIL)
+    executor = MadeUp(mill.store, stop_after)
+    mill.executor = lambda *_: executor  # type: ignore[method-assign, assignment]
+    begun, cpu = time.perf_counter(), time.process_time()
+    made = mill.run(None, Silent()).made
+    said = {
+        "executed": executor.executed,
+        "tasks": sum(len(one.tasks) for one in made.values()),
+        "coordinator_s": time.process_time() - cpu - executor.own_s,
+        "wall_s": time.perf_counter() - begun,
+        "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3,
+    }
+    print(json.dumps(said), flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))

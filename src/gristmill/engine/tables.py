@@ -1,0 +1,213 @@
+"""What a coordinator remembers of millions of tasks: a few dozen bytes each, instead of objects of some kilobytes.
+
+A layer is a row of fixed size, found by the number of its document part; the tasks of a stage are keys and labels one
+after the other; segments of an exchange are rows of an array. Each looks like a mapping or a list of what it holds.
+"""
+
+import struct
+from array import array
+from collections.abc import Iterable, Iterator, Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from gristmill.store.segments import Segment
+from gristmill.store.store import Part
+
+Order = tuple[int, int]
+"""Of a document part in its source: the number of its read task, and its own among what that made."""
+At = tuple[str, Order]
+"""Source and order."""
+
+_LAYER = struct.Struct("<?B32s16sQQQ")
+_FILE = struct.Struct("<B32sQ")
+_KEY_BYTES = 16
+_SEGMENT = np.dtype(
+    [("to", "<u8"), ("file", "<u4"), ("offset", "<u8"), ("length", "<u8"), ("rows", "<u8"), ("hash", "V32")]
+)
+
+
+class Slots:
+    """The number of every document part of a source, the same in all tables of a run."""
+
+    def __init__(self) -> None:
+        self._slots: dict[str, dict[Order, int]] = {}
+
+    def take(self, source: str, order: Order) -> int:
+        here = self._slots.setdefault(source, {})
+        return here.setdefault(order, len(here))
+
+    def find(self, at: At) -> int | None:
+        return self._slots.get(at[0], {}).get(at[1])
+
+    def of(self, source: str) -> Mapping[Order, int]:
+        return self._slots.get(source, {})
+
+
+class _Suffixes:
+    """File types by number."""
+
+    def __init__(self) -> None:
+        self._names: list[str] = []
+
+    def number(self, name: str) -> int:
+        if name not in self._names:
+            self._names.append(name)
+        return self._names.index(name)
+
+    def name(self, number: int) -> str:
+        return self._names[number]
+
+
+class Layers(Mapping[At, tuple[Part, str]]):
+    """(source, order of the document part) -> layer and the key of its task."""
+
+    def __init__(self, slots: Slots | None = None) -> None:
+        self._slots = slots or Slots()
+        self._rows: dict[str, bytearray] = {}
+        self._suffixes = _Suffixes()
+        self._count = 0
+
+    def __setitem__(self, at: At, made: tuple[Part, str]) -> None:
+        source, order = at
+        part, key = made
+        start = self._slots.take(source, order) * _LAYER.size
+        rows = self._rows.setdefault(source, bytearray())
+        if len(rows) < start + _LAYER.size:
+            rows.extend(bytes(start + _LAYER.size - len(rows)))
+        self._count += not rows[start]
+        suffix = self._suffixes.number(part.suffix)
+        sizes = (part.file_bytes, part.rows, part.payload_bytes)
+        _LAYER.pack_into(rows, start, True, suffix, bytes.fromhex(part.hash), bytes.fromhex(key), *sizes)
+
+    def __getitem__(self, at: At) -> tuple[Part, str]:
+        slot = self._slots.find(at)
+        found = None if slot is None else self._read(at[0], slot)
+        if found is None:
+            raise KeyError(at)
+        return found
+
+    def _read(self, source: str, slot: int) -> tuple[Part, str] | None:
+        rows, start = self._rows.get(source, b""), slot * _LAYER.size
+        if start >= len(rows) or not rows[start]:
+            return None
+        _, suffix, part_hash, key, *sizes = _LAYER.unpack_from(rows, start)
+        return Part(part_hash.hex(), self._suffixes.name(suffix), *sizes), key.hex()
+
+    def __iter__(self) -> Iterator[At]:
+        for source in list(self._rows):
+            for order, slot in list(self._slots.of(source).items()):
+                if self._read(source, slot) is not None:
+                    yield source, order
+
+    def __len__(self) -> int:
+        return self._count
+
+
+class TaskNames(Mapping[str, str]):
+    """Key -> label of the tasks of a stage."""
+
+    def __init__(self, known: Mapping[str, str] | None = None) -> None:
+        self._keys = bytearray()
+        self._labels = bytearray()
+        self._ends = array("Q")
+        self._executed = bytearray()
+        for key, label in (known or {}).items():
+            self.add(key, label, False)
+
+    def add(self, key: str, label: str, executed: bool) -> None:
+        """A task that is done: by this run, or before it."""
+        self._keys += bytes.fromhex(key)
+        self._labels += label.encode("utf-8", "surrogatepass")
+        self._ends.append(len(self._labels))
+        self._executed.append(executed)
+
+    @property
+    def executed(self) -> set[str]:
+        """Keys of the tasks that this run carried out."""
+        return {key for key, executed in zip(self._all_keys(), self._executed, strict=True) if executed}
+
+    def _all_keys(self) -> Iterator[str]:
+        text = self._keys.hex()
+        return (text[start : start + 2 * _KEY_BYTES] for start in range(0, len(text), 2 * _KEY_BYTES))
+
+    def _dict(self) -> dict[str, str]:
+        labels, start = [], 0
+        for end in self._ends:
+            labels.append(self._labels[start:end].decode("utf-8", "surrogatepass"))
+            start = end
+        return dict(zip(self._all_keys(), labels, strict=True))
+
+    def __getitem__(self, key: str) -> str:
+        return self._dict()[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._dict())
+
+    def __len__(self) -> int:
+        """Two document parts with the same content have one task."""
+        return len(set(self._all_keys()))
+
+    def items(self) -> Iterable[tuple[str, str]]:  # type: ignore[override]
+        return self._dict().items()
+
+    def values(self) -> Iterable[str]:  # type: ignore[override]
+        return self._dict().values()
+
+
+class Files:
+    """Parts that tasks of a stage made beside its layers: the files of an exchange or a sink."""
+
+    def __init__(self) -> None:
+        self._rows = bytearray()
+        self._suffixes = _Suffixes()
+
+    def add(self, part: Part) -> None:
+        self._rows += _FILE.pack(self._suffixes.number(part.suffix), bytes.fromhex(part.hash), part.file_bytes)
+
+    def __iter__(self) -> Iterator[Part]:
+        for suffix, part_hash, size in _FILE.iter_unpack(self._rows):
+            yield Part(part_hash.hex(), self._suffixes.name(suffix), size)
+
+
+class SegmentTable:
+    """Segments of many files, each for a destination; those for one destination are in the order of their files."""
+
+    def __init__(self) -> None:
+        self._files: list[Part] = []
+        self._blocks: list[tuple[tuple[int, ...], npt.NDArray[np.void]]] = []
+        self._sorted = np.empty(0, _SEGMENT)
+        self._to = np.empty(0, np.uint64)
+
+    def add(self, place: tuple[int, ...], file: Part, segments: Mapping[str, Segment]) -> None:
+        """The segments of a file, whose place among all files is given, whenever it comes."""
+        block = np.empty(len(segments), _SEGMENT)
+        block["file"] = len(self._files)
+        block["to"] = np.array([int(destination) for destination in segments], np.uint64)
+        for name in ("offset", "length", "rows"):
+            block[name] = [getattr(segment, name) for segment in segments.values()]
+        block["hash"] = np.frombuffer(bytes.fromhex("".join(one.hash for one in segments.values())), "V32")
+        self._files.append(file)
+        self._blocks.append((place, block))
+
+    def gather(self) -> None:
+        """No file comes after this."""
+        self._blocks.sort(key=lambda item: item[0])
+        whole = np.concatenate([block for _, block in self._blocks]) if self._blocks else np.empty(0, _SEGMENT)
+        self._blocks.clear()
+        self._sorted = whole[np.argsort(whole["to"], kind="stable")]
+        self._to = np.ascontiguousarray(self._sorted["to"])
+
+    def destinations(self) -> list[int]:
+        return [int(one) for one in np.unique(self._to)]
+
+    def to(self, destination: int) -> tuple[Segment, ...]:
+        wanted = np.uint64(destination)
+        rows = self._sorted[np.searchsorted(self._to, wanted, "left") : np.searchsorted(self._to, wanted, "right")]
+        hashes = rows["hash"].tobytes().hex()
+        return tuple(
+            Segment(self._files[file], offset, length, hashes[64 * at : 64 * at + 64], count)
+            for at, (file, offset, length, count) in enumerate(
+                zip(*(rows[name].tolist() for name in ("file", "offset", "length", "rows")), strict=True)
+            )
+        )
