@@ -1,0 +1,143 @@
+"""The frontier: what is ready is done once and in order, in a window, behind barriers; what is absent is counted."""
+
+import asyncio
+from types import SimpleNamespace
+
+import pytest
+
+from gristmill.engine.frontier import READING, Frontier, Item
+from gristmill.engine.seen import Document
+from gristmill.store.store import Part
+
+# clean -> score -> shuffle (an exchange: send, answer) -> final, which uses a model that is trained on score
+CLEAN, SCORE, SEND, ANSWER, FINAL = (1 << bit for bit in range(5))
+
+
+def chain():
+    nodes = {name: SimpleNamespace(id=name) for name in ("clean", "score", "shuffle", "final")}
+    return [
+        Item(nodes["clean"], False, CLEAN, 0, frozenset()),
+        Item(nodes["score"], False, SCORE, CLEAN, frozenset()),
+        Item(nodes["shuffle"], True, SEND, CLEAN, frozenset()),
+        Item(nodes["shuffle"], False, ANSWER, SEND, frozenset({"shuffle"})),
+        Item(nodes["final"], False, FINAL, ANSWER | SCORE, frozenset({"model"})),
+    ]
+
+
+def parts(number, source="a"):
+    return [
+        Document(source, Part(f"{n:064x}", "parquet", 1), "", (n, 0), f"{source} part {n}", "") for n in range(number)
+    ]
+
+
+class World:
+    """Does what a frontier asks for, in steps that others can come between, and remembers it."""
+
+    def __init__(self, window=4, absent=()):
+        self.done, self.waiting, self.now, self.most = [], [], 0, 0
+        self.absent = absent
+        self.frontier = Frontier({"a": chain()}, self.perform, self.waiting.append, window)
+        self.frontier.add_gate("sent", {"a": SEND})
+        self.frontier.add_gate("scored", {"a": SCORE})
+        self.frontier.add_gate("whole", {"a": FINAL})
+        self.told = {}
+
+    async def perform(self, document, item):
+        self.now += 1
+        self.most = max(self.most, self.now)
+        for _ in range(document.order[0] % 3):
+            await asyncio.sleep(0)
+        self.now -= 1
+        if (document.order[0], item.bit) in self.absent:
+            return False
+        self.done.append((document.order[0], item.bit))
+        return True
+
+    def go(self, number, shut=()):
+        async def barrier(gate, name, depth):
+            self.told[gate] = await self.frontier.passed(gate)
+            self.frontier.open(name, depth, self.told[gate] and name not in shut)
+
+        async def whole():
+            self.told["whole"] = await self.frontier.passed("whole")
+
+        async def main():
+            async with asyncio.TaskGroup() as group:
+                self.frontier.start(group)
+                group.create_task(barrier("sent", "shuffle", 3))
+                group.create_task(barrier("scored", "model", 4))
+                group.create_task(whole())
+                self.frontier.begin("a", parts(number))
+                self.frontier.complete("a", True)
+
+        asyncio.run(main())
+        return self
+
+
+def test_every_item_of_every_part_is_done_once_and_after_what_it_reads():
+    """Barriers are passed by all parts before anybody goes behind them."""
+    world = World().go(50)
+    assert sorted(world.done) == [(n, 1 << bit) for n in range(50) for bit in range(5)]
+    at = {what: place for place, what in enumerate(world.done)}
+    for n in range(50):
+        assert at[n, CLEAN] < min(at[n, SCORE], at[n, SEND])
+        assert max(at[n, ANSWER], at[n, SCORE]) < at[n, FINAL]
+    assert max(at[n, SEND] for n in range(50)) < min(at[n, ANSWER] for n in range(50))
+    assert max(at[n, SCORE] for n in range(50)) < min(at[n, FINAL] for n in range(50))
+    assert world.told == {"sent": True, "scored": True, "whole": True}
+
+
+@pytest.mark.parametrize("window", [1, 4, 16])
+def test_no_more_parts_than_the_window_are_worked_on(window):
+    """Of a part, two items may be ready at once."""
+    assert World(window).go(100).most <= 2 * window
+
+
+def test_what_is_absent_shuts_what_is_behind_it_and_is_counted():
+    """A dry run that misses one part's record stops everybody at the barrier; each item that waits is counted once."""
+    world = World(absent={(3, SEND)}).go(10)
+    assert world.told == {"sent": False, "scored": True, "whole": False}
+    assert {bit for _, bit in world.done} == {CLEAN, SCORE, SEND}
+    assert sorted(item.bit for item in world.waiting) == [ANSWER] * 10 + [FINAL] * 10
+
+
+def test_a_barrier_that_does_not_open_makes_absent_what_needs_it():
+    """Its inputs are all there."""
+    world = World().go(5, shut={"model"})
+    assert world.told["whole"] is False
+    assert [item.bit for item in world.waiting] == [FINAL] * 5
+
+
+def test_items_that_are_there_already_are_skipped():
+    """They count at gates, and nobody does them."""
+    world = World()
+    world.frontier.skip("a", CLEAN | SEND | ANSWER)
+    world.go(7)
+    assert {bit for _, bit in world.done} == {SCORE, FINAL}
+    assert world.told == {"sent": True, "scored": True, "whole": True}
+
+
+def test_without_parts_everything_is_whole():
+    """A source may be empty."""
+    assert World().go(0).told == {"sent": True, "scored": True, "whole": True}
+
+
+def test_parts_that_are_further_on_go_before_new_ones():
+    """Reading comes last, so that what is read does not pile up."""
+    world = World(window=1)
+    read = []
+
+    async def main():
+        async with asyncio.TaskGroup() as group:
+            world.frontier.start(group)
+
+            async def reading(number):
+                read.append((number, len(world.done)))
+                world.frontier.begin("a", [parts(3)[number]])
+                if number == 2:
+                    world.frontier.complete("a", True)
+
+            world.frontier.submit(READING, [lambda n=n: reading(n) for n in range(3)])
+
+    asyncio.run(main())
+    assert read == [(0, 0), (1, 3), (2, 6)]  # CLEAN, SCORE and SEND of each before the next is read

@@ -1,0 +1,86 @@
+"""Tables of the coordinator hold what mappings and lists of objects would hold."""
+
+import hashlib
+import sys
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gristmill.engine.tables import Files, Layers, SegmentTable, Slots, TaskNames
+from gristmill.store.segments import Segment
+from gristmill.store.store import Part
+
+hashes = st.integers(0, 2**64).map(lambda seed: hashlib.sha256(str(seed).encode()).hexdigest())
+sizes = st.integers(0, 2**62)
+made_parts = st.builds(Part, hashes, st.sampled_from(["parquet", "json", "ds.index"]), sizes, sizes, sizes)
+places = st.tuples(st.sampled_from(["a", "web", ""]), st.tuples(st.integers(0, 50), st.integers(0, 3)))
+keys = hashes.map(lambda one: one[:32])
+
+
+@given(st.lists(st.tuples(st.integers(0, 1), places, made_parts, keys)))
+def test_layers_are_a_mapping(given_layers):
+    """Two stages of a run number parts the same, and each has its own layers."""
+    slots = Slots()
+    tables, expected = (Layers(slots), Layers(slots)), ({}, {})
+    for which, at, part, key in given_layers:
+        tables[which][at] = (part, key)
+        expected[which][at] = (part, key)
+    for table, wanted in zip(tables, expected, strict=True):
+        assert dict(table.items()) == wanted
+        assert len(table) == len(wanted)
+        assert ("nowhere", (0, 0)) not in table
+
+
+@given(st.lists(st.tuples(keys, st.text(st.characters(codec=None)), st.booleans())))
+def test_names_of_tasks_are_a_mapping(tasks):
+    """Labels hold names of files, which may be no UTF-8; a task of two equal parts counts once."""
+    table = TaskNames()
+    for key, label, executed in tasks:
+        table.add(key, label, executed)
+    assert dict(table.items()) == {key: label for key, label, _ in tasks}
+    assert len(table) == len({key for key, _, _ in tasks})
+    assert table.executed == {key for key, _, executed in tasks if executed}
+
+
+def test_a_task_takes_some_dozen_bytes():
+    """A layer and a name together, of a hundred thousand tasks."""
+    layers, names = Layers(Slots()), TaskNames()
+    part = Part("ab" * 32, "parquet", 1, 2, 3)
+    for number in range(100_000):
+        layers["web", (number, 0)] = (part, f"{number:032x}")
+        names.add(f"{number:032x}", f"web part {number}.0", False)
+    held = [*layers._rows.values(), names._keys, names._labels, names._ends, names._executed]
+    assert sum(map(sys.getsizeof, held)) < 160 * 100_000
+
+
+@given(st.lists(made_parts, max_size=20))
+def test_files_are_kept_in_order(parts):
+    table = Files()
+    for part in parts:
+        table.add(part)
+    assert list(table) == [Part(part.hash, part.suffix, part.file_bytes) for part in parts]
+
+
+@given(
+    st.dictionaries(
+        st.tuples(st.integers(0, 3), st.integers(0, 50)),
+        st.tuples(made_parts, st.dictionaries(st.integers(0, 2**64 - 1), st.tuples(sizes, sizes, hashes, sizes))),
+        max_size=12,
+    ),
+    st.randoms(),
+)
+def test_segments_for_a_destination_are_in_the_order_of_their_files(files, draw):
+    """Whatever the order in which they come."""
+    table = SegmentTable()
+    expected = {}
+    for place in sorted(files):
+        part, found = files[place]
+        for to, stretch in found.items():
+            expected.setdefault(to, []).append(Segment(part, *stretch))
+    for place in draw.sample(sorted(files), len(files)):
+        part, found = files[place]
+        table.add(place, part, {str(to): Segment(part, *stretch) for to, stretch in found.items()})
+    table.gather()
+    assert table.destinations() == sorted(expected)
+    assert {to: list(table.to(to)) for to in expected} == expected
+    assert table.to(5) == tuple(expected.get(5, ()))
