@@ -1,11 +1,13 @@
 """Garbage collection takes nothing away that it does not understand."""
 
 import os
+import shutil
 
 import pytest
 
 from gristmill.engine.garbage import alone, collect, find_garbage
 from gristmill.engine.mill import Silent
+from gristmill.engine.run_record import task_names
 from gristmill.errors import UserError
 from gristmill.store.leases import hold
 
@@ -30,7 +32,7 @@ def flip(path):
     path.write_bytes(data)
 
 
-@pytest.mark.parametrize("kind", ["versions", "runs", "locks", "tasks", "datasets"])
+@pytest.mark.parametrize("kind", ["versions", "runs", "locks", "tasks", "stages", "datasets"])
 @pytest.mark.parametrize(
     "damage",
     [
@@ -63,10 +65,11 @@ def test_a_record_that_cannot_be_read_stops_it(tagged, kind, damage):
 
 def _of_version(mill, kind):
     """A record of a kind that the version needs."""
-    if kind not in ("tasks", "datasets"):
+    if kind not in ("tasks", "stages", "datasets"):
         return next(name for name, _ in mill.store.list_files(kind))
     node = mill.store.read_json("versions/v1.json")["nodes"]["all/longer_than"]
-    key = next(iter(node["tasks"] if kind == "tasks" else node["datasets"].values()))
+    names = task_names(mill.store, node) if kind == "tasks" else node["datasets"].values()
+    key = node["stage"] if kind == "stages" else next(iter(names))
     return f"{kind}/{key}.json"
 
 
@@ -132,3 +135,13 @@ def test_copies_of_config_files_stay_as_long_as_a_run_that_used_them(project):
     clean()
     assert newest <= lying()
     assert not tagged & lying()
+
+
+def test_what_a_run_made_stays_where_the_records_of_its_stages_were_deleted(tagged):
+    """They may be, at any time: the layers name their tasks too."""
+    shutil.rmtree(tagged.store / "stages")
+    mill = tagged.mill()
+    whole = tagged.parts(mill.look())
+    collect(mill.store, find_garbage(mill.store, None))
+    assert tagged.parts(mill.look()) == whole
+    assert not [note for note in (tagged.run(), tagged.notes)[1] if "missing" in note]

@@ -321,4 +321,4 @@ def _earlier(told: Mapping[str, Any] | None) -> tuple[int, float]:
     """Tasks of a stage in an earlier run and their seconds, without compiling."""
     if told is None:
         return 0, 0.0
-    return len(told["tasks"]), told["cost"].get("wall_s", 0) - told["cost"].get("compile_s", 0)
+    return told["executed"] + told["cached"], told["cost"].get("wall_s", 0) - told["cost"].get("compile_s", 0)

@@ -166,7 +166,7 @@ def _need(node: Node, run: Run, before: Known, is_after_change: bool) -> _Need:
         if is_after_change:
             low *= SAME_AGAIN
         elif node.kind == "map":
-            there = max(there, _taken(earlier["stored_bytes"], len(earlier["tasks"])))
+            there = max(there, _taken(earlier["stored_bytes"], earlier["executed"] + earlier["cached"]))
     size = max(_taken(content, tasks) - there, _taken(0, max(len(made.missing), 1)))
     return _Need(low * size, high * size, tasks, known is not None, is_changed)
 
@@ -195,7 +195,7 @@ def _measured(node: Node, run: Run, before: Known) -> tuple[float, float] | None
     if not earlier.get("stored_bytes") or not all(inputs):
         return None
     grown = sum(input_bytes(run, source) for source in node.sources) / sum(inputs)
-    tasks = len(earlier["tasks"])
+    tasks = earlier["executed"] + earlier["cached"]
     return grown * earlier["stored_bytes"], grown * tasks if node.kind in ("read", "map") else tasks
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from gristmill.engine.publish import FOLDER, LATEST
 from gristmill.engine.run import Run
+from gristmill.engine.run_record import task_names
 from gristmill.engine.seen import Seen
 from gristmill.errors import UserError
 from gristmill.loader.manifest import read_manifest
@@ -72,12 +73,19 @@ def _find(store: Store, seen: Seen | None, named: Sequence[str]) -> Garbage:
         needed_by[f"version {name}" if kind == "versions" else f"the last run of {name}"] = None
         try:
             for node in record["nodes"].values():
-                tasks.update(node["tasks"])
+                if node.get("stage"):
+                    stages.add(node["stage"])
+                    store.read_record(f"stages/{node['stage']}.json")
+                tasks.update(task_names(store, node))
                 datasets.update(node["datasets"].values())
-                stages.add(node.get("stage"))
                 parts.update(part["hash"] for part in node.get("config_files", ()))
         except (KeyError, TypeError, AttributeError):
             raise store.damaged(path) from None
+    for name in datasets:
+        dataset = store.read_record(f"datasets/{name}.json")
+        entries = (dataset or {}).get("parts", ())
+        parts.update(part["hash"] for part in entries)
+        tasks.update(part["task"] for part in entries)  # where the record of the stage is not there to name them
     manifests: set[str] = set()
     for key in tasks:
         task = store.read_record(f"tasks/{key}.json")
@@ -85,9 +93,6 @@ def _find(store: Store, seen: Seen | None, named: Sequence[str]) -> Garbage:
             parts.update(part["hash"] for part in task["parts"])
             if task["node"].endswith(f"/{MIX}"):
                 manifests.update(_manifest_hashes(store, task))
-    for name in datasets:
-        dataset = store.read_record(f"datasets/{name}.json")
-        parts.update(part["hash"] for part in (dataset or {}).get("parts", ()))
     published = {folder for folder in _published(store) if folder.split("/")[1] not in manifests}
     going = {_find_named(name, published, store) for name in named}
     for folder in published - going:

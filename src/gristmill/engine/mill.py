@@ -163,7 +163,7 @@ class Mill:
         found: dict[str, Mapping[str, Any]] = {}
         for record in run_records(self.store, self.recipe.name):
             for node_id, told in record["nodes"].items():
-                if told["tasks"] or record["status"] == "finished":
+                if told["executed"] or told["cached"] or record["status"] == "finished":
                     found.setdefault(node_id, told)
             if self.graph.nodes.keys() <= found.keys():
                 break

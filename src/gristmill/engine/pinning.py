@@ -4,6 +4,7 @@ from gristmill.counted import counted
 from gristmill.engine.graph import Node
 from gristmill.engine.mill import Mill
 from gristmill.engine.run import Run
+from gristmill.engine.run_record import task_names
 from gristmill.engine.task import result_from_json
 from gristmill.recipe.shards import TOKENS
 from gristmill.recipe.tokenizer import TOKENIZER
@@ -25,7 +26,8 @@ def pinned_node(mill: Mill) -> Node | None:
 
 def last_trained(mill: Mill, node: Node) -> Part | None:
     """What the step made in its last run, whatever has changed in the recipe since."""
-    for key in mill.known_before().get(node.id, {}).get("tasks", ()):
+    before = mill.known_before().get(node.id)
+    for key in task_names(mill.store, before) if before else ():
         record = mill.store.read_json(f"tasks/{key}.json")
         if record is not None:
             return result_from_json(record).parts[0]

@@ -8,6 +8,7 @@ from typing import Any
 from gristmill.engine.graph import CORPUS, Node, reads_from
 from gristmill.engine.mill import Mill
 from gristmill.engine.run import Run
+from gristmill.engine.run_record import task_names
 from gristmill.places import shown_exact
 
 MOST_NAMED = 3
@@ -80,13 +81,13 @@ def _why(node: Node, run: Run, earlier: Mapping[str, Mapping[str, Any]], last: M
         return found
     if node.kind == "read":
         found = _file_changes(node, run, before.get("files"))
-    elif made.missing:
-        known = set(before["tasks"].values())
+    elif made.missing and (tasks := task_names(run.store, before)):
+        known = set(tasks.values())
         new = [label for label, _ in made.missing.values() if label not in known]
         found = [_name_some(new, "is new", "are new")] if new else []
         changed = len(made.missing) - len(new)
         if changed:
-            lost = [label for key, (label, _) in made.missing.items() if key in before["tasks"]]
+            lost = [label for key, (label, _) in made.missing.items() if key in tasks]
             if lost:
                 found.append(_name_some(lost, "is no longer in the store", "are no longer in the store"))
             if changed > len(lost):

@@ -54,15 +54,16 @@ def _record_node(run: Run, node_id: str, datasets: Mapping[str, Any]) -> dict[st
         "sources": node.sources,
         "columns": node.columns,
         "identity": node.identity,
-        "executed": len(made.executed),
-        "cached": len(made.tasks) - len(made.executed),
+        "executed": (executed := len(made.executed)),
+        "cached": len(made.tasks) - executed,
         "metrics": made.metrics,
         "cost": made.cost,
         "datasets": datasets.get(node_id, {}),
-        "tasks": dict(made.tasks.items()),
         "stage": run.stages.keys.get(node_id),
         "stored_bytes": made.stored_bytes,
     }
+    if record["stage"] is None:
+        record["tasks"] = dict(made.tasks.items())
     if node.kind == "read" and node.sources[0] in run.inputs:
         record["input_bytes"] = input_bytes(run, node.sources[0])
         record["files"] = run.inputs[node.sources[0]].record()
@@ -70,6 +71,15 @@ def _record_node(run: Run, node_id: str, datasets: Mapping[str, Any]) -> dict[st
         copies = {part for file in node.files.values() for _, _, part in file.files}
         record["config_files"] = [part_to_json(part) for part in sorted(copies, key=lambda part: part.hash)]
     return record
+
+
+def task_names(store: Store, told: Mapping[str, Any]) -> dict[str, str]:
+    """Key -> label of the tasks of a step, of which a run's record tells. They stand in the record of the stage, and of
+    one that has none (it was stopped, or gave documents up) in the run's; where that was deleted, nothing is known.
+    """
+    if "tasks" not in told:
+        told = store.read_json(f"stages/{told['stage']}.json") or {"tasks": {}}
+    return dict(told["tasks"])
 
 
 def version_of(datasets: Mapping[str, Mapping[str, str]]) -> str | None:
@@ -89,7 +99,7 @@ def see(store: Store, name: str) -> Seen:
         }
         chains = {source: tuple(ids) for source, ids in record["chains"].items()}
         slots = Slots()
-        made = {node_id: Made(slots, one["tasks"]) for node_id, one in record["nodes"].items()}
+        made = {node_id: Made(slots, task_names(store, one)) for node_id, one in record["nodes"].items()}
         for node_id, one in record["nodes"].items():
             made[node_id].metrics, made[node_id].cost = one["metrics"], one["cost"]
         seen = Seen(record["recipe"], told, store, nodes, chains, made, record)

@@ -12,7 +12,7 @@ from gristmill.engine.insist import insist
 from gristmill.engine.mill import wait_for
 from gristmill.engine.obtain import Listener
 from gristmill.engine.run import Run
-from gristmill.engine.run_record import run_records
+from gristmill.engine.run_record import run_records, task_names
 from gristmill.engine.seen import Seen
 from gristmill.engine.task import Hash, Result, Task
 from gristmill.errors import UserError
@@ -120,7 +120,7 @@ def _blame_others(seen: Seen, findings: Findings) -> None:
     unknown = {part.hash for part in findings.broken} - findings.made_by.keys()
     for record in run_records(seen.store) if unknown else ():
         for node_id, node in record["nodes"].items() if record["recipe"] != seen.name else ():
-            for key, label in node["tasks"].items():
+            for key, label in task_names(seen.store, node).items():
                 for part in (seen.store.read_json(f"tasks/{key}.json") or {}).get("parts", ()):
                     if part["hash"] in unknown:
                         told = f"{node_id}, {label} of the recipe {record['recipe']}"
