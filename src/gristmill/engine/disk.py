@@ -67,8 +67,6 @@ the truth.
 """
 DOCUMENT_BYTES = 2048
 """Of a document's text (C4: 750 GB in 365 million). Where there are few, some partitions of an exchange stay empty."""
-RECORD_BYTES = 1 << 16
-"""Of a page with its markup: what a limit on records is taken to be, in bytes."""
 _MARKUP = ("warc",)
 
 
@@ -129,14 +127,6 @@ def held_bytes(seen: Seen, node_id: str) -> int | None:
     return found
 
 
-def input_bytes(run: Run, source: str) -> int:
-    """Of the files that a source reads, as they lie there; of a sample or a limit, of what it takes."""
-    inputs = run.inputs[source]
-    size = sum(file.size for file in inputs.needed(inputs.groups))
-    limit = run.graph.recipe.sources[source].limit
-    return int(min(size * (inputs.share or 1), size if limit is None else limit * RECORD_BYTES))
-
-
 @dataclass(frozen=True)
 class _Need:
     """What a step will add."""
@@ -181,11 +171,15 @@ def _folders_bytes(parts: float) -> float:
     return float(BLOCK_BYTES * FOLDERS * (1 - (1 - 1 / FOLDERS) ** parts))
 
 
+def _input_bytes(run: Run, source: str) -> int:
+    return run.inputs[source].taken_bytes(run.graph.recipe.sources[source].limit)
+
+
 def _content_bytes(run: Run, source: str) -> float:
     """Of the files that a source reads, unpacked, as far as names tell."""
     files = run.inputs[source].needed(run.inputs[source].groups)
     packed = sum(file.size for file in files)
-    return input_bytes(run, source) * sum(file.payload_guess for file in files) / max(packed, 1)
+    return _input_bytes(run, source) * sum(file.payload_guess for file in files) / max(packed, 1)
 
 
 def _measured(node: Node, run: Run, before: Known) -> tuple[float, float] | None:
@@ -194,7 +188,7 @@ def _measured(node: Node, run: Run, before: Known) -> tuple[float, float] | None
     inputs: list[int] = [before.get(f"{source}/{INGEST}", {}).get("input_bytes") or 0 for source in node.sources]
     if not earlier.get("stored_bytes") or not all(inputs):
         return None
-    grown = sum(input_bytes(run, source) for source in node.sources) / sum(inputs)
+    grown = sum(_input_bytes(run, source) for source in node.sources) / sum(inputs)
     tasks = earlier["executed"] + earlier["cached"]
     return grown * earlier["stored_bytes"], grown * tasks if node.kind in ("read", "map") else tasks
 

@@ -49,6 +49,10 @@ _PASSED_OVER: dict[str, tuple[str, str, str]] = {
 }
 
 
+RECORD_BYTES = 1 << 16
+"""Of a page with its markup: what a limit on records is taken to be, in bytes."""
+
+
 @dataclass(frozen=True)
 class SourceInputs:
     """The files of one source, ready to be read."""
@@ -94,6 +98,11 @@ class SourceInputs:
     def record(self) -> dict[str, str]:
         """What a run's record says of those that it read: name and sha256."""
         return {exact(file.name): self.content[uri].sha256 for uri, file in self.files.items() if uri in self.content}
+
+    def taken_bytes(self, limit: int | None) -> int:
+        """Of the files that are read, as they lie there; of a sample or a limit on records, of what it takes."""
+        size = sum(file.size for file in self.needed(self.groups))
+        return int(min(size * (self.share or 1), size if limit is None else limit * RECORD_BYTES))
 
     def needed(self, groups: Sequence[Group]) -> list[InputFile]:
         """The files that groups read or look at, in order."""

@@ -10,7 +10,6 @@ from datetime import datetime
 from typing import Any
 
 from gristmill.counted import counted
-from gristmill.engine.disk import input_bytes
 from gristmill.engine.graph import NodeFacts
 from gristmill.engine.obtain import Made
 from gristmill.engine.run import Run
@@ -65,7 +64,8 @@ def _record_node(run: Run, node_id: str, datasets: Mapping[str, Any]) -> dict[st
     if record["stage"] is None:
         record["tasks"] = dict(made.tasks.items())
     if node.kind == "read" and node.sources[0] in run.inputs:
-        record["input_bytes"] = input_bytes(run, node.sources[0])
+        limit = run.graph.recipe.sources[node.sources[0]].limit
+        record["input_bytes"] = run.inputs[node.sources[0]].taken_bytes(limit)
         record["files"] = run.inputs[node.sources[0]].record()
     if node.files:
         copies = {part for file in node.files.values() for _, _, part in file.files}
