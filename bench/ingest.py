@@ -19,7 +19,7 @@ from resiliparse.parse.encoding import bytes_to_str, detect_encoding
 from resiliparse.parse.html import HTMLTree
 
 from bench.inputs import measurement, scratch, warc_files
-from gristmill.engine.executor import InlineExecutor
+from gristmill.engine.executors.executor import InlineExecutor
 from gristmill.engine.mill import Mill, Silent
 from gristmill.recipe.load import load
 

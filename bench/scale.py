@@ -19,9 +19,9 @@ from pathlib import Path
 
 from bench.inputs import measurement, scratch
 from gristmill.checked import BLOCK_BYTES, Content
-from gristmill.engine.executor import StartWorker
+from gristmill.engine.executors.executor import StartWorker
 from gristmill.engine.mill import Mill, Silent
-from gristmill.engine.task import Collect, Emit, Fit, Hash, Map, Read, Reduce, Result, Task
+from gristmill.engine.work.task import Collect, Emit, Fit, Hash, Map, Read, Reduce, Result, Task
 from gristmill.recipe.load import load
 from gristmill.store.seal import seal
 from gristmill.store.segments import Segment

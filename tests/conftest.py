@@ -13,9 +13,9 @@ import pytest
 from hypothesis import settings
 
 from gristmill import stages
-from gristmill.engine.executor import InlineExecutor
+from gristmill.engine.executors.executor import InlineExecutor
 from gristmill.engine.mill import Mill, Silent
-from gristmill.engine.run import Run
+from gristmill.engine.schedule.run import Run
 from gristmill.recipe.load import load
 from gristmill.stages import own_code
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pyarrow as pa
 
-from gristmill.engine.exchange import _by_partition
-from gristmill.engine.task import add_counts
+from gristmill.engine.work.exchange import _by_partition
+from gristmill.engine.work.task import add_counts
 from gristmill.stages.resolve import before_of, kind_of, part_config, reads_of, schema_of
 
 

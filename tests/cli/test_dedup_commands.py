@@ -44,7 +44,7 @@ def write(project, texts, files=3):
 
 def verdicts(mill, run):
     """By the document's own name: reason and the name of its keeper."""
-    from gristmill.engine.look import rows
+    from gristmill.query.documents import rows
 
     found = list(rows(run, None, None, None))
     name = {row.fields["doc_id"]: row.fields["locator"].split("#")[1] for row in found}

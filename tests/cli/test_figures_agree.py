@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gristmill.cli.tokenizer_open import Fertility
-from gristmill.engine.funnel import funnels
+from gristmill.query.funnel import funnels
 from gristmill.schema import NO_DOCUMENT
 from gristmill.store.store import Part
 

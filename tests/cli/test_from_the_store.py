@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from conftest import Project
-from gristmill.engine.executor import InlineExecutor
+from gristmill.engine.executors.executor import InlineExecutor
 from gristmill.engine.garbage import find_garbage
 from gristmill.engine.mill import Mill, Silent
 from gristmill.recipe.load import load

@@ -5,9 +5,9 @@ import json
 
 import pytest
 
-from gristmill.engine.funnel import funnels
-from gristmill.engine.graph import CORPUS
-from gristmill.engine.look import rows
+from gristmill.engine.plan.graph import CORPUS
+from gristmill.query.documents import rows
+from gristmill.query.funnel import funnels
 from gristmill.recipe.columns import INGEST
 from gristmill.schema import NO_DOCUMENT
 from gristmill.stages.ingest import pages

@@ -7,7 +7,7 @@ import pytest
 
 from gristmill.cli import show
 from gristmill.cli.show import Bars
-from gristmill.engine.executor import InlineExecutor
+from gristmill.engine.executors.executor import InlineExecutor
 
 
 def node(name):

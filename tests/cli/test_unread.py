@@ -5,8 +5,8 @@ import shlex
 from dataclasses import replace
 
 from gristmill.cli.run import _as_typed, _show_unread, unread_records
-from gristmill.engine.inputs import unread
 from gristmill.engine.mill import find_warnings
+from gristmill.engine.plan.inputs import unread
 
 RECIPE = """
 recipe: few

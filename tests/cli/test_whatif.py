@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from gristmill.engine.funnel import funnels
+from gristmill.query.funnel import funnels
 
 
 @pytest.fixture

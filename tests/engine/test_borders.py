@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from gristmill.engine import borders
+from gristmill.engine.work import borders
 from gristmill.errors import BrokenPromise
 from gristmill.schema import Record
 from gristmill.stages.contract import Piece

@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from gristmill.engine.executor import InlineExecutor
+from gristmill.engine.executors.executor import InlineExecutor
 from gristmill.engine.mill import Silent
 from gristmill.errors import UserError
 from gristmill.recipe.files import placed_in

@@ -9,7 +9,7 @@ import pytest
 
 from conftest import STEPS
 from gristmill.cli.main import run_command
-from gristmill.engine.disk import estimate
+from gristmill.query.disk import estimate
 
 
 def disk_of(project):

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gristmill.engine.files import InputFile, group_files
+from gristmill.engine.files.listing import InputFile, group_files
+from gristmill.engine.files.tree import ANYTHING, Stopped, list_tree
 from gristmill.engine.mill import find_warnings
-from gristmill.engine.tree import ANYTHING, Stopped, list_tree
 from gristmill.errors import UserError
 
 SPLITTABLE = SimpleNamespace(SPLITTABLE=lambda name: True)
@@ -294,7 +294,7 @@ def test_a_signal_ends_a_run_that_is_listing(project):
     """The loop that hears signals goes on while a thread lists."""
     script = (
         "import os, signal, sys\n"
-        "from gristmill.engine import tree\n"
+        "from gristmill.engine.files import tree\n"
         "from gristmill.engine.mill import Interrupted, Mill, Silent\n"
         "from gristmill.recipe.load import load\n"
         "real = os.scandir\n"
@@ -338,7 +338,7 @@ def test_a_pipe_or_device_that_is_named_is_refused(project, path):
 
 def test_a_file_that_becomes_a_pipe_is_refused(project, monkeypatch):
     """Between listing and hashing."""
-    from gristmill.engine import inputs
+    from gristmill.engine.plan import inputs
 
     real = inputs.list_files
 

@@ -6,9 +6,9 @@ import json
 import pyarrow.parquet as pq
 import pytest
 
-from gristmill.engine import ingest
-from gristmill.engine.exchange import part_number
 from gristmill.engine.mill import find_warnings
+from gristmill.engine.work import read as ingest
+from gristmill.engine.work.exchange import part_number
 from gristmill.errors import UserError
 from gristmill.schema import DOCUMENTS
 from gristmill.store.parquet import PartReader, PartWriter
@@ -118,7 +118,7 @@ def test_parts_of_equal_ids_have_different_marks(tmp_path):
 
 def test_two_parts_of_one_number_are_refused(project, monkeypatch):
     """Answers of an exchange find their way back by 64 bits: better no run than a mixed up one."""
-    monkeypatch.setattr("gristmill.engine.run_exchange.part_number", lambda mark: part_number(mark) >> 60)
+    monkeypatch.setattr("gristmill.engine.schedule.run_exchange.part_number", lambda mark: part_number(mark) >> 60)
     project.write_recipe(steps="  - stagebox.exact")
     project.recipe.write_text(project.recipe.read_text().replace("4KB", "500B"))
     with pytest.raises(UserError, match=r"notes part .* and notes part .* have the same number.*Change part_bytes"):

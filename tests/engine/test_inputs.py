@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from gristmill import checked
-from gristmill.engine import inputs
+from gristmill.engine.plan import inputs
 from gristmill.errors import UserError
 from gristmill.store.parquet import PartReader
 
@@ -47,7 +47,7 @@ def meanwhile(monkeypatch, act):
         act()
         return found
 
-    monkeypatch.setattr("gristmill.engine.run.find_inputs", then_act)
+    monkeypatch.setattr("gristmill.engine.schedule.run.find_inputs", then_act)
 
 
 def texts(project, run):
@@ -146,7 +146,7 @@ def test_an_object_that_changes_is_refused(project, monkeypatch):
 
 def test_a_change_that_left_no_trace_is_found_and_the_next_run_goes_on(project, monkeypatch):
     """What is remembered of a file whose stamp did not change is wrong: it is forgotten when a reader notices."""
-    monkeypatch.setattr("gristmill.engine.files.stamp_of_path", lambda found: "always the same")
+    monkeypatch.setattr("gristmill.engine.files.listing.stamp_of_path", lambda found: "always the same")
     path = project.folder / "in.jsonl"
     path.write_bytes(jsonl("mill"))
     recipe(project, "jsonl", "in.jsonl")
@@ -163,7 +163,7 @@ def test_an_unchanged_file_is_not_hashed_again(project, monkeypatch):
     (project.folder / "in.jsonl").write_bytes(jsonl("mill"))
     recipe(project, "jsonl", "in.jsonl")
     project.run()
-    monkeypatch.setattr("gristmill.engine.perform.content_of", lambda *_: pytest.fail("hashed again"))
+    monkeypatch.setattr("gristmill.engine.work.perform.content_of", lambda *_: pytest.fail("hashed again"))
     recipe(project, "jsonl", "in.jsonl", ", keep_meta: false")
     assert project.executed(project.run())["x/ingest"] > 0
 

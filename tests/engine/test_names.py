@@ -9,10 +9,10 @@ import fsspec
 import pytest
 
 from gristmill.cli.main import main
-from gristmill.engine.look import rows
 from gristmill.engine.mill import find_warnings
-from gristmill.engine.plan import make_plan
 from gristmill.errors import UserError
+from gristmill.query.documents import rows
+from gristmill.query.plan import make_plan
 from gristmill.store.parquet import PartReader
 
 LATIN = b"caf\xe9.jsonl".decode("utf-8", "surrogateescape")

@@ -3,8 +3,8 @@
 import pytest
 
 from gristmill.engine.mill import Silent
-from gristmill.engine.plan import make_plan
 from gristmill.errors import UserError
+from gristmill.query.plan import make_plan
 
 pytestmark = pytest.mark.usefixtures("forgotten")
 

@@ -7,11 +7,11 @@ import sys
 import pytest
 
 from gristmill.cli.main import main
-from gristmill.engine.disk import estimate
-from gristmill.engine.pinning import tokenizer_hint
-from gristmill.engine.plan import make_plan
 from gristmill.errors import UserError
 from gristmill.loader import Loader
+from gristmill.query.disk import estimate
+from gristmill.query.pinning import tokenizer_hint
+from gristmill.query.plan import make_plan
 
 WORDS = ["mill", "grain", "stone", "water", "wheel", "flour"]
 TOKENIZER = """tokenizer:  # of our own

@@ -5,8 +5,8 @@ import json
 import pytest
 
 import stagebox.upper
-from gristmill.engine.plan import describe_change, make_plan
 from gristmill.errors import UserError
+from gristmill.query.plan import describe_change, make_plan
 
 
 def plan_of(project):

@@ -8,13 +8,13 @@ import signal
 import pyarrow.parquet as pq
 import pytest
 
-from gristmill.engine import trial
-from gristmill.engine.local import LocalExecutor
-from gristmill.engine.look import rows
+from gristmill.engine.executors import trial
+from gristmill.engine.executors.local import LocalExecutor
 from gristmill.engine.mill import Silent
-from gristmill.engine.verify import verify
 from gristmill.errors import UserError
 from gristmill.places import exact, shown
+from gristmill.query.documents import rows
+from gristmill.query.verify import verify
 
 CRASHED = "killed its worker 3 of 3 times alone (SIGSEGV); 3 of 3 controls beside it survived"
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gristmill.engine.executor import InlineExecutor
+from gristmill.engine.executors.executor import InlineExecutor
 from gristmill.engine.garbage import collect, find_garbage
 from gristmill.engine.mill import Silent
 from gristmill.engine.publish import find_manifest, give_name, publish

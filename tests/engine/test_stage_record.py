@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 from gristmill.engine import mill
-from gristmill.engine.executor import InlineExecutor
+from gristmill.engine.executors.executor import InlineExecutor
 from gristmill.store.store import Store
 
 

@@ -6,7 +6,7 @@ import sys
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gristmill.engine.tables import Files, Layers, SegmentTable, Slots, TaskNames
+from gristmill.engine.schedule.tables import Files, Layers, SegmentTable, Slots, TaskNames
 from gristmill.store.segments import Segment
 from gristmill.store.store import Part
 

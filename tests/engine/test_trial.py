@@ -5,9 +5,9 @@ import random
 
 import pytest
 
-from gristmill.engine import trial
-from gristmill.engine.executor import WorkerDied
-from gristmill.engine.task import Hash, Result, Task
+from gristmill.engine.executors import trial
+from gristmill.engine.executors.executor import WorkerDied
+from gristmill.engine.work.task import Hash, Result, Task
 
 RECORD, CONTROL = Task("", "", "record", Hash(())), Task("", "", "control", Hash(()))
 

@@ -11,13 +11,13 @@ from multiprocessing import forkserver, resource_tracker
 
 import pytest
 
-from gristmill.engine import local
-from gristmill.engine.executor import StageFailed, WorkerDied
-from gristmill.engine.insist import insist
-from gristmill.engine.local import LocalExecutor
+from gristmill.engine.executors import local
+from gristmill.engine.executors.executor import StageFailed, WorkerDied
+from gristmill.engine.executors.insist import insist
+from gristmill.engine.executors.local import LocalExecutor
+from gristmill.engine.executors.worker import reply
 from gristmill.engine.mill import wait_for
-from gristmill.engine.task import Hash, Task
-from gristmill.engine.worker import reply
+from gristmill.engine.work.task import Hash, Task
 from gristmill.errors import UserError
 from gristmill.places import Place
 from gristmill.stopping import Interrupted
@@ -241,7 +241,8 @@ def test_a_signal_is_heard_while_the_fork_server_imports(tmp_path):
     (tmp_path / "stuck.py").write_text(f"open({str(tmp_path / 'pipe')!r}).read()\n")
     script = (
         "import sys\nfrom gristmill.engine.mill import make_executor, wait_for\n"
-        "from gristmill.engine.task import Hash, Task\nfrom gristmill.stopping import Interrupted, leave_when_told\n"
+        "from gristmill.engine.work.task import Hash, Task\n"
+        "from gristmill.stopping import Interrupted, leave_when_told\n"
         "from gristmill.store.store import Store\n"
         f"leave_when_told()\nexecutor = make_executor(Store({str(tmp_path / 'store')!r}), 1, ['stuck'])\n"
         "try:\n    wait_for(executor.run(Task('', 'inputs', 'hashing', Hash(()))), executor)\n"

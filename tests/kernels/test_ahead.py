@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[2]
 CALLS = """
 import json, sys
 from numba.core import dispatcher, types
-from gristmill.engine.executor import InlineExecutor
+from gristmill.engine.executors.executor import InlineExecutor
 from gristmill.engine.mill import Mill, Silent
 from gristmill.recipe.load import load
 
@@ -80,7 +80,7 @@ def test_the_list_names_functions_and_types_that_there_are():
 
 COMPILE = """
 from gristmill.kernels import ahead, cache_root
-stages = ["gristmill.engine.exchange"]
+stages = ["gristmill.engine.work.exchange"]
 found = [ahead.to_compile(stages)]
 ahead.compile_all(found[0], stages)
 found.append(ahead.to_compile(stages))
@@ -108,7 +108,7 @@ import numpy as np
 from gristmill.kernels import ahead, radix
 keys, order = np.arange(9, dtype=np.uint64), np.arange(9)
 radix._sort_digits(keys, order, keys.copy(), order.copy())
-print(ahead.to_compile(["gristmill.engine.exchange"]), radix._sort_digits._cache._enabled)
+print(ahead.to_compile(["gristmill.engine.work.exchange"]), radix._sort_digits._cache._enabled)
 """
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     assert done.stdout == "[] False\n"

@@ -5,9 +5,9 @@ import json
 
 import pytest
 
-from gristmill.engine.funnel import funnels
 from gristmill.engine.mill import find_warnings
 from gristmill.errors import UserError
+from gristmill.query.funnel import funnels
 from gristmill.recipe.load import load
 
 
@@ -99,7 +99,7 @@ def test_documents_keep_their_ids_when_the_data_moves(project):
 
 def test_a_file_that_changes_while_it_is_read_is_not_stored(project, monkeypatch):
     """What was hashed must be what was read."""
-    from gristmill.engine import inputs
+    from gristmill.engine.plan import inputs
 
     real = inputs.find_inputs
 
@@ -109,7 +109,7 @@ def test_a_file_that_changes_while_it_is_read_is_not_stored(project, monkeypatch
         path.write_text(json.dumps({"text": "changed in the meantime"}) + "\n")
         return found
 
-    monkeypatch.setattr("gristmill.engine.run.find_inputs", then_change)
+    monkeypatch.setattr("gristmill.engine.schedule.run.find_inputs", then_change)
     with pytest.raises(UserError, match="changed since it was hashed"):
         project.run()
 

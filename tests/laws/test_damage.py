@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from gristmill.engine.executor import InlineExecutor
+from gristmill.engine.executors.executor import InlineExecutor
 from gristmill.engine.mill import Silent
-from gristmill.engine.verify import verify
 from gristmill.errors import UserError
 from gristmill.loader import Loader
+from gristmill.query.verify import verify
 from sharded import Corpus
 
 STEPS = "[stagebox.length, stagebox.exact, stagebox.two_rounds, stagebox.vocabulary, stagebox.rarity]"

@@ -18,12 +18,19 @@ MAY_IMPORT = {
         *("recipe", "stages", "store", "kernels", "loader"),
         *("counted", "errors", "schema", "places", "checked", "printable", "stopping"),
     },
+    "query": {
+        *("engine", "recipe", "stages", "store", "kernels", "loader"),
+        *("counted", "errors", "schema", "places", "printable"),
+    },
     "report": {"counted", "errors", "schema", "printable"},
     "cli": {
-        *("report", "engine", "recipe", "stages", "store", "loader"),
+        *("report", "query", "engine", "recipe", "stages", "store", "loader"),
         *("counted", "errors", "expression", "schema", "places", "printable", "stopping"),
     },
 }
+
+ROOMS = ("files", "work", "executors", "plan", "schedule")
+"""Of the engine, those first that know of no other."""
 
 
 def imports_of(path):
@@ -36,12 +43,22 @@ def imports_of(path):
 
 @pytest.mark.parametrize("folder", MAY_IMPORT)
 def test_imports_point_one_way(folder):
-    """kernels <- stages <- recipe <- engine <- cli; nothing imports what stands above it."""
+    """kernels <- stages <- recipe <- engine <- query <- cli; nothing imports what stands above it."""
     for path in sorted((SOURCE / folder).rglob("*.py")):
         for module in imports_of(path):
             parts = module.split(".")
             if len(parts) > 1 and parts[1] != folder:
                 assert parts[1] in MAY_IMPORT[folder], f"{path.relative_to(SOURCE)} imports {module}"
+
+
+def test_rooms_of_the_engine_know_those_before_them_only():
+    """files <- work <- executors <- plan <- schedule <- what stands in the engine's hall: a run as a whole."""
+    for place, room in enumerate(ROOMS):
+        for path in sorted((SOURCE / "engine" / room).rglob("*.py")):
+            for module in imports_of(path):
+                parts = module.split(".")
+                if parts[1] == "engine":
+                    assert parts[2] in ROOMS[: place + 1], f"{path.relative_to(SOURCE)} imports {module}"
 
 
 def test_kernels_import_nothing_else_of_ours():

@@ -6,7 +6,7 @@ import os
 import pytest
 
 import stagebox.upper
-from gristmill.engine.executor import InlineExecutor
+from gristmill.engine.executors.executor import InlineExecutor
 from gristmill.engine.mill import Silent
 from gristmill.store.leases import claim, hold
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from gristmill.engine.executor import InlineExecutor
-from gristmill.engine.funnel import funnels
+from gristmill.engine.executors.executor import InlineExecutor
 from gristmill.engine.mill import Mill, Silent, find_warnings
 from gristmill.errors import UserError
+from gristmill.query.funnel import funnels
 from gristmill.recipe.load import load
 
 RECIPES = Path(__file__).parents[2] / "recipes"

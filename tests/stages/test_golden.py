@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from exchanged import run_step
-from gristmill.engine.obtain import ENGINE
+from gristmill.engine.schedule.task_cache import ENGINE
 from gristmill.stages import READERS, STEPS
 from gristmill.stages.contract import Piece
 from gristmill.stages.dedup.near_candidates import Config as SketchConfig

@@ -11,10 +11,10 @@ from gristmill.cli.options import print_json
 from gristmill.cli.screen import passage, words
 from gristmill.cli.show import console, table
 from gristmill.counted import counted
-from gristmill.engine.clusters import Cluster, cluster_steps, largest
-from gristmill.engine.look import Row
-from gristmill.engine.seen import Seen
+from gristmill.engine.schedule.seen import Seen
 from gristmill.errors import UserError
+from gristmill.query.clusters import Cluster, cluster_steps, largest
+from gristmill.query.documents import Row
 
 MOST_WORDS = 3000
 """Words of a text that are compared: the time of a diff grows with their square."""

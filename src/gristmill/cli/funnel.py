@@ -9,9 +9,9 @@ from gristmill.cli.language_table import language_table, languages, languages_he
 from gristmill.cli.options import Json, RecipeOrRun, StoreUri, last_finished, open_seen, print_json
 from gristmill.cli.screen import words
 from gristmill.cli.show import console, size, table
-from gristmill.engine.funnel import funnels
-from gristmill.engine.seen import Seen
+from gristmill.engine.schedule.seen import Seen
 from gristmill.errors import UserError
+from gristmill.query.funnel import funnels
 
 EXAMPLE = "Example: gristmill funnel recipes/demo.yaml"
 COLUMNS = ("source", "step", "reason", "documents", "share", "text", "as read")

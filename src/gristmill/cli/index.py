@@ -10,9 +10,9 @@ from gristmill.cli.options import Json, RecipePath, StoreUri, open_mill, print_j
 from gristmill.cli.screen import words
 from gristmill.cli.show import Bars, console, size
 from gristmill.counted import counted
-from gristmill.engine.look import kept_batches, unfinished
-from gristmill.engine.seen import Document
+from gristmill.engine.schedule.seen import Document
 from gristmill.errors import UserError
+from gristmill.query.documents import kept_batches, unfinished
 from gristmill.stages.dedup.near_candidates import Config
 from gristmill.stages.dedup.near_index import write_index
 

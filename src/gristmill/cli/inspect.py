@@ -11,12 +11,12 @@ from gristmill.cli.options import Json, RecipeOrRun, StoreUri, id_prefix, last_f
 from gristmill.cli.screen import Screen, passage, words
 from gristmill.cli.show import console, value_text
 from gristmill.counted import counted
-from gristmill.engine.graph import CORPUS
-from gristmill.engine.look import Row, count_unjudged, find_step, rows, sources_with, unfinished
-from gristmill.engine.reasons import reasons_of
-from gristmill.engine.seen import Seen
+from gristmill.engine.plan.graph import CORPUS
+from gristmill.engine.schedule.seen import Seen
 from gristmill.errors import UserError
 from gristmill.expression import expression
+from gristmill.query.documents import Row, count_unjudged, find_step, rows, sources_with, unfinished
+from gristmill.query.reasons import reasons_of
 from gristmill.recipe.mistakes import listed, suggest
 from gristmill.schema import NO_DOCUMENT
 

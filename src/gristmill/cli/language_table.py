@@ -6,9 +6,9 @@ from rich.table import Table
 
 from gristmill.cli.show import table
 from gristmill.counted import counted
-from gristmill.engine.graph import CORPUS
-from gristmill.engine.look import LANGUAGE
-from gristmill.engine.seen import Seen
+from gristmill.engine.plan.graph import CORPUS
+from gristmill.engine.schedule.seen import Seen
+from gristmill.query.documents import LANGUAGE
 
 MOST_SHOWN = 20
 

@@ -12,9 +12,9 @@ from gristmill.cli.screen import print_json as print_json
 from gristmill.cli.screen import words
 from gristmill.cli.show import console
 from gristmill.engine.mill import Mill
-from gristmill.engine.run import Run
 from gristmill.engine.run_record import describe, end_of, finished_runs, names_in, newest_run, see
-from gristmill.engine.seen import Seen
+from gristmill.engine.schedule.run import Run
+from gristmill.engine.schedule.seen import Seen
 from gristmill.errors import NoInput, UserError
 from gristmill.places import is_url
 from gristmill.recipe.load import load, locate_store

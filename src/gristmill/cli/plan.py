@@ -8,11 +8,11 @@ import typer
 from gristmill.cli.options import Json, RecipePath, StoreUri, look_with_inputs, open_mill, print_json
 from gristmill.cli.screen import passage, words
 from gristmill.cli.show import console, size, table
-from gristmill.engine.disk import Disk, estimate
-from gristmill.engine.mixture import foresee_mixture
-from gristmill.engine.pinning import tokenizer_hint
-from gristmill.engine.plan import Stage, make_plan
 from gristmill.errors import UserError
+from gristmill.query.disk import Disk, estimate
+from gristmill.query.mixture import foresee_mixture
+from gristmill.query.pinning import tokenizer_hint
+from gristmill.query.plan import Stage, make_plan
 from gristmill.recipe.shards import idle_settings
 
 EXAMPLE = "Example: gristmill plan recipes/demo.yaml"

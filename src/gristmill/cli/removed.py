@@ -8,7 +8,7 @@ import typer
 from gristmill.cli.options import Json, RecipeOrRun, StoreUri, open_seen, print_json
 from gristmill.cli.screen import words
 from gristmill.cli.show import console, size, table
-from gristmill.engine.seen import Seen
+from gristmill.engine.schedule.seen import Seen
 from gristmill.errors import UserError
 from gristmill.recipe.mistakes import suggest
 from gristmill.stages.select.heuristics import CountedBy

@@ -13,12 +13,12 @@ from gristmill.cli.options import Json, RecipePath, StoreUri, Workers, open_mill
 from gristmill.cli.screen import passage, words
 from gristmill.cli.show import Bars, console
 from gristmill.counted import counted
-from gristmill.engine.funnel import funnels
-from gristmill.engine.inputs import unread
 from gristmill.engine.mill import EXECUTORS, find_warnings
+from gristmill.engine.plan.inputs import unread
 from gristmill.engine.publish import read_model
-from gristmill.engine.run import Run
+from gristmill.engine.schedule.run import Run
 from gristmill.errors import UserError
+from gristmill.query.funnel import funnels
 from gristmill.recipe.columns import INGEST
 from gristmill.recipe.mix import MIX
 from gristmill.recipe.model import Recipe

@@ -10,10 +10,10 @@ from gristmill.cli.screen import words
 from gristmill.cli.shards_open import Published, ShardsName
 from gristmill.cli.show import console, table
 from gristmill.counted import counted
-from gristmill.engine.look import Row, rows
 from gristmill.errors import UserError
 from gristmill.loader.manifest import Manifest
 from gristmill.loader.order import Order
+from gristmill.query.documents import Row, rows
 
 EXAMPLE = "Example: gristmill shards find recipes/demo.yaml 0123456789abcdef0123456789abcdef"
 MOST_LISTED = 8

@@ -18,7 +18,7 @@ from gristmill.cli.screen import Screen, words
 from gristmill.cli.tokenizer_open import AnyTokenizer, is_recipe, load_aloud
 from gristmill.counted import counted
 from gristmill.engine.publish import find_manifest
-from gristmill.engine.seen import Seen
+from gristmill.engine.schedule.seen import Seen
 from gristmill.errors import UserError
 from gristmill.loader.cache import Cache
 from gristmill.loader.checks import Checks

@@ -13,8 +13,8 @@ from rich.text import Text
 from gristmill.cli.fitted_table import FittedTable
 from gristmill.cli.screen import Screen, log, words
 from gristmill.counted import counted
-from gristmill.engine.graph import Node
-from gristmill.engine.task import Result, Task
+from gristmill.engine.plan.graph import Node
+from gristmill.engine.work.task import Result, Task
 from gristmill.printable import one_line
 
 T = TypeVar("T")

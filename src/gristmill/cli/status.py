@@ -7,10 +7,10 @@ import typer
 from gristmill.cli.options import Json, RecipeOrRun, StoreUri, open_seen, print_json
 from gristmill.cli.screen import say
 from gristmill.cli.show import console, size, table
-from gristmill.engine.disk import held_bytes
-from gristmill.engine.funnel import documents_by_step
 from gristmill.engine.run_record import end_of, outcome, run_records
 from gristmill.errors import UserError
+from gristmill.query.disk import held_bytes
+from gristmill.query.funnel import documents_by_step
 
 EXAMPLE = "Example: gristmill status recipes/demo.yaml"
 COLUMNS = ("stage", "tasks", "documents", "dropped", "read", "stored", "MB/s", "CPU s", "peak memory")

@@ -13,8 +13,8 @@ from gristmill.cli.screen import json_text, words
 from gristmill.cli.show import Bars, console, table
 from gristmill.cli.tokenizer_open import TokenizerName, is_corpus, look_at
 from gristmill.counted import counted
-from gristmill.engine.sample import sample_by_language, tokenizer_path
 from gristmill.errors import UserError
+from gristmill.query.sample import sample_by_language, tokenizer_path
 from gristmill.report.tokenizer_html import page
 from gristmill.stages.tokenizer.audit import D_MODEL, SIZES, audit, failed
 from gristmill.stages.tokenizer.audit_subject import Subject, open_subject

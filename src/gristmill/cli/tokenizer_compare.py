@@ -11,9 +11,9 @@ from gristmill.cli.options import Json, StoreUri, print_json
 from gristmill.cli.sample_option import refuse_sample
 from gristmill.cli.show import Bars, console, size, table
 from gristmill.cli.tokenizer_open import A_TOKENIZER, Fertility, is_corpus, look_at, measure, open_any
-from gristmill.engine.sample import sample_texts
-from gristmill.engine.seen import Seen
+from gristmill.engine.schedule.seen import Seen
 from gristmill.errors import UserError
+from gristmill.query.sample import sample_texts
 from gristmill.stages.tokenizer.tokenizer_sample import HELD_OUT
 
 EXAMPLE = "Example: gristmill tokenizer compare tokenizer/ other/tokenizer.json --text README.md --text prose.txt"

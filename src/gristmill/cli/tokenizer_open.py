@@ -14,9 +14,9 @@ import typer
 from gristmill.cli.options import A_RUN, is_run, open_run, refuse_store
 from gristmill.cli.sample_option import asked_sample, refuse_sample
 from gristmill.cli.screen import complain
-from gristmill.engine.sample import open_for_tokenizer, tokenizer_path
-from gristmill.engine.seen import Seen
+from gristmill.engine.schedule.seen import Seen
 from gristmill.errors import UserError
+from gristmill.query.sample import open_for_tokenizer, tokenizer_path
 from gristmill.recipe.load import load as load_recipe
 from gristmill.stages.tokenizer.files import load
 from gristmill.stages.tokenizer.library import LibraryTokenizer

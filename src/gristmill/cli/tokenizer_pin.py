@@ -9,8 +9,8 @@ import typer
 from gristmill.cli.options import Json, RecipePath, StoreUri, open_mill, print_json
 from gristmill.cli.screen import say
 from gristmill.engine.mill import Mill
-from gristmill.engine.pinning import last_trained, pinned_node, trained_node
 from gristmill.errors import UserError
+from gristmill.query.pinning import last_trained, pinned_node, trained_node
 from gristmill.recipe.yaml_edit import with_entry
 
 EXAMPLE = "Example: gristmill tokenizer pin recipes/demo.yaml"

@@ -12,8 +12,8 @@ from gristmill.cli.show import Bars, console, size, table
 from gristmill.cli.tokenizer_open import AnyTokenizer, load_aloud, measure
 from gristmill.counted import counted
 from gristmill.engine.mill import find_warnings
-from gristmill.engine.sample import open_for_tokenizer, sample_texts, tokenizer_path
 from gristmill.errors import UserError
+from gristmill.query.sample import open_for_tokenizer, sample_texts, tokenizer_path
 from gristmill.recipe.load import load
 from gristmill.stages.tokenizer.files import write_json, write_ranks
 from gristmill.stages.tokenizer.model import Tokenizer

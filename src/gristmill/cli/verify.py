@@ -10,9 +10,9 @@ from gristmill.cli.screen import words
 from gristmill.cli.show import Bars, console
 from gristmill.counted import counted
 from gristmill.engine.mill import make_executor
-from gristmill.engine.run import Run
-from gristmill.engine.verify import Findings, is_chosen, parse_share, verify
+from gristmill.engine.schedule.run import Run
 from gristmill.errors import UserError
+from gristmill.query.verify import Findings, is_chosen, parse_share, verify
 
 EXAMPLE = "Example: gristmill verify recipes/demo.yaml --recompute 5%"
 

@@ -7,8 +7,8 @@ import typer
 from gristmill.cli.options import Json, RecipePath, StoreUri, look_with_inputs, open_mill, print_json
 from gristmill.cli.screen import Screen, passage, words
 from gristmill.cli.show import console, size, table, value_text
-from gristmill.engine.look import row_at
-from gristmill.engine.whatif import Answer, Side, ask
+from gristmill.query.documents import row_at
+from gristmill.query.whatif import Answer, Side, ask
 
 EXAMPLE = "Example: gristmill whatif recipes/demo.yaml heuristics.gopher_quality.min_letter_words_share=0.8"
 SHOWN_CHARACTERS = 200

@@ -15,10 +15,10 @@ from gristmill.demo.inputs import build, summary
 from gristmill.demo.pages import FOOTER
 from gristmill.demo.score import Row, score, table
 from gristmill.demo.truth import Truth
-from gristmill.engine.look import rows
 from gristmill.engine.mill import Mill
-from gristmill.engine.run import Run
+from gristmill.engine.schedule.run import Run
 from gristmill.errors import UserError
+from gristmill.query.documents import rows
 from gristmill.recipe.columns import INGEST
 from gristmill.recipe.load import load
 from gristmill.stages.tokenizer import tokenizer, tokenizer_sample

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from gristmill.engine.publish import FOLDER, LATEST
-from gristmill.engine.run import Run
 from gristmill.engine.run_record import task_names
-from gristmill.engine.seen import Seen
+from gristmill.engine.schedule.run import Run
+from gristmill.engine.schedule.seen import Seen
 from gristmill.errors import UserError
 from gristmill.loader.manifest import read_manifest
 from gristmill.recipe.mix import MIX

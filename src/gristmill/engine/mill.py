@@ -11,17 +11,17 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from gristmill.engine.config_files import store_copies
-from gristmill.engine.content import ContentHashes
-from gristmill.engine.executor import Executor, InlineExecutor
-from gristmill.engine.graph import Node, build
-from gristmill.engine.insist import Note
-from gristmill.engine.local import LocalExecutor
-from gristmill.engine.obtain import Earlier, Item, Listener
+from gristmill.engine.executors.executor import Executor, InlineExecutor
+from gristmill.engine.executors.insist import Note
+from gristmill.engine.executors.local import LocalExecutor
+from gristmill.engine.files.config_files import store_copies
+from gristmill.engine.files.content import ContentHashes
+from gristmill.engine.plan.graph import Node, build
 from gristmill.engine.publish import publish
-from gristmill.engine.run import Run
 from gristmill.engine.run_record import finished_runs, make_record, run_records
-from gristmill.engine.task import Result, Task
+from gristmill.engine.schedule.run import Run
+from gristmill.engine.schedule.task_cache import Earlier, Item, Listener
+from gristmill.engine.work.task import Result, Task
 from gristmill.errors import UserError
 from gristmill.recipe.columns import INGEST
 from gristmill.recipe.model import Recipe

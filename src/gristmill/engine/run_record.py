@@ -10,12 +10,12 @@ from datetime import datetime
 from typing import Any
 
 from gristmill.counted import counted
-from gristmill.engine.graph import NodeFacts
-from gristmill.engine.obtain import Made
-from gristmill.engine.run import Run
-from gristmill.engine.seen import Document, Seen
-from gristmill.engine.tables import Slots
-from gristmill.engine.task import digest, part_to_json
+from gristmill.engine.plan.graph import NodeFacts
+from gristmill.engine.schedule.run import Run
+from gristmill.engine.schedule.seen import Document, Seen
+from gristmill.engine.schedule.tables import Slots
+from gristmill.engine.schedule.task_cache import Made
+from gristmill.engine.work.task import digest, part_to_json
 from gristmill.errors import UserError
 from gristmill.recipe.columns import INGEST
 from gristmill.recipe.mistakes import nearest

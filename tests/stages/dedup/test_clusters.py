@@ -7,7 +7,7 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gristmill.engine.exchange import _by_partition
+from gristmill.engine.work.exchange import _by_partition
 from gristmill.stages.dedup import clusters
 from gristmill.stages.dedup.keep_order import ID_BYTES, RANK, RANK_BYTES
 

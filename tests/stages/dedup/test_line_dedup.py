@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.kernels.oracle_lines import counts, normal, units_of
 
-from gristmill.engine.exchange import _by_partition
-from gristmill.engine.task import add_counts
+from gristmill.engine.work.exchange import _by_partition
+from gristmill.engine.work.task import add_counts
 from gristmill.errors import UserError
 from gristmill.stages.dedup import line_counts, line_dedup
 from gristmill.stages.dedup.line_dedup import Config

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from exchanged import run_stage
-from gristmill.engine.look import rows
+from gristmill.query.documents import rows
 from gristmill.stages.dedup import substring_blocks, substring_dedup, substring_spans
 from gristmill.stages.dedup.keep_order import KeepOrder
 from gristmill.stages.resolve import part_config

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from gristmill.engine.task import add_counts
+from gristmill.engine.work.task import add_counts
 from gristmill.stages.measure import code_signals, signals
 from gristmill.stages.select import heuristics
 from gristmill.stages.select.heuristics import SETS, Config, apply, groups, may_read, metrics, reads, warnings

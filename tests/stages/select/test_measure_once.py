@@ -5,7 +5,7 @@ import json
 import pytest
 
 from gristmill.cli.removed import _counts
-from gristmill.engine.whatif import ask
+from gristmill.query.whatif import ask
 
 pytestmark = pytest.mark.slow
 

@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gristmill.demo.warc import Response, write
-from gristmill.engine.look import rows
 from gristmill.engine.mill import find_warnings
 from gristmill.kernels.robots import decide, sites_and_paths
 from gristmill.kernels.urls import split_urls
+from gristmill.query.documents import rows
 from gristmill.stages.buffers import bytes_of, strings
 from gristmill.stages.select import robots
 from gristmill.stages.select.robots_txt import MAX_BYTES, rules_for

@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 
 from gristmill.engine.mill import Mill, Silent, find_warnings
-from gristmill.engine.sample import sample_texts, tokenizer_path
 from gristmill.errors import UserError
+from gristmill.query.sample import sample_texts, tokenizer_path
 from gristmill.recipe.load import load
 from gristmill.stages.tokenizer import files, tokenizer, tokenizer_file
 from gristmill.stages.tokenizer.patterns import PATTERNS

@@ -1,0 +1,111 @@
+"""Having a task done although workers die.
+
+A death is first taken for a kill from outside, and the task is done again; from the third time on with nothing else of
+the run at work, so that it has all the memory. If it still dies, its records are suspected. A record is given up only
+after a trial (`trial.py`); a task whose workers keep dying without one to blame stops the run, and nothing of it is
+stored.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from gristmill.counted import counted
+from gristmill.engine.executors.executor import Executor, StartWorker, WorkerDied
+from gristmill.engine.executors.isolate import Found, Search
+from gristmill.engine.executors.trial import Patience, Storm, ask_new
+from gristmill.engine.work.memory import describe
+from gristmill.engine.work.task import Map, Read, Result, Task
+from gristmill.errors import UserError
+from gristmill.stages import own_code
+
+ATTEMPTS = 2
+"""Workers that a task may lose beside others before it gets the machine to itself."""
+KILLS = 3
+"""Workers that may have been killed from outside, one after the other, alone, before records are suspected."""
+ROUNDS = 3
+"""Rounds (the task alone, the search for a record) of crashes from inside after which the fault is the stage's."""
+MOST_POISONED = 16
+"""Records of one task that may be given up before the fault is taken to be the stage's or the machine's."""
+
+Note = Callable[[str], None]
+
+
+async def insist(task: Task, executor: Executor, note: Note) -> Result:
+    """The result of a task, without records that kill their worker. Raises UserError, CorruptPart, or StageFailed."""
+    evidence: list[dict[str, Any]] = []
+    while True:
+        patience = Patience()
+        try:
+            found = await _in_company(task, executor, patience, note) or await _alone(task, executor, patience, note)
+        except Storm:
+            raise _stop(task, patience, "no document is to blame as far as can be told") from None
+        if isinstance(found, Result):
+            found.poisoned = _poisoned(task)
+            found.evidence = evidence
+            return found
+        if len(evidence) == MOST_POISONED:
+            raise _stop(task, patience, f"{MOST_POISONED} of its documents die alone, and there are more")
+        note(f"{task.node}, {task.label}: found it; it becomes a row with the reason worker_crashed")
+        task = found[0]
+        evidence.append(found[1])
+
+
+async def _in_company(task: Task, executor: Executor, patience: Patience, note: Note) -> Result | None:
+    for _ in range(ATTEMPTS):
+        try:
+            return await executor.run(task)
+        except WorkerDied as death:
+            patience.saw(death)
+            note(f"{task.node}, {task.label}: the worker {death}; trying again")
+    return None
+
+
+async def _alone(task: Task, executor: Executor, patience: Patience, note: Note) -> Result | Found:
+    crashes = rounds = 0
+    while True:
+        async with executor.alone() as start:
+            found = await _round(task, start, patience, note, rounds)
+        if not isinstance(found, WorkerDied):
+            return found
+        rounds += 1
+        crashes += found.inside
+        if crashes == ROUNDS:
+            raise _stop(task, patience, "no single record is to blame")
+        if not found.inside:
+            await patience.pause()
+
+
+async def _round(
+    task: Task, start: StartWorker, patience: Patience, note: Note, rounds: int
+) -> Result | Found | WorkerDied:
+    """The task with the machine to itself; if it dies there, the search for the record that kills it."""
+    try:
+        return await ask_new(task, start, patience)
+    except WorkerDied as death:
+        note(f"{task.node}, {task.label}: the worker {death}, alone")
+        if not death.inside and rounds + 1 < KILLS:
+            return death
+        if isinstance(task.work, Read | Map):
+            note(f"{task.node}, {task.label}: looking for the record that kills its worker")
+        return await Search(task, start, patience).find() or death
+
+
+def _poisoned(task: Task) -> list[list[Any]]:
+    return [list(record) for record in task.work.poisoned] if isinstance(task.work, Read | Map) else []
+
+
+def _stop(task: Task, patience: Patience, blame: str) -> UserError:
+    causes = ", ".join(f"{cause} {counted(count, 'time')}" for cause, count in patience.causes.most_common())
+    held = f"; a worker held up to {patience.peak_rss_bytes / 1e9:.1f} GB" if patience.peak_rss_bytes else ""
+    module = getattr(task.work, "module", "")
+    own = f"What they ran is code of your own, {module}: look there first. " if own_code.is_own(module) else ""
+    from_outside = (
+        f"{describe()}{held}. If memory is short, give it more (fewer --workers, smaller part_bytes); if something "
+        "else kills processes here, end that; then run again."
+    )
+    if all(cause.startswith("exit code") for cause in patience.causes):
+        from_outside = "A process that ends with an exit code was not killed: something that it ran ended it."
+    return UserError(
+        f"{task.node}, {task.label}: its workers die again and again ({causes}), and {blame}. Nothing of it was "
+        f"stored, no document was given up, and what is finished is kept. {own}{from_outside}"
+    )

@@ -1,0 +1,169 @@
+"""Finding the record that kills workers, by halving what a task reads until one record is left.
+
+A kill from outside can lead the search astray, so what it finds is a suspect; the trial decides (`trial.py`). Probes
+store nothing.
+"""
+
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from dataclasses import replace
+from typing import Any
+
+from gristmill.engine.executors.executor import StartWorker, WorkerDied
+from gristmill.engine.executors.trial import Evidence, Patience, ask_new, try_record
+from gristmill.engine.work.task import Map, Read, Task, with_work
+from gristmill.places import exact
+from gristmill.stages.contract import Piece
+
+FARTHEST = 1 << 50
+"""No position in a file lies beyond this."""
+WIDER = 8
+"""How much wider each next stretch beside a suspect is that may serve as the control."""
+
+Survives = Callable[[int, int], Awaitable[bool]]
+Found = tuple[Task, dict[str, Any]]
+"""The task without its next fatal record, which becomes a row with a reason, and the evidence."""
+
+
+class Search:
+    """The search for one fatal record of a task, in workers that have the machine to themselves."""
+
+    def __init__(self, task: Task, start: StartWorker, patience: Patience) -> None:
+        self._task = task
+        self._start = start
+        self._patience = patience
+
+    async def find(self) -> Found | None:
+        """None if no single record was found to be fatal: other kills led astray, or it takes several. Raises Storm."""
+        work = self._task.work
+        if isinstance(work, Read):
+            return await self._find_position(work)
+        return await self._find_row(work) if isinstance(work, Map) else None
+
+    async def _find_row(self, work: Map) -> Found | None:
+        def probe(start: int, stop: int) -> Task:
+            return self._probe(rows=(start, stop))
+
+        async def survives(start: int, stop: int) -> bool:
+            return await self._survives(probe(start, stop))
+
+        rows = work.layers[0].rows
+        row = await _first_fatal(0, rows, survives)
+        if row is None:
+            return None
+        beside = (probe(*stretch) for stretch in _beside(0, row, rows))
+        evidence = await self._try(probe(row, row + 1), beside, probe(row, row))
+        if evidence is None:
+            return None
+        return with_work(self._task, poisoned=(*work.poisoned, (row, evidence.detail))), evidence.of(row)
+
+    async def _find_position(self, work: Read) -> Found | None:
+        def probe(*pieces: Piece) -> Task:
+            return self._probe(pieces=pieces)
+
+        async def some_survive(start: int, stop: int) -> bool:
+            return await self._survives(probe(*work.pieces[start:stop]))
+
+        index = await _first_fatal(0, len(work.pieces), some_survive)
+        if index is None:
+            return None
+        piece = work.pieces[index]
+
+        def stretch(start: int, stop: int) -> Task:
+            return probe(replace(piece, start=start, stop=stop))
+
+        async def stretch_survives(start: int, stop: int) -> bool:
+            return await self._survives(stretch(start, stop))
+
+        stop = piece.stop if piece.stop is not None else await _reach(piece.start, stretch_survives)
+        at = None if stop is None else await _first_fatal(piece.start, stop, stretch_survives)
+        if at is None or stop is None:
+            return None
+
+        def beside() -> Iterator[Task]:
+            yield from (stretch(*found) for found in _beside(piece.start, at, stop))
+            yield from (probe(other) for other in (*reversed(work.pieces[:index]), *work.pieces[index + 1 :]))
+
+        evidence = await self._try(stretch(at, at + 1), beside(), stretch(at, at))
+        if evidence is None:
+            return None
+        detail = evidence.detail
+        after = [replace(piece, start=at + 1)] if piece.stop is None or piece.stop > at + 1 else []
+        if after and not await stretch_survives(at + 1, at + 2):
+            # That the rest of the file is out of reach is a verdict too.
+            behind = await self._try(stretch(at + 1, at + 2), beside(), stretch(at, at))
+            if behind is not None:
+                detail, after = f"{detail}; the reader cannot go on behind it: the rest of the file is lost", []
+        before = [replace(piece, stop=at)] if at > piece.start else []
+        pieces = (*before, replace(piece, start=at, stop=at), *after)
+        task = with_work(
+            self._task,
+            pieces=(*work.pieces[:index], *pieces, *work.pieces[index + 1 :]),
+            poisoned=(*work.poisoned, (exact(piece.name), at, detail)),
+        )
+        return task, evidence.of(exact(piece.name), at)
+
+    async def _try(self, probe: Task, beside: Iterable[Task], nothing: Task) -> Evidence | None:
+        """Try the record beside the nearest stretch that survives and holds a record that the stage sees."""
+        died = False
+        for control in beside:
+            try:
+                seen = (await ask_new(control, self._start, self._patience)).values[0]
+            except WorkerDied:
+                died = True
+                continue
+            if seen:
+                return await try_record(probe, control, "controls beside it", self._start, self._patience)
+        if died:
+            return None  # what is beside it dies too: no single record is to blame
+        return await try_record(probe, nothing, "controls without a record", self._start, self._patience)
+
+    def _probe(self, **changes: Any) -> Task:
+        return replace(with_work(self._task, **changes), probe=True)
+
+    async def _survives(self, task: Task) -> bool:
+        """A death that may have come from outside must happen twice to lead the search."""
+        for _ in range(2):
+            try:
+                await ask_new(task, self._start, self._patience)
+                return True
+            except WorkerDied as death:
+                if death.inside:
+                    return False
+        return False
+
+
+async def _reach(start: int, survives: Survives) -> int | None:
+    """A stop far enough that reading from `start` dies."""
+    if await survives(start, FARTHEST):
+        return None
+    width = 1 << 20
+    while start + width < FARTHEST and await survives(start, start + width):
+        width *= 2
+    return min(start + width, FARTHEST)
+
+
+async def _first_fatal(start: int, stop: int, survives: Survives) -> int | None:
+    """The first unit of [start, stop) that dies alone, as far as one pass of halving can tell."""
+    first = True
+    while stop - start > 1:
+        middle = (start + stop) // 2
+        if not await survives(start, middle):
+            stop = middle
+        elif first and await survives(middle, stop):
+            return None  # as when the search began with a kill from outside: no need to go through all of it
+        else:
+            start = middle
+        first = False
+    return None if start >= stop or await survives(start, stop) else start
+
+
+def _beside(start: int, at: int, stop: int) -> Iterator[tuple[int, int]]:
+    """Stretches of [start, stop) beside a unit, nearest and narrowest first: all before it, then all behind it."""
+    edge, width = at, 1
+    while edge > start:
+        yield max(edge - width, start), edge
+        edge, width = edge - width, width * WIDER
+    edge, width = at + 1, 1
+    while edge < stop:
+        yield edge, min(edge + width, stop)
+        edge, width = edge + width, width * WIDER

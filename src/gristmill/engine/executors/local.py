@@ -1,0 +1,365 @@
+"""The local executor: a pool of processes on this machine.
+
+A worker that dies takes only its task with it: its pipe closes, the task is reported as WorkerDied, and a new
+worker is started when one is next needed. Workers start from a fork server that has imported the stages already
+(milliseconds instead of seconds) and end by themselves when the process that started them is gone. A fork server
+that is killed is started again with the next worker.
+"""
+
+import asyncio
+import heapq
+import itertools
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+import time
+import warnings
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
+from multiprocessing import forkserver, resource_tracker
+from multiprocessing.context import ForkServerContext
+from multiprocessing.process import BaseProcess
+from multiprocessing.reduction import ForkingPickler
+from types import ModuleType
+from typing import Any
+
+from gristmill.engine.executors.executor import StartWorker, WorkerDied
+from gristmill.engine.executors.worker import COMPILES, compile_ahead, serve
+from gristmill.engine.work.memory import peak_bytes
+from gristmill.engine.work.task import Result, Task
+from gristmill.errors import UserError
+from gristmill.kernels.ahead import to_compile
+from gristmill.stages.own_code import Code
+from gristmill.store.processes import name_of, runs
+from gristmill.store.store import Store
+
+STARTS = 8
+"""Times in a row that a worker may fail to start."""
+PAUSE_S = 0.1
+"""Seconds after the first time. Each pause is twice as long as the one before."""
+END_S = 5.0
+"""Seconds that the end of a process is waited for: one that the kernel cannot end must not hold up the others."""
+CLOSE_S = 1.0
+"""The same for all processes together when everything ends."""
+LOOK_EVERY_S = 0.2
+"""Seconds between looks at how much memory a busy worker holds."""
+CRASHES = {
+    *(signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT),
+    *(signal.SIGSYS, signal.SIGTRAP),
+}
+"""Signals that a process brings upon itself."""
+NOT_KNOWN = 255
+"""The exit code of a worker whose fork server was gone before it could tell."""
+
+
+class LocalExecutor:
+    """Runs up to `workers` tasks at once, each in a process of its own; those with the lowest order first."""
+
+    def __init__(
+        self,
+        store: Store,
+        workers: int,
+        preload: Sequence[str] = (),
+        code: Code | None = None,
+        note: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self.slots = workers
+        self._note = note
+        self._compiles = False
+        """Whether a worker said so."""
+        self._free = workers
+        self._store = store
+        self._code = code or {}
+        self._context: ForkServerContext = multiprocessing.get_context("forkserver")
+        self._context.set_forkserver_preload(
+            ["gristmill.engine.executors.fork_server", "gristmill.engine.work.perform", *preload]
+        )
+        self._stages = preload
+        self._compilers: list[_Child] | None = None
+        """None as long as no worker was started."""
+        self._idle: list[_Process] = []
+        self._busy: set[_Process] = set()
+        self._waiting: list[tuple[tuple[int, ...], int, asyncio.Future[None]]] = []
+        self._counter = itertools.count()
+        self._one_alone = asyncio.Lock()
+        self._one_starts = asyncio.Lock()
+        self._drained: asyncio.Future[None] | None = None
+        """There while somebody wants to be alone: done when no task runs."""
+
+    async def run(self, task: Task) -> Result:
+        await self._turn(task.order)
+        try:
+            worker = self._take_idle() or await self._start()
+            self._busy.add(worker)
+            try:
+                result = await worker.ask(task)
+            finally:
+                self._busy.discard(worker)
+                if worker.is_free:
+                    self._idle.append(worker)
+                else:
+                    worker.kill()
+            return result
+        finally:
+            self._free += 1
+            self._hand_out()
+
+    @asynccontextmanager
+    async def alone(self) -> AsyncIterator[StartWorker]:
+        started: list[_Process] = []
+
+        async def start() -> _Process:
+            started.append(await self._start())
+            self._busy.add(started[-1])
+            return started[-1]
+
+        async with self._one_alone:
+            self._drained = asyncio.get_running_loop().create_future()
+            self._hand_out()
+            try:
+                await self._drained
+                for child in [*self._idle, *(self._compilers or ())]:  # what they hold is memory too
+                    child.kill()
+                self._idle.clear()
+                yield start
+            finally:
+                for worker in started:
+                    worker.kill()
+                    self._busy.discard(worker)
+                self._drained = None
+                self._hand_out()
+
+    def close(self) -> None:
+        children = [*self._busy, *self._idle, *(self._compilers or ())]
+        for child in children:  # all first: none lives on while the end of another is waited for
+            child.signal()
+        until = time.monotonic() + CLOSE_S
+        for child in children:
+            child.kill(max(0.0, until - time.monotonic()))
+        self._busy.clear()
+        self._idle.clear()
+
+    async def _start(self) -> "_Process":
+        """A new worker. That none can be started says nothing of a task, so it is no WorkerDied."""
+        for attempt in range(STARTS):
+            try:
+                async with self._one_starts:
+                    return await _elsewhere(self._make)
+            except (EOFError, OSError, RuntimeError) as error:
+                reason = str(error) or type(error).__name__
+            await asyncio.sleep(PAUSE_S * 2**attempt)
+        raise UserError(
+            f"No worker could be started, {STARTS} times in a row ({reason}), so nothing can be run; what is finished "
+            "is kept. Something ends the fork server that workers come from, or this machine is out of processes, "
+            "memory or open files (`ulimit -u`, `ulimit -n`). Mend that, or use fewer --workers, and run again."
+        )
+
+    def _make(self) -> "_Process":
+        if self._compilers is None:
+            names = to_compile(self._stages)
+            self._compilers = [
+                _Child(self._context, compile_ahead, names, self._stages) for _ in range(min(self.slots, len(names)))
+            ]
+        return _Process(self._context, self._store, self._code, self._hear_of_compiling)
+
+    def _hear_of_compiling(self) -> None:
+        if not self._compiles:
+            self._compiles = True
+            self._note(
+                "compiling: tasks wait for machine code that this installation has not needed before, minutes on a new "
+                "one, seconds for some more; it is kept where that can be written, and later runs do not wait"
+            )
+
+    def _take_idle(self) -> "_Process | None":
+        """A worker that waits for work; those that were killed meanwhile had no task to take with them."""
+        while self._idle:
+            worker = self._idle.pop()
+            if not worker.has_ended():
+                return worker
+            worker.kill()
+        return None
+
+    async def _turn(self, order: tuple[int, ...]) -> None:
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        heapq.heappush(self._waiting, (order, next(self._counter), future))
+        self._hand_out()
+        await future
+
+    def _hand_out(self) -> None:
+        """Give free slots to those who wait, in order; none while somebody wants to be alone."""
+        if self._drained is not None:
+            if self._free == self.slots and not self._drained.done():
+                self._drained.set_result(None)
+            return
+        while self._free and self._waiting:
+            future = heapq.heappop(self._waiting)[2]
+            if not future.cancelled():
+                future.set_result(None)
+                self._free -= 1
+
+
+class _Child:
+    """A process and the pipe to it. OSError, EOFError or RuntimeError where it cannot be started."""
+
+    def __init__(self, context: ForkServerContext, target: Callable[..., None], *about: Any) -> None:
+        self._pipe, theirs = context.Pipe()
+        self._process: BaseProcess = context.Process(target=target, args=(theirs, *about), daemon=True)
+        try:
+            with _no_main_module():
+                _ensure_server()
+                self._process.start()
+        except BaseException:
+            self._pipe.close()
+            raise
+        finally:
+            theirs.close()
+        assert self._process.pid is not None
+        self._name = name_of(self._process.pid)
+
+    def kill(self, patience_s: float = END_S) -> None:
+        """End it, once; its end is waited for."""
+        if self._pipe.closed:
+            return
+        self.signal()
+        self._process.join(patience_s)
+        self._pipe.close()
+
+    def signal(self) -> None:
+        if self._lives() and self._process.pid is not None:
+            with suppress(ProcessLookupError):
+                os.kill(self._process.pid, signal.SIGKILL)
+
+    def _lives(self) -> bool:
+        code = self._process.exitcode
+        # Without its fork server the exit code of a living worker reads as NOT_KNOWN.
+        return code is None or (code == NOT_KNOWN and runs(self._name) is True)
+
+
+class _Process(_Child):
+    """One worker."""
+
+    def __init__(
+        self, context: ForkServerContext, store: Store, code: Code, hear_of_compiling: Callable[[], None]
+    ) -> None:
+        super().__init__(context, serve, store, code)
+        self._hear_of_compiling = hear_of_compiling
+        self.is_free = True
+        """Whether it may be given a task: it is not at one, and it lives as far as is known."""
+
+    async def ask(self, task: Task) -> Result:
+        loop, arrived = asyncio.get_running_loop(), asyncio.Event()
+        descriptor, reached, peak = self._pipe.fileno(), False, 0
+        loop.add_reader(descriptor, arrived.set)
+        self.is_free = False
+        try:
+            self._pipe.send(task)
+            while True:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(LOOK_EVERY_S):
+                        await arrived.wait()
+                arrived.clear()
+                if not self._pipe.poll():
+                    peak = max(peak, peak_bytes(self._process.pid))
+                    # Its end of the pipe may be open still, in a process that a stage started.
+                    if not self._lives() and not self._pipe.poll():
+                        raise EOFError
+                    continue
+                said = self._pipe.recv_bytes()
+                if said == COMPILES:
+                    self._hear_of_compiling()
+                    continue
+                if reached:
+                    break
+                reached = True
+        except (EOFError, OSError):
+            raise self._death(reached, peak) from None
+        finally:
+            loop.remove_reader(descriptor)
+        answer = ForkingPickler.loads(said)
+        if isinstance(answer, WorkerDied):
+            raise answer
+        self.is_free = True
+        if isinstance(answer, BaseException):
+            raise answer
+        assert isinstance(answer, Result)
+        return answer
+
+    def has_ended(self) -> bool:
+        """Of a worker that is at no task: it says nothing more, so anything to read is the end of the pipe."""
+        try:
+            return self._pipe.poll()
+        except OSError:
+            return True
+
+    def _death(self, reached: bool, peak: int) -> WorkerDied:
+        self._process.join(END_S)
+        code = self._process.exitcode
+        if code is None:
+            return WorkerDied("it hung up and did not end", False, reached, peak)
+        if code == NOT_KNOWN:
+            return WorkerDied("how is not known: the fork server was gone", False, reached, peak)
+        if code >= 0:
+            return WorkerDied(f"exit code {code}", True, reached, peak)
+        names = {item.value: item.name for item in signal.Signals}
+        return WorkerDied(names.get(-code, f"signal {-code}"), -code in CRASHES, reached, peak)
+
+
+async def _elsewhere(start: Callable[[], _Process]) -> _Process:
+    """A worker, started by a thread: a fork server imports for a second or more before it answers, and a signal must be
+    heard meanwhile. Whoever is told to stop does not wait for the thread, and a worker that comes too late is ended.
+    """
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[_Process] = loop.create_future()
+
+    def settle(made: _Process | None, error: BaseException | None) -> None:
+        if error is not None and not future.done():
+            future.set_exception(error)
+        elif made is not None and not future.done():
+            future.set_result(made)
+        elif made is not None:
+            made.kill()
+
+    def work() -> None:
+        made, error = None, None
+        try:
+            made = start()
+        except BaseException as failure:
+            error = failure
+        try:
+            loop.call_soon_threadsafe(settle, made, error)
+        except RuntimeError:  # the loop is over
+            if made is not None:
+                made.kill()
+
+    threading.Thread(target=work, name="gristmill-start", daemon=True).start()
+    return await future
+
+
+def _ensure_server() -> None:
+    """Start the fork server if it does not run.
+
+    A Ctrl-C goes to every process of the terminal, and one that is just being imported would print a traceback. So the
+    server, and all that come from it, have the signal blocked: they end when this process does.
+    """
+    # A resource tracker that was killed is started again, with a warning that helps nobody. It comes first: when it
+    # starts, it unblocks the signal.
+    with warnings.catch_warnings(action="ignore"):
+        resource_tracker.ensure_running()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        forkserver.ensure_running()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
+def _no_main_module() -> Iterator[None]:
+    """Keep a new process from importing the main program again: workers need none of it, and it takes time."""
+    main = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main

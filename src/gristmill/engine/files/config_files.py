@@ -1,0 +1,181 @@
+"""Files and folders that configs name (block lists, models, indexes): a run works with a copy of what was hashed.
+
+Before a run does anything, each is copied into the store as parts. A task's key has the content that was hashed, and
+its worker gives the stage the path of the copy, checked. So whoever edits a list while a run goes on changes the next
+run, and not some tasks of this one under the name of the list that was.
+"""
+
+import atexit
+import hashlib
+import os
+import re
+import shutil
+from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from gristmill.checked import InputChanged
+from gristmill.engine.files.content import ContentHashes, stamp_of, stamp_of_path
+from gristmill.engine.files.tree import folder_files
+from gristmill.errors import CannotBeMet, UserError
+from gristmill.places import Place, exact, local_path, shown, system_of
+from gristmill.recipe.files import placed_in
+from gristmill.stages.contract import StageConfig
+from gristmill.store.store import CorruptPart, Part, Store
+
+Stamp = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class ConfigFile:
+    """A file or folder that a config names, and its copy."""
+
+    location: str
+    content: str
+    """For keys: the sha256 of a file, or `folder:` and that of its files' names and hashes."""
+    files: tuple[tuple[str, Place, Part], ...]
+    """Name below the folder (empty for a single file), where it was found, and its copy in the store."""
+
+
+def find_config_file(location: str, contents: ContentHashes) -> ConfigFile:
+    """Hash what a config names."""
+    try:
+        system, root = system_of(location)
+        is_local = local_path(location) is not None
+        if system.isdir(root):
+            names = sorted(folder_files(root) if is_local else _names_below(system, root))
+            places = {name: Place(f"{root.rstrip('/')}/{name}", None if is_local else system) for name in names}
+        else:
+            places = {"": Place(root, None if is_local else system)}
+        files = tuple((name, place, _part_of(place, name, contents)) for name, place in places.items())
+    except OSError as error:
+        raise UserError(
+            f"{shown(location)} cannot be read: {error.strerror or error}. Nothing was run. Check the path."
+        ) from None
+    if "" in places:
+        return ConfigFile(location, files[0][2].hash, files)
+    listing = "".join(f"/{exact(name)}\0{part.hash}\n" for name, _, part in files)
+    return ConfigFile(location, f"folder:{hashlib.sha256(listing.encode()).hexdigest()}", files)
+
+
+def _names_below(system: object, root: str) -> Iterable[str]:
+    found: list[str] = system.find(root)  # type: ignore[attr-defined]
+    return [path[len(root.rstrip("/")) + 1 :] for path in found]
+
+
+def _part_of(place: Place, name: str, contents: ContentHashes) -> Part:
+    stamp = stamp_of_path(os.stat(place.path)) if place.system is None else stamp_of(place.system.info(place.path))
+    content = contents.of(_uri(place), place, stamp)
+    return Part(content.sha256, _suffix(name or place.path), content.size)
+
+
+def _uri(place: Place) -> str:
+    return place.path if place.system is None else str(place.system.unstrip_protocol(place.path))
+
+
+def _suffix(name: str) -> str:
+    """The ending that readers look at (`gz`, `ftz`, `json`)."""
+    found = re.fullmatch(r".*\.([a-z0-9]{1,16})", name.lower(), re.DOTALL)
+    return found[1] if found else "file"
+
+
+def store_copies(files: Iterable[ConfigFile], store: Store, contents: ContentHashes) -> None:
+    """Copy what the store does not have yet. A file that changed since it was hashed stops the run before it begins."""
+    for file in files:
+        for _, place, part in file.files:
+            try:
+                if not store.has_part(part):
+                    _copy(place, part, store)
+            except InputChanged as changed:
+                contents.forget(changed.uri)
+                contents.save()
+                raise
+
+
+def _copy(place: Place, part: Part, store: Store) -> None:
+    with store.scratch() as folder:
+        with place.open() as file, open(folder / "copy", "wb") as copy:
+            shutil.copyfileobj(file, copy, 1 << 20)
+        made = store.put_file(folder / "copy", part.suffix)
+    if made.hash != part.hash:
+        raise InputChanged(_uri(place))
+
+
+def with_copies(config: StageConfig, copies: Mapping[str, str]) -> StageConfig:
+    """The config with paths of copies in the place of those that the user wrote."""
+    return placed_in(config, lambda path: copies[path])
+
+
+def in_users_words(error: UserError, copies: Mapping[str, str]) -> UserError:
+    """A stage knows the copy; the user knows what it is a copy of."""
+    if type(error) not in (UserError, CannotBeMet):
+        return error
+    message = str(error)
+    for location, copy in copies.items():
+        message = message.replace(copy, shown(location))
+    return type(error)(message)
+
+
+# Of this process: copies that were checked, folders that were made, and what takes the folders away.
+_checked: dict[tuple[str, Part], tuple[Path, Stamp]] = {}
+_folders: dict[tuple[str, str], tuple[Path, list[Stamp]]] = {}
+_kept = ExitStack()
+atexit.register(_kept.close)
+
+
+def local_copies(files: Mapping[str, ConfigFile], store: Store) -> dict[str, str]:
+    """Location -> the path of the checked copy, for a worker."""
+    return {location: str(_local_copy(file, store)) for location, file in files.items()}
+
+
+def _local_copy(file: ConfigFile, store: Store) -> Path:
+    paths = {name: _checked_path(place, part, store) for name, place, part in file.files}
+    if "" in paths:
+        return paths[""]
+    stamps = [_stamp(path)[:3] for path in paths.values()]  # a second name changes the last
+    folder, made_of = _folders.get((store.uri, file.content), (None, None))
+    if folder is None or made_of != stamps:
+        # In a scratch folder that stays: stages keep what they built of a list by its path. Whoever sweeps the store
+        # takes away those of dead processes.
+        folder = _kept.enter_context(store.scratch())
+        for name, path in paths.items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            _link(path, folder / name)
+        _folders[store.uri, file.content] = folder, stamps
+    return folder
+
+
+def _link(path: Path, name: Path) -> None:
+    try:
+        os.link(path, name)
+    except OSError:  # another disk, or one without second names
+        shutil.copyfile(path, name)
+
+
+def _checked_path(place: Place, part: Part, store: Store) -> Path:
+    """A part as a file; hashed on first use in this process, and again when its stamp changed."""
+    known = _checked.get((store.uri, part))
+    if known is not None and known[1] == _stamp(known[0]):
+        return known[0]
+    try:
+        path = store.local_path(part)
+    except CorruptPart as corrupt:
+        try:
+            _copy(place, part, store)
+        except (InputChanged, OSError):
+            raise UserError(
+                f"The store's copy of {shown(_uri(place))} {corrupt.fact}, and the file itself is not what it was when "
+                "the run began. What is finished is kept. Run again."
+            ) from None
+        path = store.local_path(part)
+    _checked[store.uri, part] = path, _stamp(path)
+    return path
+
+
+def _stamp(path: Path) -> Stamp:
+    try:
+        found = os.stat(path)
+    except OSError:
+        return ()
+    return found.st_size, found.st_mtime_ns, found.st_ino, found.st_ctime_ns

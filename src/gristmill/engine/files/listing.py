@@ -1,0 +1,326 @@
+"""Which input files a source has, and how they become tasks.
+
+A file's name is its path below the fixed part of the pattern that found it (`crawl/` for `crawl/*/*.warc.gz`), so
+document ids survive a move of the data. Every file is read once: a second name of it (a link, a hard link) is passed
+over. Files are cut and grouped by their names and sizes alone: large files that can be entered in the middle into
+stretches, runs of small files into groups. Where a group ends depends on the hash of the next file's name, so that a
+new file changes the group that it falls into and leaves the others alone.
+"""
+
+import hashlib
+import os
+import re
+import stat
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from types import ModuleType
+from typing import Any
+
+import fsspec
+
+from gristmill.counted import counted
+from gristmill.engine.files.content import stamp_of, stamp_of_path
+from gristmill.engine.files.tree import ANYTHING, OUTSIDE, SECOND, Entry, Inode, Skipped, cannot_list, list_tree
+from gristmill.errors import NoInput, UserError
+from gristmill.places import Place, kind_of, local_path, shown
+from gristmill.recipe.mistakes import nearest_file
+from gristmill.recipe.model import Recipe, Source
+from gristmill.recipe.snapshot import is_regex
+from gristmill.stages import READERS
+from gristmill.stages.contract import Piece
+from gristmill.stages.ingest.sniff import format_by_name
+
+COMPRESSED = (".gz", ".zst", ".lz4", ".bz2", ".xz", ".parquet")
+COMPRESSION = 4
+"""What a compressed file is taken to hold per byte; text and markup compress to a third or less, records vary."""
+MOST_STRETCHES = 64
+"""Of one file. Where none but its start is a sure place to begin, a stretch costs as much as all before it."""
+
+
+@dataclass(frozen=True)
+class InputFile:
+    """One file of a source."""
+
+    uri: str
+    """Where it is, as text; two files of a source never share it."""
+    name: str
+    size: int
+    snapshot: str | None
+    stamp: str
+    """Changes whenever the file may have changed: size, times and inode, or an object store's ETag."""
+    place: Place | None
+    """How it is opened."""
+
+    @property
+    def payload_guess(self) -> int:
+        return self.size * (COMPRESSION if self.name.endswith(COMPRESSED) else 1)
+
+
+@dataclass(frozen=True)
+class Group:
+    """What one read task reads."""
+
+    snapshot: str | None
+    pieces: tuple[Piece, ...]
+    label: str
+
+
+@dataclass
+class _Found:
+    """What a pattern stands for."""
+
+    root: str
+    files: dict[str, tuple[Place, Any]] = field(default_factory=dict)
+    """URI -> where it is, and what the file system knows of it: an Entry on the disk, else fsspec's info."""
+    skipped: Skipped = field(default_factory=dict)
+
+    def name_of(self, uri: str) -> str:
+        root = self.root.rstrip("/") + "/"
+        return uri[len(root) :] if uri.startswith(root) else uri.lstrip("/")
+
+
+def list_files(
+    source: Source, module: ModuleType, recipe: Recipe, stopped: Callable[[], bool] = bool
+) -> tuple[list[InputFile], Skipped, Counter[str]]:
+    """Every file of a source, sorted by name; what was passed over; and how many files of each suffix the reader does
+    not take. A pattern that matches nothing is an error before any work.
+    """
+    where = _place_of("", source, recipe)
+    excluded: set[str] = set()
+    for pattern in source.exclude:
+        unwanted = _expand(pattern, source, recipe, stopped)
+        excluded.update((unwanted.root, *unwanted.files, *chain.from_iterable(unwanted.skipped.values())))
+    skipped: dict[str, set[str]] = {}
+    found: dict[str, tuple[str, Place, Any]] = {}
+    others: dict[str, str] = {}
+    for pattern in source.paths:
+        expanded = _expand(pattern, source, recipe, stopped)
+        for why, paths in expanded.skipped.items():
+            skipped.setdefault(why, set()).update(path for path in paths if path not in excluded)
+        wanted = {uri: expanded.name_of(uri) for uri in expanded.files if uri not in excluded}
+        there = wanted
+        if hasattr(module, "WANTED"):
+            wanted = {uri: name for uri, name in wanted.items() if module.WANTED(name, source.config)}
+        if hasattr(module, "OTHER_SUFFIX"):
+            for uri in there.keys() - wanted.keys():
+                if (suffix := module.OTHER_SUFFIX(there[uri], source.config)) is not None:
+                    others[uri] = suffix
+        if there and not wanted:
+            raise UserError(
+                f"{_place_of(pattern, source, recipe)}: {shown(pattern)} matches {_count_of(there)}, and this reader "
+                f"takes none of them, by their names, so there is nothing to read. {_other_format(source, there)}"
+            )
+        if not wanted:
+            near = _meant(pattern)
+            also = " and `exclude`" if source.exclude else ""
+            fix = f"Check the path{also}; relative paths start at the recipe's folder."
+            raise NoInput(
+                f"{_place_of(pattern, source, recipe)}: {shown(pattern)} matches no file, so there is nothing to read. "
+                + (f"Did you mean {near}?" if near else f"{fix}{_passed_over(expanded.skipped)}"),
+                is_slip=near is not None,
+            )
+        # The first pattern that finds a file names it.
+        found = {uri: (name, *expanded.files[uri]) for uri, name in wanted.items()} | found
+    files: dict[str, InputFile] = {}
+    for uri in _once(found, skipped):
+        name, place, about = found[uri]
+        snapshot = source.snapshot_of(uri)
+        if snapshot is None and source.snapshot is not None and is_regex(source.snapshot):
+            raise UserError(
+                f"{where}: snapshot {source.snapshot!r} does not match {shown(uri)}, so its snapshot is unknown. "
+                "Change the pattern, or exclude the file."
+            )
+        file = _describe(uri, name, None if snapshot is None else shown(snapshot), place, about)
+        if files.setdefault(name, file).uri != uri:
+            raise UserError(
+                f"{where}: {shown(files[name].uri)} and {shown(uri)} are both called {shown(name)} below their "
+                "patterns, so their documents could not be told apart. Use one pattern from a common parent folder, "
+                "or two sources."
+            )
+    passed_over = {why: sorted(paths) for why, paths in skipped.items() if paths}
+    return [files[name] for name in sorted(files)], passed_over, Counter(others.values())
+
+
+def _count_of(names: Mapping[str, str]) -> str:
+    first = shown(next(iter(names.values())))
+    return first if len(names) == 1 else f"{counted(len(names), 'file')} ({first}, ...)"
+
+
+def _other_format(source: Source, names: Mapping[str, str]) -> str:
+    """What to write where a reader takes no file of these names."""
+    fits = format_by_name(next(iter(names.values())))
+    if fits is not None and READERS[fits] != source.module:
+        return f"By their names `format: {fits}` reads them."
+    setting = next((name for name in ("suffixes", "skip_dirs") if name in type(source.config).model_fields), None)
+    said = f"Say which it shall take with `{setting}`, or name" if setting else "Name"
+    return f"{said} another `format`."
+
+
+def _meant(pattern: str) -> str | None:
+    """What is called nearly so, where a path without wildcards leads to nothing."""
+    path = local_path(pattern)
+    near = nearest_file(path) if path is not None and not os.path.exists(path) else None
+    return shown(near) if near else None
+
+
+def _place_of(pattern: str, source: Source, recipe: Recipe) -> str:
+    """Where in the recipe one of a source's paths stands; else the source."""
+    return f"{recipe.path}:{source.path_lines.get(pattern, source.line)}: sources.{source.name}"
+
+
+def _once(found: dict[str, tuple[str, Place, Any]], skipped: dict[str, set[str]]) -> Iterator[str]:
+    """The URIs without second names of a file: its own name goes before a link, then the first in the alphabet."""
+    taken: dict[Inode, str] = {}
+    ranked = sorted(found, key=lambda uri: (_is_linked(found[uri][2]), uri))
+    for uri in ranked:
+        about = found[uri][2]
+        if isinstance(about, Entry):
+            inode = about.stat.st_dev, about.stat.st_ino
+            # A file that has one name only is itself, even where a file system gives the same inode to many.
+            if (about.linked or about.stat.st_nlink > 1) and inode in taken:
+                skipped.setdefault(SECOND, set()).add(uri)
+                continue
+            taken.setdefault(inode, uri)
+        yield uri
+
+
+def _is_linked(about: Any) -> bool:
+    return isinstance(about, Entry) and about.linked
+
+
+def _passed_over(skipped: Skipped) -> str:
+    if not skipped:
+        return ""
+    count = sum(len(paths) for paths in skipped.values())
+    first = min(path for paths in skipped.values() for path in paths)
+    told = f" Links out of it, second names, pipes and devices are not read: {count:,} such, the first {shown(first)}."
+    return told + (" Links are followed with `links: follow` under `read`." if OUTSIDE in skipped else "")
+
+
+def _expand(pattern: str, source: Source, recipe: Recipe, stopped: Callable[[], bool]) -> _Found:
+    """What a path, folder or glob stands for."""
+    path = local_path(pattern)
+    return _elsewhere(pattern, recipe) if path is None else _on_disk(path, source, recipe, stopped)
+
+
+def _on_disk(path: str, source: Source, recipe: Recipe, stopped: Callable[[], bool]) -> _Found:
+    literal = re.sub(r"\[([*?\[])\]", r"\1", path)
+    try:
+        named = os.stat(literal)
+    except (FileNotFoundError, NotADirectoryError):
+        named = None
+    except OSError as error:
+        raise cannot_list(error, literal) from None
+    if named is not None and not stat.S_ISDIR(named.st_mode):
+        if not stat.S_ISREG(named.st_mode):
+            raise UserError(
+                f"{_place_of(path, source, recipe)}: {shown(literal)} is {kind_of(named.st_mode)} and "
+                "no file, so it cannot be read. Name a file or a folder."
+            )
+        return _Found(os.path.dirname(literal), {literal: (Place(literal), Entry(named, linked=False))})
+    root, glob = (literal, ANYTHING) if named is not None else _fixed_part(path)
+    if not os.path.isdir(root):
+        return _Found(root)
+    tree = list_tree(root, glob, source.links == "follow", _own_store(recipe), stopped)
+    return _Found(root, {path: (Place(path), entry) for path, entry in tree.files.items()}, tree.skipped)
+
+
+def _own_store(recipe: Recipe) -> frozenset[Inode]:
+    """The store may lie in a folder of inputs, and is none."""
+    path = local_path(recipe.store)
+    try:
+        found = os.stat(path or "")
+    except OSError:
+        return frozenset()
+    return frozenset([(found.st_dev, found.st_ino)])
+
+
+def _elsewhere(pattern: str, recipe: Recipe) -> _Found:
+    system, path = fsspec.url_to_fs(pattern)
+    scheme = f"{pattern.split('://')[0]}://"
+    try:
+        if system.isdir(path):
+            root, found = path, system.find(path, detail=True)
+        elif system.exists(path):
+            root, found = os.path.dirname(path), {path: {**system.info(path), "type": "file"}}
+        else:
+            root, found = _fixed_part(path)[0], system.glob(path, detail=True)
+    except OSError as error:
+        raise UserError(f"{pattern} cannot be listed: {error}. Allow reading it, or name other paths.") from None
+    own = recipe.store.rstrip("/") + "/"
+    files = {
+        scheme + name: (Place(name, system), info)
+        for name, info in found.items()
+        if info["type"] == "file" and not (scheme + name).startswith(own)
+    }
+    return _Found(scheme + root, files)
+
+
+def _fixed_part(path: str) -> tuple[str, tuple[str, ...]]:
+    """The folders of a glob before its first special character, and the segments behind them."""
+    segments = path.split("/")
+    parts = []
+    for part in segments[:-1]:
+        if re.search(r"[*?\[]", re.sub(r"\[[*?\[]\]", "", part)):
+            break
+        parts.append(re.sub(r"\[([*?\[])\]", r"\1", part))
+    return "/".join(parts) or "/", tuple(segments[len(parts) :])
+
+
+def _describe(uri: str, name: str, snapshot: str | None, place: Place, about: Any) -> InputFile:
+    if not isinstance(about, Entry):
+        return InputFile(uri, name, int(about["size"]), snapshot, stamp_of(about), place)
+    if not os.access(place.path, os.R_OK):
+        raise UserError(f"{shown(uri)} cannot be read: Permission denied. Allow reading it, or exclude it.")
+    return InputFile(uri, name, about.stat.st_size, snapshot, stamp_of_path(about.stat), place)
+
+
+def group_files(files: Sequence[InputFile], part_bytes: int, module: ModuleType) -> Iterator[Group]:
+    """Cut and group files for read tasks of about one part each; a group never spans two snapshots."""
+    by_snapshot: dict[str | None, list[InputFile]] = {}
+    for file in files:
+        by_snapshot.setdefault(file.snapshot, []).append(file)
+    for snapshot in sorted(by_snapshot, key=lambda value: (value is not None, value)):
+        group: list[InputFile] = []
+        filled = 0
+        for file in by_snapshot[snapshot]:
+            if group and _ends_before(file, filled, part_bytes):
+                yield _group_of(group)
+                group, filled = [], 0
+            if file.payload_guess > part_bytes:
+                yield from _stretches(file, part_bytes, module)
+            else:
+                group.append(file)
+                filled += file.payload_guess
+        if group:
+            yield _group_of(group)
+
+
+def _ends_before(file: InputFile, filled: int, part_bytes: int) -> bool:
+    if filled + file.payload_guess > part_bytes:
+        return True
+    if filled < part_bytes // 4:
+        return False
+    name = file.name.encode("utf-8", "surrogateescape")
+    chance = int.from_bytes(hashlib.blake2b(name, digest_size=8).digest(), "big") / 2**64
+    return chance < 2 * max(file.payload_guess, 1) / part_bytes
+
+
+def _group_of(files: Sequence[InputFile]) -> Group:
+    label = shown(files[0].name) + (f" and {len(files) - 1} more" if len(files) > 1 else "")
+    return Group(files[0].snapshot, tuple(Piece(file.uri, file.name, place=file.place) for file in files), label)
+
+
+def _stretches(file: InputFile, part_bytes: int, module: ModuleType) -> Iterator[Group]:
+    if not module.SPLITTABLE(file.name):
+        yield _group_of([file])
+        return
+    step = max(1, part_bytes * file.size // file.payload_guess, -(-file.size // MOST_STRETCHES))
+    count = max(1, round(file.size / step))
+    for index in range(count):
+        start = index * step
+        stop = None if index == count - 1 else start + step
+        label = shown(file.name) + (f" {index + 1}/{count}" if count > 1 else "")
+        yield Group(file.snapshot, (Piece(file.uri, file.name, start, stop, file.place),), label)

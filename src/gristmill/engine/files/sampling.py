@@ -1,0 +1,65 @@
+"""Which files, stretches and records a sample takes.
+
+A piece (a file, or a stretch of a large one) is the least that can be passed over without being read. So a sample takes
+pieces first: its share of them, but at least LEAST_PIECES where there are so many, those with the smallest hashes of
+their names. Of the records in them it takes what is left to take, by a hash of file and position. So the time shrinks
+with the share, and which records they are depends on names and positions alone.
+"""
+
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+from types import ModuleType
+from typing import NamedTuple
+
+from gristmill.engine.files.listing import Group, InputFile, group_files
+from gristmill.places import exact
+from gristmill.schema import Record
+from gristmill.stages.contract import Piece
+
+LEAST_PIECES = 10
+"""Fewer would be a few pages of one site, or one author."""
+
+Named = tuple[str, Record]
+"""The name of a file, and a record of it."""
+
+
+class Sampled(NamedTuple):
+    """What of a source is read, and which share of its records is then taken."""
+
+    groups: tuple[Group, ...]
+    share: float
+
+
+def sampled(files: Sequence[InputFile], part_bytes: int, module: ModuleType, share: float) -> Sampled:
+    pieces = [piece for group in group_files(files, part_bytes, module) for piece in group.pieces]
+    wanted = min(len(pieces), max(LEAST_PIECES, round(share * len(pieces))))
+    taken = set(sorted(pieces, key=_chance_of_piece)[:wanted])
+    names = {piece.name for piece in taken}
+    # Grouped anew, so that a task has as much to read as any; what a large file is cut into is the same again.
+    groups = group_files([file for file in files if file.name in names], part_bytes, module)
+    kept = tuple(group for group in groups if taken.issuperset(group.pieces))
+    return Sampled(kept, min(1.0, share * len(pieces) / wanted))
+
+
+def _chance_of_piece(piece: Piece) -> tuple[bytes, str, int]:
+    return _digest(f"{exact(piece.name)}\0{piece.start}"), exact(piece.name), piece.start
+
+
+def take(records: Iterable[Named], share: float) -> Iterator[Named]:
+    """A share of the records of a task, and at least one: that with the smallest hash."""
+    bound = int(share * 2**64)
+    nearest: tuple[bytes, Named] | None = None
+    some = False
+    for name, record in records:
+        chance = _digest(f"{exact(name)}\0{record.position}\0record")
+        if int.from_bytes(chance, "big") < bound:
+            some = True
+            yield name, record
+        elif not some and (nearest is None or chance < nearest[0]):
+            nearest = chance, (name, record)
+    if not some and nearest is not None:
+        yield nearest[1]
+
+
+def _digest(text: str) -> bytes:
+    return hashlib.blake2b(text.encode(), digest_size=8, person=b"sample").digest()

@@ -1,0 +1,300 @@
+"""The stage graph of a recipe: for every source a chain of layers over its documents.
+
+Each map or exchange step adds one layer of columns to every document part of the sources that it covers. A column
+name is bound here, before any work, to the newest earlier layer that has it.
+"""
+
+import importlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import takewhile
+from types import ModuleType
+from typing import Any
+
+from gristmill.engine.files.config_files import ConfigFile, find_config_file
+from gristmill.engine.files.content import ContentHashes
+from gristmill.engine.work.task import Columns, layer_schema
+from gristmill.errors import UserError
+from gristmill.recipe.columns import INGEST, models_of
+from gristmill.recipe.files import place_files
+from gristmill.recipe.mistakes import nearest
+from gristmill.recipe.model import Recipe, Step
+from gristmill.schema import DOCUMENTS
+from gristmill.stages.contract import StageConfig
+from gristmill.stages.own_code import Code, content_of, is_own
+from gristmill.stages.resolve import (
+    adds_layer,
+    kind_of,
+    libraries_of,
+    may_read_of,
+    reads_of,
+    schema_of,
+    version_of,
+)
+from gristmill.stages.select import corpus
+
+Identity = tuple[dict[str, Any], dict[str, ConfigFile]]
+
+CORPUS = "corpus"
+"""The last: the final verdict on every row."""
+
+
+@dataclass(frozen=True)
+class View:
+    """What a step sees of a document part of one source."""
+
+    layers: tuple[str, ...]
+    columns: Columns
+    gates: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class NodeFacts:
+    """What there is to know of a stage of the graph without its code."""
+
+    id: str
+    name: str
+    kind: str
+    """read, map, exchange, fit or sink."""
+    sources: tuple[str, ...]
+    columns: tuple[str, ...]
+    """Of its layer."""
+
+    @property
+    def has_layers(self) -> bool:
+        """Whether it has columns for every row; others have files."""
+        return self.kind not in ("fit", "sink")
+
+
+@dataclass(frozen=True)
+class Node(NodeFacts):
+    """One stage of the graph."""
+
+    module: str
+    config: StageConfig
+    identity: Mapping[str, Any]
+    """What the stage itself puts into a task key: name, VERSION, config, libraries, code of the user's own."""
+    views: Mapping[str, View]
+    uses: Mapping[str, str]
+    """Model name -> id of the fit or sink node that makes it."""
+    depth: int
+    counts: Mapping[str, str] = field(default_factory=dict)
+    """Of a sink: per source, the node whose metrics say how much there is."""
+    files: Mapping[str, ConfigFile] = field(default_factory=dict)
+    """Location -> the file or folder that the config names so."""
+    code: Code = field(default_factory=dict)
+    """Of a stage of the user's own: what it runs."""
+    where: str = ""
+    """The recipe's file and the line of the step."""
+
+
+@dataclass(frozen=True)
+class Graph:
+    """Every node by id, in an order where inputs come first, and the chain of each source."""
+
+    recipe: Recipe
+    nodes: Mapping[str, Node]
+    chains: Mapping[str, tuple[str, ...]]
+    """Ids after the read node, in order."""
+
+    def read_node(self, source: str) -> Node:
+        return self.nodes[f"{source}/{INGEST}"]
+
+    @property
+    def modules(self) -> list[str]:
+        """Those of ours, those that come first first."""
+        return list(dict.fromkeys(node.module for node in self.nodes.values() if not is_own(node.module)))
+
+    @property
+    def beyond(self) -> list[str]:
+        """Steps of the recipe that come after the end of this graph (`--until`)."""
+        passed = {step.id for steps in self.recipe.routes.values() for step in steps}
+        return [step.id for step in self.recipe.steps if step.id in passed and step.id not in self.nodes]
+
+    @property
+    def code(self) -> Code:
+        """All that is the user's own."""
+        return {name: source for node in self.nodes.values() for name, source in node.code.items()}
+
+
+def drops(node: Node) -> bool:
+    """Whether a step can take a document out of the corpus."""
+    module = importlib.import_module(node.module)
+    return getattr(module, "JUDGES", True) and "drop" in schema_of(module, node.config).names
+
+
+def reads_from(node: Node) -> set[str]:
+    """The layers and models that a node reads."""
+    reads = {f"{source}/{INGEST}" for source in node.sources}
+    reads.update(layer for view in node.views.values() for layer in view.layers)
+    reads.update(node.uses.values())
+    return reads - {node.id}
+
+
+def build(recipe: Recipe, contents: ContentHashes, until: str | None = None) -> Graph:
+    """The graph of a recipe, whole or up to and including the step `until`."""
+
+    def identity_of(module: ModuleType, config: StageConfig, code: Code, line: int) -> Identity:
+        try:
+            return _stage_identity(module, config, code, contents)
+        except UserError as error:
+            if type(error) is not UserError or str(error).startswith(f"{recipe.path}:"):
+                raise
+            raise UserError(f"{recipe.path}:{line}: {error}") from None
+
+    routes = _cut(recipe.routes, until)
+    if until is not None and until != INGEST:
+        known = sorted({name for steps in recipe.routes.values() for step in steps for name in (step.name, step.id)})
+        if until not in known:
+            near = nearest(until, known)
+            raise UserError(
+                f"--until {until}: {recipe.path} has no such step. "
+                + (f"Did you mean {near}? " if near else "")
+                + f"Steps: {', '.join([INGEST, *known])}"
+            )
+    nodes: dict[str, Node] = {}
+    for source in recipe.sources.values():
+        module = importlib.import_module(source.module)
+        identity, files = identity_of(module, source.config, source.code, source.line)
+        node_id = f"{source.name}/{INGEST}"
+        facts = (node_id, INGEST, "read", (source.name,), tuple(DOCUMENTS.names))
+        nodes[node_id] = Node(*facts, source.module, source.config, identity, {}, {}, 0, files=files, code=source.code)
+    for step in recipe.steps:
+        sources = tuple(name for name, steps in routes.items() if step in steps)
+        if sources:
+            views = {name: bind(step, routes[name]) for name in sources}
+            node = _node(step, sources, views, routes, identity_of)
+            nodes[step.id] = replace(node, where=f"{recipe.path}:{step.line}")
+    chains = {}
+    for name, steps in routes.items():
+        last = _corpus_step(name, steps, recipe.routes[name])
+        nodes[last.id] = _node(last, (name,), {name: bind(last, (*steps, last))}, {name: (*steps, last)}, identity_of)
+        chains[name] = tuple(step.id for step in (*steps, last))
+    return Graph(recipe, nodes, chains)
+
+
+def _stage_identity(module: ModuleType, config: StageConfig, code: Code, contents: ContentHashes) -> Identity:
+    """What a stage is: anything different here, and its tasks run again. Files count by content, not by name."""
+    files: dict[str, ConfigFile] = {}
+
+    def content(location: str, _: Any) -> str:
+        files[location] = files.get(location) or find_config_file(location, contents)
+        return files[location].content
+
+    # Before the stage looks at its files: what is no file at all is refused here.
+    named = place_files(type(config), config.model_dump(mode="json"), (), content)
+    check = getattr(module, "check", None)
+    if check is not None:
+        check(config)
+    identity = {
+        "stage": module.__name__.removeprefix("gristmill.stages."),
+        "version": module.VERSION,
+        "config": named,
+        "libraries": {name: version_of(name) for name in libraries_of(module, config)},
+    }
+    if code:
+        identity["code"] = content_of(code)
+    return identity, files
+
+
+def _node(
+    step: Step,
+    sources: tuple[str, ...],
+    views: Mapping[str, View],
+    routes: Mapping[str, Sequence[Step]],
+    identity_of: Callable[[ModuleType, StageConfig, Code, int], Identity],
+) -> Node:
+    module = importlib.import_module(step.module)
+    uses = models_of(step, tuple(routes[sources[0]]))  # the same in all, or the recipe would have been refused
+    counts = {}
+    if kind_of(module) == "sink":
+        for name in sources:
+            counts[name] = [other.id for other in _before(step, routes[name]) if other.name == module.COUNTS][-1]
+    depth = max(list(routes[name]).index(step) for name in sources) + 1
+    identity, files = identity_of(module, step.config, step.code, step.line)
+    columns = _columns(step) if adds_layer(module) else ()
+    facts = (step.id, step.name, kind_of(module), sources, columns)
+    return Node(*facts, step.module, step.config, identity, views, uses, depth, counts, files, step.code)
+
+
+def bind(step: Step, route: Sequence[Step]) -> View:
+    """Bind the columns that a step reads to layers of its route."""
+    layers = [(INGEST, INGEST, set(DOCUMENTS.names))]
+    for earlier in _before(step, route):
+        module = importlib.import_module(earlier.module)
+        if adds_layer(module):
+            layers.append((earlier.id, earlier.name, set(_columns(earlier))))
+    module = importlib.import_module(step.module)
+    used: list[str] = []
+    columns = []
+    welcome = may_read_of(module, step.config)
+    for name in (*reads_of(module, step.config), *welcome):
+        wanted_layer, _, column = name.rpartition(".")
+        for layer_id, layer_name, has in reversed(layers):
+            if column in has and wanted_layer in ("", layer_id, layer_name):
+                break
+        else:
+            if name in welcome:
+                continue
+            raise KeyError(f"{step.id} reads {name}, which no earlier layer has")
+        if layer_id not in used:
+            used.append(layer_id)
+        columns.append((used.index(layer_id), column, name))
+    gates = []
+    if getattr(module, "SURVIVORS", False):
+        judges = {INGEST, *(earlier.id for earlier in _before(step, route) if _judges(earlier))}
+        for layer_id, _, _ in layers:
+            if layer_id not in judges:
+                continue
+            if layer_id not in used:
+                used.append(layer_id)
+            gates.append(used.index(layer_id))
+    return View(tuple(used), tuple(columns), tuple(gates))
+
+
+def _before(step: Step, route: Sequence[Step]) -> Sequence[Step]:
+    return list(route)[: list(route).index(step)]
+
+
+def _judges(step: Step) -> bool:
+    """Whether a step has a say in what belongs to the corpus."""
+    return bool(getattr(importlib.import_module(step.module), "JUDGES", True))
+
+
+def _cut(routes: Mapping[str, Sequence[Step]], until: str | None) -> dict[str, tuple[Step, ...]]:
+    """The routes up to and including the step `until`; one without it up to what another one does not reach.
+
+    Half of the sources through a step that is meant for all would be another corpus.
+    """
+    if until is None:
+        return {name: tuple(steps) for name, steps in routes.items()}
+    beyond: set[str] = set()
+    for steps in routes.values():
+        last = [index for index, step in enumerate(steps) if until in (step.name, step.id)]
+        cut = steps if until == INGEST else steps[last[-1] + 1 :] if last else ()
+        beyond.update(step.id for step in cut)
+    return {name: tuple(takewhile(lambda step: step.id not in beyond, steps)) for name, steps in routes.items()}
+
+
+def _columns(step: Step) -> tuple[str, ...]:
+    """Of the layer that a step adds."""
+    return tuple(layer_schema(schema_of(importlib.import_module(step.module), step.config)).names)
+
+
+def _corpus_step(source: str, steps: Sequence[Step], whole: Sequence[Step]) -> Step:
+    """The last step of a route that may be cut short; whether its inputs are to be extracted, the whole one tells."""
+    layers = [step for step in steps if adds_layer(importlib.import_module(step.module)) and _judges(step)]
+    extract = next((step.id for step in whole if _extracts(step)), None)
+    texts = [step.id for step in layers if "text_bytes" in _columns(step)]
+    if extract is None:
+        texts = [INGEST, *texts]
+    else:
+        texts = texts[texts.index(extract) :] if extract in texts else []
+    config = corpus.Config(steps=(INGEST, *(step.id for step in layers)), texts=tuple(texts))
+    return Step(f"{source}/{CORPUS}", CORPUS, source, corpus.__name__, config, 0)
+
+
+def _extracts(step: Step) -> bool:
+    """Whether a step makes text out of markup."""
+    module = importlib.import_module(step.module)
+    return adds_layer(module) and "html" in reads_of(module, step.config) and "text" in _columns(step)

@@ -1,0 +1,118 @@
+"""A source whose first part loses everything at reading stops the run: a recipe that asks for a field that no record
+has, or for another format than the files are of, is a mistake and no data.
+
+It is a mistake when no record of the first part is left and nearly all of them are dropped for one reason. What else a
+file holds by its nature (the requests in an archive of responses) does not count. Only the first part decides, so
+neither workers nor their order do, and it decides the same when it was read by an earlier run.
+"""
+
+from collections.abc import Iterable, Mapping
+from types import ModuleType
+from typing import Any
+
+from gristmill.counted import counted
+from gristmill.engine.plan.inputs import stands_for_a_file
+from gristmill.engine.work.rows import CRASHED
+from gristmill.engine.work.task import Result
+from gristmill.errors import UserError
+from gristmill.places import shown
+from gristmill.recipe.mistakes import nearest
+from gristmill.recipe.model import Recipe, Source
+from gristmill.stages import READERS
+from gristmill.stages.contract import Piece
+from gristmill.stages.ingest.fields import Fields, names_there
+from gristmill.stages.ingest.sniff import format_by_name, format_of
+from gristmill.store.parquet import PartReader
+from gristmill.store.store import Store
+
+ONE_REASON = 0.9
+"""The share of the lost records that one reason has: among many bad records there is a broken line."""
+DESCRIBING = frozenset(("warcinfo_record", "filedesc_record"))
+"""Records at the beginning of a file that say nothing of what follows; with small parts they are all of the first."""
+_USUAL = ("text", "content", "raw_content", "body", "page_content", "document", "article", "markdown", "html")
+"""What the text of a record is called."""
+
+
+def refuse_lost(source: Source, module: ModuleType, first: Piece, result: Result, store: Store, recipe: Recipe) -> None:
+    """Raises UserError if the first part of a source, whose first file that is, is lost as a whole."""
+    seen: Mapping[str, Any] = result.metrics.get("seen", result.metrics)
+    reasons = _reasons(seen["rows"], seen["dropped"], module)
+    if not reasons:
+        return
+    locator, detail = _first_row(result, store, reasons[0])
+    raise UserError(
+        f"{recipe.path}:{source.line}: sources.{source.name}: nothing of its first part can be used. The "
+        f"reader (format: {source.format}) {_found(seen['rows'], reasons)}, so the run stops. "
+        f"The first, {locator}: {detail.rstrip('.')}. " + _fix(source, first, reasons[0], detail)
+    )
+
+
+def _found(rows: int, reasons: list[str]) -> str:
+    told = " or ".join(reasons)
+    if all(stands_for_a_file(reason) for reason in reasons):
+        return f"found no record there: {told}"
+    return f"found {counted(rows, 'record')} there and dropped every one as {told}"
+
+
+def _reasons(rows: int, dropped: Mapping[str, int], module: ModuleType) -> list[str]:
+    """The one reason for which all is lost, or those of records that are never documents; else none."""
+    beside, used = getattr(module, "BESIDE", ()), (*getattr(module, "USED", ()), CRASHED)
+    if not rows or sum(dropped.values()) < rows or any(reason in used for reason in dropped):
+        return []
+    counted = {reason: count for reason, count in dropped.items() if reason not in beside}
+    if not counted:
+        return [] if DESCRIBING.issuperset(dropped) else sorted(dropped)
+    most = max(counted, key=lambda reason: (counted[reason], reason))
+    return [most] if counted[most] >= ONE_REASON * sum(counted.values()) else []
+
+
+def _first_row(result: Result, store: Store, reason: str) -> tuple[str, str]:
+    columns = PartReader(store, result.parts[0]).read_group(0, ("locator", "drop", "detail"))
+    rows = zip(*(column.to_pylist() for column in columns.columns), strict=True)
+    found = next(((locator, detail) for locator, drop, detail in rows if drop == reason and detail), None)
+    return found or (str(columns.column("locator")[0].as_py()), "nothing more is known")
+
+
+def _fix(source: Source, first: Piece, reason: str, detail: str) -> str:
+    if "`delimiter:" in detail:
+        return "Set it under `read`, and run again."
+    if reason == "invalid_utf8":  # before the format: what is no UTF-8 looks like none, or like another
+        return (
+            "Convert the files to UTF-8, with `iconv -f latin1 -t utf8 OLD > NEW` where they are Latin-1 (`file OLD` "
+            "guesses the encoding), and read those."
+        )
+    found = format_of(first)
+    if found is not None and READERS[found] != source.module:
+        return f"By its first bytes {shown(first.name)} is for `format: {found}`."
+    named = format_by_name(first.name)
+    if found is None and named is not None and READERS[named] != source.module:
+        return f"By its name {shown(first.name)} is for `format: {named}`."
+    fields, there = getattr(source.config, "fields", None), names_there(detail)
+    if isinstance(fields, Fields) and there:
+        asked = [path for path in (fields.text, fields.html) if path is not None]
+        near = _meant(asked, there)
+        if stepped := _without_number(asked, there):
+            return stepped
+        return "Let `fields` under `read` name what they have" + (
+            f"; did you mean `fields: {{text: {near}}}`?" if near else "."
+        )
+    return "Correct `format` and the settings of `read`, or leave the files out with `exclude`, and run again."
+
+
+def _without_number(asked: Iterable[str], there: list[str]) -> str | None:
+    """What to write for `messages.content`, where `messages` is there and no object: most often it is a list."""
+    for path in asked:
+        name, dot, below = path.partition(".")
+        if dot and name in there:
+            return (
+                f"{shown(name)} is a list or a plain value, which has no {shown(below)}. A number steps into a list, 0 "
+                f"being its first entry: `fields: {{text: {shown(name)}.0.{shown(below)}}}`."
+            )
+    return None
+
+
+def _meant(asked: Iterable[str], there: list[str]) -> str | None:
+    """A field that is called nearly as the one that was asked for, or as texts are called, at any depth."""
+    near = next((found for path in asked if (found := nearest(path, there))), None)
+    usual = (name for wanted in _USUAL for name in there if name.rpartition(".")[2].lower() == wanted)
+    return near or next(usual, None)

@@ -1,0 +1,409 @@
+"""Carrying out a graph: every task as soon as what it reads exists, and none that was done before.
+
+Whole stages are looked up first (`stage_record.py`). What is left goes part by part through the chain of its source, as
+the frontier lets it (`frontier.py`); an exchange, a fit and a sink wait until all parts have come to them. A dry run
+follows the same paths and stops at the first task that is not in the store; what it stopped at is the plan.
+"""
+
+import asyncio
+import importlib
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from functools import partial
+from typing import Any, TypeVar
+
+from gristmill.checked import InputChanged
+from gristmill.engine.executors.executor import Executor
+from gristmill.engine.files.content import ContentHashes
+from gristmill.engine.plan.graph import Graph, Node
+from gristmill.engine.plan.inputs import SourceInputs, find_inputs, hash_files, work_of
+from gristmill.engine.schedule.first_part import refuse_lost
+from gristmill.engine.schedule.frontier import READING, Frontier, Item
+from gristmill.engine.schedule.run_exchange import Exchange
+from gristmill.engine.schedule.run_sink import write_files
+from gristmill.engine.schedule.seen import Document, Seen
+from gristmill.engine.schedule.stage_record import StageRecords, label
+from gristmill.engine.schedule.task_cache import MODEL, Earlier, Listener, Tasks
+from gristmill.engine.work.task import Fit, Map, Result, Task
+from gristmill.errors import UserError, first_cause
+from gristmill.recipe.columns import INGEST
+from gristmill.store.leases import Lease
+from gristmill.store.store import Part, Store
+
+Answer = TypeVar("Answer")
+
+WINDOW = 32
+"""Document parts that are worked on at once, at least: while some are computed, others are looked up."""
+PER_SLOT = 4
+"""The same for each task that the executor runs at once."""
+
+
+class Run(Seen):
+    """One pass over a graph."""
+
+    def __init__(
+        self,
+        graph: Graph,
+        store: Store,
+        executor: Executor,
+        contents: ContentHashes,
+        listener: Listener,
+        dry: bool = False,
+        lease: Lease | None = None,
+        retry_crashed: bool = False,
+        keep: Callable[[Task, Result], bool] | None = None,
+        earlier: Earlier | None = None,
+    ) -> None:
+        """`keep` chooses tasks that are kept in `tasks.kept`; all of them are looked at then, and not whole stages."""
+        self.tasks = Tasks(
+            graph.nodes, store, executor, listener, dry, lease, retry_crashed, keep or (lambda *_: False), earlier
+        )
+        recipe = graph.recipe
+        sample = "" if recipe.sample is None else f" --sample {recipe.sample * 100:.12g}%"
+        super().__init__(recipe.name, f"{recipe.path}{sample}", store, graph.nodes, graph.chains, self.tasks.made)
+        self.graph = graph
+        self.inputs: dict[str, SourceInputs] = {}
+        self.listener = listener
+        self.ended: dict[str, Any] = {}
+        """The record of the run, when it has come to its end."""
+        self.shards: str | None = None
+        """Where its shards are published, of a recipe that has them."""
+        self.stages = StageRecords(graph, store, self.tasks, self.documents)
+        self._store = store
+        self._executor = executor
+        self._contents = contents
+        self._by_task = keep is not None
+        self._whole: set[str] = set()
+        """Stages that are in the store as a whole."""
+        self._read_sources: set[str] = set()
+        self._exchanges = {node.id: Exchange(self, node) for node in graph.nodes.values() if node.kind == "exchange"}
+        self._window = max(WINDOW, PER_SLOT * executor.slots)
+        self._frontier = self._make_frontier()
+        self._group: asyncio.TaskGroup
+
+    def _make_frontier(self) -> Frontier:
+        chains = {source: _items(self.graph, source) for source in self.chains}
+        frontier = Frontier(chains, self._perform, self._count_waiting, self._window)
+        bits = {(source, item.node.id, item.emits): item.bit for source in chains for item in chains[source]}
+        for node in self.graph.nodes.values():
+            if node.kind == "read":
+                continue
+            if node.has_layers:
+                frontier.add_gate(node.id, {source: bits[source, node.id, False] for source in node.sources})
+            if node.kind == "exchange":
+                frontier.add_gate(_before(node), {source: bits[source, node.id, True] for source in node.sources})
+            elif not node.has_layers:
+                masks = {}
+                for source in node.sources:
+                    layers = {*node.views[source].layers, *([node.counts[source]] if node.counts else ())} - {INGEST}
+                    masks[source] = sum(bits[source, layer, False] for layer in layers)
+                frontier.add_gate(_before(node), masks)
+        return frontier
+
+    async def go(self) -> None:
+        """Do everything, or find out what there is to do."""
+        try:
+            async with asyncio.TaskGroup() as self._group:
+                self._frontier.start(self._group)
+                self._group.create_task(self._all())
+        except BaseExceptionGroup as errors:
+            raise first_cause(errors) from None
+        finally:
+            self._save_contents()
+
+    def _save_contents(self) -> None:
+        """Who only looks may have a store that cannot be written: then new files are hashed again next time."""
+        try:
+            self._contents.save()
+        except UserError:
+            if not self.tasks.dry:
+                raise
+
+    async def _all(self) -> None:
+        """Sources that have to be read begin at once; others wait until it is known which stages are whole."""
+        sources = {source: self._group.create_task(self._source(source)) for source in self.graph.recipe.sources}
+        read = [source for source, task in sources.items() if await task]
+        for node in self.graph.nodes.values():
+            if node.kind != "read" and self._inputs_are_whole(node) and await self._is_found(node):
+                self._skip(node)
+        for node in self.graph.nodes.values():
+            if node.id in self._whole:
+                self._frontier.open(node.id, node.depth, True)
+            elif node.kind != "read":
+                self._group.create_task(self._stage(node))
+        for source in read:
+            self._begin(source, self.documents[source])
+            self._complete(source, True)
+
+    # Whole stages
+
+    def _inputs_are_whole(self, node: Node) -> bool:
+        layers = {layer for view in node.views.values() for layer in view.layers} - {INGEST}
+        reads = {f"{source}/{INGEST}" for source in node.sources}
+        return {*reads, *layers, *node.uses.values(), *node.counts.values()} <= self._whole
+
+    async def _is_found(self, node: Node) -> bool:
+        found = await self.tasks.ask_store(self.stages.find, node, self.stages.key_of(node))
+        if found is None:
+            return False
+        self._take(node)
+        return True
+
+    def _take(self, node: Node) -> None:
+        """A stage is whole, and none of its tasks is looked at."""
+        self._whole.add(node.id)
+        self.tasks.begun = True
+        made = self.made[node.id]
+        self.listener.found(node, len(made.tasks), made.cost)
+
+    def _skip(self, node: Node) -> None:
+        for source in node.sources if node.has_layers else ():
+            items = _items(self.graph, source)
+            self._frontier.skip(source, sum(item.bit for item in items if item.node.id == node.id))
+
+    async def _stage(self, node: Node) -> None:
+        """From the first task of a stage to its record."""
+        if node.kind == "exchange":
+            whole = await self._frontier.passed(_before(node)) and await self._exchanges[node.id].answer()
+            self._frontier.open(node.id, node.depth, whole)
+        if node.has_layers:
+            whole = await self._frontier.passed(node.id)
+            if node.kind == "exchange":
+                self._exchanges[node.id].forget()
+        else:
+            known = [await self._frontier.passed(_before(node))]
+            known += [await self._frontier.opened(model) for model in node.uses.values()]
+            whole = await self._model(node, all(known))
+            self._frontier.open(node.id, node.depth, whole or self.made[node.id].foreseen is not None)
+        if whole:
+            await self._write(node)
+
+    async def _write(self, node: Node, inputs: SourceInputs | None = None) -> None:
+        limited = any(self.graph.recipe.sources[source].limit is not None for source in node.sources)
+        if not self.tasks.dry and not limited:
+            await self.tasks.ask_store(self.stages.write, node, inputs)
+
+    # Documents
+
+    async def _source(self, source: str) -> bool:
+        """Find a source's files; true where all of its document parts are there, otherwise their reading begins."""
+        node = self.graph.read_node(source)
+        recipe, note = self.graph.recipe, self.listener.note
+        inputs = self.inputs[source] = await find_inputs(recipe, source, self._contents, self._executor, note)
+        if (limit := recipe.sources[source].limit) is not None:
+            self._group.create_task(self._read_some(node, inputs, limit))
+            return False
+        if not self._by_task:
+            key = self.stages.key_of_reading(node, inputs)
+            found = await self.tasks.ask_store(self.stages.find, node, key)
+            if found is not None:
+                self.documents[source] = found
+                self._take(node)
+                return True
+        self.listener.expect(node, len(inputs.groups))
+        self.listener.settled(node)
+        left = {"groups": len(inputs.groups), "unknown": 0}
+        reads = [partial(self._read_one, node, inputs, number, left) for number in range(len(inputs.groups))]
+        if not reads:
+            await self._read_all(node, inputs, True)
+        self._frontier.submit(READING, reads)
+        return False
+
+    async def _read_one(self, node: Node, inputs: SourceInputs, number: int, left: dict[str, int]) -> None:
+        documents = await self._read(node, inputs, number)
+        left["groups"] -= 1
+        left["unknown"] += documents is None
+        if not left["groups"]:
+            await self._read_all(node, inputs, not left["unknown"])
+
+    async def _read_some(self, node: Node, inputs: SourceInputs, limit: int) -> None:
+        """Group after group, and no file more, until there are as many records as the limit says."""
+        documents: list[Document] | None = []
+        for number, group in enumerate(inputs.groups):
+            await hash_files(inputs, [group], self._contents, self._executor, self.listener.note)
+            self.listener.expect(node, 1)
+            documents = await self._read(node, inputs, number, limit)
+            limit -= sum(document.part.rows for document in documents or ())
+            if documents is None or limit <= 0:
+                break
+        await self._read_all(node, inputs, documents is not None)
+
+    async def _read_all(self, node: Node, inputs: SourceInputs, is_known: bool) -> None:
+        """No further part of a source will come."""
+        source = inputs.source
+        self.documents.setdefault(source, []).sort(key=lambda document: document.order)
+        if is_known:
+            await self._write(node, inputs)
+        self._complete(source, is_known)
+
+    async def _read(
+        self, node: Node, inputs: SourceInputs, number: int, limit: int | None = None
+    ) -> list[Document] | None:
+        source = self.graph.recipe.sources[inputs.source]
+        group = inputs.groups[number]
+        work, reads = work_of(source, inputs, group, limit)
+        try:
+            task, result = await self.tasks.obtain(node, work, reads, group.label, (0, number))
+        except InputChanged as changed:
+            # Its stamp did not tell; the next run hashes it anew.
+            self._contents.forget(changed.uri)
+            raise
+        if number == 0 and result is not None and not self.tasks.dry:
+            module, first = importlib.import_module(node.module), inputs.pieces(group)[0]
+            refuse_lost(source, module, first, result, self._store, self.graph.recipe)
+        if result is None:
+            for node_id in self.chains[source.name]:
+                self.made[node_id].waiting += 1
+            return None
+        documents = [
+            Document(source.name, part, mark, (number, index), label(source.name, number, index), task.key)
+            for index, (part, mark) in enumerate(zip(result.parts, result.rows_marks, strict=True))
+        ]
+        for document in documents:
+            self.made[node.id].layers[source.name, document.order] = (document.part, task.key)
+        self.documents.setdefault(source.name, []).extend(documents)
+        self._begin(source.name, documents)
+        return documents
+
+    def _begin(self, source: str, documents: Sequence[Document]) -> None:
+        for node_id in self.chains[source]:
+            node = self.graph.nodes[node_id]
+            if node.has_layers and node_id not in self._whole:
+                self.listener.expect(node, (2 if node.kind == "exchange" else 1) * len(documents))
+        self._frontier.begin(source, documents)
+
+    def _complete(self, source: str, is_known: bool) -> None:
+        self._frontier.complete(source, is_known)
+        self._read_sources.add(source)
+        for node in self.graph.nodes.values():
+            if node.kind == "map" and source in node.sources and self._read_sources.issuperset(node.sources):
+                self.listener.settled(node)
+
+    def all_documents(self, node: Node) -> list[Document]:
+        """Of all sources of a stage; when they are read."""
+        return [document for source in node.sources for document in self.documents[source]]
+
+    # Layers
+
+    async def _perform(self, document: Document, item: Item) -> bool:
+        if item.emits:
+            return await self._exchanges[item.node.id].emit(document)
+        if item.node.kind == "exchange":
+            return await self._exchanges[item.node.id].collect(document)
+        return await self._map(document, item.node)
+
+    def _count_waiting(self, item: Item) -> None:
+        self.made[item.node.id].waiting += 1
+
+    def view(self, document: Document, node: Node) -> tuple[Part, ...]:
+        at = (document.source, document.order)
+        layers = node.views[document.source].layers
+        return tuple(document.part if layer == INGEST else self.made[layer].layers[at][0] for layer in layers)
+
+    def models(self, node: Node) -> dict[str, Part]:
+        found = {name: self.made[node_id].model or self.made[node_id].foreseen for name, node_id in node.uses.items()}
+        return {name: part for name, part in found.items() if part is not None}
+
+    async def _map(self, document: Document, node: Node) -> bool:
+        view = node.views[document.source]
+        layers = self.view(document, node)
+        work = Map(node.module, node.config, layers, view.columns, view.gates, self.models(node))
+        task, result = await self.tasks.obtain(node, work, self.map_inputs(work), document.label, document.order)
+        return self.keep(document, node, task, result)
+
+    def keep(self, document: Document, node: Node, task: Task, result: Result | None) -> bool:
+        if result is not None:
+            self.made[node.id].layers[document.source, document.order] = (result.parts[0], task.key)
+        return result is not None
+
+    @staticmethod
+    def map_inputs(work: Map) -> dict[str, Any]:
+        """What of the work enters the key of its task."""
+        return {
+            "layers": [part.hash for part in work.layers],
+            "columns": work.columns,
+            "gates": work.gates,
+            "models": {name: part.hash for name, part in work.models.items()},
+        }
+
+    async def each(self, works: Iterable[Coroutine[Any, Any, Answer]]) -> list[Answer]:
+        """What all of them answer, in order; some at once, and each begins only when there is room."""
+        room = asyncio.Semaphore(self._window)
+        waits = []
+
+        async def one(work: Coroutine[Any, Any, Answer]) -> Answer:
+            try:
+                return await work
+            finally:
+                room.release()
+
+        for work in works:
+            await room.acquire()
+            waits.append(self._group.create_task(one(work)))
+        return [await wait for wait in waits]
+
+    # Models
+
+    async def _model(self, node: Node, inputs_are_whole: bool) -> bool:
+        if not inputs_are_whole:
+            self.made[node.id].waiting += 1
+            return False
+        found = await (write_files(self, node) if node.kind == "sink" else self._fit(node))
+        if found is not None:
+            task, result = found
+            self.made[node.id].layers[MODEL] = (result.parts[0], task.key)
+        else:
+            self._foresee(node)
+        return found is not None
+
+    async def _fit(self, node: Node) -> tuple[Task, Result] | None:
+        documents, models = self.all_documents(node), self.models(node)
+        work = Fit(
+            node.module,
+            node.config,
+            tuple(self.view(document, node) for document in documents),
+            tuple(node.views[document.source].columns for document in documents),
+            tuple(node.views[document.source].gates for document in documents),
+            models,
+        )
+        inputs = {
+            "layers": [[part.hash for part in layers] for layers in work.inputs],
+            "columns": work.columns,
+            "gates": work.gates,
+            "models": {name: part.hash for name, part in models.items()},
+        }
+        self.listener.expect(node, 1)
+        self.listener.settled(node)
+        task, result = await self.tasks.obtain(node, work, inputs, "model", (0,))
+        return None if result is None else (task, result)
+
+    def _foresee(self, node: Node) -> None:
+        """A model that is a file of the user's, as it is, is known before it is made: what follows can be looked up."""
+        field = getattr(importlib.import_module(node.module), "COPIES", None)
+        if field is not None:
+            ((_, _, part),) = node.files[getattr(node.config, field)].files
+            self.made[node.id].foreseen = part
+
+
+def _before(node: Node) -> str:
+    """The gate in front of a stage that needs all parts."""
+    return f"before {node.id}"
+
+
+def _items(graph: Graph, source: str) -> list[Item]:
+    """What the stages of a chain do with each document part."""
+    items: list[Item] = []
+    layer_bits: dict[str, int] = {}
+    for node_id in graph.chains[source]:
+        node = graph.nodes[node_id]
+        if not node.has_layers:
+            continue
+        needs = sum(layer_bits[layer] for layer in node.views[source].layers if layer != INGEST)
+        models = frozenset(node.uses.values())
+        if node.kind == "exchange":
+            emit = Item(node, True, 1 << len(items), needs, models)
+            items.append(emit)
+            needs, models = emit.bit, frozenset({node_id})
+        item = Item(node, False, 1 << len(items), needs, models)
+        layer_bits[node_id] = item.bit
+        items.append(item)
+    return items

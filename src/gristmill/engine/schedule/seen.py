@@ -1,0 +1,63 @@
+"""What a store has of a corpus, for whoever only looks: as a recipe finds it now, or as the record of a run has it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from gristmill.engine.plan.graph import NodeFacts
+from gristmill.engine.schedule.task_cache import Made
+from gristmill.store.store import Part, Store
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Document:
+    """A document part of a source; the layers of later steps belong to it."""
+
+    source: str
+    part: Part
+    rows_mark: str
+    order: tuple[int, int]
+    label: str
+    task: str
+
+
+class Seen:
+    """Steps, documents and layers of a corpus."""
+
+    def __init__(
+        self,
+        name: str,
+        told: str,
+        store: Store,
+        nodes: Mapping[str, NodeFacts],
+        chains: Mapping[str, tuple[str, ...]],
+        made: dict[str, Made],
+        record: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.name = name
+        """The recipe's."""
+        self.told = told
+        """How the user names it: the recipe's file, or STORE@NAME."""
+        self.store = store
+        self.nodes = nodes
+        """By id, in an order where inputs come first."""
+        self.chains = chains
+        """Per source, in the order of the recipe: the ids of its steps after the reader."""
+        self.made = made
+        self.documents: dict[str, list[Document]] = {}
+        """Per source: its document parts in order; of a recipe that has not run to its end, those that exist."""
+        self.record = record
+        """Of the run that is looked at; None where it is the recipe as it is now."""
+        self.passed_over: Sequence[str] = ()
+        """What is wrong with records that may be of a newer run."""
+
+    @property
+    def to_finish(self) -> str:
+        """The end of a message about something that is not there."""
+        if self.record is None:
+            return f"Run: gristmill run {self.told}"
+        return "Another run may have it: name that one, or run the recipe to its end."
+
+    def unfinished(self) -> list[str]:
+        """Steps that have not run to their end."""
+        return [node_id for node_id in self.nodes if self.made[node_id].missing or self.made[node_id].waiting]

@@ -1,0 +1,187 @@
+"""Records of whole stages: one file that stands for all tasks of a stage over all parts, so that a run which finds it
+need not look at a single one of them.
+
+    stages/<key>.json    node, datasets, tasks, files, metrics, cost
+
+The key holds what the stage itself is, and for every source the hashes of all parts that it reads, in order: the same
+that the keys of its tasks hold, at once. A record says nothing that the tasks' own records do not say. It is written
+when the last task of a stage is done, and may be thrown away at any time. A stage that gave documents up has none, as
+they may be tried again.
+"""
+
+import hashlib
+import importlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from gristmill.engine.plan.graph import Graph, Node
+from gristmill.engine.plan.inputs import SourceInputs, work_of
+from gristmill.engine.schedule.seen import Document
+from gristmill.engine.schedule.task_cache import ENGINE, MODEL, Made, Tasks
+from gristmill.engine.work.rows import CRASHED
+from gristmill.engine.work.task import digest, layer_schema, part_to_json
+from gristmill.recipe.columns import INGEST
+from gristmill.schema import DOCUMENTS
+from gristmill.stages.resolve import schema_of
+from gristmill.store.store import Part, Store
+
+_MODEL = "model"
+"""Stands for the source among the datasets of a step that has files and no layers."""
+
+
+class StageRecords:
+    """Those of one run: looked up before its tasks, written after them."""
+
+    def __init__(self, graph: Graph, store: Store, tasks: Tasks, documents: Mapping[str, Sequence[Document]]) -> None:
+        self._graph = graph
+        self._store = store
+        self._tasks = tasks
+        self._documents = documents
+        self._marks: dict[tuple[str, str], str] = {}
+        """(node, source) -> hash over the parts of its layers, in order."""
+        self._datasets: dict[str, dict[str, str]] = {}
+        """Node -> source -> hash of the dataset, of stages that are whole."""
+        self.keys: dict[str, str] = {}
+        """Node -> key of its record."""
+
+    # Keys
+
+    def key_of_reading(self, node: Node, inputs: SourceInputs) -> str:
+        source = self._graph.recipe.sources[inputs.source]
+        reads = [work_of(source, inputs, group, None)[1] for group in inputs.groups]
+        return digest({"engine": ENGINE, **node.identity, "inputs": reads})
+
+    def key_of(self, node: Node) -> str:
+        """Of a stage whose sources are read, and whose layers and models are all there."""
+        sources = []
+        for source in node.sources:
+            view = node.views[source]
+            counts = [node.counts[source]] if source in node.counts else []
+            layers = [self._mark(layer, source) for layer in (INGEST, *view.layers, *counts)]
+            sources.append([source, view.columns, view.gates, layers])
+        models = {name: part.hash for name, node_id in node.uses.items() if (part := self._made(node_id).model)}
+        return digest({"engine": ENGINE, **node.identity, "sources": sources, "models": models})
+
+    def _mark(self, layer: str, source: str) -> str:
+        if (layer, source) not in self._marks:
+            found = hashlib.sha256()
+            made = self._made(layer) if layer != INGEST else None
+            for document in self._documents[source]:
+                part = document.part if made is None else made.layers[source, document.order][0]
+                found.update(f"{part.hash} {document.rows_mark}\n".encode())
+            self._marks[layer, source] = found.hexdigest()
+        return self._marks[layer, source]
+
+    def _made(self, node_id: str) -> Made:
+        return self._tasks.made[node_id]
+
+    # Looking up
+
+    def find(self, node: Node, key: str) -> list[Document] | None:
+        """Take a stage from its record: true where all of it is in the store. Of a reader, its documents."""
+        record = self._store.read_json(f"stages/{key}.json")
+        if record is None:
+            return None
+        try:
+            return self._take(node, key, record)
+        except (KeyError, TypeError, AttributeError, IndexError, ValueError):  # of another shape: as good as none
+            return None
+
+    def _take(self, node: Node, key: str, record: Mapping[str, Any]) -> list[Document] | None:
+        datasets: dict[str, list[tuple[Part, str]]] = {}
+        for source, name in record["datasets"].items():
+            manifest = self._store.read_json(f"datasets/{name}.json")
+            if manifest is None:
+                return None
+            datasets[source] = [(Part(**_only_part(entry)), entry["task"]) for entry in manifest["parts"]]
+        files = [Part(*file) for file in record["files"]]
+        parts = [part for entries in datasets.values() for part, _ in entries]
+        if not self._store.has_all((*parts, *files)):
+            return None
+        made = self._made(node.id)
+        documents: list[Document] = []
+        for source, entries in datasets.items():
+            if node.kind == "read":
+                for (part, task), (mark, number, index) in zip(entries, record["documents"], strict=True):
+                    documents.append(Document(source, part, mark, (number, index), label(source, number, index), task))
+                at = [(source, document.order) for document in documents]
+            else:
+                at = [MODEL] if source == _MODEL else [(source, one.order) for one in self._documents[source]]
+            for place, entry in zip(at, entries, strict=True):
+                made.layers[place] = entry
+        for part in files:
+            made.files.add(part)
+        for task, name in record["tasks"].items():
+            made.tasks.add(task, name, False)
+        made.metrics, made.cost = record["metrics"], record["cost"]
+        self._datasets[node.id] = dict(record["datasets"])
+        self.keys[node.id] = key
+        return documents
+
+    # Writing
+
+    def write(self, node: Node, inputs: SourceInputs | None) -> None:
+        """Of a stage whose tasks are all done."""
+        datasets = self.write_datasets(node)
+        made = self._made(node.id)
+        if made.given_up or CRASHED in made.metrics.get("dropped", {}):
+            return
+        record: dict[str, Any] = {
+            "node": node.id,
+            "datasets": datasets,
+            "tasks": dict(made.tasks.items()),
+            "files": [[part.hash, part.suffix, part.file_bytes] for part in made.files],
+            "metrics": made.metrics,
+            "cost": made.cost,
+        }
+        if inputs is None:
+            key = self.key_of(node)
+        else:
+            key = self.key_of_reading(node, inputs)
+            record["documents"] = [[one.rows_mark, *one.order] for one in self._documents[node.sources[0]]]
+        self._store.write_json(f"stages/{key}.json", record)
+        self.keys[node.id] = key
+
+    def write_datasets(self, node: Node) -> dict[str, str]:
+        """A manifest for the layer of every source, after all its parts: source -> hash of the dataset."""
+        if node.id in self._datasets:
+            return self._datasets[node.id]
+        made, written = self._made(node.id), {}
+        for source in node.sources if node.has_layers else ("",):
+            at = [(source, one.order) for one in self._documents[source]] if node.has_layers else [MODEL]
+            layers = [made.layers[place] for place in at]
+            manifest: dict[str, Any] = {
+                "kind": {"read": "documents", "fit": "model", "sink": "files"}.get(node.kind, "columns"),
+                "produced_by": {"node": node.id, **node.identity},
+                "parts": [{**part_to_json(part), "task": key} for part, key in layers],
+                "rows": sum(part.rows for part, _ in layers),
+                "file_bytes": sum(part.file_bytes for part, _ in layers),
+            }
+            if not node.has_layers:
+                manifest["metrics"] = made.metrics
+            else:
+                manifest["source"] = source
+                manifest["schema"] = {item.name: str(item.type) for item in _columns(node)}
+                manifest["metrics"] = made.metrics if len(node.sources) == 1 else {}
+            if node.has_layers and node.kind != "read":
+                manifest["aligned_to"] = self.write_datasets(self._graph.read_node(source))[source]
+            name = digest(manifest)
+            self._store.write_json(f"datasets/{name}.json", manifest)
+            written[source or _MODEL] = name
+        self._datasets[node.id] = written
+        return written
+
+
+def label(source: str, number: int, index: int) -> str:
+    """How messages name a document part."""
+    return f"{source} part {number}.{index}"
+
+
+def _only_part(entry: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in entry.items() if name != "task"}
+
+
+def _columns(node: Node) -> Any:
+    if node.kind == "read":
+        return DOCUMENTS
+    return layer_schema(schema_of(importlib.import_module(node.module), node.config))

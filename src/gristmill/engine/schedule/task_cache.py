@@ -1,0 +1,258 @@
+"""Obtaining the result of a task: from the store if it was done before, otherwise by having it done.
+
+A result whose parts are not all there counts as none. What is done about workers that die stands in `insist.py`; a part
+that turns out to be damaged when it is read ends the attempt (`mill.py` starts over without it).
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeVar
+
+from gristmill.engine.executors.executor import Executor
+from gristmill.engine.executors.insist import insist
+from gristmill.engine.plan.graph import Node
+from gristmill.engine.schedule.tables import Files, Layers, Slots, TaskNames
+from gristmill.engine.work.rows import CRASHED
+from gristmill.engine.work.task import (
+    Build,
+    Emit,
+    Read,
+    Reduce,
+    Result,
+    Scatter,
+    Task,
+    Work,
+    add_counts,
+    digest,
+    result_from_json,
+    result_to_json,
+)
+from gristmill.errors import CannotBeMet, UserError
+from gristmill.store.leases import Lease, claim
+from gristmill.store.store import Part, Store
+
+Answer = TypeVar("Answer")
+Item = TypeVar("Item")
+
+WAIT_SECONDS = 0.2
+"""How often a run asks whether another one is through with a task that both need."""
+ENGINE = 2
+"""Part of every key: raised when the engine itself changes what tasks write."""
+MODEL = ("", (0, 0))
+"""Stands for source and document part where a stage has files and no layers."""
+
+
+class Listener(Protocol):
+    """Who is told how a run goes."""
+
+    def begin(self, nodes: Iterable[Node], before: Mapping[str, Mapping[str, Any]]) -> None:
+        """A run begins, of these steps; `before` is what earlier runs say of some of them."""
+
+    def expect(self, node: Node, tasks: int) -> None: ...
+    def settled(self, node: Node) -> None:
+        """No further task of a step will be expected."""
+
+    def done(self, node: Node, task: Task, result: Result, cached: bool) -> None: ...
+    def found(self, node: Node, tasks: int, cost: Mapping[str, float]) -> None:
+        """A whole step is in the store; what its tasks took in their time."""
+
+    def note(self, message: str) -> None: ...
+    def track(self, name: str, items: Iterable[Item], total: int) -> Iterator[Item]:
+        """The items, where there are no tasks of a step: one is done when the next is asked for."""
+
+
+class Made:
+    """What one node has in the store, and what it has not."""
+
+    def __init__(self, slots: Slots | None = None, tasks: Mapping[str, str] | None = None) -> None:
+        self.tasks = TaskNames(tasks)
+        """Of every task, in the store or made by this run."""
+        self.layers = Layers(slots)
+        self.files = Files()
+        """Parts beside the layers."""
+        self.missing: dict[str, tuple[str, Mapping[str, Any]]] = {}
+        """Key -> (label, inputs) of tasks that a dry run stopped at."""
+        self.waiting = 0
+        """Tasks whose inputs do not exist yet, so that their keys are unknown; a dry run cannot count further ones."""
+        self.foreseen: Part | None = None
+        """The model that a missing task will make, where that is known: nobody waits for it."""
+        self.metrics: dict[str, Any] = {}
+        self.cost: dict[str, float] = {}
+        self.given_up = 0
+        """Documents that kill their worker."""
+
+    @property
+    def executed(self) -> set[str]:
+        """Keys of the tasks that this run carried out."""
+        return self.tasks.executed
+
+    @property
+    def model(self) -> Part | None:
+        """Of a fit or a sink."""
+        return self.layers[MODEL][0] if MODEL in self.layers else None
+
+    @property
+    def stored_bytes(self) -> int:
+        """Of all files that its tasks have in the store."""
+        parts = {part.hash: part.file_bytes for part in self.files}
+        parts.update((part.hash, part.file_bytes) for part, _ in self.layers.values())
+        return sum(parts.values())
+
+
+@dataclass
+class Earlier:
+    """What is known from attempts at the same run that met a damaged part: it was taken away, and all starts over."""
+
+    executed: set[str] = field(default_factory=set)
+    """Keys of tasks that they carried out."""
+    damaged: dict[str, str] = field(default_factory=dict)
+    """Hash of a part -> what was wrong with it."""
+
+
+class Tasks:
+    """The tasks of one run."""
+
+    def __init__(
+        self,
+        nodes: Mapping[str, Node],
+        store: Store,
+        executor: Executor,
+        listener: Listener,
+        dry: bool,
+        lease: Lease | None = None,
+        retry_crashed: bool = False,
+        keep: Callable[[Task, Result], bool] = lambda *_: False,
+        earlier: "Earlier | None" = None,
+    ) -> None:
+        self.slots = Slots()
+        self.made = {node_id: Made(self.slots) for node_id in nodes}
+        self.kept: list[tuple[Task, Result]] = []
+        """Tasks that are done and gave documents up, or are wanted again."""
+        self.begun = False
+        """Whether any task was looked up or carried out."""
+        self._nodes = nodes
+        self._store = store
+        self._executor = executor
+        self._listener = listener
+        self.dry = dry
+        self._lease = lease
+        self._told_of: set[str] = set()
+        """Runs, tasks and parts of which a note has spoken."""
+        self._retry_crashed = retry_crashed
+        self._keep = keep
+        self._lost: dict[str, str] = {}
+        """Key of a task that is done again -> a part of it that is gone."""
+        self._earlier = earlier or Earlier()
+
+    async def obtain(
+        self, node: Node, work: Work, inputs: Mapping[str, Any], label: str, order: tuple[int, ...]
+    ) -> tuple[Task, Result | None]:
+        """The result of a task: from the store, or else by running it; None where a dry run would have to."""
+        key = digest({"engine": ENGINE, **node.identity, "inputs": inputs})
+        task = Task(key, node.id, label, work, (-node.depth, *order), files=node.files)
+        made = self.made[node.id]
+        self.begun = True
+        result = await self._look_up(node, task)
+        cached = result is not None
+        if result is None:
+            if self.dry:
+                made.missing[key] = (label, inputs)
+                return task, None
+            result, cached = await self._execute_once(node, task, inputs)
+        made.tasks.add(key, label, not cached or key in self._earlier.executed)
+        if isinstance(work, Emit | Reduce | Scatter | Build):
+            for part in result.parts:
+                made.files.add(part)
+        if result.poisoned or self._keep(task, result):
+            self.kept.append((task, result))
+        made.given_up += len(result.poisoned)
+        add_counts(made.metrics, result.metrics)
+        _add_cost(made.cost, result.cost)
+        self._listener.done(node, task, result, cached)
+        return task, result
+
+    async def _look_up(self, node: Node, task: Task) -> Result | None:
+        """What the store has of a task, whole."""
+        result, lost = await self.ask_store(self._find, task.key)
+        if lost:
+            self._say_lost(node, task, lost[0])
+            return None
+        if result is not None and _is_tried_again(task.work, result, self._retry_crashed):
+            if not self.dry and task.key not in self._told_of:
+                self._told_of.add(task.key)
+                self._listener.note(f"{node.id}, {task.label}: documents that were given up are tried again")
+            return None
+        return result
+
+    async def _execute_once(self, node: Node, task: Task, inputs: Mapping[str, Any]) -> tuple[Result, bool]:
+        """Run a task, or wait for another run on the same store that is at it; and whether another did it."""
+        if self._lease is None or not self._store.is_shared:
+            return await self._execute(node, task, inputs), False
+        while (holder := await self.ask_store(claim, self._store, task.key, self._lease)) is not None:
+            if holder.id not in self._told_of:
+                self._told_of.add(holder.id)
+                self._listener.note(f"{holder} works on the same store; waiting for the tasks that it is at")
+            await asyncio.sleep(WAIT_SECONDS)
+        try:
+            # Another run may have ended the task after this one looked and before it had the claim.
+            result = await self._look_up(node, task)
+            if result is not None:
+                return result, True
+            return await self._execute(node, task, inputs), False
+        finally:
+            await self.ask_store(self._store.unmark, f"claims/{task.key}")
+
+    async def ask_store(self, question: Callable[..., Answer], *about: Any) -> Answer:
+        """Many tasks ask at once: a store at the other end of a network must not answer one after the other."""
+        return question(*about) if self._store.is_local else await asyncio.to_thread(question, *about)
+
+    def _find(self, key: str) -> tuple[Result | None, list[Part]]:
+        """What the store has of a task, and which of its parts are not there."""
+        record = self._store.read_json(f"tasks/{key}.json")
+        if record is None:
+            return None, []
+        try:
+            result = result_from_json(record)
+        except (KeyError, TypeError, AttributeError, IndexError):  # of another shape: as good as none
+            return None, []
+        return result, [part for part in result.parts if not self._store.has_part(part)]
+
+    async def _execute(self, node: Node, task: Task, inputs: Mapping[str, Any]) -> Result:
+        try:
+            result = await insist(task, self._executor, self._listener.note)
+        except CannotBeMet as fault:
+            raise UserError(f"{node.where}: {fault}") from None
+        record = {"key": task.key, "node": node.id, "label": task.label, **node.identity, "inputs": inputs}
+        name = f"tasks/{task.key}.json"
+        await self.ask_store(self._store.write_json, name, {**record, **result_to_json(result)})
+        self._compare(node, task, result)
+        return result
+
+    def _say_lost(self, node: Node, task: Task, part: Part) -> None:
+        """Once: a task is looked up again when its claim is there."""
+        if not self.dry and part.hash not in self._told_of:
+            self._told_of.add(part.hash)
+            self._lost[task.key] = part.hash
+            fact = self._earlier.damaged.get(part.hash, "is missing or damaged")
+            self._listener.note(f"{node.id}, {task.label}: part {part.hash[:12]} {fact}; making it again")
+
+    def _compare(self, node: Node, task: Task, result: Result) -> None:
+        """Whether a part that was lost came out as it was."""
+        lost = self._lost.pop(task.key, None)
+        if lost is not None and lost not in [part.hash for part in result.parts]:
+            self._listener.note(
+                f"{node.id}, {task.label}: made again, part {lost[:12]} came out with other bytes (a library of "
+                "another version, or a stage that is not a pure function); what depends on it runs again"
+            )
+
+
+def _is_tried_again(work: Work, result: Result, all_of_them: bool) -> bool:
+    """Whether documents that were given up get another chance: when asked for, and where there is no evidence."""
+    given_up = bool(result.poisoned) or (isinstance(work, Read) and CRASHED in result.metrics.get("dropped", {}))
+    return given_up and (all_of_them or not result.evidence)
+
+
+def _add_cost(total: dict[str, float], cost: Mapping[str, float]) -> None:
+    for name, value in cost.items():
+        total[name] = max(total.get(name, 0), value) if name == "peak_rss_bytes" else total.get(name, 0) + value

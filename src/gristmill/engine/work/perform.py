@@ -1,0 +1,182 @@
+"""What a worker does with a task: the only code that runs stages."""
+
+import importlib
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from gristmill.checked import content_of
+from gristmill.engine.files.config_files import in_users_words, local_copies, with_copies
+from gristmill.engine.work.borders import check_answers, check_counts, check_files
+from gristmill.engine.work.exchange import perform_collect, perform_emit, perform_reduce
+from gristmill.engine.work.memory import forget_peak, peak_bytes
+from gristmill.engine.work.read import perform_read
+from gristmill.engine.work.rows import (
+    count_reasons,
+    mark_crashed,
+    model_paths,
+    read_batches,
+    read_many,
+)
+from gristmill.engine.work.sink import perform_build, perform_gather, perform_scatter
+from gristmill.engine.work.task import (
+    Build,
+    Collect,
+    Emit,
+    Fit,
+    Gather,
+    Hash,
+    Map,
+    Read,
+    Reduce,
+    Result,
+    Scatter,
+    Task,
+    Work,
+    add_counts,
+    layer_schema,
+)
+from gristmill.errors import BrokenPromise, UserError
+from gristmill.kernels import compiling
+from gristmill.places import shown
+from gristmill.stages import own_code
+from gristmill.stages.resolve import schema_of
+from gristmill.store.parquet import PartWriter, text_bytes
+from gristmill.store.store import CorruptPart, Store
+
+STOPPED = "The run stopped: this is no document's fault. Nothing of this task was stored, and what is finished is kept."
+
+
+def perform(task: Task, store: Store) -> Result:
+    """Do the work and say what it cost."""
+    started, cpu, compiled = time.perf_counter(), time.process_time(), compiling.seconds
+    forget_peak()
+    work, copies = task.work, local_copies(task.files, store)
+    if copies and not isinstance(work, Hash):
+        work = replace(work, config=with_copies(work.config, copies))
+    try:
+        result = _result(work, store, task.probe)
+    except UserError as error:
+        raise _placed(in_users_words(error, copies), task) from None
+    except (CorruptPart, MemoryError):
+        raise
+    except BaseException as error:
+        told = own_code.told(error)
+        if told is None:
+            raise
+        raise UserError(f"{task.node}, {task.label}: {told}\n{STOPPED} Correct the code and run again.") from None
+    result.cost = {
+        "cpu_s": round(time.process_time() - cpu, 6),
+        "wall_s": round(time.perf_counter() - started, 6),
+        "compile_s": round(compiling.seconds - compiled, 6),
+        "peak_rss_bytes": peak_bytes(),
+    }
+    return result
+
+
+def _placed(error: UserError, task: Task) -> UserError:
+    """A broken promise is the stage's fault: it says which step of the recipe that is."""
+    if not isinstance(error, BrokenPromise):
+        return error
+    whose = "" if own_code.is_own(getattr(task.work, "module", "")) else " This is a bug in Gristmill: tell us."
+    return UserError(f"{task.node}, {task.label}: {error}{whose} {STOPPED}")
+
+
+def _result(work: Work, store: Store, probe: bool) -> Result:
+    match work:
+        case Hash():
+            return _hash(work)
+        case Read():
+            return perform_read(work, store, probe)
+        case Emit():
+            return perform_emit(work, store, probe)
+        case Map():
+            return _map(work, store, probe)
+        case Reduce():
+            return perform_reduce(work, store)
+        case Collect():
+            return perform_collect(work, store)
+        case Fit():
+            return _fit(work, store)
+        case Scatter():
+            return perform_scatter(work, store)
+        case Build():
+            return perform_build(work, store)
+        case Gather():
+            return perform_gather(work, store)
+
+
+def _hash(work: Hash) -> Result:
+    values = []
+    for place in work.places:
+        try:
+            with place.open() as file:
+                values.append(content_of(file, work.blocks))
+        except OSError as error:
+            raise UserError(
+                f"{shown(place.path)} cannot be read: {error.strerror or error}. What is finished is kept. Mend it, or "
+                "exclude it, and run again."
+            ) from None
+    return Result(values=values)
+
+
+def _map(work: Map, store: Store, probe: bool) -> Result:
+    module = importlib.import_module(work.module)
+    promised = schema_of(module, work.config)
+    schema = layer_schema(promised)
+    models = model_paths(work.models, store)
+    rows_mark, batches = read_batches(work, store)
+    writer = PartWriter(schema)
+    seen = 0
+    metrics: dict[str, object] = {"rows": 0, "bytes_in": 0, "bytes_out": 0, "dropped": {}}
+    for batch in batches:
+        answers = module.apply(batch.columns, work.config, **models)
+        answers = check_answers(answers, batch.columns.num_rows, work.module, promised)
+        if probe:
+            seen += batch.columns.num_rows
+            continue
+        if hasattr(module, "metrics"):
+            counts = module.metrics(batch.columns, answers, work.config)
+            add_counts(metrics, check_counts(counts, work.module, "metrics"))
+        columns = dict(zip(promised.names, batch.spread(answers), strict=True))
+        for name in schema.names:
+            columns.setdefault(name, pa.nulls(batch.rows, schema.field(name).type))
+        mark_crashed(columns, work.poisoned, batch.first_row, batch.rows)
+        if "text" in promised.names:
+            columns["text_bytes"] = text_bytes(columns["text"])
+        layer = pa.RecordBatch.from_arrays([columns[name] for name in schema.names], schema=schema)
+        bytes_out = _content_bytes(layer)
+        writer.write(layer, bytes_out)
+        counts = {"rows": batch.rows, "bytes_in": _content_bytes(batch.columns), "bytes_out": bytes_out}
+        add_counts(metrics, {**counts, "dropped": count_reasons(columns["drop"])})
+    if probe:
+        return Result(values=[seen])
+    part = writer.close(store, rows_mark)
+    return Result([part], rows_marks=[rows_mark], metrics=metrics)
+
+
+def _fit(work: Fit, store: Store) -> Result:
+    module = importlib.import_module(work.module)
+    metrics: dict[str, int] = {"rows": 0, "bytes_in": 0}
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for batch in read_many(work.inputs, work.columns, work.gates, store):
+            add_counts(metrics, {"rows": batch.num_rows, "bytes_in": _content_bytes(batch)})
+            yield batch
+
+    with store.scratch() as folder:
+        path = folder / "model"
+        found = module.fit(batches(), work.config, path, **model_paths(work.models, store))
+        check_files(folder, ("model",), work.module, "fit")
+        part = store.put_file(path, getattr(module, "SUFFIX", "model"))
+    return Result([part], metrics={**metrics, **check_counts(found or {}, work.module, "fit")})
+
+
+def _content_bytes(batch: pa.RecordBatch) -> int:
+    """Bytes of markup where there is some, else of text, else of everything."""
+    content = [batch.column(name) for name in ("html", "text") if name in batch.schema.names]
+    sizes = [pc.sum(pc.binary_length(column)).as_py() or 0 for column in content]
+    return max(sizes) if sizes else int(batch.nbytes)

@@ -1,0 +1,231 @@
+"""Reading input files into document parts: the engine's side of a reader.
+
+Parts are cut by the data alone: a part ends with the row group that brings it to `part_bytes` of content (or to
+PART_SHARE times that of everything, for records that are all meta), and a row group with the record that brings it to
+ROW_GROUP_CHARACTERS or ROW_GROUP_ROWS. A batch is all that is in memory beside the compressed part.
+
+A document's id is a hash of its source, file, position and key: unique whatever the keys of a user's records are. Its
+locator is for people: the file's name and the key, or the position where there is none.
+"""
+
+import hashlib
+import importlib
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from gristmill.engine.files.sampling import Named, take
+from gristmill.engine.work.borders import check_records
+from gristmill.engine.work.rows import CRASHED, count_reasons
+from gristmill.engine.work.task import Read, Result, add_counts
+from gristmill.errors import UserError
+from gristmill.places import exact, shown
+from gristmill.schema import DOCUMENTS, Record
+from gristmill.stages.contract import Piece
+from gristmill.stages.ingest.mend import MENDED
+from gristmill.stages.own_code import is_own
+from gristmill.store.parquet import PartWriter, text_bytes
+from gristmill.store.store import Store
+
+ROW_GROUP_CHARACTERS = 8 << 20
+"""All that a row group holds, in every column: large enough for Parquet, small enough to hold several in memory."""
+ROW_GROUP_ROWS = 1 << 16
+MOST_RECORD_CHARACTERS = 1 << 28
+"""A record with more than this in all its fields becomes a row without content: a column of Arrow has 2 GiB, and a
+character up to four bytes. Readers have limits of their own on text (`max_record_bytes`), and most on the rest."""
+MOST_KEY_CHARACTERS = 1 << 12
+"""What such a row keeps of a key at most."""
+PART_SHARE = 4
+RUN_KEYS = 1 << 17
+"""Records within which a key that comes again is noticed: some megabytes of memory, and more than most files have."""
+
+
+def perform_read(work: Read, store: Store, probe: bool) -> Result:
+    result = Result(metrics={"rows": 0, "bytes_in": 0, "bytes_out": 0, "dropped": {}, "repeated_keys": 0, "mended": 0})
+    parts = _Parts(work, store, result)
+    seen = 0
+    if work.share is not None:
+        result.metrics["seen"] = {"rows": 0, "dropped": {}}
+    for group in _groups(work, result.metrics.get("seen")):
+        seen += group.batch.num_rows
+        if not probe:
+            parts.add(group)
+    parts.end()
+    return Result(values=[seen]) if probe else result
+
+
+class _Group(NamedTuple):
+    """A row group."""
+
+    batch: pa.RecordBatch
+    held: int
+    """Characters of all its columns."""
+    repeated_keys: int
+
+
+class _Parts:
+    """The parts of a task as they grow."""
+
+    def __init__(self, work: Read, store: Store, result: Result) -> None:
+        self._work, self._store, self._result = work, store, result
+        self._writer: PartWriter | None = None
+        self._held = 0
+
+    def add(self, group: _Group) -> None:
+        if self._writer is None:
+            self._writer = PartWriter(DOCUMENTS, self._identity())
+        payload_bytes = pc.sum(group.batch.column("text_bytes")).as_py()
+        self._writer.write(group.batch, payload_bytes)
+        self._held += group.held
+        counts = {"rows": group.batch.num_rows, "bytes_in": payload_bytes, "bytes_out": payload_bytes}
+        counts["repeated_keys"] = group.repeated_keys
+        counts["mended"] = pc.sum(pc.match_substring(group.batch.column("meta"), f'"{MENDED}":')).as_py() or 0
+        add_counts(self._result.metrics, {**counts, "dropped": count_reasons(group.batch.column("drop"))})
+        if self._writer.payload_bytes >= self._work.part_bytes or self._held >= PART_SHARE * self._work.part_bytes:
+            self.end()
+
+    def end(self) -> None:
+        if self._writer is not None:
+            self._result.rows_marks.append(self._writer.rows_mark)
+            self._result.parts.append(self._writer.close(self._store))
+            self._writer, self._held = None, 0
+
+    def _identity(self) -> bytes:
+        """What no other part has, whatever its rows are: source, first file, where in it, which part of the task."""
+        first = self._work.pieces[0]
+        return _bytes(f"{self._work.source}\0{first.name}\0{first.start}\0{len(self._result.parts)}")
+
+
+def _id_of(source: str, name: str, record: Record) -> bytes:
+    # No two of these texts are the same: a NUL is in no source's and no file's name, and a position has digits only.
+    identity = f"{source}\0{name}\0{record.position}\0{record.key if record.key is not None else ''}"
+    return hashlib.blake2b(_bytes(identity), digest_size=16).digest()
+
+
+class _Keys:
+    """Counts records whose key an earlier one of their file has: of the last RUN_KEYS or so that the task has read."""
+
+    def __init__(self) -> None:
+        self._name: str | None = None
+        self._seen: set[bytes] = set()
+        self.repeated = 0
+
+    def meet(self, name: str, key: str) -> None:
+        if name != self._name or len(self._seen) >= RUN_KEYS:
+            self._name = name
+            self._seen.clear()
+        digest = hashlib.blake2b(_bytes(key), digest_size=8).digest()
+        self.repeated += digest in self._seen
+        self._seen.add(digest)
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")
+
+
+def _groups(work: Read, seen: dict[str, Any] | None) -> Iterator[_Group]:
+    rows: dict[str, list[object]] = {name: [] for name in DOCUMENTS.names if name != "text_bytes"}
+    keys = _Keys()
+    held = 0
+    for name, record in _taken(work, seen):
+        held += _add_row(rows, work, name, record)
+        if record.key is not None:
+            keys.meet(name, record.key)
+        if held >= ROW_GROUP_CHARACTERS or len(rows["doc_id"]) >= ROW_GROUP_ROWS:
+            yield _Group(_batch_of(rows), held, keys.repeated)
+            for column in rows.values():
+                column.clear()
+            held = keys.repeated = 0
+    if rows["doc_id"]:
+        yield _Group(_batch_of(rows), held, keys.repeated)
+
+
+def _batch_of(rows: dict[str, list[object]]) -> pa.RecordBatch:
+    columns = {name: pa.array(values, DOCUMENTS.field(name).type) for name, values in rows.items()}
+    columns["text_bytes"] = pc.add(text_bytes(columns["html"]), text_bytes(columns["text"]))
+    return pa.RecordBatch.from_arrays([columns[name] for name in DOCUMENTS.names], schema=DOCUMENTS)
+
+
+def _taken(work: Read, seen: dict[str, Any] | None) -> Iterator[Named]:
+    """The records that become rows."""
+    records = _records(work)
+    if work.share is not None and seen is not None:
+        records = take(_counted(records, seen), work.share)
+    return islice(records, work.limit)
+
+
+def _counted(records: Iterator[Named], seen: dict[str, Any]) -> Iterator[Named]:
+    """What a sample leaves out still tells whether a source can be read."""
+    for name, record in records:
+        seen["rows"] += 1
+        if record.drop is not None:
+            seen["dropped"][record.drop] = seen["dropped"].get(record.drop, 0) + 1
+        yield name, record
+
+
+def _records(work: Read) -> Iterator[Named]:
+    module = importlib.import_module(work.module)
+    poisoned = {(name, position): detail for name, position, detail in work.poisoned}
+    for piece in work.pieces:
+        at = (exact(piece.name), piece.start)
+        if at in poisoned and piece.stop == piece.start:
+            yield piece.name, Record(piece.start, drop=CRASHED, detail=poisoned[at])
+            continue
+        for record in _read_piece(module, piece, work):
+            yield piece.name, record
+
+
+def _read_piece(module: object, piece: Piece, work: Read) -> Iterator[Record]:
+    companions = work.companions.get(piece.name)
+    more = {"companions": companions} if companions is not None else {}
+    read = module.read  # type: ignore[attr-defined]
+    try:
+        records = read(piece, work.config, **more)
+        # Ours are not asked: it would cost more than some of them take for a record.
+        yield from check_records(records, work.module, piece) if is_own(work.module) else records
+    except FileNotFoundError:
+        raise UserError(
+            f"{shown(piece.uri)} was there when the run began and is gone now. What is finished is kept. "
+            "Put it back, or run again without it."
+        ) from None
+    except OSError as error:
+        raise UserError(
+            f"{shown(piece.uri)} cannot be read: {error}. What is finished is kept. Mend it, or exclude it, and run "
+            "again."
+        ) from None
+
+
+def _add_row(rows: dict[str, list[object]], work: Read, name: str, record: Record) -> int:
+    """Take in a record; the characters that its row holds."""
+    held = _characters(record)
+    if held > MOST_RECORD_CHARACTERS:
+        key = record.key if record.key is not None and len(record.key) <= MOST_KEY_CHARACTERS else None
+        detail = f"{held} characters in all fields, the most is {MOST_RECORD_CHARACTERS}"
+        record = Record(record.position, key, drop="record_too_large", detail=detail)
+    locator = f"{shown(name)}#{record.key if record.key is not None else record.position}"
+    rows["doc_id"].append(_id_of(work.source, name, record))
+    rows["source"].append(work.source)
+    rows["locator"].append(locator)
+    rows["url"].append(record.url)
+    rows["snapshot"].append(work.snapshot)
+    rows["timestamp"].append(record.timestamp_us)
+    rows["license"].append(record.license if record.license is not None else work.license)
+    rows["language_hint"].append(record.language_hint)
+    rows["title"].append(record.title)
+    rows["content_type"].append(record.content_type)
+    rows["charset"].append(record.charset)
+    rows["html"].append(record.html)
+    rows["text"].append(record.text)
+    rows["meta"].append(record.meta)
+    rows["drop"].append(record.drop)
+    rows["detail"].append(record.detail)
+    return _characters(record) + len(locator)
+
+
+def _characters(record: Record) -> int:
+    short = (record.license, record.language_hint, record.content_type, record.charset, record.drop, record.detail)
+    long = (record.html, record.text, record.meta, record.url, record.title, record.key)
+    return sum(len(field) for field in (*long, *short) if field)

@@ -1,0 +1,103 @@
+"""Reading aligned layers for a stage, and putting its answers back in the place of the rows that it saw."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from gristmill.engine.work.task import Columns, Map
+from gristmill.store.parquet import PartReader, join
+from gristmill.store.store import Part, Store
+
+CRASHED = "worker_crashed"
+"""The verdict on a record that kills every worker that touches it."""
+
+
+class Batch:
+    """Some consecutive rows of a part: the columns that a stage asked for, and which rows it may see."""
+
+    def __init__(self, columns: pa.RecordBatch, first_row: int, seen: npt.NDArray[np.bool_]) -> None:
+        self.first_row = first_row
+        self.rows = columns.num_rows
+        self.seen = seen
+        self.columns = columns if seen.all() else columns.filter(pa.array(seen))
+
+    def spread(self, answers: pa.RecordBatch) -> list[pa.Array]:
+        """The answers for the rows that were seen, with nulls for the others."""
+        if answers.num_rows == self.rows:
+            return list(answers.columns)
+        index = np.full(self.rows, -1, np.int64)
+        index[self.seen] = np.arange(answers.num_rows)
+        places = pa.array(index, mask=index < 0)
+        return [column.take(places) for column in answers.columns]
+
+
+def read_batches(work: Map, store: Store) -> tuple[str, Iterator[Batch]]:
+    """The rows mark of a part, and its batches as the stage shall see them."""
+    readers = [PartReader(store, part) for part in work.layers]
+    return readers[0].rows_mark, _batches(readers, work.columns, work.gates, work.rows, work.poisoned)
+
+
+def read_many(
+    inputs: Sequence[tuple[Part, ...]],
+    columns: Sequence[Columns],
+    gates: Sequence[tuple[int, ...]],
+    store: Store,
+) -> Iterator[pa.RecordBatch]:
+    """The visible rows of many parts, one after the other."""
+    for layers, wanted, gate in zip(inputs, columns, gates, strict=True):
+        readers = [PartReader(store, part) for part in layers]
+        for batch in _batches(readers, wanted, gate, None, ()):
+            if batch.columns.num_rows:
+                yield batch.columns
+
+
+def _batches(
+    readers: Sequence[PartReader],
+    columns: Columns,
+    gates: tuple[int, ...],
+    rows: tuple[int, int] | None,
+    poisoned: Sequence[tuple[int, str]],
+) -> Iterator[Batch]:
+    verdicts = tuple((layer, "drop", f"drop of layer {layer}") for layer in gates)
+    first_row = 0
+    for table in join(readers, columns + verdicts):
+        start, stop = first_row, first_row + table.num_rows
+        first_row = stop
+        if rows is not None:
+            start_at, stop_at = max(start, rows[0]), min(stop, rows[1])
+            if start_at >= stop_at:
+                continue
+            table, start, stop = table.slice(start_at - start, stop_at - start_at), start_at, stop_at
+        seen = np.ones(stop - start, np.bool_)
+        for place in range(len(columns), table.num_columns):
+            seen &= table.column(place).is_null().to_numpy(zero_copy_only=False)
+        for row, _ in poisoned:
+            if start <= row < stop:
+                seen[row - start] = False
+        yield Batch(table.select(range(len(columns))), start, seen)
+
+
+def model_paths(models: Mapping[str, Part], store: Store) -> dict[str, dict[str, Path]]:
+    """The keyword argument for a stage that uses models, and nothing for others."""
+    return {"models": {name: store.local_path(part) for name, part in models.items()}} if models else {}
+
+
+def mark_crashed(columns: dict[str, pa.Array], poisoned: Sequence[tuple[int, str]], first_row: int, rows: int) -> None:
+    """Write the verdict on rows that no stage could look at, and how they were found."""
+    here = [(row - first_row, detail) for row, detail in poisoned if first_row <= row < first_row + rows]
+    if not here:
+        return
+    drops, details = columns["drop"].to_pylist(), columns["detail"].to_pylist()
+    for row, detail in here:
+        drops[row], details[row] = CRASHED, detail
+    columns["drop"], columns["detail"] = pa.array(drops, pa.string()), pa.array(details, pa.string())
+
+
+def count_reasons(drop: pa.Array) -> dict[str, int]:
+    """Rows for each reason, without the rows that live."""
+    counted = pc.value_counts(drop.drop_null())
+    return {entry["values"].as_py(): entry["counts"].as_py() for entry in counted}

@@ -1,0 +1,65 @@
+"""Sinks: records leave their parts for sets of files, and a catalogue names the files.
+
+    scatter  a part           -> one file with a segment for each entry of the layout
+    build    an entry         -> its files
+    gather   all the entries  -> the catalogue
+
+A record carries nothing of the part that it comes from. So when a document goes away, the segments of the others keep
+their bytes, and only the set of files that held it is built again.
+"""
+
+import importlib
+
+import orjson
+import pyarrow as pa
+
+from gristmill.engine.work.borders import check_counts, check_facts, check_files, check_sent
+from gristmill.engine.work.exchange import cut, read_all
+from gristmill.engine.work.rows import model_paths, read_many
+from gristmill.engine.work.task import Build, Gather, Result, Scatter, part_to_json
+from gristmill.store.segments import write_segments
+from gristmill.store.store import Store
+
+
+def perform_scatter(work: Scatter, store: Store) -> Result:
+    module = importlib.import_module(work.module)
+    tables = []
+    rows = 0
+    for batch in read_many([work.layers], [work.columns], [work.gates], store):
+        records = module.emit(batch, work.config, work.layout)
+        records = check_sent(records, len(work.layout), work.module, module.KEYED)
+        tables.append(pa.Table.from_batches([records]))
+        rows += batch.num_rows
+    sent = pa.concat_tables(tables) if tables else None
+    by_entry = [] if sent is None else cut(sent.drop_columns(["key"]), sent.column("key").to_numpy())
+    file, segments = write_segments(store, by_entry)
+    return Result([file], segments, metrics={"rows_sent": rows, "records": 0 if sent is None else sent.num_rows})
+
+
+def perform_build(work: Build, store: Store) -> Result:
+    module = importlib.import_module(work.module)
+    records = read_all(work.segments, store)
+    with store.scratch() as folder:
+        metrics = module.build(records, work.config, work.entry, folder, **model_paths(work.models, store))
+        names = module.files(work.config)
+        check_files(folder, names, work.module, "build")
+        parts = [store.put_file(folder / name, name.partition(".")[2]) for name in names]
+    return Result(parts, metrics=check_counts(metrics or {}, work.module, "build"))
+
+
+def perform_gather(work: Gather, store: Store) -> Result:
+    module = importlib.import_module(work.module)
+    names = module.files(work.config)
+    outputs = [
+        {
+            "entry": entry,
+            "files": {name: part_to_json(part) for name, part in zip(names, parts, strict=True)},
+            "metrics": metrics,
+        }
+        for entry, parts, metrics in work.outputs
+    ]
+    facts = module.facts(work.config, **model_paths(work.models, store))
+    facts = check_facts(facts, work.module)
+    catalogue = {"facts": facts, "outputs": outputs}
+    part = store.put_part(orjson.dumps(catalogue, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS), "json")
+    return Result([part])

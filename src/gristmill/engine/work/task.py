@@ -1,0 +1,257 @@
+"""Tasks: pure functions from parts to parts, each with a key that says everything its output depends on.
+
+The key holds the stage's name, VERSION, config, the versions of the libraries that it declares, and the hashes of
+what it reads. Paths, worker counts and batch sizes are not in it: they cannot change a byte of the output.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import orjson
+import pyarrow as pa
+
+from gristmill.engine.files.config_files import ConfigFile
+from gristmill.places import Place
+from gristmill.stages.contract import Piece, StageConfig
+from gristmill.store.segments import Segment
+from gristmill.store.store import Part
+
+Columns = tuple[tuple[int, str, str], ...]
+"""(index of the layer, column in it, name under which the stage sees it)"""
+
+
+@dataclass(frozen=True)
+class Hash:
+    """Hash the content of files."""
+
+    places: tuple[Place, ...]
+    blocks: bool = True
+    """Whether readers will need the digests of blocks."""
+
+
+@dataclass(frozen=True)
+class Read:
+    """Turn stretches of input files into document parts."""
+
+    module: str
+    config: StageConfig
+    pieces: tuple[Piece, ...]
+    companions: Mapping[str, tuple[Piece, ...]]
+    """Per file name: other files that the reader looks at beside it (license texts)."""
+    source: str
+    snapshot: str | None
+    license: str | None
+    part_bytes: int
+    limit: int | None = None
+    """Records that are taken at most."""
+    share: float | None = None
+    """Of the records, by a hash of each (sampling.py)."""
+    poisoned: tuple[tuple[str, int, str], ...] = ()
+    """(exact file name, position, detail) of records that kill their reader: rows without content."""
+
+
+@dataclass(frozen=True)
+class Map:
+    """Add a layer to one document part."""
+
+    module: str
+    config: StageConfig
+    layers: tuple[Part, ...]
+    columns: Columns
+    gates: tuple[int, ...]
+    """Layers whose verdicts hide a row from this stage."""
+    models: Mapping[str, Part]
+    rows: tuple[int, int] | None = None
+    """A probe reads only these rows and stores nothing."""
+    poisoned: tuple[tuple[int, str], ...] = ()
+    """(row, detail) of records that kill their worker: no stage sees them."""
+
+
+@dataclass(frozen=True)
+class Emit(Map):
+    """Send records of one document part to the partitions of an exchange."""
+
+    partitions: int = 1
+
+
+@dataclass(frozen=True)
+class Reduce:
+    """Work on all records of one partition."""
+
+    module: str
+    config: StageConfig
+    function: str
+    segments: tuple[Segment, ...]
+    partitions: int | None
+    """Partitions of the next round; None in the last round, whose records go back to their parts."""
+
+
+@dataclass(frozen=True)
+class Collect:
+    """Bring the records of an exchange back to the rows of one document part."""
+
+    module: str
+    config: StageConfig
+    documents: Part
+    segments: tuple[Segment, ...]
+    poisoned: tuple[tuple[int, str], ...] = ()
+    """(row, detail) of those that killed their worker when they were to be sent."""
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Train a model on whole datasets."""
+
+    module: str
+    config: StageConfig
+    inputs: tuple[tuple[Part, ...], ...]
+    """Layers of each document part, in order."""
+    columns: tuple[Columns, ...]
+    gates: tuple[tuple[int, ...], ...]
+    models: Mapping[str, Part]
+
+
+@dataclass(frozen=True)
+class Scatter:
+    """Send records of one document part to the sets of files of a sink."""
+
+    module: str
+    config: StageConfig
+    layers: tuple[Part, ...]
+    columns: Columns
+    gates: tuple[int, ...]
+    layout: tuple[Mapping[str, Any], ...]
+    """The entries of the part's source."""
+
+
+@dataclass(frozen=True)
+class Build:
+    """Write one set of files from all records that were sent to it."""
+
+    module: str
+    config: StageConfig
+    entry: Mapping[str, Any]
+    segments: tuple[Segment, ...]
+    models: Mapping[str, Part]
+
+
+@dataclass(frozen=True)
+class Gather:
+    """Write the catalogue of a sink's files."""
+
+    module: str
+    config: StageConfig
+    outputs: tuple[tuple[Mapping[str, Any], tuple[Part, ...], Mapping[str, Any]], ...]
+    """Entry, files and metrics of every set."""
+    models: Mapping[str, Part]
+
+
+Work = Hash | Read | Map | Emit | Reduce | Collect | Fit | Scatter | Build | Gather
+
+
+@dataclass(frozen=True)
+class Task:
+    """One piece of work under its key."""
+
+    key: str
+    node: str
+    label: str
+    work: Work
+    order: tuple[int, ...] = ()
+    """Who goes first when workers are short; it changes no output."""
+    probe: bool = False
+    """A trial in the search for a record that kills workers: nothing is stored."""
+    files: Mapping[str, ConfigFile] = field(default_factory=dict)
+    """Location -> the file or folder that the config names so, as the store keeps it."""
+
+
+@dataclass
+class Result:
+    """What a task made and what it cost."""
+
+    parts: list[Part] = field(default_factory=list)
+    segments: dict[str, Segment] = field(default_factory=dict)
+    """Per destination, for the tasks of an exchange."""
+    rows_marks: list[str] = field(default_factory=list)
+    """Which documents the parts speak of, one mark a part."""
+    metrics: dict[str, Any] = field(default_factory=dict)
+    """Counts: the same for every run of the task."""
+    cost: dict[str, float] = field(default_factory=dict)
+    """cpu_s, wall_s, peak_rss_bytes: different in every run."""
+    poisoned: list[list[Any]] = field(default_factory=list)
+    """Records that were given up as they kill their worker: [row, detail]; of a reader [file, position, detail]."""
+    evidence: list[dict[str, Any]] = field(default_factory=list)
+    """How each of them was found to be fatal: different in every run."""
+    values: list[Any] = field(default_factory=list)
+    """Answers of a task that makes no parts."""
+
+
+def digest(value: Any) -> str:
+    """A short name for any JSON value; key order does not matter."""
+    return hashlib.sha256(orjson.dumps(value, option=orjson.OPT_SORT_KEYS)).hexdigest()[:32]
+
+
+def add_counts(total: dict[str, Any], more: Mapping[str, Any]) -> None:
+    """Add nested counts into `total`."""
+    for name, value in more.items():
+        if isinstance(value, Mapping):
+            add_counts(total.setdefault(name, {}), value)
+        else:
+            total[name] = total.get(name, 0) + value
+
+
+def part_to_json(part: Part) -> dict[str, Any]:
+    return {
+        "hash": part.hash,
+        "suffix": part.suffix,
+        "file_bytes": part.file_bytes,
+        "rows": part.rows,
+        "payload_bytes": part.payload_bytes,
+    }
+
+
+def result_to_json(result: Result) -> dict[str, Any]:
+    return {
+        "parts": [part_to_json(part) for part in result.parts],
+        "rows_marks": result.rows_marks,
+        "segments": {
+            name: [segment.offset, segment.length, segment.hash, segment.rows]
+            for name, segment in result.segments.items()
+        },
+        "metrics": result.metrics,
+        "cost": result.cost,
+        "poisoned": result.poisoned,
+        "evidence": result.evidence,
+    }
+
+
+def result_from_json(record: Mapping[str, Any]) -> Result:
+    parts = [Part(**part) for part in record["parts"]]
+    segments = {name: Segment(parts[0], *stretch) for name, stretch in record["segments"].items()}
+    return Result(
+        parts,
+        segments,
+        record["rows_marks"],
+        record["metrics"],
+        record["cost"],
+        record["poisoned"],
+        record.get("evidence", []),
+    )
+
+
+def with_work(task: Task, **changes: Any) -> Task:
+    return replace(task, work=replace(task.work, **changes))
+
+
+def layer_schema(schema: pa.Schema) -> pa.Schema:
+    """A stage's columns plus those that every layer has."""
+    fields = [pa.field(item.name, item.type) for item in schema]
+    names = set(schema.names)
+    for name in ("drop", "detail"):
+        if name not in names:
+            fields.append(pa.field(name, pa.string()))
+    if "text" in names and "text_bytes" not in names:
+        fields.append(pa.field("text_bytes", pa.int64()))
+    return pa.schema(fields)

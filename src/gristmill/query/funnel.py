@@ -1,0 +1,55 @@
+"""The funnel of a corpus: what came in, what each step took or cut, what is left."""
+
+from typing import Any
+
+from gristmill.engine.plan.graph import CORPUS
+from gristmill.engine.schedule.seen import Seen
+from gristmill.recipe.columns import INGEST
+from gristmill.schema import NO_DOCUMENT
+
+
+def funnels(seen: Seen) -> dict[str, Any]:
+    """Per source: the steps that took or cut something, in order; documents and bytes that were read, that each step
+    took first and why, that each cut, and that are kept.
+
+    In bytes of text: read - first - cut = kept. In raw bytes: read - first - extracted = kept.
+    """
+    found = {}
+    for source, chain in seen.chains.items():
+        funnel = seen.made[f"{source}/{CORPUS}"].metrics.get("funnel")
+        if funnel:
+            active = {step for name in ("first", "extracted", "cut") for step in funnel[name]}
+            found[source] = {"steps": [step for step in (INGEST, *chain) if step in active], **funnel}
+    return found
+
+
+def documents_by_step(seen: Seen) -> dict[str, tuple[int | None, int]]:
+    """For each step the documents that came to it, and those that it dropped first, as the funnel counts them.
+
+    Of a source that has not come to its end there is no funnel: then what a step has dropped so far counts, and what
+    came is known of the reader alone (None).
+    """
+    found: dict[str, tuple[int | None, int]] = {}
+    whole = funnels(seen)
+    for node_id, node in seen.nodes.items():
+        ended = [source for source in node.sources if source in whole]
+        counted = [_came_and_dropped(seen, source, node_id, whole[source]) for source in ended]
+        if len(counted) == len(node.sources):
+            found[node_id] = (sum(came for came, _ in counted), sum(dropped for _, dropped in counted))
+            continue
+        metrics = seen.made[node_id].metrics
+        reasons = {} if node.name == CORPUS else metrics.get("dropped", {})
+        no_documents = sum(rows for reason, rows in reasons.items() if reason in NO_DOCUMENT)
+        came = metrics.get("rows", 0) - no_documents if node.kind == "read" else None
+        found[node_id] = (came, sum(reasons.values()) - no_documents)
+    return found
+
+
+def _came_and_dropped(seen: Seen, source: str, node_id: str, funnel: dict[str, Any]) -> tuple[int, int]:
+    """Of one source; what is no layer (a tokenizer, shards) gets what is kept."""
+    taken = {step: sum(counts["rows"] for counts in reasons.values()) for step, reasons in funnel["first"].items()}
+    if node_id == f"{source}/{INGEST}":
+        return funnel["read"]["rows"], taken.get(INGEST, 0)
+    before = [INGEST, *seen.chains[source]]
+    came = funnel["read"]["rows"] - sum(taken.get(step, 0) for step in before[: before.index(node_id)])
+    return came, taken.get(node_id, 0)

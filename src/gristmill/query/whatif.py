@@ -1,0 +1,216 @@
+"""What if a step had another config? Answered from stored columns, without running the pipeline.
+
+Only the step itself is evaluated again; the verdicts of all other steps stay as they are. A document comes when the
+step would let it pass and no other step dropped it; it goes when the step would drop it and it is in the corpus now.
+Steps behind the changed one that work on survivors alone (deduplication) have not seen the documents that would come.
+"""
+
+import importlib
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from gristmill.engine.mill import Mill, available_cores
+from gristmill.engine.plan.graph import CORPUS, Node, View, bind, drops
+from gristmill.engine.schedule.run import Run
+from gristmill.engine.schedule.seen import Document
+from gristmill.engine.work.borders import check_answers
+from gristmill.engine.work.rows import Batch
+from gristmill.errors import UserError
+from gristmill.query.changes import Change, parse_changes
+from gristmill.recipe.columns import INGEST
+from gristmill.schema import NO_DOCUMENT
+from gristmill.stages.contract import StageConfig
+from gristmill.stages.resolve import may_read_of, reads_of, schema_of
+from gristmill.store.parquet import PartReader, join
+
+NO_DOCUMENTS = pa.array(sorted(NO_DOCUMENT), pa.string())
+SAMPLES = 5
+"""Documents of each kind that an answer shows."""
+
+
+@dataclass
+class Side:
+    """Documents that would come, or go."""
+
+    documents: int = 0
+    text_bytes: int = 0
+    reasons: Counter[str] = field(default_factory=Counter)
+    """Why they were dropped, or would be."""
+    samples: list[tuple[Document, int]] = field(default_factory=list)
+    """Part and row."""
+
+
+@dataclass
+class Answer:
+    """What another config of a step would do. All counts are of documents of the sources that pass the step."""
+
+    step: str
+    sources: tuple[str, ...]
+    changes: Mapping[str, tuple[Any, Any]]
+    """Field -> (now, then)."""
+    exceptions: tuple[str, ...] = ()
+    """What decides in place of a changed field, for some documents."""
+    read: int = 0
+    """Documents that came in; records that never were any do not count."""
+    corpus: int = 0
+    """Documents in the corpus now."""
+    corpus_bytes: int = 0
+    """Of their texts."""
+    come: Side = field(default_factory=Side)
+    go: Side = field(default_factory=Side)
+    later: tuple[str, ...] = ()
+    """Steps that would still have to judge the documents that come."""
+
+
+def ask(mill: Mill, run: Run, changes: Sequence[str]) -> list[Answer]:
+    """Evaluate `step.field=value` changes over everything that the store holds; an answer for each step meant."""
+    asked = parse_changes(mill, changes)
+    open_now = run.unfinished()
+    steps = [node_id for node_id in open_now if run.nodes[node_id].name != CORPUS]
+    if waiting := mill.recipe.as_written(steps or open_now):
+        first = waiting[0]
+        told = f"{len(waiting)} steps have not run as the recipe is now (the first: {first})"
+        raise UserError(
+            f"{told if waiting[1:] else f'{first} has not run as the recipe is now'}, so the question cannot be "
+            "answered for the whole corpus. "
+            f"First: gristmill run {run.told}"
+        )
+    return [_ask(mill, run, change) for change in asked]
+
+
+def _ask(mill: Mill, run: Run, change: Change) -> Answer:
+    node = change.node
+    views = {name: _changed_view(mill, node, change.config, name) for name in node.sources}
+    changed = replace(node, config=change.config, views=views)
+    answer = Answer(node.id, node.sources, change.fields, change.exceptions, later=_later_steps(mill, node))
+    documents = [document for source in node.sources for document in run.documents[source]]
+    # Threads: reading, hashing and arithmetic all release the interpreter's lock.
+    with ThreadPoolExecutor(available_cores()) as pool:
+        for part in pool.map(lambda document: _ask_part(mill, run, changed, document), documents):
+            _add(answer, part)
+    return answer
+
+
+def _add(answer: Answer, part: Answer) -> None:
+    answer.read += part.read
+    answer.corpus += part.corpus
+    answer.corpus_bytes += part.corpus_bytes
+    for side, more in ((answer.come, part.come), (answer.go, part.go)):
+        side.documents += more.documents
+        side.text_bytes += more.text_bytes
+        side.reasons.update(more.reasons)
+        side.samples += more.samples[: SAMPLES - len(side.samples)]
+
+
+def _changed_view(mill: Mill, node: Node, config: StageConfig, source: str) -> View:
+    """What the step would read: another config may want other columns, and every earlier layer is in the store."""
+    route = mill.recipe.routes[source]
+    steps = [replace(step, config=config) if step.id == node.id else step for step in route]
+    try:
+        return bind(next(step for step in steps if step.id == node.id), steps)
+    except KeyError as error:
+        raise UserError(
+            f"With this change {error.args[0]}, so nothing can be evaluated. Add the step that writes it above "
+            f"{node.id} and run the recipe: gristmill run {mill.recipe.path}"
+        ) from None
+
+
+def _reads(node: Node) -> tuple[str, ...]:
+    return reads_of(importlib.import_module(node.module), node.config)
+
+
+def _later_steps(mill: Mill, node: Node) -> tuple[str, ...]:
+    later = []
+    for source in node.sources:
+        chain = mill.graph.chains[source]
+        for node_id in chain[chain.index(node.id) + 1 :]:
+            other = mill.graph.nodes[node_id]
+            is_new = drops(other) and any(view.gates for view in other.views.values())
+            if is_new and node_id not in later:
+                later.append(node_id)
+    return tuple(mill.recipe.as_written(later))
+
+
+def _ask_part(mill: Mill, run: Run, node: Node, document: Document) -> Answer:
+    answer = Answer(node.id, node.sources, {})
+    source, order = document.source, document.order
+    module = importlib.import_module(node.module)
+    schema = schema_of(module, node.config)
+    chain = [name for name in mill.graph.chains[source] if mill.graph.nodes[name].has_layers]
+    layers = {INGEST: document.part, **{name: run.made[name].layers[source, order][0] for name in chain}}
+    view = node.views[source]
+    final = f"{source}/{CORPUS}"
+    others = [name for name in layers if name not in (node.id, final)]
+    used = [*view.layers, *(name for name in (*others, node.id, final) if name not in view.layers)]
+    wanted = {*_reads(node), *may_read_of(module, node.config)}
+    columns = tuple(entry for entry in view.columns if entry[2] in wanted)
+    # A document that would come has no text behind the step, and one that would go has the corpus's.
+    with_text = [name for name in layers if _has_text_bytes(mill, name, source)]
+    up_to = [*layers][: [*layers].index(node.id) + 1]
+    before, last = [name for name in with_text if name in up_to][-1], with_text[-1]
+    more = [(used.index(before), "text_bytes", "size before"), (used.index(last), "text_bytes", "size now")]
+    more += [(used.index(node.id), "drop", "drop now"), (used.index(final), "drop", "drop at last")]
+    more += [(used.index(name), "drop", f"drop {name}") for name in others]
+    readers = [PartReader(mill.store, layers[name]) for name in used]
+    first_row = 0
+    for batch in join(readers, (*columns, *more)):
+        seen = batch.select(range(len(columns)))
+        gates = [f"drop {used[layer]}" for layer in view.gates if used[layer] in others]
+        now = _dropped(batch, "drop now")
+        elsewhere = np.zeros(batch.num_rows, np.bool_)
+        for name in others:
+            elsewhere |= _dropped(batch, f"drop {name}")
+        alive = np.ones(batch.num_rows, np.bool_)
+        for gate in gates:
+            alive &= ~_dropped(batch, gate)
+        visible = Batch(seen, first_row, alive)
+        answers = module.apply(visible.columns, node.config)
+        answers = check_answers(answers, visible.columns.num_rows, node.module, schema)
+        spread = dict(zip(schema.names, visible.spread(answers), strict=True))
+        then_reason = spread["drop"] if "drop" in schema.names else pa.nulls(batch.num_rows, pa.string())
+        then = then_reason.is_valid().to_numpy(zero_copy_only=False)
+        come = (answer.come, now & ~then & ~elsewhere, batch.column("drop now"), batch.column("size before"))
+        go = (answer.go, then & ~now & ~elsewhere, then_reason, batch.column("size now"))
+        for side, mask, reasons, size in (come, go):
+            _count(side, document, first_row, mask, reasons, size)
+        corpus = ~_dropped(batch, "drop at last")
+        answer.read += batch.num_rows - pc.sum(pc.is_in(batch["drop at last"], NO_DOCUMENTS)).as_py()
+        answer.corpus += int(corpus.sum())
+        answer.corpus_bytes += _sum(batch.column("size now"), corpus)
+        first_row += batch.num_rows
+    return answer
+
+
+def _count(
+    side: Side, document: Document, first_row: int, mask: npt.NDArray[np.bool_], reasons: pa.Array, size: pa.Array
+) -> None:
+    places = np.flatnonzero(mask)
+    side.documents += len(places)
+    side.text_bytes += _sum(size, mask)
+    side.reasons.update(reasons.take(pa.array(places)).to_pylist())
+    wanted = max(0, SAMPLES - len(side.samples))
+    side.samples += [(document, first_row + int(row)) for row in places[:wanted]]
+
+
+def _dropped(batch: pa.RecordBatch, name: str) -> npt.NDArray[np.bool_]:
+    dropped: npt.NDArray[np.bool_] = batch.column(name).is_valid().to_numpy(zero_copy_only=False)
+    return dropped
+
+
+def _sum(sizes: pa.Array, chosen: npt.NDArray[np.bool_]) -> int:
+    return int(sizes.fill_null(0).to_numpy(zero_copy_only=False)[chosen].sum())
+
+
+def _has_text_bytes(mill: Mill, layer: str, source: str) -> bool:
+    if layer == INGEST:
+        return True
+    node = mill.graph.nodes[layer]
+    return node.name != CORPUS and "text" in schema_of(importlib.import_module(node.module), node.config).names
