@@ -34,6 +34,8 @@ FILE_BYTES = 12_000_000
 ROWS = 9_000
 UNTIL = "tokens"
 KILLED = 9
+MEASURED = 101
+"""Of so many results that are made up, one is timed: asking for the time costs as much as making one up."""
 ROOT = Path(__file__).parents[1]
 
 
@@ -94,13 +96,14 @@ class MadeUp:
         self.own_s = 0.0
 
     async def run(self, task: Task) -> Result:
-        begun = time.perf_counter()
+        measured = self.executed % MEASURED == 0
+        begun = time.process_time() if measured else 0.0
         result = self._answer(task)
         self.executed += not isinstance(task.work, Hash)
         if self._stop_after and self.executed == self._stop_after:
             print(json.dumps({"executed": self.executed}), flush=True)
             os._exit(KILLED)
-        self.own_s += time.perf_counter() - begun
+        self.own_s += MEASURED * (time.process_time() - begun) if measured else 0.0
         return result
 
     def _answer(self, task: Task) -> Result:

@@ -1,6 +1,7 @@
 """Tables of the coordinator hold what mappings and lists of objects would hold."""
 
 import hashlib
+import pickle
 import sys
 
 from hypothesis import given
@@ -83,4 +84,7 @@ def test_segments_for_a_destination_are_in_the_order_of_their_files(files, draw)
     table.gather()
     assert table.destinations() == sorted(expected)
     assert {to: list(table.to(to)) for to in expected} == expected
-    assert table.to(5) == tuple(expected.get(5, ()))
+    assert list(table.to(5)) == expected.get(5, [])
+    for to, wanted in expected.items():
+        assert table.to(to).hashes == [segment.hash for segment in wanted]
+        assert list(pickle.loads(pickle.dumps(table.to(to)[1:]))) == wanted[1:]

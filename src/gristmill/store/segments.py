@@ -5,9 +5,12 @@ stretches: a reducer runs again only when a segment that it reads has changed. A
 """
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from gristmill.store.store import CorruptPart, Part, Store
@@ -24,6 +27,32 @@ class Segment:
     length: int
     hash: str
     rows: int
+
+
+ROW = np.dtype([("to", "<u8"), ("file", "<u4"), ("offset", "<u8"), ("length", "<u8"), ("rows", "<u8"), ("hash", "V32")])
+"""A segment in a table: its destination, the number of its file, and the rest as above."""
+
+
+@dataclass(frozen=True, eq=False)
+class SegmentList(Sequence[Segment]):
+    """Segments as rows of a table: tens of thousands are sent to a reducer at once."""
+
+    table: npt.NDArray[np.void]
+    files: Sequence[Part]
+
+    def __len__(self) -> int:
+        return len(self.table)
+
+    def __getitem__(self, place: Any) -> Any:
+        if isinstance(place, slice):
+            return SegmentList(self.table[place], self.files)
+        _, file, offset, length, rows, digest = self.table[place].item()
+        return Segment(self.files[file], offset, length, digest.hex(), rows)
+
+    @property
+    def hashes(self) -> list[str]:
+        text = self.table["hash"].tobytes().hex()
+        return [text[start : start + 64] for start in range(0, len(text), 64)]
 
 
 def write_segments(store: Store, tables: Iterable[tuple[str, pa.Table]]) -> tuple[Part, dict[str, Segment]]:

@@ -325,9 +325,11 @@ class Run(Seen):
             "models": {name: part.hash for name, part in work.models.items()},
         }
 
-    async def each(self, works: Iterable[Coroutine[Any, Any, Answer]]) -> list[Answer]:
-        """What all of them answer, in order; some at once, and each begins only when there is room."""
-        room = asyncio.Semaphore(self._window)
+    async def each(self, works: Iterable[Coroutine[Any, Any, Answer]], large: bool = False) -> list[Answer]:
+        """What all of them answer, in order; no more of them have begun than the window has room for. Of `large` ones,
+        which hold much before they are sent off, as many as the executor runs and a few.
+        """
+        room = asyncio.Semaphore(self._executor.slots + 2 if large else self._window)
         waits = []
 
         async def one(work: Coroutine[Any, Any, Answer]) -> Answer:

@@ -63,7 +63,8 @@ class Exchange:
                 run.listener.settled(node)
             made = SegmentTable()
             partitions = None if last else self._partitions
-            whole = await run.each(self._reduce(function, number, to, table, made, partitions) for to in destinations)
+            reduces = (self._reduce(function, number, to, table, made, partitions) for to in destinations)
+            whole = await run.each(reduces, large=True)
             if not all(whole):
                 return False
             table = made
@@ -88,7 +89,7 @@ class Exchange:
         inputs = {
             "verb": function,
             "round": number,
-            "segments": [segment.hash for segment in segments],
+            "segments": segments.hashes,
             "partitions": partitions,
         }
         label = f"round {number + 1} partition {to}"
@@ -106,7 +107,7 @@ class Exchange:
         inputs = {
             "verb": "collect",
             "rows": document.rows_mark,
-            "segments": [segment.hash for segment in segments],
+            "segments": segments.hashes,
             "poisoned": given_up,
         }
         task, result = await self._run.tasks.obtain(node, work, inputs, document.label, document.order)

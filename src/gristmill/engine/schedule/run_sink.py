@@ -8,7 +8,7 @@ from gristmill.engine.plan.graph import Node
 from gristmill.engine.schedule.tables import SegmentTable
 from gristmill.engine.work.borders import check_layout
 from gristmill.engine.work.task import Build, Gather, Result, Scatter, Task, add_counts, digest
-from gristmill.store.segments import Segment
+from gristmill.store.segments import SegmentList
 from gristmill.store.store import Part
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ async def write_files(run: "Run", node: Node) -> tuple[Task, Result] | None:
         sent.gather()
         numbers = sent.destinations()
         run.listener.expect(node, len(numbers))
-        builds = await run.each(_build(run, node, entries[to], sent.to(to), models) for to in numbers)
+        builds = await run.each((_build(run, node, entries[to], sent.to(to), models) for to in numbers), large=True)
         built += list(zip((entries[to] for to in numbers), builds, strict=True))
     run.listener.settled(node)
     outputs = tuple((entry, tuple(result.parts), result.metrics) for entry, result in built if result is not None)
@@ -75,13 +75,13 @@ async def _scatter(
 
 
 async def _build(
-    run: "Run", node: Node, entry: Mapping[str, Any], segments: tuple[Segment, ...], models: Mapping[str, Part]
+    run: "Run", node: Node, entry: Mapping[str, Any], segments: SegmentList, models: Mapping[str, Part]
 ) -> Result | None:
     work = Build(node.module, node.config, entry, segments, models)
     inputs = {
         "verb": "build",
         "entry": entry,
-        "segments": [segment.hash for segment in segments],
+        "segments": segments.hashes,
         "models": {name: part.hash for name, part in models.items()},
     }
     label = " ".join(str(value) for value in entry.values())

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 import numpy as np
 import numpy.typing as npt
 
-from gristmill.store.segments import Segment
+from gristmill.store.segments import ROW, Segment, SegmentList
 from gristmill.store.store import Part
 
 Order = tuple[int, int]
@@ -22,9 +22,6 @@ At = tuple[str, Order]
 _LAYER = struct.Struct("<?B32s16sQQQ")
 _FILE = struct.Struct("<B32sQ")
 _KEY_BYTES = 16
-_SEGMENT = np.dtype(
-    [("to", "<u8"), ("file", "<u4"), ("offset", "<u8"), ("length", "<u8"), ("rows", "<u8"), ("hash", "V32")]
-)
 
 
 class Slots:
@@ -176,12 +173,12 @@ class SegmentTable:
     def __init__(self) -> None:
         self._files: list[Part] = []
         self._blocks: list[tuple[tuple[int, ...], npt.NDArray[np.void]]] = []
-        self._sorted = np.empty(0, _SEGMENT)
+        self._sorted = np.empty(0, ROW)
         self._to = np.empty(0, np.uint64)
 
     def add(self, place: tuple[int, ...], file: Part, segments: Mapping[str, Segment]) -> None:
         """The segments of a file, whose place among all files is given, whenever it comes."""
-        block = np.empty(len(segments), _SEGMENT)
+        block = np.empty(len(segments), ROW)
         block["file"] = len(self._files)
         block["to"] = np.array([int(destination) for destination in segments], np.uint64)
         for name in ("offset", "length", "rows"):
@@ -193,7 +190,7 @@ class SegmentTable:
     def gather(self) -> None:
         """No file comes after this."""
         self._blocks.sort(key=lambda item: item[0])
-        whole = np.concatenate([block for _, block in self._blocks]) if self._blocks else np.empty(0, _SEGMENT)
+        whole = np.concatenate([block for _, block in self._blocks]) if self._blocks else np.empty(0, ROW)
         self._blocks.clear()
         self._sorted = whole[np.argsort(whole["to"], kind="stable")]
         self._to = np.ascontiguousarray(self._sorted["to"])
@@ -201,13 +198,7 @@ class SegmentTable:
     def destinations(self) -> list[int]:
         return [int(one) for one in np.unique(self._to)]
 
-    def to(self, destination: int) -> tuple[Segment, ...]:
+    def to(self, destination: int) -> SegmentList:
         wanted = np.uint64(destination)
-        rows = self._sorted[np.searchsorted(self._to, wanted, "left") : np.searchsorted(self._to, wanted, "right")]
-        hashes = rows["hash"].tobytes().hex()
-        return tuple(
-            Segment(self._files[file], offset, length, hashes[64 * at : 64 * at + 64], count)
-            for at, (file, offset, length, count) in enumerate(
-                zip(*(rows[name].tolist() for name in ("file", "offset", "length", "rows")), strict=True)
-            )
-        )
+        first, last = (np.searchsorted(self._to, wanted, side) for side in ("left", "right"))
+        return SegmentList(self._sorted[first:last], self._files)

@@ -5,7 +5,7 @@ what it reads. Paths, worker counts and batch sizes are not in it: they cannot c
 """
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -83,7 +83,7 @@ class Reduce:
     module: str
     config: StageConfig
     function: str
-    segments: tuple[Segment, ...]
+    segments: Sequence[Segment]
     partitions: int | None
     """Partitions of the next round; None in the last round, whose records go back to their parts."""
 
@@ -95,7 +95,7 @@ class Collect:
     module: str
     config: StageConfig
     documents: Part
-    segments: tuple[Segment, ...]
+    segments: Sequence[Segment]
     poisoned: tuple[tuple[int, str], ...] = ()
     """(row, detail) of those that killed their worker when they were to be sent."""
 
@@ -133,7 +133,7 @@ class Build:
     module: str
     config: StageConfig
     entry: Mapping[str, Any]
-    segments: tuple[Segment, ...]
+    segments: Sequence[Segment]
     models: Mapping[str, Part]
 
 
