@@ -46,7 +46,8 @@ write `drop` (a reason or null) and `detail`; one with `JUDGES = False` has no s
 nobody who reads survivors depends on it. A column is named `text` (the newest that an earlier step wrote) or
 `signals.words` (of a certain step). A stage with `USES = ("name",)` gets `models={"name": path}`, the model files of
 earlier fit steps. A config field named `seed` is filled from the recipe; a field of type `File` is a path whose
-content, not name, enters the task key; a task sees the path of the copy that the store keeps of that content.
+content, not name, enters the task key; a task sees the path of the copy that the store keeps of that content. A field
+that only reports read (`ReportMark`) is in no key.
 
 A step that needs its documents twice is several stages: `BEFORE = ("package.module",)` names those that run just
 before it, each a layer of its own called by the module's last name. Their configs are cut out of the step's: it has
@@ -158,6 +159,20 @@ SourceName = Annotated[str, NameMark("source")]
 """A source of the recipe."""
 LicenseName = Annotated[str, NameMark("license")]
 """An SPDX identifier, or LicenseRef- and a name of one's own."""
+
+
+class ReportMark:
+    """Marks a config field that `warnings` and `explain` read and nothing else: no output depends on it, so it is in no
+    key, and another value runs nothing again.
+    """
+
+
+def fields_of_output(config: StageConfig) -> set[str]:
+    """The fields of a config that an output may depend on."""
+    kind = type(config)
+    return {
+        name for name, field in kind.model_fields.items() if not any(isinstance(m, ReportMark) for m in field.metadata)
+    }
 
 
 @dataclass(frozen=True, slots=True)

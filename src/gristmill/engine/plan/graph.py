@@ -20,7 +20,7 @@ from gristmill.recipe.files import place_files
 from gristmill.recipe.mistakes import nearest
 from gristmill.recipe.model import Recipe, Step
 from gristmill.schema import DOCUMENTS
-from gristmill.stages.contract import StageConfig
+from gristmill.stages.contract import StageConfig, fields_of_output
 from gristmill.stages.own_code import Code, content_of, is_own
 from gristmill.stages.resolve import (
     adds_layer,
@@ -182,7 +182,8 @@ def _stage_identity(module: ModuleType, config: StageConfig, code: Code, content
         return files[location].content
 
     # Before the stage looks at its files: what is no file at all is refused here.
-    named = place_files(type(config), config.model_dump(mode="json"), (), content)
+    values = config.model_dump(mode="json", include=fields_of_output(config))
+    named = place_files(type(config), values, (), content)
     check = getattr(module, "check", None)
     if check is not None:
         check(config)

@@ -8,7 +8,9 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-AlarmShare = Annotated[float, Field(gt=0, le=1)]
+from gristmill.stages.contract import ReportMark
+
+AlarmShare = Annotated[float, Field(gt=0, le=1), ReportMark()]
 """A config field: the share of its documents, 0 to 1, that a source may lose without a warning. 1: never warn."""
 
 FEWEST_DOCUMENTS = 20

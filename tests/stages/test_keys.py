@@ -1,0 +1,69 @@
+"""Keys say what, not how: a field that only reports read is in no key, and every other field is."""
+
+import importlib
+import json
+import pkgutil
+
+import pytest
+from tests.stages.test_golden import CONFIGS, step_output
+
+from gristmill import stages
+from gristmill.engine.plan.graph import build
+from gristmill.stages import STEPS
+from gristmill.stages.contract import fields_of_output
+
+
+def reported(module):
+    config = getattr(module, "Config", None)
+    return () if config is None else sorted({*config.model_fields} - fields_of_output(config.model_construct()))
+
+
+FOUND = [
+    (name, field) for name, module_name in STEPS.items() for field in reported(importlib.import_module(module_name))
+]
+OTHER = {"alarm_share": 0.35}
+"""Another value for each of them."""
+
+
+def test_there_are_some():
+    """And all of them belong to steps that are tried below."""
+    modules = [
+        importlib.import_module(found.name) for found in pkgutil.walk_packages(stages.__path__, "gristmill.stages.")
+    ]
+    marked = {(module.__name__, field) for module in modules for field in reported(module)}
+    assert {(STEPS[name], field) for name, field in FOUND} == marked
+    assert {field for _, field in FOUND} == set(OTHER)
+
+
+@pytest.mark.parametrize(("name", "field"), FOUND)
+def test_no_output_depends_on_a_field_for_reports(name, field):
+    """The stage gives the same with another value."""
+    module = importlib.import_module(STEPS[name])
+    values = CONFIGS.get(name, {})
+    changed = {**values, field: OTHER[field]}
+    configs = [module.Config.model_validate(each) for each in (values, changed)]
+    assert getattr(configs[0], field) != OTHER[field]
+    assert step_output(module, configs[0]) == step_output(module, configs[1])
+
+
+def test_another_value_runs_no_task_and_is_heeded(project, edit):
+    """A recipe that sets it anew is cached as a whole; the warnings are those of the new value."""
+    texts = ["the same text again and again"] * 30 + [f"text {number} of its own kind" for number in range(20)]
+    (project.folder / "in" / "00.jsonl").write_text("\n".join(json.dumps({"text": text}) for text in texts))
+    project.write_recipe("  - exact_dedup: {alarm_share: 0.9}", pattern="in/00.jsonl")
+    from gristmill.engine.mill import find_warnings
+
+    assert not [line for line in find_warnings(project.run()) if "exact_dedup" in line]
+    edit(project.recipe, "0.9", "0.3")
+    again = project.run()
+    assert project.executed(again) == {}
+    assert [line for line in find_warnings(again) if "exact_dedup" in line]
+
+
+def test_every_other_field_is_in_the_key(project):
+    """As it stands in the identity of its stage."""
+    project.write_recipe("  - near_dedup\n  - line_dedup\n  - substring_dedup\n  - simhash_dedup")
+    mill = project.mill()
+    for node in build(mill.recipe, mill.contents).nodes.values():
+        assert set(node.identity["config"]) == fields_of_output(node.config)
+        assert "alarm_share" not in node.identity["config"]
