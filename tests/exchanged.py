@@ -5,7 +5,7 @@ import pyarrow as pa
 
 from gristmill.engine.work.exchange import _by_partition
 from gristmill.engine.work.task import add_counts
-from gristmill.stages.resolve import before_of, kind_of, part_config, reads_of, schema_of
+from gristmill.stages.stage_interface import before_of, kind_of, part_config, reads_of, schema_of
 
 
 def run_step(module, config, parts):
@@ -40,7 +40,7 @@ def run_exchange(module, config, parts):
     records = []
     for number, part in enumerate(parts):
         sent = module.emit(_batch(module, config, part), config)
-        assert {"key", "row", *module.KEYED.names} == set(sent.schema.names)
+        assert {"key", "row", *module.RECORD_SCHEMA.names} == set(sent.schema.names)
         sent = sent.set_column(sent.schema.get_field_index("row"), "row", sent.column("row").cast(pa.int64()))
         # Parts are named by hashes in the engine: their numbers say nothing about their order.
         name = pa.array(np.full(sent.num_rows, (number * 0x9E3779B97F4A7C15 + 7) % 2**64, np.uint64))

@@ -10,7 +10,7 @@ from gristmill.schema import Record
 from gristmill.stages.contract import Piece
 
 PROMISED = pa.schema([("text", pa.string()), ("n", pa.int32())])
-KEYED = pa.schema([("n", pa.int32())])
+RECORD_SCHEMA = pa.schema([("n", pa.int32())])
 GOOD = {"text": pa.array(["a", "b"]), "n": pa.array([1, 2], pa.int32())}
 KEYS = {"key": pa.array([1, 2], pa.uint64()), "row": pa.array([0, 1], pa.int32()), "n": pa.array([1, 2], pa.int32())}
 ANSWER = {"part": pa.array([1, 2], pa.uint64()), "row": pa.array([0, 1], pa.int64()), **GOOD}
@@ -67,7 +67,7 @@ def test_the_order_of_columns_is_free():
 @pytest.mark.parametrize(
     ("change", "telling"),
     [
-        ({"key": pa.array([1, 2])}, "key as int64, and its KEYED (with key and row) promises uint64"),
+        ({"key": pa.array([1, 2])}, "key as int64, and its RECORD_SCHEMA (with key and row) promises uint64"),
         ({"key": pa.array([1, None], pa.uint64())}, "key with nulls"),
         ({"row": pa.array(["0", "1"])}, "row as string"),
         ({"row": pa.array([0, 2])}, "wrote 2 in the column row, and rows of a batch are 0 to 1"),
@@ -76,10 +76,10 @@ def test_the_order_of_columns_is_free():
     ],
 )
 def test_what_an_exchange_sends(change, telling):
-    """KEYED, a key, and the row that it speaks of."""
-    assert borders.check_emitted(batch(**KEYS), 2, "mine.step", KEYED).num_rows == 2
+    """RECORD_SCHEMA, a key, and the row that it speaks of."""
+    assert borders.check_emitted(batch(**KEYS), 2, "mine.step", RECORD_SCHEMA).num_rows == 2
     with pytest.raises(BrokenPromise) as raised:
-        borders.check_emitted(batch(**KEYS | change), 2, "mine.step", KEYED)
+        borders.check_emitted(batch(**KEYS | change), 2, "mine.step", RECORD_SCHEMA)
     assert telling in str(raised.value)
 
 
@@ -121,9 +121,9 @@ def test_every_row_is_answered_once_and_exists():
 def test_what_a_sink_sends_and_writes(tmp_path):
     """Records for entries that exist; files that it names; counts and facts that are plain."""
     sent = batch(key=KEYS["key"], n=KEYS["n"])
-    assert borders.check_sent(sent, 3, "mine.sink", KEYED).num_rows == 2
+    assert borders.check_sent(sent, 3, "mine.sink", RECORD_SCHEMA).num_rows == 2
     with pytest.raises(BrokenPromise, match="wrote 2 in the column key, and the layout of this source has 2 entries"):
-        borders.check_sent(sent, 2, "mine.sink", KEYED)
+        borders.check_sent(sent, 2, "mine.sink", RECORD_SCHEMA)
     with pytest.raises(BrokenPromise, match=r"mine.sink.build ended without writing a.bin"):
         borders.check_files(tmp_path, ("a.bin",), "mine.sink", "build")
     for wrong in (None, {"a": [1]}, {"a": {}}):

@@ -222,8 +222,8 @@ def test_a_reader_of_ones_own_is_held_to_its_promise(own):
 EXCHANGE = """
 import numpy as np, pyarrow as pa
 from gristmill.stages.contract import StageConfig
-VERSION, READS, SURVIVORS = 1, ("text",), True
-KEYED = pa.schema([])
+VERSION, READS, ONLY_KEPT = 1, ("text",), True
+RECORD_SCHEMA = pa.schema([])
 SCHEMA = pa.schema([("n", pa.int32())])
 class Config(StageConfig): pass
 def emit(batch, config):

@@ -20,9 +20,9 @@ LEFT_OUT = ("gristmill.kernels", "gristmill.demo", "gristmill.cli", "gristmill._
 LINES = "matched with a whole line, from its beginning on, of the first 40,000 characters of a file"
 SHORT = {
     "gristmill.recipe.snapshot._PIECE": "an expression of a recipe has at most 1,000 characters",
-    "gristmill.stages.ingest.headings._ORG": LINES,
-    "gristmill.stages.ingest.headings._TEX": LINES,
-    "gristmill.stages.ingest.heads.ARC_HEAD": "matched at one place, within the 17,000 bytes that a header may have",
+    "gristmill.stages.ingest.front_matter._ORG": LINES,
+    "gristmill.stages.ingest.front_matter._TEX": LINES,
+    "gristmill.stages.ingest.warc_headers.ARC_HEAD": "matched at one place, in the 17,000 bytes that a header may have",
 }
 """Applied to short texts only, or at one place of them, and why."""
 SEARCHES = ("search", "sub", "subn", "split", "findall", "finditer")

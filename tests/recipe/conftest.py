@@ -96,7 +96,7 @@ def apply(batch, config, models): return batch
     "pairs": """
 VERSION = 1
 READS = ("text",)
-KEYED = pa.schema([("key", pa.uint64())])
+RECORD_SCHEMA = pa.schema([("key", pa.uint64())])
 SCHEMA = pa.schema([("cluster", pa.uint64())])
 class Config(StageConfig): pass
 def emit(batch, config): return batch

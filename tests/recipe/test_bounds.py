@@ -16,7 +16,7 @@ from gristmill.recipe.snapshot import check_snapshot, search
 from gristmill.stages.contract import MOST_BYTES, SIZE_UNITS, parse_bytes, parse_count
 from gristmill.stages.dedup import line_counts, near_candidates
 from gristmill.stages.extract import extract
-from gristmill.stages.mix import asked
+from gristmill.stages.mix import options as asked
 from gristmill.stages.select.rules import gopher_quality
 from gristmill.stages.tokenizer import tokenizer
 

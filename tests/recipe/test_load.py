@@ -19,7 +19,7 @@ from gristmill.recipe.mistakes import Mistakes
 from gristmill.recipe.model import Recipe
 from gristmill.recipe.yaml_lines import Tree, parse, typed
 from gristmill.schema import DOCUMENTS
-from gristmill.stages.resolve import kind_of, reads_of, schema_of, uses_of
+from gristmill.stages.stage_interface import kind_of, reads_of, schema_of, uses_of
 
 FULL = """\
 recipe: web-2026.11

@@ -6,9 +6,9 @@ from gristmill.stages.contract import StageConfig
 
 VERSION = 1
 READS = ("doc_id", "text", "source")
-SURVIVORS = True
+ONLY_KEPT = True
 COUNTS = "weigh"
-KEYED = pa.schema([("doc_id", pa.binary(16)), ("text", pa.string())])
+RECORD_SCHEMA = pa.schema([("doc_id", pa.binary(16)), ("text", pa.string())])
 
 
 class Config(StageConfig):
@@ -30,7 +30,7 @@ def layout(counts, config):
 def emit(batch, config, layout):
     keys = [doc_id[0] * len(layout) >> 8 for doc_id in batch["doc_id"].to_pylist()]
     return pa.RecordBatch.from_arrays(
-        [pa.array(keys, pa.uint64()), batch["doc_id"], batch["text"]], names=["key", *KEYED.names]
+        [pa.array(keys, pa.uint64()), batch["doc_id"], batch["text"]], names=["key", *RECORD_SCHEMA.names]
     )
 
 

@@ -1,7 +1,7 @@
 """An exchange stage that kills its process on certain texts, when they are sent or when they are compared."""
 
 import stagebox.deadly as deadly
-from stagebox.exact import KEYED, READS, SCHEMA, SURVIVORS  # noqa: F401
+from stagebox.exact import ONLY_KEPT, READS, RECORD_SCHEMA, SCHEMA  # noqa: F401
 from stagebox.exact import emit as emit_exact
 from stagebox.exact import reduce as reduce_exact
 

@@ -9,8 +9,8 @@ from gristmill.stages.contract import StageConfig
 
 VERSION = 1
 READS = ("text", "doc_id")
-SURVIVORS = True
-KEYED = pa.schema([("doc_id", pa.binary(16))])
+ONLY_KEPT = True
+RECORD_SCHEMA = pa.schema([("doc_id", pa.binary(16))])
 SCHEMA = pa.schema([("drop", pa.string()), ("copies", pa.int32())])
 
 

@@ -9,7 +9,7 @@ from gristmill.stages.contract import StageConfig
 VERSION = 1
 READS = ("text",)
 USES = ("vocabulary",)
-SURVIVORS = True
+ONLY_KEPT = True
 SCHEMA = pa.schema([("rarest", pa.int32())])
 
 

@@ -7,8 +7,8 @@ from gristmill.stages.contract import StageConfig
 
 VERSION = 1
 READS = ("text",)
-SURVIVORS = True
-KEYED = pa.schema([("length", pa.int32())])
+ONLY_KEPT = True
+RECORD_SCHEMA = pa.schema([("length", pa.int32())])
 SCHEMA = pa.schema([("same_length", pa.int32())])
 ROUNDS = ("by_letter", "reduce")
 SPREAD = 2**64 // 256

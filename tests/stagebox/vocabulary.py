@@ -7,7 +7,7 @@ from gristmill.stages.contract import StageConfig
 
 VERSION = 1
 READS = ("text",)
-SURVIVORS = True
+ONLY_KEPT = True
 
 
 class Config(StageConfig):

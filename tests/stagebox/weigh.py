@@ -6,7 +6,7 @@ from gristmill.stages.contract import StageConfig
 
 VERSION = 1
 READS = ("text",)
-SURVIVORS = True
+ONLY_KEPT = True
 SCHEMA = pa.schema([("weight", pa.int32())])
 
 

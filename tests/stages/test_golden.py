@@ -22,8 +22,8 @@ from gristmill.stages.contract import Piece
 from gristmill.stages.dedup.near_candidates import Config as SketchConfig
 from gristmill.stages.dedup.near_index import write_index
 from gristmill.stages.mix import mix
-from gristmill.stages.resolve import libraries_of, may_read_of, reads_of, version_of
 from gristmill.stages.shards import shard_groups, shards, tokens
+from gristmill.stages.stage_interface import libraries_of, may_read_of, reads_of, version_of
 from gristmill.stages.tokenizer import tokenizer, tokenizer_sample
 from gristmill.store.parquet import PartWriter
 from gristmill.store.store import Store

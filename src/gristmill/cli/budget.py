@@ -12,8 +12,8 @@ from gristmill.engine.publish import FOLDER, LATEST
 from gristmill.errors import UserError
 from gristmill.recipe.load import load
 from gristmill.stages.contract import parse_count
-from gristmill.stages.mix.asked import MAX_EPOCHS
 from gristmill.stages.mix.continued import read_manifest
+from gristmill.stages.mix.options import MAX_EPOCHS
 
 EXAMPLE = "Example: gristmill budget --params 7e9 --tokens 2T --gpus 512"
 

@@ -12,7 +12,7 @@ from gristmill.errors import UserError
 from gristmill.query.disk import Disk, estimate
 from gristmill.query.mixture import foresee_mixture
 from gristmill.query.pinning import tokenizer_hint
-from gristmill.query.plan import Stage, make_plan
+from gristmill.query.plan import PlanLine, make_plan
 from gristmill.recipe.shards import idle_settings
 
 EXAMPLE = "Example: gristmill plan recipes/demo.yaml"
@@ -87,7 +87,7 @@ def _refuse(fault: str | None) -> None:
         raise UserError(fault)
 
 
-def _by_explanation(stages: Sequence[Stage]) -> dict[tuple[str, ...], list[str]]:
+def _by_explanation(stages: Sequence[PlanLine]) -> dict[tuple[str, ...], list[str]]:
     """The steps that say something about their config; those that say the same (one step in two routes) together."""
     found: dict[tuple[str, ...], list[str]] = {}
     for stage in stages:

@@ -14,7 +14,7 @@ from gristmill.engine.plan.graph import NodeFacts
 from gristmill.engine.schedule.run import Run
 from gristmill.engine.schedule.seen import Document, Seen
 from gristmill.engine.schedule.tables import Slots
-from gristmill.engine.schedule.task_cache import Made
+from gristmill.engine.schedule.task_cache import NodeState
 from gristmill.engine.work.task import digest, part_to_json
 from gristmill.errors import UserError
 from gristmill.recipe.columns import INGEST
@@ -99,7 +99,7 @@ def see(store: Store, name: str) -> Seen:
         }
         chains = {source: tuple(ids) for source, ids in record["chains"].items()}
         slots = Slots()
-        made = {node_id: Made(slots, task_names(store, one)) for node_id, one in record["nodes"].items()}
+        made = {node_id: NodeState(slots, task_names(store, one)) for node_id, one in record["nodes"].items()}
         for node_id, one in record["nodes"].items():
             made[node_id].metrics, made[node_id].cost = one["metrics"], one["cost"]
         seen = Seen(record["recipe"], told, store, nodes, chains, made, record)

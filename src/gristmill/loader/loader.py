@@ -25,9 +25,9 @@ from gristmill.loader.manifest import read_manifest
 from gristmill.loader.order import Order
 from gristmill.loader.prefetch import Prefetch, Waits
 from gristmill.loader.reader import Reader
-from gristmill.loader.refusals import check_hashes, check_numbers, check_sample, check_step, made_cache
 from gristmill.loader.schedule import Schedule
 from gristmill.loader.shards import Shards
+from gristmill.loader.validate import check_hashes, check_numbers, check_sample, check_step, made_cache
 
 CACHE_BYTES = 64 * 2**30
 

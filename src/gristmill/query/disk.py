@@ -21,7 +21,7 @@ from gristmill.engine.schedule.run import Run
 from gristmill.engine.schedule.run_exchange import PARTITIONS
 from gristmill.engine.schedule.seen import Seen
 from gristmill.recipe.columns import INGEST
-from gristmill.stages.resolve import schema_of
+from gristmill.stages.stage_interface import schema_of
 from gristmill.store.parquet import BULKY
 from gristmill.store.store import Store
 

@@ -22,7 +22,7 @@ SHOWN_BEFORE = 8
 
 
 @dataclass(frozen=True)
-class Stage:
+class PlanLine:
     """One line of a plan."""
 
     id: str
@@ -38,14 +38,14 @@ class Stage:
     """What the stage says about its config."""
 
 
-def make_plan(mill: Mill, run: Run, fully: bool = False) -> list[Stage]:
+def make_plan(mill: Mill, run: Run, fully: bool = False) -> list[PlanLine]:
     """`fully`: what stages say about their config, at length."""
     before, last = mill.known_before(), mill.last_run()
     stages = []
     for node_id, node in mill.graph.nodes.items():
         made = run.made[node_id]
         stages.append(
-            Stage(
+            PlanLine(
                 node_id,
                 len(made.tasks),
                 len(made.missing),

@@ -28,7 +28,7 @@ from gristmill.query.changes import Change, parse_changes
 from gristmill.recipe.columns import INGEST
 from gristmill.schema import NO_DOCUMENT
 from gristmill.stages.contract import StageConfig
-from gristmill.stages.resolve import may_read_of, reads_of, schema_of
+from gristmill.stages.stage_interface import may_read_of, reads_of, schema_of
 from gristmill.store.parquet import PartReader, join
 
 NO_DOCUMENTS = pa.array(sorted(NO_DOCUMENT), pa.string())

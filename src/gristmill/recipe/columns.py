@@ -8,7 +8,7 @@ from gristmill.recipe.mistakes import Path, dotted, listed, nearest
 from gristmill.recipe.model import Step
 from gristmill.schema import DOCUMENTS
 from gristmill.stages import STEPS
-from gristmill.stages.resolve import adds_layer, reads_of, schema_of, uses_of
+from gristmill.stages.stage_interface import adds_layer, reads_of, schema_of, uses_of
 
 Route = tuple[Step, ...]
 

@@ -9,7 +9,7 @@ from gristmill.recipe.fields import EVERY_SOURCE
 from gristmill.recipe.mistakes import Path, dotted, nearest, no_domain, show, suggest
 from gristmill.recipe.model import Source, Step
 from gristmill.stages.mix import mix
-from gristmill.stages.mix.asked import DEFAULT, Asked, Domains, Phase
+from gristmill.stages.mix.options import DEFAULT, Domains, MixOptions, Phase
 from gristmill.stages.mix.phase_sums import phase_faults
 from gristmill.stages.mix.shares import with_defaults
 
@@ -18,7 +18,7 @@ MIX = "mix"
 """Name of the step."""
 
 
-class MixFields(Asked):
+class MixFields(MixOptions):
     """What a user writes under `mix`."""
 
     seed: int = 0

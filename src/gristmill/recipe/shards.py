@@ -26,7 +26,7 @@ def _rising(levels: tuple[float, ...]) -> tuple[float, ...]:
     return levels
 
 
-class ShardsFields(shards.Asked):
+class ShardsFields(shards.MixOptions):
     """What a user writes under `shards`."""
 
     weight_levels: Annotated[
@@ -52,7 +52,7 @@ def load_shards(
     line = draft.tree.line_of_key(AT)
     foreign = tokenizer[-1].module == tokenizer_file.__name__
     encode = tokens.Config(end_of_document=fields.end_of_document, library_may_encode=foreign)
-    asked = {field: getattr(fields, field) for field in shards.Asked.model_fields}
+    asked = {field: getattr(fields, field) for field in shards.MixOptions.model_fields}
     write = shards.Config(**asked, recipe=name)
     first = _step(EVERY_SOURCE, TOKENS, tokens.__name__, encode, line)
     last = _step(EVERY_SOURCE, SHARDS, shards.__name__, write, line)

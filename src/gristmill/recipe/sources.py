@@ -14,7 +14,7 @@ from gristmill.recipe.mistakes import Path, dotted, show
 from gristmill.recipe.model import Source
 from gristmill.recipe.stage_module import Stage, check_config, import_stage
 from gristmill.stages.contract import StageConfig
-from gristmill.stages.resolve import faults_of_reader
+from gristmill.stages.stage_interface import faults_of_reader
 
 _UNDER_READ = dict.fromkeys(ReadFields.model_fields, "It belongs one level down, under read.")
 _BESIDE_READ = dict.fromkeys(SourceFields.model_fields, "It belongs one level up, beside read.")

@@ -20,7 +20,7 @@ TOKENIZER, SAMPLE, TEXT = "tokenizer", "tokenizer_sample", "tokenizer_text"
 """Names of the steps."""
 
 
-class TrainFields(tokenizer_sample.Asked, tokenizer.Config):
+class TrainFields(tokenizer_sample.MixOptions, tokenizer.Config):
     """What a user writes under `train`: the fields of sampling and of training."""
 
 
@@ -64,7 +64,7 @@ def load_tokenizer(draft: Draft, raw: Any, sources: Mapping[str, Source], lists:
         pinned = load_config(draft, tokenizer_pin.Config, {"pin": raw["pin"]}, AT)
         return () if pinned is None else (_step(TOKENIZER, tokenizer_pin.__name__, pinned, line),)
     domains = {name: source.domain for name, source in sources.items() if source.domain is not None}
-    sample = tokenizer_sample.Config(**_cut(train, tokenizer_sample.Asked), domains=domains)
+    sample = tokenizer_sample.Config(**_cut(train, tokenizer_sample.MixOptions), domains=domains)
     return (
         _step(SAMPLE, tokenizer_sample.__name__, sample, line),
         _step(TEXT, tokenizer_text.__name__, tokenizer_text.Config(domains=domains), line),

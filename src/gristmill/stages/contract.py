@@ -18,9 +18,9 @@
             `read` then takes `companions=`, and their content enters the task key
   map       READS: columns that it needs; SCHEMA: columns that it writes
             apply(batch, config) -> RecordBatch with one row for each row of `batch`
-  exchange  READS; KEYED: what travels; SCHEMA: what comes back to each row
-            emit(batch, config) -> RecordBatch with KEYED, `key` (uint64: where the record goes) and `row` (index in
-            the batch, any integer type); any number of records a row
+  exchange  READS; RECORD_SCHEMA: what travels; SCHEMA: what comes back to each row
+            emit(batch, config) -> RecordBatch with RECORD_SCHEMA, `key` (uint64: where the record goes) and `row`
+            (index in the batch, any integer type); any number of records a row
             reduce(records, config) -> Table with `part` and `row` as they came and the columns of SCHEMA; records come
             sorted
             optional: ROUNDS, names of functions like reduce that run one after the other; all but the last return
@@ -28,9 +28,9 @@
   fit       READS
             fit(batches, config, path) -> metrics; writes the model file to `path`
             optional: COPIES, the config field (a File) that the model is a copy of, byte for byte: a plan knows it then
-  sink      READS; KEYED; COUNTS: an earlier map step whose metrics say how much there is
+  sink      READS; RECORD_SCHEMA; COUNTS: an earlier map step whose metrics say how much there is
             layout(counts, config) -> {source: entries}: one entry (a JSON object) for each set of files to be written
-            emit(batch, config, layout) -> RecordBatch with KEYED and `key`: the entry that a record is for
+            emit(batch, config, layout) -> RecordBatch with RECORD_SCHEMA and `key`: the entry that a record is for
             build(records, config, entry, folder) -> metrics; writes the files of `files`
             files(config) -> their names; facts(config) -> a JSON object about all of them
             Its model, for later steps that use it, is a catalogue of the files: entries, hashes, metrics, facts
@@ -41,7 +41,7 @@ stage that answers otherwise, raises or exits stops the run; no document is blam
 function (own_function.py).
 
 A map stage sees every row, dropped or not, and must treat each by itself: the engine may call it with any slice of
-a part. `SURVIVORS = True` makes the engine hand over only the rows that no earlier step dropped. Every stage may
+a part. `ONLY_KEPT = True` makes the engine hand over only the rows that no earlier step dropped. Every stage may
 write `drop` (a reason or null) and `detail`; one with `JUDGES = False` has no say in what belongs to the corpus, and
 nobody who reads survivors depends on it. A column is named `text` (the newest that an earlier step wrote) or
 `signals.words` (of a certain step). A stage with `USES = ("name",)` gets `models={"name": path}`, the model files of
@@ -49,7 +49,7 @@ earlier fit steps. A config field named `seed` is filled from the recipe; a fiel
 content, not name, enters the task key; a task sees the path of the copy that the store keeps of that content. A field
 that only reports read (`ReportMark`) is in no key.
 
-A step that needs its documents twice is several stages: `BEFORE = ("package.module",)` names those that run just
+A step that needs its documents twice is several stages: `PREREQUISITES = ("package.module",)` names those that run just
 before it, each a layer of its own called by the module's last name. Their configs are cut out of the step's: it has
 the same fields and more, so that a change of those others does not run the earlier stages again.
 

@@ -80,7 +80,7 @@ def make_stage(module: ModuleType, function: Function) -> None:
         VERSION=1,  # its code is in the key
         READS=columns,
         SCHEMA=SCHEMA,
-        SURVIVORS=True,
+        ONLY_KEPT=True,
         Config=config_class,
         apply=apply,
         metrics=metrics,

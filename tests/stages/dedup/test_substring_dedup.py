@@ -15,7 +15,7 @@ from exchanged import run_stage
 from gristmill.query.documents import rows
 from gristmill.stages.dedup import substring_blocks, substring_dedup, substring_spans
 from gristmill.stages.dedup.keep_order import KeepOrder
-from gristmill.stages.resolve import part_config
+from gristmill.stages.stage_interface import part_config
 
 LETTERS = random.Random(1)
 
@@ -58,7 +58,7 @@ def find(batches: list[list[dict]], config: substring_spans.Config, reducers: in
     for part, documents in enumerate(batches):
         batch = batch_of(documents).select(substring_spans.reads(config))
         records = substring_spans.emit(batch, config)
-        assert records.schema.names == ["key", "row", *substring_spans.KEYED.names]
+        assert records.schema.names == ["key", "row", *substring_spans.RECORD_SCHEMA.names]
         table = pa.Table.from_batches([records])
         sent.append(table.append_column("part", pa.array(np.full(len(table), part, np.uint64))))
     together = pa.concat_tables(sent).sort_by([(name, "ascending") for name in ("key", "part", "row")])

@@ -149,7 +149,7 @@ def test_the_stage_before_has_a_part_of_the_config():
     fields = url_parts.Config.model_fields
     assert set(fields) < set(Config.model_fields)
     assert not {"keep", "scope", "alarm_share", "partitions"} & set(fields)
-    assert (url_parts.__name__,) == url_dedup.BEFORE
+    assert (url_parts.__name__,) == url_dedup.PREREQUISITES
 
 
 def test_many_fragments_are_told():

@@ -8,9 +8,9 @@ from pathlib import Path
 from hypothesis import strategies as st
 
 from gristmill.stages.mix import mix
-from gristmill.stages.mix.asked import Asked
 from gristmill.stages.mix.groups import Group
 from gristmill.stages.mix.numbers import exact
+from gristmill.stages.mix.options import MixOptions
 from gristmill.stages.shards.shard_groups import group_name, parts_of
 
 SEQ_LEN = 64
@@ -85,4 +85,4 @@ def mixed(folder, cataloged, name="manifest.json", **asked):
 
 
 def asked_for(**fields):
-    return Asked(**fields)
+    return MixOptions(**fields)

@@ -56,7 +56,7 @@ def batch_of(documents, group="web/A", kind="<u2"):
 def records_of(documents, kind="<u2"):
     """What `build` gets."""
     doc_ids, locators, ids, _ = batch_of(documents, kind=kind).columns
-    return pa.table([doc_ids, locators, ids], schema=shards.KEYED)
+    return pa.table([doc_ids, locators, ids], schema=shards.RECORD_SCHEMA)
 
 
 def written(folder, documents, kind="<u2", **changes):

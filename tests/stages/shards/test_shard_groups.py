@@ -6,9 +6,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from gristmill.stages.resolve import reads_of
 from gristmill.stages.shards import shard_groups
 from gristmill.stages.shards.shard_groups import Config, group_name, parts_of
+from gristmill.stages.stage_interface import reads_of
 
 
 def batch_of(config, **columns):

@@ -127,7 +127,7 @@ def test_documents_without_tokens_are_not_sent():
     assert sent.column("doc_id").to_pylist() == doc_ids.to_pylist()[1:]
     empty = shards.emit(batch.slice(0, 0), CONFIG, [])
     assert empty.num_rows == 0
-    assert empty.schema == pa.schema([("key", pa.uint64()), *shards.KEYED])
+    assert empty.schema == pa.schema([("key", pa.uint64()), *shards.RECORD_SCHEMA])
 
 
 @given(st.randoms(use_true_random=False), st.sampled_from(["best_fit", "concat"]))
@@ -250,7 +250,7 @@ def test_two_documents_of_one_name_are_kept_in_an_order_of_their_own(tmp_path):
                 pa.array(["same"] * 3),
                 pa.array([np.array(tokens[at], "<u2").tobytes() for at in order], pa.large_binary()),
             ],
-            schema=shards.KEYED,
+            schema=shards.RECORD_SCHEMA,
         )
         here = tmp_path / str(number)
         here.mkdir()

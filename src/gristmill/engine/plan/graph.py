@@ -22,7 +22,8 @@ from gristmill.recipe.model import Recipe, Step
 from gristmill.schema import DOCUMENTS
 from gristmill.stages.contract import StageConfig, fields_of_output
 from gristmill.stages.own_code import Code, content_of, is_own
-from gristmill.stages.resolve import (
+from gristmill.stages.select import corpus
+from gristmill.stages.stage_interface import (
     adds_layer,
     kind_of,
     libraries_of,
@@ -31,7 +32,6 @@ from gristmill.stages.resolve import (
     schema_of,
     version_of,
 )
-from gristmill.stages.select import corpus
 
 Identity = tuple[dict[str, Any], dict[str, ConfigFile]]
 
@@ -242,7 +242,7 @@ def bind(step: Step, route: Sequence[Step]) -> View:
             used.append(layer_id)
         columns.append((used.index(layer_id), column, name))
     gates = []
-    if getattr(module, "SURVIVORS", False):
+    if getattr(module, "ONLY_KEPT", False):
         judges = {INGEST, *(earlier.id for earlier in _before(step, route) if _judges(earlier))}
         for layer_id, _, _ in layers:
             if layer_id not in judges:

@@ -22,7 +22,7 @@ from gristmill.recipe.columns import INGEST
 from gristmill.recipe.model import Recipe, Source
 from gristmill.schema import NO_FAULT
 from gristmill.stages.contract import Piece
-from gristmill.stages.ingest.mend import MENDED
+from gristmill.stages.ingest.json_repair import MENDED
 from gristmill.stages.ingest.sniff import format_by_name
 
 HASH_TASK_BYTES = 256 << 20

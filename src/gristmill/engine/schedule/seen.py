@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gristmill.engine.plan.graph import NodeFacts
-from gristmill.engine.schedule.task_cache import Made
+from gristmill.engine.schedule.task_cache import NodeState
 from gristmill.store.store import Part, Store
 
 
@@ -31,7 +31,7 @@ class Seen:
         store: Store,
         nodes: Mapping[str, NodeFacts],
         chains: Mapping[str, tuple[str, ...]],
-        made: dict[str, Made],
+        made: dict[str, NodeState],
         record: Mapping[str, Any] | None = None,
     ) -> None:
         self.name = name

@@ -17,12 +17,12 @@ from typing import Any
 from gristmill.engine.plan.graph import Graph, Node
 from gristmill.engine.plan.inputs import SourceInputs, work_of
 from gristmill.engine.schedule.seen import Document
-from gristmill.engine.schedule.task_cache import ENGINE, MODEL, Made, Tasks
+from gristmill.engine.schedule.task_cache import ENGINE, MODEL, NodeState, Tasks
 from gristmill.engine.work.rows import CRASHED
 from gristmill.engine.work.task import digest, layer_schema, part_to_json
 from gristmill.recipe.columns import INGEST
 from gristmill.schema import DOCUMENTS
-from gristmill.stages.resolve import schema_of
+from gristmill.stages.stage_interface import schema_of
 from gristmill.store.store import Part, Store
 
 _MODEL = "model"
@@ -72,7 +72,7 @@ class StageRecords:
             self._marks[layer, source] = found.hexdigest()
         return self._marks[layer, source]
 
-    def _made(self, node_id: str) -> Made:
+    def _made(self, node_id: str) -> NodeState:
         return self._tasks.made[node_id]
 
     # Looking up

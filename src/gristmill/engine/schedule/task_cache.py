@@ -62,7 +62,7 @@ class Listener(Protocol):
         """The items, where there are no tasks of a step: one is done when the next is asked for."""
 
 
-class Made:
+class NodeState:
     """What one node has in the store, and what it has not."""
 
     def __init__(self, slots: Slots | None = None, tasks: Mapping[str, str] | None = None) -> None:
@@ -126,7 +126,7 @@ class Tasks:
         earlier: "Earlier | None" = None,
     ) -> None:
         self.slots = Slots()
-        self.made = {node_id: Made(self.slots) for node_id in nodes}
+        self.made = {node_id: NodeState(self.slots) for node_id in nodes}
         self.kept: list[tuple[Task, Result]] = []
         """Tasks that are done and gave documents up, or are wanted again."""
         self.begun = False

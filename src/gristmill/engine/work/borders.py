@@ -39,21 +39,21 @@ def check_answers(answers: Any, rows: int, module: str, promised: pa.Schema) -> 
 
 
 def check_emitted(records: Any, rows: int, module: str, keyed: pa.Schema) -> pa.RecordBatch:
-    """What `emit` of an exchange answered: KEYED, a key and a row of the batch."""
+    """What `emit` of an exchange answered: RECORD_SCHEMA, a key and a row of the batch."""
     where = _where(module, "emit")
     row = records.schema.field("row") if _has(records, "row") else pa.field("row", pa.int64())
     if not pa.types.is_integer(row.type):
         row = pa.field("row", pa.int64())
-    found = _checked(records, pa.schema([KEY, row, *keyed]), where, "KEYED (with key and row)", pa.RecordBatch)
+    found = _checked(records, pa.schema([KEY, row, *keyed]), where, "RECORD_SCHEMA (with key and row)", pa.RecordBatch)
     _whole(found, ("key", "row"), where)
     _below(found.column("row"), rows, where, "row", f"rows of a batch are 0 to {rows - 1}")
     return found
 
 
 def check_sent(records: Any, entries: int, module: str, keyed: pa.Schema) -> pa.RecordBatch:
-    """What `emit` of a sink answered: KEYED, and the number of an entry of the layout."""
+    """What `emit` of a sink answered: RECORD_SCHEMA, and the number of an entry of the layout."""
     where = _where(module, "emit")
-    found = _checked(records, pa.schema([KEY, *keyed]), where, "KEYED (with key)", pa.RecordBatch)
+    found = _checked(records, pa.schema([KEY, *keyed]), where, "RECORD_SCHEMA (with key)", pa.RecordBatch)
     _whole(found, ("key",), where)
     _below(
         found.column("key"),

@@ -20,7 +20,7 @@ from gristmill.engine.work.rows import count_reasons, mark_crashed, model_paths,
 from gristmill.engine.work.task import Collect, Emit, Reduce, Result, add_counts, layer_schema
 from gristmill.errors import BrokenPromise
 from gristmill.kernels.radix import sort_order
-from gristmill.stages.resolve import schema_of
+from gristmill.stages.stage_interface import schema_of
 from gristmill.store.parquet import PartReader, PartWriter
 from gristmill.store.segments import Segment, read_segment, write_segments
 from gristmill.store.store import Store
@@ -40,7 +40,7 @@ def perform_emit(work: Emit, store: Store, probe: bool) -> Result:
     metrics = {"rows_sent": 0, "records": 0}
     for batch in batches:
         records = module.emit(batch.columns, work.config, **models)
-        records = check_emitted(records, batch.columns.num_rows, work.module, module.KEYED)
+        records = check_emitted(records, batch.columns.num_rows, work.module, module.RECORD_SCHEMA)
         if probe:
             seen += batch.columns.num_rows
             continue

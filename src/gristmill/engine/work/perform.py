@@ -43,7 +43,7 @@ from gristmill.errors import BrokenPromise, UserError
 from gristmill.kernels import compiling
 from gristmill.places import shown
 from gristmill.stages import own_code
-from gristmill.stages.resolve import schema_of
+from gristmill.stages.stage_interface import schema_of
 from gristmill.store.parquet import PartWriter, text_bytes
 from gristmill.store.store import CorruptPart, Store
 

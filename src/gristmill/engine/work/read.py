@@ -25,7 +25,7 @@ from gristmill.errors import UserError
 from gristmill.places import exact, shown
 from gristmill.schema import DOCUMENTS, Record
 from gristmill.stages.contract import Piece
-from gristmill.stages.ingest.mend import MENDED
+from gristmill.stages.ingest.json_repair import MENDED
 from gristmill.stages.own_code import is_own
 from gristmill.store.parquet import PartWriter, text_bytes
 from gristmill.store.store import Store

@@ -27,7 +27,7 @@ def perform_scatter(work: Scatter, store: Store) -> Result:
     rows = 0
     for batch in read_many([work.layers], [work.columns], [work.gates], store):
         records = module.emit(batch, work.config, work.layout)
-        records = check_sent(records, len(work.layout), work.module, module.KEYED)
+        records = check_sent(records, len(work.layout), work.module, module.RECORD_SCHEMA)
         tables.append(pa.Table.from_batches([records]))
         rows += batch.num_rows
     sent = pa.concat_tables(tables) if tables else None

@@ -17,7 +17,7 @@ from gristmill.stages.dedup.scope import Scope, scope_marks, scope_reads
 
 Array = np.ndarray[Any, Any]
 
-KEYED = pa.schema([("low", pa.uint64()), ("rank", RANK)])
+RECORD_SCHEMA = pa.schema([("low", pa.uint64()), ("rank", RANK)])
 """`low`: the second half of the hash."""
 
 _HEX = np.frombuffer("".join(f"{byte:02x}" for byte in range(256)).encode(), np.uint8).reshape(256, 2)
@@ -40,7 +40,7 @@ def records(batch: pa.RecordBatch, hashes: Array, rows: Array, scope: Scope, ord
             pa.array(np.ascontiguousarray(here[:, 1])),
             ranks(batch, order).take(pa.array(rows)),
         ],
-        names=["key", "row", *KEYED.names],
+        names=["key", "row", *RECORD_SCHEMA.names],
     )
 
 

@@ -21,8 +21,8 @@ from gristmill.stages.dedup.keep_order import KeepOrder, unseen_sources
 from gristmill.stages.dedup.scope import Scope
 
 VERSION = 1
-SURVIVORS = True
-KEYED = copies.KEYED
+ONLY_KEPT = True
+RECORD_SCHEMA = copies.RECORD_SCHEMA
 SCHEMA = pa.schema([("dup_count", pa.int32()), ("drop", pa.string()), ("detail", pa.string())])
 
 _FORMS = {"none": NONE, "whitespace": WHITESPACE, "words": WORDS}

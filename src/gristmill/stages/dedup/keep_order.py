@@ -23,7 +23,7 @@ Array = np.ndarray[Any, Any]
 
 RANK_BYTES = 38
 RANK = pa.binary(RANK_BYTES)
-"""The type of a column of ranks, for KEYED."""
+"""The type of a column of ranks, for RECORD_SCHEMA."""
 ID_BYTES = 16
 
 _SIGN = np.uint64(1 << 63)

@@ -22,7 +22,7 @@ from gristmill.stages.dedup.s_curve import Similarity
 
 VERSION = 1
 LIBRARIES = ("unicode",)
-SURVIVORS = True
+ONLY_KEPT = True
 READS = ("text",)
 SCHEMA = pa.schema(
     [("known", pa.binary(ID_BYTES)), ("similarity", pa.float32()), ("drop", pa.string()), ("detail", pa.string())]

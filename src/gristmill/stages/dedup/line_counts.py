@@ -28,9 +28,11 @@ from gristmill.stages.dedup.scope import Scope, salts, scope_reads
 Array = np.ndarray[Any, Any]
 
 VERSION = 1
-SURVIVORS = True
+ONLY_KEPT = True
 ROUNDS = ("by_line", "reduce")
-KEYED = pa.schema([("mark", pa.uint32()), ("count", pa.int32()), ("document", pa.uint64()), ("scope", pa.uint32())])
+RECORD_SCHEMA = pa.schema(
+    [("mark", pa.uint32()), ("count", pa.int32()), ("document", pa.uint64()), ("scope", pa.uint32())]
+)
 """`key` and `mark` are the hashes of a line, `count` its times in the document. A count below 0 is no line but minus
 the number of documents that a batch has of the scope."""
 _LINES = pa.list_(pa.field("item", pa.uint64()))

@@ -31,8 +31,8 @@ from gristmill.stages.dedup import cut, line_counts
 Array = np.ndarray[Any, Any]
 
 VERSION = 1
-BEFORE = ("gristmill.stages.dedup.line_counts",)
-SURVIVORS = True
+PREREQUISITES = ("gristmill.stages.dedup.line_counts",)
+ONLY_KEPT = True
 READS = ("text", "line_counts.hot", "line_counts.first", "line_counts.witness")
 SCHEMA = pa.schema([*cut.FIELDS, ("cut_lines", pa.int32()), ("spared_lines", pa.int32())])
 """`spared_lines`: occurrences of repeated lines that are protected."""

@@ -27,8 +27,8 @@ from gristmill.stages.dedup.scope import Scope, salts, scope_reads
 
 VERSION = 1
 LIBRARIES = ("unicode",)
-SURVIVORS = True
-KEYED = pa.schema([("document", pa.uint64())])
+ONLY_KEPT = True
+RECORD_SCHEMA = pa.schema([("document", pa.uint64())])
 SCHEMA = pa.schema([("meets", pa.list_(pa.uint64()))])
 ROUNDS = ("buckets", "reduce")
 
@@ -77,7 +77,7 @@ def emit(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
             pa.array(np.repeat(np.arange(batch.num_rows), config.bands)),
             pa.array(np.repeat(documents, config.bands)),
         ],
-        names=["key", "row", *KEYED.names],
+        names=["key", "row", *RECORD_SCHEMA.names],
     )
 
 

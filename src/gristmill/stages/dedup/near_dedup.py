@@ -30,9 +30,9 @@ __all__ = ["emit", "merge", "reduce", "resolve", "roots", "verify"]
 
 VERSION = 1
 LIBRARIES = ("unicode",)
-BEFORE = ("gristmill.stages.dedup.near_candidates",)
-SURVIVORS = True
-KEYED = pa.schema([("rank", RANK), ("text", pa.large_string())])
+PREREQUISITES = ("gristmill.stages.dedup.near_candidates",)
+ONLY_KEPT = True
+RECORD_SCHEMA = pa.schema([("rank", RANK), ("text", pa.large_string())])
 SCHEMA = clusters.SCHEMA
 ROUNDS = ("verify", "roots", "merge", "resolve", "reduce")
 
@@ -67,7 +67,7 @@ def emit(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
             keep_order.ranks(batch, config.keep).take(row),
             batch.column("text").cast(pa.large_string()).take(row),
         ],
-        names=["key", "row", *KEYED.names],
+        names=["key", "row", *RECORD_SCHEMA.names],
     )
 
 

@@ -34,8 +34,8 @@ __all__ = ["compare", "emit", "merge", "reduce", "resolve", "roots"]
 
 VERSION = 1
 LIBRARIES = ("unicode",)
-SURVIVORS = True
-KEYED = pa.schema([("print", pa.uint64()), ("rank", RANK)])
+ONLY_KEPT = True
+RECORD_SCHEMA = pa.schema([("print", pa.uint64()), ("rank", RANK)])
 SCHEMA = clusters.SCHEMA
 ROUNDS = ("compare", "roots", "merge", "resolve", "reduce")
 
@@ -96,7 +96,7 @@ def emit(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
             pa.array(np.where(short, mixed(whole), prints)[row], pa.uint64()),
             keep_order.ranks(batch, config.keep).take(pa.array(row)),
         ],
-        names=["key", "row", *KEYED.names],
+        names=["key", "row", *RECORD_SCHEMA.names],
     )
 
 

@@ -22,8 +22,8 @@ from gristmill.stages.dedup.scope import Scope, salts, scope_reads
 
 VERSION = 1
 LIBRARIES = ()
-SURVIVORS = True
-KEYED = pa.schema([("bytes", pa.int64())])
+ONLY_KEPT = True
+RECORD_SCHEMA = pa.schema([("bytes", pa.int64())])
 SCHEMA = pa.schema([("blocks", pa.int32())])
 """Into how many blocks the documents of the row's host are cut; null: one."""
 
@@ -57,7 +57,7 @@ def emit(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
     key = units(batch, config.block) ^ salts(batch, config.scope)
     return pa.RecordBatch.from_arrays(
         [pa.array(key[rows]), pa.array(rows, pa.int64()), pa.array(size[rows], pa.int64())],
-        names=["key", "row", *KEYED.names],
+        names=["key", "row", *RECORD_SCHEMA.names],
     )
 
 

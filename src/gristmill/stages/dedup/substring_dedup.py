@@ -21,8 +21,8 @@ from gristmill.stages.dedup.cut import FIELDS, SPANS, cut
 
 VERSION = 1
 LIBRARIES = ()
-SURVIVORS = True
-BEFORE = ("gristmill.stages.dedup.substring_blocks", "gristmill.stages.dedup.substring_spans")
+ONLY_KEPT = True
+PREREQUISITES = ("gristmill.stages.dedup.substring_blocks", "gristmill.stages.dedup.substring_spans")
 READS = ("text", "substring_spans.spans")
 SCHEMA = pa.schema(FIELDS)
 NOTHING_LEFT = "all_text_repeated"

@@ -33,8 +33,8 @@ from gristmill.stages.dedup.substring_blocks import document_hashes, units
 
 VERSION = 1
 LIBRARIES = ()
-SURVIVORS = True
-KEYED = pa.schema([("rank", RANK), ("text", pa.large_string())])
+ONLY_KEPT = True
+RECORD_SCHEMA = pa.schema([("rank", RANK), ("text", pa.large_string())])
 """Texts of one block may exceed the 2 GB of a string column."""
 SCHEMA = pa.schema([("spans", SPANS)])
 
@@ -74,7 +74,7 @@ def emit(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
             keep_order.ranks(sent, config.keep),
             sent.column("text").cast(pa.large_string()),
         ],
-        names=["key", "row", *KEYED.names],
+        names=["key", "row", *RECORD_SCHEMA.names],
     )
 
 

@@ -17,9 +17,9 @@ from gristmill.stages.dedup.scope import Scope
 
 VERSION = 1
 LIBRARIES = ()
-SURVIVORS = True
-BEFORE = ("gristmill.stages.dedup.url_parts",)
-KEYED = copies.KEYED
+ONLY_KEPT = True
+PREREQUISITES = ("gristmill.stages.dedup.url_parts",)
+RECORD_SCHEMA = copies.RECORD_SCHEMA
 SCHEMA = pa.schema([("url_count", pa.int32()), ("drop", pa.string()), ("detail", pa.string())])
 
 

@@ -2,9 +2,9 @@
 
 As in RFC 4180: a field may stand in quotes, in which delimiters and line ends are text and `""` is a quote. A quote
 inside of a field that does not begin with one is a character like any other; one that is not doubled inside of quotes
-closes them, what stands behind it is taken as it is, and the row is marked (`mend.py`). Lines end with `\\n` and may
-carry a `\\r`; blank lines are no records. Plain or compressed. A record's position is the byte at which it starts in
-the decompressed stream. A record that does not fit (a field more or less than the header, a quote that never closes)
+closes them, what stands behind it is taken as it is, and the row is marked (`json_repair.py`). Lines end with `\\n` and
+may carry a `\\r`; blank lines are no records. Plain or compressed. A record's position is the byte at which it starts
+in the decompressed stream. A record that does not fit (a field more or less than the header, a quote that never closes)
 and goes over several lines costs its first line only, and reading goes on with the second: a stray quote does not
 swallow its neighbours. Quotes make it unsafe to start in the middle, so a file is read by one task; cut a huge one
 where a record ends, each piece with the header.
@@ -22,8 +22,8 @@ from gristmill.stages.contract import Bytes, Piece, StageConfig
 from gristmill.stages.ingest.csv_cut import Mended, cut
 from gristmill.stages.ingest.decompress import Fault
 from gristmill.stages.ingest.fields import Fields, mapper, missing_paths, nothing_under
+from gristmill.stages.ingest.json_repair import MENDED
 from gristmill.stages.ingest.json_value import BOM
-from gristmill.stages.ingest.mend import MENDED
 from gristmill.stages.ingest.sniff import refuse
 from gristmill.stages.ingest.stream import decompressed, peek, without_compression_suffix
 

@@ -14,7 +14,7 @@ from pydantic import model_validator
 
 from gristmill.schema import Record
 from gristmill.stages.contract import StageConfig
-from gristmill.stages.ingest.mend import MENDED
+from gristmill.stages.ingest.json_repair import MENDED
 from gristmill.stages.ingest.timestamps import microseconds
 
 

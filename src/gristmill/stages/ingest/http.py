@@ -19,7 +19,7 @@ import brotli
 import zstandard
 
 from gristmill.stages.ingest.decompress import raise_for_memory
-from gristmill.stages.ingest.heads import blank_line, decoded
+from gristmill.stages.ingest.warc_headers import blank_line, decoded
 
 _STATUS = re.compile(rb"(?:HTTP/\d(?:\.\d)?|ICY)[ \t]+(\d{3})(?!\d)")
 _CHUNK = re.compile(rb"[ \t]*([0-9A-Fa-f]{1,8})[ \t]*(?:;[^\r\n]{0,4096})?\r?\n")

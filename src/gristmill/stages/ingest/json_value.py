@@ -5,7 +5,7 @@ from typing import Any
 import orjson
 
 from gristmill.stages.ingest.decompress import Fault
-from gristmill.stages.ingest.mend import mended
+from gristmill.stages.ingest.json_repair import mended
 
 BOM = b"\xef\xbb\xbf"
 

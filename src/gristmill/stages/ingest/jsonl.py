@@ -15,8 +15,8 @@ from gristmill.schema import Record
 from gristmill.stages.contract import Bytes, Piece, StageConfig
 from gristmill.stages.ingest.decompress import Fault
 from gristmill.stages.ingest.fields import Fields, mapper
+from gristmill.stages.ingest.json_repair import mended
 from gristmill.stages.ingest.json_value import BOM, parsed
-from gristmill.stages.ingest.mend import mended
 from gristmill.stages.ingest.sniff import refuse
 from gristmill.stages.ingest.stream import COMPRESSED_SUFFIXES, decompressed, peek, plain_chunks
 

@@ -9,9 +9,9 @@ import orjson
 
 from gristmill.schema import Record
 from gristmill.stages.ingest import charset, http
-from gristmill.stages.ingest.heads import decoded
 from gristmill.stages.ingest.tape import Tape
 from gristmill.stages.ingest.walk import FIRST_READ_BYTES, Found
+from gristmill.stages.ingest.warc_headers import decoded
 
 _OTHER_TYPES = frozenset({"warcinfo", "request", "metadata", "revisit", "continuation"})
 BESIDE = tuple(sorted(f"{kind}_record" for kind in (*_OTHER_TYPES, "filedesc")))

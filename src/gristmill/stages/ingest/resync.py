@@ -11,8 +11,8 @@ frames that lie in each other, as hostile files can have them, are not each read
 """
 
 from gristmill.stages.ingest.frames import FRAME, MAGIC, STEP_BYTES, VERBATIM_BYTES, Frame, prefix, skippable
-from gristmill.stages.ingest.heads import ARC_HEAD, ARC_SEARCH, WARC_HEAD, opens_record
 from gristmill.stages.ingest.source import Source
+from gristmill.stages.ingest.warc_headers import ARC_HEAD, ARC_SEARCH, WARC_HEAD, opens_record
 
 PREFIX_BYTES = 1 << 16
 LOOK_BYTES = {"gzip": 1 << 16, "zstd": 1 << 18, "lz4": 1 << 18}

@@ -6,8 +6,8 @@ import orjson
 
 from gristmill.stages.contract import Piece
 from gristmill.stages.ingest.decompress import Fault
-from gristmill.stages.ingest.heads import opens_record
 from gristmill.stages.ingest.stream import decompressed, peek, without_compression_suffix
+from gristmill.stages.ingest.warc_headers import opens_record
 
 HEAD_BYTES = 1 << 16
 

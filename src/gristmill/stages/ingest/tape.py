@@ -10,8 +10,8 @@ from itertools import chain
 from typing import Protocol
 
 from gristmill.stages.ingest.frames import MAGIC, Frame
-from gristmill.stages.ingest.heads import holds_arc, opens_record
 from gristmill.stages.ingest.source import Source
+from gristmill.stages.ingest.warc_headers import holds_arc, opens_record
 
 FORGET_BYTES = 1 << 16
 """Bytes behind the reader that are kept before they are let go."""

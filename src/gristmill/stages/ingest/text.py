@@ -13,7 +13,7 @@ from gristmill.stages.contract import Bytes, Piece, StageConfig
 from gristmill.stages.ingest.decode import decode
 from gristmill.stages.ingest.decompress import Fault
 from gristmill.stages.ingest.fields import dump
-from gristmill.stages.ingest.headings import first_heading, split_front_matter
+from gristmill.stages.ingest.front_matter import first_heading, split_front_matter
 from gristmill.stages.ingest.stream import bounded, decompressed, without_compression_suffix
 
 VERSION = 1

@@ -10,7 +10,8 @@ its own header ends it, if one stands before the stated end; the bytes up to the
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from gristmill.stages.ingest.heads import (
+from gristmill.stages.ingest.tape import Tape
+from gristmill.stages.ingest.warc_headers import (
     ARC_HEAD,
     ARC_REACH,
     ARC_SEARCH,
@@ -20,7 +21,6 @@ from gristmill.stages.ingest.heads import (
     blank_line,
     warc_fields,
 )
-from gristmill.stages.ingest.tape import Tape
 
 FIRST_READ_BYTES = 1 << 12
 SEARCH_BYTES = 1 << 20

@@ -14,8 +14,8 @@ from gristmill.errors import CannotBeMet
 from gristmill.loader.blend import drawn, grow
 from gristmill.loader.locations import read_bytes
 from gristmill.loader.manifest import read_manifest as check_manifest
-from gristmill.stages.mix.asked import Continues
 from gristmill.stages.mix.groups import Group
+from gristmill.stages.mix.options import Continues
 
 
 @dataclass(frozen=True)

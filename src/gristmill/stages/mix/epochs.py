@@ -10,8 +10,8 @@ from math import ceil
 
 from gristmill.counted import counted
 from gristmill.errors import CannotBeMet
-from gristmill.stages.mix.asked import Asked
 from gristmill.stages.mix.groups import Group
+from gristmill.stages.mix.options import MixOptions
 from gristmill.stages.mix.plan import Planned, cap_of, phases_of, tokens_of
 
 UNASKED_EPOCHS = 16
@@ -20,7 +20,7 @@ UNASKED_EPOCHS = 16
 
 
 def refuse_excess(
-    groups: Iterable[Group], planned: Iterable[Planned], asked: Asked, drawn: Mapping[str, int] | None = None
+    groups: Iterable[Group], planned: Iterable[Planned], asked: MixOptions, drawn: Mapping[str, int] | None = None
 ) -> None:
     """CannotBeMet where a group is drawn more often than its cap and UNASKED_EPOCHS; `drawn`: samples taken before."""
     by_name = {group.name: group for group in groups}

@@ -5,13 +5,13 @@ from fractions import Fraction
 from typing import Any
 
 from gristmill.loader.manifest import FORMAT, VERSION, manifest_hash
-from gristmill.stages.mix.asked import Asked, LearningRate
 from gristmill.stages.mix.groups import Group
+from gristmill.stages.mix.options import LearningRate, MixOptions
 from gristmill.stages.mix.plan import Planned, cap_of, phases_of
 
 
 def make_manifest(
-    head: Mapping[str, Any], groups: Iterable[Group], asked: Asked, phases: Iterable[Mapping[str, Any]]
+    head: Mapping[str, Any], groups: Iterable[Group], asked: MixOptions, phases: Iterable[Mapping[str, Any]]
 ) -> dict[str, Any]:
     """The whole of it; `head` has recipe, seed, tokenizer, seq_len and token_bytes."""
     made: dict[str, Any] = {

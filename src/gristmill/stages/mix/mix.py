@@ -13,12 +13,12 @@ from typing import Any
 import pyarrow as pa
 
 from gristmill.counted import counted
-from gristmill.stages.mix.asked import Asked, Phase
 from gristmill.stages.mix.continued import Past, past_of, read_manifest
 from gristmill.stages.mix.epochs import refuse_excess
 from gristmill.stages.mix.groups import Group, read_groups
 from gristmill.stages.mix.manifest import make_manifest, phase_entry
 from gristmill.stages.mix.numbers import exact
+from gristmill.stages.mix.options import MixOptions, Phase
 from gristmill.stages.mix.plan import plan, renamed
 from gristmill.stages.mix.shortfalls import shortfalls
 from gristmill.stages.mix.tally import tally
@@ -30,7 +30,7 @@ USES = ("shards", "tokenizer")
 SUFFIX = "json"
 
 
-class Config(Asked):
+class Config(MixOptions):
     recipe: str
     """Name of the recipe: the manifest carries it."""
     seed: int = 0
@@ -92,7 +92,7 @@ def explain(config: Config) -> Sequence[str]:
     return lines
 
 
-def _settings(asked: Asked | Phase) -> Iterator[str]:
+def _settings(asked: MixOptions | Phase) -> Iterator[str]:
     """What decides on the shares of groups, where it is set."""
     if asked.domains is not None:
         yield f"domains {asked.domains if isinstance(asked.domains, str) else _ratios(asked.domains)}"

@@ -4,14 +4,14 @@ from collections.abc import Iterator
 from fractions import Fraction
 
 from gristmill.counted import counted
-from gristmill.stages.mix.asked import Asked
 from gristmill.stages.mix.numbers import exact
+from gristmill.stages.mix.options import MixOptions
 
 Fault = tuple[tuple[str | int, ...], str]
 """Where below `mix` something is wrong, and what."""
 
 
-def phase_faults(asked: Asked) -> Iterator[Fault]:
+def phase_faults(asked: MixOptions) -> Iterator[Fault]:
     """What is wrong with the phases, taken together."""
     names = [phase.name for phase in asked.phases]
     first = {name: at for at, name in reversed(list(enumerate(names)))}
@@ -28,7 +28,7 @@ def phase_faults(asked: Asked) -> Iterator[Fault]:
             yield ("phases",), told
 
 
-def _wrong_sum(asked: Asked, rest: bool) -> str | None:
+def _wrong_sum(asked: MixOptions, rest: bool) -> str | None:
     shares = [exact(phase.share) for phase in asked.phases if phase.share is not None]
     whole, fixed = sum(shares, Fraction(0)), sum(phase.tokens or 0 for phase in asked.phases)
     if rest and whole >= 1:

@@ -12,10 +12,10 @@ from fractions import Fraction
 
 from gristmill.counted import counted
 from gristmill.errors import CannotBeMet
-from gristmill.stages.mix.asked import DEFAULT, MAX_EPOCHS, Asked, LearningRate, Phase
 from gristmill.stages.mix.fill import apportion, fill
 from gristmill.stages.mix.groups import Group
 from gristmill.stages.mix.numbers import exact
+from gristmill.stages.mix.options import DEFAULT, MAX_EPOCHS, LearningRate, MixOptions, Phase
 from gristmill.stages.mix.shares import Shares, shares_of, with_defaults
 
 MAIN = "main"
@@ -42,7 +42,7 @@ class Planned:
         return sum(self.weights.values())
 
 
-def plan(groups: Iterable[Group], asked: Asked, drawn: Mapping[str, int] | None = None) -> list[Planned]:
+def plan(groups: Iterable[Group], asked: MixOptions, drawn: Mapping[str, int] | None = None) -> list[Planned]:
     """The phases. `drawn` are samples that a trainer took before: they count against caps and the budget."""
     by_name = {group.name: group for group in groups}
     if not by_name:
@@ -70,7 +70,7 @@ def plan(groups: Iterable[Group], asked: Asked, drawn: Mapping[str, int] | None 
     return planned
 
 
-def phases_of(asked: Asked) -> list[Phase]:
+def phases_of(asked: MixOptions) -> list[Phase]:
     """The phases with everything set."""
     return [with_defaults(asked, phase) for phase in asked.phases or (Phase(name=MAIN),)]
 
@@ -106,7 +106,7 @@ def _draw(tokens: Fraction, shares: Shares, left: Mapping[str, int]) -> dict[str
 
 
 def _budgets(
-    asked: Asked, phases: list[Phase], shares: list[Shares], groups: Mapping[str, Group], taken: Mapping[str, int]
+    asked: MixOptions, phases: list[Phase], shares: list[Shares], groups: Mapping[str, Group], taken: Mapping[str, int]
 ) -> list[Fraction]:
     """The tokens of each phase; they sum to the budget, less what was drawn before."""
     fixed = sum(phase.tokens or 0 for phase in phases)

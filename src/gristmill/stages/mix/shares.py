@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from gristmill.errors import CannotBeMet
-from gristmill.stages.mix.asked import Asked, Phase
 from gristmill.stages.mix.groups import Group
 from gristmill.stages.mix.numbers import exact, root
+from gristmill.stages.mix.options import MixOptions, Phase
 
 NO_DOMAIN = ""
 """Sources without a domain are one together."""
@@ -38,7 +38,7 @@ class Shares:
         }
 
 
-def with_defaults(asked: Asked, phase: Phase) -> Phase:
+def with_defaults(asked: MixOptions, phase: Phase) -> Phase:
     """The phase with everything set; a temperature of the mix goes with its own domains, where they are natural."""
     domains = asked.domains if phase.domains is None else phase.domains
     temperature = asked.temperature if phase.temperature is None and domains == "natural" else phase.temperature

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from gristmill.counted import counted
-from gristmill.stages.mix.asked import DEFAULT, Asked
+from gristmill.stages.mix.options import DEFAULT, MixOptions
 from gristmill.stages.shards.shard_groups import parts_of
 
 TOLD_FROM = 10**6
@@ -13,7 +13,7 @@ MOST_NAMED = 3
 """Groups that a message names before it counts the rest."""
 
 
-def shortfalls(found: Mapping[str, Any], asked: Asked, sources: Mapping[str, str | None]) -> Iterator[str]:
+def shortfalls(found: Mapping[str, Any], asked: MixOptions, sources: Mapping[str, str | None]) -> Iterator[str]:
     """`found` are the metrics of the mixture, `sources` the domain of each source."""
     yield from _idle_names(found, asked, sources)
     yield from _idle_upsampling(asked, sources)
@@ -25,7 +25,7 @@ def shortfalls(found: Mapping[str, Any], asked: Asked, sources: Mapping[str, str
     yield from _empty(found, sources)
 
 
-def _idle_names(found: Mapping[str, Any], asked: Asked, sources: Mapping[str, str | None]) -> Iterator[str]:
+def _idle_names(found: Mapping[str, Any], asked: MixOptions, sources: Mapping[str, str | None]) -> Iterator[str]:
     """Tiers and groups that the mix speaks of and no document has."""
     tiers = {parts_of(name)[1] for name in found["groups"]}
     listed = {*(asked.tiers or ()), *(tier for phase in asked.phases for tier in phase.tiers or ())}
@@ -43,7 +43,7 @@ def _idle_names(found: Mapping[str, Any], asked: Asked, sources: Mapping[str, st
         )
 
 
-def _idle_upsampling(asked: Asked, sources: Mapping[str, str | None]) -> Iterator[str]:
+def _idle_upsampling(asked: MixOptions, sources: Mapping[str, str | None]) -> Iterator[str]:
     """Inside a domain whose ratio is given, a factor for all of it changes nothing."""
     members: dict[str | None, list[str]] = {}
     for name, domain in sources.items():
@@ -58,7 +58,7 @@ def _idle_upsampling(asked: Asked, sources: Mapping[str, str | None]) -> Iterato
             )
 
 
-def _too_few_tokens(found: Mapping[str, Any], asked: Asked) -> Iterator[str]:
+def _too_few_tokens(found: Mapping[str, Any], asked: MixOptions) -> Iterator[str]:
     """A phase is at least one sample, however little it is asked to be."""
     drawn = sum(phase["tokens"] for phase in found["phases"].values())
     if asked.tokens is not None and asked.continues is None and drawn > 2 * asked.tokens:

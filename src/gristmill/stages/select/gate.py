@@ -38,7 +38,7 @@ from gristmill.stages.select import licenses, lists, robots_tags
 
 VERSION = 1
 LIBRARIES = ()
-SURVIVORS = True
+ONLY_KEPT = True
 SCHEMA = pa.schema([("drop", pa.string()), ("detail", pa.string()), ("category", pa.string())])
 
 Array = np.ndarray[Any, Any]

@@ -33,7 +33,7 @@ from gristmill.stages.select.verdicts import Group, RuleSet, all_of, failing, fi
 
 VERSION = 2
 LIBRARIES = ()
-SURVIVORS = True
+ONLY_KEPT = True
 SCHEMA = pa.schema(
     [
         pa.field("drop", pa.string()),

@@ -22,7 +22,7 @@ from gristmill.stages.select.tally import NOTHING
 
 VERSION = 1
 LIBRARIES = ()
-SURVIVORS = True
+ONLY_KEPT = True
 READS = ("language.label", "language.probability", "text_bytes")
 SCHEMA = pa.schema([pa.field("drop", pa.string()), pa.field("detail", pa.string())])
 

@@ -26,7 +26,7 @@ from gristmill.stages.select.robots_txt import rules_for
 VERSION = 1
 LIBRARIES = ()
 READS = ("url", "snapshot", "timestamp", "ingest.text", "ingest.drop")
-KEYED = pa.schema(
+RECORD_SCHEMA = pa.schema(
     [
         ("site", pa.string()),
         ("path", pa.string()),
@@ -75,7 +75,7 @@ def emit(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
             pa.array(rules, pa.string()),
             timestamp.cast(pa.int64()).take(rows),
         ],
-        names=["key", "row", *KEYED.names],
+        names=["key", "row", *RECORD_SCHEMA.names],
     )
 
 

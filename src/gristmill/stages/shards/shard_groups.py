@@ -27,7 +27,7 @@ Array = np.ndarray[Any, Any]
 
 VERSION = 1
 LIBRARIES = ()
-SURVIVORS = True
+ONLY_KEPT = True
 SCHEMA = pa.schema([("group", pa.string())])
 
 ELSE = "else"

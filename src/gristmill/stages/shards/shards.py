@@ -31,10 +31,10 @@ from gristmill.stages.shards.tokens import open_tokenizer, token_type
 VERSION = 1
 LIBRARIES = ("pyarrow",)
 READS = ("doc_id", "locator", "tokens.ids", "shard_groups.group")
-SURVIVORS = True
+ONLY_KEPT = True
 USES = ("tokenizer",)
 COUNTS = "shard_groups"
-KEYED = pa.schema([("doc_id", pa.binary(16)), ("locator", pa.string()), ("ids", pa.large_binary())])
+RECORD_SCHEMA = pa.schema([("doc_id", pa.binary(16)), ("locator", pa.string()), ("ids", pa.large_binary())])
 FILES = ("tokens.bin", "tokens.index", "lineage.parquet")
 SIDECARS = {
     "megatron": ("tokens.idx",),
@@ -53,7 +53,7 @@ FEW_SAMPLES = 200
 """Below this one open sample at the end is already 0.5% of the tokens."""
 
 
-class Asked(StageConfig):
+class MixOptions(StageConfig):
     """What a user may set."""
 
     seq_len_tokens: Annotated[int, Field(ge=1, le=LONGEST_SAMPLE)] = 8192
@@ -72,7 +72,7 @@ class Asked(StageConfig):
     """Of the shuffle; filled by the recipe."""
 
 
-class Config(Asked):
+class Config(MixOptions):
     recipe: str = ""
     """Name of the recipe, for the header of a shard; filled by the recipe."""
 
@@ -126,7 +126,9 @@ def emit(batch: pa.RecordBatch, config: Config, layout: Sequence[Mapping[str, An
     top, _ = doc_order(doc_id, config.seed)
     # Shifted twice: by 64 at once is undefined.
     key = first + ((top >> np.uint64(1)) >> (np.uint64(63) - bits))
-    return pa.RecordBatch.from_arrays([pa.array(key, pa.uint64()), doc_id, locator, ids], names=["key", *KEYED.names])
+    return pa.RecordBatch.from_arrays(
+        [pa.array(key, pa.uint64()), doc_id, locator, ids], names=["key", *RECORD_SCHEMA.names]
+    )
 
 
 def files(config: Config) -> tuple[str, ...]:
@@ -150,7 +152,7 @@ def build(
 
     known = facts(config, models)
     metrics = write_shard(
-        KEYED.empty_table() if records is None else records,
+        RECORD_SCHEMA.empty_table() if records is None else records,
         Path(folder),
         seed=config.seed,
         pack=config.pack,

@@ -17,7 +17,7 @@ from gristmill.stages.shards.special_ids import special_ids
 Array = np.ndarray[Any, Any]
 
 VERSION = 1
-SURVIVORS = True
+ONLY_KEPT = True
 READS = ("text",)
 USES = ("tokenizer",)
 SCHEMA = pa.schema([("ids", pa.large_binary()), ("tokens", pa.int64()), ("drop", pa.string())])

@@ -29,9 +29,9 @@ Array = np.ndarray[Any, Any]
 VERSION = 1
 JUDGES = False
 LIBRARIES = ()
-SURVIVORS = True
+ONLY_KEPT = True
 READS = ("doc_id", "source", "text_bytes")
-KEYED = pa.schema([("kind", pa.int8()), ("domain", pa.int16()), ("bytes", pa.int64()), ("tie", pa.uint64())])
+RECORD_SCHEMA = pa.schema([("kind", pa.int8()), ("domain", pa.int16()), ("bytes", pa.int64()), ("tie", pa.uint64())])
 """`tie` orders documents of one hash; in a tally it is the number of documents."""
 SCHEMA = pa.schema([("split", pa.string())])
 """train, held_out, or null for a document that is not in the sample."""
@@ -40,7 +40,7 @@ TRAIN, HELD_OUT = "train", "held_out"
 _DOCUMENT, _BELOW, _TOTAL = range(3)
 
 
-class Asked(StageConfig):
+class MixOptions(StageConfig):
     """How much is taken of what."""
 
     sample_bytes: Annotated[dict[str, Annotated[Bytes, Field(ge=0)]], Field(min_length=1)]
@@ -53,7 +53,7 @@ class Asked(StageConfig):
     """Number of groups of documents; one group is in memory at a time (about 35 bytes a document)."""
 
 
-class Config(Asked):
+class Config(MixOptions):
     """With what the recipe says about its sources."""
 
     domains: dict[str, str]
@@ -81,12 +81,14 @@ def emit(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
     types = (np.uint64, np.int32, np.int8, np.int16, np.int64, np.uint64)
     columns = [np.concatenate(several) for several in zip(*sent, strict=True)]
     columns = [column.astype(kind) for column, kind in zip(columns, types, strict=True)]
-    return pa.RecordBatch.from_arrays([pa.array(column) for column in columns], names=["key", "row", *KEYED.names])
+    return pa.RecordBatch.from_arrays(
+        [pa.array(column) for column in columns], names=["key", "row", *RECORD_SCHEMA.names]
+    )
 
 
 def reduce(records: pa.Table, config: Config) -> tuple[pa.Table, dict[str, Any]]:
     """The split of the documents in this range of the hash that are in the sample, and what was there and taken."""
-    kind, domain, size, tie, key = (records.column(name).to_numpy() for name in (*KEYED.names, "key"))
+    kind, domain, size, tie, key = (records.column(name).to_numpy() for name in (*RECORD_SCHEMA.names, "key"))
     split = np.full(len(kind), 2, np.int8)
     counts = {}
     for number, name in enumerate(sampled_domains(config)):

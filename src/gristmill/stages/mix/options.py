@@ -87,7 +87,7 @@ class Continues(StageConfig):
         return self
 
 
-class Asked(StageConfig):
+class MixOptions(StageConfig):
     """The field `mix`."""
 
     domains: Domains = "natural"

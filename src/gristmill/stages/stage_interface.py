@@ -72,7 +72,7 @@ def version_of(library: str) -> str:
 
 def before_of(module: ModuleType) -> tuple[str, ...]:
     """The modules of the stages that run just before a step, as parts of it."""
-    return tuple(getattr(module, "BEFORE", ()))
+    return tuple(getattr(module, "PREREQUISITES", ()))
 
 
 def part_config(module: ModuleType, config: StageConfig) -> StageConfig:
@@ -114,8 +114,8 @@ def faults_of_step(module: ModuleType) -> list[str]:
         faults.append("its USES is text, not a tuple of step names")
     if kind in ("map", "exchange") and not hasattr(module, "SCHEMA") and not hasattr(module, "schema"):
         faults.append("it has no SCHEMA")
-    if kind in ("exchange", "sink") and not hasattr(module, "KEYED"):
-        faults.append("it has no KEYED")
+    if kind in ("exchange", "sink") and not hasattr(module, "RECORD_SCHEMA"):
+        faults.append("it has no RECORD_SCHEMA")
     if kind == "sink":
         faults += [] if hasattr(module, "COUNTS") else ["it has no COUNTS"]
     return faults
