@@ -1,4 +1,4 @@
-"""Packing: the bins of a plain best fit, nothing lost, nothing cut that fits, and the order of documents kept."""
+"""Packing: the samples of a plain algorithm, nothing lost, nothing cut that fits, and lengths mixed as they come."""
 
 import random
 
@@ -15,26 +15,29 @@ LENGTHS = st.tuples(
 
 
 def oracle_best_fit(lengths, seq_len):
-    """One document after the other, long to short, into the open bin with the least space; of equals the newest."""
+    """One sample after the other: documents in order until one does not fit, then the longest left that does."""
     samples = []
-    rests = []
+    left = []
     for document, length in enumerate(lengths):
         for offset in range(0, length - seq_len + 1, seq_len):
             samples.append([(document, offset, seq_len)])
         if length % seq_len:
-            rests.append((length % seq_len, document))
-    bins = []
-    for step, (length, document) in enumerate(sorted(rests, key=lambda rest: -rest[0])):
-        fitting = [bin for bin in bins if bin["space"] >= length]
-        if fitting:
-            chosen = min(fitting, key=lambda bin: (bin["space"], -bin["changed"]))
-        else:
-            chosen = {"space": seq_len, "pieces": []}
-            bins.append(chosen)
-        chosen["space"] -= length
-        chosen["changed"] = step
-        chosen["pieces"].append((document, lengths[document] - length, length))
-    samples += [sorted(bin["pieces"]) for bin in bins]
+            left.append((document, length - length % seq_len, length % seq_len))
+
+    def longest(most):
+        return max((rest for rest in left if rest[2] <= most), key=lambda rest: rest[2], default=None)
+
+    while left:
+        pieces = []
+        short = sum(length for *_, length in left if 2 * length <= seq_len)
+        beside_long = sum(seq_len - length for *_, length in left if 2 * length > seq_len)
+        chosen = longest(seq_len) if short < 2 * beside_long else left[0]
+        while chosen:
+            left.remove(chosen)
+            pieces.append(chosen)
+            space = seq_len - sum(length for *_, length in pieces)
+            chosen = left[0] if left and left[0][2] <= space else longest(space)
+        samples.append(sorted(pieces))
     return sorted(samples, key=lambda pieces: pieces[0])
 
 
@@ -65,7 +68,7 @@ def packed(function, lengths, seq_len):
 
 @given(LENGTHS)
 @settings(max_examples=400, deadline=None)
-def test_best_fit_makes_the_bins_of_the_plain_algorithm(case):
+def test_best_fit_makes_the_samples_of_the_plain_algorithm(case):
     """Same pieces in the same samples in the same order as one document at a time."""
     seq_len, lengths = case
     assert packed(best_fit, lengths, seq_len) == oracle_best_fit(lengths, seq_len)
@@ -105,12 +108,51 @@ def test_best_fit_cuts_no_document_that_fits(case):
 
 
 @pytest.mark.parametrize("seq_len", [63, 64, 65, 4095, 4096, 4097, 9000])
-def test_spaces_are_found_across_words_of_the_bitset(seq_len):
+def test_lengths_are_found_across_words_of_the_bitset(seq_len):
     """Lengths around the edges of words and of words of words are packed like anywhere else."""
     draw = random.Random(seq_len)
     edges = [edge + step for edge in (64, 128, 4096, seq_len // 2, seq_len) for step in (-1, 0, 1)]
     lengths = [draw.choice([*edges, draw.randint(1, 2 * seq_len)]) for _ in range(300)]
     assert packed(best_fit, lengths, seq_len) == oracle_best_fit(lengths, seq_len)
+
+
+def spread(pieces):
+    """Standard deviation of the logarithms of lengths inside a sample, on average over those with company."""
+    logs, company = np.log(pieces.length), np.bincount(pieces.sample)
+    mean = np.bincount(pieces.sample, logs) / company
+    deviation = np.sqrt(np.bincount(pieces.sample, (logs - mean[pieces.sample]) ** 2) / company)
+    return deviation[company > 1].mean()
+
+
+@pytest.mark.parametrize(("seq_len", "median"), [(2048, 300), (8192, 300), (8192, 1000)])
+def test_lengths_are_mixed_in_samples_as_they_come(seq_len, median):
+    """Lengths inside a sample differ about as much as they would by chance, and padding is below 0.2%."""
+    draw = np.random.default_rng(seq_len)
+    lengths = np.exp(draw.normal(np.log(median), 1.3, 20_000)).astype(np.int64) + 1
+    pieces = best_fit(lengths, seq_len)
+    by_chance = pieces._replace(length=pieces.length.copy())
+    not_full = pieces.length < seq_len
+    by_chance.length[not_full] = draw.permutation(pieces.length[not_full])
+    assert spread(pieces) > 0.95 * spread(by_chance)
+    samples = int(pieces.sample[-1]) + 1
+    assert lengths.sum() > 0.998 * samples * seq_len
+
+
+@pytest.mark.parametrize("seq_len", [2048, 8192])
+def test_short_documents_are_kept_for_the_long_ones(seq_len):
+    """Lengths even over a sample: each short one is needed beside a long one, and padding is below 1%."""
+    lengths = np.random.default_rng(1).integers(1, seq_len, 10_000)
+    samples = int(best_fit(lengths, seq_len).sample[-1]) + 1
+    assert lengths.sum() > 0.99 * samples * seq_len
+
+
+def test_equal_documents_do_not_seek_each_other():
+    """Forty entries of a glossary, all of one length, among other documents: no sample has more than ten of them."""
+    draw = random.Random(5)
+    lengths = [60] * 40 + [draw.randint(20, 900) for _ in range(360)]
+    draw.shuffle(lengths)
+    samples = packed(best_fit, lengths, 2048)
+    assert max(sum(length == 60 for *_, length in pieces) for pieces in samples) <= 10
 
 
 def test_samples_without_company_stay_alone():

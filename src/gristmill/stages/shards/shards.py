@@ -9,7 +9,8 @@ changes, and a document that goes away takes nothing but its own shard with it. 
     lineage.parquet   which document each token comes from
 
 `best_fit` never cuts a document that fits into a sample (Ding et al. 2024, *Fewer Truncations*) and pays with padding,
-0.01% where there are many short ones; `concat` has no padding but at the end, and cuts about one document a sample.
+0.02% where there are many short ones: a sample takes documents in their order, and its gap those that fit best.
+`concat` has no padding but at the end, and cuts about one document a sample.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -28,7 +29,7 @@ from gristmill.stages.doc_order import doc_order
 from gristmill.stages.shards.special_ids import special_ids
 from gristmill.stages.shards.tokens import open_tokenizer, token_type
 
-VERSION = 1
+VERSION = 2
 LIBRARIES = ("pyarrow",)
 READS = ("doc_id", "locator", "tokens.ids", "shard_groups.group")
 ONLY_KEPT = True
