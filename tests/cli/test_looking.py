@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 import sys
 from types import SimpleNamespace
 
@@ -232,3 +233,21 @@ def test_a_reason_that_no_document_has_is_no_mistake(everything, say, where):
         assert f"--reason {reason}: no step gives it, so no document has it. Did you mean {meant}?" in said.err
     unheard = say("inspect", name, "--reason", "quite_something_else")
     assert unheard.code == (2 if where == "recipe" else 0)  # whose code is not at hand may give any
+
+
+HOSTILE = {
+    "whatif {recipe} heuristics.gopher_quality.min_words=1e999": "heuristics.gopher_quality.min_words",
+    "whatif {recipe} heuristics.gopher_quality=" + "[" * 3000: "is not a YAML value",
+    "whatif {recipe} heuristics.gopher_quality.min_words=" + "9" * 60: "is not a YAML value",
+    "tokenizer encode {recipe} '\udcff'": "is not UTF-8",
+    "tokenizer audit {recipe} --out {recipe}": "cannot be a folder for the report",
+    "run {recipe} --tag " + "a" * 300: "and a file's name may have 128",
+}
+
+
+@pytest.mark.parametrize("line", HOSTILE)
+def test_hostile_arguments_are_one_message(everything, say, line):
+    """No traceback, and code 2."""
+    done = say(*shlex.split(line.format(recipe=everything.project.recipe)))
+    assert (done.code, "Traceback" in done.err) == (2, False), done.err
+    assert HOSTILE[line] in done.err

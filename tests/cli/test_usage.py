@@ -12,6 +12,8 @@ REFUSED = {
     "inspect r.yaml --skip -1": "--skip must be at least 0, not -1. Nothing was done. --skip N: Leave out the first N.",
     "run r.yaml --workers two": "--workers must be a whole number, not 'two'. Nothing was done. --workers N: Processes",
     "budget --params 7e9 --mfu half": "--mfu must be a number, not 'half'. Nothing was done. --mfu SHARE: Part of the",
+    "inspect r.yaml -n 99999999999999999999": "-n must be at most 1000000000000000",
+    "inspect r.yaml --skip 99999999999999999999": "--skip must be at most 1000000000000000",
     "inspect r.yaml --dropt": "inspect has no option --dropt, so nothing was done. Did you mean --dropped?",
     "plan r.yaml --workers 2": "plan has no option --workers, so nothing was done. gristmill plan -h lists those",
     "plan r.yaml -x": "plan has no option -x, so nothing was done. gristmill plan -h lists those",

@@ -5,11 +5,12 @@ import shutil
 
 import pytest
 
-from gristmill.engine.garbage import alone, collect, find_garbage
+from gristmill.engine.garbage import alone, collect, find_garbage, refuse_no_store
 from gristmill.engine.mill import Silent
 from gristmill.engine.run_record import task_names
 from gristmill.errors import UserError
 from gristmill.store.leases import hold
+from gristmill.store.store import Store
 
 
 @pytest.fixture
@@ -145,3 +146,26 @@ def test_what_a_run_made_stays_where_the_records_of_its_stages_were_deleted(tagg
     collect(mill.store, find_garbage(mill.store, None))
     assert tagged.parts(mill.look()) == whole
     assert not [note for note in (tagged.run(), tagged.notes)[1] if "missing" in note]
+
+
+def test_files_that_no_run_wrote_stay_and_are_told(project):
+    """By their names: whose they are, nobody here knows."""
+    project.run(until="length")
+    names = ["tasks/mine.json", "parts/a.stl", "stages/notes.txt", "datasets/old/x.json"]
+    for name in names:
+        (project.store / name).parent.mkdir(exist_ok=True, parents=True)
+        (project.store / name).write_text("precious")
+    store = project.mill().store
+    garbage = find_garbage(store)
+    assert garbage.foreign == tuple(sorted(names))
+    collect(store, garbage)
+    assert all((project.store / name).read_text() == "precious" for name in names)
+
+
+def test_a_folder_that_is_no_store_is_refused(tmp_path):
+    """Nothing is written to it either."""
+    (tmp_path / "parts").mkdir()
+    (tmp_path / "parts" / "a.stl").write_text("precious")
+    with pytest.raises(UserError, match=r"it is no store\. Nothing was removed"):
+        refuse_no_store(Store(str(tmp_path)))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["parts"]

@@ -268,3 +268,15 @@ def test_a_damaged_manifest_is_said_to_be_made_again_once(corpus):
     mill.run(None, listener)
     assert path.read_bytes() == content
     assert [note.count("making it again") for note in listener.notes] == [1]
+
+
+def test_a_folder_in_the_place_of_latest_does_not_stop_a_run(corpus):
+    """A copy that resolves links has one: the shards are complete without the link, and the run says so."""
+    corpus.run()
+    latest = corpus.project.store / "shards" / "small" / "latest"
+    whole = latest.resolve()
+    latest.unlink()
+    shutil.copytree(whole, latest)
+    run, _ = corpus.run()
+    assert run.ended["status"] == "finished"
+    assert any("cannot be made a link to the newest shards" in note for note in corpus.project.notes)

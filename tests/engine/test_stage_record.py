@@ -126,3 +126,20 @@ def test_a_version_is_whole_or_it_is_not_there(project, monkeypatch):
     run = project.mill().run(1, mill.Silent(), tag="v1")
     record = json.loads((project.store / "versions" / "v1.json").read_text())["body"]
     assert record["version"] == run.ended["version"]
+
+
+def test_a_record_that_speaks_of_another_step_is_not_believed(project):
+    """Sealed anew by hand, as damage would not be."""
+    first = project.run()
+    store = project.mill().store
+    keys = first.stages.keys
+    datasets = store.read_json(f"stages/{keys['all/length']}.json")["datasets"]
+    name = f"stages/{keys['notes/corpus']}.json"
+    store.write_json(name, {**store.read_json(name), "datasets": datasets})
+    one, two = list(first.made["all/upper"].tasks)[:2]
+    store.write_json(f"tasks/{one}.json", store.read_json(f"tasks/{two}.json"))
+    store.unmark(f"stages/{keys['all/upper']}.json")
+    second = project.run()
+    assert project.executed(second) == {"all/upper": 1}
+    assert project.parts(second) == project.parts(first)
+    assert second.ended["version"] == first.ended["version"]

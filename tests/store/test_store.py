@@ -109,6 +109,24 @@ def test_half_written_files_of_dead_writers_are_swept(tmp_path):
     assert os.path.exists(ours)
 
 
+@pytest.mark.parametrize("linked", [False, True])
+def test_files_of_others_in_tmp_are_not_swept(tmp_path, linked):
+    """A store may be a folder that somebody used before, or have its tmp on another disk."""
+    elsewhere = tmp_path / "elsewhere"
+    (elsewhere / "below").mkdir(parents=True)
+    for name in ("thesis.txt", "a.b.c", "below/deep.txt", "data.2024-01-02.backup01"):
+        (elsewhere / name).write_text("precious")
+    store = Store(str(tmp_path / "store"))
+    (tmp_path / "store").mkdir()
+    if linked:
+        (tmp_path / "store" / "tmp").symlink_to(elsewhere)
+    else:
+        elsewhere.rename(tmp_path / "store" / "tmp")
+    assert store.sweep_temporaries() == []
+    assert len([path for path in (tmp_path / "store" / "tmp").rglob("*") if path.is_file()]) == 4 or linked
+    assert all(path.read_text() == "precious" for path in elsewhere.rglob("*.txt")) or not linked
+
+
 def test_temporaries_of_a_process_that_nobody_here_can_see_stay_for_a_day(tmp_path):
     """Another container or machine may be writing; a file that old was left by one that died."""
     store = Store(str(tmp_path))

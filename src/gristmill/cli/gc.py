@@ -7,9 +7,10 @@ from typing import Annotated
 import typer
 
 from gristmill.cli.options import Json, StoreUri, is_run, open_mill, open_run, open_store, print_json
+from gristmill.cli.screen import words
 from gristmill.cli.show import console, size, table
 from gristmill.counted import counted
-from gristmill.engine.garbage import alone, collect, find_garbage
+from gristmill.engine.garbage import alone, collect, find_garbage, refuse_no_store
 
 RecipeOrStore = Annotated[
     str,
@@ -38,6 +39,8 @@ def command(
     mill = open_mill(recipe, store) if named is None else None
     where = named if mill is None else mill.store
     assert where is not None
+    if mill is None:
+        refuse_no_store(where)
     with nullcontext() if dry_run else alone(where):
         garbage = find_garbage(where, None if mill is None else mill.look(), published or ())
         if not dry_run:
@@ -52,6 +55,7 @@ def command(
                 "kept_bytes": garbage.kept_bytes,
                 "published": garbage.published,
                 "needed_by": garbage.needed_by,
+                "foreign": garbage.foreign,
             }
         )
         return
@@ -73,5 +77,13 @@ def command(
         out.print(
             f"Published shards that only a trainer may still need stay: {', '.join(garbage.published)}. "
             "To let one go: --published RECIPE/HASH",
+            soft_wrap=True,
+        )
+    if garbage.foreign:
+        out.print(
+            words(
+                f"Left alone, as no run writes such names: {counted(len(garbage.foreign), 'file')} (the first: "
+                f"{garbage.foreign[0]})."
+            ),
             soft_wrap=True,
         )

@@ -20,6 +20,8 @@ from gristmill.query.reasons import reasons_of
 from gristmill.recipe.mistakes import listed, suggest
 from gristmill.schema import NO_DOCUMENT
 
+MOST = 10**15
+"""Documents: no corpus has more."""
 EXAMPLE = "Example: gristmill inspect recipes/demo.yaml --stage ingest --dropped --reason truncated_gzip -n 20"
 SHOWN_CHARACTERS = 600
 FACTS = ("language", "language_hint", "timestamp", "snapshot", "license", "content_type", "charset")
@@ -42,8 +44,8 @@ def command(
     ] = False,
     reason: Annotated[str | None, typer.Option(metavar="R", help="Only documents dropped for this reason.")] = None,
     source: Annotated[list[str] | None, typer.Option(metavar="NAME", help="Only this source. May be repeated.")] = None,
-    skip: Annotated[int, typer.Option(min=0, metavar="N", help="Leave out the first N.")] = 0,
-    number: Annotated[int, typer.Option("-n", "--number", min=1, metavar="N", help="How many to show.")] = 10,
+    skip: Annotated[int, typer.Option(min=0, max=MOST, metavar="N", help="Leave out the first N.")] = 0,
+    number: Annotated[int, typer.Option("-n", "--number", min=1, max=MOST, metavar="N", help="How many to show.")] = 10,
     full: Annotated[bool, typer.Option("--full", help="Show whole texts.")] = False,
     url: Annotated[str | None, typer.Option(metavar="TEXT", help="Only documents with this in their URL.")] = None,
     doc_id: Annotated[

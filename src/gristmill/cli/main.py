@@ -91,6 +91,12 @@ def run_command() -> int:
     except CannotPrint:
         raise
     except Exception as error:
+        if isinstance(error, MemoryError) or "can't start new thread" in str(error):
+            complain(
+                f"this process may not have what it needs ({error or 'memory'}). What is finished is kept. Allow more "
+                "memory and processes (ulimit -v, ulimit -u; the limits of the container), or use fewer --workers."
+            )
+            return 2
         own_fault = own_code.told(error)
         if own_fault is None:
             traceback.print_exc()

@@ -1,5 +1,7 @@
 """gristmill tokenizer audit: whether a tokenizer is sound, and what it costs."""
 
+import errno
+import os
 import warnings
 from dataclasses import replace
 from pathlib import Path
@@ -58,6 +60,7 @@ def command(
     command, after the report is written.
     """
     chosen = _sizes(sizes)
+    folder = _folder(out)
     held_out: list[Domain] = []
     name = tokenizer
     if is_corpus(tokenizer):
@@ -79,10 +82,6 @@ def command(
         report["notes"].insert(
             0, "No --text was given: measured on a small sample that comes with Python, not on held-out text."
         )
-    folder = out or Path(FOLDER)
-    folder.mkdir(parents=True, exist_ok=True)
-    if out is None:
-        (folder / ".gitignore").write_text("*\n", encoding="utf-8")  # nobody asked for files in a work tree
     whole = json_text(report, indent=1) + "\n"
     (folder / "audit.json").write_text(whole, encoding="utf-8")
     (folder / "audit.html").write_text(page(report), encoding="utf-8")
@@ -97,6 +96,23 @@ def command(
         for name in names:
             console(stderr=True).print(words(f"failed: {name}: {details[name]}"))
         raise typer.Exit(1)
+
+
+def _folder(out: Path | None) -> Path:
+    """Where the report goes, before any work is done for it."""
+    folder = out or Path(FOLDER)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if out is None:
+            (folder / ".gitignore").write_text("*\n", encoding="utf-8")  # nobody asked for files in a work tree
+        if not os.access(folder, os.W_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    except OSError as error:
+        raise UserError(
+            f"--out {folder} cannot be a folder for the report: {error.strerror}. Nothing was measured. Name a folder "
+            "that can be made and written."
+        ) from None
+    return folder
 
 
 def _sizes(given: str) -> list[int]:

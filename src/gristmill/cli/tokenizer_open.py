@@ -80,7 +80,13 @@ def load_aloud(uri: str) -> AnyTokenizer:
 
 def given_text(text: str | None) -> str:
     """The text itself, or what standard input has."""
-    return read_stdin() if text in (None, STDIN) else str(text)
+    if text is None or text == STDIN:
+        return read_stdin()
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise UserError("The text is not UTF-8, so it is no text. Decode it first, as with iconv.") from None
+    return text
 
 
 def read_stdin() -> str:

@@ -7,6 +7,7 @@ parts, tasks and datasets may go. Where a record that could name something canno
 """
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,6 +24,21 @@ from gristmill.store.leases import hold, holders
 from gristmill.store.records import DamagedRecord
 from gristmill.store.store import CorruptPart, Part, Store
 
+_OURS = re.compile(r"(tasks|stages|datasets)/[0-9a-f]{32}\.json|parts/[0-9a-f]{2}/[0-9a-f]{64}\.[^/]+")
+"""The names of what a run writes and a collection may take."""
+
+
+def refuse_no_store(store: Store) -> None:
+    """A folder without anything of a run is no store, and what is in it is none of our business."""
+    for folder in ("runs", "versions", "tasks", "datasets", "parts"):
+        for path, _ in store.list_files(folder):
+            if folder in ("runs", "versions") or _OURS.fullmatch(path):
+                return
+    raise UserError(
+        f"{store.uri} holds no run and nothing that one made, so it is no store. Nothing was removed. Give a recipe, "
+        "or the folder that its `store:` names."
+    )
+
 
 @dataclass(frozen=True)
 class Garbage:
@@ -36,6 +52,8 @@ class Garbage:
     """Folders of shards that are kept only because they were published."""
     needed_by: tuple[str, ...]
     """Versions and recipes."""
+    foreign: tuple[str, ...]
+    """Files that no run wrote, by their names: they stay."""
 
     @property
     def file_bytes(self) -> int:
@@ -102,9 +120,12 @@ def _find(store: Store, seen: Seen | None, named: Sequence[str]) -> Garbage:
             parts.update((shard.bin, shard.index, shard.lineage))
     garbage: dict[str, int] = {}
     kept_files = kept_bytes = 0
+    foreign: list[str] = []
     for kind, names in {"tasks": tasks, "stages": stages, "datasets": datasets, "parts": parts}.items():
         for path, size in store.list_files(kind):
-            if path.rsplit("/", 1)[1].split(".")[0] in names:
+            if _OURS.fullmatch(path) is None:
+                foreign.append(path)
+            elif path.rsplit("/", 1)[1].split(".")[0] in names:
                 kept_files, kept_bytes = kept_files + 1, kept_bytes + size
             else:
                 garbage[path] = size
@@ -112,7 +133,9 @@ def _find(store: Store, seen: Seen | None, named: Sequence[str]) -> Garbage:
         for path, size in store.list_files(f"{FOLDER}/{folder}"):
             # Second names of parts take no room of their own; the parts are counted above if they go.
             garbage[path] = 0 if store.has_names(path) else size
-    return Garbage(garbage, kept_files, kept_bytes, tuple(sorted(published - going)), tuple(needed_by))
+    return Garbage(
+        garbage, kept_files, kept_bytes, tuple(sorted(published - going)), tuple(needed_by), tuple(sorted(foreign))
+    )
 
 
 def collect(store: Store, garbage: Garbage) -> None:

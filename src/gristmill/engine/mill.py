@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+from gristmill.counted import counted
 from gristmill.engine.executors.executor import Executor, InlineExecutor
 from gristmill.engine.executors.insist import Note
 from gristmill.engine.executors.local import LocalExecutor
@@ -31,6 +32,8 @@ from gristmill.store.leases import Lease, hold, holders
 from gristmill.store.store import CorruptPart, Store
 
 EXECUTORS = ("local",)
+MOST_TAG = 128
+"""Letters of a version's name, which is a file's."""
 
 
 @dataclass
@@ -106,7 +109,7 @@ class Mill:
                 try:
                     wait_for(run.go(), executor)
                     datasets = {node.id: run.stages.write_datasets(node) for node in self.graph.nodes.values()}
-                    run.shards = publish(run)
+                    run.shards = publish(run, listener.note)
                 except CorruptPart as corrupt:
                     self._take_away(corrupt, earlier)
                     earlier.executed.update(*(made.executed for made in run.made.values()))
@@ -151,6 +154,8 @@ class Mill:
         """A version's name is a file's name, and a version is never overwritten."""
         if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", tag):
             raise UserError(f"--tag {tag!r} cannot be a name. Use letters, digits, dots, dashes and underscores.")
+        if len(tag) > MOST_TAG:
+            raise UserError(f"--tag has {counted(len(tag), 'letter')}, and a file's name may have {MOST_TAG}.")
         if self.store.read_file(f"versions/{tag}.json") is not None:
             raise UserError(f"Version {tag} exists in {self.store.uri}, and versions do not change. Use another --tag.")
 

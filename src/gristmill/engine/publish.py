@@ -15,7 +15,7 @@ import errno
 import json
 import os
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +34,7 @@ _WITHOUT_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK, errno.
 """How a disk says that a file cannot have a second name."""
 
 
-def publish(run: Seen) -> str | None:
+def publish(run: Seen, note: Callable[[str], None] = lambda _: None) -> str | None:
     """Publish the manifest of a run that has one; where it lies, as a location that a loader opens."""
     manifest = read_model(run, MIX)
     if manifest is None:
@@ -55,7 +55,9 @@ def publish(run: Seen) -> str | None:
     if store.read_file(name) != content:
         store.write_file(name, content)
     if store.is_local:
-        _point(f"{store.root}/{FOLDER}/{run.name}/{LATEST}", manifest["hash"][:12])
+        why = _point(f"{store.root}/{FOLDER}/{run.name}/{LATEST}", manifest["hash"][:12])
+        if why is not None:
+            note(why)
     return f"{store.uri.rstrip('/')}/{folder}"
 
 
@@ -137,10 +139,10 @@ def _wanted(manifest: dict[str, Any]) -> Iterator[str]:
             yield from (shard["bin"], shard["index"], shard["lineage"])
 
 
-def _point(link: str, target: str) -> None:
-    """Let a symbolic link point to another folder, at once."""
+def _point(link: str, target: str) -> str | None:
+    """Let a symbolic link point to another folder, at once; why that cannot be, where it cannot."""
     if os.path.islink(link) and os.readlink(link) == target:
-        return
+        return None
     temporary = f"{link}.{uuid.uuid4().hex[:8]}"
     try:
         os.symlink(target, temporary)
@@ -150,7 +152,8 @@ def _point(link: str, target: str) -> None:
             os.unlink(temporary)
             raise
     except OSError as error:
-        raise UserError(
+        return (
             f"{link} cannot be made a link to the newest shards: {error.strerror}. They are complete in "
-            f"{os.path.join(os.path.dirname(link), target)}. Move away what stands in its place and run again."
-        ) from None
+            f"{os.path.join(os.path.dirname(link), target)}. Move away what stands in its place, and run again"
+        )
+    return None

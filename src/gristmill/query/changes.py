@@ -9,16 +9,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import yaml
 from pydantic import ValidationError
 
 from gristmill.engine.mill import Mill
 from gristmill.engine.plan.graph import CORPUS, Node, drops
 from gristmill.errors import UserError
 from gristmill.recipe.columns import INGEST
-from gristmill.recipe.mistakes import nearest
+from gristmill.recipe.mistakes import Mistakes, nearest, show
 from gristmill.recipe.plain_words import tell
 from gristmill.recipe.settings import NamesWith, below
+from gristmill.recipe.yaml_lines import parse
 from gristmill.stages.contract import StageConfig
 
 
@@ -45,9 +45,11 @@ def parse_changes(mill: Mill, changes: Sequence[str]) -> list[Change]:
                 f"{change!r} is not a change. Write STEP.FIELD=VALUE: heuristics.gopher_quality.min_words=30"
             )
         try:
-            wanted.setdefault(step, {})[name] = yaml.safe_load(value)
-        except yaml.YAMLError:
-            raise UserError(f"{change!r}: {value!r} is not a YAML value.") from None
+            mistakes = Mistakes("VALUE")
+            wanted.setdefault(step, {})[name] = parse(value, {}, mistakes).value
+            mistakes.raise_any()
+        except UserError:
+            raise UserError(f"{change!r}: {show(value)} is not a YAML value that a recipe could have.") from None
     written = {step.id for step in mill.recipe.steps if not step.stands_for}
     nodes = [node for node in mill.graph.nodes.values() if node.kind == "map" and node.id in written]
     for step, fields in wanted.items():

@@ -106,6 +106,7 @@ Bytes = Annotated[int, BeforeValidator(parse_bytes), Field(ge=0, le=MOST_BYTES)]
 """A size in a config: a number of bytes, or a number with a unit."""
 
 
+MOST_COUNT = 10**18
 _SCALES = {"": 1, "K": 10**3, "M": 10**6, "B": 10**9, "G": 10**9, "T": 10**12}
 _SCALE_OF_SIZE = {"KB": "k", "MB": "M", "GB": "B", "TB": "T", "KIB": "k", "MIB": "M", "GIB": "B", "TIB": "T"}
 """What stands behind a size, and what who writes it behind a count means."""
@@ -125,6 +126,8 @@ def parse_count(value: Any) -> Any:
         near = _SCALE_OF_SIZE.get(size[2].upper()) if size else None
         raise ValueError(f"{told}. Did you mean {size[1]}{near}?" if size and near else told)
     number = Fraction(found[1].replace("_", "")) * scale
+    if number > MOST_COUNT:
+        raise ValueError(f"{value!r} is more than anybody can count to here ({MOST_COUNT:.0e})")
     if number.denominator != 1:
         raise ValueError(f"{value!r} is {float(number):g}, and a count is a whole number")
     return int(number)
@@ -132,7 +135,7 @@ def parse_count(value: Any) -> Any:
 
 AsCount = BeforeValidator(parse_count)
 """For numbers with bounds of their own that people may write large."""
-Count = Annotated[int, AsCount, Field(ge=1, le=10**18)]
+Count = Annotated[int, AsCount, Field(ge=1, le=MOST_COUNT)]
 """A number of tokens, documents or the like in a config: plain, or with k, M, B or T."""
 
 

@@ -23,6 +23,7 @@ import contextlib
 import errno
 import hashlib
 import os
+import re
 import shutil
 import stat
 import tempfile
@@ -47,6 +48,8 @@ from gristmill.store.processes import name_of_self, runs
 from gristmill.store.records import DAMAGED, DamagedRecord, pack, unpack
 from gristmill.store.seal import seal, seal_time
 
+_TEMPORARY = re.compile(r".*\.([0-9a-z]{8}-[0-9]{1,10}-[0-9a-z]{1,20})\.[0-9a-f]{8}", re.DOTALL)
+"""The names that `temporary` gives, and in them who writes the file."""
 FOREIGN_SECONDS = 86400.0
 """The age at which a temporary file whose writer cannot be seen from here is taken for forgotten."""
 
@@ -336,8 +339,10 @@ class Store:
         """Take away half-written files of writers that no longer run."""
         gone = []
         for name in os.listdir(f"{self.root}/tmp") if self.is_local and os.path.isdir(f"{self.root}/tmp") else ():
-            path = f"{self.root}/tmp/{name}"
-            alive = runs(name.split(".")[-2]) if name.count(".") >= 2 else False
+            path, ours = f"{self.root}/tmp/{name}", _TEMPORARY.fullmatch(name)
+            if ours is None:  # somebody else's, whose folder this was before it was a store
+                continue
+            alive = runs(ours[1])
             with contextlib.suppress(FileNotFoundError):  # another run sweeps at the same time
                 if alive is None:
                     alive = (self.age_seconds(f"tmp/{name}") or 0) < FOREIGN_SECONDS

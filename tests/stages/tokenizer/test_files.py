@@ -112,7 +112,6 @@ WRONG = {
     "normalizer": {"normalizer": {"type": "NFC"}},
     "pre-tokenizer": {"pre_tokenizer": BYTE_LEVEL},
     "none of the patterns": {"pre_tokenizer": {"type": "Whitespace"}},
-    "dropout": {"model_dropout": 0.1},
     "unk_token": {"model_unk_token": "<|end|>"},
     "byte_fallback": {"model_byte_fallback": True},
     "end_of_word_suffix": {"model_end_of_word_suffix": "</w>", "model_merges": []},
@@ -128,6 +127,15 @@ def test_what_we_cannot_encode_goes_to_the_library_and_says_why(reason: str, tmp
         found = files.load(write(tmp_path, text))
     assert isinstance(found, LibraryTokenizer)
     assert reason in found.reason
+
+
+def test_one_that_encodes_at_random_is_refused(tmp_path: Path) -> None:
+    """With dropout the same text has other ids each time; 0 and null are as good as none."""
+    text = library_json("llama3")
+    with pytest.raises(UserError, match=r"dropout in its model.*Set `dropout` to null"):
+        files.load(write(tmp_path, changed(text, model_dropout=0.5)))
+    for off in (0.0, None):
+        assert isinstance(files.load(write(tmp_path, changed(text, model_dropout=off))), Tokenizer)
 
 
 def test_a_missing_byte_goes_to_the_library(tmp_path: Path) -> None:

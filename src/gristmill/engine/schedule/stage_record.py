@@ -91,7 +91,9 @@ class StageRecords:
         datasets: dict[str, list[tuple[Part, str]]] = {}
         for source, name in record["datasets"].items():
             manifest = self._store.read_json(f"datasets/{name}.json")
-            if manifest is None:
+            if manifest is None or manifest["produced_by"]["node"] != node.id:
+                return None
+            if node.has_layers and manifest["source"] != source:
                 return None
             datasets[source] = [(Part(**_only_part(entry)), entry["task"]) for entry in manifest["parts"]]
         files = [Part(*file) for file in record["files"]]

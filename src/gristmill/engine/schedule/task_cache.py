@@ -213,8 +213,10 @@ class Tasks:
         if record is None:
             return None, []
         try:
-            result = result_from_json(record)
+            result = result_from_json(record) if record["key"] == key else None
         except (KeyError, TypeError, AttributeError, IndexError):  # of another shape: as good as none
+            result = None
+        if result is None:
             return None, []
         return result, [part for part in result.parts if not self._store.has_part(part)]
 

@@ -77,6 +77,11 @@ def _parse_json(data: bytes, uri: str, cache_bytes: int, probe: bool) -> Tokeniz
         text = data.decode()
         spec = json.loads(text)
         check_spec(spec, uri)
+        if isinstance(spec["model"], dict) and spec["model"].get("dropout"):
+            raise UserError(
+                f"{uri} has dropout in its model, which encodes a text another way each time, so no corpus could be "
+                "made the same again. Set `dropout` to null: it is for training with a tokenizer, not for shards."
+            )
         library = open_library(text, remember=False)
     except UserError:
         raise
@@ -100,7 +105,7 @@ def _reason_against(spec: dict[str, Any]) -> str:
     model = spec["model"]
     if model.get("type", "BPE") != "BPE" or "merges" not in model:
         return f"its model is {model.get('type')}, not BPE"
-    for field in ("dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix", "byte_fallback"):
+    for field in ("unk_token", "continuing_subword_prefix", "end_of_word_suffix", "byte_fallback"):
         if model.get(field):
             return f"its model has {field}"
     if spec.get("normalizer"):

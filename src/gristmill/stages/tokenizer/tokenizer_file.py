@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from gristmill.errors import UserError
+from gristmill.errors import CannotBeMet, UserError
 from gristmill.places import place_of
 from gristmill.stages.contract import File, StageConfig
 
@@ -46,7 +46,11 @@ def fit(batches: Iterable[pa.RecordBatch], config: Config, path: Path) -> dict[s
         path.write_bytes(file.read())
     with python_warnings.catch_warnings():
         python_warnings.simplefilter("ignore")  # told by `warnings`, in every run
-        tokenizer = load(str(path))
+        try:
+            tokenizer = load(str(path))
+        except UserError as error:
+            told = str(error).replace(str(path), "the file that tokenizer.file names")
+            raise CannotBeMet(told[0].upper() + told[1:]) from None
     found: dict[str, Any] = {"vocab": tokenizer.vocab_size, "tokenizers": {tokenizer.hash: 1}}
     if tokenizer.reason:
         found["encoded_by_library"] = {tokenizer.reason: 1}
