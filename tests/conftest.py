@@ -13,11 +13,14 @@ import pytest
 from hypothesis import settings
 
 from gristmill import stages
-from gristmill.engine.executors.executor import InlineExecutor
+from gristmill.cli import verify
+from gristmill.engine import mill
+from gristmill.engine.executors.executor import Executor, InlineExecutor
 from gristmill.engine.mill import Mill, Silent
 from gristmill.engine.schedule.run import Run
 from gristmill.recipe.load import load
 from gristmill.stages import own_code
+from gristmill.store.store import Store
 
 # No test depends on time: on a busy machine an example may take as long as it likes.
 settings.register_profile("gristmill", deadline=None)
@@ -73,10 +76,10 @@ class Project:
         """Run the recipe: in this process, unless a test is about workers, which take a second to start."""
         listener = Silent()
         self.notes = listener.notes
-        mill = self.mill(until, store)
+        made = self.mill(until, store)
         if workers is None:
-            mill.executor = lambda *_: InlineExecutor(mill.store)  # type: ignore[method-assign]
-        return mill.run(workers, listener)
+            made.executor = lambda *_: InlineExecutor(made.store)  # type: ignore[method-assign]
+        return made.run(workers, listener)
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
         """A run in a process of its own, as a user would start it."""
@@ -100,6 +103,20 @@ class Project:
         record = self.mill().last_run()
         assert record is not None
         return {node_id: node["datasets"] for node_id, node in record["nodes"].items()}
+
+
+@pytest.fixture(scope="module")
+def in_this_process() -> Iterator[None]:
+    """Commands that a test types here start no workers, unless it says how many: they take a second to start."""
+
+    def make_executor(store: Store, workers: int | None, *more: Any) -> Executor:
+        return InlineExecutor(store) if workers is None else with_workers(store, workers, *more)
+
+    with_workers = mill.make_executor
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (mill, verify):
+            patch.setattr(module, "make_executor", make_executor)
+        yield
 
 
 @pytest.fixture

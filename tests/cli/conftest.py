@@ -109,6 +109,11 @@ def notes():
     yield {"id": "words", "text": "The seven words of the short note."}
 
 
+@pytest.fixture(scope="module", autouse=True)
+def without_workers(in_this_process):
+    """All commands here are typed in this process, or in one of their own."""
+
+
 @pytest.fixture(scope="session")
 def everything(tmp_path_factory):
     """The project: its recipe, inputs, lists and step of its own are there, and its store has the run, tagged v1."""

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -12,6 +13,7 @@ from types import SimpleNamespace
 import pytest
 
 import gristmill as gristmill_package
+from conftest import Project
 from gristmill.cli.main import main
 from gristmill.cli.steps import reflowed
 from gristmill.stages import STEPS
@@ -49,7 +51,8 @@ def gristmill(*arguments):
 
 @pytest.fixture
 def typed(monkeypatch, capfd):
-    """The same without a new process, for commands that end before any work: a second less each."""
+    """The same without a new process, and without workers: some seconds less each."""
+    monkeypatch.setenv("NO_COLOR", "1")
 
     def run(*arguments):
         monkeypatch.setattr(sys, "argv", ["gristmill", *map(str, arguments)])
@@ -61,12 +64,23 @@ def typed(monkeypatch, capfd):
     return run
 
 
-@pytest.fixture
-def ran(project):
+@pytest.fixture(scope="module")
+def first_run(tmp_path_factory):
+    """A project that was run as a user runs it, in a process of its own and with workers, and what the run said."""
+    project = Project(tmp_path_factory.mktemp("ran"))
+    project.write_inputs()
     project.write_recipe("  - stagebox.length\n  - stagebox.longer_than: {chars: 12}\n")
     done = gristmill("run", project.recipe, "--json")
     assert done.returncode == 0, done.stderr
     return project, json.loads(done.stdout.splitlines()[-1])
+
+
+@pytest.fixture
+def ran(first_run, tmp_path):
+    """A copy of that project, for a test to change."""
+    project, said = first_run
+    shutil.copytree(project.folder, tmp_path / "ran")
+    return Project(tmp_path / "ran"), said
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -145,71 +159,66 @@ def test_run_json_ends_with_one_object(ran):
                 assert (project.store / "parts" / part["hash"][:2] / f"{part['hash']}.parquet").exists()
 
 
-@pytest.mark.slow
-def test_a_second_run_is_the_same_version_and_runs_nothing(ran):
+def test_a_second_run_is_the_same_version_and_runs_nothing(ran, typed):
     """The version names the output, not the moment."""
     project, first = ran
-    again = json.loads(gristmill("run", project.recipe, "--json").stdout.splitlines()[-1])
+    again = json.loads(typed("run", project.recipe, "--json").stdout.splitlines()[-1])
     assert again["version"] == first["version"]
     assert sum(stage["executed"] for stage in again["stages"]) == 0
 
 
-def test_run_ends_with_a_funnel(ran):
+def test_run_ends_with_a_funnel(ran, typed):
     """What came in, what each step took, what is kept."""
     project, said = ran
-    shown = gristmill("run", project.recipe).stdout
+    shown = typed("run", project.recipe).stdout
     assert "not_longer" in shown
     assert "invalid_json" in shown
     assert f"{said['rows']:,}" in shown
     assert said["version"] in shown
 
 
-@pytest.mark.slow
-def test_status_tells_tasks_rows_speed_and_memory(ran):
+def test_status_tells_tasks_rows_speed_and_memory(ran, typed):
     """One line a stage."""
     project, _ = ran
-    told = json.loads(gristmill("status", project.recipe, "--json").stdout)
+    told = json.loads(typed("status", project.recipe, "--json").stdout)
     for stage in told["stages"]:
         assert stage["tasks_done"] > 0
         assert stage["tasks_open"] == 0
         assert stage["rows"] == 804
         assert stage["peak_rss_bytes"] > 10_000_000
-    assert "peak memory" in gristmill("status", project.recipe).stdout
+    assert "peak memory" in typed("status", project.recipe).stdout
 
 
-@pytest.mark.slow
-def test_inspect_shows_documents_and_verdicts(ran):
+def test_inspect_shows_documents_and_verdicts(ran, typed):
     """Dropped documents come with their reason and step: that which is named, or any."""
     project, _ = ran
     command = ("inspect", project.recipe, "--stage", "longer_than", "--dropped", "-n", "1000", "--json")
-    found = [json.loads(line) for line in gristmill(*command).stdout.splitlines()]
+    found = [json.loads(line) for line in typed(*command).stdout.splitlines()]
     reasons = {entry["verdict"]["reason"] for entry in found}
     assert reasons == {"not_longer"}
     assert all(len(entry["text"]) <= 12 for entry in found if entry["verdict"]["reason"] == "not_longer")
-    shown = gristmill("inspect", project.recipe, "--reason", "invalid_json", "-n", "2").stdout
+    shown = typed("inspect", project.recipe, "--reason", "invalid_json", "-n", "2").stdout
     assert shown.count("invalid_json by ingest") == 2
-    kept = gristmill("inspect", project.recipe, "--kept", "-n", "3", "--json").stdout.splitlines()
+    kept = typed("inspect", project.recipe, "--kept", "-n", "3", "--json").stdout.splitlines()
     assert [json.loads(line)["verdict"]["reason"] for line in kept] == [None] * 3
 
 
-@pytest.mark.slow
-def test_inspect_of_an_unknown_reason_lists_the_known_ones(ran):
+def test_inspect_of_an_unknown_reason_lists_the_known_ones(ran, typed):
     """A typo in --reason does not look like an empty result."""
     project, _ = ran
-    done = gristmill("inspect", project.recipe, "--reason", "not_lnger")
+    done = typed("inspect", project.recipe, "--reason", "not_lnger")
     assert done.returncode == 2
     assert "Did you mean not_longer? Reasons here: invalid_json, not_longer." in done.stderr
 
 
-@pytest.mark.slow
-def test_whatif_equals_a_run_with_the_changed_recipe(ran, edit):
+def test_whatif_equals_a_run_with_the_changed_recipe(ran, edit, typed):
     """The answer from stored columns is what the changed recipe then gives; nothing is stored for it."""
     project, first = ran
     tasks = len(list(project.store.glob("tasks/*")))
     for chars in (5, 30):
-        told = json.loads(gristmill("whatif", project.recipe, f"longer_than.chars={chars}", "--json").stdout)
+        told = json.loads(typed("whatif", project.recipe, f"longer_than.chars={chars}", "--json").stdout)
         edit(project.recipe, "chars: 12", f"chars: {chars}")
-        ran_again = gristmill("run", project.recipe, "--json", "--store", project.folder / f"store{chars}")
+        ran_again = typed("run", project.recipe, "--json", "--store", project.folder / f"store{chars}")
         after = json.loads(ran_again.stdout.splitlines()[-1])
         edit(project.recipe, f"chars: {chars}", "chars: 12")
         assert told["corpus"] == first["rows"]
@@ -219,31 +228,29 @@ def test_whatif_equals_a_run_with_the_changed_recipe(ran, edit):
         assert (told["go"]["documents"] > 0) == (chars == 30)
         assert all(len(sample["text"]) > 5 for sample in told["come"]["samples"])
     assert len(list(project.store.glob("tasks/*"))) == tasks
-    assert "would come" in gristmill("whatif", project.recipe, "longer_than.chars=5").stdout
+    assert "would come" in typed("whatif", project.recipe, "longer_than.chars=5").stdout
 
 
-@pytest.mark.slow
-def test_verify_finds_damage_and_repairs_it(ran):
+def test_verify_finds_damage_and_repairs_it(ran, typed):
     """Exit code 1 for a broken part; --repair makes it again."""
     project, _ = ran
     path = sorted(project.store.glob("parts/*/*.parquet"))[0]
     content, stat = path.read_bytes(), path.stat()
-    assert gristmill("verify", project.recipe).returncode == 0
+    assert typed("verify", project.recipe).returncode == 0
     path.chmod(0o644)
     path.write_bytes(bytes([content[0] ^ 1]) + content[1:])
     os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
-    found = gristmill("verify", project.recipe, "--json")
+    found = typed("verify", project.recipe, "--json")
     assert found.returncode == 1
     assert [broken["part"] for broken in json.loads(found.stdout)["broken"]] == [path.stem]
-    assert gristmill("verify", project.recipe, "--repair").returncode == 0
+    assert typed("verify", project.recipe, "--repair").returncode == 0
     assert path.read_bytes() == content
 
 
-@pytest.mark.slow
-def test_verify_recompute_runs_tasks_again_and_compares(ran):
+def test_verify_recompute_runs_tasks_again_and_compares(ran, typed):
     """A pure stage comes out the same; a record that names other bytes is found."""
     project, _ = ran
-    honest = json.loads(gristmill("verify", project.recipe, "--recompute", "100%", "--json").stdout)
+    honest = json.loads(typed("verify", project.recipe, "--recompute", "100%", "--json").stdout)
     tasks = len(list(project.store.glob("tasks/*.json")))
     assert (honest["recomputed"], honest["different"]) == (tasks, [])
     store = project.mill().store
@@ -253,45 +260,42 @@ def test_verify_recompute_runs_tasks_again_and_compares(ran):
     forged = [name for name, record in records.items() if record["node"] == "all/length"][:2]
     one, other = (records[name] for name in forged)
     store.write_json(forged[0], {**one, "parts": other["parts"]})
-    dishonest = gristmill("verify", project.recipe, "--recompute", "1.0", "--json")
+    dishonest = typed("verify", project.recipe, "--recompute", "1.0", "--json")
     assert dishonest.returncode == 1
     assert json.loads(dishonest.stdout)["different"]
 
 
-@pytest.mark.slow
-def test_gc_takes_only_what_nothing_needs(ran, edit):
+def test_gc_takes_only_what_nothing_needs(ran, edit, typed):
     """After a change the old output is garbage once the new run is finished, unless a version keeps it."""
     project, first = ran
-    assert json.loads(gristmill("gc", project.recipe, "--dry-run", "--json").stdout)["files"] == {}
-    assert gristmill("run", project.recipe, "--tag", "first").returncode == 0
+    assert json.loads(typed("gc", project.recipe, "--dry-run", "--json").stdout)["files"] == {}
+    assert typed("run", project.recipe, "--tag", "first").returncode == 0
     edit(project.recipe, "chars: 12", "chars: 14")
-    gristmill("run", project.recipe)
-    assert json.loads(gristmill("gc", project.recipe, "--json").stdout)["files"] == {}
+    typed("run", project.recipe)
+    assert json.loads(typed("gc", project.recipe, "--json").stdout)["files"] == {}
     (project.store / "versions" / "first.json").unlink()
-    dry = json.loads(gristmill("gc", project.recipe, "--dry-run", "--json").stdout)
+    dry = json.loads(typed("gc", project.recipe, "--dry-run", "--json").stdout)
     assert dry["files"]
     assert all((project.store / path).exists() for path in dry["files"])
-    wet = json.loads(gristmill("gc", project.recipe, "--json").stdout)
+    wet = json.loads(typed("gc", project.recipe, "--json").stdout)
     assert wet["files"] == dry["files"]
     assert not any((project.store / path).exists() for path in wet["files"])
-    again = json.loads(gristmill("run", project.recipe, "--json").stdout.splitlines()[-1])
+    again = json.loads(typed("run", project.recipe, "--json").stdout.splitlines()[-1])
     assert sum(stage["executed"] for stage in again["stages"]) == 0
-    assert gristmill("verify", project.recipe).returncode == 0
+    assert typed("verify", project.recipe).returncode == 0
     assert first["version"] != again["version"]
 
 
-@pytest.mark.slow
-def test_gc_refuses_while_a_run_is_under_way(ran):
+def test_gc_refuses_while_a_run_is_under_way(ran, typed):
     """A run that writes now may need what nothing names yet."""
     project, _ = ran
-    mill = project.mill()
     (project.store / "parts" / "00").mkdir(exist_ok=True)
     (project.store / "parts" / "00" / ("00" * 32 + ".parquet")).write_bytes(b"stray")
-    with hold(mill.store, "run", "project"):
-        done = gristmill("gc", project.recipe)
+    with hold(project.mill().store, "run", "project"):
+        done = typed("gc", project.recipe)
     assert done.returncode == 2
     assert "in use by" in done.stderr
-    assert gristmill("gc", project.recipe).returncode == 0
+    assert typed("gc", project.recipe).returncode == 0
     assert not (project.store / "parts" / "00" / ("00" * 32 + ".parquet")).exists()
 
 
@@ -359,10 +363,9 @@ def test_a_bug_in_a_step_of_the_users_own_is_one_message(project):
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.slow
-def test_strict_turns_a_warning_into_exit_code_2(project):
+def test_strict_turns_a_warning_into_exit_code_2(project, typed):
     """Law 7, the strict way."""
     project.write_recipe("  - stagebox.upper: {min_chars: 100000}\n", top="strict: true")
-    done = gristmill("run", project.recipe)
+    done = typed("run", project.recipe)
     assert done.returncode == 2
     assert "no document survived" in done.stderr

@@ -163,7 +163,7 @@ def test_stages_may_come_while_a_silence_is_broken(monkeypatch):
     failed = []
     monkeypatch.setattr(threading, "excepthook", failed.append)
     with Bars() as bars:
-        for number in range(3000):
+        for number in range(1000):
             bars.expect(node(str(number)), 2)
             work(bars, str(number), 1)
     assert not failed

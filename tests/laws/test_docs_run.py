@@ -52,6 +52,7 @@ def test_commands_are_found():
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("in_this_process")
 def test_every_printed_command_runs(tmp_path, monkeypatch, capfd):
     """One after the other in a folder that looks like this one after `make demo`: no traceback, the exit code meant."""
     monkeypatch.chdir(tmp_path)
