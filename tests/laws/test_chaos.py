@@ -27,7 +27,7 @@ KILLS = 300
 OF_DRIVERS = 10
 """The dearest: each takes a new process some seconds to be where the old one was."""
 IMPATIENT = """
-from gristmill.engine import trial
+from gristmill.engine.executors import trial
 trial.PAUSE_S = 0.01
 from gristmill.cli.main import main
 main()

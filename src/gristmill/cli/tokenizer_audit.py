@@ -1,8 +1,8 @@
 """gristmill tokenizer audit: whether a tokenizer is sound, and what it costs."""
 
-import errno
 import os
 import warnings
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -82,9 +82,10 @@ def command(
         report["notes"].insert(
             0, "No --text was given: measured on a small sample that comes with Python, not on held-out text."
         )
-    whole = json_text(report, indent=1) + "\n"
-    (folder / "audit.json").write_text(whole, encoding="utf-8")
-    (folder / "audit.html").write_text(page(report), encoding="utf-8")
+    files = {"audit.json": json_text(report, indent=1) + "\n", "audit.html": page(report)}
+    if out is None:
+        files[".gitignore"] = "*\n"  # nobody asked for files in a work tree
+    _write(folder, files)
     if json:
         print_json(report)
     else:
@@ -101,18 +102,24 @@ def command(
 def _folder(out: Path | None) -> Path:
     """Where the report goes, before any work is done for it."""
     folder = out or Path(FOLDER)
+    there = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
+    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
+        why = "may not be written" if there.is_dir() else "is a file"
+        raise UserError(
+            f"--out {folder} cannot be a folder for the report: {there} {why}. Nothing was measured. Name another."
+        )
+    return folder
+
+
+def _write(folder: Path, files: Mapping[str, str]) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        if out is None:
-            (folder / ".gitignore").write_text("*\n", encoding="utf-8")  # nobody asked for files in a work tree
-        if not os.access(folder, os.W_OK):
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        for name, content in files.items():
+            (folder / name).write_text(content, encoding="utf-8")
     except OSError as error:
         raise UserError(
-            f"--out {folder} cannot be a folder for the report: {error.strerror}. Nothing was measured. Name a folder "
-            "that can be made and written."
+            f"The report cannot be written to {folder}: {error.strerror}. Name another folder with --out."
         ) from None
-    return folder
 
 
 def _sizes(given: str) -> list[int]:

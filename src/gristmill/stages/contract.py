@@ -127,7 +127,7 @@ def parse_count(value: Any) -> Any:
         raise ValueError(f"{told}. Did you mean {size[1]}{near}?" if size and near else told)
     number = Fraction(found[1].replace("_", "")) * scale
     if number > MOST_COUNT:
-        raise ValueError(f"{value!r} is more than anybody can count to here ({MOST_COUNT:.0e})")
+        raise ValueError(f"{value!r} is out of all range: a count goes to {MOST_COUNT:.0e}")
     if number.denominator != 1:
         raise ValueError(f"{value!r} is {float(number):g}, and a count is a whole number")
     return int(number)

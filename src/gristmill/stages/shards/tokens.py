@@ -4,7 +4,7 @@
 with the end-of-document token behind them, once. Text is text: the string of a special token in it is no special token.
 """
 
-import warnings
+import warnings as python_warnings
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -83,6 +83,6 @@ def open_tokenizer(path: str) -> Any:
     """The tokenizer, kept by the worker with what its cache has learnt."""
     from gristmill.stages.tokenizer.files import load  # only a worker needs the encoder
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that the library encodes is told at the end of the run
+    with python_warnings.catch_warnings():
+        python_warnings.simplefilter("ignore")  # that the library encodes is told at the end of the run
         return load(path)
