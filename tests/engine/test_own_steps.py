@@ -2,7 +2,7 @@
 
 import pytest
 
-from gristmill.engine.mill import Silent
+from gristmill.engine.mill import Silent, find_warnings
 from gristmill.errors import UserError
 from gristmill.query.plan import make_plan
 
@@ -249,6 +249,12 @@ def test_an_exchange_of_ones_own_is_held_to_its_promise(own, before, after, tell
     head, body = EXCHANGE.split("class Config")
     (project.folder / "odd.py").write_text(f"{head}class Config{body.replace(before, after)}")
     assert telling in said(project)
+
+
+def test_a_step_may_import_a_module_that_is_called_as_a_function_of_the_contract(own):
+    """`import warnings` is in many a file."""
+    run = own("  - odd\n", odd="import warnings\n" + EXCHANGE).run()
+    assert not [line for line in find_warnings(run) if "odd" in line]
 
 
 def test_a_fit_that_writes_nothing_is_told(own):

@@ -203,7 +203,7 @@ def find_warnings(run: Run) -> list[str]:
     for node in run.graph.nodes.values():
         warn = getattr(importlib.import_module(node.module), "warnings", None)
         metrics = run.made[node.id].metrics
-        if warn is not None and metrics:
+        if callable(warn) and metrics:  # a step of the user's own may import a module of that name
             found += [f"{node.id}: {message}" for message in warn(metrics, node.config)]
     return found
 
