@@ -116,7 +116,7 @@ def test_a_version_is_whole_or_it_is_not_there(project, monkeypatch):
     def stop(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(mill, "make_executor", lambda store, *_: InlineExecutor(store))
+    monkeypatch.setattr(mill, "make_executor", lambda store, *_, **__: InlineExecutor(store))
     with monkeypatch.context() as patched:
         patched.setattr(mill, "publish", stop)
         with pytest.raises(KeyboardInterrupt):

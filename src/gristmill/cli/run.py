@@ -31,7 +31,10 @@ def command(
     recipe: RecipePath,
     workers: Workers = None,
     store: StoreUri = None,
-    executor: Annotated[str, typer.Option(metavar="NAME", help=f"Where tasks run: {', '.join(EXECUTORS)}.")] = "local",
+    executor: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Where tasks run: local (processes), or inline (this process, for pdb)."),
+    ] = None,
     until: Annotated[str | None, typer.Option(metavar="STAGE", help="Stop after this step.")] = None,
     tag: Annotated[str | None, typer.Option(metavar="NAME", help="Keep the finished run as a named version.")] = None,
     retry_crashed: Annotated[
@@ -43,9 +46,9 @@ def command(
 
     The funnel is what came in, what was dropped, and what is left.
     """
-    if executor not in EXECUTORS:
+    if executor is not None and executor not in EXECUTORS:
         raise UserError(f"--executor {executor} is not known. Executors: {', '.join(EXECUTORS)}")
-    mill = open_mill(recipe, store, until)
+    mill = open_mill(recipe, store, until, executor)
     if tag is not None:
         if mill.recipe.sample is not None:
             raise UserError(

@@ -31,7 +31,8 @@ from gristmill.stopping import Interrupted, heeded
 from gristmill.store.leases import Lease, hold, holders
 from gristmill.store.store import CorruptPart, Store
 
-EXECUTORS = ("local",)
+EXECUTORS = ("local", "inline")
+"""Processes on this machine; this process itself, in which a debugger can stop."""
 MOST_TAG = 128
 """Letters of a version's name, which is a file's."""
 
@@ -57,8 +58,10 @@ class Silent:
 class Mill:
     """A recipe, its graph and its store."""
 
-    def __init__(self, recipe: Recipe, until: str | None = None) -> None:
+    def __init__(self, recipe: Recipe, until: str | None = None, executor: str | None = None) -> None:
         self.recipe = recipe
+        self.executor_name = executor
+        """One of EXECUTORS; None: as the store allows."""
         self.store = Store(recipe.store)
         self.contents = ContentHashes(self.store, recipe.file_name or recipe.name)
         self.graph = build(recipe, self.contents, until)
@@ -66,7 +69,7 @@ class Mill:
         """The step that the run ends after, where the recipe goes on behind it."""
 
     def executor(self, workers: int | None, note: Note = lambda _: None) -> Executor:
-        return make_executor(self.store, workers, self.graph.modules, self.graph.code, note)
+        return make_executor(self.store, workers, self.graph.modules, self.graph.code, note, name=self.executor_name)
 
     def look(self, listener: Listener | None = None, keep: Callable[[Task, Result], bool] | None = None) -> Run:
         """Follow the recipe through the store without running a stage; input files are hashed if they are new.
@@ -181,10 +184,24 @@ def make_executor(
     modules: Sequence[str] = (),
     code: Code | None = None,
     note: Note = lambda _: None,
+    name: str | None = None,
 ) -> Executor:
-    """Processes on this machine; this process alone where no other could see the store."""
-    if not store.is_shared:
+    """The executor of a name; without one, processes on this machine, or this process where no other could see the
+    store.
+    """
+    name = name or ("local" if store.is_shared else "inline")
+    if name == "inline":
+        if workers not in (None, 1):
+            raise UserError(
+                f"--workers {workers} asks for processes, and this run has one: a store in memory, or --executor "
+                "inline, is for this process alone. Leave --workers out."
+            )
         return InlineExecutor(store)
+    if not store.is_shared:
+        raise UserError(
+            f"--executor {name} runs tasks in other processes, which cannot see the store {store.uri}. Leave "
+            "--executor out, or give a folder with --store."
+        )
     return LocalExecutor(store, workers or available_cores(), modules, code, note)
 
 

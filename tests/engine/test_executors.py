@@ -1,0 +1,115 @@
+"""What any executor must do: `make_executor` gives them by name, and each of them passes all of this."""
+
+import asyncio
+import hashlib
+
+import pytest
+
+from gristmill.engine.mill import EXECUTORS, Mill, Silent, make_executor
+from gristmill.engine.work.task import Hash, Map, Task
+from gristmill.errors import UserError
+from gristmill.places import Place
+from gristmill.recipe.load import load
+from gristmill.stages.select import corpus
+from gristmill.store.store import CorruptPart, Part, Store
+
+
+@pytest.fixture(params=EXECUTORS)
+def name(request):
+    return request.param
+
+
+def carry_out(name, folder, work, workers=None):
+    executor = make_executor(Store(str(folder / "store")), workers, name=name)
+
+    async def main():
+        try:
+            return await work(executor)
+        finally:
+            executor.close()
+
+    return asyncio.run(main())
+
+
+def hashing(folder, *contents):
+    places = []
+    for number, content in enumerate(contents):
+        path = folder / f"file{number}"
+        path.write_bytes(content)
+        places.append(Place(str(path)))
+    return Task("", "inputs", "hashing", Hash(tuple(places)))
+
+
+def test_a_task_is_answered_and_says_what_it_cost(name, tmp_path):
+    result = carry_out(name, tmp_path, lambda executor: executor.run(hashing(tmp_path, b"grain", b"flour")))
+    assert [value.sha256 for value in result.values] == [
+        hashlib.sha256(one).hexdigest() for one in (b"grain", b"flour")
+    ]
+    assert result.cost["wall_s"] >= 0
+    assert result.cost["peak_rss_bytes"] > 0
+
+
+def test_it_takes_more_tasks_than_it_has_slots(name, tmp_path):
+    """They wait, and each has its own answer."""
+    tasks = []
+    for number in range(8):
+        (tmp_path / str(number)).mkdir()
+        tasks.append(hashing(tmp_path / str(number), b"%d" % number))
+
+    async def work(executor):
+        assert 1 <= executor.slots < len(tasks)
+        return await asyncio.gather(*(executor.run(task) for task in tasks))
+
+    results = carry_out(name, tmp_path, work, 1)
+    assert [result.values[0].sha256 for result in results] == [
+        hashlib.sha256(b"%d" % number).hexdigest() for number in range(8)
+    ]
+
+
+def test_a_damaged_part_is_told_as_such(name, tmp_path):
+    """The engine decides what becomes of it."""
+    gone = Part("ab" * 32, "parquet", 10)
+    task = Task("", "a/corpus", "part", Map(corpus.__name__, corpus.Config(steps=(), texts=()), (gone,), (), (), {}))
+    with pytest.raises(CorruptPart) as told:
+        carry_out(name, tmp_path, lambda executor: executor.run(task))
+    assert told.value.part_hash == gone.hash
+
+
+def test_what_is_the_users_to_mend_is_one_message(name, tmp_path):
+    task = hashing(tmp_path, b"grain")
+    (tmp_path / "file0").unlink()
+    with pytest.raises((UserError, FileNotFoundError)):
+        carry_out(name, tmp_path, lambda executor: executor.run(task))
+
+
+def test_alone_gives_workers_that_answer(name, tmp_path):
+    """And the others go on afterwards."""
+    task = hashing(tmp_path, b"grain")
+
+    async def work(executor):
+        async with executor.alone() as start:
+            worker = await start()
+            first = await worker.ask(task)
+            worker.kill()
+        return first, await executor.run(task)
+
+    first, second = carry_out(name, tmp_path, work)
+    assert first.values == second.values
+
+
+def test_a_recipe_comes_out_the_same(name, project):
+    """Law 1, whatever runs the tasks."""
+    project.write_inputs(files=1, records=30)
+    recipe = load(project.recipe, store=str(project.folder / name))
+    run = Mill(recipe, executor=name).run(None, Silent())
+    assert project.parts(run) == project.parts(project.run())
+
+
+def test_a_store_in_memory_is_for_this_process_alone(tmp_path):
+    """What was asked for and cannot be is told."""
+    store = Store(f"memory://{tmp_path}")
+    with pytest.raises(UserError, match="cannot see the store"):
+        make_executor(store, None, name="local")
+    with pytest.raises(UserError, match="--workers 3 asks for processes"):
+        make_executor(store, 3)
+    assert make_executor(store, 1).slots == 1
