@@ -21,7 +21,7 @@ import pyarrow as pa
 from pydantic import Field
 
 from gristmill.counted import counted
-from gristmill.stages.contract import Bytes, StageConfig
+from gristmill.stages.contract import AsCount, Bytes, StageConfig
 from gristmill.stages.doc_order import doc_order
 
 Array = np.ndarray[Any, Any]
@@ -49,7 +49,7 @@ class MixOptions(StageConfig):
     """Text that is set aside and never trained on, as a share of each domain's budget."""
     seed: int = 0
     """Another seed takes other documents."""
-    partitions: Annotated[int, Field(gt=0, le=1 << 16)] = 64
+    partitions: Annotated[int, AsCount, Field(gt=0, le=1 << 16)] = 64
     """Number of groups of documents; one group is in memory at a time (about 35 bytes a document)."""
 
 
