@@ -76,9 +76,11 @@ def command(
         named = _as_typed(recipe, mill.recipe, store)
         _show(run, record)
         _show_unread(run, named)
-        _show_what_is_missing(mill.recipe, recipe, record, gone)
+        _show_what_is_missing(mill.recipe, recipe, record)
         _show_mix(run)
         _show_given_up(run, named)
+        if gone is not None:
+            console().print(passage(f"\n{gone}"), soft_wrap=True)
         if tag is not None:
             kept = f"\nKept as version {tag}: look at it with {mill.store.uri}@{tag}"
             console().print(passage(kept), soft_wrap=True)
@@ -155,7 +157,7 @@ def _ends_with_us(store: str) -> str:
     )
 
 
-def _show_what_is_missing(recipe: Recipe, path: Path, record: Mapping[str, Any], gone: str | None) -> None:
+def _show_what_is_missing(recipe: Recipe, path: Path, record: Mapping[str, Any]) -> None:
     """Nobody shall take a trial for the whole."""
     told = [
         f"{name}: its first {counted(source.limit, 'record')} at most (limit)."
@@ -173,8 +175,6 @@ def _show_what_is_missing(recipe: Recipe, path: Path, record: Mapping[str, Any],
     if record["not_run"]:
         not_run = listed_steps(record["not_run"], recipe.sources)
         told.append(f"Stopped after {record['until']} as asked (--until); not run: {not_run}.")
-    if gone is not None:
-        told.append(gone)
     if told:
         console().print(passage("\n" + "\n".join(told)), soft_wrap=True)
 

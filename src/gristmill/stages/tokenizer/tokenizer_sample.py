@@ -127,7 +127,7 @@ def warnings(found: dict[str, Any], config: Config) -> Sequence[str]:
         has, train, held = counts["available"]["bytes"], counts[TRAIN]["bytes"], counts[HELD_OUT]["bytes"]
         planned, wanted = (int(config.held_out_share * some) for some in (asked, min(asked, has)))
         if has < asked:
-            less = f", and {wanted:,} instead of {planned:,} held out" if wanted < planned else ""
+            less = f", {held:,} of them held out instead of {planned:,}" if held < 0.9 * planned else ""
             told.append(f"the domain {name} has {has:,} bytes of the {asked:,} asked for; all are taken{less}")
         elif train < 0.9 * asked - held:
             told.append(
