@@ -10,10 +10,10 @@ This module imports next to nothing, so that a command can be stopped while ever
 
 import os
 import signal
+import sys
 from types import FrameType
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
-STOPPED = "stopped. What is finished is kept; run the same command to go on."
 _STDERR = 2
 _SHOW_CURSOR = b"\x1b[?25h"
 """A progress bar hides it."""
@@ -42,9 +42,21 @@ def heeded() -> list[int]:
     return [number for number in SIGNALS if signal.getsignal(number) != signal.SIG_IGN]
 
 
+def stopped() -> str:
+    """What is true when the command of this process ends before its end."""
+    asked = [word for word in sys.argv[1:] if not word.startswith("-")]
+    if asked[:1] == ["run"] or asked[:2] == ["tokenizer", "train"]:
+        return "stopped. What is finished is kept; run the same command to go on."
+    if asked[:1] == ["verify"] and "--repair" in sys.argv:
+        return "stopped. What is mended stays so; run the same command to go on."
+    if asked[:1] == ["gc"] and "--dry-run" not in sys.argv:
+        return "stopped. What is removed is gone, all else is as it was; run the same command to go on."
+    return "stopped. Nothing is kept of it; run the same command again."
+
+
 def _leave(number: int, _: FrameType | None) -> None:
     try:
-        line = f"gristmill: {STOPPED}\n".encode()
+        line = f"gristmill: {stopped()}\n".encode()
         os.write(_STDERR, _SHOW_CURSOR + b"\r" + line if os.isatty(_STDERR) else line)
     finally:
         os._exit(128 + number)

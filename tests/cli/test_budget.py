@@ -121,6 +121,8 @@ def test_a_vocabulary_larger_than_the_model_is_told():
     [
         ({"params": "7x"}, "--params: nothing can be computed.*7B|100B"),
         ({"params": "0"}, "--params 0 is out of all range"),
+        ({"params": "7"}, r"--params 7 is a model of 7 parameters.*Did you mean 7B\?$"),
+        ({"params": "125k"}, r"--params 125k is a model of 125,000 parameters.*such as 125M or 7B"),
         ({"params": "1e300"}, "--params: nothing can be computed, because .1e300. is out of all range"),
         ({"params": "7B", "tokens": "lots"}, "--tokens: nothing"),
         ({"params": "7B", "tokens": "2TB"}, r"--tokens: nothing.* Did you mean 2T\?$"),

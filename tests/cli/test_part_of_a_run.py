@@ -134,3 +134,33 @@ def test_status_says_what_its_plus_means(project, say):
     assert "+ where more will come, and it is not known yet how many" in shown
     project.run()
     assert "+" not in say("status", project.recipe).out
+
+
+def test_a_step_of_every_source_is_named_once(short, say):
+    """With seven sources, `corpus` is not seven steps to whoever reads what was not run."""
+    text = short.recipe.read_text()
+    source = next(line for line in text.splitlines() if line.startswith("  notes:"))
+    others = "\n".join(source.replace("notes", f"notes_{number}").replace("*", f"0{number}") for number in range(3))
+    short.recipe.write_text(
+        text.replace(source, others) + "tokenizer: {train: {vocab: 600, sample_bytes: {text: 1MB}}}\nshards: {}\n"
+    )
+    short.recipe.write_text(short.recipe.read_text().replace("kind: text", "kind: text, domain: text"))
+    told = say("run", short.recipe, "--until", "length")
+    assert "all/tokens, shard_groups of 3 sources, all/shards" in told.out, told.err
+
+
+def test_a_store_in_memory_is_told_of_as_one(short, say):
+    """By the command that fills it, and by those that find it empty; nobody is sent in a circle."""
+    there = ("--store", f"memory://{short.folder}")
+    told = say("run", short.recipe, *there)
+    assert "is in the memory of this command and ends with it" in told.out.splitlines()[-1]
+    assert "ends with it" in json.loads(say("run", short.recipe, *there, "--json").out)["notes"][-1]
+    tagged = say("run", short.recipe, *there, "--tag", "v1")
+    assert tagged.code == 2
+    assert "--tag names a version for later" in tagged.err
+    empty = ("--store", f"memory://{short.folder}/another-process")
+    for command in (["funnel"], ["inspect"], ["verify"], ["status"], ["whatif"], ["sample"], ["shards", "head"]):
+        change = ["longer_than.chars=3"] if command == ["whatif"] else []
+        said = say(*command, short.recipe, *change, *empty)
+        assert "is in the memory of the command that fills it, and empty" in said.out + said.err, command
+    assert "store in memory is empty" in say("status", f"memory://{short.folder}/another-process@project").err

@@ -203,6 +203,35 @@ def test_a_command_without_tasks_tells_how_far_it_is(bars, capsys):
     assert capsys.readouterr().err.splitlines()[1].endswith("shards 2/3 (1 new)")
 
 
+def test_the_wait_for_the_first_answer_is_no_measure_of_the_others(monkeypatch):
+    """Workers take eight seconds to start and answer a hundred times a second then: no hours are told, and no time
+    before there is something to tell it from.
+    """
+    clock = SimpleNamespace(now=0.0)
+    monkeypatch.setattr(show.time, "monotonic", lambda: clock.now)
+    bars = Bars(quiet=True)
+    told = []
+    for number in bars.track("parts", range(1000), 1000):
+        clock.now += 8.4 if number == 0 else 0.01
+        told.append(bars.summary())
+    assert [words for words in told[:6] if "about" in words] == []
+    assert told[-1].endswith("about 0:00 left")
+    assert told[6].endswith("about 0:10 left")
+
+
+def test_a_few_tasks_of_very_many_are_no_measure(bars):
+    """The first of a stage opens its models; an earlier run knows better, and without one nothing is promised."""
+    before = {"a": {"executed": 1000, "cached": 0, "cost": {"wall_s": 100.0}}}
+    bars.begin([node("a"), node("b")], before)
+    for name in "ab":
+        bars.expect(node(name), 1000)
+        bars.settled(node(name))
+        work(bars, name, 1, wall_s=30.0)
+    assert [bars.stages[name].seconds_left for name in "ab"] == [pytest.approx(99.9), None]
+    work(bars, "b", 4, wall_s=0.0)
+    assert bars.stages["b"].seconds_left == pytest.approx(6 * 995)
+
+
 def test_a_log_line_is_short_however_many_steps_moved(bars, capsys):
     """What was found in the store is a number; of forty steps that worked, those that fit."""
     for number in range(40):

@@ -7,9 +7,10 @@ import sys
 
 import pytest
 
-from gristmill.stopping import STOPPED
+from gristmill.stopping import stopped
 
 IMPORTED = "import time:"
+STOPPED = "stopped. What is finished is kept; run the same command to go on."
 STEPS = "  - stagebox.length\n  - stagebox.longer_than: {chars: 12}\n"
 
 
@@ -65,6 +66,23 @@ def test_a_run_is_stopped_at_any_moment(project, number, lines):
     check(project, lines, number)
     run = project.run()
     assert run.made["all/longer_than"].metrics["rows"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "goes_on"),
+    [
+        *(("run r.yaml", "What is finished is kept"), ("tokenizer train r.yaml", "What is finished is kept")),
+        *(("verify r.yaml --repair", "What is mended stays so"), ("gc r.yaml", "What is removed is gone")),
+        *((command, "") for command in ("verify r.yaml", "gc r.yaml --dry-run", "plan r.yaml", "tokenizer audit t")),
+        *((command, "") for command in ("inspect run", "index r.yaml folder", "shards verify r.yaml", "")),
+    ],
+)
+def test_a_stopped_command_says_what_is_true_of_it(monkeypatch, arguments, goes_on):
+    """Only what keeps something can go on."""
+    monkeypatch.setattr(sys, "argv", ["gristmill", *arguments.split()])
+    kept = f"stopped. {goes_on}"
+    assert stopped().startswith(kept if goes_on else "stopped. Nothing is kept of it")
+    assert stopped().endswith("to go on." if goes_on else "run the same command again.")
 
 
 def test_a_signal_that_is_ignored_stays_ignored(project):

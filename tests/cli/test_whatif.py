@@ -35,6 +35,15 @@ def test_figures_are_those_of_the_funnel_and_say_of_what_they_are(routes, asked,
     assert "Not asked, as they do not pass web/heuristics: notes, lists." in shown
 
 
+def test_examples_fit_a_narrow_screen(routes, say, monkeypatch):
+    """They were cut to so many characters, whatever the width."""
+    monkeypatch.setenv("COLUMNS", "60")
+    told = say("whatif", routes.project.recipe, "web/heuristics.gopher_quality.min_words=1000")
+    examples = told.out.partition("would go, by reason")[2].splitlines()[1:]
+    assert len(examples) > 3
+    assert max(map(len, examples)) <= 60
+
+
 def test_only_steps_that_can_drop_are_named_as_still_to_come(asked):
     """Not the parts of a deduplication that only gather."""
     (told,) = asked("web/heuristics.gopher_quality.min_words=1")

@@ -9,7 +9,8 @@ import pytest
 
 from conftest import STEPS
 from gristmill.cli.main import run_command
-from gristmill.query.disk import estimate
+from gristmill.cli.plan import _show_disk as show_disk
+from gristmill.query.disk import Disk, estimate
 
 
 def disk_of(project):
@@ -82,6 +83,13 @@ def test_plan_shows_it_and_warns(project, monkeypatch, capsys, room, told):
     disk = json.loads("{" + listed)["disk"]
     assert disk["short"] == (told is not None)
     assert disk["free_bytes"] == free
+
+
+def test_a_range_of_one_number_is_that_number(capsys):
+    """Nobody reads `87.0 KB to 87.0 KB`."""
+    for most, told in ((87_040, "about 87.0 KB to store"), (91_000, "about 87.0 KB to 91.0 KB to store")):
+        show_disk(Disk(87_001, most, 0, True, None), "store")
+        assert told in capsys.readouterr().out
 
 
 @pytest.mark.slow

@@ -48,6 +48,10 @@ def table():
 
 ARCHIVE, PARQUET = record("response"), table()
 CHATS = lines([{"msg": [{"content": f"the mill number {n}"}]} for n in range(9)])
+NESTED = lines([{"data": {"a": "en", "body": f"the mill number {n}", "n": 1}} for n in range(9)])
+ROWS_OF_LINES = b'1,"a mill,\nof stone, and\nwater"\n'
+BELOW = r"text is an object.*\[" r'"data\.a", "data\.body"' r"\].*did you mean `fields: \{text: data\.body\}`"
+ICONV = r"by its first bytes.*`iconv -f utf-16 -t utf-8 OLD > NEW`.*Convert the files, and read those\."
 STEPPED = r"`fields: \{text: msg\.0\.content\}`"
 
 
@@ -92,6 +96,23 @@ def test_a_field_that_no_record_has_stops_the_run(read, project, workers):
         ("format: text, suffixes: ['.txt']", "a.txt", b"\0\1\2" * 9, "binary_file.*exclude"),
         ("format: csv", "a.csv", b"id,text\n" + b"1,the m\xfchle\n" * 9, "invalid_utf8.*`iconv -f latin1 -t utf8"),
         ("format: jsonl", "a.jsonl", b'{"text": "the m\xfchle"}\n' * 9, "invalid_utf8.*`iconv -f latin1 -t utf8"),
+        ("format: jsonl", "a.jsonl", lines(ROWS).decode().encode("utf-16"), f"not_jsonl.*is UTF-16 {ICONV}"),
+        ("format: jsonl", "a.jsonl", lines(ROWS).decode().encode("utf-16-be"), "is UTF-16BE .*`iconv -f utf-16be"),
+        ("format: csv", "a.csv", ("id,text\n" + "1,a\n" * 40).encode("utf-16"), f"not_csv.*is UTF-16 {ICONV}"),
+        ("format: json", "a.json", json.dumps(ROWS).encode("utf-16"), f"not_json.*is UTF-16 {ICONV}"),
+        (
+            "format: jsonl",
+            "a.jsonl",
+            b"id,text\n" + b'1,"a mill,\nof stone, and\nwater"\n' * 9,
+            f"{BYTES} `format: csv`",
+        ),
+        (
+            "format: jsonl, fields: {text: data}",
+            "a.jsonl",
+            NESTED,
+            BELOW,
+        ),
+        ("format: jsonl, fields: {text: msg}", "a.jsonl", CHATS, rf"text is a list.*did you mean {STEPPED}"),
         ("format: jsonl, fields: {text: msg.content}", "a.jsonl", CHATS, f"msg is a list.*{STEPPED}"),
         ("format: jsonl", "a.jsonl", b"", "found no record there: empty_file, so.*0 bytes"),
         ("format: warc", "a.jsonl", lines(ROWS), "not_an_archive.*`format: jsonl`"),

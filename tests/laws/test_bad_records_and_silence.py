@@ -2,9 +2,11 @@
 
 import gzip
 import json
+import os
 
 import pytest
 
+from gristmill.cli.main import run_command
 from gristmill.engine.mill import find_warnings
 from gristmill.errors import UserError
 from gristmill.query.funnel import funnels
@@ -123,3 +125,33 @@ def test_a_file_that_is_lost_is_told_as_a_file(project):
     (told,) = find_warnings(project.run())
     assert "not_jsonl 1, truncated_gzip 1" in told
     assert "how many documents they held is not known" in told
+
+
+def test_a_warning_names_the_sources_that_it_is_about(project):
+    """A language that one route has in vain may be there by another; a step of every source needs no names."""
+    (project.folder / "in" / "de.jsonl").write_text('{"text": "short"}\n' * 3)
+    project.recipe.write_text(
+        "recipe: routes\nstore: ./store\nsources:\n"
+        "  crawl: {kind: web, read: {format: jsonl, paths: [in/00.jsonl]}}\n"
+        "  notes: {kind: text, read: {format: jsonl, paths: [in/de.jsonl]}}\n"
+        "steps:\n  web: [url_dedup]\n  all: [{exact_dedup: {scope: global}}]\n"
+    )
+    told = [line.partition(": ")[0] for line in find_warnings(project.run())]
+    assert "web/url_dedup (of crawl)" in told
+
+
+def test_a_file_that_two_sources_read_is_told(project, monkeypatch, capsys):
+    """By whatever name, in the plan and after the run, once."""
+    (project.folder / "also").mkdir()
+    os.link(project.folder / "in" / "00.jsonl", project.folder / "also" / "other.jsonl")
+    project.recipe.write_text(
+        "recipe: twice\nstore: ./store\nsources:\n"
+        "  a: {kind: text, read: {format: jsonl, paths: [in/*.jsonl]}}\n"
+        "  b: {kind: text, read: {format: jsonl, paths: [in/01.jsonl, also/]}}\n"
+        "steps: [stagebox.length]\n"
+    )
+    wanted = "2 files are read by each of the sources a, b (the first: 00.jsonl), so their documents are there 2 times"
+    monkeypatch.setattr("sys.argv", ["gristmill", "plan", str(project.recipe)])
+    assert run_command() == 0
+    assert capsys.readouterr().out.count(wanted) == 1
+    assert [wanted in line for line in find_warnings(project.run())].count(True) == 1

@@ -10,7 +10,9 @@ from typer.main import get_command
 from gristmill.cli.main import make_app
 from gristmill.cli.steps import page as page_of
 from gristmill.recipe.load import load
+from gristmill.recipe.mix import MixFields
 from gristmill.recipe.settings import all_entries
+from gristmill.recipe.shards import ShardsFields
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")])
@@ -63,6 +65,20 @@ def test_every_setting_says_what_it_means():
         assert entry.summary, entry.name
         for setting in entry.settings:
             assert setting.meaning, f"{entry.name}.{setting.name} has no docstring"
+
+
+@pytest.mark.parametrize(("name", "model"), [("shards", ShardsFields), ("mix", MixFields)])
+def test_what_may_be_written_is_what_the_pages_list(name, model):
+    """An error names every field that there is, so its page, and that of all settings, has no other."""
+    (entry,) = (one for one in all_entries() if one.name == name and one.kind == "section")
+    assert {setting.name for setting in entry.settings if "." not in setting.name} == set(model.model_fields)
+    page = (ROOT / "docs" / f"{name}.md").read_text()
+    assert [field for field in model.model_fields if f"| `{field}` |" not in page] == []
+
+
+def test_the_files_of_a_trained_tokenizer_are_named():
+    """Where the docs and the help say what `--out` writes."""
+    assert "`tokenizer.tiktoken.json`" in (ROOT / "docs" / "tokenizer.md").read_text()
 
 
 def test_files_that_the_docs_link_to_exist():

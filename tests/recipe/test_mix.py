@@ -27,7 +27,12 @@ CASES = {
     "typo in a phase": (
         "mix:\n  phases:\n    - {name: main}\n    - name: late\n      shares: 0.5\n",
         11,
-        ["mix.phases.shares is not a field", "Did you mean share?"],
+        ["mix.phases[1].shares is not a field", "Did you mean share?"],
+    ),
+    "a share as a percentage": (
+        "mix:\n  phases:\n    - {name: main, share: 90%}\n    - {name: late}\n",
+        9,
+        ["mix.phases[0].share must be a number, not '90%'. Did you mean 0.9?"],
     ),
     "no word for domains": (
         "mix: {domains: natrual}\n",
@@ -45,7 +50,7 @@ CASES = {
     "a domain of no source in a phase": (
         "mix:\n  phases:\n    - {name: main, domains: {web: 1, bokos: 1, books: 1}}\n",
         9,
-        ["mix.phases.domains.bokos is the domain of no source"],
+        ["mix.phases[0].domains.bokos is the domain of no source"],
     ),
     "temperature with ratios": (
         "mix:\n  domains: uniform\n  temperature: 2\n",
@@ -67,7 +72,7 @@ CASES = {
         "mix:\n  tiers: {A: 4, B: 1, C: 1}\n  phases:\n    - {name: main, share: 0.9}\n"
         "    - {name: late, share: 0.1, tiers: {A: 1, B: 0}}\n",
         11,
-        ["mix.phases.tiers does not say how often the tier C"],
+        ["mix.phases[1].tiers does not say how often the tier C"],
     ),
     "upsampling of no source": (
         "mix:\n  upsample: {wikii: 2}\n",
@@ -147,7 +152,7 @@ CASES = {
         7,
         ["constant cannot go from 1 to 0"],
     ),
-    "a name that is no name": ("mix: {phases: [{name: a/b}]}\n", 7, ["mix.phases.name must match"]),
+    "a name that is no name": ("mix: {phases: [{name: a/b}]}\n", 7, ["mix.phases[0].name must match"]),
 }
 
 

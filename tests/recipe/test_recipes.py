@@ -128,7 +128,7 @@ def test_code_takes_each_file_for_its_own_reason(
         ("heuristics: {}", "there is no rule"),
         ("heuristics: {c4: }", "c4 is empty"),
         ("keep_language: {keep: {en: 2}}", "must be at most 1"),
-        ("lines: {min_words: none}", "lines.min_words must be a whole number"),
+        ("lines: {min_words: none}", "lines.min_words: 'none' is not a count"),
     ],
 )
 def test_mistakes_in_these_steps_name_line_and_fix(step: str, message: str, tmp_path: Path) -> None:

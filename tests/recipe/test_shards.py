@@ -45,6 +45,7 @@ def test_counts_may_have_a_unit(tmp_path):
 
 CASES = {
     "no tokenizer": ("", "shards: {}\n", 6, "the recipe has no tokenizer"),
+    "a field that is not there": ("", TOKENIZER + "shards: {sequence: 1k}\n", 7, "sidecars, seed, weight_levels."),
     "a typo": ("", TOKENIZER + "shards: {seq_len: 512}\n", 7, "Did you mean seq_len_tokens?"),
     "a packing that is not there": ("", TOKENIZER + "shards: {pack: bestfit}\n", 7, "Did you mean best_fit?"),
     "levels that fall": ("", TOKENIZER + "shards: {weight_levels: [2, 1]}\n", 7, "levels rise"),

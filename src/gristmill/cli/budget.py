@@ -41,6 +41,8 @@ SHAPES = (
 """Published models with their parameters and width. GPT-3: Brown et al. 2020, table 2.1."""
 VOCAB = 128_000
 """Tokens of a vocabulary that nobody names."""
+FEWEST_PARAMS = 10**6
+"""Of a model that is trained on text at all."""
 MOST = 10**24
 """Larger numbers are slips of the pen."""
 FLOPS_PER_TOKEN = 6
@@ -82,6 +84,12 @@ def command(
         meant = f" Did you mean {mfu / 100:g}?" if 1 < mfu <= 100 else ""
         raise UserError(f"--mfu {mfu:g} is no share, so days cannot be counted. Give a number above 0, up to 1.{meant}")
     size = _count("--params", params)
+    if size < FEWEST_PARAMS:
+        meant = f"Did you mean {size}B?" if size < 1000 else "Give one such as 125M or 7B."
+        raise UserError(
+            f"--params {params} is a model of {counted(size, 'parameter')}, and none so small is trained on text, so "
+            f"nothing was computed. {meant}"
+        )
     asked = None if tokens is None else _count("--tokens", tokens)
     speed = None if gpus is None else _count("--gpus", gpus) * _count("--flops-per-gpu", flops_per_gpu) * mfu
     manifest = None if corpus is None else _manifest(corpus)

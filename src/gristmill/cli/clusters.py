@@ -10,7 +10,7 @@ from rich.text import Text
 from gristmill.cli.options import print_json
 from gristmill.cli.screen import passage, words
 from gristmill.cli.show import console, table
-from gristmill.counted import counted
+from gristmill.counted import counted, percent
 from gristmill.engine.schedule.seen import Seen
 from gristmill.errors import UserError
 from gristmill.query.clusters import Cluster, cluster_steps, largest
@@ -56,7 +56,7 @@ def _show_counts(out: Any, metrics: dict[str, Any]) -> None:
     rows = []
     for source, counts in sorted(metrics.get("sources", {}).items()):
         lost, sent = sum(counts.get("dropped", {}).values()), counts.get("rows_sent", 0)
-        rows.append((source, f"{sent:,}", f"{lost:,}", f"{100 * lost / sent:.1f}%" if sent else ""))
+        rows.append((source, f"{sent:,}", f"{lost:,}", percent(lost, sent)))
     out.print(table(("source", "compared", "removed", "share"), rows))
     out.print()
 

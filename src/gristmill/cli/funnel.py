@@ -8,7 +8,8 @@ from rich.console import Group as Lines
 from gristmill.cli.language_table import language_table, languages, languages_heading
 from gristmill.cli.options import Json, RecipeOrRun, StoreUri, last_finished, open_seen, print_json
 from gristmill.cli.screen import words
-from gristmill.cli.show import console, size, table
+from gristmill.cli.show import console, listed_steps, size, table
+from gristmill.counted import percent
 from gristmill.engine.schedule.seen import Seen
 from gristmill.errors import UserError
 from gristmill.query.funnel import funnels
@@ -35,7 +36,8 @@ def command(recipe: RecipeOrRun, store: StoreUri = None, json: Json = False) -> 
             f"{seen.to_finish}{last_finished(seen, 'funnel')}"
         )
     if waiting:
-        told = f"Not counted, or not in full, because not run as the recipe is now: {', '.join(waiting)}."
+        steps = listed_steps(waiting, seen.chains)
+        told = f"Not counted, or not in full, because not run as the recipe is now: {steps}."
         console(stderr=True).print(words(f"{told} {seen.to_finish}"), soft_wrap=True)
     if json:
         print_json({"recipe": seen.name, "funnel": found, "languages": languages(seen)})
@@ -64,21 +66,17 @@ def funnel_table(found: Mapping[str, Any]) -> Lines:
 
 def _rows(source: str, funnel: Mapping[str, Any]) -> Iterator[_Row]:
     read, kept = funnel["read"], funnel["kept"]
-    yield (source, "read", "", f"{read['rows']:,}", _share(read["rows"], read["rows"]), *_sizes(read))
+    yield (source, "read", "", f"{read['rows']:,}", percent(read["rows"], read["rows"]), *_sizes(read))
     for step in funnel["steps"]:
         for reason, count in sorted(funnel["first"].get(step, {}).items(), key=lambda item: -item[1]["rows"]):
-            yield "", step, reason, f"-{count['rows']:,}", _share(-count["rows"], read["rows"]), *_sizes(count, "-")
+            yield "", step, reason, f"-{count['rows']:,}", percent(-count["rows"], read["rows"]), *_sizes(count, "-")
         if became_text := funnel["extracted"].get(step):
             yield "", step, f"text of {became_text['rows']:,}", "", "", "", f"-{size(became_text['raw_bytes'])}"
         if cut := funnel["cut"].get(step):
             lost = cut["text_bytes"]
             told = f"{'cut from' if lost > 0 else 'added to'} {cut['rows']:,}"
             yield "", step, told, "", "", f"{'-' if lost > 0 else '+'}{size(abs(lost))}", ""
-    yield "", "kept", "", f"{kept['rows']:,}", _share(kept["rows"], read["rows"]), *_sizes(kept)
-
-
-def _share(rows: int, of: int) -> str:
-    return f"{100 * rows / of:.1f}%" if of else ""
+    yield "", "kept", "", f"{kept['rows']:,}", percent(kept["rows"], read["rows"]), *_sizes(kept)
 
 
 def _sizes(counts: Mapping[str, int], sign: str = "") -> tuple[str, str]:

@@ -8,7 +8,7 @@ import typer
 
 from gristmill.cli.options import Json, RecipePath, StoreUri, open_mill, print_json
 from gristmill.cli.screen import words
-from gristmill.cli.show import Bars, console, size
+from gristmill.cli.show import Bars, console, listed_steps, size
 from gristmill.counted import counted
 from gristmill.engine.schedule.seen import Document
 from gristmill.errors import UserError
@@ -40,7 +40,7 @@ def command(
     run = mill.look()
     waiting = unfinished(run, None)
     if waiting:
-        raise UserError(f"{', '.join(waiting)} did not run yet. Run: gristmill run {recipe}")
+        raise UserError(f"{listed_steps(waiting, run.chains)} did not run yet. {run.to_finish}")
     config = nodes[0].config
     assert isinstance(config, Config)
     with Bars(quiet=json) as bars:

@@ -5,7 +5,7 @@ from typing import Any
 from rich.table import Table
 
 from gristmill.cli.show import table
-from gristmill.counted import counted
+from gristmill.counted import counted, percent
 from gristmill.engine.plan.graph import CORPUS
 from gristmill.engine.schedule.seen import Seen
 from gristmill.query.documents import LANGUAGE
@@ -43,13 +43,13 @@ def language_table(found: dict[str, Any]) -> Table:
     for label, counts in list(found.items())[:MOST_SHOWN]:
         taken = [(rows, f"{step} {reason}") for step, some in counts["first"].items() for reason, rows in some.items()]
         most = max(taken, default=None)
-        share = f"{100 * counts['kept'] / counts['read']:.1f}%"
+        share = percent(counts["kept"], counts["read"])
         told = f"{most[1]} ({most[0]:,})" if most else ""
         rows.append((label, f"{counts['read']:,}", f"{counts['kept']:,}", share, told))
     if len(found) > MOST_SHOWN:
         rest = list(found.values())[MOST_SHOWN:]
         read, kept = (sum(counts[name] for counts in rest) for name in ("read", "kept"))
-        rows.append((counted(len(rest), "other"), f"{read:,}", f"{kept:,}", f"{100 * kept / read:.1f}%", ""))
+        rows.append((counted(len(rest), "other"), f"{read:,}", f"{kept:,}", percent(kept, read), ""))
     made = table(("language", "documents", "kept", "share", "most were taken by"), rows)
     made.columns[-1].justify = "left"
     return made

@@ -14,7 +14,7 @@ from gristmill.cli.screen import complain, say, speaking
 from gristmill.cli.usage import Commands, told
 from gristmill.errors import UserError
 from gristmill.printable import CannotPrint
-from gristmill.stopping import STOPPED, Interrupted
+from gristmill.stopping import Interrupted, stopped
 
 COMMANDS = (
     *("init", "steps", "plan", "run", "status", "funnel", "inspect", "removed", "whatif", "index", "tokenizer"),
@@ -86,7 +86,7 @@ def run_command() -> int:
         complain(error)
         return 2
     except Interrupted as stop:
-        complain(STOPPED)
+        complain(stopped())
         return 128 + stop.signal_number
     except CannotPrint:
         raise

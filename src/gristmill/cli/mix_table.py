@@ -8,7 +8,7 @@ from rich.text import Text
 
 from gristmill.cli.screen import passage, words
 from gristmill.cli.show import table
-from gristmill.counted import counted
+from gristmill.counted import counted, percent
 from gristmill.stages.mix.tally import tally
 
 COLUMNS = ("phase, domain, group", "available", "drawn", "epochs", "total", "share", "target")
@@ -41,7 +41,7 @@ def _tokens(available: int, drawn: int) -> tuple[str, str, str]:
 
 
 def _shares(counts: Mapping[str, int], whole: int) -> tuple[str, str]:
-    return f"{counts['tokens'] / whole:.2%}", f"{counts['target'] / 1e9:.2%}"
+    return percent(counts["tokens"], whole, 2), f"{counts['target'] / 1e9:.2%}"
 
 
 def _is_over(group: Mapping[str, int]) -> bool:

@@ -8,6 +8,7 @@ import typer
 from gristmill.cli.options import Json, RecipePath, StoreUri, look_with_inputs, open_mill, print_json
 from gristmill.cli.screen import passage, words
 from gristmill.cli.show import console, size, table
+from gristmill.engine.plan.inputs import read_twice
 from gristmill.errors import UserError
 from gristmill.query.disk import Disk, estimate
 from gristmill.query.mixture import foresee_mixture
@@ -36,6 +37,7 @@ def command(
     run = look_with_inputs(mill)
     idle = idle_settings(mill.recipe)
     stages, hint = make_plan(mill, run, explain), tokenizer_hint(mill, run)
+    twice = read_twice(run.inputs)
     disk, mixture = estimate(run, mill.store, mill.known_before()), foresee_mixture(run)
     if json:
         listed = [
@@ -51,7 +53,7 @@ def command(
         ]
         told = {"recipe": mill.recipe.name, "store": mill.recipe.store, "stages": listed}
         foreseen = {"fault": mixture.fault, "warnings": mixture.warnings}
-        print_json({**told, "hint": hint, "idle": idle, "disk": _plain(disk), "mixture": foreseen})
+        print_json({**told, "hint": hint, "idle": idle, "disk": _plain(disk), "mixture": foreseen, "warnings": twice})
         _refuse(mixture.fault)
         return
     rows = [
@@ -76,7 +78,7 @@ def command(
             out.print(words(line), soft_wrap=True)
     if is_open:
         _show_disk(disk, mill.recipe.store)
-    for warning in mixture.warnings:
+    for warning in (*twice, *mixture.warnings):
         out.print()
         out.print(words(f"WARNING: {warning}"), soft_wrap=True)
     _refuse(mixture.fault)
@@ -114,7 +116,9 @@ def _show_disk(disk: Disk, store: str) -> None:
     by = "measured by earlier runs; less where a change comes out the same"
     by = by if disk.measured else "by rules of thumb, where no run has been measured"
     free = "" if disk.free_bytes is None else f" {size(disk.free_bytes)} are free there."
-    told = f"The run will add about {size(disk.least_bytes)} to {size(disk.most_bytes)} to {store} ({by}).{free}"
+    least, most = size(disk.least_bytes), size(disk.most_bytes)
+    added = most if least == most else f"{least} to {most}"
+    told = f"The run will add about {added} to {store} ({by}).{free}"
     if disk.is_short:
         told += (
             f"\nWARNING: that {'will' if disk.least_bytes > (disk.free_bytes or 0) else 'may'} not fit. Name another "

@@ -7,7 +7,8 @@ import typer
 
 from gristmill.cli.options import Json, RecipeOrRun, StoreUri, open_seen, print_json
 from gristmill.cli.screen import words
-from gristmill.cli.show import console, size, table
+from gristmill.cli.show import console, listed_steps, size, table
+from gristmill.counted import percent
 from gristmill.engine.schedule.seen import Seen
 from gristmill.errors import UserError
 from gristmill.recipe.mistakes import suggest
@@ -39,7 +40,8 @@ def command(
     if waiting and not found:
         raise UserError(f"No step of {recipe} with rules has run as the recipe is now. {seen.to_finish}")
     if waiting:
-        told = f"Not counted, or not in full, because not run as the recipe is now: {', '.join(waiting)}."
+        steps = listed_steps(waiting, seen.chains)
+        told = f"Not counted, or not in full, because not run as the recipe is now: {steps}."
         console(stderr=True).print(words(f"{told} {seen.to_finish}"), soft_wrap=True)
     elif not found:
         console(stderr=True).print("No rule removed a document.")
@@ -49,9 +51,9 @@ def command(
         return
     rows = []
     for entry in found:
-        share = 100 * entry["first"] / entry["judged"] if entry["judged"] else 0
+        share = percent(entry["first"], entry["judged"] or 1, 2)
         group = () if by is None else (entry["group"],)
-        counts = (f"{entry['alone']:,}", f"{entry['first']:,}", f"{entry['all']:,}", f"{share:.2f}%")
+        counts = (f"{entry['alone']:,}", f"{entry['first']:,}", f"{entry['all']:,}", share)
         rows.append((entry["step"], *group, entry["rule"], *counts, size(entry["first_bytes"])))
     names = ("step", *(() if by is None else (by,)), "rule", "alone", "first", "in all", "first, share", "first, bytes")
     console().print(table(names, rows, left=2 if by is None else 3, spare=("first, bytes", "first, share")))

@@ -11,7 +11,7 @@ from gristmill.cli.funnel import show_funnel
 from gristmill.cli.language_table import languages
 from gristmill.cli.options import Json, RecipePath, StoreUri, Workers, open_mill, print_json
 from gristmill.cli.screen import passage, words
-from gristmill.cli.show import Bars, console
+from gristmill.cli.show import Bars, console, listed_steps
 from gristmill.counted import counted
 from gristmill.engine.mill import EXECUTORS, find_warnings
 from gristmill.engine.plan.inputs import unread
@@ -55,6 +55,11 @@ def command(
                 f"--tag names a version of the whole corpus, and this is a sample of it, kept as {mill.recipe.name}. "
                 "Leave out --tag, or the sample."
             )
+        if not mill.store.is_shared:
+            raise UserError(
+                f"--tag names a version for later, and the store {mill.store.uri} ends with this command, so nothing "
+                "was run. Name a folder (store: in the recipe, or --store), or leave out --tag."
+            )
         mill.check_tag(tag)
     with Bars(quiet=json) as bars:
         if (idle := idle_settings(mill.recipe)) is not None:
@@ -64,7 +69,9 @@ def command(
     warnings = find_warnings(run)
     for warning in warnings:
         bars.note(f"WARNING: {warning}")
+    gone = None if mill.store.is_shared else _ends_with_us(mill.store.uri)
     if json:
+        bars.notes.extend([gone] if gone else [])
         print_json(
             {**summary(run, record, bars.notes, warnings), "shards": run.shards, "tag": tag, **_tried(mill.recipe)}
         )
@@ -75,6 +82,8 @@ def command(
         _show_what_is_missing(mill.recipe, recipe, record)
         _show_mix(run)
         _show_given_up(run, named)
+        if gone is not None:
+            console().print(passage(f"\n{gone}"), soft_wrap=True)
         if tag is not None:
             kept = f"\nKept as version {tag}: look at it with {mill.store.uri}@{tag}"
             console().print(passage(kept), soft_wrap=True)
@@ -144,6 +153,13 @@ def _tried(recipe: Recipe) -> dict[str, Any]:
     return {"sample": recipe.sample, "limits": limits}
 
 
+def _ends_with_us(store: str) -> str:
+    return (
+        f"The store {store} is in the memory of this command and ends with it: what was made is gone now. To keep it, "
+        "name a folder (store: in the recipe, or --store)."
+    )
+
+
 def _show_what_is_missing(recipe: Recipe, path: Path, record: Mapping[str, Any]) -> None:
     """Nobody shall take a trial for the whole."""
     told = [
@@ -160,7 +176,7 @@ def _show_what_is_missing(recipe: Recipe, path: Path, record: Mapping[str, Any])
             f"or by its name: {recipe.store}@{recipe.name}"
         )
     if record["not_run"]:
-        not_run = ", ".join(record["not_run"])
+        not_run = listed_steps(record["not_run"], recipe.sources)
         told.append(f"Stopped after {record['until']} as asked (--until); not run: {not_run}.")
     if told:
         console().print(passage("\n" + "\n".join(told)), soft_wrap=True)

@@ -16,7 +16,7 @@ from gristmill.cli.screen import words
 from gristmill.cli.shards_open import Chars, Published, ShardsName, pieces_json, print_pieces
 from gristmill.cli.show import Bars, console, table
 from gristmill.cli.usage import Commands
-from gristmill.counted import counted
+from gristmill.counted import counted, percent
 from gristmill.engine.mill import available_cores
 from gristmill.errors import UserError
 from gristmill.loader.checks import renew_seal
@@ -130,7 +130,7 @@ def head(
     rows = []
     for one in content["groups"]:
         held = one["samples"] * manifest.seq_len
-        padding = f"{(held - one['tokens']) / held:.2%}" if held else ""
+        padding = percent(held - one["tokens"], held, 2)
         counts = (
             f"{one['documents']:,}",
             short(one["tokens"]),

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeVar
@@ -23,6 +23,8 @@ LOG_EVERY_S = 5.0
 """Seconds between progress lines in a log."""
 LOG_CHARS = 170
 """Characters of such a line, about: what does not fit is counted."""
+FEW_TASKS, FEW_SHARE = 5, 0.02
+"""Of a stage: with fewer of its tasks done, or a smaller share, what they took says little of the others."""
 SILENCE_S = 30.0
 """Seconds after which a log says that nothing has changed."""
 
@@ -55,6 +57,17 @@ def value_text(value: Any) -> str:
     return str(value)
 
 
+def listed_steps(ids: Iterable[str], sources: Collection[str]) -> str:
+    """Steps by their ids; one that several sources have each for itself is named once."""
+    found: dict[str, list[str]] = {}
+    for step in ids:
+        route, _, name = step.partition("/")
+        found.setdefault(name if route in sources else step, []).append(step)
+    return ", ".join(
+        steps[0] if len(steps) == 1 else f"{name} of {counted(len(steps), 'source')}" for name, steps in found.items()
+    )
+
+
 def table(
     columns: Sequence[str], rows: Sequence[Sequence[str | Text]], left: int = 1, spare: Sequence[str] = ()
 ) -> FittedTable:
@@ -79,7 +92,9 @@ class Stage:
     seconds: float = 0
     """Of its workers together, without compiling."""
     cost_s: float = 0
-    """The same of all tasks that are done: of those that were cached, what they took in their time."""
+    """The same of all tasks that were timed: of those that were cached, what they took in their time."""
+    timed: int = 0
+    """Tasks that are done, but for one that waited for others to start."""
     more: bool = False
     """Whether tasks may come that are not known yet."""
     before: tuple[int, float] = (0, 0.0)
@@ -106,7 +121,7 @@ class Stage:
         to_come = max(self.left, self.before[0] - self.done if self.more else 0)
         if not to_come:
             return None if self.more and not self.before[0] else 0.0
-        tasks, seconds = (self.done, self.cost_s) if self.done else self.before
+        tasks, seconds = (self.timed, self.cost_s) if _says_enough(self.timed, self.expected) else self.before
         return to_come * seconds / tasks if tasks else None
 
     @property
@@ -200,6 +215,7 @@ class Bars:
             worked = took - result.cost.get("compile_s", 0)
             if cached:
                 stage.cost_s += worked
+                stage.timed += 1
             else:
                 self._compiles = self._compiles or worked < took
                 stage.bytes_in += result.metrics.get("bytes_in", 0)
@@ -210,7 +226,7 @@ class Bars:
         with self._lock:
             stage = self.stages[node.id]
             stage.more = False
-            stage.expected, stage.done, stage.cached = tasks, tasks, tasks
+            stage.expected = stage.done = stage.cached = stage.timed = tasks
             stage.cost_s = cost.get("wall_s", 0) - cost.get("compile_s", 0)
             self._moved(node.id, stage)
 
@@ -225,7 +241,10 @@ class Bars:
             self.stages.setdefault(name, Stage()).expected += total
 
     def walk(self, name: str, items: Iterable[T]) -> Iterator[T]:
-        """Items that were promised, each of them done when the next one is asked for."""
+        """Items that were promised, each of them done when the next one is asked for.
+
+        The first of all is not timed: it may have waited for workers to start, or for code to be compiled.
+        """
         stage = self.stages[name]
         for item in items:
             begun = time.monotonic()
@@ -233,19 +252,23 @@ class Bars:
             took = time.monotonic() - begun
             with self._lock:
                 stage.done += 1
-                self._worked(stage, took, took)
-                self._compare()
+                if self._counts()[0] > 1:
+                    self._worked(stage, took, took)
+                    self._compare()
                 self._moved(name, stage)
 
     def _compare(self) -> None:
         """Items that are walked through are alike, also under another name: those that have not begun take as long."""
-        done, seconds = self._counts()[0], sum(stage.cost_s for stage in self.stages.values())
-        for stage in self.stages.values():
-            stage.before = done, seconds
+        stages = self.stages.values()
+        timed, seconds = sum(stage.timed for stage in stages), sum(stage.cost_s for stage in stages)
+        enough = _says_enough(timed, sum(stage.expected for stage in stages))
+        for stage in stages:
+            stage.before = (timed, seconds) if enough else (0, 0.0)
 
     def _worked(self, stage: Stage, took_s: float, worked_s: float) -> None:
         stage.seconds += worked_s
         stage.cost_s += worked_s
+        stage.timed += 1
         self._busy_s += took_s
         if self._worked_since is None:
             self._worked_since = time.monotonic() - took_s
@@ -315,6 +338,11 @@ class Bars:
             self._progress.console.print(message)
         else:
             log(f"[{time.monotonic() - self._started:6.1f}s] {message}")
+
+
+def _says_enough(timed: int, expected: int) -> bool:
+    """Whether what some tasks took is a measure of all."""
+    return timed >= max(1, min(FEW_TASKS, FEW_SHARE * expected))
 
 
 def _earlier(told: Mapping[str, Any] | None) -> tuple[int, float]:

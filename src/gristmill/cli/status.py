@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from gristmill.cli.options import Json, RecipeOrRun, StoreUri, open_seen, print_json
-from gristmill.cli.screen import say
+from gristmill.cli.screen import passage, say
 from gristmill.cli.show import console, size, table
 from gristmill.engine.run_record import end_of, outcome, run_records
 from gristmill.errors import UserError
@@ -83,7 +83,8 @@ def command(
     if any(entry["tasks_done"] and entry["bytes"] is None for entry in listed):
         out.print("\nread: - where a stage reads no content of documents, but what other stages made of it.")
     if last is None:
-        out.print("\nThis recipe has not been run with this store yet.")
+        told = "" if seen.store.is_shared else f" {seen.to_finish}"
+        out.print(passage(f"\nThis recipe has not been run with this store yet.{told}"), soft_wrap=True)
     else:
         told = "Last run" if seen.record is None else "Run"
         out.print(f"\n{told}: {outcome(last)}, {end_of(last)}, version {last['version'] or '-'}")

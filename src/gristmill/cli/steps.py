@@ -19,7 +19,7 @@ HEAD = """# Every step, every setting
 Written by `gristmill steps --markdown` from the configs themselves; `gristmill steps NAME` shows one. A step stands in
 a recipe as `- name` or `- name: {setting: value}`; a dotted name is a setting inside another: `keep: {by: [length]}`.
 Bytes are a number, or a number with B, KB, MB, GB, TB (thousands) or KiB, MiB, GiB, TiB (1024), written just so; counts
-are a number, or a number with k, M, B (10^9) or T.
+are a number, or a number with k, M, B (10^9) or T, in either case.
 """
 
 

@@ -27,7 +27,9 @@ def command(
     recipe: RecipePath,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="FOLDER", help=f"Write tokenizer.json, tokenizer_config.json and {RANKS} here."),
+        typer.Option(
+            metavar="FOLDER", help=f"Write tokenizer.json, tokenizer_config.json, {RANKS} and {RANKS}.json here."
+        ),
     ] = None,
     workers: Workers = None,
     store: StoreUri = None,

@@ -7,6 +7,7 @@ import typer
 from gristmill.cli.options import Json, RecipePath, StoreUri, look_with_inputs, open_mill, print_json
 from gristmill.cli.screen import Screen, passage, words
 from gristmill.cli.show import console, size, table, value_text
+from gristmill.counted import percent
 from gristmill.query.documents import row_at
 from gristmill.query.whatif import Answer, Side, ask
 
@@ -99,7 +100,7 @@ def _show(out: Screen, answer: Answer, samples: dict[str, Any], other_sources: l
             out.print(passage(f"\n{label}, by reason: {reasons}"), soft_wrap=True)
         for row in samples[name]:
             shown = " ".join((row.text or "").split())[:SHOWN_CHARACTERS]
-            out.print(words((row.fields["locator"], "dim"), f" {shown}"), soft_wrap=True)
+            out.print(words((row.fields["locator"], "dim"), f" {shown}"), overflow="fold")
     if may_go:
         out.print(f"\nDocuments that come would still have to pass {', '.join(answer.later)}.", soft_wrap=True)
 
@@ -111,4 +112,4 @@ def _signed(sign: str, side: Side, answer: Answer) -> tuple[str, str, str]:
 
 
 def _share(documents: int, answer: Answer) -> str:
-    return f"{100 * documents / answer.read:.2f}%" if answer.read else ""
+    return percent(documents, answer.read, 2)

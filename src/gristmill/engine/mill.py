@@ -18,6 +18,7 @@ from gristmill.engine.executors.local import LocalExecutor
 from gristmill.engine.files.config_files import store_copies
 from gristmill.engine.files.content import ContentHashes
 from gristmill.engine.plan.graph import Node, build
+from gristmill.engine.plan.inputs import read_twice
 from gristmill.engine.publish import publish
 from gristmill.engine.run_record import finished_runs, make_record, run_records
 from gristmill.engine.schedule.run import Run
@@ -25,6 +26,7 @@ from gristmill.engine.schedule.task_cache import Earlier, Item, Listener
 from gristmill.engine.work.task import Result, Task
 from gristmill.errors import UserError
 from gristmill.recipe.columns import INGEST
+from gristmill.recipe.mistakes import listed
 from gristmill.recipe.model import Recipe
 from gristmill.stages.own_code import Code
 from gristmill.stopping import Interrupted, heeded
@@ -217,11 +219,14 @@ def find_warnings(run: Run) -> list[str]:
         if source in run.inputs
         for message in run.inputs[source].warnings(run.made[f"{source}/{INGEST}"].metrics)
     ]
+    found += read_twice(run.inputs)
     for node in run.graph.nodes.values():
         warn = getattr(importlib.import_module(node.module), "warnings", None)
         metrics = run.made[node.id].metrics
         if callable(warn) and metrics:  # a step of the user's own may import a module of that name
-            found += [f"{node.id}: {message}" for message in warn(metrics, node.config)]
+            some = len(node.sources) < len(run.chains) and node.id.partition("/")[0] not in node.sources
+            told = f"{node.id} (of {listed(node.sources, 5)})" if some else node.id
+            found += [f"{told}: {message}" for message in warn(metrics, node.config)]
     return found
 
 

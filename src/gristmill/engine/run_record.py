@@ -215,6 +215,8 @@ def names_in(store: Store, wanted: str = "") -> str:
     versions = [path.removeprefix("versions/").removesuffix(".json") for path, _ in store.list_files("versions")]
     recipes = sorted({path.split("/")[1] for path, _ in store.list_files("runs")})
     if not versions and not recipes:
+        if not store.is_shared:
+            return "A store in memory is empty for every command but the one that fills it: give a folder."
         return "No run is recorded there: check the path, or give the store that the recipe names."
     near = nearest(wanted, [*versions, *recipes])
     hint = f"Did you mean {near}? " if near else ""

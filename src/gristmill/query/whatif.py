@@ -80,8 +80,7 @@ def ask(mill: Mill, run: Run, changes: Sequence[str]) -> list[Answer]:
         told = f"{len(waiting)} steps have not run as the recipe is now (the first: {first})"
         raise UserError(
             f"{told if waiting[1:] else f'{first} has not run as the recipe is now'}, so the question cannot be "
-            "answered for the whole corpus. "
-            f"First: gristmill run {run.told}"
+            f"answered for the whole corpus. {run.to_finish}"
         )
     return [_ask(mill, run, change) for change in asked]
 

@@ -61,12 +61,14 @@ def no_domain(source: str) -> str:
 
 
 def dotted(path: Path) -> str:
-    """`sources.cc.read.paths[0]`. The place of a step in its list is left out: the line number tells it."""
+    """`sources.cc.read.paths[0]`. The place of a step in its list is left out: its name follows, and the line number
+    tells it.
+    """
     text = ""
     for at, part in enumerate(path):
         if isinstance(part, str):
             text += f".{part}" if text else part
-        elif at + 1 == len(path) or isinstance(path[at + 1], int):
+        elif path[0] != "steps" or at + 1 == len(path) or isinstance(path[at + 1], int):
             text += f"[{part}]"
     return text or "the recipe"
 

@@ -22,7 +22,7 @@ class MixFields(MixOptions):
     """What a user writes under `mix`."""
 
     seed: int = 0
-    """of the order of samples; default: the recipe's"""
+    """of the order of samples"""
 
 
 def load_mix(

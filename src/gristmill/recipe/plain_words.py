@@ -29,6 +29,7 @@ _LIMITS = {
     "less_than": ("lt", "below"),
     "less_than_equal": ("le", "at most"),
 }
+_PERCENTAGE = re.compile(r"\s*(\d{1,9}(?:\.\d{1,9})?)\s*%\s*")
 _UPPER = {"less_than": "lt", "less_than_equal": "le"}
 _LENGTHS = {
     "too_short": ("min_length", "at least", "entries"),
@@ -97,7 +98,11 @@ def _fix(wanted: list[str], found: Sequence[ErrorDetails], value: Any) -> str:
 
 
 def _as_share(found: Sequence[ErrorDetails], value: Any) -> float | None:
-    """A percentage as the share that was meant: of a field that goes up to 1, where the hundredth is in its bounds."""
+    """A percentage as the share that was meant: of a field that goes up to 1, where the hundredth is in its bounds; of
+    one that is written so, whatever the bounds.
+    """
+    if isinstance(value, str) and (percentage := _PERCENTAGE.fullmatch(value)):
+        return float(percentage[1]) / 100 if any(_wanted(error) == _NUMBER for error in found) else None
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     share = value / 100

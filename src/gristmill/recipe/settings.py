@@ -123,12 +123,11 @@ def _section(name: str) -> Entry:
 
 def _settings(model: type[BaseModel], prefix: str = "") -> Iterator[Setting]:
     for name, field in model.model_fields.items():
-        if name == "seed" and model is not RecipeFields:  # filled from the recipe's own
-            continue
         kind, nested = _named(field.annotation, tuple(field.metadata)), _model_in(field.annotation)
         again = nested is not None and nested.model_fields.keys() <= model.model_fields.keys()
         meaning = " ".join((field.description or "").split())
-        yield Setting(f"{prefix}{name}", f"{kind} as above" if again else kind, _default(field, kind), meaning)
+        default = "the recipe's" if name == "seed" and model is not RecipeFields else _default(field, kind)
+        yield Setting(f"{prefix}{name}", f"{kind} as above" if again else kind, default, meaning)
         if nested is not None and not again:
             yield from _settings(nested, f"{prefix}{name}.")
 

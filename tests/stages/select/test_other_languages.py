@@ -1,5 +1,7 @@
 """Rules for other languages than English, and the warning where one takes nearly all of a language."""
 
+import re
+
 import pyarrow as pa
 import pytest
 
@@ -131,6 +133,29 @@ def test_a_rule_that_takes_a_source_is_told():
     assert len(told) == 1
     assert "took 50 of 51 documents of this source (98%) for too_few_words" in told[0]
     assert ended([*rows[:20], *[("en", (None, None, None))] * 6])[1] == []
+
+
+def test_nearly_all_is_not_told_as_all():
+    """As the funnel says it."""
+    rows = [("de", (None, None, "too_few_words"))] * 882 + [("de", (None, None, None))]
+    (told,) = ended(rows)[1]
+    assert "took 882 of 883 documents in de (99.9%)" in told
+
+
+@pytest.mark.parametrize(
+    ("step", "advice"),
+    [
+        ("web/heuristics", r"if the rule does not fit the source, change it \(by_source\), or give the source steps"),
+        ("all/near_dedup", r"if they are no copies of what is kept, change the settings of all/near_dedup, or give"),
+        ("web/gate", r"if they should stay, change the settings of web/gate, or give"),
+    ],
+)
+def test_the_advice_is_one_for_the_step(step, advice):
+    """`by_source` is a setting of heuristics alone."""
+    found = {"funnel": {"read": {"rows": 50}, "kept": {"rows": 1}, "first": {step: {"gone": {"rows": 49}}}}}
+    (told,) = corpus.warnings(found, corpus.Config(steps=("ingest", step), texts=("ingest",)))
+    assert re.search(advice, told)
+    assert ("by_source" in told) == (step == "web/heuristics")
 
 
 @pytest.mark.parametrize("share", [0.8, 0.81])

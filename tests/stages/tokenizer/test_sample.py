@@ -183,7 +183,11 @@ def test_a_domain_with_less_than_its_budget_is_taken_whole_and_said():
         "the domain math",
         "the domain web",
     ]
-    assert any("1,000,000,000 asked for; all are taken" in message for message in told)
+    held = counts["domains"]["web"]["held_out"]["bytes"]
+    assert any(
+        f"1,000,000,000 asked for; all are taken, {held:,} of them held out instead of 100,000,000" in message
+        for message in told
+    )
     assert any("0 of 50 bytes were taken of the domain code" in message for message in told)
 
 
@@ -212,12 +216,14 @@ def test_the_texts_of_the_sample_stand_beside_their_domain_and_split(offset):
     ]
 
 
-def test_a_held_out_text_far_below_its_share_is_told():
+def test_a_held_out_text_below_its_share_is_told():
     """The next document may be longer than what is left; what is measured on one document says little."""
     rows = [{"doc_id": bytes([number]) * 16, "source": "web", "text_bytes": 3_000} for number in range(100)]
-    config = Config(sample_bytes={"web": 100_000}, held_out_share=0.07, domains={"web": "web"})
+    config = Config(sample_bytes={"web": 100_000}, held_out_share=0.065, domains={"web": "web"})
     counts = sampled(rows, config)[1]
     assert counts["domains"]["web"]["held_out"]["bytes"] == 6_000
+    (told,) = warnings(counts, config.model_copy(update={"held_out_share": 0.08}))
+    assert "6,000 of 8,000 bytes are held out of the domain web (2 documents), because the next document" in told
     assert warnings(counts, config) == []
     config = config.model_copy(update={"held_out_share": 0.05})
     few = {"domains": {"web": {"available": {"bytes": 10**6, "documents": 9}, "train": {"bytes": 99_000}}}}

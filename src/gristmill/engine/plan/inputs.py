@@ -157,6 +157,25 @@ def _other_suffixes(others: Mapping[str, int], read: int, asks_suffixes: bool) -
     )
 
 
+def read_twice(inputs: Mapping[str, SourceInputs]) -> list[str]:
+    """Files that more than one source reads, under whatever names: each of their documents is there twice."""
+    readers: dict[str, dict[str, InputFile]] = {}
+    for source, found in sorted(inputs.items()):
+        for uri, file in found.files.items():
+            if file.size:
+                readers.setdefault(file.stamp or uri, {})[source] = file
+    shared: dict[tuple[str, ...], list[InputFile]] = {}
+    for by_source in readers.values():
+        if len(by_source) > 1:
+            shared.setdefault(tuple(by_source), []).append(next(iter(by_source.values())))
+    return [
+        f"{counted(len(files), 'file is', 'files are')} read by each of the sources {', '.join(sources)} (the first: "
+        f"{shown(files[0].name)}), so their documents are there {len(sources)} times. Let one source read them: change "
+        "its paths, or `exclude`"
+        for sources, files in shared.items()
+    ]
+
+
 def stands_for_a_file(reason: str) -> bool:
     """Whether a row with this reason stands for a file, or the rest of one, and not for a record."""
     return reason == "empty_file" or _loses_a_file(reason)

@@ -6,7 +6,7 @@ file holds by its nature (the requests in an archive of responses) does not coun
 neither workers nor their order do, and it decides the same when it was read by an earlier run.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from types import ModuleType
 from typing import Any
 
@@ -76,6 +76,8 @@ def _first_row(result: Result, store: Store, reason: str) -> tuple[str, str]:
 def _fix(source: Source, first: Piece, reason: str, detail: str) -> str:
     if "`delimiter:" in detail:
         return "Set it under `read`, and run again."
+    if "`iconv " in detail:
+        return "Convert the files, and read those."
     if reason == "invalid_utf8":  # before the format: what is no UTF-8 looks like none, or like another
         return (
             "Convert the files to UTF-8, with `iconv -f latin1 -t utf8 OLD > NEW` where they are Latin-1 (`file OLD` "
@@ -111,8 +113,13 @@ def _without_number(asked: Iterable[str], there: list[str]) -> str | None:
     return None
 
 
-def _meant(asked: Iterable[str], there: list[str]) -> str | None:
-    """A field that is called nearly as the one that was asked for, or as texts are called, at any depth."""
+def _meant(asked: Sequence[str], there: list[str]) -> str | None:
+    """A field below the one that was asked for, or that is called nearly so, or as texts are called, at any depth."""
+    if below := [name for name in there if any(name.startswith(f"{path}.") for path in asked)]:
+        return _usual(below) or below[0]
     near = next((found for path in asked if (found := nearest(path, there))), None)
-    usual = (name for wanted in _USUAL for name in there if name.rpartition(".")[2].lower() == wanted)
-    return near or next(usual, None)
+    return near or _usual(there)
+
+
+def _usual(names: Sequence[str]) -> str | None:
+    return next((name for wanted in _USUAL for name in names if name.rpartition(".")[2].lower() == wanted), None)

@@ -54,6 +54,11 @@ class Seen:
     @property
     def to_finish(self) -> str:
         """The end of a message about something that is not there."""
+        if not self.store.is_shared:
+            return (
+                f"The store {self.store.uri} is in the memory of the command that fills it, and empty for every other. "
+                f"Name a folder (store: in the recipe, or --store), and run: gristmill run {self.told}"
+            )
         if self.record is None:
             return f"Run: gristmill run {self.told}"
         return "Another run may have it: name that one, or run the recipe to its end."

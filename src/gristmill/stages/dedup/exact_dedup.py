@@ -14,7 +14,7 @@ from pydantic import Field
 from gristmill.kernels.exact_hash import NONE, WHITESPACE, WORDS, hash_texts
 from gristmill.kernels.unicode_classes import unicode_tables
 from gristmill.stages.buffers import bytes_of
-from gristmill.stages.contract import StageConfig
+from gristmill.stages.contract import AsCount, StageConfig
 from gristmill.stages.dedup import copies
 from gristmill.stages.dedup.alarm import AlarmShare, alarms
 from gristmill.stages.dedup.keep_order import KeepOrder, unseen_sources
@@ -38,7 +38,7 @@ class Config(StageConfig):
     """Which of several copies stays."""
     alarm_share: AlarmShare = 0.9
     """Share of its documents, 0 to 1, that a source may lose before the run warns."""
-    partitions: Annotated[int, Field(gt=0, le=1 << 16)] = 64
+    partitions: Annotated[int, AsCount, Field(gt=0, le=1 << 16)] = 64
     """Number of groups of texts; one group (about 100 bytes a document) is in memory at a time."""
 
 

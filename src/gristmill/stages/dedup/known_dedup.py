@@ -15,7 +15,7 @@ from pydantic import Field
 
 from gristmill.kernels.known import find_known
 from gristmill.kernels.sketch import ratio_of
-from gristmill.stages.contract import File, StageConfig
+from gristmill.stages.contract import AsCount, File, StageConfig
 from gristmill.stages.dedup.keep_order import ID_BYTES
 from gristmill.stages.dedup.near_index import open_index, sketch_batch
 from gristmill.stages.dedup.s_curve import Similarity
@@ -35,7 +35,7 @@ class Config(StageConfig):
     """Folders that `gristmill index` wrote."""
     verify_jaccard: Similarity = 0.8
     """The least Jaccard similarity of the shingle sets of a document and a known one."""
-    max_comparisons: Annotated[int, Field(ge=1)] = 128
+    max_comparisons: Annotated[int, AsCount, Field(ge=1)] = 128
     """Most known documents of an index that a document is compared with."""
 
 

@@ -53,19 +53,19 @@ class Config(StageConfig):
 
     unit: Literal["line", "paragraph"] = "line"
     """line: between newlines; paragraph: between blank lines."""
-    min_chars: Annotated[int, Field(ge=1)] = 16
+    min_chars: Annotated[int, AsCount, Field(ge=1)] = 16
     """Characters of a line, a run of white space as one, from which on it counts. Shorter ones are repeated by chance:
     of 139 books, lines seen more than 6 times are dialogue and headings below 16 characters and licence texts above.
     1 is the rule as Llama 3 gives it; for scripts with a word in one or two characters take less than 16."""
     fold_case: bool = False
     """Whether lines that differ in upper and lower case are equal."""
-    max_count: Annotated[int, Field(ge=1)] = 6
+    max_count: Annotated[int, AsCount, Field(ge=1)] = 6
     """Occurrences in a bucket that a line may have."""
     bucket_documents: Annotated[int, AsCount, Field(ge=1, lt=2**31)] = 30_000_000
     """Documents of a bucket, at most on average: a scope is cut into as few equal buckets as that allows."""
     scope: Scope = "global"
     """Documents whose lines are counted together: of a snapshot of a source, of a source, or all."""
-    partitions: Annotated[int, Field(gt=0, le=1 << 16)] = 64
+    partitions: Annotated[int, AsCount, Field(gt=0, le=1 << 16)] = 64
     """Number of groups of lines; one group is in memory at a time (about 1 byte for each byte of text in it)."""
 
 

@@ -20,6 +20,7 @@ from gristmill.counted import counted
 from gristmill.kernels.links import link_sets
 from gristmill.kernels.shingles import word_tables
 from gristmill.kernels.sketch import ratio_of, shingle_sets
+from gristmill.stages.contract import AsCount
 from gristmill.stages.dedup import clusters, keep_order, near_candidates
 from gristmill.stages.dedup.alarm import AlarmShare, alarms
 from gristmill.stages.dedup.clusters import merge, resolve, roots
@@ -44,7 +45,7 @@ _BLOCK_BYTES = 32 << 20
 class Config(near_candidates.Config):
     verify_jaccard: Similarity = 0.8
     """The least Jaccard similarity of the shingle sets of two documents that are linked."""
-    max_comparisons: Annotated[int, Field(ge=1)] = 128
+    max_comparisons: Annotated[int, AsCount, Field(ge=1)] = 128
     """Most comparisons of a document in one meet; documents that reach it are counted."""
     keep: KeepOrder = KeepOrder()
     """Which document of a cluster stays."""

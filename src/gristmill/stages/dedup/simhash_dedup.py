@@ -23,7 +23,7 @@ from gristmill.kernels.shingles import word_tables
 from gristmill.kernels.simhash import BITS, fingerprints, link_prints
 from gristmill.kernels.sketch import shingle_sets
 from gristmill.stages.buffers import bytes_of
-from gristmill.stages.contract import StageConfig
+from gristmill.stages.contract import AsCount, StageConfig
 from gristmill.stages.dedup import clusters, keep_order
 from gristmill.stages.dedup.alarm import AlarmShare, alarms
 from gristmill.stages.dedup.clusters import merge, resolve, roots
@@ -47,9 +47,9 @@ class Config(StageConfig):
     """Most bits of 64 in which the fingerprints of linked documents differ."""
     blocks: Annotated[int, Field(ge=1, le=24)] = 4
     """Pieces that a fingerprint is cut into; more than max_distance."""
-    min_shingles: Annotated[int, Field(ge=1)] = 32
+    min_shingles: Annotated[int, AsCount, Field(ge=1)] = 32
     """Shingles that a document needs for its fingerprint to tell; a shorter one must be the same."""
-    max_comparisons: Annotated[int, Field(ge=2)] = 1000
+    max_comparisons: Annotated[int, AsCount, Field(ge=2)] = 1000
     """Most comparisons of a document among those that share a key; documents that reach it are counted."""
     scope: Scope = "snapshot"
     """snapshot: compare documents of the same source and snapshot; source: of the same source; global: all."""
@@ -57,7 +57,7 @@ class Config(StageConfig):
     """Which document of a cluster stays."""
     alarm_share: AlarmShare = 0.9
     """Warn when a source loses more than this share of its documents."""
-    partitions: Annotated[int, Field(gt=0, le=1 << 16)] = 16
+    partitions: Annotated[int, AsCount, Field(gt=0, le=1 << 16)] = 16
     """Ranges of keys; one is in memory at a time: 300 bytes a document at 4 blocks, divided by this number."""
 
     @model_validator(mode="after")

@@ -16,7 +16,7 @@ from gristmill.kernels.hashset import hash_strings
 from gristmill.kernels.robots import sites_and_paths
 from gristmill.kernels.urls import split_urls
 from gristmill.stages.buffers import bytes_of, strings
-from gristmill.stages.contract import Bytes, StageConfig
+from gristmill.stages.contract import AsCount, Bytes, StageConfig
 from gristmill.stages.dedup.keep_order import fixed_bytes
 from gristmill.stages.dedup.scope import Scope, salts, scope_reads
 
@@ -40,7 +40,7 @@ class Config(StageConfig):
     doc_id, for sources whose documents do not come from sites."""
     block_bytes: Annotated[Bytes, Field(ge=1)] = 1_000_000_000
     """Text of one host that is compared at once; a larger host is cut."""
-    partitions: Annotated[int, Field(gt=0, le=1 << 16)] = 64
+    partitions: Annotated[int, AsCount, Field(gt=0, le=1 << 16)] = 64
     """Number of blocks of a scope; one partition, about corpus bytes / partitions, is in memory at a time. Fewer find
     more."""
 

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 from pydantic import Field
 
+from gristmill.stages.contract import AsCount
 from gristmill.stages.dedup import copies, url_parts
 from gristmill.stages.dedup.alarm import AlarmShare, alarms
 from gristmill.stages.dedup.keep_order import KeepOrder, fixed_bytes, unseen_sources
@@ -30,7 +31,7 @@ class Config(url_parts.Config):
     """Which of several documents of a URL stays."""
     alarm_share: AlarmShare = 0.9
     """Share of its documents, 0 to 1, that a source may lose before the run warns."""
-    partitions: Annotated[int, Field(gt=0, le=1 << 16)] = 64
+    partitions: Annotated[int, AsCount, Field(gt=0, le=1 << 16)] = 64
     """Number of groups of URLs; one group (about 100 bytes a document) is in memory at a time."""
 
 

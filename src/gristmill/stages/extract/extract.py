@@ -23,7 +23,7 @@ import importlib.util
 import re
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -34,7 +34,7 @@ from resiliparse.parse.html import HTMLTree
 from gristmill.errors import UserError
 from gristmill.kernels import html_names as markup
 from gristmill.kernels.html import scan
-from gristmill.stages.contract import Bytes, Count, StageConfig
+from gristmill.stages.contract import AsCount, Bytes, Count, StageConfig
 from gristmill.stages.extract.normalise import normalise
 
 VERSION = 1
@@ -54,15 +54,15 @@ class Config(StageConfig):
     """The extractor. trafilatura keeps less that is not the article, and takes 17 times as long."""
     trim_edges: bool = True
     """Cut short lines before the first and after the last line that reads like prose or code (resiliparse only)."""
-    max_blank_lines: int = Field(1, ge=0)
+    max_blank_lines: Annotated[int, AsCount] = Field(1, ge=0)
     """Blank lines in a row that are kept; more are folded."""
     max_html_bytes: Bytes = Field(10_000_000, gt=0)
     """Bytes of UTF-8 markup; a larger page is dropped as html_too_large. Common Crawl cuts pages at 1 to 5 MB."""
     max_nodes: Count | None = None
     """Elements of a page; more: too_many_nodes. None: 200,000 (0.5 s), or 30,000 with trafilatura (10 s)."""
-    max_depth: int = Field(512, ge=8, le=5_000)
+    max_depth: Annotated[int, AsCount] = Field(512, ge=8, le=5_000)
     """Elements inside each other; more: nested_too_deep. Browsers cut there too; 3,353 real pages reach 68."""
-    max_attributes: int = Field(1_000, gt=0)
+    max_attributes: Annotated[int, AsCount] = Field(1_000, gt=0)
     """Attributes of one element; more: too_many_attributes. 8 s if a page of 10 MB had nothing else."""
     max_copied_bytes: Bytes = Field(64_000_000_000, gt=0)
     """Bytes that resiliparse would copy, 8 s; more: too_many_lines, or nested_too_deep if the nesting is to blame."""

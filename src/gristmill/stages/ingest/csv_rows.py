@@ -27,7 +27,7 @@ from gristmill.stages.ingest.json_value import BOM
 from gristmill.stages.ingest.sniff import refuse
 from gristmill.stages.ingest.stream import decompressed, peek, without_compression_suffix
 
-VERSION = 4
+VERSION = 5
 LIBRARIES = ("orjson", "zstandard")
 
 _HEAD_BYTES = 1 << 16

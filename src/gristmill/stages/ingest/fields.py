@@ -87,6 +87,9 @@ def mapper(fields: Fields, keep_meta: bool) -> Callable[[int, dict[str, Any]], R
             paths = [path for path in (text_path, html_path) if path is not None]
             nulls = [path for path in paths if locate(row, path) is not None]
             found.detail = nothing_under(paths, field_names(row), nulls)
+        elif found.drop == "bad_field_type":
+            below = [name for path in (text_path, html_path) for name in _strings_below(row, path)]
+            found.detail = f"{found.detail}{_there(below) if below else ''}"
         for path, column, convert in others:
             # `in` first: most rows are flat, and most lack some of the fields.
             place = (row, path) if path in row else locate(row, path) if "." in path else None
@@ -192,14 +195,30 @@ def nothing_under(paths: Sequence[str], names: Sequence[str], nulls: Sequence[st
     absent = [path for path in paths if path not in nulls]
     told = [f"{' and '.join(nulls)} {'is' if len(nulls) == 1 else 'are'} null"] if nulls else []
     told += [f"nothing under {' or '.join(absent)}"] if absent else []
+    return f"{', '.join(told)}{_there(names)}"
+
+
+def _there(names: Sequence[str]) -> str:
+    """What is there in place of what was asked for."""
     some = [name[:MOST_NAME_CHARACTERS] for name in names[:MOST_NAMES]]
     more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
-    there = f"{json.dumps(some, ensure_ascii=False)}{more}" if names else "no fields with a value"
-    return f"{', '.join(told)}{_HAS}{there}"
+    return f"{_HAS}{json.dumps(some, ensure_ascii=False)}{more}" if names else f"{_HAS}no fields with a value"
+
+
+def _strings_below(row: dict[str, Any], path: str | None) -> list[str]:
+    """Paths of the strings one level below one, which may be an object, a list, or a list of objects."""
+    place = locate(row, path)
+    value = place[0][place[1]] if place else None
+    if isinstance(value, list) and value:
+        path, value = f"{path}.0", value[0]
+        if isinstance(value, str):
+            return [path]
+    fields = islice(value.items(), MOST_NAMES) if isinstance(value, dict) else ()
+    return [f"{path}.{name}" for name, one in fields if isinstance(one, str)]
 
 
 def names_there(detail: str) -> list[str]:
-    """The names that `nothing_under` wrote into a detail."""
+    """The names that a detail says are there."""
     listed = detail.partition(_HAS)[2]
     end = listed.rfind("]") + 1
     try:

@@ -15,9 +15,10 @@ from gristmill.stages.contract import Bytes, Piece, StageConfig
 from gristmill.stages.ingest.decompress import Fault
 from gristmill.stages.ingest.fields import Fields, mapper
 from gristmill.stages.ingest.json_value import BOM, parsed
+from gristmill.stages.ingest.sniff import refuse
 from gristmill.stages.ingest.stream import decompressed, peek
 
-VERSION = 2
+VERSION = 3
 LIBRARIES = ("orjson", "zstandard")
 
 _HEAD_BYTES = 1 << 12
@@ -54,11 +55,11 @@ def read(piece: Piece, config: Config) -> Iterator[Record]:
     record = mapper(config.fields, config.keep_meta)
     with piece.open() as file:
         head, _, chunks = peek(decompressed(file)[1], _HEAD_BYTES)
-        begin = head.removeprefix(BOM).lstrip(_SPACE)[:1]
-        if begin not in (b"[", b"{", b""):
+        try:
+            _refuse_head(head)
+        except Fault as fault:
             if piece.start == 0 and piece.stop != 0:
-                told = f"neither an array nor an object; the file begins with {head[:16]!r}"
-                yield Record(0, drop="not_json", detail=told)
+                yield Record(0, drop=fault.reason, detail=fault.detail)
             return
         empty = True
         for position, element in elements(chunks, config.max_record_bytes):
@@ -75,6 +76,13 @@ def read(piece: Piece, config: Config) -> Iterator[Record]:
             yield record(position, row)
         if empty and piece.start == 0 and piece.stop != 0:
             yield Record(0, drop="empty_file", detail="no element")
+
+
+def _refuse_head(head: bytes) -> None:
+    """Raises `Fault` for a file that as a whole is no JSON."""
+    refuse(head, "not_json")
+    if head.removeprefix(BOM).lstrip(_SPACE)[:1] not in (b"[", b"{", b""):
+        raise Fault("not_json", f"neither an array nor an object; the file begins with {head[:16]!r}")
 
 
 def elements(chunks: Iterator[bytes], limit_bytes: int) -> Iterator[tuple[int, bytes | Fault]]:

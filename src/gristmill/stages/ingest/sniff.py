@@ -1,6 +1,10 @@
 """What its name and its first bytes say about the format of a file, for readers that were given one of another."""
 
+import codecs
+import csv
+import io
 import re
+from itertools import islice
 
 import orjson
 
@@ -50,9 +54,26 @@ def signature(head: bytes) -> str | None:
 
 
 def refuse(head: bytes, reason: str) -> None:
-    """Raise `Fault` for a file that is of another format beyond doubt."""
+    """Raise `Fault` for a file that is of another format beyond doubt, or that has to be converted first."""
+    if (charset := wide_charset(head)) is not None:
+        told = f"the file is {charset.upper()} by its first bytes, {head[:8]!r}, and this reader takes UTF-8"
+        raise Fault(reason, f"{told}: `iconv -f {charset} -t utf-8 OLD > NEW` makes it so")
     if (found := signature(head)) is not None:
         raise Fault(reason, f"the file begins with {head[:16]!r}, as those do that `format: {found}` reads")
+
+
+def wide_charset(head: bytes) -> str | None:
+    """The charset of a text whose every letter has several bytes: by its byte order mark, or by the zeros between the
+    first letters.
+    """
+    if head.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):
+        return "utf-32"
+    if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "utf-16"
+    for charset, zeros, letters in (("utf-16le", head[1:8:2], head[:8:2]), ("utf-16be", head[:8:2], head[1:8:2])):
+        if len(head) >= 8 and not any(zeros) and all(letters):
+            return charset
+    return None
 
 
 def _looks_like(head: bytes) -> str | None:
@@ -68,17 +89,18 @@ def _looks_like(head: bytes) -> str | None:
 
 
 def _is_table(head: bytes) -> bool:
-    """Whether the first lines are names and rows of as many fields, without quotes to count."""
-    lines = head.split(b"\n")[:4]
-    if len(lines) == 4:
-        lines.pop()  # it may be cut
-    lines = [line.rstrip(b"\r") for line in lines if line.strip()]
-    if len(lines) < 2 or b"\0" in head:
+    """Whether the first lines are names and rows of as many fields; in quotes a field may go over several lines."""
+    if b"\0" in head:
         return False
-    names = max((lines[0].split(mark) for mark in (b",", b"\t", b";", b"|")), key=len)
-    mark = lines[0][len(names[0]) : len(names[0]) + 1]
+    text = head.decode(errors="replace")
+    mark = max(",\t;|", key=text.partition("\n")[0].count)
+    rows = [row for row in islice(csv.reader(io.StringIO(text, newline=""), delimiter=mark), 4) if row]
+    if len(rows) > 2:
+        rows.pop()  # it may be cut
+    names, *records = rows or [[]]
     return (
         len(names) > 1
-        and all(0 < len(name.strip()) <= _MOST_NAME_BYTES for name in names)
-        and all(b'"' in line or line.count(mark) == len(names) - 1 for line in lines)
+        and bool(records)
+        and all(0 < len(name.strip().encode()) <= _MOST_NAME_BYTES for name in names)
+        and all(len(row) == len(names) or '"' in mark.join(row) for row in records)
     )

@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gristmill.counted import counted
+from gristmill.counted import counted, percent
 from gristmill.schema import NO_DOCUMENT
 from gristmill.stages.contract import StageConfig
 from gristmill.stages.natural_languages import LABEL
@@ -169,20 +169,30 @@ def warnings(found: dict[str, Any], config: Config) -> Sequence[str]:
         for step, reason, rows, seen in _greedy(counts["read"], counts["first"], config) if label != NOTHING else ():
             rules.add((step, reason))
             told.append(
-                f"{step} took {rows:,} of {counted(seen, 'document')} in {label} ({rows / seen:.0%}) for {reason}, so "
-                f"that hardly any {label} is left. Read some of them (gristmill inspect RECIPE --reason {reason}); if "
-                f"the rule does not fit the language, change its threshold for {label} (by_language in heuristics), or "
-                f"stop keeping {label}"
+                f"{step} took {rows:,} of {counted(seen, 'document')} in {label} ({percent(rows, seen, 0)}) for "
+                f"{reason}, so that hardly any {label} is left. Read some of them (gristmill inspect RECIPE --reason "
+                f"{reason}); {_advice(step, f'the language, change its threshold for {label} (by_language)')}, or stop "
+                f"keeping {label}"
             )
     first = {step: {why: counts["rows"] for why, counts in some.items()} for step, some in funnel["first"].items()}
     for step, reason, rows, seen in _greedy(funnel["read"]["rows"], first, config):
         if (step, reason) not in rules:
             told.append(
-                f"{step} took {rows:,} of {counted(seen, 'document')} of this source ({rows / seen:.0%}) for {reason}. "
-                f"Read some of them (gristmill inspect RECIPE --reason {reason}); if the rule does not fit the source, "
-                "change it (by_source in heuristics), or give the source steps of its own"
+                f"{step} took {rows:,} of {counted(seen, 'document')} of this source ({percent(rows, seen, 0)}) for "
+                f"{reason}. Read some of them (gristmill inspect RECIPE --reason {reason}); "
+                f"{_advice(step, 'the source, change it (by_source)')}, or give the source steps of its own"
             )
     return told
+
+
+def _advice(step: str, of_rules: str) -> str:
+    """What can be done about a step that takes nearly all."""
+    name = step.rpartition("/")[2]
+    if name.startswith("heuristics"):
+        return f"if the rule does not fit {of_rules}"
+    if "_dedup" in name:
+        return f"if they are no copies of what is kept, change the settings of {step}"
+    return f"if they should stay, change the settings of {step}"
 
 
 def _greedy(read: int, first: Mapping[str, Mapping[str, int]], config: Config) -> Iterator[tuple[str, str, int, int]]:

@@ -24,7 +24,7 @@ from pydantic import Field, model_validator
 from gristmill.kernels.lines import RULES, cut_lines
 from gristmill.kernels.unicode_classes import UNICODE_VERSION, unicode_tables
 from gristmill.stages.buffers import views_of
-from gristmill.stages.contract import StageConfig
+from gristmill.stages.contract import AsCount, StageConfig
 from gristmill.stages.natural_languages import LABEL, WITHOUT_SPACES, language_of, rows_by_label
 
 VERSION = 2
@@ -48,9 +48,9 @@ class Config(StageConfig):
 
     terminal_punctuation: bool = True
     """Whether a line must end in a terminal punctuation mark or a closing quote, of any script, and not in `...`."""
-    min_words: Annotated[int, Field(ge=1)] | None = 3
+    min_words: Annotated[int, AsCount, Field(ge=1)] | None = 3
     """Words of a line, at least; a word is a stretch without white space. Not asked of languages without spaces."""
-    max_word_chars: Annotated[int, Field(ge=1)] | None = 1000
+    max_word_chars: Annotated[int, AsCount, Field(ge=1)] | None = 1000
     """Characters of the longest word of a line, at most. Not asked of languages without spaces."""
     javascript: bool = True
     """Whether a line with "javascript" in it, in any case, goes."""

@@ -20,7 +20,7 @@ from gristmill.kernels import robots as kernel
 from gristmill.kernels.hashset import hash_strings
 from gristmill.kernels.urls import HOST, HOST_END, split_urls
 from gristmill.stages.buffers import bytes_of, strings
-from gristmill.stages.contract import StageConfig
+from gristmill.stages.contract import AsCount, StageConfig
 from gristmill.stages.select.robots_txt import rules_for
 
 VERSION = 1
@@ -45,7 +45,7 @@ class Config(StageConfig):
     """snapshot: the robots.txt of a page's own snapshot counts; all: the latest of any snapshot."""
     missing: Literal["allow", "drop"] = "allow"
     """What happens to pages of a site without a robots.txt record; drop gives the reason robots_missing."""
-    partitions: Annotated[int, Field(gt=0, le=1 << 16)] = 64
+    partitions: Annotated[int, AsCount, Field(gt=0, le=1 << 16)] = 64
     """Number of groups of sites; one group is in memory at a time."""
 
 

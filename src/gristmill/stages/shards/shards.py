@@ -24,7 +24,7 @@ from pydantic import Field
 
 from gristmill.counted import counted
 from gristmill.errors import UserError
-from gristmill.stages.contract import Count, StageConfig
+from gristmill.stages.contract import AsCount, Count, StageConfig
 from gristmill.stages.doc_order import doc_order
 from gristmill.stages.shards.special_ids import special_ids
 from gristmill.stages.shards.tokens import open_tokenizer, token_type
@@ -57,8 +57,8 @@ FEW_SAMPLES = 200
 class MixOptions(StageConfig):
     """What a user may set."""
 
-    seq_len_tokens: Annotated[int, Field(ge=1, le=LONGEST_SAMPLE)] = 8192
-    """Tokens of a sample."""
+    seq_len_tokens: Annotated[int, AsCount, Field(ge=1, le=LONGEST_SAMPLE)] = 8192
+    """Tokens of a sample; 8k are 8,000."""
     pack: Literal["best_fit", "concat"] = "best_fit"
     """best_fit: no document that fits into a sample is cut; concat: end to end, cut where a sample is full."""
     shard_tokens: Count = 2**26
@@ -70,7 +70,7 @@ class MixOptions(StageConfig):
     sidecars: tuple[Literal["megatron", "datatrove", "olmo"], ...] = ("megatron", "datatrove", "olmo")
     """Other trainers that shall read the shards: Megatron-LM, datatrove, OLMo-core; about 1% of the tokens' bytes."""
     seed: int = 0
-    """Of the shuffle; filled by the recipe."""
+    """Of the shuffle."""
 
 
 class Config(MixOptions):

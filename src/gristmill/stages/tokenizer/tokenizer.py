@@ -36,9 +36,9 @@ class Config(StageConfig):
     """Entries: 256 bytes, 256 special tokens, the rest merges."""
     pattern: Literal["gristmill", "llama3", "cl100k", "cl100k_tail", "gpt2", "o200k", "qwen2"] = "gristmill"
     """How text is cut into pre-tokens, across which nothing is merged."""
-    min_count: Annotated[int, Field(ge=1)] = 2
+    min_count: Annotated[int, AsCount, Field(ge=1)] = 2
     """Times that a pre-token must be seen to count; rarer ones are mostly names, numbers and slips."""
-    min_pair_count: Annotated[int, Field(ge=1)] = 2
+    min_pair_count: Annotated[int, AsCount, Field(ge=1)] = 2
     """Times that two neighbours must be seen to be merged."""
 
 

@@ -21,7 +21,7 @@ import pyarrow as pa
 from pydantic import Field
 
 from gristmill.counted import counted
-from gristmill.stages.contract import Bytes, StageConfig
+from gristmill.stages.contract import AsCount, Bytes, StageConfig
 from gristmill.stages.doc_order import doc_order
 
 Array = np.ndarray[Any, Any]
@@ -49,7 +49,7 @@ class MixOptions(StageConfig):
     """Text that is set aside and never trained on, as a share of each domain's budget."""
     seed: int = 0
     """Another seed takes other documents."""
-    partitions: Annotated[int, Field(gt=0, le=1 << 16)] = 64
+    partitions: Annotated[int, AsCount, Field(gt=0, le=1 << 16)] = 64
     """Number of groups of documents; one group is in memory at a time (about 35 bytes a document)."""
 
 
@@ -125,8 +125,10 @@ def warnings(found: dict[str, Any], config: Config) -> Sequence[str]:
             told.append(f"the domain {name} has no text left, so the tokenizer learns nothing of it")
             continue
         has, train, held = counts["available"]["bytes"], counts[TRAIN]["bytes"], counts[HELD_OUT]["bytes"]
+        planned, wanted = (int(config.held_out_share * some) for some in (asked, min(asked, has)))
         if has < asked:
-            told.append(f"the domain {name} has {has:,} bytes of the {asked:,} asked for; all are taken")
+            less = f", {held:,} of them held out instead of {planned:,}" if held < 0.9 * planned else ""
+            told.append(f"the domain {name} has {has:,} bytes of the {asked:,} asked for; all are taken{less}")
         elif train < 0.9 * asked - held:
             told.append(
                 f"{train:,} of {asked:,} bytes were taken of the domain {name}, because the next document is longer "
@@ -134,8 +136,8 @@ def warnings(found: dict[str, Any], config: Config) -> Sequence[str]:
             )
         if config.held_out_share > 0 and not held:
             told.append(f"the domain {name} has one document, so nothing of it is held out")
-        wanted, documents = int(config.held_out_share * min(asked, has)), counts[HELD_OUT]["documents"]
-        if 0 < held < wanted / 2:
+        documents = counts[HELD_OUT]["documents"]
+        if 0 < held < 0.9 * wanted:
             told.append(
                 f"{held:,} of {wanted:,} bytes are held out of the domain {name} ({counted(documents, 'document')}), "
                 "because the next document is longer than what is left: what is measured on them is rough. Take a "

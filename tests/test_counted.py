@@ -1,0 +1,29 @@
+"""Shares as people are told them."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gristmill.counted import percent
+
+
+@pytest.mark.parametrize(
+    ("part", "whole", "shown"),
+    [
+        *((1, 2, "50.0%"), (0, 9, "0.0%"), (9, 9, "100.0%"), (882, 883, "99.9%"), (-1, 4, "-25.0%"), (0, 0, "")),
+        *((99_999, 100_000, "99.999%"), (1, 100_000, "0.001%"), (-1, 100_000, "-0.001%")),
+    ],
+)
+def test_a_share_has_as_many_digits_as_it_takes(part, whole, shown):
+    """One behind the point where that tells."""
+    assert percent(part, whole) == shown
+
+
+@given(st.integers(0, 10**9), st.integers(1, 10**9))
+def test_only_all_is_a_hundred_percent_and_only_nothing_is_zero(part, more):
+    """However many there are."""
+    whole = part + more
+    for digits in range(3):
+        assert float(percent(part, whole, digits)[:-1]) < 100
+        assert (float(percent(more, whole, digits)[:-1]) == 100) == (part == 0)
+        assert (float(percent(part, whole, digits)[:-1]) == 0) == (part == 0)
