@@ -69,9 +69,13 @@ def test_records_that_are_no_documents_are_shown_when_asked_for(routes, inspecte
     requests = inspected("--reason", "request_record")
     assert {row["verdict"]["reason"] for row in requests} == {"request_record"} <= NO_DOCUMENT
     assert inspected("--id", requests[0]["doc_id"]) == requests[:1]
-    nothing = say("inspect", routes.project.recipe, "--url", "nowhere.example")
+    nothing = say("inspect", routes.project.recipe, "--url", "mill.example/robots.txt")
     assert nothing.code == 0
-    assert "No such documents. Records that are no documents were left out: --records shows them." in nothing.err
+    assert nothing.err == "No such documents. Records that are no documents were left out: --records shows them.\n"
+    for question in (("--url", "nowhere.example"), ("--stage", "web/extract", "--dropped", "--source", "crawl")):
+        assert say("inspect", routes.project.recipe, *question, "--skip", 9).err == (
+            "No such documents after the first 9.\n"
+        )
 
 
 @pytest.mark.parametrize(

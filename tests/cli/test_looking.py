@@ -251,3 +251,65 @@ def test_hostile_arguments_are_one_message(everything, say, line):
     done = say(*shlex.split(line.format(recipe=everything.project.recipe)))
     assert (done.code, "Traceback" in done.err) == (2, False), done.err
     assert HOSTILE[line] in done.err
+
+
+def test_a_hit_of_grep_is_shown_where_it_stands(typed):
+    """The passage around the first, with how many are left out; `--full` marks all; JSON is as it was."""
+    shown = typed("inspect", "--grep", r"grain5x5\d").out
+    assert "... " in shown
+    assert "grain5x49 [*grain5x50*] [*grain5x51*]" in shown
+    assert "Document 5." not in shown
+    assert re.search(r"\.\.\. \d+ more characters \(--full\)", shown)
+    many = typed("inspect", "--url", "page5", "--grep", r"grain5x\d+").out
+    assert "[*grain5x0*]" in many
+    left = int(re.search(r"\.\.\. (\d+) more hits, \d+ more characters \(--full\)", many)[1])
+    assert left + many.count("[*") == 60
+    full = typed("inspect", "--url", "page5", "--grep", r"grain5x\d+", "--full").out
+    assert full.count("[*grain5x") == 60
+    assert "more" not in full
+    (plain,) = records(typed("inspect", "--url", "page5", "--grep", "grain5x5", "--json"))
+    assert "[*" not in plain["text"]
+    assert "[*" not in typed("inspect", "--url", "page5", "--grep", "(?=grain5)").out
+
+
+def test_many_columns_are_wrapped_to_the_width(typed, monkeypatch):
+    """No fact is broken in two."""
+    monkeypatch.setenv("COLUMNS", "100")
+    shown = typed("inspect", "--stage", "signals", "--url", "page5")
+    facts = [line for line in shown.out.splitlines() if re.match(r"(language |\w+ [\d.]+(  |$))", line)]
+    assert len(facts) > 5
+    assert max(map(len, facts)) <= 100
+    (record,) = records(typed("inspect", "--stage", "signals", "--url", "page5", "--json"))
+    told = dict(fact.split(" ", 1) for line in facts for fact in line.split("  "))
+    assert told["words"] == str(record["columns"]["words"])
+    assert record["columns"].keys() - told.keys() <= {name for name, one in record["columns"].items() if one is None}
+
+
+def test_after_a_change_of_an_input_the_last_run_is_named(project, say):
+    """Every command that has nothing to show says where the last run is, and that shows it."""
+    project.write_recipe("  - signals\n  - heuristics: {gopher_quality: {min_words: 2, min_stop_words: 0}}")
+    assert "has been run with this store" in say("inspect", project.recipe).err
+    project.run()
+    for path in (project.folder / "in").iterdir():
+        path.write_text(path.read_text() + '{"text": "one more line"}\n')
+    for command in ("inspect", "funnel", "removed", "status"):
+        said = say(command, project.recipe)
+        assert said.code == (0 if command == "status" else 2)
+        last = f"gristmill {command} {project.store}@project"
+        assert re.search(f"; its last finished run, of [^;]*: {re.escape(last)}\n", said.err + said.out)
+        assert "with this store" not in said.err + said.out
+        assert say(command, f"{project.store}@project").code == 0
+
+
+def test_without_shards_for_the_recipe_as_it_is_the_last_run_is_named(everything, say, edit):
+    """So says whoever looks into shards."""
+    recipe = everything.project.recipe
+    edit(recipe, "seq_len_tokens: 128", "seq_len_tokens: 64")
+    try:
+        said = say("sample", recipe)
+    finally:
+        edit(recipe, "seq_len_tokens: 64", "seq_len_tokens: 128")
+    assert said.code == 2
+    run = f"{everything.project.store}@everything"
+    assert said.err.endswith(f": {run}\n")
+    assert say("sample", run).code == 0

@@ -1,10 +1,12 @@
 """What a run says at its end of records that could not be read."""
 
+import json
 import re
 import shlex
 from dataclasses import replace
 
-from gristmill.cli.run import _as_typed, _show_unread, unread_records
+from gristmill.cli.options import as_typed
+from gristmill.cli.run import _show_unread, unread_records
 from gristmill.engine.mill import find_warnings
 from gristmill.engine.plan.inputs import unread
 
@@ -36,7 +38,7 @@ def test_a_run_says_once_a_source_what_could_not_be_read_and_how_to_look(project
         "table": {"wrong_field_count": 2, "unclosed_quote": 1},
         "lines": {"invalid_json": 1},
     }
-    _show_unread(run, _as_typed(project.recipe, run.graph.recipe, None))
+    _show_unread(run, as_typed(run.graph.recipe, None))
     told = capfd.readouterr().out
     assert "table: 3 of 6 records could not be read (wrong_field_count 2, unclosed_quote 1).\n" in told
     assert "lines: 1 of 3 records could not be read (invalid_json 1).\n" in told
@@ -47,11 +49,27 @@ def test_a_run_says_once_a_source_what_could_not_be_read_and_how_to_look(project
     assert lost.startswith("table/ingest: files, or the rest of them, could not be read (missing_column 1)")
 
 
+def test_a_command_that_a_warning_names_can_be_typed(project, say, tmp_path):
+    """With the recipe and the options of the run in it, wherever a warning is told: in lines and as JSON."""
+    (project.folder / "in").rename(project.folder / "i")
+    (project.folder / "a.csv").write_text("id,text\n1,a mill\n")
+    (project.folder / "b.csv").write_text("id,body\n1,a mill\n")
+    project.recipe.write_text(RECIPE.replace("  lines:", "  #").replace("  whole:", "  #"))
+    store = tmp_path / "other store"
+    ran = say("run", project.recipe, "--store", store, "--workers", 1, "--json")
+    (told,) = [line for line in json.loads(ran.out)["warnings"] if "could not be read" in line]
+    assert told in ran.err.replace("WARNING: ", "")
+    (command,) = re.findall(r"gristmill (inspect .*) shows which", told)
+    looked = say(*shlex.split(command))
+    assert looked.code == 0, looked.err
+    assert "missing_column by ingest" in looked.out
+
+
 def test_what_to_type_again_names_the_same_run(project):
     """With the sample and the store, if there are any, and quoted where a shell needs it."""
     recipe = project.mill().recipe
-    assert _as_typed(project.recipe, recipe, None) == str(project.recipe)
-    assert shlex.split(_as_typed("a b.yaml", replace(recipe, sample=0.05), "s t")) == [
+    assert as_typed(recipe, None) == str(project.recipe)
+    assert shlex.split(as_typed(replace(recipe, path="a b.yaml", sample=0.05), "s t")) == [
         "a b.yaml",
         "--sample",
         "5%",

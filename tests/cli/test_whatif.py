@@ -140,16 +140,59 @@ def test_no_stage_is_named_that_nobody_wrote(everything, say, edit):
     """Not as one to ask about, nor as one that has not judged or not run: the step or the field it stands for is."""
     recipe = everything.project.recipe
     told = json.loads(say("whatif", recipe, "web/keep_language.keep.en=0.4", "--json").out)
-    assert told["not_judged_by"][-1] == "shards"
-    assert not [name for name in told["not_judged_by"] if name in ("all/tokens", "all/line_counts")]
+    assert told["not_judged_by"][-1] == "all/substring_dedup"  # shards are made of what is kept
+    assert "all/line_counts" not in told["not_judged_by"]
     for asked, named in (("tokens.x=1", "shards looks at"), ("near_candidates.bands=3", "all/near_dedup looks at")):
         refused = say("whatif", recipe, asked)
         assert refused.code == 2
         assert named in refused.err
         assert "all/tokens" not in refused.err
-    edit(recipe, "seq_len_tokens: 128", "seq_len_tokens: 64")
+    edit(recipe, "max_count: 3", "max_count: 2")
     try:
         waits = say("whatif", recipe, "web/keep_language.keep.en=0.4").err
     finally:
-        edit(recipe, "seq_len_tokens: 64", "seq_len_tokens: 128")
-    assert "2 steps have not run as the recipe is now (the first: shards)" in waits
+        edit(recipe, "max_count: 2", "max_count: 3")
+    assert "3 steps have not run as the recipe is now (the first: all/line_dedup)" in waits
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("seq_len_tokens: 128", "seq_len_tokens: 64"),
+        ("mix: {tokens: 4k", "mix: {tokens: 5k"),
+        ("file: tokenizer.json", "train: {vocab: 520, sample_bytes: {web: 1KB, text: 1KB}}"),
+    ],
+)
+def test_what_comes_behind_the_steps_need_not_have_run(everything, say, edit, old, new):
+    """Mix, shards and tokenizer decide about no document: the answer is the same before and after an edit of them."""
+    recipe = everything.project.recipe
+    question = ("whatif", recipe, "web/keep_language.keep.en=0.999", "--json")
+    before = say(*question).out
+    edit(recipe, old, new)
+    try:
+        after = say(*question)
+    finally:
+        edit(recipe, new, old)
+    assert after.code == 0, after.err
+    assert after.out == before
+    assert json.loads(before)["corpus"] == funnels(everything.run)["crawl"]["kept"]["rows"]
+
+
+def test_an_exception_that_the_recipe_does_not_have_is_said_to_be_built_in(project, say):
+    """Rules for code come with exceptions by language; and a rule that is off is none, as the docs say."""
+    (project.folder / "in" / "src").mkdir()
+    (project.folder / "in" / "src" / "mill.py").write_text("# grinds\nprint('the mill grinds grain')\n" * 20)
+    project.recipe.write_text(
+        "recipe: project\nseed: 3\nstore: ./store\nsources:\n"
+        "  code: {kind: code, read: {format: code, paths: ['in/src/*.py']}}\n"
+        "steps:\n  - signals\n  - code_signals\n"
+        "  - heuristics: {code: {by_language: {go: {min_chars: 10}, yaml: {min_chars: 60}}}}\n"
+    )
+    project.run()
+    said = say("whatif", project.recipe, "heuristics.code.min_chars=200").out
+    assert "all/heuristics code.min_chars: none -> 200" in said
+    assert "does not decide for json: there a built-in exception holds, which does. Ask about that: all/" in said
+    assert "does not decide for yaml, go: there the recipe has another value, which does." in said
+    shown = say("whatif", project.recipe, "heuristics.code.notebook=false").out
+    assert "code.notebook: true -> false" in shown

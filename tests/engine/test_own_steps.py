@@ -1,5 +1,7 @@
 """Steps of the user's own: found beside the recipe, keyed by their code, run as hashed, blamed for their faults."""
 
+import re
+
 import pytest
 
 from gristmill.engine.mill import Silent, find_warnings
@@ -361,3 +363,13 @@ def test_a_step_that_takes_the_modules_away_is_one_message(own, capfd):
     project = own("  - ruin.fine\n", ruin="import sys\ndef fine(text):\n    sys.modules.clear()\n    return True\n")
     assert "code of your own, ruin:fine" in said(project, workers=1)
     assert "Traceback" not in capfd.readouterr().err
+
+
+def test_a_format_is_looked_for_among_readers(own):
+    """A module beside the recipe without a `read` is offered as a step, and not as a format."""
+    project = own("  - wrods", words="def lines(text): return True\n", reader="def read(piece, config): yield\n")
+    project.recipe.write_text(project.recipe.read_text().replace("format: jsonl", "format: jsnol"))
+    formats, steps = said(project).splitlines()
+    assert re.search(r"Did you mean jsonl\? Formats: .*, code, reader\.", formats)
+    assert re.search(r"Did you mean words\? Steps: .*, words\.", steps)
+    assert "reader" not in steps

@@ -147,6 +147,33 @@ def test_pinning_twice_changes_nothing_and_says_so(small, edit, monkeypatch, cap
     assert small.recipe.read_bytes() == before[small.recipe]
 
 
+def test_a_tokenizer_that_is_a_file_needs_no_run(small, edit, monkeypatch, capfd):
+    """Pinned or named, the commands use it, whatever of the recipe has run as it is now."""
+
+    def typed(*arguments):
+        monkeypatch.setattr(sys, "argv", ["gristmill", "tokenizer", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        return ended.value.code, capfd.readouterr()
+
+    small.run(until="tokenizer")
+    encode, show = ("encode", small.recipe, "the mill"), ("show", small.recipe, "the mill")
+    before = [typed(*encode), typed(*show)]
+    assert [code for code, _ in before] == [0, 0]
+    assert pin(small, monkeypatch) == 0
+    capfd.readouterr()
+    assert [typed(*encode), typed(*show)] == before
+    edit(small.recipe, "  pin: recipe.tokenizer.json\n", "")
+    edit(small.recipe, "  train:", "  file: recipe.tokenizer.json\n  #")
+    with (small.folder / "in" / "a.jsonl").open("a") as file:
+        file.write('{"text": "one more"}\n')
+    assert [typed(*encode), typed(*show)] == before
+    assert [typed(*one, "--store", small.folder / "empty") for one in (encode, show)] == before
+    _, said = typed("audit", small.recipe, "--out", small.folder / "audit", "--sizes", "512")
+    assert "Run: gristmill" not in said.err
+    assert (small.folder / "audit" / "audit.json").exists()
+
+
 def test_only_what_a_recipe_trained_can_be_pinned(small, edit):
     """Another tokenizer may need the library, whose version then has to be in every key."""
     from tokenizers import Tokenizer

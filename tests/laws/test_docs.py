@@ -81,6 +81,17 @@ def test_the_files_of_a_trained_tokenizer_are_named():
     assert "`tokenizer.tiktoken.json`" in (ROOT / "docs" / "tokenizer.md").read_text()
 
 
+def test_thresholds_with_built_in_exceptions_say_so():
+    """A rule whose default is none may drop files all the same, in the languages that it was published for."""
+    settings = {one.name: one for entry in all_entries() if entry.name == "heuristics" for one in entry.settings}
+    comments = settings["code.max_comments_share"]
+    assert comments.default == "none"
+    assert "Built-in exceptions: 0.8 for python, java, javascript." in comments.meaning
+    assert 'docs/rules.md, "Published exceptions"' in settings["code.by_language"].meaning
+    assert "Built-in" not in settings["code.min_alnum_share"].meaning
+    assert "Published exceptions:" in (ROOT / "docs" / "rules.md").read_text()
+
+
 def test_files_that_the_docs_link_to_exist():
     """No dead links inside the project."""
     for page in PAGES:

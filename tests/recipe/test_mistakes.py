@@ -418,7 +418,7 @@ CASES: dict[str, tuple[str, int, list[str]]] = {
     "column that nobody has": (
         STEPS + "  web:\n    - needs: {columns: [text, txet]}\n",
         6,
-        ["web/needs reads the column txet", "mean text?", "Columns: doc_id", "(source: a)"],
+        ["web/needs reads the column txet", "Did you mean text? (source: a)"],
     ),
     "column that comes later": (
         STEPS + "  - needs: {columns: [clean_ratio]}\n  - clean\n",

@@ -63,6 +63,18 @@ CASES = {
         3,
         "Did you mean text_bytes?",
     ),
+    "a column that its step does not write, some lines below its source": (
+        ",\n    tier:\n      {A: signals.wrods > 400,\n       B: else}",
+        TOKENIZER.replace("tokenizer", "steps: [signals]\ntokenizer") + "shards: {}\n",
+        5,
+        "sources.a.tier.A reads the column wrods, which signals does not write. Did you mean words?",
+    ),
+    "a weight of a step that is not there": (
+        ",\n    weight: exact_dedup.dup_count",
+        TOKENIZER + "shards: {}\n",
+        4,
+        "sources.a.weight reads exact_dedup.dup_count, and no step exact_dedup stands before it.",
+    ),
     "a column that is not there, before there are shards": (
         ", tier: {A: 'text_byte > 3', B: else}",
         "",
@@ -85,7 +97,15 @@ def test_a_mistake_is_told_once_with_its_line(tmp_path, case):
     """And nothing else is told: a mistake in shards is not one of the mixture that draws from them."""
     source, rest, line, told = CASES[case]
     with pytest.raises(UserError) as error:
-        loaded(tmp_path, TOP % source + rest)
+        loaded(tmp_path, (TOP if "steps:" not in rest else TOP.replace("steps: []\n", "")) % source + rest)
     (message,) = str(error.value).splitlines()
     assert f"recipe.yaml:{line}:" in message
     assert told in message
+    assert "Columns:" not in message
+    assert "shard_groups" not in message
+
+
+def test_a_tier_may_go_by_tokens_where_there_are_shards(tmp_path):
+    """They are counted before documents are sorted into groups."""
+    tier = ", tier: {A: 'tokens.tokens > 9', B: else}"
+    assert loaded(tmp_path, TOP % tier + TOKENIZER + "shards: {}\n").sources["a"].tiers["A"] == "tokens.tokens > 9"

@@ -6,10 +6,11 @@ from typing import Any
 from rich.console import Group as Lines
 
 from gristmill.cli.language_table import language_table, languages, languages_heading
-from gristmill.cli.options import Json, RecipeOrRun, StoreUri, last_finished, open_seen, print_json
+from gristmill.cli.options import Json, RecipeOrRun, StoreUri, open_seen, print_json
 from gristmill.cli.screen import words
 from gristmill.cli.show import console, listed_steps, size, table
 from gristmill.counted import percent
+from gristmill.engine.run_record import last_finished
 from gristmill.engine.schedule.seen import Seen
 from gristmill.errors import UserError
 from gristmill.query.funnel import funnels
@@ -38,7 +39,7 @@ def command(recipe: RecipeOrRun, store: StoreUri = None, json: Json = False) -> 
     if waiting:
         steps = listed_steps(waiting, seen.chains)
         told = f"Not counted, or not in full, because not run as the recipe is now: {steps}."
-        console(stderr=True).print(words(f"{told} {seen.to_finish}"), soft_wrap=True)
+        console(stderr=True).print(words(f"{told} {seen.to_finish}{last_finished(seen, 'funnel')}"), soft_wrap=True)
     if json:
         print_json({"recipe": seen.name, "funnel": found, "languages": languages(seen)})
     else:

@@ -2,16 +2,20 @@
 
 import itertools
 import re
+from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import Annotated, Any
 
 import typer
+from rich.text import Text
 
 from gristmill.cli.clusters import show_clusters
-from gristmill.cli.options import Json, RecipeOrRun, StoreUri, id_prefix, last_finished, open_seen, print_json
+from gristmill.cli.options import Json, RecipeOrRun, StoreUri, id_prefix, open_seen, print_json
 from gristmill.cli.screen import Screen, passage, words
 from gristmill.cli.show import console, value_text
 from gristmill.counted import counted
 from gristmill.engine.plan.graph import CORPUS
+from gristmill.engine.run_record import last_finished
 from gristmill.engine.schedule.seen import Seen
 from gristmill.errors import UserError
 from gristmill.expression import expression
@@ -86,12 +90,17 @@ def command(
         passes = ", ".join(sources_with(seen, step))
         raise UserError(f"--source {elsewhere[0]} does not pass --stage {stage}. Sources that do: {passes}.")
     if not any(made.tasks for made in seen.made.values()):
+        last = last_finished(seen, "inspect")
+        ran = "as it is now" if last else "with this store"
         raise UserError(
-            f"Nothing of {seen.told} has been run with this store, so there is none to show. {seen.to_finish}"
+            f"Nothing of {seen.told} has been run {ran}, so there is nothing to show. {seen.to_finish}{last}"
         )
     open_steps = unfinished(seen, step)
     if open_steps and not seen.documents:
-        raise UserError(f"{', '.join(open_steps)} did not run yet, so there is nothing to look at. {seen.to_finish}")
+        raise UserError(
+            f"{', '.join(open_steps)} did not run yet, so there is nothing to look at. "
+            f"{seen.to_finish}{last_finished(seen, 'inspect')}"
+        )
     if clusters:
         show_clusters(seen, number, full, json)
         return
@@ -99,10 +108,9 @@ def command(
         _check_reason(seen, step, reason)
     wanted = True if dropped or reason is not None else False if kept else None
     shows_all = records or reason in NO_DOCUMENT or begins is not None
-    every = rows(
-        seen, step, wanted, reason, source or (), records=shows_all, url=url, doc_id=begins, grep=pattern, cuts=cuts
-    )
-    found = itertools.islice(every, skip, skip + number)
+    question = (seen, step, wanted, reason, source or ())
+    ask = partial(rows, *question, url=url, doc_id=begins, grep=pattern, cuts=cuts)
+    found = itertools.islice(ask(records=shows_all), skip, skip + number)
     out = console()
     count = 0
     for row in found:
@@ -110,11 +118,11 @@ def command(
         if json:
             print_json(_plain(row))
         else:
-            _show(out, row, full)
+            _show(out, row, full, pattern)
     if count == 0:
-        dropped_for = {name for made in seen.made.values() for name in made.metrics.get("dropped", {})}
-        others = " Records that are no documents were left out: --records shows them."
-        others = others if dropped_for & NO_DOCUMENT and not shows_all and reason is None else ""
+        with_records = () if shows_all or reason is not None else ask(records=True)
+        is_one = any(row.reason in NO_DOCUMENT for row in with_records)
+        others = " Records that are no documents were left out: --records shows them." if is_one else ""
         after = f" after the first {skip:,}" if skip else ""
         console(stderr=True).print(words(f"No such documents{after}.{others}"), soft_wrap=True)
     if open_steps:
@@ -169,7 +177,7 @@ def _plain(row: Row) -> dict[str, Any]:
     return {**row.fields, "verdict": verdict, "columns": row.columns, "text": row.text, **cuts}
 
 
-def _show(out: Screen, row: Row, full: bool) -> None:
+def _show(out: Screen, row: Row, full: bool, grep: re.Pattern[str] | None) -> None:
     fields = row.fields
     if row.reason is None and row.unjudged:
         verdict = words(("not judged yet", "yellow"), f" by {', '.join(row.unjudged)}")
@@ -185,17 +193,53 @@ def _show(out: Screen, row: Row, full: bool) -> None:
             out.print(words((name, "dim"), f" {fields[name]}"), soft_wrap=True)
     facts = {name: fields[name] for name in FACTS} | row.columns
     told = [words((name, "dim"), f" {value_text(value)}") for name, value in facts.items() if value is not None]
-    if told:
-        out.print(words(*(part for fact in told for part in (fact, "  "))), soft_wrap=True)
+    for line in _lines(told, out.width):
+        out.print(line, soft_wrap=True)
     if row.pieces:
         _show_cuts(out, row)
     elif row.text:
-        shown = row.text if full else row.text[:SHOWN_CHARACTERS]
-        more = len(row.text) - len(shown)
-        out.print(shown, soft_wrap=True)
-        if more:
-            out.print(words((f"... {counted(more, 'more character')} (--full)", "dim")))
+        _show_text(out, row.text, full, grep)
     out.print()
+
+
+def _lines(facts: Iterable[Text], width: int) -> Iterator[Text]:
+    """Facts side by side, as many as a line has room for; none is broken."""
+    line = words()
+    for fact in facts:
+        if line.cell_len and line.cell_len + 2 + fact.cell_len > width:
+            yield line
+            line = words()
+        line.append_text(words("  ", fact) if line.cell_len else fact)
+    if line.cell_len:
+        yield line
+
+
+def _show_text(out: Screen, text: str, full: bool, grep: re.Pattern[str] | None) -> None:
+    """How a text begins, or the passage around the first hit; hits are red, and without colours between [* and *]."""
+    hits = [] if grep is None else [found.span() for found in grep.finditer(text) if found[0]]
+    first = hits[0][0] if hits else 0
+    start = 0 if full or first < SHOWN_CHARACTERS // 2 else first - SHOWN_CHARACTERS // 2
+    stop = len(text) if full else min(len(text), start + SHOWN_CHARACTERS)
+    made = words(("... ", "dim") if start else "")
+    at = start
+    for begin, end in hits:
+        if begin >= stop:
+            break
+        shown = text[begin : min(end, stop)]
+        made.append_text(passage(text[at:begin]))
+        made.append_text(passage(shown if out.is_terminal else f"[*{shown}*]", "bold red"))
+        at = min(end, stop)
+    out.print(made.append_text(passage(text[at:stop])), soft_wrap=True)
+    left = [
+        counted(more, what)
+        for more, what in (
+            (sum(begin >= stop for begin, _ in hits), "more hit"),
+            (len(text) - (stop - start), "more character"),
+        )
+        if more
+    ]
+    if left:
+        out.print(words((f"... {', '.join(left)} (--full)", "dim")))
 
 
 def _show_cuts(out: Screen, row: Row) -> None:

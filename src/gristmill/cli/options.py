@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -12,12 +13,13 @@ from gristmill.cli.screen import print_json as print_json
 from gristmill.cli.screen import words
 from gristmill.cli.show import console
 from gristmill.engine.mill import Mill
-from gristmill.engine.run_record import describe, end_of, finished_runs, names_in, newest_run, see
+from gristmill.engine.run_record import describe, finished_runs, names_in, see
 from gristmill.engine.schedule.run import Run
 from gristmill.engine.schedule.seen import Seen
 from gristmill.errors import NoInput, UserError
 from gristmill.places import is_url
 from gristmill.recipe.load import load, locate_store
+from gristmill.recipe.model import Recipe
 from gristmill.store.store import Store
 
 A_RUN = "STORE@NAME: a version, or a recipe's last run, without its files and inputs"
@@ -60,6 +62,12 @@ def open_mill(recipe: Path | str, store: str | None, until: str | None = None, e
     return Mill(load(recipe, store=store, sample=asked_sample()), until, executor)
 
 
+def as_typed(recipe: Recipe, store: str | None) -> str:
+    """The recipe with the options that another command needs to look at the same run."""
+    sample = [] if recipe.sample is None else ["--sample", f"{recipe.sample * 100:.12g}%"]
+    return shlex.join([recipe.path, *sample, *([] if store is None else ["--store", store])])
+
+
 def look_with_inputs(mill: Mill, instead: str = f"From the store alone come {_FROM_STORE}") -> Run:
     """What there is of a recipe as it is now; where its inputs are gone, what can be done with its last run ({0})."""
     try:
@@ -83,15 +91,6 @@ def open_seen(name: str, store: str | None) -> Seen:
     return look_with_inputs(
         mill, f"To look at its last run without its inputs, write {{0}} in place of {mill.recipe.path}."
     )
-
-
-def last_finished(seen: Seen, command: str) -> str:
-    """How to look at the last finished run of a recipe that has not run to its end as it is now."""
-    last = None if seen.record is not None else newest_run(seen.store, seen.name)
-    if last is None:
-        return ""
-    end = f", as far as {last['until']} (--until)" if last.get("until") else ""
-    return f"; its last finished run, of {end_of(last)}{end}: gristmill {command} {seen.store.uri}@{seen.name}"
 
 
 def open_run(name: str, store: str | None) -> Seen:

@@ -9,6 +9,7 @@ from gristmill.cli.options import Json, RecipeOrRun, StoreUri, open_seen, print_
 from gristmill.cli.screen import words
 from gristmill.cli.show import console, listed_steps, size, table
 from gristmill.counted import percent
+from gristmill.engine.run_record import last_finished
 from gristmill.engine.schedule.seen import Seen
 from gristmill.errors import UserError
 from gristmill.recipe.mistakes import suggest
@@ -37,12 +38,13 @@ def command(
     if not judges:
         raise UserError(f"{recipe} has no step with rules, so none removed anything. Add heuristics to its steps.")
     found = list(_counts(seen, by))
+    to_finish = f"{seen.to_finish}{last_finished(seen, 'removed')}" if waiting else ""
     if waiting and not found:
-        raise UserError(f"No step of {recipe} with rules has run as the recipe is now. {seen.to_finish}")
+        raise UserError(f"No step of {recipe} with rules has run as the recipe is now. {to_finish}")
     if waiting:
         steps = listed_steps(waiting, seen.chains)
         told = f"Not counted, or not in full, because not run as the recipe is now: {steps}."
-        console(stderr=True).print(words(f"{told} {seen.to_finish}"), soft_wrap=True)
+        console(stderr=True).print(words(f"{told} {to_finish}"), soft_wrap=True)
     elif not found:
         console(stderr=True).print("No rule removed a document.")
     if json:

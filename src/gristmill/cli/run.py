@@ -1,6 +1,5 @@
 """gristmill run: carry out a recipe; what the store has already is not done again."""
 
-import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -9,7 +8,7 @@ import typer
 
 from gristmill.cli.funnel import show_funnel
 from gristmill.cli.language_table import languages
-from gristmill.cli.options import Json, RecipePath, StoreUri, Workers, open_mill, print_json
+from gristmill.cli.options import Json, RecipePath, StoreUri, Workers, as_typed, open_mill, print_json
 from gristmill.cli.screen import passage, words
 from gristmill.cli.show import Bars, console, listed_steps
 from gristmill.counted import counted
@@ -66,7 +65,8 @@ def command(
             bars.note(idle)
         run = mill.run(workers, bars, retry_crashed, tag)
     record = run.ended
-    warnings = find_warnings(run)
+    named = as_typed(mill.recipe, store)
+    warnings = find_warnings(run, named)
     for warning in warnings:
         bars.note(f"WARNING: {warning}")
     gone = None if mill.store.is_shared else _ends_with_us(mill.store.uri)
@@ -76,7 +76,6 @@ def command(
             {**summary(run, record, bars.notes, warnings), "shards": run.shards, "tag": tag, **_tried(mill.recipe)}
         )
     else:
-        named = _as_typed(recipe, mill.recipe, store)
         _show(run, record)
         _show_unread(run, named)
         _show_what_is_missing(mill.recipe, recipe, record)
@@ -192,12 +191,6 @@ def _show_mix(run: Run) -> None:
         out.print()
         out.print(mix_table(manifest))
         out.print(words(f"Shards and manifest: {run.shards}"), soft_wrap=True)
-
-
-def _as_typed(path: Path, recipe: Recipe, store: str | None) -> str:
-    """The recipe with the options that another command needs to look at the same run."""
-    sample = [] if recipe.sample is None else ["--sample", f"{recipe.sample * 100:.12g}%"]
-    return shlex.join([str(path), *sample, *([] if store is None else ["--store", store])])
 
 
 def _show_unread(run: Run, recipe: str) -> None:

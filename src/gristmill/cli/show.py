@@ -43,7 +43,11 @@ def size(count: float) -> str:
 
 
 def value_text(value: Any) -> str:
-    """A value of a column in a few characters: bytes are hexadecimal, a list is its items."""
+    """A value of a column or a setting in a few characters: bytes are hexadecimal, a list is its items."""
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return str(value).lower()
     if isinstance(value, bytes):
         return value.hex()
     if isinstance(value, datetime):

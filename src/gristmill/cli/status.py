@@ -5,9 +5,9 @@ from typing import Annotated
 import typer
 
 from gristmill.cli.options import Json, RecipeOrRun, StoreUri, open_seen, print_json
-from gristmill.cli.screen import passage, say
+from gristmill.cli.screen import passage, say, words
 from gristmill.cli.show import console, size, table
-from gristmill.engine.run_record import end_of, outcome, run_records
+from gristmill.engine.run_record import end_of, last_finished, outcome, run_records
 from gristmill.errors import UserError
 from gristmill.query.disk import held_bytes
 from gristmill.query.funnel import documents_by_step
@@ -88,3 +88,6 @@ def command(
     else:
         told = "Last run" if seen.record is None else "Run"
         out.print(f"\n{told}: {outcome(last)}, {end_of(last)}, version {last['version'] or '-'}")
+        if seen.unfinished() and (finished := last_finished(seen, "status")):
+            told = "The stages above are those of the recipe and its inputs as they are now, and not all have run."
+            out.print(words(f"{told} {seen.to_finish}{finished}"), soft_wrap=True)

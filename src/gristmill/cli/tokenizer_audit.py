@@ -16,7 +16,7 @@ from gristmill.cli.show import Bars, console, table
 from gristmill.cli.tokenizer_open import TokenizerName, is_corpus, look_at
 from gristmill.counted import counted
 from gristmill.errors import UserError
-from gristmill.query.sample import sample_by_language, tokenizer_path
+from gristmill.query.sample import sample_by_language, tokenizer_file
 from gristmill.report.tokenizer_html import page
 from gristmill.stages.tokenizer.audit import D_MODEL, SIZES, audit, failed
 from gristmill.stages.tokenizer.audit_subject import Subject, open_subject
@@ -65,7 +65,7 @@ def command(
     name = tokenizer
     if is_corpus(tokenizer):
         looked = look_at(tokenizer, store)
-        tokenizer = str(tokenizer_path(looked))
+        tokenizer = tokenizer_file(looked)
         held_out = from_arrays(sample_by_language(looked, HELD_OUT), f"held out by {name}")
     else:
         refuse_sample(tokenizer)

@@ -16,7 +16,7 @@ from gristmill.cli.sample_option import asked_sample, refuse_sample
 from gristmill.cli.screen import complain
 from gristmill.engine.schedule.seen import Seen
 from gristmill.errors import UserError
-from gristmill.query.sample import open_for_tokenizer, tokenizer_path
+from gristmill.query.sample import open_for_tokenizer, tokenizer_file
 from gristmill.recipe.load import load as load_recipe
 from gristmill.stages.tokenizer.files import load
 from gristmill.stages.tokenizer.library import LibraryTokenizer
@@ -63,7 +63,7 @@ def open_tokenizer(name: str, store: str | None = None) -> AnyTokenizer:
 def open_any(named: str | Seen) -> AnyTokenizer:
     """That of a file or folder, or that of a corpus."""
     if isinstance(named, Seen):
-        return load_aloud(str(tokenizer_path(named)))
+        return load_aloud(tokenizer_file(named))
     refuse_store(named)
     return load_aloud(named)
 

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from gristmill.cli.options import Json, RecipePath, StoreUri, Workers, print_json
+from gristmill.cli.options import Json, RecipePath, StoreUri, Workers, as_typed, print_json
 from gristmill.cli.sample_option import asked_sample
 from gristmill.cli.screen import complain, words
 from gristmill.cli.show import Bars, console, size, table
@@ -13,7 +13,7 @@ from gristmill.cli.tokenizer_open import AnyTokenizer, load_aloud, measure
 from gristmill.counted import counted
 from gristmill.engine.mill import find_warnings
 from gristmill.errors import UserError
-from gristmill.query.sample import open_for_tokenizer, sample_texts, tokenizer_path
+from gristmill.query.sample import open_for_tokenizer, sample_texts, tokenizer_file
 from gristmill.recipe.load import load
 from gristmill.stages.tokenizer.files import write_json, write_ranks
 from gristmill.stages.tokenizer.model import Tokenizer
@@ -44,10 +44,10 @@ def command(
     mill = open_for_tokenizer(load(recipe, store=store, sample=asked_sample()))
     with Bars(quiet=json) as bars:
         run = mill.run(workers, bars)
-    told = find_warnings(run)
+    told = find_warnings(run, as_typed(mill.recipe, store))
     for warning in told:
         bars.note(f"WARNING: {warning}")
-    path = tokenizer_path(run)
+    path = Path(tokenizer_file(run))
     tokenizer = load_aloud(str(path))
     held_out = measure(tokenizer, sample_texts(run, HELD_OUT))
     metrics = next(run.made[node.id].metrics for node in mill.graph.nodes.values() if node.kind == "fit")

@@ -211,8 +211,10 @@ def available_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def find_warnings(run: Run) -> list[str]:
-    """Everything that silently did nothing (law 7)."""
+def find_warnings(run: Run, typed: str | None = None) -> list[str]:
+    """Everything that silently did nothing (law 7). A stage does not know its recipe: RECIPE in the commands that it
+    names becomes what the user typed (None: its file).
+    """
     found = [
         f"{source}/{INGEST}: {message}"
         for source in run.chains  # in the order of the recipe, not in that of their arrival
@@ -227,7 +229,7 @@ def find_warnings(run: Run) -> list[str]:
             some = len(node.sources) < len(run.chains) and node.id.partition("/")[0] not in node.sources
             told = f"{node.id} (of {listed(node.sources, 5)})" if some else node.id
             found += [f"{told}: {message}" for message in warn(metrics, node.config)]
-    return found
+    return [re.sub(r"(gristmill [a-z ]+ )RECIPE\b", lambda at: f"{at[1]}{typed or run.told}", told) for told in found]
 
 
 def wait_for(work: Any, executor: Executor) -> None:

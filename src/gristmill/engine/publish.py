@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from gristmill.engine.run_record import last_finished
 from gristmill.engine.schedule.seen import Seen
 from gristmill.errors import UserError
 from gristmill.recipe.mix import MIX
@@ -70,7 +71,7 @@ def find_manifest(seen: Seen) -> str:
         known = any(node.name == MIX for node in seen.nodes.values())
         raise UserError(
             f"{seen.told} has no shards in {seen.store.uri}{now}. {seen.to_finish}"
-            + ("" if known else " (with shards: in the recipe)")
+            + (last_finished(seen) if known else " (with shards: in the recipe)")
         )
     return f"{seen.store.uri.rstrip('/')}/{folder}"
 

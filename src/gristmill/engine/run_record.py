@@ -151,6 +151,16 @@ def outcome(record: Mapping[str, Any]) -> str:
     return f"{record['status']} up to {record['until']}" if is_part else str(record["status"])
 
 
+def last_finished(seen: Seen, command: str = "") -> str:
+    """How to look at the last finished run of a recipe that has not run to its end as it is now, by that command."""
+    last = None if seen.record is not None else newest_run(seen.store, seen.name)
+    if last is None:
+        return ""
+    end = f", as far as {last['until']} (--until)" if last.get("until") else ""
+    name = f"{seen.store.uri}@{seen.name}"
+    return f"; its last finished run, of {end_of(last)}{end}: {f'gristmill {command} {name}' if command else name}"
+
+
 def newest_run(store: Store, recipe: str, damaged: list[str] | None = None) -> dict[str, Any] | None:
     """What STORE@RECIPE means: the newest run that came to the recipe's end; else the newest that `--until` ended."""
     whole = (run for run in finished_runs(store, recipe, damaged) if run.get("until") is None)

@@ -19,7 +19,7 @@ from gristmill.recipe.mistakes import Mistakes, nearest, show
 from gristmill.recipe.plain_words import tell
 from gristmill.recipe.settings import NamesWith, below
 from gristmill.recipe.yaml_lines import parse
-from gristmill.stages.contract import StageConfig
+from gristmill.stages.contract import OtherSetting, StageConfig
 
 
 @dataclass(frozen=True)
@@ -147,12 +147,14 @@ def _change(node: Node, fields: Mapping[str, Any]) -> Change:
 def _exceptions(node: Node, config: StageConfig, fields: Iterable[str]) -> Iterable[str]:
     module = importlib.import_module(node.module)
     for path in fields if hasattr(module, "exceptions") else ():
-        found = module.exceptions(config, path)
-        if found:
-            yield (
-                f"{node.id}.{path} does not decide for {', '.join(found)}: there the recipe has another value, which "
-                f"does. Ask about that: {node.id}.{next(iter(found.values()))}=VALUE"
-            )
+        found: Mapping[str, OtherSetting] = module.exceptions(config, path)
+        for is_built_in, whose in ((False, "the recipe has another value"), (True, "a built-in exception holds")):
+            labels = [label for label, other in found.items() if other.is_built_in == is_built_in]
+            if labels:
+                yield (
+                    f"{node.id}.{path} does not decide for {', '.join(labels)}: there {whose}, which does. "
+                    f"Ask about that: {node.id}.{found[labels[0]].path}=VALUE"
+                )
 
 
 def _kind_of(node: Node, kind: Any, path: Sequence[str]) -> Any:

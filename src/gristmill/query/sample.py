@@ -1,12 +1,13 @@
 """The tokenizer of a recipe and the texts of its sample, as they lie in the store."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from gristmill.engine.mill import Mill
+from gristmill.engine.plan.graph import Node
+from gristmill.engine.run_record import last_finished
 from gristmill.engine.schedule.seen import Seen
 from gristmill.errors import UserError
 from gristmill.recipe.model import Recipe
@@ -24,14 +25,19 @@ def open_for_tokenizer(recipe: Recipe) -> Mill:
     return Mill(recipe, TOKENIZER)
 
 
-def tokenizer_path(seen: Seen) -> Path:
-    """The tokenizer.json of a recipe that ran."""
-    made = [seen.made[node.id].model for node in seen.nodes.values() if node.name == TOKENIZER]
-    if not made or made[0] is None:
-        now = "" if seen.record else ", or not for the recipe as it stands now"
-        train = "" if seen.record else f"Run: gristmill tokenizer train {seen.told}"
-        raise UserError(f"the tokenizer of {seen.told} is not in {seen.store.uri}{now}. {train or seen.to_finish}")
-    return seen.store.local_path(made[0])
+def tokenizer_file(seen: Seen) -> str:
+    """The tokenizer.json of a corpus: that of its run, or the one that the recipe names, which needs no run."""
+    for node in seen.nodes.values():
+        if node.name == TOKENIZER and (made := seen.made[node.id].model) is not None:
+            return str(seen.store.local_path(made))
+        if node.name == TOKENIZER and isinstance(node, Node) and node.files:
+            return next(iter(node.files))
+    if seen.record is not None:
+        raise UserError(f"the tokenizer of {seen.told} is not in {seen.store.uri}. {seen.to_finish}")
+    raise UserError(
+        f"the tokenizer of {seen.told} is not in {seen.store.uri}, or not for the recipe as it stands now. "
+        f"Run: gristmill tokenizer train {seen.told}{last_finished(seen)}"
+    )
 
 
 def sample_texts(seen: Seen, split: str) -> Iterator[tuple[str, pa.Array]]:

@@ -26,8 +26,12 @@ from gristmill.engine.work.rows import Batch
 from gristmill.errors import UserError
 from gristmill.query.changes import Change, parse_changes
 from gristmill.recipe.columns import INGEST
+from gristmill.recipe.mix import MIX
+from gristmill.recipe.shards import SHARDS
+from gristmill.recipe.tokenizer import TOKENIZER
 from gristmill.schema import NO_DOCUMENT
 from gristmill.stages.contract import StageConfig
+from gristmill.stages.select import corpus
 from gristmill.stages.stage_interface import may_read_of, reads_of, schema_of
 from gristmill.store.parquet import PartReader, join
 
@@ -73,9 +77,8 @@ class Answer:
 def ask(mill: Mill, run: Run, changes: Sequence[str]) -> list[Answer]:
     """Evaluate `step.field=value` changes over everything that the store holds; an answer for each step meant."""
     asked = parse_changes(mill, changes)
-    open_now = run.unfinished()
-    steps = [node_id for node_id in open_now if run.nodes[node_id].name != CORPUS]
-    if waiting := mill.recipe.as_written(steps or open_now):
+    needed = {node_id for change in asked for source in change.node.sources for node_id in _judging(mill, source)}
+    if waiting := mill.recipe.as_written(node_id for node_id in run.unfinished() if node_id in needed):
         first = waiting[0]
         told = f"{len(waiting)} steps have not run as the recipe is now (the first: {first})"
         raise UserError(
@@ -83,6 +86,15 @@ def ask(mill: Mill, run: Run, changes: Sequence[str]) -> list[Answer]:
             f"answered for the whole corpus. {run.to_finish}"
         )
     return [_ask(mill, run, change) for change in asked]
+
+
+def _judging(mill: Mill, source: str) -> list[str]:
+    """The stages of a source that decide what is in the corpus: its reader and its steps. Those that tokenizer, shards
+    and mix stand for come behind, and what they lack is lacking in no answer.
+    """
+    behind = {step.id for step in mill.recipe.steps if step.stands_for in (TOKENIZER, SHARDS, MIX)}
+    chain = [node_id for node_id in mill.graph.chains[source] if node_id not in behind]
+    return [f"{source}/{INGEST}", *(node_id for node_id in chain if mill.graph.nodes[node_id].name != CORPUS)]
 
 
 def _ask(mill: Mill, run: Run, change: Change) -> Answer:
@@ -129,7 +141,7 @@ def _reads(node: Node) -> tuple[str, ...]:
 def _later_steps(mill: Mill, node: Node) -> tuple[str, ...]:
     later = []
     for source in node.sources:
-        chain = mill.graph.chains[source]
+        chain = _judging(mill, source)
         for node_id in chain[chain.index(node.id) + 1 :]:
             other = mill.graph.nodes[node_id]
             is_new = drops(other) and any(view.gates for view in other.views.values())
@@ -143,12 +155,16 @@ def _ask_part(mill: Mill, run: Run, node: Node, document: Document) -> Answer:
     source, order = document.source, document.order
     module = importlib.import_module(node.module)
     schema = schema_of(module, node.config)
-    chain = [name for name in mill.graph.chains[source] if mill.graph.nodes[name].has_layers]
-    layers = {INGEST: document.part, **{name: run.made[name].layers[source, order][0] for name in chain}}
+    layers = {INGEST: document.part}
+    for name in mill.graph.chains[source]:
+        if mill.graph.nodes[name].name != CORPUS and (source, order) in (made := run.made[name].layers):
+            layers[name] = made[source, order][0]
     view = node.views[source]
-    final = f"{source}/{CORPUS}"
-    others = [name for name in layers if name not in (node.id, final)]
-    used = [*view.layers, *(name for name in (*others, node.id, final) if name not in view.layers)]
+    final = mill.graph.nodes[f"{source}/{CORPUS}"].config
+    assert isinstance(final, corpus.Config)
+    steps = [name for name in final.steps if name in layers]
+    others = [name for name in steps if name != node.id]
+    used = [*view.layers, *(name for name in layers if name not in view.layers)]
     wanted = {*_reads(node), *may_read_of(module, node.config)}
     columns = tuple(entry for entry in view.columns if entry[2] in wanted)
     # A document that would come has no text behind the step, and one that would go has the corpus's.
@@ -156,14 +172,13 @@ def _ask_part(mill: Mill, run: Run, node: Node, document: Document) -> Answer:
     up_to = [*layers][: [*layers].index(node.id) + 1]
     before, last = [name for name in with_text if name in up_to][-1], with_text[-1]
     more = [(used.index(before), "text_bytes", "size before"), (used.index(last), "text_bytes", "size now")]
-    more += [(used.index(node.id), "drop", "drop now"), (used.index(final), "drop", "drop at last")]
-    more += [(used.index(name), "drop", f"drop {name}") for name in others]
+    more += [(used.index(name), "drop", f"drop {name}") for name in steps]
     readers = [PartReader(mill.store, layers[name]) for name in used]
     first_row = 0
     for batch in join(readers, (*columns, *more)):
         seen = batch.select(range(len(columns)))
         gates = [f"drop {used[layer]}" for layer in view.gates if used[layer] in others]
-        now = _dropped(batch, "drop now")
+        now = _dropped(batch, f"drop {node.id}")
         elsewhere = np.zeros(batch.num_rows, np.bool_)
         for name in others:
             elsewhere |= _dropped(batch, f"drop {name}")
@@ -176,14 +191,15 @@ def _ask_part(mill: Mill, run: Run, node: Node, document: Document) -> Answer:
         spread = dict(zip(schema.names, visible.spread(answers), strict=True))
         then_reason = spread["drop"] if "drop" in schema.names else pa.nulls(batch.num_rows, pa.string())
         then = then_reason.is_valid().to_numpy(zero_copy_only=False)
-        come = (answer.come, now & ~then & ~elsewhere, batch.column("drop now"), batch.column("size before"))
+        come = (answer.come, now & ~then & ~elsewhere, batch.column(f"drop {node.id}"), batch.column("size before"))
         go = (answer.go, then & ~now & ~elsewhere, then_reason, batch.column("size now"))
         for side, mask, reasons, size in (come, go):
             _count(side, document, first_row, mask, reasons, size)
-        corpus = ~_dropped(batch, "drop at last")
-        answer.read += batch.num_rows - pc.sum(pc.is_in(batch["drop at last"], NO_DOCUMENTS)).as_py()
-        answer.corpus += int(corpus.sum())
-        answer.corpus_bytes += _sum(batch.column("size now"), corpus)
+        kept = ~now & ~elsewhere
+        first = pc.coalesce(*(batch[f"drop {name}"] for name in steps))
+        answer.read += batch.num_rows - pc.sum(pc.is_in(first, NO_DOCUMENTS)).as_py()
+        answer.corpus += int(kept.sum())
+        answer.corpus_bytes += _sum(batch.column("size now"), kept)
         first_row += batch.num_rows
     return answer
 
@@ -212,4 +228,4 @@ def _has_text_bytes(mill: Mill, layer: str, source: str) -> bool:
     if layer == INGEST:
         return True
     node = mill.graph.nodes[layer]
-    return node.name != CORPUS and "text" in schema_of(importlib.import_module(node.module), node.config).names
+    return "text" in schema_of(importlib.import_module(node.module), node.config).names

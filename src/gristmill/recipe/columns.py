@@ -16,12 +16,14 @@ INGEST = "ingest"
 """How a step names the documents as they were read: `ingest.text`."""
 
 
-def check_routes(draft: Draft, routes: Mapping[str, Route]) -> None:
-    """Adds what is wrong; a step that several sources go through is told once, with their names."""
+def check_routes(draft: Draft, routes: Mapping[str, Route], apart: str) -> None:
+    """Adds what is wrong; a step that several sources go through is told once, with their names. What steps of the name
+    `apart` read is checked where the user wrote it (`check_reads`).
+    """
     told: dict[tuple[int, str], list[str]] = {}
     written: dict[int, list[str]] = {}
     for source, route in routes.items():
-        for step, message in _faults(route, written):
+        for step, message in _faults(route, written, apart):
             told.setdefault((step.line, message), []).append(source)
     for line, message in _different_models(routes):
         draft.mistakes.add(line, message)
@@ -30,14 +32,15 @@ def check_routes(draft: Draft, routes: Mapping[str, Route]) -> None:
         draft.mistakes.add(line, f"{message} ({noun}: {listed(sources)})")
 
 
-def _faults(route: Route, written: dict[int, list[str]]) -> Iterator[tuple[Step, str]]:
+def _faults(route: Route, written: dict[int, list[str]], apart: str) -> Iterator[tuple[Step, str]]:
     """What is wrong with a route; `written` keeps the columns of steps, which many routes share."""
     columns = _as_read()
     steps: dict[str, list[Step]] = {}
     for at, step in enumerate(route):
         before = route[at - 1] if at else None
         module = importlib.import_module(step.module)
-        for message in _unread(step.id, reads_of(module, step.config), columns, route[:at], route[at + 1 :]):
+        reads = () if step.name == apart else reads_of(module, step.config)
+        for message in _unread(step.id, reads, columns, route[:at], route[at + 1 :]):
             yield step, message
         for name in uses_of(module):
             same = steps.get(name)
@@ -138,9 +141,9 @@ def _column_fault(who: str, read: str, before: Route, after: Route) -> str:
         where = f"{name} does not write"
     later = next((other for other in after if column in _columns(other)), None) if not name else None
     near = nearest(column, columns)
-    fix = f"Move {later.id}, which writes it, above this step. " if later else ""
-    fix += f"Did you mean {near}? " if near and not later else ""
-    fix += f"Columns: {', '.join(dict.fromkeys(columns))}."
+    fix = f"Move {later.id}, which writes it, above this step." if later else ""
+    fix += f"Did you mean {near}?" if near and not later else ""
+    fix += "" if near or later else f"Columns: {', '.join(dict.fromkeys(columns))}."
     return f"{who} reads the column {column}, which {where}. {fix}"
 
 

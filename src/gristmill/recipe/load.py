@@ -33,7 +33,7 @@ from gristmill.recipe.mistakes import Mistakes, nearest_file, show
 from gristmill.recipe.mix import load_mix
 from gristmill.recipe.model import Recipe, Source, Step
 from gristmill.recipe.names import check_names
-from gristmill.recipe.shards import check_groups, load_shards
+from gristmill.recipe.shards import GROUPS, check_groups, load_shards
 from gristmill.recipe.sources import load_source
 from gristmill.recipe.steps import Lists, check_keys, load_steps, route_of
 from gristmill.recipe.tokenizer import load_tokenizer
@@ -83,8 +83,8 @@ def load(
     routes = {name: (*route, *tokenizer, *shards.get(name, ()), *mix) for name, route in routes.items()}
     sharded = (step for same in zip(*shards.values(), strict=True) for step in same)
     last = {step.id: step for step in (*tokenizer, *sharded, *mix)}
-    check_routes(draft, routes)
-    check_groups(draft, [source for name, source in sources.items() if name not in shards], routes)
+    check_routes(draft, routes, GROUPS)
+    check_groups(draft, sources.values(), routes)
     check_names(draft, routes, sources)
     location = _store(draft, "./store" if fields is None else fields.store, store)
     mistakes.raise_any()

@@ -26,7 +26,8 @@ from gristmill.recipe.shards import ShardsFields
 from gristmill.recipe.stage_module import Unfit, find_stage
 from gristmill.recipe.tokenizer import TrainFields
 from gristmill.stages import READERS, STEPS
-from gristmill.stages.contract import FileMark, parse_bytes, parse_count
+from gristmill.stages.contract import FileMark, StageConfig, parse_bytes, parse_count
+from gristmill.stages.select.rules.rule import EXCEPTIONS, stated_in
 
 SECTIONS: dict[str, tuple[str, type[BaseModel]]] = {
     "recipe": ("The top of a recipe.", RecipeFields),
@@ -122,14 +123,33 @@ def _section(name: str) -> Entry:
 
 
 def _settings(model: type[BaseModel], prefix: str = "") -> Iterator[Setting]:
+    built_in = _built_in(model)
     for name, field in model.model_fields.items():
         kind, nested = _named(field.annotation, tuple(field.metadata)), _model_in(field.annotation)
         again = nested is not None and nested.model_fields.keys() <= model.model_fields.keys()
-        meaning = " ".join((field.description or "").split())
+        meaning = " ".join([*(field.description or "").split(), *built_in.get(name, ())])
         default = "the recipe's" if name == "seed" and model is not RecipeFields else _default(field, kind)
         yield Setting(f"{prefix}{name}", f"{kind} as above" if again else kind, default, meaning)
         if nested is not None and not again:
             yield from _settings(nested, f"{prefix}{name}.")
+
+
+def _built_in(model: type[BaseModel]) -> dict[str, list[str]]:
+    """What is to be said of thresholds that have exceptions without the recipe's doing, and of the fields for more."""
+    fields = [name for name in EXCEPTIONS if name in model.model_fields]
+    values: dict[str, dict[str, list[str]]] = {}
+    told = {}
+    for field in fields:
+        published: Mapping[str, StageConfig] = getattr(model(), field)
+        if published:
+            told[field] = ['They go before those that are built in (docs/rules.md, "Published exceptions").']
+        for label, one in published.items():
+            for threshold, value in stated_in(one).items():
+                values.setdefault(threshold, {}).setdefault(_shown(value), []).append(label)
+    for threshold, labels in values.items():
+        some = "; ".join(f"{value} for {', '.join(names)}" for value, names in labels.items())
+        told[threshold] = [f"Built-in exceptions: {some}."]
+    return told
 
 
 def _default(field: FieldInfo, kind: str) -> str:

@@ -1,6 +1,7 @@
 """The `shards` of a recipe: the steps that encode the corpus, sort it into groups and write it as files of tokens."""
 
 from collections.abc import Iterable, Mapping
+from itertools import takewhile
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field
@@ -71,8 +72,8 @@ def load_shards(
 
 
 def check_groups(draft: Draft, sources: Iterable[Source], routes: Mapping[str, tuple[Step, ...]]) -> None:
-    """Adds what is wrong with the columns of tiers and weights of sources that no shards are made of yet: a recipe
-    gets its `shards` last, and should not fail then for what was written first.
+    """Adds what is wrong with the columns of tiers and weights, also of a recipe without shards: it gets them last, and
+    should not fail then for what was written first.
     """
     for source in sources:
         at: Path = ("sources", source.name)
@@ -85,7 +86,8 @@ def check_groups(draft: Draft, sources: Iterable[Source], routes: Mapping[str, t
             formulas[*at, "weight"] = parse_value(source.weight)
         for place, formula in formulas.items():
             if source.name in routes:
-                check_reads(draft, place, formula.columns, routes[source.name])
+                route = tuple(takewhile(lambda step: step.name != GROUPS, routes[source.name]))
+                check_reads(draft, place, formula.columns, route)
 
 
 def idle_settings(recipe: Recipe) -> str | None:

@@ -132,9 +132,23 @@ def _imported(name: str, path: str) -> ModuleType:
 
 
 def _unknown(noun: str, name: str, known: Mapping[str, str], folder: str) -> str:
-    names = [*known, *(beside for beside in own_code.names_beside(folder) if beside not in known)]
+    names = [*known, *(own for own in _stages_beside(noun, folder) if own not in known)]
     own = f"For a {noun} of your own write the name of a module beside the recipe, or an import path."
     return f"{name} is not a {noun}. {suggest(name, names, f'{noun.capitalize()}s')} {own}"
+
+
+def _stages_beside(noun: str, folder: str) -> list[str]:
+    """Modules beside a recipe that can be a format, or that are or hold steps; told without running them."""
+    found = []
+    for name in own_code.names_beside(folder):
+        try:
+            source = own_code.find_module(name, folder)
+            functions = own_code.verbs_in(source) if source is not None else set()
+        except CannotRead:
+            continue
+        if "read" in functions if noun == "format" else functions & VERBS != {"read"}:
+            found.append(name)
+    return found
 
 
 def _refuse_twin(noun: str, name: str, folder: str) -> None:

@@ -61,13 +61,13 @@ routes where an earlier step writes them, and does without elsewhere;
 gives counts that are summed over all batches; `warnings(metrics, config)` tells what silently did nothing (the metrics
 of an exchange have `sources`: per source, rows sent and dropped); `explain(config)` gives lines that a plan shows, and
 `explain_fully(config)` those that `plan --explain` shows in their place;
-`exceptions(config, path)` names those for whom another setting decides in place of the one at `path`, with its path.
+`exceptions(config, path)` names those for whom another setting decides in place of the one at `path`, with that one.
 """
 
 import re
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import IO, Annotated, Any, Literal
+from typing import IO, Annotated, Any, Literal, NamedTuple
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
@@ -137,6 +137,14 @@ AsCount = BeforeValidator(parse_count)
 """For numbers with bounds of their own that people may write large."""
 Count = Annotated[int, AsCount, Field(ge=1, le=MOST_COUNT)]
 """A number of tokens, documents or the like in a config: plain, or with k, M, B or T."""
+
+
+class OtherSetting(NamedTuple):
+    """A setting that decides in the place of another."""
+
+    path: str
+    is_built_in: bool = False
+    """Whether it comes with the step, and the recipe does not say it."""
 
 
 class FileMark:

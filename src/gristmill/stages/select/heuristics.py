@@ -17,7 +17,7 @@ from typing import Any, Literal
 import pyarrow as pa
 from pydantic import field_validator, model_validator
 
-from gristmill.stages.contract import StageConfig
+from gristmill.stages.contract import OtherSetting, StageConfig
 from gristmill.stages.natural_languages import LABEL
 from gristmill.stages.select.expressions import parse_rule
 from gristmill.stages.select.rules import c4, code, fineweb, gopher_quality, gopher_repetition
@@ -26,7 +26,7 @@ from gristmill.stages.select.rules.code import Config as CodeThresholds
 from gristmill.stages.select.rules.fineweb import Config as FineWebThresholds
 from gristmill.stages.select.rules.gopher_quality import Config as GopherQualityThresholds
 from gristmill.stages.select.rules.gopher_repetition import Config as GopherRepetitionThresholds
-from gristmill.stages.select.rules.rule import EXCEPTIONS, exceptions_of
+from gristmill.stages.select.rules.rule import EXCEPTIONS, exceptions_of, stated_in
 from gristmill.stages.select.tally import LANGUAGES, Tally
 from gristmill.stages.select.vectors import Columns
 from gristmill.stages.select.verdicts import Group, RuleSet, all_of, failing, first_of, reasons_of, rule_set, tell
@@ -130,18 +130,21 @@ def groups(config: Config) -> list[Group]:
     return found
 
 
-def exceptions(config: Config, path: str) -> dict[str, str]:
+def exceptions(config: Config, path: str) -> dict[str, OtherSetting]:
     """Languages, extensions and sources with a threshold of their own, in place of the one at `path`."""
     name, _, threshold = path.partition(".")
     own: StageConfig | None = getattr(config, name) if name in SETS else None
     if own is None:
         return {}
-    return {
-        label: f"{name}.{field}.{label}.{threshold}"
-        for field in EXCEPTIONS
-        for label, one in exceptions_of(own, field).items()
-        if threshold in one.model_fields_set
-    }
+    found = {}
+    for field in EXCEPTIONS:
+        published = exceptions_of(type(own)(), field)
+        for label, one in exceptions_of(own, field).items():
+            if threshold in one.model_fields_set:
+                same = stated_in(published[label]).items() if label in published else ()
+                is_built_in = (threshold, getattr(one, threshold)) in same
+                found[label] = OtherSetting(f"{name}.{field}.{label}.{threshold}", is_built_in)
+    return found
 
 
 def reads(config: Config) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import Field, field_validator, model_validator
 
-from gristmill.stages.contract import LanguageName, StageConfig
+from gristmill.stages.contract import LanguageName, OtherSetting, StageConfig
 from gristmill.stages.select.rules.rule import places
 from gristmill.stages.select.tally import NOTHING
 
@@ -63,10 +63,10 @@ class Config(StageConfig):
         return self
 
 
-def exceptions(config: Config, path: str) -> dict[str, str]:
+def exceptions(config: Config, path: str) -> dict[str, OtherSetting]:
     """Languages with a probability of their own, in place of `min_probability`."""
     named = config.keep.items() if path == "min_probability" else ()
-    return {name: f"keep.{name}" for name, least in named if least is not None}
+    return {name: OtherSetting(f"keep.{name}") for name, least in named if least is not None}
 
 
 def apply(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
