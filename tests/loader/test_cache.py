@@ -1,5 +1,6 @@
 """The folder of fetched shards: nothing in it is believed for its name, and nobody else can put anything there."""
 
+import hashlib
 import os
 import stat
 
@@ -193,6 +194,33 @@ def test_a_file_of_another_size_than_the_manifest_names_is_not_fetched(tmp_path)
     made = Cache(tmp_path / "cache", 10**6)
     with pytest.raises(UserError, match=r"has 1000 bytes and should have 24"):
         made.opened("ab" * 32, "memory://b/file", 24)
+
+
+def test_a_temporary_file_that_is_swept_before_it_is_locked_is_made_again(tmp_path, monkeypatch):
+    """Who makes room takes away what nobody holds; between its birth and its lock nobody does."""
+    content, swept = bytes(1000), []
+    MemoryFileSystem().pipe_file("/b/file", content)
+    made = Cache(tmp_path / "cache", 10**6)
+    lock = cache.fcntl.flock
+
+    def late(file, how):
+        for path in made.folder.glob(".part.*") if not swept else ():
+            path.unlink()
+            swept.append(path)
+        return lock(file, how)
+
+    open_file = cache.OpenFile
+
+    def after_others_made_room(path, **options):
+        if path.name.startswith(".part"):
+            made.make_room(0)
+        return open_file(path, **options)
+
+    monkeypatch.setattr(cache.fcntl, "flock", late)
+    monkeypatch.setattr(cache, "OpenFile", after_others_made_room)
+    digest = hashlib.sha256(content).hexdigest()
+    assert made.ensure(digest, "memory://b/file").read_bytes() == content
+    assert len(swept) == 1
 
 
 def test_a_cache_that_cannot_be_written_any_more_is_a_message(folder, monkeypatch):

@@ -157,11 +157,15 @@ class Cache:
     @contextlib.contextmanager
     def _temporary(self, kind: str) -> Iterator[tuple[Path, int]]:
         """A file, locked while in use and gone afterwards."""
-        path = self.folder / f"{kind}.{uuid.uuid4().hex}"
-        file = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600)
-        try:
+        while True:
+            path = self.folder / f"{kind}.{uuid.uuid4().hex}"
+            file = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600)
             with contextlib.suppress(OSError):
                 fcntl.flock(file, fcntl.LOCK_EX)
+            if os.fstat(file).st_nlink:
+                break
+            os.close(file)  # who made room took it for one that a dead process left, before it was locked
+        try:
             yield path, file
         finally:
             os.close(file)

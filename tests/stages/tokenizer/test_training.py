@@ -2,13 +2,15 @@
 
 import json
 import random
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 from gristmill.engine.mill import Mill, Silent, find_warnings
 from gristmill.errors import UserError
-from gristmill.query.sample import sample_texts, tokenizer_path
+from gristmill.query.sample import sample_texts
+from gristmill.query.sample import tokenizer_file as file_of
 from gristmill.recipe.load import load
 from gristmill.stages.tokenizer import files, tokenizer, tokenizer_file
 from gristmill.stages.tokenizer.patterns import PATTERNS
@@ -69,11 +71,11 @@ def ran(corpus):
 def test_part_size_workers_and_order_of_sources_do_not_change_a_byte(corpus):
     """The file of the tokenizer is the same, and so are the texts that are held out."""
     mill, run = corpus.run("one")
-    whole, held_out = tokenizer_path(run).read_bytes(), corpus.texts(mill, run, "held_out")
+    whole, held_out = Path(file_of(run)).read_bytes(), corpus.texts(mill, run, "held_out")
     assert len(run.documents["web"]) > 2
     other_mill, other = corpus.run("other", part_bytes="3KB", workers=2, order=("books", "web"))
     assert len(other.documents["web"]) > len(run.documents["web"])
-    assert tokenizer_path(other).read_bytes() == whole
+    assert Path(file_of(other)).read_bytes() == whole
     assert corpus.texts(other_mill, other, "held_out") == held_out
 
 
@@ -96,7 +98,7 @@ def test_the_merges_are_those_of_the_library_on_the_same_texts(corpus, ran):
     )
     library.train_from_iterator(corpus.texts(mill, run, "train"), trainer)
     wanted = json.loads(library.to_str())["model"]["merges"]
-    made = json.loads(tokenizer_path(run).read_text())["model"]["merges"]
+    made = json.loads(Path(file_of(run)).read_text())["model"]["merges"]
     assert len(made) == 700 - 512
     assert [merge.split(" ") for merge in made] == [list(merge) for merge in wanted]
 
@@ -127,7 +129,7 @@ def test_the_manifest_of_the_model_names_its_hash_and_what_it_was_trained_on(ran
     name = mill.last_run()["nodes"]["all/tokenizer"]["datasets"]["model"]
     manifest = mill.store.read_json(f"datasets/{name}.json")
     assert manifest["metrics"] == run.made["all/tokenizer"].metrics
-    assert list(manifest["metrics"]["tokenizers"]) == [files.load(str(tokenizer_path(run))).hash]
+    assert list(manifest["metrics"]["tokenizers"]) == [files.load(file_of(run)).hash]
 
 
 def test_a_change_of_the_vocabulary_samples_nothing_anew(corpus, ran):
@@ -141,17 +143,17 @@ def test_a_sample_that_cannot_fill_the_vocabulary_is_said(corpus, ran):
     _, run = corpus.run("first", train="vocab: 90000, min_count: 1")
     size = run.made["all/tokenizer"].metrics["vocab"]
     assert 600 < size < 90_000
-    assert files.load(str(tokenizer_path(run))).vocab_size == size
-    assert [f"the vocabulary is {size:,} and not 90,000" in warning for warning in find_warnings(run)] == [True]
+    assert files.load(file_of(run)).vocab_size == size
+    assert sum(f"the vocabulary is {size:,} and not 90,000" in warning for warning in find_warnings(run)) == 1
 
 
 @pytest.mark.slow
 def test_a_given_file_is_the_tokenizer_and_is_pinned_by_its_content(corpus, ran):
     """Its bytes go into the store; another name changes nothing, other bytes run again."""
-    whole = tokenizer_path(ran[1]).read_bytes()
+    whole = Path(file_of(ran[1])).read_bytes()
     (corpus.folder / "given.json").write_bytes(whole)
     _, run = corpus.run("given", tokenizer="{file: given.json}")
-    assert tokenizer_path(run).read_bytes() == whole
+    assert Path(file_of(run)).read_bytes() == whole
     assert list(sample_texts(run, "held_out")) == []
     (corpus.folder / "again.json").write_bytes(whole)
     _, run = corpus.run("given", tokenizer="{file: again.json}")
