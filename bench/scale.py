@@ -2,7 +2,7 @@
 
 The coordinator, the keys and the store are real; the executor answers at once with made-up results of real size, and
 the parts that it names are files of the right size without content. Every run has a process of its own. The recipe is
-recipes/web.yaml with a tokenizer, as far as the encoded documents; shards are left out (docs/engine.md says why).
+recipes/web.yaml with a tokenizer, as far as the encoded documents; shards are left out: a sink still has a segment in the coordinator for each part and each shard.
 One run is killed half-way, and the next goes on from there.
 """
 

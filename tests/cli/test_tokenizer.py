@@ -233,9 +233,10 @@ def test_audit_and_compare_tell_how_far_they_are(trained, typed, tmp_path, monke
     monkeypatch.setattr(show, "LOG_EVERY_S", 0.0)
     done = typed("audit", trained / "r.yaml", "--against", trained / "out", "--out", tmp_path, "--sizes", "520,540")
     lines = done.err.splitlines()
-    assert "1 of 4 tasks, 1 of 4 stages done, about " in lines[0]
+    assert "1 of 4 tasks, 1 of 4 stages done; " in lines[0]  # what the first took says nothing of the others
+    assert "2 of 4 tasks, 2 of 4 stages done, about " in lines[1]
     assert lines[0].endswith(f"{trained / 'r.yaml'} 1/1 (1 new)")
     assert [line.split("; ")[-1] for line in lines[2:]] == [f"vocabulary of {size} 1/1 (1 new)" for size in (520, 540)]
     lines = typed("compare", trained / "r.yaml", trained / "out").err.splitlines()
-    assert "1 of 2 tasks, 1 of 2 stages done, about " in lines[0]
+    assert "1 of 2 tasks, 1 of 2 stages done; " in lines[0]
     assert lines[1].endswith("out 1/1 (1 new)")
