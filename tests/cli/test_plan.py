@@ -83,3 +83,17 @@ def test_tiers_and_weights_without_shards_are_said_to_do_nothing(project, say, e
 def test_nothing_is_said_of_tiers_where_there_are_shards(corpus, say):
     """They sort them."""
     assert "no effect" not in say("plan", corpus.project.recipe).out
+
+
+def test_steps_that_many_sources_have_each_for_itself_are_one_line(project, say):
+    """Where they say the same; with few sources each has its line."""
+    for number, expected in ((3, "s1/corpus"), (5, "corpus of 5 sources")):
+        sources = "".join(
+            f"  s{one}: {{kind: text, read: {{format: jsonl, paths: ['in/0{one % 4}.jsonl']}}}}\n"
+            for one in range(number)
+        )
+        project.recipe.write_text(f"recipe: many\nstore: ./store\nsources:\n{sources}steps: [signals]\n")
+        shown = say("plan", project.recipe).out
+        assert expected in shown
+        assert ("s1/corpus" in shown) == (number == 3)
+        assert "s1/ingest" in shown

@@ -1,6 +1,7 @@
 """gristmill plan: what is cached, what would run, and why."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 from typing import Annotated, Any
 
 import typer
@@ -8,14 +9,18 @@ import typer
 from gristmill.cli.options import Json, RecipePath, StoreUri, look_with_inputs, open_mill, print_json
 from gristmill.cli.screen import passage, words
 from gristmill.cli.show import console, size, table
+from gristmill.counted import counted
 from gristmill.engine.plan.inputs import read_twice
 from gristmill.errors import UserError
 from gristmill.query.disk import Disk, estimate
 from gristmill.query.mixture import foresee_mixture
 from gristmill.query.pinning import tokenizer_hint
 from gristmill.query.plan import PlanLine, make_plan
+from gristmill.recipe.columns import INGEST
 from gristmill.recipe.shards import idle_settings
 
+MANY_SOURCES = 4
+_COUNTED = ("cached", "to_run", "waiting")
 EXAMPLE = "Example: gristmill plan recipes/demo.yaml"
 
 
@@ -57,7 +62,8 @@ def command(
         _refuse(mixture.fault)
         return
     rows = [
-        (stage.id, str(stage.cached), _to_run(stage.to_run, stage.waiting), "; ".join(stage.why)) for stage in stages
+        (stage.id, str(stage.cached), _to_run(stage.to_run, stage.waiting), "; ".join(stage.why))
+        for stage in _folded(stages, mill.recipe.sources)
     ]
     out = console()
     made = table(("stage", "cached", "to run", "why"), rows)
@@ -82,6 +88,23 @@ def command(
         out.print()
         out.print(words(f"WARNING: {warning}"), soft_wrap=True)
     _refuse(mixture.fault)
+
+
+def _folded(stages: Sequence[PlanLine], sources: Collection[str]) -> list[PlanLine]:
+    """The lines of a plan; of steps that many sources have each for itself, those that say the same are one."""
+    alike: dict[tuple[str, tuple[str, ...]], list[PlanLine]] = {}
+    for stage in stages:
+        route, _, name = stage.id.partition("/")
+        alike.setdefault((name if route in sources and name != INGEST else stage.id, stage.why), []).append(stage)
+    folded = []
+    for (name, _), some in alike.items():
+        if len(some) < MANY_SOURCES:
+            folded += some
+        else:
+            cached, to_run, waiting = (sum(getattr(one, field) for one in some) for field in _COUNTED)
+            told = f"{name} of {counted(len(some), 'source')}"
+            folded.append(replace(some[0], id=told, cached=cached, to_run=to_run, waiting=waiting))
+    return folded
 
 
 def _refuse(fault: str | None) -> None:
