@@ -16,8 +16,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from gristmill.engine.plan.graph import Node
+from gristmill.engine.plan.graph import Graph, Node
 from gristmill.engine.schedule.seen import Document
+from gristmill.recipe.columns import INGEST
 
 READING = 1
 """The priority of reading more; that of parts is 0 and below."""
@@ -213,3 +214,23 @@ class Frontier:
                 if chain.absent and chain.absent.get(document, 0) & mask:
                     gate.is_whole = False
                 gate.look()
+
+
+def items_of(graph: Graph, source: str) -> list[Item]:
+    """What the stages of a chain do with each document part."""
+    items: list[Item] = []
+    layer_bits: dict[str, int] = {}
+    for node_id in graph.chains[source]:
+        node = graph.nodes[node_id]
+        if not node.has_layers:
+            continue
+        needs = sum(layer_bits[layer] for layer in node.views[source].layers if layer != INGEST)
+        models = frozenset(node.uses.values())
+        if node.kind == "exchange":
+            emit = Item(node, True, 1 << len(items), needs, models)
+            items.append(emit)
+            needs, models = emit.bit, frozenset({node_id})
+        item = Item(node, False, 1 << len(items), needs, models)
+        layer_bits[node_id] = item.bit
+        items.append(item)
+    return items

@@ -17,7 +17,7 @@ from gristmill.engine.files.content import ContentHashes
 from gristmill.engine.plan.graph import Graph, Node
 from gristmill.engine.plan.inputs import SourceInputs, find_inputs, hash_files, work_of
 from gristmill.engine.schedule.first_part import refuse_lost
-from gristmill.engine.schedule.frontier import READING, Frontier, Item
+from gristmill.engine.schedule.frontier import READING, Frontier, Item, items_of
 from gristmill.engine.schedule.run_exchange import Exchange
 from gristmill.engine.schedule.run_sink import write_files
 from gristmill.engine.schedule.seen import Document, Seen
@@ -81,7 +81,7 @@ class Run(Seen):
         self._group: asyncio.TaskGroup
 
     def _make_frontier(self) -> Frontier:
-        chains = {source: _items(self.graph, source) for source in self.chains}
+        chains = {source: items_of(self.graph, source) for source in self.chains}
         frontier = Frontier(chains, self._perform, self._count_waiting, self._window)
         bits = {(source, item.node.id, item.emits): item.bit for source in chains for item in chains[source]}
         for node in self.graph.nodes.values():
@@ -157,7 +157,7 @@ class Run(Seen):
 
     def _skip(self, node: Node) -> None:
         for source in node.sources if node.has_layers else ():
-            items = _items(self.graph, source)
+            items = items_of(self.graph, source)
             self._frontier.skip(source, sum(item.bit for item in items if item.node.id == node.id))
 
     async def _stage(self, node: Node) -> None:
@@ -389,23 +389,3 @@ class Run(Seen):
 def _before(node: Node) -> str:
     """The gate in front of a stage that needs all parts."""
     return f"before {node.id}"
-
-
-def _items(graph: Graph, source: str) -> list[Item]:
-    """What the stages of a chain do with each document part."""
-    items: list[Item] = []
-    layer_bits: dict[str, int] = {}
-    for node_id in graph.chains[source]:
-        node = graph.nodes[node_id]
-        if not node.has_layers:
-            continue
-        needs = sum(layer_bits[layer] for layer in node.views[source].layers if layer != INGEST)
-        models = frozenset(node.uses.values())
-        if node.kind == "exchange":
-            emit = Item(node, True, 1 << len(items), needs, models)
-            items.append(emit)
-            needs, models = emit.bit, frozenset({node_id})
-        item = Item(node, False, 1 << len(items), needs, models)
-        layer_bits[node_id] = item.bit
-        items.append(item)
-    return items
