@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -25,6 +26,9 @@ from gristmill.store.store import Store
 # No test depends on time: on a busy machine an example may take as long as it likes.
 settings.register_profile("gristmill", deadline=None)
 settings.load_profile("gristmill")
+
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # as in a job that a shell started in the background
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 os.environ.pop("COLUMNS", None)  # how wide tables are is up to the test, not to who runs it
 
