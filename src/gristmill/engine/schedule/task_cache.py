@@ -115,7 +115,7 @@ class Tasks:
 
     def __init__(
         self,
-        nodes: Mapping[str, Node],
+        nodes: Iterable[str],
         store: Store,
         executor: Executor,
         listener: Listener,
@@ -123,15 +123,14 @@ class Tasks:
         lease: Lease | None = None,
         retry_crashed: bool = False,
         keep: Callable[[Task, Result], bool] = lambda *_: False,
-        earlier: "Earlier | None" = None,
+        earlier: Earlier | None = None,
     ) -> None:
-        self.slots = Slots()
-        self.made = {node_id: NodeState(self.slots) for node_id in nodes}
+        slots = Slots()
+        self.made = {node_id: NodeState(slots) for node_id in nodes}
         self.kept: list[tuple[Task, Result]] = []
         """Tasks that are done and gave documents up, or are wanted again."""
         self.begun = False
         """Whether any task was looked up or carried out."""
-        self._nodes = nodes
         self._store = store
         self._executor = executor
         self._listener = listener
