@@ -1,66 +1,91 @@
 """An exchange without the engine: emit, rounds and collect over parts that a test cuts as it likes."""
 
+import importlib
+import tempfile
+from functools import partial
+from pathlib import Path
+
 import numpy as np
 import pyarrow as pa
 
-from gristmill.engine.work.exchange import _by_partition
+from gristmill.engine.work.shuffle import Block, Spill, cut
 from gristmill.engine.work.task import add_counts
 from gristmill.stages.stage_interface import before_of, kind_of, part_config, reads_of, schema_of
 
 
-def run_step(module, config, parts):
+def run_step(module, config, parts, **ways):
     """The layers of a step for each part (a table with the columns that it reads), and its counts."""
-    import importlib
-
     for path in before_of(module):
         before = importlib.import_module(path)
-        layers, _ = run_stage(before, part_config(before, config), parts)
+        layers, _ = run_stage(before, part_config(before, config), parts, **ways)
         name = path.rpartition(".")[2]
         parts = [
             pa.table({**dict(zip(part.column_names, part.columns, strict=True)), **_named(name, layer)})
             for part, layer in zip(parts, layers, strict=True)
         ]
-    return run_stage(module, config, parts)
+    return run_stage(module, config, parts, **ways)
 
 
-def run_stage(module, config, parts):
+def run_stage(module, config, parts, **ways):
     if kind_of(module) == "map":
         return [pa.Table.from_batches([module.apply(_batch(module, config, part), config)]) for part in parts], {}
-    return run_exchange(module, config, parts)
+    return run_exchange(module, config, parts, **ways)
 
 
-def carry_out(stage, batches, config, partitions=1):
+def carry_out(stage, batches, config, **ways):
     """The layers of an exchange for each batch, as a part of its own."""
-    config = config.model_copy(update={"partitions": partitions})
-    return run_exchange(stage, config, [pa.Table.from_batches([batch]) for batch in batches])[0]
+    return run_exchange(stage, config, [pa.Table.from_batches([batch]) for batch in batches], **ways)[0]
 
 
-def run_exchange(module, config, parts):
-    counts = {}
-    records = []
+def run_exchange(module, config, parts, bits=0, limit=None):
+    """Reducers see 2^bits ranges of keys; with a limit in blocks of so many bytes, a key that has more in pieces."""
+    counts, tally, tables = {}, {}, []
     for number, part in enumerate(parts):
-        sent = module.emit(_batch(module, config, part), config)
+        batch = _batch(module, config, part)
+        sent = module.emit(batch, config)
         assert {"key", "row", *module.RECORD_SCHEMA.names} == set(sent.schema.names)
+        if hasattr(module, "tally"):
+            add_counts(tally, module.tally(batch, sent, config))
         sent = sent.set_column(sent.schema.get_field_index("row"), "row", sent.column("row").cast(pa.int64()))
         # Parts are named by hashes in the engine: their numbers say nothing about their order.
         name = pa.array(np.full(sent.num_rows, (number * 0x9E3779B97F4A7C15 + 7) % 2**64, np.uint64))
-        records.append(pa.Table.from_batches([sent.append_column("part", name)]))
-    tables = records
+        tables.append(pa.Table.from_batches([sent.append_column("part", name)]))
+    totals = {"totals": module.totals(tally, config)} if hasattr(module, "tally") else {}
     for function in getattr(module, "ROUNDS", ("reduce",)):
-        by_partition = {}
-        for table in tables:
-            for destination, cut in _by_partition(table.combine_chunks(), config.partitions) if table.num_rows else ():
-                by_partition.setdefault(int(destination), []).append(cut)
-        tables = []
-        for _, found in sorted(by_partition.items()):
-            together = pa.concat_tables(found).combine_chunks()
-            together = together.sort_by([(name, "ascending") for name in ("key", "part", "row")])
-            made = getattr(module, function)(together, config)
-            if isinstance(made, tuple):
-                made, more = made
-                add_counts(counts, more)
-            tables.append(made)
+        tables, more = one_round(module, function, config, tables, totals, bits, limit)
+        add_counts(counts, more)
     return [_collected(module, config, number, part, tables) for number, part in enumerate(parts)], counts
+
+
+def one_round(module, function, config, tables, totals, bits=0, limit=None):
+    """What the reducers of a round answer, and their counts."""
+    ranges, answers, counts = {}, [], {}
+    for table in tables:
+        for destination, found in cut(table, "key", 64 - bits):
+            ranges.setdefault(destination, []).append(found)
+    summary = getattr(module, getattr(module, "SUMMARIES", {}).get(function, ""), None)
+    in_short = None if summary is None else partial(summary, config=config, **totals)
+    for _, found in sorted(ranges.items()):
+        for block in _blocks(found, in_short, limit):
+            others = {} if block.others is None else {"others": block.others}
+            made = getattr(module, function)(block.records, config, **totals, **others)
+            made, more = made if isinstance(made, tuple) else (made, {})
+            add_counts(counts, more)
+            answers.append(made)
+    return answers, counts
+
+
+def _blocks(tables, in_short, limit):
+    if limit is None:
+        yield Block(pa.concat_tables(tables).combine_chunks())
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        spill = Spill(Path(folder))
+        for table in tables:
+            for batch in table.to_batches(max_chunksize=3):
+                spill.add(pa.Table.from_batches([batch]))
+        spill.end()
+        yield from spill.blocks(limit, in_short)
 
 
 def _collected(module, config, number, part, tables):

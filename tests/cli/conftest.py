@@ -35,10 +35,10 @@ steps:
     - signals
     - heuristics: {rules: [gopher_quality], gopher_quality: {min_words: 12, min_stop_words: 1}}
     - lines: {terminal_punctuation: false}
-    - exact_dedup: {partitions: 2}
-    - line_dedup: {max_count: 3, partitions: 2}
-    - near_dedup: {scope: global, partitions: 2}
-    - substring_dedup: {min_bytes: 100, scope: global, partitions: 2}
+    - exact_dedup: {normalise: none}
+    - line_dedup: {max_count: 3}
+    - near_dedup: {scope: global}
+    - substring_dedup: {min_bytes: 100, scope: global}
 tokenizer: {file: tokenizer.json}
 shards: {seq_len_tokens: 128, shard_tokens: 4000}
 mix: {tokens: 4k, domains: {web: 0.5, text: 0.5}, max_epochs: 50}
@@ -60,16 +60,16 @@ steps:
     - heuristics:
         gopher_quality: {min_words: 12, min_stop_words: 1, by_language: {de: {min_words: 5}}}
         c4: {terminal_punctuation: false, min_sentences: 1}
-    - near_dedup: {scope: global, partitions: 2}
+    - near_dedup: {scope: global}
   text:
     - language
     - keep_language: {keep: {en: 0.5}}
     - signals
     - heuristics: {gopher_quality: {min_words: 12, min_stop_words: 1}}
-    - near_dedup: {scope: global, partitions: 2}
+    - near_dedup: {scope: global}
   list: []
   all:
-    - exact_dedup: {partitions: 2}
+    - exact_dedup: {normalise: none}
 """
 FOOTER = "This line stands below every page of the whole site, and says nothing at all to anybody."
 PROSE = "The mill of the town stands with the river, and it is the wheel that has to turn the stone for all of them."

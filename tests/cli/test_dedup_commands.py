@@ -12,7 +12,7 @@ from stages.dedup.test_near_dedup import families
 
 pytestmark = pytest.mark.slow
 
-STEPS = "  - url_dedup\n  - exact_dedup\n  - near_dedup: {scope: global, partitions: 3}\n"
+STEPS = "  - url_dedup\n  - exact_dedup\n  - near_dedup: {scope: global}\n"
 
 
 @pytest.fixture

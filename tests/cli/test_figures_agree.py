@@ -125,11 +125,11 @@ def test_status_counts_as_the_funnel_does(routes, say):
 
 def test_before_the_end_status_counts_what_steps_have_dropped_so_far(routes, say, edit):
     """Documents too, not records."""
-    edit(routes.project.recipe, "exact_dedup: {partitions: 2}", "exact_dedup: {partitions: 3}")
+    edit(routes.project.recipe, "exact_dedup: {normalise: none}", "exact_dedup: {normalise: words}")
     try:
         told = json.loads(say("status", routes.project.recipe, "--json").out)["stages"]
     finally:
-        edit(routes.project.recipe, "exact_dedup: {partitions: 3}", "exact_dedup: {partitions: 2}")
+        edit(routes.project.recipe, "exact_dedup: {normalise: words}", "exact_dedup: {normalise: none}")
     stages = {stage["stage"]: (stage["documents"], stage["documents_dropped"]) for stage in told}
     funnel = funnels(routes.run)["crawl"]
     reader = sum(counts["rows"] for counts in funnel["first"]["ingest"].values())
@@ -151,11 +151,11 @@ def test_a_plan_explains_a_step_of_two_routes_once_and_ends_with_the_room_it_nee
     assert done.count("half of the pairs") == 1
     assert "web/near_dedup, text/near_dedup" in done
     assert "Nothing to do: everything is in the store, " in done
-    edit(routes.project.recipe, "exact_dedup: {partitions: 2}", "exact_dedup: {partitions: 3}")
+    edit(routes.project.recipe, "exact_dedup: {normalise: none}", "exact_dedup: {normalise: words}")
     try:
         to_do = say("plan", routes.project.recipe).out
     finally:
-        edit(routes.project.recipe, "exact_dedup: {partitions: 3}", "exact_dedup: {partitions: 2}")
+        edit(routes.project.recipe, "exact_dedup: {normalise: words}", "exact_dedup: {normalise: none}")
     assert to_do.strip().splitlines()[-1].startswith("The run will add about ")
 
 

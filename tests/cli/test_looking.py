@@ -20,8 +20,8 @@ STEPS = """
   - language
   - signals
   - heuristics: {rules: [gopher_quality], gopher_quality: {min_words: 20}}
-  - line_dedup: {max_count: 3, partitions: 2}
-  - near_dedup: {scope: global, partitions: 2}
+  - line_dedup: {max_count: 3}
+  - near_dedup: {scope: global}
 """
 
 

@@ -44,7 +44,7 @@ def folder(tmp_path_factory):
     (made / "r.yaml").write_text(
         "recipe: r\nstore: ./store\nsources:\n"
         "  notes: {kind: text, domain: prose, read: {format: jsonl, paths: [in.jsonl]}}\nsteps: []\n"
-        "tokenizer: {train: {vocab: 540, held_out_share: 0.1, partitions: 2, sample_bytes: {prose: 8KB}}}\n"
+        "tokenizer: {train: {vocab: 540, held_out_share: 0.1, sample_bytes: {prose: 8KB}}}\n"
     )
     return made
 

@@ -16,7 +16,7 @@ from gristmill.query.plan import make_plan
 WORDS = ["mill", "grain", "stone", "water", "wheel", "flour"]
 TOKENIZER = """tokenizer:  # of our own
   # as much as there is
-  train: {vocab: 520, held_out_share: 0.1, partitions: 2, sample_bytes: {prose: 8KB}}
+  train: {vocab: 520, held_out_share: 0.1, sample_bytes: {prose: 8KB}}
 """
 
 

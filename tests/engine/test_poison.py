@@ -186,7 +186,7 @@ def test_an_exchange_outlives_a_storm(project, when):
     """Records of a reduce cannot be given up one by one, and need not be."""
     write_texts(project, texts())
     (project.folder / "kills").mkdir()
-    storm = f"word: '', how: SIGKILL, kills: '{project.folder / 'kills'}', most: 4, partitions: 1"
+    storm = f"word: '', how: SIGKILL, kills: '{project.folder / 'kills'}', most: 4"
     project.write_recipe(f"  - stagebox.deadly_exact: {{when: {when}, {storm}}}\n")
     run = project.run(workers=2)
     assert run.made["all/deadly_exact"].metrics["dropped"] == {}
@@ -204,7 +204,7 @@ def test_a_record_that_is_fatal_to_send_is_given_up_by_the_exchange(project):
 def test_a_reduce_that_crashes_each_time_stops_the_run(project):
     """No record of it can be tried alone: one message, not a verdict."""
     write_texts(project, texts())
-    project.write_recipe("  - stagebox.deadly_exact: {when: reduce, partitions: 1}\n")
+    project.write_recipe("  - stagebox.deadly_exact: {when: reduce}\n")
     with pytest.raises(UserError, match=r"SIGSEGV 5 times.*no single record is to blame"):
         project.run(workers=2)
 

@@ -1,14 +1,12 @@
 """Tables of the coordinator hold what mappings and lists of objects would hold."""
 
 import hashlib
-import pickle
 import sys
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gristmill.engine.schedule.tables import Files, Layers, SegmentTable, Slots, TaskNames
-from gristmill.store.segments import Segment
+from gristmill.engine.schedule.tables import Files, Layers, Slots, TaskNames
 from gristmill.store.store import Part
 
 hashes = st.integers(0, 2**64).map(lambda seed: hashlib.sha256(str(seed).encode()).hexdigest())
@@ -60,31 +58,3 @@ def test_files_are_kept_in_order(parts):
     for part in parts:
         table.add(part)
     assert list(table) == [Part(part.hash, part.suffix, part.file_bytes) for part in parts]
-
-
-@given(
-    st.dictionaries(
-        st.tuples(st.integers(0, 3), st.integers(0, 50)),
-        st.tuples(made_parts, st.dictionaries(st.integers(0, 2**64 - 1), st.tuples(sizes, sizes, hashes, sizes))),
-        max_size=12,
-    ),
-    st.randoms(),
-)
-def test_segments_for_a_destination_are_in_the_order_of_their_files(files, draw):
-    """Whatever the order in which they come."""
-    table = SegmentTable()
-    expected = {}
-    for place in sorted(files):
-        part, found = files[place]
-        for to, stretch in found.items():
-            expected.setdefault(to, []).append(Segment(part, *stretch))
-    for place in draw.sample(sorted(files), len(files)):
-        part, found = files[place]
-        table.add(place, part, {str(to): Segment(part, *stretch) for to, stretch in found.items()})
-    table.gather()
-    assert table.destinations() == sorted(expected)
-    assert {to: list(table.to(to)) for to in expected} == expected
-    assert list(table.to(5)) == expected.get(5, [])
-    for to, wanted in expected.items():
-        assert table.to(to).hashes == [segment.hash for segment in wanted]
-        assert list(pickle.loads(pickle.dumps(table.to(to)[1:]))) == wanted[1:]

@@ -51,12 +51,12 @@ sources:
     domain: notes
     tier: A
 steps:
-  - url_dedup: {partitions: 3}
-  - exact_dedup: {partitions: 3}
-  - line_dedup: {partitions: 3, max_count: 3}
-  - near_dedup: {partitions: 3, scope: global}
-  - simhash_dedup: {partitions: 3, scope: global}
-  - substring_dedup: {partitions: 3, min_bytes: 80, scope: global, block: document, block_bytes: 100KB}
+  - url_dedup
+  - exact_dedup
+  - line_dedup: {max_count: 3}
+  - near_dedup: {scope: global}
+  - simhash_dedup: {scope: global}
+  - substring_dedup: {min_bytes: 80, scope: global, block: document, block_bytes: 100KB}
 tokenizer: {train: {vocab: 512, sample_bytes: {web: 100KB, notes: 100KB}}}
 shards: {seq_len_tokens: 256, shard_tokens: 20000}
 mix: {tokens: 40k, domains: {web: 0.6, notes: 0.4}, tiers: {A: 2, B: 1}, max_epochs: 50}

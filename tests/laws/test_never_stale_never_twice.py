@@ -98,7 +98,7 @@ def test_another_seed_runs_only_the_stages_that_use_it(project, edit):
 
 @pytest.mark.slow
 def test_a_new_file_leaves_the_parts_of_the_others_alone(project):
-    """Adding inputs processes only those inputs; an exchange re-runs the partitions whose segments changed."""
+    """Adding inputs processes only those inputs; an exchange re-runs the reducers whose segments changed."""
     project.run()
     (project.folder / "in" / "99.jsonl").write_text(json.dumps({"text": "the last sack of flour is ground"}) + "\n")
     executed = project.executed(project.run())

@@ -76,7 +76,7 @@ def test_the_largest_seed_is_a_seed(loaded: Callable[[str], Recipe]) -> None:
     [
         ("seed: -1", "seed must be at least 0"),
         ("seed: 99999999999999999999", "whole number of 20 digits"),
-        ("partitions: 1000000000", "at most 65536"),
+        ("max_bucket: 1000000000", "at most 100000"),
         ("verify_jaccard: .inf", "not inf"),
         ("verify_jaccard: -.inf", "verify_jaccard"),
         ("verify_jaccard: .nan", "nan"),
@@ -85,7 +85,7 @@ def test_the_largest_seed_is_a_seed(loaded: Callable[[str], Recipe]) -> None:
 def test_numbers_of_steps_are_held_to_what_their_kernels_take(
     told: Callable[[str], str], field: str, fact: str
 ) -> None:
-    """A seed below zero, a million partitions, infinity: told with the line of the step."""
+    """A seed below zero, a bucket beyond measure, infinity: told with the line of the step."""
     message = told(TOP.replace("[near_dedup]", f"\n  - near_dedup: {{{field}}}"))
     assert fact in message
     assert ":6:" in message
@@ -187,7 +187,7 @@ def test_steps_times_sources_are_bounded(told: Callable[[str], str]) -> None:
 
 def test_equal_steps_have_numbers(loaded: Callable[[str], Recipe], told: Callable[[str], str]) -> None:
     """The second of a name is _2, and so on, also where that name is taken."""
-    recipe = loaded(TOP.replace("[near_dedup]", "[exact_dedup, extract, exact_dedup: {partitions: 7}, exact_dedup]"))
+    recipe = loaded(TOP.replace("[near_dedup]", "[exact_dedup, extract, exact_dedup: {scope: global}, exact_dedup]"))
     ids = [step.id for step in recipe.steps if step.name == "exact_dedup"]
     assert ids == ["all/exact_dedup", "all/exact_dedup_2", "all/exact_dedup_3"]
 

@@ -9,8 +9,6 @@ VERSION = 1
 
 
 class Config(deadly.Config):
-    partitions: int = 4
-    """Number of partitions."""
     when: str = "emit"
     """emit or reduce."""
 

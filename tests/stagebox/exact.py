@@ -15,8 +15,7 @@ SCHEMA = pa.schema([("drop", pa.string()), ("copies", pa.int32())])
 
 
 class Config(StageConfig):
-    partitions: int = 4
-    """Number of partitions."""
+    """No settings."""
 
 
 def emit(batch, config):

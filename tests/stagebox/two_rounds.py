@@ -15,8 +15,7 @@ SPREAD = 2**64 // 256
 
 
 class Config(StageConfig):
-    partitions: int = 8
-    """Number of partitions."""
+    """No settings."""
 
 
 def emit(batch, config):

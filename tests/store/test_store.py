@@ -11,7 +11,6 @@ import pytest
 from gristmill.errors import UserError
 from gristmill.store.processes import here
 from gristmill.store.records import DamagedRecord
-from gristmill.store.segments import read_segment, write_segments
 from gristmill.store.store import CorruptPart, Part, Store
 
 
@@ -187,21 +186,6 @@ def test_a_full_disk_is_one_message(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "replace", full)
     with pytest.raises(UserError, match=r"is full.*gristmill gc"):
         store.put_part(b"grain", "txt")
-
-
-def test_segments_are_read_by_themselves_and_checked(store):
-    """A reader takes its own stretch; damage in it is found, damage in another is none of its business."""
-    tables = [(str(n), pa.table({"a": list(range(n * 10))})) for n in range(4)]
-    file, segments = write_segments(store, tables)
-    assert sorted(segments) == ["1", "2", "3"], "an empty segment is not written"
-    assert read_segment(store, segments["2"]).column("a").to_pylist() == list(range(20))
-    content = bytearray(bytes(store.get_part(file)))
-    content[segments["3"].offset + 20] ^= 1
-    store.remove_part(file)
-    store.fs.pipe_file(store.part_path(file), bytes(content))
-    assert read_segment(store, segments["2"]).num_rows == 20
-    with pytest.raises(CorruptPart):
-        read_segment(store, segments["3"])
 
 
 def test_a_model_file_becomes_a_part_and_a_path_again(store, tmp_path):

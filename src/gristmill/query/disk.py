@@ -18,8 +18,8 @@ from typing import Any
 
 from gristmill.engine.plan.graph import Node, reads_from
 from gristmill.engine.schedule.run import Run
-from gristmill.engine.schedule.run_exchange import PARTITIONS
 from gristmill.engine.schedule.seen import Seen
+from gristmill.engine.schedule.shuffle import RANGES
 from gristmill.recipe.columns import INGEST
 from gristmill.stages.stage_interface import schema_of
 from gristmill.store.parquet import BULKY
@@ -66,7 +66,7 @@ demo, a hundred notes, 11 MB of manuals and 80 MB of crawled pages the middle of
 the truth.
 """
 DOCUMENT_BYTES = 2048
-"""Of a document's text (C4: 750 GB in 365 million). Where there are few, some partitions of an exchange stay empty."""
+"""Of a document's text (C4: 750 GB in 365 million). Where there are few, an exchange has fewer reducers."""
 _MARKUP = ("warc",)
 
 
@@ -183,7 +183,7 @@ def _content_bytes(run: Run, source: str) -> float:
 
 
 def _measured(node: Node, run: Run, before: Known) -> tuple[float, float] | None:
-    """Bytes of files and number of tasks by what an earlier run says; an exchange has as many partitions as before."""
+    """Bytes of files and number of tasks by what an earlier run says; an exchange has as many reducers as before."""
     earlier = before.get(node.id, {})
     inputs: list[int] = [before.get(f"{source}/{INGEST}", {}).get("input_bytes") or 0 for source in node.sources]
     if not earlier.get("stored_bytes") or not all(inputs):
@@ -209,7 +209,7 @@ def _rule(node: Node, run: Run) -> tuple[float, float]:
             content += text * STORED[_class(node)]
             tasks += {"map": parts, "exchange": 2 * parts, "fit": 0, "sink": parts + 1}[node.kind]
     if node.kind == "exchange":
-        tasks += min(getattr(node.config, "partitions", PARTITIONS), documents)
+        tasks += min(RANGES, documents)
     if not node.has_layers:
         tasks += 1
     return content + FOOTER_BYTES * tasks, tasks

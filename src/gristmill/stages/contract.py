@@ -19,12 +19,19 @@
   map       READS: columns that it needs; SCHEMA: columns that it writes
             apply(batch, config) -> RecordBatch with one row for each row of `batch`
   exchange  READS; RECORD_SCHEMA: what travels; SCHEMA: what comes back to each row
-            emit(batch, config) -> RecordBatch with RECORD_SCHEMA, `key` (uint64: where the record goes) and `row`
-            (index in the batch, any integer type); any number of records a row
+            emit(batch, config) -> RecordBatch with RECORD_SCHEMA, `key` (uint64: where the record goes; a hash, so that
+            keys are spread) and `row` (index in the batch, any integer type); any number of records a row
             reduce(records, config) -> Table with `part` and `row` as they came and the columns of SCHEMA; records come
-            sorted
+            sorted, all of a key at once; how many keys a call sees says nothing
             optional: ROUNDS, names of functions like reduce that run one after the other; all but the last return
-            records with a new `key`. A round may return (records, counts): counts are summed over all its tasks
+            records with a new `key`. A round may return (records, counts): counts are summed over all its calls
+            optional: tally(batch, records, config) -> counts, summed over all documents, and totals(counts, config) ->
+            a JSON object, which every round gets as `totals=`. It is in the keys of their tasks: let it say what
+            changes an answer, and not more
+            optional: SUMMARIES, {round: name of a function}. A key with more records than fit into memory is given in
+            pieces; the function says of a piece in few rows what the other pieces need to know (records, config and
+            `totals=` where there are some), and the round gets these rows of all other pieces as `others=`. Without
+            one a key is given whole, however large
   fit       READS
             fit(batches, config, path) -> metrics; writes the model file to `path`
             optional: COPIES, the config field (a File) that the model is a copy of, byte for byte: a plan knows it then
@@ -61,6 +68,7 @@ routes where an earlier step writes them, and does without elsewhere;
 gives counts that are summed over all batches; `warnings(metrics, config)` tells what silently did nothing (the metrics
 of an exchange have `sources`: per source, rows sent and dropped); `explain(config)` gives lines that a plan shows, and
 `explain_fully(config)` those that `plan --explain` shows in their place;
+`MEMORY_FIELD`, the config field that says how much a reducer or a builder holds, is named where memory runs out;
 `exceptions(config, path)` names those for whom another setting decides in place of the one at `path`, with that one.
 """
 

@@ -1,11 +1,12 @@
 """Exchange files: one file a task, a segment for each destination, each segment hashed by itself.
 
-A reader takes its own stretch of every file and nothing else, and its task key holds only the hashes of those
-stretches: a reducer runs again only when a segment that it reads has changed. A segment is an Arrow IPC stream.
+Segments lie one behind the other, and behind them a table says how long each is, what it holds and its hash. Who names
+a file names the hash of its table too, so a reader takes the table and the stretches that it wants and nothing else,
+and what it has read is what was hashed. A segment is an Arrow IPC stream.
 """
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +16,21 @@ import pyarrow as pa
 
 from gristmill.store.store import CorruptPart, Part, Store
 
+Table = npt.NDArray[np.void]
+
 _OPTIONS = pa.ipc.IpcWriteOptions(compression="zstd", use_threads=False)
+ROW = np.dtype([("to", "<u8"), ("length", "<u8"), ("memory", "<u8"), ("rows", "<u8"), ("hash", "V32")])
+"""A segment in the table of its file: destination, bytes in the file, bytes in memory, rows, SHA-256."""
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentFile:
+    """An exchange file and what is needed to read pieces of it."""
+
+    part: Part
+    segments: int
+    table: str
+    """SHA-256 of its table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,58 +41,125 @@ class Segment:
     offset: int
     length: int
     hash: str
-    rows: int
+    memory: int
 
 
-ROW = np.dtype([("to", "<u8"), ("file", "<u4"), ("offset", "<u8"), ("length", "<u8"), ("rows", "<u8"), ("hash", "V32")])
-"""A segment in a table: its destination, the number of its file, and the rest as above."""
+_PLACED = np.dtype([("file", "<u4"), ("offset", "<u8"), ("length", "<u8"), ("memory", "<u8"), ("hash", "V32")])
 
 
 @dataclass(frozen=True, eq=False)
 class SegmentList(Sequence[Segment]):
-    """Segments as rows of a table: tens of thousands are sent to a reducer at once."""
+    """Segments as rows of an array: thousands are sent to a worker at once."""
 
-    table: npt.NDArray[np.void]
+    rows: Table
     files: Sequence[Part]
 
     def __len__(self) -> int:
-        return len(self.table)
+        return len(self.rows)
 
     def __getitem__(self, place: Any) -> Any:
         if isinstance(place, slice):
-            return SegmentList(self.table[place], self.files)
-        _, file, offset, length, rows, digest = self.table[place].item()
-        return Segment(self.files[file], offset, length, digest.hex(), rows)
+            return SegmentList(self.rows[place], self.files)
+        file, offset, length, memory, digest = self.rows[place].item()
+        return Segment(self.files[file], offset, length, digest.hex(), memory)
 
     @property
     def hashes(self) -> list[str]:
-        text = self.table["hash"].tobytes().hex()
+        text = self.rows["hash"].tobytes().hex()
         return [text[start : start + 64] for start in range(0, len(text), 64)]
 
+    @property
+    def memory(self) -> int:
+        """Bytes of all of them in memory."""
+        return int(self.rows["memory"].sum())
 
-def write_segments(store: Store, tables: Iterable[tuple[str, pa.Table]]) -> tuple[Part, dict[str, Segment]]:
-    """Store one file with a segment for every destination that has rows."""
+
+class SegmentTable:
+    """The segments of some files, in the order of the files, found by destination."""
+
+    def __init__(self, files: Sequence[SegmentFile], tables: Sequence[Table]) -> None:
+        self._files = [file.part for file in files]
+        whole = np.concatenate([np.empty(0, ROW), *tables])
+        order = np.argsort(whole["to"], kind="stable")
+        lengths = [table["length"] for table in tables]
+        offsets = [np.cumsum(length) - length for length in lengths]
+        self._rows = np.empty(len(whole), _PLACED)
+        self._rows["file"] = np.repeat(np.arange(len(tables)), [len(table) for table in tables])
+        self._rows["offset"] = np.concatenate([np.empty(0, np.uint64), *offsets])
+        for name in ("length", "memory", "hash"):
+            self._rows[name] = whole[name]
+        self._rows = self._rows[order]
+        self._to = whole["to"][order]
+
+    def destinations(self) -> list[int]:
+        return [int(one) for one in np.unique(self._to)]
+
+    def sizes(self) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]:
+        """The destinations, sorted, and the bytes in memory of all that goes to each."""
+        known, of = np.unique(self._to, return_inverse=True)
+        sizes = np.bincount(of, self._rows["memory"].astype(np.float64), len(known)).astype(np.int64)
+        return known, sizes
+
+    def to(self, first: int, last: int | None = None) -> SegmentList:
+        """What goes to a destination, or to all from `first` to `last`."""
+        begin = np.searchsorted(self._to, np.uint64(first), "left")
+        end = np.searchsorted(self._to, np.uint64(first if last is None else last), "right")
+        rows = self._rows[begin:end].copy()
+        used, rows["file"] = np.unique(rows["file"], return_inverse=True)
+        return SegmentList(rows, [self._files[number] for number in used])
+
+
+def write_segments(store: Store, tables: Iterable[tuple[int, pa.Table]]) -> SegmentFile:
+    """Store one file with a segment for every destination that has rows; destinations come in their order."""
     sink = pa.BufferOutputStream()
-    stretches: list[tuple[str, int, int, int]] = []
+    found: list[tuple[int, int, int, int, bytes]] = []
     for destination, table in tables:
         if table.num_rows == 0:
             continue
-        start = sink.tell()
-        with pa.ipc.new_stream(sink, table.schema, options=_OPTIONS) as writer:
+        segment = pa.BufferOutputStream()
+        with pa.ipc.new_stream(segment, table.schema, options=_OPTIONS) as writer:
             writer.write_table(table)
-        stretches.append((destination, start, sink.tell(), table.num_rows))
-    buffer = sink.getvalue()
-    view = memoryview(buffer)
-    part = store.put_part(buffer, "segments", rows=sum(rows for *_, rows in stretches))
-    return part, {
-        destination: Segment(part, start, stop - start, hashlib.sha256(view[start:stop]).hexdigest(), rows)
-        for destination, start, stop, rows in stretches
-    }
+        content = segment.getvalue()
+        sink.write(content)
+        found.append(
+            (destination, content.size, table.nbytes, table.num_rows, hashlib.sha256(memoryview(content)).digest())
+        )
+    rows = np.array(found, ROW)
+    sink.write(rows.tobytes())
+    part = store.put_part(sink.getvalue(), "segments", rows=int(rows["rows"].sum()))
+    return SegmentFile(part, len(rows), hashlib.sha256(rows.tobytes()).hexdigest())
+
+
+def read_table(store: Store, file: SegmentFile) -> Table:
+    """The table of a file: a row for each of its segments, in the order in which they lie there."""
+    size = file.segments * ROW.itemsize
+    data = store.get_range(file.part, file.part.file_bytes - size, file.part.file_bytes) if size else b""
+    if hashlib.sha256(data).hexdigest() != file.table:
+        raise CorruptPart(file.part.hash, "does not match the hash of its table of segments")
+    return np.frombuffer(data, ROW)
 
 
 def read_segment(store: Store, segment: Segment) -> pa.Table:
     data = store.get_range(segment.file, segment.offset, segment.offset + segment.length)
-    if hashlib.sha256(data).hexdigest() != segment.hash:
-        raise CorruptPart(segment.file.hash, "does not match the hash of one of its segments")
+    return _opened(data, segment.file, segment.hash)
+
+
+def read_span(store: Store, file: SegmentFile, first: int, last: int) -> Iterator[pa.Table]:
+    """The segments of a file for the destinations from `first` to `last`, which lie side by side: read at once."""
+    table = read_table(store, file)
+    begin, end = np.searchsorted(table["to"], np.array([first, last + 1], np.uint64))
+    ends = np.cumsum(table["length"], dtype=np.int64)
+    starts = ends - table["length"].astype(np.int64)
+    if begin == end:
+        return
+    data = memoryview(store.get_range(file.part, int(starts[begin]), int(ends[end - 1])))
+    for place in range(begin, end):
+        stretch = data[int(starts[place] - starts[begin]) : int(ends[place] - starts[begin])]
+        yield _opened(stretch, file.part, table["hash"][place].tobytes().hex())
+
+
+def _opened(data: bytes | memoryview, file: Part, expected: str) -> pa.Table:
+    if hashlib.sha256(data).hexdigest() != expected:
+        raise CorruptPart(file.hash, "does not match the hash of one of its segments")
     with pa.ipc.open_stream(data) as reader:
         return reader.read_all()

@@ -58,11 +58,11 @@ def batch_of(rows, config):
     )
 
 
-def verdicts_of(rows, cuts, config, partitions=1):
+def verdicts_of(rows, cuts, config, **ways):
     """Per doc_id what the stage answers, for rows cut into batches at `cuts`."""
     edges = [0, *sorted(cuts), len(rows)]
     cut = [rows[start:stop] for start, stop in pairwise(edges)]
-    found = carry_out(exact_dedup, [batch_of(part, config) for part in cut], config, partitions)
+    found = carry_out(exact_dedup, [batch_of(part, config) for part in cut], config, **ways)
     return {
         row["doc_id"]: tuple(answer.values())
         for part, answers in zip(cut, found, strict=True)
@@ -100,14 +100,14 @@ def plainly(rows, config):
 @settings(max_examples=150, deadline=None)
 @given(documents, configs, st.randoms(use_true_random=False), st.data())
 def test_verdicts_are_those_of_the_oracle_in_any_order_and_cut(rows, config, draw, data):
-    """Whatever the order of rows, the batches and the partitions: one of each group stays, the best by the order."""
+    """Whatever the order, batches, ranges of keys, and blocks that cut a key: of each group the best stays."""
     rows = with_ids(rows)
     expected = plainly(rows, config)
     shuffled = list(rows)
     draw.shuffle(shuffled)
     cuts = data.draw(st.lists(st.integers(0, len(rows)), max_size=4))
-    partitions = data.draw(st.sampled_from([1, 2, 7]))
-    assert verdicts_of(shuffled, cuts, config, partitions) == expected
+    bits, limit = data.draw(st.sampled_from([0, 1, 3])), data.draw(st.sampled_from([None, 1, 500]))
+    assert verdicts_of(shuffled, cuts, config, bits=bits, limit=limit) == expected
 
 
 def test_exactly_one_of_each_group_stays():
@@ -125,7 +125,7 @@ def test_exactly_one_of_each_group_stays():
             for _ in range(3000)
         ]
     )
-    found = verdicts_of(rows, range(0, 3000, 170), config, 5)
+    found = verdicts_of(rows, range(0, 3000, 170), config, bits=2, limit=4000)
     assert found == plainly(rows, config)
     assert sum(drop is None for _, drop, _ in found.values()) == len({row["text"].strip() for row in rows})
 

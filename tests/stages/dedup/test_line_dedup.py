@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.kernels.oracle_lines import counts, normal, units_of
 
-from gristmill.engine.work.exchange import _by_partition
+from exchanged import one_round
 from gristmill.engine.work.task import add_counts
 from gristmill.errors import UserError
 from gristmill.stages.dedup import line_counts, line_dedup
@@ -31,34 +31,23 @@ def batch_of(documents):
     )
 
 
-def run_round(function, tables, config):
-    """One round over all partitions; the counts are summed."""
-    partitions, answers, found = {}, [], {}
-    for table in tables:
-        for name, piece in _by_partition(table.combine_chunks(), config.partitions) if table.num_rows else ():
-            partitions.setdefault(name, []).append(piece)
-    for pieces in partitions.values():
-        order = [(name, "ascending") for name in ("key", "part", "row")]
-        answer = function(pa.concat_tables(pieces).combine_chunks().sort_by(order), config)
-        answer, more = answer if isinstance(answer, tuple) else (answer, {})
-        add_counts(found, more)
-        answers.append(answer)
-    return answers, found
-
-
-def run(parts, config):
+def run(parts, config, **ways):
     """{doc_id: answer} for documents that lie in parts, each a list of batches; and the metrics."""
-    tables, found = [], {}
+    tables, tally, found = [], {}, {}
     for number, batches in enumerate(parts):
         before = 0
         for documents in batches:
-            records = pa.Table.from_batches([line_counts.emit(batch_of(documents), config)])
+            batch = batch_of(documents)
+            sent = line_counts.emit(batch, config)
+            add_counts(tally, line_counts.tally(batch, sent, config))
+            records = pa.Table.from_batches([sent])
             row = pa.array(records["row"].to_numpy().astype(np.int64) + before)
             records = records.set_column(records.schema.get_field_index("row"), "row", row)
             tables.append(records.append_column("part", pa.array(np.full(len(records), number * 10**15, np.uint64))))
             before += len(documents)
-    tables, seen = run_round(line_counts.by_line, tables, config)
-    tables, _ = run_round(line_counts.reduce, tables, config)
+    totals = {"totals": line_counts.totals(tally, config)}
+    tables, seen = one_round(line_counts, "by_line", config, tables, totals, **ways)
+    tables, _ = one_round(line_counts, "reduce", config, tables, totals, **ways)
     rows = [row for table in tables for row in table.to_pylist()]
     assert all(list(row) == ["part", "row", *line_counts.SCHEMA.names] for row in rows)
     hot = {(row["part"], row["row"]): row for row in rows}
@@ -132,7 +121,6 @@ CONFIGS = st.builds(
     max_count=st.integers(1, 4),
     bucket_documents=st.integers(1, 12),
     scope=st.sampled_from(["snapshot", "source", "global"]),
-    partitions=st.sampled_from([1, 3, 8]),
     keep_first=st.booleans(),
 )
 
@@ -167,10 +155,12 @@ def test_what_is_repeated_too_often_goes_and_nothing_else(documents, config):
 
 
 @settings(deadline=None, max_examples=60)
-@given(DOCUMENTS, CONFIGS, st.sampled_from([1, 2, 5, 64]), st.randoms())
+@given(DOCUMENTS, CONFIGS, st.sampled_from([0, 1, 6]), st.sampled_from([None, 1, 300]), st.randoms())
 @pytest.mark.slow
-def test_cuts_do_not_depend_on_order_parts_batches_and_partitions(documents, config, partitions, random):
-    """The same documents shuffled, in other parts and batches, with empty ones between, get the same answers."""
+def test_cuts_do_not_depend_on_order_parts_batches_and_blocks(documents, config, bits, limit, random):
+    """The same documents shuffled, in other parts and batches, with empty ones between, reduced by other ranges and in
+    blocks that cut a line, get the same answers.
+    """
     answers, found = run([[documents]], config)
     shuffled = random.sample(documents, len(documents))
     parts = [[[]], [[], []]]
@@ -180,23 +170,22 @@ def test_cuts_do_not_depend_on_order_parts_batches_and_partitions(documents, con
         if random.random() < 0.3:
             parts[-1].append([])
         parts[-1][-1].append(one)
-    again, told = run(parts, config.model_copy(update={"partitions": partitions}))
+    again, told = run(parts, config, bits=bits, limit=limit)
     assert again == answers
     assert told["most_cut"] == found.get("most_cut", {})
     assert told["counted"] == found["counted"]
 
 
-@pytest.mark.parametrize("partitions", [1, 3, 64, 1000])
-def test_every_partition_learns_how_many_documents_there_are(partitions):
-    """Each partition gets the documents of each scope of a batch once, whatever the lines are; no rows, no record."""
-    config = Config(partitions=partitions, scope="source")
-    documents = [document("a", "x"), document("b", None), document("c", "y", source="books")]
-    records = pa.Table.from_batches([line_counts.emit(batch_of(documents), config)])
-    by_partition = _by_partition(records, partitions)
-    assert sorted(int(name) for name, _ in by_partition) == list(range(partitions))
-    for _, table in by_partition:
-        assert sorted(table["count"].to_pylist()) == [-2, -1]
-    assert line_counts.emit(batch_of([]), config).num_rows == 0
+def test_totals_say_how_many_buckets_each_scope_has():
+    """Documents without a line count, too; and a document more changes nothing until a bucket is full."""
+    config = Config(scope="source", bucket_documents=2)
+    found = []
+    for more in ([], [document("d", "z")]):
+        documents = [document("a", "x"), document("b", None), document("c", "y", source="books"), *more]
+        batch = batch_of(documents)
+        tally = line_counts.tally(batch, line_counts.emit(batch, config), config)
+        found.append(sorted(line_counts.totals(tally, config)["buckets"].values()))
+    assert found == [[1, 1], [1, 2]]
 
 
 def test_buckets_count_by_themselves():
@@ -270,7 +259,7 @@ def test_documents_that_lose_everything_and_rows_without_text():
 
 def test_a_slice_of_a_batch_gives_a_slice_of_the_answers():
     """Rows are treated by themselves, also where a batch starts inside its buffers."""
-    lines = line_counts.emit(batch_of([document("a", MENU)]), Config(partitions=1))["key"].to_pylist()[1:]
+    lines = line_counts.emit(batch_of([document("a", MENU)]), Config())["key"].to_pylist()
     columns = [[f"{MENU}\nx", None, STORY, f"y\n{MENU}", ""], [lines, None, None, lines, None], [None] * 5, [None] * 5]
     kinds = [pa.string(), *(item.type for item in line_counts.SCHEMA)]
     whole = pa.RecordBatch.from_arrays(
@@ -305,10 +294,10 @@ def test_counting_does_not_depend_on_what_is_spared():
 
 
 def test_lists_do_not_depend_on_the_order_in_which_lines_arrive():
-    """A document's lines come from many partitions: the lists are sorted by hash, whatever came first."""
+    """A document's lines come from many reducers: the lists are sorted by hash, whatever came first."""
     lines = {"line": pa.array([7, 3, 5], pa.uint64()), "first": [True, False, True], "occurrences": [0, 9, 8]}
     records = pa.table({"key": [1, 1, 1], "part": [4, 4, 4], "row": [2, 2, 2], **lines})
     for order in ([0, 1, 2], [2, 0, 1], [1, 2, 0]):
-        answer = line_counts.reduce(records.take(order), Config()).to_pylist()
+        answer = line_counts.reduce(records.take(order), Config(), {}).to_pylist()
         witness = [{"line": 3, "count": 9}, {"line": 5, "count": 8}]
         assert answer == [{"part": 4, "row": 2, "hot": [3, 5, 7], "first": [5, 7], "witness": witness}]

@@ -60,13 +60,13 @@ def table(texts, snapshots=None, sources=None):
     )
 
 
-def verdicts(documents, config, cuts=(), order=None):
+def verdicts(documents, config, cuts=(), order=None, **ways):
     """doc_id -> its row of the layer, with the parts cut and the documents ordered as asked."""
     if order is not None:
         documents = documents.take(pa.array(order))
     bounds = [0, *sorted(cuts), documents.num_rows]
     parts = [documents.slice(start, stop - start).combine_chunks() for start, stop in itertools.pairwise(bounds)]
-    layers, counts = run_step(near_dedup, config, parts)
+    layers, counts = run_step(near_dedup, config, parts, **ways)
     found = {}
     for part, layer in zip(parts, layers, strict=True):
         found.update(zip(part["doc_id"].to_pylist(), layer.to_pylist(), strict=True))
@@ -145,7 +145,7 @@ def test_the_longest_stays_unless_the_order_says_otherwise():
 @settings(max_examples=12, deadline=None)
 @given(st.integers(0, 2**32), st.data())
 def test_order_and_parts_change_nothing(seed, data):
-    """Any order of documents and any cut into parts and partitions gives every document the same verdict."""
+    """Any order of documents and any cut into parts, ranges and blocks gives every document the same verdict."""
     documents = table(families(seed, 10))
     number = documents.num_rows
     first, first_counts = verdicts(documents, Config())
@@ -154,10 +154,8 @@ def test_order_and_parts_change_nothing(seed, data):
     again, counts = verdicts(documents, Config(), cuts, order)
     assert again == first
     assert counts == first_counts
-    other, _ = verdicts(documents, Config(partitions=3), cuts, order)
-    assert {name: (row["cluster"], row["drop"]) for name, row in other.items()} == {
-        name: (row["cluster"], row["drop"]) for name, row in first.items()
-    }
+    assert verdicts(documents, Config(), cuts, order, bits=2) == (first, first_counts)
+    assert verdicts(documents, Config(), cuts, order, limit=1000) == (first, first_counts)
 
 
 def test_scope_keeps_snapshots_and_sources_apart():

@@ -4,7 +4,6 @@ import hashlib
 import json
 import random
 
-import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -47,33 +46,26 @@ def batch_of(documents: list[dict]) -> pa.RecordBatch:
         "timestamp": pa.timestamp("us", tz="UTC"),
         "text": pa.string(),
         "text_bytes": pa.int64(),
-        "substring_blocks.blocks": pa.int32(),
     }
     return pa.RecordBatch.from_pylist(documents, schema=pa.schema(schema))
 
 
-def find(batches: list[list[dict]], config: substring_spans.Config, reducers: int = 1) -> tuple[dict, dict]:
+def find(batches: list[list[dict]], config: substring_spans.Config, **ways) -> tuple[dict, dict]:
     """The spans of each document that has some, by doc_id, and the counts: an exchange in one process."""
-    sent = []
-    for part, documents in enumerate(batches):
-        batch = batch_of(documents).select(substring_spans.reads(config))
-        records = substring_spans.emit(batch, config)
-        assert records.schema.names == ["key", "row", *substring_spans.RECORD_SCHEMA.names]
-        table = pa.Table.from_batches([records])
-        sent.append(table.append_column("part", pa.array(np.full(len(table), part, np.uint64))))
-    together = pa.concat_tables(sent).sort_by([(name, "ascending") for name in ("key", "part", "row")])
-    place = [key * reducers >> 64 for key in together["key"].to_pylist()]
-    found, counts = {}, {}
-    for reducer in range(reducers):
-        here = together.filter(pa.array([one == reducer for one in place], pa.bool_()))
-        answers, counted = substring_spans.reduce(here, config)
-        for name, count in counted.items():
-            counts[name] = counts.get(name, 0) + count
-        for answer in answers.to_pylist():
-            doc_id = batches[answer["part"]][answer["row"]]["doc_id"]
-            assert doc_id not in found
-            found[doc_id] = answer["spans"]
-    return found, counts
+    parts = [pa.Table.from_batches([batch_of(documents)]) for documents in batches]
+    blocks, _ = run_stage(substring_blocks, part_config(substring_blocks, config), parts, **ways)
+    parts = [
+        part.append_column("substring_blocks.block", layer["block"]) for part, layer in zip(parts, blocks, strict=True)
+    ]
+    layers, counts = run_stage(substring_spans, config, parts, **ways)
+    answers = [span for layer in layers for span in layer["spans"].to_pylist()]
+    names = [one["doc_id"] for documents in batches for one in documents]
+    return {name: spans for name, spans in zip(names, answers, strict=True) if spans is not None}, counts
+
+
+def blocks_of(documents: list[dict], config: substring_blocks.Config, **ways) -> tuple[list, dict]:
+    layers, counts = run_stage(substring_blocks, config, [pa.Table.from_batches([batch_of(documents)])], **ways)
+    return layers[0]["block"].to_pylist(), counts
 
 
 def oracle(documents: list[dict], size: int) -> dict:
@@ -115,9 +107,9 @@ def test_the_cuts_do_not_depend_on_the_order_of_documents_batches_or_reducers(te
     draw.shuffle(documents)
     borders = sorted(draw.choices(range(len(documents) + 1), k=2))
     batches = [documents[: borders[0]], documents[borders[0] : borders[1]], documents[borders[1] :]]
-    config = substring_spans.Config(min_bytes=16, partitions=1)
+    config = substring_spans.Config(min_bytes=16)
     ranked = sorted(documents, key=lambda one: (-one["text_bytes"], one["doc_id"]))
-    assert find(batches, config, reducers=draw.choice([1, 3]))[0] == oracle(ranked, 16)
+    assert find(batches, config, bits=draw.choice([0, 2]), limit=draw.choice([None, 400]))[0] == oracle(ranked, 16)
 
 
 @pytest.mark.parametrize("copies", [2, 50])
@@ -126,7 +118,7 @@ def test_one_copy_stays_however_many_there_are(copies):
     shared = letters(700)
     # No two documents have the same sign beside the stretch.
     documents = [document(f"{letters(300)}{chr(33 + n)}{shared}{chr(33 + n)}{letters(300)}") for n in range(copies)]
-    found, counts = find([documents], substring_spans.Config(partitions=1))
+    found, counts = find([documents], substring_spans.Config())
     best = min(one["doc_id"] for one in documents)
     assert found == {one["doc_id"]: [301, 1001] for one in documents if one["doc_id"] != best}
     assert (counts["documents_repeating"], counts["bytes_repeated"]) == (copies - 1, 700 * (copies - 1))
@@ -138,7 +130,7 @@ def test_the_keep_order_says_whose_copy_stays():
     shared = letters(600)
     best = document(shared, "book", source="books")
     other = document(shared + letters(90), "page", source="crawl")
-    config = substring_spans.Config(scope="global", partitions=1, keep=KeepOrder(sources=("books", "crawl")))
+    config = substring_spans.Config(scope="global", keep=KeepOrder(sources=("books", "crawl")))
     assert find([[other, best]], config)[0] == {other["doc_id"]: [0, 600]}
 
 
@@ -148,8 +140,8 @@ def test_documents_are_compared_within_their_scope(scope, cut):
     text = letters(600)
     fields = [("a", "1"), ("a", "2"), ("b", "1"), ("c", None)]
     documents = [document(text, source=source, snapshot=snapshot) for source, snapshot in fields]
-    config = substring_spans.Config(scope=scope, partitions=1)
-    assert len(find([documents], config, reducers=4)[0]) == cut
+    config = substring_spans.Config(scope=scope)
+    assert len(find([documents], config, bits=2)[0]) == cut
 
 
 @pytest.mark.parametrize("block", ["host", "document"])
@@ -158,21 +150,19 @@ def test_pages_of_a_host_meet_in_one_block_and_documents_are_spread(block):
     text = letters(600)
     pages = [document(text, str(n), url=f"http://{'WWW' if n % 2 else 'www'}.site.example/{n}") for n in range(40)]
     others = [document(text, f"other {n}") for n in range(40)]
-    config = substring_spans.Config(block=block)
-    batch = batch_of(pages + others).select(substring_spans.reads(config))
-    keys = substring_spans.emit(batch, config)["key"].to_pylist()
-    blocks = [key // 2**58 for key in keys]
+    config = substring_spans.Config(block=block, block_bytes=24_000 if block == "host" else 800)
+    blocks, _ = blocks_of(pages + others, part_config(substring_blocks, config))
     assert (len(set(blocks[:40])) == 1) == (block == "host")
-    assert len(set(blocks[40:])) > 20
-    assert len(find([pages + others], config, reducers=64)[0]) == 80 - len(set(blocks)), "one stays in each block"
+    assert len(set(blocks[40:])) == 2 if block == "host" else len(set(blocks[40:])) > 20
+    assert len(find([pages + others], config, bits=6)[0]) == 80 - len(set(blocks)), "one stays in each block"
 
 
 def test_short_texts_and_rows_without_one_are_not_sent():
     """A text that has no window can neither repeat nor be repeated."""
     documents = [document("a" * 499), document(None), document("a" * 500), document("")]
-    config = substring_spans.Config()
-    batch = batch_of(documents).select(substring_spans.reads(config))
-    assert substring_spans.emit(batch, config)["row"].to_pylist() == [2]
+    blocks, _ = blocks_of(documents, substring_blocks.Config())
+    assert [block is not None for block in blocks] == [False, False, True, False]
+    assert find([documents], substring_spans.Config())[1]["documents_compared"] == 1
 
 
 def test_within_a_document_the_later_copy_goes_where_asked():
@@ -213,19 +203,13 @@ def test_a_giant_host_is_compared_in_blocks():
     """Only the host that is over the bound is cut, into blocks that are each within it on average."""
     giant = [document(letters(600), url=f"https://giant.example/{n}") for n in range(40)]
     small = [document(letters(600), url=f"https://small.example/{n}") for n in range(4)]
-    config = substring_dedup.Config(block_bytes=6000, partitions=8)
-    batch = batch_of(giant + small)
-    layers, counts = run_stage(
-        substring_blocks, part_config(substring_blocks, config), [pa.Table.from_batches([batch])]
-    )
-    assert layers[0]["blocks"].to_pylist() == [4] * 40 + [None] * 4
+    config = substring_blocks.Config(block_bytes=6000)
+    blocks, counts = blocks_of(giant + small, config)
+    assert 2 <= len(set(blocks[:40])) <= 4
+    assert len(set(blocks[40:])) == 1
     assert counts == {"hosts": 2, "hosts_cut": 1}
-    place = batch.schema.get_field_index("substring_blocks.blocks")
-    batch = batch.set_column(place, "substring_blocks.blocks", layers[0]["blocks"].combine_chunks())
-    spans = part_config(substring_spans, config)
-    keys = substring_spans.emit(batch.select(substring_spans.reads(spans)), spans)["key"].to_pylist()
-    assert 2 <= len(set(keys[:40])) <= 4
-    assert len(set(keys[40:])) == 1
+    for ways in ({"bits": 3}, {"limit": 1}, {"limit": 300}):
+        assert blocks_of(giant + small, config, **ways) == (blocks, counts), ways
 
 
 def test_silence_is_told():
@@ -264,9 +248,9 @@ def test_a_run_of_the_engine_cuts_all_copies_but_one(project):
     lines = [json.dumps({"id": str(number), "text": f"{number}: {shared}"}) for number in range(9)]
     for number in range(4):
         (project.folder / "in" / f"{number:02}.jsonl").write_text("\n".join(lines[number::4]) + "\n")
-    project.write_recipe("- gristmill.stages.dedup.substring_dedup: {partitions: 2, block: document, scope: global}")
+    project.write_recipe("- gristmill.stages.dedup.substring_dedup: {block: document, scope: global}")
     run = project.run()
     found = [row for row in rows(run, None, None, None) if row.text]
     assert len(found) == 9
-    assert 1 <= sum(shared in row.text for row in found) <= 2
+    assert sum(shared in row.text for row in found) == 1
     assert all(row.text in (f"{n}: {shared}" for n in range(9)) or len(row.text) <= 3 for row in found)

@@ -148,7 +148,7 @@ def test_the_stage_before_has_a_part_of_the_config():
     """What url_parts is asked for are fields of url_dedup as well, so that a recipe sets them in one place."""
     fields = url_parts.Config.model_fields
     assert set(fields) < set(Config.model_fields)
-    assert not {"keep", "scope", "alarm_share", "partitions"} & set(fields)
+    assert not {"keep", "scope", "alarm_share"} & set(fields)
     assert (url_parts.__name__,) == url_dedup.PREREQUISITES
 
 

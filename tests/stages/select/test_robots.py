@@ -237,7 +237,7 @@ def crawl(project):
     archive("one/robots-old.warc.gz", datetime(2026, 1, 1, tzinfo=UTC), old)
     archive("one/robots.warc.gz", datetime(2026, 1, 3, tzinfo=UTC), {"https://a.example/robots.txt": ROBOTS})
 
-    def recipe(config: str = "{agent: CCBot, partitions: 3}") -> None:
+    def recipe(config: str = "{agent: CCBot}") -> None:
         project.recipe.write_text(
             "recipe: crawl\nstore: ./store\nsources:\n  web:\n    kind: web\n"
             "    read: {format: warc, paths: ['crawl/*/*.warc.gz'], snapshot: 'crawl/([^/]+)/', part_bytes: 1KB}\n"

@@ -27,8 +27,8 @@ def corpus(documents, seed=5, most_bytes=400):
     ]
 
 
-def config_of(budgets, share=0.1, seed=3, partitions=8, domains=DOMAINS):
-    return Config(sample_bytes=budgets, held_out_share=share, seed=seed, partitions=partitions, domains=domains)
+def config_of(budgets, share=0.1, seed=3, domains=DOMAINS):
+    return Config(sample_bytes=budgets, held_out_share=share, seed=seed, domains=domains)
 
 
 def cut(rows, sizes):
@@ -45,9 +45,9 @@ def as_table(rows):
     return pa.table({name: pa.array([row[name] for row in rows], kind) for name, kind in types.items()})
 
 
-def sampled(rows, config, sizes=(1000,)):
+def sampled(rows, config, sizes=(1000,), **ways):
     parts = cut(rows, sizes)
-    layers, counts = run_exchange(tokenizer_sample, config, parts)
+    layers, counts = run_exchange(tokenizer_sample, config, parts, **ways)
     found = {}
     for part, layer in zip(parts, layers, strict=True):
         found |= zip(part["doc_id"].to_pylist(), layer["split"].to_pylist(), strict=True)
@@ -94,24 +94,24 @@ def expected(rows, config):
     seed=st.integers(0, 2**63 - 1),
     budget=st.integers(0, 30_000),
     share=st.sampled_from([0.0, 0.01, 0.1, 0.5]),
-    partitions=st.integers(1, 9),
+    bits=st.integers(0, 9),
     size=st.integers(1, 50),
 )
-def test_the_sample_is_that_of_a_plain_walk_in_the_order_of_the_hash(documents, seed, budget, share, partitions, size):
-    """Any budget, share, seed, number of partitions and cut into parts: the documents that the oracle takes."""
+def test_the_sample_is_that_of_a_plain_walk_in_the_order_of_the_hash(documents, seed, budget, share, bits, size):
+    """Any budget, share, seed, ranges of keys and cut into parts: the documents that the oracle takes."""
     rows = corpus(documents, seed)
-    config = config_of({"web": budget, "reference": 3_000, "code": 0}, share, seed, partitions)
-    assert sampled(rows, config, (size,))[0] == expected(rows, config)
+    config = config_of({"web": budget, "reference": 3_000, "code": 0}, share, seed)
+    assert sampled(rows, config, (size,), bits=bits)[0] == expected(rows, config)
 
 
-def test_order_parts_and_partitions_do_not_matter():
-    """Shuffled documents in parts of other sizes, and one partition or many: the same documents and counts."""
+def test_order_parts_and_ranges_do_not_matter():
+    """Shuffled documents in parts of other sizes, and one reducer or many: the same documents and counts."""
     rows = corpus(700)
     first = sampled(rows, config_of({"web": 20_000, "reference": 9_000, "code": 10**9}))
-    for seed, sizes, partitions in ((1, (1,), 8), (2, (13, 200, 7), 8), (3, (700,), 1), (4, (50, 3), 64)):
+    for seed, sizes, bits in ((1, (1,), 3), (2, (13, 200, 7), 3), (3, (700,), 0), (4, (50, 3), 9)):
         random.Random(seed).shuffle(rows)
         budgets = {"web": 20_000, "reference": 9_000, "code": 10**9}
-        assert sampled(rows, config_of(budgets, partitions=partitions), sizes) == first
+        assert sampled(rows, config_of(budgets), sizes, bits=bits) == first
 
 
 def test_documents_of_one_hash_are_ordered_by_doc_id(monkeypatch):

@@ -39,7 +39,7 @@ class Corpus:
         return " ".join(words)
 
     def run(self, name, part_bytes="20KB", workers=1, train="vocab: 700", order=("web", "books"), tokenizer=None):
-        budgets = "sample_bytes: {web: 15KB, books: 6KB}, held_out_share: 0.1, partitions: 4"
+        budgets = "sample_bytes: {web: 15KB, books: 6KB}, held_out_share: 0.1"
         sources = "".join(
             f"  {source}: {{kind: text, domain: {source}, read: {{format: jsonl, paths: ['{source}/*.jsonl'], "
             f"fields: {{key: id}}, part_bytes: {part_bytes}}}}}\n"

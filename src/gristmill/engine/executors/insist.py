@@ -6,6 +6,7 @@ after a trial (`trial.py`); a task whose workers keep dying without one to blame
 stored.
 """
 
+import importlib
 from collections.abc import Callable
 from typing import Any
 
@@ -14,7 +15,7 @@ from gristmill.engine.executors.executor import Executor, StartWorker, WorkerDie
 from gristmill.engine.executors.isolate import Found, Search
 from gristmill.engine.executors.trial import Patience, Storm, ask_new
 from gristmill.engine.work.memory import describe
-from gristmill.engine.work.task import Map, Read, Result, Task
+from gristmill.engine.work.task import Build, Collect, Fit, Map, Read, Reduce, Result, Scatter, Task, Work
 from gristmill.errors import UserError
 from gristmill.stages import own_code
 
@@ -94,14 +95,23 @@ def _poisoned(task: Task) -> list[list[Any]]:
     return [list(record) for record in task.work.poisoned] if isinstance(task.work, Read | Map) else []
 
 
+def _knob(work: Work) -> str:
+    """What makes a task of this kind need less memory, or leaves it more."""
+    module = importlib.import_module(work.module) if isinstance(work, Reduce | Build | Fit) else None
+    field = getattr(module, "MEMORY_FIELD", None)
+    if isinstance(work, Read | Map | Scatter | Collect):
+        return "fewer --workers, smaller part_bytes of the source"
+    return "fewer --workers" if field is None else f"fewer --workers, smaller {field} of the step"
+
+
 def _stop(task: Task, patience: Patience, blame: str) -> UserError:
     causes = ", ".join(f"{cause} {counted(count, 'time')}" for cause, count in patience.causes.most_common())
     held = f"; a worker held up to {patience.peak_rss_bytes / 1e9:.1f} GB" if patience.peak_rss_bytes else ""
     module = getattr(task.work, "module", "")
     own = f"What they ran is code of your own, {module}: look there first. " if own_code.is_own(module) else ""
     from_outside = (
-        f"{describe()}{held}. If memory is short, give it more (fewer --workers, smaller part_bytes); if something "
-        "else kills processes here, end that; then run again."
+        f"{describe()}{held}. If memory is short, give it more ({_knob(task.work)}); if something else kills processes "
+        "here, end that; then run again."
     )
     if all(cause.startswith("exit code") for cause in patience.causes):
         from_outside = "A process that ends with an exit code was not killed: something that it ran ended it."

@@ -68,7 +68,7 @@ class Run(Seen):
         self.shards: str | None = None
         """Where its shards are published, of a recipe that has them."""
         self.stages = StageRecords(graph, store, self.tasks, self.documents)
-        self._store = store
+        self.store = store
         self._executor = executor
         self._contents = contents
         self._by_task = keep is not None
@@ -249,7 +249,7 @@ class Run(Seen):
             raise
         if number == 0 and result is not None and not self.tasks.dry:
             module, first = importlib.import_module(node.module), inputs.pieces(group)[0]
-            refuse_lost(source, module, first, result, self._store, self.graph.recipe)
+            refuse_lost(source, module, first, result, self.store, self.graph.recipe)
         if result is None:
             for node_id in self.chains[source.name]:
                 self.made[node_id].waiting += 1

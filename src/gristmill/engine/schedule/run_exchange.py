@@ -1,22 +1,25 @@
-"""The order of work in an exchange: what every part sends, rounds of partitions, and the answers for every part."""
+"""The order of work in an exchange: what every part sends, rounds of reducers, and the answers for every part."""
 
 import importlib
+from bisect import bisect_left
 from collections.abc import Sequence
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from gristmill.engine.plan.graph import Node
 from gristmill.engine.schedule.seen import Document
-from gristmill.engine.schedule.tables import SegmentTable
-from gristmill.engine.work.borders import check_destinations
-from gristmill.engine.work.exchange import part_number
+from gristmill.engine.schedule.shuffle import Route, Sent, by_destination, by_range, coarse, packed, weigh
+from gristmill.engine.work.borders import check_destinations, check_totals
+from gristmill.engine.work.exchange import COARSE, part_number
 from gristmill.engine.work.task import Collect, Emit, Reduce, Result, add_counts
 from gristmill.errors import UserError
+from gristmill.store.segments import SegmentFile, SegmentList, SegmentTable
 
 if TYPE_CHECKING:
     from gristmill.engine.schedule.run import Run
 
-PARTITIONS = 64
-"""Partitions of an exchange whose config does not set `partitions`."""
+BITS = 64
+_BY_KEY = Route("key", COARSE)
 
 
 class Exchange:
@@ -25,26 +28,28 @@ class Exchange:
     def __init__(self, run: "Run", node: Node) -> None:
         self._run = run
         self._node = node
-        self._partitions: int = getattr(node.config, "partitions", PARTITIONS)
-        self._sent = SegmentTable()
+        self._sent = Sent()
+        self._tally: dict[str, Any] = {}
         self._poisoned: dict[Document, list[list[Any]]] = {}
         """Records that kill whoever would send them."""
-        self._answers = SegmentTable()
+        self._answers: list[tuple[int, SegmentTable]] = []
+        """Of the parts of one span after the other: the last part of each, and its table."""
 
     async def emit(self, document: Document) -> bool:
         run, node = self._run, self._node
         view = node.views[document.source]
         layers, models = run.view(document, node), run.models(node)
-        work = Emit(node.module, node.config, layers, view.columns, view.gates, models, partitions=self._partitions)
-        inputs = {**run.map_inputs(work), "verb": "emit", "partitions": self._partitions}
+        work = Emit(node.module, node.config, layers, view.columns, view.gates, models)
+        inputs = {**run.map_inputs(work), "verb": "emit"}
         _, result = await run.tasks.obtain(node, work, inputs, f"{document.label} emit", document.order)
         if result is None:
             return False
         self._count(document, result, "rows_sent")
+        add_counts(self._tally, result.tally)
         if result.poisoned:
             self._poisoned[document] = result.poisoned
         place = (node.sources.index(document.source), *document.order)
-        self._sent.add(place, result.parts[0], result.segments)
+        self._sent.add(place, result.segment_files)
         return True
 
     async def answer(self) -> bool:
@@ -52,55 +57,81 @@ class Exchange:
         run, node = self._run, self._node
         documents = run.all_documents(node)
         _refuse_equal_numbers(documents)
-        table, self._sent = self._sent, SegmentTable()
-        functions: Sequence[str] = getattr(importlib.import_module(node.module), "ROUNDS", ("reduce",))
+        files, self._sent = self._sent.files(), Sent()
+        module = importlib.import_module(node.module)
+        totals = None
+        if hasattr(module, "tally"):
+            totals = check_totals(module.totals(self._tally, node.config), node.module)
+        functions: Sequence[str] = getattr(module, "ROUNDS", ("reduce",))
         for number, function in enumerate(functions):
-            table.gather()
             last = number == len(functions) - 1
-            destinations = table.destinations()
-            run.listener.expect(node, len(destinations))
-            if last:
-                run.listener.settled(node)
-            made = SegmentTable()
-            partitions = None if last else self._partitions
-            reduces = (self._reduce(function, number, to, table, made, partitions) for to in destinations)
-            whole = await run.each(reduces, large=True)
-            if not all(whole):
+            found = await self._round(function, number, files, totals, len(documents) if last else None)
+            if found is None:
                 return False
-            table = made
-        table.gather()
-        known = {str(part_number(document.rows_mark)) for document in documents}
-        check_destinations([str(to) for to in table.destinations()], known, node.id, node.module)
-        self._answers = table
+            files, route = found
+        run.listener.settled(node)
+        known = {part_number(document.rows_mark) for document in documents}
+        async for table in by_destination(run, node, "answers", files, route, len(documents)):
+            if table is None:
+                return False
+            parts = table.destinations()
+            check_destinations(parts, known, node.id, node.module)
+            if parts:
+                self._answers.append((parts[-1], table))
         return True
+
+    async def _round(
+        self, function: str, number: int, files: Sequence[SegmentFile], totals: Any, parts: int | None
+    ) -> tuple[list[SegmentFile], Route] | None:
+        """What the reducers of a round send, and how; `parts` in the last round, whose answers go to so many."""
+        run, node = self._run, self._node
+        spans = await weigh(run, files)
+        route = _BY_KEY if parts is None else Route("part", coarse(spans.reducers, parts, BITS))
+        made = Sent()
+        async for here in by_range(run, node, f"round {number + 1}", spans, _BY_KEY):
+            if here is None:
+                return None
+            table, shift = here
+            stretches = packed(table, spans.target)
+            run.listener.expect(node, len(stretches))
+            reduces = (
+                self._reduce(function, number, stretch, shift, table.to(*stretch), route, totals, made)
+                for stretch in stretches
+            )
+            if not all(await run.each(reduces, large=True)):
+                return None
+        return made.files(), route
 
     async def _reduce(
         self,
         function: str,
         number: int,
-        to: int,
-        table: SegmentTable,
-        made: SegmentTable,
-        partitions: int | None,
+        stretch: tuple[int, int],
+        shift: int,
+        segments: SegmentList,
+        route: Route,
+        totals: Any,
+        made: Sent,
     ) -> bool:
         node = self._node
-        segments = table.to(to)
-        work = Reduce(node.module, node.config, function, segments, partitions)
+        work = Reduce(node.module, node.config, function, segments, route.column, route.coarse, totals)
         inputs = {
             "verb": function,
             "round": number,
             "segments": segments.hashes,
-            "partitions": partitions,
+            "route": [route.column, route.coarse],
+            "totals": totals,
         }
-        label = f"round {number + 1} partition {to}"
-        _, result = await self._run.tasks.obtain(node, work, inputs, label, (number, to))
-        if result is not None and result.parts:
-            made.add((to,), result.parts[0], result.segments)
+        first, last = stretch[0] << shift, ((stretch[1] + 1) << shift) - 1
+        label = f"round {number + 1} keys {first >> 48:04x}-{last >> 48:04x}"
+        _, result = await self._run.tasks.obtain(node, work, inputs, label, (number, stretch[0]))
+        if result is not None:
+            made.add((first,), result.segment_files)
         return result is not None
 
     async def collect(self, document: Document) -> bool:
         node = self._node
-        segments = self._answers.to(part_number(document.rows_mark))
+        segments = self._of_part(part_number(document.rows_mark))
         given_up = self._poisoned.get(document, [])
         poisoned = tuple((row, detail) for row, detail in given_up)
         work = Collect(node.module, node.config, document.part, segments, poisoned)
@@ -116,6 +147,10 @@ class Exchange:
         self._count(document, result, "dropped")
         return self._run.keep(document, node, task, result)
 
+    def _of_part(self, number: int) -> SegmentList:
+        at = bisect_left(self._answers, number, key=itemgetter(0))
+        return self._answers[at][1].to(number) if at < len(self._answers) else SegmentTable([], []).to(number)
+
     def _count(self, document: Document, result: Result, name: str) -> None:
         """An exchange sees many sources at once; what each of them lost is counted apart."""
         counts = {"sources": {document.source: {name: result.metrics[name]}}}
@@ -123,7 +158,7 @@ class Exchange:
 
     def forget(self) -> None:
         """All parts have their answers."""
-        self._answers = SegmentTable()
+        self._answers.clear()
 
 
 def _refuse_equal_numbers(documents: Sequence[Document]) -> None:

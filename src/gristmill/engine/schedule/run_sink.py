@@ -1,19 +1,22 @@
 """The order of work in a sink: count, send every part's records, build every set of files, name them all."""
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from gristmill.engine.plan.graph import Node
-from gristmill.engine.schedule.tables import SegmentTable
+from gristmill.engine.schedule.shuffle import Route, Sent, by_destination, coarse
 from gristmill.engine.work.borders import check_layout
-from gristmill.engine.work.task import Build, Gather, Result, Scatter, Task, add_counts, digest
+from gristmill.engine.work.task import Build, Gather, Layout, Result, Scatter, Task, add_counts
 from gristmill.store.segments import SegmentList
 from gristmill.store.store import Part
 
 if TYPE_CHECKING:
     from gristmill.engine.schedule.run import Run
     from gristmill.engine.schedule.seen import Document
+
+Entry = Mapping[str, Any]
+Built = tuple[Entry, Result]
 
 
 async def write_files(run: "Run", node: Node) -> tuple[Task, Result] | None:
@@ -24,28 +27,13 @@ async def write_files(run: "Run", node: Node) -> tuple[Task, Result] | None:
         add_counts(counts, run.made[node_id].metrics)
     layout = check_layout(importlib.import_module(node.module).layout(counts, node.config), node.module)
     run.listener.expect(node, len(run.all_documents(node)) + 1)
-    built = []
-    is_whole = True
-    for source in node.sources:
-        entries = tuple(layout.get(source, ()))
-        sent = SegmentTable()
-        entries_hash = digest(entries)
-        scattered = await run.each(
-            _scatter(run, document, node, entries, entries_hash, sent) for document in run.documents[source]
-        )
-        if not all(scattered):
-            is_whole = False
-            continue
-        sent.gather()
-        numbers = sent.destinations()
-        run.listener.expect(node, len(numbers))
-        builds = await run.each((_build(run, node, entries[to], sent.to(to), models) for to in numbers), large=True)
-        built += list(zip((entries[to] for to in numbers), builds, strict=True))
+    made = [await _of_source(run, node, source, layout.get(source, ()), models) for source in node.sources]
     run.listener.settled(node)
-    outputs = tuple((entry, tuple(result.parts), result.metrics) for entry, result in built if result is not None)
-    if not is_whole or len(outputs) < len(built):
+    built = [one for of_source in made for one in of_source or ()]
+    if None in made:
         run.made[node.id].waiting += 1
         return None
+    outputs = tuple((entry, tuple(result.parts), result.metrics) for entry, result in built)
     work = Gather(node.module, node.config, outputs, models)
     inputs = {
         "verb": "gather",
@@ -56,26 +44,49 @@ async def write_files(run: "Run", node: Node) -> tuple[Task, Result] | None:
     return None if result is None else (task, result)
 
 
-async def _scatter(
-    run: "Run", document: "Document", node: Node, entries: tuple[Any, ...], entries_hash: str, sent: SegmentTable
-) -> bool:
+async def _of_source(
+    run: "Run", node: Node, source: str, entries: Sequence[Entry], models: Mapping[str, Part]
+) -> list[Built] | None:
+    """The sets of files of one source."""
+    documents = run.documents[source]
+    layout = Layout.of(entries)
+    route = Route("key", coarse(len(documents), len(entries), max(len(entries) - 1, 0).bit_length()), keeps=False)
+    sent = Sent()
+    scattered = await run.each(_scatter(run, document, node, layout, route, sent) for document in documents)
+    if not all(scattered):
+        return None
+    built: list[Built] = []
+    async for table in by_destination(run, node, source, sent.files(), route, len(entries)):
+        if table is None:
+            return None
+        numbers = table.destinations()
+        run.listener.expect(node, len(numbers))
+        builds = await run.each((_build(run, node, entries[to], table.to(to), models) for to in numbers), large=True)
+        built += [(entries[to], result) for to, result in zip(numbers, builds, strict=True) if result is not None]
+        if None in builds:
+            return None
+    return built
+
+
+async def _scatter(run: "Run", document: "Document", node: Node, layout: Layout, route: Route, sent: Sent) -> bool:
     layers, view = run.view(document, node), node.views[document.source]
-    work = Scatter(node.module, node.config, layers, view.columns, view.gates, entries)
+    work = Scatter(node.module, node.config, layers, view.columns, view.gates, layout, route.coarse)
     inputs = {
         "verb": "emit",
         "layers": [part.hash for part in layers],
         "columns": view.columns,
         "gates": view.gates,
-        "layout": entries_hash,
+        "layout": layout.hash,
+        "shift": route.coarse,
     }
     _, result = await run.tasks.obtain(node, work, inputs, f"{document.label} emit", (0, *document.order))
     if result is not None:
-        sent.add(document.order, result.parts[0], result.segments)
+        sent.add(document.order, result.segment_files)
     return result is not None
 
 
 async def _build(
-    run: "Run", node: Node, entry: Mapping[str, Any], segments: SegmentList, models: Mapping[str, Part]
+    run: "Run", node: Node, entry: Entry, segments: SegmentList, models: Mapping[str, Part]
 ) -> Result | None:
     work = Build(node.module, node.config, entry, segments, models)
     inputs = {

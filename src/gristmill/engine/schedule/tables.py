@@ -1,17 +1,13 @@
 """What a coordinator remembers of millions of tasks: a few dozen bytes each, instead of objects of some kilobytes.
 
 A layer is a row of fixed size, found by the number of its document part; the tasks of a stage are keys and labels one
-after the other; segments of an exchange are rows of an array. Each looks like a mapping or a list of what it holds.
+after the other. Each looks like a mapping or a list of what it holds.
 """
 
 import struct
 from array import array
 from collections.abc import Iterable, Iterator, Mapping
 
-import numpy as np
-import numpy.typing as npt
-
-from gristmill.store.segments import ROW, Segment, SegmentList
 from gristmill.store.store import Part
 
 Order = tuple[int, int]
@@ -165,40 +161,3 @@ class Files:
     def __iter__(self) -> Iterator[Part]:
         for suffix, part_hash, size in _FILE.iter_unpack(self._rows):
             yield Part(part_hash.hex(), self._suffixes.name(suffix), size)
-
-
-class SegmentTable:
-    """Segments of many files, each for a destination; those for one destination are in the order of their files."""
-
-    def __init__(self) -> None:
-        self._files: list[Part] = []
-        self._blocks: list[tuple[tuple[int, ...], npt.NDArray[np.void]]] = []
-        self._sorted = np.empty(0, ROW)
-        self._to = np.empty(0, np.uint64)
-
-    def add(self, place: tuple[int, ...], file: Part, segments: Mapping[str, Segment]) -> None:
-        """The segments of a file, whose place among all files is given, whenever it comes."""
-        block = np.empty(len(segments), ROW)
-        block["file"] = len(self._files)
-        block["to"] = np.array([int(destination) for destination in segments], np.uint64)
-        for name in ("offset", "length", "rows"):
-            block[name] = [getattr(segment, name) for segment in segments.values()]
-        block["hash"] = np.frombuffer(bytes.fromhex("".join(one.hash for one in segments.values())), "V32")
-        self._files.append(file)
-        self._blocks.append((place, block))
-
-    def gather(self) -> None:
-        """No file comes after this."""
-        self._blocks.sort(key=lambda item: item[0])
-        whole = np.concatenate([block for _, block in self._blocks]) if self._blocks else np.empty(0, ROW)
-        self._blocks.clear()
-        self._sorted = whole[np.argsort(whole["to"], kind="stable")]
-        self._to = np.ascontiguousarray(self._sorted["to"])
-
-    def destinations(self) -> list[int]:
-        return [int(one) for one in np.unique(self._to)]
-
-    def to(self, destination: int) -> SegmentList:
-        wanted = np.uint64(destination)
-        first, last = (np.searchsorted(self._to, wanted, side) for side in ("left", "right"))
-        return SegmentList(self._sorted[first:last], self._files)

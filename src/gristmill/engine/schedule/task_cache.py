@@ -17,6 +17,7 @@ from gristmill.engine.work.rows import CRASHED
 from gristmill.engine.work.task import (
     Build,
     Emit,
+    Merge,
     Read,
     Reduce,
     Result,
@@ -160,7 +161,7 @@ class Tasks:
                 return task, None
             result, cached = await self._execute_once(node, task, inputs)
         made.tasks.add(key, label, not cached or key in self._earlier.executed)
-        if isinstance(work, Emit | Reduce | Scatter | Build):
+        if isinstance(work, Emit | Merge | Reduce | Scatter | Build):
             for part in result.parts:
                 made.files.add(part)
         if result.poisoned or self._keep(task, result):
@@ -205,6 +206,10 @@ class Tasks:
     async def ask_store(self, question: Callable[..., Answer], *about: Any) -> Answer:
         """Many tasks ask at once: a store at the other end of a network must not answer one after the other."""
         return question(*about) if self._store.is_local else await asyncio.to_thread(question, *about)
+
+    async def ask_in_thread(self, question: Callable[..., Answer], *about: Any) -> Answer:
+        """What takes long on any store, so that scheduling goes on meanwhile."""
+        return await asyncio.to_thread(question, *about)
 
     def _find(self, key: str) -> tuple[Result | None, list[Part]]:
         """What the store has of a task, and which of its parts are not there."""

@@ -121,6 +121,15 @@ def check_facts(facts: Any, module: str) -> dict[str, Any]:
     return plain
 
 
+def check_totals(totals: Any, module: str) -> dict[str, Any]:
+    """What the rounds of an exchange learn of all documents: a JSON object."""
+    where = _where(module, "totals")
+    if not isinstance(totals, Mapping):
+        raise BrokenPromise(f"{where} returned {_told(totals)}, and totals are names with values. Return a dict.")
+    plain: dict[str, Any] = _json(dict(totals), where)
+    return plain
+
+
 def check_layout(layout: Any, module: str) -> dict[str, list[dict[str, Any]]]:
     """The sets of files that a sink wants to write."""
     where = _where(module, "layout")
@@ -266,7 +275,7 @@ def _where(module: str, verb: str) -> str:
     return module.replace(OF, ".") if OF in module else f"{module}.{verb}"
 
 
-def check_destinations(answers: Iterable[str], known: Collection[str], step: str, module: str) -> None:
+def check_destinations(answers: Iterable[int], known: Collection[int], step: str, module: str) -> None:
     """An answer to a part that nobody sent would be lost in silence."""
     unknown = [destination for destination in answers if destination not in known]
     if unknown:

@@ -1,29 +1,32 @@
-"""Exchange: records leave their parts by key, are worked on by partition, and answers come back to their rows.
+"""Exchange: records leave their parts by key, are worked on by ranges of keys, and answers come back to their rows.
 
-    emit     a part        -> one file with a segment for each partition
-    reduce   a partition   -> one file with a segment for each partition of the next round, or for each part
-    collect  a part        -> an aligned layer
+    emit     a part              -> a file with a segment for each coarse range of keys
+    merge    many files, a range -> one file with finer ranges, where there is much (shuffle.py)
+    reduce   a range of keys     -> files for the next round, or for parts
+    collect  a part              -> an aligned layer
 
 A record carries where it came from: `part` (from the rows mark) and `row`. Rows of a reduce come sorted by key, part
 and row, so that the order in which tasks finish shows nowhere.
 """
 
 import importlib
-from collections.abc import Iterable
+from functools import partial
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from gristmill.engine.work.borders import check_emitted, check_places, check_round
+from gristmill.engine.work.borders import check_counts, check_emitted, check_places, check_round
 from gristmill.engine.work.rows import count_reasons, mark_crashed, model_paths, read_batches
-from gristmill.engine.work.task import Collect, Emit, Reduce, Result, add_counts, layer_schema
-from gristmill.errors import BrokenPromise
-from gristmill.kernels.radix import sort_order
+from gristmill.engine.work.shuffle import Outgoing, blocks_of, cut, read_all
+from gristmill.engine.work.task import Collect, Emit, Reduce, Result, add_counts, layer_schema, sent
 from gristmill.stages.stage_interface import schema_of
 from gristmill.store.parquet import PartReader, PartWriter
-from gristmill.store.segments import Segment, read_segment, write_segments
+from gristmill.store.segments import write_segments
 from gristmill.store.store import Store
+
+COARSE = 58
+"""Bits by which keys and numbers of parts are shifted where they are sent: 64 ranges."""
 
 
 def part_number(rows_mark: str) -> int:
@@ -38,12 +41,15 @@ def perform_emit(work: Emit, store: Store, probe: bool) -> Result:
     tables = []
     seen = 0
     metrics = {"rows_sent": 0, "records": 0}
+    tally: dict[str, Any] = {}
     for batch in batches:
         records = module.emit(batch.columns, work.config, **models)
         records = check_emitted(records, batch.columns.num_rows, work.module, module.RECORD_SCHEMA)
         if probe:
             seen += batch.columns.num_rows
             continue
+        if hasattr(module, "tally"):
+            add_counts(tally, check_counts(module.tally(batch.columns, records, work.config), work.module, "tally"))
         visible = np.flatnonzero(batch.seen) + batch.first_row
         origin = visible[records.column("row").to_numpy()]
         place = records.schema.get_field_index("row")
@@ -53,34 +59,26 @@ def perform_emit(work: Emit, store: Store, probe: bool) -> Result:
         add_counts(metrics, {"rows_sent": batch.columns.num_rows, "records": records.num_rows})
     if probe:
         return Result(values=[seen])
-    by_partition = _by_partition(pa.concat_tables(tables), work.partitions) if tables else []
-    file, segments = write_segments(store, by_partition)
-    return Result([file], segments, [rows_mark], metrics)
+    found = cut(pa.concat_tables(tables), "key", COARSE) if tables else []
+    return sent([write_segments(store, found)], rows_marks=[rows_mark], metrics=metrics, tally=tally)
 
 
 def perform_reduce(work: Reduce, store: Store) -> Result:
     module = importlib.import_module(work.module)
-    try:
-        records = read_all(work.segments, store)
-    except pa.ArrowInvalid as error:
-        raise BrokenPromise(
-            f"The round before {work.module}.{work.function} wrote other columns for one partition than for another "
-            f"({error}). Write the same columns always."
-        ) from None
-    if records is None:
-        return Result()
-    names = [name for name in ("key", "part", "row") if name in records.schema.names]
-    order = sort_order(*(records.column(name).to_numpy().astype(np.uint64, copy=False) for name in names))
-    found = getattr(module, work.function)(records.take(pa.array(order)), work.config)
-    promised = schema_of(module, work.config) if work.partitions is None else None
-    answers, counts = check_round(found, work.module, work.function, promised)
-    metrics = {"answers": answers.num_rows, **counts}
-    if work.partitions is None:
-        destinations = _by_part(answers)
-    else:
-        destinations = _by_partition(answers, work.partitions)
-    file, segments = write_segments(store, destinations)
-    return Result([file], segments, metrics=metrics)
+    promised = schema_of(module, work.config) if work.column == "part" else None
+    summary = getattr(module, getattr(module, "SUMMARIES", {}).get(work.function, ""), None)
+    out = Outgoing(store, work.column, work.shift)
+    metrics: dict[str, Any] = {}
+    totals = {} if work.totals is None else {"totals": work.totals}
+    in_short = None if summary is None else partial(summary, config=work.config, **totals)
+    with store.scratch() as folder:
+        for block in blocks_of(work.segments, sum(one.memory for one in work.segments), store, folder, in_short):
+            others = {} if block.others is None else {"others": block.others}
+            found = getattr(module, work.function)(block.records, work.config, **totals, **others)
+            answers, counts = check_round(found, work.module, work.function, promised)
+            add_counts(metrics, counts)
+            out.add(answers)
+    return sent(out.close(), metrics={"answers": out.rows, **metrics})
 
 
 def perform_collect(work: Collect, store: Store) -> Result:
@@ -111,35 +109,3 @@ def perform_collect(work: Collect, store: Store) -> Result:
         writer.write(pa.RecordBatch.from_arrays([columns[name] for name in schema.names], schema=schema))
         add_counts(metrics, {"dropped": count_reasons(columns["drop"])})
     return Result([writer.close(store, documents.rows_mark)], rows_marks=[documents.rows_mark], metrics=metrics)
-
-
-def read_all(segments: Iterable[Segment], store: Store) -> pa.Table | None:
-    """The records of some segments, one behind the other; None without any."""
-    tables = [read_segment(store, segment) for segment in segments]
-    return pa.concat_tables(tables).combine_chunks() if tables else None
-
-
-def _by_partition(records: pa.Table, partitions: int) -> list[tuple[str, pa.Table]]:
-    """Cut by ranges of the key: partition p holds the p-th of `partitions` equal stretches of 0..2^64."""
-    key = records.column("key").combine_chunks().to_numpy()
-    width = np.uint64(-(-(2**64) // partitions) if partitions > 1 else 2**64 - 1)
-    return cut(records, np.minimum(key // width, np.uint64(partitions - 1)))
-
-
-def _by_part(records: pa.Table) -> list[tuple[str, pa.Table]]:
-    return cut(records, records.column("part").combine_chunks().to_numpy())
-
-
-def cut(records: pa.Table, destination: npt.NDArray[np.uint64]) -> list[tuple[str, pa.Table]]:
-    """Records by destination, each in the order that it had."""
-    if not len(destination):
-        return []
-    records = records.combine_chunks()
-    order = np.argsort(destination, kind="stable")
-    starts = np.flatnonzero(np.diff(destination[order], prepend=~destination[order[:1]]))
-    stops = [*starts[1:], len(order)]
-    # Taken, not sliced: a slice keeps bits of its neighbours in its bitmaps, and equal records must be equal bytes.
-    return [
-        (str(int(destination[order[start]])), records.take(pa.array(order[start:stop])))
-        for start, stop in zip(starts, stops, strict=True)
-    ]

@@ -21,6 +21,7 @@ from gristmill.engine.work.rows import (
     read_batches,
     read_many,
 )
+from gristmill.engine.work.shuffle import perform_merge
 from gristmill.engine.work.sink import perform_build, perform_gather, perform_scatter
 from gristmill.engine.work.task import (
     Build,
@@ -30,6 +31,7 @@ from gristmill.engine.work.task import (
     Gather,
     Hash,
     Map,
+    Merge,
     Read,
     Reduce,
     Result,
@@ -55,7 +57,7 @@ def perform(task: Task, store: Store) -> Result:
     started, cpu, compiled = time.perf_counter(), time.process_time(), compiling.seconds
     forget_peak()
     work, copies = task.work, local_copies(task.files, store)
-    if copies and not isinstance(work, Hash):
+    if copies and not isinstance(work, Hash | Merge):
         work = replace(work, config=with_copies(work.config, copies))
     try:
         result = _result(work, store, task.probe)
@@ -95,6 +97,8 @@ def _result(work: Work, store: Store, probe: bool) -> Result:
             return perform_emit(work, store, probe)
         case Map():
             return _map(work, store, probe)
+        case Merge():
+            return perform_merge(work, store)
         case Reduce():
             return perform_reduce(work, store)
         case Collect():

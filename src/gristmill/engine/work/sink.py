@@ -1,6 +1,7 @@
 """Sinks: records leave their parts for sets of files, and a catalogue names the files.
 
-    scatter  a part           -> one file with a segment for each entry of the layout
+    scatter  a part           -> one file with a segment for each entry of the layout, or for ranges of entries
+    merge    many files       -> one file with a segment for each entry of a range, where there are many (shuffle.py)
     build    an entry         -> its files
     gather   all the entries  -> the catalogue
 
@@ -9,31 +10,40 @@ their bytes, and only the set of files that held it is built again.
 """
 
 import importlib
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
 
 import orjson
 import pyarrow as pa
 
 from gristmill.engine.work.borders import check_counts, check_facts, check_files, check_sent
-from gristmill.engine.work.exchange import cut, read_all
 from gristmill.engine.work.rows import model_paths, read_many
-from gristmill.engine.work.task import Build, Gather, Result, Scatter, part_to_json
+from gristmill.engine.work.shuffle import cut, read_all
+from gristmill.engine.work.task import Build, Gather, Layout, Result, Scatter, part_to_json, sent
 from gristmill.store.segments import write_segments
 from gristmill.store.store import Store
 
 
 def perform_scatter(work: Scatter, store: Store) -> Result:
     module = importlib.import_module(work.module)
+    layout = _entries(work.layout)
     tables = []
     rows = 0
     for batch in read_many([work.layers], [work.columns], [work.gates], store):
-        records = module.emit(batch, work.config, work.layout)
-        records = check_sent(records, len(work.layout), work.module, module.RECORD_SCHEMA)
+        records = module.emit(batch, work.config, layout)
+        records = check_sent(records, len(layout), work.module, module.RECORD_SCHEMA)
         tables.append(pa.Table.from_batches([records]))
         rows += batch.num_rows
-    sent = pa.concat_tables(tables) if tables else None
-    by_entry = [] if sent is None else cut(sent.drop_columns(["key"]), sent.column("key").to_numpy())
-    file, segments = write_segments(store, by_entry)
-    return Result([file], segments, metrics={"rows_sent": rows, "records": 0 if sent is None else sent.num_rows})
+    records = pa.concat_tables(tables) if tables else None
+    found = [] if records is None else cut(records, "key", work.shift, keeps=work.shift > 0)
+    counts = {"rows_sent": rows, "records": 0 if records is None else records.num_rows}
+    return sent([write_segments(store, found)], metrics=counts)
+
+
+@lru_cache(maxsize=4)
+def _entries(layout: Layout) -> tuple[Mapping[str, Any], ...]:
+    return layout.entries()
 
 
 def perform_build(work: Build, store: Store) -> Result:

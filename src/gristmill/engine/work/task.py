@@ -5,6 +5,7 @@ what it reads. Paths, worker counts and batch sizes are not in it: they cannot c
 """
 
 import hashlib
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -15,7 +16,7 @@ import pyarrow as pa
 from gristmill.engine.files.config_files import ConfigFile
 from gristmill.places import Place
 from gristmill.stages.contract import Piece, StageConfig
-from gristmill.store.segments import Segment
+from gristmill.store.segments import Segment, SegmentFile
 from gristmill.store.store import Part
 
 Columns = tuple[tuple[int, str, str], ...]
@@ -71,21 +72,39 @@ class Map:
 
 @dataclass(frozen=True)
 class Emit(Map):
-    """Send records of one document part to the partitions of an exchange."""
+    """Send records of one document part off by their keys."""
 
-    partitions: int = 1
+
+@dataclass(frozen=True)
+class Merge:
+    """Bring what many files have for a range of destinations into one file, cut finer."""
+
+    files: tuple[SegmentFile, ...]
+    first: int
+    last: int
+    """Destinations, in the numbers of the files."""
+    column: str
+    """The number that says where a record goes."""
+    shift: int
+    """By how many bits it is shifted to give the destination."""
+    keeps: bool = True
+    """Whether the column goes on with the record."""
 
 
 @dataclass(frozen=True)
 class Reduce:
-    """Work on all records of one partition."""
+    """Work on all records of some range of keys."""
 
     module: str
     config: StageConfig
     function: str
     segments: Sequence[Segment]
-    partitions: int | None
-    """Partitions of the next round; None in the last round, whose records go back to their parts."""
+    column: str
+    """What the answers go by: `key` to the next round, or, in the last one, `part`."""
+    shift: int
+    """By how many bits that is shifted to give the destination."""
+    totals: Any = None
+    """What the stage makes of the counts of all parts."""
 
 
 @dataclass(frozen=True)
@@ -122,8 +141,25 @@ class Scatter:
     layers: tuple[Part, ...]
     columns: Columns
     gates: tuple[int, ...]
-    layout: tuple[Mapping[str, Any], ...]
+    layout: "Layout"
     """The entries of the part's source."""
+    shift: int
+    """By how many bits the number of an entry is shifted to give the destination."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The entries of a source's layout, small enough to be sent with every part's task."""
+
+    packed: bytes
+    hash: str
+
+    @classmethod
+    def of(cls, entries: Sequence[Mapping[str, Any]]) -> "Layout":
+        return cls(zlib.compress(orjson.dumps(entries)), digest(entries))
+
+    def entries(self) -> tuple[Mapping[str, Any], ...]:
+        return tuple(orjson.loads(zlib.decompress(self.packed)))
 
 
 @dataclass(frozen=True)
@@ -148,7 +184,7 @@ class Gather:
     models: Mapping[str, Part]
 
 
-Work = Hash | Read | Map | Emit | Reduce | Collect | Fit | Scatter | Build | Gather
+Work = Hash | Read | Map | Emit | Merge | Reduce | Collect | Fit | Scatter | Build | Gather
 
 
 @dataclass(frozen=True)
@@ -172,8 +208,8 @@ class Result:
     """What a task made and what it cost."""
 
     parts: list[Part] = field(default_factory=list)
-    segments: dict[str, Segment] = field(default_factory=dict)
-    """Per destination, for the tasks of an exchange."""
+    tables: list[tuple[int, str]] = field(default_factory=list)
+    """Of each part of an exchange: the number of its segments, and the hash of its table."""
     rows_marks: list[str] = field(default_factory=list)
     """Which documents the parts speak of, one mark a part."""
     metrics: dict[str, Any] = field(default_factory=dict)
@@ -184,8 +220,20 @@ class Result:
     """Records that were given up as they kill their worker: [row, detail]; of a reader [file, position, detail]."""
     evidence: list[dict[str, Any]] = field(default_factory=list)
     """How each of them was found to be fatal: different in every run."""
+    tally: dict[str, Any] = field(default_factory=dict)
+    """What `tally` of an exchange counted."""
     values: list[Any] = field(default_factory=list)
     """Answers of a task that makes no parts."""
+
+    @property
+    def segment_files(self) -> list[SegmentFile]:
+        """The parts of a task that sends records on."""
+        return [SegmentFile(part, *table) for part, table in zip(self.parts, self.tables, strict=True)]
+
+
+def sent(files: Sequence[SegmentFile], **more: Any) -> Result:
+    """The result of a task that sends records on."""
+    return Result([file.part for file in files], [(file.segments, file.table) for file in files], **more)
 
 
 def digest(value: Any) -> str:
@@ -216,28 +264,25 @@ def result_to_json(result: Result) -> dict[str, Any]:
     return {
         "parts": [part_to_json(part) for part in result.parts],
         "rows_marks": result.rows_marks,
-        "segments": {
-            name: [segment.offset, segment.length, segment.hash, segment.rows]
-            for name, segment in result.segments.items()
-        },
+        "tables": result.tables,
         "metrics": result.metrics,
         "cost": result.cost,
         "poisoned": result.poisoned,
         "evidence": result.evidence,
+        **({"tally": result.tally} if result.tally else {}),
     }
 
 
 def result_from_json(record: Mapping[str, Any]) -> Result:
-    parts = [Part(**part) for part in record["parts"]]
-    segments = {name: Segment(parts[0], *stretch) for name, stretch in record["segments"].items()}
     return Result(
-        parts,
-        segments,
+        [Part(**part) for part in record["parts"]],
+        [(int(segments), str(table)) for segments, table in record.get("tables", ())],
         record["rows_marks"],
         record["metrics"],
         record["cost"],
         record["poisoned"],
         record.get("evidence", []),
+        record.get("tally", {}),
     )
 
 

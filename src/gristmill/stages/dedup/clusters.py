@@ -134,11 +134,12 @@ def merge(records: pa.Table, config: Any) -> pa.Table:
     return pa.concat_tables([members_only, _as_merged(told)])
 
 
-def resolve(records: pa.Table, config: Any) -> pa.Table:
-    """By root: where it was merged into another, its members get that one."""
+def resolve(records: pa.Table, config: Any, others: pa.Table | None = None) -> pa.Table:
+    """By root: where it was merged into another, its members get that one. `others`: what is told of it elsewhere."""
     is_merged = records.column("is_merged").to_numpy()
     members_only = records.filter(pa.array(~is_merged))
     told = records.filter(pa.array(is_merged))
+    told = told if others is None else pa.concat_tables([told, others])
     if told.num_rows and members_only.num_rows:
         node, root = values_of(told, "node"), values_of(members_only, "root")
         order = np.argsort(order_of(node))
@@ -153,10 +154,27 @@ def resolve(records: pa.Table, config: Any) -> pa.Table:
     return _with(members_only, "key", pa.array(_hashes(_matrix(members_only, "root"))))
 
 
-def conclude(records: pa.Table, reason: str, measure: str) -> tuple[pa.Table, dict[str, Any]]:
-    """By cluster: its size; and a verdict for all members but the keeper."""
+def told_of_roots(records: pa.Table, config: Any) -> pa.Table:
+    """What members of a root need to know that are elsewhere, for `resolve`."""
+    return records.filter(records.column("is_merged"))
+
+
+def sizes_of_clusters(records: pa.Table, config: Any) -> pa.Table:
+    """The members of each cluster, counted, for `conclude`."""
+    return records.group_by("root", use_threads=False).aggregate([([], "count_all")])
+
+
+def conclude(records: pa.Table, others: pa.Table | None, reason: str, measure: str) -> tuple[pa.Table, dict[str, Any]]:
+    """By cluster: its size; and a verdict for all members but the keeper, where the cluster is counted.
+
+    `others`: what `sizes_of_clusters` says of members elsewhere.
+    """
     node, root = values_of(records, "node"), values_of(records, "root")
-    _, cluster, size = np.unique(root, return_inverse=True, return_counts=True)
+    apart = np.zeros(0, root.dtype) if others is None else values_of(others, "root")
+    _, cluster = np.unique(np.concatenate([root, apart]), return_inverse=True)
+    more = [] if others is None else others.column("count_all").to_numpy()
+    size = np.bincount(cluster, np.concatenate([np.ones(len(root)), more])).astype(np.int64)
+    cluster = cluster[: len(root)]
     is_root = node == root
     chain = records.column("chain").to_numpy()
     lost = ~is_root
@@ -181,7 +199,10 @@ def conclude(records: pa.Table, reason: str, measure: str) -> tuple[pa.Table, di
             "detail": pa.array(detail, pa.string()),
         }
     )
-    counts: dict[str, Any] = {"clusters": len(size), "clusters_by_size": size_histogram(size)}
+    counts: dict[str, Any] = {
+        "clusters": int(is_root.sum()),
+        "clusters_by_size": size_histogram(size[cluster[is_root]]),
+    }
     lengths, times = np.unique(chain[lost], return_counts=True)
     counts["chains"] = {str(length): int(number) for length, number in zip(lengths, times, strict=True)}
     return answers, counts

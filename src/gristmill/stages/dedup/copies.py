@@ -44,19 +44,40 @@ def records(batch: pa.RecordBatch, hashes: Array, rows: Array, scope: Scope, ord
     )
 
 
-def verdicts(found: pa.Table, reason: str, count: str) -> pa.Table:
-    """An answer for each record: how many are equal, in the column `count`; a verdict on all of them but the best."""
+def verdicts(found: pa.Table, others: pa.Table | None, reason: str, count: str) -> pa.Table:
+    """An answer for each record: how many are equal, in the column `count`; a verdict on all of them but the best.
+
+    `others`: what `in_short` says of equal records elsewhere.
+    """
+    if others is not None:
+        found = pa.concat_tables([found, others], promote_options="default")
+        found = found.take(pa.array(np.argsort(found["key"].to_numpy(), kind="stable")))
     found = found.combine_chunks()
     high, low = (np.asarray(found[name].to_numpy()) for name in ("key", "low"))
     order = fixed_bytes(_one_chunk(found["rank"]))
     best, sizes = keepers(high, low, order)
+    if others is not None:
+        more = np.zeros(len(best), np.int32)
+        np.add.at(more, best, found["times"].fill_null(1).to_numpy() - 1)
+        sizes = sizes + more[best]
     lost = best != np.arange(len(best))
     answers = found.select(["part", "row"])
     answers = answers.append_column(count, pa.array(sizes))
     answers = answers.append_column("drop", pc.if_else(pa.array(lost), reason, pa.scalar(None, pa.string())))
     starts = range(0, max(len(best), 1), _CHUNK)
     details = [_of(order, best[start : start + _CHUNK], lost[start : start + _CHUNK]) for start in starts]
-    return answers.append_column("detail", pa.chunked_array(details))
+    answers = answers.append_column("detail", pa.chunked_array(details))
+    return answers if others is None else answers.filter(answers["part"].is_valid())
+
+
+def in_short(found: pa.Table) -> pa.Table:
+    """Of records that are equal: the best, and how many they are."""
+    found = found.combine_chunks()
+    high, low = (np.asarray(found[name].to_numpy()) for name in ("key", "low"))
+    best, sizes = keepers(high, low, fixed_bytes(_one_chunk(found["rank"])))
+    kept = np.unique(best)
+    found = found.select(["key", *RECORD_SCHEMA.names]).take(pa.array(kept))
+    return found.append_column("times", pa.array(sizes[kept]))
 
 
 def _of(order: Array, best: Array, lost: Array) -> pa.Array:

@@ -5,16 +5,15 @@ any character are equal to each other; rows without a text (null) are not compar
 """
 
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
-from pydantic import Field
 
 from gristmill.kernels.exact_hash import NONE, WHITESPACE, WORDS, hash_texts
 from gristmill.kernels.unicode_classes import unicode_tables
 from gristmill.stages.buffers import bytes_of
-from gristmill.stages.contract import AsCount, StageConfig
+from gristmill.stages.contract import StageConfig
 from gristmill.stages.dedup import copies
 from gristmill.stages.dedup.alarm import AlarmShare, alarms
 from gristmill.stages.dedup.keep_order import KeepOrder, unseen_sources
@@ -23,6 +22,7 @@ from gristmill.stages.dedup.scope import Scope
 VERSION = 1
 ONLY_KEPT = True
 RECORD_SCHEMA = copies.RECORD_SCHEMA
+SUMMARIES = {"reduce": "in_short"}
 SCHEMA = pa.schema([("dup_count", pa.int32()), ("drop", pa.string()), ("detail", pa.string())])
 
 _FORMS = {"none": NONE, "whitespace": WHITESPACE, "words": WORDS}
@@ -38,8 +38,6 @@ class Config(StageConfig):
     """Which of several copies stays."""
     alarm_share: AlarmShare = 0.9
     """Share of its documents, 0 to 1, that a source may lose before the run warns."""
-    partitions: Annotated[int, AsCount, Field(gt=0, le=1 << 16)] = 64
-    """Number of groups of texts; one group (about 100 bytes a document) is in memory at a time."""
 
 
 def libraries(config: Config) -> tuple[str, ...]:
@@ -59,9 +57,13 @@ def emit(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
     return copies.records(batch, hashes, rows, config.scope, config.keep)
 
 
-def reduce(records: pa.Table, config: Config) -> pa.Table:
+def reduce(records: pa.Table, config: Config, others: pa.Table | None = None) -> pa.Table:
     """For every text `dup_count`, how many documents of the scope have it; a verdict on all of them but one."""
-    return copies.verdicts(records, "duplicate_text", "dup_count")
+    return copies.verdicts(records, others, "duplicate_text", "dup_count")
+
+
+def in_short(records: pa.Table, config: Config) -> pa.Table:
+    return copies.in_short(records)
 
 
 def warnings(found: dict[str, Any], config: Config) -> Sequence[str]:

@@ -5,8 +5,8 @@ bucket of 30M documents": menus, cookie warnings, contact data that an extractor
 line that one document repeats 7 times is repeated too often.
 
 A document's bucket is the place of its doc_id, a hash, in one of B equal ranges, B = ceil(documents / 30M): which
-documents share a bucket depends on no order of files. B is known only when all documents are counted, so every batch
-sends its number of documents to each partition, beside its lines.
+documents share a bucket depends on no order of files. B is known only when all documents are counted, so documents are
+tallied beside their lines.
 
     emit     a record for each different line of a document: hash, times, document
     by_line  the lines over the limit; a record for each document that has one
@@ -27,23 +27,24 @@ from gristmill.stages.dedup.scope import Scope, salts, scope_reads
 
 Array = np.ndarray[Any, Any]
 
-VERSION = 1
+VERSION = 2
 ONLY_KEPT = True
 ROUNDS = ("by_line", "reduce")
 RECORD_SCHEMA = pa.schema(
     [("mark", pa.uint32()), ("count", pa.int32()), ("document", pa.uint64()), ("scope", pa.uint32())]
 )
-"""`key` and `mark` are the hashes of a line, `count` its times in the document. A count below 0 is no line but minus
-the number of documents that a batch has of the scope."""
+"""`key` and `mark` are the hashes of a line, `count` its times in the document."""
 _LINES = pa.list_(pa.field("item", pa.uint64()))
 _WITNESS = pa.list_(pa.field("item", pa.struct([("line", pa.uint64()), ("count", pa.int64())])))
 SCHEMA = pa.schema([("hot", _LINES), ("first", _LINES), ("witness", _WITNESS)])
 """`hot`: hashes of the lines of a document that are repeated too often, sorted. `first`: those of them of which this
-document is the first in its bucket, by doc_id. `witness`: some of the most repeated lines with the number of their
+document is the first in its bucket, by doc_id. `witness`: the most repeated lines with the number of their
 occurrences; each line has one witness, whose text can tell how the line reads."""
+SUMMARIES = {"by_line": "in_short"}
 
-SHOWN = 20
-"""Number of most repeated lines that shall be shown."""
+WITNESSED = 2**14
+"""Lines with this share of all occurrences, about, are shown as the most repeated: so there are at most so many."""
+_IN_SHORT = ["key", "mark", "scope", "document", "count"]
 _FIRST_OF = np.uint64(32)
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)
 
@@ -65,8 +66,6 @@ class Config(StageConfig):
     """Documents of a bucket, at most on average: a scope is cut into as few equal buckets as that allows."""
     scope: Scope = "global"
     """Documents whose lines are counted together: of a snapshot of a source, of a source, or all."""
-    partitions: Annotated[int, AsCount, Field(gt=0, le=1 << 16)] = 64
-    """Number of groups of lines; one group is in memory at a time (about 1 byte for each byte of text in it)."""
 
 
 def reads(config: Config) -> tuple[str, ...]:
@@ -78,65 +77,90 @@ def libraries(config: Config) -> tuple[str, ...]:
 
 
 def emit(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
-    """The different lines of each document, and the documents of the batch for every partition."""
+    """The different lines of each document."""
     data, offsets = bytes_of(batch.column("text"))
     paragraphs = config.unit == "paragraph"
     keys, marks, rows, counts = count_units(
         data, offsets, paragraphs, config.fold_case, config.min_chars, unicode_tables()
     )
-    scopes = (salts(batch, config.scope) >> np.uint64(32)).astype(np.uint32)
-    documents = _documents(batch.column("doc_id"))
-    known, members = np.unique(scopes, return_counts=True)
-    width = -(-(2**64) // config.partitions)
-    sent = np.arange(config.partitions, dtype=np.uint64) * np.uint64(width % 2**64)
-    tallies = config.partitions * len(known)
-    zeros = np.zeros(tallies, np.uint32)
     columns = {
-        "key": np.concatenate([np.repeat(sent, len(known)), keys]),
-        "row": np.concatenate([zeros.astype(np.int32), rows]),
-        "mark": np.concatenate([zeros, marks]),
-        "count": np.concatenate([np.tile(-members, config.partitions), counts]).astype(np.int32),
-        "document": np.concatenate([zeros.astype(np.uint64), documents[rows]]),
-        "scope": np.concatenate([np.tile(known, config.partitions), scopes[rows]]),
+        "key": keys,
+        "row": rows,
+        "mark": marks,
+        "count": counts.astype(np.int32),
+        "document": _documents(batch.column("doc_id"))[rows],
+        "scope": _scopes(batch, config)[rows],
     }
     return pa.RecordBatch.from_arrays([pa.array(column) for column in columns.values()], names=list(columns))
 
 
-def by_line(records: pa.Table, config: Config) -> tuple[pa.Table, dict[str, int]]:
-    """A record for each document and line of its that is repeated too often; and counts of lines."""
-    key, mark, count, document, scope = (
-        records.column(name).to_numpy() for name in ("key", "mark", "count", "document", "scope")
+def tally(batch: pa.RecordBatch, records: pa.RecordBatch, config: Config) -> dict[str, Any]:
+    """Documents of each scope, and occurrences of all lines."""
+    known, members = np.unique(_scopes(batch, config), return_counts=True)
+    documents = {str(scope): int(count) for scope, count in zip(known, members, strict=True)}
+    return {"documents": documents, "occurrences": int(records.column("count").to_numpy().sum(dtype=np.int64))}
+
+
+def totals(counts: dict[str, Any], config: Config) -> dict[str, Any]:
+    """The buckets of each scope; and the occurrences from which on a line has a witness, a power of two, so that a
+    document more or less changes nothing.
+    """
+    buckets = {scope: -(-count // config.bucket_documents) for scope, count in counts.get("documents", {}).items()}
+    return {"buckets": buckets, "witnessed_from": (1 << counts.get("occurrences", 0).bit_length()) // WITNESSED}
+
+
+def by_line(
+    records: pa.Table, config: Config, totals: dict[str, Any], others: pa.Table | None = None
+) -> tuple[pa.Table, dict[str, int]]:
+    """A record for each document and line of its that is repeated too often; and counts of lines.
+
+    `others`: what `in_short` says of the same line elsewhere. It is counted where its first document is.
+    """
+    rows = records.num_rows
+    found = [records, *([] if others is None else [others])]
+    key, mark, scope, document, count = (
+        np.concatenate([table.column(name).to_numpy() for table in found]) for name in _IN_SHORT
     )
-    places = np.flatnonzero(count > 0)
-    places, different = _may_be_hot(key, count, places, config.max_count)
-    bucket = _buckets(document[places], scope[places], *_tally(scope, count), config.bucket_documents)
+    places, different = _may_be_hot(key, document, count, rows, config.max_count)
+    bucket = _buckets(document[places], scope[places], totals)
     order = np.lexsort((document[places], bucket, scope[places], mark[places], key[places]))
     places, bucket = places[order], bucket[order]
     begins = _changes(key[places], mark[places], scope[places], bucket)
     times, of_group = _totals(count[places], begins)
     hot = times > config.max_count
-    kept = hot[of_group]
-    places, first = places[kept], begins[kept]
-    witnesses = _witnesses(key[places], mark[places], document[places], count[places], shown(config.partitions))
+    own = hot & (places[begins] < rows)
+    places, first = places[hot[of_group]], begins[hot[of_group]]
+    witnesses = _witnesses(key[places], mark[places], document[places], count[places], totals["witnessed_from"])
+    here = places < rows
+    places, first, witnesses = places[here], first[here], witnesses[here]
     sent = records.select(["part", "row"]).take(places)
     part, row = sent.column("part").to_numpy(), sent.column("row").to_numpy().astype(np.uint64)
-    columns = {
+    added = {
         "key": ((part ^ (row * _SPREAD)) * _SPREAD),
         "line": key[places],
         "first": first,
         "occurrences": witnesses,
     }
-    for name, column in columns.items():
+    for name, column in added.items():
         sent = sent.append_column(name, pa.array(column))
     return sent, {
         "different_lines": different,
-        "occurrences": int(count[count > 0].sum(dtype=np.int64)),
-        "repeated_lines": int(hot.sum()),
-        "repeated_occurrences": int(times[hot].sum()),
+        "occurrences": int(count[:rows].sum(dtype=np.int64)),
+        "repeated_lines": int(own.sum()),
+        "repeated_occurrences": int(times[own].sum()),
     }
 
 
-def reduce(records: pa.Table, config: Config) -> pa.Table:
+def in_short(records: pa.Table, config: Config, totals: dict[str, Any]) -> pa.Table:
+    """Of each line in each bucket its occurrences, and its first document."""
+    document, scope = (records.column(name).to_numpy() for name in ("document", "scope"))
+    lines = records.select(_IN_SHORT).append_column("bucket", pa.array(_buckets(document, scope, totals)))
+    groups = lines.group_by(["key", "mark", "scope", "bucket"], use_threads=False)
+    found = groups.aggregate([("document", "min"), ("count", "sum")])
+    return found.drop_columns(["bucket"]).rename_columns(_IN_SHORT)
+
+
+def reduce(records: pa.Table, config: Config, totals: dict[str, Any]) -> pa.Table:
     """The lines of each document as lists, sorted by hash."""
     part, row, line = (records.column(name).to_numpy() for name in ("part", "row", "line"))
     order = np.lexsort((line, row, part))
@@ -161,14 +185,6 @@ def reduce(records: pa.Table, config: Config) -> pa.Table:
     )
 
 
-def shown(partitions: int) -> int:
-    """How many lines of a partition get a witness, so that the SHOWN most repeated of all are among them.
-
-    Lines are spread by their hash: with 64 partitions, that one holds more than 6 of the first 20 has a chance of 2e-6.
-    """
-    return min(SHOWN, 5 + 4 * SHOWN // partitions)
-
-
 def _documents(doc_ids: pa.Array) -> Array:
     """The first 8 of the 16 bytes of each doc_id, a hash, as a number that sorts as they do."""
     data = np.frombuffer(doc_ids.buffers()[1] or b"", np.uint8)
@@ -176,30 +192,33 @@ def _documents(doc_ids: pa.Array) -> Array:
     return np.ascontiguousarray(data[:, :8]).view(">u8").reshape(-1).astype(np.uint64)
 
 
-def _may_be_hot(key: Array, count: Array, places: Array, max_count: int) -> tuple[Array, int]:
-    """Those of the places, sorted by key, whose line is over the limit in all buckets together; and how many lines."""
+def _scopes(batch: pa.RecordBatch, config: Config) -> Array:
+    return (salts(batch, config.scope) >> np.uint64(32)).astype(np.uint32)
+
+
+def _buckets(document: Array, scope: Array, totals: dict[str, Any]) -> Array:
+    """The bucket of each document in its scope: 0 to B - 1, by equal ranges of its hash."""
+    scopes = np.array(sorted(map(int, totals["buckets"])), np.uint32)
+    buckets = np.array([totals["buckets"][str(known)] for known in scopes], np.uint64)
+    if not len(document):
+        return document
+    return (document >> _FIRST_OF) * buckets[np.searchsorted(scopes, scope)] >> _FIRST_OF
+
+
+def _may_be_hot(key: Array, document: Array, count: Array, rows: int, max_count: int) -> tuple[Array, int]:
+    """Those of the places whose line is over the limit in all buckets together, sorted by key; and how many lines have
+    their first document among the first `rows`.
+    """
+    places = np.argsort(key, kind="stable") if len(key) > rows else np.arange(rows)
     if not len(places):
         return places, 0
     begins = _changes(key[places])
     times, group = _totals(count[places], begins)
-    return places[(times > max_count)[group]], int(begins.sum())
-
-
-def _tally(scope: Array, count: Array) -> tuple[Array, Array]:
-    """The scopes, sorted, and the number of documents of each."""
-    sent = count < 0
-    known, index = np.unique(scope[sent], return_inverse=True)
-    documents = np.zeros(len(known), np.int64)
-    np.subtract.at(documents, index, count[sent])
-    return known, documents
-
-
-def _buckets(document: Array, scope: Array, scopes: Array, documents: Array, size: int) -> Array:
-    """The bucket of each document in its scope: 0 to B - 1, by equal ranges of its hash."""
-    if not len(document):
-        return document
-    buckets = (-(-documents // size)).astype(np.uint64)
-    return (document >> _FIRST_OF) * buckets[np.searchsorted(scopes, scope)] >> _FIRST_OF
+    different = int(begins.sum())
+    if len(key) > rows:
+        first = places[np.lexsort((document[places], group))[begins]]
+        different = int(np.count_nonzero(first < rows))
+    return places[(times > max_count)[group]], different
 
 
 def _changes(*columns: Array) -> Array:
@@ -218,17 +237,13 @@ def _totals(count: Array, begins: Array) -> tuple[Array, Array]:
     return sums, group
 
 
-def _witnesses(key: Array, mark: Array, document: Array, count: Array, most: int) -> Array:
-    """For `most` lines that occur most often, their occurrences in the row of the smallest document; 0 elsewhere."""
+def _witnesses(key: Array, mark: Array, document: Array, count: Array, least: int) -> Array:
+    """For the lines that occur so often, their occurrences in the row of the smallest document; 0 elsewhere."""
     found = np.zeros(len(key), np.int64)
-    if not len(key):
-        return found
     order = np.lexsort((document, mark, key))
     begins = _changes(key[order], mark[order])
     times, _ = _totals(count[order], begins)
-    first = order[begins]
-    chosen = np.lexsort((mark[first], key[first], -times))[:most]
-    found[first[chosen]] = times[chosen]
+    found[order[begins]] = np.where(times >= least, times, 0)
     return found
 
 

@@ -55,8 +55,6 @@ class Config(StageConfig):
     """Documents that may share a band and all meet; in larger buckets they meet 16 representatives and a part of it."""
     seed: int = 0
     """Of the hashes; the recipe's seed unless set."""
-    partitions: Annotated[int, AsCount, Field(gt=0, le=1 << 16)] = 16
-    """Ranges of hashes; one is in memory at a time: 450 bytes a document, divided by this number."""
 
 
 def reads(config: Config) -> tuple[str, ...]:

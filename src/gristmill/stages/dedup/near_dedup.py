@@ -23,11 +23,11 @@ from gristmill.kernels.sketch import ratio_of, shingle_sets
 from gristmill.stages.contract import AsCount
 from gristmill.stages.dedup import clusters, keep_order, near_candidates
 from gristmill.stages.dedup.alarm import AlarmShare, alarms
-from gristmill.stages.dedup.clusters import merge, resolve, roots
+from gristmill.stages.dedup.clusters import merge, resolve, roots, sizes_of_clusters, told_of_roots
 from gristmill.stages.dedup.keep_order import RANK, KeepOrder
 from gristmill.stages.dedup.s_curve import Similarity, curve_in_short, curve_lines
 
-__all__ = ["emit", "merge", "reduce", "resolve", "roots", "verify"]
+__all__ = ["emit", "merge", "reduce", "resolve", "roots", "sizes_of_clusters", "told_of_roots", "verify"]
 
 VERSION = 1
 LIBRARIES = ("unicode",)
@@ -36,6 +36,7 @@ ONLY_KEPT = True
 RECORD_SCHEMA = pa.schema([("rank", RANK), ("text", pa.large_string())])
 SCHEMA = clusters.SCHEMA
 ROUNDS = ("verify", "roots", "merge", "resolve", "reduce")
+SUMMARIES = {"resolve": "told_of_roots", "reduce": "sizes_of_clusters"}
 
 _MEETS = "near_candidates.meets"
 _BLOCK_BYTES = 32 << 20
@@ -89,9 +90,9 @@ def verify(records: pa.Table, config: Config) -> tuple[pa.Table, dict[str, Any]]
     return pa.concat_tables(found), {"texts_compared": records.num_rows, **total}
 
 
-def reduce(records: pa.Table, config: Config) -> tuple[pa.Table, dict[str, Any]]:
+def reduce(records: pa.Table, config: Config, others: pa.Table | None = None) -> tuple[pa.Table, dict[str, Any]]:
     """A verdict for every member of a cluster but its keeper."""
-    return clusters.conclude(records, "near_duplicate", "Jaccard")
+    return clusters.conclude(records, others, "near_duplicate", "Jaccard")
 
 
 def explain(config: Config) -> list[str]:

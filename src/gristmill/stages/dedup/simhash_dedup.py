@@ -26,11 +26,11 @@ from gristmill.stages.buffers import bytes_of
 from gristmill.stages.contract import AsCount, StageConfig
 from gristmill.stages.dedup import clusters, keep_order
 from gristmill.stages.dedup.alarm import AlarmShare, alarms
-from gristmill.stages.dedup.clusters import merge, resolve, roots
+from gristmill.stages.dedup.clusters import merge, resolve, roots, sizes_of_clusters, told_of_roots
 from gristmill.stages.dedup.keep_order import RANK, KeepOrder
 from gristmill.stages.dedup.scope import Scope, salts, scope_reads
 
-__all__ = ["compare", "emit", "merge", "reduce", "resolve", "roots"]
+__all__ = ["compare", "emit", "merge", "reduce", "resolve", "roots", "sizes_of_clusters", "told_of_roots"]
 
 VERSION = 1
 LIBRARIES = ("unicode",)
@@ -38,6 +38,7 @@ ONLY_KEPT = True
 RECORD_SCHEMA = pa.schema([("print", pa.uint64()), ("rank", RANK)])
 SCHEMA = clusters.SCHEMA
 ROUNDS = ("compare", "roots", "merge", "resolve", "reduce")
+SUMMARIES = {"resolve": "told_of_roots", "reduce": "sizes_of_clusters"}
 
 
 class Config(StageConfig):
@@ -57,8 +58,6 @@ class Config(StageConfig):
     """Which document of a cluster stays."""
     alarm_share: AlarmShare = 0.9
     """Warn when a source loses more than this share of its documents."""
-    partitions: Annotated[int, AsCount, Field(gt=0, le=1 << 16)] = 16
-    """Ranges of keys; one is in memory at a time: 300 bytes a document at 4 blocks, divided by this number."""
 
     @model_validator(mode="after")
     def _enough_blocks(self) -> Self:
@@ -110,9 +109,9 @@ def compare(records: pa.Table, config: Config) -> tuple[pa.Table, dict[str, Any]
     return clusters.trees(records, records.num_rows, ones, others, shares), counts
 
 
-def reduce(records: pa.Table, config: Config) -> tuple[pa.Table, dict[str, Any]]:
+def reduce(records: pa.Table, config: Config, others: pa.Table | None = None) -> tuple[pa.Table, dict[str, Any]]:
     """A verdict for every member of a cluster but its keeper."""
-    return clusters.conclude(records, "near_duplicate", "equal bits")
+    return clusters.conclude(records, others, "near_duplicate", "equal bits")
 
 
 def warnings(metrics: dict[str, Any], config: Config) -> Sequence[str]:

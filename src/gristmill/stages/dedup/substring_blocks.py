@@ -1,8 +1,9 @@
-"""How large the blocks of substring_spans would be: the bytes of text of each host, so that a giant one can be cut.
+"""Which documents substring_spans compares with each other: blocks of about `block_bytes` of text.
 
-Documents of one host are compared with each other, and a few hosts have a large share of every crawl. One with more
-than `block_bytes` is cut into as many blocks as needed, by the hash of its documents: a stretch that is repeated in it
-then keeps a copy in each block that it falls into.
+Documents of one host go to the same block. A scope has a power of two of blocks, so many that a block has no more than
+`block_bytes` on average, and a hash of the host says which. A few hosts have a large share of every crawl: one with
+more than `block_bytes` has as many blocks of its own as needed, by the hash of its documents; a stretch that is
+repeated in it then keeps a copy in each block that it falls into.
 """
 
 from typing import Annotated, Any, Literal
@@ -12,20 +13,24 @@ import pyarrow as pa
 from pydantic import Field
 
 from gristmill.counted import counted
+from gristmill.kernels.buckets import mixed
 from gristmill.kernels.hashset import hash_strings
 from gristmill.kernels.robots import sites_and_paths
 from gristmill.kernels.urls import split_urls
 from gristmill.stages.buffers import bytes_of, strings
-from gristmill.stages.contract import AsCount, Bytes, StageConfig
+from gristmill.stages.contract import Bytes, StageConfig
 from gristmill.stages.dedup.keep_order import fixed_bytes
 from gristmill.stages.dedup.scope import Scope, salts, scope_reads
 
-VERSION = 1
+VERSION = 2
 LIBRARIES = ()
 ONLY_KEPT = True
-RECORD_SCHEMA = pa.schema([("bytes", pa.int64())])
-SCHEMA = pa.schema([("blocks", pa.int32())])
-"""Into how many blocks the documents of the row's host are cut; null: one."""
+RECORD_SCHEMA = pa.schema([("bytes", pa.int64()), ("scope", pa.uint64()), ("document", pa.uint64())])
+SCHEMA = pa.schema([("block", pa.uint64())])
+"""The block of a document; null: it is compared with none."""
+SUMMARIES = {"reduce": "in_short"}
+
+_IN_SHORT = ["key", "bytes", "document"]
 
 Array = np.ndarray[Any, Any]
 
@@ -38,11 +43,9 @@ class Config(StageConfig):
     block: Literal["host", "document"] = "host"
     """What brings documents into the same block. host: that of the URL (documents without one by doc_id); document: the
     doc_id, for sources whose documents do not come from sites."""
-    block_bytes: Annotated[Bytes, Field(ge=1)] = 1_000_000_000
-    """Text of one host that is compared at once; a larger host is cut."""
-    partitions: Annotated[int, AsCount, Field(gt=0, le=1 << 16)] = 64
-    """Number of blocks of a scope; one partition, about corpus bytes / partitions, is in memory at a time. Fewer find
-    more."""
+    block_bytes: Annotated[Bytes, Field(ge=1)] = 256_000_000
+    """Text that is compared with each other, about; a worker holds 1.5 to 3 times that. More finds more, and a larger
+    host is cut."""
 
 
 def reads(config: Config) -> tuple[str, ...]:
@@ -51,25 +54,56 @@ def reads(config: Config) -> tuple[str, ...]:
 
 
 def emit(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
-    """The size of every text that will be compared, to its host; nothing where hosts do not count."""
+    """The size of every text that will be compared, to its host."""
     size = batch.column("text_bytes").fill_null(0).to_numpy(zero_copy_only=False)
-    rows = np.flatnonzero((size >= config.min_bytes) & (config.block == "host"))
-    key = units(batch, config.block) ^ salts(batch, config.scope)
+    rows = np.flatnonzero(size >= config.min_bytes)
+    scope = salts(batch, config.scope)
+    columns = [units(batch, config.block) ^ scope, np.arange(batch.num_rows), size, scope, document_hashes(batch)]
     return pa.RecordBatch.from_arrays(
-        [pa.array(key[rows]), pa.array(rows, pa.int64()), pa.array(size[rows], pa.int64())],
-        names=["key", "row", *RECORD_SCHEMA.names],
+        [pa.array(column[rows]) for column in columns], names=["key", "row", *RECORD_SCHEMA.names]
     )
 
 
-def reduce(records: pa.Table, config: Config) -> tuple[pa.Table, dict[str, Any]]:
-    """The number of blocks, to the documents of hosts that need more than one."""
-    _, host = np.unique(records.column("key").to_numpy(), return_inverse=True)
-    total = np.bincount(host, records.column("bytes").to_numpy())
-    blocks = np.ceil(total / config.block_bytes).astype(np.int32)
-    rows = np.flatnonzero(blocks[host] > 1)
-    answers = records.select(["part", "row"]).take(pa.array(rows))
-    counts = {"hosts": len(blocks), "hosts_cut": int(np.count_nonzero(blocks > 1))}
-    return answers.append_column("blocks", pa.array(blocks[host[rows]])), counts
+def tally(batch: pa.RecordBatch, records: pa.RecordBatch, config: Config) -> dict[str, int]:
+    """Bytes of each scope."""
+    known, of = np.unique(records.column("scope").to_numpy(), return_inverse=True)
+    sizes = np.bincount(of, records.column("bytes").to_numpy(), len(known))
+    return {str(scope): int(size) for scope, size in zip(known, sizes, strict=True)}
+
+
+def totals(counts: dict[str, int], config: Config) -> dict[str, int]:
+    """The number of blocks of each scope: a power of two, which a document more or less hardly ever changes."""
+    return {scope: 1 << max(0, -(-size // config.block_bytes) - 1).bit_length() for scope, size in counts.items()}
+
+
+def reduce(
+    records: pa.Table, config: Config, totals: dict[str, int], others: pa.Table | None = None
+) -> tuple[pa.Table, dict[str, Any]]:
+    """The block of every document. `others`: the same hosts elsewhere; one counts where its first document is."""
+    rows = records.num_rows
+    found = [records, *([] if others is None else [others])]
+    key, size, document = (np.concatenate([table.column(name).to_numpy() for table in found]) for name in _IN_SHORT)
+    _, first, host = np.unique(key, return_index=True, return_inverse=True)
+    cut = np.ceil(np.bincount(host, size) / config.block_bytes).astype(np.uint64)
+    if others is not None:
+        order = np.lexsort((document, host))
+        first = order[np.flatnonzero(np.diff(host[order], prepend=-1))]
+    own = first < rows
+    key, document, of_host = key[:rows], document[:rows], cut[host[:rows]]
+    scope = records.column("scope").to_numpy()
+    known, of_scope = np.unique(scope, return_inverse=True)
+    blocks = np.array([totals[str(one)] for one in known], np.uint64)[of_scope]
+    together = mixed(scope + mixed((key ^ scope) & (blocks - np.uint64(1))))
+    apart = mixed(key + mixed(document % np.maximum(of_host, np.uint64(1)) + np.uint64(1)))
+    answers = records.select(["part", "row"])
+    answers = answers.append_column("block", pa.array(np.where(of_host > 1, apart, together)))
+    return answers, {"hosts": int(own.sum()), "hosts_cut": int(np.count_nonzero(own & (cut > 1)))}
+
+
+def in_short(records: pa.Table, config: Config, totals: dict[str, int]) -> pa.Table:
+    """The bytes of each host, and its first document."""
+    hosts = records.select(_IN_SHORT).group_by("key", use_threads=False)
+    return hosts.aggregate([("bytes", "sum"), ("document", "min")]).rename_columns(_IN_SHORT)
 
 
 def warnings(found: dict[str, Any], config: Config) -> tuple[str, ...]:

@@ -61,6 +61,6 @@ def warnings(found: Mapping[str, Any], config: Config) -> Sequence[str]:
     if found.get("documents_seen") and not found.get("documents_cut"):
         return (
             f"no text was cut: no stretch of {config.min_bytes} bytes was found twice in a block. If there should be "
-            "some, use fewer partitions or a wider scope",
+            "some, use a larger block_bytes or a wider scope",
         )
     return ()

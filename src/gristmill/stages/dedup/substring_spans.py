@@ -5,9 +5,9 @@ own in the keep order, within the block. So the first copy of every stretch stay
 suffix-array tools that this follows (Lee et al. 2022, arXiv 2107.06499) remove all of them; OLMo 3 keeps one too. The
 answer is exact, has no limit on the number of copies, and does not depend on the order of the input.
 
-A block is what is compared: `partitions` cuts each scope into that many, and a reducer holds the texts of one
-partition. Beside them it takes 0.2 bytes of table for a byte of text (100 / `min_bytes`; twice that where short
-stretches have many contexts, and half as much again while it grows). Texts under `min_bytes` are not sent.
+A block is what is compared (`substring_blocks`), and a reducer holds its texts. Beside them it takes 0.2 bytes of table
+for a byte of text (100 / `min_bytes`; twice that where short stretches have many contexts, and half as much again while
+it grows). Texts under `min_bytes` are not sent.
 
     host        pages of a site meet, and it is there that menus, footers and licences are repeated; a span of another
                 site is found only where both fall into the same block. A giant host is cut (`substring_blocks`).
@@ -24,22 +24,19 @@ import numpy as np
 import pyarrow as pa
 
 from gristmill.kernels.repeated_spans import repeated_spans
-from gristmill.stages.buffers import bytes_of
 from gristmill.stages.dedup import keep_order, substring_blocks
 from gristmill.stages.dedup.cut import SPANS, spans_of
 from gristmill.stages.dedup.keep_order import RANK, RANK_BYTES, KeepOrder, fixed_bytes
-from gristmill.stages.dedup.scope import salts, scope_reads
-from gristmill.stages.dedup.substring_blocks import document_hashes, units
 
-VERSION = 1
+VERSION = 2
 LIBRARIES = ()
 ONLY_KEPT = True
 RECORD_SCHEMA = pa.schema([("rank", RANK), ("text", pa.large_string())])
 """Texts of one block may exceed the 2 GB of a string column."""
 SCHEMA = pa.schema([("spans", SPANS)])
+MEMORY_FIELD = "block_bytes"
 
-_BLOCKS = "substring_blocks.blocks"
-_SPREAD = np.uint64(0x9E3779B97F4A7C15)
+_BLOCK = "substring_blocks.block"
 
 Array = np.ndarray[Any, Any]
 
@@ -52,24 +49,16 @@ class Config(substring_blocks.Config):
 
 
 def reads(config: Config) -> tuple[str, ...]:
-    wanted = ("text", "doc_id", _BLOCKS, *keep_order.reads(config.keep), *scope_reads(config.scope))
-    return tuple(dict.fromkeys((*wanted, "url") if config.block == "host" else wanted))
+    return tuple(dict.fromkeys(("text", _BLOCK, *keep_order.reads(config.keep))))
 
 
 def emit(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
     """Every text that has a window at all, to its block."""
-    text = batch.column("text")
-    rows = np.flatnonzero(np.diff(bytes_of(text)[1]) >= config.min_bytes)
+    rows = np.flatnonzero(batch.column(_BLOCK).is_valid().to_numpy(zero_copy_only=False))
     sent = batch.take(pa.array(rows))
-    # The engine gives each partition an equal stretch of 0..2^64: the block says which, the scope where in it.
-    width = -(-(2**64) // config.partitions) if config.partitions > 1 else 2**64 - 1
-    cut = sent.column(_BLOCKS).fill_null(1).to_numpy(zero_copy_only=False).astype(np.uint64)
-    unit = units(sent, config.block) + (document_hashes(sent) % cut) * _SPREAD
-    block = unit % np.uint64(config.partitions)
-    key = block * np.uint64(width % 2**64) + salts(sent, config.scope) % np.uint64(width)
     return pa.RecordBatch.from_arrays(
         [
-            pa.array(key, pa.uint64()),
+            sent.column(_BLOCK),
             pa.array(rows, pa.int32()),
             keep_order.ranks(sent, config.keep),
             sent.column("text").cast(pa.large_string()),

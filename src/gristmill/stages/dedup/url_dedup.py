@@ -4,13 +4,11 @@ Which spellings are one URL is decided by `url_parts`, which runs before. Docume
 """
 
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from pydantic import Field
 
-from gristmill.stages.contract import AsCount
 from gristmill.stages.dedup import copies, url_parts
 from gristmill.stages.dedup.alarm import AlarmShare, alarms
 from gristmill.stages.dedup.keep_order import KeepOrder, fixed_bytes, unseen_sources
@@ -21,6 +19,7 @@ LIBRARIES = ()
 ONLY_KEPT = True
 PREREQUISITES = ("gristmill.stages.dedup.url_parts",)
 RECORD_SCHEMA = copies.RECORD_SCHEMA
+SUMMARIES = {"reduce": "in_short"}
 SCHEMA = pa.schema([("url_count", pa.int32()), ("drop", pa.string()), ("detail", pa.string())])
 
 
@@ -31,8 +30,6 @@ class Config(url_parts.Config):
     """Which of several documents of a URL stays."""
     alarm_share: AlarmShare = 0.9
     """Share of its documents, 0 to 1, that a source may lose before the run warns."""
-    partitions: Annotated[int, AsCount, Field(gt=0, le=1 << 16)] = 64
-    """Number of groups of URLs; one group (about 100 bytes a document) is in memory at a time."""
 
 
 def reads(config: Config) -> tuple[str, ...]:
@@ -47,9 +44,13 @@ def emit(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
     return copies.records(batch, hashes, rows, config.scope, config.keep)
 
 
-def reduce(records: pa.Table, config: Config) -> pa.Table:
+def reduce(records: pa.Table, config: Config, others: pa.Table | None = None) -> pa.Table:
     """For every URL `url_count`, how many documents of the scope have it; a verdict on all of them but one."""
-    return copies.verdicts(records, "duplicate_url", "url_count")
+    return copies.verdicts(records, others, "duplicate_url", "url_count")
+
+
+def in_short(records: pa.Table, config: Config) -> pa.Table:
+    return copies.in_short(records)
 
 
 def warnings(found: dict[str, Any], config: Config) -> Sequence[str]:

@@ -20,7 +20,7 @@ from gristmill.kernels import robots as kernel
 from gristmill.kernels.hashset import hash_strings
 from gristmill.kernels.urls import HOST, HOST_END, split_urls
 from gristmill.stages.buffers import bytes_of, strings
-from gristmill.stages.contract import AsCount, StageConfig
+from gristmill.stages.contract import StageConfig
 from gristmill.stages.select.robots_txt import rules_for
 
 VERSION = 1
@@ -36,6 +36,7 @@ RECORD_SCHEMA = pa.schema(
 )
 """`path` of a page; `rules` and `timestamp` of a robots.txt, as lines of `+` or `-` and a path."""
 SCHEMA = pa.schema([("drop", pa.string()), ("detail", pa.string())])
+SUMMARIES = {"reduce": "in_short"}
 
 
 class Config(StageConfig):
@@ -45,8 +46,6 @@ class Config(StageConfig):
     """snapshot: the robots.txt of a page's own snapshot counts; all: the latest of any snapshot."""
     missing: Literal["allow", "drop"] = "allow"
     """What happens to pages of a site without a robots.txt record; drop gives the reason robots_missing."""
-    partitions: Annotated[int, AsCount, Field(gt=0, le=1 << 16)] = 64
-    """Number of groups of sites; one group is in memory at a time."""
 
 
 def emit(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
@@ -79,8 +78,13 @@ def emit(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
     )
 
 
-def reduce(records: pa.Table, config: Config) -> pa.Table:
-    """A verdict for every robots.txt and every page that may not be used; the other rows need none."""
+def reduce(records: pa.Table, config: Config, others: pa.Table | None = None) -> pa.Table:
+    """A verdict for every robots.txt and every page that may not be used; the other rows need none.
+
+    `others`: robots.txt of the same site elsewhere.
+    """
+    if others is not None:
+        records = pa.concat_tables([records, others], promote_options="default")
     records = records.combine_chunks()
     sites = records["site"].combine_chunks().dictionary_encode()
     site = sites.indices.to_numpy()
@@ -104,7 +108,13 @@ def reduce(records: pa.Table, config: Config) -> pa.Table:
     detail = pc.binary_join_element_wise("Disallow:", rule_paths.take(rule), " ")
     answers = records.select(["part", "row"]).take(rows)
     answers = answers.append_column("drop", names.take(pa.array(reasons[rows])))
-    return answers.append_column("detail", detail.cast(pa.string()))
+    answers = answers.append_column("detail", detail.cast(pa.string()))
+    return answers if others is None else answers.filter(answers["part"].is_valid())
+
+
+def in_short(records: pa.Table, config: Config) -> pa.Table:
+    """The robots.txt of sites, which decide about their pages."""
+    return records.filter(records["rules"].is_valid()).drop_columns(["part", "row"])
 
 
 def warnings(found: dict[str, Any], config: Config) -> Sequence[str]:

@@ -35,6 +35,7 @@ READS = ("doc_id", "locator", "tokens.ids", "shard_groups.group")
 ONLY_KEPT = True
 USES = ("tokenizer",)
 COUNTS = "shard_groups"
+MEMORY_FIELD = "shard_tokens"
 RECORD_SCHEMA = pa.schema([("doc_id", pa.binary(16)), ("locator", pa.string()), ("ids", pa.large_binary())])
 FILES = ("tokens.bin", "tokens.index", "lineage.parquet")
 SIDECARS = {

@@ -1,0 +1,223 @@
+"""Records on their way: cut by destination, many files merged into one, and what is too large for memory on a disk.
+
+A destination is the top bits of a number that records carry: their key, or the number of their part. Who sends cuts
+coarsely; where there is much, `merge` brings files of many parts together and cuts them finer.
+"""
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from gristmill.engine.work.task import Merge, Result, sent
+from gristmill.errors import BrokenPromise
+from gristmill.kernels.radix import sort_order
+from gristmill.store.segments import Segment, SegmentFile, read_segment, read_span, write_segments
+from gristmill.store.store import Store
+
+IN_MEMORY = 256 << 20
+"""Bytes of records that a reducer takes into memory at once."""
+SPILL_WAYS = 64
+"""Files that records are spilled to at once."""
+
+Numbers = npt.NDArray[np.uint64]
+
+
+def cut(records: pa.Table, column: str, shift: int, keeps: bool = True) -> Iterator[tuple[int, pa.Table]]:
+    """Records by destination, in the order of destinations; inside of one in the order that they had."""
+    if not records.num_rows:
+        return
+    records = records.combine_chunks()
+    destination = numbers(records, column) >> np.uint64(shift) if shift < 64 else np.zeros(len(records), np.uint64)
+    order = sort_order(destination)
+    if not keeps:
+        records = records.drop_columns([column])
+    for start, stop in stretches(destination[order]):
+        # Taken, not sliced: a slice keeps bits of its neighbours in its bitmaps, and equal records must be equal bytes.
+        yield int(destination[order[start]]), records.take(pa.array(order[start:stop])).combine_chunks()
+
+
+def numbers(records: pa.Table, column: str) -> Numbers:
+    found: Numbers = records.column(column).combine_chunks().to_numpy().astype(np.uint64, copy=False)
+    return found
+
+
+def stretches(values: Numbers) -> Iterator[tuple[int, int]]:
+    """Where equal neighbours begin and end."""
+    starts = np.flatnonzero(np.diff(values, prepend=~values[:1]))
+    return zip(starts.tolist(), [*starts[1:].tolist(), len(values)], strict=True)
+
+
+def perform_merge(work: Merge, store: Store) -> Result:
+    tables = [table for file in work.files for table in read_span(store, file, work.first, work.last)]
+    records = one_table(tables)
+    found = [] if records is None else cut(records, work.column, work.shift, work.keeps)
+    return sent([write_segments(store, found)])
+
+
+def one_table(tables: Iterable[pa.Table]) -> pa.Table | None:
+    """Some tables one behind the other; None without any."""
+    found = list(tables)
+    try:
+        return pa.concat_tables(found).combine_chunks() if found else None
+    except pa.ArrowInvalid as error:
+        raise BrokenPromise(
+            f"The round before this one wrote other columns for some keys than for others ({error}). Write the same "
+            "columns always."
+        ) from None
+
+
+def read_all(segments: Iterable[Segment], store: Store) -> pa.Table | None:
+    """The records of some segments, one behind the other; None without any."""
+    return one_table(read_segment(store, segment) for segment in segments)
+
+
+class Outgoing:
+    """Answers of a task, which go to files of bounded size."""
+
+    def __init__(self, store: Store, column: str, shift: int) -> None:
+        self._store, self._column, self._shift = store, column, shift
+        self._tables: list[pa.Table] = []
+        self._memory = 0
+        self._files: list[SegmentFile] = []
+        self.rows = 0
+
+    def add(self, answers: pa.Table) -> None:
+        self._tables.append(answers)
+        self._memory += answers.nbytes
+        self.rows += answers.num_rows
+        if self._memory > IN_MEMORY:
+            self._write()
+
+    def close(self) -> list[SegmentFile]:
+        if self._tables or not self._files:
+            self._write()
+        return self._files
+
+    def _write(self) -> None:
+        records = one_table(self._tables)
+        found = [] if records is None else cut(records, self._column, self._shift)
+        self._tables, self._memory = [], 0
+        self._files.append(write_segments(self._store, found))
+
+
+class Block:
+    """Records that a reducer sees at once, sorted by key, part and row."""
+
+    def __init__(self, records: pa.Table, others: pa.Table | None = None) -> None:
+        names = [name for name in ("key", "part", "row") if name in records.schema.names]
+        self.records = records.take(pa.array(sort_order(*(numbers(records, name) for name in names))))
+        self.others = others
+        """What the stage says of the other records of their key, where that has too many for one block."""
+
+
+class Spill:
+    """Records of a range of keys on a disk, until they are cut into ranges that fit into memory."""
+
+    def __init__(self, folder: Path, name: str = "0") -> None:
+        self._folder, self._name = folder, name
+        self.memory = 0
+        self._least, self._most = 2**64, -1
+        self._path = folder / f"{name}.arrow"
+        self._file: Any = None
+        self._writer: Any = None
+
+    def add(self, records: pa.Table) -> None:
+        if self._writer is None:
+            self._file = pa.OSFile(str(self._path), "wb")
+            self._writer = pa.ipc.new_stream(self._file, records.schema)
+        try:
+            self._writer.write_table(records)
+        except pa.ArrowInvalid:
+            one_table([records, *self._closed()])  # says that columns differ
+            raise
+        key = numbers(records, "key")
+        self.memory += records.nbytes
+        self._least, self._most = min(self._least, int(key.min())), max(self._most, int(key.max()))
+
+    def _closed(self) -> Iterator[pa.Table]:
+        """What was spilled, piece by piece."""
+        self.end()
+        with pa.memory_map(str(self._path)) as file, pa.ipc.open_stream(file) as reader:
+            for batch in reader:
+                yield pa.Table.from_batches([batch])
+
+    def end(self) -> None:
+        if self._writer is not None:
+            self._writer.close()
+            self._file.close()
+            self._writer = None
+
+    def blocks(self, limit: int, summary: Any) -> Iterator[Block]:
+        """Blocks of whole keys that fit into memory. A key that does not is given in pieces, each with what `summary`
+        says of the others; without one it is given whole.
+        """
+        if self.memory <= limit or (self._least == self._most and summary is None):
+            records = one_table(self._closed())
+            self._path.unlink()
+            if records is not None:
+                yield Block(records)
+        elif self._least == self._most:
+            yield from self._pieces(limit // 2, summary)
+        else:
+            for part in self._cut():
+                yield from part.blocks(limit, summary)
+
+    def _cut(self) -> list["Spill"]:
+        """The same records in ranges of keys; the most frequent key of the first piece apart from its neighbours."""
+        width = (self._most - self._least) // SPILL_WAYS + 1
+        frequent: int | None = None
+        found: dict[int, Spill] = {}
+        for records in self._closed():
+            key = numbers(records, "key")
+            if frequent is None:
+                values, counts = np.unique(key, return_counts=True)
+                frequent = int(values[counts.argmax()])
+            way = ((key - np.uint64(self._least)) // np.uint64(width)).astype(np.int64)
+            way[key == np.uint64(frequent)] = SPILL_WAYS
+            order = np.argsort(way, kind="stable")
+            for start, stop in stretches(way[order].astype(np.uint64)):
+                number = int(way[order[start]])
+                if number not in found:
+                    found[number] = Spill(self._folder, f"{self._name}.{number}")
+                found[number].add(records.take(pa.array(order[start:stop])))
+        for part in found.values():
+            part.end()
+        self._path.unlink()
+        return [found[number] for number in sorted(found)]
+
+    def _pieces(self, limit: int, summary: Any) -> Iterator[Block]:
+        told = [summary(piece.records) for piece in self._in_memory(limit)]
+        for number, piece in enumerate(self._in_memory(limit)):
+            piece.others = one_table(told[:number] + told[number + 1 :])
+            yield piece
+        self._path.unlink()
+
+    def _in_memory(self, limit: int) -> Iterator[Block]:
+        held: list[pa.Table] = []
+        for records in self._closed():
+            if held and sum(table.nbytes for table in held) + records.nbytes > limit:
+                yield Block(pa.concat_tables(held).combine_chunks())
+                held = []
+            held.append(records)
+        if held:
+            yield Block(pa.concat_tables(held).combine_chunks())
+
+
+def blocks_of(
+    segments: Iterable[Segment], memory: int, store: Store, folder: Path, summary: Any, limit: int = IN_MEMORY
+) -> Iterator[Block]:
+    """All records of a reducer, in blocks of whole keys."""
+    if memory <= limit:
+        records = read_all(segments, store)
+        if records is not None:
+            yield Block(records)
+        return
+    spill = Spill(folder)
+    for segment in segments:
+        spill.add(read_segment(store, segment))
+    spill.end()
+    yield from spill.blocks(limit, summary)
