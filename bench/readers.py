@@ -20,10 +20,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bench.inputs import measurement, scratch, texts
-from gristmill.kernels.bpe_train import train
-from gristmill.kernels.pretoken_classes import class_table
-from gristmill.kernels.pretoken_counts import count_pretokens
-from gristmill.kernels.word_counts import export, no_words
+from gristmill.kernels.bpe.pretoken_classes import class_table
+from gristmill.kernels.bpe.pretoken_counts import count_pretokens
+from gristmill.kernels.bpe.train import train
+from gristmill.kernels.hash.word_counts import export, no_words
 from gristmill.loader.index import read_index
 from gristmill.stages.buffers import bytes_of
 from gristmill.stages.shards import shards

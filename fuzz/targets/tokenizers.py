@@ -12,7 +12,7 @@ import numpy as np
 from fuzz.mutate import change_json
 from fuzz.target import Target, hold, words
 from gristmill.errors import UserError
-from gristmill.kernels.bpe_train import byte_order
+from gristmill.kernels.bpe.train import byte_order
 from gristmill.stages.tokenizer.files import load, write_json, write_ranks
 from gristmill.stages.tokenizer.model import Tokenizer
 from gristmill.stages.tokenizer.patterns import PATTERNS

@@ -15,7 +15,7 @@ from tokenizers import AddedToken, Regex, decoders, models, pre_tokenizers, trai
 from tokenizers import Tokenizer as Library
 
 from gristmill.errors import UserError
-from gristmill.kernels.bpe_train import byte_order
+from gristmill.kernels.bpe.train import byte_order
 from gristmill.report.tokenizer_html import page
 from gristmill.stages.tokenizer import files
 from gristmill.stages.tokenizer.audit import audit, failed

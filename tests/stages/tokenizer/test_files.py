@@ -16,7 +16,7 @@ import pytest
 from tokenizers import Tokenizer as Library
 
 from gristmill.errors import UserError
-from gristmill.kernels.bpe_train import byte_order
+from gristmill.kernels.bpe.train import byte_order
 from gristmill.stages.tokenizer import files
 from gristmill.stages.tokenizer.alphabet import CHARACTERS, spelled_bytes, to_text
 from gristmill.stages.tokenizer.library import LibraryTokenizer, open_library, panics_raised

@@ -19,7 +19,7 @@ from gristmill.engine.work.borders import check_emitted, check_places, check_rou
 from gristmill.engine.work.rows import count_reasons, mark_crashed, model_paths, read_batches
 from gristmill.engine.work.task import Collect, Emit, Reduce, Result, add_counts, layer_schema
 from gristmill.errors import BrokenPromise
-from gristmill.kernels.radix import sort_order
+from gristmill.kernels.hash.radix import sort_order
 from gristmill.stages.stage_interface import schema_of
 from gristmill.store.parquet import PartReader, PartWriter
 from gristmill.store.segments import Segment, read_segment, write_segments

@@ -19,8 +19,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gristmill.kernels.buckets import SIZES, mixed
-from gristmill.kernels.links import forest
+from gristmill.kernels.dedup.buckets import SIZES, mixed
+from gristmill.kernels.dedup.links import forest
 from gristmill.stages.dedup.keep_order import ID_BYTES, RANK, RANK_BYTES, fixed_bytes
 
 Array = np.ndarray[Any, Any]

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gristmill.kernels.keepers import keepers
+from gristmill.kernels.dedup.keepers import keepers
 from gristmill.stages.dedup.keep_order import ID_BYTES, RANK, KeepOrder, fixed_bytes, ranks
 from gristmill.stages.dedup.keep_order import reads as keep_reads
 from gristmill.stages.dedup.scope import Scope, scope_marks, scope_reads

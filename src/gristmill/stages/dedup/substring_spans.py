@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from gristmill.kernels.repeated_spans import repeated_spans
+from gristmill.kernels.dedup.repeated_spans import repeated_spans
 from gristmill.stages.buffers import bytes_of
 from gristmill.stages.dedup import keep_order, substring_blocks
 from gristmill.stages.dedup.cut import SPANS, spans_of

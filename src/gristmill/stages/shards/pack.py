@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from gristmill.kernels.hash.radix import sort_order
 from gristmill.kernels.pack import Pieces, best_fit, concat, copy_pieces
-from gristmill.kernels.radix import sort_order
 from gristmill.loader.index import Header, Index, write_index
 from gristmill.stages.doc_order import doc_order
 

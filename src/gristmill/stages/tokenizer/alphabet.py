@@ -3,7 +3,7 @@
 Bytes that Latin-1 can print stand for themselves, the others take the characters from U+0100 on, in order.
 """
 
-from gristmill.kernels.bpe_train import byte_order
+from gristmill.kernels.bpe.train import byte_order
 
 _ORDER = byte_order().tolist()
 _SHOWN = 188

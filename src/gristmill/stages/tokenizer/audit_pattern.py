@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 
 from gristmill.counted import counted
-from gristmill.kernels.pretoken_classes import class_table
-from gristmill.kernels.pretokenize import split
-from gristmill.kernels.pretokenize_ahead import NUMBER_CHARS
+from gristmill.kernels.bpe.pretoken_classes import class_table
+from gristmill.kernels.bpe.pretokenize import split
+from gristmill.kernels.bpe.pretokenize_ahead import NUMBER_CHARS
 from gristmill.stages.buffers import bytes_of
 from gristmill.stages.tokenizer.audit_result import Check, result
 from gristmill.stages.tokenizer.audit_subject import Subject

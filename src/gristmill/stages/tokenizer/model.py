@@ -17,11 +17,11 @@ import numpy as np
 import pyarrow as pa
 
 from gristmill.errors import UserError
-from gristmill.kernels import bpe_encode as kernel
-from gristmill.kernels.bpe_cache import Cache, make_cache
-from gristmill.kernels.bpe_merge import make_merges
-from gristmill.kernels.bpe_train import byte_order
-from gristmill.kernels.pretoken_classes import class_table
+from gristmill.kernels.bpe import encode as kernel
+from gristmill.kernels.bpe.cache import Cache, make_cache
+from gristmill.kernels.bpe.merge import make_merges
+from gristmill.kernels.bpe.pretoken_classes import class_table
+from gristmill.kernels.bpe.train import byte_order
 from gristmill.stages.tokenizer.patterns import PATTERNS
 from gristmill.stages.tokenizer.special import SPECIAL_TOKENS
 
@@ -87,7 +87,7 @@ class Tokenizer:
         specials: Sequence[str] = SPECIAL_TOKENS,
         cache_bytes: int = CACHE_BYTES,
     ) -> "Tokenizer":
-        """One of our own layout. Merge n joins the ids `left[n]` and `right[n]` to 256 + n, as in `bpe_train`."""
+        """One of our own layout. Merge n joins the ids `left[n]` and `right[n]` to 256 + n, as in `bpe/train.py`."""
         order = byte_order()
         tokens = [bytes([byte]) for byte in order.tolist()]
         for one, other in zip(left.tolist(), right.tolist(), strict=True):

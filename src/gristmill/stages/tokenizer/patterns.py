@@ -1,7 +1,8 @@
 r"""The regular expressions that cut text into pre-tokens, by name, and how to know one in a `tokenizer.json`.
 
-Each text is as published, and its scanner (`kernels.pretokenize`) cuts as Hugging Face `tokenizers` does with it. What
-differs between engines, measured with tokenizers 0.23.3 (Oniguruma), tiktoken 0.14 (fancy-regex) and regex 2026.11:
+Each text is as published, and its scanner (`kernels.bpe.pretokenize`) cuts as Hugging Face `tokenizers` does with it.
+What differs between engines, measured with tokenizers 0.23.3 (Oniguruma), tiktoken 0.14 (fancy-regex) and regex
+2026.11:
 
 - `(?i:'s)` holds U+017F (long s) in all three.
 - `\p{N}{1,3}+` is possessive in tiktoken and regex; to Oniguruma it is `(?:\p{N}{1,3})+`, all digits at once. So
@@ -10,13 +11,13 @@ differs between engines, measured with tokenizers 0.23.3 (Oniguruma), tiktoken 0
   ids of such texts (`"a\n  "`) changed. `cl100k_tail` is that, in a text that all engines read alike.
 - `?+` for `?` and `++` for `+` as they stand here, `\s*[\r\n]` for `\s*[\r\n]+`, a last `\s` for `\s+`: no
   difference to any text, so `gristmill`, `llama3` and `cl100k` cut alike and share a scanner.
-- Unicode: 16.0 in Oniguruma, 18.0 in regex; see `kernels.pretoken_classes`.
+- Unicode: 16.0 in Oniguruma, 18.0 in regex; see `kernels.bpe.pretoken_classes`.
 """
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from gristmill.kernels.pretokenize import CL100K, CL100K_TAIL, GPT2, O200K, QWEN2
+from gristmill.kernels.bpe.pretokenize import CL100K, CL100K_TAIL, GPT2, O200K, QWEN2
 
 
 class Pattern(NamedTuple):
@@ -25,7 +26,7 @@ class Pattern(NamedTuple):
     text: str
     """As it goes into a `tokenizer.json`."""
     scanner: int
-    """What `kernels.pretokenize` takes."""
+    """What `kernels.bpe.pretokenize` takes."""
     source: str
     """Where the text was published."""
 

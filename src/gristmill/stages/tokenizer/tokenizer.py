@@ -44,10 +44,10 @@ class Config(StageConfig):
 
 def fit(batches: Iterable[pa.RecordBatch], config: Config, path: Path) -> dict[str, Any]:
     # Here, not above: every command looks at this module's config, and only a worker trains.
-    from gristmill.kernels.bpe_train import train
-    from gristmill.kernels.pretoken_classes import class_table
-    from gristmill.kernels.pretoken_counts import count_pretokens
-    from gristmill.kernels.word_counts import export, no_words
+    from gristmill.kernels.bpe.pretoken_classes import class_table
+    from gristmill.kernels.bpe.pretoken_counts import count_pretokens
+    from gristmill.kernels.bpe.train import train
+    from gristmill.kernels.hash.word_counts import export, no_words
     from gristmill.stages.buffers import bytes_of
     from gristmill.stages.tokenizer.files import write_json
     from gristmill.stages.tokenizer.model import Tokenizer
