@@ -2,8 +2,8 @@
 
 from gristmill.counted import counted
 from gristmill.errors import UserError
-from gristmill.loader.manifest import Manifest
 from gristmill.loader.order import Order
+from gristmill.shardformat.manifest import Manifest
 
 
 def continues(old: Manifest, new: Manifest, sample: int) -> None:

@@ -30,7 +30,7 @@ from gristmill.kernels.bpe.pretoken_classes import (
 )
 from gristmill.kernels.bpe.pretokenize import next_end, next_ends, split
 from gristmill.kernels.memory import address_of
-from gristmill.stages.tokenizer.patterns import OTHER_TEXTS, PATTERNS, pattern_of, recognise
+from gristmill.tokenizer.patterns import OTHER_TEXTS, PATTERNS, pattern_of, recognise
 
 TABLE = class_table()
 NAMES = list(PATTERNS)

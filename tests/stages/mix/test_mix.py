@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from gristmill.errors import UserError
 from gristmill.loader.continues import continues
-from gristmill.loader.manifest import read_manifest
 from gristmill.loader.order import Order
+from gristmill.shardformat.manifest import read_manifest
 from gristmill.stages.mix import mix
 from stages.mix.mixing import SEQ_LEN, catalogue, mixed
 

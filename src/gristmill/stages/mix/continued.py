@@ -11,9 +11,9 @@ from typing import Any
 
 from gristmill.counted import counted
 from gristmill.errors import CannotBeMet
-from gristmill.loader.blend import drawn, grow
-from gristmill.loader.locations import read_bytes
-from gristmill.loader.manifest import read_manifest as check_manifest
+from gristmill.shardformat.blend import drawn, grow
+from gristmill.shardformat.locations import read_bytes
+from gristmill.shardformat.manifest import read_manifest as check_manifest
 from gristmill.stages.mix.groups import Group
 from gristmill.stages.mix.options import Continues
 

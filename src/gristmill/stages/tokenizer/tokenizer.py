@@ -18,8 +18,8 @@ from pydantic import Field
 from gristmill.counted import counted
 from gristmill.errors import UserError
 from gristmill.stages.contract import AsCount, StageConfig
-from gristmill.stages.tokenizer.special import SLOTS
 from gristmill.stages.tokenizer.tokenizer_sample import TRAIN
+from gristmill.tokenizer.special import SLOTS
 
 VERSION = 1
 LIBRARIES = ()
@@ -49,9 +49,9 @@ def fit(batches: Iterable[pa.RecordBatch], config: Config, path: Path) -> dict[s
     from gristmill.kernels.bpe.train import train
     from gristmill.kernels.hash.word_counts import export, no_words
     from gristmill.stages.buffers import bytes_of
-    from gristmill.stages.tokenizer.files import write_json
-    from gristmill.stages.tokenizer.model import Tokenizer
-    from gristmill.stages.tokenizer.patterns import PATTERNS
+    from gristmill.tokenizer.files import write_json
+    from gristmill.tokenizer.model import Tokenizer
+    from gristmill.tokenizer.patterns import PATTERNS
 
     table, scanner, classes = no_words(), PATTERNS[config.pattern].scanner, class_table()
     domains: dict[str, dict[str, dict[str, int]]] = {}

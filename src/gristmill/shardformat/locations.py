@@ -5,7 +5,7 @@ import re
 from typing import Any
 
 from gristmill.errors import UserError
-from gristmill.loader.open_file import open_plain
+from gristmill.shardformat.open_file import open_plain
 
 _NAME = r"[A-Za-z][A-Za-z0-9+.\-]*"
 _URL = re.compile(rf"(?:{_NAME}::)*{_NAME}://")

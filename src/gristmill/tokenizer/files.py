@@ -23,14 +23,14 @@ import numpy as np
 from gristmill.counted import counted
 from gristmill.errors import UserError
 from gristmill.places import system_of
-from gristmill.stages.tokenizer.alphabet import spelled_bytes, to_bytes, to_text
-from gristmill.stages.tokenizer.bounds import MOST_BYTES, MOST_TOKEN_BYTES, check_ids, check_spec
-from gristmill.stages.tokenizer.library import LibraryTokenizer, open_library
-from gristmill.stages.tokenizer.model import CACHE_BYTES, Added, Definition, Tokenizer
-from gristmill.stages.tokenizer.patterns import PATTERNS, pattern_of
-from gristmill.stages.tokenizer.probe import difference
-from gristmill.stages.tokenizer.rank_rule import model_ids, reason_against_ranks
-from gristmill.stages.tokenizer.special import BEGIN_OF_TEXT, END_OF_TEXT, PAD
+from gristmill.tokenizer.alphabet import spelled_bytes, to_bytes, to_text
+from gristmill.tokenizer.bounds import MOST_BYTES, MOST_TOKEN_BYTES, check_ids, check_spec
+from gristmill.tokenizer.library import LibraryTokenizer, open_library
+from gristmill.tokenizer.model import CACHE_BYTES, Added, Definition, Tokenizer
+from gristmill.tokenizer.patterns import PATTERNS, pattern_of
+from gristmill.tokenizer.probe import difference
+from gristmill.tokenizer.rank_rule import model_ids, reason_against_ranks
+from gristmill.tokenizer.special import BEGIN_OF_TEXT, END_OF_TEXT, PAD
 
 _NO_NUMBER = "so no text can be encoded"
 

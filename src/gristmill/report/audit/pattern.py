@@ -11,11 +11,11 @@ from gristmill.counted import counted
 from gristmill.kernels.bpe.pretoken_classes import class_table
 from gristmill.kernels.bpe.pretokenize import split
 from gristmill.kernels.bpe.pretokenize_ahead import NUMBER_CHARS
+from gristmill.report.audit.result import Check, result
+from gristmill.report.audit.subject import Subject
 from gristmill.stages.buffers import bytes_of
-from gristmill.stages.tokenizer.audit_result import Check, result
-from gristmill.stages.tokenizer.audit_subject import Subject
-from gristmill.stages.tokenizer.hostile import HOSTILE
-from gristmill.stages.tokenizer.patterns import PATTERNS
+from gristmill.tokenizer.hostile import HOSTILE
+from gristmill.tokenizer.patterns import PATTERNS
 
 MOST_DIGITS = 3
 """Where no named pattern says otherwise. Longer numbers as tokens are learnt by heart, not by their digits."""

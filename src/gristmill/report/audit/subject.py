@@ -16,12 +16,12 @@ import numpy as np
 
 from gristmill.errors import UserError
 from gristmill.places import system_of
-from gristmill.stages.tokenizer import files
-from gristmill.stages.tokenizer.alphabet import to_bytes
-from gristmill.stages.tokenizer.hostile import HOSTILE
-from gristmill.stages.tokenizer.library import open_library
-from gristmill.stages.tokenizer.model import Allowed, Definition
-from gristmill.stages.tokenizer.patterns import PATTERNS, recognise
+from gristmill.tokenizer import files
+from gristmill.tokenizer.alphabet import to_bytes
+from gristmill.tokenizer.hostile import HOSTILE
+from gristmill.tokenizer.library import open_library
+from gristmill.tokenizer.model import Allowed, Definition
+from gristmill.tokenizer.patterns import PATTERNS, recognise
 
 Array = np.ndarray[Any, Any]
 Merge = tuple[bytes, bytes]

@@ -10,7 +10,7 @@ from typing import Any
 
 from gristmill.counted import counted
 from gristmill.errors import UserError
-from gristmill.loader.locations import beside, manifest_at, read_bytes
+from gristmill.shardformat.locations import beside, manifest_at, read_bytes
 
 FORMAT, VERSION = "gristmill manifest", 1
 

@@ -7,9 +7,9 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
-from gristmill.stages.tokenizer.audit_subject import Audited, Subject
-from gristmill.stages.tokenizer.audit_text import Domain
-from gristmill.stages.tokenizer.model import Tokenizer
+from gristmill.report.audit.subject import Audited, Subject
+from gristmill.report.audit.text import Domain
+from gristmill.tokenizer.model import Tokenizer
 
 Array = np.ndarray[Any, Any]
 

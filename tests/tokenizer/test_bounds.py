@@ -6,12 +6,12 @@ import tracemalloc
 from pathlib import Path
 
 import pytest
-from tests.stages.tokenizer.library_made import changed, library_json
+from tests.tokenizer.library_made import changed, library_json
 
 from gristmill.errors import UserError
-from gristmill.stages.tokenizer import files
-from gristmill.stages.tokenizer.bounds import MOST_IDS, MOST_TOKEN_BYTES
-from gristmill.stages.tokenizer.files import load
+from gristmill.tokenizer import files
+from gristmill.tokenizer.bounds import MOST_IDS, MOST_TOKEN_BYTES
+from gristmill.tokenizer.files import load
 
 
 def spec() -> dict:

@@ -18,7 +18,7 @@ from gristmill.places import Place, shown, system_of
 from gristmill.stages.ingest.decompress import Fault
 from gristmill.stages.ingest.jsonl import lines
 from gristmill.stages.ingest.stream import bounded, decompressed, without_compression_suffix
-from gristmill.stages.tokenizer.hostile import HOSTILE
+from gristmill.tokenizer.hostile import HOSTILE
 
 DOMAIN_BYTES = 64 << 20
 """Read of each domain; bytes per token of 64 MB stands to the third digit, and the rest is only waiting."""

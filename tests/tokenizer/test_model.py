@@ -9,15 +9,15 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.tokenizer.library_made import SPECIALS, library_json
 from tokenizers import Tokenizer as Library
 
 from gristmill.errors import UserError
-from gristmill.stages.tokenizer.files import load
-from gristmill.stages.tokenizer.model import Tokenizer
-from gristmill.stages.tokenizer.patterns import PATTERNS
-from gristmill.stages.tokenizer.probe import HOSTILE
-from gristmill.stages.tokenizer.special import NAMED, SLOTS, SPECIAL_TOKENS
-from stages.tokenizer.library_made import SPECIALS, library_json
+from gristmill.tokenizer.files import load
+from gristmill.tokenizer.model import Tokenizer
+from gristmill.tokenizer.patterns import PATTERNS
+from gristmill.tokenizer.probe import HOSTILE
+from gristmill.tokenizer.special import NAMED, SLOTS, SPECIAL_TOKENS
 
 MERGES = (np.array([71, 256, 220, 258], np.int32), np.array([68, 75, 257, 258], np.int32))
 """h+e, he+l, space+hel, and the last with itself."""

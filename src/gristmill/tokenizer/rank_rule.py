@@ -11,7 +11,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from gristmill.stages.tokenizer.model import Definition
+from gristmill.tokenizer.model import Definition
 
 Pairs = dict[tuple[int, int], int]
 """What two neighbours become, as `rank << 32 | id`."""

@@ -13,13 +13,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from gristmill.engine.publish import FOLDER, LATEST
-from gristmill.engine.run_record import task_names
+from gristmill.engine.publish.folder import FOLDER, LATEST
+from gristmill.engine.publish.run_record import task_names
 from gristmill.engine.schedule.run import Run
 from gristmill.engine.schedule.seen import Seen
 from gristmill.errors import UserError
-from gristmill.loader.manifest import read_manifest
 from gristmill.recipe.mix import MIX
+from gristmill.shardformat.manifest import read_manifest
 from gristmill.store.leases import hold, holders
 from gristmill.store.records import DamagedRecord
 from gristmill.store.store import CorruptPart, Part, Store

@@ -13,18 +13,18 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
+from tests.tokenizer.library_made import changed, library_json
 from tokenizers import Tokenizer as Library
 
 from gristmill.errors import UserError
 from gristmill.kernels.bpe.train import byte_order
-from gristmill.stages.tokenizer import files
-from gristmill.stages.tokenizer.alphabet import CHARACTERS, spelled_bytes, to_text
-from gristmill.stages.tokenizer.library import LibraryTokenizer, open_library, panics_raised
-from gristmill.stages.tokenizer.model import Tokenizer
-from gristmill.stages.tokenizer.patterns import PATTERNS
-from gristmill.stages.tokenizer.probe import HOSTILE, difference
-from gristmill.stages.tokenizer.rank_rule import reason_against_ranks
-from stages.tokenizer.library_made import changed, library_json
+from gristmill.tokenizer import files
+from gristmill.tokenizer.alphabet import CHARACTERS, spelled_bytes, to_text
+from gristmill.tokenizer.library import LibraryTokenizer, open_library, panics_raised
+from gristmill.tokenizer.model import Tokenizer
+from gristmill.tokenizer.patterns import PATTERNS
+from gristmill.tokenizer.probe import HOSTILE, difference
+from gristmill.tokenizer.rank_rule import reason_against_ranks
 
 
 @pytest.fixture(scope="module")

@@ -22,8 +22,8 @@ from gristmill.kernels.bpe.cache import Cache, make_cache
 from gristmill.kernels.bpe.merge import make_merges
 from gristmill.kernels.bpe.pretoken_classes import class_table
 from gristmill.kernels.bpe.train import byte_order
-from gristmill.stages.tokenizer.patterns import PATTERNS
-from gristmill.stages.tokenizer.special import SPECIAL_TOKENS
+from gristmill.tokenizer.patterns import PATTERNS
+from gristmill.tokenizer.special import SPECIAL_TOKENS
 
 Array = np.ndarray[Any, Any]
 Allowed = Literal["all"] | Collection[str]

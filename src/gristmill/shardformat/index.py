@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from gristmill.errors import UserError
-from gristmill.loader.open_file import map_bytes
+from gristmill.shardformat.open_file import map_bytes
 
 Array = np.ndarray[Any, Any]
 

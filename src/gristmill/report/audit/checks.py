@@ -3,10 +3,10 @@
 from collections.abc import Callable, Sequence
 
 from gristmill.counted import counted
-from gristmill.stages.tokenizer.audit_pattern import digits_are_split, pattern_is_applied_once, trained_with_its_pattern
-from gristmill.stages.tokenizer.audit_result import Check, result
-from gristmill.stages.tokenizer.audit_subject import Subject
-from gristmill.stages.tokenizer.hostile import HOSTILE
+from gristmill.report.audit.pattern import digits_are_split, pattern_is_applied_once, trained_with_its_pattern
+from gristmill.report.audit.result import Check, result
+from gristmill.report.audit.subject import Subject
+from gristmill.tokenizer.hostile import HOSTILE
 
 
 def special_tokens_are_one_id(subject: Subject) -> Check:

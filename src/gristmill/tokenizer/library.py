@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 
 from gristmill.errors import UserError
-from gristmill.stages.tokenizer.alphabet import to_bytes
-from gristmill.stages.tokenizer.model import Allowed
+from gristmill.tokenizer.alphabet import to_bytes
+from gristmill.tokenizer.model import Allowed
 
 Array = np.ndarray[Any, Any]
 

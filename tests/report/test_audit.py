@@ -11,24 +11,24 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.tokenizer.library_made import changed, library_json
 from tokenizers import AddedToken, Regex, decoders, models, pre_tokenizers, trainers
 from tokenizers import Tokenizer as Library
 
 from gristmill.errors import UserError
 from gristmill.kernels.bpe.train import byte_order
-from gristmill.report.tokenizer_html import page
-from gristmill.stages.tokenizer import files
-from gristmill.stages.tokenizer.audit import audit, failed
-from gristmill.stages.tokenizer.audit_checks import run_checks, tokens_differ
-from gristmill.stages.tokenizer.audit_pattern import digits_are_split, pretokens
-from gristmill.stages.tokenizer.audit_sizes import truncated
-from gristmill.stages.tokenizer.audit_subject import Subject, open_subject
-from gristmill.stages.tokenizer.audit_text import Domain, read_domains
-from gristmill.stages.tokenizer.audit_tokens import junk, private, readable, unreachable_tokens
-from gristmill.stages.tokenizer.hostile import HOSTILE
-from gristmill.stages.tokenizer.model import Tokenizer
-from gristmill.stages.tokenizer.patterns import PATTERNS
-from stages.tokenizer.library_made import changed, library_json
+from gristmill.report.audit.audit import audit, failed
+from gristmill.report.audit.checks import run_checks, tokens_differ
+from gristmill.report.audit.html import page
+from gristmill.report.audit.pattern import digits_are_split, pretokens
+from gristmill.report.audit.sizes import truncated
+from gristmill.report.audit.subject import Subject, open_subject
+from gristmill.report.audit.text import Domain, read_domains
+from gristmill.report.audit.tokens import junk, private, readable, unreachable_tokens
+from gristmill.tokenizer import files
+from gristmill.tokenizer.hostile import HOSTILE
+from gristmill.tokenizer.model import Tokenizer
+from gristmill.tokenizer.patterns import PATTERNS
 
 pytestmark = pytest.mark.slow
 

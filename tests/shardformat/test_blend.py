@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gristmill.loader.blend import Fork, drawn, grow, place, places
+from gristmill.shardformat.blend import Fork, drawn, grow, place, places
 
 WINDOW = 10_000
 FIBONACCI = accumulate([(1, 1)] * 40, lambda pair, _: (pair[1], sum(pair)))

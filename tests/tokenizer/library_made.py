@@ -7,7 +7,7 @@ from typing import Any
 
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 
-from gristmill.stages.tokenizer.patterns import PATTERNS
+from gristmill.tokenizer.patterns import PATTERNS
 
 SPECIALS = ("<|end|>", "<|end|>>", "<|think|>", "\u2581x")
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from gristmill.stages.tokenizer.library import panics_raised
-from gristmill.stages.tokenizer.model import Tokenizer
+from gristmill.tokenizer.library import panics_raised
+from gristmill.tokenizer.model import Tokenizer
 
 HOSTILE = (
     "",

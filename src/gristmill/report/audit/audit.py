@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from gristmill.counted import counted
-from gristmill.stages.tokenizer.audit_checks import run_checks
-from gristmill.stages.tokenizer.audit_sizes import (
+from gristmill.report.audit.checks import run_checks
+from gristmill.report.audit.sizes import (
     Progress,
     Silent,
     batches_of,
@@ -18,9 +18,9 @@ from gristmill.stages.tokenizer.audit_sizes import (
     size_name,
     size_table,
 )
-from gristmill.stages.tokenizer.audit_subject import Subject
-from gristmill.stages.tokenizer.audit_text import Domain
-from gristmill.stages.tokenizer.audit_tokens import token_tables
+from gristmill.report.audit.subject import Subject
+from gristmill.report.audit.text import Domain
+from gristmill.report.audit.tokens import token_tables
 
 SIZES = (16_000, 32_000, 64_000, 128_000, 152_000)
 D_MODEL = 4096
