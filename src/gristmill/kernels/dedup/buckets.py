@@ -12,14 +12,12 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from gristmill.kernels.dedup.shingles import mix
+from gristmill.kernels.hash.splitmix import GOLDEN, mix
 
 Array = np.ndarray[Any, Any]
 
 SIZES = 32
 """Length of the histogram of bucket sizes: entry k counts those of 2^(k-1)+1 to 2^k documents."""
-
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
 @njit(nogil=True, cache=True)
@@ -125,9 +123,9 @@ def meets_of(
         stop = _stop_of(keys, start)
         members = stop - start
         if 2 <= members <= most:
-            together = np.uint64(members) * _GOLDEN
+            together = np.uint64(members) * GOLDEN
             for place in range(start, stop):
-                together += mix(documents[place] ^ _GOLDEN)
+                together += mix(documents[place] ^ GOLDEN)
             for place in range(start, stop):
                 index[at], meet[at] = place, mix(together)
                 at += 1
@@ -135,7 +133,7 @@ def meets_of(
             order = np.argsort(documents[start:stop], kind="mergesort")
             for place in range(representatives, members):
                 chunk = (place - representatives) // most
-                here = mix(keys[start] + np.uint64(chunk + 1) * _GOLDEN)
+                here = mix(keys[start] + np.uint64(chunk + 1) * GOLDEN)
                 if (place - representatives) % most == 0:
                     for lead in range(representatives):
                         index[at], meet[at], bucket[at], leads[at] = start + order[lead], here, keys[start], True

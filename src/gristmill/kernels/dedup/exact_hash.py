@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from gristmill.kernels.hash.splitmix import mix
 from gristmill.kernels.memory import address_of, byte_at, eight_bytes_at, half_at, trailing_zeros
 from gristmill.kernels.memory_writes import put_byte, put_eight_bytes
 from gristmill.kernels.text.unicode_classes import SPACE, WORD, UnicodeTables
@@ -32,8 +33,6 @@ _A = np.uint64(0x9E3779B97F4A7C15)  # 2^64 / golden ratio
 _B = np.uint64(0xD1342543DE82EF95)  # a multiplier with a good spectrum (Steele and Vigna 2021)
 _C = np.uint64(0xAF251AF3B0F025B5)  # another of theirs
 _D = np.uint64(0xDA942042E4DD58B5)  # and another
-_MIX_ONE = np.uint64(0xBF58476D1CE4E5B9)
-_MIX_TWO = np.uint64(0x94D049BB133111EB)
 _START = (
     np.uint64(0x452821E638D01377),  # digits of pi
     np.uint64(0xBE5466CF34E90C6C),
@@ -82,13 +81,6 @@ def _fold(state: np.uint64, lane: np.uint64) -> np.uint64:
 
 
 @njit(nogil=True, cache=True)
-def _spread(state: np.uint64) -> np.uint64:
-    state = (state ^ state >> np.uint64(30)) * _MIX_ONE
-    state = (state ^ state >> np.uint64(27)) * _MIX_TWO
-    return state ^ state >> np.uint64(31)
-
-
-@njit(nogil=True, cache=True)
 def hash_span(data: int, begin: int, end: int) -> tuple[np.uint64, np.uint64]:
     """Both halves of the hash of some bytes; `data` is an address."""
     a, b, c, d, p, q, r, s = _START
@@ -112,7 +104,7 @@ def hash_span(data: int, begin: int, end: int) -> tuple[np.uint64, np.uint64]:
     size = np.uint64(end - begin)
     high = _fold(_fold(_fold(_fold(size, a), b), c), d)
     low = _fold(_fold(_fold(_fold(~size, p), q), r), s)
-    return _spread(high), _spread(low)
+    return mix(high), mix(low)
 
 
 @njit(nogil=True, cache=True)

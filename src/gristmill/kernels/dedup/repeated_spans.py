@@ -15,6 +15,7 @@ import numpy as np
 from numba import njit
 
 from gristmill.kernels.dedup.known_windows import MOST_CONTEXT, grown, look_up, new_stack, new_table, same_ahead
+from gristmill.kernels.hash.splitmix import GOLDEN, mix
 from gristmill.kernels.memory import address_of, borrow, byte_at, eight_bytes_at
 
 Array = np.ndarray[Any, Any]
@@ -22,24 +23,13 @@ Array = np.ndarray[Any, Any]
 _BASE = 0x5851F42D4C957F2D
 _MIX = np.uint64(0x9FB21C651E98DF25)
 _HALF = np.uint64(32)
-_WRAP = (1 << 64) - 1
 _AT_ONCE = 4096
 _COUNT, _ENTRIES, _NUMBER, _AT, _FILLED, _ORIGIN, _KNOWN, _LOW, _BEFORE, _LEAST_AT = range(10)
 """Where `_find` goes on: spans found, entries of the table, the text (in the order), and its variables there."""
 
 
-def _byte_values() -> Array:
-    """A number for each byte, by SplitMix64."""
-    values, state = np.zeros(256, np.uint64), 0
-    for byte in range(256):
-        state = (state + 0x9E3779B97F4A7C15) & _WRAP
-        mixed = ((state ^ state >> 30) * 0xBF58476D1CE4E5B9) & _WRAP
-        mixed = ((mixed ^ mixed >> 27) * 0x94D049BB133111EB) & _WRAP
-        values[byte] = mixed ^ mixed >> 31
-    return values
-
-
-_VALUES = _byte_values()
+_VALUES = np.asarray(mix.py_func(np.arange(1, 257, dtype=np.uint64) * GOLDEN))  # type: ignore[arg-type]
+"""A number for each byte, by SplitMix64."""
 
 
 @njit(nogil=True, cache=True)

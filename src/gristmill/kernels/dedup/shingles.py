@@ -25,11 +25,12 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
+from gristmill.kernels.hash.splitmix import mix
 from gristmill.kernels.memory import address_of, byte_at, eight_bytes_at, four_bytes_at, half_at, trailing_zeros
 from gristmill.kernels.memory_blocks import BLOCK, wide_bits, word_bits
 from gristmill.kernels.memory_writes import put_eight_bytes
-from gristmill.kernels.text.unicode_classes import LETTER, LOWER, MARK, NUMBER, PIECE, SPACE, UNIT, unicode_tables
-from gristmill.kernels.text.words import class_at, hash_bytes
+from gristmill.kernels.text.unicode_classes import LETTER, LOWER, MARK, NUMBER, PIECE, UNIT, unicode_tables
+from gristmill.kernels.text.words import hash_bytes, trimmed
 
 Array = np.ndarray[Any, Any]
 Addresses = tuple[int, int, int, int, int]  # of the arrays of WordTables
@@ -46,8 +47,6 @@ _WORD_END = np.uint64(0xD6E8FEB86659FD93)
 _ROLL = np.uint64(0xBE5466CF34E90C6D)
 _LENGTH = np.uint64(0xC0AC29B7C97C50DD)
 _WORDLESS = np.uint64(0x3F84D5B5B5470917)
-_MIX_ONE = np.uint64(0xBF58476D1CE4E5B9)
-_MIX_TWO = np.uint64(0x94D049BB133111EB)
 _CASE = np.uint64(0x2020202020202020)
 _ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 _ONE = np.uint64(1)
@@ -79,14 +78,6 @@ def word_tables() -> WordTables:
         short[point] = int.from_bytes(written, "little") | len(written) << 24 | kind << 28
     short.setflags(write=False)
     return WordTables(*tables, short)
-
-
-@njit(nogil=True, cache=True)
-def mix(value: np.uint64) -> np.uint64:
-    """A finaliser: every bit of the result depends on every bit of the value (Stafford's variant 13)."""
-    value = (value ^ (value >> np.uint64(30))) * _MIX_ONE
-    value = (value ^ (value >> np.uint64(27))) * _MIX_TWO
-    return value ^ (value >> np.uint64(31))
 
 
 @njit(nogil=True, cache=True)
@@ -289,18 +280,7 @@ def _scan(data: int, at: int, stop: int, size: int, tables: Addresses, out: int,
 @njit(nogil=True, cache=True)
 def _wordless(data: int, begin: int, end: int, pages: int, classes: int) -> np.uint64:
     """The hash of a text's bytes without the white space around them."""
-    while begin < end:
-        bits, _, after = class_at(data, begin, end, pages, classes)
-        if not bits & SPACE:
-            break
-        begin = after
-    while begin < end:
-        last = end - 1
-        while last > begin and byte_at(data, last) & 0xC0 == 0x80:
-            last -= 1
-        if not class_at(data, last, end, pages, classes)[0] & SPACE:
-            break
-        end = last
+    begin, end = trimmed(data, begin, end, pages, classes)
     return mix(hash_bytes(data, begin, end) ^ _WORDLESS)
 
 

@@ -20,7 +20,8 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from gristmill.kernels.dedup.shingles import WordTables, mix, room_for, shingles_of
+from gristmill.kernels.dedup.shingles import WordTables, room_for, shingles_of
+from gristmill.kernels.hash.splitmix import GOLDEN, mix
 from gristmill.kernels.memory import borrow
 
 Array = np.ndarray[Any, Any]
@@ -28,7 +29,6 @@ Array = np.ndarray[Any, Any]
 FAST, MINHASH = 0, 1
 METHODS = {"fast": FAST, "minhash": MINHASH}
 
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _BAND_MUL = np.uint64(0xD6E8FEB86659FD93)
 _BAND_SEED = np.uint64(0x2FFD72DBD01ADFB7)
 _EMPTY = np.uint64(0xFFFFFFFFFFFFFFFF)
@@ -171,7 +171,7 @@ def round_keys(seed: np.uint64, count: int) -> Array:
     """Numbers that make the hashes of rounds, or of a MinHash, differ."""
     keys = np.empty(count, np.uint64)
     for number in range(count):
-        keys[number] = mix(mix(seed) + np.uint64(number + 1) * _GOLDEN)
+        keys[number] = mix(mix(seed) + np.uint64(number + 1) * GOLDEN)
     return keys
 
 
@@ -295,7 +295,7 @@ def sketches_of_sets(ends: Array, values: Array, hashes: int, method: str, seed:
 def _put_bands(bins: Array, rows: int, salt: np.uint64, bands: Array) -> None:
     """Each step is one to one in the number that it takes in, so sketches that differ collide only by chance."""
     for band in range(len(bands)):
-        state = mix(salt + np.uint64(band + 1) * _GOLDEN) ^ _BAND_SEED
+        state = mix(salt + np.uint64(band + 1) * GOLDEN) ^ _BAND_SEED
         for row in range(band * rows, band * rows + rows):
             state = (state ^ bins[row]) * _BAND_MUL
             state ^= state >> _HALF

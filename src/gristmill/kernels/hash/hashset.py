@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
+from gristmill.kernels.hash.splitmix import mix
 from gristmill.kernels.memory import address_of, byte_at
 
 Array = np.ndarray[Any, Any]
@@ -55,11 +56,9 @@ def feed(one: np.uint64, two: np.uint64, byte: int) -> tuple[np.uint64, np.uint6
 @njit(nogil=True, cache=True)
 def finish(one: np.uint64, two: np.uint64) -> tuple[np.uint64, np.uint64]:
     """Place and mark of a string. The mark is never 0."""
-    one = (one ^ (one >> np.uint64(30))) * _MIX_ONE
-    one = (one ^ (one >> np.uint64(27))) * _MIX_TWO
     two = (two ^ (two >> np.uint64(31))) * _MIX_TWO
     two = (two ^ (two >> np.uint64(28))) * _MIX_ONE
-    return one ^ (one >> np.uint64(31)), max(two ^ (two >> _HALF), np.uint64(1))
+    return mix(one), max(two ^ (two >> _HALF), np.uint64(1))
 
 
 @njit(nogil=True, cache=True)

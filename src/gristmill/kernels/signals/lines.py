@@ -28,7 +28,7 @@ from gristmill.kernels.signals.columns import (
     TERMINAL_LINES,
 )
 from gristmill.kernels.text.unicode_classes import SPACE, TERMINAL
-from gristmill.kernels.text.words import class_at
+from gristmill.kernels.text.words import class_at, last_character
 
 SHORT_LINE_CHARS = 30  # FineWeb
 LONG_WORD_CHARS = 1000  # C4
@@ -96,20 +96,10 @@ def has_stem(data: int, begin: int, end: int) -> bool:
 
 
 @njit(nogil=True, cache=True)
-def _last_character(data: int, begin: int, end: int, pages: int, classes: int) -> tuple[int, int, int]:
-    """Class bits, code point and begin of the character that ends at `end`, which is above `begin`."""
-    at = end - 1
-    while at > begin and byte_at(data, at) & 0xC0 == 0x80:
-        at -= 1
-    bits, point, _ = class_at(data, at, end, pages, classes)
-    return bits, point, at
-
-
-@njit(nogil=True, cache=True)
 def _without_citations(data: int, begin: int, end: int, pages: int, classes: int) -> int:
     """Where the line ends without `[12]`, `[]`, `[edit]`, `[citation needed]` and white space at its end."""
     while end > begin:
-        bits, point, at = _last_character(data, begin, end, pages, classes)
+        bits, point, at = last_character(data, begin, end, pages, classes)
         if bits & SPACE:
             end = at
             continue
@@ -151,7 +141,7 @@ def c4_end(data: int, begin: int, end: int, pages: int, classes: int) -> bool:
     end = _without_citations(data, begin, end, pages, classes)
     if end == begin or _ends_in_dots(data, begin, end):
         return False
-    bits, point, _ = _last_character(data, begin, end, pages, classes)
+    bits, point, _ = last_character(data, begin, end, pages, classes)
     if bits & TERMINAL or point == 34 or point == 39 or point == 0x201D or point == 0x2019:
         return True
     return point == 0xBB or point == 0x300D or point == 0x300F
@@ -194,7 +184,7 @@ def measure_line(
         row[FEW_WORD_LINES] += 1
     if longest_chunk > LONG_WORD_CHARS:
         row[LONG_WORD_LINES] += 1
-    bits, point, _ = _last_character(data, begin, end, pages, classes)
+    bits, point, _ = last_character(data, begin, end, pages, classes)
     if bits & TERMINAL:
         row[TERMINAL_LINES] += 1
     if point == 0x2026 or _ends_in_dots(data, begin, end):

@@ -13,7 +13,7 @@ from numba import njit
 from gristmill.kernels.memory import address_of, byte_at, eight_bytes_at
 from gristmill.kernels.signals.lines import PHRASE_BYTES, PHRASE_ENDS, c4_end, contains
 from gristmill.kernels.text.unicode_classes import SPACE, UnicodeTables
-from gristmill.kernels.text.words import class_at
+from gristmill.kernels.text.words import class_at, trimmed
 
 RULES = ("long_word", "no_end", "few_words", "javascript", "policy")
 """In the order in which they are tried; a line is cut by the first."""
@@ -127,24 +127,6 @@ def _scan_line(data: int, at: int, end: int, kinds: int, pages: int, classes: in
 
 
 @njit(nogil=True, cache=True)
-def _trimmed(data: int, begin: int, end: int, pages: int, classes: int) -> tuple[int, int]:
-    """The line without white space around it."""
-    while begin < end:
-        bits, _, after = class_at(data, begin, end, pages, classes)
-        if not bits & SPACE:
-            break
-        begin = after
-    while begin < end:
-        at = end - 1
-        while at > begin and byte_at(data, at) & 0xC0 == 0x80:
-            at -= 1
-        if not class_at(data, at, end, pages, classes)[0] & SPACE:
-            break
-        end = at
-    return begin, end
-
-
-@njit(nogil=True, cache=True)
 def _has_long_word(data: int, at: int, end: int, most: int, kinds: int, pages: int, classes: int) -> bool:
     """Whether a word of the line has more than `most` characters."""
     chars = 0
@@ -199,7 +181,7 @@ def cut_lines(
             if not words:
                 at = min(at + 1, end)
                 continue
-            first, last = _trimmed(data, line, at, pages, classes)
+            first, last = trimmed(data, line, at, pages, classes)
             at = min(at + 1, end)
             long_word = 0 <= max_word_chars < longest
             if long_word:

@@ -96,6 +96,32 @@ def class_at(data: int, at: int, stop: int, pages: int, classes: int) -> tuple[i
 
 
 @njit(nogil=True, cache=True)
+def last_character(data: int, begin: int, end: int, pages: int, classes: int) -> tuple[int, int, int]:
+    """Class bits, code point and begin of the character that ends at `end`, which is above `begin`."""
+    at = end - 1
+    while at > begin and byte_at(data, at) & 0xC0 == 0x80:
+        at -= 1
+    bits, point, _ = class_at(data, at, end, pages, classes)
+    return bits, point, at
+
+
+@njit(nogil=True, cache=True)
+def trimmed(data: int, begin: int, end: int, pages: int, classes: int) -> tuple[int, int]:
+    """A stretch of text without the white space around it."""
+    while begin < end:
+        bits, _, after = class_at(data, begin, end, pages, classes)
+        if not bits & SPACE:
+            break
+        begin = after
+    while begin < end:
+        bits, _, at = last_character(data, begin, end, pages, classes)
+        if not bits & SPACE:
+            break
+        end = at
+    return begin, end
+
+
+@njit(nogil=True, cache=True)
 def hash_bytes(data: int, begin: int, end: int) -> np.uint64:
     """64-bit hash, eight bytes a step; never 0, which sets use for an empty slot.
 
