@@ -1,4 +1,4 @@
-"""From links that were found apart to clusters, without ever holding all links in one place.
+"""From links that were found apart to clusters; in one place come only links between trees, one for each that meets.
 
 A stage whose comparisons happen in many meets gives, for each document of a meet that has a link, a member record: the
 document, the best document of its tree in that meet (its root), and the way there. A document may have been in several

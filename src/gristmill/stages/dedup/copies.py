@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gristmill.kernels.dedup.keepers import keepers
+from gristmill.stages.buffers import one_chunk
 from gristmill.stages.dedup.keep_order import ID_BYTES, RANK, KeepOrder, fixed_bytes, ranks
 from gristmill.stages.dedup.keep_order import reads as keep_reads
 from gristmill.stages.dedup.scope import Scope, scope_marks, scope_reads
@@ -48,7 +49,7 @@ def verdicts(found: pa.Table, reason: str, count: str) -> pa.Table:
     """An answer for each record: how many are equal, in the column `count`; a verdict on all of them but the best."""
     found = found.combine_chunks()
     high, low = (np.asarray(found[name].to_numpy()) for name in ("key", "low"))
-    order = fixed_bytes(_one_chunk(found["rank"]))
+    order = fixed_bytes(one_chunk(found["rank"]))
     best, sizes = keepers(high, low, order)
     lost = best != np.arange(len(best))
     answers = found.select(["part", "row"])
@@ -69,7 +70,3 @@ def _of(order: Array, best: Array, lost: Array) -> pa.Array:
     np.cumsum(lost * text.shape[1], out=ends[1:], dtype=np.int32)
     valid = pa.py_buffer(np.packbits(lost, bitorder="little"))
     return pa.StringArray.from_buffers(len(lost), pa.py_buffer(ends), pa.py_buffer(text), valid, int((~lost).sum()))
-
-
-def _one_chunk(column: pa.ChunkedArray) -> pa.Array:
-    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
