@@ -69,6 +69,11 @@ class Manifest:
     def samples(self) -> int:
         return sum(phase.samples for phase in self.phases)
 
+    @property
+    def head(self) -> dict[str, Any]:
+        """What holds for all samples, under the names of the file."""
+        return {name: getattr(self, name) for name in ("seed", "tokenizer", "seq_len", "token_bytes")}
+
     @cached_property
     def numbers(self) -> dict[str, int]:
         """Of the groups, by name."""
