@@ -21,14 +21,14 @@ import numpy as np
 import pyarrow as pa
 
 from bench.inputs import measurement, scratch, texts
-from gristmill.kernels.bpe_train import train
-from gristmill.kernels.pretoken_classes import class_table
-from gristmill.kernels.pretoken_counts import count_pretokens
-from gristmill.kernels.word_counts import export, no_words
+from gristmill.kernels.bpe.pretoken_classes import class_table
+from gristmill.kernels.bpe.pretoken_counts import count_pretokens
+from gristmill.kernels.bpe.train import train
+from gristmill.kernels.hash.word_counts import export, no_words
 from gristmill.stages.buffers import bytes_of
-from gristmill.stages.tokenizer.files import load, write_json, write_ranks
-from gristmill.stages.tokenizer.model import Tokenizer
-from gristmill.stages.tokenizer.patterns import PATTERNS
+from gristmill.tokenizer.files import load, write_json, write_ranks
+from gristmill.tokenizer.model import Tokenizer
+from gristmill.tokenizer.patterns import PATTERNS
 
 READ_BYTES = 400_000_000
 LIMIT_BYTES = int(float(os.environ.get("BENCH_MB", "100")) * 1e6)

@@ -20,8 +20,8 @@ import numpy as np
 import gristmill
 from bench.inputs import measurement, scratch
 from gristmill.loader.checks import renew_seal
-from gristmill.loader.index import HEADER, Header, Index, write_index
-from gristmill.loader.manifest import manifest_hash
+from gristmill.shardformat.index import HEADER, Header, Index, write_index
+from gristmill.shardformat.manifest import manifest_hash
 
 SEQ_LEN, BATCH = 8192, 32
 SHARD_SAMPLES, SHARDS, GROUPS = 12_207, 10_000, 8

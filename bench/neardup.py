@@ -21,8 +21,8 @@ from numba import njit
 
 from bench.inputs import _texts, measurement, scratch, texts
 from gristmill.engine.mill import Mill, Silent
-from gristmill.kernels.shingles import word_tables
-from gristmill.kernels.sketch import shingle_sets
+from gristmill.kernels.dedup.shingles import word_tables
+from gristmill.kernels.dedup.sketch import shingle_sets
 from gristmill.recipe.load import load
 from gristmill.stages.buffers import bytes_of
 

@@ -20,17 +20,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bench.inputs import measurement, scratch, texts
-from gristmill.kernels.bpe_train import train
-from gristmill.kernels.pretoken_classes import class_table
-from gristmill.kernels.pretoken_counts import count_pretokens
-from gristmill.kernels.word_counts import export, no_words
-from gristmill.loader.index import read_index
+from gristmill.kernels.bpe.pretoken_classes import class_table
+from gristmill.kernels.bpe.pretoken_counts import count_pretokens
+from gristmill.kernels.bpe.train import train
+from gristmill.kernels.hash.word_counts import export, no_words
+from gristmill.shardformat.index import read_index
 from gristmill.stages.buffers import bytes_of
 from gristmill.stages.shards import shards
 from gristmill.stages.shards.sidecars import positions, stretches, used_tokens
-from gristmill.stages.tokenizer.files import write_json
-from gristmill.stages.tokenizer.model import Tokenizer
-from gristmill.stages.tokenizer.patterns import PATTERNS
+from gristmill.tokenizer.files import write_json
+from gristmill.tokenizer.model import Tokenizer
+from gristmill.tokenizer.patterns import PATTERNS
 
 LIMIT_BYTES = 12_000_000
 SEQ_LEN = 2048

@@ -16,8 +16,8 @@ import numpy as np
 
 from bench.inputs import measurement, scratch, texts
 from bench.signals import first, size_of
-from gristmill.kernels.shingles import word_tables
-from gristmill.kernels.sketch import band_hashes_of
+from gristmill.kernels.dedup.shingles import word_tables
+from gristmill.kernels.dedup.sketch import band_hashes_of
 
 LIMIT_BYTES = 64_000_000
 RENSA_BYTES = 8_000_000

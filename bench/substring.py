@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from bench.inputs import measurement, scratch, texts
-from gristmill.kernels.repeated_spans import repeated_spans
+from gristmill.kernels.dedup.repeated_spans import repeated_spans
 
 SIZE = 500
 PEER_BYTES = 20_000_000

@@ -112,11 +112,11 @@ def measure(side: str, folder: Path) -> None:
 
 def ours(path: Path, threads: int) -> tuple[list, float]:
     """Merges as the library writes them, and the CPU clock when counting was done."""
-    from gristmill.kernels.bpe_train import byte_order, spell, train
-    from gristmill.kernels.pretoken_classes import class_table
-    from gristmill.kernels.pretoken_counts import count_pretokens
-    from gristmill.kernels.pretokenize import CL100K
-    from gristmill.kernels.word_counts import add_words, export, no_words
+    from gristmill.kernels.bpe.pretoken_classes import class_table
+    from gristmill.kernels.bpe.pretoken_counts import count_pretokens
+    from gristmill.kernels.bpe.pretokenize import CL100K
+    from gristmill.kernels.bpe.train import byte_order, spell, train
+    from gristmill.kernels.hash.word_counts import add_words, export, no_words
     from gristmill.stages.buffers import views_of
 
     classes = class_table()

@@ -7,9 +7,9 @@ from collections import Counter
 import numpy as np
 
 from gristmill.loader import read_manifest
-from gristmill.loader.index import read_index
-from gristmill.stages.tokenizer.files import load, write_json
-from gristmill.stages.tokenizer.model import Tokenizer
+from gristmill.shardformat.index import read_index
+from gristmill.tokenizer.files import load, write_json
+from gristmill.tokenizer.model import Tokenizer
 
 WORDS = ["mill", "grain", "stone", "water", "wheel", "flour", "sack", "hopper", "sieve", "dam", "race", "gear"]
 MIX = "mix: {tokens: 40k, domains: {notes: 0.7, tales: 0.3}, tiers: {A: 4, B: 1}, max_epochs: 9}"

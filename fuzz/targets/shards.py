@@ -11,8 +11,8 @@ import numpy as np
 from fuzz.mutate import change_json
 from fuzz.target import Target, hold, words
 from gristmill.errors import UserError
-from gristmill.loader.index import Header, Index, read_index, write_index
-from gristmill.loader.manifest import manifest_hash, read_manifest
+from gristmill.shardformat.index import Header, Index, read_index, write_index
+from gristmill.shardformat.manifest import manifest_hash, read_manifest
 
 
 def _index_seeds() -> Iterator[bytes]:

@@ -12,10 +12,10 @@ import numpy as np
 from fuzz.mutate import change_json
 from fuzz.target import Target, hold, words
 from gristmill.errors import UserError
-from gristmill.kernels.bpe_train import byte_order
-from gristmill.stages.tokenizer.files import load, write_json, write_ranks
-from gristmill.stages.tokenizer.model import Tokenizer
-from gristmill.stages.tokenizer.patterns import PATTERNS
+from gristmill.kernels.bpe.train import byte_order
+from gristmill.tokenizer.files import load, write_json, write_ranks
+from gristmill.tokenizer.model import Tokenizer
+from gristmill.tokenizer.patterns import PATTERNS
 
 _TEXTS = ("", "The mill's 3 stones.", "\n  x\t", "Mühle 水車 👩‍👩‍👧", "<|end_of_text|> aaaa", "\0\x7f")
 

@@ -12,8 +12,8 @@ import pytest
 from conftest import Project
 from gristmill.cli.main import main
 from gristmill.demo.warc import Response, write
-from gristmill.stages.tokenizer.files import write_json
-from gristmill.stages.tokenizer.model import Tokenizer
+from gristmill.tokenizer.files import write_json
+from gristmill.tokenizer.model import Tokenizer
 
 RECIPE = """
 recipe: everything

@@ -10,8 +10,8 @@ import pytest
 
 from conftest import Project
 from gristmill.engine.executors.executor import InlineExecutor
-from gristmill.engine.garbage import find_garbage
 from gristmill.engine.mill import Mill, Silent
+from gristmill.engine.publish.garbage import find_garbage
 from gristmill.recipe.load import load
 from gristmill.store.store import Store
 from read_only import make_read_only

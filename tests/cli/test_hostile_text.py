@@ -13,8 +13,8 @@ import pytest
 from gristmill.cli.main import COMMANDS, main
 from gristmill.cli.screen import complain
 from gristmill.printable import MOST_CHARACTERS, MOST_LINES
-from gristmill.stages.tokenizer.files import write_json
-from gristmill.stages.tokenizer.model import Tokenizer
+from gristmill.tokenizer.files import write_json
+from gristmill.tokenizer.model import Tokenizer
 
 EVIL = "\x1b]0;owned\x07\x1b[666m\x9b31mx\u202ey\u2066z\u2028\u2029\x7f\x08\r\x85[red][/nothing][link=http://x]:skull:<script>"
 """Title, colour, C1, overrides, separators, delete, backspace, return; markup of rich and of HTML."""

@@ -10,7 +10,7 @@ import pytest
 
 from conftest import Project
 from gristmill.cli.main import main
-from gristmill.engine.run_record import see
+from gristmill.engine.publish.run_record import see
 from gristmill.query.documents import cut_again
 from gristmill.query.reasons import reasons_of
 

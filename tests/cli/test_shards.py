@@ -13,8 +13,8 @@ from conftest import Project
 from gristmill.cli.main import main
 from gristmill.loader import Loader, read_manifest
 from gristmill.loader.checks import seal
-from gristmill.loader.index import read_index
 from gristmill.loader.order import Order
+from gristmill.shardformat.index import read_index
 from sharded import MIX, Corpus
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from gristmill.cli import show, tokenizer_compare
 from gristmill.cli.main import main
-from gristmill.stages.tokenizer.files import load
+from gristmill.tokenizer.files import load
 
 pytestmark = pytest.mark.slow
 

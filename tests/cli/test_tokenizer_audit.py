@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 import typer
+from tests.tokenizer.library_made import changed, library_json
 from typer.testing import CliRunner
 
 from gristmill.cli import tokenizer_audit
 from gristmill.errors import UserError
-from gristmill.stages.tokenizer import files
-from gristmill.stages.tokenizer.audit import failed
-from gristmill.stages.tokenizer.model import Tokenizer
-from stages.tokenizer.library_made import changed, library_json
+from gristmill.report.audit.audit import failed
+from gristmill.tokenizer import files
+from gristmill.tokenizer.model import Tokenizer
 
 pytestmark = pytest.mark.slow
 

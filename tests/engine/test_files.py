@@ -18,6 +18,7 @@ from gristmill.engine.files.listing import InputFile, group_files
 from gristmill.engine.files.tree import ANYTHING, Stopped, list_tree
 from gristmill.engine.mill import find_warnings
 from gristmill.errors import UserError
+from gristmill.stages.ingest.stream import COMPRESSED_SUFFIXES
 
 SPLITTABLE = SimpleNamespace(SPLITTABLE=lambda name: True)
 WHOLE = SimpleNamespace(SPLITTABLE=lambda name: False)
@@ -71,6 +72,13 @@ def test_a_new_file_changes_few_groups():
     after = {group.pieces for group in group_files(sorted([*files, new], key=lambda file: file.name), PART, WHOLE)}
     assert len(after - before) <= 4
     assert len(before) > 50
+
+
+@pytest.mark.parametrize("suffix", [*COMPRESSED_SUFFIXES, ".lz4", ".parquet", ".GZ"])
+def test_a_compressed_file_is_taken_to_hold_more_by_any_of_its_names(suffix):
+    """Readers unpack `.gzip` and `.zstd` as well, so a part of such files is as large as one of `.gz`."""
+    plain, packed = (InputFile(f"/x/{name}", name, 100, None, "", None) for name in ("a.jsonl", f"a.jsonl{suffix}"))
+    assert (plain.payload_guess, packed.payload_guess) == (100, 400)
 
 
 def test_snapshots_are_not_mixed_in_a_group():

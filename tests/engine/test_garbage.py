@@ -5,9 +5,9 @@ import shutil
 
 import pytest
 
-from gristmill.engine.garbage import alone, collect, find_garbage, refuse_no_store
 from gristmill.engine.mill import Silent
-from gristmill.engine.run_record import task_names
+from gristmill.engine.publish.garbage import alone, collect, find_garbage, refuse_no_store
+from gristmill.engine.publish.run_record import task_names
 from gristmill.errors import UserError
 from gristmill.store.leases import hold
 from gristmill.store.store import Store

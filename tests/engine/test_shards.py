@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from gristmill.engine.executors.executor import InlineExecutor
-from gristmill.engine.garbage import collect, find_garbage
 from gristmill.engine.mill import Silent
-from gristmill.engine.publish import find_manifest, give_name, publish
+from gristmill.engine.publish.folder import find_manifest, give_name, publish
+from gristmill.engine.publish.garbage import collect, find_garbage
 from gristmill.errors import UserError
 from gristmill.loader import Loader, read_manifest
 from gristmill.store.store import Store

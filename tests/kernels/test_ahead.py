@@ -32,7 +32,8 @@ def written(item):
     if isinstance(item, types.BaseTuple):
         inner = ", ".join(map(written, item.types))
         cls = getattr(item, "instance_class", tuple)
-        named = "" if cls is tuple else f", kernel('{cls.__module__.rpartition('.')[2]}').{cls.__name__}"
+        home = cls.__module__.removeprefix("gristmill.kernels.")
+        named = "" if cls is tuple else f", kernel('{home}').{cls.__name__}"
         return f"tuple_of([{inner}]{named})"
     if isinstance(item, types.Omitted):
         return f"Omitted({item.value!r})"
@@ -41,7 +42,7 @@ def written(item):
 def compile_for_args(self, *args, **kws):
     module = self.py_func.__module__
     if module.startswith("gristmill.kernels."):
-        name = f"{module.rpartition('.')[2]}.{self.py_func.__name__}"
+        name = f"{module.removeprefix('gristmill.kernels.')}.{self.py_func.__name__}"
         assert not kws, name
         form = ", ".join(written(self.typeof_pyval(item)) for item in args)
         forms = calls.setdefault(name, [])
@@ -86,7 +87,7 @@ ahead.compile_all(found[0], stages)
 found.append(ahead.to_compile(stages))
 ahead._mark(stages).unlink()
 found.append(ahead.to_compile(stages))
-print(found, ahead._function("radix._sort_digits").stats.cache_misses.total())
+print(found, ahead._function("hash.radix._sort_digits").stats.cache_misses.total())
 """
 
 
@@ -95,7 +96,7 @@ def test_what_a_stage_needs_is_compiled_once(tmp_path):
     """Found by what its modules import; afterwards there is nothing to do, by the mark and by a look at the files."""
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
     done = subprocess.run([sys.executable, "-c", COMPILE], env=environment, capture_output=True, text=True, check=True)
-    assert done.stdout == "[['radix._sort_digits'], [], []] 1\n"
+    assert done.stdout == "[['hash.radix._sort_digits'], [], []] 1\n"
 
 
 @pytest.mark.slow
@@ -105,7 +106,8 @@ def test_without_a_place_to_keep_it_everybody_compiles(tmp_path):
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "file")}
     code = """
 import numpy as np
-from gristmill.kernels import ahead, radix
+from gristmill.kernels import ahead
+from gristmill.kernels.hash import radix
 keys, order = np.arange(9, dtype=np.uint64), np.arange(9)
 radix._sort_digits(keys, order, keys.copy(), order.copy())
 print(ahead.to_compile(["gristmill.engine.work.exchange"]), radix._sort_digits._cache._enabled)
@@ -115,35 +117,37 @@ print(ahead.to_compile(["gristmill.engine.work.exchange"]), radix._sort_digits._
 
 
 def test_kernels_are_found_through_what_a_stage_imports():
-    assert "html" in ahead._kernels_of("gristmill.stages.extract.extract")
-    assert "html" not in ahead._kernels_of("gristmill.stages.measure.language")
-    assert "fasttext" in ahead._kernels_of("gristmill.stages.measure.language")
+    assert "html.bounds" in ahead._kernels_of("gristmill.stages.extract.extract")
+    assert "html.bounds" not in ahead._kernels_of("gristmill.stages.measure.language")
+    assert "text.fasttext" in ahead._kernels_of("gristmill.stages.measure.language")
 
 
 def test_code_is_kept_by_its_content_and_that_of_what_it_imports(monkeypatch):
     """A kernel that changes takes those along that use it, and no other."""
-    names = [path.stem for path in kernels.HERE.glob("*.py")]
+    names = [kernels.module_of(path) for path in kernels.HERE.rglob("*.py")]
     kernels.digest_of.cache_clear()
     before = {name: kernels.digest_of(name) for name in names}
     plain = kernels._source
-    monkeypatch.setattr(kernels, "_source", lambda name: plain(name) + b"# changed\n" * (name == "words"))
+    monkeypatch.setattr(kernels, "_source", lambda name: plain(name) + b"# changed\n" * (name == "text.words"))
     kernels.digest_of.cache_clear()
     changed = {name for name in names if kernels.digest_of(name) != before[name]}
     kernels.digest_of.cache_clear()
-    assert {"words", "lines", "signals", "shingles", "sketch", "links"} <= changed
-    assert changed.isdisjoint({"memory", "unicode_classes", "html", "radix", "bpe_train", "urls"})
+    assert {"text.words", "text.lines", "signals.batch", "dedup.shingles", "dedup.sketch", "dedup.links"} <= changed
+    assert changed.isdisjoint(
+        {"memory", "text.unicode_classes", "html.bounds", "hash.radix", "bpe.train", "urls.parts"}
+    )
 
 
 def test_kernels_import_each_other_in_the_form_that_is_looked_for():
     """What is not seen as imported would be inlined in its old form, silently."""
-    for path in kernels.HERE.glob("*.py"):
+    for path in kernels.HERE.rglob("*.py"):
         tree = ast.parse(path.read_bytes())
         found = {
             item.module.removeprefix("gristmill.kernels.")
             for item in ast.walk(tree)
             if isinstance(item, ast.ImportFrom) and item.module and item.module.startswith("gristmill.kernels.")
         }
-        assert found <= kernels._with_imports(path.stem)
+        assert found <= kernels._with_imports(kernels.module_of(path))
         assert found == set(kernels._IMPORTS.findall(path.read_text()))
         if path.stem != "ahead":  # no kernel, and it compiles none of its own
             assert not [item for item in ast.walk(tree) if isinstance(item, ast.ImportFrom) and item.level]

@@ -11,33 +11,33 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gristmill.kernels import html
-from gristmill.kernels.byte_strings import order_of, take_strings
-from gristmill.kernels.code_scan import MARK_BYTES, MARKS, comment_chars, encoded_runs, visible_chars
-from gristmill.kernels.cut_spans import first_bad_row, take_blank_lines, without_spans
-from gristmill.kernels.exact_hash import NONE, WHITESPACE, WORDS, hash_texts
-from gristmill.kernels.hashset import build, hash_digests, hash_strings, hash_words
-from gristmill.kernels.keepers import keepers
-from gristmill.kernels.known import PADDING_BYTES, find_known, pack_sets
-from gristmill.kernels.line_units import count_units, find_units
-from gristmill.kernels.lines import cut_lines
-from gristmill.kernels.meta_tags import find_tags
-from gristmill.kernels.pretoken_classes import class_table
-from gristmill.kernels.pretoken_counts import count_pretokens
-from gristmill.kernels.pretokenize import CL100K
-from gristmill.kernels.repeated_spans import repeated_spans
-from gristmill.kernels.robots import decide, sites_and_paths, write_rule
-from gristmill.kernels.shingles import word_tables
-from gristmill.kernels.signals import measure
-from gristmill.kernels.signals_terms import word_sets
-from gristmill.kernels.sketch import band_hashes_of, shingle_sets
-from gristmill.kernels.snap_spans import snap_spans
-from gristmill.kernels.unicode_classes import unicode_tables
-from gristmill.kernels.url_normal import NO_FRAGMENT, normal_urls, odd_hosts
-from gristmill.kernels.url_spelling import names
-from gristmill.kernels.url_words import find_inside, find_words, hash_tokens, openings
-from gristmill.kernels.urls import hash_domain_lines, hash_suffixes, hash_url_lines, hash_urls, split_urls
-from gristmill.kernels.word_counts import add_words, export, no_words
+from gristmill.kernels.bpe.pretoken_classes import class_table
+from gristmill.kernels.bpe.pretoken_counts import count_pretokens
+from gristmill.kernels.bpe.pretokenize import CL100K
+from gristmill.kernels.dedup.exact_hash import NONE, WHITESPACE, WORDS, hash_texts
+from gristmill.kernels.dedup.keepers import keepers
+from gristmill.kernels.dedup.known import PADDING_BYTES, find_known, pack_sets
+from gristmill.kernels.dedup.line_units import count_units, find_units
+from gristmill.kernels.dedup.repeated_spans import repeated_spans
+from gristmill.kernels.dedup.shingles import word_tables
+from gristmill.kernels.dedup.sketch import band_hashes_of, shingle_sets
+from gristmill.kernels.hash.hashset import build, hash_digests, hash_strings, hash_words
+from gristmill.kernels.hash.word_counts import add_words, export, no_words
+from gristmill.kernels.html import bounds as html
+from gristmill.kernels.html.meta_tags import find_tags
+from gristmill.kernels.signals.batch import measure
+from gristmill.kernels.signals.terms import word_sets
+from gristmill.kernels.text.byte_strings import order_of, take_strings
+from gristmill.kernels.text.code_scan import MARK_BYTES, MARKS, comment_chars, encoded_runs, visible_chars
+from gristmill.kernels.text.cut_spans import first_bad_row, take_blank_lines, without_spans
+from gristmill.kernels.text.lines import cut_lines
+from gristmill.kernels.text.snap_spans import snap_spans
+from gristmill.kernels.text.unicode_classes import unicode_tables
+from gristmill.kernels.urls.normal import NO_FRAGMENT, normal_urls, odd_hosts
+from gristmill.kernels.urls.parts import hash_domain_lines, hash_suffixes, hash_url_lines, hash_urls, split_urls
+from gristmill.kernels.urls.robots import decide, sites_and_paths, write_rule
+from gristmill.kernels.urls.spelling import names
+from gristmill.kernels.urls.words import find_inside, find_words, hash_tokens, openings
 
 TABLES = unicode_tables()
 PIECES = st.one_of(

@@ -9,7 +9,7 @@ import pytest
 SCRIPT = """
 import sys
 import numpy as np
-from gristmill.kernels.radix import _sort_digits
+from gristmill.kernels.hash.radix import _sort_digits
 print("ready", flush=True)
 sys.stdin.readline()
 keys, order = np.arange(9, dtype=np.uint64), np.arange(9)

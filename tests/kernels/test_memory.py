@@ -20,8 +20,8 @@ FREED = {"MALLOC_PERTURB_": "165", "MALLOC_MMAP_THRESHOLD_": "4096"}
 UNITS = """
 import sys
 import numpy as np
-from gristmill.kernels.line_units import count_units, find_units
-from gristmill.kernels.unicode_classes import unicode_tables
+from gristmill.kernels.dedup.line_units import count_units, find_units
+from gristmill.kernels.text.unicode_classes import unicode_tables
 
 line = b"the  mill  grinds  the  grain  of  the  valley\\n"
 for size in map(int, sys.argv[1:]):

@@ -105,7 +105,7 @@ def read(name: str, source: str) -> Module:
     module = Module(name, list(ast.walk(tree)))
     for node in tree.body:
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("gristmill.kernels."):
-            home = str(node.module).rsplit(".", 1)[1]
+            home = str(node.module).removeprefix("gristmill.kernels.")
             module.imported |= {alias.asname or alias.name: (home, alias.name) for alias in node.names}
         elif isinstance(node, ast.FunctionDef) and jit_of(node):
             params = [one.arg for one in [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]]

@@ -75,19 +75,19 @@ def _recipe(path: Path) -> None:
 
 
 def _tokenizer(path: Path) -> None:
-    _refused(importlib.import_module("gristmill.stages.tokenizer.files").load, str(path))
+    _refused(importlib.import_module("gristmill.tokenizer.files").load, str(path))
 
 
 def _ranks(path: Path) -> None:
-    _refused(importlib.import_module("gristmill.stages.tokenizer.files").load, str(path), "gpt2")
+    _refused(importlib.import_module("gristmill.tokenizer.files").load, str(path), "gpt2")
 
 
 def _manifest(path: Path) -> None:
-    _refused(importlib.import_module("gristmill.loader.manifest").read_manifest, path)
+    _refused(importlib.import_module("gristmill.shardformat.manifest").read_manifest, path)
 
 
 def _index(path: Path) -> None:
-    _refused(importlib.import_module("gristmill.loader.index").read_index, path)
+    _refused(importlib.import_module("gristmill.shardformat.index").read_index, path)
 
 
 def _refused(load, *given, **named) -> None:

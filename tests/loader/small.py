@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from gristmill.loader.checks import seal
-from gristmill.loader.index import Header, Index, write_index
-from gristmill.loader.manifest import manifest_hash
+from gristmill.shardformat.index import Header, Index, write_index
+from gristmill.shardformat.manifest import manifest_hash
 
 TOKENIZER = {"hash": "a" * 64, "vocab_size": 60000, "end_of_document": 1, "padding": 0, "file": "b" * 64}
 

@@ -9,8 +9,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gristmill.loader.manifest import Group, Manifest, Phase, Shard, read_manifest
 from gristmill.loader.order import Order
+from gristmill.shardformat.manifest import Group, Manifest, Phase, Shard, read_manifest
 from loader.oracle_order import whole_order
 from loader.small import Corpus
 

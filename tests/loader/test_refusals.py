@@ -10,7 +10,7 @@ import pytest
 
 from gristmill.errors import UserError
 from gristmill.loader import Loader, read_manifest
-from gristmill.loader.index import HEADER
+from gristmill.shardformat.index import HEADER
 from loader.small import Corpus, change_manifest, write_manifest
 
 

@@ -16,10 +16,10 @@ from gristmill.errors import UserError
 from gristmill.loader import Loader, cache
 from gristmill.loader.ahead import wanted
 from gristmill.loader.cache import Cache
-from gristmill.loader.locations import file_system
-from gristmill.loader.manifest import read_manifest
-from gristmill.loader.open_file import OpenFile
 from gristmill.loader.order import Order
+from gristmill.shardformat.locations import file_system
+from gristmill.shardformat.manifest import read_manifest
+from gristmill.shardformat.open_file import OpenFile
 from loader.small import Corpus, two_phases
 
 SHARD_BYTES = 10 * 12 * 2

@@ -1,7 +1,7 @@
 """Names in a recipe that stand for nothing are told before any work, with the nearest that does."""
 
 import pytest
-from tests.kernels.test_fasttext import Tiny
+from tests.kernels.text.test_fasttext import Tiny
 
 from gristmill.errors import UserError
 from gristmill.recipe.load import load

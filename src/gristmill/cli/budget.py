@@ -8,7 +8,7 @@ from gristmill.cli.mix_table import short
 from gristmill.cli.options import Json, is_run, print_json
 from gristmill.cli.show import console, table
 from gristmill.counted import counted
-from gristmill.engine.publish import FOLDER, LATEST
+from gristmill.engine.publish.folder import FOLDER, LATEST
 from gristmill.errors import UserError
 from gristmill.recipe.load import load
 from gristmill.stages.contract import parse_count

@@ -10,7 +10,7 @@ from gristmill.cli.options import Json, StoreUri, is_run, open_mill, open_run, o
 from gristmill.cli.screen import words
 from gristmill.cli.show import console, size, table
 from gristmill.counted import counted
-from gristmill.engine.garbage import alone, collect, find_garbage, refuse_no_store
+from gristmill.engine.publish.garbage import alone, collect, find_garbage, refuse_no_store
 
 RecipeOrStore = Annotated[
     str,

@@ -15,7 +15,7 @@ from gristmill.cli.screen import Screen, passage, words
 from gristmill.cli.show import console, value_text
 from gristmill.counted import counted
 from gristmill.engine.plan.graph import CORPUS
-from gristmill.engine.run_record import last_finished
+from gristmill.engine.publish.run_record import last_finished
 from gristmill.engine.schedule.seen import Seen
 from gristmill.errors import UserError
 from gristmill.expression import expression

@@ -13,7 +13,7 @@ from gristmill.cli.screen import print_json as print_json
 from gristmill.cli.screen import words
 from gristmill.cli.show import console
 from gristmill.engine.mill import Mill
-from gristmill.engine.run_record import describe, finished_runs, names_in, see
+from gristmill.engine.publish.run_record import describe, finished_runs, names_in, see
 from gristmill.engine.schedule.run import Run
 from gristmill.engine.schedule.seen import Seen
 from gristmill.errors import NoInput, UserError

@@ -9,7 +9,7 @@ from gristmill.cli.options import Json, RecipeOrRun, StoreUri, open_seen, print_
 from gristmill.cli.screen import words
 from gristmill.cli.show import console, listed_steps, size, table
 from gristmill.counted import percent
-from gristmill.engine.run_record import last_finished
+from gristmill.engine.publish.run_record import last_finished
 from gristmill.engine.schedule.seen import Seen
 from gristmill.errors import UserError
 from gristmill.recipe.mistakes import suggest

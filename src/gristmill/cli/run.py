@@ -14,7 +14,7 @@ from gristmill.cli.show import Bars, console, listed_steps
 from gristmill.counted import counted
 from gristmill.engine.mill import EXECUTORS, find_warnings
 from gristmill.engine.plan.inputs import unread
-from gristmill.engine.publish import read_model
+from gristmill.engine.publish.folder import read_model
 from gristmill.engine.schedule.run import Run
 from gristmill.errors import UserError
 from gristmill.query.funnel import funnels

@@ -20,10 +20,10 @@ from gristmill.counted import counted, percent
 from gristmill.engine.mill import available_cores
 from gristmill.errors import UserError
 from gristmill.loader.checks import renew_seal
-from gristmill.loader.index import read_index
-from gristmill.loader.locations import is_remote
-from gristmill.loader.manifest import Group, Shard
-from gristmill.loader.open_file import open_plain
+from gristmill.shardformat.index import read_index
+from gristmill.shardformat.locations import is_remote
+from gristmill.shardformat.manifest import Group, Shard
+from gristmill.shardformat.open_file import open_plain
 from gristmill.stages.shards.check import check_shard
 
 GroupName = Annotated[str | None, typer.Option("--group", metavar="NAME", help="Default: the first group.")]

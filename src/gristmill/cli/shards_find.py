@@ -11,9 +11,9 @@ from gristmill.cli.shards_open import Published, ShardsName
 from gristmill.cli.show import console, table
 from gristmill.counted import counted
 from gristmill.errors import UserError
-from gristmill.loader.manifest import Manifest
 from gristmill.loader.order import Order
 from gristmill.query.documents import Row, rows
+from gristmill.shardformat.manifest import Manifest
 
 EXAMPLE = "Example: gristmill shards find recipes/demo.yaml 0123456789abcdef0123456789abcdef"
 MOST_LISTED = 8

@@ -17,16 +17,16 @@ from gristmill.cli.sample_option import refuse_sample
 from gristmill.cli.screen import Screen, words
 from gristmill.cli.tokenizer_open import AnyTokenizer, is_recipe, load_aloud
 from gristmill.counted import counted
-from gristmill.engine.publish import find_manifest
+from gristmill.engine.publish.folder import find_manifest
 from gristmill.engine.schedule.seen import Seen
 from gristmill.errors import UserError
 from gristmill.loader.cache import Cache
 from gristmill.loader.checks import Checks
-from gristmill.loader.index import Index, read_index
-from gristmill.loader.locations import is_remote, local_path, read_bytes
-from gristmill.loader.manifest import Group, Manifest, Shard, read_manifest
-from gristmill.loader.open_file import OpenFile
 from gristmill.loader.shards import OpenShard, Shards
+from gristmill.shardformat.index import Index, read_index
+from gristmill.shardformat.locations import is_remote, local_path, read_bytes
+from gristmill.shardformat.manifest import Group, Manifest, Shard, read_manifest
+from gristmill.shardformat.open_file import OpenFile
 
 ShardsName = Annotated[
     str,

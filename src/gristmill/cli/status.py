@@ -7,7 +7,7 @@ import typer
 from gristmill.cli.options import Json, RecipeOrRun, StoreUri, open_seen, print_json
 from gristmill.cli.screen import passage, say, words
 from gristmill.cli.show import console, size, table
-from gristmill.engine.run_record import end_of, last_finished, outcome, run_records
+from gristmill.engine.publish.run_record import end_of, last_finished, outcome, run_records
 from gristmill.errors import UserError
 from gristmill.query.disk import held_bytes
 from gristmill.query.funnel import documents_by_step

@@ -17,10 +17,10 @@ from gristmill.cli.tokenizer_open import TokenizerName, is_corpus, look_at
 from gristmill.counted import counted
 from gristmill.errors import UserError
 from gristmill.query.sample import sample_by_language, tokenizer_file
-from gristmill.report.tokenizer_html import page
-from gristmill.stages.tokenizer.audit import D_MODEL, SIZES, audit, failed
-from gristmill.stages.tokenizer.audit_subject import Subject, open_subject
-from gristmill.stages.tokenizer.audit_text import Domain, built_in, from_arrays, read_domains
+from gristmill.report.audit.audit import D_MODEL, SIZES, audit, failed
+from gristmill.report.audit.html import page
+from gristmill.report.audit.subject import Subject, open_subject
+from gristmill.report.audit.text import Domain, built_in, from_arrays, read_domains
 from gristmill.stages.tokenizer.tokenizer_sample import HELD_OUT
 
 FOLDER = "tokenizer-audit"

@@ -9,7 +9,7 @@ from gristmill.cli.options import Json, StoreUri, print_json
 from gristmill.cli.screen import say, write_bytes
 from gristmill.cli.tokenizer_open import STDIN, TokenizerName, given_text, open_tokenizer, read_stdin
 from gristmill.errors import UserError
-from gristmill.stages.tokenizer.model import Tokenizer
+from gristmill.tokenizer.model import Tokenizer
 
 ENCODE_EXAMPLE = "Example: gristmill tokenizer encode tokenizer/ 'The mill grinds.'"
 DECODE_EXAMPLE = "Example: gristmill tokenizer decode tokenizer/ 464 4026"

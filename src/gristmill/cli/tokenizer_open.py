@@ -18,9 +18,9 @@ from gristmill.engine.schedule.seen import Seen
 from gristmill.errors import UserError
 from gristmill.query.sample import open_for_tokenizer, tokenizer_file
 from gristmill.recipe.load import load as load_recipe
-from gristmill.stages.tokenizer.files import load
-from gristmill.stages.tokenizer.library import LibraryTokenizer
-from gristmill.stages.tokenizer.model import Tokenizer
+from gristmill.tokenizer.files import load
+from gristmill.tokenizer.library import LibraryTokenizer
+from gristmill.tokenizer.model import Tokenizer
 
 AnyTokenizer = Tokenizer | LibraryTokenizer
 

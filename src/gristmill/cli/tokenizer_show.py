@@ -11,7 +11,7 @@ from gristmill.cli.screen import words
 from gristmill.cli.show import console, table
 from gristmill.cli.tokenizer_open import AnyTokenizer, TokenizerName, given_text, open_tokenizer
 from gristmill.counted import counted
-from gristmill.stages.tokenizer.model import Tokenizer
+from gristmill.tokenizer.model import Tokenizer
 
 EXAMPLE = "Example: gristmill tokenizer show tokenizer/ 'The mill grinds 1234567 grains.'"
 COLOURS = ("black on bright_cyan", "black on bright_yellow", "black on bright_green", "black on bright_magenta")

@@ -15,9 +15,9 @@ from gristmill.engine.mill import find_warnings
 from gristmill.errors import UserError
 from gristmill.query.sample import open_for_tokenizer, sample_texts, tokenizer_file
 from gristmill.recipe.load import load
-from gristmill.stages.tokenizer.files import write_json, write_ranks
-from gristmill.stages.tokenizer.model import Tokenizer
 from gristmill.stages.tokenizer.tokenizer_sample import HELD_OUT
+from gristmill.tokenizer.files import write_json, write_ranks
+from gristmill.tokenizer.model import Tokenizer
 
 EXAMPLE = "Example: gristmill tokenizer train recipes/demo.yaml --out tokenizer/"
 RANKS = "tokenizer.tiktoken"

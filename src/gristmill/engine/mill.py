@@ -19,8 +19,8 @@ from gristmill.engine.files.config_files import store_copies
 from gristmill.engine.files.content import ContentHashes
 from gristmill.engine.plan.graph import Node, build
 from gristmill.engine.plan.inputs import read_twice
-from gristmill.engine.publish import publish
-from gristmill.engine.run_record import finished_runs, make_record, run_records
+from gristmill.engine.publish.folder import publish
+from gristmill.engine.publish.run_record import finished_runs, make_record, run_records
 from gristmill.engine.schedule.run import Run
 from gristmill.engine.schedule.task_cache import Earlier, Item, Listener
 from gristmill.engine.work.task import Result, Task

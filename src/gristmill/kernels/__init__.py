@@ -26,8 +26,13 @@ from typing import Any
 from numba.core import caching, dispatcher, types
 
 HERE = Path(__file__).parent
-_IMPORTS = re.compile(r"^from gristmill\.kernels\.(\w+) import", re.MULTILINE)
+_IMPORTS = re.compile(r"^from gristmill\.kernels\.([\w.]+) import", re.MULTILINE)
 """The one form in which kernels import each other."""
+
+
+def module_of(path: Path) -> str | None:
+    """The name of a kernel's module below this package (`bpe.encode`); None for files of others."""
+    return ".".join(path.relative_to(HERE).with_suffix("").parts) if HERE in path.parents else None
 
 
 def cache_root() -> Path:
@@ -39,7 +44,7 @@ def cache_root() -> Path:
 
 @cache
 def _source(module: str) -> bytes:
-    return (HERE / f"{module}.py").read_bytes()
+    return HERE.joinpath(*module.split(".")).with_suffix(".py").read_bytes()
 
 
 @cache
@@ -108,9 +113,10 @@ class _ByContent(caching._CacheLocator):
     @classmethod
     def from_function(cls, function: Any, path: str) -> "_ByContent | None":
         """None for functions of others, and where nothing can be written."""
-        if Path(path).parent != HERE:
+        module = module_of(Path(path))
+        if module is None:
             return None
-        found = cls(function, Path(path).stem)
+        found = cls(function, module)
         try:
             found.ensure_cache_path()  # type: ignore[no-untyped-call]
         except OSError:
@@ -134,7 +140,7 @@ class _Shared(caching.FunctionCache):
 
     def __init__(self, function: Any) -> None:
         super().__init__(function)  # type: ignore[no-untyped-call]
-        if Path(function.__code__.co_filename).parent == HERE and not isinstance(self._impl.locator, _ByContent):
+        if module_of(Path(function.__code__.co_filename)) and not isinstance(self._impl.locator, _ByContent):
             self.disable()  # type: ignore[no-untyped-call]  # other places do not know what a kernel imports
         self._held: int | None = None
         self._begun = False

@@ -21,7 +21,7 @@ import numba
 from llvmlite.binding import get_host_cpu_name
 from numba.core import types
 
-from gristmill.kernels import HERE, cache_root, digest_of
+from gristmill.kernels import HERE, cache_root, digest_of, module_of
 
 LIST = HERE / "ahead.json"
 _PREFIX = "gristmill."
@@ -52,7 +52,8 @@ def compile_all(names: Sequence[str], stages: Sequence[str]) -> None:
 
 def _mark(stages: Sequence[str]) -> Path:
     """A file that says that for these modules everything is compiled: to learn that anew takes longer than to look."""
-    kernels = [f"{path.stem} {digest_of(path.stem)}" for path in sorted(HERE.glob("*.py"))]
+    modules = [str(module_of(path)) for path in sorted(HERE.rglob("*.py"))]
+    kernels = [f"{module} {digest_of(module)}" for module in modules]
     machine = [get_host_cpu_name(), sys.version, numba.__version__]
     told = "\n".join([*machine, *kernels, *sorted(stages)])
     return cache_root() / f"compiled-{hashlib.sha256(told.encode()).hexdigest()[:16]}"
@@ -75,11 +76,11 @@ def _kernel(name: str) -> Any:
 
 
 def _module(name: str) -> str:
-    return name.partition(".")[0]
+    return name.rpartition(".")[0]
 
 
 def _function(name: str) -> Any:
-    module, _, function = name.partition(".")
+    module, _, function = name.rpartition(".")
     return getattr(_kernel(module), function)
 
 
@@ -89,8 +90,8 @@ def _kernels_of(module: str) -> tuple[str, ...]:
     found, seen, open_ends = [], {module}, [module]
     while open_ends:
         at = open_ends.pop(0)
-        if at.rpartition(".")[0] == __package__:
-            found.append(at.rpartition(".")[2])
+        if at.startswith(f"{__package__}."):
+            found.append(at.removeprefix(f"{__package__}."))
             continue
         for name in _imports(at):
             if name not in seen:

@@ -3,7 +3,7 @@
 from gristmill.loader.batch import IGNORE, Batch, Sample
 from gristmill.loader.continues import continues
 from gristmill.loader.loader import Loader
-from gristmill.loader.manifest import Manifest, read_manifest
 from gristmill.loader.masks import block_diagonal_mask
+from gristmill.shardformat.manifest import Manifest, read_manifest
 
 __all__ = ["IGNORE", "Batch", "Loader", "Manifest", "Sample", "block_diagonal_mask", "continues", "read_manifest"]

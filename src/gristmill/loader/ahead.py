@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from gristmill.errors import UserError
-from gristmill.loader.locations import is_remote
 from gristmill.loader.order import Order
 from gristmill.loader.shards import Shards
+from gristmill.shardformat.locations import is_remote
 
 
 @dataclass(frozen=True, order=True, slots=True)

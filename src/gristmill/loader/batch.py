@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from gristmill.loader.index import Index
-from gristmill.loader.manifest import Manifest
 from gristmill.loader.order import Place
+from gristmill.shardformat.index import Index
+from gristmill.shardformat.manifest import Manifest
 
 Array = np.ndarray[Any, Any]
 

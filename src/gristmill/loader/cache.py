@@ -18,8 +18,8 @@ from pathlib import Path
 
 from gristmill.errors import UserError
 from gristmill.loader.checks import Checks
-from gristmill.loader.locations import file_system
-from gristmill.loader.open_file import OpenFile, open_plain
+from gristmill.shardformat.locations import file_system
+from gristmill.shardformat.open_file import OpenFile, open_plain
 
 # Waits before each new attempt: a store that is away for half a minute does not end a training run.
 RETRY_SECONDS = (1.0, 5.0, 25.0)

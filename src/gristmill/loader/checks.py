@@ -13,7 +13,7 @@ import threading
 
 from gristmill.errors import UserError
 from gristmill.loader.log import warn
-from gristmill.loader.open_file import Identity, OpenFile
+from gristmill.shardformat.open_file import Identity, OpenFile
 
 CHECKS = ("seal", "hash")
 BLOCK_BYTES = 1 << 20

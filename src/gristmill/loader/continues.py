@@ -2,8 +2,9 @@
 
 from gristmill.counted import counted
 from gristmill.errors import UserError
-from gristmill.loader.manifest import Manifest
 from gristmill.loader.order import Order
+from gristmill.shardformat.continuation import head_difference, shards_difference
+from gristmill.shardformat.manifest import Manifest
 
 
 def continues(old: Manifest, new: Manifest, sample: int) -> None:
@@ -22,14 +23,8 @@ def continues(old: Manifest, new: Manifest, sample: int) -> None:
 
 def first_difference(old: Manifest, new: Manifest, sample: int) -> str | None:
     """In words; None where there is none."""
-    for name, before, after in (
-        ("seq_len", old.seq_len, new.seq_len),
-        ("token_bytes", old.token_bytes, new.token_bytes),
-        ("the tokenizer's hash", old.tokenizer["hash"], new.tokenizer["hash"]),
-        ("the seed", old.seed, new.seed),
-    ):
-        if before != after:
-            return f"{name} was {before} and is {after}"
+    if difference := head_difference(old.head, new.head):
+        return difference
     if sample > old.samples:
         return f"the old one ends at sample {old.samples}"
     return _phase_difference(old, new, sample) or _shard_difference(old, new, sample)
@@ -63,9 +58,6 @@ def _shard_difference(old: Manifest, new: Manifest, sample: int) -> str | None:
         if group.name not in new.numbers:
             return f"group {group.name}, of which {counted(count, 'sample was', 'samples were')} drawn, is gone"
         now = new.groups[new.numbers[group.name]]
-        if len(group.shards) != len(now.shards):
-            return f"group {group.name} had {counted(len(group.shards), 'shard')} and has {len(now.shards)}"
-        for number, (was, new_shard) in enumerate(zip(group.shards, now.shards, strict=True)):
-            if was.bin != new_shard.bin or was.samples != new_shard.samples:
-                return f"shard {number} of group {group.name} holds other tokens"
+        if difference := shards_difference(group.name, group.shards, now.shards):
+            return difference
     return None

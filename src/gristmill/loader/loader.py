@@ -21,13 +21,13 @@ from gristmill.loader.batch import Batch, Names, Sample
 from gristmill.loader.checks import Checks
 from gristmill.loader.continues import continues as check_continues
 from gristmill.loader.log import warn
-from gristmill.loader.manifest import read_manifest
 from gristmill.loader.order import Order
 from gristmill.loader.prefetch import Prefetch, Waits
 from gristmill.loader.reader import Reader
 from gristmill.loader.schedule import Schedule
 from gristmill.loader.shards import Shards
 from gristmill.loader.validate import check_hashes, check_numbers, check_sample, check_step, made_cache
+from gristmill.shardformat.manifest import read_manifest
 
 CACHE_BYTES = 64 * 2**30
 

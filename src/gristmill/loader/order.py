@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gristmill.loader.blend import Tree, drawn, grow, place, places
-from gristmill.loader.manifest import Manifest
 from gristmill.loader.permute import key_of, permuted, permuted_all
+from gristmill.shardformat.blend import Tree, drawn, grow, place, places
+from gristmill.shardformat.manifest import Manifest
 
 Array = np.ndarray[Any, Any]
 

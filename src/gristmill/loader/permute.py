@@ -15,12 +15,11 @@ from typing import Any
 
 import numpy as np
 
+from gristmill.shardformat.splitmix import ALL, GOLDEN, mix_all, mixed
+
 Array = np.ndarray[Any, Any]
 
 ROUNDS = 8
-GOLDEN = 0x9E3779B97F4A7C15
-_ALL = 2**64 - 1
-_FIRST, _SECOND = 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 
 
 def key_of(seed: int, group: str, epoch: int, shard: int | None = None) -> int:
@@ -36,8 +35,8 @@ def permuted(place: int, count: int, key: int) -> int:
     while True:
         row, column = divmod(place, columns)
         for turn in range(0, ROUNDS, 2):
-            row = (row + ((_mixed(column ^ keys[turn]) >> 32) * rows >> 32)) % rows
-            column = (column + ((_mixed(row ^ keys[turn + 1]) >> 32) * columns >> 32)) % columns
+            row = (row + ((mixed(column ^ keys[turn]) >> 32) * rows >> 32)) % rows
+            column = (column + ((mixed(row ^ keys[turn + 1]) >> 32) * columns >> 32)) % columns
         place = row * columns + column
         if place < count:
             return place
@@ -70,13 +69,7 @@ def sides(count: int) -> tuple[int, int]:
 @lru_cache(maxsize=4096)
 def round_keys(key: int) -> tuple[int, ...]:
     """Eight keys out of one: the stream of SplitMix64 (Steele, Lea, Flood 2014)."""
-    return tuple(_mixed(key + turn * GOLDEN & _ALL) for turn in range(1, ROUNDS + 1))
-
-
-def _mixed(value: int) -> int:
-    value = (value ^ value >> 30) * _FIRST & _ALL
-    value = (value ^ value >> 27) * _SECOND & _ALL
-    return value ^ value >> 31
+    return tuple(mixed(key + turn * GOLDEN & ALL) for turn in range(1, ROUNDS + 1))
 
 
 def _walked(places: Array, rows: Any, columns: Any, table: Array, mine: Any) -> Array:
@@ -84,8 +77,8 @@ def _walked(places: Array, rows: Any, columns: Any, table: Array, mine: Any) -> 
     row: Array = places // columns
     column = places - row * columns
     for turn in range(0, ROUNDS, 2):
-        _move(row, _mixed_all(column ^ table[turn].take(mine)), rows)
-        _move(column, _mixed_all(row ^ table[turn + 1].take(mine)), columns)
+        _move(row, mix_all(column ^ table[turn].take(mine)), rows)
+        _move(column, mix_all(row ^ table[turn + 1].take(mine)), columns)
     row *= columns
     row += column
     return row
@@ -97,13 +90,3 @@ def _move(side: Array, hashes: Array, size: Any) -> None:
     hashes >>= np.uint64(32)
     side += hashes
     np.minimum(side, side - size, out=side)  # below the size, the difference wraps around and is larger
-
-
-def _mixed_all(values: Array) -> Array:
-    """`_mixed` in place, on an array that nobody else holds."""
-    values ^= values >> np.uint64(30)
-    values *= np.uint64(_FIRST)
-    values ^= values >> np.uint64(27)
-    values *= np.uint64(_SECOND)
-    values ^= values >> np.uint64(31)
-    return values

@@ -14,10 +14,10 @@ from gristmill.counted import counted
 from gristmill.errors import UserError
 from gristmill.loader.cache import Cache
 from gristmill.loader.checks import Checks
-from gristmill.loader.index import Index, index_of
-from gristmill.loader.locations import is_remote, local_path
-from gristmill.loader.manifest import Group, Manifest, Shard
-from gristmill.loader.open_file import OpenFile
+from gristmill.shardformat.index import Index, index_of
+from gristmill.shardformat.locations import is_remote, local_path
+from gristmill.shardformat.manifest import Group, Manifest, Shard
+from gristmill.shardformat.open_file import OpenFile
 
 Array = np.ndarray[Any, Any]
 

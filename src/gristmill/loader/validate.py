@@ -8,8 +8,8 @@ from gristmill.counted import counted
 from gristmill.errors import UserError
 from gristmill.loader.cache import Cache, default_folder
 from gristmill.loader.checks import Checks
-from gristmill.loader.locations import is_remote
-from gristmill.loader.manifest import Manifest
+from gristmill.shardformat.locations import is_remote
+from gristmill.shardformat.manifest import Manifest
 
 MOST_THREADS = 1024
 """More than any disk has use for; far more than that and the system runs out of threads in mid-start."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from gristmill.engine.mill import Mill
 from gristmill.engine.plan.graph import CORPUS, Node, reads_from
-from gristmill.engine.run_record import task_names
+from gristmill.engine.publish.run_record import task_names
 from gristmill.engine.schedule.run import Run
 from gristmill.places import shown_exact
 

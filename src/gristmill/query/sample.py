@@ -7,7 +7,7 @@ import pyarrow.compute as pc
 
 from gristmill.engine.mill import Mill
 from gristmill.engine.plan.graph import Node
-from gristmill.engine.run_record import last_finished
+from gristmill.engine.publish.run_record import last_finished
 from gristmill.engine.schedule.seen import Seen
 from gristmill.errors import UserError
 from gristmill.recipe.model import Recipe

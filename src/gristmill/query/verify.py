@@ -10,7 +10,7 @@ from gristmill.counted import counted
 from gristmill.engine.executors.executor import Executor
 from gristmill.engine.executors.insist import insist
 from gristmill.engine.mill import wait_for
-from gristmill.engine.run_record import run_records, task_names
+from gristmill.engine.publish.run_record import run_records, task_names
 from gristmill.engine.schedule.run import Run
 from gristmill.engine.schedule.seen import Seen
 from gristmill.engine.schedule.task_cache import Listener

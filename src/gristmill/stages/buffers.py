@@ -23,6 +23,11 @@ def bytes_of(column: pa.Array) -> tuple[Array, Array]:
     )
 
 
+def one_chunk(column: pa.ChunkedArray) -> pa.Array:
+    """A column in one piece; not copied where it is in one already."""
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
 def views_of(column: pa.StringArray) -> tuple[Array, Array, Array]:
     """Offsets (int32), bytes and validity of a string column, uncopied. Read-only, as kernels are compiled for."""
     _, offsets, data = column.buffers()

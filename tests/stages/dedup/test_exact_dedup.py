@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from exchanged import carry_out
-from gristmill.kernels.keepers import keepers
+from gristmill.kernels.dedup.keepers import keepers
 from gristmill.stages.dedup import exact_dedup
 from gristmill.stages.dedup.exact_dedup import Config
 from gristmill.stages.dedup.keep_order import KeepOrder, ranks

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.kernels.oracle_lines import counts, normal, units_of
+from tests.kernels.dedup.oracle_lines import counts, normal, units_of
 
 from exchanged import one_round
 from gristmill.engine.work.task import add_counts

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from exchanged import run_step
-from gristmill.kernels.shingles import word_tables
-from gristmill.kernels.simhash import distance, fingerprints
-from gristmill.kernels.sketch import shingle_sets
+from gristmill.kernels.dedup.shingles import word_tables
+from gristmill.kernels.dedup.simhash import distance, fingerprints
+from gristmill.kernels.dedup.sketch import shingle_sets
 from gristmill.stages.buffers import bytes_of
 from gristmill.stages.dedup import simhash_dedup
 from gristmill.stages.dedup.simhash_dedup import Config

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from pydantic import ValidationError
-from tests.kernels.test_fasttext import TEXTS, Tiny
+from tests.kernels.text.test_fasttext import TEXTS, Tiny
 
 from gristmill.errors import UserError
 from gristmill.recipe.files import place_files

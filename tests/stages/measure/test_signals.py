@@ -5,7 +5,7 @@ import pytest
 from pydantic import ValidationError
 
 from gristmill.errors import UserError
-from gristmill.kernels.unicode_classes import UNICODE_VERSION
+from gristmill.kernels.text.unicode_classes import UNICODE_VERSION
 from gristmill.stages.measure import signals
 from gristmill.stages.measure.signals import SCHEMA, Config, apply
 

@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pytest
 
-from gristmill.kernels.words import split_tokens
+from gristmill.kernels.text.words import split_tokens
 from gristmill.stages.measure import fasttext_model, language, signals
 from gristmill.stages.measure.stop_words import GOPHER, STOP_WORDS
 from gristmill.stages.natural_languages import FOUND_ANYWHERE, LID_176, WITHOUT_SPACES, language_of

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from gristmill.errors import UserError
 from gristmill.loader.continues import continues
-from gristmill.loader.manifest import read_manifest
 from gristmill.loader.order import Order
+from gristmill.shardformat.manifest import read_manifest
 from gristmill.stages.mix import mix
 from stages.mix.mixing import SEQ_LEN, catalogue, mixed
 
@@ -205,8 +205,10 @@ def refused(folder, cataloged, at_sample=100, **changed):
 def test_going_on_with_other_shards_is_refused(tmp_path):
     """The first difference is named: a group that is gone, a shard that changed, another seed or tokenizer."""
     mixed(tmp_path, catalogue(SIZES), "old.json", **ASKED)
-    assert "shard 0 of crawl/A has another bin" in refused(tmp_path, catalogue({**SIZES, "crawl/A": (6000, 2)}))
-    assert "crawl/A had 2 shards and has 1" in refused(
+    assert "shard 0 of group crawl/A holds other tokens" in refused(
+        tmp_path, catalogue({**SIZES, "crawl/A": (6000, 2)})
+    )
+    assert "group crawl/A had 2 shards and has 1" in refused(
         tmp_path, {**(whole := catalogue(SIZES)), "outputs": whole["outputs"][:1] + whole["outputs"][2:]}
     )
     assert "samples of the group wiki/A were drawn" in refused(

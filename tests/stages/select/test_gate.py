@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from gristmill.engine.mill import find_warnings
-from gristmill.kernels import meta_tags
+from gristmill.kernels.html import meta_tags
 from gristmill.query.documents import rows
 from gristmill.stages.select import gate, licenses, lists
 from gristmill.stages.select.robots_tags import find_in_headers, find_in_pages

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from gristmill.demo.warc import Response, write
 from gristmill.engine.mill import find_warnings
-from gristmill.kernels.robots import decide, sites_and_paths
-from gristmill.kernels.urls import split_urls
+from gristmill.kernels.urls.parts import split_urls
+from gristmill.kernels.urls.robots import decide, sites_and_paths
 from gristmill.query.documents import rows
 from gristmill.stages.buffers import bytes_of, strings
 from gristmill.stages.select import robots

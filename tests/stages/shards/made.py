@@ -6,11 +6,11 @@ import random
 import numpy as np
 import pyarrow as pa
 
-from gristmill.loader.index import read_index
+from gristmill.shardformat.index import read_index
 from gristmill.stages.shards import shards
 from gristmill.stages.shards.pack import write_shard
-from gristmill.stages.tokenizer.files import write_json
-from gristmill.stages.tokenizer.model import Tokenizer
+from gristmill.tokenizer.files import write_json
+from gristmill.tokenizer.model import Tokenizer
 
 END, PAD = 256, 257
 NAMES = ("<|end_of_text|>", "<|pad|>")

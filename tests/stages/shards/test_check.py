@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from gristmill.loader.index import read_index, write_index
+from gristmill.shardformat.index import read_index, write_index
 from gristmill.stages.shards.check import check_shard
 from stages.shards.made import END, PAD, corpus, written
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gristmill.errors import UserError
-from gristmill.loader.index import read_index
+from gristmill.shardformat.index import read_index
 from gristmill.stages.doc_order import doc_order
 from gristmill.stages.shards import shards
 from gristmill.stages.shards.check import check_shard

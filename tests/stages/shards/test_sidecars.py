@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from gristmill.errors import UserError
-from gristmill.loader.index import read_index
+from gristmill.shardformat.index import read_index
 from gristmill.stages.shards import shards, sidecars
 from stages.shards.made import PAD, corpus, documents_of, locator, pieces_of, written
 

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from gristmill.errors import UserError
 from gristmill.stages.shards import tokens
-from gristmill.stages.tokenizer.files import load, write_json
-from gristmill.stages.tokenizer.model import Tokenizer
+from gristmill.tokenizer.files import load, write_json
+from gristmill.tokenizer.model import Tokenizer
 
 TEXTS = ["The mill.", "", None, "x", "Mühle <|end_of_text|> 水車", "a" * 5000]
 

@@ -6,16 +6,17 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from tests.tokenizer.library_made import library_json
 
 from gristmill.engine.mill import Mill, Silent, find_warnings
 from gristmill.errors import UserError
 from gristmill.query.sample import sample_texts
 from gristmill.query.sample import tokenizer_file as file_of
 from gristmill.recipe.load import load
-from gristmill.stages.tokenizer import files, tokenizer, tokenizer_file
-from gristmill.stages.tokenizer.patterns import PATTERNS
-from gristmill.stages.tokenizer.special import SPECIAL_TOKENS
-from stages.tokenizer.library_made import library_json
+from gristmill.stages.tokenizer import tokenizer, tokenizer_file
+from gristmill.tokenizer import files
+from gristmill.tokenizer.patterns import PATTERNS
+from gristmill.tokenizer.special import SPECIAL_TOKENS
 
 pytestmark = pytest.mark.slow
 

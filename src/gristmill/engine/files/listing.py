@@ -31,8 +31,9 @@ from gristmill.recipe.snapshot import is_regex
 from gristmill.stages import READERS
 from gristmill.stages.contract import Piece
 from gristmill.stages.ingest.sniff import format_by_name
+from gristmill.stages.ingest.stream import COMPRESSED_SUFFIXES
 
-COMPRESSED = (".gz", ".zst", ".lz4", ".bz2", ".xz", ".parquet")
+COMPRESSED = (*COMPRESSED_SUFFIXES, ".lz4", ".parquet")
 COMPRESSION = 4
 """What a compressed file is taken to hold per byte; text and markup compress to a third or less, records vary."""
 MOST_STRETCHES = 64
@@ -55,7 +56,7 @@ class InputFile:
 
     @property
     def payload_guess(self) -> int:
-        return self.size * (COMPRESSION if self.name.endswith(COMPRESSED) else 1)
+        return self.size * (COMPRESSION if self.name.lower().endswith(COMPRESSED) else 1)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What a worker does with a task: the only code that runs stages."""
+"""What a worker does with a task."""
 
 import importlib
 import time

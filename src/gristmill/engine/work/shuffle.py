@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from gristmill.engine.work.task import Merge, Result, sent
 from gristmill.errors import BrokenPromise
-from gristmill.kernels.radix import sort_order
+from gristmill.kernels.hash.radix import sort_order
 from gristmill.store.segments import Segment, SegmentFile, read_segment, read_span, write_segments
 from gristmill.store.store import Store
 

@@ -1,4 +1,4 @@
-"""From links that were found apart to clusters, without ever holding all links in one place.
+"""From links that were found apart to clusters; in one place come only links between trees, one for each that meets.
 
 A stage whose comparisons happen in many meets gives, for each document of a meet that has a link, a member record: the
 document, the best document of its tree in that meet (its root), and the way there. A document may have been in several
@@ -19,8 +19,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gristmill.kernels.buckets import SIZES, mixed
-from gristmill.kernels.links import forest
+from gristmill.kernels.dedup.buckets import SIZES, mixed
+from gristmill.kernels.dedup.links import forest
 from gristmill.stages.dedup.keep_order import ID_BYTES, RANK, RANK_BYTES, fixed_bytes
 
 Array = np.ndarray[Any, Any]

@@ -10,7 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gristmill.kernels.keepers import keepers
+from gristmill.kernels.dedup.keepers import keepers
+from gristmill.stages.buffers import one_chunk
 from gristmill.stages.dedup.keep_order import ID_BYTES, RANK, KeepOrder, fixed_bytes, ranks
 from gristmill.stages.dedup.keep_order import reads as keep_reads
 from gristmill.stages.dedup.scope import Scope, scope_marks, scope_reads
@@ -54,7 +55,7 @@ def verdicts(found: pa.Table, others: pa.Table | None, reason: str, count: str) 
         found = found.take(pa.array(np.argsort(found["key"].to_numpy(), kind="stable")))
     found = found.combine_chunks()
     high, low = (np.asarray(found[name].to_numpy()) for name in ("key", "low"))
-    order = fixed_bytes(_one_chunk(found["rank"]))
+    order = fixed_bytes(one_chunk(found["rank"]))
     best, sizes = keepers(high, low, order)
     if others is not None:
         more = np.zeros(len(best), np.int32)
@@ -74,7 +75,7 @@ def in_short(found: pa.Table) -> pa.Table:
     """Of records that are equal: the best, and how many they are."""
     found = found.combine_chunks()
     high, low = (np.asarray(found[name].to_numpy()) for name in ("key", "low"))
-    best, sizes = keepers(high, low, fixed_bytes(_one_chunk(found["rank"])))
+    best, sizes = keepers(high, low, fixed_bytes(one_chunk(found["rank"])))
     kept = np.unique(best)
     found = found.select(["key", *RECORD_SCHEMA.names]).take(pa.array(kept))
     return found.append_column("times", pa.array(sizes[kept]))
@@ -90,7 +91,3 @@ def _of(order: Array, best: Array, lost: Array) -> pa.Array:
     np.cumsum(lost * text.shape[1], out=ends[1:], dtype=np.int32)
     valid = pa.py_buffer(np.packbits(lost, bitorder="little"))
     return pa.StringArray.from_buffers(len(lost), pa.py_buffer(ends), pa.py_buffer(text), valid, int((~lost).sum()))
-
-
-def _one_chunk(column: pa.ChunkedArray) -> pa.Array:
-    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()

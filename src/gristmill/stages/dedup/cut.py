@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gristmill.kernels.cut_spans import first_bad_row, without_spans
+from gristmill.kernels.text.cut_spans import first_bad_row, without_spans
 from gristmill.schema import VERDICT
 from gristmill.stages.buffers import bytes_of, strings
 

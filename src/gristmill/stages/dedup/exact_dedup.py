@@ -1,7 +1,7 @@
 """Documents whose text another document has as well: one of them stays, by the keep order.
 
-Texts are compared by 128 bits of hash, exactly or in a form that ignores layout (`kernels.exact_hash`). Texts without
-any character are equal to each other; rows without a text (null) are not compared.
+Texts are compared by 128 bits of hash, exactly or in a form that ignores layout (`kernels.dedup.exact_hash`). Texts
+without any character are equal to each other; rows without a text (null) are not compared.
 """
 
 from collections.abc import Sequence
@@ -10,8 +10,8 @@ from typing import Any, Literal
 import numpy as np
 import pyarrow as pa
 
-from gristmill.kernels.exact_hash import NONE, WHITESPACE, WORDS, hash_texts
-from gristmill.kernels.unicode_classes import unicode_tables
+from gristmill.kernels.dedup.exact_hash import NONE, WHITESPACE, WORDS, hash_texts
+from gristmill.kernels.text.unicode_classes import unicode_tables
 from gristmill.stages.buffers import bytes_of
 from gristmill.stages.contract import StageConfig
 from gristmill.stages.dedup import copies

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import Field
 
-from gristmill.kernels.known import find_known
-from gristmill.kernels.sketch import ratio_of
+from gristmill.kernels.dedup.known import find_known
+from gristmill.kernels.dedup.sketch import ratio_of
 from gristmill.stages.contract import AsCount, File, StageConfig
 from gristmill.stages.dedup.keep_order import ID_BYTES
 from gristmill.stages.dedup.near_index import open_index, sketch_batch

@@ -19,8 +19,8 @@ import numpy as np
 import pyarrow as pa
 from pydantic import Field
 
-from gristmill.kernels.line_units import count_units
-from gristmill.kernels.unicode_classes import unicode_tables
+from gristmill.kernels.dedup.line_units import count_units
+from gristmill.kernels.text.unicode_classes import unicode_tables
 from gristmill.stages.buffers import bytes_of
 from gristmill.stages.contract import AsCount, StageConfig
 from gristmill.stages.dedup.scope import Scope, salts, scope_reads

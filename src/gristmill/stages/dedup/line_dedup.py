@@ -20,9 +20,9 @@ import pyarrow.compute as pc
 from gristmill.counted import counted
 from gristmill.errors import UserError
 from gristmill.expression import expression
-from gristmill.kernels.cut_spans import take_blank_lines
-from gristmill.kernels.line_units import count_units, find_units
-from gristmill.kernels.unicode_classes import unicode_tables
+from gristmill.kernels.dedup.line_units import count_units, find_units
+from gristmill.kernels.text.cut_spans import take_blank_lines
+from gristmill.kernels.text.unicode_classes import unicode_tables
 from gristmill.places import system_of
 from gristmill.stages.buffers import bytes_of
 from gristmill.stages.contract import File

@@ -15,10 +15,10 @@ import pyarrow as pa
 from pydantic import Field
 
 from gristmill.counted import counted
-from gristmill.kernels.buckets import meets_of, members_of, needless
-from gristmill.kernels.radix import sort_order
-from gristmill.kernels.shingles import word_tables
-from gristmill.kernels.sketch import band_hashes_of
+from gristmill.kernels.dedup.buckets import meets_of, members_of, needless
+from gristmill.kernels.dedup.shingles import word_tables
+from gristmill.kernels.dedup.sketch import band_hashes_of
+from gristmill.kernels.hash.radix import sort_order
 from gristmill.stages.buffers import bytes_of
 from gristmill.stages.contract import AsCount, StageConfig
 from gristmill.stages.dedup.clusters import size_class

@@ -17,9 +17,9 @@ import pyarrow.compute as pc
 from pydantic import Field
 
 from gristmill.counted import counted
-from gristmill.kernels.links import link_sets
-from gristmill.kernels.shingles import word_tables
-from gristmill.kernels.sketch import ratio_of, shingle_sets
+from gristmill.kernels.dedup.links import link_sets
+from gristmill.kernels.dedup.shingles import word_tables
+from gristmill.kernels.dedup.sketch import ratio_of, shingle_sets
 from gristmill.stages.contract import AsCount
 from gristmill.stages.dedup import clusters, keep_order, near_candidates
 from gristmill.stages.dedup.alarm import AlarmShare, alarms

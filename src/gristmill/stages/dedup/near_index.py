@@ -19,10 +19,10 @@ import numpy as np
 import pyarrow as pa
 
 from gristmill.errors import UserError
-from gristmill.kernels.known import PADDING_BYTES, pack_sets
-from gristmill.kernels.radix import sort_order
-from gristmill.kernels.shingles import word_tables
-from gristmill.kernels.sketch import band_hashes_of, shingle_sets
+from gristmill.kernels.dedup.known import PADDING_BYTES, pack_sets
+from gristmill.kernels.dedup.shingles import word_tables
+from gristmill.kernels.dedup.sketch import band_hashes_of, shingle_sets
+from gristmill.kernels.hash.radix import sort_order
 from gristmill.stages.buffers import bytes_of
 from gristmill.stages.dedup.keep_order import ID_BYTES, fixed_bytes
 from gristmill.stages.dedup.near_candidates import Config

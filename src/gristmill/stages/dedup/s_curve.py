@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from gristmill.kernels.sketch import ratio_of
+from gristmill.kernels.dedup.sketch import ratio_of
 
 _POINTS = (0.5, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95)
 _WIDTH = 20

@@ -18,10 +18,10 @@ import pyarrow as pa
 from pydantic import Field, model_validator
 
 from gristmill.counted import counted
-from gristmill.kernels.buckets import mixed
-from gristmill.kernels.shingles import word_tables
-from gristmill.kernels.simhash import BITS, fingerprints, link_prints
-from gristmill.kernels.sketch import shingle_sets
+from gristmill.kernels.dedup.buckets import mixed
+from gristmill.kernels.dedup.shingles import word_tables
+from gristmill.kernels.dedup.simhash import BITS, fingerprints, link_prints
+from gristmill.kernels.dedup.sketch import shingle_sets
 from gristmill.stages.buffers import bytes_of
 from gristmill.stages.contract import AsCount, StageConfig
 from gristmill.stages.dedup import clusters, keep_order

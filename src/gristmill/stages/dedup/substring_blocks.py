@@ -13,10 +13,10 @@ import pyarrow as pa
 from pydantic import Field
 
 from gristmill.counted import counted
-from gristmill.kernels.buckets import mixed
-from gristmill.kernels.hashset import hash_strings
-from gristmill.kernels.robots import sites_and_paths
-from gristmill.kernels.urls import split_urls
+from gristmill.kernels.dedup.buckets import mixed
+from gristmill.kernels.hash.hashset import hash_strings
+from gristmill.kernels.urls.parts import split_urls
+from gristmill.kernels.urls.robots import sites_and_paths
 from gristmill.stages.buffers import bytes_of, strings
 from gristmill.stages.contract import Bytes, StageConfig
 from gristmill.stages.dedup.keep_order import fixed_bytes

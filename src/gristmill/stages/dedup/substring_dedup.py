@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gristmill.kernels.snap_spans import snap_spans
+from gristmill.kernels.text.snap_spans import snap_spans
 from gristmill.stages.buffers import bytes_of
 from gristmill.stages.dedup import substring_spans
 from gristmill.stages.dedup.cut import FIELDS, SPANS, cut

@@ -23,7 +23,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from gristmill.kernels.repeated_spans import repeated_spans
+from gristmill.kernels.dedup.repeated_spans import repeated_spans
+from gristmill.stages.buffers import one_chunk
 from gristmill.stages.dedup import keep_order, substring_blocks
 from gristmill.stages.dedup.cut import SPANS, spans_of
 from gristmill.stages.dedup.keep_order import RANK, RANK_BYTES, KeepOrder, fixed_bytes
@@ -70,7 +71,7 @@ def emit(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
 def reduce(records: pa.Table, config: Config) -> tuple[pa.Table, dict[str, Any]]:
     """The repeated spans of each document that has some, in bytes of its text."""
     data, offsets = _texts(records.column("text"))
-    ranks = fixed_bytes(_one(records.column("rank")))
+    ranks = fixed_bytes(one_chunk(records.column("rank")))
     key = records.column("key").to_numpy()
     order = np.lexsort((ranks.view(f"S{RANK_BYTES}")[:, 0], key)) if len(key) else np.zeros(0, np.int64)
     starts = np.flatnonzero(np.diff(key[order], prepend=~key[order[:1]]))
@@ -106,12 +107,8 @@ def warnings(found: dict[str, Any], config: Config) -> tuple[str, ...]:
 
 def _texts(column: pa.ChunkedArray) -> tuple[Array, Array]:
     """Bytes and offsets (int64) of the texts, uncopied."""
-    texts = _one(column)
+    texts = one_chunk(column)
     if not len(texts):
         return np.zeros(1, np.uint8), np.zeros(1, np.int64)
     _, offsets, data = texts.buffers()
     return np.frombuffer(data, np.uint8), np.frombuffer(offsets, np.int64)[texts.offset : texts.offset + len(texts) + 1]
-
-
-def _one(column: pa.ChunkedArray) -> pa.Array:
-    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()

@@ -1,6 +1,6 @@
 """What deduplication and statistics need of a URL: a hash of its normal form, and the registered domain.
 
-The normal form (`kernels.url_normal`) makes spellings of one address equal. Only its hash is kept: 16 bytes a row.
+The normal form (`kernels.urls.normal`) makes spellings of one address equal. Only its hash is kept: 16 bytes a row.
 """
 
 from collections.abc import Sequence
@@ -12,11 +12,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import AfterValidator
 
-from gristmill.kernels.exact_hash import NONE, hash_texts
-from gristmill.kernels.unicode_classes import unicode_tables
-from gristmill.kernels.url_normal import FRAGMENT, HASHBANG, NO_FRAGMENT, normal_urls, odd_hosts
-from gristmill.kernels.url_spelling import names
-from gristmill.kernels.urls import HOST, HOST_END, cut, split_urls
+from gristmill.kernels.dedup.exact_hash import NONE, hash_texts
+from gristmill.kernels.text.unicode_classes import unicode_tables
+from gristmill.kernels.urls.normal import FRAGMENT, HASHBANG, NO_FRAGMENT, normal_urls, odd_hosts
+from gristmill.kernels.urls.parts import HOST, HOST_END, cut, split_urls
+from gristmill.kernels.urls.spelling import names
 from gristmill.stages.buffers import bytes_of, strings
 from gristmill.stages.contract import StageConfig
 from gristmill.stages.dedup import public_suffix

@@ -4,9 +4,9 @@
 17 times as fast as `trafilatura` (Barbaresi 2021), which is the more precise of the two. bench/extraction.py
 scores both.
 
-A page is measured before it is parsed (kernels/html.py), because parts of both tools are quadratic and an extractor
-that hangs cannot be told from one that works. Measured with resiliparse 1.1 on one core; nothing overflows the C
-stack, a million nested elements included:
+A page is measured before it is parsed (kernels/html/bounds.py), because parts of both tools are quadratic and an
+extractor that hangs cannot be told from one that works. Measured with resiliparse 1.1 on one core; nothing overflows
+the C stack, a million nested elements included:
 
     nested <div>, <dl>, <ul>      parse 0.01 s at 3,000 deep, 2 to 13 s at 30,000, more than 25 s at 100,000
     unclosed <b id=1> <b id=2>    8 s and 3 GB at 3,000: every paragraph opens all earlier ones anew
@@ -32,8 +32,8 @@ from resiliparse.extract.html2text import extract_plain_text
 from resiliparse.parse.html import HTMLTree
 
 from gristmill.errors import UserError
-from gristmill.kernels import html_names as markup
-from gristmill.kernels.html import scan
+from gristmill.kernels.html import names as markup
+from gristmill.kernels.html.bounds import scan
 from gristmill.stages.contract import AsCount, Bytes, Count, StageConfig
 from gristmill.stages.extract.normalise import normalise
 

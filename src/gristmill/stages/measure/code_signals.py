@@ -22,7 +22,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gristmill.kernels.code_scan import comment_chars, encoded_runs, visible_chars
+from gristmill.kernels.text.code_scan import comment_chars, encoded_runs, visible_chars
 from gristmill.stages.buffers import views_of
 from gristmill.stages.contract import StageConfig
 from gristmill.stages.measure.comment_marks import FAMILY_OF, marks, quotes

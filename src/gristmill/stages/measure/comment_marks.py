@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from gristmill.kernels.code_scan import BACKTICK, DOUBLE, MARK_BYTES, MARKS, SINGLE, TRIPLE
+from gristmill.kernels.text.code_scan import BACKTICK, DOUBLE, MARK_BYTES, MARKS, SINGLE, TRIPLE
 
 
 class Family(NamedTuple):

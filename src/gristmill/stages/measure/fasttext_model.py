@@ -1,4 +1,4 @@
-"""fastText supervised model files, `.bin` and quantised `.ftz`, as arrays for `kernels.fasttext`.
+"""fastText supervised model files, `.bin` and quantised `.ftz`, as arrays for `kernels.text.fasttext`.
 
 A local file is memory-mapped: a dense matrix of 1.6 GB costs the pages that the text touches, once for all processes
 of a machine. A quantised matrix is decoded when it comes to no more than 64 MB, and otherwise read as it lies.
@@ -19,8 +19,8 @@ import pyarrow as pa
 from fsspec.implementations.local import LocalFileSystem
 
 from gristmill.errors import UserError
-from gristmill.kernels import fasttext as kernel
-from gristmill.kernels.fasttext_output import HIERARCHICAL
+from gristmill.kernels.text import fasttext as kernel
+from gristmill.kernels.text.fasttext_output import HIERARCHICAL
 from gristmill.places import system_of
 
 Array = np.ndarray[Any, Any]

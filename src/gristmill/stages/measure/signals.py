@@ -22,9 +22,9 @@ import pyarrow.compute as pc
 from pydantic import Field, field_validator, model_validator
 
 from gristmill.errors import UserError
-from gristmill.kernels.signals import COUNTS, measure
-from gristmill.kernels.signals_terms import WordSets, word_sets
-from gristmill.kernels.unicode_classes import UNICODE_VERSION, unicode_tables
+from gristmill.kernels.signals.batch import COUNTS, measure
+from gristmill.kernels.signals.terms import WordSets, word_sets
+from gristmill.kernels.text.unicode_classes import UNICODE_VERSION, unicode_tables
 from gristmill.places import place_of
 from gristmill.stages.buffers import views_of
 from gristmill.stages.contract import File, LanguageName, StageConfig

@@ -6,7 +6,7 @@ words of a hundred sentences (of Chinese also in traditional characters). Langua
 or one without the commonest words, have frequent function words of our own choice; they are those in OWN. English has
 Gopher's eight words, so that its verdicts are the published ones.
 
-Each word is one token as `kernels/words.py` cuts text: in Chinese and Japanese one character. Thai, Lao, Khmer and
+Each word is one token as `kernels/text/words.py` cuts text: in Chinese and Japanese one character. Thai, Lao, Khmer and
 Burmese have no spaces and no rule that finds their words, so there it counts whether the word is anywhere in the text.
 """
 

@@ -11,9 +11,11 @@ from typing import Any
 
 from gristmill.counted import counted
 from gristmill.errors import CannotBeMet
-from gristmill.loader.blend import drawn, grow
-from gristmill.loader.locations import read_bytes
-from gristmill.loader.manifest import read_manifest as check_manifest
+from gristmill.shardformat.blend import drawn, grow
+from gristmill.shardformat.continuation import head_difference, shards_difference
+from gristmill.shardformat.locations import read_bytes
+from gristmill.shardformat.manifest import Shard
+from gristmill.shardformat.manifest import read_manifest as check_manifest
 from gristmill.stages.mix.groups import Group
 from gristmill.stages.mix.options import Continues
 
@@ -83,34 +85,23 @@ def _sample(asked: Continues, seq_len: int) -> int:
 
 
 def _check_head(uri: str, old: Mapping[str, Any], head: Mapping[str, Any]) -> None:
-    """The first difference that would change samples of the past."""
-    pairs = [(name, old[name], head[name]) for name in ("seed", "seq_len", "token_bytes")]
-    pairs.append(("tokenizer", old["tokenizer"]["hash"], head["tokenizer"]["hash"]))
-    for name, then, now in pairs:
-        if then != now:
-            raise CannotBeMet(
-                f"mix.continues: {name} was {then} in {uri} and is {now} now, so the samples that were drawn would be "
-                "others. Set it back, or begin a mixture of its own."
-            )
+    if difference := head_difference(old, head):
+        raise CannotBeMet(
+            f"mix.continues: {difference}, so the samples that were drawn of {uri} would be others. Set it back, or "
+            "begin a mixture of its own."
+        )
 
 
 def _check_shards(uri: str, old: Mapping[str, Any], group: Group | None) -> None:
-    name, then = old["name"], old["shards"]
+    name = old["name"]
     if group is None:
         raise CannotBeMet(
             f"mix.continues: samples of the group {name} were drawn, and the recipe has no such group any more, so "
             "they could not be found again. Put it back; a multiplier of 0 leaves it out from now on."
         )
-    for at, (one, other) in enumerate(zip(then, group.shards, strict=False)):
-        for key in one:
-            if one[key] != other.get(key):
-                _refuse(uri, f"shard {at} of {name} has another {key}: {one[key]}, now {other.get(key)}")
-    if len(then) != len(group.shards):
-        _refuse(uri, f"{name} had {counted(len(then), 'shard')} and has {len(group.shards)}")
-
-
-def _refuse(uri: str, difference: str) -> None:
-    raise CannotBeMet(
-        f"mix.continues: {difference}, so what was drawn of {uri} would be other samples. Take the corpus as it was "
-        "(the same sources, steps and seed), give new text a source of its own, or begin a mixture of its own."
-    )
+    then, now = ([Shard(**entry) for entry in shards] for shards in (old["shards"], group.shards))
+    if difference := shards_difference(name, then, now):
+        raise CannotBeMet(
+            f"mix.continues: {difference}, so what was drawn of {uri} would be other samples. Take the corpus as it "
+            "was (the same sources, steps and seed), give new text a source of its own, or begin a mixture of its own."
+        )

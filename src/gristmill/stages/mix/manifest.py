@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from typing import Any
 
-from gristmill.loader.manifest import FORMAT, VERSION, manifest_hash
+from gristmill.shardformat.manifest import FORMAT, VERSION, manifest_hash
 from gristmill.stages.mix.groups import Group
 from gristmill.stages.mix.options import LearningRate, MixOptions
 from gristmill.stages.mix.plan import Planned, cap_of, phases_of

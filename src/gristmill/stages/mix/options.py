@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints, field_validator, model_validator
 
-from gristmill.loader.locations import manifest_at
+from gristmill.shardformat.locations import manifest_at
 from gristmill.stages.contract import AsCount, Count, File, StageConfig
 from gristmill.stages.mix.numbers import Positive, Weight
 

@@ -29,9 +29,9 @@ import pyarrow.compute as pc
 from pydantic import Field, model_validator
 
 from gristmill.counted import counted
-from gristmill.kernels import urls
-from gristmill.kernels.hashset import hash_strings, labels_of
-from gristmill.kernels.url_words import MOST_SOFT, find_inside, find_words
+from gristmill.kernels.hash.hashset import hash_strings, labels_of
+from gristmill.kernels.urls import parts as urls
+from gristmill.kernels.urls.words import MOST_SOFT, find_inside, find_words
 from gristmill.stages.buffers import bytes_of, spread, strings
 from gristmill.stages.contract import File, LicenseName, StageConfig
 from gristmill.stages.select import licenses, lists, robots_tags

@@ -21,8 +21,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import Field, model_validator
 
-from gristmill.kernels.lines import RULES, cut_lines
-from gristmill.kernels.unicode_classes import UNICODE_VERSION, unicode_tables
+from gristmill.kernels.text.lines import RULES, cut_lines
+from gristmill.kernels.text.unicode_classes import UNICODE_VERSION, unicode_tables
 from gristmill.stages.buffers import views_of
 from gristmill.stages.contract import AsCount, StageConfig
 from gristmill.stages.natural_languages import LABEL, WITHOUT_SPACES, language_of, rows_by_label

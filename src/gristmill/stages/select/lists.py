@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from gristmill.kernels.hashset import HashSet, build, hash_digests, hash_words
-from gristmill.kernels.url_words import hash_tokens, openings
-from gristmill.kernels.urls import hash_domain_lines, hash_url_lines
+from gristmill.kernels.hash.hashset import HashSet, build, hash_digests, hash_words
+from gristmill.kernels.urls.parts import hash_domain_lines, hash_url_lines
+from gristmill.kernels.urls.words import hash_tokens, openings
 from gristmill.places import system_of
 
 Array = np.ndarray[Any, Any]

@@ -16,9 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import Field
 
-from gristmill.kernels import robots as kernel
-from gristmill.kernels.hashset import hash_strings
-from gristmill.kernels.urls import HOST, HOST_END, split_urls
+from gristmill.kernels.hash.hashset import hash_strings
+from gristmill.kernels.urls import robots as kernel
+from gristmill.kernels.urls.parts import HOST, HOST_END, split_urls
 from gristmill.stages.buffers import bytes_of, strings
 from gristmill.stages.contract import StageConfig
 from gristmill.stages.select.robots_txt import rules_for

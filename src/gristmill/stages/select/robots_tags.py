@@ -9,7 +9,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gristmill.kernels.meta_tags import find_tags
+from gristmill.kernels.html.meta_tags import find_tags
 from gristmill.stages.buffers import bytes_of
 
 HEAD_BYTES = 64 << 10

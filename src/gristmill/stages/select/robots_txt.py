@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 
-from gristmill.kernels.robots import write_rule
+from gristmill.kernels.urls.robots import write_rule
 
 MAX_BYTES = 500 * 1024
 """What is read of a file, the least that the RFC asks for. A line that is cut there is left out: half a path forbids
@@ -19,7 +19,7 @@ def rules_for(text: str, agent: str) -> list[tuple[bool, str]]:
 
     Groups belong to an agent by name, in any case; one for `Googlebot` is also for `Googlebot-News`, if that has none
     of its own. All groups of the longest such name are put together; where there is none, those of `*`. The longest
-    path decides, and of two equally long ones the one that allows. Paths are in the form of `kernels/robots.py`.
+    path decides, and of two equally long ones the one that allows. Paths are in the form of `kernels/urls/robots.py`.
     """
     ours = agent.lower()
     groups: dict[int, set[tuple[bool, str]]] = {}

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from gristmill.counted import counted
 from gristmill.errors import UserError
-from gristmill.loader.index import Header, Index, read_index
+from gristmill.shardformat.index import Header, Index, read_index
 from gristmill.stages.shards.sidecars import by_document, positions, used_tokens
 
 Array = np.ndarray[Any, Any]

@@ -11,9 +11,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from gristmill.kernels.hash.radix import sort_order
 from gristmill.kernels.pack import Pieces, best_fit, concat, copy_pieces
-from gristmill.kernels.radix import sort_order
-from gristmill.loader.index import Header, Index, write_index
+from gristmill.shardformat.index import Header, Index, write_index
 from gristmill.stages.doc_order import doc_order
 
 Array = np.ndarray[Any, Any]

@@ -5,7 +5,7 @@ Inside, documents are in the order of the same hash. That is a shuffle of the wh
 changes, and a document that goes away takes nothing but its own shard with it. Each shard is three files:
 
     tokens.bin        ids, `seq_len_tokens` to a sample (uint16 where the vocabulary fits, else uint32)
-    tokens.index      where samples and the documents in them begin (loader/index.py has the layout)
+    tokens.index      where samples and the documents in them begin (shardformat/index.py has the layout)
     lineage.parquet   which document each token comes from
 
 `best_fit` never cuts a document that fits into a sample (Ding et al. 2024, *Fewer Truncations*) and pays with padding,

@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 
 from gristmill.counted import counted
 from gristmill.errors import UserError
-from gristmill.loader.index import Index, read_index
+from gristmill.shardformat.index import Index, read_index
 from gristmill.stages.buffers import strings
 
 Array = np.ndarray[Any, Any]

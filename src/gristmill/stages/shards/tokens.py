@@ -81,7 +81,7 @@ def _with_ends(ids: Array, offsets: Array, empty: Array, end: int) -> tuple[Arra
 @lru_cache(maxsize=1)
 def open_tokenizer(path: str) -> Any:
     """The tokenizer, kept by the worker with what its cache has learnt."""
-    from gristmill.stages.tokenizer.files import load  # only a worker needs the encoder
+    from gristmill.tokenizer.files import load  # only a worker needs the encoder
 
     with python_warnings.catch_warnings():
         python_warnings.simplefilter("ignore")  # that the library encodes is told at the end of the run

@@ -18,8 +18,8 @@ from pydantic import Field
 from gristmill.counted import counted
 from gristmill.errors import UserError
 from gristmill.stages.contract import AsCount, StageConfig
-from gristmill.stages.tokenizer.special import SLOTS
 from gristmill.stages.tokenizer.tokenizer_sample import TRAIN
+from gristmill.tokenizer.special import SLOTS
 
 VERSION = 1
 LIBRARIES = ()
@@ -44,14 +44,14 @@ class Config(StageConfig):
 
 def fit(batches: Iterable[pa.RecordBatch], config: Config, path: Path) -> dict[str, Any]:
     # Here, not above: every command looks at this module's config, and only a worker trains.
-    from gristmill.kernels.bpe_train import train
-    from gristmill.kernels.pretoken_classes import class_table
-    from gristmill.kernels.pretoken_counts import count_pretokens
-    from gristmill.kernels.word_counts import export, no_words
+    from gristmill.kernels.bpe.pretoken_classes import class_table
+    from gristmill.kernels.bpe.pretoken_counts import count_pretokens
+    from gristmill.kernels.bpe.train import train
+    from gristmill.kernels.hash.word_counts import export, no_words
     from gristmill.stages.buffers import bytes_of
-    from gristmill.stages.tokenizer.files import write_json
-    from gristmill.stages.tokenizer.model import Tokenizer
-    from gristmill.stages.tokenizer.patterns import PATTERNS
+    from gristmill.tokenizer.files import write_json
+    from gristmill.tokenizer.model import Tokenizer
+    from gristmill.tokenizer.patterns import PATTERNS
 
     table, scanner, classes = no_words(), PATTERNS[config.pattern].scanner, class_table()
     domains: dict[str, dict[str, dict[str, int]]] = {}

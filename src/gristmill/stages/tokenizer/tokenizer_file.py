@@ -40,7 +40,7 @@ def check(config: Config) -> None:
 
 
 def fit(batches: Iterable[pa.RecordBatch], config: Config, path: Path) -> dict[str, Any]:
-    from gristmill.stages.tokenizer.files import load  # only a worker needs the encoder
+    from gristmill.tokenizer.files import load  # only a worker needs the encoder
 
     with place_of(config.file).open() as file:
         path.write_bytes(file.read())

@@ -1,0 +1,199 @@
+"""Garbage collection: what no recipe and no version needs any more.
+
+Needed is what these name: every version; of every recipe that the store has seen the newest finished run, and the
+newest that did not end early (`--until`); the given recipe as it is now; and every folder of shards that was published.
+A trainer may be reading such a folder on another machine, so it goes only when it is named. Everything else among
+parts, tasks and datasets may go. Where a record that could name something cannot be read, nothing goes at all.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from gristmill.engine.publish.folder import FOLDER, LATEST
+from gristmill.engine.publish.run_record import task_names
+from gristmill.engine.schedule.run import Run
+from gristmill.engine.schedule.seen import Seen
+from gristmill.errors import UserError
+from gristmill.recipe.mix import MIX
+from gristmill.shardformat.manifest import read_manifest
+from gristmill.store.leases import hold, holders
+from gristmill.store.records import DamagedRecord
+from gristmill.store.store import CorruptPart, Part, Store
+
+_OURS = re.compile(r"(tasks|stages|datasets)/[0-9a-f]{32}\.json|parts/[0-9a-f]{2}/[0-9a-f]{64}\.[^/]+")
+"""The names of what a run writes and a collection may take."""
+
+
+def refuse_no_store(store: Store) -> None:
+    """A folder without anything of a run is no store, and what is in it is none of our business."""
+    for folder in ("runs", "versions", "tasks", "datasets", "parts"):
+        for path, _ in store.list_files(folder):
+            if folder in ("runs", "versions") or _OURS.fullmatch(path):
+                return
+    raise UserError(
+        f"{store.uri} holds no run and nothing that one made, so it is no store. Nothing was removed. Give a recipe, "
+        "or the folder that its `store:` names."
+    )
+
+
+@dataclass(frozen=True)
+class Garbage:
+    """Files that nothing needs."""
+
+    files: dict[str, int]
+    """Path below the store -> bytes."""
+    kept_files: int
+    kept_bytes: int
+    published: tuple[str, ...]
+    """Folders of shards that are kept only because they were published."""
+    needed_by: tuple[str, ...]
+    """Versions and recipes."""
+    foreign: tuple[str, ...]
+    """Files that no run wrote, by their names: they stay."""
+
+    @property
+    def file_bytes(self) -> int:
+        return sum(self.files.values())
+
+
+@contextmanager
+def alone(store: Store) -> Iterator[None]:
+    """Be the only one that uses the store; a run that starts meanwhile waits."""
+    with hold(store, "gc", "") as lease, _readable():
+        users = [str(other) for other in holders(store, but=lease)]
+        if users:
+            raise UserError(
+                f"The store {store.uri} is in use by {', '.join(users)}. Nothing was removed. "
+                "Collect when that is over. What a machine that is gone for good left in locks/ is ignored after "
+                "two minutes."
+            )
+        yield
+
+
+def find_garbage(store: Store, seen: Seen | None = None, named: Sequence[str] = ()) -> Garbage:
+    """What may go. `seen` is a recipe as it is now; `named` are published folders (RECIPE/HASH) that nobody reads."""
+    with _readable():
+        return _find(store, seen, named)
+
+
+def _find(store: Store, seen: Seen | None, named: Sequence[str]) -> Garbage:
+    tasks = {key for made in (seen.made.values() if seen else ()) for key in made.tasks}
+    stages = set(seen.stages.keys.values()) if isinstance(seen, Run) else set()
+    datasets: set[str] = set()
+    parts: set[str] = set()
+    needed_by: dict[str, None] = {}
+    for path, record in _living_records(store):
+        kind, name, *_ = path.removesuffix(".json").split("/")
+        needed_by[f"version {name}" if kind == "versions" else f"the last run of {name}"] = None
+        try:
+            for node in record["nodes"].values():
+                if node.get("stage"):
+                    stages.add(node["stage"])
+                    store.read_record(f"stages/{node['stage']}.json")
+                tasks.update(task_names(store, node))
+                datasets.update(node["datasets"].values())
+                parts.update(part["hash"] for part in node.get("config_files", ()))
+        except (KeyError, TypeError, AttributeError):
+            raise store.damaged(path) from None
+    for name in datasets:
+        dataset = store.read_record(f"datasets/{name}.json")
+        entries = (dataset or {}).get("parts", ())
+        parts.update(part["hash"] for part in entries)
+        tasks.update(part["task"] for part in entries)  # where the record of the stage is not there to name them
+    manifests: set[str] = set()
+    for key in tasks:
+        task = store.read_record(f"tasks/{key}.json")
+        if task is not None:
+            parts.update(part["hash"] for part in task["parts"])
+            if task["node"].endswith(f"/{MIX}"):
+                manifests.update(_manifest_hashes(store, task))
+    published = {folder for folder in _published(store) if folder.split("/")[1] not in manifests}
+    going = {_find_named(name, published, store) for name in named}
+    for folder in published - going:
+        manifest = read_manifest(f"{store.uri.rstrip('/')}/{FOLDER}/{folder}")
+        parts.add(manifest.tokenizer["file"])
+        for shard in (shard for group in manifest.groups for shard in group.shards):
+            parts.update((shard.bin, shard.index, shard.lineage))
+    garbage: dict[str, int] = {}
+    kept_files = kept_bytes = 0
+    foreign: list[str] = []
+    for kind, names in {"tasks": tasks, "stages": stages, "datasets": datasets, "parts": parts}.items():
+        for path, size in store.list_files(kind):
+            if _OURS.fullmatch(path) is None:
+                foreign.append(path)
+            elif path.rsplit("/", 1)[1].split(".")[0] in names:
+                kept_files, kept_bytes = kept_files + 1, kept_bytes + size
+            else:
+                garbage[path] = size
+    for folder in sorted(going):
+        for path, size in store.list_files(f"{FOLDER}/{folder}"):
+            # Second names of parts take no room of their own; the parts are counted above if they go.
+            garbage[path] = 0 if store.has_names(path) else size
+    return Garbage(
+        garbage, kept_files, kept_bytes, tuple(sorted(published - going)), tuple(needed_by), tuple(sorted(foreign))
+    )
+
+
+def collect(store: Store, garbage: Garbage) -> None:
+    """Take the files away, records before the parts that they name, so that nothing ever names a missing part."""
+    order = {FOLDER: 0, "stages": 1, "datasets": 2, "tasks": 3, "parts": 4}
+    for path in sorted(garbage.files, key=lambda path: (order[path.split("/")[0]], path)):
+        store.remove(path)
+    store.sweep_temporaries()
+
+
+@contextmanager
+def _readable() -> Iterator[None]:
+    """What a record would say that cannot be read, nobody knows; so nothing may be taken away."""
+    try:
+        yield
+    except DamagedRecord as damaged:
+        raise UserError(
+            f"{damaged.fact}, so what it keeps alive is not known. Nothing was removed. Restore that file from a copy; "
+            "if nothing of it is needed any more, delete it; then collect again."
+        ) from None
+
+
+def _published(store: Store) -> list[str]:
+    """Folders of shards (RECIPE/HASH) in the store."""
+    paths = [path.split("/") for path, _ in store.list_files(FOLDER) if path.endswith("/manifest.json")]
+    return [f"{recipe}/{version}" for _, recipe, version, _ in paths if version != LATEST]
+
+
+def _find_named(name: str, published: set[str], store: Store) -> str:
+    wanted = name.strip("/").removeprefix(f"{FOLDER}/")
+    if wanted in published:
+        return wanted
+    if wanted in _published(store):
+        raise UserError(
+            f"--published {name}: a version, or the last run of a recipe, needs that folder. Nothing was removed. "
+            "Name another, or drop the version first."
+        )
+    known = ", ".join(sorted(published)) or "none that could go"
+    raise UserError(f"--published {name}: {store.uri} has no such folder. Nothing was removed. Folders: {known}")
+
+
+def _manifest_hashes(store: Store, task: dict[str, Any]) -> Iterator[str]:
+    """The folder of shards that a mixture names, where its manifest is there."""
+    part = Part(**task["parts"][0])
+    try:
+        yield json.loads(bytes(memoryview(store.get_part(part))))["hash"][:12]
+    except CorruptPart:
+        return
+
+
+def _living_records(store: Store) -> Iterator[tuple[str, Any]]:
+    newest: dict[tuple[str, bool], tuple[str, Any]] = {}
+    for path, _ in store.list_files("runs"):
+        record = store.read_record(path)
+        if record is not None and record["status"] == "finished":
+            newest[record["recipe"], record.get("until") is None] = (path, record)
+    yield from newest.values()
+    for path, _ in store.list_files("versions"):
+        record = store.read_record(path)
+        if record is not None:
+            yield path, record

@@ -1,0 +1,279 @@
+"""The ids of pre-tokens that were seen before.
+
+Nothing that is found here differs from what merging would give, so the size of the cache changes no id.
+
+- A pre-token of up to 15 bytes is its own key: two words, the length in the last byte. Two entries of 32 bytes share a
+  cache line. A new one takes the second place, a hit there moves it to the first: words that come back stay, words
+  that are seen once push out each other.
+- A longer one, up to LONGEST bytes, is found by a 64-bit hash and verified against its bytes. Bytes and ids lie in a
+  ring, whose oldest records are overwritten: places in it are counted up for ever, and one further back than the ring
+  is long is gone. Ids of short pre-tokens that have more than three lie there too.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+
+from gristmill.kernels.bpe.merge import signed
+from gristmill.kernels.memory import byte_at, eight_bytes_at, four_bytes_at
+from gristmill.kernels.memory_writes import put_byte, put_eight_bytes, put_four_bytes
+
+Array = np.ndarray[Any, Any]
+
+SHORT = 15
+"""Bytes of a pre-token that is its own key."""
+LONGEST = 256
+"""Bytes of a pre-token that is kept at all: a longer one hardly comes twice and would push out many others."""
+
+_ONE = np.uint64(1)
+_FOUR = np.uint64(4)
+_SIX = np.uint64(6)
+_EIGHT = np.uint64(8)
+_HALF = np.uint64(32)
+_LAST = np.uint64(56)
+_LOW = np.uint64(0xFFFFFFFF)
+_ODD_ONE = np.uint64(0x9FB21C651E98DF25)
+_ODD_TWO = np.uint64(0xC2B2AE3D27D4EB4F)
+
+
+class Cache(NamedTuple):
+    """One call at a time may use it."""
+
+    short: Array
+    """uint64: sets of two entries of four words: two of key, then three ids and their number, or a place in the ring
+    and the number."""
+    long: Array
+    """uint64: sets of two entries of two words: hash, place in the ring."""
+    ring: Array
+    """uint32: records of length, number of ids, bytes, ids; or of ids alone."""
+    head: Array
+    """uint64[1]: where the next record goes, counted from the beginning of time."""
+
+
+def make_cache(size_bytes: int) -> Cache:
+    """An empty cache of at most so many bytes (8 KB at least): half short pre-tokens, 1/8 hashes, 1/4 ring."""
+    sets = 1 << max(6, (size_bytes // 2 // 64).bit_length() - 1)
+    return Cache(_zeros(sets * 8), _zeros(sets // 2 * 4), np.zeros(sets * 8, np.uint32), np.zeros(1, np.uint64))
+
+
+def _zeros(words: int) -> Array:
+    """Words of 8 bytes that begin with a line of the processor's cache."""
+    room = np.zeros(words + 8, np.uint64)
+    skip = (-room.ctypes.data % 64) // 8
+    return room[skip : skip + words]
+
+
+@njit(nogil=True, cache=True)
+def key_of(text: int, at: int, length: int, safe: int) -> tuple[np.uint64, np.uint64]:
+    """The key of a short pre-token. Up to `safe`, 16 bytes may be read at once."""
+    one, two = np.uint64(0), np.uint64(length) << _LAST
+    if at <= safe:
+        one = eight_bytes_at(text, at)
+        if length < 8:
+            one &= (_ONE << (np.uint64(length) * _EIGHT)) - _ONE
+        else:
+            two |= eight_bytes_at(text, at + 8) & ((_ONE << (np.uint64(length - 8) * _EIGHT)) - _ONE)
+        return one, two
+    for place in range(length):
+        bits = np.uint64(byte_at(text, at + place)) << (np.uint64(place & 7) * _EIGHT)
+        if place < 8:
+            one |= bits
+        else:
+            two |= bits
+    return one, two
+
+
+@njit(nogil=True, cache=True)
+def set_of(one: np.uint64, two: np.uint64, mask: np.uint64) -> np.uint64:
+    """The set where a key belongs, in bytes from the first."""
+    mixed = (one ^ two * _ODD_TWO) * _ODD_ONE
+    return ((mixed >> _HALF) & mask) << _SIX
+
+
+@njit(nogil=True, cache=True)
+def recall_short(spot: int, one: np.uint64, two: np.uint64, ids: int, count: int) -> int:
+    """Writes the ids of a short pre-token, whose set is at the address `spot`, to the address `ids` from `count` on.
+
+    Returns the new count; the old one where it is not in the first place of its set with three ids at most. Four
+    places are written to.
+    """
+    high = eight_bytes_at(spot, 24)
+    if eight_bytes_at(spot, 0) != one or eight_bytes_at(spot, 8) != two or high >= _FOUR << _HALF:
+        return count
+    put_eight_bytes(ids, count << 2, eight_bytes_at(spot, 16))
+    put_eight_bytes(ids, (count << 2) + 8, high & _LOW)
+    return count + signed(high >> _HALF)
+
+
+@njit(nogil=True, cache=True)
+def recall_second(
+    spot: int,
+    one: np.uint64,
+    two: np.uint64,
+    ring: int,
+    words: np.uint64,
+    head: np.uint64,
+    ids: int,
+    count: int,
+) -> int:
+    """The same for one in the second place, which moves to the first, and for one whose ids lie in the ring."""
+    low, high = eight_bytes_at(spot, 16), eight_bytes_at(spot, 24)
+    if eight_bytes_at(spot, 0) != one or eight_bytes_at(spot, 8) != two:
+        if eight_bytes_at(spot, 32) != one or eight_bytes_at(spot, 40) != two:
+            return count
+        for at in range(0, 32, 8):
+            word = eight_bytes_at(spot, at)
+            put_eight_bytes(spot, at, eight_bytes_at(spot, at + 32))
+            put_eight_bytes(spot, at + 32, word)
+        low, high = eight_bytes_at(spot, 16), eight_bytes_at(spot, 24)
+    number = signed(high >> _HALF)
+    if number <= 3:
+        put_eight_bytes(ids, count << 2, low)
+        put_eight_bytes(ids, (count << 2) + 8, high & _LOW)
+        return count + number
+    if low + words < head:
+        return count
+    base = signed(low & (words - _ONE))
+    for place in range(number):
+        put_four_bytes(ids, (count + place) << 2, four_bytes_at(ring, (base + place) << 2))
+    return count + number
+
+
+@njit(nogil=True, cache=True)
+def _room(head: np.uint64, words: np.uint64, wanted: np.uint64) -> np.uint64:
+    """A place in the ring for so many words in one piece, at its head or after a jump to its beginning."""
+    left = words - (head & (words - _ONE))
+    return head if left >= wanted else head + left
+
+
+@njit(nogil=True, cache=True)
+def keep_short(
+    spot: int,
+    one: np.uint64,
+    two: np.uint64,
+    ring: int,
+    words: np.uint64,
+    head: np.uint64,
+    ids: int,
+    first: int,
+    count: int,
+) -> np.uint64:
+    """Remembers the ids from `first` to `count`; returns the new head of the ring."""
+    number = count - first
+    low, high = np.uint64(four_bytes_at(ids, first << 2)), np.uint64(number) << _HALF
+    if number > 3:
+        low = _room(head, words, np.uint64(number))
+        head = low + np.uint64(number)
+        base = signed(low & (words - _ONE))
+        for place in range(number):
+            put_four_bytes(ring, (base + place) << 2, four_bytes_at(ids, (first + place) << 2))
+    else:
+        if number > 1:
+            low |= np.uint64(four_bytes_at(ids, (first + 1) << 2)) << _HALF
+        if number > 2:
+            high |= np.uint64(four_bytes_at(ids, (first + 2) << 2))
+    at = 0
+    if eight_bytes_at(spot, 8) != 0 and (eight_bytes_at(spot, 0) != one or eight_bytes_at(spot, 8) != two):
+        at = 32
+    put_eight_bytes(spot, at, one)
+    put_eight_bytes(spot, at + 8, two)
+    put_eight_bytes(spot, at + 16, low)
+    put_eight_bytes(spot, at + 24, high)
+    return head
+
+
+@njit(nogil=True, cache=True)
+def span_hash(text: int, begin: int, end: int) -> np.uint64:
+    """Hash of some bytes, eight at a time; the last eight overlap those before. Never 0."""
+    mixed = np.uint64(end - begin) * _ODD_TWO
+    if end - begin < 8:
+        for at in range(begin, end):
+            mixed = (mixed ^ np.uint64(byte_at(text, at))) * _ODD_ONE
+    else:
+        for at in range(begin, end - 8, 8):
+            mixed = (mixed ^ eight_bytes_at(text, at)) * _ODD_ONE
+            mixed ^= mixed >> _HALF
+        mixed = (mixed ^ eight_bytes_at(text, end - 8)) * _ODD_ONE
+    mixed ^= mixed >> _HALF
+    return max(mixed * _ODD_TWO, _ONE)
+
+
+@njit(nogil=True, cache=True)
+def same(one: int, begin: int, two: int, start: int, length: int) -> bool:
+    """Whether `length` bytes at two addresses are equal."""
+    for at in range(length if length < 8 else 0):
+        if byte_at(one, begin + at) != byte_at(two, start + at):
+            return False
+    if length < 8:
+        return True
+    for at in range(0, length - 8, 8):
+        if eight_bytes_at(one, begin + at) != eight_bytes_at(two, start + at):
+            return False
+    return bool(eight_bytes_at(one, begin + length - 8) == eight_bytes_at(two, start + length - 8))
+
+
+@njit(nogil=True, cache=True)
+def recall_long(
+    text: int,
+    at: int,
+    length: int,
+    mark: np.uint64,
+    spot: int,
+    ring: int,
+    words: np.uint64,
+    head: np.uint64,
+    ids: int,
+    count: int,
+) -> int:
+    """Writes the ids of a long pre-token with the hash `mark`, whose set is at `spot`; returns the new count."""
+    for way in range(0, 32, 16):
+        place = eight_bytes_at(spot, way + 8)
+        if eight_bytes_at(spot, way) == mark and place + words >= head:
+            base = signed(place & (words - _ONE)) << 2
+            if four_bytes_at(ring, base) == length and same(text, at, ring, base + 8, length):
+                number = four_bytes_at(ring, base + 4)
+                base += 8 + ((length + 3) >> 2 << 2)
+                for one in range(number):
+                    put_four_bytes(ids, (count + one) << 2, four_bytes_at(ring, base + (one << 2)))
+                return count + int(number)
+    return count
+
+
+@njit(nogil=True, cache=True)
+def keep_long(
+    text: int,
+    at: int,
+    length: int,
+    mark: np.uint64,
+    spot: int,
+    ring: int,
+    words: np.uint64,
+    head: np.uint64,
+    ids: int,
+    first: int,
+    count: int,
+) -> np.uint64:
+    """Remembers the ids from `first` to `count` in the first place of its set; what was there moves to the second.
+
+    Returns the new head of the ring.
+    """
+    number, size = count - first, (length + 3) >> 2
+    wanted = np.uint64(2 + size + number)
+    if wanted > words:
+        return head
+    place = _room(head, words, wanted)
+    base = signed(place & (words - _ONE)) << 2
+    put_four_bytes(ring, base, length)
+    put_four_bytes(ring, base + 4, number)
+    base += 8
+    for byte in range(length):
+        put_byte(ring, base + byte, byte_at(text, at + byte))
+    base += size << 2
+    for one in range(number):
+        put_four_bytes(ring, base + (one << 2), four_bytes_at(ids, (first + one) << 2))
+    put_eight_bytes(spot, 16, eight_bytes_at(spot, 0))
+    put_eight_bytes(spot, 24, eight_bytes_at(spot, 8))
+    put_eight_bytes(spot, 0, mark)
+    put_eight_bytes(spot, 8, place)
+    return place + wanted

@@ -1,0 +1,144 @@
+"""Buckets of documents that share a band: who meets whom.
+
+A meet is where the texts of some documents come together to be compared. Buckets with the same members are one meet,
+whatever band they come from: its number is a hash of the members, so a pair that shares all bands meets once, not 14
+times; and a small bucket whose members all share a larger one is left out (`needless`). A bucket over the cap
+(boilerplate) is cut into chunks in the order of the documents' hashes; its first few documents, the representatives, go
+to every chunk. So the work is linear in the number of documents.
+"""
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from gristmill.kernels.hash.splitmix import GOLDEN, mix
+
+Array = np.ndarray[Any, Any]
+
+SIZES = 32
+"""Length of the histogram of bucket sizes: entry k counts those of 2^(k-1)+1 to 2^k documents."""
+
+
+@njit(nogil=True, cache=True)
+def mixed(values: Array) -> Array:
+    """Every value scrambled."""
+    out = np.empty(len(values), np.uint64)
+    for at in range(len(values)):
+        out[at] = mix(values[at])
+    return out
+
+
+@njit(nogil=True, cache=True)
+def members_of(keys: Array, documents: Array, most: int) -> tuple[Array, Array]:
+    """For each record that goes on: the members of its bucket, sorted, if they are no more than `most`.
+
+    Offsets and values; `keys` and `documents` are those of the records, in the order of `meets_of`.
+    """
+    offsets = np.zeros(len(keys) + 1, np.int64)
+    start = 0
+    while start < len(keys):
+        stop = _stop_of(keys, start)
+        for place in range(start, stop):
+            offsets[place + 1] = offsets[place] + (stop - start if stop - start <= most else 0)
+        start = stop
+    values = np.empty(offsets[-1], np.uint64)
+    start = 0
+    while start < len(keys):
+        stop = _stop_of(keys, start)
+        if stop - start <= most:
+            members = np.sort(documents[start:stop])
+            for place in range(start, stop):
+                values[offsets[place] : offsets[place + 1]] = members
+        start = stop
+    return offsets, values
+
+
+@njit(nogil=True, cache=True)
+def needless(groups: Array, offsets: Array, values: Array) -> Array:
+    """Which records have a bucket whose members are all in a larger bucket of the same document.
+
+    `groups`: where the records of each document begin, and the end. Every member sees both, so all leave it out.
+    """
+    found = np.zeros(len(offsets) - 1, np.bool_)
+    for group in range(len(groups) - 1):
+        for one in range(groups[group], groups[group + 1]):
+            size = offsets[one + 1] - offsets[one]
+            for other in range(groups[group], groups[group + 1]):
+                if size and offsets[other + 1] - offsets[other] > size and not found[one]:
+                    found[one] = _within(values, offsets[one], offsets[one + 1], offsets[other], offsets[other + 1])
+    return found
+
+
+@njit(nogil=True, cache=True)
+def _within(values: Array, start: int, stop: int, begin: int, end: int) -> bool:
+    """Whether sorted values[start:stop] are all among sorted values[begin:end]."""
+    while start < stop:
+        while begin < end and values[begin] < values[start]:
+            begin += 1
+        if begin == end or values[begin] != values[start]:
+            return False
+        start += 1
+    return True
+
+
+@njit(nogil=True, cache=True)
+def _stop_of(keys: Array, start: int) -> int:
+    stop = start + 1
+    while stop < len(keys) and keys[stop] == keys[start]:
+        stop += 1
+    return stop
+
+
+@njit(nogil=True, cache=True)
+def meets_of(
+    keys: Array, documents: Array, most: int, representatives: int
+) -> tuple[Array, Array, Array, Array, Array]:
+    """For sorted keys of bands: the records that go on, each with its meet, and a histogram of bucket sizes.
+
+    Index of the record, its meet, the key of its bucket if that is over the cap (else 0), whether the record goes
+    there as a representative.
+    """
+    total, start = 0, 0
+    sizes = np.zeros(SIZES, np.int64)
+    while start < len(keys):
+        stop = _stop_of(keys, start)
+        members = stop - start
+        start = stop
+        if members < 2:
+            continue
+        power = 1
+        while 1 << power < members:
+            power += 1
+        sizes[power] += 1
+        if members <= most:
+            total += members
+        else:
+            others = members - representatives
+            total += others + representatives * -(-others // most)
+    index, meet = np.empty(total, np.int64), np.empty(total, np.uint64)
+    bucket, leads = np.zeros(total, np.uint64), np.zeros(total, np.bool_)
+    start, at = 0, 0
+    while start < len(keys):
+        stop = _stop_of(keys, start)
+        members = stop - start
+        if 2 <= members <= most:
+            together = np.uint64(members) * GOLDEN
+            for place in range(start, stop):
+                together += mix(documents[place] ^ GOLDEN)
+            for place in range(start, stop):
+                index[at], meet[at] = place, mix(together)
+                at += 1
+        elif members > most:
+            order = np.argsort(documents[start:stop], kind="mergesort")
+            for place in range(representatives, members):
+                chunk = (place - representatives) // most
+                here = mix(keys[start] + np.uint64(chunk + 1) * GOLDEN)
+                if (place - representatives) % most == 0:
+                    for lead in range(representatives):
+                        index[at], meet[at], bucket[at], leads[at] = start + order[lead], here, keys[start], True
+                        at += 1
+                index[at], meet[at], bucket[at] = start + order[place], here, keys[start]
+                at += 1
+        start = stop
+    return index, meet, bucket, leads, sizes

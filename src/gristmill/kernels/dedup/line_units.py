@@ -1,0 +1,173 @@
+"""The lines or paragraphs of a column of texts: how often each occurs in its text, and where some of them are."""
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from gristmill.kernels.dedup.line_hash import HALF, hash_unit, next_unit
+from gristmill.kernels.memory import address_of
+from gristmill.kernels.text.unicode_classes import UnicodeTables
+
+Array = np.ndarray[Any, Any]
+
+
+@njit(nogil=True, cache=True)
+def _newlines(text: Array) -> int:
+    count = 0
+    for byte in text:
+        count += 1 if byte == 10 else 0
+    return count
+
+
+@njit(nogil=True, cache=True)
+def _merge_equal(keys: Array, marks: Array, counts: Array, first: int, last: int, table: Array) -> int:
+    """Makes one of equal units from `first` to `last` and returns the new last."""
+    slots: Any = 4
+    while slots < 2 * (last - first):
+        slots *= 2
+    for empty in range(slots):
+        table[empty] = -1
+    kept = first
+    for place in range(first, last):
+        slot = np.int64(keys[place] & np.uint64(slots - 1))
+        while table[slot] >= 0 and (keys[table[slot]] != keys[place] or marks[table[slot]] != marks[place]):
+            slot = (slot + 1) & (slots - 1)
+        if table[slot] >= 0:
+            counts[table[slot]] += 1
+            continue
+        table[slot] = kept
+        keys[kept], marks[kept], counts[kept] = keys[place], marks[place], 1
+        kept += 1
+    return kept
+
+
+def _scratch(offsets: Array, fold: bool) -> tuple[Array, Array]:
+    """Room for the words of a unit and for its lower case, in which a character beyond ASCII takes four bytes: also a
+    single byte that is not UTF-8. Eight bytes are written where one may count, hence a few more.
+    """
+    longest = int(np.diff(offsets).max(initial=0))
+    return np.empty(longest + 16, np.uint8), np.empty(4 * longest + 16 if fold else 1, np.uint8)
+
+
+@njit(nogil=True, cache=True)
+def _count_units(
+    text: Array,
+    offsets: Array,
+    paragraphs: bool,
+    fold: bool,
+    min_chars: int,
+    tables: UnicodeTables,
+    words: Array,
+    folded: Array,
+) -> tuple[Array, Array, Array, Array]:
+    rows = len(offsets) - 1
+    data, limit = address_of(text), len(text)
+    most = rows + _newlines(text[offsets[0] : offsets[rows]])
+    keys, marks = np.empty(most, np.uint64), np.empty(most, np.uint32)
+    owners, counts = np.empty(most, np.int32), np.empty(most, np.int32)
+    scratch = address_of(words)
+    lower: Any = address_of(folded) if fold else np.uint64(0)
+    lower_pages, lowers = address_of(tables.lower_pages), address_of(tables.lowers)
+    table = np.empty(4 * most + 8, np.int64)
+    last = 0
+    for row in range(rows):
+        at, stop, first = int(offsets[row]), int(offsets[row + 1]), last
+        while True:
+            _, shown, end, at, chars, says = next_unit(data, at, stop, limit, paragraphs)
+            if shown == end:
+                break
+            one, two, chars = hash_unit(data, shown, end, chars, says, scratch, lower, lower_pages, lowers)
+            if chars and chars >= min_chars:
+                keys[last], marks[last] = one, np.uint32(two >> HALF)
+                last += 1
+        last = _merge_equal(keys, marks, counts, first, last, table)
+        for place in range(first, last):
+            owners[place] = row
+    return keys[:last], marks[:last], owners[:last], counts[:last]
+
+
+def count_units(
+    text: Array, offsets: Array, paragraphs: bool, fold: bool, min_chars: int, tables: UnicodeTables
+) -> tuple[Array, Array, Array, Array]:
+    """The different units of every row: hash (uint64), second hash (uint32), row (int32), times in the row (int32)."""
+    words, folded = _scratch(offsets, fold)
+    found: tuple[Array, Array, Array, Array] = _count_units(
+        text, offsets, paragraphs, fold, min_chars, tables, words, folded
+    )
+    return found
+
+
+@njit(nogil=True, cache=True)
+def _find_units(
+    text: Array,
+    offsets: Array,
+    firsts: Array,
+    wanted: Array,
+    paragraphs: bool,
+    fold: bool,
+    min_chars: int,
+    tables: UnicodeTables,
+    words: Array,
+    folded: Array,
+) -> tuple[Array, Array, Array]:
+    rows = len(offsets) - 1
+    data, limit = address_of(text), len(text)
+    most = 0
+    for row in range(rows):
+        if firsts[row] < firsts[row + 1]:
+            most += 1 + _newlines(text[offsets[row] : offsets[row + 1]])
+    spans, hashes, first = np.empty((most, 3), np.int64), np.empty(most, np.uint64), np.zeros(most, np.bool_)
+    seen = np.zeros(len(wanted), np.bool_)
+    scratch = address_of(words)
+    lower: Any = address_of(folded) if fold else np.uint64(0)
+    lower_pages, lowers = address_of(tables.lower_pages), address_of(tables.lowers)
+    count = 0
+    for row in range(rows):
+        if firsts[row] == firsts[row + 1]:
+            continue
+        low, high = firsts[row], firsts[row + 1]
+        begin, stop = int(offsets[row]), int(offsets[row + 1])
+        at = begin
+        while True:
+            start, shown, end, at, chars, says = next_unit(data, at, stop, limit, paragraphs)
+            if shown == end:
+                break
+            one, _, chars = hash_unit(data, shown, end, chars, says, scratch, lower, lower_pages, lowers)
+            if not chars or chars < min_chars:
+                continue
+            place, above = low, high
+            while place < above:
+                middle = (place + above) >> 1
+                if wanted[middle] < one:
+                    place = middle + 1
+                else:
+                    above = middle
+            if place < high and wanted[place] == one:
+                spans[count, 0], spans[count, 1], spans[count, 2] = row, start - begin, at - begin
+                hashes[count], first[count] = one, not seen[place]
+                seen[place] = True
+                count += 1
+    return spans[:count], hashes[:count], first[:count]
+
+
+def find_units(
+    text: Array,
+    offsets: Array,
+    firsts: Array,
+    wanted: Array,
+    paragraphs: bool,
+    fold: bool,
+    min_chars: int,
+    tables: UnicodeTables,
+) -> tuple[Array, Array, Array]:
+    """Where the wanted units of each row are: (row, start, stop) in its text, line ends included; their hashes; and
+    which are the first of their hash in the row.
+
+    `wanted[firsts[row] : firsts[row + 1]]`, sorted, are the hashes of row's units.
+    """
+    words, folded = _scratch(offsets, fold)
+    found: tuple[Array, Array, Array] = _find_units(
+        text, offsets, firsts, wanted, paragraphs, fold, min_chars, tables, words, folded
+    )
+    return found

@@ -1,0 +1,196 @@
+"""Stretches of texts that stand, byte for byte, in an earlier text too.
+
+Byte i of a text is repeated if it lies in a window of N bytes that equals some window of an earlier text. The answer
+is exact, as hashes only say where to look. It takes one pass and a table entry for every N / 4 bytes of text, where a
+suffix array has 8 bytes for each.
+
+The pass is a rolling hash of stretches of L = N - w + 1 bytes, of which every window has w. The one with the least hash
+is the window's anchor (winnowing: Schleimer, Wilkerson, Aiken 2003, *Local Algorithms for Document Fingerprinting*),
+and `known_windows` finds windows by their anchors. Behind a match the search goes on where the match ends.
+"""
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from gristmill.kernels.dedup.known_windows import MOST_CONTEXT, grown, look_up, new_stack, new_table, same_ahead
+from gristmill.kernels.hash.splitmix import GOLDEN, mix
+from gristmill.kernels.memory import address_of, borrow, byte_at, eight_bytes_at
+
+Array = np.ndarray[Any, Any]
+
+_BASE = 0x5851F42D4C957F2D
+_MIX = np.uint64(0x9FB21C651E98DF25)
+_HALF = np.uint64(32)
+_AT_ONCE = 4096
+_COUNT, _ENTRIES, _NUMBER, _AT, _FILLED, _ORIGIN, _KNOWN, _LOW, _BEFORE, _LEAST_AT = range(10)
+"""Where `_find` goes on: spans found, entries of the table, the text (in the order), and its variables there."""
+
+
+_VALUES = np.asarray(mix.py_func(np.arange(1, 257, dtype=np.uint64) * GOLDEN))  # type: ignore[arg-type]
+"""A number for each byte, by SplitMix64."""
+
+
+@njit(nogil=True, cache=True)
+def _hash_on(
+    text: int, rolled: np.uint64, first: int, stop: int, length: int, into: int, out_of: int, values: Array, width: int
+) -> np.uint64:
+    """Hashes of the stretches of `length` bytes that begin at first..stop - 1, after those of `width` before them.
+
+    A loop of its own: with the choice of anchors in it, it ran at a third of the speed.
+    """
+    base = np.uint64(_BASE)
+    for at in range(first, stop):
+        came, went = byte_at(text, at + length - 1) << 3, byte_at(text, at - 1) << 3
+        rolled = rolled * base + (eight_bytes_at(into, came) - eight_bytes_at(out_of, went))
+        values[np.uint64(at - first + width)] = (rolled ^ (rolled >> _HALF)) * _MIX
+    return rolled
+
+
+@njit(nogil=True, cache=True)
+def _find(
+    data: Array,
+    offsets: Array,
+    order: Array,
+    size: int,
+    width: int,
+    within: bool,
+    byte_values: Array,
+    leaving: Array,
+    table: Array,
+    stack: Array,
+    spans: Array,
+    values: Array,
+    state: Array,
+    marks: Array,
+) -> bool:
+    """Puts spans (row, start, stop) into their room. False: the room for spans or in the table is used up; given more,
+    it goes on. `state` (int64) and `marks` (uint64) say where; zeros at first.
+    """
+    text, into, out_of = address_of(data), address_of(byte_values), address_of(leaving)
+    length = size - width + 1
+    hashes = address_of(values)
+    count, entries, started = state[_COUNT], state[_ENTRIES], state[_NUMBER]
+    for number in range(started, len(order)):
+        row = order[number]
+        begin, end = offsets[row], offsets[row + 1]
+        if end - begin < size:
+            continue
+        last = end - length
+        if number == started and state[_AT]:
+            at, filled, origin, known = state[_AT], state[_FILLED], state[_ORIGIN], state[_KNOWN]
+            low, before, least_at = state[_LOW], state[_BEFORE], state[_LEAST_AT]
+            rolled, least, hash_before = marks[0], marks[1], marks[2]
+        else:
+            rolled = np.uint64(0)
+            for place in range(begin, begin + length):
+                rolled = rolled * np.uint64(_BASE) + eight_bytes_at(into, byte_at(text, place) << 3)
+            least, least_at = (rolled ^ (rolled >> _HALF)) * _MIX, begin
+            values[width - 1] = least
+            filled = at = begin + 1
+            origin = at - width  # of `values`
+            known = low = begin
+            before, hash_before = begin, np.uint64(0)
+        while True:
+            stop = min(filled, least_at + width)
+            while at < stop and eight_bytes_at(hashes, (at - origin) << 3) > least:
+                at += 1
+            if at == filled and filled <= last:
+                for place in range(width):
+                    values[place] = values[filled - width + place - origin]
+                origin = filled - width
+                filled = min(last + 1, filled + len(values) - width)
+                rolled = _hash_on(text, rolled, at, filled, length, into, out_of, borrow(values), width)
+                continue
+            # The windows that began at low..at - width have the anchor least_at; the next one has another, or is none.
+            # Where two equal anchors follow each other the text has most often a period (a line of dashes: 1). Windows
+            # in there are equal to those one period before; if none of those is in an earlier text, none of them is.
+            # Without this each byte of such a stretch is an anchor that is looked up, at 5 MB/s.
+            first = max(low, known - size + 1)
+            if first <= at - width and least == hash_before and not within:
+                period = least_at - before
+                if first - period >= begin and _unmarked(spans, count, row, first - period + size):
+                    known = max(known, first + same_ahead(text, first - period, first, end - first))
+                    first = max(first, known - size + 1)
+            if first <= at - width:
+                if _is_full(spans, count, width) or (entries + width) * 10 > len(table) * 7:
+                    state[_COUNT], state[_ENTRIES], state[_NUMBER] = count, entries, number
+                    state[_AT], state[_FILLED], state[_ORIGIN], state[_KNOWN] = at, filled, origin, known
+                    state[_LOW], state[_BEFORE], state[_LEAST_AT] = low, before, least_at
+                    marks[0], marks[1], marks[2] = rolled, least, hash_before
+                    return False
+                count, added, reached = look_up(
+                    text, borrow(offsets), row, least_at, least, first, at - width, size, length, within,
+                    borrow(table), borrow(stack), borrow(spans), count,
+                )  # fmt: skip
+                entries += added
+                known = max(known, reached)
+            if at > last:
+                break
+            low = max(begin, at - width + 1)
+            before, hash_before = least_at, least
+            if at < least_at + width:
+                least, least_at = eight_bytes_at(hashes, (at - origin) << 3), at
+            else:
+                least = eight_bytes_at(hashes, (low - origin) << 3)
+                for place in range(low, at + 1):
+                    value = eight_bytes_at(hashes, (place - origin) << 3)
+                    if value <= least:
+                        least, least_at = value, place
+            at += 1
+    state[_COUNT] = count
+    return True
+
+
+@njit(nogil=True, cache=True)
+def _unmarked(spans: Array, count: int, row: int, stop: int) -> bool:
+    """Whether no window of the row that ends at `stop` or later is repeated, of those that were looked at."""
+    return not count or spans[count - 1, 0] != row or spans[count - 1, 2] < stop
+
+
+@njit(nogil=True, cache=True)
+def _is_full(spans: Array, count: int, width: int) -> bool:
+    return len(spans) - count < width + 2
+
+
+def window_width(size: int) -> int:
+    """How many stretches a window of `size` bytes chooses its anchor from.
+
+    More make fewer entries (0.4 bytes of table for a byte of text at a quarter of 500, 0.2 at a half) and a faster scan
+    (128 and 158 MB/s), and more walks where short stretches are repeated.
+    """
+    return max(1, min(size // 2, MOST_CONTEXT))
+
+
+def repeated_spans(
+    data: Array, offsets: Array, order: Array, size: int, within: bool = False, width: int | None = None
+) -> tuple[Array, int]:
+    """The repeated bytes of the texts `data[offsets[i] : offsets[i + 1]]`, and how many bytes the table took.
+
+    `order` says which texts are compared, the best first. The spans are rows of (text, start, stop), start and stop in
+    `data`, in the order of the texts and rising in each, apart from each other and none shorter than `size` bytes.
+    """
+    width = window_width(size) if width is None else width
+    data, offsets, order = _fixed(data, np.uint8), _fixed(offsets, np.int64), _fixed(order, np.int64)
+    leaving = _VALUES * np.uint64(pow(_BASE, size - width + 1, 1 << 64))
+    texts = int((offsets[order + 1] - offsets[order]).sum())
+    table = new_table(2 * texts // (width + 1) + 4 * width)
+    stack, spans = new_stack(width), np.empty((4 * width + 64, 3), np.int64)
+    values = np.zeros(width + max(width, _AT_ONCE), np.uint64)
+    state, marks = np.zeros(_LEAST_AT + 1, np.int64), np.zeros(3, np.uint64)
+    while not _find(
+        data, offsets, order, size, width, within, _VALUES, leaving, table, stack, spans, values, state, marks
+    ):
+        if _is_full(spans, state[_COUNT], width):
+            spans = np.concatenate([spans, np.empty_like(spans)])
+        else:
+            table = grown(table)
+    return spans[: state[_COUNT]].copy(), int(table.nbytes)
+
+
+def _fixed(array: Array, kind: type) -> Array:
+    """A read-only view, as kernels are compiled for: Numba compiles again for arrays that may be written to."""
+    view: Array = np.ascontiguousarray(array, kind).view()
+    view.setflags(write=False)
+    return view

@@ -1,0 +1,315 @@
+"""Word shingles: every n consecutive words of a text as one 64-bit hash.
+
+A *word* is a run of letters, numbers and `_` in the lower-cased text: for ASCII `re.findall(r"\\w+", text.lower())`.
+Three things differ from that outside ASCII, so that words mean something in more scripts:
+
+- Marks and format characters (Devanagari vowel signs, accents that stand alone, joiners, soft hyphens) belong to the
+  word before them; Python's `re` cuts there. Where no word is before them (a byte order mark, the variation selector
+  of an emoji) they are no word.
+- A letter of a script without spaces (UNIT and PIECE: Han, kana, Thai and their kin) is a word, with its marks.
+- Lower case is one character for one: `İ` stays, and a final `Σ` becomes `σ`.
+
+A word's hash is of its lower-cased UTF-8, eight bytes a step. The sum over words of hash times a power of a constant
+rolls with one multiplication, and a finaliser spreads each sum: the *shingle*. A text with fewer than n words has one
+shingle, of all its words and their number, and a text with none has the hash of its bytes without the white space
+around them. So no set is empty, and shingles of different kinds are equal only by chance (2^-64).
+
+The scan looks at 64 bytes of ASCII at once: one compare finds all ends of words, so a word costs a load, a mask and
+the hash. Other text goes character by character through small tables.
+"""
+
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+from gristmill.kernels.hash.splitmix import mix
+from gristmill.kernels.memory import address_of, byte_at, eight_bytes_at, four_bytes_at, half_at, trailing_zeros
+from gristmill.kernels.memory_blocks import BLOCK, wide_bits, word_bits
+from gristmill.kernels.memory_writes import put_eight_bytes
+from gristmill.kernels.text.unicode_classes import LETTER, LOWER, MARK, NUMBER, PIECE, UNIT, unicode_tables
+from gristmill.kernels.text.words import hash_bytes, trimmed
+
+Array = np.ndarray[Any, Any]
+Addresses = tuple[int, int, int, int, int]  # of the arrays of WordTables
+
+_NONE, _MARK, _PART, _ALONE = range(4)
+"""What a character is to a word: outside; inside if something is before it; inside; a word by itself."""
+
+_SHORT = 0x800
+"""Code points of one or two bytes in UTF-8."""
+
+_WORD_SEED = np.uint64(0x452821E638D01377)  # digits of pi, as those below
+_WORD_MUL = np.uint64(0x9E3779B97F4A7C15)
+_WORD_END = np.uint64(0xD6E8FEB86659FD93)
+_ROLL = np.uint64(0xBE5466CF34E90C6D)
+_LENGTH = np.uint64(0xC0AC29B7C97C50DD)
+_WORDLESS = np.uint64(0x3F84D5B5B5470917)
+_CASE = np.uint64(0x2020202020202020)
+_ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
+_ONE = np.uint64(1)
+_ZERO = np.uint64(0)
+
+
+class WordTables(NamedTuple):
+    """What the scan knows of characters; `word_tables()` makes it."""
+
+    pages: npt.NDArray[np.uint8]
+    classes: npt.NDArray[np.uint16]
+    lower_pages: npt.NDArray[np.uint8]
+    lowers: npt.NDArray[np.int32]
+    short: npt.NDArray[np.uint32]
+    """For code points below 0x800: the UTF-8 of the lower case, its bytes << 24, the kind << 28."""
+
+
+@lru_cache(maxsize=1)
+def word_tables() -> WordTables:
+    """Read-only; depends on Python's Unicode version (`unicode_classes.UNICODE_VERSION`)."""
+    tables = unicode_tables()
+    short = np.zeros(_SHORT, np.uint32)
+    for point in range(_SHORT):
+        bits = int(tables.classes[int(tables.pages[point >> 8]) << 8 | point & 255])
+        lower = point + int(tables.lowers[int(tables.lower_pages[point >> 8]) << 8 | point & 255])
+        # `_` is 0x7F: then the lower case of an ASCII word is its bytes with one bit set in each.
+        written = b"\x7f" if point == ord("_") else chr(lower).encode()
+        kind = _PART if bits & (LETTER | NUMBER) or point == ord("_") else _MARK if bits & MARK else _NONE
+        short[point] = int.from_bytes(written, "little") | len(written) << 24 | kind << 28
+    short.setflags(write=False)
+    return WordTables(*tables, short)
+
+
+@njit(nogil=True, cache=True)
+def _fed(state: np.uint64, chunk: np.uint64) -> np.uint64:
+    state = (state ^ chunk) * _WORD_MUL
+    return state ^ (state >> np.uint64(32))
+
+
+@njit(nogil=True, cache=True)
+def _ended(state: np.uint64) -> np.uint64:
+    state *= _WORD_END
+    return state ^ (state >> np.uint64(29))
+
+
+@njit(nogil=True, cache=True)
+def _load(data: int, at: int, size: int) -> np.uint64:
+    """Eight bytes from `at` on; zeros behind the end of the data."""
+    if at + 8 <= size:
+        loaded: np.uint64 = eight_bytes_at(data, at)
+        return loaded
+    value = _ZERO
+    for place in range(at, size):
+        value |= np.uint64(byte_at(data, place)) << np.uint64(8 * (place - at))
+    return value
+
+
+@njit(nogil=True, cache=True)
+def _ascii_word(data: int, begin: int, end: int, size: int) -> np.uint64:
+    """The hash of an ASCII word in any case."""
+    state = _WORD_SEED
+    while end - begin > 8:
+        state = _fed(state, eight_bytes_at(data, begin) | _CASE)
+        begin += 8
+    mask = _ALL >> np.uint64(64 - 8 * (end - begin))
+    return _ended(_fed(state, (_load(data, begin, size) | _CASE) & mask))
+
+
+@njit(nogil=True, cache=True)
+def _utf8(point: int) -> tuple[int, int]:
+    """A code point's bytes in UTF-8 as one number, and how many."""
+    if point < 0x80:
+        return point, 1
+    last = 0x80 | point & 0x3F
+    if point < 0x800:
+        return 0xC0 | point >> 6 | last << 8, 2
+    middle = 0x80 | point >> 6 & 0x3F
+    if point < 0x10000:
+        return 0xE0 | point >> 12 | middle << 8 | last << 16, 3
+    return 0xF0 | point >> 18 | (0x80 | point >> 12 & 0x3F) << 8 | middle << 16 | last << 24, 4
+
+
+@njit(nogil=True, cache=True)
+def _scan_wide(
+    data: int, begin: int, at: int, stop: int, size: int, tables: Addresses, out: int, count: int, sum_: np.uint64
+) -> tuple[int, int, np.uint64]:
+    """Words from a character outside ASCII at `at` to the next word that starts with ASCII, or the end.
+
+    A word that is open since `begin` (-1: none) is continued. Returns where the scan goes on, the count and the sum.
+    """
+    pages, classes, lower_pages, lowers, short = tables
+    state = _WORD_SEED
+    held = _ZERO  # bytes of the word that are not yet fed
+    bytes_held = 0
+    inside = begin >= 0
+    alone = False
+    if inside:
+        while at - begin >= 8:
+            state = _fed(state, eight_bytes_at(data, begin) | _CASE)
+            begin += 8
+        bytes_held = at - begin
+        if bytes_held:
+            held = (_load(data, begin, size) | _CASE) & (_ALL >> np.uint64(64 - 8 * bytes_held))
+    while at < stop:
+        byte = byte_at(data, at)
+        if byte < 0xE0:
+            if byte < 0x80:
+                if not inside or alone:
+                    entry = four_bytes_at(short, 4 * byte)
+                    if entry >> 28:
+                        break
+                point = byte
+                at += 1
+            else:
+                point = 0
+                if at + 2 <= stop:
+                    point = (byte & 0x1F) << 6 | byte_at(data, at + 1) & 0x3F
+                at += 2
+            entry = four_bytes_at(short, 4 * point)
+            kind = entry >> 28
+            length = entry >> 24 & 15
+            written = np.uint64(entry & 0xFFFFFF)
+        else:
+            length = 3 if byte < 0xF0 else 4
+            if at + length > stop:
+                at = stop
+                break
+            point = (byte_at(data, at + 1) & 0x3F) << 6 | byte_at(data, at + 2) & 0x3F
+            raw = byte | byte_at(data, at + 1) << 8 | byte_at(data, at + 2) << 16
+            if length == 3:
+                point |= (byte & 0x0F) << 12
+            else:
+                point = point << 6 | byte_at(data, at + 3) & 0x3F | (byte & 0x07) << 18
+                raw |= byte_at(data, at + 3) << 24
+                point = min(point, 0x10FFFF)
+            at += length
+            bits = half_at(classes, byte_at(pages, point >> 8) << 8 | point & 255)
+            if bits & (UNIT | PIECE):
+                kind = _ALONE
+            elif bits & (LETTER | NUMBER):
+                kind = _PART
+                if not bits & LOWER:
+                    place = byte_at(lower_pages, point >> 8) << 8 | point & 255
+                    change = np.int64(np.int32(four_bytes_at(lowers, 4 * place)))
+                    if change:
+                        raw, length = _utf8(point + change)
+            else:
+                kind = _MARK if bits & MARK else _NONE
+            written = np.uint64(raw)
+
+        if inside and (kind == _NONE or kind >= (_PART if alone else _ALONE)):
+            if bytes_held:
+                state = _fed(state, held)
+            sum_ = sum_ * _ROLL + _ended(state)
+            count += 1
+            put_eight_bytes(out, 8 * count, sum_)
+            inside = False
+        if not inside:
+            if kind <= _MARK:
+                continue
+            inside = True
+            alone = kind == _ALONE
+            state = _WORD_SEED
+            held = written
+            bytes_held = length
+            continue
+        held |= written << np.uint64(8 * bytes_held)
+        bytes_held += length
+        if bytes_held >= 8:
+            state = _fed(state, held)
+            bytes_held -= 8
+            held = written >> np.uint64(8 * (length - bytes_held))
+    if inside:
+        if bytes_held:
+            state = _fed(state, held)
+        sum_ = sum_ * _ROLL + _ended(state)
+        count += 1
+        put_eight_bytes(out, 8 * count, sum_)
+    return at, count, sum_
+
+
+@njit(nogil=True, cache=True)
+def _scan(data: int, at: int, stop: int, size: int, tables: Addresses, out: int, edge: Array) -> int:
+    """Counts the words; number i of `out` becomes the rolled sum of the hashes of the first i of them."""
+    count = 0
+    sum_ = _ZERO
+    put_eight_bytes(out, 0, sum_)
+    begin = -1  # of a word that is open where a block begins
+    while at < stop:
+        block, place = data, at
+        if at + BLOCK > size:
+            for k in range(BLOCK):
+                edge[k] = byte_at(data, at + k) if at + k < size else 0
+            block, place = address_of(edge), 0
+        words = word_bits(block, place)
+        wide = wide_bits(block, place)
+        limit = min(BLOCK, stop - at)
+        if wide:
+            limit = min(limit, trailing_zeros(wide))
+        edges = words ^ (words << _ONE | np.uint64(begin >= 0))
+        if limit < BLOCK:
+            edges &= (_ONE << np.uint64(limit)) - _ONE
+        if begin >= 0 and edges:
+            sum_ = sum_ * _ROLL + _ascii_word(data, begin, at + trailing_zeros(edges), size)
+            count += 1
+            put_eight_bytes(out, 8 * count, sum_)
+            edges &= edges - _ONE
+            begin = -1
+        while edges:
+            begin = at + trailing_zeros(edges)
+            edges &= edges - _ONE
+            if not edges:
+                break
+            end = at + trailing_zeros(edges)
+            edges &= edges - _ONE
+            sum_ = sum_ * _ROLL + _ascii_word(data, begin, end, size)
+            count += 1
+            put_eight_bytes(out, 8 * count, sum_)
+            begin = -1
+        at += limit
+        if limit < BLOCK and at < stop:
+            at, count, sum_ = _scan_wide(data, begin, at, stop, size, tables, out, count, sum_)
+            begin = -1
+    if begin >= 0:
+        sum_ = sum_ * _ROLL + _ascii_word(data, begin, stop, size)
+        count += 1
+        put_eight_bytes(out, 8 * count, sum_)
+    return count
+
+
+@njit(nogil=True, cache=True)
+def _wordless(data: int, begin: int, end: int, pages: int, classes: int) -> np.uint64:
+    """The hash of a text's bytes without the white space around them."""
+    begin, end = trimmed(data, begin, end, pages, classes)
+    return mix(hash_bytes(data, begin, end) ^ _WORDLESS)
+
+
+@njit(nogil=True, cache=True)
+def shingles_of(data: Array, begin: int, end: int, ngram: int, tables: WordTables, buffer: Array, edge: Array) -> int:
+    """Puts the shingles of the text data[begin:end] into `buffer`, in order, and counts them: at least one.
+
+    `buffer`: uint64, `room_for(end - begin)` entries. `edge`: uint8, 64 bytes of scratch.
+    """
+    text, out = address_of(data), address_of(buffer)
+    pages, classes = address_of(tables.pages), address_of(tables.classes)
+    lower_pages, lowers = address_of(tables.lower_pages), address_of(tables.lowers)
+    addresses = (pages, classes, lower_pages, lowers, address_of(tables.short))
+    words = _scan(text, begin, end, len(data), addresses, out, edge)
+    if words == 0:
+        buffer[0] = _wordless(text, begin, end, pages, classes)
+        return 1
+    width = min(words, ngram)
+    power = _ONE
+    for _ in range(width):
+        power *= _ROLL
+    kind = np.uint64(width) * _LENGTH
+    for at in range(words - width + 1):
+        sums = eight_bytes_at(out, 8 * (at + width)) - eight_bytes_at(out, 8 * at) * power
+        put_eight_bytes(out, 8 * at, mix(sums + kind))
+    return words - width + 1
+
+
+@njit(nogil=True, cache=True)
+def room_for(text_bytes: int) -> int:
+    """Entries of a buffer for the shingles of a text. Two words of one byte are two bytes apart or one is longer."""
+    return text_bytes // 2 + 2

@@ -1,0 +1,1 @@
+"""Hash functions, and tables and orders that rest on them."""

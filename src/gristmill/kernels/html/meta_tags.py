@@ -1,0 +1,134 @@
+"""`<meta …>` tags in the head of a page, found in one pass over its bytes."""
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from gristmill.kernels.hash.hashset import lower
+from gristmill.kernels.memory import address_of, byte_at
+
+Array = np.ndarray[Any, Any]
+
+TAG_BYTES = 4096
+"""Within these a tag's quotes are followed; a tag with an open quote ends at its first `>`, as if it had none."""
+
+_META, _HEAD, _BODY, _SCRIPT, _STYLE = (
+    int.from_bytes(name, "big") for name in (b"meta", b"head", b"body", b"script", b"style")
+)
+
+
+@njit(nogil=True, cache=True)
+def _name_at(data: int, at: int, stop: int) -> int:
+    """The name of a tag, up to seven letters in lower case as one number; 0 for longer ones and for what is none."""
+    name = 0
+    for place in range(at, min(at + 8, stop)):
+        byte = lower(byte_at(data, place))
+        if byte <= 32 or byte == 47 or byte == 62:
+            return name
+        name = name << 8 | byte
+    return 0
+
+
+@njit(nogil=True, cache=True)
+def _tag_end(data: int, at: int, stop: int) -> int:
+    """Behind the `>` that ends a tag."""
+    quote = 0
+    first = -1
+    for place in range(at, min(stop, at + TAG_BYTES)):
+        byte = byte_at(data, place)
+        if byte == 62:
+            if quote == 0:
+                return place + 1
+            if first < 0:
+                first = place + 1
+        elif quote == 0 and (byte == 34 or byte == 39):
+            quote = byte
+        elif byte == quote:
+            quote = 0
+    return first if first > 0 else min(stop, at + TAG_BYTES)
+
+
+@njit(nogil=True, cache=True)
+def _skip_to(data: int, at: int, stop: int, name: int) -> int:
+    """The end tag of an element whose content is no markup, or the end."""
+    while at < stop:
+        end_tag = byte_at(data, at) == 60 and at + 1 < stop and byte_at(data, at + 1) == 47
+        if end_tag and _name_at(data, at + 2, stop) == name:
+            break
+        at += 1
+    return at
+
+
+@njit(nogil=True, cache=True)
+def _skip_comment(data: int, at: int, stop: int) -> int:
+    while at + 2 < stop:
+        if byte_at(data, at) == 45 and byte_at(data, at + 1) == 45 and byte_at(data, at + 2) == 62:
+            return at + 3
+        at += 1
+    return stop
+
+
+@njit(nogil=True, cache=True)
+def _has_any(data: int, begin: int, end: int, words: int, word_offsets: Array) -> bool:
+    for at in range(begin, end):
+        byte = lower(byte_at(data, at))
+        for word in range(len(word_offsets) - 1):
+            first, size = word_offsets[word], word_offsets[word + 1] - word_offsets[word]
+            if byte != byte_at(words, first) or at + size > end:
+                continue
+            place = 1
+            while place < size and lower(byte_at(data, at + place)) == byte_at(words, first + place):
+                place += 1
+            if place == size:
+                return True
+    return False
+
+
+@njit(nogil=True, cache=True)
+def _doubled(table: Array) -> Array:
+    more = np.empty((2 * len(table), 3), np.int64)
+    for row in range(len(table)):
+        for column in range(3):
+            more[row, column] = table[row, column]
+    return more
+
+
+@njit(nogil=True, cache=True)
+def find_tags(data: Array, offsets: Array, limit: int, words: Array, word_offsets: Array) -> Array:
+    """Row, begin and end (int64) of every meta tag that has one of `words` (in lower case, none empty) in it.
+
+    A head ends with `</head>`, `<body>` or after `limit` bytes. Comments, scripts and styles are not markup.
+    """
+    found = np.empty((64, 3), np.int64)
+    count = 0
+    text, sought = address_of(data), address_of(words)
+    for row in range(len(offsets) - 1):
+        at = int(offsets[row])
+        stop = min(at + limit, int(offsets[row + 1]))
+        while at < stop:
+            if byte_at(text, at) != 60:
+                at += 1
+                continue
+            name = _name_at(text, at + 1, stop)
+            if name == _META:
+                end = _tag_end(text, at, stop)
+                if _has_any(text, at, end, sought, word_offsets):
+                    if count == len(found):
+                        found = _doubled(found)
+                    found[count, 0], found[count, 1], found[count, 2] = row, at, end
+                    count += 1
+                at = end
+            elif name in (_SCRIPT, _STYLE):
+                at = _skip_to(text, at + 1, stop, name)
+            elif name == _BODY:
+                break
+            elif at + 2 < stop and byte_at(text, at + 1) == 47:
+                if _name_at(text, at + 2, stop) == _HEAD:
+                    break
+                at += 2
+            elif at + 3 < stop and byte_at(text, at + 1) == 33 and byte_at(text, at + 2) == 45:
+                at = _skip_comment(text, at + 3, stop)
+            else:
+                at += 1
+    return found[:count]

@@ -1,0 +1,186 @@
+"""Every cheap signal of every document of a batch, from the Arrow buffers of its text.
+
+For each document: one pass over bytes (`characters`), one over tokens and lines (`scan`), then work on
+compact arrays: numbers of tokens for n-grams, hashes of lines and paragraphs (`repetition`). Time is linear in
+bytes whatever the text. Scratch belongs to the call and is bounded by its largest document: 24 bytes a token, 29 a
+distinct token, 24 a line, and tables that grow by what is distinct.
+"""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+from gristmill.kernels.memory import address_of
+from gristmill.kernels.signals.characters import byte_entropy, count_characters, has_xml_header
+from gristmill.kernels.signals.columns import (
+    BLOCKED_TOKENS,
+    COUNTS,
+    DUP_LINE_CHARS,
+    DUP_LINES,
+    DUP_PARAGRAPH_CHARS,
+    DUP_PARAGRAPHS,
+    PARAGRAPHS,
+    TOKENS,
+)
+from gristmill.kernels.signals.repetition import (
+    new_table,
+    ngram_signals,
+    number_keys,
+    repeated_chars,
+    slot_bits,
+)
+from gristmill.kernels.signals.scan import (
+    DISTINCT,
+    LINE_COUNT,
+    N_STATE,
+    PARAGRAPH_COUNT,
+    TERMS_SEEN,
+    Blocks,
+    Vocabulary,
+    scan_document,
+    start_document,
+)
+from gristmill.kernels.signals.terms import MAX_TERM_BYTES, WordSets, count_blocked, word_sets
+from gristmill.kernels.text.unicode_classes import UnicodeTables, unicode_tables
+
+__all__ = ["COUNTS", "measure", "unicode_tables", "word_sets"]
+
+N_COUNTS = len(COUNTS)
+_INT32_MAX = 2**31 - 1
+
+
+@njit(nogil=True, cache=True)
+def _vocabulary(old: Vocabulary, size: int) -> Vocabulary:
+    """A vocabulary of `size` entries that starts with those of the old one."""
+    new = Vocabulary(
+        np.empty(size, np.uint64),
+        np.empty(size, np.uint64),
+        np.empty(size, np.int32),
+        np.empty(size, np.int32),
+        np.empty(size, np.bool_),
+        np.empty(size, np.int32),
+    )
+    kept = len(old.keys)
+    new.keys[:kept] = old.keys
+    new.lower_keys[:kept] = old.lower_keys
+    new.chars[:kept] = old.chars
+    new.occurrences[:kept] = old.occurrences
+    new.suspects[:kept] = old.suspects
+    new.term_tokens[:kept] = old.term_tokens
+    return new
+
+
+@njit(nogil=True, cache=True)
+def _blocks(old: Blocks, lines: int, paragraphs: int) -> Blocks:
+    new = Blocks(
+        np.empty(lines, np.uint64),
+        np.empty(lines, np.int32),
+        np.empty(paragraphs, np.uint64),
+        np.empty(paragraphs, np.int32),
+    )
+    new.line_keys[: len(old.line_keys)] = old.line_keys
+    new.line_chars[: len(old.line_chars)] = old.line_chars
+    new.paragraph_keys[: len(old.paragraph_keys)] = old.paragraph_keys
+    new.paragraph_chars[: len(old.paragraph_chars)] = old.paragraph_chars
+    return new
+
+
+@njit(nogil=True, cache=True)
+def measure(
+    offsets: npt.NDArray[np.int32],
+    data: npt.NDArray[np.uint8],
+    valid: npt.NDArray[np.bool_],
+    tables: UnicodeTables,
+    sets: WordSets,
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32], npt.NDArray[np.bool_]]:
+    """Counts (one row a signal, in the order of COUNTS), byte entropy and XML header of documents offsets[i:i+2].
+
+    Documents that are not valid stay 0.
+    """
+    documents = len(offsets) - 1
+    counts = np.zeros((N_COUNTS, documents), np.int32)
+    entropy = np.zeros(documents, np.float32)
+    xml = np.zeros(documents, np.bool_)
+    histogram = np.zeros(256, np.int64)
+    row = np.zeros(N_COUNTS, np.int64)
+    state = np.zeros(N_STATE, np.int64)
+    buffer = np.zeros(4 * MAX_TERM_BYTES, np.uint8)
+    stop_seen = np.full(len(sets.stop_words), -1, np.int64)
+    clock = np.zeros(1, np.int64)
+    table = np.zeros(2, np.uint64)
+    ids = np.empty(4096, np.int32)
+    places = np.empty(4096, np.int32)
+    numbers = np.empty(4096, np.int32)
+    times = np.empty(4096, np.int32)
+    keys = np.empty(4096, np.uint64)
+    vocabulary = Vocabulary(
+        np.empty(0, np.uint64),
+        np.empty(0, np.uint64),
+        np.empty(0, np.int32),
+        np.empty(0, np.int32),
+        np.empty(0, np.bool_),
+        np.empty(0, np.int32),
+    )
+    vocabulary = _vocabulary(vocabulary, 2048)
+    blocks = Blocks(np.empty(0, np.uint64), np.empty(0, np.int32), np.empty(0, np.uint64), np.empty(0, np.int32))
+    blocks = _blocks(blocks, 512, 512)
+
+    for document in range(documents):
+        if not valid[document]:
+            continue
+        begin: Any = np.int64(offsets[document])
+        end: Any = np.int64(offsets[document + 1])
+        row[:] = 0
+        count_characters(
+            address_of(data), begin, end, address_of(tables.pages), address_of(tables.classes), histogram, row
+        )
+        entropy[document] = byte_entropy(histogram, end - begin)
+        xml[document] = histogram[60] > 0 and has_xml_header(address_of(data), begin, end)
+
+        bits = slot_bits((end - begin) >> 3)
+        table = new_table(table, bits, clock, keys, 0)
+        start_document(state, begin)
+        while not scan_document(
+            data, end, document, tables, sets, stop_seen, buffer, table, bits, clock[0], ids, vocabulary, blocks,
+            state, row,
+        ):  # fmt: skip
+            if row[TOKENS] == len(ids):
+                ids = np.concatenate((ids, np.empty_like(ids)))
+            if state[DISTINCT] == len(vocabulary.keys):
+                vocabulary = _vocabulary(vocabulary, 2 * len(vocabulary.keys))
+            if state[DISTINCT] == 1 << (bits - 1):
+                bits += 2
+                table = new_table(table, bits, clock, vocabulary.keys, state[DISTINCT])
+            lines = len(blocks.line_keys)
+            paragraphs = len(blocks.paragraph_keys)
+            if state[LINE_COUNT] == lines or state[PARAGRAPH_COUNT] == paragraphs:
+                lines *= 2 if state[LINE_COUNT] == lines else 1
+                paragraphs *= 2 if state[PARAGRAPH_COUNT] == paragraphs else 1
+                blocks = _blocks(blocks, lines, paragraphs)
+
+        if len(numbers) < len(ids):  # a line has a token, so this is room for lines too
+            places = np.empty(len(ids), np.int32)
+            numbers = np.empty(len(ids), np.int32)
+            times = np.empty(len(ids), np.int32)
+            keys = np.empty(len(ids), np.uint64)
+        if state[TERMS_SEEN]:
+            row[BLOCKED_TOKENS] = count_blocked(
+                ids, row[TOKENS], vocabulary.term_tokens, vocabulary.lower_keys, sets.terms
+            )
+        lines = state[LINE_COUNT]
+        table, distinct = number_keys(table, clock, blocks.line_keys, numbers, lines)
+        row[DUP_LINES] = lines - distinct
+        row[DUP_LINE_CHARS] = repeated_chars(numbers, blocks.line_chars, lines)
+        paragraphs = state[PARAGRAPH_COUNT]
+        table, distinct = number_keys(table, clock, blocks.paragraph_keys, numbers, paragraphs)
+        row[PARAGRAPHS] = paragraphs
+        row[DUP_PARAGRAPHS] = paragraphs - distinct
+        row[DUP_PARAGRAPH_CHARS] = repeated_chars(numbers, blocks.paragraph_chars, paragraphs)
+        table = ngram_signals(
+            table, clock, ids, row[TOKENS], vocabulary.chars, vocabulary.occurrences, places, numbers, times, keys, row
+        )  # fmt: skip
+        for k in range(N_COUNTS):
+            counts[k, document] = min(row[k], _INT32_MAX)
+    return counts, entropy, xml

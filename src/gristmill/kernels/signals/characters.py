@@ -1,0 +1,145 @@
+"""Signals of a document's bytes and characters: counts by class, byte entropy, an XML header."""
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+from gristmill.kernels.memory import byte_at, half_at
+from gristmill.kernels.signals.columns import (
+    ALNUM_CHARS,
+    BYTES,
+    CHARS,
+    CLOSE_BRACES,
+    DIGIT_CHARS,
+    ELLIPSES,
+    HASHES,
+    LETTER_CHARS,
+    NEWLINES,
+    NON_ASCII_CHARS,
+    OPEN_BRACES,
+    RAW_LINES,
+    SPACE_CHARS,
+    UPPER_CHARS,
+)
+from gristmill.kernels.text.unicode_classes import DIGIT, LETTER, NUMBER, SPACE, UPPER
+from gristmill.kernels.text.words import decode
+
+XML_HEADER = np.frombuffer(b"<?xml version=", np.uint8)
+XML_HEADER_CHARS = 100  # BigCode looks for the header in this many characters
+
+
+@njit(nogil=True, cache=True)
+def log2(value: float) -> float:
+    """Binary logarithm of a positive number from IEEE basic operations alone: libm's last bit differs by machine."""
+    mantissa, exponent = math.frexp(value)
+    if mantissa < 0.7071067811865476:
+        mantissa *= 2.0
+        exponent -= 1
+    s = (mantissa - 1.0) / (mantissa + 1.0)
+    square = s * s
+    total = 0.0
+    for k in range(10, -1, -1):  # |s| < 0.172: what is left out is below 1e-18
+        total = total * square + 1.0 / (2 * k + 1)
+    return exponent + 2.0 * s * total * 1.4426950408889634
+
+
+@njit(nogil=True, cache=True)
+def byte_entropy(histogram: npt.NDArray[np.int64], total: int) -> float:
+    """Shannon entropy of the bytes, bits a byte; 0 for an empty text."""
+    if total == 0:
+        return 0.0
+    bits = 0.0
+    for byte in range(256):
+        if histogram[byte]:
+            bits += histogram[byte] * log2(float(histogram[byte]))
+    return max(0.0, log2(float(total)) - bits / total)
+
+
+@njit(nogil=True, cache=True)
+def has_xml_header(data: int, begin: int, end: int) -> bool:
+    """Whether `<?xml version=` lies wholly in the first 100 characters."""
+    chars = 0
+    stop = begin
+    while stop < end and chars < XML_HEADER_CHARS:
+        stop += 1
+        while stop < end and byte_at(data, stop) & 0xC0 == 0x80:
+            stop += 1
+        chars += 1
+    for at in range(begin, stop - len(XML_HEADER) + 1):
+        k = 0
+        while k < len(XML_HEADER) and byte_at(data, at + k) == XML_HEADER[k]:
+            k += 1
+        if k == len(XML_HEADER):
+            return True
+    return False
+
+
+@njit(nogil=True, cache=True)
+def count_characters(
+    data: int,
+    begin: int,
+    end: int,
+    pages: int,
+    classes: int,
+    histogram: npt.NDArray[np.int64],
+    row: npt.NDArray[np.int64],
+) -> None:
+    """Fills `histogram` with byte counts and `row` with the character signals."""
+    histogram[:] = 0
+    dots = 0
+    ellipses = 0
+    continuations = 0
+    non_ascii = 0
+    spaces = 0
+    letters = 0
+    numbers = 0
+    digits = 0
+    uppers = 0
+    for at in range(begin, end):
+        byte = byte_at(data, at)
+        histogram[byte] += 1
+        if byte == 46:
+            dots += 1
+            if dots == 3:
+                ellipses += 1
+                dots = 0
+            continue
+        dots = 0
+        if byte >= 0x80:
+            if byte < 0xC0:
+                continuations += 1
+                continue
+            point, _ = decode(data, at, end)
+            bits = half_at(classes, byte_at(pages, point >> 8) << 8 | point & 255)
+            non_ascii += 1
+            ellipses += 1 if point == 0x2026 else 0
+            spaces += 1 if bits & SPACE else 0
+            letters += 1 if bits & LETTER else 0
+            numbers += 1 if bits & NUMBER else 0
+            digits += 1 if bits & DIGIT else 0
+            uppers += 1 if bits & UPPER else 0
+    for byte in range(128):
+        count = histogram[byte]
+        if count:
+            bits = half_at(classes, byte)
+            spaces += count if bits & SPACE else 0
+            letters += count if bits & LETTER else 0
+            numbers += count if bits & NUMBER else 0
+            digits += count if bits & DIGIT else 0
+            uppers += count if bits & UPPER else 0
+    row[BYTES] = end - begin
+    row[CHARS] = end - begin - continuations
+    row[NON_ASCII_CHARS] = non_ascii
+    row[SPACE_CHARS] = spaces
+    row[LETTER_CHARS] = letters
+    row[ALNUM_CHARS] = letters + numbers
+    row[DIGIT_CHARS] = digits
+    row[UPPER_CHARS] = uppers
+    row[OPEN_BRACES] = histogram[123]
+    row[CLOSE_BRACES] = histogram[125]
+    row[HASHES] = histogram[35]
+    row[ELLIPSES] = ellipses
+    row[NEWLINES] = histogram[10]
+    row[RAW_LINES] = histogram[10] + (1 if end > begin and byte_at(data, end - 1) != 10 else 0)

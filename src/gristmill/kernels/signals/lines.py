@@ -1,0 +1,229 @@
+"""Signals of one line: how it starts and ends, what it says, and whether C4 would keep it."""
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+from gristmill.kernels.memory import byte_at
+from gristmill.kernels.signals.columns import (
+    BULLET_LINES,
+    C4_ANY_END_BRACE_LINES,
+    C4_ANY_END_LINES,
+    C4_ANY_END_LOREM_IPSUM_LINES,
+    C4_ANY_END_SENTENCES,
+    C4_BRACE_LINES,
+    C4_LINES,
+    C4_LOREM_IPSUM_LINES,
+    C4_SENTENCES,
+    ELLIPSIS_LINES,
+    FEW_WORD_LINES,
+    JAVASCRIPT_LINES,
+    LINE_CHARS,
+    LINES,
+    LONG_WORD_LINES,
+    LOREM_IPSUM_LINES,
+    POLICY_LINES,
+    SENTENCES,
+    SHORT_LINES,
+    TERMINAL_LINES,
+)
+from gristmill.kernels.text.unicode_classes import SPACE, TERMINAL
+from gristmill.kernels.text.words import class_at, last_character
+
+SHORT_LINE_CHARS = 30  # FineWeb
+LONG_WORD_CHARS = 1000  # C4
+MIN_LINE_WORDS = 3  # C4
+
+PHRASES = (
+    "lorem ipsum",
+    "javascript",
+    "terms of use",
+    "privacy policy",
+    "cookie policy",
+    "uses cookies",
+    "use of cookies",
+    "use cookies",
+)
+STEMS = ("javascript", "lorem", "terms", "policy", "cookies")
+"""Each phrase holds one of these, and a stretch of ASCII letters never lies in two tokens: lines without a token that
+contains a stem need no search for phrases."""
+
+
+def _packed(texts: tuple[str, ...]) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
+    ends = np.cumsum([0] + [len(text) for text in texts])
+    return np.frombuffer("".join(texts).encode(), np.uint8), ends.astype(np.int64)
+
+
+PHRASE_BYTES, PHRASE_ENDS = _packed(PHRASES)
+_STEM_BYTES, _STEM_ENDS = _packed(STEMS)
+_STEM_PAIRS = np.array([ord(stem[0]) << 8 | ord(stem[1]) for stem in STEMS], np.int64)
+_CITATION_BYTES, _CITATION_ENDS = _packed(("[edit]", "[citation needed]"))
+
+
+@njit(nogil=True, cache=True)
+def _matches(data: int, at: int, needle: npt.NDArray[np.uint8], begin: int, end: int) -> bool:
+    """Whether needle[begin:end], in lower case, stands at `at` in any ASCII case; the caller checks the room."""
+    for k in range(begin, end):
+        byte = byte_at(data, at + k - begin)
+        if 65 <= byte <= 90:
+            byte |= 32
+        if byte != needle[k]:
+            return False
+    return True
+
+
+@njit(nogil=True, cache=True)
+def contains(data: int, begin: int, end: int, needle: npt.NDArray[np.uint8], first: int, last: int) -> bool:
+    for at in range(begin, end - (last - first) + 1):
+        if byte_at(data, at) | 32 == needle[first] and _matches(data, at, needle, first, last):
+            return True
+    return False
+
+
+@njit(nogil=True, cache=True)
+def has_stem(data: int, begin: int, end: int) -> bool:
+    """Whether a token contains one of STEMS."""
+    if end - begin < 5:
+        return False
+    for at in range(begin, end - 4):
+        pair = (byte_at(data, at) << 8 | byte_at(data, at + 1)) | 0x2020
+        for k in range(len(_STEM_PAIRS)):
+            if pair == _STEM_PAIRS[k]:
+                size = _STEM_ENDS[k + 1] - _STEM_ENDS[k]
+                if at + size <= end and _matches(data, at, _STEM_BYTES, _STEM_ENDS[k], _STEM_ENDS[k + 1]):
+                    return True
+    return False
+
+
+@njit(nogil=True, cache=True)
+def _without_citations(data: int, begin: int, end: int, pages: int, classes: int) -> int:
+    """Where the line ends without `[12]`, `[]`, `[edit]`, `[citation needed]` and white space at its end."""
+    while end > begin:
+        bits, point, at = last_character(data, begin, end, pages, classes)
+        if bits & SPACE:
+            end = at
+            continue
+        if point != 93:
+            return end
+        first = at
+        while first > begin and 48 <= byte_at(data, first - 1) <= 57:
+            first -= 1
+        if first > begin and byte_at(data, first - 1) == 91:
+            end = first - 1
+            continue
+        found = False
+        for k in range(len(_CITATION_ENDS) - 1):
+            size = _CITATION_ENDS[k + 1] - _CITATION_ENDS[k]
+            if end - size >= begin and _matches(
+                data, end - size, _CITATION_BYTES, _CITATION_ENDS[k], _CITATION_ENDS[k + 1]
+            ):
+                end -= size
+                found = True
+                break
+        if not found:
+            return end
+    return end
+
+
+@njit(nogil=True, cache=True)
+def _ends_in_dots(data: int, begin: int, end: int) -> bool:
+    return (
+        end - begin >= 3
+        and byte_at(data, end - 1) == 46
+        and byte_at(data, end - 2) == 46
+        and byte_at(data, end - 3) == 46
+    )
+
+
+@njit(nogil=True, cache=True)
+def c4_end(data: int, begin: int, end: int, pages: int, classes: int) -> bool:
+    """C4's terminal punctuation: the end of a sentence in any script, or a closing quote; not an ellipsis."""
+    end = _without_citations(data, begin, end, pages, classes)
+    if end == begin or _ends_in_dots(data, begin, end):
+        return False
+    bits, point, _ = last_character(data, begin, end, pages, classes)
+    if bits & TERMINAL or point == 34 or point == 39 or point == 0x201D or point == 0x2019:
+        return True
+    return point == 0xBB or point == 0x300D or point == 0x300F
+
+
+@njit(nogil=True, cache=True)
+def _is_bullet(point: int) -> bool:
+    if point < 0x80:
+        return point == 45 or point == 42
+    if point == 0xB7 or point == 0x2022 or point == 0x2023 or point == 0x2043 or point == 0x2219:
+        return True
+    return point == 0x25AA or point == 0x25CF or point == 0x25E6 or point == 0x25BA
+
+
+@njit(nogil=True, cache=True)
+def measure_line(
+    data: int,
+    begin: int,
+    end: int,
+    chars: int,
+    chunks: int,
+    longest_chunk: int,
+    sentences: int,
+    suspect: bool,
+    braces: bool,
+    pages: int,
+    classes: int,
+    row: npt.NDArray[np.int64],
+) -> None:
+    """Adds a line that is not blank to `row`; [begin, end) is the line without white space around it.
+
+    `suspect`: a token of the line has a stem. `braces`: the document has a `{`.
+    """
+    row[LINES] += 1
+    row[LINE_CHARS] += chars
+    row[SENTENCES] += sentences
+    if chars <= SHORT_LINE_CHARS:
+        row[SHORT_LINES] += 1
+    if chunks < MIN_LINE_WORDS:
+        row[FEW_WORD_LINES] += 1
+    if longest_chunk > LONG_WORD_CHARS:
+        row[LONG_WORD_LINES] += 1
+    bits, point, _ = last_character(data, begin, end, pages, classes)
+    if bits & TERMINAL:
+        row[TERMINAL_LINES] += 1
+    if point == 0x2026 or _ends_in_dots(data, begin, end):
+        row[ELLIPSIS_LINES] += 1
+    if _is_bullet(class_at(data, begin, end, pages, classes)[1]):
+        row[BULLET_LINES] += 1
+
+    lorem = False
+    javascript = False
+    policy = False
+    if suspect:
+        for k in range(len(PHRASE_ENDS) - 1):
+            if contains(data, begin, end, PHRASE_BYTES, PHRASE_ENDS[k], PHRASE_ENDS[k + 1]):
+                lorem = lorem or k == 0
+                javascript = javascript or k == 1
+                policy = policy or k > 1
+        row[LOREM_IPSUM_LINES] += lorem
+        row[JAVASCRIPT_LINES] += javascript
+        row[POLICY_LINES] += policy
+
+    if chunks < MIN_LINE_WORDS or longest_chunk > LONG_WORD_CHARS:
+        return
+    brace = False
+    if braces:
+        for at in range(begin, end):
+            if byte_at(data, at) == 123:
+                brace = True
+                break
+    ends = c4_end(data, begin, end, pages, classes)
+    row[C4_ANY_END_LOREM_IPSUM_LINES] += lorem
+    row[C4_LOREM_IPSUM_LINES] += lorem and ends
+    if javascript:
+        return
+    row[C4_ANY_END_BRACE_LINES] += brace
+    row[C4_BRACE_LINES] += brace and ends
+    if policy:
+        return
+    row[C4_ANY_END_LINES] += 1
+    row[C4_ANY_END_SENTENCES] += sentences
+    if ends:
+        row[C4_LINES] += 1
+        row[C4_SENTENCES] += sentences

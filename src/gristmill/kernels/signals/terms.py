@@ -1,0 +1,169 @@
+"""Stop words and blocked terms: sets of hashes that the scan looks tokens up in."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+from gristmill.kernels.memory import address_of, byte_at
+from gristmill.kernels.text.unicode_classes import UnicodeTables, unicode_tables
+from gristmill.kernels.text.words import decode, hash_bytes, scan_tokens
+
+MAX_TERM_BYTES = 256
+"""Longer tokens are not looked up among stop words and blocked terms."""
+_JOIN = np.uint64(0xC2B2AE3D27D4EB4F)
+_SHIFT = np.uint64(29)
+
+
+@njit(nogil=True, cache=True)
+def join_hashes(first: np.uint64, second: np.uint64) -> np.uint64:
+    """Hash of a sequence of tokens and one more; the order counts; never 0."""
+    state = (first ^ (second >> _SHIFT)) * _JOIN + second
+    return max(state ^ (state >> _SHIFT), np.uint64(1))
+
+
+@njit(nogil=True, cache=True)
+def lower_hash(
+    data: int,
+    begin: int,
+    end: int,
+    lower_pages: int,
+    lowers: npt.NDArray[np.int32],
+    buffer: npt.NDArray[np.uint8],
+) -> np.uint64:
+    """hash_bytes of the token with each character replaced by its one-character lower case."""
+    size = 0
+    at = begin
+    while at < end:
+        byte = byte_at(data, at)
+        if byte < 0x80:
+            buffer[size] = byte + 32 if 65 <= byte <= 90 else byte
+            size += 1
+            at += 1
+            continue
+        point, at = decode(data, at, end)
+        point += lowers[byte_at(lower_pages, point >> 8) << 8 | point & 255]
+        if point < 0x80:
+            buffer[size] = point
+            size += 1
+        elif point < 0x800:
+            buffer[size] = 0xC0 | point >> 6
+            buffer[size + 1] = 0x80 | point & 63
+            size += 2
+        elif point < 0x10000:
+            buffer[size] = 0xE0 | point >> 12
+            buffer[size + 1] = 0x80 | point >> 6 & 63
+            buffer[size + 2] = 0x80 | point & 63
+            size += 3
+        else:
+            buffer[size] = 0xF0 | point >> 18
+            buffer[size + 1] = 0x80 | point >> 12 & 63
+            buffer[size + 2] = 0x80 | point >> 6 & 63
+            buffer[size + 3] = 0x80 | point & 63
+            size += 4
+    return hash_bytes(address_of(buffer), 0, size)
+
+
+@njit(nogil=True, cache=True)
+def find_key(keys: npt.NDArray[np.uint64], key: np.uint64) -> int | np.int64:
+    """The slot of `key` in an open-addressing set whose size is a power of two and where 0 is empty; -1: not there."""
+    mask = np.uint64(len(keys) - 1)
+    slot = key & mask
+    while keys[slot]:
+        if keys[slot] == key:
+            return np.int64(slot)
+        slot = (slot + np.uint64(1)) & mask
+    return -1
+
+
+@njit(nogil=True, cache=True)
+def count_blocked(
+    ids: npt.NDArray[np.int32],
+    tokens: int,
+    term_tokens: npt.NDArray[np.int32],
+    lower_keys: npt.NDArray[np.uint64],
+    terms: npt.NDArray[np.uint64],
+) -> int:
+    """Tokens inside blocked terms, taking at each place the longest term and going on behind it."""
+    blocked = 0
+    at = 0
+    while at < tokens:
+        longest = 0
+        key = lower_keys[ids[at]]
+        for size in range(1, min(term_tokens[ids[at]], tokens - at) + 1):
+            if size > 1:
+                key = join_hashes(key, lower_keys[ids[at + size - 1]])
+            if find_key(terms, key) >= 0:
+                longest = size
+        blocked += longest
+        at += max(longest, 1)
+    return blocked
+
+
+class WordSets(NamedTuple):
+    """Stop words and blocked terms as the open-addressing sets of hashes that `measure` takes."""
+
+    stop_words: npt.NDArray[np.uint64]
+    term_heads: npt.NDArray[np.uint64]
+    """Hashes of the first tokens of terms."""
+    term_sizes: npt.NDArray[np.int32]
+    """In the slot of a head: tokens of the longest term that starts with it."""
+    terms: npt.NDArray[np.uint64]
+    """Joined hashes of all the tokens of a term."""
+
+
+def _hash_set(keys: set[int]) -> npt.NDArray[np.uint64]:
+    size = 1 << max(2, (2 * len(keys)).bit_length())
+    slots = np.zeros(size, np.uint64)
+    for key in sorted(keys):
+        slot = key & (size - 1)
+        while slots[slot]:
+            slot = (slot + 1) & (size - 1)
+        slots[slot] = key
+    return slots
+
+
+@njit(nogil=True, cache=True)
+def _lower_hashes(text: npt.NDArray[np.uint8], tables: UnicodeTables) -> npt.NDArray[np.uint64]:
+    buffer = np.zeros(4 * MAX_TERM_BYTES, np.uint8)
+    spans = scan_tokens(text, tables.pages, tables.classes)
+    hashes = np.zeros(len(spans), np.uint64)
+    for k in range(len(spans)):
+        if spans[k, 1] - spans[k, 0] <= MAX_TERM_BYTES:
+            lower_pages = address_of(tables.lower_pages)
+            hashes[k] = lower_hash(address_of(text), spans[k, 0], spans[k, 1], lower_pages, tables.lowers, buffer)
+    return hashes
+
+
+def token_hashes(text: str) -> list[int]:
+    """Hashes of the tokens of `text` in lower case, as the scan looks them up; 0 for one that is too long for that."""
+    return [int(key) for key in _lower_hashes(np.frombuffer(text.encode(), np.uint8), unicode_tables())]
+
+
+def word_sets(stop_words: Sequence[str], blocked_terms: Sequence[str]) -> WordSets:
+    """Sets for `measure`. Stop words are single tokens; a blocked term is a sequence of tokens."""
+    stops = set()
+    for word in stop_words:
+        hashes = token_hashes(word)
+        if len(hashes) != 1:
+            raise ValueError(f"stop word {word!r} is {len(hashes)} tokens, so it would never be found; give one token")
+        stops.add(hashes[0])
+    sizes: dict[int, int] = {}
+    terms = set()
+    for term in blocked_terms:
+        hashes = token_hashes(term)
+        if not hashes or 0 in hashes:
+            raise ValueError(
+                f"blocked term {term!r} has no token, or one above {MAX_TERM_BYTES} bytes, so it would never be found; "
+                "remove it"
+            )
+        sizes[hashes[0]] = max(sizes.get(hashes[0], 0), len(hashes))
+        key = np.uint64(hashes[0])
+        for later in hashes[1:]:
+            key = np.uint64(join_hashes(key, np.uint64(later)))
+        terms.add(int(key))
+    heads = _hash_set(set(sizes))
+    term_sizes = np.array([sizes.get(int(key), 0) for key in heads], np.int32)
+    return WordSets(_hash_set(stops), heads, term_sizes, _hash_set(terms))

@@ -1,0 +1,216 @@
+"""Which lines of a text stay, by C4's rules for lines, and the text that is left.
+
+A line is what lies between newlines. Blank lines are not judged: they go together with a line that is cut before them,
+so that the paragraphs that stay keep their distance. White space at the end of a text goes where the end was cut.
+"""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+from gristmill.kernels.memory import address_of, byte_at, eight_bytes_at
+from gristmill.kernels.signals.lines import PHRASE_BYTES, PHRASE_ENDS, c4_end, contains
+from gristmill.kernels.text.unicode_classes import SPACE, UnicodeTables
+from gristmill.kernels.text.words import class_at, trimmed
+
+RULES = ("long_word", "no_end", "few_words", "javascript", "policy")
+"""In the order in which they are tried; a line is cut by the first."""
+LONG_WORD, NO_END, FEW_WORDS, JAVASCRIPT, POLICY = range(len(RULES))
+
+
+_PLAIN, _SPACE, _NEWLINE, _WIDE, _STEM = range(5)
+
+
+def _kinds() -> npt.NDArray[np.uint8]:
+    """What a byte may be to the scan, so that most bytes cost one look: v, k and m are in every phrase that counts."""
+    kinds = np.full(256, _PLAIN, np.uint8)
+    for byte in range(128):
+        if chr(byte).isspace():
+            kinds[byte] = _SPACE
+    kinds[10] = _NEWLINE
+    kinds[128:] = _WIDE
+    kinds[[ord(letter) for letter in "vVkKmM"]] = _STEM
+    return kinds
+
+
+_KINDS = _kinds()
+
+_ONES = np.uint64(0x0101010101010101)
+_HIGH = np.uint64(0x8080808080808080)
+_LOW = np.uint64(0x7F7F7F7F7F7F7F7F)
+_SPACES = np.uint64(0x2020202020202020)
+_V = np.uint64(0x7676767676767676)
+_K = np.uint64(0x6B6B6B6B6B6B6B6B)
+_M = np.uint64(0x6D6D6D6D6D6D6D6D)
+_SEVEN, _EIGHT, _REST = np.uint64(7), np.uint64(8), np.uint64(56)
+
+
+@njit(nogil=True, cache=True)
+def _is_stem(data: int, begin: int, at: int) -> bool:
+    """Whether the word at `begin` has jav, riv, ook or erm up to `at`: javascript, privacy, cookies, terms."""
+    if at - begin < 2:
+        return False
+    last = byte_at(data, at) | 32
+    two = (byte_at(data, at - 2) << 8 | byte_at(data, at - 1)) | 0x2020
+    if last == 118:
+        return bool(two == 0x6A61 or two == 0x7269)
+    return bool(two == 0x6F6F if last == 107 else two == 0x6572)
+
+
+@njit(nogil=True, cache=True)
+def _phrase(data: int, begin: int, end: int, javascript: bool, policy: bool) -> int:
+    """The rule that a line breaks with what it says, or -1."""
+    if javascript and contains(data, begin, end, PHRASE_BYTES, PHRASE_ENDS[1], PHRASE_ENDS[2]):
+        return JAVASCRIPT
+    if policy:
+        for k in range(2, len(PHRASE_ENDS) - 1):
+            if contains(data, begin, end, PHRASE_BYTES, PHRASE_ENDS[k], PHRASE_ENDS[k + 1]):
+                return POLICY
+    return -1
+
+
+@njit(nogil=True, cache=True)
+def _has_zero(eight: np.uint64) -> np.uint64:
+    """Not 0 if one of eight bytes is 0."""
+    return (eight - _ONES) & ~eight & _HIGH
+
+
+@njit(nogil=True, cache=True)
+def _scan_line(data: int, at: int, end: int, kinds: int, pages: int, classes: int) -> tuple[int, int, bool, int]:
+    """Of the line at `at`: its end, its words, whether it may hold a phrase, and no fewer bytes than its longest word.
+
+    Eight bytes at a time as long as they are printable ASCII without v, k and m, else byte by byte; no branch at the
+    ends of words, which no processor foresees.
+    """
+    words: Any = 0
+    longest = 0
+    suspect = False
+    word = at  # not behind the begin of the open word
+    space: Any = 1  # whether the byte before is white space
+    while at < end:
+        stop = min(at + 8, end)
+        if at + 8 <= end:
+            eight = eight_bytes_at(data, at)
+            lower = eight | _SPACES
+            odd = (eight | (eight - _SPACES)) & _HIGH
+            odd |= _has_zero(lower ^ _V) | _has_zero(lower ^ _K) | _has_zero(lower ^ _M)
+            if odd == 0:
+                blanks = eight ^ _SPACES
+                blanks = ~((blanks & _LOW) + _LOW) & _HIGH  # the high bit of each byte that is a space
+                begins = ~blanks & (blanks << _EIGHT | np.uint64(space << 7)) & _HIGH
+                words += np.int64((begins >> _SEVEN) * _ONES >> _REST)
+                space = np.int64(blanks >> np.uint64(63))
+                longest = max(longest, stop - word)
+                word = at if blanks else word
+                at = stop
+                continue
+        while at < stop:
+            kind = byte_at(kinds, byte_at(data, at))
+            after = at + 1
+            if kind > _SPACE:
+                if kind == _NEWLINE:
+                    return at, words, suspect, max(longest, at - word)
+                if kind == _WIDE:
+                    bits, _, after = class_at(data, at, end, pages, classes)
+                    kind = _SPACE if bits & SPACE else _PLAIN
+                else:
+                    suspect = suspect or _is_stem(data, word, at)
+                    kind = _PLAIN
+            words += space & (kind ^ _SPACE)
+            space = kind
+            longest = max(longest, after - word)
+            word = after if kind else word
+            at = after
+    return at, words, suspect, longest
+
+
+@njit(nogil=True, cache=True)
+def _has_long_word(data: int, at: int, end: int, most: int, kinds: int, pages: int, classes: int) -> bool:
+    """Whether a word of the line has more than `most` characters."""
+    chars = 0
+    while at < end:
+        kind = byte_at(kinds, byte_at(data, at))
+        after = at + 1
+        if kind == _WIDE:
+            bits, _, after = class_at(data, at, end, pages, classes)
+            kind = _SPACE if bits & SPACE else _PLAIN
+        chars = 0 if kind == _SPACE else chars + 1
+        if chars > most:
+            return True
+        at = after
+    return False
+
+
+@njit(nogil=True, cache=True)
+def cut_lines(
+    offsets: npt.NDArray[np.int32],
+    text: npt.NDArray[np.uint8],
+    valid: npt.NDArray[np.bool_],
+    tables: UnicodeTables,
+    min_words: int,
+    max_word_chars: int,
+    terminal: bool,
+    javascript: bool,
+    policy: bool,
+) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int32], npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+    """Bytes and offsets of the texts that are left; lines cut (a row a rule); lines kept, blank ones not counted.
+
+    Words are stretches without white space. A limit below 0 is off. Documents that are not valid stay empty.
+    """
+    documents = len(offsets) - 1
+    left = np.empty(offsets[documents] - offsets[0], np.uint8)
+    ends = np.zeros(documents + 1, np.int32)
+    cut = np.zeros((len(RULES), documents), np.int32)
+    kept = np.zeros(documents, np.int32)
+    data = address_of(text)
+    kinds = address_of(_KINDS)
+    pages = address_of(tables.pages)
+    classes = address_of(tables.classes)
+    size = 0
+    for document in range(documents):
+        start = size
+        at = int(offsets[document])
+        end = int(offsets[document + 1]) if valid[document] else at
+        span = at  # first byte of the lines that stay and are not copied yet
+        cutting = False
+        while at < end:
+            line = at
+            at, words, suspect, longest = _scan_line(data, at, end, kinds, pages, classes)
+            if not words:
+                at = min(at + 1, end)
+                continue
+            first, last = trimmed(data, line, at, pages, classes)
+            at = min(at + 1, end)
+            long_word = 0 <= max_word_chars < longest
+            if long_word:
+                long_word = _has_long_word(data, first, last, max_word_chars, kinds, pages, classes)
+
+            rule = -1
+            if long_word:
+                rule = LONG_WORD
+            elif terminal and not c4_end(data, first, last, pages, classes):
+                rule = NO_END
+            elif words < min_words:
+                rule = FEW_WORDS
+            elif suspect:
+                rule = _phrase(data, first, last, javascript, policy)
+            if rule < 0:
+                kept[document] += 1
+                span = line if cutting else span
+                cutting = False
+                continue
+            cut[rule, document] += 1
+            if not cutting:
+                left[size : size + line - span] = text[span:line]
+                size += line - span
+            cutting = True
+        if cutting:
+            while size > start and left[size - 1] <= 32:
+                size -= 1
+        else:
+            left[size : size + end - span] = text[span:end]
+            size += end - span
+        ends[document + 1] = size
+    return left[:size].copy(), ends, cut, kept

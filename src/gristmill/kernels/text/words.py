@@ -1,0 +1,361 @@
+"""Tokens of UTF-8 text: words and marks, found without building a string.
+
+Gopher's and FineWeb's thresholds were set on the tokens of spaCy's rule tokenizer (that is what datatrove runs), so the
+cuts here are close to its cuts for English, with rules that hold in one left-to-right scan for every script:
+
+- A chunk is a stretch without white space. It is cut into tokens; a token with a letter or a number is a *word*, any
+  other is a *mark*.
+- Letters, numbers, combining marks and format characters (soft hyphen, joiners) run together. Symbols at the start or
+  end of a chunk are marks of one character each; `.` `-` `~` `|` `/` repeated are one mark.
+- One symbol or more inside a chunk, with a word character on both sides, belong to the word (`foo.bar`, `a_b`, `AT&T`,
+  `3.14`, `f(x`, `http://a.b/c?d`), but these cut it: `-` between two letters or two numbers; `"`; `,` unless between
+  numbers; `:` `=` `<` `>` `/` before a letter; `.` between a lower and an upper letter; `..`; `--`; `.` `!` `?` with
+  another symbol after it; any symbol outside ASCII but `’`, and `–` between numbers. After `://`, or after a `.` before
+  a lower-case letter (a host name), nothing cuts but the end of the chunk.
+- `'s 't 'm 'd 'll 've 're` at the end of a word are words (it|'s); other apostrophes inside join (O'Brien).
+- `.` after a single letter belongs to it (J. / U.S. / e.g.).
+- `-` `--` `/` `//` `~` `@` `^` `+` `\\` right before a word that they do not follow belong to it (--help, /usr, @name).
+- Each Han, kana, Yi... character is a word; Thai, Lao, Khmer, Myanmar... runs are cut every 4 letters, near the mean
+  length of a Thai word. Hangul and all other scripts have spaces and are cut like Latin.
+"""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+from gristmill.kernels.memory import address_of, byte_at, eight_bytes_at, four_bytes_at, half_at, trailing_zeros
+from gristmill.kernels.text.unicode_classes import (
+    DIGIT,
+    LETTER,
+    LOWER,
+    NUMBER,
+    PIECE,
+    SPACE,
+    UNIT,
+    UPPER,
+    WORD,
+    unicode_tables,
+)
+
+PIECE_LETTERS = 4
+
+_MUL = np.uint64(0x9E3779B97F4A7C15)
+_MIX = np.uint64(0xD6E8FEB86659FD93)
+_SHIFT = np.uint64(32)
+
+_LOW_BITS = np.uint64(0x7F7F7F7F7F7F7F7F)
+_HIGH_BITS = np.uint64(0x8080808080808080)
+_CASE_BITS = np.uint64(0x2020202020202020)
+_TO_A = np.uint64((0x80 - ord("a")) * 0x0101010101010101)
+_PAST_Z = np.uint64((0x7F - ord("z")) * 0x0101010101010101)
+_TO_0 = np.uint64((0x80 - ord("0")) * 0x0101010101010101)
+_PAST_9 = np.uint64((0x7F - ord("9")) * 0x0101010101010101)
+
+
+@njit(nogil=True, cache=True)
+def decode(data: int, at: int, stop: int) -> tuple[int, int]:
+    """The code point at a byte >= 0x80 and where the next begins; each byte that is not UTF-8 reads as U+FFFD."""
+    lead = byte_at(data, at)
+    if lead < 0xC0:
+        return 0xFFFD, at + 1
+    if lead < 0xE0:
+        if at + 2 > stop:
+            return 0xFFFD, at + 1
+        return (lead & 0x1F) << 6 | (byte_at(data, at + 1) & 0x3F), at + 2
+    if lead < 0xF0:
+        if at + 3 > stop:
+            return 0xFFFD, at + 1
+        return (lead & 0x0F) << 12 | (byte_at(data, at + 1) & 0x3F) << 6 | (byte_at(data, at + 2) & 0x3F), at + 3
+    if at + 4 > stop:
+        return 0xFFFD, at + 1
+    high = (lead & 0x07) << 18 | (byte_at(data, at + 1) & 0x3F) << 12
+    point = high | (byte_at(data, at + 2) & 0x3F) << 6 | (byte_at(data, at + 3) & 0x3F)
+    if point > 0x10FFFF:
+        return 0xFFFD, at + 1
+    return point, at + 4
+
+
+@njit(nogil=True, cache=True)
+def _wide_class_at(data: int, at: int, stop: int, pages: int, classes: int) -> int:
+    """Code point << 20 | bytes << 16 | class bits: one number, which a call returns in a register."""
+    point, after = decode(data, at, stop)
+    bits: int = half_at(classes, byte_at(pages, point >> 8) << 8 | point & 255)
+    return point << 20 | (after - at) << 16 | bits
+
+
+@njit(nogil=True, cache=True)
+def class_at(data: int, at: int, stop: int, pages: int, classes: int) -> tuple[int, int, int]:
+    """Class bits, code point and end of the character at `at`, which is below `stop`; small enough to be inlined."""
+    byte = byte_at(data, at)
+    if byte < 0x80:
+        return half_at(classes, byte), byte, at + 1
+    packed = _wide_class_at(data, at, stop, pages, classes)
+    return packed & 0xFFFF, packed >> 20, at + (packed >> 16 & 15)
+
+
+@njit(nogil=True, cache=True)
+def last_character(data: int, begin: int, end: int, pages: int, classes: int) -> tuple[int, int, int]:
+    """Class bits, code point and begin of the character that ends at `end`, which is above `begin`."""
+    at = end - 1
+    while at > begin and byte_at(data, at) & 0xC0 == 0x80:
+        at -= 1
+    bits, point, _ = class_at(data, at, end, pages, classes)
+    return bits, point, at
+
+
+@njit(nogil=True, cache=True)
+def trimmed(data: int, begin: int, end: int, pages: int, classes: int) -> tuple[int, int]:
+    """A stretch of text without the white space around it."""
+    while begin < end:
+        bits, _, after = class_at(data, begin, end, pages, classes)
+        if not bits & SPACE:
+            break
+        begin = after
+    while begin < end:
+        bits, _, at = last_character(data, begin, end, pages, classes)
+        if not bits & SPACE:
+            break
+        end = at
+    return begin, end
+
+
+@njit(nogil=True, cache=True)
+def hash_bytes(data: int, begin: int, end: int) -> np.uint64:
+    """64-bit hash, eight bytes a step; never 0, which sets use for an empty slot.
+
+    What is left at the end is read with loads that overlap: a loop over single bytes would mispredict its end, which
+    costs more than the hash of a word.
+    """
+    size = end - begin
+    state = np.uint64(size) * _MUL
+    if size >= 8:
+        at = begin
+        while at < end - 8:
+            state = (state ^ eight_bytes_at(data, at)) * _MUL
+            state ^= state >> _SHIFT
+            at += 8
+        rest = eight_bytes_at(data, end - 8)
+    elif size >= 4:
+        rest = np.uint64(four_bytes_at(data, begin) | four_bytes_at(data, end - 4) << 32)
+    elif size > 0:
+        middle = byte_at(data, begin + (size >> 1))
+        rest = np.uint64(byte_at(data, begin) | middle << 8 | byte_at(data, end - 1) << 16)
+    else:
+        rest = np.uint64(0)
+    state = (state ^ rest) * _MUL
+    state ^= state >> _SHIFT
+    state *= _MIX
+    state ^= state >> _SHIFT
+    return max(state, np.uint64(1))
+
+
+@njit(nogil=True, cache=True)
+def contraction_end(
+    data: int,
+    at: int,
+    stop: int,
+    pages: int,
+    classes: int,
+) -> int:
+    """Where `s t m d ll ve re` ends that starts at `at` and is not part of a longer word; 0 if there is none."""
+    first = byte_at(data, at) | 32
+    end = 0
+    if first == 115 or first == 116 or first == 109 or first == 100:
+        end = at + 1
+    elif at + 1 < stop:
+        second = byte_at(data, at + 1) | 32
+        if (first == 108 and second == 108) or ((first == 118 or first == 114) and second == 101):
+            end = at + 2
+    if end == 0 or (end < stop and class_at(data, end, stop, pages, classes)[0] & WORD):
+        return 0
+    return end
+
+
+@njit(nogil=True, cache=True)
+def _cuts(
+    symbol: int,
+    run: int,
+    plain: bool,
+    before: int,
+    after: int,
+) -> bool:
+    """Whether `run` symbols in a chunk, the first of them `symbol`, cut a word; `plain`: ASCII without `..`, `--`."""
+    if run > 1:
+        return not plain or symbol == 46 or symbol == 33 or symbol == 63
+    if symbol >= 0x80:
+        return not (symbol == 0x2019 or (symbol == 0x2013 and before & NUMBER and after & NUMBER))
+    if symbol == 46:
+        return before & LOWER != 0 and after & UPPER != 0
+    if symbol == 44:
+        return not (before & NUMBER and after & NUMBER)
+    if symbol == 58 or symbol == 61 or symbol == 60 or symbol == 62 or symbol == 47:
+        return after & LETTER != 0
+    if symbol == 45:
+        return before & after & (LETTER | NUMBER) != 0
+    return symbol == 34
+
+
+@njit(nogil=True, cache=True)
+def _ascii_run(block: np.uint64) -> tuple[int, int]:
+    """How many of eight bytes, from the lowest, are ASCII letters or digits before one that is not, and their bits.
+
+    All bytes at once, in their highest bits: a loop that ends with the word mispredicts that end every time.
+    """
+    low = block & _LOW_BITS
+    folded = low | _CASE_BITS
+    letters = (folded + _TO_A) & ~(folded + _PAST_Z) & ~block & _HIGH_BITS
+    digits = (low + _TO_0) & ~(low + _PAST_9) & ~block & _HIGH_BITS
+    others = ~(letters | digits) & _HIGH_BITS
+    before = others ^ (others - np.uint64(1))
+    lower = letters & (block << np.uint64(2)) & before
+    upper = letters & ~(block << np.uint64(2)) & before
+    bits: Any = (LETTER | LOWER) * np.int64(lower != 0) | (LETTER | UPPER) * np.int64(upper != 0)
+    return trailing_zeros(others) >> 3, bits | (NUMBER | DIGIT) * np.int64(digits & before != 0)
+
+
+@njit(nogil=True, cache=True)
+def token_end(
+    data: int,
+    begin: int,
+    stop: int,
+    after_word: bool,
+    pages: int,
+    classes: int,
+) -> tuple[int, int, int]:
+    """End, characters and class bits of the token at `begin`, which is not white space.
+
+    `after_word`: a word ends right at `begin`. The bits are those of all word characters of a word together (so LETTER
+    says whether it has one), or those of the symbol that a mark is made of.
+    """
+    bits, symbol, at = class_at(data, begin, stop, pages, classes)
+    chars = 1
+    if bits & WORD == 0:
+        mark_bits = bits
+        repeats = symbol == 46 or symbol == 45 or symbol == 126 or symbol == 124 or symbol == 47
+        while repeats and at < stop and byte_at(data, at) == symbol:
+            at += 1
+            chars += 1
+        if at == stop:
+            return at, chars, mark_bits
+        if after_word:
+            if symbol == 39 or symbol == 0x2019:
+                end = contraction_end(data, at, stop, pages, classes)
+                if end:
+                    return end, chars + end - at, LETTER | LOWER | UPPER
+            return at, chars, mark_bits
+        attaches = symbol == 45 or symbol == 47 or symbol == 126 or symbol == 64
+        if not (attaches or symbol == 94 or symbol == 43 or symbol == 92):
+            return at, chars, mark_bits
+        bits, _, after = class_at(data, at, stop, pages, classes)
+        if bits & WORD == 0 or bits & UNIT:
+            return at, chars, mark_bits
+        at = after
+        chars += 1
+    if bits & UNIT:
+        while at < stop and byte_at(data, at) >= 0x80:
+            more, _, after = class_at(data, at, stop, pages, classes)
+            if more & WORD == 0 or more & LETTER or more & NUMBER:
+                break
+            at = after
+            chars += 1
+        return at, chars, bits
+
+    pieces = 1 if bits & PIECE else 0
+    last = bits
+    alone = True  # the word so far, since its last `.`, is one letter
+    host = False
+    while at < stop:
+        if at + 8 <= stop:
+            run, more = _ascii_run(eight_bytes_at(data, at))
+            if run:
+                bits |= more
+                at += run
+                chars += run
+                alone = False
+                last = half_at(classes, byte_at(data, at - 1))
+                continue
+        more, symbol, after = class_at(data, at, stop, pages, classes)
+        if more & WORD:
+            if more & (UNIT | PIECE):
+                if more & UNIT or pieces >= PIECE_LETTERS:
+                    break
+                pieces += 1
+            bits |= more
+            last = more
+            alone = False
+            at = after
+            chars += 1
+            continue
+        if more & SPACE:
+            break
+        run = 1
+        plain = symbol < 0x80
+        previous = symbol
+        over = after
+        over_bits = 0
+        over_symbol = 0
+        while over < stop:
+            over_bits, over_symbol, next_over = class_at(data, over, stop, pages, classes)
+            if over_bits & (WORD | SPACE):
+                break
+            repeated = over_symbol == previous and (over_symbol == 46 or over_symbol == 45)
+            plain = plain and over_symbol < 0x80 and not repeated
+            previous = over_symbol
+            over = next_over
+            run += 1
+        if over == stop or over_bits & (SPACE | UNIT):
+            next_dot = after < stop and byte_at(data, after) == 46
+            if symbol == 46 and alone and last & LETTER and not next_dot:
+                return after, chars + 1, bits
+            break
+        if not host:
+            quote = run == 1 and (symbol == 39 or symbol == 0x2019) and last & LETTER != 0
+            if quote and contraction_end(data, after, stop, pages, classes):
+                break
+            if _cuts(symbol, run, plain, last, over_bits):
+                break
+            scheme = run == 3 and symbol == 58 and byte_at(data, at + 1) == 47 and byte_at(data, at + 2) == 47
+            host = scheme or (run == 1 and symbol == 46 and over_bits & LOWER != 0)
+        alone = run == 1 and symbol == 46
+        chars += run
+        at = over
+        more, symbol, after = class_at(data, at, stop, pages, classes)
+        pieces += 1 if more & PIECE else 0
+        bits |= more
+        last = more
+        at = after
+        chars += 1
+    return at, chars, bits
+
+
+@njit(nogil=True, cache=True)
+def scan_tokens(
+    text: npt.NDArray[np.uint8], pages: npt.NDArray[np.uint8], classes: npt.NDArray[np.uint16]
+) -> npt.NDArray[np.int64]:
+    """Begin, end, characters and class bits of every token of one text, a row each."""
+    stop = len(text)
+    found = np.empty((stop, 4), np.int64)
+    count = 0
+    at = 0
+    word_end = -1
+    while at < stop:
+        bits, _, after = class_at(address_of(text), at, stop, address_of(pages), address_of(classes))
+        if bits & SPACE:
+            at = after
+            continue
+        end, chars, bits = token_end(address_of(text), at, stop, word_end == at, address_of(pages), address_of(classes))
+        found[count] = at, end, chars, bits
+        count += 1
+        at = end
+        word_end = end if bits & (LETTER | NUMBER) else -1
+    return found[:count].copy()
+
+
+def split_tokens(text: str) -> list[str]:
+    """The tokens of `text`."""
+    tables = unicode_tables()
+    data = text.encode()
+    spans = scan_tokens(np.frombuffer(data, np.uint8), tables.pages, tables.classes)
+    return [data[begin:end].decode() for begin, end in spans[:, :2]]

@@ -1,0 +1,294 @@
+"""URLs in Arrow bytes: where host, port and path lie, and the hashes under which lists know them.
+
+The rules are those that browsers bear, cut down to what lists need. A scheme is optional; `\\` is a slash; user names
+go; a trailing dot of the host goes; ports 80 and 443 go where they are the default of the scheme or there is no scheme;
+fragments go. A host with a port that is no number is none (`dns:example.com`, `urn:uuid:…`). Hosts compare in ASCII
+lower case; IDN stays as it is written, so a list must spell it as the crawl does (crawls write `xn--`).
+
+    domain       a host, which also stands for every host below it: `example.com` for `www.example.com`, not for
+                 `notexample.com`. An IP address stands for itself alone.
+    exact URL    host, port, path and query. `/` at the end of a path goes; the path keeps its case.
+"""
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from gristmill.kernels.hash.hashset import (
+    SEED,
+    HashSet,
+    count_lines,
+    feed,
+    finish,
+    labels_of,
+    lower,
+    next_entry,
+)
+from gristmill.kernels.memory import address_of, byte_at
+
+Array = np.ndarray[Any, Any]
+
+HOST, HOST_END, PORT, PORT_END, REST, REST_END = range(6)
+"""Columns of spans: the host, the port without its colon (empty for a default), and path and query."""
+
+
+@njit(nogil=True, cache=True)
+def _is_slash(byte: int) -> bool:
+    return byte == 47 or byte == 92
+
+
+@njit(nogil=True, cache=True)
+def _parts(byte: int) -> bool:
+    """Whether a byte can end a scheme, a user name or a host: `/ \\ : ? # @`; two comparisons for a letter."""
+    if byte > 64:
+        return byte == 92
+    return byte == 47 or byte == 58 or byte == 63 or byte == 35 or byte == 64
+
+
+@njit(nogil=True, cache=True)
+def _default_port(data: int, begin: int, end: int) -> int:
+    """80 for http, 443 for https, -1 for another scheme."""
+    size = end - begin
+    if size < 4 or size > 5 or byte_at(data, begin) | 32 != 104 or byte_at(data, begin + 1) | 32 != 116:
+        return -1
+    if byte_at(data, begin + 2) | 32 != 116 or byte_at(data, begin + 3) | 32 != 112:
+        return -1
+    if size == 4:
+        return 80
+    return 443 if byte_at(data, begin + 4) | 32 == 115 else -1
+
+
+@njit(nogil=True, cache=True)
+def split(data: int, begin: int, end: int) -> tuple[int, int, int, int, int, int]:
+    """The spans of one URL; `data` is an address. An empty host for what has none."""
+    while begin < end and byte_at(data, begin) <= 32:
+        begin += 1
+    while end > begin and byte_at(data, end - 1) <= 32:
+        end -= 1
+    host = at = begin
+    while at < end and not _parts(byte_at(data, at)):
+        at += 1
+    default = 0
+    if at + 2 < end and byte_at(data, at) == 58 and at > begin:
+        if _is_slash(byte_at(data, at + 1)) and _is_slash(byte_at(data, at + 2)):
+            default = _default_port(data, begin, at)
+            host = at = at + 3
+    elif at == begin and at + 1 < end and _is_slash(byte_at(data, at)) and _is_slash(byte_at(data, at + 1)):
+        host = at = begin + 2
+    colon = -1
+    while at < end:
+        byte = byte_at(data, at)
+        if _parts(byte):
+            if byte == 64:
+                host, colon = at + 1, -1
+            elif byte != 58:
+                break
+            elif colon < 0:
+                colon = at
+        at += 1
+    rest = rest_end = at
+    while rest_end < end and byte_at(data, rest_end) != 35:
+        rest_end += 1
+    if host < rest and byte_at(data, host) == 91:
+        colon = host
+        while colon < rest and byte_at(data, colon) != 93:
+            colon += 1
+        while colon < rest and byte_at(data, colon) != 58:
+            colon += 1
+    host_end = rest if colon < 0 else colon
+    port = min(host_end + 1, rest)
+    number = 0
+    for at in range(port, rest):
+        digit = byte_at(data, at) - 48
+        if digit < 0 or digit > 9 or number > 65535:
+            return host, host, rest, rest, rest, rest_end
+        number = number * 10 + digit
+    if number == default or (default == 0 and (number == 80 or number == 443)) or number == 0:
+        port = rest
+    while host_end > host and byte_at(data, host_end - 1) == 46:
+        host_end -= 1
+    return host, host_end, port, rest, rest, rest_end
+
+
+@njit(nogil=True, cache=True)
+def split_urls(data: Array, offsets: Array) -> Array:
+    """The spans of every URL of an Arrow array: int64, six columns."""
+    spans = np.empty((len(offsets) - 1, 6), np.int64)
+    text = address_of(data)
+    for row in range(len(spans)):
+        found = split(text, offsets[row], offsets[row + 1])
+        for column in range(6):
+            spans[row, column] = found[column]
+    return spans
+
+
+@njit(nogil=True, cache=True)
+def _is_address(data: int, host: int, end: int) -> bool:
+    """Whether a host is an IP address: in brackets, or with a last label that begins with a digit."""
+    if host == end or byte_at(data, host) == 91:
+        return True
+    at = end
+    while at > host and byte_at(data, at - 1) != 46:
+        at -= 1
+    return at < end and 48 <= byte_at(data, at) <= 57
+
+
+@njit(nogil=True, cache=True)
+def hash_suffixes(data: Array, spans: Array) -> tuple[Array, Array, Array]:
+    """Place and mark of every domain that a host lies in, shortest first; where they begin; where each host's begin."""
+    text = address_of(data)
+    most = 0
+    for row in range(len(spans)):
+        for at in range(spans[row, HOST], spans[row, HOST_END]):
+            most += byte_at(text, at) == 46
+        most += 1
+    hashes = np.empty((most, 2), np.uint64)
+    begins = np.empty(most, np.int64)
+    starts = np.empty(len(spans) + 1, np.int64)
+    count = 0
+    for row in range(len(spans)):
+        starts[row] = count
+        host, end = spans[row, HOST], spans[row, HOST_END]
+        whole = _is_address(text, host, end)
+        one, two = SEED
+        byte = lower(byte_at(text, end - 1)) if end > host else 0
+        for at in range(end - 1, host - 1, -1):
+            one, two = feed(one, two, byte)
+            before = lower(byte_at(text, at - 1)) if at > host else 46
+            if before == 46 and byte != 46 and (at == host or not whole):
+                hashes[count, 0], hashes[count, 1] = finish(one, two)
+                begins[count] = at
+                count += 1
+            byte = before
+    starts[len(spans)] = count
+    return hashes[:count], begins[:count], starts
+
+
+@njit(nogil=True, cache=True)
+def _hash_host(data: int, host: int, end: int) -> tuple[np.uint64, np.uint64]:
+    one, two = SEED
+    for at in range(end - 1, host - 1, -1):
+        one, two = feed(one, two, lower(byte_at(data, at)))
+    return finish(one, two)
+
+
+@njit(nogil=True, cache=True)
+def _path_end(data: int, rest: int, end: int) -> int:
+    """Where a path ends without the slashes at its end; a query keeps them."""
+    for at in range(rest, end):
+        if byte_at(data, at) == 63:
+            return end
+    while end > rest and _is_slash(byte_at(data, end - 1)):
+        end -= 1
+    return end
+
+
+@njit(nogil=True, cache=True)
+def _hash_url(data: int, span: tuple[int, int, int, int, int, int]) -> tuple[np.uint64, np.uint64]:
+    one, two = SEED
+    for at in range(span[0], span[1]):
+        one, two = feed(one, two, lower(byte_at(data, at)))
+    if span[2] < span[3]:
+        one, two = feed(one, two, 58)
+        for at in range(span[2], span[3]):
+            one, two = feed(one, two, byte_at(data, at))
+    end = _path_end(data, span[4], span[5])
+    if span[4] < end and byte_at(data, span[4]) == 63:
+        one, two = feed(one, two, 47)
+    for at in range(span[4], end):
+        one, two = feed(one, two, byte_at(data, at))
+    return finish(one, two)
+
+
+@njit(nogil=True, cache=True)
+def hash_urls(data: Array, offsets: Array) -> Array:
+    """Place and mark of every URL in the form that ignores scheme, default port, fragment and last slash."""
+    hashes = np.empty((len(offsets) - 1, 2), np.uint64)
+    text = address_of(data)
+    for row in range(len(hashes)):
+        hashes[row, 0], hashes[row, 1] = _hash_url(text, split(text, offsets[row], offsets[row + 1]))
+    return hashes
+
+
+@njit(nogil=True, cache=True)
+def hash_url_lines(data: Array) -> tuple[Array, int]:
+    """Place and mark of every URL of a list, and how many entries are none."""
+    hashes = np.empty((count_lines(data), 2), np.uint64)
+    text, stop, at, count, faults = address_of(data), len(data), 0, 0, 0
+    while at < stop:
+        begin, end, at = next_entry(text, at, stop)
+        if begin == end:
+            continue
+        span = split(text, begin, end)
+        if span[0] < span[1]:
+            hashes[count, 0], hashes[count, 1] = _hash_url(text, span)
+            count += 1
+        else:
+            faults += 1
+    return hashes[:count], faults
+
+
+@njit(nogil=True, cache=True)
+def hash_domain_lines(data: Array) -> tuple[Array, int]:
+    """Place and mark of every domain of a list, and how many entries are none.
+
+    `.example.com`, `*.example.com` and `http://example.com/` are `example.com`. Of a line of words the last counts, as
+    in hosts files (`0.0.0.0 example.com`). An entry with a path is refused: it would block a whole site for one page.
+    """
+    hashes = np.empty((count_lines(data), 2), np.uint64)
+    text, stop, at, count, faults = address_of(data), len(data), 0, 0, 0
+    while at < stop:
+        begin, end, at = next_entry(text, at, stop)
+        if begin == end:
+            continue
+        word = end
+        while word > begin and byte_at(text, word - 1) > 32:
+            word -= 1
+        host, host_end, _, _, rest, rest_end = split(text, word, end)
+        if host_end - host > 2 and byte_at(text, host) == 42 and byte_at(text, host + 1) == 46:
+            host += 2
+        while host < host_end and byte_at(text, host) == 46:
+            host += 1
+        if host < host_end and _path_end(text, rest, rest_end) == rest:
+            hashes[count, 0], hashes[count, 1] = _hash_host(text, host, host_end)
+            count += 1
+        else:
+            faults += 1
+    return hashes[:count], faults
+
+
+@njit(nogil=True, cache=True)
+def _first_found(labels: Array, begins: Array, starts: Array) -> tuple[Array, Array]:
+    found = np.full(len(starts) - 1, -1, np.int32)
+    begin = np.full(len(starts) - 1, -1, np.int64)
+    for row in range(len(found)):
+        for place in range(starts[row], starts[row + 1]):
+            if labels[place] >= 0:
+                found[row] = labels[place]
+                begin[row] = begins[place]
+                break
+    return found, begin
+
+
+def find_domains(domains: HashSet, data: Array, spans: Array) -> tuple[Array, Array]:
+    """For each URL: the list with a domain that its host lies in, or -1, and where in the URL that domain begins.
+
+    Of several domains the shortest counts: it is the entry that makes the others needless.
+    """
+    hashes, begins, starts = hash_suffixes(data, spans)
+    found, begin = _first_found(labels_of(domains, hashes), begins, starts)
+    return found, begin
+
+
+@njit(nogil=True, cache=True)
+def cut(data: Array, begins: Array, ends: Array) -> tuple[Array, Array]:
+    """Offsets (int32) and bytes of an Arrow array of stretches of `data`, in lower case."""
+    offsets = np.zeros(len(begins) + 1, np.int32)
+    for row in range(len(begins)):
+        offsets[row + 1] = offsets[row] + np.int32(max(ends[row] - begins[row], 0))
+    out = np.empty(offsets[-1], np.uint8)
+    for row in range(len(begins)):
+        for at in range(offsets[row + 1] - offsets[row]):
+            out[offsets[row] + at] = lower(data[begins[row] + at])
+    return offsets, out

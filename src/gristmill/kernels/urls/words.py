@@ -1,0 +1,196 @@
+"""Words in URLs: whole ones, pairs of suspicious ones, and letters anywhere.
+
+A URL is looked at as host, path and query without scheme, user name and port, ASCII letters in lower case, `%XX`
+decoded (non-Latin words come encoded). Its words are the runs of ASCII letters, digits and bytes above 127.
+"""
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from gristmill.kernels.hash.hashset import (
+    SEED,
+    HashSet,
+    count_lines,
+    feed,
+    finish,
+    hash_folded,
+    hash_span,
+    hex_digit,
+    label_of,
+    lower,
+    next_entry,
+)
+from gristmill.kernels.memory import address_of, byte_at
+from gristmill.kernels.urls.parts import HOST, HOST_END, REST, REST_END
+
+Array = np.ndarray[Any, Any]
+
+MOST_SOFT = 16
+"""Different words that can be asked for at once."""
+
+
+@njit(nogil=True, cache=True)
+def _fold(data: int, begin: int, end: int, out: Array, size: int) -> int:
+    """Append a stretch to `out` in the form that is searched; the new size."""
+    at = begin
+    while at < end:
+        byte = byte_at(data, at)
+        at += 1
+        if byte == 37 and at + 1 < end:
+            high, low = hex_digit(byte_at(data, at)), hex_digit(byte_at(data, at + 1))
+            if high >= 0 and low >= 0:
+                byte = high << 4 | low
+                at += 2
+        out[size] = lower(byte)
+        size += 1
+    return size
+
+
+@njit(nogil=True, cache=True)
+def _in_word(byte: int) -> bool:
+    return 97 <= byte <= 122 or 48 <= byte <= 57 or byte >= 128
+
+
+@njit(nogil=True, cache=True)
+def hash_tokens(data: Array) -> tuple[Array, int]:
+    """Place and mark of every word of a list, in lower case, and how many entries are not one word: no URL has any."""
+    hashes = np.empty((count_lines(data), 2), np.uint64)
+    text, stop, at, count, faults = address_of(data), len(data), 0, 0, 0
+    while at < stop:
+        begin, end, at = next_entry(text, at, stop)
+        good = True
+        for place in range(begin, end):
+            good = good and _in_word(lower(byte_at(text, place)))
+        if not good:
+            faults += 1
+        elif begin < end:
+            hashes[count, 0], hashes[count, 1] = hash_folded(text, begin, end)
+            count += 1
+    return hashes[:count], faults
+
+
+@njit(nogil=True, cache=True)
+def _find(
+    data: Array, spans: Array, marks: Array, labels: Array, wanted: int, folded: Array
+) -> tuple[Array, Array, Array]:
+    found = np.full(len(spans), -1, np.int32)
+    offsets = np.zeros(len(spans) + 1, np.int32)
+    texts = np.empty(len(data) + 2 * len(spans) * MOST_SOFT, np.uint8)
+    seen = np.empty((wanted, 3), np.uint64)
+    text, form = address_of(data), address_of(folded)
+    written = 0
+    for row in range(len(spans)):
+        size = _fold(text, spans[row, HOST], spans[row, HOST_END], folded, 0)
+        size = _fold(text, spans[row, REST], spans[row, REST_END], folded, size)
+        count = 0
+        at = 0
+        while at < size and count < wanted:
+            while at < size and not _in_word(folded[at]):
+                at += 1
+            begin = at
+            while at < size and _in_word(folded[at]):
+                at += 1
+            if begin == at:
+                break
+            place, mark = hash_span(form, begin, at)
+            label = label_of(marks, labels, place, mark)
+            if label < 0:
+                continue
+            new = True
+            for other in range(count):
+                new = new and seen[other, 0] != mark
+            if new:
+                seen[count, 0], seen[count, 1], seen[count, 2] = mark, np.uint64(begin), np.uint64(at)
+                found[row] = label if count == 0 else found[row]
+                count += 1
+        if count < wanted:
+            found[row] = -1
+        else:
+            for other in range(count):
+                if other:
+                    texts[written], texts[written + 1] = 44, 32
+                    written += 2
+                for place_of in range(np.int64(seen[other, 1]), np.int64(seen[other, 2])):
+                    texts[written] = folded[place_of]
+                    written += 1
+        offsets[row + 1] = written
+    return found, offsets, texts[:written].copy()
+
+
+def _room_for_one(data: Array) -> Array:
+    """For any one URL of `data` in the form that is searched, and a byte behind it."""
+    return np.empty(len(data) + 1, np.uint8)
+
+
+def find_words(words: HashSet, data: Array, spans: Array, wanted: int = 1) -> tuple[Array, Array, Array]:
+    """For each URL with `wanted` different words of a set: the list of the first, or -1, and the words as text (offsets
+    and bytes of an Arrow array).
+    """
+    found, offsets, texts = _find(data, spans, words.marks, words.labels, wanted, _room_for_one(data))
+    return found, offsets, texts
+
+
+@njit(nogil=True, cache=True)
+def openings(data: Array, pairs: Array, lengths: Array) -> None:
+    """Note how the entries of a list begin, by two bytes (bool[65536]), and how long they are (bool[256]).
+
+    An entry of more than 255 bytes is longer than what anybody seeks in a URL, and is not noted.
+    """
+    text, stop, at = address_of(data), len(data), 0
+    while at < stop:
+        begin, end, at = next_entry(text, at, stop)
+        size = end - begin
+        if 0 < size < 256:
+            lengths[size] = True
+            first = lower(byte_at(text, begin)) << 8
+            if size > 1:
+                pairs[first | lower(byte_at(text, begin + 1))] = True
+            else:
+                pairs[first : first + 256] = True
+
+
+@njit(nogil=True, cache=True)
+def _find_inside(
+    data: Array, spans: Array, marks: Array, labels: Array, pairs: Array, lengths: Array, folded: Array
+) -> tuple[Array, Array, Array]:
+    found = np.full(len(spans), -1, np.int32)
+    offsets = np.zeros(len(spans) + 1, np.int32)
+    texts = np.empty(len(data), np.uint8)
+    text, form = address_of(data), address_of(folded)
+    longest = 0
+    for size in range(256):
+        longest = size if lengths[size] else longest
+    written = 0
+    for row in range(len(spans)):
+        stop = _fold(text, spans[row, HOST], spans[row, HOST_END], folded, 0)
+        stop = _fold(text, spans[row, REST], spans[row, REST_END], folded, stop)
+        folded[stop] = 0
+        for begin in range(stop):
+            if not pairs[np.int64(folded[begin]) << 8 | folded[begin + 1]]:
+                continue
+            one, two = SEED
+            for size in range(1, min(longest, stop - begin) + 1):
+                one, two = feed(one, two, byte_at(form, begin + size - 1))
+                if lengths[size]:
+                    place, mark = finish(one, two)
+                    found[row] = label_of(marks, labels, place, mark)
+                    if found[row] >= 0:
+                        for at in range(begin, begin + size):
+                            texts[written] = folded[at]
+                            written += 1
+                        break
+            if found[row] >= 0:
+                break
+        offsets[row + 1] = written
+    return found, offsets, texts[:written].copy()
+
+
+def find_inside(words: HashSet, pairs: Array, lengths: Array, data: Array, spans: Array) -> tuple[Array, Array, Array]:
+    """For each URL that has an entry of a set anywhere in it: the list of the first such entry, or -1, and the entry as
+    text. `pairs` and `lengths` are the entries' openings.
+    """
+    room = _room_for_one(data)
+    found, offsets, texts = _find_inside(data, spans, words.marks, words.labels, pairs, lengths, room)
+    return found, offsets, texts

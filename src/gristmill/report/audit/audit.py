@@ -1,0 +1,119 @@
+"""The audit of a tokenizer: checks that must hold, and tables of what it costs and what its vocabulary is made of.
+
+Everything is a function of the tokenizer and the text; the report of the same two is the same to the byte.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from gristmill.counted import counted
+from gristmill.report.audit.checks import run_checks
+from gristmill.report.audit.sizes import (
+    Progress,
+    Silent,
+    batches_of,
+    compare,
+    measure,
+    merges_of_sizes,
+    size_name,
+    size_table,
+)
+from gristmill.report.audit.subject import Subject
+from gristmill.report.audit.text import Domain
+from gristmill.report.audit.tokens import token_tables
+
+SIZES = (16_000, 32_000, 64_000, 128_000, 152_000)
+D_MODEL = 4096
+
+CHECKED_BYTES = 200_000
+"""Of real text of each domain in the checks of the cuts, beside the hostile texts."""
+
+
+def audit(
+    subject: Subject,
+    others: Sequence[Subject],
+    domains: Sequence[Domain],
+    sizes: Sequence[int] = SIZES,
+    d_model: int = D_MODEL,
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """The whole report, ready for JSON."""
+    progress = progress or Silent()
+    batches = sum(1 for _ in batches_of(domains))
+    for name in (*(one.name for one in (subject, *others)), *map(size_name, merges_of_sizes(subject, sizes))):
+        progress.promise(name, batches)
+    checks = run_checks(subject, _some(domains))
+    measured = {one.name: measure(one.tokenizer, domains, True, one.name, progress) for one in (subject, *others)}
+    by_domain, by_language = compare(measured, domains)
+    mine = measured[subject.name]
+    rows, note = size_table(subject, domains, sizes, d_model, progress)
+    return {
+        "tokenizer": _described(subject),
+        "against": [_described(other) for other in others],
+        "passed": all(check.passed for check in checks),
+        "checks": [check._asdict() for check in checks],
+        "notes": _notes(subject, domains),
+        "text": [
+            {
+                "domain": domain.name,
+                "source": domain.source,
+                "texts": len(domain.texts),
+                "bytes": domain.size_bytes,
+                "bad_records": domain.bad_records,
+                "cut": domain.cut,
+            }
+            for domain in domains
+        ],
+        "bytes_per_token": by_domain,
+        "bytes_per_token_by_language": by_language,
+        "sizes": {"d_model": d_model, "rows": rows, "note": note},
+        "tokens": token_tables(subject, mine.uses, mine.documents),
+    }
+
+
+def failed(report: dict[str, Any]) -> list[str]:
+    """Names of the checks that failed."""
+    return [check["name"] for check in report["checks"] if not check["passed"]]
+
+
+def _described(subject: Subject) -> dict[str, Any]:
+    return {
+        "name": subject.name,
+        "hash": subject.tokenizer.hash,
+        "vocab": len(subject.tokens),
+        "special_tokens": len(subject.tokenizer.specials),
+        "merges": len(subject.merges),
+        "pattern": subject.pattern,
+        "encoded_by": "the library" if subject.definition is None else "gristmill",
+        "reason": getattr(subject.tokenizer, "reason", ""),
+    }
+
+
+def _notes(subject: Subject, domains: Sequence[Domain]) -> list[str]:
+    """What a reader should know before the tables."""
+    found = []
+    added = (subject.spec or {}).get("added_tokens") or []
+    if plain := [token["content"] for token in added if not token.get("special")]:
+        found.append(
+            f"{counted(len(plain), 'added token is', 'added tokens are')} not special, so anybody's text can produce "
+            f"them: {', '.join(plain[:12])}"
+        )
+    for domain in domains:
+        if domain.bad_records:
+            found.append(f"{domain.name}: left out {counted(domain.bad_records, 'record')} without a readable text")
+        if domain.cut:
+            found.append(f"{domain.name}: only the first {domain.size_bytes:,} bytes were read")
+    return found
+
+
+def _some(domains: Sequence[Domain]) -> list[str]:
+    """The first texts of each domain, up to `CHECKED_BYTES` of it; a longer text gives its beginning."""
+    chosen = []
+    for domain in domains:
+        left = CHECKED_BYTES
+        for text in domain.texts:
+            if left <= 0:
+                break
+            chosen.append(text[:left])
+            left -= len(text.encode())
+    return chosen

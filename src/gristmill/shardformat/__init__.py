@@ -1,0 +1,1 @@
+"""What the writer of shards writes and the loader reads, described once. Needs numpy only."""

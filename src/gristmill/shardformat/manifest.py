@@ -1,0 +1,229 @@
+"""The manifest: which shards there are, in which phases they are drawn, and where the files lie."""
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from gristmill.counted import counted
+from gristmill.errors import UserError
+from gristmill.shardformat.locations import beside, manifest_at, read_bytes
+
+FORMAT, VERSION = "gristmill manifest", 1
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """A `.bin`, its index and its lineage table, each by the sha256 of its content."""
+
+    bin: str
+    index: str
+    lineage: str
+    samples: int
+    tokens: int
+    documents: int
+
+
+@dataclass(frozen=True)
+class Group:
+    """Documents that are drawn at one rate."""
+
+    name: str
+    source: str
+    domain: str | None
+    tier: str | None
+    samples: int
+    shards: tuple[Shard, ...]
+
+
+@dataclass(frozen=True)
+class Phase:
+    """A stretch of training with one mixture."""
+
+    name: str
+    samples: int
+    weights: dict[str, int]
+    """By group; those with a weight above 0."""
+    learning_rate: dict[str, Any] | None
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """All that a loader knows before it opens a shard."""
+
+    location: str
+    hash: str
+    recipe: str
+    seed: int
+    tokenizer: dict[str, Any]
+    seq_len: int
+    token_bytes: int
+    groups: tuple[Group, ...]
+    phases: tuple[Phase, ...]
+    files: dict[str, str] = field(repr=False)
+
+    @property
+    def samples(self) -> int:
+        return sum(phase.samples for phase in self.phases)
+
+    @property
+    def head(self) -> dict[str, Any]:
+        """What holds for all samples, under the names of the file."""
+        return {name: getattr(self, name) for name in ("seed", "tokenizer", "seq_len", "token_bytes")}
+
+    @cached_property
+    def numbers(self) -> dict[str, int]:
+        """Of the groups, by name."""
+        return {group.name: number for number, group in enumerate(self.groups)}
+
+    @cached_property
+    def sources(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(group.source for group in self.groups))
+
+    @property
+    def drawn(self) -> tuple[Group, ...]:
+        """The groups that at least one phase draws from."""
+        names = {name for phase in self.phases if phase.samples for name in phase.weights}
+        return tuple(group for group in self.groups if group.name in names)
+
+    def where(self, digest: str) -> str:
+        """The path or location of a file."""
+        try:
+            return beside(self.location, self.files[digest])
+        except KeyError:
+            raise UserError(
+                f"{self.location} does not say where the file {digest} lies, so a shard is missing. "
+                "Publish the manifest again."
+            ) from None
+
+    def bin_bytes(self, shard: Shard) -> int:
+        return shard.samples * self.seq_len * self.token_bytes
+
+
+def manifest_hash(content: dict[str, Any]) -> str:
+    """What a manifest is named by: its content, without where the files lie."""
+    named = {key: value for key, value in content.items() if key not in ("hash", "files")}
+    return hashlib.sha256(json.dumps(named, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+def read_manifest(location: str | os.PathLike[str]) -> Manifest:
+    """Read and check a manifest; UserError where it is none, or was changed by hand."""
+    found = manifest_at(location)
+    try:
+        content = json.loads(read_bytes(found))
+    except (ValueError, RecursionError) as error:
+        raise UserError(
+            f"{found} is not JSON ({error}), so it is no manifest, or a damaged one. Name the manifest.json that "
+            "`gristmill run` wrote, or its folder; if that is the one, run the recipe again."
+        ) from None
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
+        raise UserError(f"{found} is not a manifest of Gristmill, so there is nothing to load. Name another file.")
+    if content.get("format_version") != VERSION:
+        raise UserError(
+            f"{found} is of format {content.get('format_version')}, and this loader reads format {VERSION}. "
+            "Use the Gristmill that wrote it, or make the manifest again."
+        )
+    if content.get("hash") != manifest_hash(content):
+        raise UserError(
+            f"{found} was changed after it was written: its content does not have the hash that it names. "
+            "Samples could be lost or repeated. Make the manifest again with `gristmill run`."
+        )
+    try:
+        made = _made(found, content)
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        raise UserError(
+            f"{found} lacks a field or has a wrong one ({type(error).__name__}: {error}), so it cannot be loaded. "
+            "Make the manifest again."
+        ) from None
+    _check(made)
+    return made
+
+
+def _made(location: str, content: dict[str, Any]) -> Manifest:
+    groups = tuple(
+        Group(
+            name=_text(group["name"]),
+            source=_text(group["source"]),
+            domain=group["domain"],
+            tier=group["tier"],
+            samples=int(group["samples"]),
+            shards=tuple(
+                Shard(
+                    _text(s["bin"]),
+                    _text(s["index"]),
+                    _text(s["lineage"]),
+                    int(s["samples"]),
+                    int(s["tokens"]),
+                    int(s["documents"]),
+                )
+                for s in group["shards"]
+            ),
+        )
+        for group in content["groups"]
+    )
+    phases = tuple(
+        Phase(
+            name=_text(phase["name"]),
+            samples=int(phase["samples"]),
+            weights={name: int(weight) for name, weight in phase["weights"].items() if weight},
+            learning_rate=phase.get("learning_rate"),
+        )
+        for phase in content["phases"]
+    )
+    seq_len, token_bytes = int(content["seq_len"]), int(content["token_bytes"])
+    tokenizer = dict(content["tokenizer"])
+    files = {_text(digest): _text(place) for digest, place in content["files"].items()}
+    return Manifest(
+        location,
+        content["hash"],
+        _text(content["recipe"]),
+        int(content["seed"]),
+        {"hash": tokenizer["hash"], "padding": tokenizer["padding"], **tokenizer},
+        seq_len,
+        token_bytes,
+        groups,
+        phases,
+        files,
+    )
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r:.40} is not text")
+    return value
+
+
+def _check(made: Manifest) -> None:
+    for fault in _faults(made):
+        raise UserError(f"{made.location} {fault}, so it cannot be loaded. Make the manifest again.")
+    if not made.samples:
+        raise UserError(
+            f"{made.location} has no samples in any phase, so there is nothing to train on. Give the mixture a budget."
+        )
+
+
+def _faults(made: Manifest) -> Iterator[str]:
+    """Numbers that contradict each other."""
+    known = {group.name: group.samples for group in made.groups}
+    if len(known) < len(made.groups):
+        yield "names a group twice"
+    if made.token_bytes not in (2, 4):
+        yield f"has tokens of {made.token_bytes} bytes (2 and 4 are known)"
+    if made.seq_len < 1:
+        yield f"has samples of {counted(made.seq_len, 'token')}"
+    for group in made.groups:
+        counts = [shard.samples for shard in group.shards]
+        if sum(counts) != group.samples or min(counts, default=0) < 0:
+            says = counted(group.samples, "sample")
+            yield f"says that group {group.name} has {says}, and its shards have {sum(counts):,}"
+    for phase in made.phases:
+        if phase.samples < 0 or (phase.samples and not phase.weights):
+            groups = counted(len(phase.weights), "group")
+            yield f"draws {counted(phase.samples, 'sample')} in phase {phase.name} from {groups}"
+        for name, weight in phase.weights.items():
+            if weight < 0 or not known.get(name):
+                draws = f"draws {counted(weight, 'sample')} of group {name} in phase {phase.name}"
+                yield f"{draws}, which has {known.get(name, 0):,}"

@@ -1,0 +1,31 @@
+"""The finaliser of SplitMix64 (Steele, Lea, Flood 2014) without a compiler: what orders documents and samples.
+
+`kernels.hash.splitmix` is the same for compiled loops; a loader does without Numba.
+"""
+
+from typing import Any
+
+import numpy as np
+
+Array = np.ndarray[Any, Any]
+
+GOLDEN = 0x9E3779B97F4A7C15
+ALL = 2**64 - 1
+_ONE, _TWO = 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
+
+
+def mixed(value: int) -> int:
+    """Of one number below 2^64."""
+    value = (value ^ value >> 30) * _ONE & ALL
+    value = (value ^ value >> 27) * _TWO & ALL
+    return value ^ value >> 31
+
+
+def mix_all(values: Array) -> Array:
+    """Of many (uint64), in place: an array that nobody else holds."""
+    values ^= values >> np.uint64(30)
+    values *= np.uint64(_ONE)
+    values ^= values >> np.uint64(27)
+    values *= np.uint64(_TWO)
+    values ^= values >> np.uint64(31)
+    return values

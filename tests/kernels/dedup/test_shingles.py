@@ -1,0 +1,215 @@
+"""Shingles equal those of plain Python, for every script and at every edge of the 64-byte blocks."""
+
+import re
+import unicodedata
+from functools import lru_cache
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gristmill.kernels.dedup.shingles import room_for, shingles_of, word_tables
+from gristmill.kernels.text.unicode_classes import PIECE, UNIT, unicode_tables
+
+U64 = (1 << 64) - 1
+WORD_SEED, WORD_MUL, WORD_END = 0x452821E638D01377, 0x9E3779B97F4A7C15, 0xD6E8FEB86659FD93
+ROLL, LENGTH, WORDLESS = 0xBE5466CF34E90C6D, 0xC0AC29B7C97C50DD, 0x3F84D5B5B5470917
+
+ASCII = st.text(st.sampled_from("aB zZ09_-.\n'`@[{/:^\x00\x7f"), max_size=150)
+WORDS = st.lists(st.sampled_from(["a", "The", "word_1", "eight888", "ninechars", "sixteen_16_chars", "X" * 40]))
+ANY = st.text(
+    st.one_of(
+        st.sampled_from("aBz _-,.19\n"),
+        st.sampled_from("éÉßẞİΣςЖж漢字かなカー한글ไก่ทยខ្មែរहिन्दी٣½Ⅷ۩—’。\u00ad\u0301\u200d\ufeff\ufe0f❤😀𠀀𝒜𐐀Ⱥ\u212a"),
+        st.characters(exclude_categories=["Cs"]),
+    ),
+    max_size=90,
+)
+TEXTS = st.one_of(ASCII, WORDS.map(" ".join), ANY, st.tuples(WORDS.map(" ".join), ANY, ASCII).map("".join))
+
+
+@lru_cache(maxsize=1)
+def alone() -> frozenset[str]:
+    tables = unicode_tables()
+    points = np.arange(0x110000)
+    bits = tables.classes[(tables.pages[points >> 8].astype(np.int64) << 8) | (points & 255)]
+    return frozenset(map(chr, np.flatnonzero(bits & (UNIT | PIECE))))
+
+
+def lower(text: str) -> str:
+    """One character for one."""
+    return "".join(small if len(small := character.lower()) == 1 else character for character in text)
+
+
+def words_of(text: str) -> list[str]:
+    """The definition of the module, character by character."""
+    found: list[str] = []
+    inside = False
+    for character in text:
+        category = unicodedata.category(character)
+        if character in alone():
+            found.append(character)
+        elif category[0] in "LN" or character == "_":
+            if inside and found[-1][0] not in alone():
+                found[-1] += character
+            else:
+                found.append(character)
+        elif (category[0] == "M" or category == "Cf") and inside:
+            found[-1] += character
+            continue
+        else:
+            inside = False
+            continue
+        inside = True
+    return [lower(word) for word in found]
+
+
+def mix(value: int) -> int:
+    value = (value ^ value >> 30) * 0xBF58476D1CE4E5B9 & U64
+    value = (value ^ value >> 27) * 0x94D049BB133111EB & U64
+    return value ^ value >> 31
+
+
+def hash_word(word: str) -> int:
+    data = word.replace("_", "\x7f").encode()
+    state = WORD_SEED
+    for at in range(0, len(data), 8):
+        state = (state ^ int.from_bytes(data[at : at + 8], "little")) * WORD_MUL & U64
+        state ^= state >> 32
+    state = state * WORD_END & U64
+    return state ^ state >> 29
+
+
+def hash_bytes(data: bytes) -> int:
+    """`words.hash_bytes` again."""
+    state = len(data) * WORD_MUL & U64
+    if len(data) >= 8:
+        for at in range(0, len(data) - 8, 8):
+            state = (state ^ int.from_bytes(data[at : at + 8], "little")) * WORD_MUL & U64
+            state ^= state >> 32
+        rest = int.from_bytes(data[-8:], "little")
+    elif len(data) >= 4:
+        rest = int.from_bytes(data[:4] + data[-4:], "little")
+    elif data:
+        rest = data[0] | data[len(data) >> 1] << 8 | data[-1] << 16
+    else:
+        rest = 0
+    state = (state ^ rest) * WORD_MUL & U64
+    state = (state ^ state >> 32) * WORD_END & U64
+    return max(state ^ state >> 32, 1)
+
+
+def oracle(text: str, ngram: int) -> list[int]:
+    words = words_of(text)
+    if not words:
+        return [mix(hash_bytes(text.strip().encode()) ^ WORDLESS)]
+    width = min(ngram, len(words))
+    hashes = [hash_word(word) for word in words]
+    found = []
+    for at in range(len(words) - width + 1):
+        total = 0
+        for value in hashes[at : at + width]:
+            total = (total * ROLL + value) & U64
+        found.append(mix((total + width * LENGTH) & U64))
+    return found
+
+
+def shingles(text: str | bytes, ngram: int, before: bytes = b"", after: bytes = b"") -> list[int]:
+    text = text.encode() if isinstance(text, str) else text
+    data = np.frombuffer(before + text + after, np.uint8)
+    buffer = np.full(room_for(len(text)) + 1, 7, np.uint64)
+    begin = len(before)
+    count = shingles_of(data, begin, begin + len(text), ngram, word_tables(), buffer[:-1], np.empty(64, np.uint8))
+    assert buffer[-1] == 7
+    return buffer[:count].tolist()
+
+
+@settings(max_examples=600, deadline=None)
+@given(TEXTS, st.integers(1, 6))
+def test_shingles_equal_the_oracle(text, ngram):
+    """Every shingle of every text is that of the plain-Python definition, in order."""
+    assert shingles(text, ngram) == oracle(text, ngram)
+
+
+@settings(max_examples=300, deadline=None)
+@given(TEXTS, st.binary(max_size=80), st.binary(max_size=80))
+def test_neighbours_in_the_buffer_do_not_count(text, before, after):
+    """A text has the same shingles wherever it lies between other bytes, valid or not."""
+    assert shingles(text, 3, before, after) == shingles(text, 3)
+
+
+@given(ASCII)
+def test_ascii_words_are_those_of_re(text):
+    """In ASCII the words are exactly re.findall of the lower-cased text."""
+    wanted = re.findall(r"\w+", text.lower())
+    assert words_of(text) == wanted
+    if wanted:
+        assert shingles(text, 1) == [mix((hash_word(word) + LENGTH) & U64) for word in wanted]
+
+
+@pytest.mark.slow
+def test_each_character_by_itself_is_what_re_says():
+    """Over all of Unicode, a character by itself is a word if `\\w` matches it, and compiled words are the oracle's."""
+    known = [chr(p) for p in range(0x110000) if unicodedata.category(chr(p)) not in ("Cn", "Co", "Cs")]
+    letters = [character for character in known if re.match(r"\w", character)]
+    assert [character for character in known if words_of(character)] == letters
+    text = " ".join(letters)
+    assert len(words_of(text)) == len(letters)
+    assert shingles(text, 1) == oracle(text, 1)
+    assert shingles("x".join(letters), 1) == oracle("x".join(letters), 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("Hello, WORLD_9!", "hello world_9"),
+        ("\ufeffHe\u00adllo na\u0131ve", "he\u00adllo na\u0131ve"),
+        ("हिन्दी में", "हिन्दी में"),
+        ("使用Kubernetes的", "使 用 kubernetes 的"),
+        ("ไก่", "ไ ก่"),
+        ("❤\ufe0f ok", "ok"),
+        ("ΟΔΟΣ \u212aelvin İx", "οδοσ kelvin İx"),
+        ("don’t", "don t"),
+        ("한국어 말", "한국어 말"),
+    ],
+)
+def test_words_by_example(text, words):
+    """The rules of the module's docstring, by example."""
+    assert words_of(text) == words.split(" ")
+    assert shingles(text, 1) == oracle(text, 1)
+
+
+@pytest.mark.parametrize("size", [*range(1, 20), *range(55, 75), *range(120, 136)])
+def test_words_that_cross_blocks(size):
+    """A word is hashed alike wherever it begins and ends between blocks of 64 bytes, in ASCII and with an accent."""
+    for word in ("w" * size, "w" * (size - 1) + "é", "É" + "w" * size):
+        for lead in (0, 1, 7, 50, 62, 63, 64):
+            text = " " * lead + word + " end"
+            assert shingles(text, 1) == oracle(text, 1)
+            assert shingles(text, 1)[0] == shingles(word, 1)[0]
+
+
+def test_a_short_text_is_not_the_beginning_of_a_long_one():
+    """Texts of 0 to 5 words, and of the same words cut otherwise, all have different shingles."""
+    texts = ["", "-", "a", "a a", "a a a", "a a a a", "a a a a a", "aa a a a a", "a aa a a a", "_", "\x7f", "__", "¿?"]
+    found = [shingles(text, 5) for text in texts]
+    assert all(len(values) == 1 for values in found)
+    assert len({values[0] for values in found}) == len(texts)
+    assert shingles(" ¿?\u2003\n", 5) == shingles("¿?", 5)
+    assert shingles("", 5) == shingles(" \n\u3000", 5)
+
+
+def test_no_two_of_half_a_million_shingles_collide():
+    """Numbered words in pairs, the regular input that weak hashes fold together: chance of a collision 7e-9."""
+    text = " ".join(f"{left} {right} {chr(97 + left % 26)}" for left in range(420) for right in range(420))
+    words = text.split()
+    wanted = {tuple(words[at : at + 3]) for at in range(len(words) - 2)}
+    assert len(set(shingles(text, 3))) == len(wanted) > 500_000
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.binary(max_size=90))
+def test_bytes_that_are_not_utf8_are_survived(data):
+    """Arrow does not check strings: any bytes have shingles, the same ones each time, within the buffer."""
+    assert shingles(data, 2) == shingles(data, 2, after=b"\xbf\xbf\xbf")

@@ -1,0 +1,368 @@
+"""Tokenizer files: what is written is read back to the same ids, and what we cannot encode says why."""
+
+import base64
+import itertools
+import json
+import os
+import pickle
+import random
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from tests.tokenizer.library_made import changed, library_json
+from tokenizers import Tokenizer as Library
+
+from gristmill.errors import UserError
+from gristmill.kernels.bpe.train import byte_order
+from gristmill.tokenizer import files
+from gristmill.tokenizer.alphabet import CHARACTERS, spelled_bytes, to_text
+from gristmill.tokenizer.library import LibraryTokenizer, open_library, panics_raised
+from gristmill.tokenizer.model import Tokenizer
+from gristmill.tokenizer.patterns import PATTERNS
+from gristmill.tokenizer.probe import HOSTILE, difference
+from gristmill.tokenizer.rank_rule import reason_against_ranks
+
+
+@pytest.fixture(scope="module")
+def ours() -> Tokenizer:
+    """A tokenizer of our own layout, with the merges of one that the library trained."""
+    model = json.loads(library_json("llama3"))["model"]
+    spelled = [bytes([byte]) for byte, _ in sorted(CHARACTERS.items(), key=lambda item: item[1])]
+    ids = {token: number for number, token in enumerate(spelled)}
+    left, right = [], []
+    for one, other in model["merges"]:
+        first, second = spelled_bytes(one), spelled_bytes(other)
+        assert first is not None
+        assert second is not None
+        left.append(ids[first])
+        right.append(ids[second])
+        ids[first + second] = len(ids)
+    return Tokenizer.from_merges("gristmill", np.array(left, np.int32), np.array(right, np.int32))
+
+
+def write(folder: Path, text: str, name: str = "tokenizer.json") -> str:
+    (folder / name).write_text(text)
+    return str(folder / name)
+
+
+def test_tokenizer_json_is_read_back_as_the_same_tokenizer(ours: Tokenizer, tmp_path: Path) -> None:
+    """Same hash, so same ids; and the library gives those ids for the file too."""
+    files.write_json(ours, tmp_path)
+    again = files.load(str(tmp_path))
+    assert isinstance(again, Tokenizer)
+    assert again.hash == ours.hash
+    assert difference(ours, Library.from_file(str(tmp_path / "tokenizer.json"))) == ""
+
+
+def test_a_rank_file_gives_the_same_ids(ours: Tokenizer, tmp_path: Path) -> None:
+    """By tiktoken's rule: any two neighbours that make up a token, the lowest rank first."""
+    again = files.load(str(files.write_ranks(ours, tmp_path / "made.tiktoken")))
+    texts = pa.array([*HOSTILE, *(text * 7 for text in HOSTILE), " ".join(ours.specials)])
+    for allowed in ((), "all"):
+        assert np.array_equal(again.encode(texts, allowed)[0], ours.encode(texts, allowed)[0])
+    assert again.specials == ours.specials
+    assert again.vocab_size == ours.vocab_size
+
+
+def test_tiktoken_gives_the_same_ids(ours: Tokenizer, tmp_path: Path) -> None:
+    """The rank file and the JSON beside it are all that tiktoken needs."""
+    tiktoken = pytest.importorskip("tiktoken")
+    path = files.write_ranks(ours, tmp_path / "made.tiktoken")
+    ranks = {
+        base64.b64decode(token): int(rank) for token, rank in (line.split() for line in path.read_text().splitlines())
+    }
+    beside = json.loads(Path(f"{path}.json").read_text())
+    theirs = tiktoken.Encoding(
+        "made", pat_str=beside["pat_str"], mergeable_ranks=ranks, special_tokens=beside["special_tokens"]
+    )
+    for text in HOSTILE:
+        assert theirs.encode_ordinary(text) == ours.encode_text(text)
+
+
+def test_written_files_do_not_change(ours: Tokenizer, tmp_path: Path) -> None:
+    """The same tokenizer is the same bytes, and so is one that was read and written again."""
+    one = files.write_json(ours, tmp_path / "one")
+    two = files.write_json(files.load(str(one)), tmp_path / "two")  # type: ignore[arg-type]
+    assert one.read_bytes() == two.read_bytes()
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_files_of_the_library_are_encoded_by_our_kernel(pattern: str, tmp_path: Path) -> None:
+    """Every named pattern in a file that the library wrote is known, without a warning."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert files.load(write(tmp_path, library_json(pattern))).reason == ""
+
+
+def test_gpt2s_own_kind_of_file_is_known(tmp_path: Path) -> None:
+    """ByteLevel with its own expression, and merges as lines with a space."""
+    byte_level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
+    text = library_json("gpt2")
+    merges = [" ".join(pair) for pair in json.loads(text)["model"]["merges"]]
+    path = write(tmp_path, changed(text, pre_tokenizer=byte_level, model_merges=merges))
+    assert isinstance(files.load(path), Tokenizer)
+
+
+BYTE_LEVEL = {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": True, "use_regex": True}
+WRONG = {
+    "normalizer": {"normalizer": {"type": "NFC"}},
+    "pre-tokenizer": {"pre_tokenizer": BYTE_LEVEL},
+    "none of the patterns": {"pre_tokenizer": {"type": "Whitespace"}},
+    "unk_token": {"model_unk_token": "<|end|>"},
+    "byte_fallback": {"model_byte_fallback": True},
+    "end_of_word_suffix": {"model_end_of_word_suffix": "</w>", "model_merges": []},
+    "decoder": {"decoder": None},
+}
+
+
+@pytest.mark.parametrize("reason", WRONG)
+def test_what_we_cannot_encode_goes_to_the_library_and_says_why(reason: str, tmp_path: Path) -> None:
+    """Never silently: a warning and a reason that name the part of the file."""
+    text = changed(library_json("llama3"), **WRONG[reason])
+    with pytest.warns(UserWarning, match=reason):
+        found = files.load(write(tmp_path, text))
+    assert isinstance(found, LibraryTokenizer)
+    assert reason in found.reason
+
+
+def test_one_that_encodes_at_random_is_refused(tmp_path: Path) -> None:
+    """With dropout the same text has other ids each time; 0 and null are as good as none."""
+    text = library_json("llama3")
+    with pytest.raises(UserError, match=r"dropout in its model.*Set `dropout` to null"):
+        files.load(write(tmp_path, changed(text, model_dropout=0.5)))
+    for off in (0.0, None):
+        assert isinstance(files.load(write(tmp_path, changed(text, model_dropout=off))), Tokenizer)
+
+
+def test_a_missing_byte_goes_to_the_library(tmp_path: Path) -> None:
+    """The library drops a byte that has no token; our kernel does not."""
+    text = library_json("llama3")
+    vocab = json.loads(text)["model"]["vocab"]
+    vocab["unused"] = vocab.pop(to_text(b"\xff"))
+    with pytest.warns(UserWarning, match="1 of the 256 bytes"):
+        assert isinstance(files.load(write(tmp_path, changed(text, model_vocab=vocab))), LibraryTokenizer)
+
+
+def test_an_added_token_that_swallows_spaces_goes_to_the_library(tmp_path: Path) -> None:
+    """lstrip is not ours."""
+    text = library_json("llama3")
+    added = json.loads(text)["added_tokens"]
+    added[-1]["lstrip"] = True
+    with pytest.warns(UserWarning, match="lstrip"):
+        assert isinstance(files.load(write(tmp_path, changed(text, added_tokens=added))), LibraryTokenizer)
+
+
+def test_the_probe_finds_a_difference(ours: Tokenizer, tmp_path: Path) -> None:
+    """A file with one merge moved, or another pattern, does not pass for the same tokenizer."""
+    text = files.write_json(ours, tmp_path).read_text()
+    merges = json.loads(text)["model"]["merges"]
+    assert difference(ours, Library.from_str(changed(text, model_merges=[*merges[1:], merges[0]])))
+    spec = json.loads(text)["pre_tokenizer"]
+    spec["pretokenizers"][0]["pattern"]["Regex"] = PATTERNS["gpt2"].text
+    assert difference(ours, Library.from_str(changed(text, pre_tokenizer=spec)))
+
+
+def test_the_fallback_has_the_same_interface(tmp_path: Path) -> None:
+    """Same answers as ours, for the same tokenizer, from every method."""
+    path = write(tmp_path, library_json("llama3"))
+    mine = files.load(path)
+    theirs = pickle.loads(pickle.dumps(LibraryTokenizer(Path(path).read_text(), "for the test")))
+    texts = pa.array([*HOSTILE, None, "<|end|> <plain>"])
+    for allowed in ((), "all"):
+        for one, other in zip(mine.encode(texts, allowed), theirs.encode(texts, allowed), strict=True):
+            assert one.dtype == other.dtype
+            assert np.array_equal(one, other)
+    assert (theirs.vocab_size, theirs.specials) == (mine.vocab_size, mine.specials)
+    ids = mine.encode_text("a <|end|> b", "all")
+    assert theirs.encode_text("a <|end|> b", "all") == ids
+    for keep in (True, False):
+        assert theirs.decode(ids, keep) == mine.decode(ids, keep)
+    assert [theirs.token_bytes(number) for number in range(1200)] == [
+        mine.token_bytes(number) for number in range(1200)
+    ]
+    assert len({theirs.hash, mine.hash}) == 2
+    with pytest.raises(UserError, match="all"):
+        theirs.encode_text("", {"<|end|>"})
+
+
+BROKEN = {
+    "cut off": ("tokenizer.json", library_json("llama3")[:5000], "not a tokenizer.json"),
+    "other json": ("tokenizer.json", '{"a": 1}', "not a tokenizer.json"),
+    "prose": ("x.tiktoken", "what is this", "neither"),
+    "no number": ("x.tiktoken", "IQ== one\n", "neither"),
+    "no pattern": ("x.tiktoken", "IQ== 0\n", "does not say which pattern"),
+    "empty": ("x.tiktoken", "", "does not say which pattern"),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_broken_file_is_the_users_to_fix(name: str, tmp_path: Path) -> None:
+    """Fact, consequence, fix; no traceback of a parser."""
+    file, text, fact = BROKEN[name]
+    with pytest.raises(UserError, match=fact) as caught:
+        files.load(write(tmp_path, text, file))
+    assert "no text can be encoded" in str(caught.value)
+
+
+def test_a_merge_of_tokens_that_are_not_there_is_a_broken_file(tmp_path: Path) -> None:
+    """As it is for the library."""
+    text = changed(library_json("llama3"), model_merges=[["a", "QQQ"]])
+    with pytest.raises(UserError, match=r"not a tokenizer\.json"):
+        files.load(write(tmp_path, text))
+
+
+def test_a_path_that_is_not_there_is_named(tmp_path: Path) -> None:
+    """An empty folder and a missing file."""
+    for path in (tmp_path, tmp_path / "none.json"):
+        with pytest.raises(UserError, match="Check the path"):
+            files.load(str(path))
+
+
+def test_rank_files_need_a_known_pattern_and_every_byte(ours: Tokenizer, tmp_path: Path) -> None:
+    """A pattern can be named by the caller; a file with a byte missing cannot encode every text."""
+    path = files.write_ranks(ours, tmp_path / "made.tiktoken")
+    Path(f"{path}.json").unlink()
+    assert files.load(str(path), pattern="gpt2").pattern == "gpt2"
+    with pytest.raises(UserError, match="unknown pattern"):
+        files.load(str(path), pattern="gpt3")
+    path.write_text("".join(path.read_text().splitlines(keepends=True)[1:]))
+    with pytest.raises(UserError, match="1 of the 256 bytes"):
+        files.load(str(path), pattern="gpt2")
+
+
+def test_a_pattern_for_a_file_that_has_one_is_refused(ours: Tokenizer, tmp_path: Path) -> None:
+    """Nothing that the caller says is silently left aside."""
+    with pytest.raises(UserError, match="Leave it out"):
+        files.load(str(files.write_json(ours, tmp_path)), pattern="gpt2")
+
+
+def small(folder: Path, added: list[dict[str, object]], **model: object) -> str:
+    """Bytes, `th`, `the`, `aa`, `aaaa`, and two special tokens."""
+    place = {byte: number for number, byte in enumerate(byte_order().tolist())}
+    pairs = [(place[ord("t")], place[ord("h")]), (256, place[ord("e")]), (place[ord("a")], place[ord("a")]), (258, 258)]
+    left, right = np.array(pairs, np.int32).T
+    made = Tokenizer.from_merges("gpt2", left, right, specials=("<|end_of_text|>", "<|x|>"))
+    spec = json.loads(files.write_json(made, folder).read_text())
+    spec["added_tokens"] += [{**spec["added_tokens"][0], **token} for token in added]
+    spec["model"].update(model)
+    return write(folder, json.dumps(spec))
+
+
+@pytest.mark.parametrize(
+    ("content", "number", "special"),
+    [("th", 256, True), ("the", 257, True), ("aa", 258, False), ("a", 64, True), ("mill", 262, False)],
+)
+def test_added_tokens_that_merges_make_are_written_with_them(
+    content: str, number: int, special: bool, tmp_path: Path
+) -> None:
+    """`tokenizer.json` keeps them in both places; a rank file cannot say it."""
+    texts = ["the mill", "aaaa", "th the <|x|>mill a"]
+    once = files.load(small(tmp_path, [{"content": content, "id": number, "special": special}]), probe=False)
+    assert isinstance(once, Tokenizer)
+    again = files.load(str(files.write_json(once, tmp_path / "again")), probe=False)
+    for allowed in ((), "all"):
+        assert [again.encode_text(text, allowed) for text in texts] == [
+            once.encode_text(text, allowed) for text in texts
+        ]
+    with pytest.raises(UserError, match=r"cannot be a rank file: its .* token .*Export it as tokenizer\.json"):
+        files.write_ranks(once, tmp_path / "ranks")
+    assert not (tmp_path / "ranks").exists()
+
+
+def test_tokens_that_no_merge_makes_are_not_written_as_ranks(tmp_path: Path) -> None:
+    """tiktoken joins any neighbours that make up a token, and takes a pre-token that is one whole."""
+    for merges in (["t h", "th e", "a a"], ["th e", "a a", "aa aa"]):
+        lacking = files.load(small(tmp_path, [], merges=merges), probe=False)
+        assert isinstance(lacking, Tokenizer)
+        with pytest.raises(UserError, match=r"its merges do not make its token b'(aaaa|th)'"):
+            files.write_ranks(lacking, tmp_path / "lacking.tiktoken")
+
+
+def test_what_came_from_a_rank_file_goes_back_to_one(tmp_path: Path) -> None:
+    """Tokens that are only taken whole among them: no two neighbours ever make them up."""
+    lines = [(bytes([byte]), number) for number, byte in enumerate(byte_order().tolist())]
+    lines += [(b"ab", 256), (b"cd", 257), (b"abcd", 258), (b"xyz", 259)]
+    path = tmp_path / "in.tiktoken"
+    path.write_text("".join(f"{base64.b64encode(token).decode()} {rank}\n" for token, rank in lines))
+    once = files.load(str(path), pattern="gpt2")
+    again = files.load(str(files.write_ranks(once, tmp_path / "out.tiktoken")))
+    assert once.encode_text("abcd xyz") == again.encode_text("abcd xyz")
+    assert again.hash == once.hash
+
+
+def test_the_rule_of_ranks_is_that_of_all_texts() -> None:
+    """Merges drawn at random: where a rank file is said to do, it gives the same ids for every short text."""
+    draw = random.Random(3)
+    place = {byte: number for number, byte in enumerate(byte_order().tolist())}
+    texts = pa.array(["".join(letters) for size in range(1, 8) for letters in itertools.product("ab", repeat=size)])
+    said = [0, 0]
+    for _ in range(60):
+        spelled = {place[ord("a")]: "a", place[ord("b")]: "b"}
+        sides: list[tuple[int, int]] = []
+        for number in range(256, 256 + draw.randrange(1, 7)):
+            one, other = draw.choice([*spelled]), draw.choice([*spelled])
+            if spelled[one] + spelled[other] in spelled.values():
+                break
+            sides.append((one, other))
+            spelled[number] = spelled[one] + spelled[other]
+        left, right = np.array(sides, np.int32).reshape(-1, 2).T
+        made = Tokenizer.from_merges("gpt2", left, right, specials=(), cache_bytes=1 << 12)
+        this = made.definition
+        ranks = "".join(f"{base64.b64encode(token).decode()} {rank}\n" for rank, token in enumerate(this.tokens))
+        by_ranks = Tokenizer(files._parse_ranks(ranks.encode(), None, "gpt2", "x"), 1 << 12)
+        same = np.array_equal(made.encode(texts)[0], by_ranks.encode(texts)[0])
+        assert same == (reason_against_ranks(this) == ""), sides
+        said[same] += 1
+    assert min(said) > 5
+
+
+def test_a_panic_of_the_library_is_one_message(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Merges that are shorter than the prefix which the library would cut off: refused before it does."""
+    model = {"type": "BPE", "vocab": {"a": 0, "b": 1, "ab": 2, "é": 3, "aé": 4}, "merges": [["a", "b"]]}
+    for prefix, merges in (("####", [["a", "b"]]), ("##", ["a b"]), ("#", [["a", "é"]])):
+        given = {**model, "continuing_subword_prefix": prefix, "merges": merges}
+        with pytest.raises(UserError, match="has a merge with"):
+            files.load(write(tmp_path, json.dumps({"version": "1.0", "model": given})))
+    assert capfd.readouterr().err == ""
+    broken = json.dumps({"version": "1.0", "model": {**model, "continuing_subword_prefix": "####"}})
+    with pytest.raises(ValueError, match="the library broke down"):
+        open_library(broken)
+    with pytest.raises(KeyboardInterrupt), panics_raised():
+        raise KeyboardInterrupt
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the memory of a process is told otherwise")
+def test_tokenizers_that_were_only_checked_leave_no_memory_behind(tmp_path: Path) -> None:
+    """What the library remembers of pre-tokens outlives it; one that is opened for the check remembers nothing."""
+    text = Path(small(tmp_path, [])).read_text()
+    draw = random.Random(0)
+    words = ["".join(draw.choices("abcdefghij", k=40)) for _ in range(2000)]
+
+    def resident() -> int:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+    def opened(times: int) -> int:
+        before = resident()
+        for _ in range(times):
+            library = open_library(text, remember=False)
+            for word in words:
+                library.encode(word)
+        return resident() - before
+
+    opened(2)
+    assert opened(10) < 4 << 20
+
+
+def test_ids_out_of_merge_order_are_not_written_as_ranks(ours: Tokenizer, tmp_path: Path) -> None:
+    """tiktoken would merge in another order."""
+    spec = json.loads(files.write_json(ours, tmp_path).read_text())
+    merges = spec["model"]["merges"]
+    path = write(tmp_path, changed(json.dumps(spec), model_merges=[*merges[5:], *merges[:5]]))
+    moved = files.load(path)
+    assert isinstance(moved, Tokenizer)
+    with pytest.raises(UserError, match=r"Export it as tokenizer\.json"):
+        files.write_ranks(moved, tmp_path / "moved.tiktoken")
