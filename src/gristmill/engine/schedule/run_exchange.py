@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from gristmill.engine.plan.graph import Node
 from gristmill.engine.schedule.seen import Document
-from gristmill.engine.schedule.shuffle import Route, Sent, by_destination, by_range, coarse, packed, weigh
+from gristmill.engine.schedule.shuffle import Route, Sent, by_destination, by_range, packed, weigh
 from gristmill.engine.work.borders import check_destinations, check_totals
 from gristmill.engine.work.exchange import COARSE, part_number
 from gristmill.engine.work.task import Collect, Emit, Reduce, Result, add_counts
@@ -86,7 +86,7 @@ class Exchange:
         """What the reducers of a round send, and how; `parts` in the last round, whose answers go to so many."""
         run, node = self._run, self._node
         spans = await weigh(run, files)
-        route = _BY_KEY if parts is None else Route("part", coarse(spans.reducers, parts, BITS))
+        route = _BY_KEY if parts is None else Route.to_each("part", spans.reducers, parts, BITS)
         made = Sent()
         async for here in by_range(run, node, f"round {number + 1}", spans, _BY_KEY):
             if here is None:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from gristmill.engine.plan.graph import Node
-from gristmill.engine.schedule.shuffle import Route, Sent, by_destination, coarse
+from gristmill.engine.schedule.shuffle import Route, Sent, by_destination
 from gristmill.engine.work.borders import check_layout
 from gristmill.engine.work.task import Build, Gather, Layout, Result, Scatter, Task, add_counts
 from gristmill.store.segments import SegmentList
@@ -50,7 +50,8 @@ async def _of_source(
     """The sets of files of one source."""
     documents = run.documents[source]
     layout = Layout.of(entries)
-    route = Route("key", coarse(len(documents), len(entries), max(len(entries) - 1, 0).bit_length()), keeps=False)
+    bits = max(len(entries) - 1, 0).bit_length()
+    route = Route.to_each("key", len(documents), len(entries), bits, keeps=False)
     sent = Sent()
     scattered = await run.each(_scatter(run, document, node, layout, route, sent) for document in documents)
     if not all(scattered):
@@ -70,14 +71,14 @@ async def _of_source(
 
 async def _scatter(run: "Run", document: "Document", node: Node, layout: Layout, route: Route, sent: Sent) -> bool:
     layers, view = run.view(document, node), node.views[document.source]
-    work = Scatter(node.module, node.config, layers, view.columns, view.gates, layout, route.coarse)
+    work = Scatter(node.module, node.config, layers, view.columns, view.gates, layout, route.coarse, route.merges)
     inputs = {
         "verb": "emit",
         "layers": [part.hash for part in layers],
         "columns": view.columns,
         "gates": view.gates,
         "layout": layout.hash,
-        "shift": route.coarse,
+        "route": [route.coarse, route.merges],
     }
     _, result = await run.tasks.obtain(node, work, inputs, f"{document.label} emit", (0, *document.order))
     if result is not None:

@@ -5,6 +5,9 @@ reads some of these ranges from every file. Where there is much, files of many p
 span of ranges, wide enough to make at most FAN_OUT finer ones of it, from as many files as make MERGED_BYTES. So at
 4 TB a reducer reads a few hundred stretches and not one from each of 62,500 files, and what the coordinator holds at a
 time is the tables of one span.
+
+Borders between reducers, and between groups of merged files, are found by halving until what is left is small enough.
+So a document that goes away moves a border only where a half was just too large: the others read what they read before.
 """
 
 from collections.abc import AsyncIterator, Iterable, Sequence
@@ -47,9 +50,17 @@ class Route:
 
     column: str
     coarse: int
-    """Bits by which it was shifted: a file has at most RANGES segments, or one for each destination if it is 0."""
+    """Bits by which it was shifted; 0: a file has a segment for each destination itself."""
+    merges: bool = True
+    """Whether files are merged before anybody reads them; they have at most RANGES segments then."""
     keeps: bool = True
-    """Whether the column goes on with the records."""
+    """Whether the column goes on with merged records."""
+
+    @classmethod
+    def to_each(cls, column: str, files: int, destinations: int, bits: int, keeps: bool = True) -> "Route":
+        """To every single destination, which is a number of so many bits, from so many files."""
+        merges = files * destinations > FEW_SEGMENTS
+        return cls(column, max(0, bits - (RANGES.bit_length() - 1)) if merges else 0, merges, keeps)
 
 
 class Sent:
@@ -98,9 +109,10 @@ async def weigh(run: "Run", files: Sequence[SegmentFile]) -> Spans:
             sizes[number, table["to"].astype(np.int64)] = table["memory"]
     by_range = sizes.sum(axis=0)
     total = int(by_range.sum())
-    target = min(max(total // RANGES, LEAST_BYTES), MOST_BYTES)
+    target = min(max((1 << total.bit_length()) // RANGES, LEAST_BYTES), MOST_BYTES)
+    crowded = int(by_range.max(initial=0)) if total > RANGES * LEAST_BYTES else 0
     finer = 1
-    while finer < FINEST and finer * target < by_range.max(initial=0) and total > RANGES * LEAST_BYTES:
+    while finer < FINEST and finer * target < crowded:
         finer *= 2
     return Spans(files, sizes, target, finer)
 
@@ -127,7 +139,7 @@ async def by_destination(
     run: "Run", node: Node, name: str, files: Sequence[SegmentFile], route: Route, destinations: int
 ) -> AsyncIterator[SegmentTable | None]:
     """The segments of every single destination, span by span. None where a dry run would have to merge first."""
-    if not route.coarse:
+    if not route.merges:
         yield SegmentTable(files, await run.tasks.ask_in_thread(_tables, run.store, files))
         return
     spans = await weigh(run, files)
@@ -138,22 +150,32 @@ async def by_destination(
             yield await _merged(run, node, name, files, here, (first, first + width - 1), route, 0)
 
 
-def coarse(files: int, destinations: int, bits: int) -> int:
-    """By how many bits tasks shift a number of so many bits that says where a record goes; 0: to the place itself."""
-    return 0 if files * destinations <= FEW_SEGMENTS else max(0, bits - (RANGES.bit_length() - 1))
-
-
 def packed(table: SegmentTable, target: int) -> list[tuple[int, int]]:
-    """Stretches of neighbouring destinations with no more than `target` bytes, or one."""
+    """The first and the last destination of every reducer: ranges of up to `target` bytes, or one destination."""
+    known, sizes = table.sizes()
+    return [(int(known[begin]), int(known[end - 1])) for begin, end in halved(known, sizes, target)]
+
+
+def halved(places: npt.NDArray[np.uint64], sizes: Sizes, limit: int, most: int | None = None) -> list[tuple[int, int]]:
+    """Rising places cut where ranges of them are halved, until a range has no more than `limit` bytes and `most` of
+    them, or is a single place: begin and end of each that holds something.
+    """
+    before = np.concatenate([[0], np.cumsum(sizes)])
     found: list[tuple[int, int]] = []
-    held = 0
-    for destination, size in zip(*(column.tolist() for column in table.sizes()), strict=True):
-        if found and held + size <= target:
-            found[-1] = (found[-1][0], destination)
-            held += size
+
+    def halve(first: int, width: int) -> None:
+        begin = int(np.searchsorted(places, np.uint64(first)))
+        end = int(np.searchsorted(places, np.uint64(first + width - 1), "right"))
+        if begin == end:
+            return
+        if width == 1 or (before[end] - before[begin] <= limit and (most is None or end - begin <= most)):
+            found.append((begin, end))
         else:
-            found.append((destination, destination))
-            held = size
+            halve(first, width // 2)
+            halve(first + width // 2, width // 2)
+
+    if len(places):
+        halve(0, 1 << int(places[-1]).bit_length())
     return found
 
 
@@ -180,17 +202,9 @@ async def _merged(
 
 def _groups(files: Sequence[SegmentFile], sizes: Sizes) -> list[list[SegmentFile]]:
     """Neighbouring files that are merged together."""
-    groups: list[list[SegmentFile]] = []
-    held = 0
-    for file, size in zip(files, sizes.tolist(), strict=True):
-        if not size:
-            continue
-        if not groups or held + size > MERGED_BYTES or len(groups[-1]) == MERGED_FILES:
-            groups.append([])
-            held = 0
-        groups[-1].append(file)
-        held += size
-    return groups
+    full = np.flatnonzero(sizes)
+    stretches = halved(full.astype(np.uint64), sizes[full], MERGED_BYTES, MERGED_FILES)
+    return [[files[place] for place in full[begin:end]] for begin, end in stretches]
 
 
 async def _merge(

@@ -36,7 +36,7 @@ def perform_scatter(work: Scatter, store: Store) -> Result:
         tables.append(pa.Table.from_batches([records]))
         rows += batch.num_rows
     records = pa.concat_tables(tables) if tables else None
-    found = [] if records is None else cut(records, "key", work.shift, keeps=work.shift > 0)
+    found = [] if records is None else cut(records, "key", work.shift, keeps=work.keeps)
     counts = {"rows_sent": rows, "records": 0 if records is None else records.num_rows}
     return sent([write_segments(store, found)], metrics=counts)
 

@@ -145,6 +145,8 @@ class Scatter:
     """The entries of the part's source."""
     shift: int
     """By how many bits the number of an entry is shifted to give the destination."""
+    keeps: bool
+    """Whether records are told apart later, by a merge, and take their number with them."""
 
 
 @dataclass(frozen=True)
