@@ -182,10 +182,11 @@ def test_a_trillion_tokens_fit_into_the_plan():
     finer = total // plan.RANGES // plan.MOST_BYTES
     finer = 1 << (finer - 1).bit_length()
     assert finer <= plan.FINEST
-    width = max(1, min(plan.RANGES, plan.FAN_OUT // finer))
+    width = plan._width(finer * plan.RANGES)
     merges_of_a_span = total * width // plan.RANGES // plan.MERGED_BYTES
     assert merges_of_a_span * finer * width < 2_000_000
     assert merges_of_a_span < 2_000, "segments that a reducer reads"
+    assert all(plan.RANGES % plan._width(count) == 0 for count in range(1, 70_000, 7)), "spans fill the ranges"
     assert plan.Route.to_each("part", plan.RANGES, parts, 64) == plan.Route("part", 58)
     assert plan.Route.to_each("key", parts, 16_384, 14) == plan.Route("key", 8)
     assert plan.Route.to_each("key", parts, 64, 6) == plan.Route("key", 0), "few shards: files are merged all the same"
