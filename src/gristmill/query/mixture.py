@@ -27,7 +27,8 @@ def foresee_mixture(run: Run) -> Foreseen:
     if node is None or not run.made[node.id].missing:
         return Foreseen()
     try:
-        models = {name: run.store.local_path(_model(run, made_by)) for name, made_by in node.uses.items()}
+        uses = node.views[node.sources[0]].models
+        models = {name: run.store.local_path(_model(run, made_by)) for name, made_by in uses.items()}
     except CorruptPart:  # the run makes it again, with other bytes perhaps
         return Foreseen()
     assert isinstance(node.config, mix.Config)

@@ -139,7 +139,7 @@ class Run(Seen):
     def _inputs_are_whole(self, node: Node) -> bool:
         layers = {layer for view in node.views.values() for layer in view.layers} - {INGEST}
         reads = {f"{source}/{INGEST}" for source in node.sources}
-        return {*reads, *layers, *node.uses.values(), *node.counts.values()} <= self._whole
+        return {*reads, *layers, *node.uses, *node.counts.values()} <= self._whole
 
     async def _is_found(self, node: Node) -> bool:
         found = await self.tasks.ask_store(self.stages.find, node, self.stages.key_of(node))
@@ -171,7 +171,7 @@ class Run(Seen):
                 self._exchanges[node.id].forget()
         else:
             known = [await self._frontier.passed(_before(node))]
-            known += [await self._frontier.opened(model) for model in node.uses.values()]
+            known += [await self._frontier.opened(model) for model in node.uses]
             whole = await self._model(node, all(known))
             self._frontier.open(node.id, node.depth, whole or self.made[node.id].foreseen is not None)
         if whole:
@@ -299,14 +299,16 @@ class Run(Seen):
         layers = node.views[document.source].layers
         return tuple(document.part if layer == INGEST else self.made[layer].layers[at][0] for layer in layers)
 
-    def models(self, node: Node) -> dict[str, Part]:
-        found = {name: self.made[node_id].model or self.made[node_id].foreseen for name, node_id in node.uses.items()}
+    def models(self, node: Node, source: str | None = None) -> dict[str, Part]:
+        """Those of a step that has the same for all of its sources; of a map step, those for one of them."""
+        uses = node.views[source or node.sources[0]].models
+        found = {name: self.made[node_id].model or self.made[node_id].foreseen for name, node_id in uses.items()}
         return {name: part for name, part in found.items() if part is not None}
 
     async def _map(self, document: Document, node: Node) -> bool:
         view = node.views[document.source]
         layers = self.view(document, node)
-        work = Map(node.module, node.config, layers, view.columns, view.gates, self.models(node))
+        work = Map(node.module, node.config, layers, view.columns, view.gates, self.models(node, document.source))
         task, result = await self.tasks.obtain(node, work, self.map_inputs(work), document.label, document.order)
         return self.keep(document, node, task, result)
 

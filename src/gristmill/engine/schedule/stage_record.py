@@ -19,9 +19,9 @@ from gristmill.engine.plan.inputs import SourceInputs, work_of
 from gristmill.engine.schedule.seen import Document
 from gristmill.engine.schedule.task_cache import ENGINE, MODEL, NodeState, Tasks
 from gristmill.engine.work.rows import CRASHED
-from gristmill.engine.work.task import digest, layer_schema, part_to_json
+from gristmill.engine.work.task import digest, part_to_json
 from gristmill.recipe.columns import INGEST
-from gristmill.schema import DOCUMENTS
+from gristmill.schema import DOCUMENTS, layer_schema
 from gristmill.stages.stage_interface import schema_of
 from gristmill.store.store import Part, Store
 
@@ -56,11 +56,11 @@ class StageRecords:
         sources = []
         for source in node.sources:
             view = node.views[source]
-            counts = [node.counts[source]] if source in node.counts else []
+            counts = [view.counts] if view.counts is not None else []
             layers = [self._mark(layer, source) for layer in (INGEST, *view.layers, *counts)]
-            sources.append([source, view.columns, view.gates, layers])
-        models = {name: part.hash for name, node_id in node.uses.items() if (part := self._made(node_id).model)}
-        return digest({"engine": ENGINE, **node.identity, "sources": sources, "models": models})
+            models = {name: part.hash for name, made_by in view.models.items() if (part := self._made(made_by).model)}
+            sources.append([source, view.columns, view.gates, layers, models])
+        return digest({"engine": ENGINE, **node.identity, "sources": sources})
 
     def _mark(self, layer: str, source: str) -> str:
         if (layer, source) not in self._marks:

@@ -37,11 +37,11 @@ from gristmill.engine.work.task import (
     Task,
     Work,
     add_counts,
-    layer_schema,
 )
 from gristmill.errors import BrokenPromise, UserError
 from gristmill.kernels import compiling
 from gristmill.places import shown
+from gristmill.schema import layer_schema
 from gristmill.stages import own_code
 from gristmill.stages.stage_interface import schema_of
 from gristmill.store.parquet import PartWriter, text_bytes

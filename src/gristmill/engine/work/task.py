@@ -10,16 +10,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import orjson
-import pyarrow as pa
 
 from gristmill.engine.files.config_files import ConfigFile
 from gristmill.places import Place
+from gristmill.recipe.columns import Columns
+from gristmill.schema import layer_schema as layer_schema
 from gristmill.stages.contract import Piece, StageConfig
 from gristmill.store.segments import Segment
 from gristmill.store.store import Part
-
-Columns = tuple[tuple[int, str, str], ...]
-"""(index of the layer, column in it, name under which the stage sees it)"""
 
 
 @dataclass(frozen=True)
@@ -243,15 +241,3 @@ def result_from_json(record: Mapping[str, Any]) -> Result:
 
 def with_work(task: Task, **changes: Any) -> Task:
     return replace(task, work=replace(task.work, **changes))
-
-
-def layer_schema(schema: pa.Schema) -> pa.Schema:
-    """A stage's columns plus those that every layer has."""
-    fields = [pa.field(item.name, item.type) for item in schema]
-    names = set(schema.names)
-    for name in ("drop", "detail"):
-        if name not in names:
-            fields.append(pa.field(name, pa.string()))
-    if "text" in names and "text_bytes" not in names:
-        fields.append(pa.field("text_bytes", pa.int64()))
-    return pa.schema(fields)

@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from gristmill.counted import counted
+from gristmill.errors import UserError, WrongSetting
 from gristmill.stages.mix.continued import Past, past_of, read_manifest
 from gristmill.stages.mix.epochs import refuse_excess
 from gristmill.stages.mix.groups import Group, read_groups
@@ -42,7 +43,10 @@ class Config(MixOptions):
 def check(config: Config) -> None:
     """Whether the manifest to go on from is one."""
     if config.continues is not None:
-        read_manifest(config.continues.manifest)
+        try:
+            read_manifest(config.continues.manifest)
+        except UserError as error:
+            raise WrongSetting("continues.manifest", error) from None
 
 
 def fit(batches: Iterable[pa.RecordBatch], config: Config, path: Path, models: Mapping[str, Path]) -> dict[str, Any]:

@@ -36,4 +36,4 @@ def fit(batches: Iterable[pa.RecordBatch], config: Config, path: Path) -> dict[s
 
 
 def check(config: Config) -> None:
-    tokenizer_file.check(tokenizer_file.Config(file=config.pin))
+    tokenizer_file.check_file("pin", config.pin)
