@@ -23,7 +23,7 @@ from gristmill.stages.own_code import OF, CannotRead, Code, SourceFile, is_own
 from gristmill.stages.own_function import faults_of_function
 from gristmill.stages.stage_interface import libraries_of, may_read_of, reads_of, schema_of, version_of
 
-VERBS = {"apply", "emit", "fit", "build", "read"}
+VERBS = {"apply", "emit", "fit", "make", "build", "read"}
 """Functions that only a stage has."""
 
 

@@ -38,7 +38,8 @@ def _faults(route: Route, bound: Sequence[Binding], apart: str) -> Iterator[tupl
                 yield step, message
         for name in binding.models:
             if any(other.name == name for other in before):
-                yield step, f"{step.id} uses the model of {name}, which fits none. Use a fit step of that name."
+                fix = "Use a step of that name that does: a fit or an asset."
+                yield step, f"{step.id} uses the model of {name}, which makes none. {fix}"
             else:
                 yield step, f"{step.id} uses the model of a step {name}, and none is before it. Add - {name} above."
         if binding.counts is not None:

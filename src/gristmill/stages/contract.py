@@ -27,6 +27,9 @@
             records with a new `key`. A round may return (records, counts): counts are summed over all its tasks
   fit       READS
             fit(batches, config, path) -> metrics; writes the model file to `path`
+  asset     make(config, path) -> metrics; writes to `path` a file that is made of files: those that config fields of
+            type `File` name, and models that it USES. It reads no documents, so it waits for none, is keyed by its
+            files alone, and runs before any source is read
             optional: COPIES, the config field (a File) that the model is a copy of, byte for byte: a plan knows it then
   sink      READS; RECORD_SCHEMA; COUNTS: an earlier map step whose metrics say how much there is
             layout(counts, config) -> {source: entries}: one entry (a JSON object) for each set of files to be written
@@ -45,10 +48,10 @@ a part. `ONLY_KEPT = True` makes the engine hand over only the rows that no earl
 write `drop` (a reason or null) and `detail`; one with `JUDGES = False` has no say in what belongs to the corpus, and
 nobody who reads survivors depends on it. A column is named `text` (the newest that an earlier step wrote) or
 `signals.words` (of a certain step). Every layer has `drop` and `detail`, and `text_bytes` where it has `text`. A stage
-with `USES = ("name",)` gets `models={"name": path}`, the model files of earlier fit steps: a map stage those of the
-route of the documents that it sees, any other the same for all of its sources. A config field named `seed` is filled
-from the recipe; a field of type `File` is a path whose content, not name, enters the task key; a task sees the path of
-the copy that the store keeps of that content. A field that only reports read (`ReportMark`) is in no key.
+with `USES = ("name",)` gets `models={"name": path}`, the model files of earlier steps (fit, asset, sink): a map stage
+those of the route of the documents that it sees, any other the same for all of its sources. A config field named `seed`
+is filled from the recipe; a field of type `File` is a path whose content, not name, enters the task key; a task sees
+the path of the copy that the store keeps of that content. A field that only reports read (`ReportMark`) is in no key.
 
 A step that needs its documents twice is several stages: `PREREQUISITES = ("package.module",)` names those that run just
 before it, each a layer of its own called by the module's last name. Their configs are cut out of the step's: it has

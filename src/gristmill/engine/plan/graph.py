@@ -44,15 +44,16 @@ class NodeFacts:
     id: str
     name: str
     kind: str
-    """read, map, exchange, fit or sink."""
+    """read, map, exchange, fit, asset or sink."""
     sources: tuple[str, ...]
+    """Whose documents it reads; an asset reads none."""
     columns: tuple[str, ...]
     """Of its layer."""
 
     @property
     def has_layers(self) -> bool:
         """Whether it has columns for every row; others have files."""
-        return self.kind not in ("fit", "sink")
+        return self.kind not in ("fit", "asset", "sink")
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ class Node(NodeFacts):
     identity: Mapping[str, Any]
     """What the stage itself puts into a task key: name, VERSION, config, libraries, code of the user's own."""
     views: Mapping[str, View]
-    """Per source; the models of a step that works on all sources at once are the same in all."""
+    """Per source; an asset has one, for none."""
     depth: int
     files: Mapping[str, ConfigFile] = field(default_factory=dict)
     """Location -> the file or folder that the config names so."""
@@ -72,6 +73,11 @@ class Node(NodeFacts):
     """Of a stage of the user's own: what it runs."""
     where: str = ""
     """The recipe's file and the line of the step."""
+
+    @property
+    def models(self) -> Mapping[str, str]:
+        """Name -> id of the node that makes it; of a node that has the same for all of its sources."""
+        return next(iter(self.views.values())).models
 
     @property
     def uses(self) -> set[str]:
@@ -207,7 +213,9 @@ def _node(
 ) -> Node:
     module = importlib.import_module(step.module)
     identity, files = identity_of(module, step.config, step.code, step.line)
-    facts = (step.id, step.name, kind_of(module), tuple(views), columns_of(step))
+    if kind_of(module) == "asset":  # whatever route it stands in
+        views = {"": next(iter(views.values()))}
+    facts = (step.id, step.name, kind_of(module), tuple(filter(None, views)), columns_of(step))
     return Node(*facts, step.module, step.config, identity, views, depth, files, step.code)
 
 

@@ -29,6 +29,10 @@ _MODEL = "model"
 """Stands for the source among the datasets of a step that has files and no layers."""
 
 
+_HOLDS = {"read": "documents", "fit": "model", "asset": "model", "sink": "files"}
+"""What a dataset of a stage of this kind holds."""
+
+
 class StageRecords:
     """Those of one run: looked up before its tasks, written after them."""
 
@@ -54,10 +58,10 @@ class StageRecords:
     def key_of(self, node: Node) -> str:
         """Of a stage whose sources are read, and whose layers and models are all there."""
         sources = []
-        for source in node.sources:
-            view = node.views[source]
+        for source, view in node.views.items():
             counts = [view.counts] if view.counts is not None else []
-            layers = [self._mark(layer, source) for layer in (INGEST, *view.layers, *counts)]
+            documents = [INGEST] if source else []  # an asset reads none
+            layers = [self._mark(layer, source) for layer in (*documents, *view.layers, *counts)]
             models = {name: part.hash for name, made_by in view.models.items() if (part := self._made(made_by).model)}
             sources.append([source, view.columns, view.gates, layers, models])
         return digest({"engine": ENGINE, **node.identity, "sources": sources})
@@ -153,7 +157,7 @@ class StageRecords:
             at = [(source, one.order) for one in self._documents[source]] if node.has_layers else [MODEL]
             layers = [made.layers[place] for place in at]
             manifest: dict[str, Any] = {
-                "kind": {"read": "documents", "fit": "model", "sink": "files"}.get(node.kind, "columns"),
+                "kind": _HOLDS.get(node.kind, "columns"),
                 "produced_by": {"node": node.id, **node.identity},
                 "parts": [{**part_to_json(part), "task": key} for part, key in layers],
                 "rows": sum(part.rows for part, _ in layers),

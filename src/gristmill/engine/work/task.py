@@ -112,6 +112,15 @@ class Fit:
 
 
 @dataclass(frozen=True)
+class Make:
+    """Make a file of files: those that its config names, and models."""
+
+    module: str
+    config: StageConfig
+    models: Mapping[str, Part]
+
+
+@dataclass(frozen=True)
 class Scatter:
     """Send records of one document part to the sets of files of a sink."""
 
@@ -146,7 +155,7 @@ class Gather:
     models: Mapping[str, Part]
 
 
-Work = Hash | Read | Map | Emit | Reduce | Collect | Fit | Scatter | Build | Gather
+Work = Hash | Read | Map | Emit | Reduce | Collect | Fit | Make | Scatter | Build | Gather
 
 
 @dataclass(frozen=True)

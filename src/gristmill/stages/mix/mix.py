@@ -10,8 +10,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
 from gristmill.counted import counted
 from gristmill.errors import UserError, WrongSetting
 from gristmill.stages.mix.continued import Past, past_of, read_manifest
@@ -26,7 +24,6 @@ from gristmill.stages.mix.tally import tally
 
 VERSION = 2
 LIBRARIES = ()
-READS = ()
 USES = ("shards", "tokenizer")
 SUFFIX = "json"
 
@@ -49,7 +46,7 @@ def check(config: Config) -> None:
             raise WrongSetting("continues.manifest", error) from None
 
 
-def fit(batches: Iterable[pa.RecordBatch], config: Config, path: Path, models: Mapping[str, Path]) -> dict[str, Any]:
+def make(config: Config, path: Path, models: Mapping[str, Path]) -> dict[str, Any]:
     """Writes the manifest; the metrics are its table, as counts."""
     catalogue = json.loads(Path(models["shards"]).read_bytes())
     facts = catalogue["facts"]

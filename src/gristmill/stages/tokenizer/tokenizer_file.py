@@ -2,11 +2,9 @@
 
 import json
 import warnings as python_warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
-
-import pyarrow as pa
 
 from gristmill.errors import CannotBeMet, UserError, WrongSetting
 from gristmill.places import place_of
@@ -14,7 +12,6 @@ from gristmill.stages.contract import File, StageConfig
 
 VERSION = 1
 LIBRARIES = ()
-READS = ()
 SUFFIX = "json"
 COPIES = "file"
 
@@ -44,7 +41,7 @@ def check_file(field: str, location: str) -> None:
         )
 
 
-def fit(batches: Iterable[pa.RecordBatch], config: Config, path: Path) -> dict[str, Any]:
+def make(config: Config, path: Path) -> dict[str, Any]:
     from gristmill.stages.tokenizer.files import load  # only a worker needs the encoder
 
     with place_of(config.file).open() as file:
