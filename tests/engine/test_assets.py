@@ -1,11 +1,11 @@
 """Assets are made of files: they read no documents, wait for none, and are keyed by their files alone."""
 
 import pytest
-from gristmill.engine.publish.garbage import collect, find_garbage
-from gristmill.engine.run_record import see
 
 from gristmill.cli.verify import make_executor
 from gristmill.engine.mill import Silent
+from gristmill.engine.publish.garbage import collect, find_garbage
+from gristmill.engine.publish.run_record import see
 from gristmill.errors import UserError
 from gristmill.query.disk import estimate
 from gristmill.query.documents import rows
