@@ -2,7 +2,7 @@
 
 Documents are made up, about 1.5 KB each. One in ten is the same page of one site: a single URL, text, line, bucket and
 host has a tenth of all records. Every step that exchanges records runs alone on them, and the shards after it; the peak
-is the kernel's high-water mark of each task. GIGABYTES=1,4,16 in the environment asks for other sizes than the default.
+is the kernel's high-water mark of each task. GIGABYTES=1,4,16 in the environment asks for other sizes than 1 GB.
 """
 
 import json
@@ -27,13 +27,14 @@ STEPS = {
     "substring_dedup": "substring_dedup: {scope: global}",
 }
 SHARDS = "tokenizer: {train: {vocab: 4096, sample_bytes: {all: 50MB}}}\nshards: {seq_len_tokens: 4096}\n"
+GIGABYTES = os.environ.get("GIGABYTES", "1")
 FILES = 16
 OTHERS = ("emit", "merge", "collect", "gather", "build")
 """Verbs of tasks that are no reducers."""
 
 
 def run(data: Path | None) -> Iterable[dict]:
-    for gigabytes in [float(size) for size in os.environ.get("GIGABYTES", "1").split(",")]:
+    for gigabytes in [float(size) for size in GIGABYTES.split(",")]:
         with scratch() as folder:
             (folder / "in").mkdir()
             with ProcessPoolExecutor() as pool:

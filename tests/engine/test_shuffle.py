@@ -28,7 +28,7 @@ def large(monkeypatch):
     monkeypatch.setattr(plan, "MOST_BYTES", 4 << 10)
     monkeypatch.setattr(plan, "MERGED_BYTES", 16 << 10)
     monkeypatch.setattr(plan, "FAN_OUT", 128)
-    monkeypatch.setattr(shuffle, "IN_MEMORY", 6 << 10)
+    monkeypatch.setattr(shuffle, "SENT_BYTES", 6 << 10)
     monkeypatch.setattr(shuffle.blocks_of, "__defaults__", (6 << 10,))
 
 
@@ -265,7 +265,7 @@ def test_spilled_records_come_back_in_blocks_of_whole_keys(tmp_path_factory, key
 
 
 def test_answers_go_to_files_of_bounded_size(tmp_path, monkeypatch):
-    monkeypatch.setattr(shuffle, "IN_MEMORY", 1000)
+    monkeypatch.setattr(shuffle, "SENT_BYTES", 1000)
     store = Store(str(tmp_path))
     out = Outgoing(store, "key", 58)
     for _ in range(10):

@@ -79,6 +79,7 @@ def perform_reduce(work: Reduce, store: Store) -> Result:
             answers, counts = check_round(found, work.module, work.function, promised)
             add_counts(metrics, counts)
             out.add(answers)
+            del block, found, answers  # the next block needs the room
     return sent(out.close(), metrics={"answers": out.rows, **metrics})
 
 
