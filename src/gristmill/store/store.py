@@ -1,6 +1,7 @@
 """The store: immutable parts named by their content, and small JSON records that name them.
 
     parts/3f/3f9c…e1.parquet      any file, named by the sha256 of its bytes (`sha256sum` agrees)
+    parts/a0/a07b…4c.verdicts     beside a part of rows: its verdicts, and the hashes of its column chunks
     tasks/<key>.json              what one task made, written after its parts
     datasets/<hash>.json          parts in order, written after their tasks
     stages/<key>.json             all tasks of a stage at once, written after its datasets

@@ -66,7 +66,7 @@ class Opened:
         self._part, beside = part, part.verdicts.part
         with pa.ipc.open_stream(store.get_part(beside)) as stream:
             rows = stream.read_all()
-        data = [value.as_buffer() for chunk in rows["data"].chunks for value in chunk]
+        data = [value.as_buffer() for value in rows["data"]]
         self.metadata = pq.read_metadata(pa.BufferReader(data[-1]))
         self.chunks = list(_chunks_of(self.metadata))
         self._hashes: list[bytes] = rows["hash"].to_pylist()[:-1]
