@@ -15,6 +15,7 @@ import sys
 import time
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -44,7 +45,7 @@ from gristmill.engine.work.task import (
 from gristmill.recipe.load import load
 from gristmill.store.seal import seal
 from gristmill.store.segments import ROW, SegmentFile
-from gristmill.store.store import Part, Store
+from gristmill.store.store import Part, Store, Verdicts
 
 PARTS = 2_500
 """4 TB of text in parts of 64 MB would be 62,500, and take most of an hour."""
@@ -141,7 +142,7 @@ class MadeUp:
             self._marks.append(mark)
             with self._known.open("a") as file:
                 file.write(f"{mark}\n")
-            return Result([self._part(mark, 11_000)], [], [mark], metrics, cost)
+            return Result([self._layer(mark, 11_000)], [], [mark], metrics, cost)
         if isinstance(work, Emit):
             return self._sent(mark, np.arange(RANGES), ROWS * RECORD_BYTES, cost)
         if isinstance(work, Scatter):
@@ -158,7 +159,7 @@ class MadeUp:
             source = work.config.source
             metrics["groups"] = {source: {source: {"documents": ROWS, "tokens": PART_TOKENS}}}
         if isinstance(work, Map | Collect | Fit | Gather):
-            return Result([self._part(mark, 9_000)], [], [mark], {**metrics, "rows_sent": ROWS}, cost)
+            return Result([self._layer(mark, 9_000)], [], [mark], {**metrics, "rows_sent": ROWS}, cost)
         raise TypeError(f"nothing is made up for {type(work).__name__}")
 
     def _destinations(self, work: Merge) -> np.ndarray:
@@ -189,6 +190,10 @@ class MadeUp:
         file = SegmentFile(part, len(table), hashlib.sha256(data).hexdigest())
         metrics = {"rows_sent": ROWS, "records": ROWS, "answers": ROWS}
         return sent([file], rows_marks=[mark], metrics=metrics, cost=cost)
+
+    def _layer(self, mark: str, size: int) -> Part:
+        beside = self._part(hashlib.sha256(mark.encode()).hexdigest(), 2_500, "verdicts")
+        return replace(self._part(mark, size), verdicts=Verdicts(beside.hash, beside.file_bytes, mark[:32]))
 
     def _part(self, mark: str, size: int, suffix: str = "parquet", end: bytes = b"") -> Part:
         part = Part(mark, suffix, size, ROWS, 8_000_000)

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from gristmill.cli.tokenizer_open import Fertility
+from gristmill.engine.work.task import part_from_json
 from gristmill.query.funnel import funnels
 from gristmill.schema import NO_DOCUMENT
-from gristmill.store.store import Part
+from gristmill.store.store import with_verdicts
 
 
 @pytest.fixture
@@ -173,7 +174,8 @@ def test_status_says_what_every_stage_read_and_holds(everything, say):
     assert held == {one["stage"]: one["stored_bytes"] for one in told[1]}
     for node_id, made in everything.run.made.items():
         records = [everything.run.store.read_json(f"tasks/{key}.json") for key in made.tasks]
-        parts = {part["hash"]: Part(**part) for record in records for part in record["parts"]}
+        made_parts = (part_from_json(part) for record in records for part in record["parts"])
+        parts = {part.hash: part for part in with_verdicts(made_parts)}
         assert held[node_id] == sum(
             Path(everything.run.store.part_path(part)).stat().st_size for part in parts.values()
         )

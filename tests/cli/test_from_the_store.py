@@ -229,7 +229,8 @@ def test_a_fault_names_the_step_and_the_recipe(project, say):
     assert re.search(rf"part {both[1].hash} .*; made by all/longer_than, .* of the recipe other$", told.out, re.M)
     assert f"To make broken parts again: gristmill verify --repair {project.recipe}\n" in told.out
     assert "verify --repair RECIPE, with the file" in say("verify", f"{project.store}@project").out
-    met = say("inspect", project.recipe, "--kept")
+    assert say("inspect", project.recipe, "--kept").code == 0, "verdicts are read, which lie beside the part"
+    met = say("inspect", project.recipe, "--dropped")
     assert met.code == 2
     assert f"gristmill verify {project.recipe} --repair makes it again" in met.err
 

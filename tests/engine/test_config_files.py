@@ -64,7 +64,7 @@ def dropped(project, found):
 
 def dropped_in(store, found):
     made = found.made["all/gate"].layers
-    rows = [PartReader(store, part).file.read().column("drop").to_pylist() for part, _ in made.values()]
+    rows = [PartReader(store, part).read(["drop"]).column("drop").to_pylist() for part, _ in made.values()]
     return sum(reason is not None for column in rows for reason in column)
 
 

@@ -7,11 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gristmill.engine.schedule.tables import Files, Layers, Slots, TaskNames
-from gristmill.store.store import Part
+from gristmill.store.store import Part, Verdicts
 
 hashes = st.integers(0, 2**64).map(lambda seed: hashlib.sha256(str(seed).encode()).hexdigest())
 sizes = st.integers(0, 2**62)
-made_parts = st.builds(Part, hashes, st.sampled_from(["parquet", "json", "ds.index"]), sizes, sizes, sizes)
+verdicts = st.builds(Verdicts, hashes, st.integers(0, 2**32 - 1), hashes.map(lambda one: one[:32]))
+suffixes = st.sampled_from(["parquet", "json", "ds.index"])
+made_parts = st.builds(Part, hashes, suffixes, sizes, sizes, sizes, st.none() | verdicts)
 places = st.tuples(st.sampled_from(["a", "web", ""]), st.tuples(st.integers(0, 50), st.integers(0, 3)))
 keys = hashes.map(lambda one: one[:32])
 
@@ -44,12 +46,12 @@ def test_names_of_tasks_are_a_mapping(tasks):
 def test_a_task_takes_some_dozen_bytes():
     """A layer and a name together, of a hundred thousand tasks."""
     layers, names = Layers(Slots()), TaskNames()
-    part = Part("ab" * 32, "parquet", 1, 2, 3)
+    part = Part("ab" * 32, "parquet", 1, 2, 3, Verdicts("cd" * 32, 4, "ef" * 16))
     for number in range(100_000):
         layers["web", (number, 0)] = (part, f"{number:032x}")
         names.add(f"{number:032x}", f"web part {number}.0", False)
     held = [*layers._rows.values(), names._keys, names._labels, names._ends, names._executed]
-    assert sum(map(sys.getsizeof, held)) < 160 * 100_000
+    assert sum(map(sys.getsizeof, held)) < 180 * 100_000
 
 
 @given(st.lists(made_parts, max_size=20))

@@ -110,7 +110,16 @@ def test_damage_is_repaired_or_refused(project, edit):
     kinds: dict[str, list[str]] = {}
     for name in names:
         kinds.setdefault(kind_of(name), []).append(name)
-    assert {"tasks", "datasets", "runs", "versions", "inputs", "parts .segments", "parts .parquet"} <= set(kinds)
+    assert {
+        "tasks",
+        "datasets",
+        "runs",
+        "versions",
+        "inputs",
+        "parts .segments",
+        "parts .parquet",
+        "parts .verdicts",
+    } <= set(kinds)
     draw = random.Random(8)
     trials = refused = 0
     for kind, found in kinds.items():

@@ -69,4 +69,4 @@ def _layers(seen: Seen, node: NodeFacts) -> Iterator[tuple[Document, pa.Table]]:
             made = seen.made[node.id].layers.get((source, document.order))
             if made is not None:
                 reader = PartReader(seen.store, made[0])
-                yield document, reader.file.read(["cluster", "cluster_size", "similarity", "drop"])
+                yield document, reader.read(["cluster", "cluster_size", "similarity", "drop"])

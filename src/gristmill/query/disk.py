@@ -38,11 +38,11 @@ SAME_AGAIN = 0.5
 
 BLOCK_BYTES = 4096
 """A file or folder takes whole ones: the default of ext4, xfs, btrfs, APFS and NTFS."""
-TASK_BYTES = BLOCK_BYTES + BLOCK_BYTES // 2
-"""Of a task, beside the bytes of its part: the block of its record (1 to 4 KB of JSON), and what its part leaves empty
-of its last block, half of it on average."""
-FOOTER_BYTES = 1024
-"""Of a part without content: the schema and the mark of its rows, in Parquet."""
+TASK_BYTES = 2 * BLOCK_BYTES
+"""Of a task, beside the bytes of its parts: the block of its record (1 to 4 KB of JSON), and what a part and the
+verdicts beside it leave empty of their last blocks, half of each on average."""
+FOOTER_BYTES = 3072
+"""Of a part without content: the schema and the mark of its rows, in Parquet; and its verdicts, which have them too."""
 MANIFEST_BYTES = 3 * BLOCK_BYTES
 """Of a step and a source: a dataset, the record of the stage, and the step's place in the record of the run."""
 INPUT_FILE_BYTES = 512
@@ -109,8 +109,8 @@ def estimate(run: Run, store: Store, before: Known) -> Disk:
         least += manifests + need.least
         most += manifests + need.most
         tasks_to_come += max(len(made.missing), need.tasks - len(made.tasks))
-    folders = _folders_bytes(tasks_there)
-    more = _folders_bytes(tasks_there + tasks_to_come) - folders
+    folders = _folders_bytes(2 * tasks_there)  # most have a part and its verdicts
+    more = _folders_bytes(2 * (tasks_there + tasks_to_come)) - folders
     return Disk(int(least + more), int(most + more), int(stored + folders), measured, _free_bytes(store))
 
 

@@ -15,7 +15,7 @@ from gristmill.errors import UserError
 from gristmill.recipe.columns import INGEST
 from gristmill.recipe.mistakes import nearest
 from gristmill.schema import NO_DOCUMENT
-from gristmill.store.parquet import PartReader
+from gristmill.store.parquet import open_parts
 
 COLUMNS = (
     *("doc_id", "source", "locator", "url", "snapshot", "timestamp", "license"),
@@ -190,7 +190,7 @@ class _Part:
         self.unjudged = tuple(unjudged)
         """Steps that may drop its documents and have no layer for it yet."""
         self.names = [name for name, _ in parts]
-        self.readers = [PartReader(seen.store, part) for _, part in parts]
+        self.readers = open_parts(seen.store, [part for _, part in parts])
         self._read: dict[tuple[int, int, str], Any] = {}
 
     def column(self, layer: int, group: int, name: str) -> Any:
@@ -202,7 +202,7 @@ class _Part:
         return self._read[key]
 
     def has(self, layer: int, name: str) -> bool:
-        return name in self.readers[layer].file.schema_arrow.names
+        return name in self.readers[layer].names
 
 
 @dataclass(frozen=True)
@@ -243,7 +243,7 @@ class _Found:
 
     def whole(self, cuts: bool = False) -> Row:
         last = len(self.part.readers) - 1
-        own = [] if last == 0 else [item.name for item in self.part.readers[last].file.schema_arrow]
+        own = [] if last == 0 else self.part.readers[last].names
         fields = {name: self._newest(name) if name in REWRITTEN else self._get(0, name) for name in COLUMNS}
         return Row(
             {**fields, "language": self._language()},

@@ -3,7 +3,7 @@
 import asyncio
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gristmill.counted import counted
@@ -14,10 +14,10 @@ from gristmill.engine.publish.run_record import run_records, task_names
 from gristmill.engine.schedule.run import Run
 from gristmill.engine.schedule.seen import Seen
 from gristmill.engine.schedule.task_cache import Listener
-from gristmill.engine.work.task import Hash, Result, Task
+from gristmill.engine.work.task import Hash, Result, Task, part_from_json
 from gristmill.errors import UserError
 from gristmill.places import Place
-from gristmill.store.store import CorruptPart, Part, Store
+from gristmill.store.store import CorruptPart, Part, Store, with_verdicts
 
 
 @dataclass
@@ -121,10 +121,11 @@ def _blame_others(seen: Seen, findings: Findings) -> None:
     for record in run_records(seen.store) if unknown else ():
         for node_id, node in record["nodes"].items() if record["recipe"] != seen.name else ():
             for key, label in task_names(seen.store, node).items():
-                for part in (seen.store.read_json(f"tasks/{key}.json") or {}).get("parts", ()):
-                    if part["hash"] in unknown:
+                parts = (seen.store.read_json(f"tasks/{key}.json") or {}).get("parts", ())
+                for part in with_verdicts(map(part_from_json, parts)):
+                    if part.hash in unknown:
                         told = f"{node_id}, {label} of the recipe {record['recipe']}"
-                        findings.made_by.setdefault(part["hash"], told)
+                        findings.made_by.setdefault(part.hash, told)
 
 
 def _wanted(seen: Seen) -> Iterator[tuple[Part, str]]:
@@ -133,10 +134,11 @@ def _wanted(seen: Seen) -> Iterator[tuple[Part, str]]:
         labels = dict(made.tasks.items()) | {key: label for key, (label, _) in made.missing.items()}
         for key, label in labels.items():
             record = seen.store.read_json(f"tasks/{key}.json")
-            for part in (record or {}).get("parts", ()):
-                yield Part(**part), f"{node_id}, {label}"
-        for part, key in made.layers.values():
-            yield part, f"{node_id}, {labels[key]}" if key in labels else node_id
+            for part in with_verdicts(map(part_from_json, (record or {}).get("parts", ()))):
+                yield part, f"{node_id}, {label}"
+        for layer, key in made.layers.values():
+            for part in with_verdicts((layer,)):
+                yield part, f"{node_id}, {labels[key]}" if key in labels else node_id
 
 
 async def _hash(store: Store, part: Part, executor: Executor, findings: Findings, listener: Listener) -> None:
@@ -160,5 +162,13 @@ async def _again(task: Task, made: Result, executor: Executor, findings: Finding
     fatal = [where for *where, _ in result.poisoned]
     survivors = sum(where not in fatal for *where, _ in made.poisoned)
     findings.survivors += survivors
-    if result.parts != made.parts and not survivors:
+    if not _are_same(result.parts, made.parts) and not survivors:
         findings.different.append(f"{task.node}, {task.label}")
+
+
+def _are_same(again: Sequence[Part], before: Sequence[Part]) -> bool:
+    """Parts that an earlier version wrote have no verdicts beside them."""
+    if len(again) != len(before):
+        return False
+    pairs = zip(again, before, strict=True)
+    return all((one if two.verdicts else replace(one, verdicts=None)) == two for one, two in pairs)

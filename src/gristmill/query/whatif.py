@@ -33,7 +33,7 @@ from gristmill.schema import NO_DOCUMENT
 from gristmill.stages.contract import StageConfig
 from gristmill.stages.select import corpus
 from gristmill.stages.stage_interface import may_read_of, reads_of, schema_of
-from gristmill.store.parquet import PartReader, join
+from gristmill.store.parquet import join, open_parts
 
 NO_DOCUMENTS = pa.array(sorted(NO_DOCUMENT), pa.string())
 SAMPLES = 5
@@ -173,7 +173,7 @@ def _ask_part(mill: Mill, run: Run, node: Node, document: Document) -> Answer:
     before, last = [name for name in with_text if name in up_to][-1], with_text[-1]
     more = [(used.index(before), "text_bytes", "size before"), (used.index(last), "text_bytes", "size now")]
     more += [(used.index(name), "drop", f"drop {name}") for name in steps]
-    readers = [PartReader(mill.store, layers[name]) for name in used]
+    readers = open_parts(mill.store, [layers[name] for name in used])
     first_row = 0
     for batch in join(readers, (*columns, *more)):
         seen = batch.select(range(len(columns)))

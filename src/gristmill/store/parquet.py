@@ -2,19 +2,22 @@
 
 Layers of one document part share its row groups one for one, so a join needs no keys: row i speaks of row i. Each
 file carries `gristmill.rows`, a hash of what the part is and of its document ids in order: no two document parts share
-it, and a join of files with different marks is refused.
+it, and a join of files with different marks is refused. Beside each lies a small part with its verdicts
+(`verdicts.py`), which is all that is opened where nothing else is wanted.
 """
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from gristmill.store.store import CorruptPart, Part, Store
+from gristmill.store.verdicts import ROWS_MARK, SMALL, Chunk, Opened, rows_mark_of, write_verdicts
 
-ROWS_MARK = b"gristmill.rows"
 BULKY = ("html", "text", "meta", "ids")
 """Columns of long values: a dictionary or min/max statistics of them costs time and tells nothing."""
 
@@ -59,24 +62,75 @@ class PartWriter:
         mark = rows_mark if rows_mark is not None else self.rows_mark
         self._writer.add_key_value_metadata({ROWS_MARK: mark.encode()})
         self._writer.close()
-        return store.put_part(self._sink.getvalue(), "parquet", self.rows, self.payload_bytes)
+        data = self._sink.getvalue()
+        part = store.put_part(data, "parquet", self.rows, self.payload_bytes)
+        return replace(part, verdicts=write_verdicts(store, data))
 
 
 class PartReader:
-    """One part, opened and checked."""
+    """One part: what it says of itself, and its columns, which are fetched and checked when they are asked for.
+
+    Of a local store a part that is wanted for more than its verdicts is mapped and hashed as a whole.
+    """
 
     def __init__(self, store: Store, part: Part) -> None:
         self.part = part
-        try:
-            self.file = pq.ParquetFile(pa.BufferReader(store.get_part(part)))
-        except (pa.ArrowInvalid, OSError) as error:
-            raise CorruptPart(part.hash, f"is not Parquet ({error})") from None
-        metadata = self.file.metadata
+        self.store = store
+        self._opened = None if part.verdicts is None else Opened(store, part)
+        self._file = self._whole() if self._opened is None else _through(self._opened)
+        metadata = self._file.metadata
         self.groups = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
-        self.rows_mark: str = (metadata.metadata or {}).get(ROWS_MARK, b"").decode()
+        self.rows_mark = rows_mark_of(metadata)
+        self.names: list[str] = self._file.schema_arrow.names
+
+    def _whole(self) -> pq.ParquetFile:
+        try:
+            return pq.ParquetFile(pa.BufferReader(self.store.get_part(self.part)))
+        except (pa.ArrowInvalid, OSError) as error:
+            raise CorruptPart(self.part.hash, f"is not Parquet ({error})") from None
+
+    def missing(self, columns: Collection[str], group: int | None) -> list[list[Chunk]]:
+        """What has to be fetched to read columns of one row group, or of all."""
+        if self._opened is None or set(SMALL).issuperset(columns):
+            return []
+        if self.store.is_local:
+            self._file, self._opened = self._whole(), None
+            return []
+        return self._opened.missing(columns, group)
+
+    def take(self, chunks: Sequence[Chunk], data: bytes) -> None:
+        assert self._opened is not None
+        self._opened.take(chunks, data)
 
     def read_group(self, index: int, columns: Sequence[str]) -> pa.Table:
-        return self.file.read_row_group(index, columns=list(columns), use_threads=False)
+        _fetch([(self, columns)], index)
+        return self._file.read_row_group(index, columns=list(columns), use_threads=False)
+
+    def read(self, columns: Sequence[str]) -> pa.Table:
+        """All rows."""
+        _fetch([(self, columns)])
+        return self._file.read(list(columns), use_threads=False)
+
+
+def _through(opened: Opened) -> pq.ParquetFile:
+    # Without pre_buffer, which reads what lies between two columns too.
+    return pq.ParquetFile(pa.PythonFile(opened, mode="r"), metadata=opened.metadata, pre_buffer=False)
+
+
+def open_parts(store: Store, parts: Sequence[Part]) -> list[PartReader]:
+    """Readers of the layers of a document part."""
+    return list(store.each(partial(PartReader, store), parts))
+
+
+def _fetch(wanted: Sequence[tuple[PartReader, Collection[str]]], group: int | None = None) -> None:
+    """Have columns of some parts there, all with one round of questions."""
+    asked = [(reader, run) for reader, columns in wanted for run in reader.missing(columns, group)]
+    if not asked:
+        return
+    store = asked[0][0].store
+    found = store.each(lambda one: store.get_range(one[0].part, one[1][0].start, one[1][-1].stop), asked)
+    for (reader, run), data in zip(asked, found, strict=True):
+        reader.take(run, data)
 
 
 def join(layers: Sequence[PartReader], columns: Sequence[tuple[int, str, str]]) -> Iterator[pa.RecordBatch]:
@@ -95,6 +149,7 @@ def join(layers: Sequence[PartReader], columns: Sequence[tuple[int, str, str]]) 
     for layer, column, _ in columns:
         if column not in wanted[layer]:
             wanted[layer].append(column)
+    _fetch(list(zip(layers, wanted, strict=True)))
     for group in range(len(first.groups)):
         tables = [
             reader.read_group(group, names) if names else None for reader, names in zip(layers, wanted, strict=True)

@@ -1,6 +1,7 @@
 """The store: immutable parts named by their content, and small JSON records that name them.
 
     parts/3f/3f9c…e1.parquet      any file, named by the sha256 of its bytes (`sha256sum` agrees)
+    parts/a0/a07b…4c.verdicts     beside a part of rows: its verdicts, and the hashes of its column chunks
     tasks/<key>.json              what one task made, written after its parts
     datasets/<hash>.json          parts in order, written after their tasks
     stages/<key>.json             all tasks of a stage at once, written after its datasets
@@ -34,7 +35,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 from fsspec.implementations.local import LocalFileSystem
@@ -53,9 +54,25 @@ _TEMPORARY = re.compile(r".*\.([0-9a-z]{8}-[0-9]{1,10}-[0-9a-z]{1,20})\.[0-9a-f]
 FOREIGN_SECONDS = 86400.0
 """The age at which a temporary file whose writer cannot be seen from here is taken for forgotten."""
 
+About = TypeVar("About")
+Answer = TypeVar("Answer")
 
 REMOTE_AT_ONCE = 32
 """Questions that a store at the other end of a network is asked at the same time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdicts:
+    """The small part beside a part of rows (`verdicts.py`)."""
+
+    hash: str
+    file_bytes: int
+    drop: str
+    """A hash of the verdicts themselves: of the rows and their `drop`, whatever the other columns hold."""
+
+    @property
+    def part(self) -> "Part":
+        return Part(self.hash, "verdicts", self.file_bytes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +86,16 @@ class Part:
     rows: int = 0
     payload_bytes: int = 0
     """Bytes of text (or markup) that the rows hold, before compression."""
+    verdicts: Verdicts | None = None
+    """Of a part of rows; one that an earlier version wrote has none, and is read as a whole."""
+
+
+def with_verdicts(parts: Iterable[Part]) -> Iterator[Part]:
+    """Parts and the small ones beside them."""
+    for part in parts:
+        yield part
+        if part.verdicts is not None:
+            yield part.verdicts.part
 
 
 class CorruptPart(Exception):
@@ -213,11 +240,16 @@ class Store:
         return True
 
     def has_all(self, parts: Iterable[Part]) -> bool:
-        """Whether all of them are there whole."""
+        """Whether all of them are there whole, with the small ones beside them."""
+        return all(self.each(self.has_part, with_verdicts(parts)))
+
+    def each(self, question: Callable[[About], Answer], things: Iterable[About]) -> Iterator[Answer]:
+        """What the store answers of each, in order; many at once where it is at the other end of a network."""
         if self.is_local:
-            return all(map(self.has_part, parts))
-        with ThreadPoolExecutor(REMOTE_AT_ONCE) as pool:
-            return all(pool.map(self.has_part, parts))
+            yield from map(question, things)
+        else:
+            with ThreadPoolExecutor(REMOTE_AT_ONCE) as pool:
+                yield from pool.map(question, things)
 
     def read_record(self, name: str) -> Any | None:
         """A record by its path below the store, or None when there is none; DamagedRecord where it is not whole."""

@@ -8,7 +8,7 @@ parts, tasks and datasets may go. Where a record that could name something canno
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -17,12 +17,13 @@ from gristmill.engine.publish.folder import FOLDER, LATEST
 from gristmill.engine.publish.run_record import task_names
 from gristmill.engine.schedule.run import Run
 from gristmill.engine.schedule.seen import Seen
+from gristmill.engine.work.task import part_from_json
 from gristmill.errors import UserError
 from gristmill.recipe.mix import MIX
 from gristmill.shardformat.manifest import read_manifest
 from gristmill.store.leases import hold, holders
 from gristmill.store.records import DamagedRecord
-from gristmill.store.store import CorruptPart, Part, Store
+from gristmill.store.store import CorruptPart, Store, with_verdicts
 
 _OURS = re.compile(r"(tasks|stages|datasets)/[0-9a-f]{32}\.json|parts/[0-9a-f]{2}/[0-9a-f]{64}\.[^/]+")
 """The names of what a run writes and a collection may take."""
@@ -102,13 +103,13 @@ def _find(store: Store, seen: Seen | None, named: Sequence[str]) -> Garbage:
     for name in datasets:
         dataset = store.read_record(f"datasets/{name}.json")
         entries = (dataset or {}).get("parts", ())
-        parts.update(part["hash"] for part in entries)
+        parts.update(_hashes(entries))
         tasks.update(part["task"] for part in entries)  # where the record of the stage is not there to name them
     manifests: set[str] = set()
     for key in tasks:
         task = store.read_record(f"tasks/{key}.json")
         if task is not None:
-            parts.update(part["hash"] for part in task["parts"])
+            parts.update(_hashes(task["parts"]))
             if task["node"].endswith(f"/{MIX}"):
                 manifests.update(_manifest_hashes(store, task))
     published = {folder for folder in _published(store) if folder.split("/")[1] not in manifests}
@@ -158,6 +159,11 @@ def _readable() -> Iterator[None]:
         ) from None
 
 
+def _hashes(entries: Iterable[Any]) -> Iterator[str]:
+    """Of parts that a record names, and of the small ones beside them."""
+    return (part.hash for part in with_verdicts(map(part_from_json, entries)))
+
+
 def _published(store: Store) -> list[str]:
     """Folders of shards (RECIPE/HASH) in the store."""
     paths = [path.split("/") for path, _ in store.list_files(FOLDER) if path.endswith("/manifest.json")]
@@ -179,7 +185,7 @@ def _find_named(name: str, published: set[str], store: Store) -> str:
 
 def _manifest_hashes(store: Store, task: dict[str, Any]) -> Iterator[str]:
     """The folder of shards that a mixture names, where its manifest is there."""
-    part = Part(**task["parts"][0])
+    part = part_from_json(task["parts"][0])
     try:
         yield json.loads(bytes(memoryview(store.get_part(part))))["hash"][:12]
     except CorruptPart:

@@ -15,16 +15,15 @@ from gristmill.engine.schedule.run import Run
 from gristmill.engine.schedule.seen import Document, Seen
 from gristmill.engine.schedule.tables import Slots
 from gristmill.engine.schedule.task_cache import NodeState
-from gristmill.engine.work.task import digest, part_to_json
+from gristmill.engine.work.task import digest, part_from_json, part_to_json
 from gristmill.errors import UserError
 from gristmill.recipe.columns import INGEST
 from gristmill.recipe.mistakes import nearest
 from gristmill.store.records import DamagedRecord
-from gristmill.store.store import Part, Store
+from gristmill.store.store import Store
 
 _MODEL = "model"
 """Stands for the source among the datasets of a step that has files and no layers."""
-_PART = ("hash", "suffix", "file_bytes", "rows", "payload_bytes")
 
 
 def make_record(
@@ -124,7 +123,7 @@ def _add_layers(seen: Seen, node: NodeFacts, source: str, dataset: str) -> None:
             "writes it anew."
         )
     for number, entry in enumerate(manifest["parts"]):
-        part = Part(**{name: entry[name] for name in _PART})
+        part = part_from_json(entry)
         seen.made[node.id].layers[source, (number, 0)] = (part, entry["task"])
         if node.name == INGEST:
             document = Document(source, part, "", (number, 0), f"{source} part {number}", entry["task"])

@@ -25,7 +25,7 @@ from gristmill.engine.schedule.run_sink import write_files
 from gristmill.engine.schedule.seen import Document, Seen
 from gristmill.engine.schedule.stage_record import StageRecords, label
 from gristmill.engine.schedule.task_cache import MODEL, Earlier, Listener, Tasks
-from gristmill.engine.work.task import Map, Result, Task
+from gristmill.engine.work.task import Map, Result, Task, layer_hashes
 from gristmill.errors import UserError, first_cause
 from gristmill.recipe.columns import INGEST
 from gristmill.store.leases import Lease
@@ -339,7 +339,7 @@ class Run(Seen):
     def map_inputs(work: Map) -> dict[str, Any]:
         """What of the work enters the key of its task."""
         return {
-            "layers": [part.hash for part in work.layers],
+            "layers": layer_hashes(work.layers, work.columns),
             "columns": work.columns,
             "gates": work.gates,
             "models": {name: part.hash for name, part in work.models.items()},

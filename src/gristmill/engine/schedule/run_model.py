@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from gristmill.engine.plan.graph import Node
-from gristmill.engine.work.task import Fit, Make, Result, Task
+from gristmill.engine.work.task import Fit, Make, Result, Task, layer_hashes
 
 if TYPE_CHECKING:
     from gristmill.engine.schedule.run import Run
@@ -21,7 +21,7 @@ async def fit_model(run: "Run", node: Node) -> tuple[Task, Result] | None:
         models,
     )
     inputs = {
-        "layers": [[part.hash for part in layers] for layers in work.inputs],
+        "layers": [layer_hashes(*one) for one in zip(work.inputs, work.columns, strict=True)],
         "columns": work.columns,
         "gates": work.gates,
         "models": {name: part.hash for name, part in models.items()},

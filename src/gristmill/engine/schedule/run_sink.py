@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from gristmill.engine.plan.graph import Node
 from gristmill.engine.schedule.shuffle import Route, Sent, by_destination
 from gristmill.engine.work.borders import check_layout
-from gristmill.engine.work.task import Build, Gather, Layout, Result, Scatter, Task, add_counts
+from gristmill.engine.work.task import Build, Gather, Layout, Result, Scatter, Task, add_counts, layer_hashes
 from gristmill.store.segments import SegmentList
 from gristmill.store.store import Part
 
@@ -74,7 +74,7 @@ async def _scatter(run: "Run", document: "Document", node: Node, layout: Layout,
     work = Scatter(node.module, node.config, layers, view.columns, view.gates, layout, route.coarse, route.merges)
     inputs = {
         "verb": "emit",
-        "layers": [part.hash for part in layers],
+        "layers": layer_hashes(layers, view.columns),
         "columns": view.columns,
         "gates": view.gates,
         "layout": layout.hash,

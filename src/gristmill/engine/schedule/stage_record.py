@@ -19,7 +19,7 @@ from gristmill.engine.plan.inputs import SourceInputs, work_of
 from gristmill.engine.schedule.seen import Document
 from gristmill.engine.schedule.task_cache import ENGINE, MODEL, NodeState, Tasks
 from gristmill.engine.work.rows import CRASHED
-from gristmill.engine.work.task import digest, part_to_json
+from gristmill.engine.work.task import digest, gated_only, layer_hash, part_from_json, part_to_json
 from gristmill.recipe.columns import INGEST
 from gristmill.schema import DOCUMENTS, layer_schema
 from gristmill.stages.stage_interface import schema_of
@@ -41,8 +41,8 @@ class StageRecords:
         self._store = store
         self._tasks = tasks
         self._documents = documents
-        self._marks: dict[tuple[str, str], str] = {}
-        """(node, source) -> hash over the parts of its layers, in order."""
+        self._marks: dict[tuple[str, str, bool], str] = {}
+        """(node, source, whether of their verdicts alone) -> hash over the parts of its layers, in order."""
         self._datasets: dict[str, dict[str, str]] = {}
         """Node -> source -> hash of the dataset, of stages that are whole."""
         self.keys: dict[str, str] = {}
@@ -60,21 +60,25 @@ class StageRecords:
         sources = []
         for source, view in node.views.items():
             counts = [view.counts] if view.counts is not None else []
+            # The documents as a whole, whatever is read of them: datasets name those that they are aligned to.
             documents = [INGEST] if source else []  # an asset reads none
-            layers = [self._mark(layer, source) for layer in (*documents, *view.layers, *counts)]
+            layers = [self._mark(layer, source) for layer in (*documents, *counts)]
+            gated = gated_only(len(view.layers), view.columns)
+            layers += [self._mark(layer, source, only) for layer, only in zip(view.layers, gated, strict=True)]
             models = {name: part.hash for name, made_by in view.models.items() if (part := self._made(made_by).model)}
             sources.append([source, view.columns, view.gates, layers, models])
         return digest({"engine": ENGINE, **node.identity, "sources": sources})
 
-    def _mark(self, layer: str, source: str) -> str:
-        if (layer, source) not in self._marks:
+    def _mark(self, layer: str, source: str, verdicts_only: bool = False) -> str:
+        at = (layer, source, verdicts_only)
+        if at not in self._marks:
             found = hashlib.sha256()
             made = self._made(layer) if layer != INGEST else None
             for document in self._documents[source]:
                 part = document.part if made is None else made.layers[source, document.order][0]
-                found.update(f"{part.hash} {document.rows_mark}\n".encode())
-            self._marks[layer, source] = found.hexdigest()
-        return self._marks[layer, source]
+                found.update(f"{layer_hash(part, verdicts_only)} {document.rows_mark}\n".encode())
+            self._marks[at] = found.hexdigest()
+        return self._marks[at]
 
     def _made(self, node_id: str) -> NodeState:
         return self._tasks.made[node_id]
@@ -99,7 +103,7 @@ class StageRecords:
                 return None
             if node.has_layers and manifest["source"] != source:
                 return None
-            datasets[source] = [(Part(**_only_part(entry)), entry["task"]) for entry in manifest["parts"]]
+            datasets[source] = [(part_from_json(entry), entry["task"]) for entry in manifest["parts"]]
         files = [Part(*file) for file in record["files"]]
         parts = [part for entries in datasets.values() for part, _ in entries]
         if not self._store.has_all((*parts, *files)):
@@ -181,10 +185,6 @@ class StageRecords:
 def label(source: str, number: int, index: int) -> str:
     """How messages name a document part."""
     return f"{source} part {number}.{index}"
-
-
-def _only_part(entry: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in entry.items() if name != "task"}
 
 
 def _columns(node: Node) -> Any:

@@ -7,15 +7,16 @@ after the other. Each looks like a mapping or a list of what it holds.
 import struct
 from array import array
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 
-from gristmill.store.store import Part
+from gristmill.store.store import Part, Verdicts
 
 Order = tuple[int, int]
 """Of a document part in its source: the number of its read task, and its own among what that made."""
 At = tuple[str, Order]
 """Source and order."""
 
-_LAYER = struct.Struct("<?B32s16sQQQ")
+_LAYER = struct.Struct("<?B32s16sQQQ?32sI16s")
 _FILE = struct.Struct("<B32sQ")
 _KEY_BYTES = 16
 RECENT = 1024
@@ -77,7 +78,11 @@ class Layers(Mapping[At, tuple[Part, str]]):
         self._count += not rows[start]
         suffix = self._suffixes.number(part.suffix)
         sizes = (part.file_bytes, part.rows, part.payload_bytes)
-        _LAYER.pack_into(rows, start, True, suffix, bytes.fromhex(part.hash), bytes.fromhex(key), *sizes)
+        beside = (False, b"", 0, b"")
+        if part.verdicts is not None:
+            of = part.verdicts
+            beside = (True, bytes.fromhex(of.hash), of.file_bytes, bytes.fromhex(of.drop))
+        _LAYER.pack_into(rows, start, True, suffix, bytes.fromhex(part.hash), bytes.fromhex(key), *sizes, *beside)
 
     def __getitem__(self, at: At) -> tuple[Part, str]:
         if (recent := self._recent.get(at)) is not None:
@@ -92,8 +97,10 @@ class Layers(Mapping[At, tuple[Part, str]]):
         rows, start = self._rows.get(source, b""), slot * _LAYER.size
         if start >= len(rows) or not rows[start]:
             return None
-        _, suffix, part_hash, key, *sizes = _LAYER.unpack_from(rows, start)
-        return Part(part_hash.hex(), self._suffixes.name(suffix), *sizes), key.hex()
+        _, suffix, part_hash, key, *sizes, has_verdicts, verdicts, size, drop = _LAYER.unpack_from(rows, start)
+        part = Part(part_hash.hex(), self._suffixes.name(suffix), *sizes)
+        beside = Verdicts(verdicts.hex(), size, drop.hex()) if has_verdicts else None
+        return replace(part, verdicts=beside), key.hex()
 
     def __iter__(self) -> Iterator[At]:
         for source in list(self._rows):

@@ -31,7 +31,7 @@ from gristmill.engine.work.task import (
 )
 from gristmill.errors import CannotBeMet, UserError
 from gristmill.store.leases import Lease, claim
-from gristmill.store.store import Part, Store
+from gristmill.store.store import Part, Store, with_verdicts
 
 Answer = TypeVar("Answer")
 Item = TypeVar("Item")
@@ -97,7 +97,8 @@ class NodeState:
     def stored_bytes(self) -> int:
         """Of all files that its tasks have in the store."""
         parts = {part.hash: part.file_bytes for part in self.files}
-        parts.update((part.hash, part.file_bytes) for part, _ in self.layers.values())
+        layers = with_verdicts(part for part, _ in self.layers.values())
+        parts.update((part.hash, part.file_bytes) for part in layers)
         return sum(parts.values())
 
 
@@ -222,7 +223,7 @@ class Tasks:
             result = None
         if result is None:
             return None, []
-        return result, [part for part in result.parts if not self._store.has_part(part)]
+        return result, [part for part in with_verdicts(result.parts) if not self._store.has_part(part)]
 
     async def _execute(self, node: Node, task: Task, inputs: Mapping[str, Any]) -> Result:
         try:
@@ -246,7 +247,7 @@ class Tasks:
     def _compare(self, node: Node, task: Task, result: Result) -> None:
         """Whether a part that was lost came out as it was."""
         lost = self._lost.pop(task.key, None)
-        if lost is not None and lost not in [part.hash for part in result.parts]:
+        if lost is not None and lost not in [part.hash for part in with_verdicts(result.parts)]:
             self._listener.note(
                 f"{node.id}, {task.label}: made again, part {lost[:12]} came out with other bytes (a library of "
                 "another version, or a stage that is not a pure function); what depends on it runs again"

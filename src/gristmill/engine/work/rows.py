@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from gristmill.engine.work.task import Map
 from gristmill.recipe.columns import Columns
-from gristmill.store.parquet import PartReader, join
+from gristmill.store.parquet import PartReader, join, open_parts
 from gristmill.store.store import Part, Store
 
 CRASHED = "worker_crashed"
@@ -38,7 +38,7 @@ class Batch:
 
 def read_batches(work: Map, store: Store) -> tuple[str, Iterator[Batch]]:
     """The rows mark of a part, and its batches as the stage shall see them."""
-    readers = [PartReader(store, part) for part in work.layers]
+    readers = open_parts(store, work.layers)
     return readers[0].rows_mark, _batches(readers, work.columns, work.gates, work.rows, work.poisoned)
 
 
@@ -50,8 +50,7 @@ def read_many(
 ) -> Iterator[pa.RecordBatch]:
     """The visible rows of many parts, one after the other."""
     for layers, wanted, gate in zip(inputs, columns, gates, strict=True):
-        readers = [PartReader(store, part) for part in layers]
-        for batch in _batches(readers, wanted, gate, None, ()):
+        for batch in _batches(open_parts(store, layers), wanted, gate, None, ()):
             if batch.columns.num_rows:
                 yield batch.columns
 

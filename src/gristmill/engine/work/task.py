@@ -17,7 +17,7 @@ from gristmill.places import Place
 from gristmill.recipe.columns import Columns
 from gristmill.stages.contract import Piece, StageConfig
 from gristmill.store.segments import Segment, SegmentFile
-from gristmill.store.store import Part
+from gristmill.store.store import Part, Verdicts
 
 
 @dataclass(frozen=True)
@@ -259,13 +259,38 @@ def add_counts(total: dict[str, Any], more: Mapping[str, Any]) -> None:
 
 
 def part_to_json(part: Part) -> dict[str, Any]:
+    beside = part.verdicts
     return {
         "hash": part.hash,
         "suffix": part.suffix,
         "file_bytes": part.file_bytes,
         "rows": part.rows,
         "payload_bytes": part.payload_bytes,
+        **({"verdicts": [beside.hash, beside.file_bytes, beside.drop]} if beside else {}),
     }
+
+
+def part_from_json(entry: Mapping[str, Any]) -> Part:
+    """Whatever else the entry says."""
+    sizes = (entry["file_bytes"], entry["rows"], entry["payload_bytes"])
+    beside = Verdicts(*entry["verdicts"]) if "verdicts" in entry else None
+    return Part(entry["hash"], entry["suffix"], *sizes, beside)
+
+
+def gated_only(layers: int, columns: Columns) -> list[bool]:
+    """Of each layer, whether nothing but its verdicts is read."""
+    beyond = {layer for layer, column, _ in columns if column != "drop"}
+    return [layer not in beyond for layer in range(layers)]
+
+
+def layer_hash(part: Part, verdicts_only: bool) -> str:
+    """What of a layer enters a key."""
+    return part.verdicts.drop if verdicts_only and part.verdicts is not None else part.hash
+
+
+def layer_hashes(layers: Sequence[Part], columns: Columns) -> list[str]:
+    """The same of all that a task reads: equal verdicts in another part are no reason to run again."""
+    return list(map(layer_hash, layers, gated_only(len(layers), columns)))
 
 
 def result_to_json(result: Result) -> dict[str, Any]:
@@ -283,7 +308,7 @@ def result_to_json(result: Result) -> dict[str, Any]:
 
 def result_from_json(record: Mapping[str, Any]) -> Result:
     return Result(
-        [Part(**part) for part in record["parts"]],
+        [part_from_json(part) for part in record["parts"]],
         [(int(segments), str(table)) for segments, table in record.get("tables", ())],
         record["rows_marks"],
         record["metrics"],

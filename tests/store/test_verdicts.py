@@ -1,0 +1,233 @@
+"""The small part beside a part of rows: what is read is what was hashed, and no more is fetched than is read."""
+
+import random
+from collections import Counter
+
+import pyarrow as pa
+import pytest
+from fsspec.implementations.memory import MemoryFileSystem
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gristmill.store import parquet
+from gristmill.store.parquet import Misaligned, PartReader, PartWriter, join, open_parts
+from gristmill.store.store import CorruptPart, Store
+from gristmill.store.verdicts import Opened
+
+SCHEMA = pa.schema(
+    [
+        ("doc_id", pa.binary(16)),
+        ("words", pa.int32()),
+        ("html", pa.string()),
+        ("failed", pa.list_(pa.string())),
+        ("drop", pa.string()),
+        ("detail", pa.string()),
+        ("text_bytes", pa.int64()),
+    ]
+)
+GROUPS, ROWS = 4, 50
+
+
+def batches(html=1500, drop="short", seed=1):
+    """Some groups whose markup is most of their bytes, and does not compress."""
+    draw = random.Random(seed)
+    return [
+        pa.RecordBatch.from_pylist(
+            [
+                {
+                    "doc_id": bytes([group, row] * 8),
+                    "words": row,
+                    "html": draw.randbytes(html).hex(),
+                    "failed": [f"{group}"] * (row % 3),
+                    "drop": drop if row % 7 == group else None,
+                    "detail": draw.randbytes(20).hex(),
+                    "text_bytes": 2 * html,
+                }
+                for row in range(ROWS)
+            ],
+            schema=SCHEMA,
+        )
+        for group in range(GROUPS)
+    ]
+
+
+def write(store, groups=None, identity=b""):
+    writer = PartWriter(SCHEMA, identity)
+    for batch in batches() if groups is None else groups:
+        writer.write(batch)
+    return writer.close(store)
+
+
+@pytest.fixture
+def fetched(monkeypatch):
+    """Bytes that leave a store in memory, and how often it is asked, by the kind of file."""
+    found = {"bytes": Counter(), "asked": Counter()}
+    cat_file = MemoryFileSystem.cat_file
+
+    def counted(self, path, start=None, end=None, **more):
+        data = cat_file(self, path, start=start, end=end, **more)
+        found["bytes"][path.rsplit(".", 1)[1]] += len(data)
+        found["asked"][path.rsplit(".", 1)[1]] += 1
+        return data
+
+    monkeypatch.setattr(MemoryFileSystem, "cat_file", counted)
+    return found
+
+
+def stores(tmp_path):
+    return Store(str(tmp_path / "local")), Store(f"memory://{tmp_path}")
+
+
+@given(wanted=st.lists(st.sampled_from(SCHEMA.names), min_size=1, unique=True), near=st.sampled_from([0, 1 << 16]))
+def test_columns_by_ranges_are_those_of_the_whole(wanted, near, tmp_path_factory):
+    """Whichever are asked for, from a disk and from far away, at once or one by one."""
+    expected = pa.Table.from_batches(batches()).select(wanted).to_pylist()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("gristmill.store.verdicts.NEAR_BYTES", near)
+        for store in stores(tmp_path_factory.mktemp("ranges")):
+            part = write(store)
+            at_once = join(open_parts(store, [part]), [(0, name, name) for name in wanted])
+            assert [row for batch in at_once for row in batch.to_pylist()] == expected
+            reader = PartReader(store, part)
+            groups = [pa.table({name: reader.read_group(group, [name])[name] for name in wanted}) for group in range(4)]
+            assert pa.concat_tables(groups).to_pylist() == expected
+            assert PartReader(store, part).read(wanted).select(wanted).to_pylist() == expected
+
+
+def test_no_more_is_fetched_than_is_read(tmp_path, fetched):
+    """Of verdicts and lengths nothing of the part itself; of a short column a small share."""
+    store = Store(f"memory://{tmp_path}")
+    part = write(store)
+    reader = PartReader(store, part)
+    assert (sum(reader.groups), reader.rows_mark) == (GROUPS * ROWS, PartReader(store, part).rows_mark)
+    reader.read(["drop", "text_bytes"])
+    assert fetched["asked"] == {"verdicts": 2}
+    assert part.verdicts.file_bytes < part.file_bytes / 50
+    reader.read(["words"])
+    assert fetched["asked"]["parquet"] == GROUPS
+    assert fetched["bytes"]["parquet"] < part.file_bytes / 50
+    reader.read(["words"])
+    assert fetched["asked"]["parquet"] == GROUPS, "what is there is not fetched again"
+
+
+def test_neighbours_are_fetched_together(tmp_path, fetched):
+    """A question for each group and not for each column, where little lies between them."""
+    store = Store(f"memory://{tmp_path}")
+    part = write(store)
+    names = ["failed", "detail"]  # drop lies between them, and is there already
+    list(join([PartReader(store, part)], [(0, name, name) for name in names]))
+    assert fetched["asked"]["parquet"] == GROUPS
+    reader = PartReader(store, part)
+    fetched["asked"].clear()
+    reader.read(SCHEMA.names)
+    assert fetched["asked"]["parquet"] == 1
+
+
+def damaged(store, part, column):
+    """Flip a bit in every chunk of a column, and leave size and name as they are."""
+    opened = Opened(store, part)
+    data = bytearray(store.fs.cat_file(store.part_path(part)))
+    for chunk in opened.chunks:
+        if chunk.is_of([column]):
+            data[(chunk.start + chunk.stop) // 2] ^= 1
+    store.fs.pipe_file(store.part_path(part), bytes(data))
+
+
+@pytest.mark.parametrize("column", ["words", "failed", "html"])
+def test_damage_is_found_where_it_is_read_and_nowhere_else(tmp_path, column):
+    """A chunk is compared with its hash at the moment of use; what lies between two that are read is no use."""
+    store = Store(f"memory://{tmp_path}")
+    part = write(store)
+    damaged(store, part, column)
+    others = [name for name in SCHEMA.names if name != column]
+    assert PartReader(store, part).read(others).num_rows == GROUPS * ROWS
+    with pytest.raises(CorruptPart, match="does not match the hash of a stretch") as found:
+        PartReader(store, part).read_group(2, [column])
+    assert found.value.part_hash == part.hash
+
+
+def test_a_local_part_is_hashed_as_a_whole_when_more_than_verdicts_is_read(tmp_path):
+    """As it always was; its verdicts alone do not need it."""
+    store = Store(str(tmp_path))
+    part = write(store)
+    path = tmp_path / "parts" / part.hash[:2] / f"{part.hash}.parquet"
+    path.chmod(0o644)
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+    assert PartReader(store, part).read(["drop"]).num_rows == GROUPS * ROWS
+    with pytest.raises(CorruptPart, match="does not match its hash"):
+        PartReader(store, part).read(["words"])
+
+
+@pytest.mark.parametrize("damage", ["flip", "cut", "gone"])
+def test_damaged_verdicts_are_not_believed(tmp_path, damage):
+    """And it is they that are named, not the part that they lie beside."""
+    for store in stores(tmp_path):
+        part = write(store)
+        path = store.part_path(part.verdicts.part)
+        data = bytearray(store.fs.cat_file(path))
+        data[len(data) // 2] ^= 1
+        if damage == "gone":
+            store.fs.rm_file(path)
+        else:
+            store.unmark(path[len(store.root) + 1 :])
+            store.fs.pipe_file(path, bytes(data if damage == "flip" else data[:-9]))
+        with pytest.raises(CorruptPart) as found:
+            PartReader(store, part)
+        assert found.value.part_hash == part.verdicts.hash
+
+
+def test_verdicts_of_another_part_are_not_believed(tmp_path):
+    """Whole by their name, but not what the record says of them."""
+    store = Store(str(tmp_path))
+    ours, theirs = write(store), write(store, batches(drop="long"))
+    mixed = parquet.replace(ours, verdicts=parquet.replace(theirs.verdicts, drop=ours.verdicts.drop))
+    with pytest.raises(CorruptPart, match="other verdicts"):
+        PartReader(store, mixed)
+
+
+def test_a_read_of_what_was_not_fetched_is_an_error(tmp_path):
+    """There is nothing to see there: not zeros, and not the bytes of a neighbour."""
+    store = Store(f"memory://{tmp_path}")
+    reader = PartReader(store, write(store))
+    with pytest.raises(EOFError, match="were not fetched"):
+        reader._file.read_row_group(0, columns=["words"])
+    reader.read_group(0, ["words"])
+    with pytest.raises(EOFError, match="were not fetched"):
+        reader._file.read_row_group(1, columns=["words"])
+
+
+def test_a_part_without_verdicts_is_read_as_a_whole(tmp_path, fetched):
+    """As an earlier version wrote it."""
+    store = Store(f"memory://{tmp_path}")
+    part = parquet.replace(write(store), verdicts=None)
+    assert PartReader(store, part).read(["words"]).num_rows == GROUPS * ROWS
+    assert fetched["bytes"] == {"parquet": part.file_bytes}
+
+
+def test_the_hash_of_verdicts_is_of_rows_and_drop_alone(tmp_path):
+    """Another text leaves it; another reason, document or group does not."""
+    store = Store(str(tmp_path))
+    one = write(store)
+    other_text = write(store, batches(html=900, seed=2))
+    assert other_text.hash != one.hash
+    assert other_text.verdicts.drop == one.verdicts.drop
+    parted = [half for batch in batches() for half in (batch.slice(0, 20), batch.slice(20))]
+    differ = [write(store, batches(drop="long")), write(store, identity=b"another"), write(store, parted)]
+    assert len({one.verdicts.drop, *(part.verdicts.drop for part in differ)}) == 4
+
+
+def test_what_is_not_aligned_is_refused_by_verdicts_alone(tmp_path):
+    """The marks and the groups stand in the small parts."""
+    store = Store(str(tmp_path))
+    ours, theirs = write(store), write(store, identity=b"another")
+    with pytest.raises(Misaligned):
+        list(join(open_parts(store, [ours, theirs]), [(0, "drop", "a"), (1, "drop", "b")]))
+
+
+def test_a_part_without_rows_has_verdicts_too(tmp_path):
+    for store in stores(tmp_path):
+        part = write(store, [])
+        assert PartReader(store, part).groups == []
+        assert list(join(open_parts(store, [part]), [(0, "html", "html")])) == []
