@@ -117,9 +117,9 @@ print(ahead.to_compile(["gristmill.engine.work.exchange"]), radix._sort_digits._
 
 
 def test_kernels_are_found_through_what_a_stage_imports():
-    assert "html.bounds" in ahead._kernels_of("gristmill.stages.extract.extract")
-    assert "html.bounds" not in ahead._kernels_of("gristmill.stages.measure.language")
-    assert "text.fasttext" in ahead._kernels_of("gristmill.stages.measure.language")
+    assert "html.bounds" in ahead.kernels_of("gristmill.stages.extract.extract")
+    assert "html.bounds" not in ahead.kernels_of("gristmill.stages.measure.language")
+    assert "text.fasttext" in ahead.kernels_of("gristmill.stages.measure.language")
 
 
 def test_code_is_kept_by_its_content_and_that_of_what_it_imports(monkeypatch):

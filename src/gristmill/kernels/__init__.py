@@ -70,6 +70,11 @@ def digest_of(module: str) -> str:
     return total.hexdigest()[:16]
 
 
+def cache_folder(module: str) -> Path:
+    """Where the compiled code of a kernel lies, in its present form."""
+    return cache_root() / f"{module}-{digest_of(module)}"
+
+
 class Compiling:
     """What compiling costs this process: its own, and waiting for another that compiles the same function."""
 
@@ -107,7 +112,7 @@ class _ByContent(caching._CacheLocator):
     def __init__(self, function: Any, module: str) -> None:
         self._line = function.__code__.co_firstlineno
         self._digest = digest_of(module)
-        self._folder = cache_root() / f"{module}-{self._digest}"
+        self._folder = cache_folder(module)
 
     def get_cache_path(self) -> str:
         return str(self._folder)

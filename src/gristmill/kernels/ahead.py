@@ -33,7 +33,7 @@ def to_compile(stages: Sequence[str]) -> list[str]:
     """
     if _mark(stages).exists():
         return []
-    wanted = list(dict.fromkeys(kernel for stage in stages for kernel in _kernels_of(stage)))
+    wanted = list(dict.fromkeys(kernel for stage in stages for kernel in kernels_of(stage)))
     names = [name for name in _listed() if _module(name) in wanted and not _function(name)._cache.is_there()]
     return sorted(names, key=lambda name: wanted.index(_module(name)))
 
@@ -85,7 +85,7 @@ def _function(name: str) -> Any:
 
 
 @cache
-def _kernels_of(module: str) -> tuple[str, ...]:
+def kernels_of(module: str) -> tuple[str, ...]:
     """The kernels that a module of ours imports, itself or through others; its code says it, none of it is run."""
     found, seen, open_ends = [], {module}, [module]
     while open_ends:
