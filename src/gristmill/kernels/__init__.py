@@ -70,6 +70,11 @@ def digest_of(module: str) -> str:
     return total.hexdigest()[:16]
 
 
+def code_bytes(module: str) -> int:
+    """Of the sources of a kernel and of all that it imports."""
+    return sum(len(_source(name)) for name in _with_imports(module))
+
+
 def cache_folder(module: str) -> Path:
     """Where the compiled code of a kernel lies, in its present form."""
     return cache_root() / f"{module}-{digest_of(module)}"
