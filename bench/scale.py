@@ -1,9 +1,9 @@
 """What the coordinator itself costs for a corpus of many parts: memory, CPU a task, and a run that finds all done.
 
 The coordinator, the keys and the store are real; the executor answers at once with made-up results of real size, and
-the parts that it names are files of the right size without content. Every run has a process of its own. The recipe is
-recipes/web.yaml with a tokenizer, as far as the encoded documents; shards are left out: a sink still has a segment in
-the coordinator for each part and each shard. One run is killed half-way, and the next goes on from there.
+the parts that it names are files of the right size without content, exchange files with real tables of segments. Every
+run has a process of its own. The recipe is recipes/web.yaml with a tokenizer and shards of 16 million tokens a part, so
+that 62,500 parts are a trillion tokens in 16,384 shards. One run is killed half-way, and the next goes on from there.
 """
 
 import hashlib
@@ -17,14 +17,33 @@ from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import numpy as np
+
 from bench.inputs import measurement, scratch
 from gristmill.checked import BLOCK_BYTES, Content
 from gristmill.engine.executors.executor import StartWorker
 from gristmill.engine.mill import Mill, Silent
-from gristmill.engine.work.task import Collect, Emit, Fit, Hash, Map, Read, Reduce, Result, Task
+from gristmill.engine.schedule.shuffle import RANGES
+from gristmill.engine.work.exchange import COARSE
+from gristmill.engine.work.task import (
+    Build,
+    Collect,
+    Emit,
+    Fit,
+    Gather,
+    Hash,
+    Map,
+    Merge,
+    Read,
+    Reduce,
+    Result,
+    Scatter,
+    Task,
+    sent,
+)
 from gristmill.recipe.load import load
 from gristmill.store.seal import seal
-from gristmill.store.segments import Segment
+from gristmill.store.segments import ROW, SegmentFile
 from gristmill.store.store import Part, Store
 
 PARTS = 2_500
@@ -32,7 +51,9 @@ PARTS = 2_500
 FILE_BYTES = 12_000_000
 """Of a compressed crawl file, which becomes one part."""
 ROWS = 9_000
-UNTIL = "tokens"
+RECORD_BYTES = 70
+PART_TOKENS = 16_000_000
+UNTIL = "shards"
 KILLED = 9
 MEASURED = 101
 """Of so many results that are made up, one is timed: asking for the time costs as much as making one up."""
@@ -91,7 +112,11 @@ class MadeUp:
     def __init__(self, store: Store, stop_after: int) -> None:
         self._store = store
         self._stop_after = stop_after
-        self._marks: list[str] = []
+        self._known = Path(store.root).with_name("marks")
+        """Of the parts that were read, in this run or before."""
+        self._marks = self._known.read_text().split() if self._known.exists() else []
+        self._numbers = np.zeros(0, np.uint64)
+        self._coarse = 0
         self.executed = 0
         self.own_s = 0.0
 
@@ -114,30 +139,66 @@ class MadeUp:
             return Result(values=[_content(place.path) for place in work.places])
         if isinstance(work, Read):
             self._marks.append(mark)
-            return Result([self._part(mark, 11_000)], {}, [mark], metrics, cost)
+            with self._known.open("a") as file:
+                file.write(f"{mark}\n")
+            return Result([self._part(mark, 11_000)], [], [mark], metrics, cost)
         if isinstance(work, Emit):
-            return self._sent(mark, [str(to) for to in range(work.partitions)], cost)
+            return self._sent(mark, np.arange(RANGES), ROWS * RECORD_BYTES, cost)
+        if isinstance(work, Scatter):
+            self._coarse, entries = work.shift, len(work.layout.entries())
+            return self._sent(mark, np.arange((entries - 1 >> work.shift) + 1), 4 * PART_TOKENS, cost)
+        if isinstance(work, Merge):
+            return self._sent(mark, self._destinations(work), 100_000_000, cost)
         if isinstance(work, Reduce):
-            places = [str(int(one[:16], 16)) for one in self._marks]
-            return self._sent(mark, places if work.partitions is None else map(str, range(work.partitions)), cost)
-        if isinstance(work, Map | Collect | Fit):
-            return Result([self._part(mark, 9_000)], {}, [mark], {**metrics, "rows_sent": ROWS}, cost)
+            exact = work.column == "part" and not work.shift
+            return self._sent(mark, self._places(0, 2**64) if exact else np.arange(RANGES), 50_000_000, cost)
+        if isinstance(work, Build):
+            return Result([self._part(mark, 90_000, "bin")], metrics={"documents": 9, "tokens": 2**26}, cost=cost)
+        if isinstance(work, Map) and work.module.endswith("shard_groups"):
+            source = work.config.source
+            metrics["groups"] = {source: {source: {"documents": ROWS, "tokens": PART_TOKENS}}}
+        if isinstance(work, Map | Collect | Fit | Gather):
+            return Result([self._part(mark, 9_000)], [], [mark], {**metrics, "rows_sent": ROWS}, cost)
         raise TypeError(f"nothing is made up for {type(work).__name__}")
 
-    def _sent(self, mark: str, destinations: Iterable[str], cost: dict[str, float]) -> Result:
-        file = self._part(mark, 70_000, "segments")
-        segments = {
-            to: Segment(file, 1000 * at, 1000, hashlib.sha256(f"{mark}{to}".encode()).hexdigest(), 12)
-            for at, to in enumerate(destinations)
-        }
-        return Result([file], segments, [mark], {"rows_sent": ROWS, "records": ROWS, "answers": ROWS}, cost)
+    def _destinations(self, work: Merge) -> np.ndarray:
+        if work.column == "part":
+            return self._places(work.first << COARSE, (work.last + 1) << COARSE)
+        if work.keeps:
+            finer = COARSE - work.shift
+            return np.arange(work.first << finer, (work.last + 1) << finer)
+        return np.arange(work.first << self._coarse, (work.last + 1) << self._coarse)
 
-    def _part(self, mark: str, size: int, suffix: str = "parquet") -> Part:
+    def _places(self, first: int, stop: int) -> np.ndarray:
+        """The numbers of parts in a range."""
+        if len(self._numbers) < len(self._marks):
+            self._numbers = np.sort(np.array([int(one[:16], 16) for one in self._marks], np.uint64))
+        begin = np.searchsorted(self._numbers, np.uint64(first))
+        end = np.searchsorted(self._numbers, np.uint64(stop - 1), "right")
+        return self._numbers[begin:end]
+
+    def _sent(self, mark: str, destinations: np.ndarray, memory: int, cost: dict[str, float]) -> Result:
+        """A file of the right size, without content but for the table at its end."""
+        table = np.zeros(len(destinations), ROW)
+        table["to"] = destinations
+        table["length"], table["memory"], table["rows"] = 1000, memory // max(1, len(table)), 12
+        hashes = np.frombuffer(hashlib.shake_128(mark.encode()).digest(32 * len(table)), "V32")
+        table["hash"] = hashes
+        data = table.tobytes()
+        part = self._part(mark, 1000 * len(table) + len(data), "segments", data)
+        file = SegmentFile(part, len(table), hashlib.sha256(data).hexdigest())
+        metrics = {"rows_sent": ROWS, "records": ROWS, "answers": ROWS}
+        return sent([file], rows_marks=[mark], metrics=metrics, cost=cost)
+
+    def _part(self, mark: str, size: int, suffix: str = "parquet", end: bytes = b"") -> Part:
         part = Part(mark, suffix, size, ROWS, 8_000_000)
         path = self._store.part_path(part)
         os.makedirs(os.path.dirname(path), exist_ok=True)
         with open(path, "wb") as file:
             file.truncate(size)
+            if end:
+                file.seek(size - len(end))
+                file.write(end)
         seal(path, mark)
         return part
 

@@ -315,7 +315,13 @@ class _Loader(SourceFileLoader):
 
     def exec_module(self, module: types.ModuleType) -> None:
         module.__dict__.update(_NAMES, __work_reach__=METER.reach)
-        super().exec_module(module)
+        # A module is run once, whatever it is that first needs it: that counts for nobody.
+        work, limit = METER.work, METER.limit
+        METER.unbound()
+        try:
+            super().exec_module(module)
+        finally:
+            METER.work, METER.limit = work, limit
 
 
 _SHARED = ("yaml._yaml", "yaml.error", "yaml.events", "yaml.nodes", "yaml.tokens")

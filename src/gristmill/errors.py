@@ -21,6 +21,18 @@ class CannotBeMet(UserError):
     """What a recipe asks for cannot be had from what it reads. The engine adds the recipe's file and line."""
 
 
+class WrongSetting(UserError):
+    """What a stage finds wrong with a field of its config. Who loads the recipe adds its file, the line and the whole
+    name of the field.
+    """
+
+    def __init__(self, field: str, fact: object) -> None:
+        super().__init__(f"{field}: {fact}")
+        self.field = field
+        """Its path in the config: `continues.manifest`."""
+        self.fact = str(fact)
+
+
 class NoInput(UserError):
     """A path of a recipe matches no file: its inputs may be on another machine."""
 

@@ -74,6 +74,18 @@ class Record:
     """One line for a person who looks at a dropped record: the library's error, the status code, the size."""
 
 
+def layer_schema(schema: pa.Schema) -> pa.Schema:
+    """A stage's columns plus those that every layer has."""
+    fields = [pa.field(item.name, item.type) for item in schema]
+    names = set(schema.names)
+    for verdict in VERDICT:
+        if verdict.name not in names:
+            fields.append(verdict)
+    if "text" in names and "text_bytes" not in names:
+        fields.append(pa.field("text_bytes", pa.int64()))
+    return pa.schema(fields)
+
+
 def spelt(kind: pa.DataType) -> str:
     """A type as code writes it: `pa.string()`."""
     name = {"double": "float64", "float": "float32", "halffloat": "float16", "bool": "bool_"}.get(str(kind), str(kind))

@@ -23,6 +23,7 @@ SMALL = {
     "neardup": {"GIGABYTES": (0.0003, 0.0004, 0.0005), "CROWDS": (50, 100), "DOCUMENTS": 100},
     "pack": {"DOCUMENTS": 2000, "FEW": 500},
     "readers": {"LIMIT_BYTES": 100_000, "SHARD_TOKENS": 1 << 14, "MERGES": (300, 66_000)},
+    "reducers": {"GIGABYTES": "0.002", "FILES": 2},
     "signals": {"LIMIT_BYTES": 100_000, "PEER_BYTES": 10_000, "ROUNDS": 1},
     "scale": {"PARTS": 5},
     "sketch": {"LIMIT_BYTES": 100_000, "RENSA_BYTES": 10_000, "DATATROVE_BYTES": 10_000, "ROUNDS": 1},

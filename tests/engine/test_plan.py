@@ -5,7 +5,6 @@ import json
 import pytest
 
 import stagebox.upper
-from gristmill.errors import UserError
 from gristmill.query.plan import describe_change, make_plan
 
 
@@ -127,9 +126,3 @@ def test_of_a_long_value_that_part_is_shown_which_differs():
     assert (before, after) == ("...xxxxxxxxold", "...xxxxxxxxnew")
     assert describe_change(12, 30) == "12 -> 30"
     assert describe_change(None, 30) == "nothing -> 30"
-
-
-def test_what_a_stage_finds_wrong_with_its_config_has_its_line(project):
-    project.write_recipe("  - stagebox.length\n  - line_dedup: {protected_patterns: ['(']}")
-    with pytest.raises(UserError, match=r"recipe\.yaml:9: protected_patterns: '\(' is no regular expression"):
-        project.mill()

@@ -28,7 +28,7 @@ def large(monkeypatch):
     monkeypatch.setattr(plan, "MOST_BYTES", 4 << 10)
     monkeypatch.setattr(plan, "MERGED_BYTES", 16 << 10)
     monkeypatch.setattr(plan, "FAN_OUT", 128)
-    monkeypatch.setattr(shuffle, "IN_MEMORY", 6 << 10)
+    monkeypatch.setattr(shuffle, "SENT_BYTES", 6 << 10)
     monkeypatch.setattr(shuffle.blocks_of, "__defaults__", (6 << 10,))
 
 
@@ -182,10 +182,11 @@ def test_a_trillion_tokens_fit_into_the_plan():
     finer = total // plan.RANGES // plan.MOST_BYTES
     finer = 1 << (finer - 1).bit_length()
     assert finer <= plan.FINEST
-    width = max(1, min(plan.RANGES, plan.FAN_OUT // finer))
+    width = plan._width(finer * plan.RANGES)
     merges_of_a_span = total * width // plan.RANGES // plan.MERGED_BYTES
     assert merges_of_a_span * finer * width < 2_000_000
     assert merges_of_a_span < 2_000, "segments that a reducer reads"
+    assert all(plan.RANGES % plan._width(count) == 0 for count in range(1, 70_000, 7)), "spans fill the ranges"
     assert plan.Route.to_each("part", plan.RANGES, parts, 64) == plan.Route("part", 58)
     assert plan.Route.to_each("key", parts, 16_384, 14) == plan.Route("key", 8)
     assert plan.Route.to_each("key", parts, 64, 6) == plan.Route("key", 0), "few shards: files are merged all the same"
@@ -264,7 +265,7 @@ def test_spilled_records_come_back_in_blocks_of_whole_keys(tmp_path_factory, key
 
 
 def test_answers_go_to_files_of_bounded_size(tmp_path, monkeypatch):
-    monkeypatch.setattr(shuffle, "IN_MEMORY", 1000)
+    monkeypatch.setattr(shuffle, "SENT_BYTES", 1000)
     store = Store(str(tmp_path))
     out = Outgoing(store, "key", 58)
     for _ in range(10):

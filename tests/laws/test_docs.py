@@ -29,8 +29,8 @@ def test_every_whole_recipe_in_the_docs_loads(page, text, tmp_path, forgotten):
     """A recipe that a reader copies is valid; fragments (without `recipe:`) are skipped by their first line."""
     if not text.startswith("recipe:"):
         pytest.skip("a fragment")
-    for name, body in re.findall(r"^`(?:[\w]+/)?(\w+\.py)`:\n\n```python\n(.*?)^```", page.read_text(), re.M | re.S):
-        (tmp_path / name).write_text(body)  # steps of a reader's own, which the page shows beside the recipe
+    for name, body in re.findall(r"^`(?:[\w]+/)?(\w+\.\w+)`:\n\n```\w+\n(.*?)^```", page.read_text(), re.M | re.S):
+        (tmp_path / name).write_text(body)  # what the page shows beside the recipe: steps of a reader's own, lists
     (tmp_path / "recipe.yaml").write_text(text)
     load(tmp_path / "recipe.yaml")
 

@@ -41,13 +41,19 @@ def typed(tmp_path, monkeypatch, capfd, forgotten):
 def test_the_tutorial_does_what_it_says(typed, monkeypatch):
     """Every command in its order; the reasons that the recipe's steps give; one step again after its file changed."""
     commands = re.findall(r"^    (gristmill .*)$", PAGE, re.M)
-    assert len(commands) == 4
+    assert len(commands) == 5
     for line in commands:
         code, out, err = typed(line)
         assert code == 0, err
         if " inspect " in line:
             assert "not_long_enough" in out
             assert "not_calm" in out
+    code, out, _ = typed("gristmill inspect mine/listed.yaml --dropped")
+    assert out.count("on_list") == 2
+    Path("mine/sites.txt").write_text("b.example\n")
+    _, out, _ = typed("gristmill plan mine/listed.yaml")
+    assert re.search(r"all/site_list +0 +1 +config.sites", out)
+    assert re.search(r"all/elsewhere .* waits for all/site_list", out)
     Path("mine/words.py").write_text(Path("mine/words.py").read_text() + "\n")
     _, out, _ = typed("gristmill plan mine/recipe.yaml")
     changed = [line.split()[0] for line in out.splitlines() if "words.py changed" in line]

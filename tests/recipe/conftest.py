@@ -102,6 +102,16 @@ class Config(StageConfig): pass
 def emit(batch, config): return batch
 def reduce(records, config): return records
 """,
+    "pairs_of_model": """
+VERSION = 1
+READS = ("text",)
+USES = ("trainer",)
+RECORD_SCHEMA = pa.schema([("key", pa.uint64())])
+SCHEMA = pa.schema([("cluster", pa.uint64())])
+class Config(StageConfig): pass
+def emit(batch, config, models): return batch
+def reduce(records, config): return records
+""",
     "no_version": "READS = ()\nSCHEMA = None\nclass Config(StageConfig): pass\ndef apply(batch, config): pass\n",
     "no_verb": "VERSION = 1\nREADS = ()\nclass Config(StageConfig): pass\n",
     "half_exchange": "VERSION = 1\nREADS = ()\nclass Config(StageConfig): pass\ndef emit(batch, config): pass\n",
@@ -128,7 +138,7 @@ def own(package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The steps of `own` by their short names, and its reader as two formats; s3fs and gcsfs are not installed."""
     monkeypatch.syspath_prepend(str(package))
     monkeypatch.setattr(stages, "READERS", {"lines": "own.lines_reader", "jsonl": "own.lines_reader"})
-    short = ("clean", "listed", "needs", "writes", "trainer", "user_of_model", "pairs")
+    short = ("clean", "listed", "needs", "writes", "trainer", "user_of_model", "pairs", "pairs_of_model")
     monkeypatch.setattr(stages, "STEPS", {name: f"own.{name}" for name in short})
     for scheme, distribution in (("s3", "s3fs"), ("gs", "gcsfs")):
         monkeypatch.delitem(fsspec_registry, scheme, raising=False)

@@ -443,14 +443,24 @@ CASES: dict[str, tuple[str, int, list[str]]] = {
     "models of one name for a step that is shared": (
         "recipe: demo\nsources:\n"
         "  a: {kind: web, read: {format: lines, paths: [x]}}\n  b: {kind: code, read: {format: lines, paths: [x]}}\n"
-        "steps:\n  web: [trainer]\n  code: [trainer]\n  all: [user_of_model]\n",
+        "steps:\n  web: [trainer]\n  code: [trainer]\n  all: [pairs_of_model]\n",
         8,
-        ["all/user_of_model uses one model of a step trainer", "web/trainer (source a), code/trainer (source b)"],
+        ["all/pairs_of_model uses one model of a step trainer", "web/trainer (source a), code/trainer (source b)"],
     ),
     "similarity that no comparison takes": (
         STEPS + "  - gristmill.stages.dedup.near_dedup: {verify_jaccard: 0.8000000001}\n",
         5,
         ["verify_jaccard", "at most nine decimals"],
+    ),
+    "more records a document than can be sent": (
+        STEPS + "  - gristmill.stages.dedup.simhash_dedup: {blocks: 24, max_distance: 12}\n",
+        5,
+        ["2,704,156 records a document, and no more than 10,000 can be sent", "Take fewer blocks"],
+    ),
+    "more comparisons than can be held in mind": (
+        STEPS + "  - gristmill.stages.dedup.known_dedup: {indexes: [.], max_comparisons: 10001}\n",
+        5,
+        ["max_comparisons must be at most 10000, not 10001"],
     ),
     "model without its step": (
         STEPS + "  - user_of_model\n  - trainer\n",

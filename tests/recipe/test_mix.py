@@ -230,9 +230,10 @@ def test_a_source_with_a_mistake_gives_no_second_one_about_its_tier(tmp_path):
     assert "\n" not in str(told.value)
 
 
-def test_the_step_knows_recipe_seed_and_domains(tmp_path):
+def test_the_step_knows_recipe_seed_and_domains(tmp_path, monkeypatch):
     """And everything that was asked, with the earlier manifest's place."""
     (tmp_path / "old.json").write_text(json.dumps({}))
+    monkeypatch.setattr(mix, "read_manifest", lambda location: {})
     text = """mix:
   domains: {web: 0.62, books: 0.38}
   tiers: {A: 4, B: 1, C: 0.5}

@@ -123,7 +123,7 @@ def test_a_recipe_without_the_field_has_no_step_more(tmp_path):
 
 def test_a_given_file_is_one_step(tmp_path):
     """Its path is relative to the recipe, and sources need no domain."""
-    (tmp_path / "t.json").write_text("{}")
+    (tmp_path / "t.json").write_text('{"model": {}}')
     recipe = load(written(tmp_path, TOP.replace("domain: books, ", "") + "tokenizer: {file: t.json}\n"))
     assert [(step.id, step.module) for step in recipe.steps[2:]] == [("all/tokenizer", tokenizer_file.__name__)]
     assert recipe.steps[-1].config == tokenizer_file.Config(file=str(tmp_path / "t.json"))

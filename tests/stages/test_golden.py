@@ -239,7 +239,7 @@ def shard_outputs(folder):
     catalogue = folder / "catalogue.json"
     catalogue.write_text(json.dumps({"facts": shards.facts(write, models), "outputs": outputs}))
     asked = mix.Config(recipe="golden", sources={"mill": "web"}, tiers={"A": 2, "B": 1}, tokens=900)
-    mix.fit((), asked, folder / "manifest.json", {**models, "shards": catalogue})
+    mix.make(asked, folder / "manifest.json", {**models, "shards": catalogue})
     found = {
         "tokens": [encoded.to_pylist(), tokens.Config()],
         "shard_groups": [[grouped.to_pylist(), counts], config],

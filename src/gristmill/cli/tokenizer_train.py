@@ -15,6 +15,7 @@ from gristmill.engine.mill import find_warnings
 from gristmill.errors import UserError
 from gristmill.query.sample import open_for_tokenizer, sample_texts, tokenizer_file
 from gristmill.recipe.load import load
+from gristmill.recipe.tokenizer import TOKENIZER
 from gristmill.stages.tokenizer.tokenizer_sample import HELD_OUT
 from gristmill.tokenizer.files import write_json, write_ranks
 from gristmill.tokenizer.model import Tokenizer
@@ -50,7 +51,7 @@ def command(
     path = Path(tokenizer_file(run))
     tokenizer = load_aloud(str(path))
     held_out = measure(tokenizer, sample_texts(run, HELD_OUT))
-    metrics = next(run.made[node.id].metrics for node in mill.graph.nodes.values() if node.kind == "fit")
+    metrics = next(run.made[node.id].metrics for node in mill.graph.nodes.values() if node.name == TOKENIZER)
     said: dict[str, Any] = {
         "recipe": mill.recipe.name,
         "vocab": tokenizer.vocab_size,

@@ -229,7 +229,7 @@ def find_warnings(run: Run, typed: str | None = None) -> list[str]:
         warn = getattr(importlib.import_module(node.module), "warnings", None)
         metrics = run.made[node.id].metrics
         if callable(warn) and metrics:  # a step of the user's own may import a module of that name
-            some = len(node.sources) < len(run.chains) and node.id.partition("/")[0] not in node.sources
+            some = 0 < len(node.sources) < len(run.chains) and node.id.partition("/")[0] not in node.sources
             told = f"{node.id} (of {listed(node.sources, 5)})" if some else node.id
             found += [f"{told}: {message}" for message in warn(metrics, node.config)]
     return [re.sub(r"(gristmill [a-z ]+ )RECIPE\b", lambda at: f"{at[1]}{typed or run.told}", told) for told in found]

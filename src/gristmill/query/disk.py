@@ -96,7 +96,7 @@ def estimate(run: Run, store: Store, before: Known) -> Disk:
     measured = True
     changed: set[str] = set()
     for node in run.graph.nodes.values():
-        made, manifests = run.made[node.id], MANIFEST_BYTES * len(node.sources)
+        made, manifests = run.made[node.id], MANIFEST_BYTES * max(len(node.sources), 1)
         stored += _taken(stored_bytes(run, node.id), len(made.tasks))
         tasks_there += len(made.tasks)
         if not made.missing and not made.waiting:
@@ -185,8 +185,10 @@ def _content_bytes(run: Run, source: str) -> float:
 def _measured(node: Node, run: Run, before: Known) -> tuple[float, float] | None:
     """Bytes of files and number of tasks by what an earlier run says; an exchange has as many reducers as before."""
     earlier = before.get(node.id, {})
+    if node.kind == "asset" and earlier.get("stored_bytes"):
+        return earlier["stored_bytes"], 1
     inputs: list[int] = [before.get(f"{source}/{INGEST}", {}).get("input_bytes") or 0 for source in node.sources]
-    if not earlier.get("stored_bytes") or not all(inputs):
+    if not earlier.get("stored_bytes") or not inputs or not all(inputs):
         return None
     grown = sum(_input_bytes(run, source) for source in node.sources) / sum(inputs)
     tasks = earlier["executed"] + earlier["cached"]
@@ -198,6 +200,8 @@ def _rule(node: Node, run: Run) -> tuple[float, float]:
     only a few of the documents.
     """
     content = tasks = documents = 0.0
+    if node.kind == "asset":  # of the size of what it is made of
+        content = float(sum(part.file_bytes for file in node.files.values() for _, _, part in file.files))
     for source in node.sources:
         size, parts = _content_bytes(run, source), _parts(run, source)
         text = size * TEXT_SHARE[run.graph.recipe.sources[source].format in _MARKUP]

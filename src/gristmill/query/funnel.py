@@ -32,6 +32,9 @@ def documents_by_step(seen: Seen) -> dict[str, tuple[int | None, int]]:
     found: dict[str, tuple[int | None, int]] = {}
     whole = funnels(seen)
     for node_id, node in seen.nodes.items():
+        if node.kind == "asset":
+            found[node_id] = (None, 0)  # it reads none
+            continue
         ended = [source for source in node.sources if source in whole]
         counted = [_came_and_dropped(seen, source, node_id, whole[source]) for source in ended]
         if len(counted) == len(node.sources):

@@ -27,13 +27,13 @@ def foresee_mixture(run: Run) -> Foreseen:
     if node is None or not run.made[node.id].missing:
         return Foreseen()
     try:
-        models = {name: run.store.local_path(_model(run, made_by)) for name, made_by in node.uses.items()}
+        models = {name: run.store.local_path(_model(run, made_by)) for name, made_by in node.models.items()}
     except CorruptPart:  # the run makes it again, with other bytes perhaps
         return Foreseen()
     assert isinstance(node.config, mix.Config)
     with tempfile.TemporaryDirectory() as folder:
         try:
-            found = mix.fit((), node.config, Path(folder) / "manifest.json", models)
+            found = mix.make(node.config, Path(folder) / "manifest.json", models)
         except CannotBeMet as fault:
             return Foreseen(f"{node.where}: {fault}")
     return Foreseen(warnings=[f"{node.id}: {message}" for message in mix.warnings(found, node.config)])

@@ -18,14 +18,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gristmill.engine.mill import Mill, available_cores
-from gristmill.engine.plan.graph import CORPUS, Node, View, bind, drops
+from gristmill.engine.plan.graph import CORPUS, Node, bind_steps, drops
 from gristmill.engine.schedule.run import Run
 from gristmill.engine.schedule.seen import Document
 from gristmill.engine.work.borders import check_answers
 from gristmill.engine.work.rows import Batch
 from gristmill.errors import UserError
 from gristmill.query.changes import Change, parse_changes
-from gristmill.recipe.columns import INGEST
+from gristmill.recipe.columns import INGEST, View
 from gristmill.recipe.mix import MIX
 from gristmill.recipe.shards import SHARDS
 from gristmill.recipe.tokenizer import TOKENIZER
@@ -126,7 +126,7 @@ def _changed_view(mill: Mill, node: Node, config: StageConfig, source: str) -> V
     route = mill.recipe.routes[source]
     steps = [replace(step, config=config) if step.id == node.id else step for step in route]
     try:
-        return bind(next(step for step in steps if step.id == node.id), steps)
+        return bind_steps(steps[: [step.id for step in steps].index(node.id) + 1])[node.id]
     except KeyError as error:
         raise UserError(
             f"With this change {error.args[0]}, so nothing can be evaluated. Add the step that writes it above "

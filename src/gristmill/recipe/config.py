@@ -13,10 +13,12 @@ from gristmill.stages.contract import StageConfig
 def load_config(
     draft: Draft, model: type[StageConfig], values: Mapping[str, Any], at: Path, **known: Any
 ) -> StageConfig | None:
-    """A stage's config: files placed, the recipe's seed filled in, every field checked."""
+    """A stage's config: files placed, the recipe's seed filled in, every field checked; None where one is wrong."""
+    before = len(draft.mistakes)
     placed = place_files(model, values, at, draft.place_file)
     if "seed" in model.model_fields:
         seed = placed.setdefault("seed", draft.seed)
         if isinstance(seed, int) and seed < 0:  # the largest is that of any number of a recipe
             draft.add((*at, "seed"), f"{dotted((*at, 'seed'))} must be at least 0, not {show(seed)}.")
-    return check(draft, model, placed, at, **known)
+    config = check(draft, model, placed, at, **known)
+    return config if len(draft.mistakes) == before else None

@@ -25,7 +25,6 @@ from gristmill.counted import counted
 from gristmill.errors import UserError
 from gristmill.places import is_url
 from gristmill.recipe.check import check
-from gristmill.recipe.columns import check_routes
 from gristmill.recipe.draft import Draft
 from gristmill.recipe.fields import RecipeFields, parse_sample
 from gristmill.recipe.locations import locate, why_not
@@ -37,6 +36,7 @@ from gristmill.recipe.shards import GROUPS, check_groups, load_shards
 from gristmill.recipe.sources import load_source
 from gristmill.recipe.steps import Lists, check_keys, load_steps, route_of
 from gristmill.recipe.tokenizer import load_tokenizer
+from gristmill.recipe.unbound import check_routes
 from gristmill.recipe.yaml_lines import parse
 
 MOST_BYTES = 4 * 2**20

@@ -8,6 +8,7 @@ from gristmill.recipe.draft import Draft
 from gristmill.recipe.fields import EVERY_SOURCE
 from gristmill.recipe.mistakes import Path, dotted, nearest, no_domain, show, suggest
 from gristmill.recipe.model import Source, Step
+from gristmill.recipe.stage_module import check_config
 from gristmill.stages.mix import mix
 from gristmill.stages.mix.options import DEFAULT, Domains, MixOptions, Phase
 from gristmill.stages.mix.phase_sums import phase_faults
@@ -48,6 +49,8 @@ def load_mix(
     if is_sample:
         asked |= _without_budget(fields)
     config = mix.Config(**asked, recipe=name, sources=domains)
+    if not check_config(draft, mix, MIX, config, AT):
+        return ()
     line = draft.tree.line_of_key(
         (*AT, "tokens")
     )  # what a mixture cannot give, once all is counted, is most often this

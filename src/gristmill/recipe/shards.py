@@ -6,12 +6,13 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field
 
-from gristmill.recipe.columns import check_reads
 from gristmill.recipe.config import load_config
 from gristmill.recipe.draft import Draft
 from gristmill.recipe.fields import EVERY_SOURCE
 from gristmill.recipe.mistakes import Path, listed
 from gristmill.recipe.model import Recipe, Source, Step
+from gristmill.recipe.stage_module import check_config
+from gristmill.recipe.unbound import check_reads
 from gristmill.stages.select.expressions import parse_condition, parse_value
 from gristmill.stages.shards import shard_groups, shards, tokens
 from gristmill.stages.tokenizer import tokenizer_file
@@ -55,6 +56,8 @@ def load_shards(
     encode = tokens.Config(end_of_document=fields.end_of_document, library_may_encode=foreign)
     asked = {field: getattr(fields, field) for field in shards.MixOptions.model_fields}
     write = shards.Config(**asked, recipe=name)
+    if not check_config(draft, tokens, SHARDS, encode, AT) or not check_config(draft, shards, SHARDS, write, AT):
+        return {}
     first = _step(EVERY_SOURCE, TOKENS, tokens.__name__, encode, line)
     last = _step(EVERY_SOURCE, SHARDS, shards.__name__, write, line)
     made: dict[str, tuple[Step, ...]] = {}

@@ -78,7 +78,7 @@ def _load_reader(draft: Draft, read: Mapping[str, Any], at: Path) -> tuple[Stage
     own = {field: value for field, value in read.items() if field not in ReadFields.model_fields}
     beside = ReadFields.model_fields
     config = load_config(draft, stage.module.Config, own, at, beside=beside, elsewhere=_BESIDE_READ)
-    if config is not None and not check_config(draft, stage, name, config, format_at):
+    if config is not None and not check_config(draft, stage.module, name, config, at, format_at):
         return None, None
     return stage, config
 

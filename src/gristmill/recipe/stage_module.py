@@ -12,10 +12,10 @@ from types import ModuleType
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from gristmill.errors import UserError
+from gristmill.errors import UserError, WrongSetting
 from gristmill.printable import aside
 from gristmill.recipe.draft import Draft
-from gristmill.recipe.mistakes import Path, nearest, suggest
+from gristmill.recipe.mistakes import Path, dotted, nearest, suggest
 from gristmill.schema import DOCUMENTS, spelt
 from gristmill.stages import own_code
 from gristmill.stages.contract import StageConfig
@@ -23,7 +23,7 @@ from gristmill.stages.own_code import OF, CannotRead, Code, SourceFile, is_own
 from gristmill.stages.own_function import faults_of_function
 from gristmill.stages.stage_interface import libraries_of, may_read_of, reads_of, schema_of, version_of
 
-VERBS = {"apply", "emit", "fit", "build", "read"}
+VERBS = {"apply", "emit", "fit", "make", "build", "read"}
 """Functions that only a stage has."""
 
 
@@ -178,12 +178,31 @@ def _modules_in(source: SourceFile, folder: str) -> list[str]:
     return own_code.names_beside(source.path.removesuffix("/__init__.py"))
 
 
-def check_config(draft: Draft, stage: Stage, name: str, config: StageConfig, at: Path) -> bool:
-    """Whether a stage can serve with this config; a mistake where it cannot. Ours can."""
-    faults = _faults_of_config(stage.module, config) if is_own(stage.module.__name__) else []
-    if faults:
-        draft.add_at_key(at, f"{name} cannot be used: {'; '.join(faults)}.")
-    return not faults
+def check_config(
+    draft: Draft, module: ModuleType, name: str, config: StageConfig, at: Path, named: Path | None = None
+) -> bool:
+    """Whether a stage can serve with the config that stands at `at`; a mistake where it cannot. Its name stands there
+    too, or at `named`.
+    """
+    named = named or at
+    before = len(draft.mistakes)
+    if faults := _faults_of_config(module, config) if is_own(module.__name__) else []:
+        draft.add_at_key(named, f"{name} cannot be used: {'; '.join(faults)}.")
+        return False
+    try:
+        check = getattr(module, "check", None)
+        if callable(check):  # a step of the user's own may import a module of that name
+            check(config)
+    except WrongSetting as error:
+        path = (*at, *error.field.split("."))
+        draft.add(path, f"{dotted(path)}: {error.fact}")
+    except UserError as error:
+        draft.add_at_key(named, str(error))
+    except (Exception, SystemExit) as error:
+        if not is_own(module.__name__):
+            raise
+        draft.add_at_key(named, f"{name} cannot be used: {own_code.told(error) or own_code.what(error)}.")
+    return len(draft.mistakes) == before
 
 
 def _faults_of_config(module: ModuleType, config: StageConfig) -> list[str]:
@@ -201,8 +220,8 @@ def _faults_of_config(module: ModuleType, config: StageConfig) -> list[str]:
             faults += _faults_of_schema(schema_of(module, config))
         if pickle.loads(pickle.dumps(config)) != config:
             faults.append("its Config is another one after it was sent to a worker")
-    except UserError:
-        raise
+    except UserError as error:
+        faults.append(str(error).rstrip("."))
     except Exception as error:  # a user's code may do anything
         faults.append(own_code.told(error) or own_code.what(error))
     return faults

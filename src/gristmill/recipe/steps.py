@@ -61,6 +61,8 @@ def _before(draft: Draft, step: Step, used: dict[str, int]) -> Sequence[Step | N
         name = path.rpartition(".")[2]
         free = _free_id(f"{step.route}/{name}", used)
         config = part_config(stage.module, step.config)
+        if not check_config(draft, stage.module, name, config, step.at):
+            return [None]
         parts.append(Step(free, name, step.route, path, config, step.line, code=stage.code, stands_for=step.id))
     return parts
 
@@ -95,7 +97,7 @@ def _load_step(draft: Draft, route: str, item: Any, at: Path, used: dict[str, in
         )
         return None
     config = load_config(draft, module.Config, fields or {}, (*at, name))
-    if config is None or not check_config(draft, stage, name, config, config_at):
+    if config is None or not check_config(draft, module, name, config, config_at):
         return None
     line = draft.tree.line_of_key(config_at)
     free = _free_id(f"{route}/{short}", used)

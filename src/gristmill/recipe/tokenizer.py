@@ -1,6 +1,7 @@
 """The `tokenizer` of a recipe: the steps that it stands for, behind those of every source."""
 
 from collections.abc import Mapping
+from types import ModuleType
 from typing import Any
 
 from pydantic import model_validator
@@ -11,6 +12,7 @@ from gristmill.recipe.draft import Draft
 from gristmill.recipe.fields import EVERY_SOURCE
 from gristmill.recipe.mistakes import Path, dotted, no_domain, show, suggest
 from gristmill.recipe.model import Source, Step
+from gristmill.recipe.stage_module import check_config
 from gristmill.recipe.steps import Lists
 from gristmill.stages.contract import StageConfig
 from gristmill.stages.tokenizer import tokenizer, tokenizer_file, tokenizer_pin, tokenizer_sample, tokenizer_text
@@ -56,13 +58,13 @@ def load_tokenizer(draft: Draft, raw: Any, sources: Mapping[str, Source], lists:
     line = draft.tree.line_of_key(AT)
     if fields.file is not None:
         config = load_config(draft, tokenizer_file.Config, raw, AT)
-        return () if config is None else (_step(TOKENIZER, tokenizer_file.__name__, config, line),)
+        return _checked(draft, tokenizer_file, config, line)
     train = load_config(draft, TrainFields, raw["train"], (*AT, "train"))
     if not isinstance(train, TrainFields) or not _domains_fit(draft, train, sources):
         return ()
     if fields.pin is not None:
         pinned = load_config(draft, tokenizer_pin.Config, {"pin": raw["pin"]}, AT)
-        return () if pinned is None else (_step(TOKENIZER, tokenizer_pin.__name__, pinned, line),)
+        return _checked(draft, tokenizer_pin, pinned, line)
     domains = {name: source.domain for name, source in sources.items() if source.domain is not None}
     sample = tokenizer_sample.Config(**_cut(train, tokenizer_sample.MixOptions), domains=domains)
     return (
@@ -70,6 +72,13 @@ def load_tokenizer(draft: Draft, raw: Any, sources: Mapping[str, Source], lists:
         _step(TEXT, tokenizer_text.__name__, tokenizer_text.Config(domains=domains), line),
         _step(TOKENIZER, tokenizer.__name__, tokenizer.Config(**_cut(train, tokenizer.Config)), line),
     )
+
+
+def _checked(draft: Draft, module: ModuleType, config: StageConfig | None, line: int) -> tuple[Step, ...]:
+    """The step that takes a tokenizer in; none where it cannot."""
+    if config is None or not check_config(draft, module, TOKENIZER, config, AT):
+        return ()
+    return (_step(TOKENIZER, module.__name__, config, line),)
 
 
 def _step(name: str, module: str, config: StageConfig, line: int) -> Step:

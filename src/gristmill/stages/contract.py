@@ -34,6 +34,9 @@
             one a key is given whole, however large
   fit       READS
             fit(batches, config, path) -> metrics; writes the model file to `path`
+  asset     make(config, path) -> metrics; writes to `path` a file that is made of files: those that config fields of
+            type `File` name, and models that it USES. It reads no documents, so it waits for none, is keyed by its
+            files alone, and runs before any source is read
             optional: COPIES, the config field (a File) that the model is a copy of, byte for byte: a plan knows it then
   sink      READS; RECORD_SCHEMA; COUNTS: an earlier map step whose metrics say how much there is
             layout(counts, config) -> {source: entries}: one entry (a JSON object) for each set of files to be written
@@ -51,10 +54,11 @@ A map stage sees every row, dropped or not, and must treat each by itself: the e
 a part. `ONLY_KEPT = True` makes the engine hand over only the rows that no earlier step dropped. Every stage may
 write `drop` (a reason or null) and `detail`; one with `JUDGES = False` has no say in what belongs to the corpus, and
 nobody who reads survivors depends on it. A column is named `text` (the newest that an earlier step wrote) or
-`signals.words` (of a certain step). A stage with `USES = ("name",)` gets `models={"name": path}`, the model files of
-earlier fit steps. A config field named `seed` is filled from the recipe; a field of type `File` is a path whose
-content, not name, enters the task key; a task sees the path of the copy that the store keeps of that content. A field
-that only reports read (`ReportMark`) is in no key.
+`signals.words` (of a certain step). Every layer has `drop` and `detail`, and `text_bytes` where it has `text`. A stage
+with `USES = ("name",)` gets `models={"name": path}`, the model files of earlier steps (fit, asset, sink): a map stage
+those of the route of the documents that it sees, any other the same for all of its sources. A config field named `seed`
+is filled from the recipe; a field of type `File` is a path whose content, not name, enters the task key; a task sees
+the path of the copy that the store keeps of that content. A field that only reports read (`ReportMark`) is in no key.
 
 A step that needs its documents twice is several stages: `PREREQUISITES = ("package.module",)` names those that run just
 before it, each a layer of its own called by the module's last name. Their configs are cut out of the step's: it has
@@ -64,10 +68,11 @@ Where they depend on the config, `reads(config)`, `schema(config)` and `librarie
 SCHEMA and LIBRARIES. Optional:
 `MAY_READ = ("language.label",)` (or `may_read(config)`) names columns that a map stage gets, behind those of READS, on
 routes where an earlier step writes them, and does without elsewhere;
-`check(config)` raises UserError before any work (a library that is not installed); `metrics(batch, answers, config)`
-gives counts that are summed over all batches; `warnings(metrics, config)` tells what silently did nothing (the metrics
-of an exchange have `sources`: per source, rows sent and dropped); `explain(config)` gives lines that a plan shows, and
-`explain_fully(config)` those that `plan --explain` shows in their place;
+`check(config)` raises UserError when a recipe is loaded (a library that is not installed), or WrongSetting, which names
+the field and so has its line; `metrics(batch, answers, config)` gives counts that are summed over all batches;
+`warnings(metrics, config)` tells what silently did nothing (the metrics of an exchange have `sources`: per source, rows
+sent and dropped); `explain(config)` gives lines that a plan shows, and `explain_fully(config)` those that
+`plan --explain` shows in their place;
 `MEMORY_FIELD`, the config field that says how much a reducer or a builder holds, is named where memory runs out;
 `exceptions(config, path)` names those for whom another setting decides in place of the one at `path`, with that one.
 """

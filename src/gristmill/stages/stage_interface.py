@@ -13,15 +13,16 @@ import pyarrow as pa
 
 from gristmill.stages.contract import StageConfig
 
-Kind = Literal["map", "exchange", "fit", "sink"]
+Kind = Literal["map", "exchange", "fit", "asset", "sink"]
 
 _VERBS: dict[Kind, tuple[str, ...]] = {
     "map": ("apply",),
     "exchange": ("emit", "reduce"),
     "fit": ("fit",),
+    "asset": ("make",),
     "sink": ("layout", "emit", "build", "files", "facts"),
 }
-_OWN = {"apply": "map", "reduce": "exchange", "fit": "fit", "build": "sink"}
+_OWN = {"apply": "map", "reduce": "exchange", "fit": "fit", "make": "asset", "build": "sink"}
 """The verb that only one kind has."""
 
 
@@ -39,8 +40,8 @@ def adds_layer(module: ModuleType) -> bool:
 
 
 def reads_of(module: ModuleType, config: StageConfig) -> tuple[str, ...]:
-    """The columns that a step needs: `text`, or `extract.text` for that of a certain earlier step."""
-    reads: Any = module.reads(config) if hasattr(module, "reads") else module.READS
+    """The columns that a step needs, an asset none: `text`, or `extract.text` for that of a certain earlier step."""
+    reads: Any = module.reads(config) if hasattr(module, "reads") else getattr(module, "READS", ())
     return tuple(reads)
 
 
@@ -82,7 +83,7 @@ def part_config(module: ModuleType, config: StageConfig) -> StageConfig:
 
 
 def uses_of(module: ModuleType) -> tuple[str, ...]:
-    """The names of the fit steps whose models a step needs."""
+    """The names of the steps whose models a step needs."""
     return tuple(getattr(module, "USES", ()))
 
 
@@ -101,12 +102,15 @@ def faults_of_step(module: ModuleType) -> list[str]:
     kinds: list[Kind] = [kind for kind, verbs in _VERBS.items() if any(_OWN.get(verb) == kind for verb in present)]
     kinds = kinds or [kind for kind, verbs in _VERBS.items() if kind != "sink" and present.intersection(verbs)]
     if not kinds:
-        return [*faults, "it has no verb: apply, emit and reduce, fit, or build"]
+        return [*faults, "it has no verb: apply, emit and reduce, fit, make, or build"]
     if len(kinds) > 1:
         return [*faults, f"it has the verbs of {' and '.join(kinds)}, and a stage is of one kind"]
     kind = kinds[0]
     faults += [f"it has no {verb}" for verb in _VERBS[kind] if verb not in present]
-    if not hasattr(module, "READS") and not hasattr(module, "reads"):
+    has_reads = hasattr(module, "READS") or hasattr(module, "reads")
+    if kind == "asset" and has_reads:
+        faults.append("it says which columns it reads, and what has the verb make reads no documents")
+    elif kind != "asset" and not has_reads:
         faults.append("it has no READS")
     elif isinstance(getattr(module, "READS", ()), str):
         faults.append("its READS is text, not a tuple of column names")

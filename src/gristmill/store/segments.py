@@ -6,7 +6,7 @@ and what it has read is what was hashed. A segment is an Arrow IPC stream.
 """
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,7 +52,7 @@ class SegmentList(Sequence[Segment]):
     """Segments as rows of an array: thousands are sent to a worker at once."""
 
     rows: Table
-    files: Sequence[Part]
+    files: Mapping[int, Part]
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -104,9 +104,8 @@ class SegmentTable:
         """What goes to a destination, or to all from `first` to `last`."""
         begin = np.searchsorted(self._to, np.uint64(first), "left")
         end = np.searchsorted(self._to, np.uint64(first if last is None else last), "right")
-        rows = self._rows[begin:end].copy()
-        used, rows["file"] = np.unique(rows["file"], return_inverse=True)
-        return SegmentList(rows, [self._files[number] for number in used])
+        rows = self._rows[begin:end]
+        return SegmentList(rows, {number: self._files[number] for number in rows["file"].tolist()})
 
 
 def write_segments(store: Store, tables: Iterable[tuple[int, pa.Table]]) -> SegmentFile:

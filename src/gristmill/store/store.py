@@ -372,7 +372,8 @@ class Store:
     def temporary(self, path: str) -> str:
         """A name on the same disk that tells which process writes it."""
         try:
-            os.makedirs(f"{self.root}/tmp", exist_ok=True)
+            if not os.path.isdir(f"{self.root}/tmp"):
+                os.makedirs(f"{self.root}/tmp", exist_ok=True)
         except OSError as error:
             raise self.unwritable_by(error, f"{self.root}/tmp/file") from None
         return f"{self.root}/tmp/{os.path.basename(path)}.{name_of_self()}.{uuid.uuid4().hex[:8]}"

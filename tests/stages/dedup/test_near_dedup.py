@@ -4,13 +4,16 @@ import hashlib
 import itertools
 import random
 import re
+from collections import Counter
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from exchanged import run_step
+from exchanged import one_round, run_step
 from gristmill.stages.dedup import near_candidates, near_dedup
 from gristmill.stages.dedup.keep_order import KeepOrder
 from gristmill.stages.dedup.near_dedup import Config
@@ -223,3 +226,32 @@ def test_a_source_that_loses_nearly_everything_raises_an_alarm():
     told = near_dedup.warnings(metrics, Config())
     assert len(told) == 1
     assert "source a lost 95%" in told[0]
+
+
+def test_a_crowd_in_pieces_is_cut_as_one_that_is_whole():
+    """A bucket that is too large for memory comes in pieces; its meets, representatives and counts are the same."""
+    draw = np.random.default_rng(5)
+    documents = draw.integers(0, 2**64, 3000, np.uint64)
+    config = near_candidates.Config(max_bucket=100)
+    records = pa.table(
+        {
+            "key": np.full(3000, 7, np.uint64),
+            "part": draw.integers(0, 5, 3000).astype(np.uint64),
+            "row": np.arange(3000),
+            "document": documents,
+        }
+    )
+    (whole,), counts = one_round(near_candidates, "buckets", config, [records], {})
+    assert counts["buckets_over_cap"]["buckets"] == 1
+    order = [("row", "ascending"), ("meet", "ascending")]
+    for limit in (8_000, 50_000):
+        pieces, told = one_round(near_candidates, "buckets", config, [records], {}, limit=limit)
+        assert len(pieces) > 1
+        assert pa.concat_tables(pieces).sort_by(order).equals(whole.sort_by(order))
+        assert told == counts
+    chunks = Counter(whole.filter(pc.invert(whole["leads"]))["meet"].to_pylist())
+    assert len(chunks) == 32
+    assert max(chunks.values()) < 2 * config.max_bucket
+    leads = whole.filter(whole["leads"])
+    assert sorted(set(leads["key"].to_pylist())) == sorted(documents.tolist())[:16]
+    assert leads.num_rows == 16 * 32

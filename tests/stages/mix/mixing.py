@@ -80,7 +80,7 @@ def mixed(folder, cataloged, name="manifest.json", **asked):
     tokenizer.write_text("{}")
     sources = {output["entry"]["source"]: "web" for output in cataloged["outputs"]}
     config = mix.Config(**{"recipe": "toy", "seed": 5, "sources": sources, **asked})
-    found = mix.fit([], config, path, {"shards": shards, "tokenizer": tokenizer})
+    found = mix.make(config, path, {"shards": shards, "tokenizer": tokenizer})
     return json.loads(path.read_text()), found, mix.warnings(found, config)
 
 

@@ -193,6 +193,16 @@ def test_detail_names_value_and_threshold() -> None:
     ]
 
 
+@pytest.mark.parametrize("threshold", [1e15, 1e300, 1.7976931348623157e308])
+def test_a_threshold_too_large_to_be_rounded_is_shown_as_it_is(threshold: float) -> None:
+    """The task ended with an overflow, over the words of a verdict."""
+    only = dict.fromkeys(SETS["gopher_quality"].Thresholds.model_fields)
+    config = Config.model_validate({"gopher_quality": {**only, "min_mean_word_chars": threshold}})
+    details = apply(documents(20, missing=0), config)["detail"].drop_null().to_pylist()
+    assert details
+    assert all(float(detail.rpartition("< ")[2]) == threshold for detail in details)
+
+
 def test_the_order_is_that_of_the_config() -> None:
     """`rules` first, then what has thresholds, as it is written; the config keeps it, so that the task key has it."""
     assert Config.model_validate({"rules": ["fineweb", "c4"]}).rules == ("fineweb", "c4")

@@ -1,7 +1,9 @@
 """Where tasks run. An executor takes a task and gives its result; how and where is its own affair.
 
-To add one (Ray, Slurm): write a class with these four members in a file of its own. It must not retry: a worker
-that dies is reported, and the engine decides. Priorities are a wish, not a promise; results never depend on them.
+To add one (Ray, Slurm): write a class with these four members in a file of its own, and name it in `mill.EXECUTORS`;
+`tests/engine/test_executors.py` says what it must do. It must not retry: a worker that dies is reported, and the engine
+decides, the same for all of them (`insist.py`). What a task needs is in `work/needs.py`. Priorities are a wish, not a
+promise; results never depend on them.
 """
 
 import asyncio

@@ -27,7 +27,8 @@ from typing import Any
 
 from gristmill.engine.executors.executor import StartWorker, WorkerDied
 from gristmill.engine.executors.worker import COMPILES, compile_ahead, serve
-from gristmill.engine.work.memory import peak_bytes
+from gristmill.engine.work.memory import available_bytes, peak_bytes
+from gristmill.engine.work.needs import needs_of
 from gristmill.engine.work.task import Result, Task
 from gristmill.errors import UserError
 from gristmill.kernels.ahead import to_compile
@@ -55,7 +56,11 @@ NOT_KNOWN = 255
 
 
 class LocalExecutor:
-    """Runs up to `workers` tasks at once, each in a process of its own; those with the lowest order first."""
+    """Runs up to `workers` tasks at once, each in a process of its own; those with the lowest order first.
+
+    It starts no task that would need more memory than is left beside the others; one that needs more than there is runs
+    alone.
+    """
 
     def __init__(
         self,
@@ -70,6 +75,10 @@ class LocalExecutor:
         self._compiles = False
         """Whether a worker said so."""
         self._free = workers
+        self._memory = available_bytes()
+        """What tasks may hold together; None where it is not known."""
+        self._held = 0
+        """What those that run are thought to need."""
         self._store = store
         self._code = code or {}
         self._context: ForkServerContext = multiprocessing.get_context("forkserver")
@@ -81,7 +90,8 @@ class LocalExecutor:
         """None as long as no worker was started."""
         self._idle: list[_Process] = []
         self._busy: set[_Process] = set()
-        self._waiting: list[tuple[tuple[int, ...], int, asyncio.Future[None]]] = []
+        self._waiting: list[tuple[tuple[int, ...], int, int, asyncio.Future[None]]] = []
+        """Order, number, memory."""
         self._counter = itertools.count()
         self._one_alone = asyncio.Lock()
         self._one_starts = asyncio.Lock()
@@ -89,7 +99,8 @@ class LocalExecutor:
         """There while somebody wants to be alone: done when no task runs."""
 
     async def run(self, task: Task) -> Result:
-        await self._turn(task.order)
+        memory = needs_of(task.work).memory_bytes
+        await self._turn(task.order, memory)
         try:
             worker = self._take_idle() or await self._start()
             self._busy.add(worker)
@@ -104,6 +115,7 @@ class LocalExecutor:
             return result
         finally:
             self._free += 1
+            self._held -= memory
             self._hand_out()
 
     @asynccontextmanager
@@ -181,9 +193,9 @@ class LocalExecutor:
             worker.kill()
         return None
 
-    async def _turn(self, order: tuple[int, ...]) -> None:
+    async def _turn(self, order: tuple[int, ...], memory: int) -> None:
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        heapq.heappush(self._waiting, (order, next(self._counter), future))
+        heapq.heappush(self._waiting, (order, next(self._counter), memory, future))
         self._hand_out()
         await future
 
@@ -193,11 +205,15 @@ class LocalExecutor:
             if self._free == self.slots and not self._drained.done():
                 self._drained.set_result(None)
             return
-        while self._free and self._waiting:
-            future = heapq.heappop(self._waiting)[2]
+        while self._free and self._waiting and self._has_room(self._waiting[0][2]):
+            *_, memory, future = heapq.heappop(self._waiting)
             if not future.cancelled():
                 future.set_result(None)
                 self._free -= 1
+                self._held += memory
+
+    def _has_room(self, memory: int) -> bool:
+        return self._memory is None or self._free == self.slots or self._held + memory <= self._memory
 
 
 class _Child:

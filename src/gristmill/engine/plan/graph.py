@@ -1,7 +1,7 @@
 """The stage graph of a recipe: for every source a chain of layers over its documents.
 
-Each map or exchange step adds one layer of columns to every document part of the sources that it covers. A column
-name is bound here, before any work, to the newest earlier layer that has it.
+Each map or exchange step adds one layer of columns to every document part of the sources that it covers. What it reads
+of earlier layers and models, on the route of each source, is bound before any work (`recipe/columns.py`).
 """
 
 import importlib
@@ -13,9 +13,8 @@ from typing import Any
 
 from gristmill.engine.files.config_files import ConfigFile, find_config_file
 from gristmill.engine.files.content import ContentHashes
-from gristmill.engine.work.task import Columns, layer_schema
 from gristmill.errors import UserError
-from gristmill.recipe.columns import INGEST, models_of
+from gristmill.recipe.columns import INGEST, View, bind_route, columns_of, judges
 from gristmill.recipe.files import place_files
 from gristmill.recipe.mistakes import nearest
 from gristmill.recipe.model import Recipe, Step
@@ -27,7 +26,6 @@ from gristmill.stages.stage_interface import (
     adds_layer,
     kind_of,
     libraries_of,
-    may_read_of,
     reads_of,
     schema_of,
     version_of,
@@ -40,30 +38,22 @@ CORPUS = "corpus"
 
 
 @dataclass(frozen=True)
-class View:
-    """What a step sees of a document part of one source."""
-
-    layers: tuple[str, ...]
-    columns: Columns
-    gates: tuple[int, ...]
-
-
-@dataclass(frozen=True)
 class NodeFacts:
     """What there is to know of a stage of the graph without its code."""
 
     id: str
     name: str
     kind: str
-    """read, map, exchange, fit or sink."""
+    """read, map, exchange, fit, asset or sink."""
     sources: tuple[str, ...]
+    """Whose documents it reads; an asset reads none."""
     columns: tuple[str, ...]
     """Of its layer."""
 
     @property
     def has_layers(self) -> bool:
         """Whether it has columns for every row; others have files."""
-        return self.kind not in ("fit", "sink")
+        return self.kind not in ("fit", "asset", "sink")
 
 
 @dataclass(frozen=True)
@@ -75,17 +65,29 @@ class Node(NodeFacts):
     identity: Mapping[str, Any]
     """What the stage itself puts into a task key: name, VERSION, config, libraries, code of the user's own."""
     views: Mapping[str, View]
-    uses: Mapping[str, str]
-    """Model name -> id of the fit or sink node that makes it."""
+    """Per source; an asset has one, for none."""
     depth: int
-    counts: Mapping[str, str] = field(default_factory=dict)
-    """Of a sink: per source, the node whose metrics say how much there is."""
     files: Mapping[str, ConfigFile] = field(default_factory=dict)
     """Location -> the file or folder that the config names so."""
     code: Code = field(default_factory=dict)
     """Of a stage of the user's own: what it runs."""
     where: str = ""
     """The recipe's file and the line of the step."""
+
+    @property
+    def models(self) -> Mapping[str, str]:
+        """Name -> id of the node that makes it; of a node that has the same for all of its sources."""
+        return next(iter(self.views.values())).models
+
+    @property
+    def uses(self) -> set[str]:
+        """Ids of the nodes that make its models."""
+        return {maker for view in self.views.values() for maker in view.models.values()}
+
+    @property
+    def counts(self) -> dict[str, str]:
+        """Of a sink: per source, the node whose metrics say how much there is."""
+        return {source: view.counts for source, view in self.views.items() if view.counts is not None}
 
 
 @dataclass(frozen=True)
@@ -127,7 +129,7 @@ def reads_from(node: Node) -> set[str]:
     """The layers and models that a node reads."""
     reads = {f"{source}/{INGEST}" for source in node.sources}
     reads.update(layer for view in node.views.values() for layer in view.layers)
-    reads.update(node.uses.values())
+    reads.update(node.uses)
     return reads - {node.id}
 
 
@@ -158,19 +160,28 @@ def build(recipe: Recipe, contents: ContentHashes, until: str | None = None) -> 
         identity, files = identity_of(module, source.config, source.code, source.line)
         node_id = f"{source.name}/{INGEST}"
         facts = (node_id, INGEST, "read", (source.name,), tuple(DOCUMENTS.names))
-        nodes[node_id] = Node(*facts, source.module, source.config, identity, {}, {}, 0, files=files, code=source.code)
-    for step in recipe.steps:
-        sources = tuple(name for name, steps in routes.items() if step in steps)
-        if sources:
-            views = {name: bind(step, routes[name]) for name in sources}
-            node = _node(step, sources, views, routes, identity_of)
-            nodes[step.id] = replace(node, where=f"{recipe.path}:{step.line}")
-    chains = {}
-    for name, steps in routes.items():
-        last = _corpus_step(name, steps, recipe.routes[name])
-        nodes[last.id] = _node(last, (name,), {name: bind(last, (*steps, last))}, {name: (*steps, last)}, identity_of)
-        chains[name] = tuple(step.id for step in (*steps, last))
-    return Graph(recipe, nodes, chains)
+        nodes[node_id] = Node(*facts, source.module, source.config, identity, {}, 0, files=files, code=source.code)
+    last = {name: _corpus_step(name, steps, recipe.routes[name]) for name, steps in routes.items()}
+    routes = {name: (*steps, last[name]) for name, steps in routes.items()}
+    columns: dict[int, tuple[str, ...]] = {}
+    views = {name: bind_steps(steps, columns) for name, steps in routes.items()}
+    for step in (*recipe.steps, *last.values()):
+        seen = {name: views[name][step.id] for name in routes if step.id in views[name]}
+        if seen:
+            depth = max([other.id for other in routes[name]].index(step.id) for name in seen) + 1
+            node = _node(step, seen, depth, identity_of)
+            nodes[step.id] = replace(node, where=f"{recipe.path}:{step.line}" if step.line else recipe.path)
+    return Graph(recipe, nodes, {name: tuple(step.id for step in steps) for name, steps in routes.items()})
+
+
+def bind_steps(route: Sequence[Step], known: dict[int, tuple[str, ...]] | None = None) -> dict[str, View]:
+    """What each step of a route sees, by its id; all that it needs is there, or the recipe would have been refused."""
+    views = {}
+    for step, binding in zip(route, bind_route(route, known), strict=True):
+        if binding.absent:
+            raise KeyError(f"{step.id} reads {', '.join(binding.absent)}, which no earlier step has")
+        views[step.id] = binding.view
+    return views
 
 
 def _stage_identity(module: ModuleType, config: StageConfig, code: Code, contents: ContentHashes) -> Identity:
@@ -181,12 +192,8 @@ def _stage_identity(module: ModuleType, config: StageConfig, code: Code, content
         files[location] = files.get(location) or find_config_file(location, contents)
         return files[location].content
 
-    # Before the stage looks at its files: what is no file at all is refused here.
     values = config.model_dump(mode="json", include=fields_of_output(config))
     named = place_files(type(config), values, (), content)
-    check = getattr(module, "check", None)
-    if check is not None:
-        check(config)
     identity = {
         "stage": module.__name__.removeprefix("gristmill.stages."),
         "version": module.VERSION,
@@ -200,66 +207,16 @@ def _stage_identity(module: ModuleType, config: StageConfig, code: Code, content
 
 def _node(
     step: Step,
-    sources: tuple[str, ...],
     views: Mapping[str, View],
-    routes: Mapping[str, Sequence[Step]],
+    depth: int,
     identity_of: Callable[[ModuleType, StageConfig, Code, int], Identity],
 ) -> Node:
     module = importlib.import_module(step.module)
-    uses = models_of(step, tuple(routes[sources[0]]))  # the same in all, or the recipe would have been refused
-    counts = {}
-    if kind_of(module) == "sink":
-        for name in sources:
-            counts[name] = [other.id for other in _before(step, routes[name]) if other.name == module.COUNTS][-1]
-    depth = max(list(routes[name]).index(step) for name in sources) + 1
     identity, files = identity_of(module, step.config, step.code, step.line)
-    columns = _columns(step) if adds_layer(module) else ()
-    facts = (step.id, step.name, kind_of(module), sources, columns)
-    return Node(*facts, step.module, step.config, identity, views, uses, depth, counts, files, step.code)
-
-
-def bind(step: Step, route: Sequence[Step]) -> View:
-    """Bind the columns that a step reads to layers of its route."""
-    layers = [(INGEST, INGEST, set(DOCUMENTS.names))]
-    for earlier in _before(step, route):
-        module = importlib.import_module(earlier.module)
-        if adds_layer(module):
-            layers.append((earlier.id, earlier.name, set(_columns(earlier))))
-    module = importlib.import_module(step.module)
-    used: list[str] = []
-    columns = []
-    welcome = may_read_of(module, step.config)
-    for name in (*reads_of(module, step.config), *welcome):
-        wanted_layer, _, column = name.rpartition(".")
-        for layer_id, layer_name, has in reversed(layers):
-            if column in has and wanted_layer in ("", layer_id, layer_name):
-                break
-        else:
-            if name in welcome:
-                continue
-            raise KeyError(f"{step.id} reads {name}, which no earlier layer has")
-        if layer_id not in used:
-            used.append(layer_id)
-        columns.append((used.index(layer_id), column, name))
-    gates = []
-    if getattr(module, "ONLY_KEPT", False):
-        judges = {INGEST, *(earlier.id for earlier in _before(step, route) if _judges(earlier))}
-        for layer_id, _, _ in layers:
-            if layer_id not in judges:
-                continue
-            if layer_id not in used:
-                used.append(layer_id)
-            gates.append(used.index(layer_id))
-    return View(tuple(used), tuple(columns), tuple(gates))
-
-
-def _before(step: Step, route: Sequence[Step]) -> Sequence[Step]:
-    return list(route)[: list(route).index(step)]
-
-
-def _judges(step: Step) -> bool:
-    """Whether a step has a say in what belongs to the corpus."""
-    return bool(getattr(importlib.import_module(step.module), "JUDGES", True))
+    if kind_of(module) == "asset":  # whatever route it stands in
+        views = {"": next(iter(views.values()))}
+    facts = (step.id, step.name, kind_of(module), tuple(filter(None, views)), columns_of(step))
+    return Node(*facts, step.module, step.config, identity, views, depth, files, step.code)
 
 
 def _cut(routes: Mapping[str, Sequence[Step]], until: str | None) -> dict[str, tuple[Step, ...]]:
@@ -277,16 +234,11 @@ def _cut(routes: Mapping[str, Sequence[Step]], until: str | None) -> dict[str, t
     return {name: tuple(takewhile(lambda step: step.id not in beyond, steps)) for name, steps in routes.items()}
 
 
-def _columns(step: Step) -> tuple[str, ...]:
-    """Of the layer that a step adds."""
-    return tuple(layer_schema(schema_of(importlib.import_module(step.module), step.config)).names)
-
-
 def _corpus_step(source: str, steps: Sequence[Step], whole: Sequence[Step]) -> Step:
     """The last step of a route that may be cut short; whether its inputs are to be extracted, the whole one tells."""
-    layers = [step for step in steps if adds_layer(importlib.import_module(step.module)) and _judges(step)]
+    layers = [step for step in steps if adds_layer(importlib.import_module(step.module)) and judges(step)]
     extract = next((step.id for step in whole if _extracts(step)), None)
-    texts = [step.id for step in layers if "text_bytes" in _columns(step)]
+    texts = [step.id for step in layers if "text_bytes" in columns_of(step)]
     if extract is None:
         texts = [INGEST, *texts]
     else:
@@ -298,4 +250,4 @@ def _corpus_step(source: str, steps: Sequence[Step], whole: Sequence[Step]) -> S
 def _extracts(step: Step) -> bool:
     """Whether a step makes text out of markup."""
     module = importlib.import_module(step.module)
-    return adds_layer(module) and "html" in reads_of(module, step.config) and "text" in _columns(step)
+    return adds_layer(module) and "html" in reads_of(module, step.config) and "text" in columns_of(step)

@@ -225,7 +225,7 @@ def items_of(graph: Graph, source: str) -> list[Item]:
         if not node.has_layers:
             continue
         needs = sum(layer_bits[layer] for layer in node.views[source].layers if layer != INGEST)
-        models = frozenset(node.uses.values())
+        models = frozenset(node.views[source].models.values())
         if node.kind == "exchange":
             emit = Item(node, True, 1 << len(items), needs, models)
             items.append(emit)

@@ -1,8 +1,9 @@
 """Carrying out a graph: every task as soon as what it reads exists, and none that was done before.
 
 Whole stages are looked up first (`stage_record.py`). What is left goes part by part through the chain of its source, as
-the frontier lets it (`frontier.py`); an exchange, a fit and a sink wait until all parts have come to them. A dry run
-follows the same paths and stops at the first task that is not in the store; what it stopped at is the plan.
+the frontier lets it (`frontier.py`); an exchange, a fit and a sink wait until all parts have come to them, an asset for
+nothing but its models. A dry run follows the same paths and stops at the first task that is not in the store; what it
+stopped at is the plan.
 """
 
 import asyncio
@@ -19,11 +20,12 @@ from gristmill.engine.plan.inputs import SourceInputs, find_inputs, hash_files, 
 from gristmill.engine.schedule.first_part import refuse_lost
 from gristmill.engine.schedule.frontier import READING, Frontier, Item, items_of
 from gristmill.engine.schedule.run_exchange import Exchange
+from gristmill.engine.schedule.run_model import fit_model, make_asset
 from gristmill.engine.schedule.run_sink import write_files
 from gristmill.engine.schedule.seen import Document, Seen
 from gristmill.engine.schedule.stage_record import StageRecords, label
 from gristmill.engine.schedule.task_cache import MODEL, Earlier, Listener, Tasks
-from gristmill.engine.work.task import Fit, Map, Result, Task
+from gristmill.engine.work.task import Map, Result, Task
 from gristmill.errors import UserError, first_cause
 from gristmill.recipe.columns import INGEST
 from gristmill.store.leases import Lease
@@ -119,27 +121,43 @@ class Run(Seen):
                 raise
 
     async def _all(self) -> None:
-        """Sources that have to be read begin at once; others wait until it is known which stages are whole."""
+        """Assets begin first, then sources that have to be read; what else there is, when it is known which stages are
+        whole.
+        """
+        begun = await self._begin_assets()
         sources = {source: self._group.create_task(self._source(source)) for source in self.graph.recipe.sources}
         read = [source for source, task in sources.items() if await task]
         for node in self.graph.nodes.values():
+            if node.id in self._whole or node.id in begun:
+                continue
             if node.kind != "read" and self._inputs_are_whole(node) and await self._is_found(node):
                 self._skip(node)
         for node in self.graph.nodes.values():
             if node.id in self._whole:
                 self._frontier.open(node.id, node.depth, True)
-            elif node.kind != "read":
+            elif node.kind != "read" and node.id not in begun:
                 self._group.create_task(self._stage(node))
         for source in read:
             self._begin(source, self.documents[source])
             self._complete(source, True)
+
+    async def _begin_assets(self) -> set[str]:
+        """Those that are made of files alone: they are whole, or their tasks begin before any source is looked at."""
+        begun: set[str] = set()
+        for node in self.graph.nodes.values():
+            if node.kind != "asset" or not node.uses <= begun | self._whole:
+                continue
+            if self._by_task or not node.uses <= self._whole or not await self._is_found(node):
+                begun.add(node.id)
+                self._group.create_task(self._stage(node))
+        return begun
 
     # Whole stages
 
     def _inputs_are_whole(self, node: Node) -> bool:
         layers = {layer for view in node.views.values() for layer in view.layers} - {INGEST}
         reads = {f"{source}/{INGEST}" for source in node.sources}
-        return {*reads, *layers, *node.uses.values(), *node.counts.values()} <= self._whole
+        return {*reads, *layers, *node.uses, *node.counts.values()} <= self._whole
 
     async def _is_found(self, node: Node) -> bool:
         found = await self.tasks.ask_store(self.stages.find, node, self.stages.key_of(node))
@@ -171,7 +189,7 @@ class Run(Seen):
                 self._exchanges[node.id].forget()
         else:
             known = [await self._frontier.passed(_before(node))]
-            known += [await self._frontier.opened(model) for model in node.uses.values()]
+            known += [await self._frontier.opened(model) for model in node.uses]
             whole = await self._model(node, all(known))
             self._frontier.open(node.id, node.depth, whole or self.made[node.id].foreseen is not None)
         if whole:
@@ -252,7 +270,7 @@ class Run(Seen):
             refuse_lost(source, module, first, result, self.store, self.graph.recipe)
         if result is None:
             for node_id in self.chains[source.name]:
-                self.made[node_id].waiting += 1
+                self.made[node_id].waiting += source.name in self.graph.nodes[node_id].sources
             return None
         documents = [
             Document(source.name, part, mark, (number, index), label(source.name, number, index), task.key)
@@ -299,14 +317,16 @@ class Run(Seen):
         layers = node.views[document.source].layers
         return tuple(document.part if layer == INGEST else self.made[layer].layers[at][0] for layer in layers)
 
-    def models(self, node: Node) -> dict[str, Part]:
-        found = {name: self.made[node_id].model or self.made[node_id].foreseen for name, node_id in node.uses.items()}
+    def models(self, node: Node, source: str | None = None) -> dict[str, Part]:
+        """Those of a step that has the same for all of its sources; of a map step, those for one of them."""
+        uses = node.models if source is None else node.views[source].models
+        found = {name: self.made[node_id].model or self.made[node_id].foreseen for name, node_id in uses.items()}
         return {name: part for name, part in found.items() if part is not None}
 
     async def _map(self, document: Document, node: Node) -> bool:
         view = node.views[document.source]
         layers = self.view(document, node)
-        work = Map(node.module, node.config, layers, view.columns, view.gates, self.models(node))
+        work = Map(node.module, node.config, layers, view.columns, view.gates, self.models(node, document.source))
         task, result = await self.tasks.obtain(node, work, self.map_inputs(work), document.label, document.order)
         return self.keep(document, node, task, result)
 
@@ -349,7 +369,7 @@ class Run(Seen):
         if not inputs_are_whole:
             self.made[node.id].waiting += 1
             return False
-        found = await (write_files(self, node) if node.kind == "sink" else self._fit(node))
+        found = await _MAKERS[node.kind](self, node)
         if found is not None:
             task, result = found
             self.made[node.id].layers[MODEL] = (result.parts[0], task.key)
@@ -357,33 +377,15 @@ class Run(Seen):
             self._foresee(node)
         return found is not None
 
-    async def _fit(self, node: Node) -> tuple[Task, Result] | None:
-        documents, models = self.all_documents(node), self.models(node)
-        work = Fit(
-            node.module,
-            node.config,
-            tuple(self.view(document, node) for document in documents),
-            tuple(node.views[document.source].columns for document in documents),
-            tuple(node.views[document.source].gates for document in documents),
-            models,
-        )
-        inputs = {
-            "layers": [[part.hash for part in layers] for layers in work.inputs],
-            "columns": work.columns,
-            "gates": work.gates,
-            "models": {name: part.hash for name, part in models.items()},
-        }
-        self.listener.expect(node, 1)
-        self.listener.settled(node)
-        task, result = await self.tasks.obtain(node, work, inputs, "model", (0,))
-        return None if result is None else (task, result)
-
     def _foresee(self, node: Node) -> None:
         """A model that is a file of the user's, as it is, is known before it is made: what follows can be looked up."""
         field = getattr(importlib.import_module(node.module), "COPIES", None)
         if field is not None:
             ((_, _, part),) = node.files[getattr(node.config, field)].files
             self.made[node.id].foreseen = part
+
+
+_MAKERS = {"fit": fit_model, "asset": make_asset, "sink": write_files}
 
 
 def _before(node: Node) -> str:

@@ -36,7 +36,7 @@ LEAST_BYTES, MOST_BYTES = 4 << 20, 128 << 20
 MERGED_BYTES = 128 << 20
 MERGED_FILES = 1024
 """What a merge reads, at most."""
-FAN_OUT = 1024
+FAN_OUT = 256
 """Segments of a merged file, about."""
 FINEST = 1024
 """Into how many a range is cut at most: 65,536 in all."""
@@ -128,7 +128,7 @@ async def by_range(
         yield SegmentTable(spans.files, tables), route.coarse
         return
     shift = route.coarse - (spans.finer.bit_length() - 1)
-    width = max(1, min(RANGES, FAN_OUT // spans.finer))
+    width = _width(spans.finer * RANGES)
     for first in range(0, RANGES, width):
         here = spans.sizes[:, first : first + width].sum(axis=1)
         found = await _merged(run, node, name, spans.files, here, (first, first + width - 1), route, shift)
@@ -143,11 +143,17 @@ async def by_destination(
         yield SegmentTable(files, await run.tasks.ask_in_thread(_tables, run.store, files))
         return
     spans = await weigh(run, files)
-    width = max(1, min(RANGES, RANGES * FAN_OUT // destinations))
+    width = _width(destinations)
     for first in range(0, RANGES, width):
         here = spans.sizes[:, first : first + width].sum(axis=1)
         if here.any():
             yield await _merged(run, node, name, files, here, (first, first + width - 1), route, 0)
+
+
+def _width(destinations: int) -> int:
+    """Ranges of a span, a power of two: so many that a merged file has about FAN_OUT destinations."""
+    wide = max(1, RANGES * FAN_OUT // max(1, destinations))
+    return min(RANGES, 1 << (wide.bit_length() - 1))
 
 
 def packed(table: SegmentTable, target: int) -> list[tuple[int, int]]:

@@ -19,14 +19,18 @@ from gristmill.engine.plan.inputs import SourceInputs, work_of
 from gristmill.engine.schedule.seen import Document
 from gristmill.engine.schedule.task_cache import ENGINE, MODEL, NodeState, Tasks
 from gristmill.engine.work.rows import CRASHED
-from gristmill.engine.work.task import digest, layer_schema, part_to_json
+from gristmill.engine.work.task import digest, part_to_json
 from gristmill.recipe.columns import INGEST
-from gristmill.schema import DOCUMENTS
+from gristmill.schema import DOCUMENTS, layer_schema
 from gristmill.stages.stage_interface import schema_of
 from gristmill.store.store import Part, Store
 
 _MODEL = "model"
 """Stands for the source among the datasets of a step that has files and no layers."""
+
+
+_HOLDS = {"read": "documents", "fit": "model", "asset": "model", "sink": "files"}
+"""What a dataset of a stage of this kind holds."""
 
 
 class StageRecords:
@@ -54,13 +58,13 @@ class StageRecords:
     def key_of(self, node: Node) -> str:
         """Of a stage whose sources are read, and whose layers and models are all there."""
         sources = []
-        for source in node.sources:
-            view = node.views[source]
-            counts = [node.counts[source]] if source in node.counts else []
-            layers = [self._mark(layer, source) for layer in (INGEST, *view.layers, *counts)]
-            sources.append([source, view.columns, view.gates, layers])
-        models = {name: part.hash for name, node_id in node.uses.items() if (part := self._made(node_id).model)}
-        return digest({"engine": ENGINE, **node.identity, "sources": sources, "models": models})
+        for source, view in node.views.items():
+            counts = [view.counts] if view.counts is not None else []
+            documents = [INGEST] if source else []  # an asset reads none
+            layers = [self._mark(layer, source) for layer in (*documents, *view.layers, *counts)]
+            models = {name: part.hash for name, made_by in view.models.items() if (part := self._made(made_by).model)}
+            sources.append([source, view.columns, view.gates, layers, models])
+        return digest({"engine": ENGINE, **node.identity, "sources": sources})
 
     def _mark(self, layer: str, source: str) -> str:
         if (layer, source) not in self._marks:
@@ -153,7 +157,7 @@ class StageRecords:
             at = [(source, one.order) for one in self._documents[source]] if node.has_layers else [MODEL]
             layers = [made.layers[place] for place in at]
             manifest: dict[str, Any] = {
-                "kind": {"read": "documents", "fit": "model", "sink": "files"}.get(node.kind, "columns"),
+                "kind": _HOLDS.get(node.kind, "columns"),
                 "produced_by": {"node": node.id, **node.identity},
                 "parts": [{**part_to_json(part), "task": key} for part, key in layers],
                 "rows": sum(part.rows for part, _ in layers),

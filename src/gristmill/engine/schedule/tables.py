@@ -18,6 +18,7 @@ At = tuple[str, Order]
 _LAYER = struct.Struct("<?B32s16sQQQ")
 _FILE = struct.Struct("<B32sQ")
 _KEY_BYTES = 16
+RECENT = 1024
 
 
 class Slots:
@@ -60,8 +61,13 @@ class Layers(Mapping[At, tuple[Part, str]]):
         self._rows: dict[str, bytearray] = {}
         self._suffixes = _Suffixes()
         self._count = 0
+        self._recent: dict[At, tuple[Part, str]] = {}
+        """Of parts that are worked on just now: each layer is asked for by all that follow."""
 
     def __setitem__(self, at: At, made: tuple[Part, str]) -> None:
+        if len(self._recent) == RECENT:
+            self._recent.clear()
+        self._recent[at] = made
         source, order = at
         part, key = made
         start = self._slots.take(source, order) * _LAYER.size
@@ -74,6 +80,8 @@ class Layers(Mapping[At, tuple[Part, str]]):
         _LAYER.pack_into(rows, start, True, suffix, bytes.fromhex(part.hash), bytes.fromhex(key), *sizes)
 
     def __getitem__(self, at: At) -> tuple[Part, str]:
+        if (recent := self._recent.get(at)) is not None:
+            return recent
         slot = self._slots.find(at)
         found = None if slot is None else self._read(at[0], slot)
         if found is None:

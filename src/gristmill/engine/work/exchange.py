@@ -19,7 +19,8 @@ import pyarrow as pa
 from gristmill.engine.work.borders import check_counts, check_emitted, check_places, check_round
 from gristmill.engine.work.rows import count_reasons, mark_crashed, model_paths, read_batches
 from gristmill.engine.work.shuffle import Outgoing, blocks_of, cut, read_all
-from gristmill.engine.work.task import Collect, Emit, Reduce, Result, add_counts, layer_schema, sent
+from gristmill.engine.work.task import Collect, Emit, Reduce, Result, add_counts, sent
+from gristmill.schema import layer_schema
 from gristmill.stages.stage_interface import schema_of
 from gristmill.store.parquet import PartReader, PartWriter
 from gristmill.store.segments import write_segments
@@ -78,6 +79,7 @@ def perform_reduce(work: Reduce, store: Store) -> Result:
             answers, counts = check_round(found, work.module, work.function, promised)
             add_counts(metrics, counts)
             out.add(answers)
+            del block, found, answers  # the next block needs the room
     return sent(out.close(), metrics={"answers": out.rows, **metrics})
 
 

@@ -2,8 +2,10 @@
 
 import importlib
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from types import ModuleType
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -30,6 +32,7 @@ from gristmill.engine.work.task import (
     Fit,
     Gather,
     Hash,
+    Make,
     Map,
     Merge,
     Read,
@@ -39,15 +42,15 @@ from gristmill.engine.work.task import (
     Task,
     Work,
     add_counts,
-    layer_schema,
 )
 from gristmill.errors import BrokenPromise, UserError
 from gristmill.kernels import compiling
 from gristmill.places import shown
+from gristmill.schema import layer_schema
 from gristmill.stages import own_code
 from gristmill.stages.stage_interface import schema_of
 from gristmill.store.parquet import PartWriter, text_bytes
-from gristmill.store.store import CorruptPart, Store
+from gristmill.store.store import CorruptPart, Part, Store
 
 STOPPED = "The run stopped: this is no document's fault. Nothing of this task was stored, and what is finished is kept."
 
@@ -105,6 +108,8 @@ def _result(work: Work, store: Store, probe: bool) -> Result:
             return perform_collect(work, store)
         case Fit():
             return _fit(work, store)
+        case Make():
+            return _make(work, store)
         case Scatter():
             return perform_scatter(work, store)
         case Build():
@@ -171,12 +176,25 @@ def _fit(work: Fit, store: Store) -> Result:
             add_counts(metrics, {"rows": batch.num_rows, "bytes_in": _content_bytes(batch)})
             yield batch
 
+    part, found = _model_of(module, "fit", (batches(), work.config), work.models, store)
+    return Result([part], metrics={**metrics, **found})
+
+
+def _make(work: Make, store: Store) -> Result:
+    part, found = _model_of(importlib.import_module(work.module), "make", (work.config,), work.models, store)
+    return Result([part], metrics=found)
+
+
+def _model_of(
+    module: ModuleType, verb: str, arguments: tuple[Any, ...], models: Mapping[str, Part], store: Store
+) -> tuple[Part, dict[str, Any]]:
+    """The file that a stage writes, and its metrics."""
     with store.scratch() as folder:
         path = folder / "model"
-        found = module.fit(batches(), work.config, path, **model_paths(work.models, store))
-        check_files(folder, ("model",), work.module, "fit")
+        found = getattr(module, verb)(*arguments, path, **model_paths(models, store))
+        check_files(folder, ("model",), module.__name__, verb)
         part = store.put_file(path, getattr(module, "SUFFIX", "model"))
-    return Result([part], metrics={**metrics, **check_counts(found or {}, work.module, "fit")})
+    return part, dict(check_counts(found or {}, module.__name__, verb))
 
 
 def _content_bytes(batch: pa.RecordBatch) -> int:

@@ -8,7 +8,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gristmill.engine.work.task import Columns, Map
+from gristmill.engine.work.task import Map
+from gristmill.recipe.columns import Columns
 from gristmill.store.parquet import PartReader, join
 from gristmill.store.store import Part, Store
 

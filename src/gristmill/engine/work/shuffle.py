@@ -4,7 +4,7 @@ A destination is the top bits of a number that records carry: their key, or the 
 coarsely; where there is much, `merge` brings files of many parts together and cuts them finer.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +18,10 @@ from gristmill.kernels.hash.radix import sort_order
 from gristmill.store.segments import Segment, SegmentFile, read_segment, read_span, write_segments
 from gristmill.store.store import Store
 
-IN_MEMORY = 256 << 20
-"""Bytes of records that a reducer takes into memory at once."""
+IN_MEMORY = 160 << 20
+"""Bytes of records that a reducer takes into memory at once: three times that while it sorts them."""
+SENT_BYTES = 64 << 20
+"""Bytes of answers in memory until they are written."""
 SPILL_WAYS = 64
 """Files that records are spilled to at once."""
 
@@ -52,17 +54,14 @@ def stretches(values: Numbers) -> Iterator[tuple[int, int]]:
 
 
 def perform_merge(work: Merge, store: Store) -> Result:
-    tables = [table for file in work.files for table in read_span(store, file, work.first, work.last)]
-    records = one_table(tables)
-    found = [] if records is None else cut(records, work.column, work.shift, work.keeps)
-    return sent([write_segments(store, found)])
+    records = one_table(table for file in work.files for table in read_span(store, file, work.first, work.last))
+    return sent([write_segments(store, cut(records, work.column, work.shift, work.keeps))])
 
 
-def one_table(tables: Iterable[pa.Table]) -> pa.Table | None:
-    """Some tables one behind the other; None without any."""
-    found = list(tables)
+def one_table(tables: Iterable[pa.Table]) -> pa.Table:
+    """Some tables, at least one, one behind the other."""
     try:
-        return pa.concat_tables(found).combine_chunks() if found else None
+        return pa.concat_tables(list(tables)).combine_chunks()
     except pa.ArrowInvalid as error:
         raise BrokenPromise(
             f"The round before this one wrote other columns for some keys than for others ({error}). Write the same "
@@ -70,9 +69,9 @@ def one_table(tables: Iterable[pa.Table]) -> pa.Table | None:
         ) from None
 
 
-def read_all(segments: Iterable[Segment], store: Store) -> pa.Table | None:
+def read_all(segments: Sequence[Segment], store: Store) -> pa.Table | None:
     """The records of some segments, one behind the other; None without any."""
-    return one_table(read_segment(store, segment) for segment in segments)
+    return one_table(read_segment(store, segment) for segment in segments) if segments else None
 
 
 class Outgoing:
@@ -89,7 +88,7 @@ class Outgoing:
         self._tables.append(answers)
         self._memory += answers.nbytes
         self.rows += answers.num_rows
-        if self._memory > IN_MEMORY:
+        if self._memory > SENT_BYTES:
             self._write()
 
     def close(self) -> list[SegmentFile]:
@@ -98,8 +97,7 @@ class Outgoing:
         return self._files
 
     def _write(self) -> None:
-        records = one_table(self._tables)
-        found = [] if records is None else cut(records, self._column, self._shift)
+        found = cut(one_table(self._tables), self._column, self._shift) if self._tables else ()
         self._tables, self._memory = [], 0
         self._files.append(write_segments(self._store, found))
 
@@ -156,10 +154,8 @@ class Spill:
         says of the others; without one it is given whole.
         """
         if self.memory <= limit or (self._least == self._most and summary is None):
-            records = one_table(self._closed())
+            yield Block(one_table(self._closed()))
             self._path.unlink()
-            if records is not None:
-                yield Block(records)
         elif self._least == self._most:
             yield from self._pieces(limit // 2, summary)
         else:
@@ -192,7 +188,7 @@ class Spill:
     def _pieces(self, limit: int, summary: Any) -> Iterator[Block]:
         told = [summary(piece.records) for piece in self._in_memory(limit)]
         for number, piece in enumerate(self._in_memory(limit)):
-            piece.others = one_table(told[:number] + told[number + 1 :])
+            piece.others = one_table(told[:number] + told[number + 1 :]) if len(told) > 1 else None
             yield piece
         self._path.unlink()
 
@@ -208,13 +204,12 @@ class Spill:
 
 
 def blocks_of(
-    segments: Iterable[Segment], memory: int, store: Store, folder: Path, summary: Any, limit: int = IN_MEMORY
+    segments: Sequence[Segment], memory: int, store: Store, folder: Path, summary: Any, limit: int = IN_MEMORY
 ) -> Iterator[Block]:
     """All records of a reducer, in blocks of whole keys."""
     if memory <= limit:
-        records = read_all(segments, store)
-        if records is not None:
-            yield Block(records)
+        if segments:
+            yield Block(one_table(read_segment(store, segment) for segment in segments))
         return
     spill = Spill(folder)
     for segment in segments:

@@ -11,16 +11,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import orjson
-import pyarrow as pa
 
 from gristmill.engine.files.config_files import ConfigFile
 from gristmill.places import Place
+from gristmill.recipe.columns import Columns
 from gristmill.stages.contract import Piece, StageConfig
 from gristmill.store.segments import Segment, SegmentFile
 from gristmill.store.store import Part
-
-Columns = tuple[tuple[int, str, str], ...]
-"""(index of the layer, column in it, name under which the stage sees it)"""
 
 
 @dataclass(frozen=True)
@@ -133,6 +130,15 @@ class Fit:
 
 
 @dataclass(frozen=True)
+class Make:
+    """Make a file of files: those that its config names, and models."""
+
+    module: str
+    config: StageConfig
+    models: Mapping[str, Part]
+
+
+@dataclass(frozen=True)
 class Scatter:
     """Send records of one document part to the sets of files of a sink."""
 
@@ -186,7 +192,7 @@ class Gather:
     models: Mapping[str, Part]
 
 
-Work = Hash | Read | Map | Emit | Merge | Reduce | Collect | Fit | Scatter | Build | Gather
+Work = Hash | Read | Map | Emit | Merge | Reduce | Collect | Fit | Make | Scatter | Build | Gather
 
 
 @dataclass(frozen=True)
@@ -290,15 +296,3 @@ def result_from_json(record: Mapping[str, Any]) -> Result:
 
 def with_work(task: Task, **changes: Any) -> Task:
     return replace(task, work=replace(task.work, **changes))
-
-
-def layer_schema(schema: pa.Schema) -> pa.Schema:
-    """A stage's columns plus those that every layer has."""
-    fields = [pa.field(item.name, item.type) for item in schema]
-    names = set(schema.names)
-    for name in ("drop", "detail"):
-        if name not in names:
-            fields.append(pa.field(name, pa.string()))
-    if "text" in names and "text_bytes" not in names:
-        fields.append(pa.field("text_bytes", pa.int64()))
-    return pa.schema(fields)

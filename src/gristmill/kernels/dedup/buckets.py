@@ -3,8 +3,8 @@
 A meet is where the texts of some documents come together to be compared. Buckets with the same members are one meet,
 whatever band they come from: its number is a hash of the members, so a pair that shares all bands meets once, not 14
 times; and a small bucket whose members all share a larger one is left out (`needless`). A bucket over the cap
-(boilerplate) is cut into chunks in the order of the documents' hashes; its first few documents, the representatives, go
-to every chunk. So the work is linear in the number of documents.
+(boilerplate) is cut into chunks by the top bits of the documents' hashes; its first few documents, the representatives,
+go to every chunk. So the work is linear in the number of documents.
 """
 
 from typing import Any
@@ -92,37 +92,44 @@ def _stop_of(keys: Array, start: int) -> int:
 
 
 @njit(nogil=True, cache=True)
+def _chunk_bits(members: int, most: int) -> int:
+    """A bucket over the cap has 2^bits chunks, so many that they hold no more than `most` on average."""
+    bits = 0
+    while most << bits < members:
+        bits += 1
+    return bits
+
+
+@njit(nogil=True, cache=True)
 def meets_of(
-    keys: Array, documents: Array, most: int, representatives: int
+    keys: Array, documents: Array, most: int, representatives: int, elsewhere: int, leaders: Array
 ) -> tuple[Array, Array, Array, Array, Array]:
     """For sorted keys of bands: the records that go on, each with its meet, and a histogram of bucket sizes.
 
     Index of the record, its meet, the key of its bucket if that is over the cap (else 0), whether the record goes
-    there as a representative.
+    there as a representative. Where the records are a piece of one bucket, the rest of it has `elsewhere` documents, of
+    which `leaders` are the smallest, as many as there are representatives; it is counted where its smallest is.
     """
     total, start = 0, 0
     sizes = np.zeros(SIZES, np.int64)
     while start < len(keys):
         stop = _stop_of(keys, start)
-        members = stop - start
+        members = stop - start + elsewhere
+        if members >= 2:
+            if len(leaders) == 0 or documents[start:stop].min() < leaders.min():
+                power = 1
+                while 1 << power < members:
+                    power += 1
+                sizes[power] += 1
+            chunks = 1 << _chunk_bits(members - representatives, most) if members > most else 0
+            total += stop - start + representatives * chunks
         start = stop
-        if members < 2:
-            continue
-        power = 1
-        while 1 << power < members:
-            power += 1
-        sizes[power] += 1
-        if members <= most:
-            total += members
-        else:
-            others = members - representatives
-            total += others + representatives * -(-others // most)
     index, meet = np.empty(total, np.int64), np.empty(total, np.uint64)
     bucket, leads = np.zeros(total, np.uint64), np.zeros(total, np.bool_)
     start, at = 0, 0
     while start < len(keys):
         stop = _stop_of(keys, start)
-        members = stop - start
+        members = stop - start + elsewhere
         if 2 <= members <= most:
             together = np.uint64(members) * GOLDEN
             for place in range(start, stop):
@@ -131,15 +138,20 @@ def meets_of(
                 index[at], meet[at] = place, mix(together)
                 at += 1
         elif members > most:
-            order = np.argsort(documents[start:stop], kind="mergesort")
-            for place in range(representatives, members):
-                chunk = (place - representatives) // most
-                here = mix(keys[start] + np.uint64(chunk + 1) * GOLDEN)
-                if (place - representatives) % most == 0:
-                    for lead in range(representatives):
-                        index[at], meet[at], bucket[at], leads[at] = start + order[lead], here, keys[start], True
-                        at += 1
-                index[at], meet[at], bucket[at] = start + order[place], here, keys[start]
-                at += 1
+            bits = _chunk_bits(members - representatives, most)
+            smallest = np.sort(np.concatenate((documents[start:stop], leaders)))[:representatives]
+            last, ties = smallest[-1], 0
+            for place in range(len(smallest)):
+                ties += smallest[place] == last
+            for place in range(start, stop):
+                document = documents[place]
+                # Shifted twice: by 64 at once is undefined.
+                chunk = np.int64((document >> np.uint64(1)) >> np.uint64(63 - bits))
+                is_lead = document < last or (document == last and ties > 0)
+                ties -= document == last
+                for one in range(1 << bits) if is_lead else range(chunk, chunk + 1):
+                    index[at], meet[at] = place, mix(keys[start] + np.uint64(one + 1) * GOLDEN)
+                    bucket[at], leads[at] = keys[start], is_lead
+                    at += 1
         start = stop
-    return index, meet, bucket, leads, sizes
+    return index[:at], meet[:at], bucket[:at], leads[:at], sizes

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import Field
 
+from gristmill.errors import UserError, WrongSetting
 from gristmill.kernels.dedup.known import find_known
 from gristmill.kernels.dedup.sketch import ratio_of
 from gristmill.stages.contract import AsCount, File, StageConfig
@@ -35,14 +36,17 @@ class Config(StageConfig):
     """Folders that `gristmill index` wrote."""
     verify_jaccard: Similarity = 0.8
     """The least Jaccard similarity of the shingle sets of a document and a known one."""
-    max_comparisons: Annotated[int, AsCount, Field(ge=1)] = 128
-    """Most known documents of an index that a document is compared with."""
+    max_comparisons: Annotated[int, AsCount, Field(ge=1, le=10_000)] = 128
+    """Most known documents of an index that a document is compared with; they are all held in mind."""
 
 
 def check(config: Config) -> None:
     """Every index is what its name says."""
     for path in config.indexes:
-        open_index(path)
+        try:
+            open_index(path)
+        except UserError as error:
+            raise WrongSetting("indexes", error) from None
 
 
 def apply(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:

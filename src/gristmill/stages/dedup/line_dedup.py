@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gristmill.counted import counted
-from gristmill.errors import UserError
+from gristmill.errors import WrongSetting
 from gristmill.expression import expression
 from gristmill.kernels.dedup.line_units import count_units, find_units
 from gristmill.kernels.text.cut_spans import take_blank_lines
@@ -59,19 +59,20 @@ def libraries(config: Config) -> tuple[str, ...]:
 
 
 def check(config: Config) -> None:
-    """Raises UserError where a pattern is no regular expression or would protect everything."""
+    """Raises WrongSetting where a pattern is no regular expression or would protect everything."""
     for pattern in config.protected_patterns:
         try:
             found = expression(pattern).search("")
         except ValueError as error:
-            raise UserError(
-                f"protected_patterns: {pattern!r} is no regular expression: {error}. Put a backslash before a "
-                "sign that stands for itself"
+            raise WrongSetting(
+                "protected_patterns",
+                f"{pattern!r} is no regular expression: {error}. Put a backslash before a sign that stands for itself.",
             ) from None
         if found:
-            raise UserError(
-                f"protected_patterns: {pattern!r} matches an empty text, so it protects every line and nothing would "
-                "be cut. Write a pattern that needs a character"
+            raise WrongSetting(
+                "protected_patterns",
+                f"{pattern!r} matches an empty text, so it protects every line and nothing would be cut. Write a "
+                "pattern that needs a character.",
             )
 
 

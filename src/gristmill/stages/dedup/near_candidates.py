@@ -25,12 +25,13 @@ from gristmill.stages.dedup.clusters import size_class
 from gristmill.stages.dedup.keep_order import fixed_bytes
 from gristmill.stages.dedup.scope import Scope, salts, scope_reads
 
-VERSION = 1
+VERSION = 2
 LIBRARIES = ("unicode",)
 ONLY_KEPT = True
 RECORD_SCHEMA = pa.schema([("document", pa.uint64())])
 SCHEMA = pa.schema([("meets", pa.list_(pa.uint64()))])
 ROUNDS = ("buckets", "reduce")
+SUMMARIES = {"buckets": "in_short"}
 
 REPRESENTATIVES = 16
 """Documents of a bucket over the cap that every other member is compared with."""
@@ -79,10 +80,16 @@ def emit(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
     )
 
 
-def buckets(records: pa.Table, config: Config) -> tuple[pa.Table, dict[str, Any]]:
-    """To every document of a bucket of two or more: its meet."""
+def buckets(records: pa.Table, config: Config, others: pa.Table | None = None) -> tuple[pa.Table, dict[str, Any]]:
+    """To every document of a bucket of two or more: its meet. `others`: what `in_short` says of the rest of it."""
     keys, documents = (records.column(name).to_numpy() for name in ("key", "document"))
-    index, meet, bucket, leads, sizes = meets_of(keys, documents, config.max_bucket, REPRESENTATIVES)
+    elsewhere, leaders = 0, np.zeros(0, np.uint64)
+    if others is not None:
+        elsewhere = int(others.column("times").to_numpy().sum())
+        leaders = np.sort(others.column("document").to_numpy())[:REPRESENTATIVES]
+    index, meet, bucket, leads, sizes = meets_of(
+        keys, documents, config.max_bucket, REPRESENTATIVES, elsewhere, leaders
+    )
     offsets, members = members_of(keys[index], documents[index], SMALL)
     found = pa.table(
         {
@@ -96,11 +103,25 @@ def buckets(records: pa.Table, config: Config) -> tuple[pa.Table, dict[str, Any]
         }
     )
     counts = {"buckets_by_size": {size_class(power): int(count) for power, count in enumerate(sizes) if count}}
-    over = len(np.unique(bucket[bucket > 0]))
-    if over:
+    over = np.unique(bucket[bucket > 0])
+    if len(over):
+        own = len(over) if others is None else int(documents.min() < leaders.min())
         crowded = int(np.count_nonzero(bucket > 0) - np.count_nonzero(leads))
-        counts["buckets_over_cap"] = {"buckets": over, "places": crowded}
+        counts["buckets_over_cap"] = {"buckets": own, "places": crowded}
     return found, counts
+
+
+def in_short(records: pa.Table, config: Config) -> pa.Table:
+    """Of each bucket the documents that may represent it, and how many it has."""
+    keys, documents = (records.column(name).to_numpy() for name in ("key", "document"))
+    order = sort_order(keys, documents)
+    keys, documents = keys[order], documents[order]
+    starts = np.flatnonzero(np.diff(keys, prepend=~keys[:1]))
+    members = np.diff(np.append(starts, len(keys)))
+    place = np.arange(len(keys)) - np.repeat(starts, members)
+    some = place < REPRESENTATIVES
+    times = np.where(place == 0, np.repeat(members, members), 0)
+    return pa.table({"document": documents[some], "times": times[some]})
 
 
 def reduce(records: pa.Table, config: Config) -> pa.Table:

@@ -23,6 +23,7 @@ from gristmill.kernels.dedup.known import PADDING_BYTES, pack_sets
 from gristmill.kernels.dedup.shingles import word_tables
 from gristmill.kernels.dedup.sketch import band_hashes_of, shingle_sets
 from gristmill.kernels.hash.radix import sort_order
+from gristmill.places import place_of
 from gristmill.stages.buffers import bytes_of
 from gristmill.stages.dedup.keep_order import ID_BYTES, fixed_bytes
 from gristmill.stages.dedup.near_candidates import Config
@@ -126,7 +127,8 @@ def open_index(path: str) -> NearIndex:
     if "://" in path:
         raise UserError(f"{path}: an index is mapped into memory, so it must be a local folder. Copy it here.")
     try:
-        about = json.loads((folder / "index.json").read_text("utf-8"))
+        with place_of(str(folder / "index.json")).open() as file:  # which waits at no pipe
+            about = json.loads(file.read())
         number = about["documents"]
         config = Config(**{name: about[name] for name in SKETCH_FIELDS})
     except (OSError, ValueError, KeyError, TypeError) as error:

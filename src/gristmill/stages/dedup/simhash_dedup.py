@@ -11,6 +11,7 @@ all short ones. Those with fewer than `min_shingles` shingles are linked only if
 
 from collections.abc import Sequence
 from itertools import combinations
+from math import comb
 from typing import Annotated, Any, Self
 
 import numpy as np
@@ -41,6 +42,10 @@ ROUNDS = ("compare", "roots", "merge", "resolve", "reduce")
 SUMMARIES = {"resolve": "told_of_roots", "reduce": "sizes_of_clusters"}
 
 
+_MOST_RECORDS = 10_000
+"""A document sends one for each choice of blocks; so many are 300 KB, more than most texts."""
+
+
 class Config(StageConfig):
     ngram: Annotated[int, Field(ge=1, le=50)] = 3
     """Words in a shingle."""
@@ -64,6 +69,12 @@ class Config(StageConfig):
         if self.blocks <= self.max_distance:
             raise ValueError(
                 f"blocks must be more than max_distance ({self.max_distance}), else no block is sure to be equal"
+            )
+        if (records := comb(self.blocks, self.max_distance)) > _MOST_RECORDS:
+            raise ValueError(
+                f"{self.blocks} blocks of which {self.max_distance} may differ (max_distance) are "
+                f"{counted(records, 'record')} a document, and no more than {_MOST_RECORDS:,} can be sent. Take fewer "
+                "blocks, or a smaller distance"
             )
         return self
 

@@ -43,7 +43,7 @@ class Config(StageConfig):
     block: Literal["host", "document"] = "host"
     """What brings documents into the same block. host: that of the URL (documents without one by doc_id); document: the
     doc_id, for sources whose documents do not come from sites."""
-    block_bytes: Annotated[Bytes, Field(ge=1)] = 256_000_000
+    block_bytes: Annotated[Bytes, Field(ge=1)] = 128_000_000
     """Text that is compared with each other, about; a worker holds 1.5 to 3 times that. More finds more, and a larger
     host is cut."""
 

@@ -31,7 +31,7 @@ from pydantic import Field
 from resiliparse.extract.html2text import extract_plain_text
 from resiliparse.parse.html import HTMLTree
 
-from gristmill.errors import UserError
+from gristmill.errors import WrongSetting
 from gristmill.kernels.html import names as markup
 from gristmill.kernels.html.bounds import scan
 from gristmill.stages.contract import AsCount, Bytes, Count, StageConfig
@@ -74,11 +74,12 @@ def libraries(config: Config) -> tuple[str, ...]:
 
 
 def check(config: Config) -> None:
-    """Raises UserError where the config asks for an extractor that is not installed."""
+    """Raises WrongSetting where the config asks for an extractor that is not installed."""
     if config.tool == "trafilatura" and importlib.util.find_spec("trafilatura") is None:
-        raise UserError(
-            "extract: tool is trafilatura, which is not installed, so no page can be extracted. "
-            "Install it with: pip install 'gristmill[trafilatura]', or set tool: resiliparse"
+        raise WrongSetting(
+            "tool",
+            "trafilatura is not installed, so no page can be extracted. "
+            "Install it with: pip install 'gristmill[trafilatura]', or set tool: resiliparse.",
         )
 
 

@@ -10,9 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
 from gristmill.counted import counted
+from gristmill.errors import UserError, WrongSetting
 from gristmill.stages.mix.continued import Past, past_of, read_manifest
 from gristmill.stages.mix.epochs import refuse_excess
 from gristmill.stages.mix.groups import Group, read_groups
@@ -25,7 +24,6 @@ from gristmill.stages.mix.tally import tally
 
 VERSION = 2
 LIBRARIES = ()
-READS = ()
 USES = ("shards", "tokenizer")
 SUFFIX = "json"
 
@@ -42,10 +40,13 @@ class Config(MixOptions):
 def check(config: Config) -> None:
     """Whether the manifest to go on from is one."""
     if config.continues is not None:
-        read_manifest(config.continues.manifest)
+        try:
+            read_manifest(config.continues.manifest)
+        except UserError as error:
+            raise WrongSetting("continues.manifest", error) from None
 
 
-def fit(batches: Iterable[pa.RecordBatch], config: Config, path: Path, models: Mapping[str, Path]) -> dict[str, Any]:
+def make(config: Config, path: Path, models: Mapping[str, Path]) -> dict[str, Any]:
     """Writes the manifest; the metrics are its table, as counts."""
     catalogue = json.loads(Path(models["shards"]).read_bytes())
     facts = catalogue["facts"]

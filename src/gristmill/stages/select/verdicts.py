@@ -181,6 +181,14 @@ def _shown(value: Vector, rows: npt.NDArray[np.int64]) -> Any:
     return shown if value.valid is None else pc.if_else(pa.array(value.valid[rows]), shown, "null")
 
 
+_NO_FRACTION = 2.0**53
+"""From here on a double is whole; the largest cannot be rounded at all."""
+
+
 def _shown_numbers(values: Any) -> Any:
     """Six digits behind the point, fewer where that is the number: 12, 0.25, 0.333333."""
-    return pc.round(pa.array(np.ascontiguousarray(values)), 6).cast(pa.string())
+    numbers = pa.array(np.ascontiguousarray(values))
+    if not pa.types.is_floating(numbers.type):
+        return numbers.cast(pa.string())
+    small = pc.less(pc.abs(numbers), _NO_FRACTION)
+    return pc.if_else(small, pc.round(pc.if_else(small, numbers, 0.0), 6), numbers).cast(pa.string())

@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 from pydantic import Field
 
 from gristmill.counted import counted
-from gristmill.errors import UserError
+from gristmill.errors import UserError, WrongSetting
 from gristmill.stages.contract import AsCount, Count, StageConfig
 from gristmill.stages.doc_order import doc_order
 from gristmill.stages.shards.special_ids import special_ids
@@ -82,10 +82,10 @@ class Config(MixOptions):
 def check(config: Config) -> None:
     """A shard holds at least one sample, and a header the recipe's name."""
     if config.shard_tokens < config.seq_len_tokens:
-        raise UserError(
-            f"shards.shard_tokens is {config.shard_tokens}, less than one sample of "
-            f"{counted(config.seq_len_tokens, 'token')}, "
-            f"so every shard would be mostly padding. Set it to {config.seq_len_tokens} or more (default: {2**26})."
+        raise WrongSetting(
+            "shard_tokens",
+            f"{config.shard_tokens} is less than one sample of {counted(config.seq_len_tokens, 'token')}, "
+            f"so every shard would be mostly padding. Set it to {config.seq_len_tokens} or more (default: {2**26}).",
         )
     _check_name("recipe", config.recipe)
 

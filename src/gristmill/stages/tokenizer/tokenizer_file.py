@@ -2,19 +2,16 @@
 
 import json
 import warnings as python_warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
-from gristmill.errors import CannotBeMet, UserError
+from gristmill.errors import CannotBeMet, UserError, WrongSetting
 from gristmill.places import place_of
 from gristmill.stages.contract import File, StageConfig
 
 VERSION = 1
 LIBRARIES = ()
-READS = ()
 SUFFIX = "json"
 COPIES = "file"
 
@@ -25,21 +22,26 @@ class Config(StageConfig):
 
 
 def check(config: Config) -> None:
+    check_file("file", config.file)
+
+
+def check_file(field: str, location: str) -> None:
     """Whether it is a tokenizer.json at all; whether it can encode is asked when it is taken in."""
     try:
-        with place_of(config.file).open() as file:
+        with place_of(location).open() as file:
             found = json.loads(file.read())
         is_one = isinstance(found, dict) and "model" in found
     except (OSError, ValueError, RecursionError):
         is_one = False
     if not is_one:
-        raise UserError(
-            f"tokenizer.file: {config.file} is not a tokenizer.json, so no text can be encoded. "
-            "Name the file that `tokenizers` or gristmill tokenizer train wrote."
+        raise WrongSetting(
+            field,
+            f"{location} is not a tokenizer.json, so no text can be encoded. Name the file that `tokenizers` or "
+            "gristmill tokenizer train wrote.",
         )
 
 
-def fit(batches: Iterable[pa.RecordBatch], config: Config, path: Path) -> dict[str, Any]:
+def make(config: Config, path: Path) -> dict[str, Any]:
     from gristmill.tokenizer.files import load  # only a worker needs the encoder
 
     with place_of(config.file).open() as file:

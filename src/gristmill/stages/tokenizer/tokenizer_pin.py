@@ -3,11 +3,8 @@
 Its bytes are those of the trained one, so whatever was encoded with that one need not be encoded again.
 """
 
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
-
-import pyarrow as pa
 
 from gristmill.errors import UserError
 from gristmill.stages.contract import File, StageConfig
@@ -15,7 +12,6 @@ from gristmill.stages.tokenizer import tokenizer_file
 
 VERSION = 1
 LIBRARIES = ()
-READS = ()
 SUFFIX = "json"
 COPIES = "pin"
 
@@ -25,8 +21,8 @@ class Config(StageConfig):
     """The tokenizer.json that was trained."""
 
 
-def fit(batches: Iterable[pa.RecordBatch], config: Config, path: Path) -> dict[str, Any]:
-    found = tokenizer_file.fit(batches, tokenizer_file.Config(file=config.pin), path)
+def make(config: Config, path: Path) -> dict[str, Any]:
+    found = tokenizer_file.make(tokenizer_file.Config(file=config.pin), path)
     if "encoded_by_library" in found:
         raise UserError(
             f"tokenizer.pin: {config.pin} is not a tokenizer that a recipe trained "
@@ -36,4 +32,4 @@ def fit(batches: Iterable[pa.RecordBatch], config: Config, path: Path) -> dict[s
 
 
 def check(config: Config) -> None:
-    tokenizer_file.check(tokenizer_file.Config(file=config.pin))
+    tokenizer_file.check_file("pin", config.pin)

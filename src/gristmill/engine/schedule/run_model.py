@@ -1,0 +1,43 @@
+"""Stages of one task that makes a file: a fit of all documents, an asset of files."""
+
+from typing import TYPE_CHECKING, Any
+
+from gristmill.engine.plan.graph import Node
+from gristmill.engine.work.task import Fit, Make, Result, Task
+
+if TYPE_CHECKING:
+    from gristmill.engine.schedule.run import Run
+
+
+async def fit_model(run: "Run", node: Node) -> tuple[Task, Result] | None:
+    """The model of all documents, which have come to it; None where a dry run stops before it."""
+    documents, models = run.all_documents(node), run.models(node)
+    work = Fit(
+        node.module,
+        node.config,
+        tuple(run.view(document, node) for document in documents),
+        tuple(node.views[document.source].columns for document in documents),
+        tuple(node.views[document.source].gates for document in documents),
+        models,
+    )
+    inputs = {
+        "layers": [[part.hash for part in layers] for layers in work.inputs],
+        "columns": work.columns,
+        "gates": work.gates,
+        "models": {name: part.hash for name, part in models.items()},
+    }
+    return await _obtain(run, node, work, inputs)
+
+
+async def make_asset(run: "Run", node: Node) -> tuple[Task, Result] | None:
+    """The file that is made of others. Those that the config names are in the node's own part of the key."""
+    models = run.models(node)
+    inputs = {"models": {name: part.hash for name, part in models.items()}}
+    return await _obtain(run, node, Make(node.module, node.config, models), inputs)
+
+
+async def _obtain(run: "Run", node: Node, work: Fit | Make, inputs: dict[str, Any]) -> tuple[Task, Result] | None:
+    run.listener.expect(node, 1)
+    run.listener.settled(node)
+    task, result = await run.tasks.obtain(node, work, inputs, "model", (0,))
+    return None if result is None else (task, result)

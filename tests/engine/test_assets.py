@@ -1,0 +1,271 @@
+"""Assets are made of files: they read no documents, wait for none, and are keyed by their files alone."""
+
+import pytest
+
+from gristmill.cli.verify import make_executor
+from gristmill.engine.mill import Silent
+from gristmill.engine.publish.garbage import collect, find_garbage
+from gristmill.engine.publish.run_record import see
+from gristmill.errors import UserError
+from gristmill.query.disk import estimate
+from gristmill.query.documents import rows
+from gristmill.query.funnel import documents_by_step
+from gristmill.query.plan import make_plan
+from gristmill.query.verify import verify
+from gristmill.recipe.load import load
+from stages.shards.made import tokenizer_file
+
+pytestmark = pytest.mark.usefixtures("forgotten")
+
+STEPS = "  - stagebox.word_list: {words: words.txt}\n  - stagebox.listed\n"
+BROKEN_READER = """
+from gristmill.stages.contract import StageConfig
+VERSION = 1
+class Config(StageConfig): pass
+def SPLITTABLE(name): return False
+def read(piece, config): raise RuntimeError("the disk is gone")
+"""
+
+
+class Order(Silent):
+    """A listener that keeps the order in which tasks are done."""
+
+    def begin(self, nodes, before):
+        self.done_of = []
+
+    def done(self, node, task, result, cached):
+        self.done_of.append(node.id)
+
+
+@pytest.fixture
+def listed(project):
+    """A project whose documents must have a word of a list."""
+    (project.folder / "words.txt").write_text("mill grain\n")
+    project.write_inputs(files=2, records=30)
+    project.write_recipe(STEPS)
+    return project
+
+
+def test_a_step_uses_what_an_asset_made_of_a_file(listed):
+    run = listed.run()
+    kept, dropped = ([row.text for row in rows(run, "listed", gone, None)] for gone in (False, True))
+    assert kept
+    assert dropped
+    assert all({"mill", "grain"}.intersection(text.split()) for text in kept)
+    assert not any({"mill", "grain"}.intersection(text.split()) for text in dropped)
+    assert run.made["all/word_list"].metrics == {"words": 2}
+
+
+def test_an_asset_is_made_before_any_source_is_read(listed):
+    """Its task is the first of all, though its step is not the first of the recipe."""
+    listed.write_recipe("  - stagebox.length\n" + STEPS)
+    listener = Order()
+    mill = listed.mill()
+    mill.executor_name = "inline"
+    mill.run(None, listener)
+    assert listener.done_of[0] == "all/word_list"
+    assert listener.done_of.count("all/word_list") == 1
+    assert "notes/ingest" in listener.done_of
+
+
+def test_an_asset_is_made_though_reading_fails(listed, edit):
+    """And it is not made again when reading succeeds."""
+    (listed.folder / "broken.py").write_text(BROKEN_READER)
+    edit(listed.recipe, "format: jsonl", "format: broken")
+    with pytest.raises(UserError, match="the disk is gone"):
+        listed.run()
+    looked = listed.look()
+    assert len(looked.made["all/word_list"].tasks) == 1
+    assert not looked.made["all/word_list"].missing
+    edit(listed.recipe, "format: broken", "format: jsonl")
+    assert "all/word_list" not in listed.executed(listed.run())
+
+
+def test_no_source_runs_an_asset_again_and_its_file_does(listed):
+    """More files, other documents: nothing. Another word: the asset, and what uses it."""
+    first = listed.run().made["all/word_list"].tasks
+    listed.write_inputs(files=5, records=40, seed=8)
+    changed = listed.run()
+    assert "notes/ingest" in listed.executed(changed)
+    assert changed.made["all/word_list"].executed == set()
+    assert dict(changed.made["all/word_list"].tasks.items()) == dict(first.items())
+    (listed.folder / "words.txt").write_text("mill grain stone\n")
+    executed = listed.executed(listed.run())
+    assert executed["all/word_list"] == 1
+    assert executed["all/listed"] == executed["notes/corpus"]
+    assert "notes/ingest" not in executed
+
+
+def test_another_file_with_the_same_words_runs_only_the_asset(listed):
+    """What it makes has the same bytes, so who reads it does not run again."""
+    listed.run()
+    (listed.folder / "words.txt").write_text("grain mill mill\n")
+    assert listed.executed(listed.run()) == {"all/word_list": 1}
+    assert listed.executed(listed.run()) == {}
+
+
+def test_an_asset_belongs_to_no_source(listed, edit):
+    """Another recipe on the same store, with other sources and steps around it, finds it."""
+    listed.run()
+    edit(listed.recipe, "recipe: project", "recipe: other")
+    edit(listed.recipe, "  notes: {", "  letters: {")
+    edit(listed.recipe, "steps:\n", "steps:\n  - stagebox.length\n")
+    run = listed.run()
+    assert run.made["all/word_list"].executed == set()
+    assert run.nodes["all/word_list"].sources == ()
+
+
+def test_a_limit_on_documents_is_none_on_assets(listed):
+    """The record of the whole stage is written, and found."""
+    listed.write_recipe(STEPS, read=", limit: 5")
+    assert listed.run().stages.keys.keys() == {"all/word_list"}
+    assert listed.executed(listed.run()) == {}
+
+
+def test_a_plan_knows_an_asset_before_anything_is_read(listed):
+    """One task, which waits for nothing; its size is that of its file."""
+    mill = listed.mill()
+    run = mill.look()
+    line = next(line for line in make_plan(mill, run) if line.id == "all/word_list")
+    assert (line.cached, line.to_run, line.waiting, line.why) == (0, 1, 0, ("first run",))
+    assert estimate(run, mill.store, mill.known_before()).most_bytes > 0
+    listed.run()
+    (listed.folder / "words.txt").write_text("sieve\n")
+    mill = listed.mill()
+    run = mill.look()
+    lines = {line.id: line for line in make_plan(mill, run)}
+    assert lines["all/word_list"].to_run == 1
+    assert lines["all/listed"].why == ("waits for all/word_list",)
+    assert not lines["notes/ingest"].to_run
+    assert estimate(run, mill.store, mill.known_before()).measured
+
+
+def test_each_route_may_have_an_asset_of_the_same_name(listed):
+    """Its documents are held against its own list."""
+    (listed.folder / "more.txt").write_text("wheel\n")
+    listed.recipe.write_text(
+        "recipe: project\nsources:\n"
+        "  notes: {kind: text, read: {format: jsonl, paths: ['in/00.jsonl']}}\n"
+        "  pages: {kind: web, read: {format: jsonl, paths: ['in/01.jsonl']}}\n"
+        "steps:\n  text:\n  - stagebox.word_list: {words: words.txt}\n"
+        "  web:\n  - stagebox.word_list: {words: more.txt}\n  all:\n  - stagebox.listed\n"
+    )
+    run = listed.run()
+    for source, words in (("notes", {"mill", "grain"}), ("pages", {"wheel"})):
+        kept = [row.text for row in rows(run, "listed", False, None, (source,), records=False)]
+        assert kept
+        assert all(words.intersection(text.split()) for text in kept)
+
+
+def test_an_asset_of_an_asset_waits_for_that_one_alone(listed, edit):
+    """It runs again when the file of the first changes."""
+    (listed.folder / "longest.py").write_text(
+        "from gristmill.stages.contract import StageConfig\nVERSION = 1\nUSES = ('word_list',)\n"
+        "class Config(StageConfig): pass\n"
+        "def make(config, path, models):\n"
+        "    path.write_text(max(models['word_list'].read_text().split(), key=len))\n"
+    )
+    (listed.folder / "broken.py").write_text(BROKEN_READER)
+    listed.write_recipe(STEPS + "  - longest\n")
+    edit(listed.recipe, "format: jsonl", "format: broken")
+    with pytest.raises(UserError, match="the disk is gone"):
+        listed.run()
+    edit(listed.recipe, "format: broken", "format: jsonl")
+    assert not {"all/word_list", "all/longest"} & listed.executed(listed.run()).keys()
+    (listed.folder / "words.txt").write_text("mill grain millstone\n")
+    run = listed.run()
+    assert listed.executed(run)["all/longest"] == 1
+    assert run.store.local_path(run.made["all/longest"].model).read_text() == "millstone"
+
+
+def test_an_edited_asset_of_ones_own_is_made_again(listed, edit):
+    """Its code is in its key, as that of any step."""
+    source = listed.folder / "mine.py"
+    source.write_text(
+        "from pathlib import Path\nfrom gristmill.stages.contract import File, StageConfig\nVERSION = 1\n"
+        "class Config(StageConfig):\n    words: File\n"
+        "def make(config, path): path.write_text(Path(config.words).read_text().upper())\n"
+    )
+    listed.write_recipe("  - mine: {words: words.txt}\n")
+    run = listed.run()
+    assert run.store.local_path(run.made["all/mine"].model).read_text() == "MILL GRAIN\n"
+    assert listed.executed(listed.run()) == {}
+    edit(source, ".upper()", ".title()")
+    mill = listed.mill()
+    assert [line.why for line in make_plan(mill, mill.look()) if line.id == "all/mine"] == [("mine.py changed",)]
+    assert listed.executed(listed.run()) == {"all/mine": 1}
+
+
+@pytest.mark.parametrize(
+    ("code", "fault"),
+    [
+        ("READS = ()\ndef make(config, path): ...\n", "what has the verb make reads no documents"),
+        ("def make(config, path): ...\ndef fit(batches, config, path): ...\n", "the verbs of fit and asset"),
+    ],
+)
+def test_an_asset_that_is_something_else_besides_is_refused(listed, code, fault):
+    head = "from gristmill.stages.contract import StageConfig\nVERSION = 1\nclass Config(StageConfig): pass\n"
+    (listed.folder / "mine.py").write_text(head + code)
+    listed.write_recipe("  - mine\n")
+    with pytest.raises(UserError, match=fault):
+        load(listed.recipe)
+
+
+def test_an_asset_that_writes_nothing_is_told(listed):
+    head = "from gristmill.stages.contract import StageConfig\nVERSION = 1\nclass Config(StageConfig): pass\n"
+    (listed.folder / "mine.py").write_text(head + "def make(config, path): ...\n")
+    listed.write_recipe("  - mine\n")
+    with pytest.raises(UserError, match=r"all/mine, model: mine\.make ended without writing model"):
+        listed.run()
+
+
+def test_an_asset_is_seen_verified_kept_and_made_again(listed):
+    """By whoever looks at the store, verifies it, collects its garbage, or has lost the file."""
+    run = listed.run()
+    model = run.made["all/word_list"].model
+    seen = see(run.store, "project")
+    assert seen.made["all/word_list"].model == model
+    assert seen.nodes["all/word_list"].kind == "asset"
+    assert documents_by_step(seen)["all/word_list"] == (None, 0)
+    everything = listed.mill().look(keep=lambda *_: True)
+    assert "all/word_list" in {task.node for task, _ in everything.tasks.kept}
+    found = verify(everything, 1.0, make_executor(run.store, None, name="inline"), Silent())
+    assert (found.broken, found.different) == ({}, [])
+    assert found.recomputed == sum(len(made.tasks) for made in run.made.values())
+    (listed.folder / "words.txt").write_text("wheel\n")
+    other = listed.run().made["all/word_list"].model
+    (listed.folder / "words.txt").write_text("mill grain\n")
+    assert listed.executed(listed.run()) == {}
+    garbage = find_garbage(run.store)
+    collect(run.store, garbage)
+    assert not run.store.has_part(other)
+    assert run.store.has_part(model)
+    path = run.store.local_path(model)
+    path.chmod(0o600)
+    path.unlink()
+    assert listed.executed(listed.run()) == {"all/word_list": 1}
+
+
+def test_until_a_step_before_it_makes_no_asset(listed):
+    listed.write_recipe("  - stagebox.length\n" + STEPS)
+    run = listed.run(until="length")
+    assert "all/word_list" not in run.nodes
+    assert run.graph.beyond == ["all/word_list", "all/listed"]
+
+
+def test_a_tokenizer_that_is_a_file_and_a_mixture_are_assets(listed):
+    """The first is taken in before anything is read, and more documents run it not again; the second reads what was
+    made of its shards, and another weight runs it alone.
+    """
+    tokenizer_file(listed.folder)
+    last = "tokenizer: {file: tokenizer.json}\nshards: {seq_len_tokens: 64}\nmix: {max_epochs: 4}\n"
+    listed.write_recipe("  - stagebox.length\n" + last)
+    first = listed.run()
+    assert [node.id for node in first.graph.nodes.values() if node.kind == "asset"] == ["all/tokenizer", "all/mix"]
+    listed.write_inputs(files=5, records=30, seed=9)
+    executed = listed.executed(listed.run())
+    assert "all/tokenizer" not in executed
+    assert executed["all/mix"] == 1
+    listed.write_recipe("  - stagebox.length\n" + last.replace("epochs: 4", "epochs: 3"))
+    assert listed.executed(listed.run()) == {"all/mix": 1}
+    assert listed.executed(listed.run()) == {}

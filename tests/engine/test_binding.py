@@ -1,0 +1,154 @@
+"""Columns and models are bound once: what a recipe may name a run finds; a source has the model of its own route."""
+
+import json
+from collections import Counter
+
+import pytest
+
+from gristmill.errors import UserError
+from gristmill.query.documents import rows
+from gristmill.recipe.load import load
+
+pytestmark = pytest.mark.usefixtures("forgotten")
+
+COPY = """
+import pyarrow as pa
+from gristmill.stages.contract import StageConfig
+VERSION = 1
+SCHEMA = pa.schema([("copied", pa.string())])
+class Config(StageConfig):
+    column: str
+def reads(config): return (config.column,)
+def apply(batch, config):
+    return pa.RecordBatch.from_arrays([pa.array(map(str, batch.column(0).to_pylist()))], schema=SCHEMA)
+"""
+USERS = {
+    "sent": """
+import pyarrow as pa
+from gristmill.stages.contract import StageConfig
+VERSION = 1
+READS = ("text",)
+USES = ("vocabulary",)
+RECORD_SCHEMA = pa.schema([("text", pa.string())])
+SCHEMA = pa.schema([("seen", pa.bool_())])
+class Config(StageConfig): pass
+def emit(batch, config, models): raise AssertionError
+def reduce(records, config): raise AssertionError
+""",
+    "fitted": """
+from gristmill.stages.contract import StageConfig
+VERSION = 1
+READS = ("text",)
+USES = ("vocabulary",)
+class Config(StageConfig): pass
+def fit(batches, config, path, models): raise AssertionError
+""",
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "step", "is_there"),
+    [
+        ("text", "upper", True),
+        ("text_bytes", "upper", True),
+        ("upper.text_bytes", "upper", True),
+        ("all/upper.text_bytes", "upper", True),
+        ("upper.detail", "upper", True),
+        ("length.detail", "length", True),
+        ("ingest.text_bytes", "ingest", True),
+        ("length.text_bytes", "length", False),
+        ("ingest.chars", "ingest", False),
+        ("vocabulary.text", "upper", False),
+        ("notes/upper.text", "upper", False),
+        ("nobody.text", "upper", False),
+    ],
+)
+def test_what_the_check_of_a_recipe_allows_a_run_reads(project, name, step, is_there):
+    """Columns of a step's own and those that every layer has (`extract.text_bytes`), by any name of the step; what is
+    not there is told at load, with the line.
+    """
+    project.write_inputs(files=1, records=20)
+    (project.folder / "copy_of.py").write_text(COPY)
+    steps = "  - stagebox.length\n  - stagebox.upper\n  - stagebox.vocabulary\n"
+    project.write_recipe(f"{steps}  - copy_of: {{column: {name}}}\n")
+    if not is_there:
+        with pytest.raises(UserError, match=r"recipe\.yaml:\d+: all/copy_of reads .*"):
+            load(project.recipe)
+        return
+    run = project.run()
+    column = name.rpartition(".")[2]
+    for document in run.documents["notes"]:
+        at = ("notes", document.order)
+        layer = document.part if step == "ingest" else run.made[f"all/{step}"].layers[at][0]
+        copied = run.made["all/copy_of"].layers[at][0]
+        assert _column(run, copied, "copied") == [str(value) for value in _column(run, layer, column)]
+
+
+def _column(run, part, name):
+    from gristmill.store.parquet import PartReader
+
+    return PartReader(run.store, part).read_group(0, (name,)).column(0).to_pylist()
+
+
+@pytest.fixture
+def two_kinds(project):
+    """Two sources of two kinds, each with a vocabulary of its own, and no word in common."""
+    words = {"pages": ["mill", "grain", "stone"], "files": ["gear", "sack", "dam"]}
+    for source, some in words.items():
+        (project.folder / source).mkdir()
+        lines = [json.dumps({"text": " ".join(some[: 1 + n % 3])}) for n in range(30)]
+        (project.folder / source / "a.jsonl").write_text("\n".join([*lines, ""]))
+
+    def write(last, of_kinds="stagebox.vocabulary"):
+        project.recipe.write_text(
+            "recipe: project\nseed: 3\nsources:\n"
+            "  pages: {kind: web, read: {format: jsonl, paths: ['pages/*.jsonl']}}\n"
+            "  files: {kind: code, read: {format: jsonl, paths: ['files/*.jsonl']}}\n"
+            f"steps:\n  web:\n  - {of_kinds}\n  code:\n  - {of_kinds}\n  all:\n  - {last}\n"
+        )
+        return project
+
+    return write
+
+
+def test_each_source_has_the_model_of_its_own_route(two_kinds):
+    """A step for all, behind a fit of the same name in each route: neither gets the other's model."""
+    project = two_kinds("stagebox.rarity")
+    run = project.run()
+    for source in ("pages", "files"):
+        found = [(row.text, row.columns["rarest"]) for row in rows(run, "rarity", False, None, (source,))]
+        counts = Counter(word for text, _ in found for word in text.split())
+        assert len(found) == 30
+        assert all(rarest == min(counts[word] for word in text.split()) for text, rarest in found)
+    assert project.executed(project.run()) == {}
+    assert not project.look().unfinished()
+
+
+def test_another_model_of_one_route_runs_nothing_on_the_other(two_kinds):
+    """Its documents are asked again, and those of the other source are not."""
+    project = two_kinds("stagebox.rarity")
+    project.run()
+    with (project.folder / "files" / "a.jsonl").open("a") as file:
+        file.write(json.dumps({"text": "gear"}) + "\n")
+    executed = project.run().made
+    assert len(executed["all/rarity"].executed) == 1
+    assert not executed["web/vocabulary"].executed
+    assert executed["code/vocabulary"].executed
+
+
+@pytest.mark.parametrize("step", USERS)
+def test_a_step_over_all_sources_has_one_model_or_is_refused(two_kinds, step):
+    """An exchange or a fit that spans routes with different models: none of them is meant, and the line says so."""
+    project = two_kinds(step)
+    (project.folder / f"{step}.py").write_text(USERS[step])
+    with pytest.raises(UserError) as told:
+        load(project.recipe)
+    assert f"recipe.yaml:12: all/{step} uses one model of a step vocabulary" in str(told.value)
+    assert "web/vocabulary (source pages), code/vocabulary (source files)" in str(told.value)
+
+
+def test_a_sink_without_the_step_that_counts_is_refused_at_load(project):
+    """It was a traceback of the graph."""
+    project.write_recipe("  - stagebox.length\n  - stagebox.bundle\n")
+    with pytest.raises(UserError, match=r"all/bundle goes by what a step weigh counts, .* Add - weigh above\."):
+        load(project.recipe)

@@ -1,0 +1,137 @@
+"""Every number that a recipe may hold its stage can take: what a kernel cannot is refused when a recipe is loaded."""
+
+import json
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pytest
+
+from gristmill.engine.mill import Mill, Silent
+from gristmill.errors import UserError
+from gristmill.recipe.load import load
+from gristmill.recipe.settings import Entry, all_entries
+from gristmill.stages.dedup.near_candidates import Config as SketchConfig
+from gristmill.stages.dedup.near_index import write_index
+
+VALUES = ("0", "1", "2", "5e-324", "0.1234567891", "0.9999999999", "16", "600", "65536", "2147483648", "4294967296")
+VALUES += ("1000000000000000000", str(2**60), str(2**63 - 1), "1e300", "1.7976931348623157e308")
+"""From the smallest to the largest."""
+FINE = ("0.1234567891",)
+"""Ten decimals are one more than comparisons take."""
+NEEDED = {"heuristics": ["signals", "code_signals", "language"], "keep_language": ["language"]}
+ALSO = {"known_dedup": {"indexes": "[index]"}, "keep_language": {"keep": "{en: 0.1}"}}
+KEYS = {"keep": "en", "sample_bytes": "d", "domains": "d", "tiers": "A", "upsample": "s"}
+"""Names that the recipe has, for settings that are names with numbers."""
+TRAIN = {"sample_bytes": "{d: 1MB}", "vocab": "600"}
+HOW = ("partitions", "continues.at_sample", "continues.at_tokens")
+"""How many tasks there are; and what needs a training to go on from."""
+ENTRIES = {entry.name: entry for entry in all_entries()}
+STEPS = [name for name, entry in ENTRIES.items() if entry.kind == "step"]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    text = "The mill number {} stands by the water and grinds grain of many farmers.\n\nIt has two stones. "
+    lines = [{"text": text.format(n % 5) * (1 + n % 3), "url": f"http://a.org/{n}"} for n in range(12)]
+    pages = [{"html": f"<html><body><p>{text.format(n)}</p></body></html>"} for n in range(3)]
+    for name, records in (("texts", lines), ("pages", pages)):
+        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+    columns = [pa.array([lines[0]["text"]]), pa.array([b"x" * 16], pa.binary(16))]
+    write_index(tmp_path / "index", [pa.RecordBatch.from_arrays(columns, ["text", "doc_id"])], SketchConfig())
+    return tmp_path
+
+
+def written(values: dict[str, str]) -> str:
+    """A mapping in YAML; the names are dotted."""
+    tree: dict = {}
+    for name, value in values.items():
+        place, *rest = name.split(".")
+        tree.setdefault(place, {})[".".join(rest)] = value
+    told = (f"{name}: {some['']}" if "" in some else f"{name}: {written(some)}" for name, some in tree.items())
+    return "{" + ", ".join(told) + "}"
+
+
+def recipe_with(entry: Entry, values: dict[str, str]) -> str:
+    read, steps, last = {"format": "jsonl", "paths": "[texts.jsonl]"}, [], ""
+    if entry.kind == "step":
+        if entry.name == "heuristics":
+            values = {"rules": "[gopher_repetition, gopher_quality, c4, fineweb, code]", **values}
+        if entry.name == "extract":
+            read |= {"paths": "[pages.jsonl]", "fields": "{html: html}"}
+        steps = [*NEEDED.get(entry.name, ()), f"{entry.name}: {written({**ALSO.get(entry.name, {}), **values})}"]
+    elif entry.name in ("jsonl", "read"):
+        read |= values
+    else:
+        train = written(TRAIN | values if entry.name == "tokenizer" else TRAIN)
+        last = f"tokenizer: {{train: {train}}}\n"
+        if entry.name in ("shards", "mix"):
+            last += f"shards: {written({'seq_len_tokens': '64'} | (values if entry.name == 'shards' else {}))}\n"
+        if entry.name == "mix":
+            phase = {name.removeprefix("phases."): some for name, some in values.items() if name.startswith("phases.")}
+            if any(name.startswith("learning_rate.") for name in phase):
+                phase = {"learning_rate.shape": "linear", "learning_rate.start": "1", "learning_rate.end": "0", **phase}
+            whole = {name: some for name, some in values.items() if not name.startswith("phases.")}
+            phases = {"phases": f"[{written({'name': 'p'} | phase)}]"} if phase else {}
+            last += f"mix: {written(whole | phases)}\n"
+    return (
+        "recipe: r\nseed: 1\nstore: 'memory://numbers'\n"
+        f"sources:\n  s: {{kind: text, domain: d, tier: A, read: {written(read)}}}\n"
+        f"steps: [{', '.join(steps)}]\n{last}"
+    )
+
+
+def numbers_of(entry: Entry) -> Iterator[tuple[str, str]]:
+    """Settings that are numbers, and how one is written."""
+    for setting in entry.settings:
+        if any(word in setting.type for word in ("number", "count", "bytes")) and setting.name not in HOW:
+            form = "{}"
+            if setting.type.startswith("names with"):
+                form = f"{{{{{KEYS[setting.name.rpartition('.')[2]]}: {{}}}}}}"
+            yield setting.name, "[{}]" if setting.type.startswith("list of") else form
+
+
+def loads(folder, entry: Entry, values: dict[str, str]) -> bool:
+    (folder / "r.yaml").write_text(recipe_with(entry, values))
+    try:
+        load(folder / "r.yaml")
+    except UserError as error:
+        told = str(error)
+    else:
+        return True
+    assert told.startswith(f"{folder}/r.yaml:"), "without its line"
+    return False
+
+
+def runs(folder) -> bool:
+    """Whether a run comes to its end; a UserError is one about the documents, and anything else is raised."""
+    try:
+        Mill(load(folder / "r.yaml", store=f"memory://{folder.name}")).run(None, Silent())
+    except UserError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("name", [*STEPS, "jsonl", "read", "tokenizer", "shards", "mix"])
+def test_what_loads_can_be_run(folder, name):
+    """The smallest and the largest value of every number that a recipe is let have, and one with many decimals: all
+    at once, or where that is refused, one by one.
+    """
+    entry = ENTRIES[name]
+    rounds: list[dict[str, str]] = [{}, {}, {}]
+    for setting, form in numbers_of(entry):
+        for values, tried in zip(rounds, (VALUES, VALUES[::-1], FINE), strict=True):
+            written_so = (form.format(value) for value in tried)
+            taken = next((value for value in written_so if loads(folder, entry, {setting: value})), None)
+            assert taken is not None or tried is FINE, f"no {setting} is right"
+            values |= {setting: taken} if taken is not None else {}
+    for values in rounds:
+        for some in [values] if loads(folder, entry, values) else [{one: value} for one, value in values.items()]:
+            assert loads(folder, entry, some)
+            runs(folder)
+
+
+def test_the_recipe_that_they_are_tried_with_runs(folder):
+    """Otherwise the test above would prove nothing."""
+    for name in (*STEPS, "mix"):
+        assert loads(folder, ENTRIES[name], {})
+        assert runs(folder), name

@@ -1,0 +1,123 @@
+"""What a stage's `check` finds wrong with its config is a mistake of the recipe: all at once, each with its line."""
+
+import os
+
+import pytest
+
+from gristmill.errors import UserError
+from gristmill.recipe.load import load
+
+pytestmark = pytest.mark.usefixtures("forgotten")
+
+TOP = """recipe: r
+sources:
+  s:
+    kind: text
+    domain: d
+    read:
+      format: jsonl
+      paths: [a.jsonl]
+steps:
+"""
+TRAIN = "  []\ntokenizer:\n  train: {sample_bytes: {d: 1MB}}\n"
+OWN = """
+import pyarrow as pa
+from gristmill.errors import CannotBeMet, UserError, WrongSetting
+from gristmill.stages.contract import StageConfig
+VERSION = 1
+READS = ("text",)
+SCHEMA = pa.schema([("x", pa.string())])
+class Inner(StageConfig):
+    size: int = 0
+class Config(StageConfig):
+    how: str = ""
+    inner: Inner = Inner()
+def check(config):
+    if config.how == "user": raise UserError("the moon is full. Wait")
+    if config.how == "cannot": raise CannotBeMet("the moon is full. Wait")
+    if config.how == "value": raise ValueError("the moon is full")
+    if config.how == "exit": raise SystemExit("the moon is full")
+    if config.inner.size: raise WrongSetting("inner.size", "the moon is full. Wait.")
+def apply(batch, config): return batch
+"""
+READER = """
+from gristmill.errors import UserError
+from gristmill.stages.contract import StageConfig
+VERSION = 1
+class Config(StageConfig): pass
+def SPLITTABLE(name): return False
+def check(config): raise UserError("the moon is full. Wait")
+def read(piece, config): return iter(())
+"""
+
+CASES = {
+    "a step": ("  - line_dedup:\n      min_chars: 3\n      protected_patterns: ['(']\n", 12, "steps.line_dedup.prot"),
+    "a folder of a step": ("  - known_dedup:\n      indexes: [folder]\n", 11, "steps.known_dedup.indexes: "),
+    "a pipe for a folder": ("  - known_dedup:\n      indexes: [pipes]\n", 11, "is a pipe and no file"),
+    "tokenizer.file": ("  []\ntokenizer:\n  file: bad.json\n", 12, "tokenizer.file: "),
+    "tokenizer.pin": (TRAIN + "  pin: bad.json\n", 13, "tokenizer.pin: "),
+    "shards": (TRAIN + "shards:\n  seq_len_tokens: 64\n  shard_tokens: 63\n", 15, "shards.shard_tokens: 63 is less"),
+    "mix": (
+        TRAIN + "shards: {}\nmix:\n  tokens: 3\n  continues:\n    manifest: bad.json\n    at_sample: 3\n",
+        17,
+        "mix.continues.manifest: ",
+    ),
+    "a step of one's own": ("  - own: {how: user}\n", 10, "the moon is full. Wait"),
+    "a setting of it": (
+        "  - own:\n      how: fine\n      inner:\n        size: 3\n",
+        13,
+        "steps.own.inner.size: the moon",
+    ),
+    "what the engine would place": ("  - own: {how: cannot}\n", 10, "the moon is full. Wait"),
+    "an error in its code": (
+        "  - own: {how: value}\n",
+        10,
+        "own cannot be used: ValueError: the moon is full, in code",
+    ),
+    "an exit in its code": ("  - own: {how: exit}\n", 10, "own cannot be used: SystemExit: the moon is full, in code"),
+    "columns that it will not tell": ("  - unread\n", 10, "unread cannot be used: the moon is full. Wait."),
+}
+
+
+@pytest.fixture
+def told(tmp_path):
+    """What is said of a recipe that is refused."""
+    (tmp_path / "bad.json").write_text("{}")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "pipes").mkdir()
+    os.mkfifo(tmp_path / "pipes" / "index.json")
+    (tmp_path / "own.py").write_text(OWN)
+    (tmp_path / "reader.py").write_text(READER)
+    unread = "def reads(config): raise UserError('the moon is full. Wait')"
+    (tmp_path / "unread.py").write_text(OWN.replace('READS = ("text",)', unread))
+
+    def refuse(text):
+        (tmp_path / "r.yaml").write_text(text)
+        with pytest.raises(UserError) as caught:
+            load(tmp_path / "r.yaml")
+        return str(caught.value)
+
+    return refuse
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_what_a_check_finds_has_its_line(told, tmp_path, case):
+    """That of the field where the stage names it, otherwise that of the step; before anything is run."""
+    steps, line, fact = CASES[case]
+    message = told(TOP + steps)
+    assert message.startswith(f"{tmp_path}/r.yaml:{line}: "), message
+    assert fact in message
+    assert "\n" not in message
+
+
+def test_what_a_reader_finds_has_the_line_of_its_format(told, tmp_path):
+    message = told(TOP.replace("jsonl\n", "reader\n", 1) + "  []\n")
+    assert message == f"{tmp_path}/r.yaml:7: the moon is full. Wait"
+
+
+def test_all_checks_are_told_at_once(told):
+    """Beside other mistakes."""
+    message = told(
+        TOP + "  - own: {how: user}\n  - line_dedup: {protected_patterns: ['(']}\n  - lines: {min_wrods: 3}\n"
+    )
+    assert [line.split(":")[1] for line in message.splitlines()] == ["10", "11", "12"]
