@@ -20,7 +20,7 @@ $(VENV)/dev: $(VENV)/base
 
 demo/inputs/truth.json: | $(VENV)/base
 	@rm -rf demo/inputs
-	$(BIN)/python -m gristmill.demo build demo/inputs
+	@$(BIN)/python -m gristmill.kernels & $(BIN)/python -m gristmill.demo build demo/inputs  # compiles on the other core
 
 demo: $(VENV)/base demo/inputs/truth.json
 	$(BIN)/gristmill run recipes/demo.yaml

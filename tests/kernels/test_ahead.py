@@ -6,6 +6,7 @@ Run as a program, this file writes `kernels/ahead.json` anew: python tests/kerne
 import ast
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -19,11 +20,10 @@ from gristmill.kernels import ahead
 
 ROOT = Path(__file__).parents[2]
 CALLS = """
-import json, sys
+import json, shlex, sys
 from numba.core import dispatcher, types
-from gristmill.engine.executors.executor import InlineExecutor
-from gristmill.engine.mill import Mill, Silent
-from gristmill.recipe.load import load
+from gristmill.cli.main import main
+from gristmill.demo import __main__ as demo
 
 plain, calls = dispatcher._DispatcherBase._compile_for_args, {}
 
@@ -50,23 +50,33 @@ def compile_for_args(self, *args, **kws):
     return plain(self, *args, **kws)
 
 dispatcher._DispatcherBase._compile_for_args = compile_for_args
-mill = Mill(load(sys.argv[1], store=sys.argv[2]))
-mill.executor = lambda *_: InlineExecutor(mill.store)
-mill.run(None, Silent())
-print(json.dumps(calls))
+for line in json.loads(sys.argv[1]):
+    program, *words = shlex.split(line)
+    sys.argv = [program, *words]
+    try:
+        ended = demo.main() if program == "demo" else main()
+    except SystemExit as end:
+        ended = end.code
+    assert not ended, line
+with open("calls.json", "w") as file:
+    json.dump(calls, file)
 """
 
 
+def demo_commands() -> list[str]:
+    """Those of `make demo`, with tasks in the process that is watched."""
+    makefile = (ROOT / "Makefile").read_text()
+    block = makefile[makefile.index("\ndemo:") : makefile.index("\nlint:")]
+    lines = [line.replace("python -m gristmill.demo", "demo") for line in re.findall(r"\$\(BIN\)/(.+)", block)]
+    return [line + " --executor inline" * line.startswith("gristmill run") for line in lines]
+
+
 def calls_of_the_demo(folder: Path) -> dict[str, list[str]]:
-    """Every function that Python code calls in a run of the demo, with the types of what it is given."""
-    inputs = folder / "demo" / "inputs"
-    inputs.parent.mkdir()
-    python = [sys.executable, "-m", "gristmill.demo", "build", str(inputs)]
-    subprocess.run(python, check=True, capture_output=True)
+    """Every function that Python code calls in `make demo`, with the types of what it is given."""
     shutil.copytree(ROOT / "recipes", folder / "recipes")
-    command = [sys.executable, "-c", CALLS, str(folder / "recipes" / "demo.yaml"), str(folder / "store")]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
-    found: dict[str, list[str]] = json.loads(done.stdout.splitlines()[-1])
+    commands = json.dumps(["demo build demo/inputs", *demo_commands()])
+    subprocess.run([sys.executable, "-c", CALLS, commands], check=True, capture_output=True, cwd=folder)
+    found: dict[str, list[str]] = json.loads((folder / "calls.json").read_text())
     return {name: sorted(forms) for name, forms in sorted(found.items())}
 
 
@@ -117,9 +127,9 @@ print(ahead.to_compile(["gristmill.engine.work.exchange"]), radix._sort_digits._
 
 
 def test_kernels_are_found_through_what_a_stage_imports():
-    assert "html.bounds" in ahead._kernels_of("gristmill.stages.extract.extract")
-    assert "html.bounds" not in ahead._kernels_of("gristmill.stages.measure.language")
-    assert "text.fasttext" in ahead._kernels_of("gristmill.stages.measure.language")
+    assert "html.bounds" in ahead.kernels_of("gristmill.stages.extract.extract")
+    assert "html.bounds" not in ahead.kernels_of("gristmill.stages.measure.language")
+    assert "text.fasttext" in ahead.kernels_of("gristmill.stages.measure.language")
 
 
 def test_code_is_kept_by_its_content_and_that_of_what_it_imports(monkeypatch):
@@ -162,7 +172,8 @@ def test_a_constant_makes_no_form_of_its_own():
     inner = njit(plus_one)
     outer = njit(lambda: inner(1) + inner(2))
     assert outer() == 5
-    assert len(inner.signatures) == 1
+    assert len(kernels.inner_form(inner).signatures) == 1
+    assert not inner.signatures  # Python never called it
 
 
 if __name__ == "__main__":

@@ -6,6 +6,8 @@ import sys
 
 import pytest
 
+from gristmill.shardformat.splitmix import mixed
+
 SCRIPT = """
 import sys
 import numpy as np
@@ -32,3 +34,30 @@ def test_a_kernel_is_compiled_by_one_process_and_read_by_the_other(tmp_path):
         process.stdin.flush()
     misses = sorted(int(process.communicate()[0]) for process in processes)
     assert misses == [0, 1]
+
+
+SHARING = """
+import numpy as np
+from gristmill.kernels import inner_form
+from gristmill.kernels.hash.splitmix import mix
+from gristmill.kernels.{module} import {function}
+{call}
+stats = inner_form(mix).stats
+print(stats.cache_hits.total(), stats.cache_misses.total(), len(mix.signatures), len({function}.signatures))
+"""
+CALLERS = [
+    ("hash.hashset", "finish", "finish(np.uint64(1), np.uint64(2))"),
+    ("dedup.buckets", "mixed", "print(*mixed(np.arange(3, dtype=np.uint64)))"),
+]
+
+
+@pytest.mark.slow
+def test_what_two_kernels_call_is_compiled_once_and_not_for_python(tmp_path):
+    """One process compiles a caller and what it calls; the next has another caller and finds that part on disk."""
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    said = []
+    for module, function, call in CALLERS:
+        code = SHARING.format(module=module, function=function, call=call)
+        done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+        said += done.stdout.splitlines()
+    assert said == ["0 1 0 1", " ".join(str(mixed(number)) for number in range(3)), "1 0 0 1"]

@@ -15,6 +15,7 @@ from gristmill.counted import counted
 from gristmill.engine.executors.executor import Executor, InlineExecutor
 from gristmill.engine.executors.insist import Note
 from gristmill.engine.executors.local import LocalExecutor
+from gristmill.engine.executors.shared_kernels import fetch, keep
 from gristmill.engine.files.config_files import store_copies
 from gristmill.engine.files.content import ContentHashes
 from gristmill.engine.plan.graph import Node, build
@@ -96,6 +97,7 @@ class Mill:
             self._await_collection(lease, listener)
             self.store.sweep_temporaries()
             before = self.known_before()
+            fetch(self.store, self.graph.modules)
             while True:
                 files = (file for node in self.graph.nodes.values() for file in node.files.values())
                 store_copies(files, self.store, self.contents)
@@ -127,6 +129,7 @@ class Mill:
                 run.ended = self._record(run, started, datasets, "finished")
                 if tag is not None:
                     self.store.write_json(f"versions/{tag}.json", run.ended)
+                keep(self.store, self.graph.modules)
                 self.store.sweep_temporaries()
                 return run
 

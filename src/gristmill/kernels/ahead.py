@@ -21,7 +21,7 @@ import numba
 from llvmlite.binding import get_host_cpu_name
 from numba.core import types
 
-from gristmill.kernels import HERE, cache_root, digest_of, module_of
+from gristmill.kernels import HERE, cache_root, code_bytes, digest_of, module_of
 
 LIST = HERE / "ahead.json"
 _PREFIX = "gristmill."
@@ -33,19 +33,24 @@ def to_compile(stages: Sequence[str]) -> list[str]:
     """
     if _mark(stages).exists():
         return []
-    wanted = list(dict.fromkeys(kernel for stage in stages for kernel in _kernels_of(stage)))
+    wanted = list(dict.fromkeys(kernel for stage in stages for kernel in kernels_of(stage)))
     names = [name for name in _listed() if _module(name) in wanted and not _function(name)._cache.is_there()]
     return sorted(names, key=lambda name: wanted.index(_module(name)))
 
 
-def compile_all(names: Sequence[str], stages: Sequence[str]) -> None:
+def listed() -> list[str]:
+    """All functions of the list, those first that have the most code behind them: they are waited for the longest."""
+    return sorted(_listed(), key=lambda name: -code_bytes(_module(name)))
+
+
+def compile_all(names: Sequence[str], stages: Sequence[str] = ()) -> None:
     """Compile what `to_compile` found, beside processes that do the same: what one is at, another leaves alone."""
     for name in names:
         function = _function(name)
         if not function._cache.is_there() and not function._cache.is_busy():
             for form in _listed()[name]:
                 function.compile(_types(form))
-    if all(_function(name)._cache.is_there() for name in names):
+    if stages and all(_function(name)._cache.is_there() for name in names):
         with suppress(OSError):
             _mark(stages).touch()
 
@@ -85,7 +90,7 @@ def _function(name: str) -> Any:
 
 
 @cache
-def _kernels_of(module: str) -> tuple[str, ...]:
+def kernels_of(module: str) -> tuple[str, ...]:
     """The kernels that a module of ours imports, itself or through others; its code says it, none of it is run."""
     found, seen, open_ends = [], {module}, [module]
     while open_ends:

@@ -191,6 +191,7 @@ class _Part:
         """Steps that may drop its documents and have no layer for it yet."""
         self.names = [name for name, _ in parts]
         self.readers = open_parts(seen.store, [part for _, part in parts])
+        self.columns = [tuple(reader.names) for reader in self.readers]
         self._read: dict[tuple[int, int, str], Any] = {}
 
     def column(self, layer: int, group: int, name: str) -> Any:
@@ -202,7 +203,7 @@ class _Part:
         return self._read[key]
 
     def has(self, layer: int, name: str) -> bool:
-        return name in self.readers[layer].names
+        return name in self.columns[layer]
 
 
 @dataclass(frozen=True)
@@ -243,7 +244,7 @@ class _Found:
 
     def whole(self, cuts: bool = False) -> Row:
         last = len(self.part.readers) - 1
-        own = [] if last == 0 else self.part.readers[last].names
+        own = self.part.columns[last] if last else ()
         fields = {name: self._newest(name) if name in REWRITTEN else self._get(0, name) for name in COLUMNS}
         return Row(
             {**fields, "language": self._language()},

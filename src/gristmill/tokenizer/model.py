@@ -227,4 +227,6 @@ def _buffers(texts: pa.Array) -> tuple[Array, Array]:
     if len(texts):
         kind = np.int32 if pa.types.is_string(texts.type) else np.int64
         starts = np.frombuffer(offsets, kind)[texts.offset : texts.offset + len(texts) + 1].astype(np.int64)
-    return np.frombuffer(buffer if buffer is not None and buffer.size else bytes(1), np.uint8), starts
+    data = np.frombuffer(buffer if buffer is not None and buffer.size else bytes(1), np.uint8)
+    data.setflags(write=False)  # whoever owns it
+    return data, starts

@@ -3,7 +3,8 @@
 Needed is what these name: every version; of every recipe that the store has seen the newest finished run, and the
 newest that did not end early (`--until`); the given recipe as it is now; and every folder of shards that was published.
 A trainer may be reading such a folder on another machine, so it goes only when it is named. Everything else among
-parts, tasks and datasets may go. Where a record that could name something cannot be read, nothing goes at all.
+parts, tasks and datasets may go, and so may kernels that were compiled from other sources than these. Where a record
+that could name something cannot be read, nothing goes at all.
 """
 
 import json
@@ -13,6 +14,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from gristmill.engine.executors.shared_kernels import FOLDER as KERNELS
+from gristmill.engine.executors.shared_kernels import current as current_kernels
 from gristmill.engine.publish.folder import FOLDER, LATEST
 from gristmill.engine.publish.run_record import task_names
 from gristmill.engine.schedule.run import Run
@@ -25,7 +28,10 @@ from gristmill.store.leases import hold, holders
 from gristmill.store.records import DamagedRecord
 from gristmill.store.store import CorruptPart, Store, with_verdicts
 
-_OURS = re.compile(r"(tasks|stages|datasets)/[0-9a-f]{32}\.json|parts/[0-9a-f]{2}/[0-9a-f]{64}\.[^/]+")
+_OURS = re.compile(
+    r"(tasks|stages|datasets)/[0-9a-f]{32}\.json|parts/[0-9a-f]{2}/[0-9a-f]{64}\.[^/]+|"
+    r"kernels/[a-z_-]+-[0-9a-f]{16}-[0-9a-f]{16}\.kernels"
+)
 """The names of what a run writes and a collection may take."""
 
 
@@ -122,11 +128,12 @@ def _find(store: Store, seen: Seen | None, named: Sequence[str]) -> Garbage:
     garbage: dict[str, int] = {}
     kept_files = kept_bytes = 0
     foreign: list[str] = []
-    for kind, names in {"tasks": tasks, "stages": stages, "datasets": datasets, "parts": parts}.items():
+    wanted = {"tasks": tasks, "stages": stages, "datasets": datasets, "parts": parts, KERNELS: current_kernels()}
+    for kind, names in wanted.items():
         for path, size in store.list_files(kind):
             if _OURS.fullmatch(path) is None:
                 foreign.append(path)
-            elif path.rsplit("/", 1)[1].split(".")[0] in names:
+            elif _subject(path) in names:
                 kept_files, kept_bytes = kept_files + 1, kept_bytes + size
             else:
                 garbage[path] = size
@@ -141,10 +148,16 @@ def _find(store: Store, seen: Seen | None, named: Sequence[str]) -> Garbage:
 
 def collect(store: Store, garbage: Garbage) -> None:
     """Take the files away, records before the parts that they name, so that nothing ever names a missing part."""
-    order = {FOLDER: 0, "stages": 1, "datasets": 2, "tasks": 3, "parts": 4}
+    order = {FOLDER: 0, "stages": 1, "datasets": 2, "tasks": 3, "parts": 4, KERNELS: 5}
     for path in sorted(garbage.files, key=lambda path: (order[path.split("/")[0]], path)):
         store.remove(path)
     store.sweep_temporaries()
+
+
+def _subject(path: str) -> str:
+    """What the name of a file says that it is of; of compiled kernels, those for any machine."""
+    stem = path.rsplit("/", 1)[1].split(".")[0]
+    return stem.rpartition("-")[0] if path.startswith(f"{KERNELS}/") else stem
 
 
 @contextmanager

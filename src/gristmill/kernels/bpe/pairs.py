@@ -65,9 +65,13 @@ def with_room(pairs: Pairs, more: int) -> Pairs:
     if records + more <= len(pairs.records):
         return pairs
     grown = no_pairs(records + max(more, records))
-    grown.records[:records] = pairs.records[:records]
-    grown.queue[:entries] = pairs.queue[:entries]
-    grown.used[:] = pairs.used
+    for at in range(records):
+        for field in range(pairs.records.shape[1]):
+            grown.records[at, field] = pairs.records[at, field]
+    for at in range(entries):
+        for field in range(pairs.queue.shape[1]):
+            grown.queue[at, field] = pairs.queue[at, field]
+    grown.used[0], grown.used[1] = records, entries
     for record in range(records):
         grown.slots[_slot(grown.slots, grown.records, grown.records[record, KEY])] = record
     return grown

@@ -49,7 +49,8 @@ def members_of(keys: Array, documents: Array, most: int) -> tuple[Array, Array]:
         if stop - start <= most:
             members = np.sort(documents[start:stop])
             for place in range(start, stop):
-                values[offsets[place] : offsets[place + 1]] = members
+                for number in range(stop - start):
+                    values[offsets[place] + number] = members[number]
         start = stop
     return offsets, values
 

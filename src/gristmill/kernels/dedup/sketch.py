@@ -100,9 +100,11 @@ def _shingle_sets(data: Array, offsets: Array, ngram: int, tables: WordTables, l
         count = sort_distinct(buffer, count, scratch)
         if used + count > len(values):
             more = np.empty(2 * (used + count), np.uint64)
-            more[:used] = values[:used]
+            for at in range(used):
+                more[at] = values[at]
             values = more
-        values[used : used + count] = buffer[:count]
+        for at in range(count):
+            values[used + at] = buffer[at]
         used += count
         ends[row + 1] = used
     return ends, values[:used].copy()
@@ -277,7 +279,8 @@ def _sketches_of_sets(ends: Array, values: Array, hashes: int, method: int, keys
     found = np.empty((len(ends) - 1, hashes), np.uint64)
     for row in range(len(found)):
         count = ends[row + 1] - ends[row]
-        buffer[:count] = values[ends[row] : ends[row + 1]]
+        for at in range(count):
+            buffer[at] = values[ends[row] + at]
         _sketch(buffer, count, keys, method, found[row], drawn, scratch)
     return found
 

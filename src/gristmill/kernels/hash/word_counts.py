@@ -119,7 +119,8 @@ def _with_room(table: WordCounts, words: int, long_bytes: int) -> WordCounts:
     slots, arena, used = table
     if used[1] + long_bytes > len(arena):
         wider = np.empty(max(2 * len(arena), used[1] + long_bytes), np.uint8)
-        wider[: used[1]] = arena[: used[1]]
+        for at in range(used[1]):
+            wider[at] = arena[at]
         arena = wider
     if (used[0] + words) * 4 > len(slots) * 3:
         grown = no_words(max(2 * used[0], used[0] + words)).slots
@@ -129,7 +130,8 @@ def _with_room(table: WordCounts, words: int, long_bytes: int) -> WordCounts:
                 slot = _slot(slots[old, _LOW], slots[old, _HIGH], mask)
                 while grown[slot, _HIGH] != _ZERO:
                     slot = (slot + 1) & mask
-                grown[slot] = slots[old]
+                for field in range(slots.shape[1]):
+                    grown[slot, field] = slots[old, field]
         slots = grown
     return WordCounts(slots, arena, used)
 
@@ -158,7 +160,8 @@ def _add(
                 slots[slot, _AT] = np.uint64(used[1])
                 for place in range(8):
                     arena[used[1] + place] = (length >> (8 * place)) & 255
-                arena[used[1] + 8 : used[1] + 8 + length] = data[begins[row] : ends[row]]
+                for place in range(length):
+                    arena[used[1] + 8 + place] = data[begins[row] + place]
                 used[1] += 8 + length
         slots[slot, _COUNT] += np.uint64(counts[row])
 
@@ -215,7 +218,8 @@ def _gather(slots: Array, arena: Array, min_count: int) -> tuple[Array, Array, A
         begin, length = offsets[word], offsets[word + 1] - offsets[word]
         if high >= _LONG:
             at = int(np.int64(slots[kept[word], _AT])) + 8
-            data[begin : begin + length] = arena[at : at + length]
+            for place in range(length):
+                data[begin + place] = arena[at + place]
         else:
             for place in range(length):
                 value = low if place < 8 else high

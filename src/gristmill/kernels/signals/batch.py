@@ -62,13 +62,10 @@ def _vocabulary(old: Vocabulary, size: int) -> Vocabulary:
         np.empty(size, np.bool_),
         np.empty(size, np.int32),
     )
-    kept = len(old.keys)
-    new.keys[:kept] = old.keys
-    new.lower_keys[:kept] = old.lower_keys
-    new.chars[:kept] = old.chars
-    new.occurrences[:kept] = old.occurrences
-    new.suspects[:kept] = old.suspects
-    new.term_tokens[:kept] = old.term_tokens
+    for at in range(len(old.keys)):
+        new.keys[at], new.lower_keys[at], new.chars[at] = old.keys[at], old.lower_keys[at], old.chars[at]
+        new.occurrences[at], new.suspects[at] = old.occurrences[at], old.suspects[at]
+        new.term_tokens[at] = old.term_tokens[at]
     return new
 
 
@@ -80,10 +77,10 @@ def _blocks(old: Blocks, lines: int, paragraphs: int) -> Blocks:
         np.empty(paragraphs, np.uint64),
         np.empty(paragraphs, np.int32),
     )
-    new.line_keys[: len(old.line_keys)] = old.line_keys
-    new.line_chars[: len(old.line_chars)] = old.line_chars
-    new.paragraph_keys[: len(old.paragraph_keys)] = old.paragraph_keys
-    new.paragraph_chars[: len(old.paragraph_chars)] = old.paragraph_chars
+    for at in range(len(old.line_keys)):
+        new.line_keys[at], new.line_chars[at] = old.line_keys[at], old.line_chars[at]
+    for at in range(len(old.paragraph_keys)):
+        new.paragraph_keys[at], new.paragraph_chars[at] = old.paragraph_keys[at], old.paragraph_chars[at]
     return new
 
 

@@ -54,7 +54,8 @@ def _merge_sort(text: int, offsets: Array, order: Array, spare: Array) -> None:
                 else:
                     spare[place] = order[left]
                     left += 1
-            order[first:last] = spare[first:last]
+            for place in range(first, last):
+                order[place] = spare[place]
         width *= 2
 
 

@@ -203,14 +203,16 @@ def cut_lines(
                 continue
             cut[rule, document] += 1
             if not cutting:
-                left[size : size + line - span] = text[span:line]
+                for place in range(line - span):
+                    left[size + place] = text[span + place]
                 size += line - span
             cutting = True
         if cutting:
             while size > start and left[size - 1] <= 32:
                 size -= 1
         else:
-            left[size : size + end - span] = text[span:end]
+            for place in range(end - span):
+                left[size + place] = text[span + place]
             size += end - span
         ends[document + 1] = size
     return left[:size].copy(), ends, cut, kept

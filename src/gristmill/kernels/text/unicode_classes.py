@@ -117,7 +117,7 @@ _CATEGORY_BITS = {
 }
 
 
-_ASSIGNED = ((0x0, 0x40000), (0xE0000, 0xF0000))
+ASSIGNED = ((0x0, 0x40000), (0xE0000, 0xF0000))
 """Planes with characters in any version of Unicode so far: 4 to 13 are empty, 15 and 16 private."""
 
 
@@ -147,7 +147,7 @@ def _two_level(flat: npt.NDArray[Any]) -> tuple[npt.NDArray[np.uint8], npt.NDArr
 def unicode_tables() -> UnicodeTables:
     """Read-only tables for all 0x110000 code points; takes about a tenth of a second, once a process."""
     flat = np.zeros(0x110000, np.uint16)
-    points = [point for first, last in _ASSIGNED for point in range(first, last)]
+    points = [point for first, last in ASSIGNED for point in range(first, last)]
     characters = [chr(point) for point in points]
     categories = [unicodedata.category(character) for character in characters]
     flat[points] = [_CATEGORY_BITS.get(category, 0) for category in categories]

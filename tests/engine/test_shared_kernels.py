@@ -1,0 +1,155 @@
+"""Compiled kernels in the store: taken by who knows the secret, for the same target, as they were put."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from gristmill.engine.executors import shared_kernels
+from gristmill.engine.executors.shared_kernels import KEY, fetch, keep, secret
+from gristmill.engine.publish.garbage import find_garbage
+from gristmill.errors import UserError
+from gristmill.kernels import cache_folder
+from gristmill.store.store import Store
+
+SECRET = "0123456789abcdef"
+STAGES = ["gristmill.engine.work.exchange"]
+"""What sorts: one kernel, compiled in a second."""
+MACHINE = """
+import json, sys
+import numpy as np
+from gristmill.engine.executors.shared_kernels import fetch, keep
+from gristmill.kernels.hash.radix import _sort_digits
+from gristmill.store.store import Store
+store, stages = Store(sys.argv[1]), json.loads(sys.argv[2])
+taken = fetch(store, stages)
+keys, order = np.arange(9, dtype=np.uint64)[::-1].copy(), np.arange(9)
+spare, placed = keys.copy(), order.copy()
+swapped = _sort_digits(keys, order, spare, placed)
+assert (placed if swapped else order).tolist() == list(range(9))[::-1]
+print(json.dumps([taken, _sort_digits.stats.cache_misses.total(), keep(store, stages)]))
+"""
+
+
+def on_a_machine(cache, store, key=SECRET, **environment):
+    """Functions taken, functions compiled, and modules put, by a machine with this cache of compiled code."""
+    command = [sys.executable, "-c", MACHINE, str(store), json.dumps(STAGES)]
+    told = {**os.environ, "NUMBA_CACHE_DIR": str(cache), KEY: key, **environment}
+    done = subprocess.run(command, env=told, capture_output=True, text=True, check=True)
+    return json.loads(done.stdout)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A store into which one machine has put what it compiled."""
+    folder = tmp_path_factory.mktemp("shared")
+    assert on_a_machine(folder / "first", folder / "store") == [0, 1, 1]
+    return folder
+
+
+@pytest.mark.slow
+def test_a_second_machine_compiles_nothing(made, tmp_path):
+    """Another empty cache, the same store; and then there is nothing to put."""
+    assert on_a_machine(tmp_path, made / "store") == [1, 0, 0]
+    assert on_a_machine(tmp_path, made / "store") == [0, 0, 0]
+
+
+@pytest.mark.slow
+def test_without_the_secret_nothing_is_taken_or_put(made, tmp_path):
+    """It is off where nobody switched it on, and another secret opens nothing."""
+    assert on_a_machine(tmp_path / "none", made / "store", key="") == [0, 1, 0]
+    objects = {path: path.read_bytes() for path in (made / "store" / "kernels").iterdir()}
+    assert on_a_machine(tmp_path / "other", tmp_path / "empty", key="") == [0, 1, 0]
+    assert not (tmp_path / "empty").exists()
+    copy = tmp_path / "store" / "kernels"
+    copy.mkdir(parents=True)
+    for path, content in objects.items():
+        (copy / path.name).write_bytes(content)
+    assert on_a_machine(tmp_path / "other", tmp_path / "store", key="another secret 16") == [0, 0, 1]
+
+
+@pytest.mark.slow
+def test_code_for_another_target_is_not_taken(made, tmp_path):
+    """Another processor, as Numba is told it; each target has an object of its own."""
+    before = len(list((made / "store" / "kernels").iterdir()))
+    assert on_a_machine(tmp_path, made / "store", NUMBA_CPU_NAME="generic") == [0, 1, 1]
+    assert len(list((made / "store" / "kernels").iterdir())) == before + 1
+
+
+@pytest.fixture
+def copied(made, tmp_path, monkeypatch):
+    """A store with the object for this machine, the secret, and an empty cache."""
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv(KEY, SECRET)
+    store = Store(str(tmp_path / "store"))
+    [name] = [shared_kernels._name(module) for module in shared_kernels._modules(STAGES)]
+    store.write_file(f"kernels/{name}", (made / "store" / "kernels" / name).read_bytes())
+    return store, tmp_path / "store" / "kernels" / name
+
+
+@pytest.mark.slow
+def test_a_damaged_object_is_refused_and_made_again(copied):
+    """Whatever byte it is: not one file of it is written."""
+    store, path = copied
+    good = path.read_bytes()
+    for at in [*range(0, len(good), len(good) // 40), len(good) - 1]:
+        path.write_bytes(good[:at] + bytes([good[at] ^ 1]) + good[at + 1 :])
+        assert fetch(store, STAGES) == 0
+    for cut in (b"", good[:10], good[:-1], good + b"\0"):
+        path.write_bytes(cut)
+        assert fetch(store, STAGES) == 0
+    assert not cache_folder("hash.radix").exists()
+    path.write_bytes(good)
+    assert fetch(store, STAGES) == 1
+    path.write_bytes(good[:-1])
+    assert keep(store, STAGES) == 1
+    assert path.read_bytes() == good
+
+
+@pytest.mark.slow
+def test_an_object_under_the_name_of_another_is_refused(copied, monkeypatch):
+    """It is signed together with its name: code of another kernel, version or target is not this one's."""
+    store, path = copied
+    monkeypatch.setattr(shared_kernels, "target", lambda: "0123456789abcdef")
+    [name] = [shared_kernels._name(module) for module in shared_kernels._modules(STAGES)]
+    path.rename(path.with_name(name))
+    assert fetch(store, STAGES) == 0
+
+
+@pytest.mark.slow
+def test_what_a_machine_has_is_not_replaced(copied):
+    """Only functions that it has no code of are taken."""
+    store, _ = copied
+    assert fetch(store, STAGES) == 1
+    before = {path: path.read_bytes() for path in cache_folder("hash.radix").iterdir()}
+    assert fetch(store, STAGES) == 0
+    assert {path: path.read_bytes() for path in cache_folder("hash.radix").iterdir()} == before
+
+
+def test_a_secret_that_can_be_guessed_is_refused(monkeypatch):
+    """With the fact, the consequence and the way out."""
+    monkeypatch.setenv(KEY, "short")
+    with pytest.raises(UserError, match=r"has 5 characters and could be guessed.*or unset it"):
+        secret()
+
+
+def test_collection_takes_kernels_of_other_sources(project):
+    """Those of these sources stay, for whatever machine; what has another name is none of ours."""
+    project.write_inputs(files=1, records=5)
+    project.write_recipe("  - stagebox.length\n")
+    project.run()
+    store = project.mill().store
+    source = shared_kernels._source("hash.radix")
+    old = f"kernels/hash-radix-{'0' * 16}-{'1' * 16}.kernels"
+    for name in (
+        f"kernels/{source}-{'1' * 16}.kernels",
+        f"kernels/{source}-{'2' * 16}.kernels",
+        old,
+        "kernels/notes.txt",
+    ):
+        store.write_file(name, b"x")
+    garbage = find_garbage(store, project.look())
+    assert [path for path in garbage.files if path.startswith("kernels/")] == [old]
+    assert garbage.foreign == ("kernels/notes.txt",)
