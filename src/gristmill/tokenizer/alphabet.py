@@ -10,7 +10,8 @@ _SHOWN = 188
 """Bytes that stand for themselves; they come first in the order."""
 
 CHARACTERS = {byte: chr(byte if place < _SHOWN else 0x100 + place - _SHOWN) for place, byte in enumerate(_ORDER)}
-_BYTES = {character: byte for byte, character in CHARACTERS.items()}
+_BYTES = dict.fromkeys(range(256), "\uffff") | {ord(shown): chr(byte) for byte, shown in CHARACTERS.items()}
+"""Characters of the alphabet by their code: the byte, as the character of its number; others of Latin-1 as none."""
 
 
 def to_text(token: bytes) -> str:
@@ -20,8 +21,10 @@ def to_text(token: bytes) -> str:
 
 def spelled_bytes(text: str) -> bytes | None:
     """The bytes that a token is spelled with; None where a character is not of the alphabet."""
-    found = [_BYTES.get(character) for character in text]
-    return None if None in found else bytes(byte for byte in found if byte is not None)
+    try:
+        return text.translate(_BYTES).encode("latin-1")
+    except UnicodeEncodeError:
+        return None
 
 
 def to_bytes(text: str) -> bytes:

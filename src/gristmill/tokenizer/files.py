@@ -14,6 +14,7 @@ import binascii
 import json
 import warnings
 from collections import Counter
+from collections.abc import Iterable
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -150,7 +151,9 @@ def _definition(spec: dict[str, Any]) -> Definition:
         tokens[number] = to_bytes(text)
     for token in added:
         tokens[token.id] = to_bytes(token.text)
-    whole = sorted(number for text, number in vocabulary.items() if spelled_bytes(text))
+    whole: Iterable[int] = ()
+    if model.get("ignore_merges"):
+        whole = sorted(number for text, number in vocabulary.items() if spelled_bytes(text))
     return Definition(
         str(name),
         tuple(tokens),
@@ -158,7 +161,7 @@ def _definition(spec: dict[str, Any]) -> Definition:
         *sides,
         np.arange(len(merges), dtype=np.int32),
         added,
-        tuple(whole) if model.get("ignore_merges") else (),
+        tuple(whole),
     )
 
 
