@@ -83,6 +83,13 @@ def _models_in(annotation: Any) -> list[type[BaseModel]]:
     return [model for part in get_args(annotation) for model in _models_in(part)]
 
 
+GONE = {
+    "partitions": "How many reducers there are follows from the bytes that a step exchanges: take it out. (What "
+    "`substring_dedup` compares at once is its `block_bytes`.)",
+}
+"""Fields that steps had once, and what became of them."""
+
+
 def _fields_at(model: type[BaseModel], path: Path) -> Mapping[str, Any]:
     """The fields of the model that holds the last name of `path`."""
     models = [model]
@@ -107,7 +114,7 @@ def _tell_unknown(
 ) -> None:
     name = str(path[-1])
     fields = [*(beside if len(path) == 1 else ()), *_fields_at(model, path)]
-    fix = elsewhere.get(name) if len(path) == 1 else None
+    fix = elsewhere.get(name, GONE.get(name)) if len(path) == 1 else None
     where = dotted(at + path)
     draft.add_at_key(at + path, f"{where} is not a field. {fix or suggest(name, fields, 'Fields')}")
 
