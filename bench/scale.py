@@ -117,7 +117,7 @@ class MadeUp:
         """Of the parts that were read, in this run or before."""
         self._marks = self._known.read_text().split() if self._known.exists() else []
         self._numbers = np.zeros(0, np.uint64)
-        self._coarse = 0
+        self._coarse = self._entries = 0
         self.executed = 0
         self.own_s = 0.0
 
@@ -146,8 +146,8 @@ class MadeUp:
         if isinstance(work, Emit):
             return self._sent(mark, np.arange(RANGES), ROWS * RECORD_BYTES, cost)
         if isinstance(work, Scatter):
-            self._coarse, entries = work.shift, len(work.layout.entries())
-            return self._sent(mark, np.arange((entries - 1 >> work.shift) + 1), 4 * PART_TOKENS, cost)
+            self._coarse, self._entries = work.shift, len(work.layout.entries())
+            return self._sent(mark, np.arange((self._entries - 1 >> work.shift) + 1), 4 * PART_TOKENS, cost)
         if isinstance(work, Merge):
             return self._sent(mark, self._destinations(work), 100_000_000, cost)
         if isinstance(work, Reduce):
@@ -168,7 +168,7 @@ class MadeUp:
         if work.keeps:
             finer = COARSE - work.shift
             return np.arange(work.first << finer, (work.last + 1) << finer)
-        return np.arange(work.first << self._coarse, (work.last + 1) << self._coarse)
+        return np.arange(work.first << self._coarse, min((work.last + 1) << self._coarse, self._entries))
 
     def _places(self, first: int, stop: int) -> np.ndarray:
         """The numbers of parts in a range."""

@@ -126,11 +126,11 @@ def drops(node: Node) -> bool:
 
 
 def reads_from(node: Node) -> set[str]:
-    """The layers and models that a node reads."""
+    """Ids of the nodes whose layers and models a node reads."""
     reads = {f"{source}/{INGEST}" for source in node.sources}
     reads.update(layer for view in node.views.values() for layer in view.layers)
     reads.update(node.uses)
-    return reads - {node.id}
+    return reads - {node.id, INGEST}  # the read nodes stand for it, by source
 
 
 def build(recipe: Recipe, contents: ContentHashes, until: str | None = None) -> Graph:

@@ -1,0 +1,176 @@
+"""The graph of a recipe: who reads what of whom, on the route of each source, known before any work."""
+
+from pathlib import Path
+
+import pytest
+
+from gristmill.engine.plan.graph import drops, reads_from
+from gristmill.errors import UserError
+from gristmill.recipe.columns import INGEST
+from gristmill.schema import layer_schema
+from stagebox import length
+
+RECIPE = """recipe: project
+store: ./store
+sources:
+  pages: {kind: web, read: {format: jsonl, paths: [in/00.jsonl]}}
+  notes: {kind: text, read: {format: jsonl, paths: [in/01.jsonl]}}
+steps:
+  web: [stagebox.upper, stagebox.vocabulary]
+  text: [stagebox.vocabulary]
+  all:
+  - stagebox.length
+  - stagebox.longer_than: {chars: 9}
+  - stagebox.exact
+  - stagebox.rarity
+  - stagebox.weigh
+  - stagebox.bundle
+"""
+
+
+@pytest.fixture
+def graph(project):
+    """Of two routes that differ at their beginning: pages have a step and a fit more."""
+
+    def of(until=None, recipe=RECIPE):
+        project.recipe.write_text(recipe)
+        return project.mill(until).graph
+
+    return of
+
+
+def bound(node, source):
+    """Name of a column that a stage sees -> the layer that it comes from, and its name there."""
+    view = node.views[source]
+    return {name: (view.layers[layer], column) for layer, column, name in view.columns}
+
+
+def hides(node, source):
+    view = node.views[source]
+    return [view.layers[gate] for gate in view.gates]
+
+
+def test_a_chain_has_the_steps_of_its_route_and_the_verdict_on_all_last(graph):
+    """In the order of the recipe; a step for all is one node, a step of a kind one for each kind."""
+    made = graph()
+    common = ("all/length", "all/longer_than", "all/exact", "all/rarity", "all/weigh", "all/bundle")
+    assert made.chains == {
+        "pages": ("web/upper", "web/vocabulary", *common, "pages/corpus"),
+        "notes": ("text/vocabulary", *common, "notes/corpus"),
+    }
+    assert made.nodes["all/exact"].sources == ("pages", "notes")
+    assert made.nodes["web/upper"].sources == ("pages",)
+    assert made.read_node("notes").id == "notes/ingest"
+    kinds = {made.nodes[name].kind for name in made.nodes}
+    assert kinds == {"read", "map", "fit", "exchange", "sink"}
+    assert {node.id for node in made.nodes.values() if not node.has_layers} == {
+        "web/vocabulary",
+        "text/vocabulary",
+        "all/bundle",
+    }
+
+
+def test_what_a_node_reads_comes_before_it(graph):
+    """In the order of the nodes, and at a smaller depth on every route that leads to it."""
+    made = graph()
+    before = set()
+    for node in made.nodes.values():
+        assert reads_from(node) <= before, node.id
+        assert all(made.nodes[other].depth < node.depth for other in reads_from(node)), node.id
+        before.add(node.id)
+    assert reads_from(made.nodes["all/longer_than"]) == {"pages/ingest", "notes/ingest", "all/length"}
+
+
+def test_depth_is_that_of_the_longest_route(graph):
+    """Pages have come two steps further than notes when both meet."""
+    made = graph()
+    depths = {name: made.nodes[name].depth for name in ("pages/ingest", "web/vocabulary", "text/vocabulary")}
+    assert depths == {"pages/ingest": 0, "web/vocabulary": 2, "text/vocabulary": 1}
+    assert made.nodes["all/length"].depth == 3
+    assert (made.nodes["pages/corpus"].depth, made.nodes["notes/corpus"].depth) == (9, 8)
+
+
+def test_a_column_is_that_of_the_newest_layer_on_the_route_of_each_source(graph):
+    """One step changes the text of pages; notes have theirs as it was read."""
+    node = graph().nodes["all/length"]
+    assert bound(node, "pages") == {"text": ("web/upper", "text")}
+    assert bound(node, "notes") == {"text": (INGEST, "text")}
+    assert bound(graph().nodes["all/longer_than"], "notes") == {"length.chars": ("all/length", "chars")}
+
+
+def test_verdicts_before_a_step_hide_rows_from_it_where_it_asks_for_that(graph):
+    """Of its own route only, and only those before it: `upper` drops pages, `longer_than` both, `exact` itself."""
+    nodes = graph().nodes
+    assert hides(nodes["all/length"], "pages") == []
+    assert hides(nodes["web/vocabulary"], "pages") == [INGEST, "web/upper"]
+    assert hides(nodes["all/exact"], "notes") == [INGEST, "all/length", "all/longer_than"]
+    assert hides(nodes["all/exact"], "pages") == [INGEST, "web/upper", "all/length", "all/longer_than"]
+
+
+def test_a_model_is_that_of_the_own_route(graph):
+    """`uses` names the makers of all routes; a sink names who counts for it, by source."""
+    nodes = graph().nodes
+    assert nodes["all/rarity"].uses == {"web/vocabulary", "text/vocabulary"}
+    assert nodes["all/rarity"].views["notes"].models == {"vocabulary": "text/vocabulary"}
+    assert nodes["all/bundle"].counts == {"pages": "all/weigh", "notes": "all/weigh"}
+    assert nodes["all/exact"].uses == set()
+    assert nodes["all/exact"].counts == {}
+
+
+def test_until_cuts_the_graph_and_beyond_names_the_rest(graph):
+    """By the name of a step or its id; assets, models and sinks beyond it are no nodes."""
+    made = graph("longer_than")
+    assert made.chains["notes"] == ("text/vocabulary", "all/length", "all/longer_than", "notes/corpus")
+    assert made.beyond == ["all/exact", "all/rarity", "all/weigh", "all/bundle"]
+    assert graph("all/longer_than").chains == made.chains
+    assert graph("ingest").chains == {"pages": ("pages/corpus",), "notes": ("notes/corpus",)}
+    assert graph().beyond == []
+    with pytest.raises(UserError, match=r"--until lenght: .* has no such step\. Did you mean length\?"):
+        graph("lenght")
+
+
+def test_until_a_step_that_comes_twice_is_until_the_last(graph):
+    """An id says which one is meant."""
+    twice = RECIPE.replace("  - stagebox.rarity\n", "  - stagebox.length\n  - stagebox.rarity\n")
+    assert graph("length", twice).chains["notes"][-2] == "all/length_2"
+    assert graph("all/length", twice).chains["notes"][-2] == "all/length"
+    assert bound(graph(None, twice).nodes["all/longer_than"], "notes")["length.chars"][0] == "all/length"
+
+
+def test_the_verdict_on_all_knows_every_step_that_has_a_say(graph):
+    """And whose text counts: of pages the changed one too. A cut route has those that are left."""
+    made = graph()
+    pages, notes = (made.nodes[f"{source}/corpus"].config for source in ("pages", "notes"))
+    common = ("all/length", "all/longer_than", "all/exact", "all/rarity", "all/weigh")
+    assert pages.steps == ("ingest", "web/upper", *common)
+    assert notes.steps == ("ingest", *common)
+    assert (pages.texts, notes.texts) == (("ingest", "web/upper"), ("ingest",))
+    assert graph("length").nodes["pages/corpus"].config.steps == ("ingest", "web/upper", "all/length")
+
+
+def test_text_counts_from_extraction_on_also_where_a_run_ends_before_it(project):
+    """Markup is no text: up to `extract` a page has none."""
+    project.write_recipe("  - extract\n  - stagebox.upper\n")
+    assert project.mill().graph.nodes["notes/corpus"].config.texts == ("all/extract", "all/upper")
+    assert project.mill("ingest").graph.nodes["notes/corpus"].config.texts == ()
+
+
+def test_drops_are_told_by_the_schema(graph):
+    nodes = graph().nodes
+    judging = [name for name, node in nodes.items() if node.kind in ("map", "exchange") and drops(node)]
+    assert judging == ["web/upper", "all/longer_than", "all/exact", "pages/corpus", "notes/corpus"]
+    assert nodes["all/length"].columns == tuple(layer_schema(length.SCHEMA).names)
+
+
+def test_a_file_is_in_the_identity_by_its_content(project):
+    """Two names of the same bytes are the same stage, other bytes another; a mistake names the line."""
+
+    def identity(name):
+        project.write_recipe(f"  - stagebox.word_list: {{words: {name}}}\n")
+        return project.mill().graph.nodes["all/word_list"].identity
+
+    for name, words in (("a.txt", "mill"), ("b.txt", "mill"), ("c.txt", "grain")):
+        Path(project.folder, name).write_text(words)
+    assert identity("a.txt") == identity("b.txt") != identity("c.txt")
+    with pytest.raises(UserError, match=r"recipe\.yaml:\d+: .*d\.txt"):
+        identity("d.txt")

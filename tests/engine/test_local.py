@@ -1,0 +1,309 @@
+"""The pool itself, with made-up workers: who has a turn, who is replaced, who is ended. Real ones: test_workers.py."""
+
+import asyncio
+import os
+import threading
+from multiprocessing.reduction import ForkingPickler
+from types import SimpleNamespace
+
+import pytest
+
+from gristmill.engine.executors import local
+from gristmill.engine.executors.executor import StageFailed, WorkerDied
+from gristmill.engine.executors.local import LocalExecutor, _elsewhere
+from gristmill.engine.executors.worker import _answer
+from gristmill.engine.work import perform
+from gristmill.engine.work.task import Hash, Result, Task
+from gristmill.errors import UserError
+from gristmill.places import Place
+from gristmill.store.processes import name_of, runs
+from gristmill.store.store import CorruptPart, Store
+
+
+class Made:
+    """A worker that answers when it is told to."""
+
+    def __init__(self, pool):
+        self.pool = pool
+        self.is_free = True
+        self.ended = self.killed = False
+
+    async def ask(self, task):
+        self.is_free = False
+        self.pool.begun.append(task.label)
+        answer = self.pool.answers[task.label] = asyncio.get_running_loop().create_future()
+        result = await answer
+        self.is_free = not isinstance(result, WorkerDied)
+        if isinstance(result, Exception):
+            raise result
+        return result
+
+    def has_ended(self):
+        return self.ended
+
+    def signal(self):
+        return
+
+    def kill(self, patience_s=0.0):
+        self.killed = True
+
+
+class Pool:
+    """An executor of made-up workers, and what came of it."""
+
+    def __init__(self, monkeypatch, tmp_path, slots):
+        self.executor = LocalExecutor(Store(str(tmp_path / "store")), slots)
+        self.begun, self.answers, self.workers = [], {}, []
+        monkeypatch.setattr(self.executor, "_make", self._make)
+
+    def _make(self):
+        self.workers.append(Made(self))
+        return self.workers[-1]
+
+    def ask(self, label, *order):
+        return asyncio.create_task(self.executor.run(Task("", "a/step", label, Hash(()), order)))
+
+    async def until(self, *labels):
+        """Until these are begun; a turn that never comes would be waited for without end."""
+        async with asyncio.timeout(60):
+            while not set(labels) <= set(self.begun):
+                await asyncio.sleep(0.001)
+
+    async def end(self, label, result=None):
+        self.answers[label].set_result(Result(values=[label]) if result is None else result)
+        for _ in range(5):
+            await asyncio.sleep(0)
+
+
+@pytest.fixture
+def carry_out(monkeypatch, tmp_path):
+    def run(work, slots=2):
+        pool = Pool(monkeypatch, tmp_path, slots)
+        asyncio.run(work(pool))
+        return pool
+
+    return run
+
+
+def test_a_free_slot_goes_to_the_lowest_order_and_then_to_who_came_first(carry_out):
+    async def work(pool):
+        tasks = [pool.ask("first", 9)]
+        await pool.until("first")
+        tasks += [
+            pool.ask(label, *order) for label, order in [("c", (2, 1)), ("a", (1, 7)), ("d", (2, 1)), ("b", (2,))]
+        ]
+        for label in ("first", "a", "b", "c", "d"):
+            await pool.until(label)
+            await pool.end(label)
+        assert [(await task).values for task in tasks] == [[label] for label in ("first", "c", "a", "d", "b")]
+
+    assert carry_out(work, slots=1).begun == ["first", "a", "b", "c", "d"]
+
+
+def test_no_more_tasks_run_than_there_are_slots_and_workers_are_used_again(carry_out):
+    """Whatever comes of a task: a bug, a mistake and damage are told, and cost no worker."""
+    told = [StageFailed("bug"), UserError("mistake"), CorruptPart("ab", "damage"), None, None, None]
+
+    async def work(pool):
+        tasks = [pool.ask(str(number), number) for number in range(6)]
+        for number, result in enumerate(told):
+            await pool.until(str(number))
+            assert len(pool.begun) <= number + 2
+            assert len(pool.executor._busy) <= 2
+            await pool.end(str(number), result)
+        found = await asyncio.gather(*tasks, return_exceptions=True)
+        assert found[:3] == told[:3]
+        assert [result.values for result in found[3:]] == [["3"], ["4"], ["5"]]
+        assert pool.executor._free == 2
+
+    pool = carry_out(work)
+    assert len(pool.workers) == 2
+    assert not any(worker.killed for worker in pool.workers)
+
+
+def test_a_worker_that_died_is_replaced_and_its_slot_is_free_again(carry_out):
+    """The death is reported, not tried again here."""
+
+    async def work(pool):
+        lost = pool.ask("lost")
+        await pool.until("lost")
+        await pool.end("lost", WorkerDied("SIGKILL"))
+        with pytest.raises(WorkerDied):
+            await lost
+        for label in ("next", "last"):
+            task = pool.ask(label)
+            await pool.until(label)
+            await pool.end(label)
+            await task
+
+    pool = carry_out(work, slots=1)
+    assert pool.begun == ["lost", "next", "last"]
+    assert [worker.killed for worker in pool.workers] == [True, False]
+
+
+def test_an_idle_worker_that_ended_meanwhile_is_given_no_task(carry_out):
+    async def work(pool):
+        for label in ("one", "two"):
+            task = pool.ask(label)
+            await pool.until(label)
+            await pool.end(label)
+            await task
+            pool.workers[-1].ended = True
+
+    pool = carry_out(work)
+    assert [worker.killed for worker in pool.workers] == [True, False]
+
+
+def test_who_is_called_off_takes_no_turn_and_leaves_no_busy_worker(carry_out):
+    """While it waits, and while it runs: a worker in the middle of a task must not be given another."""
+
+    async def work(pool):
+        running, waiting, last = pool.ask("running", 1), pool.ask("waiting", 2), pool.ask("last", 3)
+        await pool.until("running")
+        for task in (waiting, running):
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+        await pool.until("last")
+        await pool.end("last")
+        assert (await last).values == ["last"]
+        assert pool.executor._free == 1
+
+    pool = carry_out(work, slots=1)
+    assert pool.begun == ["running", "last"]
+    assert [worker.killed for worker in pool.workers] == [True, False]
+
+
+def test_whoever_wanted_to_be_alone_and_fails_or_is_called_off_holds_nobody_up(carry_out):
+    """Before it was alone, and in the middle; workers that it started end with it."""
+
+    async def alone(pool, moment):
+        async with pool.executor.alone() as start:
+            moment.set_result((await start(), await start()))
+            await asyncio.get_running_loop().create_future()
+
+    async def work(pool):
+        first = pool.ask("first")
+        await pool.until("first")
+        early = asyncio.create_task(alone(pool, asyncio.get_running_loop().create_future()))
+        await asyncio.sleep(0)
+        second = pool.ask("second")
+        await asyncio.sleep(0)
+        assert pool.begun == ["first"], "somebody waits to be alone"
+        early.cancel()
+        await pool.until("second")
+        for label, task in (("first", first), ("second", second)):
+            await pool.end(label)
+            await task
+        moment = asyncio.get_running_loop().create_future()
+        late = asyncio.create_task(alone(pool, moment))
+        own = await moment
+        third = pool.ask("third")
+        await asyncio.sleep(0)
+        assert "third" not in pool.begun
+        assert [worker.killed for worker in pool.workers] == [True, True, False, False]
+        late.cancel()
+        await pool.until("third")
+        assert all(worker.killed for worker in own)
+        assert pool.executor._busy.isdisjoint(own)
+        await pool.end("third")
+        await third
+
+    carry_out(work)
+
+
+def test_a_start_that_fails_is_tried_again(carry_out, monkeypatch):
+    """A fork server may die at any time: the task hears nothing of it, and has its slot."""
+    monkeypatch.setattr(local, "PAUSE_S", 0.0)
+
+    async def work(pool):
+        faults, make = [EOFError(), ConnectionResetError(), RuntimeError("server")], pool.executor._make
+        monkeypatch.setattr(pool.executor, "_make", lambda: make() if not faults else raise_(faults.pop()))
+        task = pool.ask("task")
+        await pool.until("task")
+        await pool.end("task")
+        assert (await task).values == ["task"]
+        assert not faults
+
+    assert len(carry_out(work).workers) == 1
+
+
+def raise_(error):
+    raise error
+
+
+def test_a_worker_that_comes_too_late_is_ended():
+    """Whoever asked for it was told to stop; nobody else knows of it."""
+    may_start, came = threading.Event(), threading.Event()
+    late = SimpleNamespace(kill=came.set)
+
+    def start():
+        assert may_start.wait(60)
+        return late
+
+    async def work():
+        waiting = asyncio.create_task(_elsewhere(start))
+        await asyncio.sleep(0)
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        may_start.set()
+        async with asyncio.timeout(60):
+            while not came.is_set():
+                await asyncio.sleep(0.001)
+
+    asyncio.run(work())
+
+
+def test_close_ends_every_process_busy_and_idle(tmp_path):
+    """Real ones: one waits for work, one is in the middle of a task that would never end."""
+    (tmp_path / "file").write_bytes(b"grain")
+    os.mkfifo(tmp_path / "pipe")
+    executor = LocalExecutor(Store(str(tmp_path / "store")), 2)
+
+    def hashing(name):
+        return asyncio.create_task(
+            executor.run(Task("", "inputs", name, Hash((Place(str(tmp_path / name)),), blocks=False)))
+        )
+
+    async def work():
+        both = await asyncio.gather(hashing("file"), hashing("file"))
+        assert both[0].values == both[1].values
+        stuck = hashing("pipe")
+        with open(os.open(tmp_path / "pipe", os.O_RDWR), "wb"):
+            while not executor._busy:
+                await asyncio.sleep(0.001)
+            pids = [worker._process.pid for worker in (*executor._busy, *executor._idle)]
+            names = [name_of(pid) for pid in pids]
+            assert len(set(pids)) == 2
+            assert all(runs(name) for name in names)
+            executor.close()
+            assert not any(runs(name) for name in names)
+            with pytest.raises(WorkerDied):
+                await stuck
+
+    asyncio.run(work())
+
+
+@pytest.mark.parametrize(
+    ("raised", "answered"),
+    [
+        (UserError("yours to mend"), UserError),
+        (CorruptPart("ab", "damaged"), CorruptPart),
+        (MemoryError(), WorkerDied),
+        (ZeroDivisionError("a bug"), StageFailed),
+        (SystemExit(3), StageFailed),
+    ],
+)
+def test_a_worker_answers_whatever_a_task_raises(tmp_path, monkeypatch, raised, answered):
+    """Too little memory is no fault of the task, and not `inside`; a bug comes with its place and its traceback."""
+    monkeypatch.setattr(perform, "perform", lambda *_: raise_(raised))
+    asked = ForkingPickler.dumps(Task("", "all/step", "part 3", Hash(())))
+    answer = _answer(bytes(asked), Store(str(tmp_path / "store")))
+    assert type(answer) is answered
+    if answered is WorkerDied:
+        assert (answer.inside, answer.reached) == (False, True)
+        assert answer.peak_rss_bytes > 0
+    if answered is StageFailed:
+        assert str(answer).startswith("all/step, part 3:\nTraceback")
+        assert type(raised).__name__ in str(answer)
