@@ -274,3 +274,11 @@ def test_texts_of_a_batch_are_those_of_each_alone(texts: list[str | None]) -> No
     assert [row["drop"] for row in found] == [
         "empty_text" if text is not None and not normalise(text) else None for text in texts
     ]
+
+
+@given(st.text("ab é\u0301\u0344\ufffc\ufffd\xad\u200e\u3000\n中가\u11a8🙂\ue000\U0001fbff" + "\u0316", max_size=40))
+def test_a_title_is_in_the_plain_form(text: str) -> None:
+    """On one line; what is in that form already is not put into it again."""
+    found = extract._one_line(text)
+    assert found == " ".join(normalise(" ".join(text.split())).split())
+    assert extract._one_line(found) == found

@@ -65,6 +65,9 @@ def _scan(
             kind = kinds[byte]
             if byte == 0x0A and start > first and data[start - 1] == 0x0D:
                 continue
+        elif start + (2 if byte < 0xE0 else 3 if byte < 0xF0 else 4) > stop:  # no UTF-8
+            read = stop
+            kind = np.uint8(PLAIN)
         elif byte < 0xE0:
             read += 2
             kind = kinds[(np.int64(byte) & 0x1F) << 6 | data[start + 1] & 0x3F]

@@ -21,6 +21,7 @@ with attributes.
 
 import importlib.util
 import re
+import unicodedata
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import Annotated, Any, Literal
@@ -214,7 +215,8 @@ def _title(tree: Any) -> str | None:
 
 def _one_line(text: str | None) -> str:
     text = " ".join((text or "").split())
-    if not (text.isascii() and text.isprintable()):
+    # Of what prints, the plain form removes one character.
+    if not (text.isprintable() and "\ufffc" not in text and unicodedata.is_normalized("NFC", text)):
         text = " ".join(normalise(text).split())
     return text[:MAX_TITLE_CHARS].rstrip()
 
