@@ -30,7 +30,9 @@ from gristmill.kernels.signals.terms import word_sets
 from gristmill.kernels.text.byte_strings import order_of, take_strings
 from gristmill.kernels.text.code_scan import MARK_BYTES, MARKS, comment_chars, encoded_runs, visible_chars
 from gristmill.kernels.text.cut_spans import first_bad_row, take_blank_lines, without_spans
+from gristmill.kernels.text.edges import take_spans, trim
 from gristmill.kernels.text.lines import cut_lines
+from gristmill.kernels.text.plain_form import plain_forms
 from gristmill.kernels.text.snap_spans import snap_spans
 from gristmill.kernels.text.unicode_classes import unicode_tables
 from gristmill.kernels.urls.normal import NO_FRAGMENT, normal_urls, odd_hosts
@@ -40,6 +42,7 @@ from gristmill.kernels.urls.spelling import names
 from gristmill.kernels.urls.words import find_inside, find_words, hash_tokens, openings
 
 TABLES = unicode_tables()
+KINDS = np.random.default_rng(1).integers(0, 6, 1 << 16, np.uint8)
 PIECES = st.one_of(
     st.binary(max_size=12),
     st.text(max_size=6).map(str.encode),
@@ -71,6 +74,13 @@ def read_texts(rows, before, draw):
     assert without_spans(data, offsets, firsts, bounds)[1][-1] <= len(data)
     for lines in (False, True):
         snap_spans(data, offsets, firsts, bounds, lines)
+    wide = offsets.astype(np.int64)
+    plain, stops, _ = plain_forms(data.tobytes(), wide, KINDS, 2)
+    starts = wide[:-1].copy()
+    assert (starts <= stops).all()
+    assert (stops <= wide[1:]).all()
+    trim(plain, starts, stops, data, wide, np.ones(len(rows), np.bool_))
+    assert take_spans(plain, starts, stops)[1][-1] <= len(data)
     for form in (NONE, WHITESPACE, WORDS):
         assert len(hash_texts(data, offsets, form, TABLES)) == len(rows)
     for fold in (False, True):

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from gristmill.errors import UserError
 from gristmill.stages.extract import extract
-from gristmill.stages.extract.extract import Config, apply, check, language_tag, trim_edges
+from gristmill.stages.extract.extract import Config, apply, check, language_tag
+from gristmill.stages.extract.normalise import normalise
 
 PROSE = "This is a sentence of the article, and it is long enough to be told from an entry of a menu by anyone."
 
@@ -250,24 +251,34 @@ def test_trafilatura_forgets_earlier_pages() -> None:
     assert len(set(texts)) == 1
 
 
-LINES = st.lists(st.sampled_from(["", "Home", "• Menu", PROSE, "    x = f(1)", "A heading", "}"]), max_size=12)
-
-
-@given(LINES.map("\n".join))
-def test_trimming_takes_only_short_lines_at_the_edges(text: str) -> None:
-    """What stays is one stretch that holds every line of prose and code; a second time changes nothing."""
-    trimmed = trim_edges(text)
-    assert trimmed in text
-    assert trim_edges(trimmed) == trimmed
-    for line in (PROSE, "    x = f(1)", "}"):
-        assert trimmed.count(line) == text.count(line)
-
-
 def test_trimming_keeps_the_heading_and_drops_the_menu() -> None:
-    """The last line before the article stays, those before it and the links after it go."""
-    text = f"Home\nContact\n\nThe heading\n\n{PROSE}\n\nshort line\n\n{PROSE}\n\n• Next\n• More"
-    assert trim_edges(text) == f"The heading\n\n{PROSE}\n\nshort line\n\n{PROSE}"
-    assert (
-        one(Config(trim_edges=False), html=page(f"<p>Home</p><p>Top</p><p>{PROSE}"))["text"]
-        == f"Home\n\nTop\n\n{PROSE}"
+    """The last line before the article stays, those before it and the links after it go; plain text is left alone."""
+    lines = ("Home", "Contact", "The heading", PROSE, "short line", PROSE, "Next", "More")
+    html = page("".join(f"<p>{line}</p>" for line in lines))
+    rows = batch({"html": html}, {"text": "\n\n".join(lines)}, {"html": html, "title": "of no use"})
+    article, everything = ("\n\n".join(part) for part in (lines[2:6], lines))
+    assert apply(rows, Config()).column("text").to_pylist() == [article, everything, article]
+    assert apply(rows, Config(trim_edges=False)).column("text").to_pylist() == [everything] * 3
+    titled = page("".join(f"<p>{line}</p>" for line in lines), "<title>Contact: the page</title>")
+    assert one(html=titled)["text"] == article
+    assert one(html=titled.replace("<p>Contact", "<p>Contact: the page"))["text"].startswith(
+        "Contact: the page\n\nThe h"
     )
+
+
+@given(st.lists(st.text("ab\u0301\u0344가\u11a8 \r\n\u2028\ufeff中🙂", max_size=9) | st.none(), max_size=6))
+def test_texts_of_a_batch_are_those_of_each_alone(texts: list[str | None]) -> None:
+    """Also such as grow by NFC or vanish."""
+    found = apply(batch(*({"text": text} for text in texts)), Config()).to_pylist()
+    assert [row["text"] for row in found] == [normalise(text) or None if text is not None else None for text in texts]
+    assert [row["drop"] for row in found] == [
+        "empty_text" if text is not None and not normalise(text) else None for text in texts
+    ]
+
+
+@given(st.text("ab é\u0301\u0344\ufffc\ufffd\xad\u200e\u3000\n中가\u11a8🙂\ue000\U0001fbff" + "\u0316", max_size=40))
+def test_a_title_is_in_the_plain_form(text: str) -> None:
+    """On one line; what is in that form already is not put into it again."""
+    found = extract._one_line(text)
+    assert found == " ".join(normalise(" ".join(text.split())).split())
+    assert extract._one_line(found) == found

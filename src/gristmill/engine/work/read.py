@@ -205,6 +205,7 @@ def _add_row(rows: dict[str, list[object]], work: Read, name: str, record: Recor
         key = record.key if record.key is not None and len(record.key) <= MOST_KEY_CHARACTERS else None
         detail = f"{held} characters in all fields, the most is {MOST_RECORD_CHARACTERS}"
         record = Record(record.position, key, drop="record_too_large", detail=detail)
+        held = _characters(record)
     locator = f"{shown(name)}#{record.key if record.key is not None else record.position}"
     rows["doc_id"].append(_id_of(work.source, name, record))
     rows["source"].append(work.source)
@@ -222,7 +223,7 @@ def _add_row(rows: dict[str, list[object]], work: Read, name: str, record: Recor
     rows["meta"].append(record.meta)
     rows["drop"].append(record.drop)
     rows["detail"].append(record.detail)
-    return _characters(record) + len(locator)
+    return held + len(locator)
 
 
 def _characters(record: Record) -> int:

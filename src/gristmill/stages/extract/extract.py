@@ -21,6 +21,7 @@ with attributes.
 
 import importlib.util
 import re
+import unicodedata
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import Annotated, Any, Literal
@@ -34,8 +35,9 @@ from resiliparse.parse.html import HTMLTree
 from gristmill.errors import WrongSetting
 from gristmill.kernels.html import names as markup
 from gristmill.kernels.html.bounds import scan
+from gristmill.kernels.text.edges import take_spans, trim
 from gristmill.stages.contract import AsCount, Bytes, Count, StageConfig
-from gristmill.stages.extract.normalise import normalise
+from gristmill.stages.extract.normalise import normalise, normalise_rows
 
 VERSION = 1
 READS = ("html", "text", "title", "language_hint")
@@ -43,7 +45,6 @@ SCHEMA = pa.schema([(name, pa.string()) for name in ("text", "title", "language_
 
 MAX_TITLE_CHARS = 300
 MAX_DETAIL_CHARS = 200
-MIN_HEADING_CHARS = 8
 MAX_NODES = {"resiliparse": 200_000, "trafilatura": 30_000}
 MAX_NAMES = 30_000
 """Distinct names of attributes and unknown elements in a page. Pages of a crawl have some 50."""
@@ -91,11 +92,37 @@ def apply(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
         _row(page, text.as_py(), title.as_py(), language_hint.as_py(), config)
         for page, text, title, language_hint in zip(pages, *map(batch.column, READS[1:]), strict=True)
     ]
-    columns = zip(*rows, strict=True) if rows else ((),) * len(SCHEMA)
-    return pa.RecordBatch.from_arrays([pa.array(column, pa.string()) for column in columns], schema=SCHEMA)
+    if not rows:
+        return pa.RecordBatch.from_pylist([], schema=SCHEMA)
+    raw, titles, languages, reasons, details = map(list, zip(*rows, strict=True))
+    text, empty = _texts(raw, titles, batch.column("html"), config)
+    for row in empty:
+        reasons[row] = "no_main_content" if batch.column("html")[row].is_valid else "empty_text"
+    columns = [text, *(pa.array(column, pa.string()) for column in (titles, languages, reasons, details))]
+    return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
 
 
-_Row = tuple[str | None, str | None, str | None, str | None, str | None]
+def _texts(
+    raw: list[bytes | None], titles: list[str | None], html: pa.StringArray, config: Config
+) -> tuple[pa.StringArray, list[int]]:
+    """The texts in their plain form, trimmed where they were pages; and the rows of which nothing is left."""
+    data, starts, stops = normalise_rows([text or b"" for text in raw], config.max_blank_lines)
+    if config.tool == "resiliparse" and config.trim_edges:
+        names = [(title or "").encode("utf-8", "surrogatepass") for title in titles]
+        title_offsets = np.zeros(len(names) + 1, np.int64)
+        np.cumsum([len(name) for name in names], out=title_offsets[1:])
+        pages = html.is_valid().to_numpy(zero_copy_only=False)
+        trim(data, starts, stops, np.frombuffer(b"".join(names), np.uint8), title_offsets, pages)
+    kept, offsets = take_spans(data, starts, stops)
+    valid = starts < stops
+    buffers = [pa.py_buffer(np.packbits(valid, bitorder="little")), pa.py_buffer(offsets), pa.py_buffer(kept)]
+    # By way of 64 bits: a batch that is too large for 32 is refused then, and not written with wrong offsets.
+    texts = pa.LargeStringArray.from_buffers(len(raw), buffers[1], buffers[2], buffers[0]).cast(pa.string())
+    return texts, [row for row in np.flatnonzero(~valid).tolist() if raw[row] is not None]
+
+
+_Row = tuple[bytes | None, str | None, str | None, str | None, str | None]
+"""Text as it was found, title, language, reason and detail."""
 _Fault = tuple[str, str]
 
 
@@ -105,8 +132,7 @@ def _row(
     if isinstance(page, tuple):
         return None, title, language_hint, *page
     if page is None:
-        plain = normalise(text, config.max_blank_lines) if text is not None else None
-        return plain or None, title, language_hint, "empty_text" if plain == "" else None, None
+        return text.encode() if text is not None else None, title, language_hint, None, None
     try:
         return _extract(page, title, language_hint, config)
     except Exception as error:  # whatever a library raises on one page, MemoryError and RecursionError included
@@ -122,10 +148,7 @@ def _extract(html: str, title: str | None, language_hint: str | None, config: Co
         raw = extract_plain_text(tree, main_content=True, alt_texts=False, comments=False)
     else:
         raw = _trafilatura(html)
-    text = normalise(raw, config.max_blank_lines)
-    if config.tool == "resiliparse" and config.trim_edges:
-        text = trim_edges(text, title)
-    return (text, title, language_hint, None, None) if text else (None, title, language_hint, "no_main_content", None)
+    return raw.encode("utf-8", "surrogatepass"), title, language_hint, None, None
 
 
 def _trafilatura(html: str) -> str:
@@ -192,7 +215,8 @@ def _title(tree: Any) -> str | None:
 
 def _one_line(text: str | None) -> str:
     text = " ".join((text or "").split())
-    if not (text.isascii() and text.isprintable()):
+    # Of what prints, the plain form removes one character.
+    if not (text.isprintable() and "\ufffc" not in text and unicodedata.is_normalized("NFC", text)):
         text = " ".join(normalise(text).split())
     return text[:MAX_TITLE_CHARS].rstrip()
 
@@ -215,45 +239,3 @@ def language_tag(stated: str | None) -> str | None:
     """The first language tag of a list, in lower case ("en_US, fr" is "en-us"), or None where there is none."""
     first = re.split("[,;]", stated or "", maxsplit=1)[0].strip().lower().replace("_", "-")
     return first if _TAG.fullmatch(first) else None
-
-
-_MARK = re.compile("[.,;:!?…。，、；：！？]")
-_SENTENCE_END = re.compile("[.!?…。！？][\"'”’»)」』]*$")
-_SIGN = re.compile("[{};=(>:]")
-_CODE = re.compile(r"[{}]|;$| = |\(\)|->|::|^(?:    |\t)\s*[^\s•]")
-
-
-def _reads_on(line: str) -> bool:
-    """Whether a line is prose or code, and not one of a menu. Lengths are bytes: Chinese counts three a letter."""
-    if (_SIGN.search(line) or line[:1].isspace()) and _CODE.search(line):
-        return True
-    size = len(line) if line.isascii() else len(line.encode())
-    return (size >= 100 and _MARK.search(line) is not None) or (
-        size >= 60 and _SENTENCE_END.search(line) is not None and not line.lstrip().startswith("•")
-    )
-
-
-def trim_edges(text: str, title: str | None = None) -> str:
-    """`text` from the heading of its first line that reads on to its last such line; all of it where there is none.
-
-    What resiliparse leaves of menus, bylines and teasers stands before and after the article: +2 points of F1. The
-    heading is the last line that stands in the page's title, else the last line above the article.
-    """
-    first = heading = 0
-    titled = False
-    while not _reads_on(line := text[first : (stop := _line_end(text, first))]):
-        if stop == len(text):
-            return text
-        in_title = len(line) >= MIN_HEADING_CHARS and line.strip() in (title or "")
-        if line and (in_title or not titled):
-            heading, titled = first, in_title
-        first = stop + 1
-    last = len(text)
-    while not _reads_on(text[(start := text.rfind("\n", 0, last) + 1) : last]):
-        last = start - 1
-    return text[heading:last]
-
-
-def _line_end(text: str, start: int) -> int:
-    end = text.find("\n", start)
-    return end if end >= 0 else len(text)

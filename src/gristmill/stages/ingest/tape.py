@@ -85,7 +85,8 @@ class FrameTape:
         self._frame = Frame(source, kind, start, dictionary)
         self._chunks: Iterator[bytes] = self._frame.chunks()
         first = next(self._chunks, b"")
-        self._data = bytearray(first)
+        # As it comes, because most frames are one chunk that holds one record; a bytearray once it grows or is let go.
+        self._data: bytes | bytearray = first
         self._base = 0
         self._unjoined = -1
         self.arc = holds_arc(first)
@@ -107,6 +108,8 @@ class FrameTape:
         first = offset - self._base
         if first + length > len(self._data):
             self._fill(first + length)
+        if isinstance(self._data, bytes):
+            return self._data[first : first + length]
         with memoryview(self._data) as view:
             return bytes(view[first : first + length])
 
@@ -130,12 +133,17 @@ class FrameTape:
 
     def forget(self, offset: int) -> None:
         if offset - self._base > FORGET_BYTES:
-            del self._data[: offset - self._base]
+            if isinstance(self._data, bytes):
+                self._data = bytearray(memoryview(self._data)[offset - self._base :])
+            else:
+                del self._data[: offset - self._base]
             self._base = offset
 
     def _fill(self, length: int, join: bool = False) -> None:
         while len(self._data) < length:
             if part := next(self._chunks, b""):
+                if isinstance(self._data, bytes):
+                    self._data = bytearray(self._data)
                 self._data += part
             elif not (join and self._join_next()):
                 self.fault = self._frame.fault

@@ -46,13 +46,14 @@ def blank_line(data: bytes, start: int = 0) -> tuple[int, int] | None:
 
 def warc_fields(head: bytes) -> tuple[dict[bytes, bytes], bool]:
     """Fields by lower-case name (the first of each name), and whether every line was a field."""
-    fields: dict[bytes, list[bytes]] = {}
+    fields: dict[bytes, bytes] = {}
+    folded: dict[bytes, list[bytes]] = {}
     clean = True
     name = b""
     for line in head.split(b"\n")[1:]:
         if line[:1] in (b" ", b"\t"):
             if name:
-                fields[name].append(line.strip())
+                folded.setdefault(name, [fields[name]]).append(line.strip())
             continue
         name, colon, value = line.partition(b":")
         if not colon:
@@ -63,8 +64,10 @@ def warc_fields(head: bytes) -> tuple[dict[bytes, bytes], bool]:
         if name in fields:
             name = b""
         else:
-            fields[name] = [value.strip()]
-    return {name: b" ".join(parts) for name, parts in fields.items()}, clean
+            fields[name] = value.strip()
+    for name, parts in folded.items():
+        fields[name] = b" ".join(parts)
+    return fields, clean
 
 
 def decoded(value: bytes | None) -> str | None:

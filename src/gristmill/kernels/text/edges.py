@@ -1,0 +1,256 @@
+"""From which byte to which a page's text is the article: without the menus and teasers at its edges.
+
+A line reads on if it is prose or code, and not an entry of a menu:
+
+    code     a brace, a semicolon at the end, " = ", "()", "->", "::"; four spaces or a tab before all but a bullet
+    prose    100 bytes or more with a punctuation mark, or 60 that end a sentence and do not begin with a bullet
+
+Lengths are bytes: Chinese counts three a letter. An extractor leaves menus, bylines and teasers before the first such
+line and after the last. The heading above the first one stays: the last line that stands in the page's title, else the
+last line above the article.
+"""
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from gristmill.kernels.memory import address_of, byte_at
+from gristmill.kernels.memory_writes import copy_bytes
+
+Array = np.ndarray[Any, Any]
+
+LONG_BYTES = 100
+SENTENCE_BYTES = 60
+MIN_HEADING_CHARS = 8
+
+
+def _packed(characters: str) -> tuple[int, ...]:
+    """Each character as the number that its bytes of UTF-8 are."""
+    return tuple(int.from_bytes(char.encode(), "big") for char in characters)
+
+
+_CODE, _MARK, _LEAD = 1, 2, 4
+_KINDS = np.zeros(256, np.uint8)
+"""What a byte may mean to a line: it may open a sign of code, is a mark, or leads a character that may be a mark."""
+_KINDS[list(b"{}; (-:")] |= _CODE
+_KINDS[list(b".,;:!?")] |= _MARK
+_KINDS[[0xE2, 0xE3, 0xEF]] |= _LEAD
+_WIDE_MARKS = _packed("…。，、；：！？")
+_ENDS = _packed(".!?…。！？")
+_CLOSERS = _packed("\"'”’»)」』")
+_BULLET = _packed("•")[0]
+_WIDE_SPACES = _packed("\x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000")
+_FIRST_SPACE, _LAST_SPACE = _packed("\u2000\u200a")
+
+
+@njit(nogil=True, cache=True)
+def _char(data: int, at: int, stop: int) -> tuple[Any, int]:
+    """The character at `at` as the number that its bytes are, and where it ends."""
+    code = np.int64(byte_at(data, at))
+    at += 1
+    while at < stop and byte_at(data, at) & 0xC0 == 0x80:
+        code = code << 8 | np.int64(byte_at(data, at))
+        at += 1
+    return code, at
+
+
+@njit(nogil=True, cache=True)
+def _is_space(code: int) -> bool:
+    """Python's `str.isspace`."""
+    if code < 0x80:
+        return code == 0x20 or 0x09 <= code <= 0x0D or 0x1C <= code <= 0x1F
+    return code in _WIDE_SPACES or _FIRST_SPACE <= code <= _LAST_SPACE
+
+
+@njit(nogil=True, cache=True)
+def _skip_spaces(data: int, at: int, stop: int) -> int:
+    while at < stop:
+        code, after = _char(data, at, stop)
+        if not _is_space(code):
+            break
+        at = after
+    return at
+
+
+@njit(nogil=True, cache=True)
+def _last_char(data: int, at: int, stop: int) -> tuple[int, int]:
+    """The last character before `stop`, and where it starts."""
+    begin = stop - 1
+    while begin > at and byte_at(data, begin) & 0xC0 == 0x80:
+        begin -= 1
+    return _char(data, begin, stop)[0], begin
+
+
+@njit(nogil=True, cache=True)
+def _without_end(data: int, at: int, stop: int) -> int:
+    """`stop` less the white space before it."""
+    while stop > at:
+        code, begin = _last_char(data, at, stop)
+        if not _is_space(code):
+            break
+        stop = begin
+    return stop
+
+
+@njit(nogil=True, cache=True)
+def _begins_with_bullet(data: int, at: int, stop: int) -> bool:
+    at = _skip_spaces(data, at, stop)
+    return at < stop and _char(data, at, stop)[0] == _BULLET
+
+
+@njit(nogil=True, cache=True)
+def _ends_sentence(data: int, at: int, stop: int) -> bool:
+    while stop > at:
+        code, begin = _last_char(data, at, stop)
+        if code not in _CLOSERS:
+            return code in _ENDS
+        stop = begin
+    return False
+
+
+@njit(nogil=True, cache=True)
+def _is_indented_code(data: int, at: int, stop: int) -> bool:
+    if stop - at > 4 and byte_at(data, at) == 0x20:
+        for place in range(at + 1, at + 4):
+            if byte_at(data, place) != 0x20:
+                return False
+    elif at == stop or byte_at(data, at) != 0x09:
+        return False
+    first = _skip_spaces(data, at, stop)
+    return first < stop and _char(data, first, stop)[0] != _BULLET
+
+
+@njit(nogil=True, cache=True)
+def _is_code_sign(data: int, at: int, stop: int) -> bool:
+    byte = byte_at(data, at)
+    if byte == 0x7B or byte == 0x7D:
+        return True
+    if at + 1 == stop:
+        return bool(byte == 0x3B)
+    after = byte_at(data, at + 1)
+    if byte == 0x20:
+        return bool(after == 0x3D and at + 2 < stop and byte_at(data, at + 2) == 0x20)
+    pair = byte << 8 | after
+    return pair in (0x2829, 0x2D3E, 0x3A3A)  # () -> ::
+
+
+@njit(nogil=True, cache=True)
+def _reads_on(data: int, at: int, stop: int) -> bool:
+    marked = False
+    for place in range(at, stop):
+        kind = _KINDS[byte_at(data, place)]
+        if kind:
+            if kind & _CODE and _is_code_sign(data, place, stop):
+                return True
+            marked = marked or kind & _MARK != 0 or (kind & _LEAD != 0 and _char(data, place, stop)[0] in _WIDE_MARKS)
+    if _is_indented_code(data, at, stop):
+        return True
+    size = stop - at
+    return (size >= LONG_BYTES and marked) or (
+        size >= SENTENCE_BYTES and _ends_sentence(data, at, stop) and not _begins_with_bullet(data, at, stop)
+    )
+
+
+@njit(nogil=True, cache=True)
+def _has_chars(data: int, at: int, stop: int, least: int) -> bool:
+    while at < stop and least > 0:
+        least -= byte_at(data, at) & 0xC0 != 0x80
+        at += 1
+    return least <= 0
+
+
+@njit(nogil=True, cache=True)
+def _stands_in(data: int, at: int, stop: int, title: int, title_at: int, title_stop: int, borders: Array) -> bool:
+    """Whether the title has the bytes from `at` to `stop` in it. Knuth, Morris and Pratt 1977: linear in both."""
+    size = stop - at
+    if size <= 0:
+        return True
+    if size > title_stop - title_at:
+        return False
+    same = 0
+    for place in range(1, size):
+        byte = byte_at(data, at + place)
+        while same > 0 and byte != byte_at(data, at + same):
+            same = borders[same - 1]
+        same += byte == byte_at(data, at + same)
+        borders[place] = same
+    same = 0
+    for place in range(title_at, title_stop):
+        byte = byte_at(title, place)
+        while same > 0 and byte != byte_at(data, at + same):
+            same = borders[same - 1]
+        same += byte == byte_at(data, at + same)
+        if same == size:
+            return True
+    return False
+
+
+@njit(nogil=True, cache=True)
+def _edges_of(
+    data: int, start: int, stop: int, title: int, title_at: int, title_stop: int, borders: Array
+) -> tuple[int, int]:
+    first = heading = start
+    titled = False
+    while True:
+        end = first
+        while end < stop and byte_at(data, end) != 0x0A:
+            end += 1
+        if _reads_on(data, first, end):
+            break
+        if end == stop:
+            return start, stop
+        if end > first:
+            in_title = _has_chars(data, first, end, MIN_HEADING_CHARS)
+            if in_title:
+                begin = _skip_spaces(data, first, end)
+                last = _without_end(data, begin, end)
+                in_title = _stands_in(data, begin, last, title, title_at, title_stop, borders)
+            if in_title or not titled:
+                heading, titled = first, in_title
+        first = end + 1
+    last = stop
+    while True:
+        begin = last
+        while begin > start and byte_at(data, begin - 1) != 0x0A:
+            begin -= 1
+        if _reads_on(data, begin, last):
+            return heading, last
+        last = begin - 1
+
+
+@njit(nogil=True, cache=True)
+def _trim(
+    text: Array, starts: Array, stops: Array, titles: Array, title_offsets: Array, wanted: Array, borders: Array
+) -> None:
+    data, title = address_of(text), address_of(titles)
+    for row in range(len(starts)):
+        if wanted[row]:
+            starts[row], stops[row] = _edges_of(
+                data, starts[row], stops[row], title, title_offsets[row], title_offsets[row + 1], borders
+            )
+
+
+def trim(text: Array, starts: Array, stops: Array, titles: Array, title_offsets: Array, wanted: Array) -> None:
+    """Moves start and stop of the `wanted` rows to the edges of the article; all stays where no line reads on.
+
+    `text` and `titles` are UTF-8, and the title of a row lies between two of the offsets; all these are int64.
+    """
+    longest = int(np.diff(title_offsets).max(initial=0))
+    _trim(text, starts, stops, titles, title_offsets, wanted, np.zeros(longest + 1, np.int64))
+
+
+@njit(nogil=True, cache=True)
+def _take_spans(text: Array, starts: Array, offsets: Array, kept: Array) -> None:
+    source, target = address_of(text), address_of(kept)
+    for row in range(len(starts)):
+        copy_bytes(target, offsets[row], source, starts[row], offsets[row + 1] - offsets[row])
+
+
+def take_spans(text: Array, starts: Array, stops: Array) -> tuple[Array, Array]:
+    """The bytes from each start to its stop, one behind the other, and the offsets (int64) between them."""
+    offsets = np.zeros(len(starts) + 1, np.int64)
+    np.cumsum(stops - starts, out=offsets[1:])
+    kept = np.empty(max(int(offsets[-1]), 1), np.uint8)
+    _take_spans(text, starts, offsets, kept)
+    return kept, offsets
