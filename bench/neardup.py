@@ -117,9 +117,9 @@ def read_layer(mill: Mill, run) -> tuple[np.ndarray, set[tuple[int, int]]]:
 
     keeper, linked, of = {}, {}, {}
     for document in run.documents["texts"]:
-        ids = PartReader(mill.store, document.part).file.read(["doc_id", "locator"])
+        ids = PartReader(mill.store, document.part).read(["doc_id", "locator"])
         layer = run.made["all/near_dedup"].layers["texts", document.order][0]
-        table = PartReader(mill.store, layer).file.read(["cluster", "linked_to"])
+        table = PartReader(mill.store, layer).read(["cluster", "linked_to"])
         for name, locator, cluster, links in zip(
             *(ids[c].to_pylist() for c in ("doc_id", "locator")),
             *(table[c].to_pylist() for c in ("cluster", "linked_to")),

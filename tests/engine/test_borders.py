@@ -153,3 +153,35 @@ def test_what_a_reader_yields(records, telling):
     with pytest.raises(BrokenPromise) as raised:
         list(borders.check_records(records, "mine.reader", Piece("a", "a", 0, 9)))
     assert telling in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("counts", "told"),
+    [
+        ({"a": 0.5}, "Count in whole numbers"),
+        ({"a": {"b": 1e9}}, "Count in whole numbers"),
+        ({"a": 10**400}, "64 bits"),
+        ({"\ud800": 1}, "no text"),
+    ],
+)
+def test_a_tally_adds_up_to_the_same_in_any_order(counts, told):
+    """Sums of fractions would depend on which task ends first, and so would every answer."""
+    with pytest.raises(BrokenPromise, match=told):
+        borders.check_tally(counts, "own")
+    assert borders.check_tally({"a": {"b": np.int32(2)}, "c": True}, "own") == {"a": {"b": 2}, "c": 1}
+
+
+def test_counts_without_end_are_refused():
+    deep = {}
+    for _ in range(400):
+        deep = {"a": deep}
+    with pytest.raises(BrokenPromise, match="deep"):
+        borders.check_tally(deep, "own")
+
+
+@pytest.mark.parametrize("value", [float("nan"), [1, float("inf")], {"b": -float("inf")}])
+def test_totals_that_json_has_no_word_for_are_refused(value):
+    """They would be null in the keys of tasks and in what a reducer sees."""
+    with pytest.raises(BrokenPromise, match="NaN or infinity"):
+        borders.check_totals({"a": value}, "own")
+    assert borders.check_totals({"a": [1, 2.5, None]}, "own") == {"a": [1, 2.5, None]}

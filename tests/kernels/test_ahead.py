@@ -17,6 +17,7 @@ from numba import njit
 
 from gristmill import kernels
 from gristmill.kernels import ahead
+from gristmill.stages import READERS, STEPS
 
 ROOT = Path(__file__).parents[2]
 CALLS = """
@@ -174,6 +175,14 @@ def test_a_constant_makes_no_form_of_its_own():
     assert outer() == 5
     assert len(kernels.inner_form(inner).signatures) == 1
     assert not inner.signatures  # Python never called it
+
+
+def test_what_stages_need_are_kernels_and_not_the_rooms_that_hold_them():
+    """`from gristmill.kernels.html import names` names a room; nobody can read a kernel of that name."""
+    for name in (*STEPS.values(), *READERS.values()):
+        for kernel in ahead.kernels_of(name):
+            assert kernels.HERE.joinpath(*kernel.split(".")).with_suffix(".py").is_file(), (name, kernel)
+    assert "html.names" in ahead.kernels_of("gristmill.stages.extract.extract")
 
 
 if __name__ == "__main__":

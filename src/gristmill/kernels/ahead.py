@@ -96,13 +96,18 @@ def kernels_of(module: str) -> tuple[str, ...]:
     while open_ends:
         at = open_ends.pop(0)
         if at.startswith(f"{__package__}."):
-            found.append(at.removeprefix(f"{__package__}."))
+            name = at.removeprefix(f"{__package__}.")
+            found += [name] if is_kernel(name) else []  # a room of kernels is none
             continue
         for name in _imports(at):
             if name not in seen:
                 seen.add(name)
                 open_ends.append(name)
     return tuple(found)
+
+
+def is_kernel(name: str) -> bool:
+    return HERE.joinpath(*name.split(".")).with_suffix(".py").is_file()
 
 
 def _imports(module: str) -> list[str]:

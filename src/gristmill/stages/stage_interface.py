@@ -6,6 +6,7 @@ of SCHEMA; nobody else has to know which of the two a module has.
 
 import importlib.metadata
 import unicodedata
+from collections.abc import Mapping
 from types import ModuleType
 from typing import Any, Literal
 
@@ -13,6 +14,7 @@ import pyarrow as pa
 
 from gristmill.stages.contract import StageConfig
 
+_OF_RECORDS = ("key", "part", "row")
 Kind = Literal["map", "exchange", "fit", "asset", "sink"]
 
 _VERBS: dict[Kind, tuple[str, ...]] = {
@@ -122,6 +124,36 @@ def faults_of_step(module: ModuleType) -> list[str]:
         faults.append("it has no RECORD_SCHEMA")
     if kind == "sink":
         faults += [] if hasattr(module, "COUNTS") else ["it has no COUNTS"]
+    return faults + (_faults_of_exchange(module) if kind == "exchange" else [])
+
+
+def _faults_of_exchange(module: ModuleType) -> list[str]:
+    """What else an exchange says of itself, checked before any work: a slip would show in the largest corpus only."""
+    faults = []
+    schema = getattr(module, "RECORD_SCHEMA", None)
+    if schema is not None and not isinstance(schema, pa.Schema):
+        faults.append(f"its RECORD_SCHEMA is of type {type(schema).__name__}, not a pyarrow.Schema")
+    elif schema is not None:
+        taken = [name for name in _OF_RECORDS if name in schema.names]
+        faults += [f"its RECORD_SCHEMA has {name}, which every record has by itself" for name in taken]
+        if len(set(schema.names)) < len(schema.names):
+            faults.append("its RECORD_SCHEMA has a column twice")
+    for one, other in (("tally", "totals"), ("totals", "tally")):
+        if callable(getattr(module, one, None)) and not callable(getattr(module, other, None)):
+            faults.append(f"it has {one} and no {other}")
+    rounds = getattr(module, "ROUNDS", ("reduce",))
+    if not isinstance(rounds, tuple | list) or not rounds or not all(isinstance(name, str) for name in rounds):
+        return [*faults, "its ROUNDS is not a tuple of names of functions"]
+    missing = [name for name in rounds if not callable(getattr(module, name, None))]
+    faults += [f"its ROUNDS name {name}, which it has not" for name in missing]
+    summaries = getattr(module, "SUMMARIES", {})
+    if not isinstance(summaries, Mapping):
+        return [*faults, "its SUMMARIES is not a dict from a round to the name of a function"]
+    for name, function in summaries.items():
+        if name not in rounds:
+            faults.append(f"its SUMMARIES name the round {name}, and its rounds are {', '.join(rounds)}")
+        if not isinstance(function, str) or not callable(getattr(module, function, None)):
+            faults.append(f"its SUMMARIES name the function {function}, which it has not")
     return faults
 
 

@@ -89,8 +89,35 @@ def check_places(at: Any, rows: int, module: str) -> None:
         raise BrokenPromise(f"{where} answered twice for a row. Answer at most once for each part and row.")
 
 
-def check_counts(counts: Any, module: str, verb: str) -> dict[str, Any]:
+DEEPEST = 16
+"""Of counts in counts."""
+MOST = 2**63
+
+
+def check_tally(counts: Any, module: str) -> dict[str, Any]:
+    """What is counted over all documents, in the order in which tasks end: whole numbers alone add up to the same."""
+    plain = check_counts(counts, module, "tally")
+    _refuse_fractions(plain, module)
+    return plain
+
+
+def _refuse_fractions(counts: Mapping[str, Any], module: str) -> None:
+    for name, value in counts.items():
+        if isinstance(value, Mapping):
+            _refuse_fractions(value, module)
+        elif isinstance(value, float):
+            raise BrokenPromise(
+                f"{_where(module, 'tally')} gave {value} as {name!r}. Sums of fractions depend on the order in which "
+                "tasks end. Count in whole numbers."
+            )
+
+
+def check_counts(counts: Any, module: str, verb: str, depth: int = 0) -> dict[str, Any]:
     """Counts that a stage gives, as plain numbers."""
+    if depth > DEEPEST:
+        raise BrokenPromise(
+            f"{_where(module, verb)} gave counts inside of counts, more than {DEEPEST} deep. Return them flatter."
+        )
     if not isinstance(counts, Mapping):
         raise BrokenPromise(
             f"{_where(module, verb)} gave {_told(counts)} as its counts, and they are names with numbers. "
@@ -99,17 +126,23 @@ def check_counts(counts: Any, module: str, verb: str) -> dict[str, Any]:
     plain: dict[str, Any] = {}
     for name, value in counts.items():
         if isinstance(value, Mapping):
-            plain[str(name)] = check_counts(value, module, verb)
-        elif isinstance(value, numbers.Integral | np.bool_):
-            plain[str(name)] = int(value)
-        elif isinstance(value, numbers.Real) and math.isfinite(value):
-            plain[str(name)] = float(value)
+            plain[_name(name, module, verb)] = check_counts(value, module, verb, depth + 1)
+        elif isinstance(value, numbers.Integral | np.bool_) and -MOST <= int(value) < MOST:
+            plain[_name(name, module, verb)] = int(value)
+        elif isinstance(value, numbers.Real) and not isinstance(value, numbers.Integral) and math.isfinite(value):
+            plain[_name(name, module, verb)] = float(value)
         else:
             raise BrokenPromise(
-                f"{_where(module, verb)} gave {_told(value)} as its count {name!r}, and a count is a number. "
-                "Return numbers, or dicts of numbers."
+                f"{_where(module, verb)} gave {_told(value)} as its count {name!r}, and a count is a number of up "
+                "to 64 bits. Return numbers, or dicts of numbers."
             )
     return plain
+
+
+def _name(name: Any, module: str, verb: str) -> str:
+    if not _is_text(str(name)):
+        raise BrokenPromise(f"{_where(module, verb)} gave a count a name that is no text ({str(name)!r}). Rename it.")
+    return str(name)
 
 
 def check_facts(facts: Any, module: str) -> dict[str, Any]:
@@ -126,8 +159,18 @@ def check_totals(totals: Any, module: str) -> dict[str, Any]:
     where = _where(module, "totals")
     if not isinstance(totals, Mapping):
         raise BrokenPromise(f"{where} returned {_told(totals)}, and totals are names with values. Return a dict.")
+    if _has_none_finite(totals):
+        raise BrokenPromise(f"{where} returned NaN or infinity, which JSON has no word for. Return finite numbers.")
     plain: dict[str, Any] = _json(dict(totals), where)
     return plain
+
+
+def _has_none_finite(value: Any) -> bool:
+    if isinstance(value, Mapping):
+        return any(map(_has_none_finite, value.values()))
+    if isinstance(value, list | tuple):
+        return any(map(_has_none_finite, value))
+    return isinstance(value, float) and not math.isfinite(value)
 
 
 def check_layout(layout: Any, module: str) -> dict[str, list[dict[str, Any]]]:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from gristmill.engine.work.borders import check_counts, check_emitted, check_places, check_round
+from gristmill.engine.work.borders import check_emitted, check_places, check_round, check_tally
 from gristmill.engine.work.rows import count_reasons, mark_crashed, model_paths, read_batches
 from gristmill.engine.work.shuffle import Outgoing, blocks_of, cut, read_all
 from gristmill.engine.work.task import Collect, Emit, Reduce, Result, add_counts, sent
@@ -50,7 +50,7 @@ def perform_emit(work: Emit, store: Store, probe: bool) -> Result:
             seen += batch.columns.num_rows
             continue
         if hasattr(module, "tally"):
-            add_counts(tally, check_counts(module.tally(batch.columns, records, work.config), work.module, "tally"))
+            add_counts(tally, check_tally(module.tally(batch.columns, records, work.config), work.module))
         visible = np.flatnonzero(batch.seen) + batch.first_row
         origin = visible[records.column("row").to_numpy()]
         place = records.schema.get_field_index("row")

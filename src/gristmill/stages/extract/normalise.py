@@ -94,7 +94,8 @@ def normalise_rows(rows: Sequence[bytes], max_blank_lines: int = 1) -> tuple[Arr
     """
     offsets = np.zeros(len(rows) + 1, np.int64)
     np.cumsum([len(row) for row in rows], out=offsets[1:])
-    data, stops, longest = plain_forms(b"".join(rows), offsets, _kinds(), max_blank_lines + 1)
+    joined = b"".join(rows)
+    data, stops, longest = plain_forms(joined, offsets, _kinds(), min(max_blank_lines, len(joined)) + 1)
     starts = offsets[:-1]
     composed: list[bytes] = []
     after = data.size

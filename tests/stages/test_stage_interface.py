@@ -1,0 +1,62 @@
+"""What an exchange says of itself is checked when a recipe is loaded, not when a corpus is large enough to need it."""
+
+from types import ModuleType
+
+import pyarrow as pa
+import pytest
+
+from gristmill.stages import STEPS
+from gristmill.stages.contract import StageConfig
+from gristmill.stages.stage_interface import faults_of_step
+
+
+def exchange(**more):
+    module = ModuleType("own")
+    said = {
+        "VERSION": 1,
+        "Config": StageConfig,
+        "READS": ("text",),
+        "SCHEMA": pa.schema([("n", pa.int64())]),
+        "RECORD_SCHEMA": pa.schema([("host", pa.string())]),
+        "emit": lambda batch, config: None,
+        "reduce": lambda records, config: None,
+        "short": lambda records, config: None,
+    }
+    vars(module).update({**said, **more})
+    return module
+
+
+def test_a_whole_exchange_has_no_fault():
+    assert faults_of_step(exchange()) == []
+    assert faults_of_step(exchange(SUMMARIES={"reduce": "short"}, ROUNDS=("short", "reduce"))) == []
+
+
+@pytest.mark.parametrize(
+    ("said", "fault"),
+    [
+        ({"RECORD_SCHEMA": [("host", "string")]}, "RECORD_SCHEMA is of type list"),
+        ({"RECORD_SCHEMA": pa.schema([("part", pa.uint64())])}, "RECORD_SCHEMA has part"),
+        ({"RECORD_SCHEMA": pa.schema([("n", pa.int64()), ("n", pa.int64())])}, "a column twice"),
+        ({"tally": lambda *_: {}}, "it has tally and no totals"),
+        ({"totals": lambda *_: {}}, "it has totals and no tally"),
+        ({"ROUNDS": 2}, "ROUNDS is not a tuple"),
+        ({"ROUNDS": "reduce"}, "ROUNDS is not a tuple"),
+        ({"ROUNDS": ()}, "ROUNDS is not a tuple"),
+        ({"ROUNDS": ("first", "reduce")}, "ROUNDS name first"),
+        ({"SUMMARIES": ("short",)}, "SUMMARIES is not a dict"),
+        ({"SUMMARIES": {"reduec": "short"}}, "name the round reduec"),
+        ({"SUMMARIES": {"reduce": "nope"}}, "name the function nope"),
+        ({"SUMMARIES": {"reduce": 5}}, "name the function 5"),
+    ],
+)
+def test_a_slip_is_told(said, fault):
+    assert any(fault in told for told in faults_of_step(exchange(**said)))
+
+
+def test_our_own_have_none():
+    import importlib
+
+    for name in STEPS.values():
+        module = importlib.import_module(name)
+        for part in (*getattr(module, "PREREQUISITES", ()), name):
+            assert faults_of_step(importlib.import_module(part)) == [], part
