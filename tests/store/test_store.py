@@ -320,3 +320,10 @@ def test_a_claim_that_is_no_file_is_told_with_its_name(tmp_path, kind):
     os.mkfifo(path) if kind == "pipe" else path.mkdir()
     with pytest.raises(UserError, match=rf"claims/key is a {kind} .*Move it away"):
         store.mark("claims/key", "me")
+
+
+def test_a_file_that_is_missing_elsewhere_is_no_fault_of_the_store(tmp_path):
+    """A stage that opens a file of its own in vain is told as that, not as a disk that is full."""
+    store = Store(str(tmp_path / "store"))
+    with pytest.raises(FileNotFoundError), store.scratch():
+        (tmp_path / "nowhere").read_text()

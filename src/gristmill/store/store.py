@@ -155,6 +155,8 @@ class Store:
         try:
             yield Path(folder)
         except OSError as error:
+            if error.filename is not None and not str(error.filename).startswith(folder):
+                raise  # of a file that is none of the store's: whoever opened it knows what to tell
             raise self.unwritable_by(error) from None
         finally:
             shutil.rmtree(folder, ignore_errors=True)

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from gristmill.errors import UserError
 from gristmill.stages.dedup.alarm import alarms
 from gristmill.stages.dedup.keep_order import RANK_BYTES, KeepOrder, ranks, reads, unseen_sources
 
@@ -154,3 +155,10 @@ def test_the_alarm_names_the_source_that_lost_too_much():
     assert nearly.startswith("source nearly_all lost 99.9% of")
     assert alarms(metrics, 1) == ()
     assert alarms({}, 0.9) == ()
+
+
+def test_a_score_that_is_no_number_is_told():
+    """A column of texts has no order of values."""
+    batch = pa.record_batch({"doc_id": pa.array([b"0" * 16], pa.binary(16)), "extract.title": pa.array(["Bar"])})
+    with pytest.raises(UserError, match=r"extract\.title, a column of type string, and a score is a number"):
+        ranks(batch, KeepOrder(by=("score",), score="extract.title"))

@@ -60,7 +60,7 @@ def secret() -> bytes | None:
             f"{KEY} has {counted(len(given), 'character')} and could be guessed; whoever does can run code here. "
             f"Nothing was run. Give all machines the same random text of {LEAST_KEY} or more, or unset it."
         )
-    return given.encode() or None
+    return given.encode("utf-8", "surrogateescape") or None
 
 
 @cache

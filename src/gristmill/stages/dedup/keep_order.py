@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import Field, field_validator, model_validator
 
+from gristmill.errors import UserError
 from gristmill.stages.contract import SourceName, StageConfig
 
 Array = np.ndarray[Any, Any]
@@ -114,6 +115,12 @@ def _source(batch: pa.RecordBatch, order: KeepOrder) -> Array:
 
 def _score(batch: pa.RecordBatch, order: KeepOrder) -> Array:
     """The bits of a double rise with its value, once those of negative numbers are turned round."""
+    kind = batch.column(order.score).type
+    if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
+        raise UserError(
+            f"keep.score names {order.score}, a column of type {kind}, and a score is a number. What is finished is "
+            "kept. Name a column of numbers (`gristmill steps` shows what each step writes)."
+        )
     column = batch.column(order.score).cast(pa.float64(), safe=False)
     value = np.asarray(column.fill_null(np.nan).to_numpy(zero_copy_only=False), np.float64) + 0.0  # -0.0 becomes 0.0
     bits = value.view(np.uint64)
