@@ -96,7 +96,7 @@ def apply(batch, config, models): return batch
     "pairs": """
 VERSION = 1
 READS = ("text",)
-RECORD_SCHEMA = pa.schema([("key", pa.uint64())])
+RECORD_SCHEMA = pa.schema([("size", pa.int64())])
 SCHEMA = pa.schema([("cluster", pa.uint64())])
 class Config(StageConfig): pass
 def emit(batch, config): return batch
@@ -106,7 +106,7 @@ def reduce(records, config): return records
 VERSION = 1
 READS = ("text",)
 USES = ("trainer",)
-RECORD_SCHEMA = pa.schema([("key", pa.uint64())])
+RECORD_SCHEMA = pa.schema([("size", pa.int64())])
 SCHEMA = pa.schema([("cluster", pa.uint64())])
 class Config(StageConfig): pass
 def emit(batch, config, models): return batch
