@@ -28,7 +28,9 @@ def exchange(**more):
 
 def test_a_whole_exchange_has_no_fault():
     assert faults_of_step(exchange()) == []
-    assert faults_of_step(exchange(SUMMARIES={"reduce": "short"}, ROUNDS=("short", "reduce"))) == []
+    whole = exchange(SUMMARIES={"reduce": "short"}, ROUNDS=("short", "reduce"))
+    whole.reduce = lambda records, config, others=None: None
+    assert faults_of_step(whole) == []
 
 
 @pytest.mark.parametrize(
@@ -50,6 +52,22 @@ def test_a_whole_exchange_has_no_fault():
     ],
 )
 def test_a_slip_is_told(said, fault):
+    assert any(fault in told for told in faults_of_step(exchange(**said)))
+
+
+@pytest.mark.parametrize(
+    ("said", "fault"),
+    [
+        ({"reduce": lambda records: None}, "its reduce is called with 2 arguments, and takes others"),
+        ({"emit": lambda batch, config, layout: None}, "its emit is called with 2 arguments"),
+        ({"USES": ("x",)}, "its emit is called with 2 arguments and models="),
+        ({"tally": lambda *_: {}, "totals": lambda *_: {}}, "its reduce is called with 2 arguments and totals="),
+        ({"SUMMARIES": {"reduce": "short"}}, "its reduce is called with 2 arguments and others="),
+        ({"SUMMARIES": {"reduce": "one"}, "one": lambda records: None}, "its one is called with 2 arguments"),
+    ],
+)
+def test_a_function_that_takes_other_arguments_is_told(said, fault):
+    """Before any work, not by a traceback of the engine's in the middle of it."""
     assert any(fault in told for told in faults_of_step(exchange(**said)))
 
 

@@ -5,6 +5,7 @@ of SCHEMA; nobody else has to know which of the two a module has.
 """
 
 import importlib.metadata
+import inspect
 import unicodedata
 from collections.abc import Mapping
 from types import ModuleType
@@ -12,6 +13,7 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
+from gristmill.counted import counted
 from gristmill.stages.contract import StageConfig
 
 _OF_RECORDS = ("key", "part", "row")
@@ -124,7 +126,40 @@ def faults_of_step(module: ModuleType) -> list[str]:
         faults.append("it has no RECORD_SCHEMA")
     if kind == "sink":
         faults += [] if hasattr(module, "COUNTS") else ["it has no COUNTS"]
-    return faults + (_faults_of_exchange(module) if kind == "exchange" else [])
+    faults += _faults_of_exchange(module) if kind == "exchange" else []
+    return faults or _faults_of_calls(module, kind)
+
+
+def _faults_of_calls(module: ModuleType, kind: Kind) -> list[str]:
+    """Functions that cannot be called as the contract says, by their arguments."""
+    models = ("models",) if uses_of(module) else ()
+    totals = ("totals",) if hasattr(module, "tally") else ()
+    summaries = getattr(module, "SUMMARIES", {})
+    calls: dict[str, tuple[int, tuple[str, ...]]] = {
+        "map": {"apply": (2, models)},
+        "exchange": {
+            "emit": (2, models),
+            "tally": (3, ()),
+            "totals": (2, ()),
+            **dict.fromkeys(summaries.values(), (2, totals)),
+            **{
+                name: (2, (*totals, *(["others"] if name in summaries else [])))
+                for name in getattr(module, "ROUNDS", ("reduce",))
+            },
+        },
+        "fit": {"fit": (3, models)},
+        "asset": {"make": (2, models)},
+    }.get(kind, {})
+    faults = []
+    for name, (given, named) in calls.items():
+        try:
+            inspect.signature(getattr(module, name)).bind(*[None] * given, **dict.fromkeys(named))
+        except TypeError as error:
+            told = f"{counted(given, 'argument')}{''.join(f' and {one}=' for one in named)}"
+            faults.append(f"its {name} is called with {told}, and takes others ({error})")
+        except (AttributeError, ValueError):  # not there, which is optional, or it does not say what it takes
+            continue
+    return faults
 
 
 def _faults_of_exchange(module: ModuleType) -> list[str]:
