@@ -92,13 +92,14 @@ class Disk:
 def estimate(run: Run, store: Store, before: Known) -> Disk:
     """For a dry run."""
     least = most = stored = 0.0
-    tasks_there = tasks_to_come = 0.0
+    parts_there = parts_to_come = 0.0
     measured = True
     changed: set[str] = set()
     for node in run.graph.nodes.values():
         made, manifests = run.made[node.id], MANIFEST_BYTES * max(len(node.sources), 1)
         stored += _taken(stored_bytes(run, node.id), len(made.tasks))
-        tasks_there += len(made.tasks)
+        each = 2 if node.has_layers else 1  # a layer has its verdicts beside it
+        parts_there += each * len(made.tasks)
         if not made.missing and not made.waiting:
             stored += manifests
             continue
@@ -108,9 +109,9 @@ def estimate(run: Run, store: Store, before: Known) -> Disk:
         measured &= need.is_measured
         least += manifests + need.least
         most += manifests + need.most
-        tasks_to_come += max(len(made.missing), need.tasks - len(made.tasks))
-    folders = _folders_bytes(2 * tasks_there)  # most have a part and its verdicts
-    more = _folders_bytes(2 * (tasks_there + tasks_to_come)) - folders
+        parts_to_come += each * max(len(made.missing), need.tasks - len(made.tasks))
+    folders = _folders_bytes(parts_there)
+    more = _folders_bytes(parts_there + parts_to_come) - folders
     return Disk(int(least + more), int(most + more), int(stored + folders), measured, _free_bytes(store))
 
 
