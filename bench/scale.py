@@ -189,7 +189,7 @@ class MadeUp:
         part = self._part(mark, 1000 * len(table) + len(data), "segments", data)
         file = SegmentFile(part, len(table), hashlib.sha256(data).hexdigest())
         metrics = {"rows_sent": ROWS, "records": ROWS, "answers": ROWS}
-        return sent([file], rows_marks=[mark], metrics=metrics, cost=cost)
+        return sent([file], rows_hashes=[mark], metrics=metrics, cost=cost)
 
     def _layer(self, mark: str, size: int) -> Part:
         beside = self._part(hashlib.sha256(mark.encode()).hexdigest(), 2_500, "verdicts")

@@ -8,7 +8,7 @@ import pytest
 
 from gristmill.engine.mill import find_warnings
 from gristmill.engine.work import read as ingest
-from gristmill.engine.work.exchange import part_number
+from gristmill.engine.work.exchange import part_id
 from gristmill.errors import UserError
 from gristmill.schema import DOCUMENTS
 from gristmill.store.parquet import PartReader, PartWriter
@@ -48,7 +48,7 @@ def test_a_key_that_every_record_has_leaves_ids_and_marks_unique(project):
     found = documents(project, run, "doc_id", "locator")
     assert len({doc_id for doc_id, _ in found}) == len(found) == 80
     assert {locator for _, locator in found} == {"a.jsonl#same", "b.jsonl#same"}
-    marks = [document.rows_mark for document in run.documents["x"]]
+    marks = [document.rows_hash for document in run.documents["x"]]
     assert len(marks) > 4
     assert len(set(marks)) == len(marks)
 
@@ -110,7 +110,7 @@ def test_parts_of_equal_ids_have_different_marks(tmp_path):
         import pyarrow as pa
 
         writer.write(pa.RecordBatch.from_pydict(row, schema=DOCUMENTS))
-        return writer.rows_mark
+        return writer.rows_hash
 
     assert written(b"a") == written(b"a")
     assert written(b"a") != written(b"b")
@@ -118,7 +118,7 @@ def test_parts_of_equal_ids_have_different_marks(tmp_path):
 
 def test_two_parts_of_one_number_are_refused(project, monkeypatch):
     """Answers of an exchange find their way back by 64 bits: better no run than a mixed up one."""
-    monkeypatch.setattr("gristmill.engine.schedule.run_exchange.part_number", lambda mark: part_number(mark) >> 60)
+    monkeypatch.setattr("gristmill.engine.schedule.run_exchange.part_id", lambda mark: part_id(mark) >> 60)
     project.write_recipe(steps="  - stagebox.exact")
     project.recipe.write_text(project.recipe.read_text().replace("4KB", "500B"))
     with pytest.raises(UserError, match=r"notes part .* and notes part .* have the same number.*Change part_bytes"):

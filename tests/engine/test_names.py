@@ -111,7 +111,7 @@ def test_names_that_are_no_utf8_give_different_ids(latin, part_bytes):
     found = documents(latin, run)
     assert len({doc_id for doc_id, _, _ in found}) == 4
     assert {locator for _, locator, _ in found} == {"caf\ufffd.jsonl#0", "caf\ufffd.jsonl#16"}
-    marks = [document.rows_mark for document in run.documents["x"]]
+    marks = [document.rows_hash for document in run.documents["x"]]
     assert len(set(marks)) == len(marks)
     assert latin.executed(latin.run()) == {}
 

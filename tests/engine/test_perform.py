@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from gristmill.engine.work import perform as performing
-from gristmill.engine.work.exchange import COARSE, part_number
+from gristmill.engine.work.exchange import COARSE, part_id
 from gristmill.engine.work.perform import perform
 from gristmill.engine.work.task import (
     Build,
@@ -55,7 +55,7 @@ class Bench:
             work = Read(jsonl.__name__, jsonl.Config(), (piece,), {}, "notes", None, None, 1 << 20)
             result = self.do(work)
             self.documents += result.parts
-            self.marks += result.rows_marks
+            self.marks += result.rows_hashes
             self.read = result
 
     def do(self, work, **more):
@@ -103,7 +103,7 @@ def test_map_answers_every_row_and_leaves_hidden_ones_empty(bench):
     assert result.metrics["dropped"] == {"too_short": len(short)}
     assert result.metrics["rows"] == 16
     assert result.metrics["bytes_in"] == sum(map(len, bench.texts[25:])) == result.metrics["bytes_out"]
-    assert result.rows_marks == [bench.marks[1]]
+    assert result.rows_hashes == [bench.marks[1]]
 
 
 def test_map_reads_the_layer_that_it_is_given_a_column_of(bench):
@@ -145,7 +145,7 @@ def test_an_exchange_answers_each_row_from_all_parts(bench, merged):
     assert answers.metrics["answers"] == 40
     layers = []
     for part, mark in enumerate(bench.marks):
-        here = bench.segments(answers.segment_files, [part_number(mark)])
+        here = bench.segments(answers.segment_files, [part_id(mark)])
         work = Collect(exact.__name__, exact.Config(), bench.documents[part], here, ((15, "it kills"),))
         layers.append(bench.layer(bench.do(work).parts[0]))
         assert (layers[-1]["drop"][15], layers[-1]["detail"][15]) == ("worker_crashed", "it kills")

@@ -96,7 +96,7 @@ def test_documents_keep_their_ids_when_the_data_moves(project):
     (project.folder / "in").rename(project.folder / "deep" / "in")
     project.write_recipe(pattern="deep/in/*.jsonl")
     two = project.run(store=str(project.folder / "two"))
-    assert [d.rows_mark for d in one.documents["notes"]] == [d.rows_mark for d in two.documents["notes"]]
+    assert [d.rows_hash for d in one.documents["notes"]] == [d.rows_hash for d in two.documents["notes"]]
 
 
 def test_a_file_that_changes_while_it_is_read_is_not_stored(project, monkeypatch):

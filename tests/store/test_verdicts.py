@@ -99,7 +99,7 @@ def test_no_more_is_fetched_than_is_read(tmp_path, fetched):
     store = Store(f"memory://{tmp_path}")
     part = write(store)
     reader = PartReader(store, part)
-    assert (sum(reader.groups), reader.rows_mark) == (GROUPS * ROWS, PartReader(store, part).rows_mark)
+    assert (sum(reader.groups), reader.rows_hash) == (GROUPS * ROWS, PartReader(store, part).rows_hash)
     reader.read(["drop", "text_bytes"])
     assert fetched["asked"] == {"verdicts": 2}
     assert part.verdicts.file_bytes < part.file_bytes / 50

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from gristmill.store.store import CorruptPart, Part, Store
-from gristmill.store.verdicts import ROWS_MARK, SMALL, Chunk, Opened, rows_mark_of, write_verdicts
+from gristmill.store.verdicts import ROWS_HASH, SMALL, Chunk, Opened, rows_hash_of, write_verdicts
 
 BULKY = ("html", "text", "meta", "ids")
 """Columns of long values: a dictionary or min/max statistics of them costs time and tells nothing."""
@@ -53,14 +53,14 @@ class PartWriter:
             self._ids.update(memoryview(ids.buffers()[1])[16 * ids.offset : 16 * (ids.offset + len(ids))])
 
     @property
-    def rows_mark(self) -> str:
+    def rows_hash(self) -> str:
         """A hash of the identity and of the document ids written so far, in order."""
         return self._ids.hexdigest()
 
-    def close(self, store: Store, rows_mark: str | None = None) -> Part:
+    def close(self, store: Store, rows_hash: str | None = None) -> Part:
         """Finish the file and store it; layers pass on the mark of the documents that they speak of."""
-        mark = rows_mark if rows_mark is not None else self.rows_mark
-        self._writer.add_key_value_metadata({ROWS_MARK: mark.encode()})
+        mark = rows_hash if rows_hash is not None else self.rows_hash
+        self._writer.add_key_value_metadata({ROWS_HASH: mark.encode()})
         self._writer.close()
         data = self._sink.getvalue()
         part = store.put_part(data, "parquet", self.rows, self.payload_bytes)
@@ -80,7 +80,7 @@ class PartReader:
         self._file = self._whole() if self._opened is None else _through(self._opened)
         metadata = self._file.metadata
         self.groups = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
-        self.rows_mark = rows_mark_of(metadata)
+        self.rows_hash = rows_hash_of(metadata)
         self.names: list[str] = self._file.schema_arrow.names
 
     def _whole(self) -> pq.ParquetFile:
@@ -140,10 +140,10 @@ def join(layers: Sequence[PartReader], columns: Sequence[tuple[int, str, str]]) 
     """
     first = layers[0]
     for other in layers[1:]:
-        if other.rows_mark != first.rows_mark or other.groups != first.groups:
+        if other.rows_hash != first.rows_hash or other.groups != first.groups:
             raise Misaligned(
-                f"part {other.part.hash[:12]} speaks of rows {other.rows_mark[:12]} in groups {other.groups}, "
-                f"part {first.part.hash[:12]} of rows {first.rows_mark[:12]} in groups {first.groups}"
+                f"part {other.part.hash[:12]} speaks of rows {other.rows_hash[:12]} in groups {other.groups}, "
+                f"part {first.part.hash[:12]} of rows {first.rows_hash[:12]} in groups {first.groups}"
             )
     wanted: list[list[str]] = [[] for _ in layers]
     for layer, column, _ in columns:

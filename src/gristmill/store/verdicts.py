@@ -21,7 +21,7 @@ from gristmill.store.store import CorruptPart, Part, Store, Verdicts
 
 SMALL = ("drop", "text_bytes")
 """The columns that later stages gate and measure by."""
-ROWS_MARK = b"gristmill.rows"
+ROWS_HASH = b"gristmill.rows"
 NEAR_BYTES = 1 << 16
 """Chunks with no more than this between them are fetched at once: another question takes as long as a megabyte."""
 _SCHEMA = pa.schema([("hash", pa.binary(32)), ("data", pa.binary())])
@@ -140,14 +140,14 @@ def _drop_hash(metadata: pq.FileMetaData, chunks: Sequence[Chunk], hashes: Seque
     schema = metadata.schema.to_arrow_schema()
     kind = schema.field("drop").type if "drop" in schema.names else None
     groups = [metadata.row_group(number).num_rows for number in range(metadata.num_row_groups)]
-    found = hashlib.sha256(repr((rows_mark_of(metadata), groups, str(kind))).encode())
+    found = hashlib.sha256(repr((rows_hash_of(metadata), groups, str(kind))).encode())
     for chunk, digest in zip(chunks, hashes, strict=True):
         if chunk.path == "drop":
             found.update(digest)
     return found.hexdigest()[:32]
 
 
-def rows_mark_of(metadata: pq.FileMetaData) -> str:
+def rows_hash_of(metadata: pq.FileMetaData) -> str:
     """Which documents the rows of a part speak of."""
-    mark: bytes = (metadata.metadata or {}).get(ROWS_MARK, b"")
+    mark: bytes = (metadata.metadata or {}).get(ROWS_HASH, b"")
     return mark.decode()

@@ -26,13 +26,13 @@ def exchange(tables, function, bits):
     return [function(pa.concat_tables(found).combine_chunks()) for found in ranges.values()]
 
 
-meets = st.lists(st.lists(st.tuples(st.integers(0, 14), st.integers(0, 14)), max_size=8), max_size=8)
+groups = st.lists(st.lists(st.tuples(st.integers(0, 14), st.integers(0, 14)), max_size=8), max_size=8)
 
 
 @settings(max_examples=150, deadline=None)
-@given(meets, st.sampled_from([0, 1, 3]))
+@given(groups, st.sampled_from([0, 1, 3]))
 def test_clusters_are_the_components_of_all_links(links_by_meet, bits):
-    """Each meet knows some links; at the end every document has the best of its component, and their number."""
+    """Each group knows some links; at the end every document has the best of its component, and their number."""
     tables = []
     for links in links_by_meet:
         links = [(one, other) for one, other in links if one != other]

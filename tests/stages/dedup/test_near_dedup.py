@@ -229,7 +229,7 @@ def test_a_source_that_loses_nearly_everything_raises_an_alarm():
 
 
 def test_a_crowd_in_pieces_is_cut_as_one_that_is_whole():
-    """A bucket that is too large for memory comes in pieces; its meets, representatives and counts are the same."""
+    """A bucket that is too large for memory comes in pieces; its groups, representatives and counts are the same."""
     draw = np.random.default_rng(5)
     documents = draw.integers(0, 2**64, 3000, np.uint64)
     config = near_candidates.Config(max_bucket=100)
@@ -243,13 +243,13 @@ def test_a_crowd_in_pieces_is_cut_as_one_that_is_whole():
     )
     (whole,), counts = one_round(near_candidates, "buckets", config, [records], {})
     assert counts["buckets_over_cap"]["buckets"] == 1
-    order = [("row", "ascending"), ("meet", "ascending")]
+    order = [("row", "ascending"), ("group", "ascending")]
     for limit in (8_000, 50_000):
         pieces, told = one_round(near_candidates, "buckets", config, [records], {}, limit=limit)
         assert len(pieces) > 1
         assert pa.concat_tables(pieces).sort_by(order).equals(whole.sort_by(order))
         assert told == counts
-    chunks = Counter(whole.filter(pc.invert(whole["leads"]))["meet"].to_pylist())
+    chunks = Counter(whole.filter(pc.invert(whole["leads"]))["group"].to_pylist())
     assert len(chunks) == 32
     assert max(chunks.values()) < 2 * config.max_bucket
     leads = whole.filter(whole["leads"])

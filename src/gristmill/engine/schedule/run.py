@@ -274,7 +274,7 @@ class Run(Seen):
             return None
         documents = [
             Document(source.name, part, mark, (number, index), label(source.name, number, index), task.key)
-            for index, (part, mark) in enumerate(zip(result.parts, result.rows_marks, strict=True))
+            for index, (part, mark) in enumerate(zip(result.parts, result.rows_hashes, strict=True))
         ]
         for document in documents:
             self.made[node.id].layers[source.name, document.order] = (document.part, task.key)

@@ -10,7 +10,7 @@ from gristmill.engine.plan.graph import Node
 from gristmill.engine.schedule.seen import Document
 from gristmill.engine.schedule.shuffle import Route, Sent, by_destination, by_range, packed, weigh
 from gristmill.engine.work.borders import check_destinations, check_totals
-from gristmill.engine.work.exchange import COARSE, part_number
+from gristmill.engine.work.exchange import COARSE, part_id
 from gristmill.engine.work.task import Collect, Emit, Reduce, Result, add_counts
 from gristmill.errors import UserError
 from gristmill.store.segments import SegmentFile, SegmentList, SegmentTable
@@ -70,7 +70,7 @@ class Exchange:
                 return False
             files, route = found
         run.listener.settled(node)
-        known = {part_number(document.rows_mark) for document in documents}
+        known = {part_id(document.rows_hash) for document in documents}
         async for table in by_destination(run, node, "answers", files, route, len(documents)):
             if table is None:
                 return False
@@ -131,13 +131,13 @@ class Exchange:
 
     async def collect(self, document: Document) -> bool:
         node = self._node
-        segments = self._of_part(part_number(document.rows_mark))
+        segments = self._of_part(part_id(document.rows_hash))
         given_up = self._poisoned.get(document, [])
         poisoned = tuple((row, detail) for row, detail in given_up)
         work = Collect(node.module, node.config, document.part, segments, poisoned)
         inputs = {
             "verb": "collect",
-            "rows": document.rows_mark,
+            "rows": document.rows_hash,
             "segments": segments.hashes,
             "poisoned": given_up,
         }
@@ -165,10 +165,10 @@ def _refuse_equal_numbers(documents: Sequence[Document]) -> None:
     """Records name their part by 64 bits; answers to two parts of the same number would be mixed up."""
     known: dict[int, Document] = {}
     for document in documents:
-        other = known.setdefault(part_number(document.rows_mark), document)
+        other = known.setdefault(part_id(document.rows_hash), document)
         if other is not document:
             raise UserError(
-                f"{other.label} and {document.label} have the same number ({part_number(document.rows_mark):x}) by "
+                f"{other.label} and {document.label} have the same number ({part_id(document.rows_hash):x}) by "
                 "chance, and an exchange would mix up their documents. What is finished is kept. Change part_bytes of "
                 "a source by a byte and run again."
             )

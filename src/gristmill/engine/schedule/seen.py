@@ -15,7 +15,7 @@ class Document:
 
     source: str
     part: Part
-    rows_mark: str
+    rows_hash: str
     order: tuple[int, int]
     label: str
     task: str

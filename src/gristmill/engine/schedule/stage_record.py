@@ -76,7 +76,7 @@ class StageRecords:
             made = self._made(layer) if layer != INGEST else None
             for document in self._documents[source]:
                 part = document.part if made is None else made.layers[source, document.order][0]
-                found.update(f"{layer_hash(part, verdicts_only)} {document.rows_mark}\n".encode())
+                found.update(f"{layer_hash(part, verdicts_only)} {document.rows_hash}\n".encode())
             self._marks[at] = found.hexdigest()
         return self._marks[at]
 
@@ -148,7 +148,7 @@ class StageRecords:
             key = self.key_of(node)
         else:
             key = self.key_of_reading(node, inputs)
-            record["documents"] = [[one.rows_mark, *one.order] for one in self._documents[node.sources[0]]]
+            record["documents"] = [[one.rows_hash, *one.order] for one in self._documents[node.sources[0]]]
         self._store.write_json(f"stages/{key}.json", record)
         self.keys[node.id] = key
 

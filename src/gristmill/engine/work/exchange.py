@@ -30,15 +30,15 @@ COARSE = 58
 """Bits by which keys and numbers of parts are shifted where they are sent: 64 ranges."""
 
 
-def part_number(rows_mark: str) -> int:
+def part_id(rows_hash: str) -> int:
     """How records name the part that they came from."""
-    return int(rows_mark[:16], 16)
+    return int(rows_hash[:16], 16)
 
 
 def perform_emit(work: Emit, store: Store, probe: bool) -> Result:
     module = importlib.import_module(work.module)
     models = model_paths(work.models, store)
-    rows_mark, batches = read_batches(work, store)
+    rows_hash, batches = read_batches(work, store)
     tables = []
     seen = 0
     metrics = {"rows_sent": 0, "records": 0}
@@ -55,13 +55,13 @@ def perform_emit(work: Emit, store: Store, probe: bool) -> Result:
         origin = visible[records.column("row").to_numpy()]
         place = records.schema.get_field_index("row")
         records = records.set_column(place, "row", pa.array(origin, pa.int64()))
-        part = pa.array(np.full(records.num_rows, part_number(rows_mark), np.uint64))
+        part = pa.array(np.full(records.num_rows, part_id(rows_hash), np.uint64))
         tables.append(pa.Table.from_batches([records.append_column("part", part)]))
         add_counts(metrics, {"rows_sent": batch.columns.num_rows, "records": records.num_rows})
     if probe:
         return Result(values=[seen])
     found = cut(pa.concat_tables(tables), "key", COARSE) if tables else []
-    return sent([write_segments(store, found)], rows_marks=[rows_mark], metrics=metrics, tally=tally)
+    return sent([write_segments(store, found)], rows_hashes=[rows_hash], metrics=metrics, tally=tally)
 
 
 def perform_reduce(work: Reduce, store: Store) -> Result:
@@ -110,4 +110,4 @@ def perform_collect(work: Collect, store: Store) -> Result:
         mark_crashed(columns, work.poisoned, first - group, group)
         writer.write(pa.RecordBatch.from_arrays([columns[name] for name in schema.names], schema=schema))
         add_counts(metrics, {"dropped": count_reasons(columns["drop"])})
-    return Result([writer.close(store, documents.rows_mark)], rows_marks=[documents.rows_mark], metrics=metrics)
+    return Result([writer.close(store, documents.rows_hash)], rows_hashes=[documents.rows_hash], metrics=metrics)

@@ -137,7 +137,7 @@ def _map(work: Map, store: Store, probe: bool) -> Result:
     promised = schema_of(module, work.config)
     schema = layer_schema(promised)
     models = model_paths(work.models, store)
-    rows_mark, batches = read_batches(work, store)
+    rows_hash, batches = read_batches(work, store)
     writer = PartWriter(schema)
     seen = 0
     metrics: dict[str, object] = {"rows": 0, "bytes_in": 0, "bytes_out": 0, "dropped": {}}
@@ -163,8 +163,8 @@ def _map(work: Map, store: Store, probe: bool) -> Result:
         add_counts(metrics, {**counts, "dropped": count_reasons(columns["drop"])})
     if probe:
         return Result(values=[seen])
-    part = writer.close(store, rows_mark)
-    return Result([part], rows_marks=[rows_mark], metrics=metrics)
+    part = writer.close(store, rows_hash)
+    return Result([part], rows_hashes=[rows_hash], metrics=metrics)
 
 
 def _fit(work: Fit, store: Store) -> Result:

@@ -89,7 +89,7 @@ class _Parts:
 
     def end(self) -> None:
         if self._writer is not None:
-            self._result.rows_marks.append(self._writer.rows_mark)
+            self._result.rows_hashes.append(self._writer.rows_hash)
             self._result.parts.append(self._writer.close(self._store))
             self._writer, self._held = None, 0
 

@@ -39,7 +39,7 @@ class Batch:
 def read_batches(work: Map, store: Store) -> tuple[str, Iterator[Batch]]:
     """The rows mark of a part, and its batches as the stage shall see them."""
     readers = open_parts(store, work.layers)
-    return readers[0].rows_mark, _batches(readers, work.columns, work.gates, work.rows, work.poisoned)
+    return readers[0].rows_hash, _batches(readers, work.columns, work.gates, work.rows, work.poisoned)
 
 
 def read_many(

@@ -218,7 +218,7 @@ class Result:
     parts: list[Part] = field(default_factory=list)
     tables: list[tuple[int, str]] = field(default_factory=list)
     """Of each part of an exchange: the number of its segments, and the hash of its table."""
-    rows_marks: list[str] = field(default_factory=list)
+    rows_hashes: list[str] = field(default_factory=list)
     """Which documents the parts speak of, one mark a part."""
     metrics: dict[str, Any] = field(default_factory=dict)
     """Counts: the same for every run of the task."""
@@ -296,7 +296,7 @@ def layer_hashes(layers: Sequence[Part], columns: Columns) -> list[str]:
 def result_to_json(result: Result) -> dict[str, Any]:
     return {
         "parts": [part_to_json(part) for part in result.parts],
-        "rows_marks": result.rows_marks,
+        "rows_hashes": result.rows_hashes,
         "tables": result.tables,
         "metrics": result.metrics,
         "cost": result.cost,
@@ -310,7 +310,7 @@ def result_from_json(record: Mapping[str, Any]) -> Result:
     return Result(
         [part_from_json(part) for part in record["parts"]],
         [(int(segments), str(table)) for segments, table in record.get("tables", ())],
-        record["rows_marks"],
+        record["rows_hashes"],
         record["metrics"],
         record["cost"],
         record["poisoned"],

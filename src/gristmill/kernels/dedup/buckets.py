@@ -1,8 +1,8 @@
-"""Buckets of documents that share a band: who meets whom.
+"""Buckets of documents that share a band: who is compared with whom.
 
-A meet is where the texts of some documents come together to be compared. Buckets with the same members are one meet,
-whatever band they come from: its number is a hash of the members, so a pair that shares all bands meets once, not 14
-times; and a small bucket whose members all share a larger one is left out (`needless`). A bucket over the cap
+A candidate group is a set of documents whose texts are compared. Buckets with the same members are one group,
+whatever band they come from: its number is a hash of the members, so a pair that shares all bands is compared once, not
+14 times; and a small bucket whose members all share a larger one is left out (`needless`). A bucket over the cap
 (boilerplate) is cut into chunks by the top bits of the documents' hashes; its first few documents, the representatives,
 go to every chunk. So the work is linear in the number of documents.
 """
@@ -33,7 +33,7 @@ def mixed(values: Array) -> Array:
 def members_of(keys: Array, documents: Array, most: int) -> tuple[Array, Array]:
     """For each record that goes on: the members of its bucket, sorted, if they are no more than `most`.
 
-    Offsets and values; `keys` and `documents` are those of the records, in the order of `meets_of`.
+    Offsets and values; `keys` and `documents` are those of the records, in the order of `groups_of`.
     """
     offsets = np.zeros(len(keys) + 1, np.int64)
     start = 0
@@ -101,12 +101,12 @@ def _chunk_bits(members: int, most: int) -> int:
 
 
 @njit(nogil=True, cache=True)
-def meets_of(
+def groups_of(
     keys: Array, documents: Array, most: int, representatives: int, elsewhere: int, leaders: Array
 ) -> tuple[Array, Array, Array, Array, Array]:
-    """For sorted keys of bands: the records that go on, each with its meet, and a histogram of bucket sizes.
+    """For sorted keys of bands: the records that go on, each with its group, and a histogram of bucket sizes.
 
-    Index of the record, its meet, the key of its bucket if that is over the cap (else 0), whether the record goes
+    Index of the record, its group, the key of its bucket if that is over the cap (else 0), whether the record goes
     there as a representative. Where the records are a piece of one bucket, the rest of it has `elsewhere` documents, of
     which `leaders` are the smallest, as many as there are representatives; it is counted where its smallest is.
     """
@@ -124,7 +124,7 @@ def meets_of(
             chunks = 1 << _chunk_bits(members - representatives, most) if members > most else 0
             total += stop - start + representatives * chunks
         start = stop
-    index, meet = np.empty(total, np.int64), np.empty(total, np.uint64)
+    index, group = np.empty(total, np.int64), np.empty(total, np.uint64)
     bucket, leads = np.zeros(total, np.uint64), np.zeros(total, np.bool_)
     start, at = 0, 0
     while start < len(keys):
@@ -135,7 +135,7 @@ def meets_of(
             for place in range(start, stop):
                 together += mix(documents[place] ^ GOLDEN)
             for place in range(start, stop):
-                index[at], meet[at] = place, mix(together)
+                index[at], group[at] = place, mix(together)
                 at += 1
         elif members > most:
             bits = _chunk_bits(members - representatives, most)
@@ -150,8 +150,8 @@ def meets_of(
                 is_lead = document < last or (document == last and ties > 0)
                 ties -= document == last
                 for one in range(1 << bits) if is_lead else range(chunk, chunk + 1):
-                    index[at], meet[at] = place, mix(keys[start] + np.uint64(one + 1) * GOLDEN)
+                    index[at], group[at] = place, mix(keys[start] + np.uint64(one + 1) * GOLDEN)
                     bucket[at], leads[at] = keys[start], is_lead
                     at += 1
         start = stop
-    return index[:at], meet[:at], bucket[:at], leads[:at], sizes
+    return index[:at], group[:at], bucket[:at], leads[:at], sizes

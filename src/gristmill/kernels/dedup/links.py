@@ -1,6 +1,6 @@
 """Verified links: pairs whose exact similarity reaches the threshold, and the forests that they make.
 
-Within a meet, documents stand best first. Each is compared with those before it, but not with one that it is linked
+Within a group, documents stand best first. Each is compared with those before it, but not with one that it is linked
 to already, by any chain: a cluster of n costs about n comparisons, and yet the clusters are those of all pairs, as
 long as the budget of comparisons per document is not used up.
 """

@@ -1,8 +1,8 @@
-"""From links that were found apart to clusters; in one place come only links between trees, one for each that meets.
+"""From links that were found apart to clusters; in one place come only links between trees.
 
-A stage whose comparisons happen in many meets gives, for each document of a meet that has a link, a member record: the
-document, the best document of its tree in that meet (its root), and the way there. A document may have been in several
-meets. The rounds here join the trees:
+A stage whose comparisons happen in many groups gives, for each document of a group that has a link, a member record:
+the document, the best document of its tree in that group (its root), and the way there. A document may have been in
+several groups. The rounds here join the trees:
 
     roots    by document: its best root stays; its other roots are linked to that one
     merge    all links between roots, in one place: only trees that share a document, one link each, not the documents
@@ -96,7 +96,7 @@ def roots(records: pa.Table, config: Any) -> pa.Table:
 
 
 def _with_links(kept: pa.Table, records: pa.Table, order: Array, fresh: Array, linked: Array) -> pa.Table:
-    """All links of each document, whatever meet they were found in, each once."""
+    """All links of each document, whatever group they were found in, each once."""
     document = np.cumsum(fresh) - 1
     once = np.lexsort((np.arange(len(order)), order_of(linked[order]), document))
     new = np.ones(len(once), np.bool_)
@@ -265,7 +265,7 @@ def order_of(values: Array) -> Array:
 
 
 def _hashes(matrix: Array) -> Array:
-    """Where records of a document meet: doc_ids are hashes already, their bits need only be spread again."""
+    """Where records of a document come together: doc_ids are hashes already, their bits need only be spread again."""
     ids = np.ascontiguousarray(matrix[:, -ID_BYTES:]).view(np.uint64).reshape(-1, 2)
     return mixed(ids[:, 0] ^ ids[:, 1])
 

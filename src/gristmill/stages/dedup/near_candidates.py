@@ -5,7 +5,8 @@ each place with a probability equal to the Jaccard similarity s of their sets; t
 of `rows` hashes agrees whole, which happens with probability 1 - (1 - s^rows)^bands: the S-curve of a plan.
 
 Band hashes travel by hash range, each with the document that it came from, and are sorted; equal ones are a bucket, and
-the members of a bucket meet. The answer to a document is the list of its meets, where near_dedup sends its text.
+the members of a bucket are a candidate group. The answer to a document is the list of its groups, where near_dedup
+sends its text.
 """
 
 from typing import Annotated, Any, Literal
@@ -15,7 +16,7 @@ import pyarrow as pa
 from pydantic import Field
 
 from gristmill.counted import counted
-from gristmill.kernels.dedup.buckets import meets_of, members_of, needless
+from gristmill.kernels.dedup.buckets import groups_of, members_of, needless
 from gristmill.kernels.dedup.shingles import word_tables
 from gristmill.kernels.dedup.sketch import band_hashes_of
 from gristmill.kernels.hash.radix import sort_order
@@ -29,7 +30,7 @@ VERSION = 2
 LIBRARIES = ("unicode",)
 ONLY_KEPT = True
 RECORD_SCHEMA = pa.schema([("document", pa.uint64())])
-SCHEMA = pa.schema([("meets", pa.list_(pa.uint64()))])
+SCHEMA = pa.schema([("groups", pa.list_(pa.uint64()))])
 ROUNDS = ("buckets", "reduce")
 SUMMARIES = {"buckets": "in_short"}
 
@@ -53,7 +54,7 @@ class Config(StageConfig):
     scope: Scope = "snapshot"
     """snapshot: compare documents of the same source and snapshot; source: of the same source; global: all."""
     max_bucket: Annotated[int, AsCount, Field(ge=32, le=100_000)] = 1000
-    """Documents that may share a band and all meet; in larger buckets they meet 16 representatives and a part of it."""
+    """Documents that may share a band and are all compared; in larger ones with 16 representatives and a part of it."""
     seed: int = 0
     """Of the hashes; the recipe's seed unless set."""
 
@@ -81,13 +82,13 @@ def emit(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
 
 
 def buckets(records: pa.Table, config: Config, others: pa.Table | None = None) -> tuple[pa.Table, dict[str, Any]]:
-    """To every document of a bucket of two or more: its meet. `others`: what `in_short` says of the rest of it."""
+    """To every document of a bucket of two or more: its group. `others`: what `in_short` says of the rest of it."""
     keys, documents = (records.column(name).to_numpy() for name in ("key", "document"))
     elsewhere, leaders = 0, np.zeros(0, np.uint64)
     if others is not None:
         elsewhere = int(others.column("times").to_numpy().sum())
         leaders = np.sort(others.column("document").to_numpy())[:REPRESENTATIVES]
-    index, meet, bucket, leads, sizes = meets_of(
+    index, group, bucket, leads, sizes = groups_of(
         keys, documents, config.max_bucket, REPRESENTATIVES, elsewhere, leaders
     )
     offsets, members = members_of(keys[index], documents[index], SMALL)
@@ -96,7 +97,7 @@ def buckets(records: pa.Table, config: Config, others: pa.Table | None = None) -
             "key": pa.array(documents[index]),
             "part": records.column("part").take(pa.array(index)),
             "row": records.column("row").take(pa.array(index)),
-            "meet": pa.array(meet),
+            "group": pa.array(group),
             "bucket": pa.array(bucket),
             "leads": pa.array(leads),
             "members": pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), pa.array(members)),
@@ -125,9 +126,9 @@ def in_short(records: pa.Table, config: Config) -> pa.Table:
 
 
 def reduce(records: pa.Table, config: Config) -> pa.Table:
-    """To every document: its meets, each once."""
-    part, row, meet, bucket, leads = (
-        records.column(name).to_numpy() for name in ("part", "row", "meet", "bucket", "leads")
+    """To every document: its groups, each once."""
+    part, row, group, bucket, leads = (
+        records.column(name).to_numpy() for name in ("part", "row", "group", "bucket", "leads")
     )
     crowd = np.flatnonzero((bucket > 0) & ~leads)
     crowd = crowd[sort_order(part[crowd], row[crowd], bucket[crowd])]
@@ -139,11 +140,11 @@ def reduce(records: pa.Table, config: Config) -> pa.Table:
         np.append(alone, len(part)), members.offsets.to_numpy().astype(np.int64), members.values.to_numpy()
     )
     chosen = np.concatenate([np.flatnonzero(((bucket == 0) & ~spare) | leads), crowd[place < MOST_CROWDS]])
-    chosen = chosen[sort_order(part[chosen], row[chosen], meet[chosen])]
-    part, row, meet = part[chosen], row[chosen], meet[chosen]
+    chosen = chosen[sort_order(part[chosen], row[chosen], group[chosen])]
+    part, row, group = part[chosen], row[chosen], group[chosen]
     first = _first_of_group(part, row)
     fresh = first.copy()
-    fresh[1:] |= meet[1:] != meet[:-1]
+    fresh[1:] |= group[1:] != group[:-1]
     starts = np.flatnonzero(first[fresh])
     offsets = np.append(starts, np.count_nonzero(fresh)).astype(np.int32)
     at = np.flatnonzero(fresh)
@@ -151,7 +152,7 @@ def reduce(records: pa.Table, config: Config) -> pa.Table:
         {
             "part": pa.array(part[at][starts]),
             "row": pa.array(row[at][starts]),
-            "meets": pa.ListArray.from_arrays(pa.array(offsets), pa.array(meet[at])),
+            "groups": pa.ListArray.from_arrays(pa.array(offsets), pa.array(group[at])),
         }
     )
 

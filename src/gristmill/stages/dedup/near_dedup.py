@@ -1,9 +1,9 @@
 """Near duplicates, second half: candidates are compared, and of each cluster the best document stays.
 
-The texts of documents that share a bucket meet, are turned into their sets of shingles again and compared: a link is a
-pair whose exact Jaccard similarity reaches `verify_jaccard`. Nothing else ever joins two documents, so a cluster is
-linked by verified pairs throughout; how many lie between a document and its keeper is in `chain`. (Unverified bands
-joined 51,000 unrelated books elsewhere.) Comparisons are bounded per document and meet.
+The texts of documents that share a bucket come together, are turned into their sets of shingles again and compared: a
+link is a pair whose exact Jaccard similarity reaches `verify_jaccard`. Nothing else ever joins two documents, so a
+cluster is linked by verified pairs throughout; how many lie between a document and its keeper is in `chain`.
+(Unverified bands joined 51,000 unrelated books elsewhere.) Comparisons are bounded per document and group.
 
 The keeper is the best member by `keep`. Documents too short for a shingle are compared by the words that they have.
 """
@@ -38,16 +38,16 @@ SCHEMA = clusters.SCHEMA
 ROUNDS = ("verify", "roots", "merge", "resolve", "reduce")
 SUMMARIES = {"resolve": "told_of_roots", "reduce": "sizes_of_clusters"}
 
-_MEETS = "near_candidates.meets"
+_GROUPS = "near_candidates.groups"
 _BLOCK_BYTES = 32 << 20
-"""Text whose shingles are in memory at a time; a meet is never cut."""
+"""Text whose shingles are in memory at a time; a candidate group is never cut."""
 
 
 class Config(near_candidates.Config):
     verify_jaccard: Similarity = 0.8
     """The least Jaccard similarity of the shingle sets of two documents that are linked."""
     max_comparisons: Annotated[int, AsCount, Field(ge=1)] = 128
-    """Most comparisons of a document in one meet; documents that reach it are counted."""
+    """Most comparisons of a document in one candidate group; documents that reach it are counted."""
     keep: KeepOrder = KeepOrder()
     """Which document of a cluster stays."""
     alarm_share: AlarmShare = 0.9
@@ -55,16 +55,16 @@ class Config(near_candidates.Config):
 
 
 def reads(config: Config) -> tuple[str, ...]:
-    return ("text", _MEETS, *keep_order.reads(config.keep))
+    return ("text", _GROUPS, *keep_order.reads(config.keep))
 
 
 def emit(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
-    """The text of each document, to every one of its meets."""
-    meets = batch.column(_MEETS)
-    row = pc.list_parent_indices(meets)
+    """The text of each document, to every one of its candidate groups."""
+    wanted = batch.column(_GROUPS)
+    row = pc.list_parent_indices(wanted)
     return pa.RecordBatch.from_arrays(
         [
-            pc.list_flatten(meets),
+            pc.list_flatten(wanted),
             row.cast(pa.int64()),
             keep_order.ranks(batch, config.keep).take(row),
             batch.column("text").cast(pa.large_string()).take(row),
@@ -74,7 +74,7 @@ def emit(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
 
 
 def verify(records: pa.Table, config: Config) -> tuple[pa.Table, dict[str, Any]]:
-    """In each meet: the trees of documents linked by pairs that are similar enough."""
+    """In each candidate group: the trees of documents linked by pairs that are similar enough."""
     records, groups = clusters.best_first(records)
     threshold = ratio_of(config.verify_jaccard)
     found, total = [], dict[str, int]()
