@@ -2,12 +2,15 @@
 
 import asyncio
 import random
+from contextlib import asynccontextmanager
 
 import pytest
 
 from gristmill.engine.executors import trial
 from gristmill.engine.executors.executor import WorkerDied
+from gristmill.engine.executors.insist import insist
 from gristmill.engine.work.task import Hash, Result, Task
+from gristmill.errors import UserError
 
 RECORD, CONTROL = Task("", "", "record", Hash(())), Task("", "", "control", Hash(()))
 
@@ -119,3 +122,62 @@ def test_what_came_before_a_disturbance_is_forgotten():
         return [(worker, "SIGKILL")] if doomed and doomed.pop() else []
 
     assert verdict(kills) == "acquitted"
+
+
+class Vanishing:
+    """A cluster that loses the machine of a task so many times, and then answers."""
+
+    slots = 2
+
+    def __init__(self, times):
+        self.times = times
+        self.asked = 0
+
+    async def run(self, task):
+        self.asked += 1
+        if self.asked <= self.times:
+            raise WorkerDied("node n2 is down", machine_lost=True)
+        return Result(values=[1])
+
+    async def ask(self, task):
+        return await self.run(task)
+
+    def kill(self):
+        return
+
+    @asynccontextmanager
+    async def alone(self):
+        async def start():
+            return self
+
+        yield start
+
+    def close(self):
+        return
+
+
+def test_a_machine_that_goes_says_nothing_of_the_task():
+    """However often: it is done elsewhere, beside others, and no document is suspected."""
+    cluster, notes = Vanishing(50), []
+    result = asyncio.run(insist(RECORD, cluster, notes.append))
+    assert (result.values, cluster.asked, len(notes)) == ([1], 51, 50)
+    assert not any("alone" in note or "looking for" in note for note in notes)
+
+
+def test_where_no_machine_stays_the_run_stops():
+    with pytest.raises(UserError, match="node n2 is down 101 times"):
+        asyncio.run(insist(RECORD, Vanishing(10**6), lambda note: None))
+
+
+def test_a_new_worker_whose_machine_goes_is_started_elsewhere():
+    """In a search or a trial too: the death of a machine leads to no record."""
+    cluster = Vanishing(3)
+    found = asyncio.run(trial.ask_new(RECORD, cluster_start(cluster), trial.Patience()))
+    assert (found.values, cluster.asked) == ([1], 4)
+
+
+def cluster_start(cluster):
+    async def start():
+        return cluster
+
+    return start

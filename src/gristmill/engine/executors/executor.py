@@ -20,8 +20,15 @@ from gristmill.store.store import Store
 class WorkerDied(Exception):
     """The process that ran a task ended without an answer: killed, out of memory, a crash in C."""
 
-    def __init__(self, cause: str, inside: bool = False, reached: bool = False, peak_rss_bytes: int = 0) -> None:
-        super().__init__(cause, inside, reached, peak_rss_bytes)
+    def __init__(
+        self,
+        cause: str,
+        inside: bool = False,
+        reached: bool = False,
+        peak_rss_bytes: int = 0,
+        machine_lost: bool = False,
+    ) -> None:
+        super().__init__(cause, inside, reached, peak_rss_bytes, machine_lost)
         self.cause = cause
         """SIGSEGV, SIGKILL, `exit code 3`, ..."""
         self.inside = inside
@@ -30,6 +37,8 @@ class WorkerDied(Exception):
         """Whether it had begun with the task."""
         self.peak_rss_bytes = peak_rss_bytes
         """The most memory that it was seen to hold; 0 when it was not looked at."""
+        self.machine_lost = machine_lost
+        """Whether its machine went with it (a node down, a job preempted), which says nothing of the task."""
 
     def __str__(self) -> str:
         return f"{'crashed' if self.inside else 'was lost'} ({self.cause})"

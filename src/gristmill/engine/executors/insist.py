@@ -1,7 +1,8 @@
 """Having a task done although workers die.
 
-A death is first taken for a kill from outside, and the task is done again; from the third time on with nothing else of
-the run at work, so that it has all the memory. If it still dies, its records are suspected. A record is given up only
+A machine that goes takes its tasks with it, and they are done elsewhere; that says nothing of them. Any other death is
+first taken for a kill from outside, and the task is done again; from the third time on with nothing else of the run at
+work, so that it has all the memory. If it still dies, its records are suspected. A record is given up only
 after a trial (`trial.py`); a task whose workers keep dying without one to blame stops the run, and nothing of it is
 stored.
 """
@@ -52,12 +53,17 @@ async def insist(task: Task, executor: Executor, note: Note) -> Result:
 
 
 async def _in_company(task: Task, executor: Executor, patience: Patience, note: Note) -> Result | None:
-    for _ in range(ATTEMPTS):
+    attempts = 0
+    while attempts < ATTEMPTS:
         try:
             return await executor.run(task)
         except WorkerDied as death:
             patience.saw(death)
             note(f"{task.node}, {task.label}: the worker {death}; trying again")
+            if death.machine_lost:
+                await patience.lost_machine()
+            else:
+                attempts += 1
     return None
 
 

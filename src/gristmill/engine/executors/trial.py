@@ -24,6 +24,7 @@ workers of a certain age takes both.
 
 import asyncio
 import itertools
+import random
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
@@ -41,6 +42,8 @@ PAUSE_S = 0.1
 LONGEST_PAUSE_S = 10.0
 MOST_PAUSES = 12
 """Disturbances of one task after which the run stops: a minute of pauses."""
+MOST_MACHINES = 100
+"""Machines that one task may lose before the run stops."""
 
 
 class Storm(Exception):
@@ -56,12 +59,21 @@ class Patience:
     """What happened to one task's workers, and how long that is waited out."""
 
     pauses: int = 0
+    machines_lost: int = 0
     causes: Counter[str] = field(default_factory=Counter)
     peak_rss_bytes: int = 0
 
     def saw(self, death: WorkerDied) -> None:
         self.causes[death.cause] += 1
         self.peak_rss_bytes = max(self.peak_rss_bytes, death.peak_rss_bytes)
+
+    async def lost_machine(self) -> None:
+        """A machine that went says nothing of the task, which goes to another. Raises Storm when none stays."""
+        self.machines_lost += 1
+        if self.machines_lost > MOST_MACHINES:
+            raise Storm
+        # Not all tasks of a machine that went come back at once.
+        await asyncio.sleep(PAUSE_S * (1 + random.random()))
 
     async def pause(self) -> None:
         """Let a storm pass. Raises Storm when there were too many."""
@@ -92,15 +104,18 @@ async def sleep_before(attempt: int) -> None:
 
 async def ask_new(task: Task, start: StartWorker, patience: Patience) -> Result:
     """Have a task done by a worker that has done nothing before."""
-    try:
-        worker = await start()
+    while True:
         try:
-            return await worker.ask(task)
-        finally:
-            worker.kill()
-    except WorkerDied as death:
-        patience.saw(death)
-        raise
+            worker = await start()
+            try:
+                return await worker.ask(task)
+            finally:
+                worker.kill()
+        except WorkerDied as death:
+            patience.saw(death)
+            if not death.machine_lost:
+                raise
+            await patience.lost_machine()
 
 
 async def try_record(
@@ -163,7 +178,7 @@ async def _trial(
     finally:
         for worker in workers:
             worker.kill()
-    if not death.reached or not (death.inside or _is_enough(free)):
+    if death.machine_lost or not death.reached or not (death.inside or _is_enough(free)):
         raise _Disturbed
     facts = {"death": death.cause, "peak_rss_bytes": death.peak_rss_bytes, "free_bytes": free}
     return death, facts
