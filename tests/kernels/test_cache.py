@@ -61,3 +61,28 @@ def test_what_two_kernels_call_is_compiled_once_and_not_for_python(tmp_path):
         done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
         said += done.stdout.splitlines()
     assert said == ["0 1 0 1", " ".join(str(mixed(number)) for number in range(3)), "1 0 0 1"]
+
+
+FAILING = """
+import gc
+import numpy as np
+from gristmill.kernels import compiling
+from gristmill.kernels.hash.radix import _sort_digits
+for _ in range(2):
+    try:
+        _sort_digits("no", "arrays", "at", "all")
+    except Exception as error:
+        print(type(error).__name__)
+    print(_sort_digits._cache.is_busy(), gc.isenabled())
+keys, order = np.arange(9, dtype=np.uint64), np.arange(9)
+_sort_digits(keys, order, keys.copy(), order.copy())
+print(_sort_digits._cache.is_busy(), _sort_digits._cache.is_there())
+"""
+
+
+@pytest.mark.slow
+def test_what_cannot_be_compiled_keeps_nobody_waiting(tmp_path):
+    """The lock of an attempt that fails would be held until its process ends, and others would wait for ever."""
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", FAILING], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["TypingError", "False True"] * 2 + ["False True"]

@@ -149,9 +149,9 @@ class _Place(caching.CompileResultCacheImpl):
 class _Shared(caching.FunctionCache):
     """A cache of one function that compiles it in one process at a time.
 
-    Numba asks `load_overload`, compiles where it answers None, and ends with `save_overload`. Functions wait for those
-    that they call, never the other way round, so that no two processes wait for each other. The lock goes with the
-    process that holds it.
+    Numba asks `load_overload`, compiles where it answers None, and ends with `save_overload`, or with an error, after
+    which others must not wait (`let_go`). Functions wait for those that they call, never the other way round, so that
+    no two processes wait for each other. The lock goes with the process that holds it.
     """
 
     _impl_class = _Place
@@ -194,14 +194,15 @@ class _Shared(caching.FunctionCache):
             fcntl.flock(self._held, fcntl.LOCK_EX)
         found = super().load_overload(sig, target_context)  # type: ignore[no-untyped-call]
         if found is not None:
-            self._release()
+            self.let_go()
         return found
 
     def save_overload(self, sig: Any, data: Any) -> None:
         super().save_overload(sig, data)  # type: ignore[no-untyped-call]
-        self._release()
+        self.let_go()
 
-    def _release(self) -> None:
+    def let_go(self) -> None:
+        """Let go of the lock: what was begun is saved, or nothing comes of it."""
         if self._begun:
             self._begun = False
             compiling.end()
@@ -224,6 +225,7 @@ class _SharedInner(_Shared):
     _impl_class = _InnerPlace
 
 
+_compile: Any = dispatcher.Dispatcher.compile
 _template: Any = dispatcher._DispatcherBase.get_call_template
 _overload: Any = dispatcher._DispatcherBase.get_overload
 _compiler: Any = dispatcher._FunctionCompiler  # type: ignore[attr-defined]
@@ -264,6 +266,16 @@ def _call_template(self: Any, args: tuple[Any, ...], kws: Mapping[str, Any]) -> 
     return _template(self, args, kws)
 
 
+def _compile_or_let_go(self: Any, sig: Any) -> Any:
+    """Numba tries forms that cannot be compiled, and takes another one: the lock must not outlive the attempt."""
+    try:
+        return _compile(self, sig)
+    except BaseException:
+        if isinstance(self._cache, _Shared):
+            self._cache.let_go()
+        raise
+
+
 def _get_overload(self: Any, args: tuple[Any, ...]) -> Any:
     """How Numba finds the code of that form."""
     return _overload(inner_form(self) if _is_inner(self.py_func) else self, args)
@@ -277,6 +289,7 @@ def _customize_flags(self: Any, flags: Any) -> Any:
     return flags
 
 
+dispatcher.Dispatcher.compile = _compile_or_let_go  # type: ignore[method-assign]
 dispatcher._DispatcherBase.get_call_template = _call_template  # type: ignore[method-assign, assignment]
 dispatcher._DispatcherBase.get_overload = _get_overload  # type: ignore[method-assign, assignment]
 _compiler._customize_flags = _customize_flags

@@ -171,7 +171,7 @@ def test_code_points_in_context_are_cut_as_by_the_library(name: str) -> None:
 
     The scanner knows a character by its class alone, and the classes of all are compared above.
     """
-    chosen = POINTS[(POINTS < 0x3400) | (POINTS % 17 == 0)]
+    chosen = POINTS[(POINTS < 0x3400) | (POINTS % 101 == 0)]
     assert not differing(in_contexts(map(chr, chosen)), name)[:3]
 
 
@@ -201,8 +201,8 @@ def test_long_texts_are_cut_as_by_the_library(name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_many_long_texts_are_cut_as_by_the_library(name: str) -> None:
-    """Thirty thousand texts over small alphabets are cut as by `tokenizers`."""
-    for seed in range(6):
+    """Ten thousand texts over small alphabets are cut as by `tokenizers`."""
+    for seed in range(2):
         assert not differing(drawn(100 + seed, 5000), name)[:3]
 
 
