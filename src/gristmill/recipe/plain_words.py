@@ -97,13 +97,17 @@ def _fix(wanted: list[str], found: Sequence[ErrorDetails], value: Any) -> str:
     return ""
 
 
+LEAST_PERCENTAGE = 2
+"""A number from here on may be meant as a percentage; one just above 1 is a share that slipped."""
+
+
 def _as_share(found: Sequence[ErrorDetails], value: Any) -> float | None:
     """A percentage as the share that was meant: of a field that goes up to 1, where the hundredth is in its bounds; of
     one that is written so, whatever the bounds.
     """
     if isinstance(value, str) and (percentage := _PERCENTAGE.fullmatch(value)):
         return float(percentage[1]) / 100 if any(_wanted(error) == _NUMBER for error in found) else None
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if isinstance(value, bool) or not isinstance(value, int | float) or value < LEAST_PERCENTAGE:
         return None
     share = value / 100
     for error in found:

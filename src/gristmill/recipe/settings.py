@@ -198,17 +198,26 @@ def _named(kind: Any, marks: tuple[Any, ...] = ()) -> str:
 def _marked(kind: Any, marks: tuple[Any, ...]) -> str:
     """A plain type with the units and bounds that stand beside it."""
     name = _NAMES.get(kind, getattr(kind, "__name__", str(kind)))
-    bounds = []
+    limits: dict[str, list[float]] = {}
     for mark in _flat(marks):
         if isinstance(mark, FileMark):
             name = "file or folder"
         if isinstance(mark, BeforeValidator) and mark.func in (parse_bytes, parse_count):
             name = _BYTES if mark.func is parse_bytes else _COUNT
-        for bound, word in _BOUNDS.items():
+        for bound in _BOUNDS:
             limit = getattr(mark, bound, None)
             if isinstance(limit, int | float) and abs(limit) < _NO_BOUND:
-                bounds.append(f"{word} {limit:g}" if limit < 1e6 else f"{word} {limit:,}")
-    return " ".join([name, *bounds])
+                limits.setdefault(bound, []).append(limit)
+    return " ".join([name, *_told(limits)])
+
+
+def _told(limits: Mapping[str, list[float]]) -> Iterator[str]:
+    """The narrowest of the bounds on either side."""
+    for sharp, soft, narrowest in (("gt", "ge", max), ("lt", "le", min)):
+        if found := [*limits.get(sharp, ()), *limits.get(soft, ())]:
+            limit = narrowest(found)
+            word = _BOUNDS[sharp if limit in limits.get(sharp, ()) else soft]
+            yield f"{word} {limit:g}" if limit < 1e6 else f"{word} {limit:,}"
 
 
 def _flat(marks: tuple[Any, ...]) -> Iterator[Any]:
