@@ -35,7 +35,9 @@ lint: $(VENV)/dev
 	$(BIN)/ruff format --check src tests bench fuzz
 	$(BIN)/mypy
 
-test: lint
+test: $(VENV)/dev
+	@$(BIN)/python -m gristmill.kernels & compiles=$$!; $(MAKE) --no-print-directory lint || { kill $$compiles; exit 1; }; \
+	  wait $$compiles  # on the other core, before two processes come to the same kernels
 	$(BIN)/pytest -n 2 --dist worksteal
 
 test-fast: $(VENV)/dev

@@ -64,8 +64,8 @@ def test_old_findings_hold(name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_changed_files_break_nothing(name: str) -> None:
-    """All seeds, and a hundred changed files for each kind."""
-    fuzzer = fuzzed(name, 30 if name in SLOW_TARGETS else 100, seed=1)
+    """All seeds, and some changed files for each kind; `make fuzz` tries as many as there is time."""
+    fuzzer = fuzzed(name, 10 if name in SLOW_TARGETS else 40, seed=1)
     assert not fuzzer.found, told(fuzzer.found)
 
 
