@@ -100,9 +100,11 @@ class Layers(Mapping[At, tuple[Part, str]]):
         rows, start = self._rows.get(source, b""), slot * _LAYER.size
         if start >= len(rows) or not rows[start]:
             return None
-        _, suffix, part_hash, key, *sizes, has_verdicts, verdicts, size, drop = _LAYER.unpack_from(rows, start)
+        _, suffix, part_hash, key, *rest = _LAYER.unpack_from(rows, start)
+        file_bytes, row_count, payload_bytes, has_verdicts, verdicts, size, drop = rest
         beside = Verdicts(verdicts.hex(), size, drop.hex()) if has_verdicts else None
-        return Part(part_hash.hex(), self._suffixes.name(suffix), *sizes, verdicts=beside), key.hex()
+        name = self._suffixes.name(suffix)
+        return Part(part_hash.hex(), name, file_bytes, row_count, payload_bytes, beside), key.hex()
 
     def __iter__(self) -> Iterator[At]:
         for source in list(self._rows):
