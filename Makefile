@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test test-fast test-memory lint bench clean fuzz
+.PHONY: demo demo-score demo-audit demo-shards test test-fast test-memory lint bench clean fuzz
 
 $(VENV)/base: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -24,9 +24,16 @@ demo/inputs/truth.json: | $(VENV)/base
 
 demo: $(VENV)/base demo/inputs/truth.json
 	$(BIN)/gristmill run recipes/demo.yaml
+	@$(MAKE) --no-print-directory --jobs 2 demo-audit demo-score demo-shards  # each needs one core
+
+demo-score:
 	$(BIN)/python -m gristmill.demo score recipes/demo.yaml demo/inputs
+
+demo-audit:
 	$(BIN)/python -m gristmill.demo generic demo/generic
 	$(BIN)/gristmill tokenizer audit recipes/demo.yaml --against demo/generic --sizes 1000,2000,4000,8000 --out demo/audit
+
+demo-shards:
 	$(BIN)/gristmill shards verify recipes/demo.yaml
 	$(BIN)/gristmill sample recipes/demo.yaml --step 3900 --chars 300
 

@@ -32,26 +32,27 @@ def test_layers_are_a_mapping(given_layers):
         assert ("nowhere", (0, 0)) not in table
 
 
-@given(st.lists(st.tuples(keys, st.text(st.characters(codec=None)), st.booleans())))
-def test_names_of_tasks_are_a_mapping(tasks):
+@given(st.lists(st.tuples(keys, st.text(st.characters(codec=None)), st.booleans())), st.integers(1, 4))
+def test_names_of_tasks_are_a_mapping(tasks, packed):
     """Labels hold names of files, which may be no UTF-8; a task of two equal parts counts once."""
-    table = TaskNames()
+    table = TaskNames(labels_packed=packed)
     for key, label, executed in tasks:
         table.add(key, label, executed)
     assert dict(table.items()) == {key: label for key, label, _ in tasks}
+    assert list(table.each()) == [(key, label) for key, label, _ in tasks]
     assert len(table) == len({key for key, _, _ in tasks})
     assert table.executed == {key for key, _, executed in tasks if executed}
 
 
 def test_a_task_takes_some_dozen_bytes():
-    """A layer and a name together, of a hundred thousand tasks."""
+    """A layer and a name together, of a hundred thousand tasks: no more than the hashes and sizes that they hold."""
     layers, names = Layers(Slots()), TaskNames()
     part = Part("ab" * 32, "parquet", 1, 2, 3, Verdicts("cd" * 32, 4, "ef" * 16))
     for number in range(100_000):
         layers["web", (number, 0)] = (part, f"{number:032x}")
         names.add(f"{number:032x}", f"web part {number}.0", False)
-    held = [*layers._rows.values(), names._keys, names._labels, names._ends, names._executed]
-    assert sum(map(sys.getsizeof, held)) < 180 * 100_000
+    held = [*layers._rows.values(), names._keys, *names._packed, *names._labels, names._executed]
+    assert sum(map(sys.getsizeof, held)) < 160 * 100_000
 
 
 @given(st.lists(made_parts, max_size=20))

@@ -65,7 +65,7 @@ def subject(text: str) -> Subject:
     """A tokenizer.json as the command opens it."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        return Subject("made", files._parse_json(text.encode(), "made", 1 << 20, probe=False), json.loads(text))
+        return Subject("made", files._parse_json(text.encode(), "made", 1 << 20, probe="never"), json.loads(text))
 
 
 def faults(one: Subject) -> set[str]:

@@ -18,7 +18,7 @@ from tokenizers import Tokenizer as Library
 
 from gristmill.errors import UserError
 from gristmill.kernels.bpe.train import byte_order
-from gristmill.tokenizer import files
+from gristmill.tokenizer import files, probe
 from gristmill.tokenizer.alphabet import CHARACTERS, spelled_bytes, to_text
 from gristmill.tokenizer.library import LibraryTokenizer, open_library, panics_raised
 from gristmill.tokenizer.model import Tokenizer
@@ -166,6 +166,43 @@ def test_the_probe_finds_a_difference(ours: Tokenizer, tmp_path: Path) -> None:
     assert difference(ours, Library.from_str(changed(text, pre_tokenizer=spec)))
 
 
+def test_a_file_that_was_found_to_agree_is_not_compared_again(
+    ours: Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where it is asked for, and not after the file, the code, or the place of the compiled code changed."""
+    compared: list[str] = []
+    monkeypatch.setattr(probe, "difference", lambda *_: compared.append("") or "")
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "compiled"))
+    path = files.write_json(ours, tmp_path)
+
+    def times(when: probe.Probe = "once") -> int:
+        compared.clear()
+        for _ in range(2):
+            assert isinstance(files.load(str(path), probe=when), Tokenizer)
+        return len(compared)
+
+    assert times() == 2, "nothing can be remembered where there is no compiled code"
+    probe.cache_folder("bpe.encode").mkdir(parents=True)
+    assert times() == 1
+    assert times() == 0
+    assert times("always") == 2
+    assert times("never") == 0
+    path.write_text(path.read_text() + " ")
+    assert times() == 1
+    monkeypatch.setattr(probe, "_compared", lambda: "another version of the library")
+    assert times() == 1
+
+
+def test_a_difference_is_found_every_time(ours: Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    probe.cache_folder("bpe.encode").mkdir(parents=True)
+    monkeypatch.setattr(probe, "difference", lambda *_: "they differ")
+    path = files.write_json(ours, tmp_path)
+    for _ in range(2):
+        with pytest.warns(UserWarning, match="they differ"):
+            assert isinstance(files.load(str(path), probe="once"), LibraryTokenizer)
+
+
 def test_the_fallback_has_the_same_interface(tmp_path: Path) -> None:
     """Same answers as ours, for the same tokenizer, from every method."""
     path = write(tmp_path, library_json("llama3"))
@@ -261,9 +298,9 @@ def test_added_tokens_that_merges_make_are_written_with_them(
 ) -> None:
     """`tokenizer.json` keeps them in both places; a rank file cannot say it."""
     texts = ["the mill", "aaaa", "th the <|x|>mill a"]
-    once = files.load(small(tmp_path, [{"content": content, "id": number, "special": special}]), probe=False)
+    once = files.load(small(tmp_path, [{"content": content, "id": number, "special": special}]), probe="never")
     assert isinstance(once, Tokenizer)
-    again = files.load(str(files.write_json(once, tmp_path / "again")), probe=False)
+    again = files.load(str(files.write_json(once, tmp_path / "again")), probe="never")
     for allowed in ((), "all"):
         assert [again.encode_text(text, allowed) for text in texts] == [
             once.encode_text(text, allowed) for text in texts
@@ -276,7 +313,7 @@ def test_added_tokens_that_merges_make_are_written_with_them(
 def test_tokens_that_no_merge_makes_are_not_written_as_ranks(tmp_path: Path) -> None:
     """tiktoken joins any neighbours that make up a token, and takes a pre-token that is one whole."""
     for merges in (["t h", "th e", "a a"], ["th e", "a a", "aa aa"]):
-        lacking = files.load(small(tmp_path, [], merges=merges), probe=False)
+        lacking = files.load(small(tmp_path, [], merges=merges), probe="never")
         assert isinstance(lacking, Tokenizer)
         with pytest.raises(UserError, match=r"its merges do not make its token b'(aaaa|th)'"):
             files.write_ranks(lacking, tmp_path / "lacking.tiktoken")

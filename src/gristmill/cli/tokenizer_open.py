@@ -72,7 +72,7 @@ def load_aloud(uri: str) -> AnyTokenizer:
     """A tokenizer; that it is not encoded by our kernel is said in a line, not as Python tells warnings."""
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
-        tokenizer = load(uri)
+        tokenizer = load(uri, probe="once")
     for warning in told:
         complain(warning.message)
     return tokenizer

@@ -79,17 +79,16 @@ class SegmentTable:
 
     def __init__(self, files: Sequence[SegmentFile], tables: Sequence[Table]) -> None:
         self._files = [file.part for file in files]
-        whole = np.concatenate([np.empty(0, ROW), *tables])
-        order = np.argsort(whole["to"], kind="stable")
-        lengths = [table["length"] for table in tables]
-        offsets = [np.cumsum(length) - length for length in lengths]
-        self._rows = np.empty(len(whole), _PLACED)
-        self._rows["file"] = np.repeat(np.arange(len(tables)), [len(table) for table in tables])
-        self._rows["offset"] = np.concatenate([np.empty(0, np.uint64), *offsets])
+        to = _joined([table["to"] for table in tables], np.uint64)
+        order = np.argsort(to, kind="stable")
+        self._to = to[order]
+        self._rows = np.empty(len(order), _PLACED)
+        # Column by column: all of them at once would be in memory three times.
+        self._rows["file"] = np.repeat(np.arange(len(tables)), [len(table) for table in tables])[order]
+        offsets = [np.cumsum(table["length"]) - table["length"] for table in tables]
+        self._rows["offset"] = _joined(offsets, np.uint64)[order]
         for name in ("length", "memory", "hash"):
-            self._rows[name] = whole[name]
-        self._rows = self._rows[order]
-        self._to = whole["to"][order]
+            self._rows[name] = _joined([table[name] for table in tables], ROW[name])[order]
 
     def destinations(self) -> list[int]:
         return [int(one) for one in np.unique(self._to)]
@@ -106,6 +105,10 @@ class SegmentTable:
         end = np.searchsorted(self._to, np.uint64(first if last is None else last), "right")
         rows = self._rows[begin:end]
         return SegmentList(rows, {number: self._files[number] for number in rows["file"].tolist()})
+
+
+def _joined(columns: Sequence[npt.NDArray[Any]], kind: npt.DTypeLike) -> npt.NDArray[Any]:
+    return np.concatenate(columns) if columns else np.empty(0, kind)
 
 
 def write_segments(store: Store, tables: Iterable[tuple[int, pa.Table]]) -> SegmentFile:

@@ -29,7 +29,7 @@ from gristmill.tokenizer.bounds import MOST_BYTES, MOST_TOKEN_BYTES, check_ids, 
 from gristmill.tokenizer.library import LibraryTokenizer, open_library
 from gristmill.tokenizer.model import CACHE_BYTES, Added, Definition, Tokenizer
 from gristmill.tokenizer.patterns import PATTERNS, pattern_of
-from gristmill.tokenizer.probe import difference
+from gristmill.tokenizer.probe import Probe, reason_against_ours
 from gristmill.tokenizer.rank_rule import model_ids, reason_against_ranks
 from gristmill.tokenizer.special import BEGIN_OF_TEXT, END_OF_TEXT, PAD
 
@@ -37,12 +37,12 @@ _NO_NUMBER = "so no text can be encoded"
 
 
 def load(
-    uri: str, pattern: str | None = None, cache_bytes: int = CACHE_BYTES, probe: bool = True
+    uri: str, pattern: str | None = None, cache_bytes: int = CACHE_BYTES, probe: Probe = "always"
 ) -> Tokenizer | LibraryTokenizer:
     """The tokenizer of a `tokenizer.json`, of a folder that holds one, or of a rank file.
 
-    `pattern` is for a rank file without a JSON file beside it. `probe=False` leaves the check out, for a worker that
-    loads what was checked before.
+    `pattern` is for a rank file without a JSON file beside it. `probe` says when our encoder is checked against the
+    library: `once` is for files that stay, which every worker and every command opens.
     """
     filesystem, path = system_of(str(uri))
     if filesystem.isdir(path):
@@ -73,7 +73,7 @@ def _read(filesystem: Any, path: str, uri: str) -> bytes:
     return bytes(data)
 
 
-def _parse_json(data: bytes, uri: str, cache_bytes: int, probe: bool) -> Tokenizer | LibraryTokenizer:
+def _parse_json(data: bytes, uri: str, cache_bytes: int, probe: Probe) -> Tokenizer | LibraryTokenizer:
     try:
         text = data.decode()
         spec = json.loads(text)
@@ -94,7 +94,7 @@ def _parse_json(data: bytes, uri: str, cache_bytes: int, probe: bool) -> Tokeniz
     reason = _reason_against(spec)
     if not reason:
         tokenizer = Tokenizer(_definition(spec), cache_bytes)
-        reason = difference(tokenizer, library) if probe else ""
+        reason = reason_against_ours(tokenizer, library, data, probe)
         if not reason:
             return tokenizer
     warnings.warn(f"{uri} is encoded by the library, some 30 times slower: {reason}.", stacklevel=3)

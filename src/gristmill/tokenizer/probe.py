@@ -1,10 +1,17 @@
 """Texts that are hard to cut and to join, and the check that two tokenizers agree on them."""
 
+import hashlib
 import random
-from typing import Any
+import sys
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal
 
 import pyarrow as pa
+from llvmlite.binding import get_host_cpu_name
 
+from gristmill.kernels import cache_folder
 from gristmill.tokenizer.library import panics_raised
 from gristmill.tokenizer.model import Tokenizer
 
@@ -30,6 +37,37 @@ HOSTILE = (
     " " * 300 + "\n" * 50 + "a" * 500 + "ab" * 300 + "\u3042" * 200 + "-" * 400 + "7" * 50,
 )
 """Indentation, white space, LaTeX, CJK, joined emoji, combining marks, right-to-left, URLs, SQL, case, binary, runs."""
+
+Probe = Literal["always", "once", "never"]
+"""When the two are compared; once: where this machine has not found before that they agree on the same file."""
+
+
+def reason_against_ours(tokenizer: Tokenizer, library: Any, data: bytes, probe: Probe) -> str:
+    """`difference` for the tokenizer of a file with this content.
+
+    That there is none is remembered beside the compiled encoder, and holds for this file, this code, this version of
+    the library and this processor; whoever can write there can exchange the encoder too. A difference is not
+    remembered.
+    """
+    if probe == "never":
+        return ""
+    mark = cache_folder("bpe.encode") / f"agrees-{hashlib.sha256(_compared().encode() + data).hexdigest()[:32]}"
+    if probe == "once" and mark.exists():
+        return ""
+    reason = difference(tokenizer, library)
+    if probe == "once" and not reason:
+        with suppress(OSError):
+            mark.touch()
+    return reason
+
+
+@cache
+def _compared() -> str:
+    """What is compared, besides the file: both encoders, and the code that reads the file."""
+    import tokenizers
+
+    ours = b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py")))
+    return f"{tokenizers.__version__} {sys.version} {get_host_cpu_name()} {hashlib.sha256(ours).hexdigest()}"
 
 
 def difference(tokenizer: Tokenizer, library: Any) -> str:

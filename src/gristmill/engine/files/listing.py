@@ -40,7 +40,7 @@ MOST_STRETCHES = 64
 """Of one file. Where none but its start is a sure place to begin, a stretch costs as much as all before it."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class InputFile:
     """One file of a source."""
 
@@ -59,7 +59,7 @@ class InputFile:
         return self.size * (COMPRESSION if self.name.lower().endswith(COMPRESSED) else 1)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Group:
     """What one read task reads."""
 

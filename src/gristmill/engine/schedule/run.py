@@ -349,19 +349,20 @@ class Run(Seen):
         """What all of them answer, in order; no more of them have begun than the window has room for. Of `large` ones,
         which hold much before they are sent off, as many as the executor runs and a few.
         """
-        room = asyncio.Semaphore(self._executor.slots + 2 if large else self._window)
-        waits = []
+        begun = self._executor.slots + 2 if large else self._window
+        room = asyncio.Semaphore(begun)
+        answers: dict[int, Answer] = {}
 
-        async def one(work: Coroutine[Any, Any, Answer]) -> Answer:
-            try:
-                return await work
-            finally:
-                room.release()
+        async def one(number: int, work: Coroutine[Any, Any, Answer]) -> None:
+            answers[number] = await work
+            room.release()
 
-        for work in works:
+        for number, work in enumerate(works):
             await room.acquire()
-            waits.append(self._group.create_task(one(work)))
-        return [await wait for wait in waits]
+            self._group.create_task(one(number, work))
+        for _ in range(begun):
+            await room.acquire()
+        return [answers[number] for number in sorted(answers)]
 
     # Models
 

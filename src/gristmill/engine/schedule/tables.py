@@ -1,13 +1,13 @@
 """What a coordinator remembers of millions of tasks: a few dozen bytes each, instead of objects of some kilobytes.
 
-A layer is a row of fixed size, found by the number of its document part; the tasks of a stage are keys and labels one
-after the other. Each looks like a mapping or a list of what it holds.
+A layer is a row of fixed size, found by the number of its document part; the tasks of a stage are keys one after the
+other, and labels that are packed. Each looks like a mapping or a list of what it holds.
 """
 
+import marshal
 import struct
-from array import array
+import zlib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 
 from gristmill.store.store import Part, Verdicts
 
@@ -20,6 +20,9 @@ _LAYER = struct.Struct("<?B32s16sQQQ?32sI16s")
 _FILE = struct.Struct("<B32sQ")
 _KEY_BYTES = 16
 RECENT = 1024
+"""Layers of a stage that are kept as objects."""
+LABELS = 256
+"""Labels of tasks that are packed together."""
 
 
 class Slots:
@@ -97,10 +100,11 @@ class Layers(Mapping[At, tuple[Part, str]]):
         rows, start = self._rows.get(source, b""), slot * _LAYER.size
         if start >= len(rows) or not rows[start]:
             return None
-        _, suffix, part_hash, key, *sizes, has_verdicts, verdicts, size, drop = _LAYER.unpack_from(rows, start)
-        part = Part(part_hash.hex(), self._suffixes.name(suffix), *sizes)
+        _, suffix, part_hash, key, *rest = _LAYER.unpack_from(rows, start)
+        file_bytes, row_count, payload_bytes, has_verdicts, verdicts, size, drop = rest
         beside = Verdicts(verdicts.hex(), size, drop.hex()) if has_verdicts else None
-        return replace(part, verdicts=beside), key.hex()
+        name = self._suffixes.name(suffix)
+        return Part(part_hash.hex(), name, file_bytes, row_count, payload_bytes, beside), key.hex()
 
     def __iter__(self) -> Iterator[At]:
         for source in list(self._rows):
@@ -113,12 +117,14 @@ class Layers(Mapping[At, tuple[Part, str]]):
 
 
 class TaskNames(Mapping[str, str]):
-    """Key -> label of the tasks of a stage."""
+    """Key -> label of the tasks of a stage. Labels are much alike: they are packed, many at a time."""
 
-    def __init__(self, known: Mapping[str, str] | None = None) -> None:
+    def __init__(self, known: Mapping[str, str] | None = None, labels_packed: int = LABELS) -> None:
+        self._labels_packed = labels_packed
         self._keys = bytearray()
-        self._labels = bytearray()
-        self._ends = array("Q")
+        self._packed: list[bytes] = []
+        self._labels: list[str] = []
+        """The last ones, not packed yet."""
         self._executed = bytearray()
         for key, label in (known or {}).items():
             self.add(key, label, False)
@@ -126,8 +132,10 @@ class TaskNames(Mapping[str, str]):
     def add(self, key: str, label: str, executed: bool) -> None:
         """A task that is done: by this run, or before it."""
         self._keys += bytes.fromhex(key)
-        self._labels += label.encode("utf-8", "surrogatepass")
-        self._ends.append(len(self._labels))
+        self._labels.append(label)
+        if len(self._labels) == self._labels_packed:
+            self._packed.append(zlib.compress(marshal.dumps(self._labels), 1))
+            self._labels.clear()
         self._executed.append(executed)
 
     @property
@@ -136,15 +144,19 @@ class TaskNames(Mapping[str, str]):
         return {key for key, executed in zip(self._all_keys(), self._executed, strict=True) if executed}
 
     def _all_keys(self) -> Iterator[str]:
-        text = self._keys.hex()
-        return (text[start : start + 2 * _KEY_BYTES] for start in range(0, len(text), 2 * _KEY_BYTES))
+        return (self._keys[start : start + _KEY_BYTES].hex() for start in range(0, len(self._keys), _KEY_BYTES))
+
+    def _all_labels(self) -> Iterator[str]:
+        for packed in self._packed:
+            yield from marshal.loads(zlib.decompress(packed))
+        yield from self._labels
 
     def _dict(self) -> dict[str, str]:
-        labels, start = [], 0
-        for end in self._ends:
-            labels.append(self._labels[start:end].decode("utf-8", "surrogatepass"))
-            start = end
-        return dict(zip(self._all_keys(), labels, strict=True))
+        return dict(self.each())
+
+    def each(self) -> Iterator[tuple[str, str]]:
+        """Key and label of every task, one after the other; a task that two document parts have comes twice."""
+        return zip(self._all_keys(), self._all_labels(), strict=True)
 
     def __getitem__(self, key: str) -> str:
         return self._dict()[key]

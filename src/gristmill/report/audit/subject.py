@@ -124,7 +124,7 @@ def open_subject(uri: str, pattern: str | None = None) -> Subject:
     if filesystem.isdir(path):
         path = f"{path.rstrip('/')}/tokenizer.json"
     is_json = filesystem.isfile(path) and filesystem.cat_file(path).lstrip()[:1] == b"{"
-    tokenizer = files.load(uri, None if is_json else pattern)
+    tokenizer = files.load(uri, None if is_json else pattern, probe="once")
     return Subject(uri, tokenizer, json.loads(filesystem.cat_file(path)) if is_json else None)
 
 

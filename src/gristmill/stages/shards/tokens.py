@@ -85,4 +85,4 @@ def open_tokenizer(path: str) -> Any:
 
     with python_warnings.catch_warnings():
         python_warnings.simplefilter("ignore")  # that the library encodes is told at the end of the run
-        return load(path)
+        return load(path, probe="once")

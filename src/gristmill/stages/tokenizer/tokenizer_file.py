@@ -49,7 +49,7 @@ def make(config: Config, path: Path) -> dict[str, Any]:
     with python_warnings.catch_warnings():
         python_warnings.simplefilter("ignore")  # told by `warnings`, in every run
         try:
-            tokenizer = load(str(path))
+            tokenizer = load(str(path), probe="once")
         except UserError as error:
             told = str(error).replace(str(path), "the file that tokenizer.file names")
             raise CannotBeMet(told[0].upper() + told[1:]) from None
