@@ -156,3 +156,44 @@ def forgotten() -> Iterator[None]:
     yield
     own_code.forget(own_code._FINDER.code)
     own_code._FINDER.code.clear()
+
+
+class RayNodes:
+    """A Ray cluster on this machine: a head that does no tasks, and nodes of one core that tests may lose."""
+
+    def __init__(self) -> None:
+        from ray.cluster_utils import Cluster
+
+        head = {"num_cpus": 0, "object_store_memory": 80 << 20, "include_dashboard": False}
+        self.cluster = Cluster(initialize_head=True, head_node_args=head)
+        self.address: str = self.cluster.address
+        self.mend()
+
+    def mend(self) -> None:
+        """Two nodes that live, whatever became of those that were there."""
+        for node in [*self.cluster.worker_nodes]:
+            if not node.live_processes() or "raylet" not in dict(node.live_processes()):
+                self.cluster.remove_node(node, allow_graceful=False)
+        while len(self.cluster.worker_nodes) < 2:
+            self.cluster.add_node(num_cpus=1, memory=3 << 30, object_store_memory=80 << 20)
+
+
+@pytest.fixture(scope="session")
+def _ray_nodes() -> Iterator[RayNodes]:
+    pytest.importorskip("ray", reason="Ray is not installed: pip install 'gristmill[ray]'")
+    import ray
+
+    nodes = RayNodes()
+    try:
+        ray.init(nodes.address, log_to_driver=False, logging_level="CRITICAL")
+        yield nodes
+    finally:
+        ray.shutdown()
+        nodes.cluster.shutdown()
+
+
+@pytest.fixture
+def ray_nodes(_ray_nodes: RayNodes) -> RayNodes:
+    """Two nodes, and this process is connected to them."""
+    _ray_nodes.mend()
+    return _ray_nodes

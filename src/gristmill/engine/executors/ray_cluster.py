@@ -17,6 +17,7 @@ import logging
 import os
 import pickle
 import signal
+import socket
 import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -43,6 +44,8 @@ HOST_BYTES = 200 << 20
 """A process of Ray's with what it needs to host a worker, and the server that workers come from."""
 STEP_BYTES = 256 << 20
 """Ray keeps a queue for each size that it was asked for: sizes are rounded up to these."""
+CONNECT_S = 10.0
+"""Seconds in which the head of a cluster must take a connection."""
 LOOK_EVERY_S = 5.0
 """Seconds between looks at the nodes of the cluster."""
 SILENT_S = 40.0
@@ -329,20 +332,41 @@ def _imported() -> Any:
 
 def _connect(ray: Any, address: str | None) -> None:
     """Join a cluster as a driver; UserError where there is none. Ray's own messages are left in its logs."""
+    address = address or os.environ.get("RAY_ADDRESS") or "auto"
+    if (silent := _silent(address)) is not None:
+        raise _no_cluster(address, silent)
     ray._private.worker.print_to_stdstream = lambda *_, **__: None  # raylets' deaths, on standard output
     before = signal.getsignal(signal.SIGTERM)
     try:
-        ray.init(address=address or "auto", log_to_driver=False, logging_level=logging.ERROR)
+        ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
     except Exception as error:
-        told = " ".join(str(error).split())[:600]
-        where = "of this machine" if address in (None, "auto") else f"at {address}"
-        raise UserError(
-            f"The Ray cluster {where} cannot be joined: {told} Nothing was run. Start one with `ray start --head`, on "
-            "this machine or one of which this is a node (`ray start --address HOST:6379`), or name another --address."
-        ) from None
+        raise _no_cluster(address, " ".join(str(error).split())[:600]) from None
     finally:
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGTERM, before)
+
+
+def _silent(address: str) -> str | None:
+    """Why nothing answers at HOST:PORT; None where something does, or another kind of address is Ray's to judge.
+
+    Ray itself would try for minutes.
+    """
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if not host or not port.isdecimal():
+        return None
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), CONNECT_S).close()
+    except (OSError, OverflowError) as error:
+        return str(error)
+    return None
+
+
+def _no_cluster(address: str, why: str) -> UserError:
+    where = "of this machine" if address == "auto" else f"at {address}"
+    return UserError(
+        f"The Ray cluster {where} cannot be joined: {why.rstrip('.')}. Nothing was run. Start one with `ray start "
+        "--head`, make this machine one of its nodes with `ray start --address HOST:6379`, or name another --address."
+    )
 
 
 def _lost_cluster(fact: str) -> UserError:
