@@ -170,12 +170,16 @@ class RayNodes:
         self.mend()
 
     def mend(self) -> None:
-        """Two nodes that live, whatever became of those that were there."""
-        for node in [*self.cluster.worker_nodes]:
-            if not node.live_processes() or "raylet" not in dict(node.live_processes()):
-                self.cluster.remove_node(node, allow_graceful=False)
+        """Two nodes, whatever became of those that were there."""
         while len(self.cluster.worker_nodes) < 2:
             self.cluster.add_node(num_cpus=1, memory=3 << 30, object_store_memory=80 << 20)
+
+    def lose_node_of(self, pid: int) -> None:
+        """End the node that a process is on."""
+        raylets = {node.all_processes["raylet"][0].process.pid: node for node in self.cluster.worker_nodes}
+        while pid not in raylets:
+            pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+        self.cluster.remove_node(raylets[pid], allow_graceful=False)
 
 
 @pytest.fixture(scope="session")

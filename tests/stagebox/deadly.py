@@ -19,8 +19,7 @@ class Config(StageConfig):
     word: str = "POISON"
     """Texts with this word are fatal; all, if it is empty."""
     how: str = "SIGSEGV"
-    """The way to die: SIGSEGV (a real one), SIGKILL, exit, MemoryError, or with the whole node of a Ray cluster; or to
-    hang for ever."""
+    """The way to die: SIGSEGV (a real one), SIGKILL, exit, MemoryError; or to hang for ever."""
     mended: str = ""
     """Where this file exists, as if a library had been mended, nothing is fatal."""
     kills: str = ""
@@ -55,18 +54,7 @@ def die(how):
         os._exit(3)
     elif how == "MemoryError":
         raise MemoryError
-    elif how == "node":
-        kill_node()
     elif how == "hang":
         signal.pause()
     else:
         os.kill(os.getpid(), signal.Signals[how])
-
-
-def kill_node():
-    """End the raylet that this process descends from; what it started ends with it, this process too."""
-    pid = os.getpid()
-    while "raylet" not in Path(f"/proc/{pid}/stat").read_text().split()[1]:
-        pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
-    os.kill(pid, signal.SIGKILL)
-    signal.pause()
