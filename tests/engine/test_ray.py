@@ -132,9 +132,12 @@ def test_deaths_are_told_apart(tmp_path, ray_nodes):
 
     executor = RayExecutor(Store(str(tmp_path)), None)
     lost = [ray_said.NodeDiedError("x"), ray_said.ObjectLostError("ab", "", ""), ray_said.ActorUnschedulableError("x")]
-    for error in [*lost, ray_said.ActorDiedError("The actor died because its node has died.")]:
+    for error in lost:
         assert executor._meaning(error).machine_lost, error
-    for error in (ray_said.OutOfMemoryError("x"), ray_said.WorkerCrashedError(), ray_said.ActorDiedError("killed")):
+    [node, *_] = executor._nodes
+    for at, is_lost in ((node, False), ("0" * 56, True), (None, False)):
+        assert asyncio.run(executor._death(ray_said.ActorDiedError(), at)).machine_lost is is_lost
+    for error in (ray_said.OutOfMemoryError("x"), ray_said.WorkerCrashedError(), ray_said.ActorDiedError()):
         death = executor._meaning(error)
         assert isinstance(death, WorkerDied)
         assert (death.machine_lost, death.inside, death.reached) == (False, False, True), error

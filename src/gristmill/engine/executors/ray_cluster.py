@@ -50,6 +50,8 @@ LOOK_EVERY_S = 5.0
 """Seconds between looks at the nodes of the cluster."""
 SILENT_S = 40.0
 """Seconds without an answer after which the cluster is lost; after 60 Ray would end this process."""
+LOST, ENDED, NO_MEMORY = "its node was lost", "its Ray process ended", "out of memory: ended by Ray"
+"""How a host dies."""
 OTHERS_S = 30.0
 """Seconds that a node which none of our tasks is at may take to become free of others' before it is shared."""
 
@@ -135,8 +137,10 @@ class RayExecutor:
         self._reserved.clear()
         _take_away(self._probe)
 
-    async def _answer(self, ref: Any) -> Any:
-        """What comes of a task of Ray's; an exception that it gives as its value is raised."""
+    async def _answer(self, ref: Any, node: str | None = None) -> Any:
+        """What comes of a task of Ray's; an exception that it gives as its value is raised. `node`: where it runs, if
+        that is known.
+        """
         lost = self._watch()
         self._running.add(ref)
         done = asyncio.wrap_future(ref.future())
@@ -146,7 +150,7 @@ class RayExecutor:
                 lost.result()
             answer = done.result()
         except self._ray.exceptions.RayError as error:
-            raise self._meaning(error) from None
+            raise await self._death(error, node) from None
         finally:
             if not done.done():
                 done.cancel()
@@ -160,18 +164,26 @@ class RayExecutor:
         with suppress(Exception):  # also of an actor's task, which ends with the actor
             self._ray.cancel(ref, force=True)
 
+    async def _death(self, error: Exception, node: str | None) -> Exception:
+        """What Ray tells of an actor is the same whether its process ended or its node."""
+        if node is not None and isinstance(error, self._ray.exceptions.ActorDiedError):
+            self._see(await _elsewhere(self._ray.nodes))
+            if node not in self._nodes:
+                return WorkerDied(LOST, machine_lost=True)
+        return self._meaning(error)
+
     def _meaning(self, error: Exception) -> Exception:
         """What Ray's errors are to a run."""
         told, kinds = str(error), self._ray.exceptions
         if isinstance(error, kinds.OutOfMemoryError):
-            return WorkerDied("out of memory: ended by Ray", reached=True)
+            return WorkerDied(NO_MEMORY, reached=True)
         if isinstance(error, kinds.LocalRayletDiedError):
             return _lost_cluster("the Ray process on this machine has ended")
         lost = (kinds.NodeDiedError, kinds.ObjectLostError, kinds.ActorUnschedulableError, kinds.ActorUnavailableError)
-        if isinstance(error, lost) or (isinstance(error, kinds.ActorDiedError) and "node" in told and "died" in told):
-            return WorkerDied("its node was lost", machine_lost=True)
+        if isinstance(error, lost):
+            return WorkerDied(LOST, machine_lost=True)
         if isinstance(error, kinds.WorkerCrashedError | kinds.ActorDiedError):
-            return WorkerDied("its Ray process ended", reached=True)
+            return WorkerDied(ENDED, reached=True)
         if isinstance(error, ImportError):
             return UserError(
                 f"A node of the Ray cluster cannot import what tasks need ({error.args[0] if error.args else error}), "
@@ -221,19 +233,23 @@ class _Reserved:
     def __init__(self, executor: RayExecutor) -> None:
         self._executor = executor
         self._actor: Any = None
+        self._node = ""
 
     async def start(self) -> Worker:
-        executor = self._executor
         if self._actor is None:
-            self._actor = await self._take_node()
-        try:
-            number = await executor._answer(self._actor.start.remote())
-        except WorkerDied:
-            self.end()
-            raise
-        return _ReservedWorker(executor, self._actor, number)
+            await self._take_node()
+        number = await self.ask(self._actor.start)
+        return _ReservedWorker(self, self._actor, number)
 
-    async def _take_node(self) -> Any:
+    async def ask(self, method: Any, *about: Any) -> Any:
+        try:
+            return await self._executor._answer(method.remote(*about), self._node)
+        except WorkerDied as death:
+            if death.cause in (LOST, ENDED, NO_MEMORY):  # the actor itself, with all of its workers
+                self.end()
+            raise
+
+    async def _take_node(self) -> None:
         """The largest node. Nothing begins until it is ours, as a stream of small tasks would leave it no room; then
         others go on elsewhere.
         """
@@ -241,24 +257,24 @@ class _Reserved:
         while not executor._nodes:
             executor._watch()
             await asyncio.sleep(LOOK_EVERY_S)
-        node, memory = max(executor._nodes.items(), key=lambda item: (item[1], item[0]))
+        self._node, memory = max(executor._nodes.items(), key=lambda item: (item[1], item[0]))
         with executor._turns.held_back():
-            actor = self._make(node, memory)
-            ready = asyncio.ensure_future(executor._answer(actor.__ray_ready__.remote()))
+            self._actor = self._make(memory)
+            ready = asyncio.ensure_future(self.ask(self._actor.__ray_ready__))
             free = asyncio.ensure_future(executor._turns.all_done())
             try:
                 await asyncio.wait({ready, free}, return_when=asyncio.FIRST_COMPLETED)
                 await asyncio.wait({ready}, timeout=OTHERS_S)
                 if ready.done():
                     ready.result()
-                    return actor
+                    return
             finally:
                 for wait in (ready, free):
                     wait.cancel()
-            executor._ray.kill(actor)  # others' tasks are there, and do not end
-            return self._make(node, 0)
+            self.end()  # others' tasks are there, and do not end
+            self._actor = self._make(0)
 
-    def _make(self, node: str, memory: float) -> Any:
+    def _make(self, memory: float) -> Any:
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
         executor = self._executor
@@ -266,13 +282,14 @@ class _Reserved:
             num_cpus=1,
             memory=int(memory),
             max_restarts=0,
-            scheduling_strategy=NodeAffinitySchedulingStrategy(node, soft=False),
+            scheduling_strategy=NodeAffinitySchedulingStrategy(self._node, soft=False),
         )
         made = actor.remote(executor._about)
         executor._reserved.add(made)
         return made
 
     def end(self) -> None:
+        """Also of an actor that is gone: the next worker has a new one, on a node that lives."""
         if self._actor is not None:
             self._executor._reserved.discard(self._actor)
             with suppress(Exception):
@@ -283,14 +300,13 @@ class _Reserved:
 class _ReservedWorker:
     """One worker on a node that has nothing else to do."""
 
-    def __init__(self, executor: RayExecutor, actor: Any, number: int) -> None:
-        self._executor = executor
+    def __init__(self, node: _Reserved, actor: Any, number: int) -> None:
+        self._node = node
         self._actor = actor
         self._number = number
 
     async def ask(self, task: Task) -> Result:
-        ref = self._actor.ask.remote(self._number, _versions(task), pickle.dumps(task))
-        result: Result = await self._executor._answer(ref)
+        result: Result = await self._node.ask(self._actor.ask, self._number, _versions(task), pickle.dumps(task))
         return result
 
     def kill(self) -> None:

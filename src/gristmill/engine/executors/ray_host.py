@@ -80,7 +80,8 @@ class Reserved:
     """An actor that has a node to itself: workers that have done nothing yet are started and asked one by one."""
 
     def __init__(self, about: bytes) -> None:
-        self._host = Host(about)
+        self._about = about
+        self._host: Host | None = None
         self._workers: dict[int, Any] = {}
         self._number = 0
 
@@ -89,6 +90,7 @@ class Reserved:
         self._number += 1
         number = self._number
         try:
+            self._host = self._host or Host(self._about)
             self._workers[number] = await self._host.executor._start()
         except UserError as error:
             return error
