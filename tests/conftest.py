@@ -113,8 +113,9 @@ class Project:
 def in_this_process() -> Iterator[None]:
     """Commands that a test types here start no workers, unless it says how many: they take a second to start."""
 
-    def make_executor(store: Store, workers: int | None, *more: Any, name: str | None = None) -> Executor:
-        return InlineExecutor(store) if workers is None else with_workers(store, workers, *more, name=name)
+    def make_executor(store: Store, workers: int | None, *more: Any, **named: Any) -> Executor:
+        inline = workers is None and named.get("name") is None
+        return InlineExecutor(store) if inline else with_workers(store, workers, *more, **named)
 
     with_workers = mill.make_executor
     with pytest.MonkeyPatch.context() as patch:
@@ -155,3 +156,48 @@ def forgotten() -> Iterator[None]:
     yield
     own_code.forget(own_code._FINDER.code)
     own_code._FINDER.code.clear()
+
+
+class RayNodes:
+    """A Ray cluster on this machine: a head that does no tasks, and nodes of one core that tests may lose."""
+
+    def __init__(self) -> None:
+        from ray.cluster_utils import Cluster
+
+        head = {"num_cpus": 0, "object_store_memory": 80 << 20, "include_dashboard": False}
+        self.cluster = Cluster(initialize_head=True, head_node_args=head)
+        self.address: str = self.cluster.address
+        self.mend()
+
+    def mend(self) -> None:
+        """Two nodes, whatever became of those that were there."""
+        while len(self.cluster.worker_nodes) < 2:
+            self.cluster.add_node(num_cpus=1, memory=3 << 30, object_store_memory=80 << 20)
+
+    def lose_node_of(self, pid: int) -> None:
+        """End the node that a process is on."""
+        raylets = {node.all_processes["raylet"][0].process.pid: node for node in self.cluster.worker_nodes}
+        while pid not in raylets:
+            pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+        self.cluster.remove_node(raylets[pid], allow_graceful=False)
+
+
+@pytest.fixture(scope="session")
+def _ray_nodes() -> Iterator[RayNodes]:
+    pytest.importorskip("ray", reason="Ray is not installed: pip install 'gristmill[ray]'")
+    import ray
+
+    nodes = RayNodes()
+    try:
+        ray.init(nodes.address, log_to_driver=False, logging_level="CRITICAL")
+        yield nodes
+    finally:
+        ray.shutdown()
+        nodes.cluster.shutdown()
+
+
+@pytest.fixture
+def ray_nodes(_ray_nodes: RayNodes) -> RayNodes:
+    """Two nodes, and this process is connected to them."""
+    _ray_nodes.mend()
+    return _ray_nodes

@@ -16,6 +16,8 @@ from gristmill.store.store import CorruptPart, Part, Store
 
 @pytest.fixture(params=EXECUTORS)
 def name(request):
+    if request.param == "ray":
+        request.getfixturevalue("ray_nodes")
     return request.param
 
 

@@ -36,7 +36,7 @@ class World:
     def __init__(self, window=4, absent=()):
         self.done, self.waiting, self.now, self.most = [], [], 0, 0
         self.absent = absent
-        self.frontier = Frontier({"a": chain()}, self.perform, self.waiting.append, window)
+        self.frontier = Frontier({"a": chain()}, self.perform, self.waiting.append, lambda: window)
         self.frontier.add_gate("sent", {"a": SEND})
         self.frontier.add_gate("scored", {"a": SCORE})
         self.frontier.add_gate("whole", {"a": FINAL})

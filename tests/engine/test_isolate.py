@@ -19,7 +19,6 @@ from gristmill.store.store import Part
 @pytest.fixture(autouse=True)
 def no_pauses(monkeypatch):
     monkeypatch.setattr(trial, "PAUSE_S", 0.0)
-    monkeypatch.setattr(trial, "available_bytes", lambda: None)
 
 
 class Machine:

@@ -114,7 +114,7 @@ def test_no_more_tasks_run_than_there_are_slots_and_workers_are_used_again(carry
         found = await asyncio.gather(*tasks, return_exceptions=True)
         assert found[:3] == told[:3]
         assert [result.values for result in found[3:]] == [["3"], ["4"], ["5"]]
-        assert pool.executor._free == 2
+        assert pool.executor._turns.taken == 0
 
     pool = carry_out(work)
     assert len(pool.workers) == 2
@@ -167,7 +167,7 @@ def test_who_is_called_off_takes_no_turn_and_leaves_no_busy_worker(carry_out):
         await pool.until("last")
         await pool.end("last")
         assert (await last).values == ["last"]
-        assert pool.executor._free == 1
+        assert pool.executor._turns.taken == 0
 
     pool = carry_out(work, slots=1)
     assert pool.begun == ["running", "last"]

@@ -3,14 +3,15 @@
 import asyncio
 
 import numpy as np
+import pytest
 
-from gristmill.engine.executors.local import LocalExecutor
+from gristmill.engine.executors.turns import Turns
 from gristmill.engine.work.needs import PROCESS_BYTES, needs_of
 from gristmill.engine.work.shuffle import IN_MEMORY
 from gristmill.engine.work.task import Build, Hash, Map, Reduce
 from gristmill.stages.contract import StageConfig
 from gristmill.store.segments import ROW, SegmentFile, SegmentTable
-from gristmill.store.store import Part, Store
+from gristmill.store.store import Part
 
 CONFIG = StageConfig()
 
@@ -34,26 +35,82 @@ def test_a_task_needs_what_it_reads_and_not_more_than_its_bounds():
     assert needs_of(Build("m", CONFIG, {}, segments(2**30), {})).memory_bytes > 2**31
 
 
-def test_no_task_starts_that_would_need_more_memory_than_is_left(tmp_path):
+def test_no_task_starts_that_would_need_more_memory_than_is_left():
     """The next in order waits until there is room; one that needs more than there is runs alone."""
+    sizes = (6, 3, 4, 50, 1)
 
     async def main():
-        executor = LocalExecutor(Store(str(tmp_path)), 4)
-        executor._memory = 10
-        turns = [asyncio.ensure_future(executor._turn((n,), memory)) for n, memory in enumerate((6, 3, 4, 50, 1))]
-        started = []
-        for memory in (6, 3, 4, 50, 1):
-            await asyncio.sleep(0)
-            started.append([turn.done() for turn in turns])
-            executor._free += 1
-            executor._held -= memory
-            executor._hand_out()
-        executor.close()
-        return started
+        turns, begun = Turns(4, memory=10), []
+        ends = [asyncio.Event() for _ in sizes]
 
-    found = asyncio.run(main())
-    assert found[0] == [True, True, False, False, False]
-    assert found[1] == [True, True, True, False, False]
-    assert found[2] == [True, True, True, False, False]
-    assert found[3] == [True, True, True, True, False]
-    assert found[4] == [True] * 5
+        async def one(number):
+            async with turns.turn((number,), sizes[number]):
+                begun.append(number)
+                await ends[number].wait()
+
+        tasks = [asyncio.ensure_future(one(number)) for number in range(len(sizes))]
+        seen = []
+        for task, end in zip(tasks, ends, strict=True):
+            await looked_again(begun)
+            seen.append(list(begun))
+            end.set()
+            await task
+        return seen
+
+    assert asyncio.run(main()) == [[0, 1], [0, 1, 2], [0, 1, 2], [0, 1, 2, 3], [0, 1, 2, 3, 4]]
+
+
+async def looked_again(begun):
+    """How many have begun when everybody had the chance to."""
+    for _ in range(5):
+        await asyncio.sleep(0)
+    return len(begun)
+
+
+def test_who_is_called_off_when_it_is_his_turn_gives_it_back():
+    """The slot was his already, though he never woke up in it."""
+
+    async def main():
+        turns = Turns(1)
+
+        async def one():
+            async with turns.turn(()):
+                pass
+
+        task = asyncio.ensure_future(one())
+        with turns.held_back():
+            await asyncio.sleep(0)
+        assert turns.taken == 1
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert turns.taken == 0
+        await one()
+
+    asyncio.run(main())
+
+
+def test_a_run_gets_more_slots_while_others_wait():
+    """A cluster grows; whoever waits for all to be done does, and nobody begins while they are held back."""
+
+    async def main():
+        turns, begun, end = Turns(1), [], asyncio.Event()
+
+        async def one(number):
+            async with turns.turn((number,)):
+                begun.append(number)
+                await end.wait()
+
+        tasks = [asyncio.ensure_future(one(number)) for number in range(4)]
+        assert await looked_again(begun) == 1
+        turns.slots = 3
+        turns.hand_out()
+        assert await looked_again(begun) == 3
+        with turns.held_back():
+            end.set()
+            await turns.all_done()
+            assert (turns.taken, begun) == (0, [0, 1, 2])
+        await asyncio.gather(*tasks)
+        assert begun == [0, 1, 2, 3]
+
+    asyncio.run(main())

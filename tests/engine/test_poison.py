@@ -8,9 +8,10 @@ import signal
 import pyarrow.parquet as pq
 import pytest
 
-from gristmill.engine.executors import trial
+from gristmill.engine.executors import local, trial
 from gristmill.engine.executors.local import LocalExecutor
 from gristmill.engine.mill import Silent
+from gristmill.engine.work.memory import Memory
 from gristmill.errors import UserError
 from gristmill.places import exact, shown
 from gristmill.query.documents import rows
@@ -164,7 +165,7 @@ def test_a_kill_while_memory_is_short_is_no_evidence(project, monkeypatch):
     """A document that dies by SIGKILL beside a program that holds the memory may be innocent: the run stops."""
     write_texts(project, texts(17))
     project.write_recipe("  - stagebox.deadly: {how: SIGKILL}\n")
-    monkeypatch.setattr(trial, "available_bytes", lambda: 0)
+    monkeypatch.setattr(local, "memory_now", lambda: Memory(0, 1 << 30))
     monkeypatch.setattr(trial, "MOST_PAUSES", 2)
     with pytest.raises(UserError, match="memory"):
         project.run(workers=1)

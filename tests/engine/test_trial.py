@@ -18,7 +18,6 @@ RECORD, CONTROL = Task("", "", "record", Hash(())), Task("", "", "control", Hash
 @pytest.fixture(autouse=True)
 def no_pauses(monkeypatch):
     monkeypatch.setattr(trial, "PAUSE_S", 0.0)
-    monkeypatch.setattr(trial, "available_bytes", lambda: None)
     monkeypatch.setattr(trial, "MOST_PAUSES", 40)
 
 

@@ -19,7 +19,7 @@ class Config(StageConfig):
     word: str = "POISON"
     """Texts with this word are fatal; all, if it is empty."""
     how: str = "SIGSEGV"
-    """The way to die: SIGSEGV (a real one), SIGKILL, exit, or MemoryError."""
+    """The way to die: SIGSEGV (a real one), SIGKILL, exit, MemoryError; or to hang for ever."""
     mended: str = ""
     """Where this file exists, as if a library had been mended, nothing is fatal."""
     kills: str = ""
@@ -54,5 +54,7 @@ def die(how):
         os._exit(3)
     elif how == "MemoryError":
         raise MemoryError
+    elif how == "hang":
+        signal.pause()
     else:
         os.kill(os.getpid(), signal.Signals[how])

@@ -32,7 +32,14 @@ def command(
     store: StoreUri = None,
     executor: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Where tasks run: local (processes), or inline (this process, for pdb)."),
+        typer.Option(
+            metavar="NAME",
+            help="Where tasks run: local (processes), inline (this process, for pdb), or ray (a cluster).",
+        ),
+    ] = None,
+    address: Annotated[
+        str | None,
+        typer.Option(metavar="HOST:PORT", help="The Ray cluster's. Default: RAY_ADDRESS, or that of this machine."),
     ] = None,
     until: Annotated[str | None, typer.Option(metavar="STAGE", help="Stop after this step.")] = None,
     tag: Annotated[str | None, typer.Option(metavar="NAME", help="Keep the finished run as a named version.")] = None,
@@ -47,7 +54,9 @@ def command(
     """
     if executor is not None and executor not in EXECUTORS:
         raise UserError(f"--executor {executor} is not known. Executors: {', '.join(EXECUTORS)}")
-    mill = open_mill(recipe, store, until, executor)
+    if address is not None and executor != "ray":
+        raise UserError(f"--address {address} names a Ray cluster, which nothing is to run on. Add --executor ray.")
+    mill = open_mill(recipe, store, until, executor, address)
     if tag is not None:
         if mill.recipe.sample is not None:
             raise UserError(

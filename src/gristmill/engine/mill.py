@@ -15,6 +15,7 @@ from gristmill.counted import counted
 from gristmill.engine.executors.executor import Executor, InlineExecutor
 from gristmill.engine.executors.insist import Note
 from gristmill.engine.executors.local import LocalExecutor
+from gristmill.engine.executors.ray_cluster import RayExecutor
 from gristmill.engine.executors.shared_kernels import fetch, keep
 from gristmill.engine.files.config_files import store_copies
 from gristmill.engine.files.content import ContentHashes
@@ -34,8 +35,8 @@ from gristmill.stopping import Interrupted, heeded
 from gristmill.store.leases import Lease, hold, holders
 from gristmill.store.store import CorruptPart, Store
 
-EXECUTORS = ("local", "inline")
-"""Processes on this machine; this process itself, in which a debugger can stop."""
+EXECUTORS = ("local", "inline", "ray")
+"""Processes on this machine; this process itself, in which a debugger can stop; a Ray cluster."""
 MOST_TAG = 128
 """Letters of a version's name, which is a file's."""
 
@@ -61,10 +62,14 @@ class Silent:
 class Mill:
     """A recipe, its graph and its store."""
 
-    def __init__(self, recipe: Recipe, until: str | None = None, executor: str | None = None) -> None:
+    def __init__(
+        self, recipe: Recipe, until: str | None = None, executor: str | None = None, address: str | None = None
+    ) -> None:
         self.recipe = recipe
         self.executor_name = executor
         """One of EXECUTORS; None: as the store allows."""
+        self.address = address
+        """Of the cluster that the executor is to use, where it uses one."""
         self.store = Store(recipe.store)
         self.contents = ContentHashes(self.store, recipe.file_name or recipe.name)
         self.graph = build(recipe, self.contents, until)
@@ -72,7 +77,9 @@ class Mill:
         """The step that the run ends after, where the recipe goes on behind it."""
 
     def executor(self, workers: int | None, note: Note = lambda _: None) -> Executor:
-        return make_executor(self.store, workers, self.graph.modules, self.graph.code, note, name=self.executor_name)
+        modules, code = self.graph.modules, self.graph.code
+        named = {"name": self.executor_name, "address": self.address}
+        return make_executor(self.store, workers, modules, code, note, **named)
 
     def look(self, listener: Listener | None = None, keep: Callable[[Task, Result], bool] | None = None) -> Run:
         """Follow the recipe through the store without running a stage; input files are hashed if they are new.
@@ -99,10 +106,10 @@ class Mill:
             before = self.known_before()
             fetch(self.store, self.graph.modules)
             while True:
+                executor = self.executor(workers, listener.note)  # first: there may be no cluster to run on
                 files = (file for node in self.graph.nodes.values() for file in node.files.values())
                 store_copies(files, self.store, self.contents)
                 listener.begin(self.graph.nodes.values(), before)
-                executor = self.executor(workers, listener.note)
                 run = Run(
                     self.graph,
                     self.store,
@@ -190,6 +197,7 @@ def make_executor(
     code: Code | None = None,
     note: Note = lambda _: None,
     name: str | None = None,
+    address: str | None = None,
 ) -> Executor:
     """The executor of a name; without one, processes on this machine, or this process where no other could see the
     store.
@@ -207,6 +215,8 @@ def make_executor(
             f"--executor {name} runs tasks in other processes, which cannot see the store {store.uri}. Leave "
             "--executor out, or give a folder with --store."
         )
+    if name == "ray":
+        return RayExecutor(store, workers, modules, code, note, address)
     return LocalExecutor(store, workers or available_cores(), modules, code, note)
 
 

@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Protocol
 
+from gristmill.engine.work.memory import Memory
 from gristmill.engine.work.perform import perform
 from gristmill.engine.work.task import Result, Task
 from gristmill.printable import aside
@@ -27,8 +28,9 @@ class WorkerDied(Exception):
         reached: bool = False,
         peak_rss_bytes: int = 0,
         machine_lost: bool = False,
+        memory: Memory | None = None,
     ) -> None:
-        super().__init__(cause, inside, reached, peak_rss_bytes, machine_lost)
+        super().__init__(cause, inside, reached, peak_rss_bytes, machine_lost, memory)
         self.cause = cause
         """SIGSEGV, SIGKILL, `exit code 3`, ..."""
         self.inside = inside
@@ -39,6 +41,8 @@ class WorkerDied(Exception):
         """The most memory that it was seen to hold; 0 when it was not looked at."""
         self.machine_lost = machine_lost
         """Whether its machine went with it (a node down, a job preempted), which says nothing of the task."""
+        self.memory = memory
+        """Of its machine, when it was given the task; None when nobody looked."""
 
     def __str__(self) -> str:
         return f"{'crashed' if self.inside else 'was lost'} ({self.cause})"

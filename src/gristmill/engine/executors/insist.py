@@ -15,7 +15,6 @@ from gristmill.counted import counted
 from gristmill.engine.executors.executor import Executor, StartWorker, WorkerDied
 from gristmill.engine.executors.isolate import Found, Search
 from gristmill.engine.executors.trial import Patience, Storm, ask_new
-from gristmill.engine.work.memory import describe
 from gristmill.engine.work.task import Build, Collect, Fit, Map, Read, Reduce, Result, Scatter, Task, Work
 from gristmill.errors import UserError
 from gristmill.stages import own_code
@@ -116,8 +115,8 @@ def _stop(task: Task, patience: Patience, blame: str) -> UserError:
     module = getattr(task.work, "module", "")
     own = f"What they ran is code of your own, {module}: look there first. " if own_code.is_own(module) else ""
     from_outside = (
-        f"{describe()}{held}. If memory is short, give it more ({_knob(task.work)}); if something else kills processes "
-        "here, end that; then run again."
+        f"{patience.memory}{held}. If memory is short, give it more ({_knob(task.work)}); if something else kills "
+        "processes here, end that; then run again."
     )
     if all(cause.startswith("exit code") for cause in patience.causes):
         from_outside = "A process that ends with an exit code was not killed: something that it ran ended it."

@@ -7,8 +7,6 @@ that is killed is started again with the next worker.
 """
 
 import asyncio
-import heapq
-import itertools
 import multiprocessing
 import os
 import signal
@@ -26,8 +24,9 @@ from types import ModuleType
 from typing import Any
 
 from gristmill.engine.executors.executor import StartWorker, WorkerDied
+from gristmill.engine.executors.turns import Turns
 from gristmill.engine.executors.worker import COMPILES, compile_ahead, serve
-from gristmill.engine.work.memory import available_bytes, peak_bytes
+from gristmill.engine.work.memory import available_bytes, memory_now, peak_bytes
 from gristmill.engine.work.needs import needs_of
 from gristmill.engine.work.task import Result, Task
 from gristmill.errors import UserError
@@ -74,11 +73,7 @@ class LocalExecutor:
         self._note = note
         self._compiles = False
         """Whether a worker said so."""
-        self._free = workers
-        self._memory = available_bytes()
-        """What tasks may hold together; None where it is not known."""
-        self._held = 0
-        """What those that run are thought to need."""
+        self._turns = Turns(workers, available_bytes())
         self._store = store
         self._code = code or {}
         self._context: ForkServerContext = multiprocessing.get_context("forkserver")
@@ -90,33 +85,21 @@ class LocalExecutor:
         """None as long as no worker was started."""
         self._idle: list[_Process] = []
         self._busy: set[_Process] = set()
-        self._waiting: list[tuple[tuple[int, ...], int, int, asyncio.Future[None]]] = []
-        """Order, number, memory."""
-        self._counter = itertools.count()
         self._one_alone = asyncio.Lock()
         self._one_starts = asyncio.Lock()
-        self._drained: asyncio.Future[None] | None = None
-        """There while somebody wants to be alone: done when no task runs."""
 
     async def run(self, task: Task) -> Result:
-        memory = needs_of(task.work).memory_bytes
-        await self._turn(task.order, memory)
-        try:
+        async with self._turns.turn(task.order, needs_of(task.work).memory_bytes):
             worker = self._take_idle() or await self._start()
             self._busy.add(worker)
             try:
-                result = await worker.ask(task)
+                return await worker.ask(task)
             finally:
                 self._busy.discard(worker)
                 if worker.is_free:
                     self._idle.append(worker)
                 else:
                     worker.kill()
-            return result
-        finally:
-            self._free += 1
-            self._held -= memory
-            self._hand_out()
 
     @asynccontextmanager
     async def alone(self) -> AsyncIterator[StartWorker]:
@@ -128,20 +111,17 @@ class LocalExecutor:
             return started[-1]
 
         async with self._one_alone:
-            self._drained = asyncio.get_running_loop().create_future()
-            self._hand_out()
-            try:
-                await self._drained
+            with self._turns.held_back():
+                await self._turns.all_done()
                 for child in [*self._idle, *(self._compilers or ())]:  # what they hold is memory too
                     child.kill()
                 self._idle.clear()
-                yield start
-            finally:
-                for worker in started:
-                    worker.kill()
-                    self._busy.discard(worker)
-                self._drained = None
-                self._hand_out()
+                try:
+                    yield start
+                finally:
+                    for worker in started:
+                        worker.kill()
+                        self._busy.discard(worker)
 
     def close(self) -> None:
         children = [*self._busy, *self._idle, *(self._compilers or ())]
@@ -192,28 +172,6 @@ class LocalExecutor:
                 return worker
             worker.kill()
         return None
-
-    async def _turn(self, order: tuple[int, ...], memory: int) -> None:
-        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        heapq.heappush(self._waiting, (order, next(self._counter), memory, future))
-        self._hand_out()
-        await future
-
-    def _hand_out(self) -> None:
-        """Give free slots to those who wait, in order; none while somebody wants to be alone."""
-        if self._drained is not None:
-            if self._free == self.slots and not self._drained.done():
-                self._drained.set_result(None)
-            return
-        while self._free and self._waiting and self._has_room(self._waiting[0][2]):
-            *_, memory, future = heapq.heappop(self._waiting)
-            if not future.cancelled():
-                future.set_result(None)
-                self._free -= 1
-                self._held += memory
-
-    def _has_room(self, memory: int) -> bool:
-        return self._memory is None or self._free == self.slots or self._held + memory <= self._memory
 
 
 class _Child:
@@ -266,7 +224,7 @@ class _Process(_Child):
 
     async def ask(self, task: Task) -> Result:
         loop, arrived = asyncio.get_running_loop(), asyncio.Event()
-        descriptor, reached, peak = self._pipe.fileno(), False, 0
+        descriptor, reached, peak, memory = self._pipe.fileno(), False, 0, memory_now()
         loop.add_reader(descriptor, arrived.set)
         self.is_free = False
         try:
@@ -290,11 +248,14 @@ class _Process(_Child):
                     break
                 reached = True
         except (EOFError, OSError):
-            raise self._death(reached, peak) from None
+            death = self._death(reached, peak)
+            death.memory = memory
+            raise death from None
         finally:
             loop.remove_reader(descriptor)
         answer = ForkingPickler.loads(said)
         if isinstance(answer, WorkerDied):
+            answer.memory = memory
             raise answer
         self.is_free = True
         if isinstance(answer, BaseException):

@@ -33,8 +33,8 @@ from numba.core.registry import cpu_target
 
 from gristmill.counted import counted
 from gristmill.errors import UserError
-from gristmill.kernels import HERE, cache_folder, digest_of, module_of
-from gristmill.kernels.ahead import kernels_of
+from gristmill.kernels import HERE, cache_folder, cache_root, digest_of, module_of
+from gristmill.kernels.ahead import kernels_of, to_compile
 from gristmill.store.faults import Unwritable
 from gristmill.store.store import Store
 
@@ -86,6 +86,21 @@ def fetch(store: Store, stages: Sequence[str]) -> int:
             with suppress(OSError):  # no place for compiled code: everybody compiles
                 taken += _take(cache_folder(module), functions)
     return taken
+
+
+def fetch_once(store: Store, stages: Sequence[str]) -> bool:
+    """The same for many processes of a machine: the first fetches, and the others wait. Whether something is left to
+    compile that other machines could use.
+    """
+    if secret() is None or not to_compile(stages):
+        return False
+    root = cache_root()
+    with suppress(OSError):  # no place for compiled code
+        root.mkdir(parents=True, exist_ok=True)
+        with _locked(root, "fetch"):
+            if to_compile(stages):
+                fetch(store, stages)
+    return bool(to_compile(stages))
 
 
 def keep(store: Store, stages: Sequence[str]) -> int:

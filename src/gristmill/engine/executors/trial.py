@@ -30,7 +30,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gristmill.engine.executors.executor import StartWorker, WorkerDied
-from gristmill.engine.work.memory import available_bytes, total_bytes
+from gristmill.engine.work.memory import Memory, memory_now
 from gristmill.engine.work.task import Result, Task
 
 INSIDE_TRIALS = 3
@@ -62,9 +62,12 @@ class Patience:
     machines_lost: int = 0
     causes: Counter[str] = field(default_factory=Counter)
     peak_rss_bytes: int = 0
+    memory: Memory = field(default_factory=memory_now)
+    """Of the machine that the last worker died on, when it was given the task."""
 
     def saw(self, death: WorkerDied) -> None:
         self.causes[death.cause] += 1
+        self.memory = death.memory or self.memory
         self.peak_rss_bytes = max(self.peak_rss_bytes, death.peak_rss_bytes)
 
     async def lost_machine(self) -> None:
@@ -157,7 +160,7 @@ async def _trial(
 ) -> tuple[WorkerDied, dict[str, Any]] | None:
     """How the record's worker died while the control's lived; None if it did not."""
     clock = asyncio.get_running_loop().time
-    begun, free = clock(), available_bytes()
+    begun = clock()
     workers = []
     try:
         workers.append(await start())
@@ -178,12 +181,14 @@ async def _trial(
     finally:
         for worker in workers:
             worker.kill()
-    if death.machine_lost or not death.reached or not (death.inside or _is_enough(free)):
+    if death.machine_lost or not death.reached or not (death.inside or _is_enough(death.memory)):
         raise _Disturbed
+    free = death.memory.free_bytes if death.memory else None
     facts = {"death": death.cause, "peak_rss_bytes": death.peak_rss_bytes, "free_bytes": free}
     return death, facts
 
 
-def _is_enough(free: int | None) -> bool:
-    whole = total_bytes()
-    return free is None or whole is None or free >= FREE_SHARE * whole
+def _is_enough(memory: Memory | None) -> bool:
+    if memory is None or memory.free_bytes is None or memory.whole_bytes is None:
+        return True
+    return memory.free_bytes >= FREE_SHARE * memory.whole_bytes

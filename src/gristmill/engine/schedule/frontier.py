@@ -74,14 +74,14 @@ Job = Document | Callable[[], Awaitable[None]]
 
 
 class Frontier:
-    """The parts that are worked on, at most `window` at once, and those that are to come."""
+    """The parts that are worked on, at most `window()` at once, and those that are to come."""
 
     def __init__(
         self,
         chains: Mapping[str, Sequence[Item]],
         perform: Callable[[Document, Item], Coroutine[Any, Any, bool]],
         waits: Callable[[Item], None],
-        window: int,
+        window: Callable[[], int],
     ) -> None:
         self._chains = {source: _Chain(items) for source, items in chains.items()}
         self._perform = perform
@@ -159,7 +159,7 @@ class Frontier:
         self._pump()
 
     def _pump(self) -> None:
-        while self._active < self._window and self._queue:
+        while self._active < self._window() and self._queue:
             job = next(self._queue[0][2], None)
             if job is None:
                 heapq.heappop(self._queue)

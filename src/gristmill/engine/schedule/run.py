@@ -78,13 +78,12 @@ class Run(Seen):
         """Stages that are in the store as a whole."""
         self._read_sources: set[str] = set()
         self._exchanges = {node.id: Exchange(self, node) for node in graph.nodes.values() if node.kind == "exchange"}
-        self._window = max(WINDOW, PER_SLOT * executor.slots)
         self._frontier = self._make_frontier()
         self._group: asyncio.TaskGroup
 
     def _make_frontier(self) -> Frontier:
         chains = {source: items_of(self.graph, source) for source in self.chains}
-        frontier = Frontier(chains, self._perform, self._count_waiting, self._window)
+        frontier = Frontier(chains, self._perform, self._count_waiting, self._room)
         bits = {(source, item.node.id, item.emits): item.bit for source in chains for item in chains[source]}
         for node in self.graph.nodes.values():
             if node.kind == "read":
@@ -100,6 +99,10 @@ class Run(Seen):
                     masks[source] = sum(bits[source, layer, False] for layer in layers)
                 frontier.add_gate(_before(node), masks)
         return frontier
+
+    def _room(self) -> int:
+        """How much is begun at once; a cluster may grow meanwhile."""
+        return max(WINDOW, PER_SLOT * self._executor.slots)
 
     async def go(self) -> None:
         """Do everything, or find out what there is to do."""
@@ -349,7 +352,7 @@ class Run(Seen):
         """What all of them answer, in order; no more of them have begun than the window has room for. Of `large` ones,
         which hold much before they are sent off, as many as the executor runs and a few.
         """
-        begun = self._executor.slots + 2 if large else self._window
+        begun = self._executor.slots + 2 if large else self._room()
         room = asyncio.Semaphore(begun)
         answers: dict[int, Answer] = {}
 

@@ -2,9 +2,28 @@
 
 import os
 import resource
+from dataclasses import dataclass
 from pathlib import Path
 
 CGROUP = Path("/sys/fs/cgroup")
+
+
+@dataclass(frozen=True)
+class Memory:
+    """The memory of a machine at some moment; None where the system does not tell."""
+
+    free_bytes: int | None
+    whole_bytes: int | None
+
+    def __str__(self) -> str:
+        if self.free_bytes is None or self.whole_bytes is None:
+            return "how much memory was free is not known"
+        return f"{self.free_bytes / 1e9:.1f} GB of {self.whole_bytes / 1e9:.1f} GB memory were free"
+
+
+def memory_now() -> Memory:
+    """Of this machine."""
+    return Memory(available_bytes(), total_bytes())
 
 
 def available_bytes() -> int | None:
@@ -43,14 +62,6 @@ def forget_peak() -> None:
             file.write("5")
     except OSError:
         return
-
-
-def describe() -> str:
-    """Free and whole memory in words."""
-    free, whole = available_bytes(), total_bytes()
-    if free is None or whole is None:
-        return "free memory is not known here"
-    return f"{free / 1e9:.1f} GB of {whole / 1e9:.1f} GB memory are free now"
 
 
 def _cgroup_limit() -> int | None:

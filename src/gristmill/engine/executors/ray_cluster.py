@@ -1,0 +1,436 @@
+"""The Ray executor: the tasks of a run as tasks of a Ray cluster.
+
+Ray is told what a task needs, cores and memory, and decides where and when it runs. The process of Ray's that takes it
+hosts a worker (`ray_host.py`). Ray never tries again (max_retries=0): a lost node, a kill for want of memory and a
+crash are told apart here and reported, and the engine decides (`insist.py`).
+
+No more tasks are with Ray at once than twice the cluster's cores: so no core waits for this process, an autoscaler sees
+that there is work for as many cores again, and the rest wait here, in the order of the run. The more cores there are,
+the more tasks are let go, until they are all at work or the cluster does not grow any more.
+
+A driver that ends, also by a kill, takes its tasks with it: Ray ends the processes of a driver that is gone, and their
+workers end with them.
+"""
+
+import asyncio
+import logging
+import os
+import pickle
+import signal
+import socket
+import sys
+import threading
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from functools import cache
+from typing import Any
+
+from gristmill.engine.executors import ray_host
+from gristmill.engine.executors.executor import StageFailed, StartWorker, Worker, WorkerDied
+from gristmill.engine.executors.ray_host import About
+from gristmill.engine.executors.turns import Turns
+from gristmill.engine.work.needs import needs_of
+from gristmill.engine.work.task import Result, Task
+from gristmill.errors import UserError
+from gristmill.stages.own_code import Code
+from gristmill.stages.stage_interface import libraries_of, version_of
+from gristmill.store.store import Store
+
+AHEAD = 2
+"""Tasks that are with Ray, for each core of the cluster."""
+LEAST_SLOTS = 16
+"""Tasks that are with Ray at least: a cluster may begin with no core, and grow."""
+HOST_BYTES = 200 << 20
+"""A process of Ray's with what it needs to host a worker, and the server that workers come from."""
+STEP_BYTES = 256 << 20
+"""Ray keeps a queue for each size that it was asked for: sizes are rounded up to these."""
+CONNECT_S = 10.0
+"""Seconds in which the head of a cluster must take a connection."""
+LOOK_EVERY_S = 5.0
+"""Seconds between looks at the nodes of the cluster."""
+SILENT_S = 40.0
+"""Seconds without an answer after which the cluster is lost; after 60 Ray would end this process."""
+LOST, ENDED, NO_MEMORY = "its node was lost", "its Ray process ended", "out of memory: ended by Ray"
+"""How a host dies."""
+OTHERS_S = 30.0
+"""Seconds that a node which none of our tasks is at may take to become free of others' before it is shared."""
+
+
+class RayExecutor:
+    """Runs tasks on the Ray cluster at an address; None or `auto`: RAY_ADDRESS, or the one that this machine is in."""
+
+    def __init__(
+        self,
+        store: Store,
+        workers: int | None,
+        modules: Sequence[str] = (),
+        code: Code | None = None,
+        note: Callable[[str], None] = lambda _: None,
+        address: str | None = None,
+    ) -> None:
+        self._ray = _imported()
+        self._is_ours = not self._ray.is_initialized()
+        """Whether the connection ends with this executor."""
+        if self._is_ours:
+            _connect(self._ray, address)
+        self._note = note
+        self._workers = workers
+        self._turns = Turns(0)
+        self.slots = 0
+        self._nodes: dict[str, float] = {}
+        """Memory of each living node that has a core."""
+        self._probe = _leave_probe(store)
+        self._about = pickle.dumps(About(store, self._probe, modules, code or {}))
+        self._work = self._ray.remote(max_retries=0, scheduling_strategy="SPREAD")(_work(self._about))
+        self._wishes: dict[str, int] = {}
+        """Memory for tasks that had too little."""
+        self._running: set[Any] = set()
+        self._reserved: set[Any] = set()
+        """Actors that have a node to themselves."""
+        self._one_alone = asyncio.Lock()
+        self._watcher: asyncio.Task[None] | None = None
+        self._lost: asyncio.Future[None] | None = None
+        """Fails when the cluster does not answer any more."""
+        self._see(self._ray.nodes())
+        if not self._nodes:
+            note("the Ray cluster has no core yet; tasks wait for it to grow")
+
+    async def run(self, task: Task) -> Result:
+        async with self._turns.turn(task.order):
+            name, needs = task.key or task.label, needs_of(task.work)
+            wanted = max(needs.memory_bytes + HOST_BYTES, self._wishes.get(name, 0))
+            memory = self._at_most(-(-wanted // STEP_BYTES) * STEP_BYTES)
+            options = {"num_cpus": needs.cores, "memory": memory, "name": task.node}
+            try:
+                result: Result = await self._answer(
+                    self._work.options(**options).remote(_versions(task), pickle.dumps(task))
+                )
+            except WorkerDied as death:
+                if not death.inside and not death.machine_lost:  # perhaps for want of memory
+                    self._wishes[name] = 2 * max(wanted, death.peak_rss_bytes)
+                raise
+            self._wishes.pop(name, None)
+            return result
+
+    @asynccontextmanager
+    async def alone(self) -> AsyncIterator[StartWorker]:
+        """Workers on a node that nothing else of the run is at; the rest of the cluster goes on."""
+        async with self._one_alone:
+            node = _Reserved(self)
+            try:
+                yield node.start
+            finally:
+                node.end()
+
+    def close(self) -> None:
+        if self._watcher is not None:
+            self._watcher.cancel()
+        if self._is_ours:
+            self._is_ours = False
+            self._ray.shutdown()
+        elif self._ray.is_initialized():
+            for ref in self._running:
+                self._ray.cancel(ref, force=True)
+            for actor in self._reserved:
+                self._ray.kill(actor)
+        self._running.clear()
+        self._reserved.clear()
+        _take_away(self._probe)
+
+    async def _answer(self, ref: Any, node: str | None = None) -> Any:
+        """What comes of a task of Ray's; an exception that it gives as its value is raised. `node`: where it runs, if
+        that is known.
+        """
+        lost = self._watch()
+        self._running.add(ref)
+        done = asyncio.wrap_future(ref.future())
+        try:
+            await asyncio.wait({done, lost}, return_when=asyncio.FIRST_COMPLETED)
+            if not done.done():
+                lost.result()
+            answer = done.result()
+        except self._ray.exceptions.RayError as error:
+            raise await self._death(error, node) from None
+        finally:
+            if not done.done():
+                done.cancel()
+                self._call_off(ref)
+            self._running.discard(ref)
+        if isinstance(answer, BaseException):
+            raise answer
+        return answer
+
+    def _call_off(self, ref: Any) -> None:
+        with suppress(Exception):  # also of an actor's task, which ends with the actor
+            self._ray.cancel(ref, force=True)
+
+    async def _death(self, error: Exception, node: str | None) -> Exception:
+        """What Ray tells of an actor is the same whether its process ended or its node."""
+        if node is not None and isinstance(error, self._ray.exceptions.ActorDiedError):
+            self._see(await _elsewhere(self._ray.nodes))
+            if node not in self._nodes:
+                return WorkerDied(LOST, machine_lost=True)
+        return self._meaning(error)
+
+    def _meaning(self, error: Exception) -> Exception:
+        """What Ray's errors are to a run."""
+        told, kinds = str(error), self._ray.exceptions
+        if isinstance(error, kinds.OutOfMemoryError):
+            return WorkerDied(NO_MEMORY, reached=True)
+        if isinstance(error, kinds.LocalRayletDiedError):
+            return _lost_cluster("the Ray process on this machine has ended")
+        lost = (kinds.NodeDiedError, kinds.ObjectLostError, kinds.ActorUnschedulableError, kinds.ActorUnavailableError)
+        if isinstance(error, lost):
+            return WorkerDied(LOST, machine_lost=True)
+        if isinstance(error, kinds.WorkerCrashedError | kinds.ActorDiedError):
+            return WorkerDied(ENDED, reached=True)
+        if isinstance(error, ImportError):
+            return UserError(
+                f"A node of the Ray cluster cannot import what tasks need ({error.args[0] if error.args else error}), "
+                "so it can do nothing; what is finished is kept. Install the same Gristmill on all nodes "
+                "(pip install 'gristmill[ray]'), and run again."
+            )
+        if isinstance(error, kinds.RayTaskError):
+            return StageFailed(f"on a node of the Ray cluster:\n{told}")
+        return UserError(
+            f"Ray cannot run tasks: {' '.join(told.split())[:600]} What is finished is kept. Mend that, and run again."
+        )
+
+    def _at_most(self, memory: int) -> int:
+        """No more than the largest node has: Ray would wait for ever for one that has it."""
+        largest = max(self._nodes.values(), default=0)
+        return int(min(memory, largest)) if largest else memory
+
+    def _see(self, nodes: Sequence[Mapping[str, Any]]) -> None:
+        alive = [node for node in nodes if node["Alive"] and node["Resources"].get("CPU")]
+        cores = int(sum(node["Resources"]["CPU"] for node in alive))
+        self._nodes = {node["NodeID"]: node["Resources"].get("memory", 0) for node in alive}
+        self.slots = self._turns.slots = self._workers or max(LEAST_SLOTS, AHEAD * cores)
+        self._turns.hand_out()
+
+    def _watch(self) -> asyncio.Future[None]:
+        """Look at the cluster from now on, if nobody does; what fails when it is lost."""
+        if self._lost is None or self._watcher is None:
+            self._lost = asyncio.get_running_loop().create_future()
+            self._lost.add_done_callback(lambda done: done.cancelled() or done.exception())  # perhaps nobody waits
+            self._watcher = asyncio.create_task(self._look(self._lost))
+        return self._lost
+
+    async def _look(self, lost: asyncio.Future[None]) -> None:
+        while True:
+            await asyncio.sleep(LOOK_EVERY_S)
+            try:
+                async with asyncio.timeout(SILENT_S):
+                    self._see(await _elsewhere(self._ray.nodes))
+            except Exception as error:
+                lost.set_exception(_lost_cluster(f"it has not answered for {SILENT_S:.0f} s ({type(error).__name__})"))
+                return
+
+
+class _Reserved:
+    """A node for one task at a time, and the actor that has its memory."""
+
+    def __init__(self, executor: RayExecutor) -> None:
+        self._executor = executor
+        self._actor: Any = None
+        self._node = ""
+
+    async def start(self) -> Worker:
+        if self._actor is None:
+            await self._take_node()
+        number = await self.ask(self._actor.start)
+        return _ReservedWorker(self, self._actor, number)
+
+    async def ask(self, method: Any, *about: Any) -> Any:
+        try:
+            return await self._executor._answer(method.remote(*about), self._node)
+        except WorkerDied as death:
+            if death.cause in (LOST, ENDED, NO_MEMORY):  # the actor itself, with all of its workers
+                self.end()
+            raise
+
+    async def _take_node(self) -> None:
+        """The largest node. Nothing begins until it is ours, as a stream of small tasks would leave it no room; then
+        others go on elsewhere.
+        """
+        executor = self._executor
+        while not executor._nodes:
+            executor._watch()
+            await asyncio.sleep(LOOK_EVERY_S)
+        self._node, memory = max(executor._nodes.items(), key=lambda item: (item[1], item[0]))
+        with executor._turns.held_back():
+            self._actor = self._make(memory)
+            ready = asyncio.ensure_future(self.ask(self._actor.__ray_ready__))
+            free = asyncio.ensure_future(executor._turns.all_done())
+            try:
+                await asyncio.wait({ready, free}, return_when=asyncio.FIRST_COMPLETED)
+                await asyncio.wait({ready}, timeout=OTHERS_S)
+                if ready.done():
+                    ready.result()
+                    return
+            finally:
+                for wait in (ready, free):
+                    wait.cancel()
+            self.end()  # others' tasks are there, and do not end
+            self._actor = self._make(0)
+
+    def _make(self, memory: float) -> Any:
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+        executor = self._executor
+        actor = executor._ray.remote(ray_host.Reserved).options(
+            num_cpus=1,
+            memory=int(memory),
+            max_restarts=0,
+            scheduling_strategy=NodeAffinitySchedulingStrategy(self._node, soft=False),
+        )
+        made = actor.remote(executor._about)
+        executor._reserved.add(made)
+        return made
+
+    def end(self) -> None:
+        """Also of an actor that is gone: the next worker has a new one, on a node that lives."""
+        if self._actor is not None:
+            self._executor._reserved.discard(self._actor)
+            with suppress(Exception):
+                self._executor._ray.kill(self._actor)
+            self._actor = None
+
+
+class _ReservedWorker:
+    """One worker on a node that has nothing else to do."""
+
+    def __init__(self, node: _Reserved, actor: Any, number: int) -> None:
+        self._node = node
+        self._actor = actor
+        self._number = number
+
+    async def ask(self, task: Task) -> Result:
+        result: Result = await self._node.ask(self._actor.ask, self._number, _versions(task), pickle.dumps(task))
+        return result
+
+    def kill(self) -> None:
+        with suppress(Exception):  # nobody waits for it, and an actor that is gone has no workers
+            self._actor.kill.remote(self._number)
+
+
+def _work(about: bytes) -> Callable[[Mapping[str, str], bytes], Any]:
+    """What Ray runs. It goes to each of its processes once, with all that is inside of it."""
+
+    def perform(versions: Any, asked: bytes) -> Any:
+        from gristmill.engine.executors import ray_host
+
+        return ray_host.perform(about, versions, asked)
+
+    return perform
+
+
+def _versions(task: Task) -> dict[str, str]:
+    """What a node must have in common with this machine to do a task."""
+    module, config = getattr(task.work, "module", None), getattr(task.work, "config", None)
+    libraries = libraries_of(sys.modules[module], config) if module in sys.modules and config is not None else ()
+    return {"gristmill": ray_host.sources(), **{library: _version(library) for library in libraries}}
+
+
+_version = cache(version_of)
+
+
+def _imported() -> Any:
+    try:
+        import ray
+    except ImportError as error:
+        raise UserError(
+            f"--executor ray needs Ray, which cannot be imported here ({error}). Nothing was run. Install it: "
+            "pip install 'gristmill[ray]'"
+        ) from None
+    return ray
+
+
+def _connect(ray: Any, address: str | None) -> None:
+    """Join a cluster as a driver; UserError where there is none. Ray's own messages are left in its logs."""
+    address = address or os.environ.get("RAY_ADDRESS") or "auto"
+    if (silent := _silent(address)) is not None:
+        raise _no_cluster(address, silent)
+    ray._private.worker.print_to_stdstream = lambda *_, **__: None  # raylets' deaths, on standard output
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
+    except Exception as error:
+        raise _no_cluster(address, " ".join(str(error).split())[:600]) from None
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, before)
+
+
+def _silent(address: str) -> str | None:
+    """Why nothing answers at HOST:PORT; None where something does, or another kind of address is Ray's to judge.
+
+    Ray itself would try for minutes.
+    """
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if not host or not port.isdecimal():
+        return None
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), CONNECT_S).close()
+    except (OSError, OverflowError) as error:
+        return str(error)
+    return None
+
+
+def _no_cluster(address: str, why: str) -> UserError:
+    where = "of this machine" if address == "auto" else f"at {address}"
+    return UserError(
+        f"The Ray cluster {where} cannot be joined: {why.rstrip('.')}. Nothing was run. Start one with `ray start "
+        "--head`, make this machine one of its nodes with `ray start --address HOST:6379`, or name another --address."
+    )
+
+
+def _lost_cluster(fact: str) -> UserError:
+    return UserError(
+        f"The Ray cluster is lost: {fact}. What is finished is kept. See to its head node (`ray status`), and run the "
+        "same command to go on."
+    )
+
+
+def _leave_probe(store: Store) -> str | None:
+    """A file in a store on a disk, by which a node knows the store; one in an object store is known by its address."""
+    if not store.is_local:
+        return None
+    probe = store.temporary("nodes")
+    try:
+        open(probe, "x").close()
+    except OSError as error:
+        raise store.unwritable_by(error, probe) from None
+    return probe
+
+
+def _take_away(probe: str | None) -> None:
+    if probe is not None:
+        with suppress(OSError):
+            os.unlink(probe)
+
+
+async def _elsewhere(call: Callable[[], Any]) -> Any:
+    """What a call answers that may hang: it has a thread that nobody waits for at the end."""
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[Any] = loop.create_future()
+
+    def settle(answer: Any, error: BaseException | None) -> None:
+        if future.done():
+            return
+        if error is None:
+            future.set_result(answer)
+        else:
+            future.set_exception(error)
+
+    def work() -> None:
+        answer, error = None, None
+        try:
+            answer = call()
+        except BaseException as failure:
+            error = failure
+        with suppress(RuntimeError):  # the loop is over
+            loop.call_soon_threadsafe(settle, answer, error)
+
+    threading.Thread(target=work, name="gristmill-ray", daemon=True).start()
+    return await future

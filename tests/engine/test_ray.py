@@ -1,0 +1,290 @@
+"""The Ray executor on a cluster of two nodes: what is lost is done elsewhere, and what cannot be is one message."""
+
+import asyncio
+import json
+import pickle
+import signal
+import sys
+import threading
+import time
+from types import SimpleNamespace
+
+import pytest
+
+from gristmill.cli.main import main
+from gristmill.engine.executors import ray_cluster, ray_host, trial
+from gristmill.engine.executors.executor import StageFailed, WorkerDied
+from gristmill.engine.executors.ray_cluster import HOST_BYTES, RayExecutor
+from gristmill.engine.mill import Mill, Silent
+from gristmill.engine.work.needs import PROCESS_BYTES
+from gristmill.engine.work.task import Hash, Result, Task
+from gristmill.errors import UserError
+from gristmill.recipe.load import load
+from gristmill.store.processes import name_of, runs
+from gristmill.store.store import Store
+
+TASK = Task("", "inputs", "hashing", Hash(()))
+
+
+def run_on_ray(project, listener=None):
+    mill = Mill(load(project.recipe, store=str(project.folder / "on-ray")), executor="ray")
+    return mill.run(None, listener or Silent())
+
+
+def texts(project, word=None):
+    for path in (project.folder / "in").iterdir():
+        path.unlink()
+    said = [f"the miller has sack number {n}{' POISON' * (n == word)}" for n in range(60)]
+    lines = [json.dumps({"text": text}) for text in said]
+    (project.folder / "in" / "00.jsonl").write_text("\n".join(lines))
+
+
+class Hanging:
+    """A step whose first tasks hang, and tell which process that is."""
+
+    def __init__(self, project, most):
+        self.folder = project.folder / "hung"
+        self.folder.mkdir()
+        self.config = f"{{word: 'number 7', how: hang, kills: '{self.folder}', most: {most}}}"
+        self.seen = set()
+
+    def next(self):
+        while not (new := set(self.folder.iterdir()) - self.seen):
+            time.sleep(0.01)
+        self.seen |= new
+        [path] = new
+        return int(path.suffix[1:])
+
+
+# Losses.
+
+
+def test_a_node_that_goes_in_the_middle_of_a_task_costs_nothing(project, ray_nodes):
+    """Its tasks are done on the node that is left: the same bytes, and no record is suspected."""
+    texts(project)
+    hung, listener = Hanging(project, 1), Silent()
+    project.write_recipe(f"  - stagebox.deadly: {hung.config}\n  - stagebox.exact\n")
+    lost = threading.Thread(target=lambda: ray_nodes.lose_node_of(hung.next()), daemon=True)
+    lost.start()
+    run = run_on_ray(project, listener)
+    lost.join()
+    assert [note for note in listener.notes if "its node was lost" in note and "trying again" in note]
+    assert not [note for note in listener.notes if "alone" in note]
+    assert project.parts(run) == project.parts(project.run())
+
+
+def test_a_record_that_kills_its_worker_is_found_as_on_one_machine(project, ray_nodes, monkeypatch):
+    """The same row with the same words, so the same bytes."""
+    monkeypatch.setattr(trial, "PAUSE_S", 0.0)
+    texts(project, word=17)
+    project.write_recipe("  - stagebox.deadly\n")
+    run = run_on_ray(project)
+    [found] = [result for _, result in run.tasks.kept if result.poisoned]
+    assert found.poisoned[0][0] == 17
+    assert [one["death"] for one in found.evidence[0]["trials"]] == ["SIGSEGV"] * 3
+    assert project.parts(run) == project.parts(project.run(workers=1))
+
+
+@pytest.mark.slow
+def test_a_driver_that_is_stopped_or_killed_leaves_nothing_behind_and_the_next_goes_on(project, ray_nodes):
+    """Workers end with it, on Ctrl-C and on a kill; what was done is not done again."""
+    texts(project)
+    hung = Hanging(project, 2)
+    project.write_recipe(f"  - stagebox.length\n  - stagebox.deadly: {hung.config}\n")
+    for number, code in ((signal.SIGINT, 130), (signal.SIGKILL, -9)):
+        process = project.start("--executor", "ray", "--address", ray_nodes.address)
+        worker = name_of(hung.next())
+        process.send_signal(number)
+        said = process.communicate()[1]
+        assert process.returncode == code, said
+        assert "Traceback" not in said
+        while runs(worker):
+            time.sleep(0.01)
+    run = run_on_ray(project)
+    assert not project.executed(project.mill(store=str(project.folder / "on-ray")).run(1, Silent()))
+    assert project.parts(run) == project.parts(project.run())
+
+
+def test_a_cluster_that_does_not_answer_is_one_message(tmp_path, ray_nodes, monkeypatch):
+    """Ray itself would end the process after a minute."""
+    monkeypatch.setattr(ray_cluster, "LOOK_EVERY_S", 0.0)
+    monkeypatch.setattr(ray_cluster, "SILENT_S", 0.01)
+    executor = RayExecutor(Store(str(tmp_path)), None)
+    silent = SimpleNamespace(**{name: getattr(executor._ray, name) for name in ("exceptions", "cancel")})
+    silent.nodes = threading.Event().wait
+    silent.is_initialized = lambda: False
+
+    async def work():
+        executor._ray = silent
+        await executor._answer(executor._work.options(num_cpus=9).remote({}, b""))  # no node has so many
+
+    with pytest.raises(UserError, match=r"The Ray cluster is lost: it has not answered.*run the same command to go on"):
+        asyncio.run(work())
+    executor.close()
+
+
+# What Ray says.
+
+
+def test_deaths_are_told_apart(tmp_path, ray_nodes):
+    """A lost node says nothing of the task; too little memory, or the end of a process, may."""
+    from ray import exceptions as ray_said
+
+    executor = RayExecutor(Store(str(tmp_path)), None)
+    lost = [ray_said.NodeDiedError("x"), ray_said.ObjectLostError("ab", "", ""), ray_said.ActorUnschedulableError("x")]
+    for error in lost:
+        assert executor._meaning(error).machine_lost, error
+    [node, *_] = executor._nodes
+    for at, is_lost in ((node, False), ("0" * 56, True), (None, False)):
+        assert asyncio.run(executor._death(ray_said.ActorDiedError(), at)).machine_lost is is_lost
+    for error in (ray_said.OutOfMemoryError("x"), ray_said.WorkerCrashedError(), ray_said.ActorDiedError()):
+        death = executor._meaning(error)
+        assert isinstance(death, WorkerDied)
+        assert (death.machine_lost, death.inside, death.reached) == (False, False, True), error
+    assert "out of memory" in executor._meaning(ray_said.OutOfMemoryError("x")).cause
+    assert isinstance(executor._meaning(ray_said.LocalRayletDiedError()), UserError)
+    assert isinstance(executor._meaning(ray_said.RuntimeEnvSetupError("no such thing")), UserError)
+    for cause, kind in ((ImportError("No module named 'gristmill'"), UserError), (KeyError("bug"), StageFailed)):
+        error = ray_said.RayTaskError("perform", "the traceback", cause).as_instanceof_cause()
+        assert isinstance(executor._meaning(error), kind)
+    executor.close()
+
+
+def test_a_task_that_had_too_little_memory_is_given_more_next_time(tmp_path, ray_nodes, monkeypatch):
+    """Up to what the largest node has: for more Ray would wait for ever. A lost node is no reason to ask for more."""
+    executor = RayExecutor(Store(str(tmp_path)), None)
+    asked = []
+    killed, lost = WorkerDied("SIGKILL", peak_rss_bytes=900 << 20), WorkerDied("its node was lost", machine_lost=True)
+    answers = iter([lost, killed, WorkerDied("out of memory"), Result(), Result()])
+
+    class Work:
+        def options(self, **options):
+            asked.append(options["memory"] >> 20)
+            return SimpleNamespace(remote=lambda *_: None)
+
+    async def answer(_):
+        if isinstance(one := next(answers), WorkerDied):
+            raise one
+        return one
+
+    executor._work = Work()
+    monkeypatch.setattr(executor, "_answer", answer)
+
+    async def work():
+        return await asyncio.gather(*[executor.run(TASK) for _ in range(5)], return_exceptions=True)
+
+    executor._turns.slots = 1
+    asyncio.run(work())
+    executor.close()
+    assert PROCESS_BYTES + HOST_BYTES <= 512 << 20
+    assert asked == [512, 512, 2048, 3072, 512]
+
+
+def test_no_more_tasks_are_with_ray_than_twice_the_cores(tmp_path, ray_nodes):
+    """And as many as --workers says, where it does."""
+    executor = RayExecutor(Store(str(tmp_path)), None)
+    node = {"NodeID": "a", "Alive": True, "Resources": {"CPU": 40.0, "memory": 5e9}}
+    executor._see([node, {**node, "NodeID": "b"}, {**node, "Alive": False}])
+    assert (executor.slots, executor._turns.slots) == (160, 160)
+    executor._see([])
+    assert executor.slots == ray_cluster.LEAST_SLOTS
+    executor.close()
+    few = RayExecutor(Store(str(tmp_path)), 3)
+    few._see([node])
+    assert few.slots == 3
+    few.close()
+
+
+# What is the user's to mend.
+
+
+def typed(monkeypatch, capsys, *words):
+    monkeypatch.setattr(sys, "argv", ["gristmill", *words])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    return ended.value.code, " ".join(capsys.readouterr().err.split())
+
+
+def test_without_ray_one_message_says_what_to_install(project, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    code, said = typed(monkeypatch, capsys, "run", str(project.recipe), "--executor", "ray")
+    assert code == 2
+    assert "needs Ray" in said
+    assert "pip install 'gristmill[ray]'" in said
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:1", "ray://127.0.0.1:1", "[::1]:1", "nowhere.invalid:6379"])
+def test_no_cluster_at_an_address_is_told_at_once(monkeypatch, address):
+    """Before Ray tries for minutes."""
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    with pytest.raises(UserError, match=r"Ray cluster at .* cannot be joined: .*Nothing was run.*ray start --head"):
+        ray_cluster._connect(None, address)
+
+
+def test_no_cluster_on_this_machine_is_told(monkeypatch):
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+
+    def init(address, **_):
+        raise ConnectionError(f"Could not find {address}.")
+
+    worker = SimpleNamespace()
+    ray = SimpleNamespace(init=init, _private=SimpleNamespace(worker=worker))
+    before = signal.getsignal(signal.SIGTERM)
+    with pytest.raises(UserError, match=r"Ray cluster of this machine cannot be joined: Could not find auto\. Nothing"):
+        ray_cluster._connect(ray, None)
+    assert signal.getsignal(signal.SIGTERM) == before
+
+
+def test_an_address_without_its_executor_is_refused(project, monkeypatch, capsys):
+    code, said = typed(monkeypatch, capsys, "run", str(project.recipe), "--address", "head:6379")
+    assert code == 2
+    assert "Add --executor ray" in said
+
+
+def test_a_node_that_does_not_see_the_store_says_so(tmp_path, monkeypatch):
+    """A folder of another machine, or one of the same name; that is told instead of run."""
+    monkeypatch.setattr(ray_host, "SEEN_S", 0.0)
+    store = Store(str(tmp_path / "store"))
+    probe = ray_cluster._leave_probe(store)
+    ray_host._see(ray_host.About(store, probe, (), {}))
+    ray_cluster._take_away(probe)
+    for gone in (probe, "/nowhere/tmp/probe"):
+        about = pickle.dumps(ray_host.About(store, gone, (), {}))
+        answer = ray_host.perform(about, {}, pickle.dumps(TASK))
+        assert isinstance(answer, UserError)
+        assert "does not see the store" in str(answer)
+    assert ray_cluster._leave_probe(Store("memory://x")) is None
+
+
+def test_a_node_of_other_versions_does_nothing(tmp_path):
+    """It would put other bytes under the same key."""
+    versions = {"gristmill": "0.0.1 (sources 123)", "numpy": "1.0", "nowhere-to-be-found": "2.0"}
+    answer = ray_host.perform(b"", versions, b"")
+    assert isinstance(answer, UserError)
+    for told in (
+        "gristmill is 0.",
+        "numpy is ",
+        "nowhere-to-be-found is missing there and 2.0 here",
+        "Install the same",
+    ):
+        assert told in str(answer)
+    ray_host.compare(ray_cluster._versions(TASK))
+
+
+def test_a_task_says_which_libraries_it_depends_on():
+    """Those that are in its key."""
+    from gristmill.engine.work.task import Map
+    from gristmill.stages.extract import extract
+
+    task = Task("", "", "", Map(extract.__name__, extract.Config(), (), (), (), {}))
+    assert ray_cluster._versions(task).keys() == {"gristmill", *extract.libraries(extract.Config())}
+
+
+def test_code_of_the_users_own_is_opened_by_the_worker_and_not_by_its_host():
+    """A task goes through the host as it came."""
+    opened = pickle.loads(pickle.dumps(ray_host._packed(pickle.dumps(TASK))))
+    assert opened == TASK
+    assert type(opened) is Task
+    broken = ray_host._packed(b"cnowhere_to_be_found\nthing\n.")
+    with pytest.raises(ModuleNotFoundError):
+        pickle.loads(pickle.dumps(broken))
