@@ -62,6 +62,8 @@ class LocalExecutor:
     alone.
     """
 
+    several_machines = False
+
     def __init__(
         self,
         store: Store,
