@@ -1,4 +1,4 @@
-"""Stragglers: run a second time where there is room, the first result counts, and nothing else changes. No time passes."""
+"""Stragglers: run a second time where there is room; the first result counts. The clock is a made-up one."""
 
 import asyncio
 
@@ -12,7 +12,6 @@ from gristmill.engine.work.task import Hash, Result, Task
 from gristmill.errors import UserError
 from gristmill.store.store import Part
 
-
 NODE_DOWN = WorkerDied("node down", machine_lost=True)
 
 
@@ -21,7 +20,7 @@ def task(number, expected_s=10.0):
 
 
 class Cluster:
-    """Machines that take as long for a run of a task as `takes` says: (number, which run) -> seconds, with a fault or without."""
+    """Machines that take as long for a run of a task as `takes` says: (number, which run) -> seconds, maybe a fault."""
 
     several_machines = True
 

@@ -164,8 +164,8 @@ class Tasks:
     async def obtain(
         self, node: Node, work: Work, inputs: Mapping[str, Any], label: str, order: tuple[int, ...]
     ) -> tuple[Task, Result | None]:
-        """The result of a task: from the store, or else by running it; None where a dry run would have to. Those that are
-        far on go first, and among them those that will take long.
+        """The result of a task: from the store, or else by running it; None where a dry run would have to. Those that
+        are far on go first, and among them those that will take long.
         """
         key = digest({"engine": ENGINE, **node.identity, "inputs": inputs})
         verb = inputs.get("verb", node.kind)

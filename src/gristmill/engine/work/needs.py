@@ -1,7 +1,8 @@
 """What a task takes while it runs, about: executors share out a machine's memory by it, and clusters ask for so much.
 
 Bounds of stages and of the engine say most of it (a part, a range of keys, a shard); what is measured is in the cost of
-every task (`peak_rss_bytes`), and `python -m bench reducers` compares. How long it takes goes by the bytes that it reads.
+every task (`peak_rss_bytes`), and `python -m bench reducers` compares. How long it takes goes by the bytes that it
+reads.
 """
 
 from collections.abc import Iterable, Sequence
