@@ -115,7 +115,7 @@ def _show(measured: Measured, found: Sizing, cluster: Cluster, prices: Prices, t
         ("requests", f"{short(found.gets)} reads, {short(found.puts)} writes ({by})"),
         (
             "money",
-            f"${cost.compute:,.0f} for machines, ${cost.requests:,.0f} for requests, ${kept} a month for the store",
+            f"${cost.compute:,.0f} for machines, ${cost.requests:,.0f} for requests, ${kept} a month to store it",
         ),
     ]
     title = f"{short(found.growth * measured.tokens)} tokens on {cluster.nodes:,} x {cluster.cores}"
