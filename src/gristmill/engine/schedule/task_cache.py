@@ -170,7 +170,7 @@ class Tasks:
         key = digest({"engine": ENGINE, **node.identity, "inputs": inputs})
         verb = inputs.get("verb", node.kind)
         seconds = expected_s(self._earlier.paces.get(node.id, {}), verb, bytes_read(work))
-        place = (-node.depth, -round(1000 * seconds), *order)
+        place = (-node.depth, -round(1e6 * seconds), *order)
         task = Task(key, node.id, label, work, place, files=node.files, expected_s=seconds)
         made = self.made[node.id]
         self.begun = True
