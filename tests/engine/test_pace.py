@@ -52,7 +52,7 @@ def test_among_tasks_that_are_as_far_long_ones_go_first(project):
         by_order = [sizes[task.key] for task in sorted(tasks, key=lambda task: task.order)]
         assert by_order == sorted(by_order, reverse=True)
         assert len(set(by_order)) > 2
-        assert [task.expected_s * BYTES_PER_S for task in tasks] == [sizes[task.key] for task in tasks]
+        assert [round(task.expected_s * BYTES_PER_S) for task in tasks] == [sizes[task.key] for task in tasks]
     depths = [task.order[0] for task, _ in asked if task.order]
     assert min(depths) < max(depths) <= 0
     assert {task.order[0] for task in of_verb(asked, "notes/ingest", "Read")} == {max(depths)}

@@ -34,8 +34,9 @@ TASK_S = 0.05
 writing parts took 5 to 30 ms on one core of a small server."""
 FEW_TASKS = 5
 """From so many of different sizes on, they can."""
-SEGMENT_S = 3e-4
-"""Seconds for each segment that a task reads: 0.26 to 0.35 ms on one core of a small server."""
+SEGMENT_S, MANY_SEGMENTS = 3e-4, 16
+"""Seconds for each segment that a task reads: 0.26 to 0.35 ms on one core of a small server; less, where tasks that
+read so many took less in the measured run."""
 MERGE_BYTES_PER_S = 50e6
 """Of a merge, where the run had too little to merge: 40 to 70 MB a second on one core of a small server."""
 RECORD_BYTES = 2500
@@ -191,7 +192,7 @@ def _seconds(
     workers: int,
 ) -> Numbers:
     """CPU seconds of all tasks of a kind: for all that was measured first, then for every draw."""
-    segments = SEGMENT_S * kind.pieces
+    segments = plan.segment_s * kind.pieces
     cpu = np.maximum(kind.cpu_s - segments - kind.write_cpu_s, 0.0)
     usual = ~kind.is_first if not kind.is_first.all() else np.ones(len(cpu), bool)
     own, rate = _line(kind.sizes[usual], cpu[usual], weight[:, usual])
@@ -200,7 +201,7 @@ def _seconds(
         extra = cpu[~usual] - (own[0] + rate[0] * kind.sizes[~usual])
         found = found + max(float(extra.mean()), 0.0) * min(workers, tasks)
     written = _mean(kind.write_cpu_s, weight) * kind.tasks * plan.growth * shrink
-    return np.asarray(found + SEGMENT_S * pieces + written)
+    return np.asarray(found + plan.segment_s * pieces + written)
 
 
 def _mean(values: Numbers, weight: Numbers) -> Numbers:
@@ -226,6 +227,10 @@ class _Layout:
 
     def __init__(self, measured: Measured, growth: float) -> None:
         self.measured, self.growth = measured, growth
+        each = [kind.cpu_s / np.maximum(kind.pieces, 1) for kind in measured.kinds]
+        many = [kind.pieces >= MANY_SEGMENTS for kind in measured.kinds]
+        seen = np.concatenate([seconds[some] for seconds, some in zip(each, many, strict=True)])
+        self.segment_s = min(SEGMENT_S, float(np.percentile(seen, 25))) if len(seen) else SEGMENT_S
         self._more_parts = {}
         for source, kind in read_kinds(measured.kinds).items():
             # A sample reads whole files and takes some of their records: its parts are so much smaller.
@@ -256,7 +261,8 @@ class _Layout:
         files = min(RANGES * parts, segments * growth)
         if verb == "build":
             tokens = getattr(node.config, "shard_tokens", 1 << 26)
-            return max(kind.tasks, ceil(self.measured.tokens * growth / tokens)), size, min(files, segments * growth)
+            shards = min(ceil(kind.tasks * growth), ceil(self.measured.tokens * growth / tokens))
+            return max(kind.tasks, shards), size, files
         if verb == "merge":
             return max(kind.tasks, ceil(1.5 * size / MERGED_BYTES)), size, files
         target = min(max((1 << int(size).bit_length()) // RANGES, LEAST_BYTES), MOST_BYTES)
