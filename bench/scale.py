@@ -109,6 +109,7 @@ class MadeUp:
     """An executor whose results look as if the work had been done."""
 
     slots = 64
+    several_machines = False
 
     def __init__(self, store: Store, stop_after: int) -> None:
         self._store = store

@@ -141,3 +141,24 @@ def test_parts_that_are_further_on_go_before_new_ones():
 
     asyncio.run(main())
     assert read == [(0, 0), (1, 3), (2, 6)]  # CLEAN, SCORE and SEND of each before the next is read
+
+
+def test_of_parts_that_are_as_far_large_ones_go_first():
+    """When they come, and when a barrier opens: none is left for the end that all others wait for."""
+    world = World(window=1)
+    sizes = [3, 9, 1, 7]
+    documents = [
+        Document("a", Part(f"{n:064x}", "parquet", size), "", (n, 0), f"a part {n}", "") for n, size in enumerate(sizes)
+    ]
+
+    async def main():
+        async with asyncio.TaskGroup() as group:
+            world.frontier.start(group)
+            world.frontier.begin("a", documents)
+            world.frontier.complete("a", True)
+            await world.frontier.passed("sent")
+            world.frontier.open("shuffle", 3, True)
+
+    asyncio.run(main())
+    for bit in (CLEAN, ANSWER):
+        assert [number for number, done in world.done if done == bit] == [1, 3, 0, 2]

@@ -7,12 +7,14 @@ from typing import Annotated, Any
 import typer
 
 from gristmill.cli.options import Json, RecipePath, StoreUri, look_with_inputs, open_mill, print_json
+from gristmill.cli.plan_cluster import parse_cluster, plan_cluster
 from gristmill.cli.screen import passage, words
 from gristmill.cli.show import console, size, table
 from gristmill.counted import counted
 from gristmill.engine.plan.inputs import read_twice
 from gristmill.errors import UserError
 from gristmill.query.disk import Disk, estimate
+from gristmill.query.limits import Prices
 from gristmill.query.mixture import foresee_mixture
 from gristmill.query.pinning import tokenizer_hint
 from gristmill.query.plan import PlanLine, make_plan
@@ -30,15 +32,47 @@ def command(
     explain: Annotated[
         bool, typer.Option("--explain", help="Say all about a step's settings: the S-curve of near_dedup.")
     ] = False,
+    cluster: Annotated[
+        str | None,
+        typer.Option(metavar="NODESxCORES", help="Predict what it takes on so many machines, by the last run's rates."),
+    ] = None,
+    tokens: Annotated[
+        str | None, typer.Option(metavar="N", help="With --cluster: tokens of the corpus, 1T. Default: all inputs.")
+    ] = None,
+    node_memory: Annotated[
+        str | None, typer.Option(metavar="SIZE", help="With --cluster: memory of a node, such as 64GB.")
+    ] = None,
+    core_hour_usd: Annotated[
+        float, typer.Option(min=0, metavar="USD", help="With --cluster, prices: of an hour of a core.")
+    ] = Prices.core_hour,
+    million_gets_usd: Annotated[
+        float, typer.Option(min=0, metavar="USD", help="Of a million reads of the store.")
+    ] = Prices.million_gets,
+    million_puts_usd: Annotated[
+        float, typer.Option(min=0, metavar="USD", help="Of a million writes to it.")
+    ] = Prices.million_puts,
+    tb_month_usd: Annotated[
+        float, typer.Option(min=0, metavar="USD", help="Of a terabyte in it for a month.")
+    ] = Prices.tb_month,
     json: Json = False,
 ) -> None:
     """Show what a run would do, and why.
 
-    For each stage of the recipe: what is in the store, what would be run, and what changed since the last run.
+    For each stage of the recipe: what is in the store, what would be run, and what changed since the last run. With
+    --cluster: CPU time, wall time, memory, store, requests and money for a corpus of --tokens, and what would break.
 
     Exit code 2: the shards are there already, and the mixture that the recipe asks of them cannot be.
     """
+    if cluster is None and (tokens is not None or node_memory is not None):
+        given = "--tokens" if tokens is not None else "--node-memory"
+        raise UserError(f"{given} is for a prediction, and --cluster is missing. Add --cluster NODESxCORES: 1000x16.")
     mill = open_mill(recipe, store)
+    if cluster is not None:
+        machines = parse_cluster(cluster, node_memory)
+        plan_cluster(
+            mill, machines, tokens, Prices(core_hour_usd, million_gets_usd, million_puts_usd, tb_month_usd), json
+        )
+        return
     run = look_with_inputs(mill)
     idle = idle_settings(mill.recipe)
     stages, hint = make_plan(mill, run, explain), tokenizer_hint(mill, run)

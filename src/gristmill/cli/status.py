@@ -1,13 +1,16 @@
 """gristmill status: how far a recipe has come and what it cost, during a run or after it."""
 
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 import typer
 
 from gristmill.cli.options import Json, RecipeOrRun, StoreUri, open_seen, print_json
 from gristmill.cli.screen import passage, say, words
 from gristmill.cli.show import console, size, table
+from gristmill.counted import counted
 from gristmill.engine.publish.run_record import end_of, last_finished, outcome, run_records
+from gristmill.engine.schedule.pace import skewed
 from gristmill.errors import UserError
 from gristmill.query.disk import held_bytes
 from gristmill.query.funnel import documents_by_step
@@ -28,7 +31,8 @@ def command(
 
     Tasks done, bytes read and stored, MB/s of a worker, CPU seconds and peak memory; and its documents. Documents are
     counted as the funnel does: those that came to the stage, and those that it was the first to drop. Bytes read are
-    of content; a stage that reads what others made of the documents has none to count.
+    of content; a stage that reads what others made of the documents has none to count. A stage with a task that took
+    many times what most of its kind did is named as skewed.
     """
     seen = open_seen(recipe, store)
     last = seen.record or next(run_records(seen.store, seen.name), None)
@@ -57,6 +61,7 @@ def command(
                 "mb_per_s": round(read / seconds / 1e6, 2) if read and seconds else None,
                 "cpu_s": round(made.cost.get("cpu_s", 0), 3) if made.tasks else None,
                 "peak_rss_bytes": int(made.cost.get("peak_rss_bytes", 0)) if made.tasks else None,
+                "skewed": skewed(made.pace),
             }
         )
     if json:
@@ -82,6 +87,10 @@ def command(
         out.print("\ntasks: done/known; + where more will come, and it is not known yet how many.")
     if any(entry["tasks_done"] and entry["bytes"] is None for entry in listed):
         out.print("\nread: - where a stage reads no content of documents, but what other stages made of it.")
+    for entry in listed:
+        for one in entry["skewed"]:
+            out.print()
+            out.print(words(skew_line(entry["stage"], one)), soft_wrap=True)
     if last is None:
         told = "" if seen.store.is_shared else f" {seen.to_finish}"
         out.print(passage(f"\nThis recipe has not been run with this store yet.{told}"), soft_wrap=True)
@@ -91,3 +100,15 @@ def command(
         if seen.unfinished() and (finished := last_finished(seen, "status")):
             told = "The stages above are those of the recipe and its inputs as they are now, and not all have run."
             out.print(words(f"{told} {seen.to_finish}{finished}"), soft_wrap=True)
+
+
+def skew_line(stage: str, slowest: Mapping[str, Any]) -> str:
+    """The task that others wait for: how long it took, what it read, and the key that has the most records in it."""
+    times = slowest["wall_s"] / max(slowest["median_s"], 0.001)
+    told = (
+        f"Skewed: {stage}, {slowest['label']} took {slowest['wall_s']:,.1f} s, {times:,.0f} times what most of its "
+        f"{slowest['tasks']:,} {slowest['verb']} tasks did, for {size(slowest['bytes'])}"
+    )
+    if (hot := slowest.get("hot_key")) is not None:
+        told += f"; one key, {hot[0]}, has {counted(hot[1], 'record')} of it"
+    return f"{told}."

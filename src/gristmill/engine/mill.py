@@ -17,6 +17,7 @@ from gristmill.engine.executors.insist import Note
 from gristmill.engine.executors.local import LocalExecutor
 from gristmill.engine.executors.ray_cluster import RayExecutor
 from gristmill.engine.executors.shared_kernels import fetch, keep
+from gristmill.engine.executors.stragglers import Stragglers
 from gristmill.engine.files.config_files import store_copies
 from gristmill.engine.files.content import ContentHashes
 from gristmill.engine.plan.graph import Node, build
@@ -104,9 +105,12 @@ class Mill:
             self._await_collection(lease, listener)
             self.store.sweep_temporaries()
             before = self.known_before()
+            earlier.paces = {node_id: told.get("pace", {}) for node_id, told in before.items()}
             fetch(self.store, self.graph.modules)
             while True:
                 executor = self.executor(workers, listener.note)  # first: there may be no cluster to run on
+                if executor.several_machines:
+                    executor = Stragglers(executor, listener.note)
                 files = (file for node in self.graph.nodes.values() for file in node.files.values())
                 store_copies(files, self.store, self.contents)
                 listener.begin(self.graph.nodes.values(), before)

@@ -112,7 +112,7 @@ def estimate(run: Run, store: Store, before: Known) -> Disk:
         parts_to_come += each * max(len(made.missing), need.tasks - len(made.tasks))
     folders = _folders_bytes(parts_there)
     more = _folders_bytes(parts_there + parts_to_come) - folders
-    return Disk(int(least + more), int(most + more), int(stored + folders), measured, _free_bytes(store))
+    return Disk(int(least + more), int(most + more), int(stored + folders), measured, free_bytes(store))
 
 
 def stored_bytes(run: Run, node_id: str) -> int:
@@ -233,7 +233,7 @@ def _class(node: Node) -> str:
     return "texts" if any(name in BULKY for name in names) else "columns"
 
 
-def _free_bytes(store: Store) -> int | None:
+def free_bytes(store: Store) -> int | None:
     """Of the disk under the store, which may not be there yet."""
     if not store.is_local:
         return None

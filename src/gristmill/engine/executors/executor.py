@@ -1,6 +1,6 @@
 """Where tasks run. An executor takes a task and gives its result; how and where is its own affair.
 
-To add one (Ray, Slurm): write a class with these four members in a file of its own, and name it in `mill.EXECUTORS`;
+To add one (Ray, Slurm): write a class with these members in a file of its own, and name it in `mill.EXECUTORS`;
 `tests/engine/test_executors.py` says what it must do. It must not retry: a worker that dies is reported, and the engine
 decides, the same for all of them (`insist.py`). What a task needs is in `work/needs.py`. Priorities are a wish, not a
 promise; results never depend on them.
@@ -71,6 +71,8 @@ class Executor(Protocol):
 
     slots: int
     """How many tasks it runs at once."""
+    several_machines: bool
+    """Whether one of them may be slow where others are not: then a straggler is run twice (`stragglers.py`)."""
 
     async def run(self, task: Task) -> Result:
         """The task's result. Raises WorkerDied, CorruptPart, UserError, or StageFailed."""
@@ -89,6 +91,7 @@ class InlineExecutor:
     """
 
     slots = 1
+    several_machines = False
 
     def __init__(self, store: Store) -> None:
         self._store = store

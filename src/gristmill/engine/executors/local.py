@@ -61,6 +61,8 @@ class LocalExecutor:
     alone.
     """
 
+    several_machines = False
+
     def __init__(
         self,
         store: Store,

@@ -59,6 +59,8 @@ OTHERS_S = 30.0
 class RayExecutor:
     """Runs tasks on the Ray cluster at an address; None or `auto`: RAY_ADDRESS, or the one that this machine is in."""
 
+    several_machines = True
+
     def __init__(
         self,
         store: Store,

@@ -66,6 +66,8 @@ class Group:
     snapshot: str | None
     pieces: tuple[Piece, ...]
     label: str
+    size: int
+    """Bytes, as they lie there."""
 
 
 @dataclass
@@ -311,7 +313,8 @@ def _ends_before(file: InputFile, filled: int, part_bytes: int) -> bool:
 
 def _group_of(files: Sequence[InputFile]) -> Group:
     label = shown(files[0].name) + (f" and {len(files) - 1} more" if len(files) > 1 else "")
-    return Group(files[0].snapshot, tuple(Piece(file.uri, file.name, place=file.place) for file in files), label)
+    pieces = tuple(Piece(file.uri, file.name, place=file.place) for file in files)
+    return Group(files[0].snapshot, pieces, label, sum(file.size for file in files))
 
 
 def _stretches(file: InputFile, part_bytes: int, module: ModuleType) -> Iterator[Group]:
@@ -324,4 +327,4 @@ def _stretches(file: InputFile, part_bytes: int, module: ModuleType) -> Iterator
         start = index * step
         stop = None if index == count - 1 else start + step
         label = shown(file.name) + (f" {index + 1}/{count}" if count > 1 else "")
-        yield Group(file.snapshot, (Piece(file.uri, file.name, start, stop, file.place),), label)
+        yield Group(file.snapshot, (Piece(file.uri, file.name, start, stop, file.place),), label, file.size // count)

@@ -100,8 +100,8 @@ class SourceInputs:
         return {exact(file.name): self.content[uri].sha256 for uri, file in self.files.items() if uri in self.content}
 
     def taken_bytes(self, limit: int | None) -> int:
-        """Of the files that are read, as they lie there; of a sample or a limit on records, of what it takes."""
-        size = sum(file.size for file in self.needed(self.groups))
+        """Of what is read, as it lies there; of a sample or a limit on records, of what it takes."""
+        size = sum(group.size for group in self.groups)
         return int(min(size * (self.share or 1), size if limit is None else limit * RECORD_BYTES))
 
     def needed(self, groups: Sequence[Group]) -> list[InputFile]:

@@ -56,6 +56,7 @@ def _record_node(run: Run, node_id: str, datasets: Mapping[str, Any]) -> dict[st
         "cached": len(made.tasks) - executed,
         "metrics": made.metrics,
         "cost": made.cost,
+        "pace": made.pace,
         "datasets": datasets.get(node_id, {}),
         "stage": run.stages.keys.get(node_id),
         "stored_bytes": made.stored_bytes,
@@ -101,6 +102,7 @@ def see(store: Store, name: str) -> Seen:
         made = {node_id: NodeState(slots, task_names(store, one)) for node_id, one in record["nodes"].items()}
         for node_id, one in record["nodes"].items():
             made[node_id].metrics, made[node_id].cost = one["metrics"], one["cost"]
+            made[node_id].known_pace = one.get("pace", {})
         seen = Seen(record["recipe"], told, store, nodes, chains, made, record)
         for node_id, one in record["nodes"].items():
             for source, dataset in one["datasets"].items():

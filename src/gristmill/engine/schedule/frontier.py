@@ -3,7 +3,8 @@
 Every stage of a source's chain is one item, or two in an exchange (what a part sends, and the layer that comes back).
 Bits say which items of a part are settled. An item is ready when those that it reads are settled and the barriers
 before it are passed: a model, or an exchange, that needs all parts. A part in the window goes on until nothing of it is
-ready; then it is a number again, until a barrier opens. Parts that are further on go first, new ones come last.
+ready; then it is a number again, until a barrier opens. Parts that are further on go first, new ones come last; of
+those that are as far, large ones go before small ones, so that none is left at the end that all others wait for.
 
 A dry run settles items without making them: what is absent makes what reads it absent, and shuts barriers.
 """
@@ -130,7 +131,7 @@ class Frontier:
             for gate in chain.gates:
                 gate.parts += 1
                 gate.passed += chain.done & gate.masks[source] == gate.masks[source]
-        self.submit(0, documents)
+        self.submit(0, _large_first(documents))
 
     def complete(self, source: str, is_known: bool) -> None:
         """No more parts of a source will come; whether those that came are all that there are."""
@@ -147,7 +148,7 @@ class Frontier:
             if any(barrier in item.barriers for item in chain.items):
                 known = self._passed.keys()
                 chain.open = [item for item in chain.items if item.barriers <= known]
-                self.submit(-depth, chain.settled)
+                self.submit(-depth, _large_first(chain.settled))
 
     async def opened(self, barrier: str) -> bool:
         """Wait until it is known whether a barrier opens."""
@@ -214,6 +215,10 @@ class Frontier:
                 if chain.absent and chain.absent.get(document, 0) & mask:
                     gate.is_whole = False
                 gate.look()
+
+
+def _large_first(documents: Iterable[Document]) -> list[Document]:
+    return sorted(documents, key=lambda document: -document.part.file_bytes)
 
 
 def items_of(graph: Graph, source: str) -> list[Item]:

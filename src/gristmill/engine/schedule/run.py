@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 from gristmill.checked import InputChanged
 from gristmill.engine.executors.executor import Executor
 from gristmill.engine.files.content import ContentHashes
+from gristmill.engine.files.listing import Group
 from gristmill.engine.plan.graph import Graph, Node
 from gristmill.engine.plan.inputs import SourceInputs, find_inputs, hash_files, work_of
 from gristmill.engine.schedule.first_part import refuse_lost
@@ -223,7 +224,7 @@ class Run(Seen):
         self.listener.expect(node, len(inputs.groups))
         self.listener.settled(node)
         left = {"groups": len(inputs.groups), "unknown": 0}
-        reads = [partial(self._read_one, node, inputs, number, left) for number in range(len(inputs.groups))]
+        reads = [partial(self._read_one, node, inputs, number, left) for number in _first_then_large(inputs.groups)]
         if not reads:
             await self._read_all(node, inputs, True)
         self._frontier.submit(READING, reads)
@@ -390,6 +391,13 @@ class Run(Seen):
 
 
 _MAKERS = {"fit": fit_model, "asset": make_asset, "sink": write_files}
+
+
+def _first_then_large(groups: Sequence[Group]) -> list[int]:
+    """The numbers of groups in the order in which they are read: the first, which decides whether the source can be
+    read at all (`first_part.py`), then the largest.
+    """
+    return sorted(range(len(groups)), key=lambda number: (number > 0, -groups[number].size, number))
 
 
 def _before(node: Node) -> str:

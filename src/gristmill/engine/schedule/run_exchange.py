@@ -93,6 +93,7 @@ class Exchange:
                 return None
             table, shift = here
             stretches = packed(table, spans.target)
+            stretches.sort(key=lambda stretch: -table.to(*stretch).memory)  # what takes long begins first
             run.listener.expect(node, len(stretches))
             reduces = (
                 self._reduce(function, number, stretch, shift, table.to(*stretch), route, totals, made)

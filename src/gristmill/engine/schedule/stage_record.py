@@ -1,7 +1,7 @@
 """Records of whole stages: one file that stands for all tasks of a stage over all parts, so that a run which finds it
 need not look at a single one of them.
 
-    stages/<key>.json    node, datasets, tasks, files, metrics, cost
+    stages/<key>.json    node, datasets, tasks, files, metrics, cost, pace
 
 The key holds what the stage itself is, and for every source the hashes of all parts that it reads, in order: the same
 that the keys of its tasks hold, at once. A record says nothing that the tasks' own records do not say. It is written
@@ -125,7 +125,7 @@ class StageRecords:
             made.files.add(part)
         for task, name in record["tasks"].items():
             made.tasks.add(task, name, False)
-        made.metrics, made.cost = record["metrics"], record["cost"]
+        made.metrics, made.cost, made.known_pace = record["metrics"], record["cost"], record.get("pace", {})
         self._datasets[node.id] = dict(record["datasets"])
         self.keys[node.id] = key
         return documents
@@ -145,6 +145,7 @@ class StageRecords:
             "files": _fragment("[]", (orjson.dumps([part.hash, part.suffix, part.file_bytes]) for part in made.files)),
             "metrics": made.metrics,
             "cost": made.cost,
+            "pace": made.pace,
         }
         if inputs is None:
             key = self.key_of(node)

@@ -12,7 +12,9 @@ from typing import Any, Protocol, TypeVar
 from gristmill.engine.executors.executor import Executor
 from gristmill.engine.executors.insist import insist
 from gristmill.engine.plan.graph import Node
+from gristmill.engine.schedule.pace import Pace, Told, expected_s
 from gristmill.engine.schedule.tables import Files, Layers, Slots, TaskNames
+from gristmill.engine.work.needs import bytes_read
 from gristmill.engine.work.rows import CRASHED
 from gristmill.engine.work.task import (
     Build,
@@ -80,6 +82,10 @@ class NodeState:
         """The model that a missing task will make, where that is known: nobody waits for it."""
         self.metrics: dict[str, Any] = {}
         self.cost: dict[str, float] = {}
+        self.paces: dict[str, Pace] = {}
+        """By the kind of its tasks, of those that were looked at one by one."""
+        self.known_pace: Mapping[str, Told] = {}
+        """Of a stage that is taken as a whole, from its record."""
         self.given_up = 0
         """Documents that kill their worker."""
 
@@ -94,6 +100,11 @@ class NodeState:
         return self.layers[MODEL][0] if MODEL in self.layers else None
 
     @property
+    def pace(self) -> Mapping[str, Told]:
+        """How long its tasks took, by their kind."""
+        return self.known_pace or {verb: pace.told() for verb, pace in self.paces.items()}
+
+    @property
     def stored_bytes(self) -> int:
         """Of all files that its tasks have in the store."""
         parts = {part.hash: part.file_bytes for part in self.files}
@@ -104,12 +115,16 @@ class NodeState:
 
 @dataclass
 class Earlier:
-    """What is known from attempts at the same run that met a damaged part: it was taken away, and all starts over."""
+    """What is known from before: of runs of the same recipe, and of attempts at this one that met a damaged part, which
+    was taken away, so that all starts over.
+    """
 
     executed: set[str] = field(default_factory=set)
     """Keys of tasks that they carried out."""
     damaged: dict[str, str] = field(default_factory=dict)
     """Hash of a part -> what was wrong with it."""
+    paces: Mapping[str, Mapping[str, Told]] = field(default_factory=dict)
+    """Step -> how long its tasks took in its last run."""
 
 
 class Tasks:
@@ -149,9 +164,14 @@ class Tasks:
     async def obtain(
         self, node: Node, work: Work, inputs: Mapping[str, Any], label: str, order: tuple[int, ...]
     ) -> tuple[Task, Result | None]:
-        """The result of a task: from the store, or else by running it; None where a dry run would have to."""
+        """The result of a task: from the store, or else by running it; None where a dry run would have to. Those that
+        are far on go first, and among them those that will take long.
+        """
         key = digest({"engine": ENGINE, **node.identity, "inputs": inputs})
-        task = Task(key, node.id, label, work, (-node.depth, *order), files=node.files)
+        verb = inputs.get("verb", node.kind)
+        seconds = expected_s(self._earlier.paces.get(node.id, {}), verb, bytes_read(work))
+        place = (-node.depth, -round(1e6 * seconds), *order)
+        task = Task(key, node.id, label, work, place, files=node.files, expected_s=seconds)
         made = self.made[node.id]
         self.begun = True
         result = await self._look_up(node, task)
@@ -170,6 +190,7 @@ class Tasks:
         made.given_up += len(result.poisoned)
         add_counts(made.metrics, result.metrics)
         _add_cost(made.cost, result.cost)
+        made.paces.setdefault(verb, Pace()).add(label, result)
         self._listener.done(node, task, result, cached)
         return task, result
 

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from gristmill.engine.work.borders import check_emitted, check_places, check_round, check_tally
 from gristmill.engine.work.rows import count_reasons, mark_crashed, model_paths, read_batches
-from gristmill.engine.work.shuffle import Outgoing, blocks_of, cut, read_all
+from gristmill.engine.work.shuffle import HotKey, Outgoing, blocks_of, cut, read_all
 from gristmill.engine.work.task import Collect, Emit, Reduce, Result, add_counts, sent
 from gristmill.schema import layer_schema
 from gristmill.stages.stage_interface import schema_of
@@ -70,17 +70,19 @@ def perform_reduce(work: Reduce, store: Store) -> Result:
     summary = getattr(module, getattr(module, "SUMMARIES", {}).get(work.function, ""), None)
     out = Outgoing(store, work.column, work.shift)
     metrics: dict[str, Any] = {}
+    hot = HotKey()
     totals = {} if work.totals is None else {"totals": work.totals}
     in_short = None if summary is None else partial(summary, config=work.config, **totals)
     with store.scratch() as folder:
         for block in blocks_of(work.segments, sum(one.memory for one in work.segments), store, folder, in_short):
+            hot.see(block.records)
             others = {} if block.others is None else {"others": block.others}
             found = getattr(module, work.function)(block.records, work.config, **totals, **others)
             answers, counts = check_round(found, work.module, work.function, promised)
             add_counts(metrics, counts)
             out.add(answers)
             del block, found, answers  # the next block needs the room
-    return sent(out.close(), metrics={"answers": out.rows, **metrics})
+    return sent(out.close(), metrics={"answers": out.rows, **metrics}, hot_key=hot.told())
 
 
 def perform_collect(work: Collect, store: Store) -> Result:

@@ -1,15 +1,18 @@
 """What a task takes while it runs, about: executors share out a machine's memory by it, and clusters ask for so much.
 
 Bounds of stages and of the engine say most of it (a part, a range of keys, a shard); what is measured is in the cost of
-every task (`peak_rss_bytes`), and `python -m bench reducers` compares.
+every task (`peak_rss_bytes`), and `python -m bench reducers` compares. How long it takes goes by the bytes that it
+reads.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from gristmill.engine.work.shuffle import IN_MEMORY
-from gristmill.engine.work.task import Build, Collect, Fit, Map, Merge, Read, Reduce, Scatter, Work
-from gristmill.store.segments import Segment
+from gristmill.engine.work.task import Build, Collect, Fit, Map, Merge, Read, Reduce, Scatter, Work, gated_only
+from gristmill.recipe.columns import Columns
+from gristmill.stages.contract import Piece
+from gristmill.store.segments import Segment, SegmentList
 from gristmill.store.store import Part
 
 PROCESS_BYTES = 250 << 20
@@ -50,8 +53,47 @@ def _data_bytes(work: Work) -> int:
     return 0
 
 
-def _memory(segments: Iterable[Segment]) -> int:
-    return sum(segment.memory for segment in segments)
+def bytes_read(work: Work) -> int:
+    """What a task reads, as it lies there, or of an exchange in memory: known before it runs. Of a layer of which it
+    reads nothing but verdicts, none; of hashing, and of what reads no data, none.
+    """
+    match work:
+        case Read():
+            return sum(map(_piece_bytes, work.pieces))
+        case Map() | Scatter():
+            return _content_bytes(work.layers, work.columns)
+        case Merge():
+            span = work.last - work.first + 1
+            return sum(file.part.file_bytes * min(span, file.segments) // max(file.segments, 1) for file in work.files)
+        case Reduce() | Build():
+            return _memory(work.segments)
+        case Collect():
+            return _memory(work.segments) + work.documents.rows
+        case Fit():
+            return sum(map(_content_bytes, work.inputs, work.columns))
+    return 0
+
+
+def pieces_read(work: Work) -> int:
+    """Segments that a task reads, each of which takes a while, however small it is."""
+    if isinstance(work, Merge):
+        return sum(min(work.last - work.first + 1, file.segments) for file in work.files)
+    return len(work.segments) if isinstance(work, Reduce | Collect | Build) else 0
+
+
+def _piece_bytes(piece: Piece) -> int:
+    if piece.stop is not None:
+        return piece.stop - piece.start
+    return max(0, piece.content.size - piece.start) if piece.content is not None else 0
+
+
+def _content_bytes(layers: Sequence[Part], columns: Columns) -> int:
+    only_verdicts = gated_only(len(layers), columns)
+    return sum(part.file_bytes for part, only in zip(layers, only_verdicts, strict=True) if not only)
+
+
+def _memory(segments: Sequence[Segment]) -> int:
+    return segments.memory if isinstance(segments, SegmentList) else sum(segment.memory for segment in segments)
 
 
 def _file_bytes(parts: Iterable[Part]) -> int:

@@ -15,6 +15,7 @@ from gristmill.engine.files.config_files import in_users_words, local_copies, wi
 from gristmill.engine.work.borders import check_answers, check_counts, check_files
 from gristmill.engine.work.exchange import perform_collect, perform_emit, perform_reduce
 from gristmill.engine.work.memory import forget_peak, peak_bytes
+from gristmill.engine.work.needs import bytes_read, pieces_read
 from gristmill.engine.work.read import perform_read
 from gristmill.engine.work.rows import (
     count_reasons,
@@ -52,6 +53,9 @@ from gristmill.stages.stage_interface import schema_of
 from gristmill.store.parquet import PartWriter, text_bytes
 from gristmill.store.store import CorruptPart, Part, Store
 
+_done: set[tuple[str, type, str]] = set()
+"""Kinds of tasks that this process has done."""
+
 STOPPED = "The run stopped: this is no document's fault. Nothing of this task was stored, and what is finished is kept."
 
 
@@ -73,12 +77,17 @@ def perform(task: Task, store: Store) -> Result:
         if told is None:
             raise
         raise UserError(f"{task.node}, {task.label}: {told}\n{STOPPED} Correct the code and run again.") from None
-    result.cost = {
+    kind = (task.node, type(task.work), getattr(task.work, "function", ""))
+    result.cost |= {
         "cpu_s": round(time.process_time() - cpu, 6),
         "wall_s": round(time.perf_counter() - started, 6),
         "compile_s": round(compiling.seconds - compiled, 6),
         "peak_rss_bytes": peak_bytes(),
+        "input_bytes": bytes_read(task.work),
+        "input_pieces": pieces_read(task.work),
+        "first": kind not in _done,
     }
+    _done.add(kind)
     return result
 
 

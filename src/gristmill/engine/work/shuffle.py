@@ -24,6 +24,8 @@ SENT_BYTES = 64 << 20
 """Bytes of answers in memory until they are written."""
 SPILL_WAYS = 64
 """Files that records are spilled to at once."""
+HOT_SHARE, HOT_RECORDS = 0.1, 1000
+"""Of a reducer's records, that one key has: from there on it is named."""
 
 Numbers = npt.NDArray[np.uint64]
 
@@ -110,6 +112,33 @@ class Block:
         self.records = records.take(pa.array(sort_order(*(numbers(records, name) for name in names))))
         self.others = others
         """What the stage says of the other records of their key, where that has too many for one block."""
+
+
+class HotKey:
+    """The key with the most records of a reducer. Of one that comes in several pieces, they are added up."""
+
+    def __init__(self) -> None:
+        self._all = self._most = self._last = 0
+        self._key = self._last_key = -1
+
+    def see(self, records: pa.Table) -> None:
+        """The next block, which is sorted by key."""
+        key = numbers(records, "key")
+        if not len(key):
+            return
+        starts = np.flatnonzero(np.diff(key, prepend=~key[:1]))
+        counts = np.diff(starts, append=len(key))
+        if int(key[0]) == self._last_key:
+            counts[0] += self._last
+        most = int(counts.argmax())
+        if int(counts[most]) > self._most:
+            self._most, self._key = int(counts[most]), int(key[starts[most]])
+        self._all += len(key)
+        self._last, self._last_key = int(counts[-1]), int(key[-1])
+
+    def told(self) -> tuple[str, int] | None:
+        """The key in hexadecimal and its records, where they are many."""
+        return (f"{self._key:016x}", self._most) if self._most >= max(HOT_RECORDS, HOT_SHARE * self._all) else None
 
 
 class Spill:

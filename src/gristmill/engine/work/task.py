@@ -209,6 +209,8 @@ class Task:
     """A trial in the search for a record that kills workers: nothing is stored."""
     files: Mapping[str, ConfigFile] = field(default_factory=dict)
     """Location -> the file or folder that the config names so, as the store keeps it."""
+    expected_s: float = 0.0
+    """Seconds that it is thought to take, by what its kind took before or by its bytes; 0 where nobody says."""
 
 
 @dataclass
@@ -223,7 +225,9 @@ class Result:
     metrics: dict[str, Any] = field(default_factory=dict)
     """Counts: the same for every run of the task."""
     cost: dict[str, float] = field(default_factory=dict)
-    """cpu_s, wall_s, peak_rss_bytes: different in every run."""
+    """cpu_s, wall_s, compile_s, peak_rss_bytes: different in every run. input_bytes, input_pieces; whether it was the
+    first of its kind of its worker, which loaded what it needs; of a reader, write_cpu_s.
+    """
     poisoned: list[list[Any]] = field(default_factory=list)
     """Records that were given up as they kill their worker: [row, detail]; of a reader [file, position, detail]."""
     evidence: list[dict[str, Any]] = field(default_factory=list)
@@ -232,6 +236,8 @@ class Result:
     """What `tally` of an exchange counted."""
     values: list[Any] = field(default_factory=list)
     """Answers of a task that makes no parts."""
+    hot_key: tuple[str, int] | None = None
+    """Of a reducer: the key that has the most records, in hexadecimal, and how many, where that is a large share."""
 
     @property
     def segment_files(self) -> list[SegmentFile]:
@@ -303,6 +309,7 @@ def result_to_json(result: Result) -> dict[str, Any]:
         "poisoned": result.poisoned,
         "evidence": result.evidence,
         **({"tally": result.tally} if result.tally else {}),
+        **({"hot_key": result.hot_key} if result.hot_key else {}),
     }
 
 
@@ -316,6 +323,7 @@ def result_from_json(record: Mapping[str, Any]) -> Result:
         record["poisoned"],
         record.get("evidence", []),
         record.get("tally", {}),
+        hot_key=None if (hot := record.get("hot_key")) is None else (str(hot[0]), int(hot[1])),
     )
 
 

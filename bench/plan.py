@@ -1,0 +1,102 @@
+"""`gristmill plan --cluster` against the truth: a corpus ten times its sample, predicted from the sample and then run.
+
+The documents of the data folder (texts and pages, where it has some) lie in files in random order, so that a tenth of
+the files is a fair sample; what a sample cannot know, a corpus of another kind, is not measured here. CPU seconds are
+of all tasks, without compiling, with as many workers as there are cores. Nothing of the whole is known to the
+prediction.
+"""
+
+import io
+import json
+import random
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import zstandard
+from fastwarc.warc import ArchiveIterator
+
+from bench.inputs import measurement, scratch, texts, warc_files
+from gristmill.engine.mill import Mill, Silent, available_cores
+from gristmill.query.measured import Measured, last_measured
+from gristmill.query.sizing import Cluster, size_up
+from gristmill.recipe.load import load
+
+FILES = 100
+TEXT_BYTES = 60_000_000
+SHARE = "10%"
+RECIPE = """
+recipe: sized
+seed: 7
+store: ./store
+sources:
+  crawl: {kind: web, domain: web, tier: B, read: {format: warc, paths: ["crawl/*.warc.gz"], part_bytes: 1MB}}
+  texts: {kind: text, domain: text, tier: A, read: {format: jsonl, paths: ["texts/*.zst"], part_bytes: 1MB}}
+steps:
+  web:
+    - robots: {agent: CCBot}
+    - extract
+    - language
+    - keep_language: {keep: {en: 0.5, de: 0.5}}
+    - signals
+    - heuristics: {rules: [gopher_repetition, gopher_quality]}
+  all:
+    - url_dedup
+    - exact_dedup
+    - line_dedup
+    - near_dedup
+tokenizer: {train: {vocab: 8000, sample_bytes: {web: 2MB, text: 2MB}}}
+shards: {seq_len_tokens: 2048}
+"""
+
+
+def run(data: Path | None) -> Iterable[dict]:
+    with scratch() as folder:
+        recipe = _write(data, folder)
+        sample = _measured(recipe, folder / "sample", SHARE)
+        whole = _measured(recipe, folder / "whole", None)
+        cluster = Cluster(1, available_cores())
+        planned = size_up(sample, sample.tokens / sample.share, cluster)
+    cpu_s = sum(float(kind.cpu_s.mean()) * kind.tasks for kind in whole.kinds)
+    low, middle, high = planned.cpu_s
+    told = f"of the truth, {cpu_s:.0f} CPU s: {middle:.0f}, {low:.0f} to {high:.0f}, predicted (asked: 0.8 to 1.2)"
+    yield measurement("plan.cpu", middle / cpu_s, told)
+    yield measurement(
+        "plan.tokens", sample.tokens / sample.share / whole.tokens, f"of {whole.tokens / 1e6:.1f}M tokens"
+    )
+    stored = sum(whole.stored_bytes.values())
+    yield measurement("plan.store", planned.stored_bytes / stored, f"of {stored / 1e6:.0f} MB in the store")
+    tasks = sum(whole.tasks.values())
+    yield measurement("plan.tasks", planned.tasks / tasks, f"of {tasks:,} tasks")
+    most = max(float(kind.peak_bytes.max()) for kind in whole.kinds)
+    yield measurement("plan.memory", planned.memory_bytes / most, f"of {most / 1e6:.0f} MB in a worker at most")
+
+
+def _measured(recipe: Path, store: Path, sample: str | None) -> Measured:
+    mill = Mill(load(recipe, store=str(store), sample=sample))
+    mill.run(None, Silent())
+    return last_measured(mill)
+
+
+def _write(data: Path | None, folder: Path) -> Path:
+    """The documents in files, each of which is a fair part of the whole."""
+    draw = random.Random(3)
+    pages = [page for path in warc_files(data, folder) for page in _members(path)]
+    lines = [json.dumps({"text": text}).encode() for text in texts(data, TEXT_BYTES)]
+    for some in (pages, lines):
+        draw.shuffle(some)
+    (folder / "crawl").mkdir()
+    (folder / "texts").mkdir()
+    for number in range(FILES):
+        (folder / "crawl" / f"{number:03}.warc.gz").write_bytes(b"".join(pages[number::FILES]))
+        packed = zstandard.compress(b"\n".join([*lines[number::FILES], b""]))
+        (folder / "texts" / f"{number:03}.jsonl.zst").write_bytes(packed)
+    (folder / "recipe.yaml").write_text(RECIPE)
+    return folder / "recipe.yaml"
+
+
+def _members(path: Path) -> Iterator[bytes]:
+    """The records of a file as they are packed, but for the first, which is about the file."""
+    data = path.read_bytes()
+    places = [record.stream_pos for record in ArchiveIterator(io.BytesIO(data), parse_http=False)]
+    for start, stop in zip(places[1:], [*places[2:], len(data)], strict=True):
+        yield data[start:stop]

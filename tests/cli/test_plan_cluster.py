@@ -1,0 +1,212 @@
+"""plan --cluster: what a corpus takes on a cluster, from the rates of a finished run, and what would break."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from conftest import Project
+from gristmill.query import sizing
+from gristmill.query.funnel import funnels
+from gristmill.query.limits import Prices, bill, busy_share, faults
+from gristmill.query.measured import last_measured
+from gristmill.query.sizing import Cluster, size_up
+from sharded import Corpus
+
+
+def small(project):
+    """Two sources in some parts, a step of each kind."""
+    made = Corpus(project)
+    made.recipe("", more=", part_bytes: 8KB")
+    recipe = made.project.recipe
+    recipe.write_text(recipe.read_text().replace("steps: []", "steps: [exact_dedup]"))
+    return made
+
+
+@pytest.fixture
+def corpus(project):
+    return small(project)
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory):
+    made = small(Project(tmp_path_factory.mktemp("measured")))
+    made.project.run()
+    return last_measured(made.project.mill())
+
+
+def totals(found):
+    return {(line.step, line.verb): line for line in found.lines}
+
+
+def test_without_a_finished_run_it_says_how_to_make_one(corpus, say):
+    """One message."""
+    told = say("plan", corpus.project.recipe, "--cluster", "10x4", "--tokens", "1B")
+    assert told.code == 2
+    assert "has come to its end" in told.err
+    assert f"gristmill run {corpus.project.recipe} --sample 1%" in told.err
+
+
+@pytest.mark.parametrize(
+    ("given", "wanted"),
+    [
+        (["--cluster", "16"], "--cluster 16 is no number of nodes and of cores each"),
+        (["--cluster", "0x16"], "--cluster 0x16 is no number of nodes"),
+        (["--cluster", "2x2", "--tokens", "many"], "--tokens: nothing can be planned, because 'many' is not a count"),
+        (["--cluster", "2x2", "--tokens", "0"], "--tokens 0 is nothing"),
+        (["--cluster", "2x2", "--node-memory", "64 quarts"], "--node-memory: nothing can be planned, because"),
+        (["--tokens", "1T"], "--tokens is for a prediction, and --cluster is missing"),
+        (["--node-memory", "1GB"], "--node-memory is for a prediction, and --cluster is missing"),
+    ],
+)
+def test_what_cannot_be_meant_is_one_message(corpus, say, given, wanted):
+    corpus.project.run()
+    told = say("plan", corpus.project.recipe, *given)
+    assert told.code == 2
+    assert wanted in told.err
+    assert told.out == ""
+
+
+def test_the_same_corpus_again_takes_what_it_took(measured):
+    """Of every kind of task as many tasks, and together the seconds that were measured."""
+    found = size_up(measured, measured.tokens, Cluster(1, 1))
+    assert found.growth == 1
+    kinds = {(kind.node.id, kind.verb): kind for kind in measured.kinds}
+    assert set(totals(found)) == set(kinds)
+    for at, line in totals(found).items():
+        assert line.tasks == kinds[at].tasks, at
+    seconds = sum(kind.cpu_s.sum() for kind in measured.kinds)
+    assert found.cpu_s[1] == pytest.approx(seconds, rel=0.5)  # one worker loads once what several may have loaded
+    low, middle, high = found.cpu_s
+    assert low <= middle <= high
+
+
+def test_what_there_is_for_each_part_grows_with_the_corpus_and_a_tokenizer_does_not(measured):
+    """Ten times the tokens are ten times the parts; files that are taken in once are taken in once."""
+    one, ten = (totals(size_up(measured, factor * measured.tokens, Cluster(4, 4))) for factor in (1, 10))
+    for (step, verb), line in ten.items():
+        if verb in ("read", "map", "emit", "collect"):
+            assert line.tasks == 10 * one[step, verb].tasks, (step, verb)
+        if verb == "asset":
+            assert line.tasks == one[step, verb].tasks
+    assert size_up(measured, 10 * measured.tokens, Cluster(4, 4)).stored_bytes > 3 * sum(measured.stored_bytes.values())
+
+
+def test_rates_are_found_again_where_tasks_differ_in_size(measured):
+    """Against a truth that is made up: so much for a task, so much for a byte, so much for what a worker loads."""
+    (kind,) = (one for one in measured.kinds if one.verb == "map" and one.node.name == "tokens" and len(one.sizes) > 1)
+    sizes = np.linspace(1e6, 9e6, 40)
+    first = np.arange(40) < 2
+    cpu = 0.2 + sizes * 3e-7 + first * 5.0
+    flat = np.zeros(40)
+    made_up = replace(
+        kind,
+        tasks=40,
+        bytes=float(sizes.sum()),
+        labels=tuple(f"part {n}" for n in range(40)),
+        sizes=sizes,
+        pieces=flat,
+        cpu_s=cpu,
+        wall_s=cpu,
+        write_cpu_s=flat,
+        is_first=first,
+        peak_bytes=flat + 3e8,
+        gets=flat + np.nan,
+        puts=flat + np.nan,
+    )
+    readers = [one for one in measured.kinds if one.verb == "read"]
+    found = size_up(replace(measured, kinds=[*readers, made_up]), 50 * measured.tokens, Cluster(3, 1))
+    line = totals(found)[kind.node.id, "map"]
+    assert line.cpu_s == pytest.approx(0.2 * line.tasks + 3e-7 * 50 * sizes.sum() + 5.0 * 3, rel=0.01)
+
+
+def test_the_tokens_are_counted_or_estimated_and_it_says_which(corpus, measured):
+    assert measured.tokens_by == "tokens counted by the recipe's tokenizer"
+    recipe = corpus.project.recipe
+    text = recipe.read_text()
+    recipe.write_text(text[: text.index("tokenizer:")])
+    corpus.project.run()
+    told = last_measured(corpus.project.mill())
+    assert told.tokens_by.startswith("estimated: 4.2 bytes of kept text a token")
+    kept = sum(funnel["kept"]["text_bytes"] for funnel in funnels(corpus.project.look()).values())
+    assert told.tokens == pytest.approx(kept / 4.2)
+
+
+def test_a_sample_is_a_share_of_the_whole(corpus, say):
+    """The newest finished run counts, and all inputs are planned for unless tokens are given."""
+    assert say("run", corpus.project.recipe, "--sample", "50%").code == 0
+    told = say("plan", corpus.project.recipe, "--cluster", "2x8", "--json")
+    assert told.code == 0, told.err
+    plan = json.loads(told.out)
+    assert plan["measured"]["run"].endswith("-sample-50pct")
+    assert plan["growth"] == pytest.approx(2.0)
+    assert plan["tokens"] == pytest.approx(2 * plan["measured"]["tokens"], abs=1)
+    assert plan["faults"] == [fault for fault in plan["faults"] if "had other settings" not in fault]
+    assert plan["cpu_hours"]["low"] <= plan["cpu_hours"]["middle"] <= plan["cpu_hours"]["high"]
+    assert {"usd", "requests", "worker_memory_bytes", "stored_bytes", "wall_hours", "steps"} <= set(plan)
+
+
+def test_people_see_the_same(corpus, say):
+    """Steps, totals with their ranges, where the rates are from, and the warnings."""
+    corpus.project.run()
+    told = say("plan", corpus.project.recipe, "--cluster", "2000x16", "--tokens", "10B", "--node-memory", "2GB")
+    assert told.code == 0, told.err
+    for part in (
+        "CPU time",
+        "wall time",
+        "10.0B tokens on 2,000 x 16",
+        "WARNING: Memory: a worker at",
+        "Slurm: an array",
+    ):
+        assert part in told.out
+    assert "times that. Ranges are of the sample alone" in " ".join(told.out.split())
+
+
+def test_settings_that_changed_since_are_told(corpus, say, edit):
+    corpus.project.run()
+    edit(corpus.project.recipe, "seq_len_tokens: 256", "seq_len_tokens: 128")
+    told = say("plan", corpus.project.recipe, "--cluster", "1x2", "--json")
+    assert any("all/shards" in fault and "had other settings" in fault for fault in json.loads(told.out)["faults"])
+
+
+def test_a_longer_wall_is_never_from_more_machines_and_money_is_theirs(measured):
+    """And one long task holds up the largest cluster."""
+    few, many = (size_up(measured, 1e9, Cluster(nodes, 16)) for nodes in (1, 1000))
+    assert many.wall_s[1] < few.wall_s[1]
+    assert many.wall_s[1] > max(line.longest_s for line in many.lines)
+    assert busy_share(many, Cluster(1000, 16)) < busy_share(few, Cluster(1, 16)) <= 1
+    prices = Prices(core_hour=2.0, million_gets=0.0, million_puts=3.0, tb_month=0.0)
+    cost = bill(few, Cluster(1, 16), prices)
+    assert cost.compute == pytest.approx(few.wall_s[1] / 3600 * 16 * 2.0)
+    assert cost.requests == pytest.approx(few.puts / 1e6 * 3.0)
+    assert cost.store_month == 0
+
+
+def test_each_fault_is_told_where_it_is_one_and_not_elsewhere(measured):
+    small = size_up(measured, measured.tokens, Cluster(1, 2, 64e9))
+    plain = list(faults(small, Cluster(1, 2, 64e9), 10**15, 500))
+    assert [fault for fault in plain if not fault.startswith("Workers")] == []
+    large = replace(size_up(measured, 1e6 * measured.tokens, Cluster(2000, 16, 1e9)), coordinator_bytes=9e9, growth=1e6)
+    told = list(faults(large, Cluster(2000, 16, 1e9), 10**6, 500))
+    for start in (
+        "Memory: a worker at",
+        "Disk: the store",
+        "Coordinator: it would hold",
+        "Slurm: an array of 2,000 jobs",
+    ):
+        assert any(fault.startswith(start) for fault in told), start
+    assert any("take a larger sample" in fault for fault in told)
+
+
+def test_requests_are_those_that_were_counted_where_they_were(measured):
+    """Otherwise they are found by what tasks of each kind read and write."""
+    assert not size_up(measured, measured.tokens, Cluster(1, 1)).requests_counted
+    counted = [replace(kind, gets=kind.gets * 0 + 7, puts=kind.gets * 0 + 3) for kind in measured.kinds]
+    counted = [
+        replace(kind, gets=np.full(len(kind.sizes), 7.0), puts=np.full(len(kind.sizes), 3.0)) for kind in counted
+    ]
+    found = size_up(replace(measured, kinds=counted), measured.tokens, Cluster(1, 1))
+    assert found.requests_counted
+    assert found.gets == found.tasks * (7 + sizing.LOOKED_UP["gets"])
+    assert found.puts == found.tasks * (3 + sizing.LOOKED_UP["puts"])
