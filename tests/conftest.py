@@ -113,8 +113,8 @@ class Project:
 def in_this_process() -> Iterator[None]:
     """Commands that a test types here start no workers, unless it says how many: they take a second to start."""
 
-    def make_executor(store: Store, workers: int | None, *more: Any, name: str | None = None) -> Executor:
-        return InlineExecutor(store) if workers is None else with_workers(store, workers, *more, name=name)
+    def make_executor(store: Store, workers: int | None, *more: Any, **named: Any) -> Executor:
+        return InlineExecutor(store) if workers is None else with_workers(store, workers, *more, **named)
 
     with_workers = mill.make_executor
     with pytest.MonkeyPatch.context() as patch:

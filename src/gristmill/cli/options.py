@@ -47,7 +47,13 @@ _FROM_STORE = (
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
-def open_mill(recipe: Path | str, store: str | None, until: str | None = None, executor: str | None = None) -> Mill:
+def open_mill(
+    recipe: Path | str,
+    store: str | None,
+    until: str | None = None,
+    executor: str | None = None,
+    profile: str | None = None,
+) -> Mill:
     """The recipe in a file, with its store; a run that is named in its place is refused, with what can be done."""
     name = str(recipe)
     if is_run(name):
@@ -59,7 +65,7 @@ def open_mill(recipe: Path | str, store: str | None, until: str | None = None, e
             f"done. The recipe as it was run: gristmill status {name} --recipe > recipe.yaml. From the store alone "
             f"come {_FROM_STORE.format(name)}"
         )
-    return Mill(load(recipe, store=store, sample=asked_sample()), until, executor)
+    return Mill(load(recipe, store=store, sample=asked_sample(), profile=profile), until, executor)
 
 
 def as_typed(recipe: Recipe, store: str | None) -> str:

@@ -32,7 +32,12 @@ def command(
     store: StoreUri = None,
     executor: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Where tasks run: local (processes), or inline (this process, for pdb)."),
+        typer.Option(
+            metavar="NAME", help="Where tasks run: local (processes), slurm (jobs), or inline (this process, for pdb)."
+        ),
+    ] = None,
+    profile: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Jobs of Slurm, in place of the recipe's `cluster`.")
     ] = None,
     until: Annotated[str | None, typer.Option(metavar="STAGE", help="Stop after this step.")] = None,
     tag: Annotated[str | None, typer.Option(metavar="NAME", help="Keep the finished run as a named version.")] = None,
@@ -47,7 +52,11 @@ def command(
     """
     if executor is not None and executor not in EXECUTORS:
         raise UserError(f"--executor {executor} is not known. Executors: {', '.join(EXECUTORS)}")
-    mill = open_mill(recipe, store, until, executor)
+    if profile is not None and executor != "slurm":
+        raise UserError(
+            f"--profile {profile} says how Slurm is asked for jobs, and this run is not. Add --executor slurm."
+        )
+    mill = open_mill(recipe, store, until, executor, profile)
     if tag is not None:
         if mill.recipe.sample is not None:
             raise UserError(

@@ -16,6 +16,7 @@ from gristmill.engine.executors.executor import Executor, InlineExecutor
 from gristmill.engine.executors.insist import Note
 from gristmill.engine.executors.local import LocalExecutor
 from gristmill.engine.executors.shared_kernels import fetch, keep
+from gristmill.engine.executors.slurm import SlurmExecutor
 from gristmill.engine.files.config_files import store_copies
 from gristmill.engine.files.content import ContentHashes
 from gristmill.engine.plan.graph import Node, build
@@ -26,6 +27,7 @@ from gristmill.engine.schedule.run import Run
 from gristmill.engine.schedule.task_cache import Earlier, Item, Listener
 from gristmill.engine.work.task import Result, Task
 from gristmill.errors import UserError
+from gristmill.recipe.cluster import ClusterFields
 from gristmill.recipe.columns import INGEST
 from gristmill.recipe.mistakes import listed
 from gristmill.recipe.model import Recipe
@@ -34,8 +36,8 @@ from gristmill.stopping import Interrupted, heeded
 from gristmill.store.leases import Lease, hold, holders
 from gristmill.store.store import CorruptPart, Store
 
-EXECUTORS = ("local", "inline")
-"""Processes on this machine; this process itself, in which a debugger can stop."""
+EXECUTORS = ("local", "inline", "slurm")
+"""Processes on this machine; this process itself, in which a debugger can stop; jobs of a Slurm cluster."""
 MOST_TAG = 128
 """Letters of a version's name, which is a file's."""
 
@@ -72,7 +74,16 @@ class Mill:
         """The step that the run ends after, where the recipe goes on behind it."""
 
     def executor(self, workers: int | None, note: Note = lambda _: None) -> Executor:
-        return make_executor(self.store, workers, self.graph.modules, self.graph.code, note, name=self.executor_name)
+        return make_executor(
+            self.store,
+            workers,
+            self.graph.modules,
+            self.graph.code,
+            note,
+            name=self.executor_name,
+            cluster=self.recipe.cluster,
+            recipe=self.recipe.name,
+        )
 
     def look(self, listener: Listener | None = None, keep: Callable[[Task, Result], bool] | None = None) -> Run:
         """Follow the recipe through the store without running a stage; input files are hashed if they are new.
@@ -190,9 +201,11 @@ def make_executor(
     code: Code | None = None,
     note: Note = lambda _: None,
     name: str | None = None,
+    cluster: ClusterFields | None = None,
+    recipe: str = "run",
 ) -> Executor:
     """The executor of a name; without one, processes on this machine, or this process where no other could see the
-    store.
+    store. `cluster` and the name of the recipe are for jobs of Slurm.
     """
     name = name or ("local" if store.is_shared else "inline")
     if name == "inline":
@@ -207,6 +220,8 @@ def make_executor(
             f"--executor {name} runs tasks in other processes, which cannot see the store {store.uri}. Leave "
             "--executor out, or give a folder with --store."
         )
+    if name == "slurm":
+        return SlurmExecutor(store, workers, modules, code, note, cluster, recipe)
     return LocalExecutor(store, workers or available_cores(), modules, code, note)
 
 
