@@ -11,6 +11,7 @@ import signal
 import socket
 import subprocess
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch")
@@ -22,6 +23,15 @@ def missing() -> str | None:
     """Why there can be no Slurm here."""
     lacking = [name for name in PROGRAMS if _path(name) is None]
     return f"no {', '.join(lacking)} here (apt-get install slurm-wlm munge)" if lacking else None
+
+
+def until(happened: Callable[[], object]) -> None:
+    """Look again and again, however long it takes: bounded only so that a test that would never end fails."""
+    for _ in range(6000):
+        if happened():
+            return
+        time.sleep(0.05)
+    raise AssertionError("it did not happen")
 
 
 def _path(program: str) -> str | None:
@@ -106,7 +116,7 @@ PartitionName=main Nodes=n1,n2 Default=YES MaxTime=INFINITE State=UP
         self.command("scontrol", "update", f"nodename={node}", "state=down", "reason=test")
 
     def set_up(self, node: str) -> None:
-        self.command("scontrol", "update", f"nodename={node}", "state=resume")
+        self.command("scontrol", "update", f"nodename={node}", "state=resume", check=False)  # it may be back already
 
     def states(self) -> dict[str, str]:
         told = self.command("sinfo", "-h", "-N", "-o", "%N %t", check=False)
@@ -152,7 +162,7 @@ PartitionName=main Nodes=n1,n2 Default=YES MaxTime=INFINITE State=UP
         with open(self.folder / f"{name}.out", "ab") as out:
             self._children[name] = subprocess.Popen([path, *options], env=self.environment, stdout=out, stderr=out)
 
-    def _await(self, name, is_there) -> None:
+    def _await(self, name: str, is_there: Callable[[], object]) -> None:
         until = time.monotonic() + PATIENCE_S
         while not is_there():
             child = self._children[name]

@@ -14,8 +14,10 @@ from gristmill.stages.select import corpus
 from gristmill.store.store import CorruptPart, Part, Store
 
 
-@pytest.fixture(params=EXECUTORS)
+@pytest.fixture(params=[pytest.param(name, marks=[pytest.mark.slurm] * (name == "slurm")) for name in EXECUTORS])
 def name(request):
+    if request.param == "slurm":
+        request.getfixturevalue("slurm")
     return request.param
 
 
