@@ -145,7 +145,7 @@ def slurm_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]
 
 @pytest.fixture
 def slurm(slurm_cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cluster:
-    """The same without a job in its queue. Jobs find the modules of tests, and leave their logs in the test's folder."""
+    """The same without a job in its queue. Jobs find modules of tests, and leave logs in the test's folder."""
     slurm_cluster.clear()
     monkeypatch.setenv("SLURM_CONF", str(slurm_cluster.conf))
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(path for path in sys.path if path))

@@ -41,7 +41,7 @@ def _path(program: str) -> str | None:
 class Cluster:
     """Two nodes, n1 and n2, of so many CPUs each."""
 
-    def __init__(self, folder: Path, cpus: int = 1, memory_mb: int = 4000, settings: str = "") -> None:
+    def __init__(self, folder: Path, cpus: int = 1, memory_mb: int = 4000) -> None:
         self.folder = folder
         folder.mkdir(parents=True, exist_ok=True)
         folder.chmod(0o755)
@@ -59,7 +59,10 @@ CryptoType=crypto/munge
 ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none
 SelectType=select/cons_tres
-SelectTypeParameters=CR_CPU
+SelectTypeParameters=CR_CPU_Memory
+JobAcctGatherType=jobacct_gather/linux
+JobAcctGatherFrequency=task=1
+JobAcctGatherParams=OverMemoryKill
 SlurmUser={user}
 SlurmdUser={user}
 MpiDefault=none
@@ -76,7 +79,6 @@ UnkillableStepTimeout=30
 SchedulerParameters=sched_min_interval=10000,batch_sched_delay=0,sched_interval=2,bf_interval=2
 JobRequeue=1
 MaxArraySize=1001
-{settings}
 NodeName=n1 NodeHostname={socket.gethostname()} Port={ports[1]} CPUs={cpus} RealMemory={memory_mb}
 NodeName=n2 NodeHostname={socket.gethostname()} Port={ports[2]} CPUs={cpus} RealMemory={memory_mb}
 PartitionName=main Nodes=n1,n2 Default=YES MaxTime=INFINITE State=UP

@@ -1,17 +1,15 @@
 """Runs on a Slurm of two nodes: the same bytes, whatever becomes of jobs, nodes and the run itself (laws 1 and 9)."""
 
-import os
 import signal
-import subprocess
 import sys
 
 import pytest
-from slurm_cluster import until
 
 from gristmill.engine.executors import sbatch, slurm_jobs
 from gristmill.engine.mill import Mill, Silent
 from gristmill.errors import UserError
 from gristmill.recipe.load import load
+from slurm_cluster import until
 
 pytestmark = [pytest.mark.slurm, pytest.mark.slow]
 STEPS = "  - stagebox.length\n  - stagebox.stuck_once: {{mark: {}}}\n  - stagebox.exact\n"
@@ -35,15 +33,15 @@ def start(project, *arguments, top="jobs: 2"):
 
 
 def ended(process):
-    said, told = process.communicate()
+    _, told = process.communicate()
     assert process.returncode == 0, told
     return told
 
 
 def same_as_local(project):
     """What the store has is what this process makes of the recipe, and nothing is left to do."""
-    there = project.look()
-    assert not any(made.to_run for made in there.made.values())
+    there = project.run()
+    assert not project.executed(there)
     assert project.parts(there) == project.parts(project.run(store=str(project.folder / "local")))
     return True
 
@@ -102,6 +100,17 @@ def test_a_run_that_was_killed_leaves_no_job_and_goes_on(project, stuck, slurm):
     assert same_as_local(project)
     until(lambda: not slurm.jobs())
     assert not [*(project.store / "cluster").iterdir()]
+
+
+def test_a_task_that_is_too_large_for_its_job_gets_one_with_more_memory(project, slurm):
+    """Slurm ends a job that holds more than it was given; that is no machine that went, and is not tried for ever."""
+    project.write_inputs(files=1, records=20)
+    project.write_recipe("  - stagebox.hungry: {megabytes: 1600}\n")
+    profile = project.folder / "memory.yaml"
+    profile.write_text("jobs: 1\nsbatch: {mem: 1500}\nalone: {mem: 3000}\n")
+    told = ended(project.start("--executor", "slurm", "--profile", str(profile)))
+    assert told.count("its job is FAILED") == 2
+    assert same_as_local(project)
 
 
 def test_ctrl_c_takes_all_jobs_along(project, stuck, slurm):
@@ -169,12 +178,3 @@ def test_jobs_that_cannot_reach_the_run_say_what_to_set(project, slurm, monkeypa
     told, _ = refused(project, f"{{jobs: 1, host: nowhere.invalid, python: {wrapper}}}", monkeypatch)
     assert "cannot be reached from" in told
     assert "set host (and port, where a firewall is)" in told
-
-
-def test_without_slurm_there_is_one_message(project, tmp_path):
-    environment = {**os.environ, "PATH": str(tmp_path), "PYTHONPATH": os.pathsep.join(sys.path)}
-    words = [sys.executable, "-m", "gristmill", "run", str(project.recipe), "--executor", "slurm"]
-    told = subprocess.run(words, env=environment, capture_output=True, text=True)
-    assert told.returncode == 2
-    assert "there is no sbatch, squeue, scancel, scontrol on the PATH" in " ".join(told.stderr.split())
-    assert not project.store.joinpath("parts").exists()

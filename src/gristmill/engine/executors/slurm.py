@@ -5,8 +5,8 @@ whatever number of them Slurm gives it at a time. How many there are follows fro
 gets which task is decided here (`slurm_jobs.py` knows the jobs), by memory and by the rest of a job's time.
 
 A job that goes takes its tasks with it, and they are done elsewhere (`machine_lost`), whatever took it: scancel, a
-node, a preemption, its time limit. One that Slurm ended for its memory did not vanish: that is a death like others, and
-a task that dies so twice is done alone in a job, with all that this has, or in one with the options under `alone`.
+node, a preemption, its time limit. One that failed, as when Slurm ends it for its memory, did not vanish: that is a
+death like others, and a task that dies so twice is done alone in a job, with all that this has, or in one with the options under `alone`.
 
 Jobs end when this process does. It cancels them when it ends or is stopped; when it is killed, those that run end with
 their connections, and those that wait are cancelled by the next run of the recipe, or find nobody there and end.

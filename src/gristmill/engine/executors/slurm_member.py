@@ -13,8 +13,10 @@ from gristmill.engine.executors.wire import Wire
 
 NEAR_S = 5.0
 """Seconds before the end of its time that a job which goes was ended by it."""
-MEMORY = "OUT_OF_MEMORY"
-"""The state of a job that Slurm ended because it held more than it was given."""
+FAILED = {"OUT_OF_MEMORY", "FAILED"}
+"""States of a job that did not lose its machine: it held more memory than it was given (without cgroups Slurm calls that
+FAILED, like every other end that a job comes to by itself).
+"""
 
 
 class Member:
@@ -138,7 +140,7 @@ class Member:
                 future.set_result(self._death())
 
     def _death(self) -> WorkerDied:
-        if self.fate == MEMORY:
-            return WorkerDied(f"{MEMORY}, job {self.job} on {self.node}", False, True)
+        if self.fate in FAILED:
+            return WorkerDied(f"its job is {self.fate}", False, True)
         why = self.said_why or (f"its job is {self.fate}" if self.fate else "its connection ended")
         return WorkerDied(f"job {self.job} on {self.node}: {why}", False, True, machine_lost=True)
