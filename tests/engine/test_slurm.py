@@ -19,9 +19,9 @@ NAME = "gristmill-project"
 @pytest.fixture
 def stuck(project):
     """A project of which one task never ends the first time; the file that tells so."""
-    project.write_inputs(files=2, records=60)
+    project.write_inputs(records=40)
     mark = project.folder / "mark"
-    project.write_recipe(STEPS.format(mark))
+    project.write_recipe(STEPS.format(mark), pattern="in/0[01].jsonl")
     return mark
 
 
@@ -104,8 +104,8 @@ def test_a_run_that_was_killed_leaves_no_job_and_goes_on(project, stuck, slurm):
 
 def test_a_task_that_is_too_large_for_its_job_gets_one_with_more_memory(project, slurm):
     """Slurm ends a job that holds more than it was given; that is no machine that went, and is not tried for ever."""
-    project.write_inputs(files=1, records=20)
-    project.write_recipe("  - stagebox.hungry: {megabytes: 1600}\n")
+    project.write_inputs(records=20)
+    project.write_recipe("  - stagebox.hungry: {megabytes: 1600}\n", pattern="in/00.jsonl")
     profile = project.folder / "memory.yaml"
     profile.write_text("jobs: 1\nsbatch: {mem: 1500}\nalone: {mem: 3000}\n")
     told = ended(project.start("--executor", "slurm", "--profile", str(profile)))
@@ -127,8 +127,8 @@ def test_ctrl_c_takes_all_jobs_along(project, stuck, slurm):
 
 def test_a_run_may_be_a_job_itself(project, slurm):
     """It takes nothing of its own job for those that it asks for; arrays are no longer than the cluster allows."""
-    project.write_inputs(files=2, records=40)
-    project.write_recipe("  - stagebox.length\n", top="cluster: {jobs: 1, sbatch: {time: 10}}")
+    project.write_inputs(records=20)
+    project.write_recipe("  - stagebox.length\n", top="cluster: {jobs: 1, sbatch: {time: 10}}", pattern="in/00.jsonl")
     command = f"exec {sys.executable} -m gristmill run {project.recipe} --executor slurm"
     job = slurm.command("sbatch", "--parsable", "--output=coordinator.log", f"--wrap={command}").strip()
     until(lambda: job not in {about[0] for about in slurm.jobs()})

@@ -6,7 +6,8 @@ gets which task is decided here (`slurm_jobs.py` knows the jobs), by memory and 
 
 A job that goes takes its tasks with it, and they are done elsewhere (`machine_lost`), whatever took it: scancel, a
 node, a preemption, its time limit. One that failed, as when Slurm ends it for its memory, did not vanish: that is a
-death like others, and a task that dies so twice is done alone in a job, with all that this has, or in one with the options under `alone`.
+death like others, and a task that dies so twice is done alone in a job, with all that this has, or in one with the
+options under `alone`.
 
 Jobs end when this process does. It cancels them when it ends or is stopped; when it is killed, those that run end with
 their connections, and those that wait are cancelled by the next run of the recipe, or find nobody there and end.

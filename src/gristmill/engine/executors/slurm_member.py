@@ -14,8 +14,8 @@ from gristmill.engine.executors.wire import Wire
 NEAR_S = 5.0
 """Seconds before the end of its time that a job which goes was ended by it."""
 FAILED = {"OUT_OF_MEMORY", "FAILED"}
-"""States of a job that did not lose its machine: it held more memory than it was given (without cgroups Slurm calls that
-FAILED, like every other end that a job comes to by itself).
+"""States of a job that did not lose its machine: it held more memory than it was given (which Slurm without cgroups
+calls FAILED, like every other end that a job comes to by itself).
 """
 
 
