@@ -46,7 +46,9 @@ class Line:
 
 
 def member(slots=1, memory=4 * GB, left=None, kind="many", job="1_0"):
-    made = Member(Line(), {"job": job, "node": "n1", "kind": kind, "slots": slots, "memory_bytes": memory, "end": None})
+    made = Member(
+        Line(), {"job": job, "node": "n1", "kind": kind, "slots": slots, "memory_bytes": memory, "left_s": math.inf}
+    )
     if left is not None:
         made.set_time(left)
     return made
@@ -236,8 +238,8 @@ def test_jobs_that_wait_for_long_are_told(monkeypatch):
     for seconds in (10, 61, 100, 130):
         jobs._tell_pending(seconds)
     assert told == [
-        "1 job wait in the queue for 1 min now (Priority); squeue --me -n gristmill-x shows them",
-        "1 job wait in the queue for 2 min now (Priority); squeue --me -n gristmill-x shows them",
+        "no job runs, and 1 in the queue, for 1 min now (Priority); squeue --me -n gristmill-x shows them",
+        "no job runs, and 1 in the queue, for 2 min now (Priority); squeue --me -n gristmill-x shows them",
     ]
 
 

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
-import gristmill
-
+HOME = Path(__file__).parents[2]
+"""Gristmill's own folder."""
 LIBRARIES = (
     *(
         "brotli",
@@ -31,11 +31,10 @@ LIBRARIES = (
 def installation() -> dict[str, str]:
     """By name: versions, and of Gristmill itself a hash of its code."""
     code = hashlib.sha256()
-    home = Path(gristmill.__file__).parent
-    for path in sorted(home.rglob("*.py")):
-        code.update(f"{path.relative_to(home)}\0".encode() + path.read_bytes())
+    for path in sorted(HOME.rglob("*.py")):
+        code.update(f"{path.relative_to(HOME)}\0".encode() + path.read_bytes())
     found = {
-        "gristmill": f"{gristmill.__version__} ({code.hexdigest()[:8]})",
+        "gristmill": code.hexdigest()[:12],
         "python": f"{sys.version_info.major}.{sys.version_info.minor}",
         "unicode": unicodedata.unidata_version,
     }

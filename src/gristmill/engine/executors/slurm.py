@@ -44,6 +44,8 @@ IDLE_S = 300.0
 """Seconds after which a job without a task, beside enough others, is sent away."""
 GATHER_S = 0.1
 """Seconds in which tasks come together before jobs are asked for."""
+COMMENT = "gristmill:"
+"""How the comment of a job begins, which says whose it is."""
 TIMEOUTS = 2
 """Whole jobs that may pass over one task before it is taken to need more time than a job has."""
 
@@ -83,7 +85,8 @@ class SlurmExecutor:
         self._told: set[str] = set()
         self._name = secrets.token_hex(NAME_BYTES // 2)
         self._secret = secrets.token_bytes(32)
-        self._mark = secrets.token_bytes(16)
+        self._mark = b""
+        """What lies in the store: where this run listens, and what cannot be guessed and is no secret."""
         self._jobs = Jobs(self._cluster, f"gristmill-{recipe}", jobs, self._tell)
         self._members: set[Member] = set()
         self._waiting: list[_Waiting] = []
@@ -192,28 +195,37 @@ class SlurmExecutor:
             ) from None
         port = self._server.sockets[0].getsockname()[1]
         places = [f"{host}:{port}" for host in _hosts(self._cluster.host)]
+        self._mark = f"{places[0]} {secrets.token_hex(16)}".encode()
         await asyncio.to_thread(self._store.write_file, f"{MARKS}/{self._name}", self._mark)
         await self._sweep()
         environment = {AT: ",".join(places), NAME: self._name, KEY: self._secret.hex()}
-        self._jobs.open(sbatch.script(self._cluster, MODULE), f"gristmill:{self._name}@{places[0]}", environment)
+        self._jobs.open(sbatch.script(self._cluster, MODULE), f"{COMMENT}{self._name}@{places[0]}", environment)
         for work in (self._supply(), self._beat()):
             self._keep(asyncio.create_task(work))
 
     async def _sweep(self) -> None:
-        """Cancel jobs of runs of this recipe that are no more, and take their marks away."""
-        dead = set()
-        for array, comment in (await asyncio.to_thread(sbatch.comments_of, self._jobs.name)).items():
-            name, _, place = comment.removeprefix("gristmill:").partition("@")
-            host, _, port = place.rpartition(":")
-            if not comment.startswith("gristmill:") or not port.isdigit():
-                continue
-            if not await answers(host, int(port), name):
-                dead.add(array)
-                with suppress(Exception):
-                    await asyncio.to_thread(self._store.remove, f"{MARKS}/{name}")
-        await asyncio.to_thread(sbatch.cancel, dead)
-        if dead:
-            self._tell(f"cancelled what was left of a run that was killed: {', '.join(map(str, sorted(dead)))}")
+        """Cancel jobs of runs of this recipe that are no more, and take away the marks that such runs left."""
+        arrays = {
+            array: comment.removeprefix(COMMENT).partition("@")[::2]
+            for array, comment in (await asyncio.to_thread(sbatch.comments_of, self._jobs.name)).items()
+            if comment.startswith(COMMENT)
+        }
+        runs = sorted({*arrays.values(), *await asyncio.to_thread(self._marks)})
+        there = await asyncio.gather(*(_answers(name, place) for name, place in runs))
+        dead = {run for run, is_there in zip(runs, there, strict=True) if not is_there}
+        for name, _ in dead:
+            with suppress(Exception):  # who cannot remove it leaves it
+                await asyncio.to_thread(self._store.remove, f"{MARKS}/{name}")
+        useless = {array for array, run in arrays.items() if run in dead}
+        await asyncio.to_thread(sbatch.cancel, useless)
+        if useless:
+            self._tell(f"cancelled what was left of a run that was killed: {', '.join(map(str, sorted(useless)))}")
+
+    def _marks(self) -> list[tuple[str, str]]:
+        """The other runs that left a mark in the store: their names, and where they listen."""
+        names = [path.rpartition("/")[2] for path, _ in self._store.list_files(MARKS)]
+        marks = [(name, self._store.read_file(f"{MARKS}/{name}") or b"") for name in names if name != self._name]
+        return [(name, mark.decode(errors="replace").partition(" ")[0]) for name, mark in marks]
 
     def _keep(self, task: asyncio.Task[None]) -> None:
         self._background.add(task)
@@ -428,6 +440,11 @@ class _Worker:
     def kill(self) -> None:
         if not self.member.is_gone:
             self.member.post("kill", self.number)
+
+
+async def _answers(name: str, place: str) -> bool:
+    host, _, port = place.rpartition(":")
+    return port.isdigit() and await answers(host, int(port), name)
 
 
 def _hosts(given: str | None) -> list[str]:

@@ -9,11 +9,13 @@ that Slurm queues again begins anew.
 """
 
 import asyncio
+import math
 import os
 import random
 import signal
 import socket
 import sys
+import time
 import traceback
 from collections.abc import Callable
 from contextlib import AsyncExitStack, suppress
@@ -158,7 +160,7 @@ class _Host:
 
         cpus, memory = _allotted()
         bounds = [bound for bound in (memory, available_bytes()) if bound is not None]
-        end = float(os.environ.get("SLURM_JOB_END_TIME") or 0)
+        end = float(os.environ.get("SLURM_JOB_END_TIME") or math.inf)
         self._wire.send(
             {
                 "job": f"{os.environ.get('SLURM_ARRAY_JOB_ID', 0)}_{os.environ.get('SLURM_ARRAY_TASK_ID', 0)}",
@@ -166,7 +168,7 @@ class _Host:
                 "kind": os.environ.get(KIND, ""),
                 "slots": cpus,
                 "memory_bytes": min(bounds) if bounds else None,
-                "end": end or None,
+                "left_s": end - time.time(),
             }
         )
 
@@ -213,8 +215,6 @@ class _Host:
         return False
 
     def _sees(self, mark: bytes) -> bool:
-        import time
-
         for look in range(STORE_LOOKS):
             if self._store.read_file(f"{MARKS}/{os.environ[NAME]}") == mark:
                 return True

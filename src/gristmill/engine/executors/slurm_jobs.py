@@ -148,7 +148,7 @@ class Jobs:
         if waiting and since_s >= self._next_told_s:
             reasons = ", ".join(sorted({asked.reason for asked in waiting if asked.reason not in ("", "None")}))
             self._tell(
-                f"{counted(len(waiting), 'job')} wait in the queue for {since_s / 60:.0f} min now"
+                f"no job runs, and {len(waiting):,} in the queue, for {since_s / 60:.0f} min now"
                 f"{f' ({reasons})' if reasons else ''}; squeue --me -n {self.name} shows them"
             )
             self._next_told_s = 2 * since_s

@@ -2,8 +2,6 @@
 
 import asyncio
 import itertools
-import math
-import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -28,7 +26,7 @@ class Member:
         self._calls: dict[int, asyncio.Future[Any]] = {}
         self._numbers = itertools.count(1)
         self._heard = self._clock()
-        self._ends = math.inf if hello["end"] is None else self._clock() + hello["end"] - time.time()
+        self._ends = self._clock() + hello["left_s"]
         self.job: str = hello["job"]
         self.node: str = hello["node"]
         self.kind: str = hello["kind"]
