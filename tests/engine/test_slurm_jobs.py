@@ -243,6 +243,42 @@ def test_jobs_that_wait_for_long_are_told(monkeypatch):
     ]
 
 
+def test_jobs_that_end_at_once_beside_others_that_work_are_asked_for_later(monkeypatch):
+    """One node that takes every job and loses it must not stop a run, nor have jobs submitted without end."""
+    told = []
+    jobs = Jobs(ClusterFields(), "gristmill-x", 10, told.append)
+    jobs._clock = lambda: 5.0
+    jobs._asked = {f"1_{number}": slurm_jobs._Asked("many", 0.0) for number in range(4)}
+    failed = {f"1_{number}": sbatch.Job(1, number, "FAILED", "n7", math.inf, "") for number in range(3)}
+    monkeypatch.setattr(sbatch, "jobs_of", lambda _: failed)
+    monkeypatch.setattr(sbatch, "log_of", lambda job: "Its log is empty.")
+    monkeypatch.setattr(jobs, "_submit", lambda *_: pytest.fail("asked for more"))
+
+    async def main():
+        await jobs.look({"1_3"})
+        await jobs.order({"many": 10})
+
+    asyncio.run(main())
+    assert "on n7: FAILED" in told[0]
+    assert told[0].endswith("Others work, so some are asked for later.")
+
+
+def test_a_fault_of_ours_ends_the_run(executor):
+    """Nobody waits for jobs that nobody looks after."""
+
+    async def main():
+        async def broken():
+            raise ZeroDivisionError
+
+        place = asyncio.get_running_loop().create_future()
+        executor._waiting.append(_Waiting((0,), 0, task(), 1, place))
+        executor._keep(asyncio.create_task(broken()))
+        with pytest.raises(ZeroDivisionError):
+            await place
+
+    asyncio.run(main())
+
+
 def test_times_are_read_as_squeue_writes_them():
     assert sbatch.seconds_of("1-02:03:04") == 93784
     assert sbatch.seconds_of("5:00") == 300

@@ -115,8 +115,16 @@ def test_what_was_changed_on_its_way_ends_the_connection(fault):
     assert not Evil.done
 
 
-def test_nobody_is_there():
-    async def here(port):
-        return await answers("127.0.0.1", port, secrets.token_hex(16))
+def test_a_run_that_is_gone_is_told_from_one_that_is_busy():
+    """Somebody else at its address, or nobody; but who does not answer may be alive."""
 
-    assert meet(hear, here) == (Unproven, False)
+    async def here(port):
+        server = await asyncio.start_server(lambda *_: None, "127.0.0.1", 0)
+        silent = server.sockets[0].getsockname()[1]
+        said = [await answers("127.0.0.1", port, secrets.token_hex(16))]
+        said.append(await answers("127.0.0.1", silent, NAME, 0.01))
+        server.close()
+        await server.wait_closed()
+        return [*said, await answers("127.0.0.1", silent, NAME)]
+
+    assert meet(hear, here) == (Unproven, [False, None, False])

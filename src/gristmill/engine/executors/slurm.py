@@ -18,7 +18,6 @@ import itertools
 import math
 import pickle
 import secrets
-import socket
 from bisect import insort
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -30,7 +29,8 @@ from gristmill.engine.executors.installation import installation
 from gristmill.engine.executors.slurm_job import AT, BEAT_S, KEY, MARKS, MODULE, NAME
 from gristmill.engine.executors.slurm_jobs import ALONE, MANY, Jobs
 from gristmill.engine.executors.slurm_member import Member
-from gristmill.engine.executors.wire import NAME_BYTES, Unproven, accept, answers
+from gristmill.engine.executors.slurm_runs import COMMENT, cancel_dead, hosts
+from gristmill.engine.executors.wire import NAME_BYTES, Unproven, accept
 from gristmill.engine.work.needs import needs_of
 from gristmill.engine.work.task import Result, Task
 from gristmill.errors import UserError
@@ -44,8 +44,6 @@ IDLE_S = 300.0
 """Seconds after which a job without a task, beside enough others, is sent away."""
 GATHER_S = 0.1
 """Seconds in which tasks come together before jobs are asked for."""
-COMMENT = "gristmill:"
-"""How the comment of a job begins, which says whose it is."""
 TIMEOUTS = 2
 """Whole jobs that may pass over one task before it is taken to need more time than a job has."""
 
@@ -102,7 +100,7 @@ class SlurmExecutor:
         self._server: asyncio.Server | None = None
         self._background: set[asyncio.Task[None]] = set()
         self._stirred = asyncio.Event()
-        self._failure: UserError | None = None
+        self._failure: BaseException | None = None
         self._is_closed = False
 
     # What an executor does
@@ -194,42 +192,27 @@ class SlurmExecutor:
                 "run. Set another port under cluster in the recipe, or in the profile; 0 takes one that is free."
             ) from None
         port = self._server.sockets[0].getsockname()[1]
-        places = [f"{host}:{port}" for host in _hosts(self._cluster.host)]
+        places = [f"{host}:{port}" for host in hosts(self._cluster.host)]
         self._mark = f"{places[0]} {secrets.token_hex(16)}".encode()
         await asyncio.to_thread(self._store.write_file, f"{MARKS}/{self._name}", self._mark)
-        await self._sweep()
+        useless = await cancel_dead(self._store, self._name, self._jobs.name)
+        if useless:
+            self._tell(f"cancelled what was left of a run that was killed: {', '.join(map(str, sorted(useless)))}")
         environment = {AT: ",".join(places), NAME: self._name, KEY: self._secret.hex()}
         self._jobs.open(sbatch.script(self._cluster, MODULE), f"{COMMENT}{self._name}@{places[0]}", environment)
         for work in (self._supply(), self._beat()):
             self._keep(asyncio.create_task(work))
 
-    async def _sweep(self) -> None:
-        """Cancel jobs of runs of this recipe that are no more, and take away the marks that such runs left."""
-        arrays = {
-            array: comment.removeprefix(COMMENT).partition("@")[::2]
-            for array, comment in (await asyncio.to_thread(sbatch.comments_of, self._jobs.name)).items()
-            if comment.startswith(COMMENT)
-        }
-        runs = sorted({*arrays.values(), *await asyncio.to_thread(self._marks)})
-        there = await asyncio.gather(*(_answers(name, place) for name, place in runs))
-        dead = {run for run, is_there in zip(runs, there, strict=True) if not is_there}
-        for name, _ in dead:
-            with suppress(Exception):  # who cannot remove it leaves it
-                await asyncio.to_thread(self._store.remove, f"{MARKS}/{name}")
-        useless = {array for array, run in arrays.items() if run in dead}
-        await asyncio.to_thread(sbatch.cancel, useless)
-        if useless:
-            self._tell(f"cancelled what was left of a run that was killed: {', '.join(map(str, sorted(useless)))}")
-
-    def _marks(self) -> list[tuple[str, str]]:
-        """The other runs that left a mark in the store: their names, and where they listen."""
-        names = [path.rpartition("/")[2] for path, _ in self._store.list_files(MARKS)]
-        marks = [(name, self._store.read_file(f"{MARKS}/{name}") or b"") for name in names if name != self._name]
-        return [(name, mark.decode(errors="replace").partition(" ")[0]) for name, mark in marks]
-
     def _keep(self, task: asyncio.Task[None]) -> None:
+        """Let it go on beside the run, which fails where it does."""
         self._background.add(task)
-        task.add_done_callback(self._background.discard)
+        task.add_done_callback(self._end)
+
+    def _end(self, task: asyncio.Task[None]) -> None:
+        self._background.discard(task)
+        failure = None if task.cancelled() else task.exception()
+        if failure is not None:
+            self._fail(failure)
 
     def _tell(self, message: str) -> None:
         """The same only once: a thousand jobs may say it."""
@@ -237,7 +220,7 @@ class SlurmExecutor:
             self._told.add(message)
             self._note(f"slurm: {message}")
 
-    def _fail(self, failure: UserError) -> None:
+    def _fail(self, failure: BaseException) -> None:
         self._failure = self._failure or failure
         places = [waiting.place for waiting in self._waiting] + self._reservations
         for place in places:
@@ -251,13 +234,9 @@ class SlurmExecutor:
         while True:
             self._stirred.clear()
             await asyncio.sleep(GATHER_S)
-            try:
-                await self._jobs.look({member.job for member in self._members})
-                self._send_idle_away()
-                await self._jobs.order({kind: self._wanted(kind) for kind in self._kinds})
-            except UserError as failure:
-                self._fail(failure)
-                return
+            await self._jobs.look({member.job for member in self._members})
+            self._send_idle_away()
+            await self._jobs.order({kind: self._wanted(kind) for kind in self._kinds})
             for member in list(self._members):
                 self._jobs.tell_time(member)
             self._hand_out()
@@ -324,6 +303,7 @@ class SlurmExecutor:
                     self._fail(UserError(f"Node {member.node} {rest[0]}, and run again."))
                 elif said == "leaving":
                     member.said_why = "it was told to end"
+                    self._jobs.left(member.job)
         except EOFError:
             pass
         finally:
@@ -440,19 +420,3 @@ class _Worker:
     def kill(self) -> None:
         if not self.member.is_gone:
             self.member.post("kill", self.number)
-
-
-async def _answers(name: str, place: str) -> bool:
-    host, _, port = place.rpartition(":")
-    return port.isdigit() and await answers(host, int(port), name)
-
-
-def _hosts(given: str | None) -> list[str]:
-    """What jobs may reach this machine by, the likeliest first."""
-    if given is not None:
-        return [given]
-    found = [socket.gethostname(), socket.getfqdn()]
-    with suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        probe.connect(("192.0.2.1", 9))  # nothing is sent: the system only chooses an interface
-        found.append(probe.getsockname()[0])
-    return list(dict.fromkeys(host for host in found if host))

@@ -106,6 +106,7 @@ class Jobs:
         self._pause = min(2 * self._pause, LONGEST_LOOK_S)
         if found is None:
             return
+        stillborn = len(self._stillborn)
         for job, asked in self._asked.items():
             seen = found.get(job)
             if not asked.is_over and (seen is not None or now - asked.since > LONGEST_LOOK_S):
@@ -116,7 +117,7 @@ class Jobs:
             self._alive_since, self._next_told_s = now, PENDING_S
         else:
             self._tell_pending(now - self._alive_since)
-        if len(self._stillborn) >= STILLBORN:
+        if len(self._stillborn) >= STILLBORN and len(self._stillborn) > stillborn:
             failure = await asyncio.to_thread(self._stop)
             if not members:
                 raise failure
@@ -167,6 +168,11 @@ class Jobs:
         if asked is not None and asked.left_s < math.inf:
             member.set_time(asked.left_s)
             asked.left_s = math.inf
+
+    def left(self, job: str) -> None:
+        """A job ends because it was told to; unless Slurm may queue it again, another can be asked for at once."""
+        if not self._cluster.sbatch.get("requeue"):
+            self.dismissed(job)
 
     def dismissed(self, job: str) -> None:
         asked = self._asked.get(job)

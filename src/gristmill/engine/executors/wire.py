@@ -111,12 +111,14 @@ async def dial(host: str, port: int, name: str, secret: bytes) -> Wire:
     return wire
 
 
-async def answers(host: str, port: int, name: str, patience_s: float = 5.0) -> bool:
-    """Whether somebody of that name listens there."""
+async def answers(host: str, port: int, name: str, patience_s: float = 5.0) -> bool | None:
+    """Whether somebody of that name listens there; None where nobody answers, who may be busy or cut off."""
     try:
         _, writer, _ = await _reach(host, port, name, patience_s)
-    except (OSError, Unproven):
+    except (ConnectionError, Unproven):
         return False
+    except OSError:
+        return None
     writer.close()
     return True
 
