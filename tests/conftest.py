@@ -22,6 +22,7 @@ from gristmill.engine.schedule.run import Run
 from gristmill.recipe.load import load
 from gristmill.stages import own_code
 from gristmill.store.store import Store
+from slurm_cluster import Cluster, missing
 
 # No test depends on time: on a busy machine an example may take as long as it likes.
 settings.register_profile("gristmill", deadline=None)
@@ -130,6 +131,27 @@ def project(tmp_path: Path) -> Project:
     made.write_inputs()
     made.write_recipe()
     return made
+
+
+@pytest.fixture(scope="session")
+def slurm_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """Two nodes of a CPU each, for all tests of this process."""
+    why = missing()
+    if why is not None:
+        pytest.skip(why)
+    cluster = Cluster(tmp_path_factory.mktemp("slurm")).start()
+    yield cluster
+    cluster.stop()
+
+
+@pytest.fixture
+def slurm(slurm_cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cluster:
+    """The same without a job in its queue. Jobs find modules of tests, and leave logs in the test's folder."""
+    slurm_cluster.clear()
+    monkeypatch.setenv("SLURM_CONF", str(slurm_cluster.conf))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(path for path in sys.path if path))
+    monkeypatch.chdir(tmp_path)
+    return slurm_cluster
 
 
 @pytest.fixture

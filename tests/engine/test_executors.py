@@ -14,10 +14,12 @@ from gristmill.stages.select import corpus
 from gristmill.store.store import CorruptPart, Part, Store
 
 
-@pytest.fixture(params=EXECUTORS)
+@pytest.fixture(params=[pytest.param(name, marks=[pytest.mark.slurm] * (name == "slurm")) for name in EXECUTORS])
 def name(request):
     if request.param == "ray":
         request.getfixturevalue("ray_nodes")
+    if request.param == "slurm":
+        request.getfixturevalue("slurm")
     return request.param
 
 

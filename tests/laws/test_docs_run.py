@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.laws.test_own_steps_page import write_files
+from tests.laws.test_slurm_page import write_profile
 from typer.main import get_command
 
 from gristmill.cli.main import main, make_app
@@ -91,3 +92,4 @@ def write_what_examples_name(folder):
         shutil.copyfile(ROOT / "README.md", folder / name)
     demo.train_generic(folder / "other", 600)
     write_files(folder)
+    write_profile(folder)

@@ -488,7 +488,9 @@ def test_mistake_is_told_with_its_line_and_its_fix(case: str, loaded: Callable[.
     assert message.endswith((".", "?", ")")), message
 
 
-@pytest.mark.parametrize(("value", "meant"), [("60", "0.6"), ("7.5", "0.075"), ("100", "1"), ("101", None), ("1.2", None)])
+@pytest.mark.parametrize(
+    ("value", "meant"), [("60", "0.6"), ("7.5", "0.075"), ("100", "1"), ("101", None), ("1.2", None)]
+)
 def test_a_percentage_where_a_share_belongs(value: str, meant: str | None, loaded: Callable[..., Recipe]) -> None:
     """What was meant is asked, where the hundredth of it is in bounds."""
     with pytest.raises(UserError, match=r"max_ratio must be at most 1") as told:

@@ -53,6 +53,7 @@ def open_mill(
     until: str | None = None,
     executor: str | None = None,
     address: str | None = None,
+    profile: str | None = None,
 ) -> Mill:
     """The recipe in a file, with its store; a run that is named in its place is refused, with what can be done."""
     name = str(recipe)
@@ -65,7 +66,7 @@ def open_mill(
             f"done. The recipe as it was run: gristmill status {name} --recipe > recipe.yaml. From the store alone "
             f"come {_FROM_STORE.format(name)}"
         )
-    return Mill(load(recipe, store=store, sample=asked_sample()), until, executor, address)
+    return Mill(load(recipe, store=store, sample=asked_sample(), profile=profile), until, executor, address)
 
 
 def as_typed(recipe: Recipe, store: str | None) -> str:

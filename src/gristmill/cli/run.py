@@ -34,12 +34,15 @@ def command(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Where tasks run: local (processes), inline (this process, for pdb), or ray (a cluster).",
+            help="Where tasks run: local (processes), ray or slurm (clusters), or inline (this process, for pdb).",
         ),
     ] = None,
     address: Annotated[
         str | None,
         typer.Option(metavar="HOST:PORT", help="The Ray cluster's. Default: RAY_ADDRESS, or that of this machine."),
+    ] = None,
+    profile: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Jobs of Slurm, in place of the recipe's `cluster`.")
     ] = None,
     until: Annotated[str | None, typer.Option(metavar="STAGE", help="Stop after this step.")] = None,
     tag: Annotated[str | None, typer.Option(metavar="NAME", help="Keep the finished run as a named version.")] = None,
@@ -56,7 +59,11 @@ def command(
         raise UserError(f"--executor {executor} is not known. Executors: {', '.join(EXECUTORS)}")
     if address is not None and executor != "ray":
         raise UserError(f"--address {address} names a Ray cluster, which nothing is to run on. Add --executor ray.")
-    mill = open_mill(recipe, store, until, executor, address)
+    if profile is not None and executor != "slurm":
+        raise UserError(
+            f"--profile {profile} says how Slurm is asked for jobs, and this run is not. Add --executor slurm."
+        )
+    mill = open_mill(recipe, store, until, executor, address, profile)
     if tag is not None:
         if mill.recipe.sample is not None:
             raise UserError(

@@ -17,6 +17,7 @@ from gristmill.engine.executors.insist import Note
 from gristmill.engine.executors.local import LocalExecutor
 from gristmill.engine.executors.ray_cluster import RayExecutor
 from gristmill.engine.executors.shared_kernels import fetch, keep
+from gristmill.engine.executors.slurm import SlurmExecutor
 from gristmill.engine.executors.stragglers import Stragglers
 from gristmill.engine.files.config_files import store_copies
 from gristmill.engine.files.content import ContentHashes
@@ -28,6 +29,7 @@ from gristmill.engine.schedule.run import Run
 from gristmill.engine.schedule.task_cache import Earlier, Item, Listener
 from gristmill.engine.work.task import Result, Task
 from gristmill.errors import UserError
+from gristmill.recipe.cluster import ClusterFields
 from gristmill.recipe.columns import INGEST
 from gristmill.recipe.mistakes import listed
 from gristmill.recipe.model import Recipe
@@ -36,8 +38,8 @@ from gristmill.stopping import Interrupted, heeded
 from gristmill.store.leases import Lease, hold, holders
 from gristmill.store.store import CorruptPart, Store
 
-EXECUTORS = ("local", "inline", "ray")
-"""Processes on this machine; this process itself, in which a debugger can stop; a Ray cluster."""
+EXECUTORS = ("local", "inline", "ray", "slurm")
+"""Processes on this machine; this process itself, in which a debugger can stop; a Ray cluster; jobs of a Slurm one."""
 MOST_TAG = 128
 """Letters of a version's name, which is a file's."""
 
@@ -78,9 +80,17 @@ class Mill:
         """The step that the run ends after, where the recipe goes on behind it."""
 
     def executor(self, workers: int | None, note: Note = lambda _: None) -> Executor:
-        modules, code = self.graph.modules, self.graph.code
-        named = {"name": self.executor_name, "address": self.address}
-        return make_executor(self.store, workers, modules, code, note, **named)
+        return make_executor(
+            self.store,
+            workers,
+            self.graph.modules,
+            self.graph.code,
+            note,
+            name=self.executor_name,
+            address=self.address,
+            cluster=self.recipe.cluster,
+            recipe=self.recipe.name,
+        )
 
     def look(self, listener: Listener | None = None, keep: Callable[[Task, Result], bool] | None = None) -> Run:
         """Follow the recipe through the store without running a stage; input files are hashed if they are new.
@@ -202,9 +212,11 @@ def make_executor(
     note: Note = lambda _: None,
     name: str | None = None,
     address: str | None = None,
+    cluster: ClusterFields | None = None,
+    recipe: str = "run",
 ) -> Executor:
     """The executor of a name; without one, processes on this machine, or this process where no other could see the
-    store.
+    store. `address` is a Ray cluster's; `cluster` and the name of the recipe are for jobs of Slurm.
     """
     name = name or ("local" if store.is_shared else "inline")
     if name == "inline":
@@ -221,6 +233,8 @@ def make_executor(
         )
     if name == "ray":
         return RayExecutor(store, workers, modules, code, note, address)
+    if name == "slurm":
+        return SlurmExecutor(store, workers, modules, code, note, cluster, recipe)
     return LocalExecutor(store, workers or available_cores(), modules, code, note)
 
 

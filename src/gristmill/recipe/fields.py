@@ -105,6 +105,8 @@ class RecipeFields(StageConfig):
     """the files of tokens that a trainer reads: length of a sample, packing, size"""
     mix: dict[str, Any] | None = None
     """what is drawn how often: domains, tiers, a budget of tokens, phases"""
+    cluster: dict[str, Any] | None = None
+    """jobs of Slurm for `run --executor slurm`: how many, options of sbatch, setup; changes no byte and no key"""
     sample: Sample | None = None
     """share of every source's records that is taken, such as 1%, to try a recipe; runs under a name of its own"""
 

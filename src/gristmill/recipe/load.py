@@ -25,6 +25,7 @@ from gristmill.counted import counted
 from gristmill.errors import UserError
 from gristmill.places import is_url
 from gristmill.recipe.check import check
+from gristmill.recipe.cluster import load_cluster, load_profile
 from gristmill.recipe.draft import Draft
 from gristmill.recipe.fields import RecipeFields, parse_sample
 from gristmill.recipe.locations import locate, why_not
@@ -51,9 +52,12 @@ def load(
     *,
     store: str | None = None,
     sample: str | None = None,
+    profile: str | None = None,
     env: Mapping[str, str] | None = None,
 ) -> Recipe:
-    """The recipe in the file `path`; `store` and `sample` go before its own, and `env` stands for the environment."""
+    """The recipe in the file `path`; `store`, `sample` and `profile` (a file, in place of `cluster`) go before its own,
+    and `env` stands for the environment.
+    """
     shown = str(path)
     mistakes = Mistakes(shown)
     text = _read(shown)
@@ -83,6 +87,7 @@ def load(
     routes = {name: (*route, *tokenizer, *shards.get(name, ()), *mix) for name, route in routes.items()}
     sharded = (step for same in zip(*shards.values(), strict=True) for step in same)
     last = {step.id: step for step in (*tokenizer, *sharded, *mix)}
+    cluster = load_cluster(draft, raw.get("cluster"))
     check_routes(draft, routes, GROUPS)
     check_groups(draft, sources.values(), routes)
     check_names(draft, routes, sources)
@@ -100,6 +105,7 @@ def load(
         steps=(*(step for steps in lists.values() for step in steps if step), *last.values()),
         routes=routes,
         sample=share,
+        cluster=cluster if profile is None else load_profile(profile),
         file_name=fields.recipe,
     )
 

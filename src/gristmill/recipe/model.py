@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from gristmill.recipe.cluster import ClusterFields
 from gristmill.recipe.snapshot import is_regex, search
 from gristmill.stages.contract import StageConfig
 from gristmill.stages.own_code import Code
@@ -96,6 +97,8 @@ class Recipe:
     """The steps that each source goes through, by the source's name."""
     sample: float | None = None
     """The share of every source's records that is taken."""
+    cluster: ClusterFields = field(default_factory=ClusterFields, compare=False)
+    """How Slurm is asked for jobs; in no key."""
     file_name: str = ""
     """The name that stands in the file; that of a sample says that it is one."""
 

@@ -19,6 +19,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from gristmill.errors import UserError
+from gristmill.recipe.cluster import ClusterFields
 from gristmill.recipe.fields import ReadFields, RecipeFields, SourceFields
 from gristmill.recipe.mistakes import nearest
 from gristmill.recipe.mix import MixFields
@@ -40,6 +41,10 @@ SECTIONS: dict[str, tuple[str, type[BaseModel]]] = {
     ),
     "shards": ("Under `shards`.", ShardsFields),
     "mix": ("Under `mix`.", MixFields),
+    "cluster": (
+        "Under `cluster`, or in a file for `run --profile`; used by `run --executor slurm` alone.",
+        ClusterFields,
+    ),
 }
 _NAMES = {bool: "true or false", int: "whole number", float: "number", str: "text", Any: "anything"}
 _NEEDED = "must be given"

@@ -69,8 +69,10 @@ StartWorker = Callable[[], Awaitable[Worker]]
 class Executor(Protocol):
     """Runs tasks somewhere."""
 
-    slots: int
-    """How many tasks it runs at once."""
+    @property
+    def slots(self) -> int:
+        """How many tasks it runs at once."""
+
     several_machines: bool
     """Whether one of them may be slow where others are not: then a straggler is run twice (`stragglers.py`)."""
 

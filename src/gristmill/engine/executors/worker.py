@@ -82,7 +82,7 @@ def _answer(asked: bytes, store: Store) -> Any:
 
     what = "a task that its worker cannot read"
     try:
-        task = _unpickled(asked)
+        task = unpickled(asked)
         what = f"{task.node}, {task.label}"
         return perform(task, store)
     except (UserError, CorruptPart) as error:
@@ -93,7 +93,7 @@ def _answer(asked: bytes, store: Store) -> Any:
         return StageFailed(f"{what}:\n{traceback.format_exc()}")
 
 
-def _unpickled(asked: bytes) -> Task:
+def unpickled(asked: bytes) -> Task:
     """A task; its config is of a class that may be in a module of the user's own, which is imported here."""
     try:
         task: Task = ForkingPickler.loads(asked)

@@ -1,0 +1,136 @@
+"""Runs on a Slurm of two nodes on this machine whose jobs, nodes and coordinator are taken away in the midst of them.
+
+- `slurm.losses`: jobs cancelled (scancel, of one or of all) and nodes set down, at random moments, over repeated runs.
+- `slurm.kills`: the coordinator killed (SIGKILL) and started again, as often, until a run comes to its end.
+
+Every run must end with the hashes of an undisturbed local one, and give no document up. What was done again is told
+beside what the failures explain: a task for each slot of a job that went, and none that had been finished.
+"""
+
+import json
+import random
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from tests.laws.test_chaos import RECIPE, everything, write_inputs
+from tests.slurm_cluster import Cluster, missing
+
+from bench.inputs import measurement, scratch
+
+EVENTS = 50
+KILLS = 50
+SECONDS = 240.0
+"""For each of the two: what has not happened by then is left out, and the number that has is told."""
+TASKS_BETWEEN = (3, 25)
+"""Tasks that a run finishes before the next is taken away."""
+
+
+def run(data: Path | None) -> Iterable[dict]:
+    why = missing()
+    if why is not None:
+        yield measurement(f"slurm skipped: {why}", 0, "")
+        return
+    with scratch() as folder:
+        cluster = Cluster(folder / "slurm").start()
+        try:
+            yield from _measure(cluster, folder)
+        finally:
+            cluster.stop()
+
+
+def _measure(cluster: Cluster, folder: Path) -> Iterator[dict]:
+    write_inputs(folder, seed=8)
+    (folder / "recipe.yaml").write_text(RECIPE)
+    (folder / "profile.yaml").write_text(f"jobs: 2\nsbatch: {{output: {folder}/logs/%A_%a.log}}\n")
+    trial = _Trial(cluster, folder, random.Random(12))
+    trial.command("--workers", "2")
+    trial.process.wait()
+    wanted = everything(folder / "recipe.yaml")
+    tasks = trial.tasks()
+    for name, events, disturb in (("losses", EVENTS, trial.lose), ("kills", KILLS, trial.kill)):
+        begun, runs, done = time.perf_counter(), 0, 0
+        trial.retried = trial.repeated = 0
+        while done < events and time.perf_counter() - begun < SECONDS:
+            shutil.rmtree(folder / "store")
+            done += trial.one_run(disturb, events - done)
+            runs += 1
+            if everything(folder / "recipe.yaml") != wanted or trial.tasks() != tasks:
+                raise AssertionError(f"{name}: other bytes, or not all of them, after {done} events")
+        yield measurement(f"slurm.{name}", done, f"in {runs} runs of {tasks} tasks, the same bytes after each")
+        yield measurement(
+            f"slurm.{name}.lost_tasks", trial.retried, f"tasks that jobs took with them (at most {2 * done})"
+        )
+        yield measurement(f"slurm.{name}.repeated", trial.repeated, "finished tasks that were done again (asked: 0)")
+        yield measurement(f"slurm.{name}.time", time.perf_counter() - begun, "s")
+
+
+class _Trial:
+    """Runs of the recipe, and somebody who takes away what they run on."""
+
+    def __init__(self, cluster: Cluster, folder: Path, draw: random.Random) -> None:
+        self.cluster = cluster
+        self.folder = folder
+        self.draw = draw
+        self.process: subprocess.Popen[str]
+        self.retried = self.repeated = 0
+
+    def command(self, *options: str) -> None:
+        words = [sys.executable, "-m", "gristmill", "run", str(self.folder / "recipe.yaml"), "--json", *options]
+        with open(self.folder / "said", "w") as said, open(self.folder / "told", "w") as told:
+            self.process = subprocess.Popen(words, env=self.cluster.environment, stdout=said, stderr=told, text=True)
+
+    def tasks(self) -> int:
+        return len(list((self.folder / "store" / "tasks").glob("*.json")))
+
+    def one_run(self, disturb, most: int) -> int:
+        """From an empty store to the end; how often it was disturbed."""
+        events = 0
+        while True:
+            before = self.tasks()
+            self.command("--executor", "slurm", "--profile", str(self.folder / "profile.yaml"))
+            while self._goes_on():
+                if events < most:
+                    events += disturb()
+            told = (self.folder / "told").read_text()
+            self.retried += told.count("trying again")
+            if self.process.returncode == -9:
+                continue
+            if self.process.returncode != 0 or "Traceback" in told:
+                raise AssertionError(told)
+            summary = json.loads((self.folder / "said").read_text())
+            if summary["given_up"]:
+                raise AssertionError(summary["given_up"])
+            executed = sum(stage["executed"] for stage in summary["stages"])
+            self.repeated += executed + before - self.tasks()
+            return events
+
+    def _goes_on(self) -> bool:
+        """Wait until the run has finished some more tasks; false when it has come to its end."""
+        wanted = self.tasks() + self.draw.randint(*TASKS_BETWEEN)
+        while self.process.poll() is None and self.tasks() < wanted:
+            time.sleep(0.02)
+        return self.process.poll() is None
+
+    def lose(self) -> int:
+        running = [(job, node) for job, _, state, node in self.cluster.jobs() if state == "RUNNING"]
+        if not running:
+            return 0
+        job, node = self.draw.choice(running)
+        match self.draw.choices(["job", "all", "node"], [3, 1, 2])[0]:
+            case "job":
+                self.cluster.command("scancel", job, check=False)
+            case "all":
+                self.cluster.command("scancel", "-n", "gristmill-chaos", check=False)
+            case "node":
+                self.cluster.set_down(node)
+                self.cluster.set_up(node)
+        return 1
+
+    def kill(self) -> int:
+        self.process.kill()
+        self.process.wait()
+        return 1

@@ -1,0 +1,111 @@
+"""The `cluster` of a recipe, or a profile in a file of its own: how Slurm is asked for jobs. No key holds any of it."""
+
+import os
+import re
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, Field
+
+from gristmill.errors import UserError
+from gristmill.recipe.check import check
+from gristmill.recipe.draft import Draft
+from gristmill.recipe.mistakes import Mistakes, Path, show
+from gristmill.recipe.yaml_lines import parse
+from gristmill.stages.contract import StageConfig
+
+AT: Path = ("cluster",)
+OURS = {
+    "array": "jobs says how many there are",
+    "job-name": "it is gristmill- and the name of the recipe",
+    "comment": "it tells jobs of a run that was killed from others",
+    "export": "jobs take their environment along; write `export NAME=value` under setup",
+    "export-file": "jobs take their environment along; write `export NAME=value` under setup",
+    "parsable": "the answer is read by a program",
+    "wait": "nobody waits for the end of a job",
+    "wrap": "lines that come before Gristmill go under setup",
+    "test-only": "jobs would not start",
+    "ntasks": "a job is one process on one node; cpus-per-task is how many tasks it does at once",
+    "nodes": "a job is one process on one node; cpus-per-task is how many tasks it does at once",
+}
+"""Options of sbatch that are not for a user to set, and why."""
+_OPTION = re.compile(r"[a-z][a-z0-9-]*")
+_HOST = re.compile(r"[A-Za-z0-9_.-]+")
+
+Value = str | int | float | bool
+
+
+def _options(given: dict[str, Value]) -> dict[str, Value]:
+    for name, value in given.items():
+        if not _OPTION.fullmatch(name):
+            raise ValueError(
+                f"{name!r} is no long option of sbatch. Write its name without dashes before it: partition"
+            )
+        if name in OURS:
+            raise ValueError(f"{name} is not for a recipe to set: {OURS[name]}. Take it out")
+        if isinstance(value, str) and ("\n" in value or "\0" in value):
+            raise ValueError(f"{name} has more than one line. Write one")
+    cpus = given.get("cpus-per-task", 1)
+    if isinstance(cpus, bool) or not str(cpus).isdigit() or int(cpus) < 1:
+        raise ValueError(f"cpus-per-task is {show(cpus)}, and it is how many tasks a job does at once. Write 1 or more")
+    return given
+
+
+def _host(given: str) -> str:
+    if not _HOST.fullmatch(given):
+        raise ValueError(f"{given!r} is no name or IPv4 address of a machine. Write one that jobs can reach")
+    return given
+
+
+Options = Annotated[dict[str, Value], AfterValidator(_options)]
+
+
+class ClusterFields(StageConfig):
+    """Jobs of Slurm that do the tasks of a run (`gristmill run --executor slurm`)."""
+
+    jobs: int = Field(default=10, ge=1, le=100_000)
+    """jobs at once, at most; each is one process on one node, and there are no more than there are tasks"""
+    sbatch: Options = Field(default={})
+    """options of sbatch by their long names, such as partition, time, account, mem, cpus-per-task, output"""
+    alone: Options = Field(default={})
+    """options that differ for the job that does a task alone that was lost twice: mem, a partition with more of it"""
+    setup: tuple[str, ...] = ()
+    """lines of shell that a job begins with, such as module load python, or source venv/bin/activate"""
+    python: str | None = Field(default=None, min_length=1)
+    """the Python of jobs, which has Gristmill; without it the path of the one that runs the recipe"""
+    host: Annotated[str, AfterValidator(_host)] | None = None
+    """name or address of the machine that runs the recipe, as jobs reach it; without it all that it knows are tried"""
+    port: int = Field(default=0, ge=0, le=65535)
+    """port that jobs reach it at; 0 is any that is free"""
+
+    @property
+    def cpus(self) -> int:
+        """Tasks that a job does at once."""
+        return int(self.sbatch.get("cpus-per-task", 1))
+
+
+def load_cluster(draft: Draft, raw: Any) -> ClusterFields:
+    """What stands under `cluster`; the defaults where nothing does, or where there is a mistake, which is told."""
+    found = check(draft, ClusterFields, raw, AT) if isinstance(raw, dict) else None
+    return found or ClusterFields()
+
+
+def load_profile(path: str) -> ClusterFields:
+    """What a file holds that goes before `cluster` of the recipe. Raises UserError with every mistake and its line."""
+    try:
+        with open(path, encoding="utf-8-sig") as file:
+            text = file.read()
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise UserError(f"--profile {path} cannot be read ({why}), so nothing was run. Name a YAML file.") from None
+    mistakes = Mistakes(path)
+    tree = parse(text, os.environ, mistakes)
+    draft = Draft(tree, mistakes, os.path.dirname(os.path.abspath(path)), seed=0)
+    found = None
+    if isinstance(tree.value, dict):
+        found = check(draft, ClusterFields, tree.value, ())
+    else:
+        fields = ", ".join(ClusterFields.model_fields)
+        mistakes.add(tree.line_of_value(()), f"a profile is a mapping, not {show(tree.value)}. Fields: {fields}")
+    mistakes.raise_any()
+    assert found is not None
+    return found

@@ -1,0 +1,50 @@
+"""What docs/slurm.md prints works as it is printed, on a Slurm of two nodes."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from gristmill.demo import __main__ as demo
+from gristmill.recipe.cluster import ClusterFields
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "slurm.md").read_text()
+COMMANDS = re.findall(r"^ {4,}((?:gristmill|squeue|sbatch) .*)$", PAGE, re.M)
+
+
+def write_profile(folder):
+    """The file that the page shows."""
+    [(name, text)] = re.findall(r"^`([\w.]+)`:\n\n```yaml\n(.*?)^```", PAGE, re.M | re.S)
+    (folder / name).write_text(text)
+
+
+def test_the_page_names_every_field():
+    assert len(COMMANDS) == 3
+    assert [field for field in ClusterFields.model_fields if f"`{field}`" not in PAGE] == []
+
+
+@pytest.mark.slow
+@pytest.mark.slurm
+def test_every_command_of_the_page_runs(tmp_path, slurm, monkeypatch):
+    """One after the other; the run that is a job itself finds that all is done."""
+    shutil.copytree(ROOT / "recipes", tmp_path / "recipes")
+    monkeypatch.setattr(sys, "argv", ["demo", "build", "demo/inputs", "--scale", "0.03"])
+    assert not demo.main()
+    write_profile(tmp_path)
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    (programs / "gristmill").write_text(f'#!/bin/sh\nexec {sys.executable} -m gristmill "$@"\n')
+    (programs / "gristmill").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{programs}{os.pathsep}{os.environ['PATH']}")
+    for command in COMMANDS:
+        ended = subprocess.run(command, shell=True, capture_output=True, text=True)
+        assert ended.returncode == 0, f"{command}\n{ended.stdout}\n{ended.stderr}"
+    [said] = tmp_path.glob("slurm-*.out")
+    assert "0 tasks run" in said.read_text()
+    shown = subprocess.run("gristmill run recipes/demo.yaml", shell=True, capture_output=True, text=True)
+    assert "0 tasks run" in shown.stdout, shown.stderr
