@@ -5,12 +5,14 @@ address or path of the machine can get in. A module's own words make one article
 """
 
 import ast
+import gc
 import inspect
 import os
 import re
 import sysconfig
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from random import Random
 
@@ -45,6 +47,11 @@ STOP_WORDS = {"the", "be", "to", "of", "and", "that", "have", "with"}
 # What would make a good page a defect in its own right: addresses, template brackets (C4 drops a page at one), memory
 # addresses, absolute paths.
 _UNFIT = re.compile(r"[{}]|@[\w-]+\.|\b\d+\.\d+\.\d+\.\d+\b|0x[0-9a-fA-F]{6}|javascript|lorem ipsum|/lib/python", re.I)
+_EMPTY_LINES = re.compile(r"\n\s*\n")
+_UNDERLINE = re.compile(r"\s*([-=~*^])\1{2,}\s*")
+_BULLET = re.compile(r"(?m)^\s*[-*] (?=\w)")
+_PLAIN_WORD = re.compile(r"[('\"`*]*[A-Za-z][A-Za-z'-]*[)'\"`*.,:;!?]*")
+_DRAWING = re.compile(r"^\s*#|[-=_#*+]{4}|\+--")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,17 +95,24 @@ def articles(limit: int, rng: Random) -> list[Article]:
     """At most `limit` articles, no two alike, in an order that the seed decides."""
     paths = sources()
     rng.shuffle(paths)
+    collects = gc.isenabled()
+    gc.disable()  # thousands of syntax trees, none of which holds itself: a sixth of the time went into looking
+    try:
+        return list(islice(_fresh(paths), limit))
+    finally:
+        if collects:
+            gc.enable()
+
+
+def _fresh(paths: Iterable[Path]) -> Iterator[Article]:
+    """Articles that say what none before them said."""
     seen: set[str] = set()
-    found: list[Article] = []
     for path in paths:
         for article in _of_file(path):
-            if len(found) == limit:
-                return found
             grams = shingles(article.words())
             if len(grams & seen) <= MAX_SEEN * len(grams):
                 seen |= grams
-                found.append(article)
-    return found
+                yield article
 
 
 def shingles(words: list[str], n: int = 5) -> set[str]:
@@ -143,12 +157,15 @@ def _blocks(node: ast.Module | ast.ClassDef, lines: list[str]) -> Iterator[Block
 def _pages(name: str, title: str, blocks: Iterator[Block]) -> Iterator[Article]:
     """The blocks in pages of about the same length. What a page says twice (overloads do) it says once."""
     pages: list[list[Block]] = [[]]
+    words = 0
     for block in blocks:
         if block in pages[-1]:
             continue
-        if sum(len(b.text.split()) for b in pages[-1]) >= PAGE_WORDS:
+        if words >= PAGE_WORDS:
             pages.append([])
+            words = 0
         pages[-1].append(block)
+        words += len(block.text.split())
     for number, page in enumerate(pages, 1):
         while page and page[-1].tag in ("h2", "h3"):
             page.pop()
@@ -160,9 +177,9 @@ def _pages(name: str, title: str, blocks: Iterator[Block]) -> Iterator[Article]:
 
 def from_docstring(doc: str) -> Iterator[Block]:
     """Paragraphs, list items, headings and examples of a docstring."""
-    for part in re.split(r"\n\s*\n", inspect.cleandoc(doc)):
+    for part in _EMPTY_LINES.split(inspect.cleandoc(doc)):
         lines = part.splitlines()
-        if len(lines) == 2 and re.fullmatch(r"\s*([-=~*^])\1{2,}\s*", lines[1]):
+        if len(lines) == 2 and _UNDERLINE.fullmatch(lines[1]):
             yield Block("h2", lines[0].strip())
         elif part.strip() and not _UNFIT.search(part):
             yield from _from_paragraph(part)
@@ -172,13 +189,13 @@ def _from_comments(lines: list[str]) -> Iterator[Block]:
     """Block comments of two lines and more that read as sentences."""
     text = "\n".join(line.strip()[1:].strip() if line.lstrip().startswith("#") else "\f" for line in lines)
     for run in text.split("\f"):
-        for part in re.split(r"\n\s*\n", run.strip()):
+        for part in _EMPTY_LINES.split(run.strip()):
             if part.count("\n") and len(part.split()) >= 12 and not _UNFIT.search(part) and _reads_as_prose(part):
                 yield from _from_paragraph(part)
 
 
 def _from_paragraph(part: str) -> Iterator[Block]:
-    items = re.split(r"(?m)^\s*[-*] (?=\w)", part)
+    items = _BULLET.split(part)
     if len(items) > 1:
         if len(items[0].split()) > 2:
             yield Block("p", _sentence(items[0]))
@@ -191,8 +208,8 @@ def _from_paragraph(part: str) -> Iterator[Block]:
 
 def _reads_as_prose(part: str) -> bool:
     words = part.split()
-    plain = sum(bool(re.fullmatch(r"[('\"`*]*[A-Za-z][A-Za-z'-]*[)'\"`*.,:;!?]*", word)) for word in words)
-    return len(words) >= 4 and plain >= 0.7 * len(words) and not re.search(r"^\s*#|[-=_#*+]{4}|\+--", part)
+    plain = sum(_PLAIN_WORD.fullmatch(word) is not None for word in words)
+    return len(words) >= 4 and plain >= 0.7 * len(words) and not _DRAWING.search(part)
 
 
 def _sentence(part: str) -> str:
