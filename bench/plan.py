@@ -9,7 +9,8 @@ prediction.
 import io
 import json
 import random
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
+from itertools import pairwise
 from pathlib import Path
 
 import zstandard
@@ -94,9 +95,12 @@ def _write(data: Path | None, folder: Path) -> Path:
     return folder / "recipe.yaml"
 
 
-def _members(path: Path) -> Iterator[bytes]:
-    """The records of a file as they are packed, but for the first, which is about the file."""
-    data = path.read_bytes()
-    places = [record.stream_pos for record in ArchiveIterator(io.BytesIO(data), parse_http=False)]
-    for start, stop in zip(places[1:], [*places[2:], len(data)], strict=True):
-        yield data[start:stop]
+def _members(path: Path) -> list[bytes]:
+    """The records of a file as they are packed, as far as it can be read."""
+    data, places = path.read_bytes(), []
+    try:
+        for record in ArchiveIterator(io.BytesIO(data), parse_http=False):
+            places.append(record.stream_pos)
+    except OSError:
+        pass
+    return [data[start:stop] for start, stop in pairwise(places)]

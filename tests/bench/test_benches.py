@@ -12,6 +12,7 @@ from bench.__main__ import main, names, table
 
 ROOT = Path(__file__).parents[2]
 SMALL = {
+    "cluster": {"PARTS": 5, "NODES": 3, "CORES": 2, "LOSSES": (("15_seconds", 15, 1),)},
     "encode": {"READ_BYTES": 200_000, "LIMIT_BYTES": 200_000, "BATCH_BYTES": 100_000, "MERGES": 300},
     "engine": {"TINY_PARTS": 3},
     "exactdup": {"LIMIT_BYTES": 200_000, "ROUNDS": 1},
@@ -21,6 +22,7 @@ SMALL = {
     "loader": {"SHARDS": 8, "WARM_SAMPLES": 40, "PEERS": {}},
     "memory": {"GIGABYTES": (0.001, 0.002)},
     "neardup": {"GIGABYTES": (0.0003, 0.0004, 0.0005), "CROWDS": (50, 100), "DOCUMENTS": 100},
+    "plan": {"FILES": 12, "TEXT_BYTES": 200_000},
     "pack": {"DOCUMENTS": 2000, "FEW": 500},
     "readers": {"LIMIT_BYTES": 100_000, "SHARD_TOKENS": 1 << 14, "MERGES": (300, 66_000)},
     "reducers": {"GIGABYTES": "0.002", "FILES": 2},

@@ -15,7 +15,7 @@ REFUSED = {
     "inspect r.yaml -n 99999999999999999999": "-n must be at most 1000000000000000",
     "inspect r.yaml --skip 99999999999999999999": "--skip must be at most 1000000000000000",
     "inspect r.yaml --dropt": "inspect has no option --dropt, so nothing was done. Did you mean --dropped?",
-    "plan r.yaml --workers 2": "plan has no option --workers, so nothing was done. gristmill plan -h lists those",
+    "plan r.yaml --procs 2": "plan has no option --procs, so nothing was done. gristmill plan -h lists those",
     "plan r.yaml -x": "plan has no option -x, so nothing was done. gristmill plan -h lists those",
     "--verison": "gristmill has no option --verison, so nothing was done. Did you mean --version?",
     "run r.yaml --workers": "--workers needs a value, and none stands behind it, so nothing was done. Write --workers",

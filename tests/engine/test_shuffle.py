@@ -1,6 +1,7 @@
 """Large exchanges and sinks: merged files, finer ranges, keys in pieces. It changes no byte of what comes out."""
 
 import asyncio
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -9,10 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.laws.test_chaos import RECIPE, write_inputs
 
+from gristmill.engine.executors.executor import InlineExecutor
+from gristmill.engine.mill import Silent
 from gristmill.engine.schedule import shuffle as plan
 from gristmill.engine.work import shuffle
 from gristmill.engine.work.shuffle import Block, Outgoing, Spill, cut, perform_merge
-from gristmill.engine.work.task import Merge
+from gristmill.engine.work.task import Merge, Reduce
 from gristmill.errors import BrokenPromise
 from gristmill.store.segments import SegmentFile, SegmentTable, read_segment, read_table, write_segments
 from gristmill.store.store import Part, Store
@@ -296,3 +299,39 @@ def test_a_block_is_sorted_by_key_part_and_row():
     )
     found = [tuple(row.values()) for row in Block(table).records.to_pylist()]
     assert found == [(1, 1, 3), (1, 1, 5), (1, 2, 0), (2, 1, 0)]
+
+
+@pytest.mark.usefixtures("large")
+def test_spans_are_worked_on_side_by_side_where_one_leaves_workers_idle(project, monkeypatch):
+    """On a large cluster no span waits for the reducers of another; on a small machine one comes after the other, so
+    that the coordinator holds the tables of one. What comes out is the same.
+    """
+    monkeypatch.setattr(plan, "FAN_OUT", 8)
+    project.write_inputs(files=6)
+    project.write_recipe("  - stagebox.exact")
+    found, orders = [], {}
+    for slots in (1, 500):
+
+        class Cluster(InlineExecutor):
+            slots = 0
+            asked: ClassVar = []
+
+            async def run(self, task):
+                if isinstance(task.work, Merge | Reduce):
+                    self.asked.append((type(task.work), task.label))
+                return await super().run(task)
+
+        Cluster.slots = slots
+        mill = project.mill(store=str(project.folder / f"store{slots}"))
+        mill.executor = lambda *_, mill=mill, kind=Cluster: kind(mill.store)
+        found.append(project.parts(mill.run(None, Silent())))
+        orders[slots] = Cluster.asked
+    assert found[0] == found[1]
+    for slots, asked in orders.items():
+        spans = {
+            label.split()[3].split(".")[0] for kind, label in asked if kind is Merge and label.startswith("round 1")
+        }
+        assert len(spans) > 2
+        first_reduce = next(place for place, (kind, _) in enumerate(asked) if kind is Reduce)
+        before = {label.split()[3].split(".")[0] for kind, label in asked[:first_reduce]}
+        assert (before == spans) == (slots == 500)

@@ -349,11 +349,16 @@ class Run(Seen):
             "models": {name: part.hash for name, part in work.models.items()},
         }
 
-    async def each(self, works: Iterable[Coroutine[Any, Any, Answer]], large: bool = False) -> list[Answer]:
-        """What all of them answer, in order; no more of them have begun than the window has room for. Of `large` ones,
-        which hold much before they are sent off, as many as the executor runs and a few.
+    @property
+    def slots(self) -> int:
+        """Tasks that run at once."""
+        return self._executor.slots
+
+    async def each(self, works: Iterable[Coroutine[Any, Any, Answer]], at_once: int | None = None) -> list[Answer]:
+        """What all of them answer, in order; no more of them have begun than `at_once` says, or the window has room
+        for.
         """
-        begun = self._executor.slots + 2 if large else self._room()
+        begun = at_once or self._room()
         room = asyncio.Semaphore(begun)
         answers: dict[int, Answer] = {}
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from gristmill.engine.plan.graph import Node
 from gristmill.engine.schedule.seen import Document
-from gristmill.engine.schedule.shuffle import Route, Sent, by_destination, by_range, packed, weigh
+from gristmill.engine.schedule.shuffle import FEW_MORE, Route, Sent, by_destination, by_range, packed, weigh
 from gristmill.engine.work.borders import check_destinations, check_totals
 from gristmill.engine.work.exchange import COARSE, part_id
 from gristmill.engine.work.task import Collect, Emit, Reduce, Result, add_counts
@@ -71,14 +71,14 @@ class Exchange:
             files, route = found
         run.listener.settled(node)
         known = {part_id(document.rows_hash) for document in documents}
-        async for table in by_destination(run, node, "answers", files, route, len(documents)):
-            if table is None:
-                return False
-            parts = table.destinations()
-            check_destinations(parts, known, node.id, node.module)
-            if parts:
-                self._answers.append((parts[-1], table))
-        return True
+
+        async def keep(table: SegmentTable) -> tuple[list[int], SegmentTable]:
+            check_destinations(parts := table.destinations(), known, node.id, node.module)
+            return parts, table
+
+        answers = await by_destination(run, node, "answers", files, route, len(documents), keep)
+        self._answers += [(parts[-1], table) for parts, table in answers or () if parts]
+        return answers is not None
 
     async def _round(
         self, function: str, number: int, files: Sequence[SegmentFile], totals: Any, parts: int | None
@@ -88,10 +88,8 @@ class Exchange:
         spans = await weigh(run, files)
         route = _BY_KEY if parts is None else Route.to_each("part", spans.reducers, parts, BITS)
         made = Sent()
-        async for here in by_range(run, node, f"round {number + 1}", spans, _BY_KEY):
-            if here is None:
-                return None
-            table, shift = here
+
+        async def reduce(table: SegmentTable, shift: int) -> bool | None:
             stretches = packed(table, spans.target)
             stretches.sort(key=lambda stretch: -table.to(*stretch).memory)  # what takes long begins first
             run.listener.expect(node, len(stretches))
@@ -99,9 +97,10 @@ class Exchange:
                 self._reduce(function, number, stretch, shift, table.to(*stretch), route, totals, made)
                 for stretch in stretches
             )
-            if not all(await run.each(reduces, large=True)):
-                return None
-        return made.files(), route
+            return all(await run.each(reduces, at_once=run.slots + FEW_MORE)) or None
+
+        whole = await by_range(run, node, f"round {number + 1}", spans, _BY_KEY, reduce)
+        return (made.files(), route) if whole else None
 
     async def _reduce(
         self,

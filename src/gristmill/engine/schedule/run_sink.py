@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from gristmill.engine.plan.graph import Node
-from gristmill.engine.schedule.shuffle import Route, Sent, by_destination
+from gristmill.engine.schedule.shuffle import FEW_MORE, Route, Sent, by_destination
 from gristmill.engine.work.borders import check_layout
 from gristmill.engine.work.task import Build, Gather, Layout, Result, Scatter, Task, add_counts, layer_hashes
-from gristmill.store.segments import SegmentList
+from gristmill.store.segments import SegmentList, SegmentTable
 from gristmill.store.store import Part
 
 if TYPE_CHECKING:
@@ -56,17 +56,17 @@ async def _of_source(
     scattered = await run.each(_scatter(run, document, node, layout, route, sent) for document in documents)
     if not all(scattered):
         return None
-    built: list[Built] = []
-    async for table in by_destination(run, node, source, sent.files(), route, len(entries)):
-        if table is None:
-            return None
+
+    async def build(table: SegmentTable) -> list[Built] | None:
         numbers = table.destinations()
         run.listener.expect(node, len(numbers))
-        builds = await run.each((_build(run, node, entries[to], table.to(to), models) for to in numbers), large=True)
-        built += [(entries[to], result) for to, result in zip(numbers, builds, strict=True) if result is not None]
-        if None in builds:
-            return None
-    return built
+        works = (_build(run, node, entries[to], table.to(to), models) for to in numbers)
+        builds = await run.each(works, at_once=run.slots + FEW_MORE)
+        built = [(entries[to], result) for to, result in zip(numbers, builds, strict=True) if result is not None]
+        return built if len(built) == len(builds) else None
+
+    found = await by_destination(run, node, source, sent.files(), route, len(entries), build)
+    return None if found is None else [one for built in found for one in built]
 
 
 async def _scatter(run: "Run", document: "Document", node: Node, layout: Layout, route: Route, sent: Sent) -> bool:

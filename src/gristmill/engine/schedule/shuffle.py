@@ -4,16 +4,16 @@ Every task cuts what it sends into 64 ranges of a number (a key, a part, an entr
 reads some of these ranges from every file. Where there is much, files of many parts are merged first: a merge takes a
 span of ranges, wide enough to make at most FAN_OUT finer ones of it, from as many files as make MERGED_BYTES. So at
 4 TB a reducer reads a few hundred stretches and not one from each of 62,500 files, and what the coordinator holds at a
-time is the tables of one span.
+time is the tables of one span, or of as many as it takes to keep all workers of a cluster busy.
 
 Borders between reducers, and between groups of merged files, are found by halving until what is left is small enough.
 So a document that goes away moves a border only where a half was just too large: the others read what they read before.
 """
 
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -40,7 +40,12 @@ FAN_OUT = 256
 """Segments of a merged file, about."""
 FINEST = 1024
 """Into how many a range is cut at most: 65,536 in all."""
+FEW_MORE = 2
+"""Merges, reducers and builds that wait for a worker, beside those that run: each holds the names of all it reads."""
+HELD_SEGMENTS = 1 << 22
+"""Of all spans that are worked on at once: some 120 bytes each."""
 
+Answer = TypeVar("Answer")
 Sizes = npt.NDArray[np.int64]
 
 
@@ -117,37 +122,72 @@ async def weigh(run: "Run", files: Sequence[SegmentFile]) -> Spans:
     return Spans(files, sizes, target, finer)
 
 
+Consume = Callable[[SegmentTable], Awaitable[Answer | None]]
+"""What is done with the segments of a span; None where a dry run would have to run something."""
+
+
 async def by_range(
-    run: "Run", node: Node, name: str, spans: Spans, route: Route
-) -> AsyncIterator[tuple[SegmentTable, int] | None]:
-    """The segments of every range of keys, span by span, and by how many bits a key is shifted to give the range. None
-    where a dry run would have to merge first.
+    run: "Run", node: Node, name: str, spans: Spans, route: Route, consume: Callable[[SegmentTable, int], Any]
+) -> bool:
+    """Do something with the segments of every range of keys, span by span, and by how many bits a key is shifted to
+    give the range; False where a dry run would have to run something first.
     """
     if not spans.is_large:
         tables = await run.tasks.ask_in_thread(_tables, run.store, spans.files)
-        yield SegmentTable(spans.files, tables), route.coarse
-        return
+        return await consume(SegmentTable(spans.files, tables), route.coarse) is not None
     shift = route.coarse - (spans.finer.bit_length() - 1)
     width = _width(spans.finer * RANGES)
-    for first in range(0, RANGES, width):
-        here = spans.sizes[:, first : first + width].sum(axis=1)
-        found = await _merged(run, node, name, spans.files, here, (first, first + width - 1), route, shift)
-        yield None if found is None else (found, shift)
+    found = await _each_span(run, node, name, spans, width, route, shift, lambda table: consume(table, shift))
+    return found is not None
 
 
 async def by_destination(
-    run: "Run", node: Node, name: str, files: Sequence[SegmentFile], route: Route, destinations: int
-) -> AsyncIterator[SegmentTable | None]:
-    """The segments of every single destination, span by span. None where a dry run would have to merge first."""
+    run: "Run",
+    node: Node,
+    name: str,
+    files: Sequence[SegmentFile],
+    route: Route,
+    destinations: int,
+    consume: Consume[Answer],
+) -> list[Answer] | None:
+    """What is made of the segments of every single destination, span by span, in their order; None where a dry run
+    would have to run something first.
+    """
     if not route.merges:
-        yield SegmentTable(files, await run.tasks.ask_in_thread(_tables, run.store, files))
-        return
+        table = SegmentTable(files, await run.tasks.ask_in_thread(_tables, run.store, files))
+        made = await consume(table)
+        return None if made is None else [made]
     spans = await weigh(run, files)
-    width = _width(destinations)
-    for first in range(0, RANGES, width):
+    return await _each_span(run, node, name, spans, _width(destinations), route, 0, consume)
+
+
+async def _each_span(
+    run: "Run", node: Node, name: str, spans: Spans, width: int, route: Route, shift: int, consume: Consume[Answer]
+) -> list[Answer] | None:
+    """One span after the other, where its tasks keep the executor busy; else so many at once that they do."""
+    stopped = False
+
+    async def one(first: int) -> Answer | None:
+        nonlocal stopped
+        if stopped:
+            return None
         here = spans.sizes[:, first : first + width].sum(axis=1)
-        if here.any():
-            yield await _merged(run, node, name, files, here, (first, first + width - 1), route, 0)
+        table = await _merged(run, node, name, spans.files, here, (first, first + width - 1), route, shift)
+        made = None if table is None else await consume(table)
+        stopped |= made is None
+        return made
+
+    sizes = {first: spans.sizes[:, first : first + width] for first in range(0, RANGES, width)}
+    full = [first for first, here in sizes.items() if here.any()]
+    found = await run.each(map(one, full), at_once=_spans_at_once(run, spans, width))
+    return None if stopped else [made for made in found if made is not None]
+
+
+def _spans_at_once(run: "Run", spans: Spans, width: int) -> int:
+    if run.tasks.dry:
+        return 1
+    merges = max(1, int(spans.sizes.sum()) * width // RANGES // MERGED_BYTES, len(spans.files) // MERGED_FILES)
+    return max(1, min(run.slots // merges, HELD_SEGMENTS // (merges * FAN_OUT)))
 
 
 def _width(destinations: int) -> int:
@@ -198,7 +238,8 @@ async def _merged(
     groups = _groups(files, sizes)
     run.listener.expect(node, len(groups))
     made = await run.each(
-        (_merge(run, node, name, group, span, route, shift, number) for number, group in enumerate(groups)), large=True
+        (_merge(run, node, name, group, span, route, shift, number) for number, group in enumerate(groups)),
+        at_once=run.slots + FEW_MORE,
     )
     whole = [file for file in made if file is not None]
     if len(whole) < len(made):
