@@ -36,19 +36,21 @@ def run(data: Path | None) -> Iterable[dict]:
         return
     with scratch() as folder:
         cluster = Cluster(folder / "slurm").start()
+        trial = _Trial(cluster, folder, random.Random(12))
         try:
-            yield from _measure(cluster, folder)
+            yield from _measure(trial, folder)
         finally:
+            if trial.process is not None:  # else it would ask for jobs for ever
+                trial.process.kill()
+                trial.process.wait()
             cluster.stop()
 
 
-def _measure(cluster: Cluster, folder: Path) -> Iterator[dict]:
+def _measure(trial: "_Trial", folder: Path) -> Iterator[dict]:
     write_inputs(folder, seed=8)
     (folder / "recipe.yaml").write_text(RECIPE)
     (folder / "profile.yaml").write_text(f"jobs: 2\nsbatch: {{output: {folder}/logs/%A_%a.log}}\n")
-    trial = _Trial(cluster, folder, random.Random(12))
-    trial.command("--workers", "2")
-    trial.process.wait()
+    trial.command("--workers", "2").wait()
     wanted = everything(folder / "recipe.yaml")
     tasks = trial.tasks()
     for name, events, disturb in (("losses", EVENTS, trial.lose), ("kills", KILLS, trial.kill)):
@@ -75,13 +77,14 @@ class _Trial:
         self.cluster = cluster
         self.folder = folder
         self.draw = draw
-        self.process: subprocess.Popen[str]
+        self.process: subprocess.Popen[str] | None = None
         self.retried = self.repeated = 0
 
-    def command(self, *options: str) -> None:
+    def command(self, *options: str) -> subprocess.Popen[str]:
         words = [sys.executable, "-m", "gristmill", "run", str(self.folder / "recipe.yaml"), "--json", *options]
         with open(self.folder / "said", "w") as said, open(self.folder / "told", "w") as told:
             self.process = subprocess.Popen(words, env=self.cluster.environment, stdout=said, stderr=told, text=True)
+        return self.process
 
     def tasks(self) -> int:
         return len(list((self.folder / "store" / "tasks").glob("*.json")))

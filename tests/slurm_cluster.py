@@ -12,6 +12,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch")
@@ -157,6 +158,19 @@ PartitionName=main Nodes=n1,n2 Default=YES MaxTime=INFINITE State=UP
                 child.kill()
                 child.wait()
         self._children.clear()
+        for pid in self._steps():  # they would report the end of their job for ever
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+    def _steps(self) -> list[int]:
+        """The processes that slurmd started for jobs."""
+        mine = f"SLURM_CONF={self.conf}".encode()
+        found = []
+        for entry in Path("/proc").iterdir():
+            with suppress(OSError):
+                if (entry / "comm").read_text().startswith("slurmstepd") and mine in (entry / "environ").read_bytes():
+                    found.append(int(entry.name))
+        return found
 
     def _start(self, name: str, program: str, *options: str) -> None:
         path = _path(program)

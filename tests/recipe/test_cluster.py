@@ -53,7 +53,7 @@ def test_a_profile_stands_in_place_of_the_recipes(project, tmp_path):
     ("text", "line", "words"),
     [
         ("jobs: 3\nsbatsh: {}\n", 2, ["sbatsh is not a field", "Did you mean sbatch?"]),
-        ("jobs: none\n", 1, ["jobs must be a whole number"]),
+        ("jobs: none\n", 1, ["jobs: 'none' is not a count"]),
         ("jobs: 3\nsbatch:\n  array: 0-9\n", 3, ["array is not for a recipe to set", "jobs says how many"]),
         ("sbatch: {--mem: 4G}\n", 1, ["without dashes before it"]),
         ("sbatch: {cpus-per-task: many}\n", 1, ["cpus-per-task is 'many'", "Write 1 or more"]),

@@ -11,7 +11,7 @@ from gristmill.recipe.check import check
 from gristmill.recipe.draft import Draft
 from gristmill.recipe.mistakes import Mistakes, Path, show
 from gristmill.recipe.yaml_lines import parse
-from gristmill.stages.contract import StageConfig
+from gristmill.stages.contract import Count, StageConfig
 
 AT: Path = ("cluster",)
 OURS = {
@@ -62,7 +62,7 @@ Options = Annotated[dict[str, Value], AfterValidator(_options)]
 class ClusterFields(StageConfig):
     """Jobs of Slurm that do the tasks of a run (`gristmill run --executor slurm`)."""
 
-    jobs: int = Field(default=10, ge=1, le=100_000)
+    jobs: Count = Field(default=10, ge=1, le=100_000)
     """jobs at once, at most; each is one process on one node, and there are no more than there are tasks"""
     sbatch: Options = Field(default={})
     """options of sbatch by their long names, such as partition, time, account, mem, cpus-per-task, output"""

@@ -22,6 +22,7 @@ from contextlib import AsyncExitStack, suppress
 from typing import TYPE_CHECKING, Any
 
 from gristmill.engine.executors.wire import Unproven, Wire, dial
+from gristmill.printable import printable
 
 if TYPE_CHECKING:
     from gristmill.engine.executors.executor import StartWorker, Worker
@@ -43,21 +44,19 @@ STORE_LOOKS = 5
 """Times that a job looks for what was just written to the store: some take seconds to show it."""
 MARKS = "cluster"
 """The folder of the store where each run on a cluster leaves a file, by which a job knows that it sees that store."""
-UNREACHED = 3
 
 
-def main() -> int:
-    """The exit code: 0 when there is nothing left to do."""
+def main() -> int | str:
+    """The exit code, 0 when there is nothing left to do; or what is to be said, with the exit code 1."""
     try:
         name, secret = os.environ[NAME], bytes.fromhex(os.environ.pop(KEY))
         places = [place.rpartition(":") for place in os.environ[AT].split(",")]
     except (KeyError, ValueError):
-        print(f"{MODULE} is started by `gristmill run --executor slurm`, and not by hand.", file=sys.stderr)
-        return 2
+        return f"{MODULE} is started by `gristmill run --executor slurm`, and not by hand."
     return asyncio.run(_main([(host, int(port)) for host, _, port in places], name, secret))
 
 
-async def _main(places: list[tuple[str, int]], name: str, secret: bytes) -> int:
+async def _main(places: list[tuple[str, int]], name: str, secret: bytes) -> int | str:
     stopped = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopped.set)
     leaving = asyncio.create_task(stopped.wait())
@@ -66,8 +65,8 @@ async def _main(places: list[tuple[str, int]], name: str, secret: bytes) -> int:
     if not dialling.done():
         return 128 + signal.SIGTERM
     wire = dialling.result()
-    if wire is None:
-        return UNREACHED
+    if isinstance(wire, str):
+        return wire
     host = _Host(wire)
     serving = asyncio.create_task(host.serve())
     await asyncio.wait({leaving, serving}, return_when=asyncio.FIRST_COMPLETED)
@@ -84,7 +83,8 @@ async def _main(places: list[tuple[str, int]], name: str, secret: bytes) -> int:
     return 0
 
 
-async def _dial(places: list[tuple[str, int]], name: str, secret: bytes) -> Wire | None:
+async def _dial(places: list[tuple[str, int]], name: str, secret: bytes) -> Wire | str:
+    """The connection to the run; what is to be said where there is none."""
     for attempt in range(DIALS):
         why = []
         for host, port in places:
@@ -96,13 +96,11 @@ async def _dial(places: list[tuple[str, int]], name: str, secret: bytes) -> Wire
                 why.append(f"{host}:{port} {error.strerror or error or type(error).__name__}")
         if attempt + 1 < DIALS:  # a thousand jobs may start at once
             await asyncio.sleep(PAUSE_S * 2**attempt * (0.5 + random.random()))
-    print(
+    return printable(
         f"The run that this job belongs to cannot be reached from {socket.gethostname()} ({'; '.join(why)}). If it has "
         "ended, there is nothing left to do. If it has not, set host (and port, where a firewall is) under cluster in "
-        "the recipe, or in the profile, to an address that nodes reach.",
-        file=sys.stderr,
+        "the recipe, or in the profile, to an address that nodes reach."
     )
-    return None
 
 
 def _allotted() -> tuple[int, int | None]:
