@@ -169,8 +169,8 @@ def _pages(name: str, title: str, blocks: Iterator[Block]) -> Iterator[Article]:
     for number, page in enumerate(pages, 1):
         while page and page[-1].tag in ("h2", "h3"):
             page.pop()
-        suffix, words = (f".{number}", f", part {number}") if number > 1 else ("", "")
-        article = Article(name + suffix, title + words, tuple(page))
+        suffix, part = (f".{number}", f", part {number}") if number > 1 else ("", "")
+        article = Article(name + suffix, title + part, tuple(page))
         if _is_prose(article):
             yield article
 
