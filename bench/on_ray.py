@@ -1,0 +1,175 @@
+"""The Ray executor on a cluster of this machine: what a task costs, a whole run beside local, and what losses change.
+
+- `on_ray.task_overhead`: tasks with next to nothing to do, on two nodes of one core.
+- `on_ray.whole_run`: a run of tasks of two seconds, in which nothing computes, from its start to its end.
+- `on_ray.chaos`: the same recipe again and again while nodes are lost at random moments, and one time in eight the
+  coordinator with them: a run that ends has the hashes of one that nobody disturbed, on local, and no task was tried
+  again that no loss explains.
+
+A cluster is a head without cores and nodes of one core, all of them processes here (`ray.cluster_utils.Cluster`).
+"""
+
+import asyncio
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from bench.inputs import made_up_texts, measurement, scratch
+from gristmill.engine.mill import Mill, Silent, make_executor
+from gristmill.engine.work.task import Hash, Task
+from gristmill.places import Place
+from gristmill.recipe.load import load
+from gristmill.store.store import Store
+
+TASKS = 500
+PARTS = 60
+"""Of a run of tasks of two seconds."""
+LOSSES = int(os.environ.get("LOSSES", "12"))
+"""Nodes that are lost, in all."""
+NODE = {"num_cpus": 1, "memory": 3 << 30, "object_store_memory": 80 << 20}
+WAITING = """
+import time
+
+
+def wait(text, seconds=0.0):
+    time.sleep(seconds)
+    return True
+"""
+SRC = Path(__file__).parents[1] / "src"
+
+
+def run(data: Path | None) -> Iterable[dict]:
+    try:
+        import ray  # noqa: F401
+    except ImportError:
+        yield measurement("on_ray: skipped, Ray is not installed (gristmill[ray])", 0, "")
+        return
+    with scratch() as folder, _cluster() as cluster:
+        yield from task_overhead(folder, cluster.address)
+        yield from whole_run(folder / "whole", cluster.address)
+        yield from chaos(folder / "chaos", cluster)
+
+
+@contextmanager
+def _cluster() -> Iterator[Any]:
+    from ray.cluster_utils import Cluster
+
+    head = {"num_cpus": 0, "object_store_memory": 80 << 20, "include_dashboard": False}
+    cluster = Cluster(initialize_head=True, head_node_args=head)
+    try:
+        for _ in range(2):
+            cluster.add_node(**NODE)
+        yield cluster
+    finally:
+        cluster.shutdown()
+
+
+def task_overhead(folder: Path, address: str) -> Iterable[dict]:
+    (folder / "grain").write_text("grain")
+    task = Task("", "inputs", "hashing", Hash((Place(str(folder / "grain")),)))
+
+    async def work(executor: Any) -> float:
+        await asyncio.gather(*(executor.run(task) for _ in range(20)))
+        begun = time.perf_counter()
+        done = await asyncio.gather(*(executor.run(task) for _ in range(TASKS)))
+        inside = sum(result.cost["wall_s"] for result in done)
+        return 1e3 * (time.perf_counter() - begun - inside / 2) / TASKS
+
+    found = {}
+    for name, workers in (("local", 2), ("ray", None)):
+        executor = make_executor(Store(str(folder / "tiny")), workers, name=name, address=address)
+        found[name] = asyncio.run(work(executor))
+        executor.close()
+    unit = "ms a task with 2 workers (asked: at most 10)"
+    yield measurement("on_ray.task_overhead", found["ray"], unit, "local", found["local"], less=True)
+
+
+def whole_run(folder: Path, address: str) -> Iterable[dict]:
+    recipe = _recipe(folder, PARTS, "waiting.wait: {seconds: 2.0}", 1)
+    seconds = {}
+    for name, workers in (("local", 2), ("ray", None)):
+        begun = time.perf_counter()
+        mill = Mill(load(recipe, store=str(folder / name)), executor=name, address=address if name == "ray" else None)
+        mill.run(workers, Silent())
+        seconds[name] = time.perf_counter() - begun
+    unit = f"s for {PARTS} tasks of 2 s with 2 workers (asked: within 10% of local)"
+    yield measurement("on_ray.whole_run", seconds["ray"], unit, "local", seconds["local"], less=True)
+
+
+def _recipe(folder: Path, files: int, step: str, records: int) -> Path:
+    folder.mkdir()
+    texts = made_up_texts()
+    for number in range(files):
+        lines = [json.dumps({"id": f"{number}-{n}", "text": next(texts)[:2000]}) for n in range(records)]
+        (folder / f"{number:04}.jsonl").write_text("\n".join(lines))
+    (folder / "waiting.py").write_text(WAITING)
+    path = folder / "recipe.yaml"
+    path.write_text(
+        "recipe: waits\nstore: ./store\nsources:\n"
+        "  notes: {kind: text, read: {format: jsonl, paths: ['*.jsonl'], part_bytes: 1KB, fields: {key: id}}}\n"
+        f"steps:\n  - {step}\n  - exact_dedup\n  - near_dedup: {{scope: global}}\n"
+    )
+    return path
+
+
+def chaos(folder: Path, cluster: Any) -> Iterable[dict]:
+    recipe = _recipe(folder, 24, "waiting.wait: {seconds: 0.15}", 2)
+    quiet = Mill(load(recipe, store=str(folder / "quiet")))
+    quiet.run(2, Silent())
+    wanted = _hashes(quiet)
+    draw, store = random.Random(5), folder / "store"
+    lost = killed = ended = retried = 0
+    begun = time.perf_counter()
+    while lost < LOSSES or not ended:
+        process = _start(recipe, cluster.address)
+        while process.poll() is None and lost < LOSSES:
+            time.sleep(draw.uniform(0.5, 6.0))
+            if process.poll() is not None:
+                break
+            cluster.remove_node(draw.choice([*cluster.worker_nodes]), allow_graceful=False)
+            lost += 1
+            if draw.random() < 1 / 8:
+                process.send_signal(signal.SIGKILL)
+                killed += 1
+            cluster.add_node(**NODE)
+        said = process.communicate()[1]
+        retried += said.count("trying again")
+        assert said.count("trying again") == said.count("its node was lost"), said
+        assert "Traceback" not in said, said
+        if process.returncode == 0:
+            mill = Mill(load(recipe))
+            assert _hashes(mill) == wanted, "other bytes than without losses"
+            assert not any(made.given_up for made in mill.look().made.values()), "a document was given up"
+            ended += 1
+            shutil.rmtree(store / "stages")
+            for path in sorted(store.glob("tasks/*.json")):
+                if draw.random() < 0.5:
+                    path.unlink()
+        else:
+            assert process.returncode == -signal.SIGKILL, f"ended with {process.returncode}: {said}"
+    assert retried <= lost, f"{retried} tasks were tried again, and {lost} nodes of one core were lost"
+    minutes = (time.perf_counter() - begun) / 60
+    unit = f"nodes lost, {killed} coordinators killed, {retried} tasks tried again, {ended} runs with the same hashes"
+    yield measurement("on_ray.chaos", lost, f"{unit}, {minutes:.1f} min")
+
+
+def _start(recipe: Path, address: str) -> "subprocess.Popen[str]":
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(SRC), *sys.path])}
+    command = [sys.executable, "-m", "gristmill", "run", str(recipe), "--executor", "ray", "--address", address]
+    return subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+
+
+def _hashes(mill: Mill) -> dict[str, list[str]]:
+    made = mill.look().made
+    found = {node: [part.hash for _, (part, _) in sorted(one.layers.items())] for node, one in made.items()}
+    assert all(found.values())
+    return found
