@@ -13,7 +13,6 @@ workers end with them.
 """
 
 import asyncio
-import logging
 import os
 import pickle
 import signal
@@ -354,10 +353,9 @@ def _connect(ray: Any, address: str | None) -> None:
     if (silent := _silent(address)) is not None:
         raise _no_cluster(address, silent)
     ray._private.worker.print_to_stdstream = lambda *_, **__: None  # raylets' deaths, on standard output
-    logging.getLogger("ray").setLevel(logging.CRITICAL)
     before = signal.getsignal(signal.SIGTERM)
     try:
-        ray.init(address=address, log_to_driver=False, configure_logging=False)
+        ray.init(address=address, log_to_driver=False, logging_level="CRITICAL")
     except Exception as error:
         raise _no_cluster(address, " ".join(str(error).split())[:600]) from None
     finally:

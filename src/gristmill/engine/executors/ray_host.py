@@ -20,7 +20,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import gristmill
 from gristmill.engine.executors.executor import StageFailed, WorkerDied
 from gristmill.engine.executors.local import LocalExecutor
 from gristmill.engine.executors.shared_kernels import fetch_once, keep
@@ -61,10 +60,10 @@ class _Packed(Task):
 @cache
 def sources() -> str:
     """A hash of all code of Gristmill: two checkouts of one version may differ."""
-    root, total = Path(gristmill.__file__).parent, hashlib.sha256()
+    root, total = Path(__file__).parents[2], hashlib.sha256()
     for path in sorted(root.rglob("*.py")):
         total.update(f"{path.relative_to(root)}\0".encode() + hashlib.sha256(path.read_bytes()).digest())
-    return f"{gristmill.__version__} (sources {total.hexdigest()[:12]})"
+    return f"of sources {total.hexdigest()[:12]}"
 
 
 def perform(about: bytes, versions: Mapping[str, str], asked: bytes) -> Answer:
