@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 from fsspec.implementations.memory import MemoryFileSystem
 
+from gristmill.objects.system import ObjectSystem
 from gristmill.store.faults import Unwritable, unwritable
 from gristmill.store.files import About, Answer
 
@@ -32,12 +33,14 @@ class ObjectFiles:
         self.fs = fs
         self.root = root
         self.is_shared = not isinstance(fs, MemoryFileSystem)
+        self._is_ours = isinstance(fs, ObjectSystem)
 
     def read(self, name: str) -> bytes:
         return bytes(self.fs.cat_file(f"{self.root}/{name}"))
 
     def read_part(self, name: str, size: int) -> pa.Buffer:
-        return pa.py_buffer(self.fs.cat_file(f"{self.root}/{name}"))
+        path = f"{self.root}/{name}"
+        return pa.py_buffer(self.fs.cat_large(path, size) if self._is_ours else self.fs.cat_file(path))
 
     def read_range(self, name: str, start: int, stop: int) -> bytes:
         return bytes(self.fs.cat_file(f"{self.root}/{name}", start=start, end=stop))
@@ -53,7 +56,7 @@ class ObjectFiles:
         """Objects have none."""
 
     def write(self, name: str, data: memoryview) -> None:
-        self.fs.pipe_file(f"{self.root}/{name}", bytes(data))
+        self.fs.pipe_file(f"{self.root}/{name}", data if self._is_ours else bytes(data))
 
     def take(self, path: Path, name: str) -> None:
         self.fs.put_file(str(path), f"{self.root}/{name}")
@@ -83,7 +86,9 @@ class ObjectFiles:
 
     def remove_any(self, name: str) -> None:
         path = f"{self.root}/{name}"
-        if self.fs.exists(path):
+        if self._is_ours:
+            self.fs.rm_file(path)
+        elif self.fs.exists(path):
             self.fs.rm(path, recursive=True)
 
     def mark(self, name: str, value: str) -> None:

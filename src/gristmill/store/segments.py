@@ -8,7 +8,7 @@ and what it has read is what was hashed. A segment is an Arrow IPC stream.
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,7 @@ import pyarrow as pa
 from gristmill.store.store import CorruptPart, Part, Store
 
 Table = npt.NDArray[np.void]
+Stretch = TypeVar("Stretch", bytes, memoryview)
 
 _OPTIONS = pa.ipc.IpcWriteOptions(compression="zstd", use_threads=False)
 ROW = np.dtype([("to", "<u8"), ("length", "<u8"), ("memory", "<u8"), ("rows", "<u8"), ("hash", "V32")])
@@ -132,15 +133,20 @@ def write_segments(store: Store, tables: Iterable[tuple[int, pa.Table]]) -> Segm
 def read_table(store: Store, file: SegmentFile) -> Table:
     """The table of a file: a row for each of its segments, in the order in which they lie there."""
     size = file.segments * ROW.itemsize
-    data = store.get_range(file.part, file.part.file_bytes - size, file.part.file_bytes) if size else b""
-    if hashlib.sha256(data).hexdigest() != file.table:
-        raise CorruptPart(file.part.hash, "does not match the hash of its table of segments")
-    return np.frombuffer(data, ROW)
+
+    def check(data: bytes) -> Table:
+        if hashlib.sha256(data).hexdigest() != file.table:
+            raise CorruptPart(file.part.hash, "does not match the hash of its table of segments")
+        return np.frombuffer(data, ROW)
+
+    return store.get_range(file.part, file.part.file_bytes - size, file.part.file_bytes, check) if size else check(b"")
 
 
 def read_segment(store: Store, segment: Segment) -> pa.Table:
-    data = store.get_range(segment.file, segment.offset, segment.offset + segment.length)
-    return _opened(data, segment.file, segment.hash)
+    def check(data: bytes) -> pa.Table:
+        return _opened(_right(data, segment.file, segment.hash))
+
+    return store.get_range(segment.file, segment.offset, segment.offset + segment.length, check)
 
 
 def read_span(store: Store, file: SegmentFile, first: int, last: int) -> Iterator[pa.Table]:
@@ -151,14 +157,23 @@ def read_span(store: Store, file: SegmentFile, first: int, last: int) -> Iterato
     starts = ends - table["length"].astype(np.int64)
     if begin == end:
         return
-    data = memoryview(store.get_range(file.part, int(starts[begin]), int(ends[end - 1])))
-    for place in range(begin, end):
-        stretch = data[int(starts[place] - starts[begin]) : int(ends[place] - starts[begin])]
-        yield _opened(stretch, file.part, table["hash"][place].tobytes().hex())
+
+    def check(data: bytes) -> list[memoryview]:
+        first, view = starts[begin], memoryview(data)
+        stretches = [view[int(starts[place] - first) : int(ends[place] - first)] for place in range(begin, end)]
+        hashes = [table["hash"][place].tobytes().hex() for place in range(begin, end)]
+        return [_right(stretch, file.part, one) for stretch, one in zip(stretches, hashes, strict=True)]
+
+    for stretch in store.get_range(file.part, int(starts[begin]), int(ends[end - 1]), check):
+        yield _opened(stretch)
 
 
-def _opened(data: bytes | memoryview, file: Part, expected: str) -> pa.Table:
+def _right(data: Stretch, file: Part, expected: str) -> Stretch:
     if hashlib.sha256(data).hexdigest() != expected:
         raise CorruptPart(file.hash, "does not match the hash of one of its segments")
+    return data
+
+
+def _opened(data: bytes | memoryview) -> pa.Table:
     with pa.ipc.open_stream(data) as reader:
         return reader.read_all()

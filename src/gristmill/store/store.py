@@ -148,15 +148,13 @@ class Store:
 
     def get_part(self, part: Part) -> pa.Buffer:
         """A part's bytes, checked against its name. A local part is mapped, not copied."""
-        try:
-            buffer = self._files.read_part(part.name, part.file_bytes)
-        except FileNotFoundError:
-            raise CorruptPart(part.hash, "is missing") from None
-        except (OSError, pa.ArrowInvalid) as error:
-            raise self._unreadable(part, error) from None
-        if hashlib.sha256(memoryview(buffer)).hexdigest() != part.hash:
-            raise CorruptPart(part.hash, "does not match its hash")
-        return buffer
+
+        def check(buffer: pa.Buffer) -> pa.Buffer:
+            if hashlib.sha256(memoryview(buffer)).hexdigest() != part.hash:
+                raise CorruptPart(part.hash, "does not match its hash")
+            return buffer
+
+        return self._checked(part, lambda: self._files.read_part(part.name, part.file_bytes), check)
 
     def local_path(self, part: Part) -> Path:
         """A part as a file that a library can open by path; checked, and fetched once when it is far away."""
@@ -169,13 +167,26 @@ class Store:
         """Where any reader finds a part: a path, or a URI."""
         return self._files.location(part.name)
 
-    def get_range(self, part: Part, start: int, stop: int) -> bytes:
-        """Some bytes of a part, unchecked: the caller holds a hash of the stretch."""
+    def get_range(self, part: Part, start: int, stop: int, check: Callable[[bytes], Answer]) -> Answer:
+        """What `check` makes of some bytes of a part: it holds their hash, and raises CorruptPart where it differs."""
+        return self._checked(part, lambda: self._files.read_range(part.name, start, stop), check)
+
+    def _checked(self, part: Part, read: Callable[[], About], check: Callable[[About], Answer]) -> Answer:
+        """Wrong bytes that came through a network are asked for once more: they are damage only where they lie so."""
+        data = self._read(part, read)
         try:
-            return self._files.read_range(part.name, start, stop)
+            return check(data)
+        except CorruptPart:
+            if self.is_local:
+                raise
+        return check(self._read(part, read))
+
+    def _read(self, part: Part, read: Callable[[], Answer]) -> Answer:
+        try:
+            return read()
         except FileNotFoundError:
             raise CorruptPart(part.hash, "is missing") from None
-        except OSError as error:
+        except (OSError, pa.ArrowInvalid) as error:
             raise self._unreadable(part, error) from None
 
     def _unreadable(self, part: Part, error: Exception) -> Exception:
@@ -222,11 +233,14 @@ class Store:
 
     def read_record(self, name: str) -> Any | None:
         """A record by its path below the store, or None when there is none; DamagedRecord where it is not whole."""
-        data = self.read_file(name)
-        try:
-            return None if data is None else unpack(name, data)
-        except DamagedRecord:
-            raise self.damaged(name) from None
+        for is_last in (self.is_local, True):  # as with parts, wrong bytes may be the network's
+            data = self.read_file(name)
+            try:
+                return None if data is None else unpack(name, data)
+            except DamagedRecord:
+                if is_last:
+                    break
+        raise self.damaged(name)
 
     def damaged(self, name: str) -> DamagedRecord:
         """What to tell of a record that cannot be read, or that says what this version does not understand."""

@@ -45,6 +45,7 @@ from gristmill.engine.work.task import (
 )
 from gristmill.errors import BrokenPromise, UserError
 from gristmill.kernels import compiling
+from gristmill.objects import requests
 from gristmill.places import shown
 from gristmill.schema import layer_schema
 from gristmill.stages import own_code
@@ -58,6 +59,7 @@ STOPPED = "The run stopped: this is no document's fault. Nothing of this task wa
 def perform(task: Task, store: Store) -> Result:
     """Do the work and say what it cost."""
     started, cpu, compiled = time.perf_counter(), time.process_time(), compiling.seconds
+    asked = requests.counted()
     forget_peak()
     work, copies = task.work, local_copies(task.files, store)
     if copies and not isinstance(work, Hash | Merge):
@@ -78,6 +80,7 @@ def perform(task: Task, store: Store) -> Result:
         "wall_s": round(time.perf_counter() - started, 6),
         "compile_s": round(compiling.seconds - compiled, 6),
         "peak_rss_bytes": peak_bytes(),
+        **requests.since(asked),
     }
     return result
 
