@@ -30,7 +30,7 @@ MAY_IMPORT = {
     },
     "report": {"stages", "tokenizer", "kernels", "counted", "errors", "schema", "places", "printable"},
     "cli": {
-        *("report", "query", "engine", "recipe", "stages", "tokenizer", "store", "loader", "shardformat"),
+        *("report", "query", "engine", "recipe", "stages", "tokenizer", "store", "loader", "shardformat", "objects"),
         *("counted", "errors", "expression", "schema", "places", "printable", "stopping"),
     },
 }

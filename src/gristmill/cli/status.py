@@ -1,6 +1,7 @@
 """gristmill status: how far a recipe has come and what it cost, during a run or after it."""
 
-from typing import Annotated
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
 
 import typer
 
@@ -8,7 +9,9 @@ from gristmill.cli.options import Json, RecipeOrRun, StoreUri, open_seen, print_
 from gristmill.cli.screen import passage, say, words
 from gristmill.cli.show import console, size, table
 from gristmill.engine.publish.run_record import end_of, last_finished, outcome, run_records
+from gristmill.engine.schedule.task_cache import NodeState
 from gristmill.errors import UserError
+from gristmill.objects import requests
 from gristmill.query.disk import held_bytes
 from gristmill.query.funnel import documents_by_step
 
@@ -57,10 +60,13 @@ def command(
                 "mb_per_s": round(read / seconds / 1e6, 2) if read and seconds else None,
                 "cpu_s": round(made.cost.get("cpu_s", 0), 3) if made.tasks else None,
                 "peak_rss_bytes": int(made.cost.get("peak_rss_bytes", 0)) if made.tasks else None,
+                "requests": {kind: int(made.cost[kind]) for kind in requests.KINDS if kind in made.cost},
+                "requests_usd": round(requests.usd_of(made.cost), 6),
             }
         )
     if json:
         ended = {"last_run": last and last["status"], "until": last and last["until"]}
+        ended["coordinator_requests"] = (last or {}).get("cost", {})
         print_json({"recipe": seen.name, **ended, "stages": listed})
         return
     rows = [
@@ -82,6 +88,8 @@ def command(
         out.print("\ntasks: done/known; + where more will come, and it is not known yet how many.")
     if any(entry["tasks_done"] and entry["bytes"] is None for entry in listed):
         out.print("\nread: - where a stage reads no content of documents, but what other stages made of it.")
+    if bill := _bill(list(seen.made.values()), last):
+        out.print(words(f"\n{bill}"), soft_wrap=True)
     if last is None:
         told = "" if seen.store.is_shared else f" {seen.to_finish}"
         out.print(passage(f"\nThis recipe has not been run with this store yet.{told}"), soft_wrap=True)
@@ -91,3 +99,20 @@ def command(
         if seen.unfinished() and (finished := last_finished(seen, "status")):
             told = "The stages above are those of the recipe and its inputs as they are now, and not all have run."
             out.print(words(f"{told} {seen.to_finish}{finished}"), soft_wrap=True)
+
+
+def _bill(steps: Sequence[NodeState], last: Mapping[str, Any] | None) -> str | None:
+    """What was asked of an object store, and what that costs; None of a disk."""
+    asked = {kind: int(sum(made.cost.get(kind, 0) for made in steps)) for kind in requests.KINDS}
+    tasks = sum(len(made.tasks) for made in steps)
+    own = (last or {}).get("cost", {})
+    if not tasks or not requests.requests_of(asked):
+        return None
+    kinds = ", ".join(f"{asked[kind]:,} {kind}" for kind in requests.KINDS[:6] if asked[kind])
+    usd = requests.usd_of(asked) + requests.usd_of(own)
+    return (
+        f"Requests of tasks to the object store: {requests.requests_of(asked):,}, "
+        f"{requests.requests_of(asked) / tasks:,.1f} a task ({kinds}); {size(asked['bytes_fetched'])} in, "
+        f"{size(asked['bytes_sent'])} out. Of the last run itself: {requests.requests_of(own):,}. In all about "
+        f"{usd:,.4f} USD; other prices with {requests.PRICES}."
+    )

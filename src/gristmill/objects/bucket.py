@@ -60,7 +60,7 @@ class Bucket:
         self._of_uploads = self._opened(scheme, name, TRIES)
         """One that asks again by itself: an upload in many parts must not begin anew for one of them."""
 
-    def get(self, key: str) -> bytes | memoryview:
+    def get(self, key: str) -> memoryview:
         import obstore
 
         def act() -> memoryview:
@@ -96,6 +96,18 @@ class Bucket:
 
         with ThreadPoolExecutor(PIECES_AT_ONCE) as pool:
             list(pool.map(fetch, range(0, size, PIECE_BYTES)))
+
+    def get_large(self, key: str, size: int) -> bytearray | memoryview:
+        """An object of this size, in pieces if it is large."""
+        if size <= SINGLE_BYTES:
+            return self.get(key)
+        whole = bytearray(size)
+
+        def take(start: int, piece: memoryview) -> None:
+            whole[start : start + len(piece)] = piece
+
+        self.get_pieces(key, size, take)
+        return whole
 
     def put(self, key: str, data: bytes | memoryview) -> None:
         import obstore
@@ -173,10 +185,11 @@ class Bucket:
         import obstore
 
         stream: Any = None
+        is_full = False
 
         def act() -> list[Any] | None:
             nonlocal stream
-            count(lists=1)
+            count(lists=int(stream is None or is_full))  # behind a page that was not full is no other
             if stream is None:
                 stream = iter(obstore.list(self._store, prefix or None, offset=after, chunk_size=PAGE_KEYS))
             try:
@@ -186,7 +199,7 @@ class Bucket:
                 raise
 
         while page := self._asked("listed", prefix, act):
-            after = page[-1]["path"]
+            after, is_full = page[-1]["path"], len(page) == PAGE_KEYS
             yield [_info(one) for one in page]
 
     def folder(self, prefix: str) -> tuple[list[str], list[Info]]:
@@ -211,7 +224,7 @@ class Bucket:
                 "DataLoader, or 'spawn'."
             )
         try:
-            answer = patiently(act, partial(self._refused, verb, key), lambda: self._has_answered)
+            answer = patiently(act, partial(self._refused, verb, key), self._has_answered)
         except FileNotFoundError as error:
             if fault_of(error).code == "NoSuchBucket":
                 raise self._no_bucket() from None

@@ -46,6 +46,11 @@ class Fault(NamedTuple):
     text: str
 
     @property
+    def is_answer(self) -> bool:
+        """Whether somebody was there: with half of an answer, too."""
+        return self.status is not None or "body error" in self.text
+
+    @property
     def may_pass(self) -> bool:
         return self.status is None or self.status in BUSY or self.status >= 500
 
@@ -62,15 +67,13 @@ def fault_of(error: BaseException) -> Fault:
     return Fault(int(status[1]) if status else None, code[1] if code else "", told)
 
 
-def patiently(
-    act: Callable[[], Answer], refused: Callable[[Fault], Exception | None], has_answered: Callable[[], bool]
-) -> Answer:
+def patiently(act: Callable[[], Answer], refused: Callable[[Fault], Exception | None], has_answered: bool) -> Answer:
     """What `act` answers. Faults that may pass are waited out, so many times; others, and the last one, become what
     `refused` makes of them (None: it is a bug, and shows itself).
     """
     from obstore.exceptions import BaseError
 
-    tries = 0
+    tries, answered = 0, has_answered
     while True:
         tries += 1
         try:
@@ -79,8 +82,8 @@ def patiently(
             raise
         except (BaseError, OSError) as error:
             fault = fault_of(error)
-            most = TRIES if fault.status is not None or has_answered() else FIRST_TRIES
-            if not fault.may_pass or tries >= most:
+            answered = answered or fault.is_answer
+            if not fault.may_pass or tries >= (TRIES if answered else FIRST_TRIES):
                 told = refused(fault)
                 if told is None:
                     raise

@@ -8,7 +8,7 @@ from typing import Any
 
 from fsspec import AbstractFileSystem
 
-from gristmill.objects.bucket import SINGLE_BYTES, Bucket, Info
+from gristmill.objects.bucket import Bucket, Info
 from gristmill.objects.reader import ObjectFile
 
 
@@ -56,18 +56,10 @@ class ObjectSystem(AbstractFileSystem):  # type: ignore[misc]
         stop = size if end is None else end + size if end < 0 else end
         return (max(0, start + size) if start < 0 else start), stop
 
-    def cat_large(self, path: str, size: int) -> bytes | bytearray | memoryview:
+    def cat_large(self, path: str, size: int) -> bytearray | memoryview:
         """An object of this size; a large one in pieces, some at once."""
         bucket, key = self._at(path)
-        if size <= SINGLE_BYTES:
-            return bucket.get(key)
-        whole = bytearray(size)
-
-        def take(start: int, piece: memoryview) -> None:
-            whole[start : start + len(piece)] = piece
-
-        bucket.get_pieces(key, size, take)
-        return whole
+        return bucket.get_large(key, size)
 
     def get_file(self, rpath: str, lpath: str, **_: Any) -> None:
         bucket, key = self._at(rpath)

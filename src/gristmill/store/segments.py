@@ -8,20 +8,24 @@ and what it has read is what was hashed. A segment is an Arrow IPC stream.
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from gristmill.store.store import CorruptPart, Part, Store
+from gristmill.store.verdicts import NEAR_BYTES
 
 Table = npt.NDArray[np.void]
-Stretch = TypeVar("Stretch", bytes, memoryview)
 
 _OPTIONS = pa.ipc.IpcWriteOptions(compression="zstd", use_threads=False)
 ROW = np.dtype([("to", "<u8"), ("length", "<u8"), ("memory", "<u8"), ("rows", "<u8"), ("hash", "V32")])
 """A segment in the table of its file: destination, bytes in the file, bytes in memory, rows, SHA-256."""
+
+
+WINDOW_BYTES = 32 << 20
+"""Of segments that are read at once, beside what is made of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,11 +146,47 @@ def read_table(store: Store, file: SegmentFile) -> Table:
     return store.get_range(file.part, file.part.file_bytes - size, file.part.file_bytes, check) if size else check(b"")
 
 
-def read_segment(store: Store, segment: Segment) -> pa.Table:
-    def check(data: bytes) -> pa.Table:
-        return _opened(_right(data, segment.file, segment.hash))
+def read_segments(store: Store, segments: Iterable[Segment]) -> Iterator[pa.Table]:
+    """Segments in their order. Those that lie side by side in a file are asked for at once, and many files at the same
+    time where the store is at the other end of a network.
+    """
+    window: list[Segment] = []
+    held = 0
+    for segment in segments:
+        if window and held + segment.length > WINDOW_BYTES:
+            yield from _read_window(store, window)
+            window, held = [], 0
+        window.append(segment)
+        held += segment.length
+    yield from _read_window(store, window)
 
-    return store.get_range(segment.file, segment.offset, segment.offset + segment.length, check)
+
+def _read_window(store: Store, window: Sequence[Segment]) -> Iterator[pa.Table]:
+    runs: list[list[int]] = []
+    for place in sorted(range(len(window)), key=lambda at: (window[at].file.hash, window[at].offset)):
+        before, one = window[runs[-1][-1]] if runs else None, window[place]
+        if before and before.file == one.file and one.offset - before.offset - before.length <= NEAR_BYTES:
+            runs[-1].append(place)
+        else:
+            runs.append([place])
+
+    def fetch(run: list[int]) -> list[memoryview]:
+        first, last = window[run[0]], window[run[-1]]
+
+        def check(data: bytes) -> list[memoryview]:
+            view, found = memoryview(data), []
+            for one in (window[place] for place in run):
+                start = one.offset - first.offset
+                found.append(_right(view[start : start + one.length], one.file, one.hash))
+            return found
+
+        return store.get_range(first.file, first.offset, last.offset + last.length, check)
+
+    stretches: dict[int, memoryview] = {}
+    for run, found in zip(runs, store.each(fetch, runs), strict=True):
+        stretches.update(zip(run, found, strict=True))
+    for place in range(len(window)):
+        yield _opened(stretches.pop(place))
 
 
 def read_span(store: Store, file: SegmentFile, first: int, last: int) -> Iterator[pa.Table]:
@@ -168,12 +208,12 @@ def read_span(store: Store, file: SegmentFile, first: int, last: int) -> Iterato
         yield _opened(stretch)
 
 
-def _right(data: Stretch, file: Part, expected: str) -> Stretch:
+def _right(data: memoryview, file: Part, expected: str) -> memoryview:
     if hashlib.sha256(data).hexdigest() != expected:
         raise CorruptPart(file.hash, "does not match the hash of one of its segments")
     return data
 
 
-def _opened(data: bytes | memoryview) -> pa.Table:
+def _opened(data: memoryview) -> pa.Table:
     with pa.ipc.open_stream(data) as reader:
         return reader.read_all()
