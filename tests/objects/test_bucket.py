@@ -8,7 +8,7 @@ from tests.objects.faulty_proxy import FaultyProxy
 from gristmill.objects import bucket as bucket_module
 from gristmill.objects import requests
 from gristmill.places import Place, place_of, system_of
-from gristmill.store.store import Store
+from gristmill.store.store import Part, Store
 
 
 def test_what_is_written_is_read(s3):
@@ -127,3 +127,30 @@ def test_a_forked_process_is_told_at_once(s3_server, use_s3):
     with os.fdopen(read) as told:
         assert "forkserver" in told.read()
     os.waitpid(child, 0)
+
+
+def test_many_parts_are_looked_for_by_listing(s3_server, use_s3):
+    """A page tells of a thousand, a question of one: of some thousand parts the requests are a few, and the answer is
+    the same. What a listing did not show is asked for by itself.
+    """
+    uri = use_s3(s3_server.address)
+    bucket = s3_server.buckets[uri.removeprefix("s3://")]
+    parts = [Part(f"ab{number:014x}{0:048x}", "parquet", 3) for number in range(2500)]
+    for part in parts:
+        bucket[f"store/{part.name}"] = (b"abc", "0", 0)
+    before = requests.counted()
+    assert Store(f"{uri}/store").has_all(parts)
+    assert requests.since(before) == {"lists": 3}
+    few = parts[:5]
+    before = requests.counted()
+    assert Store(f"{uri}/store").has_all(few)
+    assert requests.since(before) == {"heads": 5}
+    store = Store(f"{uri}/store")
+    assert store.has_all(parts)
+    store.remove_part(parts[7])
+    assert not store.has_part(parts[7])
+    assert not Store(f"{uri}/store").has_all(parts)
+    bucket[f"store/{parts[8].name}"] = (b"ab", "0", 0)
+    assert not Store(f"{uri}/store").has_part(parts[8])
+    new = store.put_part(b"written later", "bin")
+    assert store.has_part(new)

@@ -4,6 +4,7 @@ An upload is atomic by itself, so there are no temporary files and no seals; que
 once. A mark is a file that is only written where there is none.
 """
 
+import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
@@ -18,7 +19,9 @@ from fsspec.implementations.memory import MemoryFileSystem
 from gristmill.objects.system import ObjectSystem
 from gristmill.store.faults import Unwritable, unwritable
 from gristmill.store.files import About, Answer
+from gristmill.store.shelves import Page, Shelves
 
+_PART = re.compile(r"parts/[0-9a-f]{2}/[0-9a-f]{64}\.\w+")
 REMOTE_AT_ONCE = 32
 """Questions that a store at the other end of a network is asked at the same time."""
 
@@ -34,6 +37,7 @@ class ObjectFiles:
         self.root = root
         self.is_shared = not isinstance(fs, MemoryFileSystem)
         self._is_ours = isinstance(fs, ObjectSystem)
+        self._shelves = Shelves(self._pages)
 
     def read(self, name: str) -> bytes:
         return bytes(self.fs.cat_file(f"{self.root}/{name}"))
@@ -49,8 +53,20 @@ class ObjectFiles:
         with ThreadPoolExecutor(REMOTE_AT_ONCE) as pool:
             yield from pool.map(question, things)
 
+    def expect(self, name: str) -> None:
+        self._shelves.expect(name)
+
     def is_whole(self, name: str, size: int) -> bool | None:
+        if self._shelves.has(name, size):
+            return True
         return bool(self.fs.info(f"{self.root}/{name}")["size"] == size)
+
+    def _pages(self, folder: str) -> Iterator[Page]:
+        """(name, size) of the parts in a folder, in order; who finds another name there lies in a folder of ours."""
+        path, skip = f"{self.root}/{folder}", len(self.root) + 1
+        pages = self.fs.pages(path) if self._is_ours else ()  # of others it is not known what a listing costs
+        for page in pages:
+            yield [(one[skip:], size) for one, size in page if _PART.fullmatch(one[skip:])]
 
     def seal(self, name: str) -> None:
         """Objects have none."""
@@ -82,10 +98,12 @@ class ObjectFiles:
         return False
 
     def remove(self, name: str) -> None:
+        self._shelves.forget(name)
         self.fs.rm_file(f"{self.root}/{name}")
 
     def remove_any(self, name: str) -> None:
         path = f"{self.root}/{name}"
+        self._shelves.forget(name)
         if self._is_ours:
             self.fs.rm_file(path)
         elif self.fs.exists(path):
@@ -98,6 +116,7 @@ class ObjectFiles:
         return str(self.fs.cat_file(f"{self.root}/{name}").decode("ascii", "replace"))
 
     def unmark(self, name: str) -> None:
+        self._shelves.forget(name)
         self.fs.rm_file(f"{self.root}/{name}")
 
     def modified(self, name: str) -> float:

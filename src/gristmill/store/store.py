@@ -223,7 +223,10 @@ class Store:
 
     def has_all(self, parts: Iterable[Part]) -> bool:
         """Whether all of them are there whole, with the small ones beside them."""
-        return all(self.each(self.has_part, with_verdicts(parts)))
+        asked = list(with_verdicts(parts))
+        for part in asked:
+            self._files.expect(part.name)
+        return all(self.each(self.has_part, asked))
 
     def each(self, question: Callable[[About], Answer], things: Iterable[About]) -> Iterator[Answer]:
         """What the store answers of each, in order; many at once where it is at the other end of a network."""
