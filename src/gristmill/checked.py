@@ -20,6 +20,8 @@ BLOCK_BYTES = 4 << 20
 KEPT_BLOCKS = 3
 """Blocks that a reader keeps: the one that it reads, and some that it looks back to."""
 _DIGEST_BYTES = 16
+MOST_READINGS = 5
+"""Of a file whose tag says other bytes than came: until two readings agree."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,15 +63,37 @@ class InputChanged(UserError):
 
 def content_of(file: IO[bytes], blocks: bool = True) -> Content:
     """Hash a file from where it stands to its end."""
-    whole = hashlib.sha256()
+    expected, start = getattr(file, "md5", None), file.tell() if file.seekable() else 0
+    found, md5 = _hashed(file, blocks, expected is not None)
+    if md5 != expected:
+        # Wrong bytes came through the network, or what the store calls a tag is no MD5: then they come again.
+        again = found
+        for _ in range(MOST_READINGS):
+            before, again = again, _again(file, start, blocks)
+            if again == before:
+                return again
+        raise InputChanged(file.uri)  # type: ignore[attr-defined]
+    return found
+
+
+def _again(file: IO[bytes], start: int, blocks: bool) -> Content:
+    file.forget()  # type: ignore[attr-defined]
+    file.seek(start)
+    return _hashed(file, blocks, False)[0]
+
+
+def _hashed(file: IO[bytes], blocks: bool, with_md5: bool) -> tuple[Content, str | None]:
+    whole, md5 = hashlib.sha256(), hashlib.md5(usedforsecurity=False) if with_md5 else None
     digests = []
     size = 0
     while block := _read(file, BLOCK_BYTES):
         whole.update(block)
+        if md5 is not None:
+            md5.update(block)
         size += len(block)
         if blocks:
             digests.append(_digest(block))
-    return Content(whole.hexdigest(), size, b"".join(digests))
+    return Content(whole.hexdigest(), size, b"".join(digests)), None if md5 is None else md5.hexdigest()
 
 
 def open_checked(place: Place, content: Content, uri: str) -> IO[bytes]:
@@ -143,11 +167,21 @@ class _CheckedFile(io.RawIOBase):
                 f"{shown(self._uri)} cannot be read: {error}. What is finished is kept. Mend it, or exclude it, and "
                 "run again."
             ) from None
-        if _digest(block) != self._content.blocks[number * _DIGEST_BYTES : (number + 1) * _DIGEST_BYTES]:
-            raise InputChanged(self._uri)
+        if not self._is_right(block, number):
+            again = getattr(self._file, "forget", None)
+            if again is None:
+                raise InputChanged(self._uri)
+            again()  # wrong bytes that came through a network are asked for once more
+            self._file.seek(start)
+            block = _read(self._file, length)
+            if not self._is_right(block, number):
+                raise InputChanged(self._uri)
         if start + length == self._content.size:
             self._expect_end()
         return memoryview(block)
+
+    def _is_right(self, block: bytes, number: int) -> bool:
+        return _digest(block) == self._content.blocks[number * _DIGEST_BYTES : (number + 1) * _DIGEST_BYTES]
 
     def _expect_end(self) -> None:
         if self._file.read(1):

@@ -1,4 +1,4 @@
-"""Where files lie: on this machine's disk, or in a file system that fsspec reaches.
+"""Where files lie: on this machine's disk, in an object store (`objects/`), or in another file system of fsspec.
 
 What a user writes is a URL if it begins with a scheme (`s3://…`, also chained, `simplecache::s3://…`), and otherwise a
 path, whatever characters are in it. What was found by listing is a path in the file system that was listed, and stays
@@ -17,6 +17,7 @@ from typing import IO, Any
 import fsspec
 from fsspec.implementations.local import LocalFileSystem
 
+from gristmill import objects
 from gristmill.errors import UserError
 
 _NAME = r"[A-Za-z][A-Za-z0-9+.\-]*"
@@ -51,6 +52,14 @@ def system_of(location: str) -> tuple[Any, str]:
     path = local_path(location)
     if path is not None:
         return LocalFileSystem(), os.path.abspath(path)
+    return _elsewhere(location)
+
+
+def _elsewhere(location: str) -> tuple[Any, str]:
+    if objects.is_object(location):
+        from gristmill.objects.system import system_at
+
+        return system_at(location)
     system, path = fsspec.url_to_fs(location)
     return system, str(path)
 
@@ -75,8 +84,8 @@ def place_of(location: str) -> Place:
     path = local_path(location)
     if path is not None:
         return Place(path)
-    system, path = fsspec.url_to_fs(location)
-    return Place(str(path), system)
+    system, path = _elsewhere(location)
+    return Place(path, system)
 
 
 def open_path(path: str) -> IO[bytes]:

@@ -17,7 +17,7 @@ from gristmill.engine.work import shuffle
 from gristmill.engine.work.shuffle import Block, Outgoing, Spill, cut, perform_merge
 from gristmill.engine.work.task import Merge, Reduce
 from gristmill.errors import BrokenPromise
-from gristmill.store.segments import SegmentFile, SegmentTable, read_segment, read_table, write_segments
+from gristmill.store.segments import SegmentFile, SegmentTable, read_segments, read_table, write_segments
 from gristmill.store.store import Part, Store
 from sharded import Corpus
 
@@ -229,7 +229,7 @@ def test_a_merge_is_a_finer_cut_of_all_that_came(tmp_path):
                     expected.setdefault(key >> 56, []).append(value)
         assert found.destinations() == sorted(expected)
         for to, values in expected.items():
-            table = read_segment(store, found.to(to)[0])
+            table = next(read_segments(store, [found.to(to)[0]]))
             assert table["value"].to_pylist() == values
             assert ("key" in table.column_names) == keeps
 

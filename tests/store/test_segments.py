@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from gristmill.store.segments import (
     SegmentTable,
-    read_segment,
+    read_segments,
     read_span,
     read_table,
     write_segments,
@@ -40,12 +40,12 @@ def test_segments_are_read_by_themselves_and_checked(store):
     assert table["to"].tolist() == [1, 2, 3], "an empty segment is not written"
     assert table["rows"].tolist() == [10, 20, 30]
     found = SegmentTable([file], [table])
-    assert read_segment(store, found.to(2)[0]).column("a").to_pylist() == list(range(20))
+    assert next(read_segments(store, [found.to(2)[0]])).column("a").to_pylist() == list(range(20))
     damage(store, file, found.to(3)[0].offset + 20)
-    assert read_segment(store, found.to(2)[0]).num_rows == 20
+    assert next(read_segments(store, [found.to(2)[0]])).num_rows == 20
     assert [one.num_rows for one in read_span(store, file, 0, 2)] == [10, 20]
     with pytest.raises(CorruptPart):
-        read_segment(store, found.to(3)[0])
+        next(read_segments(store, [found.to(3)[0]]))
     with pytest.raises(CorruptPart):
         list(read_span(store, file, 2, 3))
 
@@ -94,7 +94,7 @@ def test_segments_are_found_by_destination_in_the_order_of_their_files(tmp_path_
     assert sizes.tolist() == [8 * sum(map(len, expected[to])) for to in sorted(expected)]
     for to in expected:
         segments = pickle.loads(pickle.dumps(table.to(to)))
-        assert [read_segment(store, one)["a"].to_pylist() for one in segments] == expected[to]
+        assert [next(read_segments(store, [one]))["a"].to_pylist() for one in segments] == expected[to]
         assert segments.hashes == [one.hash for one in segments]
         assert segments.memory == sum(one.memory for one in segments)
     if expected:

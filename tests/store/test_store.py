@@ -274,7 +274,7 @@ def test_what_is_no_file_is_not_waited_for(tmp_path, kind):
     with pytest.raises(CorruptPart):
         store.get_part(part)
     with pytest.raises(CorruptPart):
-        store.get_range(part, 0, 2)
+        store.get_range(part, 0, 2, bytes)
     with pytest.raises(DamagedRecord):
         store.read_record("tasks/a.json")
     store.remove_part(part)

@@ -1,6 +1,6 @@
 """gristmill status: how far a recipe has come and what it cost, during a run or after it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 import typer
@@ -11,7 +11,9 @@ from gristmill.cli.show import console, size, table
 from gristmill.counted import counted
 from gristmill.engine.publish.run_record import end_of, last_finished, outcome, run_records
 from gristmill.engine.schedule.pace import skewed
+from gristmill.engine.schedule.task_cache import NodeState
 from gristmill.errors import UserError
+from gristmill.objects import requests
 from gristmill.query.disk import held_bytes
 from gristmill.query.funnel import documents_by_step
 
@@ -62,10 +64,13 @@ def command(
                 "cpu_s": round(made.cost.get("cpu_s", 0), 3) if made.tasks else None,
                 "peak_rss_bytes": int(made.cost.get("peak_rss_bytes", 0)) if made.tasks else None,
                 "skewed": skewed(made.pace),
+                "requests": {kind: int(made.cost[kind]) for kind in requests.KINDS if kind in made.cost},
+                "requests_usd": round(requests.usd_of(made.cost), 6),
             }
         )
     if json:
         ended = {"last_run": last and last["status"], "until": last and last["until"]}
+        ended["coordinator_requests"] = (last or {}).get("cost", {})
         print_json({"recipe": seen.name, **ended, "stages": listed})
         return
     rows = [
@@ -91,6 +96,8 @@ def command(
         for one in entry["skewed"]:
             out.print()
             out.print(words(skew_line(entry["stage"], one)), soft_wrap=True)
+    if bill := _bill(list(seen.made.values()), last):
+        out.print(words(f"\n{bill}"), soft_wrap=True)
     if last is None:
         told = "" if seen.store.is_shared else f" {seen.to_finish}"
         out.print(passage(f"\nThis recipe has not been run with this store yet.{told}"), soft_wrap=True)
@@ -112,3 +119,20 @@ def skew_line(stage: str, slowest: Mapping[str, Any]) -> str:
     if (hot := slowest.get("hot_key")) is not None:
         told += f"; one key, {hot[0]}, has {counted(hot[1], 'record')} of it"
     return f"{told}."
+
+
+def _bill(steps: Sequence[NodeState], last: Mapping[str, Any] | None) -> str | None:
+    """What was asked of an object store, and what that costs; None of a disk."""
+    asked = {kind: int(sum(made.cost.get(kind, 0) for made in steps)) for kind in requests.KINDS}
+    tasks = sum(len(made.tasks) for made in steps)
+    own = (last or {}).get("cost", {})
+    if not tasks or not requests.requests_of(asked):
+        return None
+    kinds = ", ".join(f"{asked[kind]:,} {kind}" for kind in requests.KINDS[:6] if asked[kind])
+    usd = requests.usd_of(asked) + requests.usd_of(own)
+    return (
+        f"Requests of tasks to the object store: {requests.requests_of(asked):,}, "
+        f"{requests.requests_of(asked) / tasks:,.1f} a task ({kinds}); {size(asked['bytes_fetched'])} in, "
+        f"{size(asked['bytes_sent'])} out. Of the last run itself: {requests.requests_of(own):,}. In all about "
+        f"{usd:,.4f} USD; other prices with {requests.PRICES}."
+    )

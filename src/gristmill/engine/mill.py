@@ -29,6 +29,7 @@ from gristmill.engine.schedule.run import Run
 from gristmill.engine.schedule.task_cache import Earlier, Item, Listener
 from gristmill.engine.work.task import Result, Task
 from gristmill.errors import UserError
+from gristmill.objects import requests
 from gristmill.recipe.cluster import ClusterFields
 from gristmill.recipe.columns import INGEST
 from gristmill.recipe.mistakes import listed
@@ -110,6 +111,7 @@ class Mill:
         `retry_crashed` also runs the tasks again that gave documents up because they killed their worker.
         """
         started = datetime.now(UTC)
+        self._asked = requests.counted()
         earlier = Earlier()
         with hold(self.store, "run", self.recipe.name) as lease:
             self._await_collection(lease, listener)
@@ -175,6 +177,7 @@ class Mill:
 
     def _record(self, run: Run, started: datetime, datasets: Mapping[str, Any], status: str) -> dict[str, Any]:
         now = datetime.now(UTC)
+        run.cost = requests.since(self._asked)
         record = make_record(run, started, now, datasets, status, self.until)
         self.store.write_json(f"runs/{self.recipe.name}/{now.strftime('%Y-%m-%dT%H-%M-%S.%fZ')}.json", record)
         return record

@@ -12,6 +12,7 @@ import re
 import fsspec
 from fsspec.registry import known_implementations
 
+from gristmill import objects
 from gristmill.places import is_url, local_path, system_of
 from gristmill.recipe.mistakes import nearest
 
@@ -34,6 +35,12 @@ def locate_pattern(text: str, folder: str) -> str:
 
 def why_not(location: str) -> str | None:
     """Why no file system can open `location`, with the fix; None where one can. Nothing is opened."""
+    if objects.is_object(location):
+        return (
+            None
+            if objects.is_installed()
+            else f"{location!r} needs a package that is not installed. Run {objects.EXTRA}."
+        )
     for protocol in _PROTOCOL.findall(location) if is_url(location) else ():
         try:
             fsspec.get_filesystem_class(protocol)

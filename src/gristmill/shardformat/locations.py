@@ -1,9 +1,10 @@
-"""Where files lie: local paths, and locations like s3://bucket/key that fsspec opens."""
+"""Where files lie: local paths, locations like s3://bucket/key (`objects/`), and what else fsspec opens."""
 
 import os
 import re
 from typing import Any
 
+from gristmill import objects
 from gristmill.errors import UserError
 from gristmill.shardformat.open_file import open_plain
 
@@ -75,8 +76,12 @@ def file_system(location: str) -> tuple[Any, str]:
     except ImportError:
         raise UserError(
             f"{location} is not a local path, and fsspec, which opens such locations, is not installed. "
-            "Install it: pip install fsspec (and s3fs for s3://, gcsfs for gs://)."
+            f"Install it: pip install fsspec (for s3:// and gs://: {objects.EXTRA})."
         ) from None
+    if objects.is_object(location):
+        from gristmill.objects.system import system_at
+
+        return system_at(location)
     try:
         system, path = fsspec.url_to_fs(location)
     except (ImportError, ValueError) as error:

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from gristmill.errors import UserError
+from gristmill.objects.patience import Unreachable
 from gristmill.store.faults import Unwritable
 from gristmill.store.processes import name_of_self, runs
 from gristmill.store.records import DamagedRecord
@@ -59,7 +60,7 @@ def hold(store: Store, purpose: Purpose, what: str) -> Iterator[Lease]:
     try:
         _write(store, lease)
     except (OSError, ValueError, UserError) as error:
-        why = error.why if isinstance(error, Unwritable) else error
+        why = error.why if isinstance(error, Unwritable | Unreachable) else error
         raise UserError(
             f"The store {store.uri} cannot be written ({why}). Nothing was run, and nothing removed. Looking needs no "
             "writing: gristmill status, funnel, inspect. To run, give a folder that you may write with `store:` in the "

@@ -128,9 +128,13 @@ def _fetch(wanted: Sequence[tuple[PartReader, Collection[str]]], group: int | No
     if not asked:
         return
     store = asked[0][0].store
-    found = store.each(lambda one: store.get_range(one[0].part, one[1][0].start, one[1][-1].stop), asked)
-    for (reader, run), data in zip(asked, found, strict=True):
-        reader.take(run, data)
+
+    def fetch(one: tuple[PartReader, list[Chunk]]) -> None:
+        reader, run = one
+        store.get_range(reader.part, run[0].start, run[-1].stop, partial(reader.take, run))
+
+    for _ in store.each(fetch, asked):
+        pass
 
 
 def join(layers: Sequence[PartReader], columns: Sequence[tuple[int, str, str]]) -> Iterator[pa.RecordBatch]:

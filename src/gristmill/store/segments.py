@@ -15,12 +15,17 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from gristmill.store.store import CorruptPart, Part, Store
+from gristmill.store.verdicts import NEAR_BYTES
 
 Table = npt.NDArray[np.void]
 
 _OPTIONS = pa.ipc.IpcWriteOptions(compression="zstd", use_threads=False)
 ROW = np.dtype([("to", "<u8"), ("length", "<u8"), ("memory", "<u8"), ("rows", "<u8"), ("hash", "V32")])
 """A segment in the table of its file: destination, bytes in the file, bytes in memory, rows, SHA-256."""
+
+
+WINDOW_BYTES = 32 << 20
+"""Of segments that are read at once, beside what is made of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,15 +140,56 @@ def write_segments(store: Store, tables: Iterable[tuple[int, pa.Table]]) -> Segm
 def read_table(store: Store, file: SegmentFile) -> Table:
     """The table of a file: a row for each of its segments, in the order in which they lie there."""
     size = file.segments * ROW.itemsize
-    data = store.get_range(file.part, file.part.file_bytes - size, file.part.file_bytes) if size else b""
-    if hashlib.sha256(data).hexdigest() != file.table:
-        raise CorruptPart(file.part.hash, "does not match the hash of its table of segments")
-    return np.frombuffer(data, ROW)
+
+    def check(data: bytes) -> Table:
+        if hashlib.sha256(data).hexdigest() != file.table:
+            raise CorruptPart(file.part.hash, "does not match the hash of its table of segments")
+        return np.frombuffer(data, ROW)
+
+    return store.get_range(file.part, file.part.file_bytes - size, file.part.file_bytes, check) if size else check(b"")
 
 
-def read_segment(store: Store, segment: Segment) -> pa.Table:
-    data = store.get_range(segment.file, segment.offset, segment.offset + segment.length)
-    return _opened(data, segment.file, segment.hash)
+def read_segments(store: Store, segments: Iterable[Segment]) -> Iterator[pa.Table]:
+    """Segments in their order. Those that lie side by side in a file are asked for at once, and many files at the same
+    time where the store is at the other end of a network.
+    """
+    window: list[Segment] = []
+    held = 0
+    for segment in segments:
+        if window and held + segment.length > WINDOW_BYTES:
+            yield from _read_window(store, window)
+            window, held = [], 0
+        window.append(segment)
+        held += segment.length
+    yield from _read_window(store, window)
+
+
+def _read_window(store: Store, window: Sequence[Segment]) -> Iterator[pa.Table]:
+    runs: list[list[int]] = []
+    for place in sorted(range(len(window)), key=lambda at: (window[at].file.hash, window[at].offset)):
+        before, one = window[runs[-1][-1]] if runs else None, window[place]
+        if before and before.file == one.file and one.offset - before.offset - before.length <= NEAR_BYTES:
+            runs[-1].append(place)
+        else:
+            runs.append([place])
+
+    def fetch(run: list[int]) -> list[memoryview]:
+        first, last = window[run[0]], window[run[-1]]
+
+        def check(data: bytes) -> list[memoryview]:
+            view, found = memoryview(data), []
+            for one in (window[place] for place in run):
+                start = one.offset - first.offset
+                found.append(_right(view[start : start + one.length], one.file, one.hash))
+            return found
+
+        return store.get_range(first.file, first.offset, last.offset + last.length, check)
+
+    stretches: dict[int, memoryview] = {}
+    for run, found in zip(runs, store.each(fetch, runs), strict=True):
+        stretches.update(zip(run, found, strict=True))
+    for place in range(len(window)):
+        yield _opened(stretches.pop(place))
 
 
 def read_span(store: Store, file: SegmentFile, first: int, last: int) -> Iterator[pa.Table]:
@@ -154,14 +200,23 @@ def read_span(store: Store, file: SegmentFile, first: int, last: int) -> Iterato
     starts = ends - table["length"].astype(np.int64)
     if begin == end:
         return
-    data = memoryview(store.get_range(file.part, int(starts[begin]), int(ends[end - 1])))
-    for place in range(begin, end):
-        stretch = data[int(starts[place] - starts[begin]) : int(ends[place] - starts[begin])]
-        yield _opened(stretch, file.part, table["hash"][place].tobytes().hex())
+
+    def check(data: bytes) -> list[memoryview]:
+        first, view = starts[begin], memoryview(data)
+        stretches = [view[int(starts[place] - first) : int(ends[place] - first)] for place in range(begin, end)]
+        hashes = [table["hash"][place].tobytes().hex() for place in range(begin, end)]
+        return [_right(stretch, file.part, one) for stretch, one in zip(stretches, hashes, strict=True)]
+
+    for stretch in store.get_range(file.part, int(starts[begin]), int(ends[end - 1]), check):
+        yield _opened(stretch)
 
 
-def _opened(data: bytes | memoryview, file: Part, expected: str) -> pa.Table:
+def _right(data: memoryview, file: Part, expected: str) -> memoryview:
     if hashlib.sha256(data).hexdigest() != expected:
         raise CorruptPart(file.hash, "does not match the hash of one of its segments")
+    return data
+
+
+def _opened(data: memoryview) -> pa.Table:
     with pa.ipc.open_stream(data) as reader:
         return reader.read_all()

@@ -18,13 +18,11 @@ from itertools import chain
 from types import ModuleType
 from typing import Any
 
-import fsspec
-
 from gristmill.counted import counted
 from gristmill.engine.files.content import stamp_of, stamp_of_path
 from gristmill.engine.files.tree import ANYTHING, OUTSIDE, SECOND, Entry, Inode, Skipped, cannot_list, list_tree
 from gristmill.errors import NoInput, UserError
-from gristmill.places import Place, kind_of, local_path, shown
+from gristmill.places import Place, kind_of, local_path, shown, system_of
 from gristmill.recipe.mistakes import nearest_file
 from gristmill.recipe.model import Recipe, Source
 from gristmill.recipe.snapshot import is_regex
@@ -241,7 +239,7 @@ def _own_store(recipe: Recipe) -> frozenset[Inode]:
 
 
 def _elsewhere(pattern: str, recipe: Recipe) -> _Found:
-    system, path = fsspec.url_to_fs(pattern)
+    system, path = system_of(pattern)
     scheme = f"{pattern.split('://')[0]}://"
     try:
         if system.isdir(path):

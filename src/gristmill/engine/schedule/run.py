@@ -68,6 +68,8 @@ class Run(Seen):
         self.listener = listener
         self.ended: dict[str, Any] = {}
         """The record of the run, when it has come to its end."""
+        self.cost: dict[str, int] = {}
+        """Requests of the coordinator itself to an object store; those of tasks are in theirs."""
         self.shards: str | None = None
         """Where its shards are published, of a recipe that has them."""
         self.stages = StageRecords(graph, store, self.tasks, self.documents)

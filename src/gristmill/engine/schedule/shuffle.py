@@ -11,8 +11,8 @@ So a document that goes away moves a border only where a half was just too large
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -21,7 +21,7 @@ import numpy.typing as npt
 from gristmill.engine.plan.graph import Node
 from gristmill.engine.work.task import Merge
 from gristmill.store.segments import SegmentFile, SegmentTable, Table, read_table
-from gristmill.store.store import REMOTE_AT_ONCE, Store
+from gristmill.store.store import Store
 
 if TYPE_CHECKING:
     from gristmill.engine.schedule.run import Run
@@ -279,7 +279,4 @@ async def _merge(
 
 
 def _tables(store: Store, files: Sequence[SegmentFile]) -> list[Table]:
-    if store.is_local:
-        return [read_table(store, file) for file in files]
-    with ThreadPoolExecutor(REMOTE_AT_ONCE) as pool:
-        return list(pool.map(read_table, [store] * len(files), files))
+    return list(store.each(partial(read_table, store), files))

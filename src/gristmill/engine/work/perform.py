@@ -46,6 +46,7 @@ from gristmill.engine.work.task import (
 )
 from gristmill.errors import BrokenPromise, UserError
 from gristmill.kernels import compiling
+from gristmill.objects import requests
 from gristmill.places import shown
 from gristmill.schema import layer_schema
 from gristmill.stages import own_code
@@ -62,6 +63,7 @@ STOPPED = "The run stopped: this is no document's fault. Nothing of this task wa
 def perform(task: Task, store: Store) -> Result:
     """Do the work and say what it cost."""
     started, cpu, compiled = time.perf_counter(), time.process_time(), compiling.seconds
+    asked = requests.counted()
     forget_peak()
     work, copies = task.work, local_copies(task.files, store)
     if copies and not isinstance(work, Hash | Merge):
@@ -86,6 +88,7 @@ def perform(task: Task, store: Store) -> Result:
         "input_bytes": bytes_read(task.work),
         "input_pieces": pieces_read(task.work),
         "first": kind not in _done,
+        **requests.since(asked),
     }
     _done.add(kind)
     return result

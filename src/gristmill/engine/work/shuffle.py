@@ -15,7 +15,7 @@ import pyarrow as pa
 from gristmill.engine.work.task import Merge, Result, sent
 from gristmill.errors import BrokenPromise
 from gristmill.kernels.hash.radix import sort_order
-from gristmill.store.segments import Segment, SegmentFile, read_segment, read_span, write_segments
+from gristmill.store.segments import Segment, SegmentFile, read_segments, read_span, write_segments
 from gristmill.store.store import Store
 
 IN_MEMORY = 160 << 20
@@ -56,7 +56,8 @@ def stretches(values: Numbers) -> Iterator[tuple[int, int]]:
 
 
 def perform_merge(work: Merge, store: Store) -> Result:
-    records = one_table(table for file in work.files for table in read_span(store, file, work.first, work.last))
+    spans = store.each(lambda file: list(read_span(store, file, work.first, work.last)), work.files)
+    records = one_table(table for span in spans for table in span)
     return sent([write_segments(store, cut(records, work.column, work.shift, work.keeps))])
 
 
@@ -73,7 +74,7 @@ def one_table(tables: Iterable[pa.Table]) -> pa.Table:
 
 def read_all(segments: Sequence[Segment], store: Store) -> pa.Table | None:
     """The records of some segments, one behind the other; None without any."""
-    return one_table(read_segment(store, segment) for segment in segments) if segments else None
+    return one_table(read_segments(store, segments)) if segments else None
 
 
 class Outgoing:
@@ -238,10 +239,10 @@ def blocks_of(
     """All records of a reducer, in blocks of whole keys."""
     if memory <= limit:
         if segments:
-            yield Block(one_table(read_segment(store, segment) for segment in segments))
+            yield Block(one_table(read_segments(store, segments)))
         return
     spill = Spill(folder)
-    for segment in segments:
-        spill.add(read_segment(store, segment))
+    for records in read_segments(store, segments):
+        spill.add(records)
     spill.end()
     yield from spill.blocks(limit, summary)

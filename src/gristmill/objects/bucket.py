@@ -1,0 +1,305 @@
+"""One bucket: objects by key, each request with patience, counted, and with one message where nothing helps."""
+
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+from gristmill.errors import UserError
+from gristmill.objects import EXTRA, is_installed
+from gristmill.objects.patience import TRIES, Fault, Unreachable, fault_of, patiently
+from gristmill.objects.requests import count
+
+Answer = TypeVar("Answer")
+
+PIECE_BYTES = 8 << 20
+"""What one request reads of a large object, and one part of a multipart upload holds."""
+PIECES_AT_ONCE = 4
+"""Of one object: they fill most networks, and hold 32 MiB beside the object."""
+SINGLE_BYTES = 4 * PIECE_BYTES
+"""Larger objects are read and written in pieces."""
+PAGE_KEYS = 1000
+"""What a listing tells with one request."""
+_OPTIONS = {
+    "allow_http": True,  # the address says which, and without one it is https
+    "connect_timeout": timedelta(seconds=5),
+    "read_timeout": timedelta(seconds=15),
+    "timeout": timedelta(seconds=180),
+}
+_NAMES = {"s3": "S3", "gs": "Google Cloud Storage"}
+_HOW = {
+    "s3": "Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE, or use a role of the machine",
+    "gs": "Set GOOGLE_APPLICATION_CREDENTIALS to the file of a service account, or use a role of the machine",
+}
+
+_used_by: int | None = None
+"""The process that first sent a request. Threads of obstore do not live on in its forks, which would wait for ever."""
+
+
+class Info(NamedTuple):
+    """What a store knows of an object."""
+
+    key: str
+    size: int
+    etag: str
+    modified: float
+    """Seconds since 1970, by the store's clock."""
+
+
+class Bucket:
+    """A bucket of S3 (`s3`) or Google (`gs`)."""
+
+    def __init__(self, scheme: str, name: str) -> None:
+        self.uri = f"{scheme}://{name}"
+        self._scheme = scheme
+        self._has_answered = False
+        self._store = self._opened(scheme, name, 0)
+        self._of_uploads = self._opened(scheme, name, TRIES)
+        """One that asks again by itself: an upload in many parts must not begin anew for one of them."""
+
+    def get(self, key: str) -> memoryview:
+        import obstore
+
+        def act() -> memoryview:
+            count(gets=1)
+            data = memoryview(obstore.get(self._store, key).bytes())
+            count(bytes_fetched=len(data))
+            return data
+
+        return self._asked("read", key, act)
+
+    def get_range(self, key: str, start: int, stop: int) -> memoryview:
+        """Fewer bytes where the object ends before."""
+        import obstore
+
+        def act() -> memoryview:
+            count(gets=1)
+            try:
+                data = memoryview(obstore.get_range(self._store, key, start=start, end=stop))
+            except obstore.exceptions.BaseError as error:
+                if fault_of(error).status == 416:  # it ends before `start`
+                    return memoryview(b"")
+                raise
+            count(bytes_fetched=len(data))
+            return data
+
+        return self._asked("read", key, act) if stop > start else memoryview(b"")
+
+    def get_pieces(self, key: str, size: int, take: Callable[[int, memoryview], Any]) -> None:
+        """A large object, some pieces at once, each given to `take` with the place where it begins."""
+
+        def fetch(start: int) -> None:
+            take(start, self.get_range(key, start, min(size, start + PIECE_BYTES)))
+
+        with ThreadPoolExecutor(PIECES_AT_ONCE) as pool:
+            list(pool.map(fetch, range(0, size, PIECE_BYTES)))
+
+    def get_large(self, key: str, size: int) -> bytearray | memoryview:
+        """An object of this size, in pieces if it is large."""
+        if size <= SINGLE_BYTES:
+            return self.get(key)
+        whole = bytearray(size)
+
+        def take(start: int, piece: memoryview) -> None:
+            whole[start : start + len(piece)] = piece
+
+        self.get_pieces(key, size, take)
+        return whole
+
+    def put(self, key: str, data: bytes | memoryview) -> None:
+        import obstore
+
+        view = memoryview(data).cast("B")  # obstore takes nothing but unsigned bytes
+        size = len(view)
+        if size > SINGLE_BYTES:
+            self._upload(key, view, size)
+            return
+
+        def act() -> None:
+            count(puts=1, bytes_sent=size)
+            obstore.put(self._store, key, view, use_multipart=False)
+
+        self._asked("written", key, act)
+
+    def put_file(self, key: str, path: Path) -> None:
+        size = path.stat().st_size
+        if size > SINGLE_BYTES:
+            self._upload(key, path, size)
+        else:
+            self.put(key, path.read_bytes())
+
+    def _upload(self, key: str, data: Any, size: int) -> None:
+        import obstore
+
+        def act() -> None:
+            count(puts=2 - -size // PIECE_BYTES, bytes_sent=size)
+            obstore.put(
+                self._of_uploads,
+                key,
+                data,
+                use_multipart=True,
+                chunk_size=PIECE_BYTES,
+                max_concurrency=PIECES_AT_ONCE,
+            )
+
+        self._asked("written", key, act)
+
+    def create(self, key: str, data: bytes) -> None:
+        """Write an object only where there is none; else FileExistsError. A store that does not know the condition
+        (If-None-Match) writes, and of two who create, both think that they did.
+        """
+        import obstore
+
+        def act() -> None:
+            count(puts=1, bytes_sent=len(data))
+            try:
+                obstore.put(self._store, key, data, mode="create")
+            except (obstore.exceptions.AlreadyExistsError, obstore.exceptions.PreconditionError):
+                raise FileExistsError(key) from None
+
+        self._asked("written", key, act)
+
+    def head(self, key: str) -> Info:
+        import obstore
+
+        def act() -> Info:
+            count(heads=1)
+            return _info(obstore.head(self._store, key))
+
+        return self._asked("read", key, act)
+
+    def delete(self, key: str) -> None:
+        import obstore
+
+        def act() -> None:
+            count(deletes=1)
+            obstore.delete(self._store, key)
+
+        self._asked("removed", key, act)
+
+    def pages(self, prefix: str, after: str | None = None) -> Iterator[list[Info]]:
+        """Objects below a folder in the order of their keys, a page a request; those behind `after`."""
+        import obstore
+
+        stream: Any = None
+        is_full = False
+
+        def act() -> list[Any] | None:
+            nonlocal stream
+            count(lists=int(stream is None or is_full))  # behind a page that was not full is no other
+            if stream is None:
+                stream = iter(obstore.list(self._store, prefix or None, offset=after, chunk_size=PAGE_KEYS))
+            try:
+                return next(stream, None)
+            except Exception:
+                stream = None  # goes on behind the last key that came
+                raise
+
+        while page := self._asked("listed", prefix, act):
+            after, is_full = page[-1]["path"], len(page) == PAGE_KEYS
+            yield [_info(one) for one in page]
+
+    def folder(self, prefix: str) -> tuple[list[str], list[Info]]:
+        """Folders and objects right below a folder."""
+        import obstore
+
+        def act() -> Any:
+            count(lists=1)
+            return obstore.list_with_delimiter(self._store, prefix or None)
+
+        found = self._asked("listed", prefix, act)
+        return list(found["common_prefixes"]), [_info(one) for one in found["objects"]]
+
+    def _asked(self, verb: str, key: str, act: Callable[[], Answer]) -> Answer:
+        global _used_by
+        if _used_by is None:
+            _used_by = os.getpid()
+        elif _used_by != os.getpid():
+            raise UserError(
+                f"{self.uri} cannot be asked from this process: it was forked from one that had asked before, and the "
+                "connections are not in it. Start processes without fork: multiprocessing_context='forkserver' of a "
+                "DataLoader, or 'spawn'."
+            )
+        try:
+            answer = patiently(act, partial(self._refused, verb, key), self._has_answered)
+        except FileNotFoundError as error:
+            if fault_of(error).code == "NoSuchBucket":
+                raise self._no_bucket() from None
+            self._has_answered = True
+            raise FileNotFoundError(f"{self.uri}/{key}") from None
+        self._has_answered = True
+        return answer
+
+    # What to tell
+
+    def _no_bucket(self) -> Unreachable:
+        return Unreachable(
+            f"{self.uri}: there is no such bucket. Nothing was read or written. Create it, or correct the name (and "
+            "AWS_ENDPOINT_URL or AWS_REGION, if it is elsewhere).",
+            "there is no such bucket",
+        )
+
+    def _refused(self, verb: str, key: str, fault: Fault) -> Unreachable:
+        where = f"{self.uri}/{key}" if key else self.uri
+        kept = "What is finished is kept."
+        if fault.code == "NoSuchBucket":
+            return self._no_bucket()
+        if "169.254.169.254" in fault.text or "metadata" in fault.text:
+            why = f"no credentials for {_NAMES[self._scheme]} were found"
+            return Unreachable(f"{where} cannot be {verb}: {why}. {kept} {_HOW[self._scheme]}.", why)
+        if fault.status in (401, 403):
+            why = f"the store refuses it ({fault.text})"
+            return Unreachable(
+                f"{where} cannot be {verb}: {why}. {kept} Check the credentials and their rights to the bucket: "
+                "listing, reading, writing and deleting.",
+                why,
+            )
+        if fault.status is not None and not fault.may_pass:
+            why = f"the store answers {fault.status} ({fault.text})"
+            return Unreachable(f"{where} cannot be {verb}: {why}. {kept} Check AWS_REGION and AWS_ENDPOINT_URL.", why)
+        why = f"{fault.text}, {'also ' if self._has_answered or fault.status else ''}after several attempts"
+        fix = "Check the address (AWS_ENDPOINT_URL) and the network" if not self._has_answered else "Wait"
+        return Unreachable(f"{where} cannot be {verb}: {why}. {kept} {fix}, and run again to go on.", why)
+
+    def _opened(self, scheme: str, name: str, retries: int) -> Any:
+        if not is_installed():
+            raise UserError(
+                f"{self.uri} lies in an object store, and the client for it is not installed. Nothing was run. "
+                f"Run: {EXTRA}"
+            )
+        from obstore.store import GCSStore, S3Store
+
+        more: dict[str, Any] = {"client_options": _OPTIONS, "retry_config": {"max_retries": retries}}
+        try:
+            if scheme == "gs":
+                return GCSStore(name, **more)
+            return S3Store(name, credential_provider=_profile(self.uri), **more)
+        except UserError:
+            raise
+        except Exception as error:
+            raise Unreachable(
+                f"{self.uri} cannot be opened: {fault_of(error).text}. Nothing was run. {_HOW[scheme]}.",
+                fault_of(error).text,
+            ) from None
+
+
+def _profile(uri: str) -> Any:
+    """Credentials of a profile, where the environment names one and no keys: boto3 reads its files."""
+    if not os.environ.get("AWS_PROFILE") or os.environ.get("AWS_ACCESS_KEY_ID"):
+        return None
+    try:
+        from obstore.auth.boto3 import Boto3CredentialProvider
+    except ImportError:
+        raise UserError(
+            f"{uri}: AWS_PROFILE is set, and reading profiles needs boto3, which is not installed. Nothing was run. "
+            "Run pip install boto3, or set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY."
+        ) from None
+    return Boto3CredentialProvider()
+
+
+def _info(found: Any) -> Info:
+    etag = (found["e_tag"] or "").strip('"')
+    return Info(found["path"], int(found["size"]), etag, found["last_modified"].timestamp())

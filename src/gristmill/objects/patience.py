@@ -1,0 +1,92 @@
+"""Asking again: a store that is busy, slow or cut off for a moment is no reason to stop.
+
+The wait before a new attempt is drawn from zero to a limit that doubles (full jitter): a thousand workers that were
+refused at the same moment do not come back at the same moment.
+"""
+
+import random
+import re
+import time
+from collections.abc import Callable
+from typing import NamedTuple, TypeVar
+
+from gristmill.errors import UserError
+from gristmill.objects.requests import count
+
+Answer = TypeVar("Answer")
+
+TRIES = 10
+"""Of one request: about half a minute of waiting in all, a minute at most."""
+FIRST_TRIES = 3
+"""Of one that nobody answers at all, of a store that has never answered this process: an address that is wrong."""
+WAIT_SECONDS = 0.2
+LONGEST_SECONDS = 20.0
+BUSY = (408, 425, 429)
+"""Answers that mean: later. All from 500 on do, too."""
+
+
+class Unreachable(UserError):
+    """An object store that cannot be used, or not now. It is no fault of what lies there."""
+
+    def __init__(self, message: str, why: str) -> None:
+        super().__init__(message)
+        self.why = why
+
+    def __reduce__(self) -> tuple[type["Unreachable"], tuple[str, str]]:
+        return Unreachable, (str(self), self.why)
+
+
+class Fault(NamedTuple):
+    """What obstore says of a request that failed."""
+
+    status: int | None
+    """Of HTTP; None: there was no answer, or only half of one."""
+    code: str
+    """The store's own word for it (SlowDown, NoSuchBucket), or none."""
+    text: str
+
+    @property
+    def is_answer(self) -> bool:
+        """Whether somebody was there: with half of an answer, too."""
+        return self.status is not None or "body error" in self.text
+
+    @property
+    def may_pass(self) -> bool:
+        return self.status is None or self.status in BUSY or self.status >= 500
+
+
+def fault_of(error: BaseException) -> Fault:
+    # obstore has one class for nearly all of them, and says the status and the body in its text; more behind it is
+    # for those who work on obstore.
+    text = str(error).split("\n\nDebug source")[0].strip()
+    status = re.search(r"status code: (\d{3})", text)
+    code, said = (re.search(rf"<{name}>([^<]*)</{name}>", text) for name in ("Code", "Message"))
+    # Without the address, which is long, and the body, which is XML.
+    short = re.sub(r"^Generic \w+ error: ", "", text.split("<?xml")[0].split("\n")[0]).strip(" :")
+    told = f"{code[1]}: {said[1]}" if code and said else short
+    return Fault(int(status[1]) if status else None, code[1] if code else "", told)
+
+
+def patiently(act: Callable[[], Answer], refused: Callable[[Fault], Exception | None], has_answered: bool) -> Answer:
+    """What `act` answers. Faults that may pass are waited out, so many times; others, and the last one, become what
+    `refused` makes of them (None: it is a bug, and shows itself).
+    """
+    from obstore.exceptions import BaseError
+
+    tries, answered = 0, has_answered
+    while True:
+        tries += 1
+        try:
+            return act()
+        except (FileNotFoundError, FileExistsError):
+            raise
+        except (BaseError, OSError) as error:
+            fault = fault_of(error)
+            answered = answered or fault.is_answer
+            if not fault.may_pass or tries >= (TRIES if answered else FIRST_TRIES):
+                told = refused(fault)
+                if told is None:
+                    raise
+                raise told from None
+            count(retries=1)
+            time.sleep(random.uniform(0, min(LONGEST_SECONDS, WAIT_SECONDS * 2**tries)))

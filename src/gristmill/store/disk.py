@@ -1,0 +1,191 @@
+"""The files of a store on a local disk.
+
+A file appears under its name whole or not at all: it is written in tmp/ and renamed. There is no fsync: after a power
+cut a part may be short, which its hash shows when it is read. A part is sealed (`seal.py`), so a run that only looks at
+the seals, without reading a byte, still knows which parts to doubt. A mark is a symbolic link.
+"""
+
+import contextlib
+import os
+import re
+import shutil
+import stat
+import uuid
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pyarrow as pa
+from fsspec.implementations.local import LocalFileSystem
+
+from gristmill.store.faults import Unwritable, in_the_way, must_be_file, unwritable
+from gristmill.store.files import About, Answer
+from gristmill.store.processes import name_of_self, runs
+from gristmill.store.seal import seal, seal_time
+
+_TEMPORARY = re.compile(r".*\.([0-9a-z]{8}-[0-9]{1,10}-[0-9a-z]{1,20})\.[0-9a-f]{8}", re.DOTALL)
+"""The names that `temporary` gives, and in them who writes the file."""
+FOREIGN_SECONDS = 86400.0
+"""The age at which a temporary file whose writer cannot be seen from here is taken for forgotten."""
+
+
+class DiskFiles:
+    """A folder on a local disk."""
+
+    is_local = is_shared = True
+
+    def __init__(self, uri: str, fs: LocalFileSystem, root: str) -> None:
+        self.uri = uri
+        self.fs = fs
+        self.root = root
+
+    def read(self, name: str) -> bytes:
+        path = self._file(name)
+        return Path(path).read_bytes()
+
+    def read_part(self, name: str, size: int) -> pa.Buffer:
+        """Mapped, not copied."""
+        path = self._file(name)
+        return pa.memory_map(os.fsencode(path)).read_buffer() if size else pa.py_buffer(b"")
+
+    def read_range(self, name: str, start: int, stop: int) -> bytes:
+        path = self._file(name)
+        return bytes(self.fs.cat_file(path, start=start, end=stop))
+
+    def _file(self, name: str) -> str:
+        path = f"{self.root}/{name}"
+        must_be_file(path)
+        return path
+
+    def each(self, question: Callable[[About], Answer], things: Iterable[About]) -> Iterator[Answer]:
+        yield from map(question, things)
+
+    def expect(self, name: str) -> None:
+        """Asking costs nothing."""
+
+    def is_whole(self, name: str, size: int) -> bool | None:
+        """By its size and seal; None where the seal is broken."""
+        found = os.stat(f"{self.root}/{name}")
+        if not stat.S_ISREG(found.st_mode) or found.st_size != size:
+            return False
+        return True if found.st_mtime_ns == seal_time(os.path.basename(name)) else None
+
+    def seal(self, name: str) -> None:
+        path = f"{self.root}/{name}"
+        with contextlib.suppress(OSError):  # a read-only disk, or another's file: it is hashed again next time
+            os.utime(path, ns=(os.stat(path).st_atime_ns, seal_time(os.path.basename(name))))
+
+    def write(self, name: str, data: memoryview) -> None:
+        path = f"{self.root}/{name}"
+        temporary = self.temporary(path)
+        try:
+            with open(temporary, "wb") as file:
+                file.write(data)
+            self._settle(temporary, path)
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
+            raise self.unwritable_by(error, path) from None
+
+    def take(self, path: Path, name: str) -> None:
+        self._settle(str(path), f"{self.root}/{name}")
+
+    def _settle(self, temporary: str, path: str) -> None:
+        """Give a finished file its name; a part is sealed first."""
+        folder, name = os.path.split(path)
+        if os.path.basename(os.path.dirname(folder)) == "parts":
+            seal(temporary, name)
+        _with_folder(folder, os.replace, temporary, path)
+
+    @contextmanager
+    def scratch(self) -> Iterator[Path]:
+        """On the disk of the store, so that files need no copy."""
+        folder = self.temporary("scratch")
+        os.mkdir(folder)
+        try:
+            yield Path(folder)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def location(self, name: str) -> str:
+        return f"{self.root}/{name}"
+
+    def list_files(self, folder: str) -> Iterator[tuple[str, int]]:
+        """An empty folder in the place of a record is listed too: what is damaged is not gone."""
+        found = self.fs.find(f"{self.root}/{folder}", detail=True, withdirs=True)
+        for path in sorted(found):
+            is_folder = found[path]["type"] == "directory"
+            if not is_folder or (path.endswith(".json") and not os.listdir(path)):
+                yield path[len(self.root) + 1 :], 0 if is_folder else int(found[path]["size"])
+
+    def has_names(self, name: str) -> bool:
+        return os.stat(f"{self.root}/{name}").st_nlink > 1
+
+    def remove(self, name: str) -> None:
+        self.fs.rm_file(f"{self.root}/{name}")
+
+    def remove_any(self, name: str) -> None:
+        """Whatever is there: in the place of a file may be a folder."""
+        path = f"{self.root}/{name}"
+        if self.fs.exists(path):
+            self.fs.rm(path, recursive=True)
+
+    def mark(self, name: str, value: str) -> None:
+        # A symbolic link that points to nothing: it appears with its content, or not at all.
+        path = f"{self.root}/{name}"
+        _with_folder(os.path.dirname(path), os.symlink, value, path)
+
+    def marked(self, name: str) -> str:
+        path = f"{self.root}/{name}"
+        try:
+            if os.path.islink(path):
+                return os.readlink(path)
+            must_be_file(path)  # a copy of a store may have no links
+            return Path(path).read_text(errors="replace")
+        except IsADirectoryError as error:
+            raise self.unwritable_by(error, path) from None
+
+    def unmark(self, name: str) -> None:
+        os.unlink(f"{self.root}/{name}")
+
+    def modified(self, name: str) -> float:
+        return os.stat(f"{self.root}/{name}").st_mtime
+
+    def in_the_way(self, name: str) -> str | None:
+        return in_the_way(f"{self.root}/{name}")
+
+    def temporary(self, path: str) -> str:
+        """A name on the same disk that tells which process writes it."""
+        try:
+            if not os.path.isdir(f"{self.root}/tmp"):
+                os.makedirs(f"{self.root}/tmp", exist_ok=True)
+        except OSError as error:
+            raise self.unwritable_by(error, f"{self.root}/tmp/file") from None
+        return f"{self.root}/tmp/{os.path.basename(path)}.{name_of_self()}.{uuid.uuid4().hex[:8]}"
+
+    def sweep_temporaries(self, age_seconds: Callable[[str], float | None]) -> list[str]:
+        gone = []
+        for name in os.listdir(f"{self.root}/tmp") if os.path.isdir(f"{self.root}/tmp") else ():
+            path, ours = f"{self.root}/tmp/{name}", _TEMPORARY.fullmatch(name)
+            if ours is None:  # somebody else's, whose folder this was before it was a store
+                continue
+            alive = runs(ours[1])
+            with contextlib.suppress(FileNotFoundError):  # another run sweeps at the same time
+                if alive is None:
+                    alive = (age_seconds(f"tmp/{name}") or 0) < FOREIGN_SECONDS
+                if not alive:
+                    shutil.rmtree(path) if os.path.isdir(path) else os.unlink(path)
+                    gone.append(f"tmp/{name}")
+        return gone
+
+    def unwritable_by(self, error: OSError, path: str | None = None) -> Unwritable:
+        return unwritable(self.uri, error, path or error.filename2)
+
+
+def _with_folder(folder: str, act: Callable[..., None], *about: str) -> None:
+    """Do something in a folder, which is made only where it is not there: it nearly always is."""
+    try:
+        act(*about)
+    except FileNotFoundError:
+        os.makedirs(folder, exist_ok=True)
+        act(*about)

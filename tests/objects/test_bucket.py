@@ -1,0 +1,156 @@
+"""Objects by key, on every S3 server that is there: the same answers as from a disk."""
+
+import os
+
+import pytest
+from tests.objects.faulty_proxy import FaultyProxy
+
+from gristmill.objects import bucket as bucket_module
+from gristmill.objects import requests
+from gristmill.places import Place, place_of, system_of
+from gristmill.store.store import Part, Store
+
+
+def test_what_is_written_is_read(s3):
+    """Whole, by range, beyond its end, under any name; what is gone is not there."""
+    system, root = system_of(f"{s3}/some where/ü#?%20x")
+    path = f"{root}/a.json"
+    system.pipe_file(path, b"hello")
+    assert system.cat_file(path) == b"hello"
+    assert system.cat_file(path, start=1, end=3) == b"el"
+    assert system.cat_file(path, start=3, end=99) == b"lo"
+    assert system.cat_file(path, start=7, end=9) == b""
+    assert system.cat_file(path, start=-2) == b"lo"
+    assert system.info(path)["size"] == 5
+    system.rm_file(path)
+    system.rm_file(path)
+    with pytest.raises(FileNotFoundError):
+        system.cat_file(path)
+    assert not system.exists(path)
+
+
+def test_folders_and_patterns_are_found_as_on_a_disk(s3):
+    """By whoever lists a source."""
+    system, root = system_of(s3)
+    for name in ("in/a.jsonl", "in/b.jsonl.gz", "in/deep/c.jsonl", "in2/d.jsonl"):
+        system.pipe_file(f"{root}/{name}", b"{}")
+    assert system.find(f"{root}/in") == [f"{root}/in/a.jsonl", f"{root}/in/b.jsonl.gz", f"{root}/in/deep/c.jsonl"]
+    assert system.glob(f"{root}/in/*.jsonl*") == [f"{root}/in/a.jsonl", f"{root}/in/b.jsonl.gz"]
+    assert system.glob(f"{root}/**/*.jsonl") == [f"{root}/in/a.jsonl", f"{root}/in/deep/c.jsonl", f"{root}/in2/d.jsonl"]
+    assert system.isdir(f"{root}/in")
+    assert not system.isdir(f"{root}/in/a.jsonl")
+    assert not system.isdir(f"{root}/nothing")
+
+
+def test_a_large_object_goes_and_comes_in_pieces(s3, monkeypatch, tmp_path):
+    """Uploaded in parts, read by ranges, some at once, and the same bytes."""
+    monkeypatch.setattr(bucket_module, "SINGLE_BYTES", 1 << 20)
+    store = Store(f"{s3}/store")
+    data = os.urandom(9 << 20)  # two parts: those before the last have 5 MiB at least
+    before = requests.counted()
+    part = store.put_part(data, "bin")
+    assert requests.since(before) == {"puts": 4, "bytes_sent": len(data)}
+    (tmp_path / "file").write_bytes(data)
+    assert store.put_file(tmp_path / "file", "bin") == part
+    monkeypatch.setattr(bucket_module, "PIECE_BYTES", 3 << 20)
+    before = requests.counted()
+    assert store.get_part(part) == data
+    assert requests.since(before) == {"gets": 3, "bytes_fetched": len(data)}
+    system, path = system_of(store.location(part))
+    system.get_file(path, str(tmp_path / "copy"))
+    assert (tmp_path / "copy").read_bytes() == data
+
+
+def test_an_object_is_read_as_a_file(s3, monkeypatch):
+    """In order, with the next block fetched ahead, and from any place."""
+    monkeypatch.setattr("gristmill.objects.reader.BLOCK_BYTES", 1000)
+    data = os.urandom(4500)
+    system, path = system_of(f"{s3}/file")
+    system.pipe_file(path, data)
+    with Place(path, system).open() as file:
+        assert b"".join(iter(lambda: file.read(700), b"")) == data
+        file.seek(3210)
+        assert file.read(20) == data[3210:3230]
+        assert file.seek(0, os.SEEK_END) == 4500
+        assert file.read(1) == b""
+    with place_of(f"{s3}/file").open() as file:
+        assert file.read(5) == data[:5]
+
+
+def test_a_mark_is_left_once(s3, s3_address, request):
+    """Of two that leave one, one is told who was first. s3rver does not know the condition, and writes: there both
+    believe it, and two runs at the same moment may do a task twice, which changes nothing.
+    """
+    store = Store(f"{s3}/store")
+    assert store.mark("claims/x", "first") is None
+    knows_conditions = "s3rver" not in request.node.name
+    assert store.mark("claims/x", "second") == ("first" if knows_conditions else None)
+    store.unmark("claims/x")
+    assert store.mark("claims/x", "third") is None
+
+
+def test_a_listing_has_all_pages_also_where_one_is_lost(s3_server, use_s3, monkeypatch):
+    """It goes on behind the last key that came."""
+    monkeypatch.setattr("gristmill.objects.patience.WAIT_SECONDS", 0)
+    monkeypatch.setattr(bucket_module, "PAGE_KEYS", 10)
+    s3_server.page_keys = 10
+    uri = use_s3(s3_server.address)
+    bucket = s3_server.buckets[uri.removeprefix("s3://")]
+    for number in range(95):
+        bucket[f"store/tasks/{number:03}.json"] = (b"{}", "0", 0)
+    names = [f"tasks/{number:03}.json" for number in range(95)]
+    assert [name for name, _ in Store(f"{uri}/store").list_files("tasks")] == names
+    proxy = FaultyProxy(s3_server.server_port, busy=0.2, cut=0.2)
+    try:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", proxy.address)
+        system_of(uri)[0].clear_instance_cache()
+        assert [name for name, _ in Store(f"{uri}/store").list_files("tasks")] == names
+        assert proxy.met["cut"]
+        assert proxy.met["busy"]
+    finally:
+        proxy.close()
+
+
+def test_a_forked_process_is_told_at_once(s3_server, use_s3):
+    """Connections do not live on in it: without this it would wait for ever."""
+    uri = use_s3(s3_server.address)
+    system, root = system_of(uri)
+    system.pipe_file(f"{root}/a", b"x")
+    read, write = os.pipe()
+    if not (child := os.fork()):
+        try:
+            system_of(uri)[0].cat_file(f"{root}/a")
+        except Exception as error:
+            os.write(write, str(error).encode())
+        os._exit(0)
+    os.close(write)
+    with os.fdopen(read) as told:
+        assert "forkserver" in told.read()
+    os.waitpid(child, 0)
+
+
+def test_many_parts_are_looked_for_by_listing(s3_server, use_s3):
+    """A page tells of a thousand, a question of one: of some thousand parts the requests are a few, and the answer is
+    the same. What a listing did not show is asked for by itself.
+    """
+    uri = use_s3(s3_server.address)
+    bucket = s3_server.buckets[uri.removeprefix("s3://")]
+    parts = [Part(f"ab{number:014x}{0:048x}", "parquet", 3) for number in range(2500)]
+    for part in parts:
+        bucket[f"store/{part.name}"] = (b"abc", "0", 0)
+    before = requests.counted()
+    assert Store(f"{uri}/store").has_all(parts)
+    assert requests.since(before) == {"lists": 3}
+    few = parts[:5]
+    before = requests.counted()
+    assert Store(f"{uri}/store").has_all(few)
+    assert requests.since(before) == {"heads": 5}
+    store = Store(f"{uri}/store")
+    assert store.has_all(parts)
+    store.remove_part(parts[7])
+    assert not store.has_part(parts[7])
+    assert not Store(f"{uri}/store").has_all(parts)
+    bucket[f"store/{parts[8].name}"] = (b"ab", "0", 0)
+    assert not Store(f"{uri}/store").has_part(parts[8])
+    new = store.put_part(b"written later", "bin")
+    assert store.has_part(new)
