@@ -48,12 +48,18 @@ from gristmill.store.store import Store
 PARTS, NODES, CORES = 6_250, 100, 16
 """A tenth of 62,500 parts of 16 million tokens, and of 1,000 nodes."""
 TOKENS = PARTS * 16_000_000
-LOSSES = (("none", 0, 1), ("5_minutes", 300, 1), ("15_seconds", 15, 1), ("waited_for", 300, 0))
-"""Name, seconds between two losses on average, and whether stragglers are run twice."""
+LOSSES = (
+    ("5_minutes", 300, 0.0, 1),
+    ("none", 0, 0.0, 1),
+    ("15_seconds", 15, 0.0, 1),
+    ("slow_nodes", 300, 0.02, 1),
+    ("slow_nodes_waited_for", 300, 0.02, 0),
+)
+"""Name, seconds between two losses on average, the share of slow nodes, and whether stragglers are run twice."""
 BACK_S = 300.0
 """Seconds until a lost node is replaced."""
-SLOW_SHARE, SLOW_TIMES = 0.02, 8.0
-"""Of nodes that are not lost and take so many times as long."""
+SLOW_TIMES = 8.0
+"""That a slow node takes as long as others."""
 SECONDS = {Read: 6.0, Emit: 4.0, Merge: 4.0, Collect: 1.0, Scatter: 3.0, Build: 20.0, Fit: 60.0, Gather: 10.0}
 """Of a task by its kind, for 64 MB of text."""
 REDUCED_PER_S, REDUCE_S = 15e6, 0.5
@@ -65,10 +71,10 @@ SPREAD = 0.3
 
 
 def run(data: Path | None) -> Iterable[dict]:
-    """No losses; one in five minutes, as asked; one in 15 seconds; and stragglers left alone, for comparison."""
-    for name, every_s, twice in LOSSES:
+    """A node lost in five minutes, as asked; none; one in 15 seconds; and slow nodes, with second runs and without."""
+    for name, *how in LOSSES:
         with scratch() as folder:
-            said = _child(_project(folder, PARTS), every_s, twice)
+            said = _child(_project(folder, PARTS), *map(str, how))
         told = (
             f"of {NODES} x {CORES} cores' time in results, {TOKENS / 1e12:g}T tokens: {said['tasks']:,} tasks, "
             f"{said['virtual_s'] / 60:.1f} min by the clock, {said['nodes_lost']} nodes and {said['tasks_lost']} tasks "
@@ -77,8 +83,9 @@ def run(data: Path | None) -> Iterable[dict]:
         yield measurement(f"cluster.efficiency_{name}", said["efficiency"], told)
 
 
-def _child(recipe: Path, lost_every_s: float, twice: int) -> dict:
-    command = [sys.executable, "-m", "bench.cluster", str(recipe), str(lost_every_s), str(twice)]
+def _child(recipe: Path, *how: str) -> dict:
+    sizes = map(str, (NODES, CORES))
+    command = [sys.executable, "-m", "bench.cluster", str(recipe), *sizes, *how]
     path = os.pathsep.join([str(ROOT), *sys.path])
     done = subprocess.run(command, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True)
     if done.returncode:
@@ -89,13 +96,13 @@ def _child(recipe: Path, lost_every_s: float, twice: int) -> dict:
 class Simulated(MadeUp):
     """Nodes with cores, on which tasks take their time."""
 
-    def __init__(self, store: Store, nodes: int, cores: int, lost_every_s: float, twice: bool, seed: int = 0) -> None:
+    def __init__(self, store: Store, nodes: int, cores: int, lost_every_s: float, slow: float, twice: bool) -> None:
         super().__init__(store, 0)
         self.slots = nodes * cores
         self.several_machines = twice
-        self._draw = random.Random(seed)
+        self._draw = random.Random(0)
         self._lost_every_s = lost_every_s
-        self._slow = set(self._draw.sample(range(nodes), round(SLOW_SHARE * nodes)))
+        self._slow = set(self._draw.sample(range(nodes), round(slow * nodes)))
         self._free = [(node, core) for core in range(cores) for node in range(nodes)]
         self._draw.shuffle(self._free)
         self._down: set[int] = set()
@@ -190,9 +197,9 @@ class _Policy(asyncio.DefaultEventLoopPolicy):
         return VirtualLoop()
 
 
-def main(recipe: str, lost_every_s: float, twice: bool) -> None:
+def main(recipe: str, nodes: int, cores: int, lost_every_s: float, slow: float, twice: bool) -> None:
     mill = Mill(load(Path(recipe)), UNTIL)
-    executor = Simulated(mill.store, NODES, CORES, lost_every_s, twice)
+    executor = Simulated(mill.store, nodes, cores, lost_every_s, slow, twice)
     mill.executor = lambda *_: executor  # type: ignore[method-assign, assignment]
     asyncio.set_event_loop_policy(_Policy())
     begun = time.perf_counter()
@@ -211,4 +218,5 @@ def main(recipe: str, lost_every_s: float, twice: bool) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], float(sys.argv[2]), sys.argv[3] == "1")
+    recipe, nodes, cores, lost_every_s, slow, twice = sys.argv[1:]
+    main(recipe, int(nodes), int(cores), float(lost_every_s), float(slow), twice == "1")

@@ -22,11 +22,11 @@ from gristmill.engine.work.task import Result, Task
 
 TIMES = 3.0
 """What its kind takes: a task that takes more is a straggler."""
-LEAST_S = 30.0
+LEAST_S = 10.0
 """Seconds that it must have run: less is not worth a second run."""
 SEEN, RECENT = 5, 101
 """Tasks of a kind that must have ended before it says anything, and the last ones that are remembered."""
-LOOK_EVERY_S = 5.0
+LOOK_EVERY_S = 2.0
 LAST = (1,)
 """The order of a second run: behind all others, whose orders begin with 0 or less."""
 
