@@ -23,6 +23,7 @@ SMALL = {
     "memory": {"GIGABYTES": (0.001, 0.002)},
     "on_ray": {"TASKS": 5, "PARTS": 1, "LOSSES": 1},
     "neardup": {"GIGABYTES": (0.0003, 0.0004, 0.0005), "CROWDS": (50, 100), "DOCUMENTS": 100},
+    "object_clients": {},
     "plan": {"FILES": 12, "TEXT_BYTES": 200_000},
     "pack": {"DOCUMENTS": 2000, "FEW": 500},
     "readers": {"LIMIT_BYTES": 100_000, "SHARD_TOKENS": 1 << 14, "MERGES": (300, 66_000)},

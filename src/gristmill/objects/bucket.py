@@ -8,8 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
+from gristmill import objects
 from gristmill.errors import UserError
-from gristmill.objects import EXTRA, is_installed
 from gristmill.objects.patience import TRIES, Fault, Unreachable, fault_of, patiently
 from gristmill.objects.requests import count
 
@@ -265,10 +265,10 @@ class Bucket:
         return Unreachable(f"{where} cannot be {verb}: {why}. {kept} {fix}, and run again to go on.", why)
 
     def _opened(self, scheme: str, name: str, retries: int) -> Any:
-        if not is_installed():
+        if not objects.is_installed():
             raise UserError(
                 f"{self.uri} lies in an object store, and the client for it is not installed. Nothing was run. "
-                f"Run: {EXTRA}"
+                f"Run: {objects.EXTRA}"
             )
         from obstore.store import GCSStore, S3Store
 
