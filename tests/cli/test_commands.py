@@ -325,7 +325,7 @@ def test_the_commands_in_a_new_recipe_name_it(tmp_path, typed, monkeypatch):
 MISTAKES = [
     (("run", "nowhere.yaml"), "nowhere.yaml"),
     (("run", "RECIPE", "--until", "lenght"), "Did you mean length?"),
-    (("run", "RECIPE", "--executor", "slurm"), "Executors: local"),
+    (("run", "RECIPE", "--executor", "cloud"), "Executors: local"),
     (("run", "RECIPE", "--store", "/proc/nothing/here"), "cannot be written"),
     (("run", "RECIPE", "--store", "/dev/null/store"), "cannot be read"),
     (("run", "RECIPE", "--workers", "0"), "--workers"),
