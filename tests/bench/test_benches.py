@@ -31,7 +31,7 @@ SMALL = {
     "signals": {"LIMIT_BYTES": 100_000, "PEER_BYTES": 10_000, "ROUNDS": 1},
     "scale": {"PARTS": 5},
     "sketch": {"LIMIT_BYTES": 100_000, "RENSA_BYTES": 10_000, "DATATROVE_BYTES": 10_000, "ROUNDS": 1},
-    "slurm": {"EVENTS": 1, "KILLS": 1},
+    "slurm": {"EVENTS": 1, "KILLS": 0},
     "substring": {"PEER_BYTES": 100_000, "SIZES_MB": (1,)},
     "tokenize_shards": {"LIMIT_BYTES": 200_000, "PEER_BYTES": 100_000},
     "train_bpe": {"MEGABYTES": 1, "MERGES": 500},
