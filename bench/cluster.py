@@ -166,6 +166,8 @@ class Simulated(MadeUp):
         loop = asyncio.get_running_loop()
         while self._lost_every_s:
             await asyncio.sleep(self._draw.expovariate(1 / self._lost_every_s))
+            if len(self._down) == len(self._at):
+                continue
             node = self._draw.choice(sorted(set(self._at) - self._down))
             self._down.add(node)
             self._free = [slot for slot in self._free if slot[0] != node]

@@ -150,7 +150,7 @@ def _steps(found: Sizing) -> Any:
                 step,
                 f"{sum(line.tasks for line in some):,}",
                 _hours(seconds),
-                percent(seconds, found.cpu_s[1]),
+                f"{seconds / max(found.cpu_s[1], 1e-9):.1%}",
                 f"{max(line.longest_s for line in some):,.1f} s",
                 size(max(line.memory_bytes for line in some)),
             )

@@ -76,7 +76,8 @@ def faults(sizing: Sizing, cluster: Cluster, free_bytes: int | None, measured_ta
             "Run it on a node of its own, or take larger part_bytes."
         )
     handing_out_s = COORDINATOR_S * sizing.tasks
-    if handing_out_s > BUSY_SHARE * sizing.wall_s[1]:
+    is_held_up = handing_out_s > BUSY_SHARE * sizing.wall_s[1]
+    if is_held_up:
         yield (
             f"Coordinator: to hand out {counted(sizing.tasks, 'task')} takes it about {handing_out_s / 3600:.1f} "
             "hours, and workers would wait for it. Take larger part_bytes: fewer and longer tasks."
@@ -92,7 +93,7 @@ def faults(sizing: Sizing, cluster: Cluster, free_bytes: int | None, measured_ta
             f"Object store: about {writes:,.0f} writes a second, and S3 begins with {WRITES_PER_S:,} a second and "
             "prefix; it answers SlowDown until it has split them, which is waited out. Take larger part_bytes."
         )
-    if (busy := busy_share(sizing, cluster)) < BUSY_SHARE:
+    if (busy := busy_share(sizing, cluster)) < BUSY_SHARE and not is_held_up:
         yield (
             f"Workers are at work for {percent(busy, 1)} of the time: barriers of exchanges and single long tasks "
             "take the rest. A smaller cluster costs less and is nearly as fast."

@@ -12,13 +12,12 @@ that are faster or slower than the measured one, and machines that are lost.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
-from typing import Any
 
 import numpy as np
 
 from gristmill.engine.plan.graph import Node, reads_from
 from gristmill.engine.schedule.shuffle import FEW_FILES, FEW_SEGMENTS, LEAST_BYTES, MERGED_BYTES, MOST_BYTES, RANGES
-from gristmill.engine.work.needs import PROCESS_BYTES, SORTING
+from gristmill.engine.work.needs import BUILDING, PROCESS_BYTES, SORTING
 from gristmill.engine.work.shuffle import IN_MEMORY
 from gristmill.engine.work.task import gated_only
 from gristmill.query.disk import FOOTER_BYTES
@@ -39,6 +38,8 @@ SEGMENT_S, MANY_SEGMENTS = 3e-4, 16
 read so many took less in the measured run."""
 MERGE_BYTES_PER_S = 50e6
 """Of a merge, where the run had too little to merge: 40 to 70 MB a second on one core of a small server."""
+COMPRESSION = 3.0
+"""Bytes of text for each that is stored."""
 RECORD_BYTES = 2500
 """Of a task's record in the store."""
 COORDINATOR_S, COORDINATOR_TASK_BYTES, COORDINATOR_BYTES = 4e-4, 300, 258e6
@@ -255,8 +256,7 @@ class _Layout:
             tasks = ceil(kind.tasks * parts / known)
             return tasks, kind.bytes * growth, segments * tasks / kind.tasks
         if verb in ("fit", "asset", "gather"):
-            capped = _cap(kind, growth) if verb == "fit" else 1.0
-            return kind.tasks, kind.bytes * capped, 0.0
+            return kind.tasks, kind.bytes * (self._cap(kind) if verb == "fit" else 1.0), 0.0
         size = kind.bytes * growth
         files = min(RANGES * parts, segments * growth)
         if verb == "build":
@@ -267,6 +267,12 @@ class _Layout:
             return max(kind.tasks, ceil(1.5 * size / MERGED_BYTES)), size, files
         target = min(max((1 << int(size).bit_length()) // RANGES, LEAST_BYTES), MOST_BYTES)
         return max(kind.tasks, ceil(1.5 * size / target)), size, files
+
+    def _cap(self, kind: Kind) -> float:
+        """How much more a tokenizer is trained on: up to its budget, however large the corpus is."""
+        nodes = {one.node.id: one.node for one in self.measured.kinds}.values()
+        budget = sum(sum((getattr(node.config, "sample_bytes", None) or {}).values()) for node in nodes)
+        return min(self.growth, max(budget / max(COMPRESSION * kind.bytes, 1.0), 1.0))
 
     def merges(self, phases: Mapping[tuple[str, str], int]) -> list[Line]:
         """Files of many parts are merged before anybody reads them; a small run had none to merge."""
@@ -303,21 +309,17 @@ class _Layout:
         return total
 
 
-def _cap(kind: Kind, growth: float) -> float:
-    """A tokenizer is trained on so many bytes, and on no more, however large the corpus is."""
-    budget: Mapping[str, Any] = getattr(kind.node.config, "sample_bytes", None) or {}
-    wanted = float(sum(budget.values()))
-    return min(growth, max(wanted / max(float(kind.sizes.sum()), 1.0), 1.0)) if wanted else 1.0
-
-
 def _memory(kind: Kind, tasks: int, size: float) -> float:
-    """Of a worker at such a task: as measured, and more where tasks will read more; a reducer has its bound."""
-    most, before = float(kind.peak_bytes.max()), kind.bytes / max(kind.tasks, 1)
-    more = max(size / max(tasks, 1) / max(before, 1.0), 1.0)
-    grown = most + max(most - PROCESS_BYTES, 0.0) * (more - 1.0)
+    """Of a worker at such a task: as measured, and more where tasks will read more. What holds records holds some
+    copies of them, a reducer up to a bound (`work/needs.py`); others grow as they did beyond a worker without data.
+    """
+    most, before, then = float(kind.peak_bytes.max()), kind.bytes / max(kind.tasks, 1), size / max(tasks, 1)
+    more = max(then - before, 0.0)
+    if kind.verb == "build":
+        return most + BUILDING * more
     if kind.node.kind == "exchange" and kind.verb not in _PER_PART:
-        return min(grown, max(most, PROCESS_BYTES + SORTING * float(IN_MEMORY)))
-    return grown
+        return min(most + SORTING * more, max(most, PROCESS_BYTES + SORTING * float(IN_MEMORY)))
+    return most + max(most - PROCESS_BYTES, 0.0) * more / max(before, 1.0)
 
 
 def _requests(kind: Kind, tasks: int, pieces: float) -> tuple[float, float]:

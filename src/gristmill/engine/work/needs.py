@@ -19,6 +19,8 @@ PROCESS_BYTES = 250 << 20
 """A worker that has imported and compiled everything and holds no data."""
 SORTING = 4
 """Records as they are read, in one piece, sorted, and what is made of them."""
+BUILDING = 3
+"""Records of a set of files, in their order, and the files."""
 FITTED_BYTES = 1 << 30
 """A fit reads all documents one batch after the other; what it gathers is its own affair."""
 
@@ -47,7 +49,7 @@ def _data_bytes(work: Work) -> int:
         case Collect():
             return SORTING * _memory(work.segments)
         case Build():
-            return 3 * _memory(work.segments)
+            return BUILDING * _memory(work.segments)
         case Fit():
             return min(2 * sum(map(_file_bytes, work.inputs)), FITTED_BYTES)
     return 0

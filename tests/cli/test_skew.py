@@ -1,0 +1,32 @@
+"""status names a task that took many times what most of its kind did, with what it read and its hot key."""
+
+import json
+
+from gristmill.cli.status import skew_line
+from gristmill.engine.schedule import pace
+
+
+def test_a_line_has_the_task_its_bytes_and_its_hot_key():
+    slowest = {"verb": "reduce", "tasks": 64, "median_s": 3.0, "label": "round 1 keys 0400-04ff", "wall_s": 36.0}
+    told = skew_line("all/near_dedup", {**slowest, "bytes": 41_000_000, "hot_key": ["00ff", 120_000]})
+    assert told == (
+        "Skewed: all/near_dedup, round 1 keys 0400-04ff took 36.0 s, 12 times what most of its 64 reduce tasks did, for "
+        "41.0 MB; one key, 00ff, has 120,000 records of it."
+    )
+    assert skew_line("a", {**slowest, "bytes": 5}).endswith("for 5 B.")
+
+
+def test_status_names_skewed_steps_and_no_others(project, say, monkeypatch):
+    """From the recipe and from the store alone, for people and for programs."""
+    project.run()
+    name = f"{project.store}@project"
+    assert "Skewed" not in say("status", project.recipe).out
+    monkeypatch.setattr(pace, "SKEWED", 1.0)
+    monkeypatch.setattr(pace, "SKEWED_S", 0.0)
+    for what in (project.recipe, name):
+        shown = " ".join(say("status", what).out.split())
+        assert "Skewed: all/length, notes part" in shown
+        stages = {stage["stage"]: stage for stage in json.loads(say("status", what, "--json").out)["stages"]}
+        (skewed,) = stages["all/length"]["skewed"]
+        assert skewed["verb"] == "map"
+        assert skewed["tasks"] >= pace.SKEWED_TASKS
