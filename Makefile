@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo demo-score demo-audit demo-shards test test-fast test-memory test-s3 lint bench clean fuzz
+.PHONY: demo demo-score demo-audit demo-shards test test-fast test-memory test-cluster test-s3 lint bench clean fuzz
 
 $(VENV)/base: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -49,6 +49,11 @@ test: $(VENV)/dev
 
 test-fast: $(VENV)/dev
 	$(BIN)/pytest -m 'not slow' -n 2 --dist worksteal
+
+# Executors of clusters: Ray on two nodes, and Slurm where its packages are (apt-get install slurm-wlm munge).
+test-cluster: $(VENV)/dev
+	$(INSTALL) ray
+	$(BIN)/pytest tests/engine/test_ray.py tests/engine/test_slurm.py tests/laws/test_slurm_page.py tests/engine/test_executors.py
 
 # Object stores on two servers more than our own. Moto's is in an environment apart: it needs an older dateutil than we pin.
 SERVERS := .venv-s3

@@ -10,9 +10,14 @@ CLUSTER = """cluster:
   jobs: 64
   sbatch: {partition: cpu, time: 4:00:00, mem: 8G, cpus-per-task: 4, exclusive: true}
   alone: {mem: 64G}
-  setup: [module load python, source venv/bin/activate]
   host: login1-ib
 """
+ACTS = {
+    "setup": "setup: [module load python, source venv/bin/activate]",
+    "python": "python: /shared/venv/bin/python",
+    "sbatch.output": "sbatch: {output: /home/miller/.bashrc}",
+    "alone.chdir": "alone: {chdir: /shared}",
+}
 
 
 def mistakes(write):
@@ -27,7 +32,19 @@ def test_a_recipe_says_how_jobs_are_asked_for(project):
     assert cluster.jobs == 64
     assert cluster.cpus == 4
     assert cluster.sbatch["time"] == "4:00:00"
-    assert cluster.setup == ("module load python", "source venv/bin/activate")
+    assert cluster.alone == {"mem": "64G"}
+
+
+@pytest.mark.parametrize("name", ACTS)
+def test_only_a_profile_names_programs_and_files(project, tmp_path, name):
+    """Law 10: a recipe is data, and may come from anybody."""
+    project.write_recipe(top=f"cluster:\n  {ACTS[name]}\n")
+    told = mistakes(lambda: load(project.recipe))
+    assert f":5: cluster.{name} names a program or a file" in told
+    assert told.endswith("run with --profile FILE.")
+    profile = tmp_path / "cluster.yaml"
+    profile.write_text(f"{ACTS[name]}\n")
+    assert load_profile(str(profile)) != ClusterFields()
 
 
 def test_nothing_of_it_is_in_a_key(project):

@@ -28,6 +28,9 @@ OURS = {
     "nodes": "a job is one process on one node; cpus-per-task is how many tasks it does at once",
 }
 """Options of sbatch that are not for a user to set, and why."""
+ACTING = ("setup", "python")
+FILES = ("output", "error", "input", "chdir", "bbf", "container", "get-user-env", "propagate")
+"""Fields, and options of sbatch, that only a profile may have: a recipe is data."""
 _OPTION = re.compile(r"[a-z][a-z0-9-]*")
 _HOST = re.compile(r"[A-Za-z0-9_.-]+")
 
@@ -86,7 +89,17 @@ class ClusterFields(StageConfig):
 def load_cluster(draft: Draft, raw: Any) -> ClusterFields:
     """What stands under `cluster`; the defaults where nothing does, or where there is a mistake, which is told."""
     found = check(draft, ClusterFields, raw, AT) if isinstance(raw, dict) else None
-    return found or ClusterFields()
+    if found is None:
+        return ClusterFields()
+    acts: list[tuple[str, ...]] = [(name,) for name in ACTING if name in raw]
+    acts += [(part, name) for part in ("sbatch", "alone") for name in FILES if name in raw.get(part, ())]
+    for path in acts:
+        draft.add_at_key(
+            (*AT, *path),
+            f"{'.'.join(('cluster', *path))} names a program or a file, and a recipe, which anybody may write, does "
+            "neither run nor write any. Move it to a file of your own, and run with --profile FILE.",
+        )
+    return found
 
 
 def load_profile(path: str) -> ClusterFields:
