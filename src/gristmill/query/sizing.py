@@ -313,13 +313,14 @@ def _memory(kind: Kind, tasks: int, size: float) -> float:
     """Of a worker at such a task: as measured, and more where tasks will read more. What holds records holds some
     copies of them, a reducer up to a bound (`work/needs.py`); others grow as they did beyond a worker without data.
     """
-    most, before, then = float(kind.peak_bytes.max()), kind.bytes / max(kind.tasks, 1), size / max(tasks, 1)
-    more = max(then - before, 0.0)
+    most, largest, before = float(kind.peak_bytes.max()), float(kind.sizes.max()), kind.bytes / max(kind.tasks, 1)
+    times = size / max(tasks, 1) / before if before else 1.0
+    more = largest * max(times - 1.0, 0.0)
     if kind.verb == "build":
         return most + BUILDING * more
     if kind.node.kind == "exchange" and kind.verb not in _PER_PART:
         return min(most + SORTING * more, max(most, PROCESS_BYTES + SORTING * float(IN_MEMORY)))
-    return most + max(most - PROCESS_BYTES, 0.0) * more / max(before, 1.0)
+    return most + max(most - PROCESS_BYTES, 0.0) * max(times - 1.0, 0.0)
 
 
 def _requests(kind: Kind, tasks: int, pieces: float) -> tuple[float, float]:
