@@ -11,7 +11,7 @@ def test_a_line_has_the_task_its_bytes_and_its_hot_key():
     told = skew_line("all/near_dedup", {**slowest, "bytes": 41_000_000, "hot_key": ["00ff", 120_000]})
     assert told == (
         "Skewed: all/near_dedup, round 1 keys 0400-04ff took 36.0 s, 12 times what most of its 64 reduce tasks did, "
-        "for for 41.0 MB; one key, 00ff, has 120,000 records of it."
+        "for 41.0 MB; one key, 00ff, has 120,000 records of it."
     )
     assert skew_line("a", {**slowest, "bytes": 5}).endswith("for 5 B.")
 
