@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test test-fast test-memory lint bench clean fuzz
+.PHONY: demo test test-fast test-memory test-objects lint bench clean fuzz
 
 $(VENV)/base: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -41,6 +41,14 @@ test: lint
 test-fast: $(VENV)/dev
 	$(BIN)/pytest -m 'not slow' -n 2 --dist worksteal
 
+# Object stores on two servers more than our own. Moto's is in an environment apart: it needs an older dateutil than we pin.
+SERVERS := .venv-s3
+test-objects: $(VENV)/dev
+	test -x $(SERVERS)/bin/python || $(PYTHON) -m venv $(SERVERS)
+	test -x $(SERVERS)/bin/moto_server || $(SERVERS)/bin/python -m pip install --quiet 'moto[server]'
+	test -x $(SERVERS)/node_modules/.bin/s3rver || ! command -v npm || npm install --silent --prefix $(SERVERS) s3rver
+	PATH=$(CURDIR)/$(SERVERS)/bin:$(CURDIR)/$(SERVERS)/node_modules/.bin:$$PATH $(BIN)/pytest tests/objects
+
 # Tests of kernels and stages where memory bites (tests/kernels/test_memory.py); takes about half an hour.
 WATCHED := tests/kernels tests/stages --ignore tests/kernels/test_memory.py
 test-memory: $(VENV)/dev
@@ -61,4 +69,4 @@ bench: $(VENV)/dev
 	$(BIN)/python -m bench all
 
 clean:
-	rm -rf demo .mypy_cache .ruff_cache
+	rm -rf demo .mypy_cache .ruff_cache $(SERVERS)

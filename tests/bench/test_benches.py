@@ -21,6 +21,7 @@ SMALL = {
     "loader": {"SHARDS": 8, "WARM_SAMPLES": 40, "PEERS": {}},
     "memory": {"GIGABYTES": (0.001, 0.002)},
     "neardup": {"GIGABYTES": (0.0003, 0.0004, 0.0005), "CROWDS": (50, 100), "DOCUMENTS": 100},
+    "object_clients": {},
     "pack": {"DOCUMENTS": 2000, "FEW": 500},
     "readers": {"LIMIT_BYTES": 100_000, "SHARD_TOKENS": 1 << 14, "MERGES": (300, 66_000)},
     "reducers": {"GIGABYTES": "0.002", "FILES": 2},

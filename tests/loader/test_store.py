@@ -319,7 +319,7 @@ def test_a_missing_library_is_named():
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.startswith("UserError s3://bucket/run")
-    assert "pip install fsspec (and s3fs for s3://" in done.stdout
+    assert "pip install fsspec (for s3:// and gs://: pip install 'gristmill[s3]')" in done.stdout
     with pytest.raises(UserError, match="nowhere://"):
         file_system("nowhere://bucket/run")
 

@@ -120,7 +120,7 @@ CASES: dict[str, tuple[str, int, list[str]]] = {
     "steps is text": (TOP + "steps: clean\n", 4, ["steps must be a list or a mapping", "not 'clean'"]),
     "steps is nothing": (TOP + "steps:\n", 4, ["steps must be a list or a mapping", "not nothing"]),
     "store is empty": (TOP + "steps: []\nstore: ''\n", 5, ["store: the path is empty"]),
-    "store has no package": (TOP + "steps: []\nstore: s3://b/x\n", 5, ["store", "pip install s3fs"]),
+    "store has no package": (TOP + "steps: []\nstore: abfs://b/x\n", 5, ["store", "pip install adlfs"]),
     "store has unknown scheme": (
         TOP + "steps: []\nstore: memry://x\n",
         5,
@@ -199,9 +199,9 @@ CASES: dict[str, tuple[str, int, list[str]]] = {
     "path is empty": (read("format: lines\npaths: ['']"), 7, ["paths[0]: the path is empty"]),
     "path twice": (read("format: lines\npaths:\n  - x/../y\n  - y"), 9, ["paths[1]", "twice"]),
     "path without package": (
-        read("format: lines\npaths:\n  - gs://b/*.gz"),
+        read("format: lines\npaths:\n  - abfs://b/*.gz"),
         8,
-        ["paths[0]", "pip install gcsfs"],
+        ["paths[0]", "pip install adlfs"],
     ),
     "typo in read": (
         read("formt: lines\npaths: [x]\nformat: lines"),
@@ -589,7 +589,7 @@ def test_shared_step_is_told_once_with_its_sources(loaded: Callable[..., Recipe]
 
 @pytest.mark.parametrize(
     ("store", "words"),
-    [("qqq://x", "qqq://"), ("s3://b", "pip install s3fs"), (" ", "empty"), (__file__, "is a file")],
+    [("qqq://x", "qqq://"), ("abfs://b", "pip install adlfs"), (" ", "empty"), (__file__, "is a file")],
 )
 def test_store_of_the_command_line_is_checked(store: str, words: str, loaded: Callable[..., Recipe]) -> None:
     """A store given beside the recipe is refused as its own would be, and the message names the option."""
