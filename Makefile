@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo demo-score demo-audit demo-shards test test-fast test-memory test-cluster test-s3 lint bench clean fuzz
+.PHONY: demo demo-score demo-audit demo-shards test test-fast test-memory test-cluster test-objects lint bench clean fuzz
 
 $(VENV)/base: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -57,7 +57,7 @@ test-cluster: $(VENV)/dev
 
 # Object stores on two servers more than our own. Moto's is in an environment apart: it needs an older dateutil than we pin.
 SERVERS := .venv-s3
-test-s3: $(VENV)/dev
+test-objects: $(VENV)/dev
 	test -x $(SERVERS)/bin/python || $(PYTHON) -m venv $(SERVERS)
 	test -x $(SERVERS)/bin/moto_server || $(SERVERS)/bin/python -m pip install --quiet 'moto[server]'
 	test -x $(SERVERS)/node_modules/.bin/s3rver || ! command -v npm || npm install --silent --prefix $(SERVERS) s3rver

@@ -1,6 +1,6 @@
 """S3 on this machine: a server of our own, and, where they are installed, moto's and s3rver, each in its process.
 
-`make test-s3` installs both. Each test has a bucket of its own.
+`make test-objects` installs both. Each test has a bucket of its own.
 """
 
 import os
@@ -35,7 +35,7 @@ def s3_address(request):
         return
     program = COMMANDS[request.param](0, "")[0]
     if shutil.which(program) is None:
-        pytest.skip(f"{program} is not installed: make test-s3 does it")
+        pytest.skip(f"{program} is not installed: make test-objects does it")
     with tempfile.TemporaryDirectory() as folder, open(Path(folder, "log"), "w+") as log:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))

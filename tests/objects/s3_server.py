@@ -24,6 +24,7 @@ class Server(ThreadingHTTPServer):
         """Bucket -> key -> (bytes, tag, when it was written)."""
         self.uploads = {}
         self.page_keys = 1000
+        self.asks_keys = True
         self.asked = []
         """(method, path with its query) of every request, in their order."""
         threading.Thread(target=self.serve_forever, daemon=True).start()
@@ -73,7 +74,7 @@ class Handler(BaseHTTPRequestHandler):
         if self.command == "PUT" and not self.key:
             self.server.buckets.setdefault(name, {})
             return self.answer(200)
-        if f"Credential={KEY_ID}/" not in self.headers.get("Authorization", ""):
+        if self.server.asks_keys and f"Credential={KEY_ID}/" not in self.headers.get("Authorization", ""):
             return self.refuse(403, "InvalidAccessKeyId", "The access key does not exist.")
         with self.server.lock:
             if name not in self.server.buckets:
@@ -92,9 +93,10 @@ class Handler(BaseHTTPRequestHandler):
         if "partNumber" in self.query:
             self.server.uploads[self.query["uploadId"]][int(self.query["partNumber"])] = body
             return self.answer(200, ETag=f'"{hashlib.md5(body).hexdigest()}"')
-        if self.headers.get("If-None-Match") == "*" and self.key in self.objects:
+        is_new = self.headers.get("If-None-Match") == "*" or self.headers.get("x-goog-if-generation-match") == "0"
+        if is_new and self.key in self.objects:
             return self.refuse(412, "PreconditionFailed")
-        return self.answer(200, ETag=f'"{self.keep(body)}"')
+        return self.answer(200, ETag=f'"{self.keep(body)}"', x_goog_generation="1")
 
     def post(self, body):
         if "delete" in self.query:

@@ -1,5 +1,6 @@
 """Objects by key, on every S3 server that is there: the same answers as from a disk."""
 
+import json
 import os
 
 import pytest
@@ -154,3 +155,21 @@ def test_many_parts_are_looked_for_by_listing(s3_server, use_s3):
     assert not Store(f"{uri}/store").has_part(parts[8])
     new = store.put_part(b"written later", "bin")
     assert store.has_part(new)
+
+
+def test_google_is_asked_by_the_same_code(s3_server, use_s3, monkeypatch, tmp_path):
+    """`gs://`: its server speaks nearly the same language, with a condition of its own for marks."""
+    use_s3(s3_server.address)
+    s3_server.asks_keys = False
+    s3_server.buckets["there"] = {}
+    key = {"gcs_base_url": s3_server.address, "disable_oauth": True, "client_email": "", "private_key": ""}
+    (tmp_path / "key.json").write_text(json.dumps({**key, "private_key_id": ""}))
+    monkeypatch.setenv("GOOGLE_SERVICE_ACCOUNT", str(tmp_path / "key.json"))
+    store = Store("gs://there/store")
+    part = store.put_part(b"some bytes", "bin")
+    assert bytes(store.get_part(part)) == b"some bytes"
+    assert store.has_part(part)
+    assert [store.mark("claims/x", name) for name in ("first", "second")] == [None, "first"]
+    store.unmark("claims/x")
+    assert [name for name, _ in store.list_files("")] == [part.name]
+    assert store.location(part) == f"gs://there/store/{part.name}"

@@ -164,7 +164,7 @@ def typed(monkeypatch, capsys, *words):
         ("credentials", "no credentials for S3 were found. What is finished is kept. Set AWS_ACCESS_KEY_ID and"),
         ("wrong_key", "the store refuses it (InvalidAccessKeyId: The access key does not exist.)"),
         ("bucket", "there is no such bucket. Nothing was read or written. Create it, or correct the name"),
-        ("address", "Check the address (AWS_ENDPOINT_URL) and the network"),
+        ("address", "Check AWS_ENDPOINT_URL and AWS_REGION, and the network"),
         ("extra", "pip install 'gristmill[s3]'"),
         ("profile", "boto3"),
     ],

@@ -1,6 +1,7 @@
 """One bucket: objects by key, each request with patience, counted, and with one message where nothing helps."""
 
 import os
+import re
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
@@ -30,6 +31,7 @@ _OPTIONS = {
     "timeout": timedelta(seconds=180),
 }
 _NAMES = {"s3": "S3", "gs": "Google Cloud Storage"}
+_WHERE = {"s3": "AWS_ENDPOINT_URL and AWS_REGION", "gs": "GOOGLE_APPLICATION_CREDENTIALS"}
 _HOW = {
     "s3": "Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE, or use a role of the machine",
     "gs": "Set GOOGLE_APPLICATION_CREDENTIALS to the file of a service account, or use a role of the machine",
@@ -237,8 +239,8 @@ class Bucket:
 
     def _no_bucket(self) -> Unreachable:
         return Unreachable(
-            f"{self.uri}: there is no such bucket. Nothing was read or written. Create it, or correct the name (and "
-            "AWS_ENDPOINT_URL or AWS_REGION, if it is elsewhere).",
+            f"{self.uri}: there is no such bucket. Nothing was read or written. Create it, or correct the name; if it "
+            f"is elsewhere, check {_WHERE[self._scheme]}.",
             "there is no such bucket",
         )
 
@@ -247,7 +249,7 @@ class Bucket:
         kept = "What is finished is kept."
         if fault.code == "NoSuchBucket":
             return self._no_bucket()
-        if "169.254.169.254" in fault.text or "metadata" in fault.text:
+        if re.search(r"169\.254\.|metadata\.google", fault.text):  # where a machine that has a role finds its keys
             why = f"no credentials for {_NAMES[self._scheme]} were found"
             return Unreachable(f"{where} cannot be {verb}: {why}. {kept} {_HOW[self._scheme]}.", why)
         if fault.status in (401, 403):
@@ -259,9 +261,9 @@ class Bucket:
             )
         if fault.status is not None and not fault.may_pass:
             why = f"the store answers {fault.status} ({fault.text})"
-            return Unreachable(f"{where} cannot be {verb}: {why}. {kept} Check AWS_REGION and AWS_ENDPOINT_URL.", why)
+            return Unreachable(f"{where} cannot be {verb}: {why}. {kept} Check {_WHERE[self._scheme]}.", why)
         why = f"{fault.text}, {'also ' if self._has_answered or fault.status else ''}after several attempts"
-        fix = "Check the address (AWS_ENDPOINT_URL) and the network" if not self._has_answered else "Wait"
+        fix = f"Check {_WHERE[self._scheme]}, and the network" if not self._has_answered else "Wait"
         return Unreachable(f"{where} cannot be {verb}: {why}. {kept} {fix}, and run again to go on.", why)
 
     def _opened(self, scheme: str, name: str, retries: int) -> Any:

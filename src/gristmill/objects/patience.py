@@ -22,7 +22,7 @@ FIRST_TRIES = 3
 WAIT_SECONDS = 0.2
 LONGEST_SECONDS = 20.0
 BUSY = (408, 425, 429)
-"""Answers that mean: later. All from 500 on do, too."""
+"""Answers that mean: later. All from 500 on do, too, but for 501, which no waiting changes."""
 
 
 class Unreachable(UserError):
@@ -52,7 +52,7 @@ class Fault(NamedTuple):
 
     @property
     def may_pass(self) -> bool:
-        return self.status is None or self.status in BUSY or self.status >= 500
+        return self.status is None or self.status in BUSY or (self.status >= 500 and self.status != 501)
 
 
 def fault_of(error: BaseException) -> Fault:
