@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo demo-score demo-audit demo-shards test test-fast test-memory test-cluster test-objects lint bench clean fuzz
+.PHONY: demo demo-score demo-audit demo-shards test test-fast test-memory test-cluster test-objects kernels lint bench clean fuzz
 
 $(VENV)/base: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -42,9 +42,11 @@ lint: $(VENV)/dev
 	$(BIN)/ruff format --check src tests bench fuzz
 	$(BIN)/mypy
 
+kernels: $(VENV)/dev
+	@$(BIN)/python -m gristmill.kernels
+
 test: $(VENV)/dev
-	@$(BIN)/python -m gristmill.kernels & compiles=$$!; $(MAKE) --no-print-directory lint || { kill $$compiles; exit 1; }; \
-	  wait $$compiles  # on the other core, before two processes come to the same kernels
+	@$(MAKE) --no-print-directory --jobs 2 kernels lint  # before two processes come to the same kernels
 	$(BIN)/pytest -n 2 --dist worksteal
 
 test-fast: $(VENV)/dev

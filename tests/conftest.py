@@ -115,7 +115,7 @@ def in_this_process() -> Iterator[None]:
     """Commands that a test types here start no workers, unless it says how many: they take a second to start."""
 
     def make_executor(store: Store, workers: int | None, *more: Any, **named: Any) -> Executor:
-        inline = workers is None and named.get("name") is None
+        inline = workers is None and named.get("name") != "ray"
         return InlineExecutor(store) if inline else with_workers(store, workers, *more, **named)
 
     with_workers = mill.make_executor

@@ -57,6 +57,7 @@ def test_without_a_finished_run_it_says_how_to_make_one(corpus, say):
         (["--cluster", "2x2", "--tokens", "0"], "--tokens 0 is nothing"),
         (["--cluster", "2x2", "--node-memory", "64 quarts"], "--node-memory: nothing can be planned, because"),
         (["--tokens", "1T"], "--tokens is for a prediction, and --cluster is missing"),
+        (["--cluster", "2x2", "--core-hour-usd", "inf"], "A price is over 1,000,000,000 USD"),
         (["--node-memory", "1GB"], "--node-memory is for a prediction, and --cluster is missing"),
     ],
 )
@@ -210,3 +211,21 @@ def test_requests_are_those_that_were_counted_where_they_were(measured):
     assert found.requests_counted
     assert found.gets == found.tasks * (7 + sizing.LOOKED_UP["gets"])
     assert found.puts == found.tasks * (3 + sizing.LOOKED_UP["puts"])
+
+
+def test_a_run_that_compiled_is_a_measure_too(corpus):
+    """Who waits for another that compiles has spent less on the CPU than the clock says of compiling."""
+    corpus.project.run()
+    store = corpus.project.mill().store
+    plain = last_measured(corpus.project.mill())
+    for name, _ in list(store.list_files("tasks")):
+        record = store.read_json(name)
+        if record["label"].endswith("0") and "input_bytes" in record["cost"]:
+            record["cost"].update(compile_s=60.0, wall_s=62.0)
+            store.write_json(name, record)
+    compiled = last_measured(corpus.project.mill())
+    pairs = zip(compiled.kinds, plain.kinds, strict=True)
+    assert any(kind.is_first.sum() > other.is_first.sum() for kind, other in pairs)
+    for kind, line in zip(compiled.kinds, size_up(compiled, compiled.tokens, Cluster(10, 4)).lines, strict=False):
+        assert (kind.cpu_s >= 0).all()
+        assert line.longest_s < 60, line

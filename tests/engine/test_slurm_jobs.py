@@ -350,3 +350,12 @@ def test_without_slurm_there_is_one_message(project, tmp_path):
     assert told.returncode == 2
     assert "there is no sbatch, squeue, scancel, scontrol on the PATH" in " ".join(told.stderr.split())
     assert not project.store.joinpath("parts").exists()
+
+
+def test_programs_of_slurm_without_a_cluster_are_told_as_such(monkeypatch):
+    """No setting of a recipe mends that."""
+    said = "sbatch: error: resolve_ctls_from_dns_srv: res_nsearch error: Unknown host"
+    ended = subprocess.CompletedProcess((), 1, "", said)
+    monkeypatch.setattr(sbatch, "_run", lambda *_: ended)
+    with pytest.raises(UserError, match=r"finds no Slurm: resolve_ctls_from_dns_srv.*set SLURM_CONF"):
+        sbatch.submit("", {}, "gristmill-x", "", 1, {})

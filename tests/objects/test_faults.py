@@ -21,7 +21,7 @@ from gristmill.store.store import CorruptPart, Store
 def waits(monkeypatch):
     """How long was waited between attempts; nobody does."""
     found = []
-    monkeypatch.setattr(patience.time, "sleep", found.append)
+    monkeypatch.setattr(patience.HURRIED, "wait", found.append)
     return found
 
 
@@ -71,7 +71,7 @@ def test_a_store_that_is_busy_is_asked_again(through, waits, fault):
 def test_the_wait_is_drawn_from_the_whole_stretch(monkeypatch):
     """Full jitter, and bounded."""
     drawn = []
-    monkeypatch.setattr(patience.time, "sleep", lambda _: None)
+    monkeypatch.setattr(patience.HURRIED, "wait", lambda _: None)
     monkeypatch.setattr(patience.random, "uniform", lambda low, high: drawn.append((low, high)) or high)
     pytest.importorskip("obstore")
 
@@ -91,6 +91,23 @@ def test_a_store_that_stays_busy_is_one_message(through, waits):
     with pytest.raises(Unreachable, match=r"SlowDown.*after several attempts.*What is finished is kept"):
         Store(f"{through.uri}/store").get_part(part)
     assert len(waits) == TRIES - 1
+
+
+def test_who_is_asked_to_stop_waits_no_more():
+    """Ctrl-C while a store is away ends a run within seconds: what is asked once more is asked once."""
+    tries = []
+
+    def away():
+        tries.append(1)
+        raise OSError("connection reset")
+
+    patience.HURRIED.set()
+    try:
+        with pytest.raises(Unreachable):
+            patience.patiently(away, lambda fault: Unreachable(fault.text, ""), True)
+    finally:
+        patience.HURRIED.clear()
+    assert len(tries) == 1
 
 
 def test_one_wrong_answer_deletes_nothing(through, s3_server):

@@ -1,7 +1,7 @@
 """gristmill plan: what is cached, what would run, and why."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import replace
+from dataclasses import astuple, replace
 from typing import Annotated, Any
 
 import typer
@@ -22,6 +22,8 @@ from gristmill.recipe.columns import INGEST
 from gristmill.recipe.shards import idle_settings
 
 MANY_SOURCES = 4
+DEAREST = 1e9
+"""USD: no price is higher."""
 _COUNTED = ("cached", "to_run", "waiting")
 EXAMPLE = "Example: gristmill plan recipes/demo.yaml"
 
@@ -66,12 +68,13 @@ def command(
     if cluster is None and (tokens is not None or node_memory is not None):
         given = "--tokens" if tokens is not None else "--node-memory"
         raise UserError(f"{given} is for a prediction, and --cluster is missing. Add --cluster NODESxCORES: 1000x16.")
+    prices = Prices(core_hour_usd, million_gets_usd, million_puts_usd, tb_month_usd)
+    if not all(price <= DEAREST for price in astuple(prices)):
+        raise UserError(f"A price is over {DEAREST:,.0f} USD, so nothing was planned. Write what it costs.")
     mill = open_mill(recipe, store)
     if cluster is not None:
         machines = parse_cluster(cluster, node_memory)
-        plan_cluster(
-            mill, machines, tokens, Prices(core_hour_usd, million_gets_usd, million_puts_usd, tb_month_usd), json
-        )
+        plan_cluster(mill, machines, tokens, prices, json)
         return
     run = look_with_inputs(mill)
     idle = idle_settings(mill.recipe)

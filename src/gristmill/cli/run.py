@@ -19,6 +19,7 @@ from gristmill.engine.schedule.run import Run
 from gristmill.errors import UserError
 from gristmill.query.funnel import funnels
 from gristmill.recipe.columns import INGEST
+from gristmill.recipe.mistakes import nearest
 from gristmill.recipe.mix import MIX
 from gristmill.recipe.model import Recipe
 from gristmill.recipe.shards import idle_settings
@@ -56,7 +57,11 @@ def command(
     The funnel is what came in, what was dropped, and what is left.
     """
     if executor is not None and executor not in EXECUTORS:
-        raise UserError(f"--executor {executor} is not known. Executors: {', '.join(EXECUTORS)}")
+        near = nearest(executor, EXECUTORS)
+        meant = f" Did you mean {near}?" if near else ""
+        raise UserError(
+            f"--executor {executor} is not known, so nothing was run. Executors: {', '.join(EXECUTORS)}.{meant}"
+        )
     if address is not None and executor != "ray":
         raise UserError(f"--address {address} names a Ray cluster, which nothing is to run on. Add --executor ray.")
     if profile is not None and executor != "slurm":

@@ -97,7 +97,8 @@ def command(
             out.print()
             out.print(words(skew_line(entry["stage"], one)), soft_wrap=True)
     if bill := _bill(list(seen.made.values()), last):
-        out.print(words(f"\n{bill}"), soft_wrap=True)
+        out.print()
+        out.print(words(bill), soft_wrap=True)
     if last is None:
         told = "" if seen.store.is_shared else f" {seen.to_finish}"
         out.print(passage(f"\nThis recipe has not been run with this store yet.{told}"), soft_wrap=True)
@@ -114,7 +115,7 @@ def skew_line(stage: str, slowest: Mapping[str, Any]) -> str:
     times = slowest["wall_s"] / max(slowest["median_s"], 0.001)
     told = (
         f"Skewed: {stage}, {slowest['label']} took {slowest['wall_s']:,.1f} s, {times:,.0f} times what most of its "
-        f"{slowest['tasks']:,} {slowest['verb']} tasks did, for {size(slowest['bytes'])}"
+        f"{counted(slowest['tasks'], slowest['verb'] + ' task')} did, for {size(slowest['bytes'])}"
     )
     if (hot := slowest.get("hot_key")) is not None:
         told += f"; one key, {hot[0]}, has {counted(hot[1], 'record')} of it"

@@ -7,6 +7,7 @@ import re
 import signal
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -30,6 +31,7 @@ from gristmill.engine.schedule.task_cache import Earlier, Item, Listener
 from gristmill.engine.work.task import Result, Task
 from gristmill.errors import UserError
 from gristmill.objects import requests
+from gristmill.objects.patience import HURRIED
 from gristmill.recipe.cluster import ClusterFields
 from gristmill.recipe.columns import INGEST
 from gristmill.recipe.mistakes import listed
@@ -145,9 +147,10 @@ class Mill:
                     earlier.executed.update(*(made.executed for made in run.made.values()))
                     continue
                 except BaseException as stop:
-                    if run.tasks.begun:  # else it was refused, and the recipe has not been run
-                        self._record(run, started, {}, f"stopped: {type(stop).__name__}")
-                    self.store.sweep_temporaries()
+                    with suppress(UserError):  # a store that is away, or full, must not hide why the run stops
+                        if run.tasks.begun:  # else it was refused, and the recipe has not been run
+                            self._record(run, started, {}, f"stopped: {type(stop).__name__}")
+                        self.store.sweep_temporaries()
                     raise
                 run.ended = self._record(run, started, datasets, "finished")
                 if tag is not None:
@@ -272,9 +275,11 @@ def wait_for(work: Any, executor: Executor) -> None:
     async def main() -> None:
         loop = asyncio.get_running_loop()
         stopped: list[int] = []
+        HURRIED.clear()
 
         def stop(number: int) -> None:
             stopped.append(number)
+            HURRIED.set()
             for other in asyncio.all_tasks():  # before their workers go: nobody shall wonder how one was lost
                 other.cancel()
             executor.close()

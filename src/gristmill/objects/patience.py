@@ -6,7 +6,7 @@ refused at the same moment do not come back at the same moment.
 
 import random
 import re
-import time
+import threading
 from collections.abc import Callable
 from typing import NamedTuple, TypeVar
 
@@ -23,6 +23,10 @@ WAIT_SECONDS = 0.2
 LONGEST_SECONDS = 20.0
 BUSY = (408, 425, 429)
 """Answers that mean: later. All from 500 on do, too, but for 501, which no waiting changes."""
+
+
+HURRIED = threading.Event()
+"""Set when the process is asked to stop: nothing is waited out any more."""
 
 
 class Unreachable(UserError):
@@ -83,10 +87,10 @@ def patiently(act: Callable[[], Answer], refused: Callable[[Fault], Exception | 
         except (BaseError, OSError) as error:
             fault = fault_of(error)
             answered = answered or fault.is_answer
-            if not fault.may_pass or tries >= (TRIES if answered else FIRST_TRIES):
+            if not fault.may_pass or HURRIED.is_set() or tries >= (TRIES if answered else FIRST_TRIES):
                 told = refused(fault)
                 if told is None:
                     raise
                 raise told from None
             count(retries=1)
-            time.sleep(random.uniform(0, min(LONGEST_SECONDS, WAIT_SECONDS * 2**tries)))
+            HURRIED.wait(random.uniform(0, min(LONGEST_SECONDS, WAIT_SECONDS * 2**tries)))

@@ -41,7 +41,7 @@ class Kind:
     wall_s: Numbers
     write_cpu_s: Numbers
     is_first: npt.NDArray[np.bool_]
-    """Whether its worker loaded first what it needs."""
+    """Whether its worker loaded first what it needs, or compiled it."""
     peak_bytes: Numbers
     gets: Numbers
     puts: Numbers
@@ -80,7 +80,8 @@ def last_measured(mill: Mill) -> Measured:
         sample = "" if recipe.sample is None else f" --sample {recipe.sample * 100:.12g}%"
         raise UserError(
             f"No run of {recipe.path}{sample} has come to its end in {store.uri}, so there are no rates to plan with. "
-            f"Make one on a part of the corpus, of a hundred tasks or more: gristmill run {recipe.path} --sample 1%"
+            f"Make one on a part of the corpus, of a hundred tasks or more: gristmill run {recipe.path}"
+            f"{sample or ' --sample 1%'}"
         )
     missing = [node_id for node_id in mill.graph.nodes if node_id not in record["nodes"]]
     if missing:
@@ -188,10 +189,11 @@ def _kinds(store: Store, node: Node, told: Mapping[str, Any]) -> Iterator[Kind]:
             tuple(record["label"] for record in records),
             sizes,
             column("input_pieces"),
-            column("cpu_s") - column("compile_s"),
-            column("wall_s") - column("compile_s"),
+            # Who compiles waits for others that do, too: of its time nothing may be left.
+            np.maximum(column("cpu_s") - column("compile_s"), 0.0),
+            np.maximum(column("wall_s") - column("compile_s"), 0.0),
             column("write_cpu_s"),
-            column("first").astype(bool),
+            (column("first") > 0) | (column("compile_s") > 0),
             column("peak_rss_bytes"),
             column("get_requests", np.nan),
             column("put_requests", np.nan),

@@ -74,7 +74,7 @@ def hold(store: Store, purpose: Purpose, what: str) -> Iterator[Lease]:
     finally:
         over.set()
         beat.join(END_SECONDS)  # a store that does not answer must not hold up the end of a run
-        with contextlib.suppress(FileNotFoundError):
+        with contextlib.suppress(FileNotFoundError, Unreachable):  # a lease that nobody renews ends by itself
             store.remove(_path(lease.id))
 
 

@@ -25,6 +25,7 @@ COMMAND_S = 60.0
 CANCEL_S = 10.0
 WAITS = {"PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT", "RESV_DEL_HOLD"}
 RUNS = {"RUNNING", "COMPLETING", "SUSPENDED", "STOPPED", "RESIZING", "SIGNALING", "STAGE_OUT"}
+_ABSENT = re.compile("configuration source|resolve_ctls_from_dns|slurm.conf", re.I)
 _LATER = re.compile(
     "unable to contact|timed out|temporarily|connection refused|communication|controller|try again|submit limit"
     "|MaxSubmitJob|maximum number of jobs",
@@ -110,6 +111,11 @@ def submit(
     if _LATER.search(said):
         raise Busy(said)
     shown = shlex.join(word for word in words if word.split("=")[0] not in ("--comment", "--parsable", "--open-mode"))
+    if _ABSENT.search(said):
+        raise UserError(
+            f"sbatch is installed here and finds no Slurm: {said}. Nothing was run. Run on a machine of the cluster or "
+            "set SLURM_CONF to its slurm.conf."
+        )
     raise UserError(
         f"Slurm refuses the jobs: {said} (sbatch {shown}). Nothing runs there; what is finished is kept. Correct "
         "sbatch under cluster in the recipe, or in the profile; `sinfo` lists partitions."
