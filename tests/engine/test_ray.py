@@ -227,12 +227,23 @@ def test_no_cluster_on_this_machine_is_told(monkeypatch):
     def init(address, **_):
         raise ConnectionError(f"Could not find {address}.")
 
-    worker = SimpleNamespace()
-    ray = SimpleNamespace(init=init, _private=SimpleNamespace(worker=worker))
+    ray = fake_ray(init, None)
     before = signal.getsignal(signal.SIGTERM)
     with pytest.raises(UserError, match=r"Ray cluster of this machine cannot be joined: Could not find auto\. Nothing"):
         ray_cluster._connect(ray, None)
     assert signal.getsignal(signal.SIGTERM) == before
+
+
+def test_a_cluster_that_was_killed_is_told_at_once(monkeypatch):
+    """Its address lies about still, and Ray would try it for minutes."""
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    with pytest.raises(UserError, match=r"Ray cluster of this machine cannot be joined: .*refused.* Nothing was run"):
+        ray_cluster._connect(fake_ray(None, "127.0.0.1:1"), None)
+
+
+def fake_ray(init, known):
+    utils = SimpleNamespace(read_ray_address=lambda: known)
+    return SimpleNamespace(init=init, _private=SimpleNamespace(worker=SimpleNamespace(), utils=utils))
 
 
 def test_an_address_without_its_executor_is_refused(project, monkeypatch, capsys):

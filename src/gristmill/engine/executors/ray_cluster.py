@@ -350,7 +350,9 @@ def _imported() -> Any:
 def _connect(ray: Any, address: str | None) -> None:
     """Join a cluster as a driver; UserError where there is none. Ray's own messages are left in its logs."""
     address = address or os.environ.get("RAY_ADDRESS") or "auto"
-    if (silent := _silent(address)) is not None:
+    # A cluster that was killed leaves its address behind, where `auto` finds it.
+    known = ray._private.utils.read_ray_address() if address == "auto" else address
+    if (silent := _silent(known or "")) is not None:
         raise _no_cluster(address, silent)
     ray._private.worker.print_to_stdstream = lambda *_, **__: None  # raylets' deaths, on standard output
     before = signal.getsignal(signal.SIGTERM)
