@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import signal
 import threading
 from multiprocessing.reduction import ForkingPickler
 from types import SimpleNamespace
@@ -256,31 +257,31 @@ def test_a_worker_that_comes_too_late_is_ended():
 
 
 def test_close_ends_every_process_busy_and_idle(tmp_path):
-    """Real ones: one waits for work, one is in the middle of a task that would never end."""
+    """Real ones: one waits for work, one is in the middle of a task that would never end, because it is stopped."""
     (tmp_path / "file").write_bytes(b"grain")
-    os.mkfifo(tmp_path / "pipe")
     executor = LocalExecutor(Store(str(tmp_path / "store")), 2)
 
-    def hashing(name):
-        return asyncio.create_task(
-            executor.run(Task("", "inputs", name, Hash((Place(str(tmp_path / name)),), blocks=False)))
-        )
+    def hashing():
+        place = Place(str(tmp_path / "file"))
+        return asyncio.create_task(executor.run(Task("", "inputs", "file", Hash((place,), blocks=False))))
 
     async def work():
-        both = await asyncio.gather(hashing("file"), hashing("file"))
+        both = await asyncio.gather(hashing(), hashing())
         assert both[0].values == both[1].values
-        stuck = hashing("pipe")
-        with open(os.open(tmp_path / "pipe", os.O_RDWR), "wb"):
-            while not executor._busy:
-                await asyncio.sleep(0.001)
-            pids = [worker._process.pid for worker in (*executor._busy, *executor._idle)]
-            names = [name_of(pid) for pid in pids]
-            assert len(set(pids)) == 2
-            assert all(runs(name) for name in names)
-            executor.close()
-            assert not any(runs(name) for name in names)
-            with pytest.raises(WorkerDied):
-                await stuck
+        pids = [worker._process.pid for worker in executor._idle]
+        names = [name_of(pid) for pid in pids]
+        assert len(set(pids)) == 2
+        for pid in pids:
+            os.kill(pid, signal.SIGSTOP)
+        stuck = hashing()
+        while not executor._busy:
+            await asyncio.sleep(0.001)
+        assert len(executor._idle) == 1
+        assert all(runs(name) for name in names)
+        executor.close()
+        assert not any(runs(name) for name in names)
+        with pytest.raises(WorkerDied):
+            await stuck
 
     asyncio.run(work())
 
