@@ -100,7 +100,7 @@ class Simulated(MadeUp):
         super().__init__(store, 0)
         self.slots = nodes * cores
         self.several_machines = twice
-        self._draw = random.Random(0)
+        self._draw, self._moments = random.Random(0), random.Random(1)
         self._lost_every_s = lost_every_s
         self._slow = set(self._draw.sample(range(nodes), round(slow * nodes)))
         self._free = [(node, core) for core in range(cores) for node in range(nodes)]
@@ -165,7 +165,7 @@ class Simulated(MadeUp):
         """Nodes, one after the other, at random moments."""
         loop = asyncio.get_running_loop()
         while self._lost_every_s:
-            await asyncio.sleep(self._draw.expovariate(1 / self._lost_every_s))
+            await asyncio.sleep(self._moments.expovariate(1 / self._lost_every_s))
             if len(self._down) == len(self._at):
                 continue
             node = self._draw.choice(sorted(set(self._at) - self._down))
