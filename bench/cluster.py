@@ -2,9 +2,9 @@
 
 The coordinator is the real one: frontier, keys, store, retries of lost tasks, second runs of stragglers. The executor
 makes results up (`scale.py`) and takes as long for them, by its own clock, as tasks on parts of 64 MB take; nodes are
-lost at random, with all that they were at, and come back; some may be slow. A trillion tokens on 1,000 nodes of 16 cores
-are two million tasks, which take the coordinator of a small machine most of an hour. So a tenth of both is run: as long
-by the clock, and a node that is lost every five minutes is ten times as much of the cluster.
+lost at random, with all that they were at, and come back; some may be slow. A trillion tokens on 1,000 nodes of 16
+cores are two million tasks, which take the coordinator of a small machine most of an hour. So a tenth of both is run:
+as long by the clock, and a node that is lost every five minutes is ten times as much of the cluster.
 """
 
 import asyncio
