@@ -106,8 +106,8 @@ def skew_line(stage: str, slowest: Mapping[str, Any]) -> str:
     """The task that others wait for: how long it took, what it read, and the key that has the most records in it."""
     times = slowest["wall_s"] / max(slowest["median_s"], 0.001)
     told = (
-        f"Skewed: {stage}, {slowest['label']} took {slowest['wall_s']:,.1f} s, {times:,.0f} times what most of its kind "
-        f"did ({counted(slowest['tasks'], 'task')} of {slowest['verb']}), for {size(slowest['bytes'])}"
+        f"Skewed: {stage}, {slowest['label']} took {slowest['wall_s']:,.1f} s, {times:,.0f} times what most of its "
+        f"kind did ({counted(slowest['tasks'], 'task')} of {slowest['verb']}), for {size(slowest['bytes'])}"
     )
     if (hot := slowest.get("hot_key")) is not None:
         told += f"; one key, {hot[0]}, has {counted(hot[1], 'record')} of it"
