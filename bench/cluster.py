@@ -2,9 +2,9 @@
 
 The coordinator is the real one: frontier, keys, store, retries of lost tasks, second runs of stragglers. The executor
 makes results up (`scale.py`) and takes as long for them, by its own clock, as tasks on parts of 64 MB take; nodes are
-lost at random, with all that they were at, and come back; some nodes are slow. A trillion tokens on 1,000 nodes of 16
-cores are two million tasks, which take a coordinator of two busy cores more than half an hour, so a tenth of both is
-run: as long by the clock, and every loss is a tenth of what it was, so there are ten times as many to the core.
+lost at random, with all that they were at, and come back; some may be slow. A trillion tokens on 1,000 nodes of 16
+cores are two million tasks, which take the coordinator of a small machine most of an hour. So a tenth of both is run:
+as long by the clock, and a node that is lost every five minutes is ten times as much of the cluster.
 """
 
 import asyncio
@@ -100,7 +100,7 @@ class Simulated(MadeUp):
         super().__init__(store, 0)
         self.slots = nodes * cores
         self.several_machines = twice
-        self._draw = random.Random(0)
+        self._draw, self._moments = random.Random(0), random.Random(1)
         self._lost_every_s = lost_every_s
         self._slow = set(self._draw.sample(range(nodes), round(slow * nodes)))
         self._free = [(node, core) for core in range(cores) for node in range(nodes)]
@@ -165,7 +165,7 @@ class Simulated(MadeUp):
         """Nodes, one after the other, at random moments."""
         loop = asyncio.get_running_loop()
         while self._lost_every_s:
-            await asyncio.sleep(self._draw.expovariate(1 / self._lost_every_s))
+            await asyncio.sleep(self._moments.expovariate(1 / self._lost_every_s))
             if len(self._down) == len(self._at):
                 continue
             node = self._draw.choice(sorted(set(self._at) - self._down))
