@@ -195,8 +195,8 @@ def _kinds(store: Store, node: Node, told: Mapping[str, Any]) -> Iterator[Kind]:
             column("write_cpu_s"),
             (column("first") > 0) | (column("compile_s") > 0),
             column("peak_rss_bytes"),
-            column("get_requests", np.nan),
-            column("put_requests", np.nan),
+            column("gets", np.nan),
+            column("puts", np.nan),
         )
 
 

@@ -37,7 +37,7 @@ SEGMENT_S, MANY_SEGMENTS = 3e-4, 16
 """Seconds for each segment that a task reads: 0.26 to 0.35 ms on one core of a small server; less, where tasks that
 read so many took less in the measured run."""
 MERGE_BYTES_PER_S = 50e6
-"""Of a merge, where the run had too little to merge: 40 to 70 MB a second on one core of a small server."""
+"""Of a merge, where the run had too little to merge; a guess, which nobody measured."""
 COMPRESSION = 3.0
 """Bytes of text for each that is stored."""
 RECORD_BYTES = 2500
