@@ -12,7 +12,7 @@ from bench.__main__ import main, names, table
 
 ROOT = Path(__file__).parents[2]
 SMALL = {
-    "cluster": {"PARTS": 5, "NODES": 3, "CORES": 2, "LOSSES": (("30_minutes", 1800, 0.0, 1),)},
+    "cluster": {"PARTS": 5, "NODES": 3, "CORES": 2, "LOSSES": (("100_seconds", 100, 0.5, 1),)},
     "encode": {"READ_BYTES": 200_000, "LIMIT_BYTES": 200_000, "BATCH_BYTES": 100_000, "MERGES": 300},
     "engine": {"TINY_PARTS": 3},
     "exactdup": {"LIMIT_BYTES": 200_000, "ROUNDS": 1},
