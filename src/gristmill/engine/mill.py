@@ -16,9 +16,7 @@ from gristmill.counted import counted
 from gristmill.engine.executors.executor import Executor, InlineExecutor
 from gristmill.engine.executors.insist import Note
 from gristmill.engine.executors.local import LocalExecutor
-from gristmill.engine.executors.ray_cluster import RayExecutor
 from gristmill.engine.executors.shared_kernels import fetch, keep
-from gristmill.engine.executors.slurm import SlurmExecutor
 from gristmill.engine.executors.stragglers import Stragglers
 from gristmill.engine.files.config_files import store_copies
 from gristmill.engine.files.content import ContentHashes
@@ -237,9 +235,13 @@ def make_executor(
             f"--executor {name} runs tasks in other processes, which cannot see the store {store.uri}. Leave "
             "--executor out, or give a folder with --store."
         )
-    if name == "ray":
+    if name == "ray":  # clusters are imported by those who have one: every command starts through here
+        from gristmill.engine.executors.ray_cluster import RayExecutor
+
         return RayExecutor(store, workers, modules, code, note, address)
     if name == "slurm":
+        from gristmill.engine.executors.slurm import SlurmExecutor
+
         return SlurmExecutor(store, workers, modules, code, note, cluster, recipe)
     return LocalExecutor(store, workers or available_cores(), modules, code, note)
 
