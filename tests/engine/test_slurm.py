@@ -1,5 +1,6 @@
 """Runs on a Slurm of two nodes: the same bytes, whatever becomes of jobs, nodes and the run itself (laws 1 and 9)."""
 
+import os
 import signal
 import sys
 
@@ -128,7 +129,8 @@ def test_a_run_may_be_a_job_itself(project, slurm):
     project.write_inputs(records=20)
     project.write_recipe("  - stagebox.length\n", top="cluster: {jobs: 1, sbatch: {time: 10}}", pattern="in/00.jsonl")
     command = f"exec {sys.executable} -m gristmill run {project.recipe} --executor slurm"
-    job = slurm.command("sbatch", "--parsable", "--output=coordinator.log", f"--wrap={command}").strip()
+    search = f"--export=ALL,PYTHONPATH={os.pathsep.join(sys.path)}"
+    job = slurm.command("sbatch", "--parsable", "--output=coordinator.log", search, f"--wrap={command}").strip()
     until(lambda: job not in {about[0] for about in slurm.jobs()})
     said = (project.folder / "coordinator.log").read_text()
     assert "COMPLETED" in slurm.command("squeue", "-h", "-t", "all", "-j", job, "-o", "%T"), said
@@ -140,9 +142,11 @@ def refused(project, cluster, monkeypatch):
     """What a run with these settings says, and how often it submitted jobs."""
     submitted, submit = [], sbatch.submit
     monkeypatch.setattr(sbatch, "submit", lambda *about: submitted.append(1) or submit(*about))
-    project.write_recipe("  - stagebox.length\n", top=f"cluster: {cluster}")
+    project.write_recipe("  - stagebox.length\n")
+    profile = project.folder / "cluster.yaml"
+    profile.write_text(cluster)
     with pytest.raises(UserError) as told:
-        Mill(load(project.recipe), executor="slurm").run(None, Silent())
+        Mill(load(project.recipe, profile=str(profile)), executor="slurm").run(None, Silent())
     return str(told.value), len(submitted)
 
 
