@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import IO, Any
 
 from gristmill.errors import UserError
+from gristmill.objects.reader import PlaceFile
 from gristmill.places import Place, shown
 
 BLOCK_BYTES = 4 << 20
@@ -101,11 +102,11 @@ def open_checked(place: Place, content: Content, uri: str) -> IO[bytes]:
     return io.BufferedReader(_CheckedFile(place, content, uri), 1 << 16)
 
 
-class _CheckedFile(io.RawIOBase):
+class _CheckedFile(PlaceFile):
     def __init__(self, place: Place, content: Content, uri: str) -> None:
+        super().__init__(content.size)
         self._content = content
         self._uri = uri
-        self._at = 0
         self._blocks: dict[int, memoryview] = {}
         self._file = place.open()
         if place.system is None and os.fstat(self._file.fileno()).st_size != content.size:
@@ -114,25 +115,9 @@ class _CheckedFile(io.RawIOBase):
         if not content.size:
             self._expect_end()
 
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return self._at
-
-    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        at = offset + {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._content.size}[whence]
-        if at < 0:
-            raise OSError(22, "a place before the start of the file")
-        self._at = at
-        return at
-
     def readinto(self, target: Any) -> int:
         number, start = divmod(self._at, BLOCK_BYTES)
-        if self._at >= self._content.size:
+        if self._at >= self._size:
             return 0
         view = memoryview(target).cast("B")
         found = self._block(number)[start : start + len(view)]
@@ -157,7 +142,7 @@ class _CheckedFile(io.RawIOBase):
 
     def _load(self, number: int) -> memoryview:
         start = number * BLOCK_BYTES
-        length = min(BLOCK_BYTES, self._content.size - start)
+        length = min(BLOCK_BYTES, self._size - start)
         try:
             self._file.seek(start)
             block = _read(self._file, length)
@@ -176,7 +161,7 @@ class _CheckedFile(io.RawIOBase):
             block = _read(self._file, length)
             if not self._is_right(block, number):
                 raise InputChanged(self._uri)
-        if start + length == self._content.size:
+        if start + length == self._size:
             self._expect_end()
         return memoryview(block)
 

@@ -94,6 +94,19 @@ def test_what_there_is_for_each_part_grows_with_the_corpus_and_a_tokenizer_does_
     assert size_up(measured, 10 * measured.tokens, Cluster(4, 4)).stored_bytes > 3 * sum(measured.stored_bytes.values())
 
 
+def test_a_part_that_had_little_to_read_is_filled_before_there_are_more(measured):
+    """A sample in one small part does not make millions of them."""
+    few = replace(measured, part_bytes=dict.fromkeys(measured.parts, 1 << 26))
+    same = totals(size_up(few, measured.tokens, Cluster(1, 1)))
+    more = totals(size_up(few, 1e6 * measured.tokens, Cluster(1, 1)))
+    readers = [line for line in more.values() if line.verb == "read"]
+    content = sum(measured.content_bytes.values())
+    assert sum(line.tasks for line in readers) == pytest.approx(1e6 * content / (sizing.FILLED * (1 << 26)), rel=0.01)
+    assert {at: line.tasks for at, line in same.items()} == {
+        at: line.tasks for at, line in totals(size_up(measured, measured.tokens, Cluster(1, 1))).items()
+    }
+
+
 def test_rates_are_found_again_where_tasks_differ_in_size(measured):
     """Against a truth that is made up: so much for a task, so much for a byte, so much for what a worker loads."""
     (kind,) = (one for one in measured.kinds if one.verb == "map" and one.node.name == "tokens" and len(one.sizes) > 1)

@@ -4,6 +4,7 @@ import asyncio
 import json
 import pickle
 import signal
+import socket
 import sys
 import threading
 import time
@@ -12,7 +13,7 @@ from types import SimpleNamespace
 import pytest
 
 from gristmill.cli.main import main
-from gristmill.engine.executors import ray_cluster, ray_host, trial
+from gristmill.engine.executors import ray_cluster, ray_connection, ray_host, trial
 from gristmill.engine.executors.executor import StageFailed, WorkerDied
 from gristmill.engine.executors.ray_cluster import HOST_BYTES, RayExecutor
 from gristmill.engine.mill import Mill, Silent
@@ -218,7 +219,45 @@ def test_no_cluster_at_an_address_is_told_at_once(monkeypatch, address):
     """Before Ray tries for minutes."""
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
     with pytest.raises(UserError, match=r"Ray cluster at .* cannot be joined: .*Nothing was run.*ray start --head"):
-        ray_cluster._connect(None, address)
+        ray_connection.connect(None, address)
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n", "does not speak gRPC"),
+        (b"", "does not speak gRPC"),
+        (bytes([0, 0, 0, 4, 0, 0, 0, 0, 0]), "what Ray says of it"),
+    ],
+)
+def test_another_server_at_an_address_is_told_at_once(monkeypatch, answer, told):
+    """One that speaks gRPC is left to Ray."""
+    monkeypatch.delenv("RAY_USE_TLS", raising=False)
+
+    def serve(listener):
+        connection, _ = listener.accept()
+        with connection:
+            assert connection.recv(33, socket.MSG_WAITALL).startswith(b"PRI * HTTP/2.0")
+            connection.sendall(answer)
+
+    def init(**_):
+        raise ConnectionError("what Ray says of it")
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        server = threading.Thread(target=serve, args=(listener,))
+        server.start()
+        with pytest.raises(UserError, match=rf"cannot be joined: .*{told}.* Nothing was run"):
+            ray_connection.connect(fake_ray(init, None), f"127.0.0.1:{listener.getsockname()[1]}")
+        server.join()
+
+
+def test_a_server_that_says_nothing_is_told(monkeypatch):
+    monkeypatch.setattr(ray_connection, "CONNECT_S", 0.1)
+    with (
+        socket.create_server(("127.0.0.1", 0)) as listener,
+        pytest.raises(UserError, match=r"said nothing for .* Nothing was run"),
+    ):
+        ray_connection.connect(None, f"127.0.0.1:{listener.getsockname()[1]}")
 
 
 def test_no_cluster_on_this_machine_is_told(monkeypatch):
@@ -230,7 +269,7 @@ def test_no_cluster_on_this_machine_is_told(monkeypatch):
     ray = fake_ray(init, None)
     before = signal.getsignal(signal.SIGTERM)
     with pytest.raises(UserError, match=r"Ray cluster of this machine cannot be joined: Could not find auto\. Nothing"):
-        ray_cluster._connect(ray, None)
+        ray_connection.connect(ray, None)
     assert signal.getsignal(signal.SIGTERM) == before
 
 
@@ -238,7 +277,7 @@ def test_a_cluster_that_was_killed_is_told_at_once(monkeypatch):
     """Its address lies about still, and Ray would try it for minutes."""
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
     with pytest.raises(UserError, match=r"Ray cluster of this machine cannot be joined: .*refused.* Nothing was run"):
-        ray_cluster._connect(fake_ray(None, "127.0.0.1:1"), None)
+        ray_connection.connect(fake_ray(None, "127.0.0.1:1"), None)
 
 
 def fake_ray(init, known):

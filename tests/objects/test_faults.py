@@ -79,7 +79,7 @@ def test_the_wait_is_drawn_from_the_whole_stretch(monkeypatch):
         raise OSError("status code: 503 Slow Down")
 
     with pytest.raises(Unreachable):
-        patience.patiently(busy, lambda fault: Unreachable(fault.text, ""), True)
+        patience.patiently(busy, lambda fault: Unreachable(fault.text, ""), True, "s3://mill")
     assert drawn == [(0, min(20, 0.2 * 2**number)) for number in range(1, TRIES)]
 
 
@@ -93,6 +93,24 @@ def test_a_store_that_stays_busy_is_one_message(through, waits):
     assert len(waits) == TRIES - 1
 
 
+def test_a_long_wait_is_told_once(through, waits):
+    """While a run listens; what is over after some attempts is not worth a word."""
+    store = Store(f"{through.uri}/store")
+    part = store.put_part(b"bytes", "bin")
+    told = []
+    through(busy=1.0)
+    with patience.waits_told(told.append):
+        for _ in range(2):
+            with pytest.raises(Unreachable):
+                Store(f"{through.uri}/store").get_part(part)
+    assert len(told) == 1
+    assert told[0].startswith(f"{through.uri} does not do what it is asked (SlowDown")
+    through(busy=1.0, only=first_only("GET"))
+    with patience.waits_told(told.append):
+        assert bytes(Store(f"{through.uri}/store").get_part(part)) == b"bytes"
+    assert len(told) == 1
+
+
 def test_who_is_asked_to_stop_waits_no_more():
     """Ctrl-C while a store is away ends a run within seconds: what is asked once more is asked once."""
     tries = []
@@ -104,7 +122,7 @@ def test_who_is_asked_to_stop_waits_no_more():
     patience.HURRIED.set()
     try:
         with pytest.raises(Unreachable):
-            patience.patiently(away, lambda fault: Unreachable(fault.text, ""), True)
+            patience.patiently(away, lambda fault: Unreachable(fault.text, ""), True, "s3://mill")
     finally:
         patience.HURRIED.clear()
     assert len(tries) == 1

@@ -10,12 +10,13 @@ CLUSTER = """cluster:
   jobs: 64
   sbatch: {partition: cpu, time: 4:00:00, mem: 8G, cpus-per-task: 4, exclusive: true}
   alone: {mem: 64G}
-  host: login1-ib
 """
 ACTS = {
     "setup": "setup: [module load python, source venv/bin/activate]",
     "python": "python: /shared/venv/bin/python",
     "sbatch.output": "sbatch: {output: /home/miller/.bashrc}",
+    "host": "host: login1-ib",
+    "port": "port: 6000",
     "alone.chdir": "alone: {chdir: /shared}",
 }
 
@@ -36,15 +37,22 @@ def test_a_recipe_says_how_jobs_are_asked_for(project):
 
 
 @pytest.mark.parametrize("name", ACTS)
-def test_only_a_profile_names_programs_and_files(project, tmp_path, name):
+def test_only_a_profile_names_programs_files_and_machines(project, tmp_path, name):
     """Law 10: a recipe is data, and may come from anybody."""
     project.write_recipe(top=f"cluster:\n  {ACTS[name]}\n")
     told = mistakes(lambda: load(project.recipe))
-    assert f":5: cluster.{name} names a program or a file" in told
+    assert f":5: cluster.{name} names a program, a file or a machine" in told
     assert told.endswith("run with --profile FILE.")
     profile = tmp_path / "cluster.yaml"
     profile.write_text(f"{ACTS[name]}\n")
     assert load_profile(str(profile)) != ClusterFields()
+
+
+def test_what_only_a_profile_may_have_is_not_corrected_first(project):
+    project.write_recipe(top="cluster: {setup: module load python, sbatch: [output]}\n")
+    told = mistakes(lambda: load(project.recipe))
+    assert "cluster.setup names a program" in told
+    assert "list" not in told
 
 
 def test_nothing_of_it_is_in_a_key(project):
@@ -88,7 +96,7 @@ def test_mistakes_are_told_with_their_line(project, tmp_path, text, line, words)
     assert told.startswith(f"{profile}:{line}: ")
     for word in words:
         assert word in told
-    if text.startswith(("jobs", "sbatch", "host")):
+    if text.startswith(("jobs", "sbatch")):
         indented = "".join(f"  {row}\n" for row in text.splitlines())
         project.write_recipe(top=f"cluster:\n{indented}")
         told = mistakes(lambda: load(project.recipe))

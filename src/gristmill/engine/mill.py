@@ -29,7 +29,7 @@ from gristmill.engine.schedule.task_cache import Earlier, Item, Listener
 from gristmill.engine.work.task import Result, Task
 from gristmill.errors import UserError
 from gristmill.objects import requests
-from gristmill.objects.patience import HURRIED
+from gristmill.objects.patience import HURRIED, waits_told
 from gristmill.recipe.cluster import ClusterFields
 from gristmill.recipe.columns import INGEST
 from gristmill.recipe.mistakes import listed
@@ -113,7 +113,7 @@ class Mill:
         started = datetime.now(UTC)
         self._asked = requests.counted()
         earlier = Earlier()
-        with hold(self.store, "run", self.recipe.name) as lease:
+        with waits_told(listener.note), hold(self.store, "run", self.recipe.name) as lease:
             self._await_collection(lease, listener)
             self.store.sweep_temporaries()
             before = self.known_before()
@@ -161,8 +161,8 @@ class Mill:
         """Remove a damaged part, so that what made it runs again; once."""
         if corrupt.part_hash in earlier.damaged:
             raise UserError(
-                f"Part {corrupt.part_hash[:12]} {corrupt.fact}, also after it was made again: the disk under "
-                f"the store {self.store.uri} does not give back what is written to it. Use another store."
+                f"Part {corrupt.part_hash[:12]} {corrupt.fact}, also after it was made again: the store "
+                f"{self.store.uri} does not give back what is written to it. Use another disk or bucket."
             ) from None
         earlier.damaged[corrupt.part_hash] = corrupt.fact
         self.store.remove_damaged(corrupt)

@@ -226,7 +226,7 @@ class Bucket:
                 "DataLoader, or 'spawn'."
             )
         try:
-            answer = patiently(act, partial(self._refused, verb, key), self._has_answered)
+            answer = patiently(act, partial(self._refused, verb, key), self._has_answered, self.uri)
         except FileNotFoundError as error:
             if fault_of(error).code == "NoSuchBucket":
                 raise self._no_bucket() from None

@@ -7,7 +7,9 @@ refused at the same moment do not come back at the same moment.
 import random
 import re
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import NamedTuple, TypeVar
 
 from gristmill.errors import UserError
@@ -21,12 +23,46 @@ FIRST_TRIES = 3
 """Of one that nobody answers at all, of a store that has never answered this process: an address that is wrong."""
 WAIT_SECONDS = 0.2
 LONGEST_SECONDS = 20.0
+TOLD_TRIES = 5
+"""After so many, some seconds, somebody is told what is waited for."""
+TOLD_EVERY_S = 60.0
 BUSY = (408, 425, 429)
 """Answers that mean: later. All from 500 on do, too, but for 501, which no waiting changes."""
 
 
 HURRIED = threading.Event()
 """Set when the process is asked to stop: nothing is waited out any more."""
+
+
+class _Listener:
+    """Who wants to know of long waits in this process: nobody, until a run does."""
+
+    def __init__(self) -> None:
+        self.tell: Callable[[str], None] | None = None
+        self._lock = threading.Lock()
+        self._told_s = -TOLD_EVERY_S
+
+    def waits(self, uri: str, fault: "Fault") -> None:
+        """Many requests wait at once, and one message is enough for all."""
+        with self._lock:
+            now, tell = time.monotonic(), self.tell
+            if tell is None or now - self._told_s < TOLD_EVERY_S:
+                return
+            self._told_s = now
+        tell(f"{uri} does not do what it is asked ({fault.text}); waiting and asking again, for a minute at most")
+
+
+_listener = _Listener()
+
+
+@contextmanager
+def waits_told(tell: Callable[[str], None]) -> Iterator[None]:
+    """Meanwhile long waits for an object store are told, by any thread."""
+    _listener.tell = tell
+    try:
+        yield
+    finally:
+        _listener.tell = None
 
 
 class Unreachable(UserError):
@@ -71,9 +107,11 @@ def fault_of(error: BaseException) -> Fault:
     return Fault(int(status[1]) if status else None, code[1] if code else "", told)
 
 
-def patiently(act: Callable[[], Answer], refused: Callable[[Fault], Exception | None], has_answered: bool) -> Answer:
+def patiently(
+    act: Callable[[], Answer], refused: Callable[[Fault], Exception | None], has_answered: bool, uri: str
+) -> Answer:
     """What `act` answers. Faults that may pass are waited out, so many times; others, and the last one, become what
-    `refused` makes of them (None: it is a bug, and shows itself).
+    `refused` makes of them (None: it is a bug, and shows itself). `uri` is what is said to be waited for.
     """
     from obstore.exceptions import BaseError
 
@@ -93,4 +131,6 @@ def patiently(act: Callable[[], Answer], refused: Callable[[Fault], Exception | 
                     raise
                 raise told from None
             count(retries=1)
+            if tries >= TOLD_TRIES:
+                _listener.waits(uri, fault)
             HURRIED.wait(random.uniform(0, min(LONGEST_SECONDS, WAIT_SECONDS * 2**tries)))

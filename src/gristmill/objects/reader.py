@@ -11,13 +11,37 @@ BLOCK_BYTES = 4 << 20
 """What one request fetches; two of them are held."""
 
 
-class ObjectFile(io.RawIOBase):
+class PlaceFile(io.RawIOBase):
+    """A file that is read at any place of it, and knows its size."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._at = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._at
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        at = offset + {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._size}[whence]
+        if at < 0:
+            raise OSError(22, "a place before the start of the file")
+        self._at = at
+        return at
+
+
+class ObjectFile(PlaceFile):
     """Reads an object as it was when it was opened, by size; whether the bytes are right is for others to say."""
 
     def __init__(self, bucket: Bucket, info: Info) -> None:
+        super().__init__(info.size)
         self._bucket = bucket
         self._info = info
-        self._at = 0
         self._block = (0, memoryview(b""))
         """Where it begins, and its bytes."""
         self._ahead: tuple[int, Future[memoryview]] | None = None
@@ -38,25 +62,9 @@ class ObjectFile(io.RawIOBase):
         """What was fetched was wrong: fetch it again."""
         self._block, self._ahead = (0, memoryview(b"")), None
 
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return self._at
-
-    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        at = offset + {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._info.size}[whence]
-        if at < 0:
-            raise OSError(22, "a place before the start of the file")
-        self._at = at
-        return at
-
     def readinto(self, target: Any) -> int:
         view = memoryview(target).cast("B")
-        if self._at >= self._info.size or not len(view):
+        if self._at >= self._size or not len(view):
             return 0
         start, block = self._block
         if not start <= self._at < start + len(block):
@@ -71,13 +79,13 @@ class ObjectFile(io.RawIOBase):
         ahead, self._ahead = self._ahead, None
         block = ahead[1].result() if ahead is not None and ahead[0] == at else self._get(at)
         after = at + len(block)
-        if at == end and block and after < self._info.size:
+        if at == end and block and after < self._size:
             self._pool = self._pool or ThreadPoolExecutor(1)
             self._ahead = (after, self._pool.submit(self._get, after))
         return block
 
     def _get(self, at: int) -> memoryview:
-        return self._bucket.get_range(self._info.key, at, min(self._info.size, at + BLOCK_BYTES))
+        return self._bucket.get_range(self._info.key, at, min(self._size, at + BLOCK_BYTES))
 
     def close(self) -> None:
         if self._pool is not None:

@@ -65,6 +65,10 @@ class Measured:
     """Per source, of what was taken."""
     parts: Mapping[str, int]
     """Document parts, per source."""
+    content_bytes: Mapping[str, float]
+    """Per source, that its document parts hold before compression."""
+    part_bytes: Mapping[str, int]
+    """Per source, that a part holds at most, by the recipe."""
     stored_bytes: Mapping[str, float]
     """Per step."""
     tasks: Mapping[str, int]
@@ -99,6 +103,7 @@ def last_measured(mill: Mill) -> Measured:
     told = record["nodes"]
     tokens, by = _tokens(record)
     sources = [node for node in mill.graph.nodes.values() if node.kind == "read"]
+    read = {node.sources[0]: _parts(store, told[node.id]) for node in sources}
     return Measured(
         record["recipe"],
         end_of(record),
@@ -107,7 +112,9 @@ def last_measured(mill: Mill) -> Measured:
         by,
         kinds,
         {node.sources[0]: float(told[node.id].get("input_bytes", 0)) for node in sources},
-        {node.sources[0]: _parts(store, told[node.id]) for node in sources},
+        {source: len(parts) for source, parts in read.items()},
+        {source: float(sum(part["payload_bytes"] for part in parts)) for source, parts in read.items()},
+        {source.name: source.part_bytes for source in recipe.sources.values()},
         {node_id: float(told[node_id]["stored_bytes"]) for node_id in mill.graph.nodes},
         {node_id: told[node_id]["executed"] + told[node_id]["cached"] for node_id in mill.graph.nodes},
         [node.id for node in mill.graph.nodes.values() if _is_changed(node, record, recipe.name)],
@@ -140,9 +147,9 @@ def _share(name: str, recipe: str) -> float:
     return 1.0 if sample == name else float(sample) / 100
 
 
-def _parts(store: Store, told: Mapping[str, Any]) -> int:
+def _parts(store: Store, told: Mapping[str, Any]) -> list[dict[str, Any]]:
     manifests = [store.read_json(f"datasets/{name}.json") for name in told["datasets"].values()]
-    return sum(len(manifest["parts"]) for manifest in manifests if manifest is not None)
+    return [part for manifest in manifests if manifest is not None for part in manifest["parts"]]
 
 
 def _tokens(record: Mapping[str, Any]) -> tuple[float, str]:

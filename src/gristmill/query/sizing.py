@@ -49,6 +49,9 @@ LOOKED_UP = {"gets": 2, "puts": 2}
 GETS_PER_LAYER = 2
 """Ranged reads of the columns of a layer, beside one of its verdicts: neighbours are fetched together."""
 
+FILLED = 0.64
+"""Of part_bytes, that a part of many small files holds on average (`listing.group_files`)."""
+
 _PER_PART = ("map", "emit", "collect")
 """Kinds that have a task for each document part."""
 
@@ -236,7 +239,11 @@ class _Layout:
         for source, kind in read_kinds(measured.kinds).items():
             # A sample reads whole files and takes some of their records: its parts are so much smaller.
             thin = min(1.0, measured.input_bytes[source] / max(kind.bytes, 1.0))
-            self._more_parts[source] = max(growth * thin, 1 / max(measured.parts[source], 1))
+            known = max(measured.parts[source], 1)
+            more = max(growth * thin, 1 / known)
+            # Where parts are small because there was little to read, more of it fills them first.
+            filled = growth * measured.content_bytes[source] / (FILLED * measured.part_bytes[source]) / known
+            self._more_parts[source] = max(min(more, filled), min(more, 1.0))
 
     def parts(self, node: Node) -> float:
         """Document parts that a step will have."""

@@ -28,9 +28,9 @@ OURS = {
     "nodes": "a job is one process on one node; cpus-per-task is how many tasks it does at once",
 }
 """Options of sbatch that are not for a user to set, and why."""
-ACTING = ("setup", "python")
+ACTING = ("setup", "python", "host", "port")
 FILES = ("output", "error", "input", "chdir", "bbf", "container", "get-user-env", "propagate")
-"""Fields, and options of sbatch, that only a profile may have: a recipe is data."""
+"""Fields, and options of sbatch, that only a profile may have: a recipe is data, and does not say whom jobs dial."""
 _OPTION = re.compile(r"[a-z][a-z0-9-]*")
 _HOST = re.compile(r"[A-Za-z0-9_.-]+")
 
@@ -88,18 +88,18 @@ class ClusterFields(StageConfig):
 
 def load_cluster(draft: Draft, raw: Any) -> ClusterFields:
     """What stands under `cluster`; the defaults where nothing does, or where there is a mistake, which is told."""
-    found = check(draft, ClusterFields, raw, AT) if isinstance(raw, dict) else None
-    if found is None:
+    if not isinstance(raw, dict):
         return ClusterFields()
     acts: list[tuple[str, ...]] = [(name,) for name in ACTING if name in raw]
-    acts += [(part, name) for part in ("sbatch", "alone") for name in FILES if name in raw.get(part, ())]
+    options = [(part, raw[part]) for part in ("sbatch", "alone") if isinstance(raw.get(part), dict)]
+    acts += [(part, name) for part, given in options for name in FILES if name in given]
     for path in acts:
         draft.add_at_key(
             (*AT, *path),
-            f"{'.'.join(('cluster', *path))} names a program or a file, and a recipe, which anybody may write, does "
-            "neither run nor write any. Move it to a file of your own, and run with --profile FILE.",
+            f"{'.'.join(('cluster', *path))} names a program, a file or a machine, and a recipe, which anybody may "
+            "write, runs, writes and calls none. Move it to a file of your own, and run with --profile FILE.",
         )
-    return found
+    return (None if acts else check(draft, ClusterFields, raw, AT)) or ClusterFields()
 
 
 def load_profile(path: str) -> ClusterFields:

@@ -15,8 +15,6 @@ workers end with them.
 import asyncio
 import os
 import pickle
-import signal
-import socket
 import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -26,6 +24,7 @@ from typing import Any
 
 from gristmill.engine.executors import ray_host
 from gristmill.engine.executors.executor import StageFailed, StartWorker, Worker, WorkerDied
+from gristmill.engine.executors.ray_connection import connect, imported
 from gristmill.engine.executors.ray_host import About
 from gristmill.engine.executors.turns import Turns
 from gristmill.engine.work.needs import needs_of
@@ -43,8 +42,6 @@ HOST_BYTES = 200 << 20
 """A process of Ray's with what it needs to host a worker, and the server that workers come from."""
 STEP_BYTES = 256 << 20
 """Ray keeps a queue for each size that it was asked for: sizes are rounded up to these."""
-CONNECT_S = 10.0
-"""Seconds in which the head of a cluster must take a connection."""
 LOOK_EVERY_S = 5.0
 """Seconds between looks at the nodes of the cluster."""
 SILENT_S = 40.0
@@ -69,11 +66,11 @@ class RayExecutor:
         note: Callable[[str], None] = lambda _: None,
         address: str | None = None,
     ) -> None:
-        self._ray = _imported()
+        self._ray = imported()
         self._is_ours = not self._ray.is_initialized()
         """Whether the connection ends with this executor."""
         if self._is_ours:
-            _connect(self._ray, address)
+            connect(self._ray, address)
         self._note = note
         self._workers = workers
         self._turns = Turns(0)
@@ -336,65 +333,6 @@ def _versions(task: Task) -> dict[str, str]:
 _version = cache(version_of)
 
 
-def _imported() -> Any:
-    try:
-        import ray
-    except ImportError as error:
-        raise UserError(
-            f"--executor ray needs Ray, which cannot be imported here ({error}). Nothing was run. Install it: "
-            "pip install 'gristmill[ray]'"
-        ) from None
-    return ray
-
-
-def _connect(ray: Any, address: str | None) -> None:
-    """Join a cluster as a driver; UserError where there is none. Ray's own messages are left in its logs."""
-    address = address or os.environ.get("RAY_ADDRESS") or "auto"
-    # A cluster that was killed leaves its address behind, where `auto` finds it.
-    known = ray._private.utils.read_ray_address() if address == "auto" else address
-    if (silent := _silent(known or "")) is not None:
-        raise _no_cluster(address, silent)
-    ray._private.worker.print_to_stdstream = lambda *_, **__: None  # raylets' deaths, on standard output
-    before = signal.getsignal(signal.SIGTERM)
-    try:
-        ray.init(address=address, log_to_driver=False, logging_level="CRITICAL")
-    except Exception as error:
-        raise _no_cluster(address, " ".join(str(error).split())[:600]) from None
-    finally:
-        if threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGTERM, before)
-
-
-def _silent(address: str) -> str | None:
-    """Why nothing answers at HOST:PORT; None where something does, or another kind of address is Ray's to judge.
-
-    Ray itself would try for minutes.
-    """
-    host, _, port = address.removeprefix("ray://").rpartition(":")
-    if not host or not port.isdecimal():
-        return None
-    try:
-        socket.create_connection((host.strip("[]"), int(port)), CONNECT_S).close()
-    except (OSError, OverflowError) as error:
-        return str(error)
-    return None
-
-
-def _no_cluster(address: str, why: str) -> UserError:
-    where = "of this machine" if address == "auto" else f"at {address}"
-    return UserError(
-        f"The Ray cluster {where} cannot be joined: {why.rstrip('.')}. Nothing was run. Start one with `ray start "
-        "--head`, make this machine one of its nodes with `ray start --address HOST:6379`, or name another --address."
-    )
-
-
-def _lost_cluster(fact: str) -> UserError:
-    return UserError(
-        f"The Ray cluster is lost: {fact}. What is finished is kept. See to its head node (`ray status`), and run the "
-        "same command to go on."
-    )
-
-
 def _leave_probe(store: Store) -> str | None:
     """A file in a store on a disk, by which a node knows the store; one in an object store is known by its address."""
     if not store.is_local:
@@ -411,6 +349,13 @@ def _take_away(probe: str | None) -> None:
     if probe is not None:
         with suppress(OSError):
             os.unlink(probe)
+
+
+def _lost_cluster(fact: str) -> UserError:
+    return UserError(
+        f"The Ray cluster is lost: {fact}. What is finished is kept. See to its head node (`ray status`), and run the "
+        "same command to go on."
+    )
 
 
 async def _elsewhere(call: Callable[[], Any]) -> Any:
