@@ -4,6 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
+unexport PYTHONDONTWRITEBYTECODE  # the tests start hundreds of processes, and each would compile all modules again
+
 .PHONY: demo demo-score demo-audit demo-shards test test-fast test-memory test-cluster test-objects kernels lint bench clean fuzz
 
 $(VENV)/base: pyproject.toml constraints.txt

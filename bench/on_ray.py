@@ -33,6 +33,8 @@ from gristmill.store.store import Store
 TASKS = 500
 PARTS = 60
 """Of a run of tasks of two seconds."""
+FILES = 24
+"""Of a run that loses nodes."""
 LOSSES = int(os.environ.get("LOSSES", "12"))
 """Nodes that are lost, in all."""
 NODE = {"num_cpus": 1, "memory": 3 << 30, "object_store_memory": 80 << 20}
@@ -122,7 +124,7 @@ def _recipe(folder: Path, files: int, step: str, records: int) -> Path:
 
 
 def chaos(folder: Path, cluster: Any) -> Iterable[dict]:
-    recipe = _recipe(folder, 24, "waiting.wait: {seconds: 0.15}", 2)
+    recipe = _recipe(folder, FILES, "waiting.wait: {seconds: 0.15}", 2)
     quiet = Mill(load(recipe, store=str(folder / "quiet")))
     quiet.run(2, Silent())
     wanted = _hashes(quiet)

@@ -25,6 +25,8 @@ EVENTS = 50
 KILLS = 50
 SECONDS = 240.0
 """For each of the two: what has not happened by then is left out, and the number that has is told."""
+FILES = (6, 3)
+"""Of each of the two sources."""
 TASKS_BETWEEN = (3, 25)
 """Tasks that a run finishes before the next is taken away."""
 
@@ -47,7 +49,7 @@ def run(data: Path | None) -> Iterable[dict]:
 
 
 def _measure(trial: "_Trial", folder: Path) -> Iterator[dict]:
-    write_inputs(folder, seed=8)
+    write_inputs(folder, seed=8, files=FILES)
     (folder / "recipe.yaml").write_text(RECIPE)
     (folder / "profile.yaml").write_text(f"jobs: 2\nsbatch: {{output: {folder}/logs/%A_%a.log}}\n")
     trial.command("--workers", "2").wait()

@@ -63,13 +63,13 @@ mix: {tokens: 40k, domains: {web: 0.6, notes: 0.4}, tiers: {A: 2, B: 1}, max_epo
 """
 
 
-def write_inputs(folder, seed):
+def write_inputs(folder, seed, files=(6, 3)):
     """Documents with copies of every kind: the same address, text, lines, nearly the same text, a shared passage."""
     draw = random.Random(seed)
-    for source, files in (("crawl", 6), ("notes", 3)):
+    for source, count in zip(("crawl", "notes"), files, strict=True):
         (folder / source).mkdir()
         texts = []
-        for file in range(files):
+        for file in range(count):
             lines = []
             for number in range(60):
                 text = "\n".join(" ".join(draw.choices(WORDS, k=draw.randint(4, 12))) for _ in range(12))

@@ -31,10 +31,13 @@ def to_compile(stages: Sequence[str]) -> list[str]:
     """The functions of the list that these modules can come to and that this machine has not compiled yet, the first
     module's first: `module.function`.
     """
-    if _mark(stages).exists():
+    mark = _mark(stages)
+    if mark.exists():
         return []
     wanted = list(dict.fromkeys(kernel for stage in stages for kernel in kernels_of(stage)))
     names = [name for name in _listed() if _module(name) in wanted and not _function(name)._cache.is_there()]
+    if not names:
+        _leave(mark)
     return sorted(names, key=lambda name: wanted.index(_module(name)))
 
 
@@ -51,8 +54,7 @@ def compile_all(names: Sequence[str], stages: Sequence[str] = ()) -> None:
             for form in _listed()[name]:
                 function.compile(_types(form))
     if stages and all(_function(name)._cache.is_there() for name in names):
-        with suppress(OSError):
-            _mark(stages).touch()
+        _leave(_mark(stages))
 
 
 def _mark(stages: Sequence[str]) -> Path:
@@ -62,6 +64,11 @@ def _mark(stages: Sequence[str]) -> Path:
     machine = [get_host_cpu_name(), sys.version, numba.__version__]
     told = "\n".join([*machine, *kernels, *sorted(stages)])
     return cache_root() / f"compiled-{hashlib.sha256(told.encode()).hexdigest()[:16]}"
+
+
+def _leave(mark: Path) -> None:
+    with suppress(OSError):
+        mark.touch()
 
 
 @cache

@@ -177,6 +177,7 @@ def _kinds(store: Store, node: Node, told: Mapping[str, Any]) -> Iterator[Kind]:
     """By verb: from the records of single tasks, and the totals of the step."""
     found: dict[str, list[Mapping[str, Any]]] = {}
     keys = sorted(task_names(store, told))[:MOST_LOOKED_AT]
+    uncounted = np.nan if store.is_local else 0.0  # there a task that sent none says nothing of them
     for record in store.each(store.read_json, [f"tasks/{key}.json" for key in keys]):
         if record is not None and "input_bytes" in record["cost"]:
             found.setdefault(record["inputs"].get("verb", node.kind), []).append(record)
@@ -202,8 +203,8 @@ def _kinds(store: Store, node: Node, told: Mapping[str, Any]) -> Iterator[Kind]:
             column("write_cpu_s"),
             (column("first") > 0) | (column("compile_s") > 0),
             column("peak_rss_bytes"),
-            column("gets", np.nan),
-            column("puts", np.nan),
+            column("gets", uncounted),
+            column("puts", uncounted),
         )
 
 

@@ -3,11 +3,14 @@
 `gristmill steps` shows it and `docs/steps.md` is the same, so that neither can say what the code does not do.
 """
 
+import ast
 import collections.abc
 import importlib
 import inspect
+import itertools
 import os
 import re
+import textwrap
 import types
 import unicodedata
 from collections.abc import Collection, Iterator, Mapping
@@ -128,15 +131,36 @@ def _section(name: str) -> Entry:
 
 
 def _settings(model: type[BaseModel], prefix: str = "") -> Iterator[Setting]:
-    built_in = _built_in(model)
+    built_in, meant = _built_in(model), meanings(model)
     for name, field in model.model_fields.items():
         kind, nested = _named(field.annotation, tuple(field.metadata)), _model_in(field.annotation)
         again = nested is not None and nested.model_fields.keys() <= model.model_fields.keys()
-        meaning = " ".join([*(field.description or "").split(), *built_in.get(name, ())])
+        meaning = " ".join([*(field.description or meant.get(name, "")).split(), *built_in.get(name, ())])
         default = "the recipe's" if name == "seed" and model is not RecipeFields else _default(field, kind)
         yield Setting(f"{prefix}{name}", f"{kind} as above" if again else kind, default, meaning)
         if nested is not None and not again:
             yield from _settings(nested, f"{prefix}{name}.")
+
+
+def meanings(model: type[BaseModel]) -> dict[str, str]:
+    """The strings below the fields of a model, read from its source. Nobody but this page asks for them, so no process
+    that runs a step has to read sources (`use_attribute_docstrings` of pydantic would, of every model).
+    """
+    found = {}
+    for one in reversed(model.__mro__):
+        if not issubclass(one, BaseModel) or one.__module__.startswith("pydantic"):
+            continue
+        try:
+            (body,) = ast.parse(textwrap.dedent(inspect.getsource(one))).body
+        except (OSError, TypeError, SyntaxError, ValueError):  # made without a file
+            continue
+        assert isinstance(body, ast.ClassDef)
+        for field, below in itertools.pairwise(body.body):
+            if not isinstance(field, ast.AnnAssign) or not isinstance(field.target, ast.Name):
+                continue
+            if isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant):
+                found[field.target.id] = inspect.cleandoc(str(below.value.value))
+    return found
 
 
 def _built_in(model: type[BaseModel]) -> dict[str, list[str]]:

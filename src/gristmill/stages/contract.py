@@ -89,9 +89,9 @@ from gristmill.places import Place, place_of
 
 
 class StageConfig(BaseModel):
-    """A frozen config that refuses fields it does not know."""
+    """A frozen config that refuses fields it does not know. What a field means stands in a string below it."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*+([A-Za-z]*)")
