@@ -54,9 +54,8 @@ test: $(VENV)/dev
 test-fast: $(VENV)/dev
 	$(BIN)/pytest -m 'not slow' -n 2 --dist worksteal
 
-# Executors of clusters: Ray on two nodes, and Slurm where its packages are (apt-get install slurm-wlm munge).
+# Executors of clusters alone: Ray on two nodes, and Slurm where its packages are (apt-get install slurm-wlm munge).
 test-cluster: $(VENV)/dev
-	$(INSTALL) ray
 	$(BIN)/pytest tests/engine/test_ray.py tests/engine/test_slurm.py tests/laws/test_slurm_page.py tests/engine/test_executors.py
 
 # Object stores on two servers more than our own. Moto's is in an environment apart: it needs an older dateutil than we pin.

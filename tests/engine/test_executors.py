@@ -14,7 +14,10 @@ from gristmill.stages.select import corpus
 from gristmill.store.store import CorruptPart, Part, Store
 
 
-@pytest.fixture(params=[pytest.param(name, marks=[pytest.mark.slurm] * (name == "slurm")) for name in EXECUTORS])
+MARKS = {"ray": [pytest.mark.slow], "slurm": [pytest.mark.slow, pytest.mark.slurm]}
+
+
+@pytest.fixture(params=[pytest.param(name, marks=MARKS.get(name, [])) for name in EXECUTORS])
 def name(request):
     if request.param == "ray":
         request.getfixturevalue("ray_nodes")

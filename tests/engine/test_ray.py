@@ -60,6 +60,7 @@ class Hanging:
 # Losses.
 
 
+@pytest.mark.slow
 def test_a_node_that_goes_in_the_middle_of_a_task_costs_nothing(project, ray_nodes):
     """Its tasks are done on the node that is left: the same bytes, and no record is suspected."""
     texts(project)
@@ -74,6 +75,7 @@ def test_a_node_that_goes_in_the_middle_of_a_task_costs_nothing(project, ray_nod
     assert project.parts(run) == project.parts(project.run())
 
 
+@pytest.mark.slow
 def test_a_record_that_kills_its_worker_is_found_as_on_one_machine(project, ray_nodes, monkeypatch):
     """The same row with the same words, so the same bytes."""
     monkeypatch.setattr(trial, "PAUSE_S", 0.0)
@@ -106,6 +108,7 @@ def test_a_driver_that_is_stopped_or_killed_leaves_nothing_behind_and_the_next_g
     assert project.parts(run) == project.parts(project.run())
 
 
+@pytest.mark.slow
 def test_a_cluster_that_does_not_answer_is_one_message(tmp_path, ray_nodes, monkeypatch):
     """Ray itself would end the process after a minute."""
     monkeypatch.setattr(ray_cluster, "LOOK_EVERY_S", 0.0)
@@ -127,6 +130,7 @@ def test_a_cluster_that_does_not_answer_is_one_message(tmp_path, ray_nodes, monk
 # What Ray says.
 
 
+@pytest.mark.slow
 def test_deaths_are_told_apart(tmp_path, ray_nodes):
     """A lost node says nothing of the task; too little memory, or the end of a process, may."""
     from ray import exceptions as ray_said
@@ -151,6 +155,7 @@ def test_deaths_are_told_apart(tmp_path, ray_nodes):
     executor.close()
 
 
+@pytest.mark.slow
 def test_a_task_that_had_too_little_memory_is_given_more_next_time(tmp_path, ray_nodes, monkeypatch):
     """Up to what the largest node has: for more Ray would wait for ever. A lost node is no reason to ask for more."""
     executor = RayExecutor(Store(str(tmp_path)), None)
@@ -181,6 +186,7 @@ def test_a_task_that_had_too_little_memory_is_given_more_next_time(tmp_path, ray
     assert asked == [512, 512, 2048, 3072, 512]
 
 
+@pytest.mark.slow
 def test_no_more_tasks_are_with_ray_than_twice_the_cores(tmp_path, ray_nodes):
     """And as many as --workers says, where it does."""
     executor = RayExecutor(Store(str(tmp_path)), None)

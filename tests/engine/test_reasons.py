@@ -47,7 +47,7 @@ def test_words_of_the_code_are_reasons_whole_or_put_together():
 def test_reasons_of_our_steps_are_known(name):
     """Of every kind: constants, tables of rules, reasons that the files beside a reader give."""
     found = Reasons()
-    for source in code_of({**READERS, **STEPS}[name]).values():
+    for source in code_of([{**READERS, **STEPS}[name]]).values():
         found.read(source.text)
     assert [reason for reason in GIVEN[name] if not found.has(reason)] == []
     assert not any(found.has(f"{reason[:-2]}{reason[-1]}{reason[-2]}x") for reason in GIVEN[name])

@@ -1,6 +1,7 @@
 """Law 1: the number of workers, a crash and a resume, the order of finishing: none of them changes one byte."""
 
 import signal
+import time
 
 import pytest
 
@@ -36,6 +37,7 @@ def test_a_signal_stops_a_run_within_seconds_and_it_goes_on_later(project, numbe
     process = project.start()
     while not list(project.store.glob("tasks/*.json")):
         assert process.poll() is None, process.communicate()
+        time.sleep(0.02)
     process.send_signal(number)
     _, stderr = process.communicate(timeout=5)
     assert process.returncode == 128 + number

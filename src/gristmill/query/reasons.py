@@ -7,7 +7,7 @@ two (`truncated_{kind}`). A list beside the code would be one more thing to forg
 import ast
 import importlib.util
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 
@@ -72,20 +72,24 @@ def reasons_of(seen: Seen) -> Reasons:
     """Those that the steps of a corpus can give."""
     found = Reasons()
     code: dict[str, SourceFile] = {}
+    ours: list[str] = []
     for node in seen.nodes.values():
         if node.name == CORPUS or ("drop" not in node.columns and node.kind != "read"):
             continue
         if isinstance(node, Node):
-            code.update(node.code or code_of(node.module))
+            if node.code:
+                code.update(node.code)
+            else:
+                ours.append(node.module)
             if OF in node.module:
                 found.words.add(f"not_{node.name}")  # own_function.py
         elif node.kind == "read":
-            for module in READERS.values():
-                code.update(code_of(module))
+            ours += READERS.values()
         elif node.name in STEPS:
-            code.update(code_of(STEPS[node.name]))
+            ours.append(STEPS[node.name])
         else:
             found.unknown = True
+    code.update(code_of(ours))
     for source in code.values():
         found.read(source.text)
     recipe_text = seen.graph.recipe.text if isinstance(seen, Run) else str((seen.record or {}).get("recipe_text"))
@@ -93,10 +97,10 @@ def reasons_of(seen: Seen) -> Reasons:
     return found
 
 
-def code_of(module: str) -> Mapping[str, SourceFile]:
-    """A stage of ours, with the other files of the stages that it imports."""
+def code_of(modules: Sequence[str]) -> Mapping[str, SourceFile]:
+    """Stages of ours, with the other files of the stages that they import."""
     found: dict[str, SourceFile] = {}
-    todo = [module]
+    todo = [*modules]
     while todo:
         name = todo.pop()
         if name in found or not name.startswith(_STAGES):
