@@ -13,7 +13,6 @@ from gristmill.recipe.load import load
 from gristmill.stages.select import corpus
 from gristmill.store.store import CorruptPart, Part, Store
 
-
 MARKS = {"ray": [pytest.mark.slow], "slurm": [pytest.mark.slow, pytest.mark.slurm]}
 
 
