@@ -60,7 +60,13 @@ def _elsewhere(location: str) -> tuple[Any, str]:
         from gristmill.objects.system import system_at
 
         return system_at(location)
-    system, path = fsspec.url_to_fs(location)
+    try:
+        system, path = fsspec.url_to_fs(location)
+    except Exception as error:  # a library of a file system fails in its own ways
+        raise UserError(
+            f"{shown(location)} cannot be opened: {error}. Nothing was read or written. Install what its library "
+            "needs, or use another address."
+        ) from None
     return system, str(path)
 
 

@@ -59,6 +59,7 @@ def test_without_a_finished_run_it_says_how_to_make_one(corpus, say):
         (["--tokens", "1T"], "--tokens is for a prediction, and --cluster is missing"),
         (["--cluster", "2x2", "--core-hour-usd", "inf"], "A price is over 1,000,000,000 USD"),
         (["--node-memory", "1GB"], "--node-memory is for a prediction, and --cluster is missing"),
+        (["--core-hour-usd", "1"], "A price is for a prediction, and --cluster is missing"),
     ],
 )
 def test_what_cannot_be_meant_is_one_message(corpus, say, given, wanted):
@@ -210,7 +211,45 @@ def test_each_fault_is_told_where_it_is_one_and_not_elsewhere(measured):
         "Slurm: an array of 2,000 jobs",
     ):
         assert any(fault.startswith(start) for fault in told), start
-    assert any("take a larger sample" in fault for fault in told)
+    assert any("measure more of it before you rely on this" in fault for fault in told)
+
+
+def test_nodes_with_little_memory_take_longer_with_fewer_at_work(measured):
+    plenty, little = (size_up(measured, 1000 * measured.tokens, Cluster(2, 16, memory)) for memory in (1e12, 2e9))
+    assert little.wall_s[1] > 2 * plenty.wall_s[1]
+    assert little.cpu_s == plenty.cpu_s
+    none = Cluster(2, 16, 1e6)
+    told = list(faults(size_up(measured, measured.tokens, none), none, None, 500))
+    assert "not even one can work: it would not end" in told[0]
+
+
+def test_a_coordinator_that_holds_workers_up_is_told_with_how_much_they_do(measured):
+    many = size_up(measured, 1e6 * measured.tokens, Cluster(4000, 64))
+    (told,) = (one for one in faults(many, Cluster(4000, 64), None, 500) if one.startswith("Coordinator: to hand out"))
+    assert "A smaller cluster costs less" in told
+    assert "0.0 hours" not in told
+
+
+def test_the_mixture_of_a_sample_is_no_change(corpus, say):
+    """It draws fewer tokens, by itself."""
+    assert say("run", corpus.project.recipe, "--sample", "50%").code == 0
+    told = say("plan", corpus.project.recipe, "--cluster", "2x8")
+    assert told.code == 0
+    assert "had other settings" not in told.out
+
+
+def test_a_source_without_records_is_one_message(corpus, say):
+    """As where records of two stages were exchanged."""
+    corpus.project.run()
+    store = corpus.project.mill().store
+    for name, _ in list(store.list_files("tasks")):
+        record = store.read_json(name)
+        if "verb" not in record["inputs"] and "input_bytes" in record["cost"]:
+            del record["cost"]["input_bytes"]
+            store.write_json(name, record)
+    told = say("plan", corpus.project.recipe, "--cluster", "2x8")
+    assert told.code == 2
+    assert "has no record of what its tasks took" in told.err
 
 
 def test_requests_are_those_that_were_counted_where_they_were(measured):

@@ -228,6 +228,11 @@ def test_no_cluster_at_an_address_is_told_at_once(monkeypatch, address):
         ray_connection.connect(None, address)
 
 
+def test_an_address_of_another_kind_is_told():
+    with pytest.raises(UserError, match=r"that is an address of another kind; write HOST:PORT"):
+        ray_connection.connect(None, "http://127.0.0.1:8265")
+
+
 @pytest.mark.parametrize(
     ("answer", "told"),
     [

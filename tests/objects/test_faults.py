@@ -3,6 +3,7 @@
 import json
 import random
 import sys
+import threading
 
 import pytest
 from tests.objects.conftest import point_at
@@ -11,8 +12,10 @@ from tests.objects.faulty_proxy import FaultyProxy
 from gristmill import objects
 from gristmill.checked import InputChanged, content_of, open_checked
 from gristmill.cli.main import main
+from gristmill.errors import UserError
 from gristmill.objects import patience, requests
-from gristmill.objects.patience import TRIES, Unreachable
+from gristmill.objects.bucket import Bucket
+from gristmill.objects.patience import TRIES, Stopped, Unreachable
 from gristmill.places import place_of, system_of
 from gristmill.store.store import CorruptPart, Store
 
@@ -109,6 +112,49 @@ def test_a_long_wait_is_told_once(through, waits):
     with patience.waits_told(told.append):
         assert bytes(Store(f"{through.uri}/store").get_part(part)) == b"bytes"
     assert len(told) == 1
+
+
+def test_a_server_that_never_ends_its_answer_does_not_hold_up_who_stops(monkeypatch):
+    """Nor the signal that says so: the thread that waits is not the one that is in the request."""
+    monkeypatch.setattr(patience, "LOOK_S", 0.01)
+    let_go, asked = threading.Event(), threading.Event()
+
+    def drips():
+        asked.set()
+        let_go.wait()
+
+    stopper = threading.Thread(target=lambda: (asked.wait(), patience.HURRIED.set()))
+    stopper.start()
+    try:
+        with pytest.raises(Stopped, match="not waited for"):
+            patience.patiently(drips, lambda fault: Unreachable(fault.text, ""), True, "s3://mill")
+    finally:
+        stopper.join()
+        patience.HURRIED.clear()
+        let_go.set()
+
+
+@pytest.mark.parametrize(
+    ("environment", "bucket", "told"),
+    [
+        ({"AWS_ENDPOINT_URL": "localhost:9000"}, "mill", "AWS_ENDPOINT_URL is 'localhost:9000', and is no address."),
+        ({"AWS_ENDPOINT_URL": ""}, "mill", "AWS_ENDPOINT_URL is '', and is no address."),
+        ({"AWS_ENDPOINT_URL": "http://127.0.0.1:9/ a b"}, "mill", "is no address."),
+        ({"AWS_ENDPOINT_URL": "http://127.0.0.1:99999"}, "mill", "is no address."),
+        ({"AWS_REGION": "us east"}, "mill", "AWS_REGION is 'us east', and is no region."),
+        ({}, "buc ket", "'buc ket' is no name of a bucket."),
+        ({}, "", "'' is no name of a bucket."),
+    ],
+)
+def test_what_no_request_can_be_made_of_is_one_message(use_s3, s3_server, monkeypatch, environment, bucket, told):
+    """obstore would panic."""
+    use_s3(s3_server.address)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(UserError) as error:
+        Bucket("s3", bucket)
+    assert told in str(error.value)
+    assert "Nothing was run" in str(error.value)
 
 
 def test_who_is_asked_to_stop_waits_no_more():

@@ -18,6 +18,8 @@ ACTS = {
     "host": "host: login1-ib",
     "port": "port: 6000",
     "alone.chdir": "alone: {chdir: /shared}",
+    "sbatch.outp": "sbatch: {outp: /home/miller/.bashrc}",
+    "sbatch.mail-user": "sbatch: {mail-user: miller@example.org}",
 }
 
 
@@ -41,7 +43,7 @@ def test_only_a_profile_names_programs_files_and_machines(project, tmp_path, nam
     """Law 10: a recipe is data, and may come from anybody."""
     project.write_recipe(top=f"cluster:\n  {ACTS[name]}\n")
     told = mistakes(lambda: load(project.recipe))
-    assert f":5: cluster.{name} names a program, a file or a machine" in told
+    assert f":5: cluster.{name} may name a program, a file or a machine" in told
     assert told.endswith("run with --profile FILE.")
     profile = tmp_path / "cluster.yaml"
     profile.write_text(f"{ACTS[name]}\n")
@@ -51,7 +53,7 @@ def test_only_a_profile_names_programs_files_and_machines(project, tmp_path, nam
 def test_what_only_a_profile_may_have_is_not_corrected_first(project):
     project.write_recipe(top="cluster: {setup: module load python, sbatch: [output]}\n")
     told = mistakes(lambda: load(project.recipe))
-    assert "cluster.setup names a program" in told
+    assert "cluster.setup may name a program" in told
     assert "list" not in told
 
 
@@ -79,7 +81,8 @@ def test_a_profile_stands_in_place_of_the_recipes(project, tmp_path):
     [
         ("jobs: 3\nsbatsh: {}\n", 2, ["sbatsh is not a field", "Did you mean sbatch?"]),
         ("jobs: none\n", 1, ["jobs: 'none' is not a count"]),
-        ("jobs: 3\nsbatch:\n  array: 0-9\n", 3, ["array is not for a recipe to set", "jobs says how many"]),
+        ("jobs: 3\nsbatch:\n  array: 0-9\n", 3, ["array is not yours to set", "jobs says how many"]),
+        ("jobs: 2\nsbatch: {wra: touch here}\n", 2, ["wra is not yours to set", "under setup of a profile"]),
         ("sbatch: {--mem: 4G}\n", 1, ["without dashes before it"]),
         ("sbatch: {cpus-per-task: many}\n", 1, ["cpus-per-task is 'many'", "Write 1 or more"]),
         ("sbatch: {export: NONE}\n", 1, ["export NAME=value` under setup"]),
@@ -103,6 +106,12 @@ def test_mistakes_are_told_with_their_line(project, tmp_path, text, line, words)
         assert f":{line + 4}: cluster." in told
 
 
+def test_a_profile_without_end_is_read_to_its_bound():
+    assert "/dev/zero: the file is larger than 4 MiB, so it is no profile" in mistakes(
+        lambda: load_profile("/dev/zero")
+    )
+
+
 def test_a_profile_that_is_not_there_is_one_message(tmp_path):
     told = mistakes(lambda: load_profile(str(tmp_path / "none.yaml")))
-    assert "none.yaml cannot be read (No such file or directory)" in told
+    assert "none.yaml: there is no such file" in told

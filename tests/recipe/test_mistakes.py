@@ -126,6 +126,8 @@ CASES: dict[str, tuple[str, int, list[str]]] = {
         5,
         ["memry://", "Did you mean memory://?"],
     ),
+    "store with one slash": (TOP + "steps: []\nstore: s3:/bucket/x\n", 5, ["Write s3:// with two slashes"]),
+    "step of Python's own": (TOP + "steps: [idlelib.idle.x]\n", 4, ["idlelib.idle.x is not a step"]),
     "store is a file": (TOP + "steps: []\nstore: r.yaml\n", 5, ["r.yaml", "a store is a folder"]),
     # Variables.
     "variable not set": (

@@ -13,6 +13,7 @@ from gristmill.cli.sample_option import with_sample
 from gristmill.cli.screen import complain, say, speaking
 from gristmill.cli.usage import Commands, told
 from gristmill.errors import UserError
+from gristmill.objects.patience import waits_told
 from gristmill.printable import CannotPrint
 from gristmill.stopping import Interrupted, stopped
 
@@ -70,7 +71,8 @@ def run_command() -> int:
     from gristmill.store.store import CorruptPart
 
     try:
-        return int(app(prog_name="gristmill", standalone_mode=False) or 0)
+        with waits_told(complain):
+            return int(app(prog_name="gristmill", standalone_mode=False) or 0)
     except SystemExit as end:
         return int(end.code or 0)
     except typer.TyperException as error:

@@ -65,10 +65,10 @@ def command(
 
     Exit code 2: the shards are there already, and the mixture that the recipe asks of them cannot be.
     """
-    if cluster is None and (tokens is not None or node_memory is not None):
-        given = "--tokens" if tokens is not None else "--node-memory"
-        raise UserError(f"{given} is for a prediction, and --cluster is missing. Add --cluster NODESxCORES: 1000x16.")
     prices = Prices(core_hour_usd, million_gets_usd, million_puts_usd, tb_month_usd)
+    asked = {"--tokens": tokens is not None, "--node-memory": node_memory is not None, "A price": prices != Prices()}
+    if cluster is None and (given := next((option for option, is_given in asked.items() if is_given), None)):
+        raise UserError(f"{given} is for a prediction, and --cluster is missing. Add --cluster NODESxCORES: 1000x16.")
     if not all(price <= DEAREST for price in astuple(prices)):
         raise UserError(f"A price is over {DEAREST:,.0f} USD, so nothing was planned. Write what it costs.")
     mill = open_mill(recipe, store)

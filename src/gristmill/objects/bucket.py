@@ -232,6 +232,10 @@ class Bucket:
                 raise self._no_bucket() from None
             self._has_answered = True
             raise FileNotFoundError(f"{self.uri}/{key}") from None
+        except BaseException as error:
+            if type(error).__name__ != "PanicException":  # obstore's, for what it did not expect
+                raise
+            raise self._refused(verb, key, Fault(None, "", str(error))) from None
         self._has_answered = True
         return answer
 
@@ -272,6 +276,8 @@ class Bucket:
                 f"{self.uri} lies in an object store, and the client for it is not installed. Nothing was run. "
                 f"Run: {objects.EXTRA}"
             )
+        if (why := objects.unfit(scheme, name)) is not None:
+            raise UserError(f"{self.uri} cannot be opened: {why} Nothing was run.")
         from obstore.store import GCSStore, S3Store
 
         more: dict[str, Any] = {"client_options": _OPTIONS, "retry_config": {"max_retries": retries}}

@@ -25,7 +25,13 @@ WAIT_SECONDS = 0.2
 LONGEST_SECONDS = 20.0
 TOLD_TRIES = 5
 """After so many, some seconds, somebody is told what is waited for."""
+TOLD_S = 5.0
+"""After so many seconds, too: a server may take connections and say nothing."""
 TOLD_EVERY_S = 60.0
+LOOK_S = 0.2
+"""Seconds between looks at whether the process is asked to stop."""
+LAST_LOOKS = 5
+"""That a request has left then: what stops writes down how far it came."""
 BUSY = (408, 425, 429)
 """Answers that mean: later. All from 500 on do, too, but for 501, which no waiting changes."""
 
@@ -58,11 +64,11 @@ _listener = _Listener()
 @contextmanager
 def waits_told(tell: Callable[[str], None]) -> Iterator[None]:
     """Meanwhile long waits for an object store are told, by any thread."""
-    _listener.tell = tell
+    before, _listener.tell = _listener.tell, tell
     try:
         yield
     finally:
-        _listener.tell = None
+        _listener.tell = before
 
 
 class Unreachable(UserError):
@@ -95,6 +101,15 @@ class Fault(NamedTuple):
         return self.status is None or self.status in BUSY or (self.status >= 500 and self.status != 501)
 
 
+_CAUSES = {
+    "connection refused": "connection refused",
+    "dns error": "no machine of that name",
+    "operation timed out": "no answer in time",
+    "certificate": "its certificate is not accepted",
+    "corrupt message": "it does not speak TLS",
+}
+
+
 def fault_of(error: BaseException) -> Fault:
     # obstore has one class for nearly all of them, and says the status and the body in its text; more behind it is
     # for those who work on obstore.
@@ -103,8 +118,46 @@ def fault_of(error: BaseException) -> Fault:
     code, said = (re.search(rf"<{name}>([^<]*)</{name}>", text) for name in ("Code", "Message"))
     # Without the address, which is long, and the body, which is XML.
     short = re.sub(r"^Generic \w+ error: ", "", text.split("<?xml")[0].split("\n")[0]).strip(" :")
+    cause = re.search(
+        r"Connection refused|dns error|certificate|operation timed out|corrupt message", str(error), re.IGNORECASE
+    )
+    if cause and cause[0] not in short:
+        short = f"{short} ({_CAUSES[cause[0].lower()]})"
     told = f"{code[1]}: {said[1]}" if code and said else short
     return Fault(int(status[1]) if status else None, code[1] if code else "", told)
+
+
+class Stopped(Unreachable):
+    """Nobody waits for the answer any more: the process is asked to stop."""
+
+    def __init__(self, *_: str) -> None:
+        super().__init__("An object store was not waited for, because the run is stopped.", "the run is stopped")
+
+
+def stoppable(act: Callable[[], Answer]) -> Answer:
+    """What `act` answers, in a thread of its own: a server that sends a byte a second keeps a request busy for minutes,
+    and no signal is heard by the thread that is in it.
+    """
+    answers: list[Answer] = []
+    errors: list[BaseException] = []
+    done = threading.Event()
+
+    def work() -> None:
+        try:
+            answers.append(act())
+        except BaseException as error:
+            errors.append(error)
+        done.set()
+
+    threading.Thread(target=work, name="gristmill-request", daemon=True).start()
+    looks = 0
+    while not done.wait(LOOK_S):
+        looks += HURRIED.is_set()
+        if looks > LAST_LOOKS:
+            raise Stopped
+    if errors:
+        raise errors[0]
+    return answers[0]
 
 
 def patiently(
@@ -115,11 +168,11 @@ def patiently(
     """
     from obstore.exceptions import BaseError
 
-    tries, answered = 0, has_answered
+    tries, answered, begun_s = 0, has_answered, time.monotonic()
     while True:
         tries += 1
         try:
-            return act()
+            return stoppable(act)
         except (FileNotFoundError, FileExistsError):
             raise
         except (BaseError, OSError) as error:
@@ -131,6 +184,6 @@ def patiently(
                     raise
                 raise told from None
             count(retries=1)
-            if tries >= TOLD_TRIES:
+            if tries >= TOLD_TRIES or time.monotonic() - begun_s > TOLD_S:
                 _listener.waits(uri, fault)
             HURRIED.wait(random.uniform(0, min(LONGEST_SECONDS, WAIT_SECONDS * 2**tries)))

@@ -58,8 +58,10 @@ def faults(sizing: Sizing, cluster: Cluster, free_bytes: int | None, measured_ta
     largest = max(sizing.lines, key=lambda line: line.memory_bytes)
     node_bytes = cluster.cores * largest.memory_bytes
     if cluster.memory_bytes is not None and node_bytes > cluster.memory_bytes:
-        fits = max(int(cluster.memory_bytes // largest.memory_bytes), 0)
-        told = f"so {fits} of {cluster.cores} can work at once" if fits else "so not even one can work"
+        fits = cluster.fitting(largest.memory_bytes)
+        told = (
+            f"so {fits} of {cluster.cores} can work at once" if fits else "so not even one can work: it would not end"
+        )
         yield (
             f"Memory: a worker at {largest.step} {largest.verb} holds up to {_gb(largest.memory_bytes)}, "
             f"{cluster.cores} of them {_gb(node_bytes)}, and a node has {_gb(cluster.memory_bytes)}, {told}. Take "
@@ -76,11 +78,18 @@ def faults(sizing: Sizing, cluster: Cluster, free_bytes: int | None, measured_ta
             "Run it on a node of its own, or take larger part_bytes."
         )
     handing_out_s = COORDINATOR_S * sizing.tasks
-    is_held_up = handing_out_s > BUSY_SHARE * sizing.wall_s[1]
-    if is_held_up:
+    busy = busy_share(sizing, cluster)
+    if busy < BUSY_SHARE and handing_out_s > BUSY_SHARE * sizing.wall_s[1]:
         yield (
-            f"Coordinator: to hand out {counted(sizing.tasks, 'task')} takes it about {handing_out_s / 3600:.1f} "
-            "hours, and workers would wait for it. Take larger part_bytes: fewer and longer tasks."
+            f"Coordinator: to hand out {counted(sizing.tasks, 'task')} takes it about {_time(handing_out_s)}, and "
+            f"workers are at work for {percent(busy, 1)} of the time: they wait for it. A smaller cluster costs less "
+            "and is as fast; parts that are larger (part_bytes, and input files, where each is a part) make fewer "
+            "and longer tasks."
+        )
+    elif busy < BUSY_SHARE:
+        yield (
+            f"Workers are at work for {percent(busy, 1)} of the time: barriers of exchanges and single long tasks "
+            "take the rest. A smaller cluster costs less and is nearly as fast."
         )
     if cluster.nodes > ARRAY_JOBS:
         yield (
@@ -93,16 +102,15 @@ def faults(sizing: Sizing, cluster: Cluster, free_bytes: int | None, measured_ta
             f"Object store: about {writes:,.0f} writes a second, and S3 begins with {WRITES_PER_S:,} a second and "
             "prefix; it answers SlowDown until it has split them, which is waited out. Take larger part_bytes."
         )
-    if (busy := busy_share(sizing, cluster)) < BUSY_SHARE and not is_held_up:
-        yield (
-            f"Workers are at work for {percent(busy, 1)} of the time: barriers of exchanges and single long tasks "
-            "take the rest. A smaller cluster costs less and is nearly as fast."
-        )
     if measured_tasks < FEW_TASKS or sizing.growth > FAR:
         yield (
-            f"The measured run had {counted(measured_tasks, 'task')}, and the corpus is {sizing.growth:,.0f} times its "
-            "own: take a larger sample before you rely on this."
+            f"The measured run had {counted(measured_tasks, 'task')}, and the corpus is {sizing.growth:,.4g} times its "
+            "own: measure more of it before you rely on this."
         )
+
+
+def _time(seconds: float) -> str:
+    return f"{seconds / 3600:,.1f} hours" if seconds >= 5400 else f"{max(seconds / 60, 0.1):.1f} minutes"
 
 
 def _gb(count: float) -> str:

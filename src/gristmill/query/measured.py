@@ -13,6 +13,7 @@ from gristmill.engine.plan.graph import CORPUS, Node
 from gristmill.engine.publish.run_record import end_of, finished_runs, task_names
 from gristmill.errors import UserError
 from gristmill.recipe.columns import INGEST
+from gristmill.recipe.mix import MIX
 from gristmill.recipe.shards import GROUPS
 from gristmill.store.store import Store
 
@@ -94,7 +95,8 @@ def last_measured(mill: Mill) -> Measured:
             f"nobody knows what that takes. Run the recipe as it is now: gristmill run {recipe.path} --sample 1%"
         )
     kinds = [kind for node in mill.graph.nodes.values() for kind in _kinds(store, node, record["nodes"][node.id])]
-    if not any(len(kind.cpu_s) for kind in kinds):
+    sources = [node for node in mill.graph.nodes.values() if node.kind == "read"]
+    if {node.sources[0] for node in sources} - {*read_kinds(kinds)}:
         raise UserError(
             f"The last finished run of {recipe.path} in {store.uri}, of {end_of(record)}, has no record of what its "
             f"tasks took: an earlier version of Gristmill made it, or its records are deleted. Make another, on a "
@@ -102,7 +104,6 @@ def last_measured(mill: Mill) -> Measured:
         )
     told = record["nodes"]
     tokens, by = _tokens(record)
-    sources = [node for node in mill.graph.nodes.values() if node.kind == "read"]
     read = {node.sources[0]: _parts(store, told[node.id]) for node in sources}
     return Measured(
         record["recipe"],
@@ -122,7 +123,11 @@ def last_measured(mill: Mill) -> Measured:
 
 
 def _is_changed(node: Node, record: Mapping[str, Any], name: str) -> bool:
-    """Whether a step has other settings, or another version, than in the run. Shards bear the name of the recipe."""
+    """Whether a step has other settings, or another version, than in the run. Shards bear the name of the recipe, and
+    the mixture of a sample draws fewer tokens.
+    """
+    if node.name == MIX and record["recipe"] != name:
+        return False
     now, then = (orjson.dumps(one, option=orjson.OPT_SORT_KEYS) for one in (node.identity, _identity(node, record)))
     return now != then.replace(record["recipe"].encode(), name.encode())
 

@@ -70,6 +70,16 @@ class Cluster:
     def workers(self) -> int:
         return self.nodes * self.cores
 
+    def fitting(self, memory_bytes: float) -> int:
+        """Workers that hold so much and have room on one node."""
+        if self.memory_bytes is None:
+            return self.cores
+        return min(self.cores, int(self.memory_bytes // max(memory_bytes, 1.0)))
+
+    def at_once(self, memory_bytes: float) -> int:
+        """Workers that hold so much and can work at a time; one a node, where none has room, which is a fault."""
+        return self.nodes * max(self.fitting(memory_bytes), 1)
+
 
 @dataclass(frozen=True)
 class Line:
@@ -158,7 +168,10 @@ def size_up(measured: Measured, tokens: float, cluster: Cluster, seed: int = 0) 
         cpu += line.cpu_s
         wall[:, line.phase] += line.wall_s
     # Longest first: a phase ends at the latest one task after all workers have had their share.
-    ends = (wall / cluster.workers + longest).sum(axis=1)
+    at_once = np.full(wall.shape[1], cluster.workers)
+    for line in lines:
+        at_once[line.phase] = min(at_once[line.phase], cluster.at_once(line.memory_bytes))
+    ends = (wall / at_once + longest).sum(axis=1)
     ends = np.maximum(ends, COORDINATOR_S * sum(line.tasks for line in lines))
     stored = plan.stored_bytes(lines)
     counted = all(not np.isnan(kind.gets).any() for kind in measured.kinds)

@@ -1,6 +1,10 @@
 """Checks a mapping of the recipe against the model of its fields, and tells every mistake with its line."""
 
+import ast
+import inspect
+import itertools
 import math
+import textwrap
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar, get_args
 
@@ -90,8 +94,13 @@ GONE = {
 """Fields that steps had once, and what became of them."""
 
 
-def _fields_at(model: type[BaseModel], path: Path) -> Mapping[str, Any]:
-    """The fields of the model that holds the last name of `path`."""
+def _fields_at(model: type[BaseModel], path: Path) -> list[str]:
+    """The fields beside the last name of `path`."""
+    return [name for one in _models_at(model, path) for name in one.model_fields]
+
+
+def _models_at(model: type[BaseModel], path: Path) -> list[type[BaseModel]]:
+    """Those that may hold the last name of `path`."""
     models = [model]
     for name in path[:-1]:
         inner = [
@@ -101,7 +110,7 @@ def _fields_at(model: type[BaseModel], path: Path) -> Mapping[str, Any]:
             for m in _models_in(outer.model_fields[str(name)].annotation)
         ]
         models = inner or models
-    return {name: field for m in models for name, field in m.model_fields.items()}
+    return models
 
 
 def _tell_unknown(
@@ -119,9 +128,30 @@ def _tell_unknown(
     draft.add_at_key(at + path, f"{where} is not a field. {fix or suggest(name, fields, 'Fields')}")
 
 
+def meanings(model: type[BaseModel]) -> dict[str, str]:
+    """The strings below the fields of a model, read from its source: what a field means, for pages and messages. No
+    process that runs a step has to read sources (`use_attribute_docstrings` of pydantic would, of every model).
+    """
+    found = {}
+    for one in reversed(model.__mro__):
+        if not issubclass(one, BaseModel) or one.__module__.startswith("pydantic"):
+            continue
+        try:
+            (body,) = ast.parse(textwrap.dedent(inspect.getsource(one))).body
+        except (OSError, TypeError, SyntaxError, ValueError):  # made without a file
+            continue
+        assert isinstance(body, ast.ClassDef)
+        for field, below in itertools.pairwise(body.body):
+            if not isinstance(field, ast.AnnAssign) or not isinstance(field.target, ast.Name):
+                continue
+            if isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant):
+                found[field.target.id] = inspect.cleandoc(str(below.value.value))
+    return found
+
+
 def _tell_missing(draft: Draft, model: type[BaseModel], path: Path, at: Path) -> None:
-    field = _fields_at(model, path).get(str(path[-1]))
-    meaning = " ".join((getattr(field, "description", None) or "").split()).rstrip(".")
+    meant = [meanings(one).get(str(path[-1]), "") for one in _models_at(model, path)]
+    meaning = " ".join(" ".join(meant).split()).rstrip(".")
     told = f" ({meaning})" if meaning else ""
     draft.add_at_key(at + path, f"{dotted(at + path)} is missing{told}, and it has no default. Add it.")
 

@@ -10,7 +10,7 @@ from gristmill.errors import UserError
 from gristmill.recipe.check import check
 from gristmill.recipe.draft import Draft
 from gristmill.recipe.mistakes import Mistakes, Path, show
-from gristmill.recipe.yaml_lines import parse
+from gristmill.recipe.yaml_lines import parse, read_text
 from gristmill.stages.contract import Count, StageConfig
 
 AT: Path = ("cluster",)
@@ -18,19 +18,29 @@ OURS = {
     "array": "jobs says how many there are",
     "job-name": "it is gristmill- and the name of the recipe",
     "comment": "it tells jobs of a run that was killed from others",
-    "export": "jobs take their environment along; write `export NAME=value` under setup",
-    "export-file": "jobs take their environment along; write `export NAME=value` under setup",
+    "export": "jobs take their environment along; write `export NAME=value` under setup of a profile",
+    "export-file": "jobs take their environment along; write `export NAME=value` under setup of a profile",
     "parsable": "the answer is read by a program",
     "wait": "nobody waits for the end of a job",
-    "wrap": "lines that come before Gristmill go under setup",
+    "wrap": "lines that come before Gristmill go under setup of a profile",
     "test-only": "jobs would not start",
     "ntasks": "a job is one process on one node; cpus-per-task is how many tasks it does at once",
     "nodes": "a job is one process on one node; cpus-per-task is how many tasks it does at once",
 }
 """Options of sbatch that are not for a user to set, and why."""
 ACTING = ("setup", "python", "host", "port")
-FILES = ("output", "error", "input", "chdir", "bbf", "container", "get-user-env", "propagate")
-"""Fields, and options of sbatch, that only a profile may have: a recipe is data, and does not say whom jobs dial."""
+"""Fields that only a profile may have: a recipe is data, and does not say what is run and whom jobs dial."""
+ASKING = (
+    *("account", "begin", "cluster-constraint", "constraint", "contiguous", "core-spec", "cores-per-socket"),
+    *("cpus-per-gpu", "cpus-per-task", "deadline", "delay-boot", "distribution", "exclude", "exclusive"),
+    *("extra-node-info", "gpus", "gpus-per-node", "gpus-per-task", "gres", "hint", "licenses", "mem"),
+    *("mem-bind", "mem-per-cpu", "mem-per-gpu", "mincpus", "network", "nice", "no-requeue", "nodelist"),
+    *("ntasks-per-node", "oversubscribe", "partition", "prefer", "priority", "qos", "requeue", "reservation"),
+    *("sockets-per-node", "switches", "thread-spec", "threads-per-core", "time", "time-min", "tmp", "wckey"),
+)
+"""Options of sbatch that a recipe may have: they ask for a place and its size. Others name a program, a file, a person
+or a machine, or may in a version to come, and stand in a profile.
+"""
 _OPTION = re.compile(r"[a-z][a-z0-9-]*")
 _HOST = re.compile(r"[A-Za-z0-9_.-]+")
 
@@ -43,8 +53,9 @@ def _options(given: dict[str, Value]) -> dict[str, Value]:
             raise ValueError(
                 f"{name!r} is no long option of sbatch. Write its name without dashes before it: partition"
             )
-        if name in OURS:
-            raise ValueError(f"{name} is not for a recipe to set: {OURS[name]}. Take it out")
+        whole = next((ours for ours in OURS if ours.startswith(name)), None) if name not in ASKING else None
+        if whole is not None:  # sbatch takes the beginning of a name for the whole
+            raise ValueError(f"{name} is not yours to set: {OURS[whole]}. Take it out")
         if isinstance(value, str) and ("\n" in value or "\0" in value):
             raise ValueError(f"{name} has more than one line. Write one")
     cpus = given.get("cpus-per-task", 1)
@@ -72,13 +83,14 @@ class ClusterFields(StageConfig):
     alone: Options = Field(default={})
     """options that differ for the job that does a task alone that was lost twice: mem, a partition with more of it"""
     setup: tuple[str, ...] = ()
-    """lines of shell that a job begins with, such as module load python, or source venv/bin/activate"""
+    """only in a profile: lines of shell that a job begins with, such as module load python, source venv/bin/activate"""
     python: str | None = Field(default=None, min_length=1)
-    """the Python of jobs, which has Gristmill; without it the path of the one that runs the recipe"""
+    """only in a profile: the Python of jobs, which has Gristmill; without it the one of the run, by its path"""
     host: Annotated[str, AfterValidator(_host)] | None = None
-    """name or address of the machine that runs the recipe, as jobs reach it; without it all that it knows are tried"""
+    """only in a profile: name or address of the machine that runs the recipe, as jobs reach it; without it all that it
+    knows are tried"""
     port: int = Field(default=0, ge=0, le=65535)
-    """port that jobs reach it at; 0 is any that is free"""
+    """only in a profile: port that jobs reach it at; 0 is any that is free"""
 
     @property
     def cpus(self) -> int:
@@ -92,24 +104,24 @@ def load_cluster(draft: Draft, raw: Any) -> ClusterFields:
         return ClusterFields()
     acts: list[tuple[str, ...]] = [(name,) for name in ACTING if name in raw]
     options = [(part, raw[part]) for part in ("sbatch", "alone") if isinstance(raw.get(part), dict)]
-    acts += [(part, name) for part, given in options for name in FILES if name in given]
+    acts += [(part, str(name)) for part, given in options for name in given if name not in (*ASKING, *OURS)]
     for path in acts:
         draft.add_at_key(
             (*AT, *path),
-            f"{'.'.join(('cluster', *path))} names a program, a file or a machine, and a recipe, which anybody may "
+            f"{'.'.join(('cluster', *path))} may name a program, a file or a machine, and a recipe, which anybody may "
             "write, runs, writes and calls none. Move it to a file of your own, and run with --profile FILE.",
         )
     return (None if acts else check(draft, ClusterFields, raw, AT)) or ClusterFields()
 
 
 def load_profile(path: str) -> ClusterFields:
-    """What a file holds that goes before `cluster` of the recipe. Raises UserError with every mistake and its line."""
+    """What a file holds that stands in place of `cluster` of the recipe. Raises UserError with every mistake and its
+    line.
+    """
     try:
-        with open(path, encoding="utf-8-sig") as file:
-            text = file.read()
-    except (OSError, ValueError) as error:
-        why = getattr(error, "strerror", None) or error
-        raise UserError(f"--profile {path} cannot be read ({why}), so nothing was run. Name a YAML file.") from None
+        text = read_text(path, "profile", "leave --profile out")
+    except UserError as error:
+        raise UserError(f"--profile {error} Nothing was run.") from None
     mistakes = Mistakes(path)
     tree = parse(text, os.environ, mistakes)
     draft = Draft(tree, mistakes, os.path.dirname(os.path.abspath(path)), seed=0)

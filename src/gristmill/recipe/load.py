@@ -29,7 +29,7 @@ from gristmill.recipe.cluster import load_cluster, load_profile
 from gristmill.recipe.draft import Draft
 from gristmill.recipe.fields import RecipeFields, parse_sample
 from gristmill.recipe.locations import locate, why_not
-from gristmill.recipe.mistakes import Mistakes, nearest_file, show
+from gristmill.recipe.mistakes import Mistakes, show
 from gristmill.recipe.mix import load_mix
 from gristmill.recipe.model import Recipe, Source, Step
 from gristmill.recipe.names import check_names
@@ -38,10 +38,8 @@ from gristmill.recipe.sources import load_source
 from gristmill.recipe.steps import Lists, check_keys, load_steps, route_of
 from gristmill.recipe.tokenizer import load_tokenizer
 from gristmill.recipe.unbound import check_routes
-from gristmill.recipe.yaml_lines import parse
+from gristmill.recipe.yaml_lines import parse, read_text
 
-MOST_BYTES = 4 * 2**20
-"""A larger file is data that was given by mistake."""
 MOST_STEPS = 1000
 MOST_WAYS = 20_000
 """Steps of all sources together: a hundred sources may have two hundred steps each."""
@@ -60,7 +58,7 @@ def load(
     """
     shown = str(path)
     mistakes = Mistakes(shown)
-    text = _read(shown)
+    text = read_text(shown, "recipe", "run gristmill init")
     tree = parse(text, os.environ if env is None else env, mistakes)
     raw = tree.value
     if raw is None:
@@ -113,31 +111,6 @@ def load(
 def name_of_sample(name: str, share: float | None) -> str:
     """What the runs and shards of a sample are kept under: nothing of it can be taken for the whole."""
     return name if share is None else f"{name}-sample-{share * 100:.12g}pct"
-
-
-def _read(shown: str) -> str:
-    """The text of the file; UserError where there is none."""
-    if os.path.isdir(shown):
-        raise UserError(f"{shown}: this is a folder, so there is no recipe to load. Name the YAML file inside it.")
-    try:
-        with open(shown, "rb") as file:
-            data = file.read(MOST_BYTES + 1)
-    except FileNotFoundError:
-        near = nearest_file(shown)
-        hint = f"Did you mean {near}?" if near else "Correct the path, or run gristmill init."
-        raise UserError(f"{shown}: there is no such file. {hint}") from None
-    except (OSError, ValueError) as error:
-        raise UserError(f"{shown}: the file cannot be read: {error}. Check its permissions.") from None
-    if len(data) > MOST_BYTES:
-        raise UserError(f"{shown}: the file is larger than 4 MiB, so it is no recipe. Name the YAML file.")
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise UserError(
-            f"{shown}:{line}: byte {error.start} of the file is not UTF-8, so it cannot be read as text. "
-            "Save the recipe as UTF-8, or name another file."
-        ) from None
 
 
 def _bound(draft: Draft, raw: Mapping[str, Any]) -> None:

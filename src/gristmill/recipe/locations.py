@@ -17,6 +17,7 @@ from gristmill.places import is_url, local_path, system_of
 from gristmill.recipe.mistakes import nearest
 
 # From the start of a word and without a step back: a path may be one word of a megabyte.
+_ONE_SLASH = re.compile(r"(?:^|/)(s3a?|gs|gcs|abfss?|az|https?|hdfs):(?:/|$)")
 _PROTOCOL = re.compile(r"(?<![A-Za-z0-9+.\-])([A-Za-z][A-Za-z0-9+.\-]*+)(?:://|::)")
 
 
@@ -41,6 +42,8 @@ def why_not(location: str) -> str | None:
             if objects.is_installed()
             else f"{location!r} needs a package that is not installed. Run {objects.EXTRA}."
         )
+    if not is_url(location) and (found := _ONE_SLASH.search(location)):
+        return f"{location!r} would be a folder of this machine. Write {found[1]}:// with two slashes."
     for protocol in _PROTOCOL.findall(location) if is_url(location) else ():
         try:
             fsspec.get_filesystem_class(protocol)

@@ -3,14 +3,11 @@
 `gristmill steps` shows it and `docs/steps.md` is the same, so that neither can say what the code does not do.
 """
 
-import ast
 import collections.abc
 import importlib
 import inspect
-import itertools
 import os
 import re
-import textwrap
 import types
 import unicodedata
 from collections.abc import Collection, Iterator, Mapping
@@ -22,6 +19,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from gristmill.errors import UserError
+from gristmill.recipe.check import meanings
 from gristmill.recipe.cluster import ClusterFields
 from gristmill.recipe.fields import ReadFields, RecipeFields, SourceFields
 from gristmill.recipe.mistakes import nearest
@@ -140,27 +138,6 @@ def _settings(model: type[BaseModel], prefix: str = "") -> Iterator[Setting]:
         yield Setting(f"{prefix}{name}", f"{kind} as above" if again else kind, default, meaning)
         if nested is not None and not again:
             yield from _settings(nested, f"{prefix}{name}.")
-
-
-def meanings(model: type[BaseModel]) -> dict[str, str]:
-    """The strings below the fields of a model, read from its source. Nobody but this page asks for them, so no process
-    that runs a step has to read sources (`use_attribute_docstrings` of pydantic would, of every model).
-    """
-    found = {}
-    for one in reversed(model.__mro__):
-        if not issubclass(one, BaseModel) or one.__module__.startswith("pydantic"):
-            continue
-        try:
-            (body,) = ast.parse(textwrap.dedent(inspect.getsource(one))).body
-        except (OSError, TypeError, SyntaxError, ValueError):  # made without a file
-            continue
-        assert isinstance(body, ast.ClassDef)
-        for field, below in itertools.pairwise(body.body):
-            if not isinstance(field, ast.AnnAssign) or not isinstance(field.target, ast.Name):
-                continue
-            if isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant):
-                found[field.target.id] = inspect.cleandoc(str(below.value.value))
-    return found
 
 
 def _built_in(model: type[BaseModel]) -> dict[str, list[str]]:

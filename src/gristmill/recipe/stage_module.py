@@ -5,6 +5,7 @@ import importlib.metadata
 import inspect
 import io
 import pickle
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import ModuleType
@@ -89,7 +90,7 @@ def find_stage(noun: str, name: str, known: Mapping[str, str], folder: str) -> S
         raise Unfit(f"{name} cannot be imported: {error}. Correct it.", str(error)) from None
     except UserError as error:
         raise Unfit(f"{name} cannot be imported: {error}", str(error)) from None
-    if "." not in path:
+    if "." not in path or path.partition(".")[0] in sys.stdlib_module_names:  # to import some of Python's own acts
         raise Unfit(_unknown(noun, name, known, folder))
     return Stage(_imported(name, path))  # without source, such as a compiled module: its VERSION alone tells changes
 

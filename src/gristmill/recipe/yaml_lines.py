@@ -15,6 +15,7 @@ What is read, and how:
 """
 
 import math
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -27,10 +28,13 @@ from yaml.reader import Reader
 from yaml.resolver import BaseResolver
 from yaml.scanner import Scanner
 
+from gristmill.errors import UserError
 from gristmill.recipe.environment import substitute
-from gristmill.recipe.mistakes import Mistakes, Path, dotted
+from gristmill.recipe.mistakes import Mistakes, Path, dotted, nearest_file
 from gristmill.recipe.yaml_faults import explain
 
+MOST_BYTES = 4 * 2**20
+"""A larger file is data that was given by mistake."""
 MOST_VALUES = 100_000
 """Of any recipe; a file of paths, perhaps."""
 FEW_VALUES = 1000
@@ -55,6 +59,33 @@ _INT = re.compile(r"[-+]?[0-9]{1,4000}|0o[0-7]{1,4000}|0x[0-9a-fA-F]{1,4000}")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 _SPECIAL_FLOAT = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
 _NOT_TEXT = re.compile("[\0\ud800-\udfff]")
+
+
+def read_text(shown: str, noun: str, otherwise: str) -> str:
+    """The text of the file of a recipe or a profile (`noun`); UserError where there is none. `otherwise` is what else
+    to do where it is not there.
+    """
+    if os.path.isdir(shown):
+        raise UserError(f"{shown}: this is a folder, so there is no {noun} to load. Name the YAML file inside it.")
+    try:
+        with open(shown, "rb") as file:
+            data = file.read(MOST_BYTES + 1)
+    except FileNotFoundError:
+        near = nearest_file(shown)
+        hint = f"Did you mean {near}?" if near else f"Correct the path, or {otherwise}."
+        raise UserError(f"{shown}: there is no such file. {hint}") from None
+    except (OSError, ValueError) as error:
+        raise UserError(f"{shown}: the file cannot be read: {error}. Check its permissions.") from None
+    if len(data) > MOST_BYTES:
+        raise UserError(f"{shown}: the file is larger than 4 MiB, so it is no {noun}. Name the YAML file.")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise UserError(
+            f"{shown}:{line}: byte {error.start} of the file is not UTF-8, so it cannot be read as text. "
+            f"Save the {noun} as UTF-8, or name another file."
+        ) from None
 
 
 class _Loader(Reader, Scanner, Parser, Composer, BaseResolver):

@@ -159,8 +159,9 @@ class RayExecutor:
         return answer
 
     def _call_off(self, ref: Any) -> None:
-        with suppress(Exception):  # also of an actor's task, which ends with the actor
-            self._ray.cancel(ref, force=True)
+        if self._ray.is_initialized():
+            with suppress(Exception):  # also of an actor's task, which ends with the actor
+                self._ray.cancel(ref, force=True)
 
     async def _death(self, error: Exception, node: str | None) -> Exception:
         """What Ray tells of an actor is the same whether its process ended or its node."""

@@ -1,9 +1,11 @@
 """Joining a Ray cluster as a driver, or one message that says why that cannot be."""
 
+import logging
 import os
 import signal
 import socket
 import threading
+from contextlib import suppress
 from typing import Any
 
 from gristmill.errors import UserError
@@ -34,6 +36,8 @@ def connect(ray: Any, address: str | None) -> None:
     known = ray._private.utils.read_ray_address() if address == "auto" else address
     if (silent := _silent(known or "")) is not None:
         raise _no_cluster(address, silent)
+    os.environ["RAY_ENABLE_AUTO_CONNECT"] = "0"  # a call after the end would start a cluster of its own
+    _take_token()
     ray._private.worker.print_to_stdstream = lambda *_, **__: None  # raylets' deaths, on standard output
     before = signal.getsignal(signal.SIGTERM)
     try:
@@ -45,11 +49,26 @@ def connect(ray: Any, address: str | None) -> None:
             signal.signal(signal.SIGTERM, before)
 
 
+def _take_token() -> None:
+    """Prove by a token who we are, if this machine has one, as `ray start` asks of others by itself."""
+    with suppress(ImportError):  # an earlier Ray
+        from ray._private.authentication import authentication_token_setup
+
+        logger = logging.getLogger(authentication_token_setup.__name__)
+        before, logger.disabled = logger.disabled, True
+        try:
+            authentication_token_setup.maybe_enable_token_auth_if_token_available(warn_if_disabled=False)
+        finally:
+            logger.disabled = before
+
+
 def _silent(address: str) -> str | None:
     """Why no Ray answers at HOST:PORT; None where one may, or another kind of address is Ray's to judge.
 
     Ray itself would try for minutes, also where a server of another kind listens.
     """
+    if "://" in address.removeprefix("ray://"):
+        return "that is an address of another kind; write HOST:PORT of its head, or ray://HOST:PORT"
     host, _, port = address.removeprefix("ray://").rpartition(":")
     if not host or not port.isdecimal():
         return None
@@ -73,5 +92,6 @@ def _no_cluster(address: str, why: str) -> UserError:
     where = "of this machine" if address == "auto" else f"at {address}"
     return UserError(
         f"The Ray cluster {where} cannot be joined: {why.rstrip('.')}. Nothing was run. Start one with `ray start "
-        "--head`, make this machine one of its nodes with `ray start --address HOST:6379`, or name another --address."
+        "--head`, make this machine one of its nodes with `ray start --address HOST:6379`, or name another --address. "
+        "If it asks for a token (RAY_AUTH_MODE=token), this machine needs the same one: docs/ray.md."
     )

@@ -248,8 +248,12 @@ def _elsewhere(pattern: str, recipe: Recipe) -> _Found:
             root, found = os.path.dirname(path), {path: {**system.info(path), "type": "file"}}
         else:
             root, found = _fixed_part(path)[0], system.glob(path, detail=True)
-    except OSError as error:
-        raise UserError(f"{pattern} cannot be listed: {error}. Allow reading it, or name other paths.") from None
+    except UserError:
+        raise
+    except Exception as error:  # a library of a file system fails in its own ways
+        raise UserError(
+            f"{shown(pattern)} cannot be listed: {error or type(error).__name__}. Allow reading it, or name others."
+        ) from None
     own = recipe.store.rstrip("/") + "/"
     files = {
         scheme + name: (Place(name, system), info)
