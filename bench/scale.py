@@ -119,6 +119,7 @@ class MadeUp:
         self._marks = self._known.read_text().split() if self._known.exists() else []
         self._numbers = np.zeros(0, np.uint64)
         self._coarse = self._entries = 0
+        self._layout: object = None
         self.executed = 0
         self.own_s = 0.0
 
@@ -147,7 +148,9 @@ class MadeUp:
         if isinstance(work, Emit):
             return self._sent(mark, np.arange(RANGES), ROWS * RECORD_BYTES, cost)
         if isinstance(work, Scatter):
-            self._coarse, self._entries = work.shift, len(work.layout.entries())
+            self._coarse = work.shift
+            if work.layout is not self._layout:  # to count its entries takes longer than all else here
+                self._layout, self._entries = work.layout, len(work.layout.entries())
             return self._sent(mark, np.arange((self._entries - 1 >> work.shift) + 1), 4 * PART_TOKENS, cost)
         if isinstance(work, Merge):
             return self._sent(mark, self._destinations(work), 100_000_000, cost)

@@ -1,9 +1,10 @@
 """Law 1: the number of workers, a crash and a resume, the order of finishing: none of them changes one byte."""
 
 import signal
-import time
 
 import pytest
+
+from slurm_cluster import until
 
 
 @pytest.mark.slow
@@ -37,9 +38,8 @@ def test_a_signal_stops_a_run_within_seconds_and_it_goes_on_later(project, numbe
     """
     project.write_inputs(files=10, records=300)
     process = project.start()
-    while not list(project.store.glob("tasks/*.json")):
-        assert process.poll() is None, process.communicate()
-        time.sleep(0.02)
+    until(lambda: process.poll() is not None or any(project.store.glob("tasks/*.json")))
+    assert process.poll() is None, process.communicate()
     process.send_signal(number)
     _, stderr = process.communicate()
     assert process.returncode == 128 + number

@@ -1,6 +1,5 @@
 """Joining a Ray cluster as a driver, or one message that says why that cannot be."""
 
-import logging
 import os
 import signal
 import socket
@@ -54,7 +53,7 @@ def _take_token() -> None:
     with suppress(ImportError):  # an earlier Ray
         from ray._private.authentication import authentication_token_setup
 
-        logger = logging.getLogger(authentication_token_setup.__name__)
+        logger = authentication_token_setup.logger
         before, logger.disabled = logger.disabled, True
         try:
             authentication_token_setup.maybe_enable_token_auth_if_token_available(warn_if_disabled=False)
