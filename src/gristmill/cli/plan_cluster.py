@@ -12,7 +12,7 @@ from gristmill.counted import counted, percent
 from gristmill.engine.mill import Mill
 from gristmill.errors import UserError
 from gristmill.query.disk import free_bytes
-from gristmill.query.limits import Prices, bill, busy_share, faults
+from gristmill.query.limits import Prices, bill, busy_share, duration, faults
 from gristmill.query.measured import Measured, last_measured
 from gristmill.query.sizing import Cluster, Sizing, size_up
 from gristmill.stages.contract import parse_bytes, parse_count
@@ -104,7 +104,7 @@ def _show(measured: Measured, found: Sizing, cluster: Cluster, prices: Prices, t
     out = console()
     out.print(_steps(found))
     cost, low_high = bill(found, cluster, prices), (found.cpu_s, found.wall_s)
-    cpu, wall = (tuple(_hours(value) for value in values) for values in low_high)
+    cpu, wall = (tuple(duration(value) for value in values) for values in low_high)
     holds, kept = f"coordinator {size(found.coordinator_bytes)}", f"{cost.store_month:,.0f}"
     by = "as the measured run counted them" if found.requests_counted else "by what tasks of each kind read and write"
     rows = [
@@ -149,18 +149,10 @@ def _steps(found: Sizing) -> Any:
             (
                 step,
                 f"{sum(line.tasks for line in some):,}",
-                _hours(seconds),
+                duration(seconds),
                 f"{seconds / max(found.cpu_s[1], 1e-9):.1%}",
                 f"{max(line.longest_s for line in some):,.1f} s",
                 size(max(line.memory_bytes for line in some)),
             )
         )
     return table(("stage", "tasks", "CPU time", "share", "longest task", "memory"), rows, spare=("memory", "share"))
-
-
-def _hours(seconds: float) -> str:
-    if seconds < 60:
-        return f"{seconds:.1f} s"
-    if seconds < 5400:
-        return f"{seconds / 60:.1f} min"
-    return f"{seconds / 3600:,.1f} h" if seconds < 360_000 else f"{seconds / 3600:,.0f} h"

@@ -41,34 +41,35 @@ HURRIED = threading.Event()
 
 
 class _Listener:
-    """Who wants to know of long waits in this process: nobody, until a run does."""
+    """Who wants to know of long waits in this process."""
 
-    def __init__(self) -> None:
-        self.tell: Callable[[str], None] | None = None
+    def __init__(self, tell: Callable[[str], None]) -> None:
+        self._tell = tell
         self._lock = threading.Lock()
         self._told_s = -TOLD_EVERY_S
 
     def waits(self, uri: str, fault: "Fault") -> None:
         """Many requests wait at once, and one message is enough for all."""
         with self._lock:
-            now, tell = time.monotonic(), self.tell
-            if tell is None or now - self._told_s < TOLD_EVERY_S:
+            now = time.monotonic()
+            if now - self._told_s < TOLD_EVERY_S:
                 return
             self._told_s = now
-        tell(f"{uri} does not do what it is asked ({fault.text}); waiting and asking again, for a minute at most")
+        self._tell(f"{uri} does not do what it is asked ({fault.text}); waiting and asking again, for a minute at most")
 
 
-_listener = _Listener()
+_listener: _Listener | None = None
 
 
 @contextmanager
 def waits_told(tell: Callable[[str], None]) -> Iterator[None]:
     """Meanwhile long waits for an object store are told, by any thread."""
-    before, _listener.tell = _listener.tell, tell
+    global _listener
+    before, _listener = _listener, _Listener(tell)
     try:
         yield
     finally:
-        _listener.tell = before
+        _listener = before
 
 
 class Unreachable(UserError):
@@ -184,6 +185,6 @@ def patiently(
                     raise
                 raise told from None
             count(retries=1)
-            if tries >= TOLD_TRIES or time.monotonic() - begun_s > TOLD_S:
+            if _listener is not None and (tries >= TOLD_TRIES or time.monotonic() - begun_s > TOLD_S):
                 _listener.waits(uri, fault)
             HURRIED.wait(random.uniform(0, min(LONGEST_SECONDS, WAIT_SECONDS * 2**tries)))

@@ -81,7 +81,7 @@ def faults(sizing: Sizing, cluster: Cluster, free_bytes: int | None, measured_ta
     busy = busy_share(sizing, cluster)
     if busy < BUSY_SHARE and handing_out_s > BUSY_SHARE * sizing.wall_s[1]:
         yield (
-            f"Coordinator: to hand out {counted(sizing.tasks, 'task')} takes it about {_time(handing_out_s)}, and "
+            f"Coordinator: to hand out {counted(sizing.tasks, 'task')} takes it about {duration(handing_out_s)}, and "
             f"workers are at work for {percent(busy, 1)} of the time: they wait for it. A smaller cluster costs less "
             "and is as fast; parts that are larger (part_bytes, and input files, where each is a part) make fewer "
             "and longer tasks."
@@ -109,8 +109,13 @@ def faults(sizing: Sizing, cluster: Cluster, free_bytes: int | None, measured_ta
         )
 
 
-def _time(seconds: float) -> str:
-    return f"{seconds / 3600:,.1f} hours" if seconds >= 5400 else f"{max(seconds / 60, 0.1):.1f} minutes"
+def duration(seconds: float) -> str:
+    """As people read it: seconds, minutes or hours."""
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    if seconds < 5400:
+        return f"{seconds / 60:.1f} min"
+    return f"{seconds / 3600:,.1f} h" if seconds < 360_000 else f"{seconds / 3600:,.0f} h"
 
 
 def _gb(count: float) -> str:

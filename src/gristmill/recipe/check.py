@@ -150,8 +150,8 @@ def meanings(model: type[BaseModel]) -> dict[str, str]:
 
 
 def _tell_missing(draft: Draft, model: type[BaseModel], path: Path, at: Path) -> None:
-    meant = [meanings(one).get(str(path[-1]), "") for one in _models_at(model, path)]
-    meaning = " ".join(" ".join(meant).split()).rstrip(".")
+    meant = next((found for one in _models_at(model, path) if (found := meanings(one).get(str(path[-1])))), "")
+    meaning = " ".join(meant.split()).rstrip(".")
     told = f" ({meaning})" if meaning else ""
     draft.add_at_key(at + path, f"{dotted(at + path)} is missing{told}, and it has no default. Add it.")
 
