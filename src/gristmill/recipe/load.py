@@ -11,8 +11,8 @@ How a value is resolved, in this order:
 4. A config field named `seed` that the recipe does not set is the recipe's seed.
 
 The route of a source is the list under its own name in `steps`, or else the list under its kind; then the list
-under `all`; then the steps that the fields `tokenizer`, `shards` and `mix` stand for. Whether a pattern of `paths`
-matches any file is not asked here.
+under `all`; then the steps that the fields `tokenizer`, `takedowns`, `shards` and `mix` stand for. Whether a pattern of
+`paths` matches any file is not asked here.
 """
 
 import dataclasses
@@ -36,6 +36,7 @@ from gristmill.recipe.names import check_names
 from gristmill.recipe.shards import GROUPS, check_groups, load_shards
 from gristmill.recipe.sources import load_source
 from gristmill.recipe.steps import Lists, check_keys, load_steps, route_of
+from gristmill.recipe.takedowns import load_takedowns
 from gristmill.recipe.tokenizer import load_tokenizer
 from gristmill.recipe.unbound import check_routes
 from gristmill.recipe.yaml_lines import parse, read_text
@@ -82,9 +83,10 @@ def load(
         draft, raw.get("mix", {} if raw.get("shards") is not None else None), name, sources, share is not None
     )
     mix = mix if shards else ()  # without them there is a mistake, which was told
-    routes = {name: (*route, *tokenizer, *shards.get(name, ()), *mix) for name, route in routes.items()}
+    takedowns = load_takedowns(draft, raw.get("takedowns"))  # behind the tokenizer, which stays as it is
+    routes = {name: (*route, *tokenizer, *takedowns, *shards.get(name, ()), *mix) for name, route in routes.items()}
     sharded = (step for same in zip(*shards.values(), strict=True) for step in same)
-    last = {step.id: step for step in (*tokenizer, *sharded, *mix)}
+    last = {step.id: step for step in (*tokenizer, *takedowns, *sharded, *mix)}
     cluster = load_cluster(draft, raw.get("cluster"))
     check_routes(draft, routes, GROUPS)
     check_groups(draft, sources.values(), routes)

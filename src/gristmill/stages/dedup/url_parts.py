@@ -74,13 +74,18 @@ def apply(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
     data, offsets = bytes_of(url)
     spans = split_urls(data, offsets)
     with_host = spans[:, HOST] < spans[:, HOST_END]
+    hosts = strings(*cut(data, spans[:, HOST], spans[:, HOST_END]), valid=with_host)
+    return pa.RecordBatch.from_arrays([url_hashes(url, config), registered_domains(hosts)], schema=SCHEMA)
+
+
+def url_hashes(urls: pa.Array, config: Config) -> pa.Array:
+    """16 bytes for the normal form of each URL; null where there is nothing. Hosts are ASCII (`ascii_hosts`)."""
+    data, offsets = bytes_of(urls)
     fragments = _FRAGMENTS[config.fragments]
     ends, normal = normal_urls(data, offsets, names(config.tracking), config.sort_query, config.strip_www, fragments)
-    some = pa.array(np.diff(ends) > 0)
     hashes = hash_texts(normal, ends, NONE, unicode_tables()).astype("<u8")
-    digests = pa.FixedSizeBinaryArray.from_buffers(pa.binary(16), len(url), [None, pa.py_buffer(hashes)])
-    hosts = strings(*cut(data, spans[:, HOST], spans[:, HOST_END]), valid=with_host)
-    return pa.RecordBatch.from_arrays([pc.if_else(some, digests, None), registered_domains(hosts)], schema=SCHEMA)
+    digests = pa.FixedSizeBinaryArray.from_buffers(pa.binary(16), len(urls), [None, pa.py_buffer(hashes)])
+    return pc.if_else(pa.array(np.diff(ends) > 0), digests, None)
 
 
 def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> dict[str, int]:

@@ -1,0 +1,199 @@
+"""The file of requests that a recipe names under `takedowns`: who asks for what to go.
+
+    - id: dmca-2026-017               names the request in every verdict and receipt
+      date: 2026-11-02                optional, and so is `reason`
+      urls: [https://example.com/a]   the page, in whatever spelling
+      url_prefixes: [https://example.com/private/]
+      domains: [example.org]          the host, and every host below it
+      doc_ids: [0123456789abcdef0123456789abcdef]
+      content_hashes: [...]           sha256 of a document's text as the last step left it
+      texts: [letters/one.txt]        files with texts, relative to this one; documents that hold them are meant
+
+A file that ends in `.txt` is one request, called as the file is, with one item a line: a URL, a URL with `*` at its end
+(a prefix), a domain, a doc_id (32 digits) or a hash (64). Lines that begin with `#` are left out.
+"""
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import yaml
+
+from gristmill.counted import counted
+from gristmill.errors import UserError
+
+MOST_BYTES = 256 * 2**20
+MOST_ID = 100
+ITEMS = ("urls", "url_prefixes", "domains", "doc_ids", "content_hashes", "texts")
+_FIELDS = ("id", "date", "reason", *ITEMS)
+_ID = re.compile(rf"[^\s\x00-\x1f]{{1,{MOST_ID}}}")
+_HEX = re.compile(r"[0-9a-fA-F]+")
+_HOST = re.compile(r"[^\s/?#@:*]+\.[^\s/?#@:*]+|localhost")
+_DIGITS = {"doc_ids": 32, "content_hashes": 64}
+_SCALAR, _SEQUENCE, _MAPPING = yaml.ScalarNode, yaml.SequenceNode, yaml.MappingNode
+
+
+@dataclass(frozen=True)
+class Request:
+    """What one person asks for."""
+
+    id: str
+    date: str = ""
+    reason: str = ""
+    urls: tuple[str, ...] = ()
+    url_prefixes: tuple[str, ...] = ()
+    domains: tuple[str, ...] = ()
+    doc_ids: tuple[str, ...] = ()
+    content_hashes: tuple[str, ...] = ()
+    texts: tuple[str, ...] = field(default=())
+    """Paths, relative to the file of the requests."""
+
+    def items(self) -> Iterator[tuple[str, str]]:
+        """Kind and value of everything that it names."""
+        for kind in ITEMS:
+            for value in getattr(self, kind):
+                yield kind, value
+
+
+def read_requests(path: str, shown: str | None = None) -> tuple[Request, ...]:
+    """The requests of a file; UserError names the line of a mistake. `shown` is what the user calls the file: the name
+    of its one request comes from there, where it is text.
+    """
+    shown = shown or path
+    try:
+        with open(path, "rb") as file:
+            data = file.read(MOST_BYTES + 1)
+    except (OSError, ValueError) as error:
+        cause = getattr(error, "strerror", None) or error
+        raise UserError(f"{shown}: the requests cannot be read: {cause}. Name a file that can.") from None
+    if len(data) > MOST_BYTES:
+        raise UserError(f"{shown}: the file is larger than 256 MiB, so it is no list of requests. Cut it in several.")
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise UserError(f"{shown}:{line}: this is not UTF-8, so the requests cannot be read. Save them so.") from None
+    if shown.lower().endswith(".txt"):
+        return (_of_lines(text, shown),)
+    return _of_yaml(text, shown)
+
+
+def _of_lines(text: str, shown: str) -> Request:
+    found: dict[str, list[str]] = {kind: [] for kind in ITEMS}
+    name = re.sub(r"\s", "-", os.path.splitext(os.path.basename(shown))[0])[:MOST_ID]
+    for number, line in enumerate(text.splitlines(), 1):
+        item = line.strip()
+        if item and not item.startswith("#"):
+            kind, value = _recognised(item, f"{shown}:{number}")
+            found[kind].append(value)
+    items: dict[str, Any] = {kind: tuple(values) for kind, values in found.items()}
+    return Request(name, **items)
+
+
+def _recognised(item: str, where: str) -> tuple[str, str]:
+    for kind, digits in _DIGITS.items():
+        if len(item) == digits and _HEX.fullmatch(item):
+            return kind, item.lower()
+    if "://" in item:
+        return ("url_prefixes", item[:-1]) if item.endswith("*") else ("urls", item)
+    if _HOST.fullmatch(item):
+        return "domains", item
+    raise UserError(
+        f"{where}: {_short(item)} is neither a URL (with its https://), a domain, a doc_id (32 digits) nor the sha256 "
+        "of a text (64), so nobody knows what shall go. Correct the line."
+    )
+
+
+def _of_yaml(text: str, shown: str) -> tuple[Request, ...]:
+    try:
+        root = yaml.compose(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f"{shown}:{mark.line + 1}" if mark is not None else shown
+        told = getattr(error, "problem", None) or str(error) or "it is nested too deeply"
+        raise UserError(f"{where}: the file of requests is not YAML: {told}. Correct it.") from None
+    if root is None or (isinstance(root, _SEQUENCE) and not root.value):
+        return ()
+    if not isinstance(root, _SEQUENCE):
+        raise UserError(f"{shown}:1: requests are a list; begin each with a dash and its id: - id: dmca-1")
+    requests: dict[str, Request] = {}
+    for node in root.value:
+        request = _request(node, shown)
+        if request.id in requests:
+            raise UserError(
+                f"{_at(node, shown)}: the id {_short(request.id)} is that of an earlier request, and a verdict names "
+                "only the id. Give each its own."
+            )
+        requests[request.id] = request
+    return tuple(requests.values())
+
+
+def _request(node: yaml.Node, shown: str) -> Request:
+    if not isinstance(node, _MAPPING):
+        raise UserError(f"{_at(node, shown)}: a request is a mapping with an id, such as - id: dmca-1. Write it so.")
+    values: dict[str, Any] = {}
+    for key, value in node.value:
+        name = key.value if isinstance(key, _SCALAR) else ""
+        if name not in _FIELDS:
+            raise UserError(
+                f"{_at(key, shown)}: {_short(str(name))} is no field of a request, so it would ask for nothing. "
+                f"Fields: {', '.join(_FIELDS)}."
+            )
+        if name in values:
+            raise UserError(f"{_at(key, shown)}: {name} stands twice in this request. Write all of it in one list.")
+        values[name] = _list(value, name, shown) if name in ITEMS else _text(value, name, shown)
+    if not _ID.fullmatch(values.get("id", "")):
+        raise UserError(
+            f"{_at(node, shown)}: a request needs an id of 1 to {MOST_ID} characters without spaces, which every "
+            "verdict names. Add one: id: dmca-1"
+        )
+    if not any(values.get(kind) for kind in ITEMS):
+        raise UserError(
+            f"{_at(node, shown)}: the request {values['id']} names nothing that shall go. Give it one of "
+            f"{', '.join(ITEMS)}."
+        )
+    return Request(**values)
+
+
+def _list(node: yaml.Node, name: str, shown: str) -> tuple[str, ...]:
+    items = node.value if isinstance(node, _SEQUENCE) else [node]
+    return tuple(_item(_text(item, name, shown), name, _at(item, shown)) for item in items)
+
+
+def _item(value: str, kind: str, where: str) -> str:
+    digits = _DIGITS.get(kind)
+    if digits and not (len(value) == digits and _HEX.fullmatch(value)):
+        what = "a doc_id is 32" if kind == "doc_ids" else "the sha256 of a text is 64"
+        raise UserError(f"{where}: {_short(value)} is not in {kind}'s form: {what} hexadecimal digits. Copy it whole.")
+    if kind in ("urls", "url_prefixes") and "://" not in value:
+        raise UserError(f"{where}: {_short(value)} is no URL: it has no scheme. Write https://{_short(value)}")
+    if kind == "domains" and not _HOST.fullmatch(value):
+        raise UserError(f"{where}: {_short(value)} is no domain, such as example.com. For one page use urls.")
+    return value.lower() if digits else value
+
+
+def _text(node: yaml.Node, name: str, shown: str) -> str:
+    if not isinstance(node, _SCALAR) or not str(node.value).strip():
+        raise UserError(f"{_at(node, shown)}: {name} must be text here, and it is not. Write one value.")
+    return str(node.value).strip()
+
+
+def _at(node: yaml.Node, shown: str) -> str:
+    return f"{shown}:{node.start_mark.line + 1}"
+
+
+def _short(text: str) -> str:
+    return repr(text if len(text) <= 80 else f"{text[:77]}...")
+
+
+def in_short(requests: tuple[Request, ...]) -> Mapping[str, int]:
+    """How many of each kind they name."""
+    return {kind: count for kind in ITEMS if (count := sum(len(getattr(request, kind)) for request in requests))}
+
+
+def told(requests: tuple[Request, ...]) -> str:
+    """The same in words."""
+    items = ", ".join(f"{count:,} {kind.replace('_', ' ')}" for kind, count in in_short(requests).items())
+    return f"{counted(len(requests), 'request')} ({items or 'for nothing'})"

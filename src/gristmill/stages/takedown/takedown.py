@@ -1,0 +1,190 @@
+"""Documents that somebody asked to be taken down, and their copies: none of them reaches the shards.
+
+What a request names goes; so does every document that is a near copy of one (the Jaccard similarity of their shingles
+reaches `near`), wherever it lies and whoever was kept in its place, and every document that holds a text that a request
+brings (so much of its shingles). It stands behind all other steps and the tokenizer: when the keeper of a cluster goes,
+its copies stay dropped, nothing moves up in its place, and no other document changes. The comparison is exact; no
+sketch decides.
+
+With `copies: list` near copies stay, and the columns say which they are, for a person to decide.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from gristmill.counted import counted
+from gristmill.kernels.dedup.shingles import word_tables
+from gristmill.kernels.dedup.sketch import ratio_of, shingle_sets
+from gristmill.stages.buffers import bytes_of
+from gristmill.stages.contract import StageConfig
+from gristmill.stages.dedup.s_curve import Similarity
+from gristmill.stages.takedown.takedown_match import NGRAM
+
+VERSION = 1
+LIBRARIES = ("unicode",)
+ONLY_KEPT = True
+USES = ("takedown_sets",)
+READS = ("text", "takedown_match.request", "takedown_match.named_by")
+REASON = "taken_down"
+SCHEMA = pa.schema(
+    [
+        ("request", pa.string()),
+        ("copy_of", pa.binary(16)),
+        ("similarity", pa.float32()),
+        ("drop", pa.string()),
+        ("detail", pa.string()),
+    ]
+)
+"""request: the id of the one that the document goes by; copy_of: the document that was named, where this is a copy."""
+
+FEWEST = 16
+"""Shingles that a text of a request needs to be looked for inside of longer documents; a shorter one is a commonplace,
+and must be the whole of a document."""
+_TABLE = 1 << 22
+_MASK = np.uint64(_TABLE - 1)
+Array = np.ndarray[Any, Any]
+
+
+class Config(StageConfig):
+    near: Similarity = 0.8
+    """The least Jaccard similarity of a copy with what a request names, and the least share of a text of a request that
+    a document holds."""
+    copies: Literal["go", "list", "keep"] = "go"
+    """go: copies of what a request names are taken down with it; list: they stay, and are listed; keep: they are not
+    looked for."""
+
+
+class Sets(NamedTuple):
+    """The shingles of what requests name, inverted."""
+
+    requests: Sequence[str]
+    doc_ids: Sequence[bytes | None]
+    sizes: Array
+    values: Array
+    """All shingles, sorted; one that two sets have is there twice."""
+    owners: Array
+    table: Array
+    """Whether any shingle ends in these bits."""
+
+
+class Copy(NamedTuple):
+    """A document that is like something that a request names."""
+
+    row: int
+    owner: int
+    """The number of the set."""
+    shared: int
+    size: int
+    """Shingles of the document."""
+
+    def similarity(self, sets: Sets) -> float:
+        """Jaccard, or of a text of a request the share of it."""
+        its_size = int(sets.sizes[self.owner])
+        if sets.doc_ids[self.owner] is None and its_size >= FEWEST:
+            return self.shared / its_size
+        return self.shared / (self.size + its_size - self.shared)
+
+
+@lru_cache(maxsize=2)
+def open_sets(path: Path) -> Sets:
+    """The model of `takedown_sets`."""
+    return make_sets(pq.read_table(path))
+
+
+def make_sets(table: pa.Table) -> Sets:
+    """Of its rows."""
+    sizes, values = [], []
+    for chunk in table.column("shingles").chunks:
+        sizes.append(chunk.value_lengths().fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64))
+        values.append(chunk.flatten().to_numpy(zero_copy_only=False).astype(np.uint64))
+    size = np.concatenate(sizes) if sizes else np.zeros(0, np.int64)
+    value = np.concatenate(values) if values else np.zeros(0, np.uint64)
+    owner = np.repeat(np.arange(len(size)), size)
+    order = np.argsort(value, kind="stable")
+    marks = np.zeros(_TABLE, np.bool_)
+    marks[value & _MASK] = True
+    ids: Sequence[bytes | None] = table.column("doc_id").to_pylist()
+    return Sets(table.column("request").to_pylist(), ids, size, value[order], owner[order], marks)
+
+
+def copies_of(texts: pa.Array, sets: Sets, near: float) -> list[Copy]:
+    """Of each row the set that it is most like, where it is like enough; of equal ones the first."""
+    if not len(sets.values):
+        return []
+    ends, values = shingle_sets(*bytes_of(texts), NGRAM, word_tables())
+    maybe = np.flatnonzero(sets.table[values & _MASK])
+    left = np.searchsorted(sets.values, values[maybe], "left")
+    right = np.searchsorted(sets.values, values[maybe], "right")
+    times = right - left
+    at = np.repeat(left - (np.cumsum(times) - times), times) + np.arange(int(times.sum()))
+    rows = np.repeat(np.searchsorted(ends, maybe, "right") - 1, times)
+    pairs, shared = np.unique(rows * len(sets.sizes) + sets.owners[at], return_counts=True)
+    over, under = ratio_of(near)
+    best: dict[int, Copy] = {}
+    for pair, count in zip(pairs.tolist(), shared.tolist(), strict=True):
+        row, owner = divmod(pair, len(sets.sizes))
+        found = Copy(row, owner, count, int(ends[row + 1] - ends[row]))
+        its_size = int(sets.sizes[owner])
+        whole = its_size if sets.doc_ids[owner] is None and its_size >= FEWEST else found.size + its_size - count
+        if count * under < over * whole:
+            continue
+        if row not in best or found.similarity(sets) > best[row].similarity(sets):
+            best[row] = found
+    return [best[row] for row in sorted(best)]
+
+
+def apply(batch: pa.RecordBatch, config: Config, models: Mapping[str, Path]) -> pa.RecordBatch:
+    """A verdict on what requests name, and on its copies."""
+    sets = open_sets(models["takedown_sets"])
+    request: list[str | None] = batch.column("takedown_match.request").to_pylist()
+    kinds: list[str | None] = batch.column("takedown_match.named_by").to_pylist()
+    rows = batch.num_rows
+    copy_of: list[bytes | None] = [None] * rows
+    similarity: list[float | None] = [None] * rows
+    drop = [None if one is None else REASON for one in request]
+    detail = [None if one is None else f"{one}: named by {kind}" for one, kind in zip(request, kinds, strict=True)]
+    for found in copies_of(batch.column("text"), sets, config.near):
+        row, named = found.row, sets.doc_ids[found.owner]
+        if drop[row] is not None:
+            continue
+        share = found.similarity(sets)
+        request[row], copy_of[row], similarity[row] = sets.requests[found.owner], named, share
+        if named is None:
+            drop[row], detail[row] = REASON, f"{request[row]}: {100 * share:.1f}% of a text of it"
+        elif config.copies == "go":
+            drop[row], detail[row] = REASON, f"{request[row]}: copy of {named.hex()}, Jaccard {share:.3f}"
+    columns = [
+        pa.array(request, pa.string()),
+        pa.array(copy_of, pa.binary(16)),
+        pa.array(similarity, pa.float32()),
+        pa.array(drop, pa.string()),
+        pa.array(detail, pa.string()),
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
+
+
+def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> dict[str, Any]:
+    """Documents that went by each request, and copies that a person is to decide on."""
+    counts: dict[str, int] = {}
+    listed = 0
+    for request, drop in zip(answers.column("request").to_pylist(), answers.column("drop").to_pylist(), strict=True):
+        if drop is not None:
+            counts[request] = counts.get(request, 0) + 1
+        elif request is not None:
+            listed += 1
+    return {"requests": counts, "copies_listed": listed}
+
+
+def warnings(found: dict[str, Any], config: Config) -> Sequence[str]:
+    if found.get("copies_listed"):
+        return (
+            f"{counted(found['copies_listed'], 'near copy stays', 'near copies stay')} of documents that were taken "
+            "down (copies: list). Decide on them: gristmill takedown check RECIPE",
+        )
+    return ()

@@ -1,0 +1,81 @@
+"""What `takedown` compares documents with: the shingles of those that requests name, and of texts that they bring.
+
+One row for each, in the order of the documents, then of the texts: the request, the document (null for a text), and its
+shingles. The texts themselves are not in it.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from gristmill.errors import CannotBeMet, UserError
+from gristmill.kernels.dedup.shingles import word_tables
+from gristmill.kernels.dedup.sketch import shingle_sets
+from gristmill.stages.buffers import bytes_of
+from gristmill.stages.contract import File, StageConfig
+from gristmill.stages.takedown.requests import read_requests
+from gristmill.stages.takedown.takedown_match import NGRAM
+
+VERSION = 1
+LIBRARIES = ("unicode", "pyarrow")
+READS = ("doc_id", "takedown_match.request", "takedown_match.shingles")
+SUFFIX = "parquet"
+SCHEMA_OF_SETS = pa.schema([("doc_id", pa.binary(16)), ("request", pa.string()), ("shingles", pa.list_(pa.uint64()))])
+MOST_SHINGLES = 1 << 26
+"""Of all that requests name: 512 MB, which every worker holds."""
+
+
+class Config(StageConfig):
+    requests: File
+    """The file of the requests."""
+    texts: tuple[File, ...] = ()
+    """The texts that it names, in its order; filled by the recipe's loader."""
+    name: str = ""
+    """What the file is called, where its one request is called so."""
+    documents: bool = True
+    """Whether copies of the documents that requests name are looked for."""
+
+
+def check(config: Config) -> None:
+    """The texts can be read."""
+    list(_texts(config))
+
+
+def fit(batches: Iterator[pa.RecordBatch], config: Config, path: Path) -> dict[str, int]:
+    found, shingles = [], 0
+    for batch in batches:
+        named = batch.filter(batch.column(1).is_valid()) if config.documents else batch.slice(0, 0)
+        shingles += len(named.column(2).flatten())
+        if shingles > MOST_SHINGLES:
+            raise CannotBeMet(
+                f"takedowns: the documents that the requests name have more than {MOST_SHINGLES:,} shingles, more than "
+                "all others can be compared with. Set copies to keep, which looks for no copies of them, and bring the "
+                "texts whose copies matter as texts:."
+            )
+        found.append(pa.Table.from_arrays(named.columns, schema=SCHEMA_OF_SETS))
+    documents = sum(table.num_rows for table in found)
+    texts = list(_texts(config))
+    column = pa.array([text for _, text in texts], pa.string())
+    ends, values = shingle_sets(*bytes_of(column), NGRAM, word_tables())
+    sets = pa.ListArray.from_arrays(pa.array(ends.astype(np.int32)), pa.array(values, pa.uint64()))
+    names = pa.array([request for request, _ in texts], pa.string())
+    found.append(pa.Table.from_arrays([pa.nulls(len(texts), pa.binary(16)), names, sets], schema=SCHEMA_OF_SETS))
+    pq.write_table(pa.concat_tables(found).combine_chunks(), path, compression="zstd")
+    return {"named_documents": documents, "texts": len(texts)}
+
+
+def _texts(config: Config) -> Iterator[tuple[str, str]]:
+    """Request and text of each text file."""
+    named = [request.id for request in read_requests(config.requests, config.name) for _ in request.texts]
+    for request, path in zip(named, config.texts, strict=True):
+        try:
+            yield request, Path(path).read_bytes().decode("utf-8-sig")
+        except UnicodeDecodeError:
+            told = f"{path}: a text of {request} is not UTF-8, so nothing can be found by it. Save it so."
+            raise UserError(told) from None
+        except OSError as error:
+            told = f"{path}: a text of {request} cannot be read: {error.strerror}. Correct the path."
+            raise UserError(told) from None
