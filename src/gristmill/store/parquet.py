@@ -70,12 +70,14 @@ class PartWriter:
 class PartReader:
     """One part: what it says of itself, and its columns, which are fetched and checked when they are asked for.
 
-    Of a local store a part that is wanted for more than its verdicts is mapped and hashed as a whole.
+    Of a local store a part that is wanted for more than its verdicts is mapped and hashed as a whole, unless whoever
+    opens it wants few of its columns: then `in_stretches`, as from a store at the other end of a network.
     """
 
-    def __init__(self, store: Store, part: Part) -> None:
+    def __init__(self, store: Store, part: Part, *, in_stretches: bool = False) -> None:
         self.part = part
         self.store = store
+        self._is_mapped = store.is_local and not in_stretches
         self._opened = None if part.verdicts is None else Opened(store, part)
         self._file = self._whole() if self._opened is None else _through(self._opened)
         metadata = self._file.metadata
@@ -93,7 +95,7 @@ class PartReader:
         """What has to be fetched to read columns of one row group, or of all."""
         if self._opened is None or set(SMALL).issuperset(columns):
             return []
-        if self.store.is_local:
+        if self._is_mapped:
             self._file, self._opened = self._whole(), None
             return []
         return self._opened.missing(columns, group)

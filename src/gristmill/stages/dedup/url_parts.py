@@ -71,21 +71,31 @@ class Config(StageConfig):
 def apply(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
     """Every row by itself, dropped or not: a domain is worth knowing of what was removed, too."""
     url = ascii_hosts(batch.column("url"))
-    data, offsets = bytes_of(url)
-    spans = split_urls(data, offsets)
-    with_host = spans[:, HOST] < spans[:, HOST_END]
-    hosts = strings(*cut(data, spans[:, HOST], spans[:, HOST_END]), valid=with_host)
-    return pa.RecordBatch.from_arrays([url_hashes(url, config), registered_domains(hosts)], schema=SCHEMA)
-
-
-def url_hashes(urls: pa.Array, config: Config) -> pa.Array:
-    """16 bytes for the normal form of each URL; null where there is nothing. Hosts are ASCII (`ascii_hosts`)."""
-    data, offsets = bytes_of(urls)
-    fragments = _FRAGMENTS[config.fragments]
-    ends, normal = normal_urls(data, offsets, names(config.tracking), config.sort_query, config.strip_www, fragments)
+    ends, normal = _normal(url, config)
+    some = pa.array(np.diff(ends) > 0)
     hashes = hash_texts(normal, ends, NONE, unicode_tables()).astype("<u8")
-    digests = pa.FixedSizeBinaryArray.from_buffers(pa.binary(16), len(urls), [None, pa.py_buffer(hashes)])
-    return pc.if_else(pa.array(np.diff(ends) > 0), digests, None)
+    digests = pa.FixedSizeBinaryArray.from_buffers(pa.binary(16), len(url), [None, pa.py_buffer(hashes)])
+    return pa.RecordBatch.from_arrays(
+        [pc.if_else(some, digests, None), registered_domains(hosts_of(url))], schema=SCHEMA
+    )
+
+
+def _normal(urls: pa.Array, config: Config) -> tuple[Array, Array]:
+    fragments = _FRAGMENTS[config.fragments]
+    return normal_urls(*bytes_of(urls), names(config.tracking), config.sort_query, config.strip_www, fragments)
+
+
+def normal_forms(urls: pa.Array, config: Config) -> pa.Array:
+    """The form in which spellings of one address are equal; empty where there is none."""
+    ends, normal = _normal(ascii_hosts(urls), config)
+    return strings(ends.astype(np.int32), normal)
+
+
+def hosts_of(urls: pa.Array) -> pa.Array:
+    """In lower case; null for what has none."""
+    data, offsets = bytes_of(urls)
+    spans = split_urls(data, offsets)
+    return strings(*cut(data, spans[:, HOST], spans[:, HOST_END]), valid=spans[:, HOST] < spans[:, HOST_END])
 
 
 def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> dict[str, int]:

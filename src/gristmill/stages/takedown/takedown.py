@@ -19,12 +19,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from gristmill.counted import counted
-from gristmill.kernels.dedup.shingles import word_tables
-from gristmill.kernels.dedup.sketch import ratio_of, shingle_sets
-from gristmill.stages.buffers import bytes_of
+from gristmill.kernels.dedup.sketch import ratio_of
 from gristmill.stages.contract import StageConfig
 from gristmill.stages.dedup.s_curve import Similarity
-from gristmill.stages.takedown.takedown_match import NGRAM
+from gristmill.stages.matches import shingles_of
 
 VERSION = 1
 LIBRARIES = ("unicode",)
@@ -117,7 +115,7 @@ def copies_of(texts: pa.Array, sets: Sets, near: float) -> list[Copy]:
     """Of each row the set that it is most like, where it is like enough; of equal ones the first."""
     if not len(sets.values):
         return []
-    ends, values = shingle_sets(*bytes_of(texts), NGRAM, word_tables())
+    ends, values = shingles_of(texts)
     maybe = np.flatnonzero(sets.table[values & _MASK])
     left = np.searchsorted(sets.values, values[maybe], "left")
     right = np.searchsorted(sets.values, values[maybe], "right")

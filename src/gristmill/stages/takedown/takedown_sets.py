@@ -12,12 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from gristmill.errors import CannotBeMet, UserError
-from gristmill.kernels.dedup.shingles import word_tables
-from gristmill.kernels.dedup.sketch import shingle_sets
-from gristmill.stages.buffers import bytes_of
 from gristmill.stages.contract import File, StageConfig
+from gristmill.stages.matches import shingles_of
 from gristmill.stages.takedown.requests import read_requests
-from gristmill.stages.takedown.takedown_match import NGRAM
 
 VERSION = 1
 LIBRARIES = ("unicode", "pyarrow")
@@ -59,7 +56,7 @@ def fit(batches: Iterator[pa.RecordBatch], config: Config, path: Path) -> dict[s
     documents = sum(table.num_rows for table in found)
     texts = list(_texts(config))
     column = pa.array([text for _, text in texts], pa.string())
-    ends, values = shingle_sets(*bytes_of(column), NGRAM, word_tables())
+    ends, values = shingles_of(column)
     sets = pa.ListArray.from_arrays(pa.array(ends.astype(np.int32)), pa.array(values, pa.uint64()))
     names = pa.array([request for request, _ in texts], pa.string())
     found.append(pa.Table.from_arrays([pa.nulls(len(texts), pa.binary(16)), names, sets], schema=SCHEMA_OF_SETS))
