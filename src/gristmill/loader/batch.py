@@ -23,7 +23,10 @@ IGNORE = -100
 
 @dataclass(frozen=True)
 class Sample:
-    """One sample and where it comes from; the arrays are read-only views of the shard's maps."""
+    """One sample and where it comes from; the arrays are read-only views of the shard's maps.
+
+    Only tokens that stand replaced by padding are a copy.
+    """
 
     number: int
     """The global sample."""
@@ -33,6 +36,13 @@ class Sample:
     phase: str
     group: str
     source: str
+    masked: "Spans" = ()
+    """Where documents lie that were taken down."""
+
+    @property
+    def is_masked(self) -> Array:
+        """(seq_len,): the tokens of documents that were taken down."""
+        return np.asarray(_covered((1, len(self.tokens)), [(0, begin, end) for begin, end in self.masked])[0])
 
     @property
     def lengths(self) -> Array:
@@ -91,6 +101,9 @@ class Names:
 Pieces = tuple[Index, int, int]
 """The pieces of a sample: those of a shard's index from a number on, up to another."""
 
+Spans = Sequence[tuple[int, int]]
+"""Begin and end of pieces in a sample, in tokens."""
+
 
 class Batch:
     """B samples that follow each other in the global order. `len(batch)` is B."""
@@ -104,7 +117,9 @@ class Batch:
         group_ids: Array,
         phase_ids: Array,
         names: Names,
+        masked: Sequence[tuple[int, int, int]] = (),
     ) -> None:
+        """masked: row in the batch, begin and end in that row, of every piece of a document that was taken down."""
         self.tokens = tokens
         """(B, seq_len), uint16 or uint32."""
         self.first_sample = first_sample
@@ -116,6 +131,7 @@ class Batch:
         self.phase_ids = phase_ids
         """(B,): into `names.phases`."""
         self.names = names
+        self._masked = masked
         self._pieces = pieces
         self.pieces = np.array([last - first for _, first, last in pieces], np.int64)
         """(B,): how many pieces each sample has."""
@@ -219,13 +235,23 @@ class Batch:
 
     @cached_property
     def labels(self) -> Array:
-        """(B, seq_len), int64: the next token of the same piece, already shifted; IGNORE at its end and in padding."""
+        """(B, seq_len), int64: the next token of the same piece, already shifted.
+
+        IGNORE at the end of a piece, in padding, and in documents that were taken down.
+        """
         labels = np.empty(self.tokens.size, np.int64)
         labels[:-1] = self.tokens.reshape(-1)[1:]
         labels[self.cu_seqlens[1:] - 1] = IGNORE
         shaped = labels.reshape(self.tokens.shape)
         shaped[self.is_padding] = IGNORE
+        for row, begin, end in self._masked:
+            shaped[row, begin:end] = IGNORE
         return shaped
+
+    @cached_property
+    def is_masked(self) -> Array:
+        """(B, seq_len): the tokens of documents that were taken down, by the receipts that the loader was given."""
+        return _covered(self.tokens.shape, self._masked)
 
     @property
     def loss_mask(self) -> Array:
@@ -256,6 +282,7 @@ def batch_of(samples: Sequence[Sample], names: Names) -> Batch:
         np.array([sample.place.group for sample in samples], np.int64),
         np.array([sample.place.phase for sample in samples], np.int64),
         names,
+        [(row, *span) for row, sample in enumerate(samples) for span in sample.masked],
     )
 
 
@@ -266,3 +293,11 @@ def _joined(parts: list[Array], kind: Any) -> Array:
 def _spans(lengths: Array) -> Array:
     ends = np.cumsum(lengths, dtype=np.int64)
     return np.stack((ends - lengths, ends), axis=1)
+
+
+def _covered(shape: tuple[int, ...], spans: Sequence[tuple[int, int, int]]) -> Array:
+    """True inside (row, begin, end)."""
+    covered = np.zeros(shape, bool)
+    for row, begin, end in spans:
+        covered[row, begin:end] = True
+    return covered

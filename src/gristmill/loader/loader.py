@@ -24,6 +24,7 @@ from gristmill.loader.log import warn
 from gristmill.loader.order import Order
 from gristmill.loader.prefetch import Prefetch, Waits
 from gristmill.loader.reader import Reader
+from gristmill.loader.receipts import Mask, Receipts, padding_of, read_receipts
 from gristmill.loader.schedule import Schedule
 from gristmill.loader.shards import Shards
 from gristmill.loader.validate import check_hashes, check_numbers, check_sample, check_step, made_cache
@@ -53,6 +54,8 @@ class Loader:
         drop_last: bool = True,
         continues: str | os.PathLike[str] | None = None,
         check: str = "seal",
+        mask: Receipts = None,
+        mask_tokens: str = "keep",
     ) -> None:
         """
         path: a manifest.json, its folder, or a location such as s3://bucket/shards/web.
@@ -66,6 +69,8 @@ class Loader:
         continues: the manifest that the run used so far; refuse to lose or repeat a sample of it.
         check: "seal": a shard's modification time must be the one that it was given, or the shard is hashed before it
             is used. "hash": every shard is hashed before it is used, ahead of need: one pass over each.
+        mask: a takedown's receipt.json, its folder or location, or several: no label is a token of those documents.
+        mask_tokens: "keep": their tokens stay in the batch, as context of each other. "padding": padding stands there.
         """
         self._options = {name: value for name, value in locals().items() if name != "self"}
         check_numbers(batch_samples, rank, world_size, threads, prefetch_batches, cache_bytes, seed)
@@ -73,15 +78,17 @@ class Loader:
         self.manifest = read_manifest(path)
         check_hashes(self.manifest, tokenizer_hash, manifest_hash)
         self._old = None if continues is None else read_manifest(continues)
+        masked_as = padding_of(self.manifest, mask_tokens)
+        masked = Mask(self.manifest, read_receipts(mask), self._old)
         self.order = Order(self.manifest, seed)
         self.batch_samples, self.rank, self.world_size = int(batch_samples), int(rank), int(world_size)
         self._threads, self._prefetch, self._drop_last = threads, prefetch_batches, drop_last
         if drop_last:
             check_step(batch_samples, world_size, self.manifest)
         self._cache = made_cache(self.manifest, cache, cache_bytes, checks)
-        shards = Shards(self.manifest, self._cache, checks)
+        shards = Shards(self.manifest, self._cache, checks, mask=masked)
         shards.check_files()
-        self._reader = Reader(self.order, shards, Names.of(self.manifest))
+        self._reader = Reader(self.order, shards, Names.of(self.manifest), masked_as)
         self._waits = Waits()
         self._run: Prefetch[Batch] | None = None
         self._sample = 0
@@ -149,7 +156,7 @@ class Loader:
             )
 
     def sample(self, number: int) -> Sample:
-        """Any global sample; its tokens are a read-only view of the shard, not a copy."""
+        """Any global sample; its tokens are a read-only view of the shard, not a copy, but where padding masks some."""
         if not 0 <= operator.index(number) < self.samples:
             raise IndexError(f"sample {number} of {self.samples}")
         self._check_open()

@@ -21,10 +21,12 @@ Array = np.ndarray[Any, Any]
 class Reader:
     """Makes samples and batches; safe from any number of threads."""
 
-    def __init__(self, order: Order, shards: Shards, names: Names) -> None:
+    def __init__(self, order: Order, shards: Shards, names: Names, masked_as: int | None = None) -> None:
+        """masked_as: the id that stands in for tokens that are masked; None leaves them."""
         self.order = order
         self.shards = shards
         self.names = names
+        self._masked_as = masked_as
         self.ahead = ReadAhead(order, shards)
         manifest = order.manifest
         self._watches = shards.checks.how == "hash"
@@ -39,7 +41,13 @@ class Reader:
             group, first_piece = self.order.manifest.groups[place.group], shard.index.first_piece
             pieces = (shard.index, first_piece.item(place.row), first_piece.item(place.row + 1))
             phase = self.names.phases[place.phase]
-            made = Sample(number, shard.view(place.row), pieces, place, phase, group.name, group.source)
+            tokens, masked = shard.view(place.row), shard.masked.get(place.row, ())
+            if masked and self._masked_as is not None:
+                tokens = tokens.copy()
+                for begin, end in masked:
+                    tokens[begin:end] = self._masked_as
+                tokens.flags.writeable = False
+            made = Sample(number, tokens, pieces, place, phase, group.name, group.source, masked)
             if not self._watches or self.shards.unchanged({(place.group, place.shard): shard}):
                 return made
         raise self._changing(number)
@@ -78,7 +86,25 @@ class Reader:
             read_into(target[at : at + size], row * size)
             at += size
             pieces.append((index, first_piece(row), first_piece(row + 1)))
-        return Batch(tokens, step.first_sample, {"sample": step.after}, pieces, places.group, places.phase, self.names)
+        masked = self._masked(keys, places.row.tolist(), opened)
+        if self._masked_as is not None:
+            for number, begin, end in masked:
+                tokens[number, begin:end] = self._masked_as
+        state = {"sample": step.after}
+        return Batch(tokens, step.first_sample, state, pieces, places.group, places.phase, self.names, masked)
+
+    @staticmethod
+    def _masked(keys: list[Key], rows: list[int], opened: dict[Key, OpenShard]) -> list[tuple[int, int, int]]:
+        """Of a batch: number in it, begin and end. A shard in which nothing is masked costs nothing."""
+        masked = {key: shard.masked for key, shard in opened.items() if shard.masked}
+        if not masked:
+            return []
+        return [
+            (number, *span)
+            for number, (key, row) in enumerate(zip(keys, rows, strict=True))
+            if key in masked
+            for span in masked[key].get(row, ())
+        ]
 
     def _opened(self, sample: int, keys: Iterable[Key]) -> dict[Key, OpenShard]:
         before = self.shards.opened

@@ -12,8 +12,10 @@ import numpy as np
 
 from gristmill.counted import counted
 from gristmill.errors import UserError
+from gristmill.loader.batch import Spans
 from gristmill.loader.cache import Cache
 from gristmill.loader.checks import Checks
+from gristmill.loader.receipts import NOTHING_MASKED, Mask
 from gristmill.shardformat.index import Index, index_of
 from gristmill.shardformat.locations import is_remote, local_path
 from gristmill.shardformat.manifest import Group, Manifest, Shard
@@ -28,12 +30,20 @@ OPEN_SHARDS = 192
 class OpenShard:
     """The tokens of a shard, and its index."""
 
-    def __init__(self, file: OpenFile, index: Index, watched: tuple[OpenFile, ...] = ()) -> None:
+    def __init__(
+        self,
+        file: OpenFile,
+        index: Index,
+        watched: tuple[OpenFile, ...] = (),
+        masked: Mapping[int, Spans] = NOTHING_MASKED,
+    ) -> None:
         self.index = index
         self.size = file.size + len(index.doc_id) * 28 + len(index.first_piece) * 8
         self.file = file
         self.watched = watched
         """Files that must be what they were when they were hashed, at every use."""
+        self.masked = masked
+        """By row: where documents lie that were taken down."""
         self._sample_bytes = index.header.seq_len * index.header.token_bytes
 
     def view(self, row: int) -> Array:
@@ -65,8 +75,10 @@ class Shards:
         cache: Cache | None = None,
         checks: Checks | None = None,
         open_shards: int = OPEN_SHARDS,
+        mask: Mask | None = None,
     ) -> None:
         self.manifest = manifest
+        self._mask = mask
         self.cache = cache
         self.checks = checks or Checks()
         self.opened = 0
@@ -186,7 +198,8 @@ class Shards:
         index = index_of(index_file.mapped()[0], manifest.where(shard.index))
         self.compare(index, manifest.groups[group], shard)
         file = self.file(shard.bin, group, number, manifest.bin_bytes(shard))
-        return OpenShard(file, index, (file, index_file) if self.checks.how == "hash" else ())
+        masked = self._mask.rows(group, number, index) if self._mask else NOTHING_MASKED
+        return OpenShard(file, index, (file, index_file) if self.checks.how == "hash" else (), masked)
 
     @staticmethod
     def _local(location: str, group: Group) -> OpenFile:

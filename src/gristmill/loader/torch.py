@@ -24,6 +24,7 @@ except ImportError:
     ) from None
 
 FIELDS = ("tokens", "labels", "positions", "documents", "cu_seqlens")
+ALL_FIELDS = (*FIELDS, "is_masked")
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,8 @@ class TorchBatch:
     """(B, seq_len), int32."""
     cu_seqlens: Any = None
     """int32, of the flattened batch."""
+    is_masked: Any = None
+    """(B, seq_len), bool; `labels` heed it already."""
 
     def to(self, device: Any, non_blocking: bool = False) -> "TorchBatch":
         return self._each(lambda tensor: tensor.to(device, non_blocking=non_blocking))
@@ -53,15 +56,15 @@ class TorchBatch:
         return self._each(lambda tensor: tensor.pin_memory())
 
     def _each(self, change: Callable[[Any], Any]) -> "TorchBatch":
-        values = {name: getattr(self, name) for name in ("source_ids", *FIELDS)}
+        values = {name: getattr(self, name) for name in ("source_ids", *ALL_FIELDS)}
         return replace(self, **{name: change(value) for name, value in values.items() if value is not None})
 
 
 def tensors(batch: Batch, fields: tuple[str, ...] = FIELDS) -> TorchBatch:
     """A batch as tensors: the `fields` of it."""
-    unknown = set(fields) - set(FIELDS)
+    unknown = set(fields) - set(ALL_FIELDS)
     if unknown:
-        raise UserError(f"{sorted(unknown)} are not fields of a batch of tensors. Fields: {', '.join(FIELDS)}.")
+        raise UserError(f"{sorted(unknown)} are not fields of a batch of tensors. Fields: {', '.join(ALL_FIELDS)}.")
     made = {name: torch.from_numpy(_signed(getattr(batch, name))) for name in fields}
     longest = batch.max_seqlen if "cu_seqlens" in fields else None
     return TorchBatch(batch.state, batch.first_sample, torch.from_numpy(batch.source_ids), longest, **made)

@@ -24,14 +24,14 @@ def local_path(location: str) -> str:
     return os.path.abspath(_ON_DISK.sub("", location, count=1) if _ON_DISK.match(location) else location)
 
 
-def manifest_at(location: str | os.PathLike[str]) -> str:
-    """The manifest's own location, where it or its folder was named."""
+def manifest_at(location: str | os.PathLike[str], name: str = "manifest.json") -> str:
+    """The manifest's own location, where it or its folder was named; or that of another file of this kind."""
     named = os.fspath(location)
     if is_remote(named):
-        return named if named.endswith(".json") else named.rstrip("/") + "/manifest.json"
+        return named if named.endswith(".json") else named.rstrip("/") + f"/{name}"
     # Through links once and for all: `latest` may point to another folder while a trainer runs.
     path = os.path.realpath(local_path(named))
-    return os.path.join(path, "manifest.json") if os.path.isdir(path) else path
+    return os.path.join(path, name) if os.path.isdir(path) else path
 
 
 def beside(manifest: str, named: str) -> str:
@@ -44,8 +44,8 @@ def beside(manifest: str, named: str) -> str:
     return f"{folder}/{named}"
 
 
-def read_bytes(location: str) -> bytes:
-    """A small file, from anywhere."""
+def read_bytes(location: str, name: str = "manifest.json") -> bytes:
+    """A small file, from anywhere; `name` is what such a file is called."""
     try:
         if is_remote(location):
             system, path = file_system(location)
@@ -55,7 +55,7 @@ def read_bytes(location: str) -> bytes:
     except FileNotFoundError:
         raise UserError(
             f"{location}: there is no such file, so there is nothing to load. "
-            f"Name a manifest.json, or the folder in which it lies.{_of_a_run(location)}"
+            f"Name a {name}, or the folder in which it lies.{_of_a_run(location)}"
         ) from None
     except OSError as error:
         raise UserError(f"{location} cannot be read ({error}), so nothing can be loaded. Check the location.") from None
