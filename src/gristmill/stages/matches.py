@@ -152,6 +152,11 @@ def match_texts(asked: Sequence[str]) -> Match:
     return match
 
 
+def content_hash(text: str) -> str:
+    """How requests, exports and receipts name a text."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
 def shingles_of(texts: pa.Array) -> tuple[Array, Array]:
     """The sorted distinct shingles of each text: where each set begins, and all values."""
     return shingle_sets(*bytes_of(texts), NGRAM, word_tables())

@@ -119,8 +119,12 @@ def _of_yaml(text: str, shown: str) -> tuple[Request, ...]:
     if not isinstance(root, _SEQUENCE):
         raise UserError(f"{shown}:1: requests are a list; begin each with a dash and its id: - id: dmca-1")
     requests: dict[str, Request] = {}
+    items = 0
     for node in root.value:
         request = _request(node, shown)
+        items += sum(len(getattr(request, kind)) for kind in ITEMS)
+        if items > len(text):
+            raise UserError(f"{_at(node, shown)}: aliases make more items than the file has letters. Write them out.")
         if request.id in requests:
             raise UserError(
                 f"{_at(node, shown)}: the id {_short(request.id)} is that of an earlier request, and a verdict names "

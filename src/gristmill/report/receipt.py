@@ -1,0 +1,83 @@
+"""The receipt of a takedown as a page for people: it needs nothing from elsewhere and runs no script."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from gristmill.report.markup import escaped
+
+_STYLE = """
+body { font: 15px/1.5 system-ui, sans-serif; max-width: 72rem; margin: 2rem auto; padding: 0 1rem; color: #222 }
+h1 { font-size: 1.5rem } h2 { font-size: 1.15rem; margin-top: 2rem }
+table { border-collapse: collapse; width: 100%; font-size: 13px }
+th, td { text-align: left; padding: .3rem .6rem; border-bottom: 1px solid #ddd; vertical-align: top }
+td { overflow-wrap: anywhere } code { font-size: 12px }
+"""
+
+
+def page(content: Mapping[str, Any]) -> str:
+    """What was asked, found and removed, and the hashes before and after."""
+    before, after = content["before"], content["after"]
+    shards = content["shards"]
+    return "\n".join(
+        [
+            "<!doctype html>",
+            '<html lang="en"><head><meta charset="utf-8">',
+            "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">",
+            f"<title>Takedown {escaped(after['version'])}</title><style>{_STYLE}</style></head><body>",
+            "<h1>Receipt of a takedown</h1>",
+            f"<p>{len(content['documents'])} documents were taken out of {escaped(before['recipe'])}. {_named(before)} "
+            f"had them, {_named(after)} has none: {len(shards['changed'])} shards were written anew, "
+            f"{shards['unchanged']} are the same to the byte.</p>",
+            "<h2>Requests</h2>",
+            _table(("request", "date", "reason", "asked", "found", "removed"), map(_request, content["requests"])),
+            "<h2>Documents that were removed</h2>",
+            _table(
+                ("document", "request", "named by", "URL or file", "sha256 of its text", "shard", "samples"),
+                map(_document, content["documents"]),
+            ),
+            *_more("Named, and not in the shards before either", content["elsewhere"]),
+            *_more("Copies that stay until somebody decides", content["listed"]),
+            "<h2>Shards</h2>",
+            _table(("shard", "before", "after"), map(_shard, shards["changed"])),
+            f"<p>Manifest before: <code>{escaped(before['manifest'])}</code><br>",
+            f"Manifest after: <code>{escaped(after['manifest'])}</code></p>",
+            "</body></html>\n",
+        ]
+    )
+
+
+def _named(version: Mapping[str, Any]) -> str:
+    return f"Version <code>{escaped(version['version'])}</code> ({escaped(version['run'])})"
+
+
+def _request(one: Mapping[str, Any]) -> Sequence[str]:
+    asked = "; ".join(f"{kind}: {', '.join(items)}" for kind, items in one["asked"].items())
+    return (one["id"], one["date"], one["reason"], asked, str(one["found"]), str(one["removed"]))
+
+
+def _document(one: Mapping[str, Any]) -> Sequence[str]:
+    samples = one["samples"]
+    seen = ", ".join(map(str, samples[:5])) + (f" and {len(samples) - 5} more" if len(samples) > 5 else "")
+    by = one["named_by"] if one["copy_of"] is None else f"copy of {one['copy_of']} ({one['similarity']:.3f})"
+    where = one["url"] or one["locator"]
+    return (one["doc_id"], one["request"], by, where, one["content_hash"] or "", f"{one['group']} {one['shard']}", seen)
+
+
+def _more(title: str, documents: Sequence[Mapping[str, Any]]) -> list[str]:
+    if not documents:
+        return []
+    rows = (
+        (one["doc_id"], one["request"], one["url"] or one["locator"], one["verdict"] or "kept") for one in documents
+    )
+    return [f"<h2>{title}</h2>", _table(("document", "request", "URL or file", "verdict"), rows)]
+
+
+def _shard(one: Mapping[str, Any]) -> Sequence[str]:
+    before, after = (one[side]["bin"] if one[side] else "none" for side in ("before", "after"))
+    return (f"{one['group']} {one['shard']}", before, after)
+
+
+def _table(names: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    head = "".join(f"<th>{escaped(name)}</th>" for name in names)
+    body = "\n".join("<tr>" + "".join(f"<td>{escaped(cell)}</td>" for cell in row) + "</tr>" for row in rows)
+    return f"<table><tr>{head}</tr>\n{body}</table>"

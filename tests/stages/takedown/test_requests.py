@@ -1,0 +1,88 @@
+"""Files of requests: what may stand in them, and one line for what may not."""
+
+import pytest
+
+from gristmill.errors import UserError
+from gristmill.stages.takedown.requests import Request, read_requests
+
+ID = "0123456789abcdef" * 2
+ALIASES = f"- id: r\n  domains: &a [{', '.join(['a.b'] * 100)}]\n" + "".join(
+    f"- id: r{n}\n  domains: *a\n" for n in range(100)
+)
+
+
+def read(tmp_path, text, name="requests.yaml"):
+    (tmp_path / name).write_text(text)
+    return read_requests(str(tmp_path / name))
+
+
+def test_a_request_may_name_every_kind_of_thing(tmp_path):
+    found = read(
+        tmp_path,
+        f"- id: a\n  date: 2026-11-02\n  reason: no\n  urls: [https://x.example/1]\n  url_prefixes: https://x.example/p\n"
+        f"  domains: [x.example]\n  doc_ids: [{ID.upper()}]\n  content_hashes: [{ID * 2}]\n  texts: [t.txt]\n",
+    )
+    expected = {
+        "urls": ("https://x.example/1",),
+        "url_prefixes": ("https://x.example/p",),
+        "domains": ("x.example",),
+        "doc_ids": (ID,),
+        "content_hashes": (ID * 2,),
+        "texts": ("t.txt",),
+    }
+    assert found == (Request("a", "2026-11-02", "no", **expected),)
+
+
+def test_lines_of_a_text_file_are_recognised(tmp_path):
+    lines = f"# a comment\n\nhttps://x.example/1\nhttps://x.example/p*\nx.example\n{ID}\n{ID * 2}\n"
+    (found,) = read(tmp_path, lines, "dmca 7.txt")
+    assert found == Request(
+        "dmca-7",
+        urls=("https://x.example/1",),
+        url_prefixes=("https://x.example/p",),
+        domains=("x.example",),
+        doc_ids=(ID,),
+        content_hashes=(ID * 2,),
+    )
+
+
+def test_an_empty_file_asks_for_nothing(tmp_path):
+    assert read(tmp_path, "") == read(tmp_path, "[]") == read(tmp_path, "# none yet\n") == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("id: a", ":1: requests are a list"),
+        ("- a", ":1: a request is a mapping"),
+        ("- urls: [https://x.example]", ":1: a request needs an id"),
+        ("- id: a b\n  urls: [https://x.example]", ":1: a request needs an id"),
+        ("- id: a\n  urls: []", ":1: the request a names nothing"),
+        ("- id: a\n  urls: [x.example/1]", "2: 'x.example/1' is no URL"),
+        ("- id: a\n  domains:\n  - https://x.example", ":3: 'https://x.example' is no domain"),
+        ("- id: a\n  doc_ids: [12]", "2: '12' is not in doc_ids's form"),
+        (f"- id: a\n  content_hashes: [{ID}]", "is not in content_hashes's form"),
+        ("- id: a\n  uris: [x]", ":2: 'uris' is no field of a request"),
+        ("- id: a\n  urls: [https://x.example]\n  urls: [https://y.example]", ":3: urls stands twice"),
+        ("- id: a\n  domains: [x.example]\n- id: a\n  domains: [y.example]", ":3: the id 'a' is that of an earlier"),
+        ("- id: a\n  urls: {x: y}", ":2: urls must be text"),
+        ("- id: [a", "is not YAML"),
+        ("- &a [*a]", ":1: a request is a mapping"),
+        ("[" * 5000, ""),
+        (ALIASES, "aliases make more items"),
+    ],
+)
+def test_a_mistake_is_told_with_its_line(tmp_path, text, told):
+    with pytest.raises(UserError, match=r"requests.yaml") as error:
+        read(tmp_path, text)
+    assert told in str(error.value)
+
+
+def test_a_line_that_is_nothing_is_told(tmp_path):
+    with pytest.raises(UserError, match=r"r.txt:2: 'what is this' is neither"):
+        read(tmp_path, "https://x.example\nwhat is this\n", "r.txt")
+    with pytest.raises(UserError, match="cannot be read"):
+        read_requests(str(tmp_path / "absent.yaml"))
+    (tmp_path / "bytes.yaml").write_bytes(b"- id: a\n  reason: \xff")
+    with pytest.raises(UserError, match=r"bytes.yaml:2: this is not UTF-8"):
+        read_requests(str(tmp_path / "bytes.yaml"))

@@ -1,0 +1,105 @@
+"""Copies of what requests name: found by an exact comparison, the same as a plain one between all pairs."""
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gristmill.stages.matches import shingles_of
+from gristmill.stages.takedown import takedown, takedown_match, takedown_sets
+from gristmill.stages.takedown.takedown import FEWEST, copies_of, make_sets
+from gristmill.stages.takedown.takedown_sets import SCHEMA_OF_SETS
+
+WORDS = st.sampled_from(["mill", "grain", "stone", "water", "wheel"])
+TEXTS = st.lists(st.lists(WORDS, min_size=0, max_size=40).map(" ".join), min_size=1, max_size=6)
+
+
+def sets_of(documents, texts):
+    column = pa.array([*documents, *texts], pa.string())
+    ends, values = shingles_of(column)
+    lists = pa.ListArray.from_arrays(pa.array(ends, pa.int32()), pa.array(values, pa.uint64()))
+    ids = pa.array([bytes([n] * 16) for n in range(len(documents))] + [None] * len(texts), pa.binary(16))
+    names = pa.array([f"r{n}" for n in range(len(column))])
+    return make_sets(pa.Table.from_arrays([ids, names, lists], schema=SCHEMA_OF_SETS))
+
+
+def one_set(text):
+    return set(shingles_of(pa.array([text]))[1].tolist())
+
+
+@given(TEXTS, TEXTS, TEXTS, st.sampled_from([0.3, 0.5, 0.8, 1.0]))
+def test_copies_are_those_of_a_comparison_of_all_pairs(corpus, documents, texts, near):
+    found = {
+        copy.row: copy.similarity(sets_of(documents, texts))
+        for copy in copies_of(pa.array(corpus), sets_of(documents, texts), near)
+    }
+    expected = {}
+    for row, text in enumerate(corpus):
+        here = one_set(text)
+        shares = []
+        for number, other in enumerate([*documents, *texts]):
+            there = one_set(other)
+            if not here & there:
+                continue
+            is_part = number >= len(documents) and len(there) >= FEWEST
+            shares.append(len(here & there) / (len(there) if is_part else len(here | there)))
+        if shares and max(shares) >= near:
+            expected[row] = max(shares)
+    assert found == expected
+
+
+def run_steps(tmp_path, requests, rows, **config):
+    """The three steps over one batch of (doc_id, url, text)."""
+    path = tmp_path / "requests.yaml"
+    path.write_text(requests)
+    batch = pa.record_batch(
+        {
+            "doc_id": pa.array([bytes([number] * 16) for number in range(len(rows))], pa.binary(16)),
+            "url": pa.array([url for url, _ in rows], pa.string()),
+            "text": pa.array([text for _, text in rows], pa.string()),
+        }
+    )
+    match = takedown_match.apply(batch, takedown_match.Config(requests=str(path)))
+    seen = pa.record_batch([batch["doc_id"], match["request"], match["shingles"]], names=["a", "b", "c"])
+    takedown_sets.fit(iter([seen]), takedown_sets.Config(requests=str(path)), tmp_path / "model")
+    judged = pa.record_batch([batch["text"], match["request"], match["named_by"]], names=list(takedown.READS))
+    answers = takedown.apply(judged, takedown.Config(**config), {"takedown_sets": tmp_path / "model"})
+    takedown.open_sets.cache_clear()
+    return answers.to_pylist()
+
+
+PROSE = "the mill stands by the river and grinds corn and rye and wheat for all of the village every day but sunday"
+ROWS = [
+    ("https://a.example/x?utm_source=m", PROSE),
+    ("https://b.example/y", PROSE + " and holidays"),
+    ("https://c.example/z", "something else that has nothing at all to do with it, and goes on for a while"),
+    (None, None),
+]
+
+
+def test_what_is_named_goes_and_so_do_its_copies(tmp_path):
+    found = run_steps(tmp_path, "- id: r1\n  urls: [HTTP://A.example/x]\n", ROWS)
+    assert [one["drop"] for one in found] == ["taken_down", "taken_down", None, None]
+    assert found[0]["detail"] == "r1: named by urls"
+    assert found[1]["copy_of"] == bytes(16)
+    assert found[1]["detail"].startswith(f"r1: copy of {'00' * 16}, Jaccard 0.")
+
+
+def test_copies_may_be_listed_for_a_person(tmp_path):
+    found = run_steps(tmp_path, "- id: r1\n  domains: [a.example]\n", ROWS, copies="list")
+    assert [one["drop"] for one in found] == ["taken_down", None, None, None]
+    assert [one["request"] for one in found] == ["r1", "r1", None, None]
+
+
+def test_of_several_requests_the_first_is_named(tmp_path):
+    both = "- id: r1\n  domains: [example]\n- id: r2\n  urls: ['https://a.example/x']\n".replace(
+        "[example]", "[c.example]"
+    )
+    found = run_steps(tmp_path, both + f"- id: r3\n  doc_ids: ['{'00' * 16}']\n", ROWS)
+    assert [one["request"] for one in found] == ["r2", "r2", "r1", None]
+
+
+def test_the_sets_hold_no_text(tmp_path):
+    run_steps(tmp_path, "- id: r1\n  domains: [a.example]\n", ROWS)
+    assert b"river" not in (tmp_path / "model").read_bytes()
+    assert pq.read_table(tmp_path / "model").schema.names == SCHEMA_OF_SETS.names
