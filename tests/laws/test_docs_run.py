@@ -70,7 +70,7 @@ def test_every_printed_command_runs(tmp_path, monkeypatch, capfd, request):
         return ended.value.code or 0
 
     assert typed(f"python -m gristmill.demo build demo/inputs --scale {SCALE}") == 0
-    assert typed("gristmill run recipes/demo.yaml") == 0, capfd.readouterr().err
+    assert typed("gristmill run recipes/demo.yaml --tag before") == 0, capfd.readouterr().err
     write_what_examples_name(tmp_path)
     once = {" ".join(shlex.split(line, comments=True)): (where, line) for where, line in reversed([*printed()])}
     for where, line in reversed(once.values()):
@@ -78,14 +78,23 @@ def test_every_printed_command_runs(tmp_path, monkeypatch, capfd, request):
             if not find_spec("ray"):
                 continue
             request.getfixturevalue("ray_nodes")
+        if " takedown receipt " in line:
+            take_down(tmp_path)
+            typed("gristmill run recipes/demo.yaml")
         code = typed(line)
         said = capfd.readouterr()
-        if " tokenizer pin " in line:  # the others are printed for the recipe as it was
+        if " tokenizer pin " in line or " takedown receipt " in line:  # the others are for the recipe as it was
             shutil.copytree(ROOT / "recipes", tmp_path / "recipes", dirs_exist_ok=True)
         wanted = 1 if any(f" {name} " in line for name in FINDS_NOTHING) else 0
         if code != wanted or "Traceback" in said.err:
             failures.append(f"{where}: {line}\nended with {code}\n{said.out[-500:]}\n{said.err[-2000:]}")
     assert not failures, "\n\n".join(failures)
+
+
+def take_down(folder):
+    """The recipe as docs/takedown.md changes it."""
+    recipe = folder / "recipes" / "demo.yaml"
+    recipe.write_text(f"{recipe.read_text()}\ntakedowns: ../takedowns.yaml\n")
 
 
 def write_what_examples_name(folder):
@@ -98,3 +107,4 @@ def write_what_examples_name(folder):
     demo.train_generic(folder / "other", 600)
     write_files(folder)
     write_profile(folder)
+    (folder / "takedowns.yaml").write_text("- id: dmca-1\n  domains: [fastdocs.example]\n")

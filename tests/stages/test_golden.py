@@ -24,6 +24,7 @@ from gristmill.stages.dedup.near_index import write_index
 from gristmill.stages.mix import mix
 from gristmill.stages.shards import shard_groups, shards, tokens
 from gristmill.stages.stage_interface import libraries_of, may_read_of, reads_of, version_of
+from gristmill.stages.takedown import takedown, takedown_match, takedown_sets
 from gristmill.stages.tokenizer import tokenizer, tokenizer_sample
 from gristmill.store.parquet import PartWriter
 from gristmill.store.store import Store
@@ -188,11 +189,13 @@ def outputs(folder):
     found[TOKENIZER] = {"version": tokenizer.VERSION, "libraries": {}, "output": tokenizer_bytes(folder)}
     found[SAMPLE] = {"version": tokenizer_sample.VERSION, "libraries": {}, "output": sample_output()}
     found |= shard_outputs(folder)
+    found |= takedown_outputs(folder)
     found[PART] = {"version": ENGINE, "libraries": {"pyarrow": version_of("pyarrow")}, "output": part_bytes(folder)}
     return found
 
 
 PART, TOKENIZER, SAMPLE = "the bytes of a part", "tokenizer", "tokenizer_sample"
+TAKEDOWNS = ("takedown_match", "takedown_sets", "takedown")
 SHARDS = {"tokens": tokens, "shard_groups": shard_groups, "shards": shards, "mix": mix}
 
 
@@ -256,6 +259,36 @@ def shard_outputs(folder):
     }
 
 
+def takedown_outputs(folder):
+    """Of a request for one of the fixed texts, which has copies, and for a text that it brings."""
+    (folder / "one.txt").write_text(TEXTS[3])
+    asked = "- id: a\n  urls: [https://example.org/0]\n- id: b\n  texts: [one.txt]\n"
+    (folder / "requests.yaml").write_text(asked)
+    doc_ids = pa.array([hashlib.md5(bytes([n])).digest() for n in range(len(COPIES))], pa.binary(16))
+    urls = pa.array([f"https://example.org/{n}" for n in range(len(COPIES))])
+    batch = pa.RecordBatch.from_arrays([doc_ids, urls, pa.array(COPIES)], names=[*takedown_match.READS])
+    named = takedown_match.apply(batch, takedown_match.Config(requests=str(folder / "requests.yaml")))
+    read = pa.RecordBatch.from_arrays([doc_ids, named["request"], named["shingles"]], names=[*takedown_sets.READS])
+    texts = takedown_sets.Config(requests=str(folder / "requests.yaml"), texts=(str(folder / "one.txt"),))
+    takedown_sets.fit(iter([read]), texts, folder / "sets.parquet")
+    columns = [pa.array(COPIES), named["request"], named["named_by"]]
+    judged = pa.RecordBatch.from_arrays(columns, names=[*takedown.READS])
+    answers = takedown.apply(judged, takedown.Config(), {"takedown_sets": folder / "sets.parquet"})
+    outputs = {
+        takedown_match: named.to_pylist(),
+        takedown_sets: pq.read_table(folder / "sets.parquet").to_pylist(),
+        takedown: answers.to_pylist(),
+    }
+    return {
+        module.__name__.rpartition(".")[2]: {
+            "version": module.VERSION,
+            "libraries": {library: version_of(library) for library in module.LIBRARIES},
+            "output": digest_of(output),
+        }
+        for module, output in outputs.items()
+    }
+
+
 def sample_output():
     config = tokenizer_sample.Config(sample_bytes={"web": 900}, held_out_share=0.2, domains={"mill": "web"})
     rows = len(COPIES)
@@ -283,7 +316,7 @@ def made(tmp_path_factory):
     return outputs(tmp_path_factory.mktemp("golden"))
 
 
-@pytest.mark.parametrize("name", [*READERS, *STEPS, PART, TOKENIZER, SAMPLE, *SHARDS])
+@pytest.mark.parametrize("name", [*READERS, *STEPS, PART, TOKENIZER, SAMPLE, *SHARDS, *TAKEDOWNS])
 def test_a_changed_output_has_a_new_version(name, made):
     """The hash of a stage's output changes only together with its VERSION (or a library's)."""
     golden, now = json.loads(GOLDEN.read_text())[name], made[name]

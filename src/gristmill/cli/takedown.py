@@ -110,7 +110,7 @@ def _show(said: str, rows: list[dict[str, Any]], without: list[str]) -> None:
         out.print(words(f"{request} finds nothing here."))
 
 
-@app.command(epilog="Example: gristmill takedown receipt recipes/demo.yaml --before v1 --out receipts/2026-11")
+@app.command(epilog="Example: gristmill takedown receipt recipes/demo.yaml --before before --out receipts/2026-11")
 @with_sample
 def receipt(
     recipe: RecipeOrRun,
