@@ -118,7 +118,10 @@ def test_a_task_takes_some_dozen_bytes():
 
 @given(st.lists(made_parts, max_size=20))
 def test_files_are_kept_in_order(parts):
-    table = Files()
+    """One by one, or many at once."""
+    one, many = Files(), Files()
     for part in parts:
-        table.add(part)
-    assert list(table) == [Part(part.hash, part.suffix, part.file_bytes) for part in parts]
+        one.add(part)
+    for some in (parts[:3], parts[3:]):
+        many.add_known([(part.hash, part.suffix, part.file_bytes) for part in some])
+    assert list(one) == list(many) == [Part(part.hash, part.suffix, part.file_bytes) for part in parts]

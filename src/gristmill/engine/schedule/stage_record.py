@@ -108,8 +108,7 @@ class StageRecords:
             if node.has_layers and manifest["source"] != source:
                 return None
             datasets[source] = manifest["parts"]
-        files = [Part(*file) for file in record["files"]]
-        named = ((part.name, part.file_bytes) for part in files)
+        named = ((part_name(part_hash, suffix), size) for part_hash, suffix, size in record["files"])
         if not self._store.has_all(chain(named, *map(_named, datasets.values()))):
             return None
         made = self._made(node.id)
@@ -124,8 +123,7 @@ class StageRecords:
                 made.layers.fill(source, [one.order for one in aligned_to], entries)
             else:
                 made.layers.fill(MODEL[0], [MODEL[1]], entries)
-        for part in files:
-            made.files.add(part)
+        made.files.add_known(record["files"])
         made.tasks.add_known(record["tasks"])
         made.metrics, made.cost, made.known_pace = record["metrics"], record["cost"], record.get("pace", {})
         self._datasets[node.id] = dict(record["datasets"])

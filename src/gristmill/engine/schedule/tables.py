@@ -194,12 +194,15 @@ class TaskNames(Mapping[str, str]):
         self._labels: list[str] = []
         """The last ones, not packed yet."""
         self._executed = bytearray()
+        self._distinct: int | None = 0
+        """How many keys differ; None where that has to be counted."""
         self.add_known(known or {})
 
     def add_known(self, tasks: Mapping[str, str]) -> None:
         """Tasks that were done before, key -> label."""
         self._keys += bytes.fromhex("".join(tasks))
         self._executed += bytes(len(tasks))
+        self._distinct = None
         labels = iter(tasks.values())
         while some := list(islice(labels, self._labels_packed - len(self._labels))):
             self._labels += some
@@ -211,6 +214,7 @@ class TaskNames(Mapping[str, str]):
         self._labels.append(label)
         self._pack_labels()
         self._executed.append(executed)
+        self._distinct = None
 
     def _pack_labels(self) -> None:
         if len(self._labels) == self._labels_packed:
@@ -246,7 +250,9 @@ class TaskNames(Mapping[str, str]):
 
     def __len__(self) -> int:
         """Two document parts with the same content have one task."""
-        return len(np.unique(np.frombuffer(self._keys, "S16")))
+        if self._distinct is None:
+            self._distinct = len(np.unique(np.frombuffer(self._keys, "S16")))
+        return self._distinct
 
     def items(self) -> Iterable[tuple[str, str]]:  # type: ignore[override]
         return self._dict().items()
@@ -264,6 +270,14 @@ class Files:
 
     def add(self, part: Part) -> None:
         self._rows += _FILE.pack(self._suffixes.number(part.suffix), bytes.fromhex(part.hash), part.file_bytes)
+
+    def add_known(self, files: Sequence[tuple[str, str, int]]) -> None:
+        """Hash, suffix and size of each."""
+        made = np.empty(len(files), _FILES)
+        made["suffix"] = [self._suffixes.number(suffix) for _, suffix, _ in files]
+        made["hash"] = _packed([part_hash for part_hash, _, _ in files], "V32")
+        made["file_bytes"] = [size for _, _, size in files]
+        self._rows += made.tobytes()
 
     def sizes(self) -> Sizes:
         table = np.frombuffer(self._rows, _FILES)
