@@ -139,18 +139,18 @@ def test_many_parts_are_looked_for_by_listing(s3_server, use_s3):
     parts = [Part(f"ab{number:014x}{0:048x}", "parquet", 3) for number in range(2500)]
     for part in parts:
         bucket[f"store/{part.name}"] = (b"abc", "0", 0)
+    named = [(part.name, part.file_bytes) for part in parts]
     before = requests.counted()
-    assert Store(f"{uri}/store").has_all(parts)
+    assert Store(f"{uri}/store").has_all(named)
     assert requests.since(before) == {"lists": 3}
-    few = parts[:5]
     before = requests.counted()
-    assert Store(f"{uri}/store").has_all(few)
+    assert Store(f"{uri}/store").has_all(named[:5])
     assert requests.since(before) == {"heads": 5}
     store = Store(f"{uri}/store")
-    assert store.has_all(parts)
+    assert store.has_all(named)
     store.remove_part(parts[7])
     assert not store.has_part(parts[7])
-    assert not Store(f"{uri}/store").has_all(parts)
+    assert not Store(f"{uri}/store").has_all(named)
     bucket[f"store/{parts[8].name}"] = (b"ab", "0", 0)
     assert not Store(f"{uri}/store").has_part(parts[8])
     new = store.put_part(b"written later", "bin")

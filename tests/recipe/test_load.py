@@ -111,10 +111,10 @@ def test_steps_may_be_one_list_for_every_source(loaded: Callable[..., Recipe]) -
 def test_snapshot_is_a_literal_or_found_in_the_path(full: Recipe) -> None:
     """A snapshot without regex characters is itself (a date, too); one with a group is what the group matches."""
     cc, wiki, own = full.sources.values()
-    assert cc.snapshot_of("/data/crawl/CC-2024-10/x.gz") == "CC-2024-10"
-    assert cc.snapshot_of("/data/x.gz") is None
-    assert wiki.snapshot_of("/anything") == "2024-10-01"
-    assert own.snapshot_of("/anything") is None
+    assert cc.snapshots_of(["/data/crawl/CC-2024-10/x.gz"]) == ["CC-2024-10"]
+    assert cc.snapshots_of(["/data/x.gz"]) == [None]
+    assert wiki.snapshots_of(["/anything"]) == ["2024-10-01"]
+    assert own.snapshots_of(["/anything"]) == [None]
 
 
 def test_working_directory_does_not_matter(full: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

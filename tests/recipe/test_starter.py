@@ -31,7 +31,7 @@ def test_what_the_starter_has_in_comments_loads_too(tmp_path: Path) -> None:
     assert list(recipe.sources) == ["crawl", "notes", "projects"]
     crawl = recipe.sources["crawl"]
     assert (crawl.license, crawl.part_bytes) == ("CC-BY-4.0", 64 * 2**20)
-    assert crawl.snapshot_of("/x/crawl/2024-10/a.warc.gz") == "2024-10"
+    assert crawl.snapshots_of(["/x/crawl/2024-10/a.warc.gz"]) == ["2024-10"]
 
 
 def test_the_starter_offers_the_steps_of_fineweb(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """What a loaded recipe is: every name resolved, every value checked, nothing left to look up in the YAML."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from gristmill.recipe.cluster import ClusterFields
@@ -47,11 +47,11 @@ class Source:
     code: Code = field(default_factory=dict, compare=False)
     """Of a reader of the user's own: its code."""
 
-    def snapshot_of(self, path: str) -> str | None:
-        """The snapshot of the file at `path`; None where the expression does not match."""
+    def snapshots_of(self, paths: Sequence[str]) -> Sequence[str | None]:
+        """The snapshots of files; None where the expression does not match."""
         if self.snapshot is None or not is_regex(self.snapshot):
-            return self.snapshot
-        return search(self.snapshot, path)
+            return [self.snapshot] * len(paths)
+        return search(self.snapshot, paths)
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ earlier groups are what it does not know.
 
 import re
 import warnings
+from collections.abc import Iterable
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -47,7 +48,7 @@ def check_snapshot(value: str) -> str:
             "Put ( ) around that part alone; a group that is not the snapshot begins with (?:"
         )
     try:
-        search(value, "")
+        search(value, [""])
     except pa.ArrowInvalid as error:
         told = str(error).removeprefix("Invalid regular expression: ")
         raise ValueError(
@@ -57,9 +58,9 @@ def check_snapshot(value: str) -> str:
     return value
 
 
-def search(expression: str, path: str) -> str | None:
-    """What the group matches in the first match; None where there is none."""
+def search(expression: str, paths: Iterable[str]) -> list[str | None]:
+    """What the group matches in the first match of each path; None where there is none."""
     named = _PIECE.sub(lambda found: f"(?P<{_GROUP}>" if found[0][0] == "(" else found[0], expression)
-    text = path.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-    [found] = pc.extract_regex(pa.array([text], pa.string()), named).to_pylist()
-    return None if found is None else str(found[_GROUP])
+    texts = [path.encode("utf-8", "surrogateescape").decode("utf-8", "replace") for path in paths]
+    found = pc.extract_regex(pa.array(texts, pa.string()), named)
+    return [None if one is None else str(one[_GROUP]) for one in found.to_pylist()]

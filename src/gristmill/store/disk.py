@@ -60,15 +60,21 @@ class DiskFiles:
     def each(self, question: Callable[[About], Answer], things: Iterable[About]) -> Iterator[Answer]:
         yield from map(question, things)
 
-    def expect(self, name: str) -> None:
-        """Asking costs nothing."""
+    def doubtful(self, parts: Iterable[tuple[str, int]]) -> Iterator[tuple[str, int]]:
+        for name, size in parts:
+            try:
+                is_whole = self.is_whole(name, size)
+            except (FileNotFoundError, NotADirectoryError):
+                is_whole = False
+            if not is_whole:
+                yield name, size
 
     def is_whole(self, name: str, size: int) -> bool | None:
         """By its size and seal; None where the seal is broken."""
         found = os.stat(f"{self.root}/{name}")
         if not stat.S_ISREG(found.st_mode) or found.st_size != size:
             return False
-        return True if found.st_mtime_ns == seal_time(os.path.basename(name)) else None
+        return True if found.st_mtime_ns == seal_time(name.rpartition("/")[2]) else None
 
     def seal(self, name: str) -> None:
         path = f"{self.root}/{name}"

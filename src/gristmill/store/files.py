@@ -39,8 +39,8 @@ class Files(Protocol):
     def each(self, question: Callable[[About], Answer], things: Iterable[About]) -> Iterator[Answer]:
         """What is answered of each, in order; many at once where that is faster."""
 
-    def expect(self, name: str) -> None:
-        """Whether this part is whole will be asked."""
+    def doubtful(self, parts: Iterable[tuple[str, int]]) -> Iterator[tuple[str, int]]:
+        """Of parts by name and size, those of which `is_whole` is not true."""
 
     def is_whole(self, name: str, size: int) -> bool | None:
         """Whether a part has its size and nobody touched it; None where only its content can tell."""

@@ -53,8 +53,19 @@ class ObjectFiles:
         with ThreadPoolExecutor(REMOTE_AT_ONCE) as pool:
             yield from pool.map(question, things)
 
-    def expect(self, name: str) -> None:
-        self._shelves.expect(name)
+    def doubtful(self, parts: Iterable[tuple[str, int]]) -> Iterator[tuple[str, int]]:
+        asked = list(parts)
+        for name, _ in asked:
+            self._shelves.expect(name)
+        for part, is_whole in zip(asked, self.each(self._is_seen, asked), strict=True):
+            if not is_whole:
+                yield part
+
+    def _is_seen(self, part: tuple[str, int]) -> bool:
+        try:
+            return bool(self.is_whole(*part))
+        except FileNotFoundError:
+            return False
 
     def is_whole(self, name: str, size: int) -> bool | None:
         if self._shelves.has(name, size):

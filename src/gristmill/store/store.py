@@ -40,6 +40,14 @@ from gristmill.store.objects import ObjectFiles
 from gristmill.store.processes import name_of_self
 from gristmill.store.records import DAMAGED, DamagedRecord, pack, unpack
 
+VERDICTS = "verdicts"
+"""The suffix of the small part beside a part of rows."""
+
+
+def part_name(part_hash: str, suffix: str) -> str:
+    """Of the file of a part, below the store."""
+    return f"parts/{part_hash[:2]}/{part_hash}.{suffix}"
+
 
 @dataclass(frozen=True, slots=True)
 class Verdicts:
@@ -52,7 +60,7 @@ class Verdicts:
 
     @property
     def part(self) -> "Part":
-        return Part(self.hash, "verdicts", self.file_bytes)
+        return Part(self.hash, VERDICTS, self.file_bytes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +80,7 @@ class Part:
     @property
     def name(self) -> str:
         """Of its file, below the store."""
-        return f"parts/{self.hash[:2]}/{self.hash}.{self.suffix}"
+        return part_name(self.hash, self.suffix)
 
 
 def with_verdicts(parts: Iterable[Part]) -> Iterator[Part]:
@@ -221,12 +229,13 @@ class Store:
             return False
         return is_whole is not False
 
-    def has_all(self, parts: Iterable[Part]) -> bool:
-        """Whether all of them are there whole, with the small ones beside them."""
-        asked = list(with_verdicts(parts))
-        for part in asked:
-            self._files.expect(part.name)
-        return all(self.each(self.has_part, asked))
+    def has_all(self, parts: Iterable[tuple[str, int]]) -> bool:
+        """Whether parts, by name and size, are all there whole. There may be millions, so they are no objects."""
+        for name, size in self._files.doubtful(parts):
+            part_hash, _, suffix = name.rpartition("/")[2].partition(".")
+            if not self.has_part(Part(part_hash, suffix, size)):
+                return False
+        return True
 
     def each(self, question: Callable[[About], Answer], things: Iterable[About]) -> Iterator[Answer]:
         """What the store answers of each, in order; many at once where it is at the other end of a network."""

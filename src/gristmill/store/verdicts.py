@@ -17,7 +17,7 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from gristmill.store.store import CorruptPart, Part, Store, Verdicts
+from gristmill.store.store import VERDICTS, CorruptPart, Part, Store, Verdicts
 
 SMALL = ("drop", "text_bytes")
 """The columns that later stages gate and measure by."""
@@ -53,7 +53,7 @@ def write_verdicts(store: Store, data: pa.Buffer) -> Verdicts:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, _SCHEMA, options=_OPTIONS) as writer:
         writer.write_batch(rows)
-    part = store.put_part(sink.getvalue(), "verdicts")
+    part = store.put_part(sink.getvalue(), VERDICTS)
     return Verdicts(part.hash, part.file_bytes, _drop_hash(metadata, chunks, hashes))
 
 

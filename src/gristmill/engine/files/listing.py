@@ -125,9 +125,9 @@ def list_files(
         # The first pattern that finds a file names it.
         found = {uri: (name, *expanded.files[uri]) for uri, name in wanted.items()} | found
     files: dict[str, InputFile] = {}
-    for uri in _once(found, skipped):
+    uris = list(_once(found, skipped))
+    for uri, snapshot in zip(uris, source.snapshots_of(uris), strict=True):
         name, place, about = found[uri]
-        snapshot = source.snapshot_of(uri)
         if snapshot is None and source.snapshot is not None and is_regex(source.snapshot):
             raise UserError(
                 f"{where}: snapshot {source.snapshot!r} does not match {shown(uri)}, so its snapshot is unknown. "

@@ -11,7 +11,8 @@ they may be tried again.
 
 import hashlib
 import importlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import orjson
@@ -25,7 +26,7 @@ from gristmill.engine.work.task import digest, gated_only, layer_hash, part_from
 from gristmill.recipe.columns import INGEST
 from gristmill.schema import DOCUMENTS, layer_schema
 from gristmill.stages.stage_interface import schema_of
-from gristmill.store.store import Part, Store
+from gristmill.store.store import VERDICTS, Part, Store, part_name
 
 _MODEL = "model"
 """Stands for the source among the datasets of a step that has files and no layers."""
@@ -74,12 +75,13 @@ class StageRecords:
     def _mark(self, layer: str, source: str, verdicts_only: bool = False) -> str:
         at = (layer, source, verdicts_only)
         if at not in self._marks:
-            found = hashlib.sha256()
-            made = self._made(layer) if layer != INGEST else None
-            for document in self._documents[source]:
-                part = document.part if made is None else made.layers[source, document.order][0]
-                found.update(f"{layer_hash(part, verdicts_only)} {document.rows_hash}\n".encode())
-            self._marks[at] = found.hexdigest()
+            documents = self._documents[source]
+            if layer == INGEST:
+                hashes = [layer_hash(one.part, verdicts_only) for one in documents]
+            else:
+                hashes = self._made(layer).layers.hashes(source, (one.order for one in documents), verdicts_only)
+            lines = [f"{one} {document.rows_hash}\n" for one, document in zip(hashes, documents, strict=True)]
+            self._marks[at] = hashlib.sha256("".join(lines).encode()).hexdigest()
         return self._marks[at]
 
     def _made(self, node_id: str) -> NodeState:
@@ -98,33 +100,31 @@ class StageRecords:
             return None
 
     def _take(self, node: Node, key: str, record: Mapping[str, Any]) -> list[Document] | None:
-        datasets: dict[str, list[tuple[Part, str]]] = {}
+        datasets: dict[str, list[dict[str, Any]]] = {}
         for source, name in record["datasets"].items():
             manifest = self._store.read_json(f"datasets/{name}.json")
             if manifest is None or manifest["produced_by"]["node"] != node.id:
                 return None
             if node.has_layers and manifest["source"] != source:
                 return None
-            datasets[source] = [(part_from_json(entry), entry["task"]) for entry in manifest["parts"]]
-        files = [Part(*file) for file in record["files"]]
-        parts = [part for entries in datasets.values() for part, _ in entries]
-        if not self._store.has_all((*parts, *files)):
+            datasets[source] = manifest["parts"]
+        named = ((part_name(part_hash, suffix), size) for part_hash, suffix, size in record["files"])
+        if not self._store.has_all(chain(named, *map(_named, datasets.values()))):
             return None
         made = self._made(node.id)
         documents: list[Document] = []
         for source, entries in datasets.items():
             if node.kind == "read":
-                for (part, task), (mark, number, index) in zip(entries, record["documents"], strict=True):
-                    documents.append(Document(source, part, mark, (number, index), label(source, number, index), task))
-                at = [(source, document.order) for document in documents]
+                for entry, (mark, *order) in zip(entries, record["documents"], strict=True):
+                    part, told = part_from_json(entry), label(source, *order)
+                    documents.append(Document(source, part, mark, tuple(order), told, entry["task"]))
+            if node.has_layers:
+                aligned_to = documents if node.kind == "read" else self._documents[source]
+                made.layers.fill(source, [one.order for one in aligned_to], entries)
             else:
-                at = [MODEL] if source == _MODEL else [(source, one.order) for one in self._documents[source]]
-            for place, entry in zip(at, entries, strict=True):
-                made.layers[place] = entry
-        for part in files:
-            made.files.add(part)
-        for task, name in record["tasks"].items():
-            made.tasks.add(task, name, False)
+                made.layers.fill(MODEL[0], [MODEL[1]], entries)
+        made.files.add_known(record["files"])
+        made.tasks.add_known(record["tasks"])
         made.metrics, made.cost, made.known_pace = record["metrics"], record["cost"], record.get("pace", {})
         self._datasets[node.id] = dict(record["datasets"])
         self.keys[node.id] = key
@@ -206,6 +206,15 @@ def _entry(part: Part, task: str, sums: dict[str, int]) -> bytes:
     sums["rows"] += part.rows
     sums["file_bytes"] += part.file_bytes
     return orjson.dumps({**part_to_json(part), "task": task}, option=orjson.OPT_SORT_KEYS)
+
+
+def _named(entries: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, int]]:
+    """Name and size of the files of layers in a manifest."""
+    for entry in entries:
+        yield part_name(entry["hash"], entry["suffix"]), entry["file_bytes"]
+        if "verdicts" in entry:
+            beside, size, _ = entry["verdicts"]
+            yield part_name(beside, VERDICTS), size
 
 
 def label(source: str, number: int, index: int) -> str:

@@ -7,7 +7,12 @@ other, and labels that are packed. Each looks like a mapping or a list of what i
 import marshal
 import struct
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from gristmill.store.store import Part, Verdicts
 
@@ -17,8 +22,28 @@ At = tuple[str, Order]
 """Source and order."""
 
 _LAYER = struct.Struct("<?B32s16sQQQ?32sI16s")
+_LAYERS = np.dtype(
+    [
+        ("there", "?"),
+        ("suffix", "u1"),
+        ("hash", "V32"),
+        ("task", "V16"),
+        ("file_bytes", "<u8"),
+        ("rows", "<u8"),
+        ("payload_bytes", "<u8"),
+        ("has_verdicts", "?"),
+        ("verdicts", "V32"),
+        ("verdicts_bytes", "<u4"),
+        ("drop", "V16"),
+    ]
+)
+"""The same, for many at once."""
 _FILE = struct.Struct("<B32sQ")
+_FILES = np.dtype([("suffix", "u1"), ("hash", "V32"), ("file_bytes", "<u8")])
+_NO_VERDICTS = ("00" * 32, 0, "00" * 16)
 _KEY_BYTES = 16
+Sizes = tuple[NDArray[Any], NDArray[Any]]
+"""Hashes of files, and their bytes."""
 RECENT = 1024
 """Layers of a stage that are kept as objects."""
 LABELS = 256
@@ -87,6 +112,49 @@ class Layers(Mapping[At, tuple[Part, str]]):
             beside = (True, bytes.fromhex(of.hash), of.file_bytes, bytes.fromhex(of.drop))
         _LAYER.pack_into(rows, start, True, suffix, bytes.fromhex(part.hash), bytes.fromhex(key), *sizes, *beside)
 
+    def fill(self, source: str, orders: Sequence[Order], entries: Sequence[Mapping[str, Any]]) -> None:
+        """Set the layers of many document parts, as a manifest has them (`part_to_json`, and the task)."""
+        if len(orders) != len(entries):
+            raise ValueError(f"{len(entries)} layers for {len(orders)} document parts")
+        made = np.zeros(len(orders), _LAYERS)
+        beside = [entry.get("verdicts", _NO_VERDICTS) for entry in entries]
+        made["there"] = True
+        made["suffix"] = [self._suffixes.number(entry["suffix"]) for entry in entries]
+        made["hash"] = _packed([entry["hash"] for entry in entries], "V32")
+        made["task"] = _packed([entry["task"] for entry in entries], "V16")
+        for name in ("file_bytes", "rows", "payload_bytes"):
+            made[name] = [entry[name] for entry in entries]
+        made["has_verdicts"] = ["verdicts" in entry for entry in entries]
+        made["verdicts"] = _packed([one for one, _, _ in beside], "V32")
+        made["verdicts_bytes"] = [size for _, size, _ in beside]
+        made["drop"] = _packed([drop for _, _, drop in beside], "V16")
+        slots = np.fromiter((self._slots.take(source, order) for order in orders), np.intp)
+        rows = self._rows.setdefault(source, bytearray())
+        rows.extend(bytes(max(0, (int(slots.max(initial=-1)) + 1) * _LAYERS.itemsize - len(rows))))
+        table = np.frombuffer(rows, _LAYERS)
+        self._count += len(orders) - int(table["there"][slots].sum())
+        table[slots] = made
+        self._recent.clear()
+
+    def hashes(self, source: str, orders: Iterable[Order], verdicts_only: bool) -> list[str]:
+        """What of the layers of document parts enters a key (`layer_hash`), in their order."""
+        slots = self._slots.of(source)
+        at = np.fromiter((slots[order] for order in orders), np.intp)
+        rows = np.frombuffer(self._rows.get(source, b""), _LAYERS)[at]
+        found = _hex(rows["hash"])
+        if not verdicts_only:
+            return found
+        has_verdicts = rows["has_verdicts"].tolist()
+        return [drop if has else one for has, drop, one in zip(has_verdicts, _hex(rows["drop"]), found, strict=True)]
+
+    def sizes(self) -> Iterator[Sizes]:
+        """Of the layers, and of the verdicts beside them."""
+        for rows in self._rows.values():
+            table = np.frombuffer(rows, _LAYERS)
+            there, beside = table[table["there"]], table[table["has_verdicts"]]
+            yield there["hash"], there["file_bytes"]
+            yield beside["verdicts"], beside["verdicts_bytes"]
+
     def __getitem__(self, at: At) -> tuple[Part, str]:
         if (recent := self._recent.get(at)) is not None:
             return recent
@@ -126,22 +194,38 @@ class TaskNames(Mapping[str, str]):
         self._labels: list[str] = []
         """The last ones, not packed yet."""
         self._executed = bytearray()
-        for key, label in (known or {}).items():
-            self.add(key, label, False)
+        self._distinct: int | None = 0
+        """How many keys differ; None where that has to be counted."""
+        self.add_known(known or {})
+
+    def add_known(self, tasks: Mapping[str, str]) -> None:
+        """Tasks that were done before, key -> label."""
+        self._keys += bytes.fromhex("".join(tasks))
+        self._executed += bytes(len(tasks))
+        self._distinct = None
+        labels = iter(tasks.values())
+        while some := list(islice(labels, self._labels_packed - len(self._labels))):
+            self._labels += some
+            self._pack_labels()
 
     def add(self, key: str, label: str, executed: bool) -> None:
         """A task that is done: by this run, or before it."""
         self._keys += bytes.fromhex(key)
         self._labels.append(label)
+        self._pack_labels()
+        self._executed.append(executed)
+        self._distinct = None
+
+    def _pack_labels(self) -> None:
         if len(self._labels) == self._labels_packed:
             self._packed.append(zlib.compress(marshal.dumps(self._labels), 1))
             self._labels.clear()
-        self._executed.append(executed)
 
     @property
     def executed(self) -> set[str]:
         """Keys of the tasks that this run carried out."""
-        return {key for key, executed in zip(self._all_keys(), self._executed, strict=True) if executed}
+        executed = np.frombuffer(self._executed, "?")
+        return set(_hex(np.frombuffer(self._keys, "V16")[executed]))
 
     def _all_keys(self) -> Iterator[str]:
         return (self._keys[start : start + _KEY_BYTES].hex() for start in range(0, len(self._keys), _KEY_BYTES))
@@ -166,7 +250,9 @@ class TaskNames(Mapping[str, str]):
 
     def __len__(self) -> int:
         """Two document parts with the same content have one task."""
-        return len(set(self._all_keys()))
+        if self._distinct is None:
+            self._distinct = len(np.unique(np.frombuffer(self._keys, "S16")))
+        return self._distinct
 
     def items(self) -> Iterable[tuple[str, str]]:  # type: ignore[override]
         return self._dict().items()
@@ -185,6 +271,36 @@ class Files:
     def add(self, part: Part) -> None:
         self._rows += _FILE.pack(self._suffixes.number(part.suffix), bytes.fromhex(part.hash), part.file_bytes)
 
+    def add_known(self, files: Sequence[tuple[str, str, int]]) -> None:
+        """Hash, suffix and size of each."""
+        made = np.empty(len(files), _FILES)
+        made["suffix"] = [self._suffixes.number(suffix) for _, suffix, _ in files]
+        made["hash"] = _packed([part_hash for part_hash, _, _ in files], "V32")
+        made["file_bytes"] = [size for _, _, size in files]
+        self._rows += made.tobytes()
+
+    def sizes(self) -> Sizes:
+        table = np.frombuffer(self._rows, _FILES)
+        return table["hash"], table["file_bytes"]
+
     def __iter__(self) -> Iterator[Part]:
         for suffix, part_hash, size in _FILE.iter_unpack(self._rows):
             yield Part(part_hash.hex(), self._suffixes.name(suffix), size)
+
+
+def bytes_of(files: Iterable[Sizes]) -> int:
+    """Of files together; one that comes several times counts once."""
+    hashes, sizes = zip(*files, strict=True)
+    # As text they are compared faster, and no less exactly: all are of one length.
+    _, first = np.unique(np.concatenate(hashes).view("S32"), return_index=True)
+    return int(np.concatenate(sizes)[first].sum())
+
+
+def _packed(names: Sequence[str], kind: str) -> NDArray[Any]:
+    """Hashes of one length, from hexadecimal."""
+    return np.frombuffer(bytes.fromhex("".join(names)), kind)
+
+
+def _hex(hashes: NDArray[Any]) -> list[str]:
+    """And back."""
+    return hashes.tobytes().hex(" ", hashes.itemsize).split()

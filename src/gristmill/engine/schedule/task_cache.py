@@ -13,7 +13,7 @@ from gristmill.engine.executors.executor import Executor
 from gristmill.engine.executors.insist import insist
 from gristmill.engine.plan.graph import Node
 from gristmill.engine.schedule.pace import Pace, Told, expected_s
-from gristmill.engine.schedule.tables import Files, Layers, Slots, TaskNames
+from gristmill.engine.schedule.tables import Files, Layers, Slots, TaskNames, bytes_of
 from gristmill.engine.work.needs import bytes_read
 from gristmill.engine.work.rows import CRASHED
 from gristmill.engine.work.task import (
@@ -107,10 +107,7 @@ class NodeState:
     @property
     def stored_bytes(self) -> int:
         """Of all files that its tasks have in the store."""
-        parts = {part.hash: part.file_bytes for part in self.files}
-        layers = with_verdicts(part for part, _ in self.layers.values())
-        parts.update((part.hash, part.file_bytes) for part in layers)
-        return sum(parts.values())
+        return bytes_of((self.files.sizes(), *self.layers.sizes()))
 
 
 @dataclass
