@@ -234,7 +234,7 @@ def everything(recipe):
 
 def project(folder):
     folder.mkdir()
-    write_inputs(folder, seed=8)
+    write_inputs(folder, seed=8, files=(4, 2))
     (folder / "recipe.yaml").write_text(RECIPE)
     return Chaos(folder / "recipe.yaml", random.Random(12))
 
