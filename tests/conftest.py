@@ -128,7 +128,8 @@ def in_this_process() -> Iterator[None]:
 @pytest.fixture
 def project(tmp_path: Path) -> Project:
     made = Project(tmp_path)
-    made.write_inputs()
+    made.write_inputs(records=80)
+    made.write_inputs(files=1)  # the first is cut into two parts
     made.write_recipe()
     return made
 

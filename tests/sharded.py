@@ -34,9 +34,9 @@ class Corpus:
         write_json(Tokenizer.from_merges("gristmill", empty, empty), self.folder)
         self.documents = {"notes": self.write("notes", 300, 11), "tales": self.write("tales", 40, 12)}
 
-    def write(self, name, count, seed, gone=()):
+    def write(self, name, count, seed, gone=(), words=60):
         draw = random.Random(seed)
-        texts = {f"{name}{n}": " ".join(draw.choices(WORDS, k=draw.randint(1, 60))) + f" {n}" for n in range(count)}
+        texts = {f"{name}{n}": " ".join(draw.choices(WORDS, k=draw.randint(1, words))) + f" {n}" for n in range(count)}
         lines = [json.dumps({"id": key, "text": text}) for key, text in texts.items()]
         # Blanked, not cut out: the others keep their place in the file, and so their ids.
         lines = [" " * len(line) if key in gone else line for key, line in zip(texts, lines, strict=True)]

@@ -20,6 +20,7 @@ from pathlib import Path
 import pytest
 
 import gristmill
+from gristmill.engine.executors.early_server import NAME
 from gristmill.engine.mill import Mill
 from gristmill.recipe.load import load
 
@@ -136,8 +137,10 @@ class Chaos:
             try:
                 if pid == self.process.pid or os.getsid(pid) != self.process.pid:
                     continue  # asked first: files of all processes, read again and again, would cost more than the runs
-                fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-                if fields[0] != "Z" and "forkserver" in Path(f"/proc/{pid}/cmdline").read_text():
+                name, _, rest = Path(f"/proc/{pid}/stat").read_text().partition("(")[2].rpartition(")")
+                fields = rest.split()
+                ours = name == NAME or "forkserver" in Path(f"/proc/{pid}/cmdline").read_text()
+                if fields[0] != "Z" and ours:
                     found[pid] = int(fields[1])
             except OSError:
                 continue
@@ -231,7 +234,7 @@ def everything(recipe):
 
 def project(folder):
     folder.mkdir()
-    write_inputs(folder, seed=8)
+    write_inputs(folder, seed=8, files=(4, 2))
     (folder / "recipe.yaml").write_text(RECIPE)
     return Chaos(folder / "recipe.yaml", random.Random(12))
 

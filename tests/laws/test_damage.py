@@ -105,7 +105,7 @@ def test_damage_is_repaired_or_refused(project, edit):
     mill = project.mill()
     mill.store.write_json("versions/v1.json", mill.last_run(finished=True))
     pristine = project.folder / "pristine"
-    _copy(project.store, pristine)
+    store = _Restored(project.store, pristine)
     names = sorted(str(path.relative_to(pristine)) for path in pristine.rglob("*") if _is_own_file(path))
     kinds: dict[str, list[str]] = {}
     for name in names:
@@ -126,7 +126,8 @@ def test_damage_is_repaired_or_refused(project, edit):
         for damage in DAMAGES:
             for name in draw.sample(found, min(TRIALS_OF_A_KIND, len(found))):
                 other = draw.choice([one for one in found if one != name] or [name])
-                _copy(pristine, project.store)
+                store.restore()
+                store.is_hit(name, other)
                 damage(project.store / name, draw, project.store / other)
                 what = f"{damage.__name__} of {name} (a file of kind {kind})"
                 try:
@@ -141,7 +142,7 @@ def test_damage_is_repaired_or_refused(project, edit):
     print("TRIALS", trials, refused, len(kinds))
     assert trials >= 200
     assert refused < trials / 4, "most damage is repaired, not refused"
-    _copy(pristine, project.store)
+    store.restore()
     assert not verify(project.look(), 0.0, project.mill().executor(1), Silent()).broken
 
 
@@ -149,20 +150,58 @@ def _is_own_file(path: Path) -> bool:
     return path.is_file() and not path.is_symlink() and not any(part.is_symlink() for part in path.parents)
 
 
-def _copy(source: Path, target: Path) -> None:
-    """With times, links and second names: a store as it was."""
-    shutil.rmtree(target, ignore_errors=True)
-    seen: dict[int, str] = {}
-    for folder, folders, files in os.walk(source):
-        here = target / Path(folder).relative_to(source)
-        here.mkdir(parents=True)
-        for name in [name for name in folders if os.path.islink(os.path.join(folder, name))]:
-            os.symlink(os.readlink(os.path.join(folder, name)), here / name)
-        for name in files:
-            path, to = os.path.join(folder, name), str(here / name)
-            inode = os.lstat(path).st_ino
-            if inode in seen:
-                os.link(seen[inode], to)
+class _Restored:
+    """A store that becomes again what it was, with times, links and second names."""
+
+    def __init__(self, store: Path, pristine: Path) -> None:
+        self.store = store
+        self.pristine = pristine
+        store.rename(pristine)
+        self.files = {name: path.lstat().st_ino for name, path in _inside(pristine) if not _is_folder(path)}
+        self.folders = [name for name, path in _inside(pristine) if _is_folder(path)]
+        self.clean: dict[str, tuple[int, int]] = {}
+        """What each file of the store was when it had been restored: whatever a run does to one changes this."""
+
+    def restore(self) -> None:
+        """Only what was touched is copied: nothing else of a few hundred files takes time."""
+        for name, path in reversed(_inside(self.store)):
+            if _is_folder(path):
+                if name not in self.folders:
+                    path.rmdir()
+            elif self.clean.get(name) != _mark(path):
+                path.unlink()
+        for name in ("", *self.folders):
+            (self.store / name).mkdir(exist_ok=True)
+        here = {inode: name for name, inode in self.files.items() if os.path.lexists(self.store / name)}
+        for name, inode in self.files.items():
+            if os.path.lexists(self.store / name):
+                continue
+            if inode in here:
+                os.link(self.store / here[inode], self.store / name, follow_symlinks=False)
             else:
-                seen[inode] = to
-                shutil.copy2(path, to, follow_symlinks=False)
+                shutil.copy2(self.pristine / name, self.store / name, follow_symlinks=False)
+            here[inode] = name
+        self.clean = {name: _mark(self.store / name) for name in self.files}
+
+    def is_hit(self, *names: str) -> None:
+        """These, and second names of the same files, are to be restored, although the clock may not have moved yet."""
+        hit = {self.files[name] for name in names}
+        self.clean = {name: mark for name, mark in self.clean.items() if self.files[name] not in hit}
+
+
+def _inside(folder: Path) -> list[tuple[str, Path]]:
+    """All files and folders, those above before those below; links are not followed."""
+    found = []
+    for at, folders, files in os.walk(folder):
+        found += [Path(at, name) for name in (*folders, *files)]
+    return [(str(path.relative_to(folder)), path) for path in found]
+
+
+def _is_folder(path: Path) -> bool:
+    return path.is_dir() and not path.is_symlink()
+
+
+def _mark(path: Path) -> tuple[int, int]:
+    """The time of the last change of anything about a file cannot be set by anybody."""
+    status = path.lstat()
+    return status.st_ino, status.st_ctime_ns

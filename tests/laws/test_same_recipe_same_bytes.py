@@ -4,6 +4,7 @@ import signal
 
 import pytest
 
+from conftest import STEPS
 from slurm_cluster import until
 
 
@@ -33,12 +34,13 @@ def test_the_order_of_the_patterns_does_not_matter(project, edit):
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_stops_a_run_within_seconds_and_it_goes_on_later(project, number):
-    """Ctrl-C and SIGTERM, long before all is done: one line, exit code 128 + signal, no worker left, no half-written
-    file, a later resume.
+    """Ctrl-C and SIGTERM, while one task is held up and others go on: one line, exit code 128 + signal, no worker left,
+    no half-written file, a later resume.
     """
-    project.write_inputs(files=10, records=300)
+    mark = project.folder / "mark"
+    project.write_recipe(f"  - stagebox.stuck_once: {{mark: {mark}}}\n{STEPS}")
     process = project.start()
-    until(lambda: process.poll() is not None or any(project.store.glob("tasks/*.json")))
+    until(lambda: process.poll() is not None or (mark.exists() and any(project.store.glob("tasks/*.json"))))
     assert process.poll() is None, process.communicate()
     process.send_signal(number)
     _, stderr = process.communicate()

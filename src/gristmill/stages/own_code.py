@@ -266,6 +266,8 @@ def _source_of(module: ModuleType) -> SourceFile | None:
 
 def forget(edited: Collection[str]) -> None:
     """Take modules out of this process, and all that had imported them: their next import runs what was read last."""
+    if not edited:  # the rule; who needs whom is read from all their code
+        return
     for name, module in list(sys.modules.items()):
         if not isinstance(getattr(getattr(module, "__spec__", None), "loader", None), _Loader | _FunctionLoader):
             continue

@@ -2,6 +2,7 @@ import datetime
 import io
 import json
 import random
+from functools import cache
 
 import fsspec
 import pyarrow as pa
@@ -199,23 +200,28 @@ def test_broken_connection_is_not_damage(tmp_path, monkeypatch):
 
 def fuzz(tmp_path, seeds):
     table = documents(200)
-    for seed in seeds:
-        rng = random.Random(seed)
-        codec = rng.choice(["zstd", "snappy", "gzip", "none"])
+
+    @cache
+    def written(codec, with_dictionary, with_checksum):
         data = packed(
             table,
             row_group_size=25,
             compression=codec,
-            use_dictionary=rng.random() < 0.5,
-            write_page_checksum=rng.random() < 0.3,
+            use_dictionary=with_dictionary,
+            write_page_checksum=with_checksum,
         )
+        return data, rows(tmp_path, data)
+
+    for seed in seeds:
+        rng = random.Random(seed)
+        codec = rng.choice(["zstd", "snappy", "gzip", "none"])
+        data, expected = written(codec, rng.random() < 0.5, rng.random() < 0.3)
         meta = pq.ParquetFile(io.BytesIO(data)).metadata
         spans = []
         for group in map(meta.row_group, range(meta.num_row_groups)):
             chunks = [group.column(index) for index in range(3)]
             begin = min(chunk.dictionary_page_offset or chunk.data_page_offset for chunk in chunks)
             spans.append((begin, begin + sum(chunk.total_compressed_size for chunk in chunks)))
-        expected = rows(tmp_path, data)
         hit = bytearray(data)
         if seed % 4 == 0:
             hit[rng.randrange(len(data) - 2000, len(data))] ^= 1 << rng.randrange(8)

@@ -23,6 +23,7 @@ from multiprocessing.reduction import ForkingPickler
 from types import ModuleType
 from typing import Any
 
+from gristmill.engine.executors.early_server import taken_up
 from gristmill.engine.executors.executor import StartWorker, WorkerDied
 from gristmill.engine.executors.turns import Turns
 from gristmill.engine.executors.worker import COMPILES, compile_ahead, serve
@@ -328,7 +329,8 @@ def _ensure_server() -> None:
         resource_tracker.ensure_running()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
-        forkserver.ensure_running()
+        with taken_up():
+            forkserver.ensure_running()
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
