@@ -77,8 +77,8 @@ def command(
     )
     if garbage.lets_go:
         verb = "would be let go" if dry_run else "let go"
-        count = counted(len(garbage.lets_go), "version")
-        told = f"{count} {verb}, without a name or a pin: {listed(garbage.lets_go, 10)}."
+        versions = counted(len(garbage.lets_go), "version")
+        told = f"{versions} {verb}, without a name or a pin: {listed(garbage.lets_go, 10)}."
         kept = " To keep one: gristmill versions pin" if dry_run else ""
         out.print(words(f"{told}{kept}"), soft_wrap=True)
     if garbage.published:

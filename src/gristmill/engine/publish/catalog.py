@@ -156,7 +156,7 @@ def find_version(store: Store, name: str, recipe: str | None = None) -> Version:
     near = nearest(name, [given for one in versions for given in (*one.names, one.hash)])
     hint = f"Did you mean {near}? " if near else ""
     if recipe is None:
-        known = names_in(store)
+        known = f"{names_in(store)} All of them, with their hashes: gristmill versions {store.uri}"
     else:
         told = [given for one in versions for given in (*one.names, one.hash)]
         known = f"Versions of {recipe}: {', '.join(told) or 'none'}."
