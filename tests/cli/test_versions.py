@@ -61,7 +61,8 @@ def test_every_finished_run_is_a_version_with_its_parent_and_counts(three, say):
 def test_a_run_that_makes_the_same_again_is_no_other_version(three, say):
     """It has the parent that it had, and not itself."""
     three.project.run()
-    assert [(one["version"], one["parent"]) for one in listed(say, three.uri)][0] == tuple(reversed(three.hashes[1:]))
+    newest = listed(say, three.uri)[0]
+    assert [newest["parent"], newest["version"]] == three.hashes[1:]
 
 
 def test_the_tokens_of_a_version_are_those_of_its_shards(everything, say):

@@ -103,6 +103,7 @@ def _record_node(run: Run, node_id: str, datasets: Mapping[str, Any]) -> dict[st
         limit = run.graph.recipe.sources[node.sources[0]].limit
         record["input_bytes"] = run.inputs[node.sources[0]].taken_bytes(limit)
         record["files"] = run.inputs[node.sources[0]].record()
+        record["unread"] = run.inputs[node.sources[0]].unread_record()
     if node.files:
         copies = {part for file in node.files.values() for _, _, part in file.files}
         record["config_files"] = [part_to_json(part) for part in sorted(copies, key=lambda part: part.hash)]
