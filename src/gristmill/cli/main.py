@@ -18,7 +18,7 @@ from gristmill.printable import CannotPrint
 from gristmill.stopping import Interrupted, stopped
 
 COMMANDS = (
-    *("init", "steps", "plan", "run", "status", "funnel", "inspect", "removed", "whatif", "index", "tokenizer"),
+    *("init", "steps", "plan", "run", "status", "funnel", "inspect", "removed", "whatif", "diff", "index", "tokenizer"),
     *("shards", "sample", "budget", "verify", "versions", "gc"),
 )
 

@@ -73,15 +73,20 @@ class PartReader:
     Of a local store a part that is wanted for more than its verdicts is mapped and hashed as a whole.
     """
 
-    def __init__(self, store: Store, part: Part) -> None:
+    def __init__(self, store: Store, part: Part, by_chunks: bool = False) -> None:
+        """`by_chunks`: of a local part, too, only the columns that are asked for are read and checked, each by itself:
+        for a narrow column beside wide ones.
+        """
         self.part = part
         self.store = store
+        self._by_chunks = by_chunks or not store.is_local
         self._opened = None if part.verdicts is None else Opened(store, part)
         self._file = self._whole() if self._opened is None else _through(self._opened)
         metadata = self._file.metadata
         self.groups = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
         self.rows_hash = rows_hash_of(metadata)
-        self.names: list[str] = self._file.schema_arrow.names
+        self.schema: pa.Schema = self._file.schema_arrow
+        self.names: list[str] = self.schema.names
 
     def _whole(self) -> pq.ParquetFile:
         try:
@@ -93,7 +98,7 @@ class PartReader:
         """What has to be fetched to read columns of one row group, or of all."""
         if self._opened is None or set(SMALL).issuperset(columns):
             return []
-        if self.store.is_local:
+        if not self._by_chunks:
             self._file, self._opened = self._whole(), None
             return []
         return self._opened.missing(columns, group)

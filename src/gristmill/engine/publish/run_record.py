@@ -131,9 +131,14 @@ def version_of(datasets: Mapping[str, Mapping[str, str]]) -> str | None:
 
 def see(store: Store, name: str) -> Seen:
     """What the run of this name made."""
-    told = f"{store.uri}@{name}"
     damaged: list[str] = []
-    record = _find(store, name, damaged)
+    seen = see_record(store, f"{store.uri}@{name}", _find(store, name, damaged))
+    seen.passed_over = damaged
+    return seen
+
+
+def see_record(store: Store, told: str, record: Mapping[str, Any]) -> Seen:
+    """What a run made, by its record; `told` is how the user names it."""
     try:
         nodes = {
             node_id: NodeFacts(node_id, one["name"], one["kind"], tuple(one["sources"]), tuple(one["columns"]))
@@ -154,7 +159,6 @@ def see(store: Store, name: str) -> Seen:
             f"{told}: that run was recorded by another version of Gristmill, without what is needed to look at it. Run "
             "its recipe again (what is in the store is not done again), or look with that version."
         ) from None
-    seen.passed_over = damaged
     return seen
 
 
