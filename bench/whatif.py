@@ -23,7 +23,7 @@ DOCUMENTS = 1_000_000
 def run(data: Path | None) -> Iterable[dict]:
     with TemporaryDirectory(prefix="gristmill-bench-") as name:
         folder = Path(name)
-        write_documents(folder / "documents.jsonl")
+        write_documents(folder / "documents.jsonl", DOCUMENTS)
         recipe = folder / "recipe.yaml"
         text = (
             "recipe: million\nstore: ./store\n"
@@ -49,11 +49,12 @@ def run(data: Path | None) -> Iterable[dict]:
         yield measurement("whatif.would_come", told["come"]["documents"], "documents")
 
 
-def write_documents(path: Path) -> None:
+def write_documents(path: Path, documents: int) -> None:
+    """JSON lines of 10 to 110 words."""
     draw = random.Random(1)
     texts = made_up_texts()
     words = " ".join(next(texts) for _ in range(300)).split()
     with path.open("w") as file:
-        for number in range(DOCUMENTS):
+        for number in range(documents):
             start, length = draw.randrange(len(words) - 120), draw.randint(10, 110)
             file.write(json.dumps({"id": number, "text": " ".join(words[start : start + length])}) + "\n")

@@ -13,7 +13,7 @@ from gristmill.counted import percent
 from gristmill.engine.publish.run_record import last_finished
 from gristmill.engine.schedule.seen import Seen
 from gristmill.errors import UserError
-from gristmill.query.funnel import funnels
+from gristmill.query.funnel import funnels, unread_files
 
 EXAMPLE = "Example: gristmill funnel recipes/demo.yaml"
 COLUMNS = ("source", "step", "reason", "documents", "share", "text", "as read")
@@ -41,7 +41,8 @@ def command(recipe: RecipeOrRun, store: StoreUri = None, json: Json = False) -> 
         told = f"Not counted, or not in full, because not run as the recipe is now: {steps}."
         console(stderr=True).print(words(f"{told} {seen.to_finish}{last_finished(seen, 'funnel')}"), soft_wrap=True)
     if json:
-        print_json({"recipe": seen.name, "funnel": found, "languages": languages(seen)})
+        beside = {"languages": languages(seen), "unread_files": unread_files(seen)}
+        print_json({"recipe": seen.name, "funnel": found, **beside})
     else:
         show_funnel(seen)
 
@@ -50,10 +51,18 @@ def show_funnel(seen: Seen) -> None:
     """The table of a corpus, and its languages where they were measured."""
     out = console()
     out.print(funnel_table(funnels(seen)))
+    show_unread_files(seen)
     if found := languages(seen):
         out.print()
         out.print(words(languages_heading(seen)))
         out.print(language_table(found))
+
+
+def show_unread_files(seen: Seen) -> None:
+    """A line for each source with files that are not read: nothing that lies there goes untold."""
+    for source, reasons in unread_files(seen).items():
+        kinds = ", ".join(f"{one['files']:,} {why} (such as {one['example']})" for why, one in reasons.items())
+        console().print(words(f"Files of {source} that are not read: {kinds}"), soft_wrap=True)
 
 
 def funnel_table(found: Mapping[str, Any]) -> Lines:

@@ -11,6 +11,7 @@ from gristmill.cli.screen import words
 from gristmill.cli.show import console, size, table
 from gristmill.counted import counted
 from gristmill.engine.publish.garbage import alone, collect, find_garbage, refuse_no_store
+from gristmill.recipe.mistakes import listed
 
 RecipeOrStore = Annotated[
     str,
@@ -56,6 +57,7 @@ def command(
                 "published": garbage.published,
                 "needed_by": garbage.needed_by,
                 "foreign": garbage.foreign,
+                "lets_go": garbage.lets_go,
             }
         )
         return
@@ -73,6 +75,12 @@ def command(
         f"({size(garbage.kept_bytes)}) needed by {', '.join([*garbage.needed_by, *now]) or 'published shards'}.",
         soft_wrap=True,
     )
+    if garbage.lets_go:
+        verb = "would be let go" if dry_run else "let go"
+        versions = counted(len(garbage.lets_go), "version")
+        told = f"{versions} {verb}, without a name or a pin: {listed(garbage.lets_go, 10)}."
+        kept = " To keep one: gristmill versions pin" if dry_run else ""
+        out.print(words(f"{told}{kept}"), soft_wrap=True)
     if garbage.published:
         out.print(
             f"Published shards that only a trainer may still need stay: {', '.join(garbage.published)}. "

@@ -21,8 +21,8 @@ from gristmill.printable import CannotPrint
 from gristmill.stopping import Interrupted, stopped
 
 COMMANDS = (
-    *("init", "steps", "plan", "run", "status", "funnel", "inspect", "removed", "whatif", "index", "tokenizer"),
-    *("shards", "sample", "budget", "takedown", "verify", "gc"),
+    *("init", "steps", "plan", "run", "status", "funnel", "inspect", "removed", "whatif", "diff", "index", "tokenizer"),
+    *("shards", "sample", "budget", "takedown", "verify", "versions", "gc"),
 )
 
 WITH_WORKERS = ("run", "verify")

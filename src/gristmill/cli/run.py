@@ -17,7 +17,7 @@ from gristmill.engine.plan.inputs import unread
 from gristmill.engine.publish.folder import read_model
 from gristmill.engine.schedule.run import Run
 from gristmill.errors import UserError
-from gristmill.query.funnel import funnels
+from gristmill.query.funnel import funnels, unread_files
 from gristmill.recipe.columns import INGEST
 from gristmill.recipe.mistakes import nearest
 from gristmill.recipe.mix import MIX
@@ -140,6 +140,7 @@ def summary(run: Run, record: dict, notes: list[str], warnings: list[str]) -> di
         "bytes": sum(funnel["kept"]["text_bytes"] for funnel in funnels(run).values()),
         "funnel": funnels(run),
         "unread": unread_records(run),
+        "unread_files": unread_files(run),
         "given_up": given_up(run),
         "languages": languages(run),
         "notes": notes,

@@ -14,7 +14,7 @@ Sample = Annotated[
     str | None,
     typer.Option("--sample", metavar="SHARE", help="On a share of every source, such as 1%, under a name of its own."),
 ]
-_NAMED = frozenset({"recipe", "shards", "tokenizer", "tokenizers"})
+_NAMED = frozenset({"recipe", "shards", "tokenizer", "tokenizers", "version"})
 """Arguments that may be a recipe."""
 _asked: ContextVar[str | None] = ContextVar("sample", default=None)
 

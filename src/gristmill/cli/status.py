@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
+from gristmill.cli.funnel import show_unread_files
 from gristmill.cli.options import Json, RecipeOrRun, StoreUri, open_seen, print_json
 from gristmill.cli.screen import passage, say, words
 from gristmill.cli.show import console, size, table
@@ -15,7 +16,7 @@ from gristmill.engine.schedule.task_cache import NodeState
 from gristmill.errors import UserError
 from gristmill.objects import requests
 from gristmill.query.disk import held_bytes
-from gristmill.query.funnel import documents_by_step
+from gristmill.query.funnel import documents_by_step, unread_files
 
 EXAMPLE = "Example: gristmill status recipes/demo.yaml"
 COLUMNS = ("stage", "tasks", "documents", "dropped", "read", "stored", "MB/s", "CPU s", "peak memory")
@@ -71,7 +72,7 @@ def command(
     if json:
         ended = {"last_run": last and last["status"], "until": last and last["until"]}
         ended["coordinator_requests"] = (last or {}).get("cost", {})
-        print_json({"recipe": seen.name, **ended, "stages": listed})
+        print_json({"recipe": seen.name, **ended, "stages": listed, "unread_files": unread_files(seen)})
         return
     rows = [
         (
@@ -88,6 +89,7 @@ def command(
     ]
     out = console()
     out.print(table(COLUMNS, rows, spare=("peak memory", "CPU s", "MB/s", "read")))
+    show_unread_files(seen)
     if any(entry["tasks_unknown"] for entry in listed):
         out.print("\ntasks: done/known; + where more will come, and it is not known yet how many.")
     if any(entry["tasks_done"] and entry["bytes"] is None for entry in listed):

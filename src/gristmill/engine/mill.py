@@ -5,14 +5,12 @@ import importlib
 import os
 import re
 import signal
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from gristmill.counted import counted
 from gristmill.engine.executors.executor import Executor, InlineExecutor
 from gristmill.engine.executors.insist import Note
 from gristmill.engine.executors.local import LocalExecutor
@@ -22,6 +20,7 @@ from gristmill.engine.files.config_files import store_copies
 from gristmill.engine.files.content import ContentHashes
 from gristmill.engine.plan.graph import Node, build
 from gristmill.engine.plan.inputs import read_twice
+from gristmill.engine.publish.catalog import check_name, give_name, wanted_again
 from gristmill.engine.publish.folder import publish
 from gristmill.engine.publish.run_record import finished_runs, make_record, run_records
 from gristmill.engine.schedule.run import Run
@@ -36,13 +35,11 @@ from gristmill.recipe.mistakes import listed
 from gristmill.recipe.model import Recipe
 from gristmill.stages.own_code import Code
 from gristmill.stopping import Interrupted, heeded
-from gristmill.store.leases import Lease, hold, holders
+from gristmill.store.leases import await_collection, hold
 from gristmill.store.store import CorruptPart, Store
 
 EXECUTORS = ("local", "inline", "ray", "slurm")
 """Processes on this machine; this process itself, in which a debugger can stop; a Ray cluster; jobs of a Slurm one."""
-MOST_TAG = 128
-"""Letters of a version's name, which is a file's."""
 
 
 @dataclass
@@ -114,7 +111,7 @@ class Mill:
         self._asked = requests.counted()
         earlier = Earlier()
         with waits_told(listener.note), hold(self.store, "run", self.recipe.name) as lease:
-            self._await_collection(lease, listener)
+            await_collection(self.store, lease, listener.note)
             self.store.sweep_temporaries()
             before = self.known_before()
             earlier.paces = {node_id: told.get("pace", {}) for node_id, told in before.items()}
@@ -151,8 +148,9 @@ class Mill:
                         self.store.sweep_temporaries()
                     raise
                 run.ended = self._record(run, started, datasets, "finished")
+                wanted_again(self.store, lease, run.ended)
                 if tag is not None:
-                    self.store.write_json(f"versions/{tag}.json", run.ended)
+                    give_name(self.store, lease, tag, run.ended, "--tag")
                 keep(self.store, self.graph.modules)
                 self.store.sweep_temporaries()
                 return run
@@ -167,30 +165,17 @@ class Mill:
         earlier.damaged[corrupt.part_hash] = corrupt.fact
         self.store.remove_damaged(corrupt)
 
-    def _await_collection(self, lease: Lease, listener: Listener) -> None:
-        """Garbage collection decides what nothing needs while no run is under way, so a run lets it end first."""
-        told = False
-        while any(other.purpose == "gc" for other in holders(self.store, but=lease)):
-            if not told:
-                listener.note(f"the store {self.store.uri} is being cleaned by `gristmill gc`; waiting for its end")
-            told = True
-            time.sleep(0.2)
-
     def _record(self, run: Run, started: datetime, datasets: Mapping[str, Any], status: str) -> dict[str, Any]:
         now = datetime.now(UTC)
         run.cost = requests.since(self._asked)
-        record = make_record(run, started, now, datasets, status, self.until)
+        before = self.last_run(finished=True) if datasets else None
+        record = make_record(run, started, now, datasets, status, self.until, before)
         self.store.write_json(f"runs/{self.recipe.name}/{now.strftime('%Y-%m-%dT%H-%M-%S.%fZ')}.json", record)
         return record
 
     def check_tag(self, tag: str) -> None:
-        """A version's name is a file's name, and a version is never overwritten."""
-        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", tag):
-            raise UserError(f"--tag {tag!r} cannot be a name. Use letters, digits, dots, dashes and underscores.")
-        if len(tag) > MOST_TAG:
-            raise UserError(f"--tag has {counted(len(tag), 'letter')}, and a file's name may have {MOST_TAG}.")
-        if self.store.read_file(f"versions/{tag}.json") is not None:
-            raise UserError(f"Version {tag} exists in {self.store.uri}, and versions do not change. Use another --tag.")
+        """Before a run that may take days: whether it can have the name."""
+        check_name(self.store, tag, "--tag")
 
     def last_run(self, finished: bool = False) -> dict[str, Any] | None:
         """The newest run record of this recipe."""

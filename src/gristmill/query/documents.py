@@ -133,7 +133,13 @@ def count_unjudged(seen: Seen, stage: str | None, sources: Sequence[str]) -> int
 
 def row_at(seen: Seen, document: Document, row: int, stage: str | None = None) -> Row:
     """One row of a part, by its number, as it stands after a step or at the end."""
-    return next(itertools.islice(_rows_of_part(seen, document, stage), row, None)).whole()
+    part = _Part(seen, document, stage)
+    for group, rows_in_group in enumerate(part.readers[0].groups):
+        if row < rows_in_group:
+            drops = [part.column(layer, group, "drop")[row].is_valid for layer in range(len(part.readers))]
+            return _Found(part, group, row, next((layer for layer, drop in enumerate(drops) if drop), None)).whole()
+        row -= rows_in_group
+    raise IndexError(f"{document.label} has no row {row} behind its last")
 
 
 def kept_batches(

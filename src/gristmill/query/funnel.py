@@ -3,6 +3,7 @@
 from typing import Any
 
 from gristmill.engine.plan.graph import CORPUS
+from gristmill.engine.schedule.run import Run
 from gristmill.engine.schedule.seen import Seen
 from gristmill.recipe.columns import INGEST
 from gristmill.schema import NO_DOCUMENT
@@ -20,6 +21,21 @@ def funnels(seen: Seen) -> dict[str, Any]:
         if funnel:
             active = {step for name in ("first", "extracted", "cut") for step in funnel[name]}
             found[source] = {"steps": [step for step in (INGEST, *chain) if step in active], **funnel}
+    return found
+
+
+def unread_files(seen: Seen) -> dict[str, dict[str, dict[str, Any]]]:
+    """Per source: why files that lie among its own are not read, how many, and one of them; as the run
+    recorded it, or as they lie there now.
+    """
+    found = {}
+    for source in seen.chains:
+        if seen.record is not None:
+            told = seen.record["nodes"][f"{source}/{INGEST}"].get("unread", {})
+        else:
+            told = seen.inputs[source].unread_record() if isinstance(seen, Run) and source in seen.inputs else {}
+        if told:
+            found[source] = {why: {"files": files, "example": example} for why, (files, example) in told.items()}
     return found
 
 

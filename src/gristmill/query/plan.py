@@ -76,11 +76,11 @@ def _why(node: Node, run: Run, earlier: Mapping[str, Mapping[str, Any]], last: M
     is_cut_short = node.name == CORPUS and last is not None and last.get("not_run")  # of a part of the steps
     if before is None or is_cut_short:
         return [_why_never(node, last)]
-    found = _differences(before["identity"], node.identity)
+    found = differences(before["identity"], node.identity)
     if found:
         return found
     if node.kind == "read":
-        found = _file_changes(node, run, before.get("files"))
+        found = file_changes(before.get("files"), run.inputs[node.sources[0]].record())
     elif made.missing and (tasks := task_names(run.store, before)):
         known = set(tasks.values())
         new = [label for label, _ in made.missing.values() if label not in known]
@@ -123,8 +123,8 @@ def _unfinished_before(node: Node, run: Run) -> list[str]:
     return [node_id for node_id in run.graph.nodes if node_id in (first or seen)]
 
 
-def _differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """`config.min_words: 50 -> 30`, field by field."""
+def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """Of the identities of a step: `config.min_words: 50 -> 30`, field by field."""
     found = []
     if before["stage"] != now["stage"]:
         return [f"made by {_plain(now['stage'])}, in place of {_plain(before['stage'])}"]  # its config has other fields
@@ -179,9 +179,8 @@ def _show(value: Any, start: int = 0) -> str:
     return text if len(text) <= MOST_CHARACTERS else text[: MOST_CHARACTERS - 3] + "..."
 
 
-def _file_changes(node: Node, run: Run, before: Mapping[str, str] | None) -> list[str]:
-    inputs = run.inputs[node.sources[0]]
-    now = inputs.record()
+def file_changes(before: Mapping[str, str] | None, now: Mapping[str, str]) -> list[str]:
+    """Of the files of a source, as runs record them: which are new, changed, gone."""
     if before is None or now == before:
         return []
     groups = (

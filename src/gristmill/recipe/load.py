@@ -53,13 +53,14 @@ def load(
     sample: str | None = None,
     profile: str | None = None,
     env: Mapping[str, str] | None = None,
+    text: str | None = None,
 ) -> Recipe:
     """The recipe in the file `path`; `store`, `sample` and `profile` (a file, in place of `cluster`) go before its own,
-    and `env` stands for the environment.
+    `env` stands for the environment, and `text` for what is in the file, which need not be there.
     """
     shown = str(path)
     mistakes = Mistakes(shown)
-    text = read_text(shown, "recipe", "run gristmill init")
+    text = read_text(shown, "recipe", "run gristmill init") if text is None else text
     tree = parse(text, os.environ if env is None else env, mistakes)
     raw = tree.value
     if raw is None:

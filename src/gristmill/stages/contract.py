@@ -14,6 +14,7 @@
             optional: WANTED(name, config) -> bool: whether a file of a folder is read at all
             optional: OTHER_SUFFIX(name, config) -> str | None: the suffix for which an unwanted file is not read, where
             nobody said so; a run tells how many there are
+            optional: SKIPPED_FOLDER(name, config) -> str | None: the folder in whose name an unwanted file is not read
             optional: companions(names) -> {name: names}: files that are looked at beside a file (license texts);
             `read` then takes `companions=`, and their content enters the task key
   map       READS: columns that it needs; SCHEMA: columns that it writes

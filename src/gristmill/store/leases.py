@@ -12,8 +12,9 @@ import contextlib
 import os
 import socket
 import threading
+import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal
@@ -32,7 +33,9 @@ END_SECONDS = 10.0
 DEAD_SECONDS = 90.0
 """The age at which a lease that nobody here can check is taken for dead: nine beats missed."""
 
-Purpose = Literal["run", "gc"]
+Purpose = Literal["run", "gc", "catalog"]
+_DOING = {"gc": "garbage collection", "catalog": "a change of its versions"}
+TURN_SECONDS = 0.2
 
 
 @dataclass(frozen=True)
@@ -49,7 +52,7 @@ class Lease:
     """The recipe that is run."""
 
     def __str__(self) -> str:
-        doing = f"a run of {self.what}" if self.purpose == "run" else "garbage collection"
+        doing = _DOING.get(self.purpose, f"a run of {self.what}")
         return f"{doing} ({self.host} process {self.pid})"
 
 
@@ -93,6 +96,16 @@ def holders(store: Store, but: Lease) -> list[Lease]:
         if lease is not None and lease.id != but.id:
             found.append(lease)
     return found
+
+
+def await_collection(store: Store, lease: Lease, note: Callable[[str], None]) -> None:
+    """Garbage collection decides what nothing needs while nobody else uses the store, so others let it end first."""
+    told = False
+    while any(other.purpose == "gc" for other in holders(store, but=lease)):
+        if not told:
+            note(f"the store {store.uri} is being cleaned by `gristmill gc`; waiting for its end")
+        told = True
+        time.sleep(TURN_SECONDS)
 
 
 def find(store: Store, lease_id: str) -> Lease | None:

@@ -7,6 +7,7 @@
     stages/<key>.json             all tasks of a stage at once, written after its datasets
     runs/<recipe>/<time>.json     a run: its stages, what was cached, metrics
     versions/<name>.json          a finished run that somebody named
+    dropped/<recipe>/<hash>.json  a version that nobody wants any more
     inputs/<recipe>.json          sizes, times and hashes of input files: saves hashing an unchanged file again
     locks/<id>.json               who uses the store now
     claims/<key>                  a task that a run is about to carry out

@@ -20,7 +20,18 @@ from typing import Any
 
 from gristmill.counted import counted
 from gristmill.engine.files.content import stamp_of, stamp_of_path
-from gristmill.engine.files.tree import ANYTHING, OUTSIDE, SECOND, Entry, Inode, Skipped, cannot_list, list_tree
+from gristmill.engine.files.tree import (
+    ANYTHING,
+    BROKEN,
+    OUTSIDE,
+    SECOND,
+    SPECIAL,
+    Entry,
+    Inode,
+    Skipped,
+    cannot_list,
+    list_tree,
+)
 from gristmill.errors import NoInput, UserError
 from gristmill.places import Place, kind_of, local_path, shown, system_of
 from gristmill.recipe.mistakes import nearest_file
@@ -34,6 +45,15 @@ from gristmill.stages.ingest.stream import COMPRESSED_SUFFIXES
 COMPRESSED = (*COMPRESSED_SUFFIXES, ".lz4", ".parquet")
 COMPRESSION = 4
 """What a compressed file is taken to hold per byte; text and markup compress to a third or less, records vary."""
+EXCLUDED = "excluded"
+"""Why a file is not read that `exclude` names."""
+PASSED_OVER = {
+    OUTSIDE: "links that lead out",
+    BROKEN: "links to nothing",
+    SECOND: "second names",
+    SPECIAL: "pipes, sockets or devices",
+}
+"""The same of what a listing passes over."""
 MOST_STRETCHES = 64
 """Of one file. Where none but its start is a sure place to begin, a stretch costs as much as all before it."""
 
@@ -68,6 +88,28 @@ class Group:
     """Bytes, as they lie there."""
 
 
+@dataclass(frozen=True)
+class Unread:
+    """Files that lie among those of a source and are not read, for one reason."""
+
+    files: int
+    example: str
+
+
+@dataclass(frozen=True)
+class Listing:
+    """What the patterns of a source stand for."""
+
+    files: list[InputFile]
+    """Sorted by name."""
+    skipped: Skipped
+    """What was passed over: links, second names, no files at all."""
+    others: Counter[str]
+    """Suffix -> files that the reader does not take for it, where nobody said so."""
+    unread: dict[str, Unread]
+    """Why -> files that are not read; with what was passed over, all that lie there and are not read."""
+
+
 @dataclass
 class _Found:
     """What a pattern stands for."""
@@ -82,11 +124,9 @@ class _Found:
         return uri[len(root) :] if uri.startswith(root) else uri.lstrip("/")
 
 
-def list_files(
-    source: Source, module: ModuleType, recipe: Recipe, stopped: Callable[[], bool] = bool
-) -> tuple[list[InputFile], Skipped, Counter[str]]:
-    """Every file of a source, sorted by name; what was passed over; and how many files of each suffix the reader does
-    not take. A pattern that matches nothing is an error before any work.
+def list_files(source: Source, module: ModuleType, recipe: Recipe, stopped: Callable[[], bool] = bool) -> Listing:
+    """Every file of a source, and every one that lies there and is not read. A pattern that matches nothing is an error
+    before any work.
     """
     where = _place_of("", source, recipe)
     excluded: set[str] = set()
@@ -96,14 +136,17 @@ def list_files(
     skipped: dict[str, set[str]] = {}
     found: dict[str, tuple[str, Place, Any]] = {}
     others: dict[str, str] = {}
+    unread: dict[str, str] = {}
     for pattern in source.paths:
         expanded = _expand(pattern, source, recipe, stopped)
         for why, paths in expanded.skipped.items():
             skipped.setdefault(why, set()).update(path for path in paths if path not in excluded)
         wanted = {uri: expanded.name_of(uri) for uri in expanded.files if uri not in excluded}
+        unread |= dict.fromkeys(expanded.files.keys() & excluded, EXCLUDED)
         there = wanted
         if hasattr(module, "WANTED"):
             wanted = {uri: name for uri, name in wanted.items() if module.WANTED(name, source.config)}
+            unread |= {uri: _why_unwanted(there[uri], source, module) for uri in there.keys() - wanted.keys()}
         if hasattr(module, "OTHER_SUFFIX"):
             for uri in there.keys() - wanted.keys():
                 if (suffix := module.OTHER_SUFFIX(there[uri], source.config)) is not None:
@@ -141,7 +184,23 @@ def list_files(
                 "or two sources."
             )
     passed_over = {why: sorted(paths) for why, paths in skipped.items() if paths}
-    return [files[name] for name in sorted(files)], passed_over, Counter(others.values())
+    left = [(why, uri) for uri, why in unread.items() if uri not in found]  # another pattern may want it
+    left += [(PASSED_OVER[why], uri) for why, uris in passed_over.items() for uri in uris]
+    counts, examples = Counter(why for why, _ in left), dict(sorted(left, reverse=True))
+    return Listing(
+        [files[name] for name in sorted(files)],
+        passed_over,
+        Counter(others.values()),
+        {why: Unread(count, shown(examples[why])) for why, count in counts.most_common()},
+    )
+
+
+def _why_unwanted(name: str, source: Source, module: ModuleType) -> str:
+    folder = module.SKIPPED_FOLDER(name, source.config) if hasattr(module, "SKIPPED_FOLDER") else None
+    if folder is not None:
+        return f"in {shown(folder)}"
+    suffix = os.path.splitext(name)[1].lower()
+    return f"{shown(suffix)} files" if suffix else "without a suffix"
 
 
 def _count_of(names: Mapping[str, str]) -> str:

@@ -12,7 +12,7 @@ from gristmill.counted import counted
 from gristmill.engine.executors.executor import Executor
 from gristmill.engine.executors.insist import Note, insist
 from gristmill.engine.files.content import ContentHashes
-from gristmill.engine.files.listing import Group, InputFile, group_files, list_files
+from gristmill.engine.files.listing import Group, InputFile, Unread, group_files, list_files
 from gristmill.engine.files.sampling import sampled
 from gristmill.engine.files.tree import BROKEN, OUTSIDE, SECOND, SPECIAL, Skipped
 from gristmill.engine.work.rows import CRASHED
@@ -69,6 +69,8 @@ class SourceInputs:
     """What lies among the files and is not read."""
     others: Mapping[str, int]
     """Suffix -> files that lie among them and that the reader does not take for it."""
+    unread: Mapping[str, Unread]
+    """Why -> all files that lie there and are not read, those above among them."""
     share: float | None = None
     """Of the records in the groups, those that a sample takes."""
     asks_suffixes: bool = False
@@ -98,6 +100,10 @@ class SourceInputs:
     def record(self) -> dict[str, str]:
         """What a run's record says of those that it read: name and sha256."""
         return {exact(file.name): self.content[uri].sha256 for uri, file in self.files.items() if uri in self.content}
+
+    def unread_record(self) -> dict[str, list[Any]]:
+        """What a run's record says of those that it did not: why -> how many, and an example."""
+        return {why: [some.files, some.example] for why, some in self.unread.items()}
 
     def taken_bytes(self, limit: int | None) -> int:
         """Of what is read, as it lies there; of a sample or a limit on records, of what it takes."""
@@ -134,10 +140,11 @@ class SourceInputs:
                 f"(gristmill inspect RECIPE --stage {INGEST} --json shows it)"
             )
         if repeated := metrics.get("repeated_keys"):
+            such = f" (such as {metrics['repeated_key']})" if "repeated_key" in metrics else ""
             told.append(
-                f"{counted(repeated, 'record has', 'records have')} a key that an earlier record of the same file has, "
-                "so a locator may stand for several of them (their ids differ). Let `fields.key` name a field that is "
-                "unique, or leave it out"
+                f"{counted(repeated, 'record has', 'records have')} a key that an earlier record of the same file has"
+                f"{such}, so a locator may stand for several of them (their ids differ). Let `fields.key` name a field "
+                "that is unique, or leave it out"
             )
         return told
 
@@ -230,9 +237,10 @@ async def find_inputs(
     stopped = threading.Event()
     try:
         # In a thread: a signal must reach a run that lists millions of files.
-        files, skipped, others = await asyncio.to_thread(list_files, source, module, recipe, stopped.is_set)
+        found = await asyncio.to_thread(list_files, source, module, recipe, stopped.is_set)
     finally:
         stopped.set()
+    files = found.files
     pieces = {file.name: Piece(file.uri, file.name, place=file.place) for file in files}
     beside = module.companions(list(pieces)) if hasattr(module, "companions") else {}
     companions = {name: tuple(pieces[other] for other in others) for name, others in beside.items()}
@@ -245,8 +253,9 @@ async def find_inputs(
         {},
         groups,
         companions,
-        skipped,
-        others,
+        found.skipped,
+        found.others,
+        found.unread,
         share,
         "suffixes" in type(source.config).model_fields,
     )

@@ -1,7 +1,8 @@
 """Garbage collection: what no recipe and no version needs any more.
 
-Needed is what these name: every version; of every recipe that the store has seen the newest finished run, and the
-newest that did not end early (`--until`); the given recipe as it is now; and every folder of shards that was published.
+Needed is what these name: every version that has a name or a pin; of every recipe that the store has seen the newest
+finished run, and the newest that did not end early (`--until`), but for versions that were dropped (`catalog.py`); the
+given recipe as it is now; and every folder of shards that was published.
 A trainer may be reading such a folder on another machine, so it goes only when it is named. Everything else among
 parts, tasks and datasets may go, and so may kernels that were compiled from other sources than these. Where a record
 that could name something cannot be read, nothing goes at all.
@@ -10,14 +11,14 @@ that could name something cannot be read, nothing goes at all.
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
 from gristmill.engine.executors.shared_kernels import FOLDER as KERNELS
 from gristmill.engine.executors.shared_kernels import current as current_kernels
 from gristmill.engine.publish.folder import FOLDER, LATEST
-from gristmill.engine.publish.run_record import task_names
+from gristmill.engine.publish.run_record import datasets_of, dropped_versions, task_names
 from gristmill.engine.schedule.run import Run
 from gristmill.engine.schedule.seen import Seen
 from gristmill.engine.work.task import part_from_json
@@ -61,6 +62,8 @@ class Garbage:
     """Versions and recipes."""
     foreign: tuple[str, ...]
     """Files that no run wrote, by their names: they stay."""
+    lets_go: tuple[str, ...]
+    """Versions that lose something by it, as RECIPE HASH, the newest first."""
 
     @property
     def file_bytes(self) -> int:
@@ -81,19 +84,28 @@ def alone(store: Store) -> Iterator[None]:
         yield
 
 
-def find_garbage(store: Store, seen: Seen | None = None, named: Sequence[str] = ()) -> Garbage:
-    """What may go. `seen` is a recipe as it is now; `named` are published folders (RECIPE/HASH) that nobody reads."""
+def find_garbage(
+    store: Store, seen: Seen | None = None, named: Sequence[str] = (), without: tuple[str, str] | None = None
+) -> Garbage:
+    """What may go. `seen` is a recipe as it is now; `named` are published folders (RECIPE/HASH) that nobody reads;
+    `without`: as though that version (recipe, hash) had been dropped.
+    """
     with _readable():
-        return _find(store, seen, named)
+        return _find(store, seen, named, without)
 
 
-def _find(store: Store, seen: Seen | None, named: Sequence[str]) -> Garbage:
+def _find(store: Store, seen: Seen | None, named: Sequence[str], without: tuple[str, str] | None) -> Garbage:
     tasks = {key for made in (seen.made.values() if seen else ()) for key in made.tasks}
     stages = set(seen.stages.keys.values()) if isinstance(seen, Run) else set()
     datasets: set[str] = set()
     parts: set[str] = set()
     needed_by: dict[str, None] = {}
-    for path, record in _living_records(store):
+    older: dict[str, set[str]] = {}
+    for path, record in _records(store, without):
+        if path is None:
+            with suppress(KeyError, TypeError, AttributeError):  # of another shape: it is let go, whatever it was
+                older[f"{record['recipe']} {record['version']}"] = datasets_of(record)
+            continue
         kind, name, *_ = path.removesuffix(".json").split("/")
         needed_by[f"version {name}" if kind == "versions" else f"the last run of {name}"] = None
         try:
@@ -141,8 +153,15 @@ def _find(store: Store, seen: Seen | None, named: Sequence[str]) -> Garbage:
         for path, size in store.list_files(f"{FOLDER}/{folder}"):
             # Second names of parts take no room of their own; the parts are counted above if they go.
             garbage[path] = 0 if store.has_names(path) else size
+    going_datasets = {_subject(path) for path in garbage if path.startswith("datasets/")}
     return Garbage(
-        garbage, kept_files, kept_bytes, tuple(sorted(published - going)), tuple(needed_by), tuple(sorted(foreign))
+        garbage,
+        kept_files,
+        kept_bytes,
+        tuple(sorted(published - going)),
+        tuple(needed_by),
+        tuple(sorted(foreign)),
+        tuple(version for version, made in reversed(older.items()) if not made.isdisjoint(going_datasets)),
     )
 
 
@@ -205,14 +224,23 @@ def _manifest_hashes(store: Store, task: dict[str, Any]) -> Iterator[str]:
         return
 
 
-def _living_records(store: Store) -> Iterator[tuple[str, Any]]:
+def _records(store: Store, without: tuple[str, str] | None) -> Iterator[tuple[str | None, Any]]:
+    """Of finished runs, with the path of the record where it keeps something alive, else None; the oldest first."""
+    dropped = dropped_versions(store) | ({without} if without is not None else set())
     newest: dict[tuple[str, bool], tuple[str, Any]] = {}
     for path, _ in store.list_files("runs"):
         record = store.read_record(path)
-        if record is not None and record["status"] == "finished":
-            newest[record["recipe"], record.get("until") is None] = (path, record)
+        if record is None or record["status"] != "finished":
+            continue
+        if (record["recipe"], record.get("version")) in dropped:
+            yield None, record
+            continue
+        ending = record["recipe"], record.get("until") is None
+        if ending in newest:
+            yield None, newest[ending][1]
+        newest[ending] = (path, record)
     yield from newest.values()
     for path, _ in store.list_files("versions"):
         record = store.read_record(path)
-        if record is not None:
+        if record is not None and (record.get("recipe"), record.get("version")) != without:
             yield path, record

@@ -5,12 +5,13 @@ of the steps. A run is named by its version (`run --tag NAME`), by its recipe's 
 end early), or by the hash that `run` shows.
 """
 
+import os
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
 from gristmill.counted import counted
-from gristmill.engine.plan.graph import NodeFacts
+from gristmill.engine.plan.graph import CORPUS, NodeFacts
 from gristmill.engine.schedule.run import Run
 from gristmill.engine.schedule.seen import Document, Seen
 from gristmill.engine.schedule.tables import Slots
@@ -19,6 +20,7 @@ from gristmill.engine.work.task import digest, part_from_json, part_to_json
 from gristmill.errors import UserError
 from gristmill.recipe.columns import INGEST
 from gristmill.recipe.mistakes import nearest
+from gristmill.recipe.shards import GROUPS
 from gristmill.store.records import DamagedRecord
 from gristmill.store.store import Store
 
@@ -27,15 +29,27 @@ _MODEL = "model"
 
 
 def make_record(
-    run: Run, started: datetime, ended: datetime, datasets: Mapping[str, Any], status: str, until: str | None
+    run: Run,
+    started: datetime,
+    ended: datetime,
+    datasets: Mapping[str, Any],
+    status: str,
+    until: str | None,
+    before: Mapping[str, Any] | None,
 ) -> dict[str, Any]:
+    """`before`: the finished run of the recipe before this one."""
     recipe = run.graph.recipe
     return {
         "recipe": recipe.name,
         "status": status,
         "started": started.isoformat(),
         "ended": ended.isoformat(),
-        "version": version_of(datasets),
+        "version": (version := version_of(datasets)),
+        "parent": _parent(version, before),
+        "documents": _documents(run) if datasets else None,
+        "tokens": _tokens(run) if datasets else None,
+        "file": os.path.abspath(recipe.path),
+        "sample": recipe.sample,
         "until": until,
         "not_run": run.graph.beyond,
         "recipe_text": recipe.text,
@@ -43,6 +57,27 @@ def make_record(
         "cost": run.cost,
         "nodes": {node_id: _record_node(run, node_id, datasets) for node_id in run.nodes},
     }
+
+
+def _parent(version: str | None, before: Mapping[str, Any] | None) -> str | None:
+    """The version before this one; a run that made the same once more has the parent that it had."""
+    if version is None or before is None:
+        return None
+    parent = before.get("parent") if before["version"] == version else before["version"]
+    return None if parent is None else str(parent)
+
+
+def _documents(run: Run) -> int:
+    """That are kept."""
+    funnels = [run.made[node.id].metrics.get("funnel") for node in run.nodes.values() if node.name == CORPUS]
+    return sum(funnel["kept"]["rows"] for funnel in funnels if funnel)
+
+
+def _tokens(run: Run) -> int | None:
+    """That lie in the shards, each once; None without any."""
+    groups = [run.made[node.id].metrics.get("groups", {}) for node in run.nodes.values() if node.name == GROUPS]
+    counts = [group["tokens"] for one in groups for by_source in one.values() for group in by_source.values()]
+    return sum(counts) if groups else None
 
 
 def _record_node(run: Run, node_id: str, datasets: Mapping[str, Any]) -> dict[str, Any]:
@@ -68,6 +103,7 @@ def _record_node(run: Run, node_id: str, datasets: Mapping[str, Any]) -> dict[st
         limit = run.graph.recipe.sources[node.sources[0]].limit
         record["input_bytes"] = run.inputs[node.sources[0]].taken_bytes(limit)
         record["files"] = run.inputs[node.sources[0]].record()
+        record["unread"] = run.inputs[node.sources[0]].unread_record()
     if node.files:
         copies = {part for file in node.files.values() for _, _, part in file.files}
         record["config_files"] = [part_to_json(part) for part in sorted(copies, key=lambda part: part.hash)]
@@ -83,6 +119,11 @@ def task_names(store: Store, told: Mapping[str, Any]) -> dict[str, str]:
     return dict(told["tasks"])
 
 
+def datasets_of(record: Mapping[str, Any]) -> set[str]:
+    """Hashes of all datasets that a run made."""
+    return {name for node in record["nodes"].values() for name in node["datasets"].values()}
+
+
 def version_of(datasets: Mapping[str, Mapping[str, str]]) -> str | None:
     """A short name for everything that a finished run made."""
     return digest(datasets)[:12] if datasets else None
@@ -90,9 +131,14 @@ def version_of(datasets: Mapping[str, Mapping[str, str]]) -> str | None:
 
 def see(store: Store, name: str) -> Seen:
     """What the run of this name made."""
-    told = f"{store.uri}@{name}"
     damaged: list[str] = []
-    record = _find(store, name, damaged)
+    seen = see_record(store, f"{store.uri}@{name}", _find(store, name, damaged))
+    seen.passed_over = damaged
+    return seen
+
+
+def see_record(store: Store, told: str, record: Mapping[str, Any]) -> Seen:
+    """What a run made, by its record; `told` is how the user names it."""
     try:
         nodes = {
             node_id: NodeFacts(node_id, one["name"], one["kind"], tuple(one["sources"]), tuple(one["columns"]))
@@ -113,7 +159,6 @@ def see(store: Store, name: str) -> Seen:
             f"{told}: that run was recorded by another version of Gristmill, without what is needed to look at it. Run "
             "its recipe again (what is in the store is not done again), or look with that version."
         ) from None
-    seen.passed_over = damaged
     return seen
 
 
@@ -164,9 +209,22 @@ def last_finished(seen: Seen, command: str = "") -> str:
 
 
 def newest_run(store: Store, recipe: str, damaged: list[str] | None = None) -> dict[str, Any] | None:
-    """What STORE@RECIPE means: the newest run that came to the recipe's end; else the newest that `--until` ended."""
-    whole = (run for run in finished_runs(store, recipe, damaged) if run.get("until") is None)
-    return next(whole, None) or next(finished_runs(store, recipe), None)
+    """What STORE@RECIPE means: the newest run that came to the recipe's end; else the newest that `--until` ended. What
+    was dropped does not count.
+    """
+    dropped, ended_early = dropped_versions(store), None
+    for run in finished_runs(store, recipe, damaged):
+        if (recipe, run["version"]) not in dropped:
+            if run.get("until") is None:
+                return run
+            ended_early = ended_early or run
+    return ended_early
+
+
+def dropped_versions(store: Store) -> set[tuple[str, str]]:
+    """Recipe and hash of the versions that nobody wants any more, by the names of their marks alone."""
+    marks = (path.removesuffix(".json").split("/") for path, _ in store.list_files("dropped"))
+    return {(mark[1], mark[2]) for mark in marks if len(mark) == 3}
 
 
 def _find(store: Store, name: str, damaged: list[str]) -> dict[str, Any]:

@@ -39,6 +39,8 @@ MOST_RECORD_CHARACTERS = 1 << 28
 character up to four bytes. Readers have limits of their own on text (`max_record_bytes`), and most on the rest."""
 MOST_KEY_CHARACTERS = 1 << 12
 """What such a row keeps of a key at most."""
+EXAMPLE_CHARACTERS = 120
+"""Of a key that repeats, where it is told."""
 PART_SHARE = 4
 RUN_KEYS = 1 << 17
 """Records within which a key that comes again is noticed: some megabytes of memory, and more than most files have."""
@@ -66,6 +68,8 @@ class _Group(NamedTuple):
     held: int
     """Characters of all its columns."""
     repeated_keys: int
+    repeated_key: str | None
+    """The locator of one of them: the first in the alphabet."""
 
 
 class _Parts:
@@ -91,8 +95,9 @@ class _Parts:
         self._held += group.held
         counts = {"rows": group.batch.num_rows, "bytes_in": payload_bytes, "bytes_out": payload_bytes}
         counts["repeated_keys"] = group.repeated_keys
+        example = {} if group.repeated_key is None else {"repeated_key": group.repeated_key}
         counts["mended"] = pc.sum(pc.match_substring(group.batch.column("meta"), f'"{MENDED}":')).as_py() or 0
-        add_counts(self._result.metrics, {**counts, "dropped": count_reasons(group.batch.column("drop"))})
+        add_counts(self._result.metrics, {**counts, **example, "dropped": count_reasons(group.batch.column("drop"))})
         if self._writer.payload_bytes >= self._work.part_bytes or self._held >= PART_SHARE * self._work.part_bytes:
             self.end()
 
@@ -121,14 +126,23 @@ class _Keys:
         self._name: str | None = None
         self._seen: set[bytes] = set()
         self.repeated = 0
+        self.example: str | None = None
 
     def meet(self, name: str, key: str) -> None:
         if name != self._name or len(self._seen) >= RUN_KEYS:
             self._name = name
             self._seen.clear()
         digest = hashlib.blake2b(_bytes(key), digest_size=8).digest()
-        self.repeated += digest in self._seen
+        if digest in self._seen:
+            self.repeated += 1
+            locator = f"{shown(name)}#{shown(key)}"[:EXAMPLE_CHARACTERS]
+            self.example = locator if self.example is None else min(locator, self.example)
         self._seen.add(digest)
+
+    def told(self) -> tuple[int, str | None]:
+        """What was counted since the last time, and an example of it."""
+        told, self.repeated, self.example = (self.repeated, self.example), 0, None
+        return told
 
 
 def _bytes(text: str) -> bytes:
@@ -144,12 +158,12 @@ def _groups(work: Read, seen: dict[str, Any] | None) -> Iterator[_Group]:
         if record.key is not None:
             keys.meet(name, record.key)
         if held >= ROW_GROUP_CHARACTERS or len(rows["doc_id"]) >= ROW_GROUP_ROWS:
-            yield _Group(_batch_of(rows), held, keys.repeated)
+            yield _Group(_batch_of(rows), held, *keys.told())
             for column in rows.values():
                 column.clear()
-            held = keys.repeated = 0
+            held = 0
     if rows["doc_id"]:
-        yield _Group(_batch_of(rows), held, keys.repeated)
+        yield _Group(_batch_of(rows), held, *keys.told())
 
 
 def _batch_of(rows: dict[str, list[object]]) -> pa.RecordBatch:

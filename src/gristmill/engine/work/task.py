@@ -256,10 +256,12 @@ def digest(value: Any) -> str:
 
 
 def add_counts(total: dict[str, Any], more: Mapping[str, Any]) -> None:
-    """Add nested counts into `total`."""
+    """Add nested counts into `total`; of a text, an example of something, the first in the alphabet stays."""
     for name, value in more.items():
         if isinstance(value, Mapping):
             add_counts(total.setdefault(name, {}), value)
+        elif isinstance(value, str):
+            total[name] = min(total.get(name, value), value)
         else:
             total[name] = total.get(name, 0) + value
 

@@ -71,19 +71,20 @@ def SPLITTABLE(name: str) -> bool:
 
 def WANTED(name: str, config: Config) -> bool:
     """Whether the file of that path below the root is a document; by its path alone."""
-    return not _is_skipped(name, config) and format_by_name(name) not in _DATA
+    return SKIPPED_FOLDER(name, config) is None and format_by_name(name) not in _DATA
 
 
 def OTHER_SUFFIX(name: str, config: Config) -> str | None:
     """The suffix of a file that holds records, not code."""
-    if _is_skipped(name, config) or format_by_name(name) not in _DATA:
+    if SKIPPED_FOLDER(name, config) is not None or format_by_name(name) not in _DATA:
         return None
     return PurePosixPath(without_compression_suffix(name)).suffix.lower()
 
 
-def _is_skipped(name: str, config: Config) -> bool:
+def SKIPPED_FOLDER(name: str, config: Config) -> str | None:
+    """The outermost folder of that path which is not entered."""
     folders = PurePosixPath(name).parts[:-1]
-    return not VCS_DIRS.isdisjoint(folders) or any(folder in config.skip_dirs for folder in folders)
+    return next((folder for folder in folders if folder in VCS_DIRS or folder in config.skip_dirs), None)
 
 
 def companions(names: Sequence[str]) -> dict[str, tuple[str, ...]]:

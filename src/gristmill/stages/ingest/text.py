@@ -53,7 +53,7 @@ def WANTED(name: str, config: Config) -> bool:
     """Whether the file of that path below the root is a document; by its name alone."""
     path = PurePosixPath(without_compression_suffix(name))
     wanted = {suffix.lower() for suffix in config.suffixes}
-    return path.suffix.lower() in wanted and VCS_DIRS.isdisjoint(path.parts[:-1])
+    return path.suffix.lower() in wanted and SKIPPED_FOLDER(name, config) is None
 
 
 def OTHER_SUFFIX(name: str, config: Config) -> str | None:
@@ -61,8 +61,13 @@ def OTHER_SUFFIX(name: str, config: Config) -> str | None:
     Hidden files (.DS_Store) are nobody's documents.
     """
     path = PurePosixPath(without_compression_suffix(name))
-    hidden = any(part.startswith(".") for part in path.parts) or not VCS_DIRS.isdisjoint(path.parts[:-1])
+    hidden = any(part.startswith(".") for part in path.parts) or SKIPPED_FOLDER(name, config) is not None
     return None if hidden or "suffixes" in config.model_fields_set else path.suffix.lower()
+
+
+def SKIPPED_FOLDER(name: str, config: Config) -> str | None:
+    """The outermost folder of version control on that path."""
+    return next((folder for folder in PurePosixPath(name).parts[:-1] if folder in VCS_DIRS), None)
 
 
 def read(piece: Piece, config: Config) -> Iterator[Record]:

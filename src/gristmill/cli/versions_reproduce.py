@@ -1,0 +1,58 @@
+"""gristmill versions reproduce: make a version again from its recipe, and compare."""
+
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from gristmill.cli.options import Json, StoreUri, Workers, print_json
+from gristmill.cli.screen import words
+from gristmill.cli.show import Bars, console
+from gristmill.cli.versions_open import Named, open_version
+from gristmill.counted import counted
+from gristmill.engine.publish.run_record import datasets_of
+from gristmill.query.reproduce import prepare, reproduce
+from gristmill.recipe.load import locate_store
+
+EXAMPLE = "Example: gristmill versions reproduce recipes/demo.yaml --into demo/again"
+
+
+def command(
+    version: Named,
+    into: Annotated[
+        str, typer.Option("--into", metavar="URI", help="An empty store: a folder or a URI.", show_default=False)
+    ],
+    workers: Workers = None,
+    store: StoreUri = None,
+    json: Json = False,
+) -> None:
+    """Run the stored text of a version's recipe again into an empty store, and compare every dataset.
+
+    Inputs are read from where the recipe says. Exit code 0: the same, to the byte; 1: the first step that is not, and
+    why.
+    """
+    place, found, _ = open_version(version, store)
+    mill = prepare(found, place.file, locate_store(into, "--into"))
+    with Bars(quiet=json) as bars:
+        different = reproduce(found, place.store, mill, workers, bars)
+    if json:
+        told = {"version": found.hash, "same": different is None, "datasets": len(datasets_of(found.record))}
+        print_json({**told, "difference": None if different is None else asdict(different)})
+    elif different is None:
+        all_of_it = counted(len(datasets_of(found.record)), "dataset")
+        console().print(words(f"The same: {found.hash} of {found.recipe}, {all_of_it}."), soft_wrap=True)
+    else:
+        now = "is not made any more" if different.now is None else f"is now {different.now[:12]}"
+        place_in = (
+            "its parts have the same bytes, or are gone" if different.part is None else f"from part {different.part} on"
+        )
+        where = f" ({place_in})" if different.now is not None else ""
+        console().print(
+            words(
+                f"Different: {different.step}, the dataset of {different.source}: {different.before[:12]} {now}{where}."
+                f" Why: {'; '.join(different.why)}."
+            ),
+            soft_wrap=True,
+        )
+    if different is not None:
+        raise typer.Exit(1)

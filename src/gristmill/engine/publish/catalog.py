@@ -1,0 +1,257 @@
+"""The catalog: every finished run is a version, named by the hash of all that it made.
+
+    runs/<recipe>/<time>.json          the run; the newest of a recipe is kept, older ones garbage collection may take
+    versions/<name>.json               a copy of it under a name, kept until it is dropped
+    versions/<hash>.json               the same under its own hash: it is pinned
+    dropped/<recipe>/<hash>.json       nobody wants it any more, though it be the newest, until a run makes it again
+
+Runs of one recipe that made the same are one version. Its parent is the version that the recipe's finished run before
+it made. Whoever changes the catalog waits until garbage collection is over, and for others who change it.
+"""
+
+import contextlib
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from gristmill.counted import counted
+from gristmill.engine.publish.run_record import datasets_of, dropped_versions, finished_runs, names_in
+from gristmill.engine.work.task import part_from_json
+from gristmill.errors import UserError
+from gristmill.recipe.mistakes import nearest
+from gristmill.store.leases import Lease, await_collection, claim, hold
+from gristmill.store.records import DamagedRecord
+from gristmill.store.store import Store, with_verdicts
+
+MOST_NAME = 128
+"""Letters of a version's name, which is a file's."""
+_CLAIM = "versions"
+_TURN_SECONDS = 0.05
+
+
+@dataclass(frozen=True)
+class Version:
+    """What finished runs of a recipe made."""
+
+    recipe: str
+    hash: str
+    record: Mapping[str, Any]
+    """Of the newest of these runs."""
+    names: tuple[str, ...]
+    is_pinned: bool
+    is_dropped: bool
+    is_newest: bool
+    """Of its recipe, among those that were not dropped: one for runs to the end, one for those that `--until` ended."""
+    datasets: int
+    missing: int
+    """Datasets that are not in the store any more."""
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether garbage collection leaves it alone."""
+        return bool(self.names) or self.is_pinned or self.is_newest
+
+    @property
+    def why(self) -> str:
+        """What keeps it, or that nothing does."""
+        until = self.record.get("until")
+        newest = "the newest run" + (f" as far as {until}" if until else "")
+        reasons = [(bool(self.names), "named"), (self.is_pinned, "pinned"), (self.is_newest, newest)]
+        kept = " and ".join(reason for holds, reason in reasons if holds)
+        if kept:
+            return f"kept: {kept}"
+        return "dropped: gc may take it" if self.is_dropped else "older: gc may take it"
+
+    @property
+    def state(self) -> str:
+        """In plain words."""
+        if not self.missing:
+            return self.why
+        gone = f"{self.missing:,} of {counted(self.datasets, 'dataset')} gone"
+        if self.is_kept:
+            return f"{self.why}, but {gone}"
+        return "gone" if self.missing == self.datasets else f"partly gone: {gone}"
+
+    def told(self, store: Store) -> str:
+        """How other commands name it."""
+        return f"{store.uri}@{self.names[0] if self.names else self.hash}"
+
+
+def list_versions(store: Store, recipe: str | None = None, damaged: list[str] | None = None) -> list[Version]:
+    """Of a recipe or of all, the newest first. Records that cannot be read are passed over, and `damaged` hears of
+    them. Whether a version is whole is told by the names of its datasets alone.
+    """
+    records: dict[tuple[str, str], dict[str, Any]] = {}
+    names: dict[tuple[str, str], list[str]] = {}
+    for record in finished_runs(store, recipe, damaged):
+        if "recipe" in record and "ended" in record:
+            at = (record["recipe"], record["version"])
+            if at not in records or records[at]["ended"] < record["ended"]:
+                records[at] = record
+    for name, record in _named(store, damaged):
+        at = (record["recipe"], record["version"])
+        if recipe in (None, record["recipe"]):
+            names.setdefault(at, []).append(name)
+            records.setdefault(at, record)
+    dropped = dropped_versions(store)
+    there = {path.rsplit("/", 1)[1].removesuffix(".json") for path, _ in store.list_files("datasets")}
+    found, seen = [], set()
+    for at in sorted(records, key=lambda at: (str(records[at]["ended"]), at), reverse=True):
+        record, is_dropped = records[at], at in dropped
+        ending = (record["recipe"], record.get("until") is None)
+        is_newest = not is_dropped and ending not in seen
+        seen.update([ending] if is_newest else [])
+        made = datasets_of(record)
+        given = names.get(at, [])
+        found.append(
+            Version(
+                *at,
+                record,
+                tuple(sorted(name for name in given if name != at[1])),
+                at[1] in given,
+                is_dropped,
+                is_newest,
+                len(made),
+                len(made - there),
+            )
+        )
+    return found
+
+
+def _named(store: Store, damaged: list[str] | None) -> Iterator[tuple[str, dict[str, Any]]]:
+    for path, _ in store.list_files("versions"):
+        try:
+            record = store.read_record(path)
+            if record is None:
+                continue
+            if not isinstance(record, dict) or not {"recipe", "version", "ended", "nodes"} <= set(record):
+                raise store.damaged(path)
+            yield path.removeprefix("versions/").removesuffix(".json"), record
+        except DamagedRecord as error:
+            if damaged is not None:
+                damaged.append(error.fact)
+
+
+def find_version(store: Store, name: str, recipe: str | None = None) -> Version:
+    """The version of a name or a hash; by the name of a recipe, its newest. A wrong name lists the right ones."""
+    damaged: list[str] = []
+    versions = list_versions(store, recipe, damaged)
+    for same in (
+        [one for one in versions if name in one.names],
+        [one for one in versions if one.recipe == name and one.is_newest][:1],
+        [one for one in versions if one.hash == name],
+    ):
+        if len(same) > 1:
+            raise UserError(
+                f"{store.uri}: the recipes {', '.join(one.recipe for one in same)} all made {name}, so it is not clear "
+                "which is meant. Nothing was done. Give the recipe's file, or a name, in place of the store."
+            )
+        if same:
+            return same[0]
+    unread = f" {damaged[0]}: it may be that one." if damaged else ""
+    near = nearest(name, [given for one in versions for given in (*one.names, one.hash)])
+    hint = f"Did you mean {near}? " if near else ""
+    if recipe is None:
+        known = f"{names_in(store)} All of them, with their hashes: gristmill versions {store.uri}"
+    else:
+        told = [given for one in versions for given in (*one.names, one.hash)]
+        known = f"Versions of {recipe}: {', '.join(told) or 'none'}."
+    raise UserError(f"{store.uri} has no version {name}.{unread} Nothing was done. {hint}{known}")
+
+
+def missing_parts(store: Store, version: Version) -> list[str]:
+    """Files of a version that are not in the store, by their names alone: datasets, parts and the small ones beside."""
+    there = {path for path, _ in store.list_files("parts")}
+    gone = []
+    for name in sorted(datasets_of(version.record)):
+        path = f"datasets/{name}.json"
+        manifest = store.read_json(path)
+        if manifest is None:
+            gone.append(path)
+            continue
+        parts = with_verdicts(part_from_json(entry) for entry in manifest["parts"])
+        gone += [part.name for part in parts if part.name not in there]
+    return gone
+
+
+def check_name(store: Store, name: str, told: str) -> None:
+    """A version's name is a file's name, and a version is never overwritten; `told` is what the command calls it."""
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name):
+        raise UserError(f"{told} {name!r} cannot be a name. Use letters, digits, dots, dashes and underscores.")
+    if len(name) > MOST_NAME:
+        raise UserError(f"{told} has {counted(len(name), 'letter')}, and a file's name may have {MOST_NAME}.")
+    if store.read_file(f"versions/{name}.json") is not None:
+        raise UserError(f"Version {name} exists in {store.uri}, and versions do not change. Use another {told}.")
+
+
+# Changes
+
+
+@contextmanager
+def changing(store: Store, note: Callable[[str], None]) -> Iterator[Lease]:
+    """Be known as one who changes the catalog, when no collection is under way."""
+    with hold(store, "catalog", "") as lease:
+        await_collection(store, lease, note)
+        yield lease
+
+
+@contextmanager
+def _turn(store: Store, lease: Lease) -> Iterator[None]:
+    """One after the other; who is dead is not waited for."""
+    while claim(store, _CLAIM, lease) is not None:
+        time.sleep(_TURN_SECONDS)
+    try:
+        yield
+    finally:
+        store.unmark(f"claims/{_CLAIM}")
+
+
+def give_name(store: Store, lease: Lease, name: str, record: Mapping[str, Any], told: str) -> None:
+    """Keep a finished run under a name; whoever was first has it."""
+    with _turn(store, lease):
+        check_name(store, name, told)
+        _undrop(store, record["recipe"], record["version"])
+        store.write_json(f"versions/{name}.json", record)
+
+
+def pin(store: Store, lease: Lease, version: Version) -> None:
+    """Keep a version without a name: under its hash."""
+    with _turn(store, lease):
+        _undrop(store, version.recipe, version.hash)
+        store.write_json(f"versions/{version.hash}.json", version.record)
+
+
+def take_name(store: Store, lease: Lease, name: str) -> None:
+    """Take one name, or a pin, away."""
+    with _turn(store, lease):
+        _remove(store, f"versions/{name}.json")
+
+
+def drop(store: Store, lease: Lease, version: Version) -> None:
+    """Let a version go, with its names and its pin, though it be the newest."""
+    with _turn(store, lease):
+        told = {"recipe": version.recipe, "version": version.hash, "dropped": datetime.now(UTC).isoformat()}
+        store.write_json(f"dropped/{version.recipe}/{version.hash}.json", told)
+        for name in (*version.names, *([version.hash] if version.is_pinned else [])):
+            _remove(store, f"versions/{name}.json")
+
+
+def wanted_again(store: Store, lease: Lease, record: Mapping[str, Any]) -> None:
+    """A run has made a version: that it was dropped once does not count any more."""
+    if (record["recipe"], record["version"]) in dropped_versions(store):
+        with _turn(store, lease):
+            _undrop(store, record["recipe"], record["version"])
+
+
+def _undrop(store: Store, recipe: str, version: str) -> None:
+    _remove(store, f"dropped/{recipe}/{version}.json")
+
+
+def _remove(store: Store, name: str) -> None:
+    if store.read_file(name) is not None:
+        with contextlib.suppress(FileNotFoundError):
+            store.remove(name)

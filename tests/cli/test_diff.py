@@ -1,0 +1,236 @@
+"""What changed between two versions is what a plain comparison of all their documents finds."""
+
+import json
+import random
+import shutil
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from conftest import WORDS, Project
+from gristmill.engine.publish.run_record import see
+from gristmill.query import documents, shifts
+from gristmill.query.diff import ABSENT
+
+STEPS = "  - language\n  - stagebox.length\n  - stagebox.longer_than: {chars: CHARS}\n  - stagebox.exact\n"
+
+
+def write(project, name, seed, records=60, site="mill.example"):
+    draw = random.Random(seed)
+    lines = [
+        {"url": f"https://{site}/{name}/{number}", "text": " ".join(draw.choices(WORDS, k=draw.randint(1, 9)))}
+        for number in range(records)
+    ]
+    (project.folder / "in").mkdir(exist_ok=True)
+    (project.folder / "in" / f"{name}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+def run(project, chars, read="", steps=STEPS):
+    project.write_recipe(steps.replace("CHARS", chars), read)
+    return project.run().ended["version"]
+
+
+@pytest.fixture(scope="module")
+def versions(tmp_path_factory, in_this_process):
+    """Four of one store: another threshold, another cut of the same files, and a file that came for one that went."""
+    project = Project(tmp_path_factory.mktemp("diff"))
+    write(project, "a", 1)
+    write(project, "b", 2)
+    project.hashes = {"first": run(project, "12"), "stricter": run(project, "25")}
+    project.write_recipe(STEPS.replace("CHARS", "25"))
+    project.recipe.write_text(project.recipe.read_text().replace("part_bytes: 4KB", "part_bytes: 1KB"))
+    project.hashes["cut"] = project.run().ended["version"]
+    shutil.move(project.folder / "in" / "b.jsonl", project.folder / "b.jsonl")
+    write(project, "c", 3)
+    project.hashes["files"] = run(project, "25")
+    return project
+
+
+def verdicts(project, name):
+    """Id -> (step, reason) of every document, one after the other."""
+    seen = see(project.mill().store, project.hashes[name])
+    return {row.fields["doc_id"]: (row.step, row.reason) for row in documents.rows(seen, None, None, None)}
+
+
+def told(say, project, one, other, *more):
+    said = say("diff", project.store, project.hashes[one], project.hashes[other], "--json", *more)
+    assert said.code == 0, said.err
+    return json.loads(said.out)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("first", "stricter"),
+        ("stricter", "first"),
+        ("first", "cut"),
+        ("stricter", "cut"),
+        ("first", "files"),
+        ("files", "cut"),
+    ],
+)
+def test_what_came_and_went_is_what_a_plain_comparison_finds(versions, say, one, other):
+    """By id, with the step and reason that keeps each out of the other; whether parts are shared or not."""
+    before, now = verdicts(versions, one), verdicts(versions, other)
+    found = told(say, versions, one, other, "-n", "1000")
+    kept = [{doc_id for doc_id, (step, _) in some.items() if step is None} for some in (before, now)]
+    for side, ids, elsewhere in (("came", kept[1] - kept[0], before), ("went", kept[0] - kept[1], now)):
+        causes = Counter(elsewhere.get(doc_id, ("-", ABSENT)) for doc_id in ids)
+        assert found[side]["documents"] == len(ids)
+        assert {(c["step"], c["reason"]): c["documents"] for c in found[side]["causes"]} == dict(causes)
+        assert {sample["doc_id"] for sample in found[side]["samples"]} == {doc_id.hex() for doc_id in ids}
+        assert sum(language["documents"] for language in found[side]["languages"]) == len(ids)
+        for sample in found[side]["samples"]:
+            assert sample["url"].startswith("https://mill.example/")
+            assert sample["text"]
+    both = [doc_id for doc_id in before.keys() & now.keys() if before[doc_id][0] and now[doc_id][0]]
+    moved = Counter((" ".join(before[one]), " ".join(now[one])) for one in both if before[one] != now[one])
+    assert {(c["before"], c["now"]): c["documents"] for c in found["dropped_otherwise"]} == dict(moved)
+    (source,) = found["sources"].values()
+    assert source["kept"] == [len(kept[0]), len(kept[1])]
+    assert source["matched_by"] == "doc_id"
+
+
+def test_the_cases_are_not_empty(versions, say):
+    """Documents come and go in them, for verdicts and for inputs."""
+    assert told(say, versions, "first", "stricter")["went"]["documents"] > 5
+    assert told(say, versions, "stricter", "cut")["came"]["documents"] == 0
+    files = told(say, versions, "stricter", "files")
+    assert ABSENT in {cause["reason"] for side in ("came", "went") for cause in files[side]["causes"]}
+    assert len(told(say, versions, "first", "stricter", "-n", "2")["went"]["samples"]) == 2
+
+
+def test_changes_of_the_recipe_and_of_the_inputs_are_named(versions, say):
+    """Field by field, and by file; a version and its parent need one name."""
+    found = told(say, versions, "first", "stricter")
+    assert found["changes"] == {"all/longer_than": ["config.chars: 12 -> 25"]}
+    said = say("diff", f"{versions.store}@{versions.hashes['files']}", "--json")
+    assert json.loads(said.out)["before"]["version"] == versions.hashes["cut"]
+    assert json.loads(said.out)["changes"]["notes/ingest"] == ["input: c.jsonl is new", "input: b.jsonl is gone"]
+
+
+def test_layers_that_both_versions_share_are_not_read(versions, say, monkeypatch):
+    """Documents, languages of what stays, scores of what did not change: only verdicts are opened."""
+    read = Counter()
+    plain = documents.open_parts.__globals__["PartReader"].read
+
+    def counting(reader, columns):
+        read.update(columns)
+        return plain(reader, columns)
+
+    monkeypatch.setattr(documents.open_parts.__globals__["PartReader"], "read", counting)
+    found = told(say, versions, "stricter", "cut", "-n", "0")
+    assert read["doc_id"] > 0
+    read.clear()
+    found = told(say, versions, "first", "stricter", "-n", "0")
+    assert found["went"]["documents"] > 0
+    assert not {"doc_id", "url", "text"} & set(read)
+    read.clear()
+    same = told(say, versions, "first", "first", "-n", "0")
+    assert same["same"] is True
+    assert not read
+
+
+def test_columns_that_moved_have_the_quartiles_of_the_kept(versions, say, monkeypatch):
+    """The distance is that of all kept documents; a sample of rows says nearly the same."""
+    found = {shift["column"]: shift for shift in told(say, versions, "first", "stricter")["shifts"]}
+    shift = found["all/length.chars"]
+    kept = []
+    for name in ("first", "stricter"):
+        seen = see(versions.mill().store, versions.hashes[name])
+        rows = [row for row in documents.rows(seen, None, None, None) if row.step is None]
+        kept.append(np.sort([len(row.text) for row in rows]).astype(float))
+    below = [[(some <= value).mean() for value in np.concatenate(kept)] for some in kept]
+    assert shift["distance"] == pytest.approx(np.abs(np.array(below[0]) - below[1]).max())
+    assert shift["now"][1] == kept[1][(len(kept[1]) - 1) // 2]
+    assert shift["rows"] == [len(kept[0]), len(kept[1])]
+    monkeypatch.setattr(shifts, "MOST_ROWS", 60)
+    sampled = {one["column"]: one for one in told(say, versions, "first", "stricter")["shifts"]}["all/length.chars"]
+    assert sampled["every"] == 2
+    assert sampled["rows"][0] < 0.7 * shift["rows"][0]
+    assert abs(sampled["distance"] - shift["distance"]) < 0.2
+    assert told(say, versions, "stricter", "cut")["shifts"] == []
+
+
+def test_other_input_files_are_matched_by_url(versions, say, tmp_path, in_this_process):
+    """No id is in both: a second project read the same pages from files of other names; without URLs none."""
+    other = Project(tmp_path)
+    write(other, "a", 1)
+    write(other, "b", 2)
+    for name in ("a", "b"):
+        path = other.folder / "in" / f"{name}.jsonl"
+        path.rename(path.with_name(f"2026-{name}.jsonl"))
+    version = run(other, "25")
+    named = [f"{versions.store}@{versions.hashes['first']}", f"{other.store}@{version}"]
+    found = json.loads(say("diff", *named, "--json").out)
+    assert found["sources"]["notes"]["matched_by"] == "url"
+    same = told(say, versions, "first", "stricter")
+    assert [found[side]["documents"] for side in ("came", "went")] == [
+        same[side]["documents"] for side in ("came", "went")
+    ]
+    assert "matched by URL" in say("diff", *named).out
+    for path in (other.folder / "in").iterdir():
+        path.write_text(path.read_text().replace('"url"', '"link"'))
+    named[1] = f"{other.store}@{run(other, '25')}"
+    found = json.loads(say("diff", *named, "--json").out)
+    assert found["sources"]["notes"]["matched_by"] == "nothing"
+    assert found["came"]["documents"] == found["sources"]["notes"]["kept"][1]
+
+
+def test_tokens_of_groups_and_phases(everything, say):
+    """As the manifest has them; of a version with itself both sides are the same."""
+    project = everything.project
+    said = say("diff", f"{project.store}@v1", f"{project.store}@everything", "--json")
+    assert said.code == 0, said.err
+    entries = json.loads(said.out)["tokens"]
+    assert {entry["group"] for entry in entries} == {"crawl/A", "notes/A"}
+    for entry in entries:
+        assert entry["before"] == entry["now"]
+        assert entry["now"]["drawn"] > 0
+
+
+def test_the_answer_for_people(versions, say):
+    """All parts of it, on one page."""
+    said = say("diff", versions.recipe, versions.hashes["first"], versions.hashes["stricter"])
+    assert said.code == 0, said.err
+    for wanted in ("config.chars: 12 -> 25", "kept B", "documents went.", "all/longer_than", "all/length.chars"):
+        assert wanted in said.out
+    same = say("diff", versions.recipe, versions.hashes["first"], versions.hashes["first"])
+    assert "the same version" in same.out
+
+
+@pytest.mark.parametrize(
+    ("typed", "told"),
+    [
+        ("diff", "needs A B"),
+        ("diff STORE", "not clear which is meant"),
+        ("diff STORE@FIRST", "has no parent on record"),
+        ("diff here there", "here is neither STORE@V nor a recipe"),
+        ("diff STORE v1 v2", "has no version v1"),
+        ("diff RECIPE FIRST v2", "has no version v2"),
+        ("diff STORE@FIRST v1 v2", "too many words"),
+        ("diff a b c d", "too many words"),
+        ("diff STORE@FIRST nowhere.yaml", "no such file"),
+        ("diff STORE@FIRST STORE@FIRST -n -1", "-n"),
+    ],
+)
+def test_mistakes(versions, say, typed, told):
+    """One message with the fix, and exit code 2."""
+    words = {"STORE": str(versions.store), "RECIPE": str(versions.recipe), "FIRST": versions.hashes["first"]}
+    for word, meant in words.items():
+        typed = typed.replace(word, meant)
+    said = say(*typed.split())
+    assert said.code == 2
+    assert told in said.err
+    assert "Traceback" not in said.err
+
+
+def test_a_version_whose_datasets_are_gone_is_told(versions, say, tmp_path):
+    """No traceback: what is missing, and what to do."""
+    copy = tmp_path / "store"
+    shutil.copytree(versions.store, copy)
+    say("gc", copy)
+    said = say("diff", copy, versions.hashes["first"], versions.hashes["files"])
+    assert said.code == 2
+    assert "is missing or damaged" in said.err
