@@ -16,7 +16,7 @@ from gristmill.recipe.shards import GROUPS, SHARDS, TOKENS
 from gristmill.recipe.stage_module import check_config, import_stage
 from gristmill.stages.stage_interface import before_of, faults_of_step, part_config
 
-RESERVED = (INGEST, "corpus", TOKENS, GROUPS, SHARDS, MIX)
+RESERVED = (INGEST, "corpus", "index", TOKENS, GROUPS, SHARDS, MIX)
 """What stages are called that no user writes under `steps`."""
 
 USUAL_KINDS = ("web", "text", "code")
