@@ -2,18 +2,31 @@
 
 import hashlib
 
+import numpy as np
 import pytest
 
 from gristmill.engine.publish.run_record import see
 from gristmill.errors import UserError
+from gristmill.query import lookup
+from gristmill.query.candidates import has_index
 from gristmill.query.documents import rows
 from gristmill.query.lookup import find
+from gristmill.store.parquet import PartReader
 
 
-@pytest.fixture(params=["recipe", "record"])
+@pytest.fixture(params=["recipe", "record", "no index"])
 def seen(request, everything):
-    """The run as the recipe has it now, and as the store alone tells of it."""
-    return everything.run if request.param == "recipe" else see(everything.run.store, "v1")
+    """The run as the recipe has it now, as the store alone tells of it, and as one that has no index."""
+    if request.param == "recipe":
+        return everything.run
+    found = see(everything.run.store, "v1")
+    if request.param == "no index":
+        found.chains = {
+            source: tuple(node_id for node_id in chain if found.nodes[node_id].name != "index")
+            for source, chain in found.chains.items()
+        }
+        found.nodes = {node_id: node for node_id, node in found.nodes.items() if node.name != "index"}
+    return found
 
 
 @pytest.fixture
@@ -94,3 +107,37 @@ def test_questions_are_answered_together(seen, all_rows):
 def test_what_cannot_be_asked_is_told(seen, question, told):
     with pytest.raises(UserError, match=told):
         find(seen, **question)
+
+
+def test_an_index_is_asked_and_without_one_that_is_said_once(everything, seen, all_rows):
+    row = next(row for row in all_rows if row.fields["url"] and row.reason is None)
+    told = []
+    find(seen, url=row.fields["url"], doc_id=row.fields["doc_id"].hex(), domain="mill.example", note=told.append)
+    if has_index(seen, "crawl"):
+        assert told == []
+    else:
+        assert told == ["No index of crawl, notes: doc_id and url of 2 parts are read."]
+
+
+def test_no_part_is_opened_that_the_index_does_not_name(everything, monkeypatch, all_rows):
+    notes = [row for row in all_rows if row.fields["source"] == "notes"]
+    opened = []
+
+    def open_part(store, part, **more):
+        opened.append(part)
+        return PartReader(store, part, **more)
+
+    monkeypatch.setattr(lookup, "PartReader", open_part)
+    found = find(everything.run, doc_id=notes[0].fields["doc_id"].hex())
+    assert {place.document.source for place in found} == {"notes"}
+    assert {part.hash for part in opened}.isdisjoint(one.part.hash for one in everything.run.documents["crawl"])
+    assert find(everything.run, doc_id="0" * 32) == []
+
+
+def test_a_key_that_is_that_of_another_document_answers_nothing(everything, monkeypatch, all_rows):
+    """What the index says is compared with the row: one that names every row changes no answer."""
+    asked = all_rows[0].fields["doc_id"].hex()
+    whole = {one: np.arange(one.part.rows) for one in everything.run.documents["crawl"]}
+    monkeypatch.setattr(lookup.CorpusIndex, "candidates", lambda self, kind, asked: whole)
+    assert ids(find(everything.run, doc_id=asked, sources=["crawl"])) == [bytes.fromhex(asked)]
+    assert find(everything.run, url="https://mill.example/nowhere", sources=["crawl"]) == []

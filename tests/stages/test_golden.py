@@ -22,6 +22,7 @@ from gristmill.stages.contract import Piece
 from gristmill.stages.dedup.near_candidates import Config as SketchConfig
 from gristmill.stages.dedup.near_index import write_index
 from gristmill.stages.mix import mix
+from gristmill.stages.select import index
 from gristmill.stages.shards import shard_groups, shards, tokens
 from gristmill.stages.stage_interface import libraries_of, may_read_of, reads_of, version_of
 from gristmill.stages.takedown import takedown, takedown_match, takedown_sets
@@ -190,11 +191,16 @@ def outputs(folder):
     found[SAMPLE] = {"version": tokenizer_sample.VERSION, "libraries": {}, "output": sample_output()}
     found |= shard_outputs(folder)
     found |= takedown_outputs(folder)
+    found[INDEX] = {
+        "version": index.VERSION,
+        "libraries": {library: version_of(library) for library in index.LIBRARIES},
+        "output": index_bytes(folder),
+    }
     found[PART] = {"version": ENGINE, "libraries": {"pyarrow": version_of("pyarrow")}, "output": part_bytes(folder)}
     return found
 
 
-PART, TOKENIZER, SAMPLE = "the bytes of a part", "tokenizer", "tokenizer_sample"
+PART, TOKENIZER, SAMPLE, INDEX = "the bytes of a part", "tokenizer", "tokenizer_sample", "index"
 TAKEDOWNS = ("takedown_match", "takedown_sets", "takedown")
 SHARDS = {"tokens": tokens, "shard_groups": shard_groups, "shards": shards, "mix": mix}
 
@@ -289,6 +295,23 @@ def takedown_outputs(folder):
     }
 
 
+def index_bytes(folder):
+    """The file of an index of the fixed texts, one of them dropped, with addresses for most."""
+    rows = len(COPIES)
+    columns = [
+        pa.array([hashlib.md5(bytes([n])).digest() for n in range(rows)], pa.binary(16)),
+        pa.array([None, "https://www.example.co.uk/a?b=1"] + ["http://EXAMPLE.org:80/x"] * (rows - 2)),
+        pa.array(COPIES),
+        pa.array(["too_short"] + [None] * (rows - 1), pa.string()),
+    ]
+    config = index.Config(source="mill")
+    entries = index.layout({}, config)["mill"]
+    records = index.emit(pa.RecordBatch.from_arrays(columns, names=[*index.READS]), config, entries)
+    records = records.append_column("part", pa.array([7] * records.num_rows, pa.uint64()))
+    index.build(pa.Table.from_batches([records]), config, entries[0], folder)
+    return hashlib.sha256((folder / index.FILE).read_bytes()).hexdigest()[:16]
+
+
 def sample_output():
     config = tokenizer_sample.Config(sample_bytes={"web": 900}, held_out_share=0.2, domains={"mill": "web"})
     rows = len(COPIES)
@@ -316,7 +339,7 @@ def made(tmp_path_factory):
     return outputs(tmp_path_factory.mktemp("golden"))
 
 
-@pytest.mark.parametrize("name", [*READERS, *STEPS, PART, TOKENIZER, SAMPLE, *SHARDS, *TAKEDOWNS])
+@pytest.mark.parametrize("name", [*READERS, *STEPS, PART, TOKENIZER, SAMPLE, INDEX, *SHARDS, *TAKEDOWNS])
 def test_a_changed_output_has_a_new_version(name, made):
     """The hash of a stage's output changes only together with its VERSION (or a library's)."""
     golden, now = json.loads(GOLDEN.read_text())[name], made[name]

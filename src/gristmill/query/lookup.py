@@ -7,16 +7,23 @@
     content_hash  SHA-256 of the UTF-8 of a text, as the last step left it
     text          a quotation; to the byte, or documents that have at least half of its shingles
 
-Ids and addresses are those of every document, kept or dropped; texts are those of the documents that are kept. Columns
-are read that a question is about, and texts for none but questions about texts.
+Ids and addresses are those of every document, kept or dropped; texts are those of the documents that are kept. An index
+(`index: true` in the recipe) says which rows may answer, and those are compared with what was asked. Without one, or
+for what it cannot tell, the column that a question is about is read of every part, and that is said.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+import pyarrow as pa
+
+from gristmill.counted import counted
 from gristmill.engine.plan.graph import CORPUS
 from gristmill.engine.schedule.seen import Document, Seen
 from gristmill.errors import UserError
+from gristmill.query.candidates import CorpusIndex, Rows, has_index
+from gristmill.recipe.mistakes import listed
 from gristmill.stages.matches import (
     Match,
     match_domains,
@@ -71,10 +78,12 @@ def find(
     content_hash: Asked = None,
     text: Asked = None,
     sources: Sequence[str] = (),
+    note: Callable[[str], None] = lambda _: None,
 ) -> list[Place]:
     """The documents of a corpus that answer one of the questions, in its order; the best answers of a text first.
 
-    All questions are answered in one go. A document that answers several has a place for each.
+    All questions are answered in one go. A document that answers several has a place for each. `note` hears what had
+    to be read as there is no index.
     """
     asked = {
         "doc_id": [one.lower() for one in _listed(doc_id)],
@@ -84,14 +93,24 @@ def find(
         "content_hash": [one.lower() for one in _listed(content_hash)],
         "text": _listed(text),
     }
-    questions = [_Question(kind, *KINDS[kind], values) for kind, values in asked.items() if values]
+    questions = [_Question(kind, values) for kind, values in asked.items() if values]
     if not questions:
         raise UserError("Nothing was asked for, so nothing was looked for.")
-    found: list[Place] = []
-    for source in seen.chains:
-        for document in seen.documents.get(source, ()) if not sources or source in sources else ():
-            found += _scan(seen, document, questions)
-    return sorted(found, key=lambda place: place.by == "text" and (place.similarity is not None, -_share(place)))
+    wanted = [source for source in seen.chains if not sources or source in sources]
+    work, read = _work(seen, wanted, questions)
+    if read:
+        note(_told(seen, read))
+    found = [place for document, todo in work.items() for place in _answers(seen, document, todo)]
+    missed = [one for one in asked[TEXT] if not any(place.asked == one and place.by == TEXT for place in found)]
+    unread = [source for source in wanted if missed and source not in read and seen.documents.get(source)]
+    if unread:
+        note(
+            f"The index knows no document with {'these texts' if missed[1:] else 'this text'}, so all texts are read: "
+            "of a short quotation it may know none."
+        )
+        scan: Todo = [(_Question(TEXT, missed), None)]
+        found += [place for source in unread for one in seen.documents[source] for place in _answers(seen, one, scan)]
+    return sorted(found, key=lambda place: place.by == TEXT and (place.similarity is not None, -_share(place)))
 
 
 def _share(place: Place) -> float:
@@ -105,33 +124,74 @@ def _listed(asked: Asked) -> list[str]:
 class _Question:
     """What is asked of one kind, and what finds it in a column."""
 
-    def __init__(self, kind: str, column: str, make: Callable[[Sequence[str]], Match], asked: Sequence[str]) -> None:
-        self.kind, self.column = kind, column
+    def __init__(self, kind: str, asked: Sequence[str]) -> None:
+        self.kind, self.asked = kind, asked
+        self.column, make = KINDS[kind]
         self.match = make(asked)
 
 
-def _scan(seen: Seen, document: Document, questions: Sequence[_Question]) -> Iterator[Place]:
-    """The answers of a part, row group by row group."""
+Todo = list[tuple[_Question, Rows | None]]
+"""Questions to a part, each to some of its rows or to all."""
+
+
+def _work(
+    seen: Seen, sources: Sequence[str], questions: Sequence[_Question]
+) -> tuple[dict[Document, Todo], dict[str, list[str]]]:
+    """What to ask of which part; and of each source the columns that have to be read as a whole."""
+    work: dict[Document, Todo] = {document: [] for source in sources for document in seen.documents.get(source, ())}
+    read: dict[str, list[str]] = {}
+    for source in sources:
+        index = CorpusIndex(seen, source) if has_index(seen, source) else None
+        for question in questions:
+            may = None if index is None else index.candidates(question.kind, question.asked)
+            if may is None and seen.documents.get(source):
+                read.setdefault(source, []).append(question.column)
+            for document in seen.documents.get(source, ()) if may is None else may:
+                work[document].append((question, None if may is None else may[document]))
+    return {document: todo for document, todo in work.items() if todo}, read
+
+
+def _told(seen: Seen, read: Mapping[str, Sequence[str]]) -> str:
+    parts = sum(len(seen.documents[source]) for source in read)
+    columns = sorted({column for some in read.values() for column in some})
+    without = [source for source in read if not has_index(seen, source)]
+    why = f"No index of {listed(without, 5)}" if without else "The index has no key for domains so far up"
+    return f"{why}: {' and '.join(columns)} of {counted(parts, 'part')} {'is' if not columns[1:] else 'are'} read."
+
+
+def _answers(seen: Seen, document: Document, todo: Todo) -> Iterator[Place]:
+    """What the rows of a part answer, row group by row group; no group is read that has none of them."""
     columns = PartReader(seen.store, document.part, in_stretches=True)
-    asks_texts = any(question.column == TEXT for question in questions)
+    asks_texts = any(question.column == TEXT for question, _ in todo)
     texts = PartReader(seen.store, text_layer(seen, document), in_stretches=True) if asks_texts else columns
     verdicts = PartReader(seen.store, _corpus(seen, document), in_stretches=True)
     first_row = 0
     for group, rows in enumerate(columns.groups):
         kept = verdicts.read_group(group, ["drop"])["drop"].combine_chunks().is_null().to_numpy(zero_copy_only=False)
         hits = []
-        for question in questions:
+        for question, some in todo:
+            here = _within(some, first_row, rows)
+            if question.column == TEXT:
+                here = here[kept[here]]
+            if not len(here):
+                continue
             reader = texts if question.column == TEXT else columns
             column = reader.read_group(group, [question.column])[question.column].combine_chunks()
-            for row, asked, similarity in question.match(column):
-                if question.column != TEXT or kept[row]:
-                    hits.append((row, question.kind, asked, similarity))
+            for place, asked, similarity in question.match(column.take(pa.array(here))):
+                hits.append((int(here[place]), question.kind, asked, similarity))
         if hits:
             ids = columns.read_group(group, ["doc_id"])["doc_id"]
             for row, kind, asked, similarity in sorted(hits, key=lambda hit: hit[0]):
-                here = (document, first_row + row, ids[row].as_py(), bool(kept[row]))
-                yield Place(*here, kind, asked, similarity)
+                yield Place(document, first_row + row, ids[row].as_py(), bool(kept[row]), kind, asked, similarity)
         first_row += rows
+
+
+def _within(some: Rows | None, first_row: int, rows: int) -> Rows:
+    """Those of a row group, counted from its beginning; `some` is sorted."""
+    if some is None:
+        return np.arange(rows)
+    low, high = np.searchsorted(some, [first_row, first_row + rows])
+    return some[low:high] - first_row
 
 
 def text_layer(seen: Seen, document: Document) -> Part:

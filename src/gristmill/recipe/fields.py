@@ -107,6 +107,8 @@ class RecipeFields(StageConfig):
     """the files of tokens that a trainer reads: length of a sample, packing, size"""
     mix: dict[str, Any] | None = None
     """what is drawn how often: domains, tiers, a budget of tokens, phases"""
+    index: bool | None = None
+    """whether look-ups by id, URL and text get an index (lineage); by default where there are shards"""
     cluster: dict[str, Any] | None = None
     """jobs of Slurm for `run --executor slurm`: how many, options of sbatch, setup; changes no byte and no key"""
     sample: Sample | None = None

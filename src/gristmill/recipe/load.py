@@ -105,6 +105,7 @@ def load(
         sources=sources,
         steps=(*(step for steps in lists.values() for step in steps if step), *last.values()),
         routes=routes,
+        index=bool(shards) if fields.index is None else fields.index,
         sample=share,
         cluster=cluster if profile is None else load_profile(profile),
         file_name=fields.recipe,

@@ -95,6 +95,8 @@ class Recipe:
     """Every step once, in the order of the file."""
     routes: dict[str, tuple[Step, ...]]
     """The steps that each source goes through, by the source's name."""
+    index: bool = False
+    """Whether documents are found by id, address and text without a look at all of them."""
     sample: float | None = None
     """The share of every source's records that is taken."""
     cluster: ClusterFields = field(default_factory=ClusterFields, compare=False)

@@ -42,6 +42,8 @@
   sink      READS; RECORD_SCHEMA; COUNTS: an earlier map step whose metrics say how much there is
             layout(counts, config) -> {source: entries}: one entry (a JSON object) for each set of files to be written
             emit(batch, config, layout) -> RecordBatch with RECORD_SCHEMA and `key`: the entry that a record is for
+            optional: CARRIES_ROWS = True: emit also gives `row`, as in an exchange, and records come to `build` with
+            `part` and `row`; the catalogue then has `parts`, the names of all document parts in their order
             build(records, config, entry, folder) -> metrics; writes the files of `files`
             files(config) -> their names; facts(config) -> a JSON object about all of them
             Its model, for later steps that use it, is a catalogue of the files: entries, hashes, metrics, facts

@@ -18,10 +18,10 @@ from gristmill.kernels.dedup.shingles import word_tables
 from gristmill.kernels.dedup.sketch import jaccard, shingle_sets
 from gristmill.kernels.urls.parts import PORT, PORT_END, REST, split_urls
 from gristmill.stages.buffers import bytes_of
-from gristmill.stages.dedup import near_candidates
 from gristmill.stages.dedup.keep_order import fixed_bytes
 from gristmill.stages.dedup.url_parts import Config as UrlConfig
 from gristmill.stages.dedup.url_parts import ascii_hosts, hosts_of, normal_forms
+from gristmill.stages.select.index import NGRAM
 
 Array = np.ndarray[Any, Any]
 Hit = tuple[int, str, float | None]
@@ -31,8 +31,6 @@ Match = Callable[[pa.Array], Iterable[Hit]]
 _ID_DIGITS = 32
 NEAR = 0.5
 """Of the shingles of a text that is asked for: what a document has that is said to be like it."""
-NGRAM: int = near_candidates.Config.model_fields["ngram"].default
-"""Words in a shingle."""
 
 
 def match_ids(asked: Sequence[str]) -> Match:
@@ -78,7 +76,7 @@ def match_prefixes(asked: Sequence[str]) -> Match:
     wanted: dict[str, list[tuple[str, tuple[str, str, str]]]] = {}
     for prefix in asked:
         split = _Split(pa.array([prefix]))
-        wanted.setdefault(_host_of(prefix), []).append((prefix, split.parts(0)))
+        wanted.setdefault(host_of(prefix), []).append((prefix, split.parts(0)))
 
     def match(column: pa.Array) -> Iterable[Hit]:
         split = _Split(column)
@@ -95,7 +93,7 @@ def match_domains(asked: Sequence[str]) -> Match:
     """Hosts, each with all that lie below it."""
     domains: dict[str, list[str]] = {}
     for domain in asked:
-        domains.setdefault(_host_of(domain), []).append(domain)
+        domains.setdefault(host_of(domain), []).append(domain)
 
     def match(column: pa.Array) -> Iterable[Hit]:
         hosts = hosts_of(ascii_hosts(column)).dictionary_encode()
@@ -172,7 +170,8 @@ def _by_form(asked: Sequence[str]) -> dict[str, list[str]]:
     return forms
 
 
-def _host_of(text: str) -> str:
+def host_of(text: str) -> str:
+    """Of an address, or a host itself; in lower case, and as `xn--`."""
     host = hosts_of(ascii_hosts(pa.array([text])))[0].as_py()
     if host is None:
         raise UserError(

@@ -21,7 +21,7 @@ from gristmill.recipe.model import Recipe, Step
 from gristmill.schema import DOCUMENTS
 from gristmill.stages.contract import StageConfig, fields_of_output
 from gristmill.stages.own_code import Code, content_of, is_own
-from gristmill.stages.select import corpus
+from gristmill.stages.select import corpus, index
 from gristmill.stages.stage_interface import (
     adds_layer,
     kind_of,
@@ -34,7 +34,9 @@ from gristmill.stages.stage_interface import (
 Identity = tuple[dict[str, Any], dict[str, ConfigFile]]
 
 CORPUS = "corpus"
-"""The last: the final verdict on every row."""
+"""The last layer: the final verdict on every row."""
+INDEX = "index"
+"""Behind it, where the recipe asks for it: where every document lies."""
 
 
 @dataclass(frozen=True)
@@ -161,11 +163,14 @@ def build(recipe: Recipe, contents: ContentHashes, until: str | None = None) -> 
         node_id = f"{source.name}/{INGEST}"
         facts = (node_id, INGEST, "read", (source.name,), tuple(DOCUMENTS.names))
         nodes[node_id] = Node(*facts, source.module, source.config, identity, {}, 0, files=files, code=source.code)
-    last = {name: _corpus_step(name, steps, recipe.routes[name]) for name, steps in routes.items()}
-    routes = {name: (*steps, last[name]) for name, steps in routes.items()}
+    last = {name: [_corpus_step(name, steps, recipe.routes[name])] for name, steps in routes.items()}
+    if recipe.index and routes == {name: tuple(steps) for name, steps in recipe.routes.items()}:
+        for name, steps in last.items():
+            steps.append(Step(f"{name}/{INDEX}", INDEX, name, index.__name__, index.Config(source=name), 0))
+    routes = {name: (*steps, *last[name]) for name, steps in routes.items()}
     columns: dict[int, tuple[str, ...]] = {}
     views = {name: bind_steps(steps, columns) for name, steps in routes.items()}
-    for step in (*recipe.steps, *last.values()):
+    for step in (*recipe.steps, *(step for steps in last.values() for step in steps)):
         seen = {name: views[name][step.id] for name in routes if step.id in views[name]}
         if seen:
             depth = max([other.id for other in routes[name]].index(step.id) for name in seen) + 1

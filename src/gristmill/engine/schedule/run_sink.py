@@ -25,7 +25,8 @@ async def write_files(run: "Run", node: Node) -> tuple[Task, Result] | None:
     counts: dict[str, Any] = {}
     for node_id in dict.fromkeys(node.counts.values()):
         add_counts(counts, run.made[node_id].metrics)
-    layout = check_layout(importlib.import_module(node.module).layout(counts, node.config), node.module)
+    module = importlib.import_module(node.module)
+    layout = check_layout(module.layout(counts, node.config), node.module)
     run.listener.expect(node, len(run.all_documents(node)) + 1)
     made = [await _of_source(run, node, source, layout.get(source, ()), models) for source in node.sources]
     run.listener.settled(node)
@@ -34,11 +35,14 @@ async def write_files(run: "Run", node: Node) -> tuple[Task, Result] | None:
         run.made[node.id].waiting += 1
         return None
     outputs = tuple((entry, tuple(result.parts), result.metrics) for entry, result in built)
-    work = Gather(node.module, node.config, outputs, models)
+    carries_rows = getattr(module, "CARRIES_ROWS", False)
+    documents = tuple(document.rows_hash for document in run.all_documents(node)) if carries_rows else ()
+    work = Gather(node.module, node.config, outputs, models, documents)
     inputs = {
         "verb": "gather",
         "outputs": [[entry, [part.hash for part in parts]] for entry, parts, _ in outputs],
         "models": {name: part.hash for name, part in models.items()},
+        **({"documents": documents} if documents else {}),
     }
     task, result = await run.tasks.obtain(node, work, inputs, "catalogue", (2,))
     return None if result is None else (task, result)

@@ -50,11 +50,16 @@ def check_emitted(records: Any, rows: int, module: str, keyed: pa.Schema) -> pa.
     return found
 
 
-def check_sent(records: Any, entries: int, module: str, keyed: pa.Schema) -> pa.RecordBatch:
-    """What `emit` of a sink answered: RECORD_SCHEMA, and the number of an entry of the layout."""
+def check_sent(records: Any, entries: int, module: str, keyed: pa.Schema, rows: int | None = None) -> pa.RecordBatch:
+    """What `emit` of a sink answered: RECORD_SCHEMA, and the number of an entry of the layout; where records carry
+    them, a row of the batch, which has so many.
+    """
     where = _where(module, "emit")
-    found = _checked(records, pa.schema([KEY, *keyed]), where, "RECORD_SCHEMA (with key)", pa.RecordBatch)
-    _whole(found, ("key",), where)
+    if rows is None:
+        found = _checked(records, pa.schema([KEY, *keyed]), where, "RECORD_SCHEMA (with key)", pa.RecordBatch)
+        _whole(found, ("key",), where)
+    else:
+        found = check_emitted(records, rows, module, keyed)
     _below(
         found.column("key"),
         entries,

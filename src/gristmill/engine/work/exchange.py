@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from gristmill.engine.work.borders import check_emitted, check_places, check_round, check_tally
-from gristmill.engine.work.rows import count_reasons, mark_crashed, model_paths, read_batches
+from gristmill.engine.work.rows import Batch, count_reasons, mark_crashed, model_paths, read_batches
 from gristmill.engine.work.shuffle import HotKey, Outgoing, blocks_of, cut, read_all
 from gristmill.engine.work.task import Collect, Emit, Reduce, Result, add_counts, sent
 from gristmill.schema import layer_schema
@@ -33,6 +33,15 @@ COARSE = 58
 def part_id(rows_hash: str) -> int:
     """How records name the part that they came from."""
     return int(rows_hash[:16], 16)
+
+
+def with_origin(records: pa.RecordBatch, batch: Batch, rows_hash: str) -> pa.RecordBatch:
+    """Records of rows of a batch, which name the part and the row in it that they came from."""
+    visible = np.flatnonzero(batch.seen) + batch.first_row
+    origin = visible[records.column("row").to_numpy()]
+    place = records.schema.get_field_index("row")
+    records = records.set_column(place, "row", pa.array(origin, pa.int64()))
+    return records.append_column("part", pa.array(np.full(records.num_rows, part_id(rows_hash), np.uint64)))
 
 
 def perform_emit(work: Emit, store: Store, probe: bool) -> Result:
@@ -51,12 +60,7 @@ def perform_emit(work: Emit, store: Store, probe: bool) -> Result:
             continue
         if hasattr(module, "tally"):
             add_counts(tally, check_tally(module.tally(batch.columns, records, work.config), work.module))
-        visible = np.flatnonzero(batch.seen) + batch.first_row
-        origin = visible[records.column("row").to_numpy()]
-        place = records.schema.get_field_index("row")
-        records = records.set_column(place, "row", pa.array(origin, pa.int64()))
-        part = pa.array(np.full(records.num_rows, part_id(rows_hash), np.uint64))
-        tables.append(pa.Table.from_batches([records.append_column("part", part)]))
+        tables.append(pa.Table.from_batches([with_origin(records, batch, rows_hash)]))
         add_counts(metrics, {"rows_sent": batch.columns.num_rows, "records": records.num_rows})
     if probe:
         return Result(values=[seen])

@@ -8,7 +8,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gristmill.engine.work.task import Map
+from gristmill.engine.work.task import Map, Scatter
 from gristmill.recipe.columns import Columns
 from gristmill.store.parquet import PartReader, join, open_parts
 from gristmill.store.store import Part, Store
@@ -40,6 +40,12 @@ def read_batches(work: Map, store: Store) -> tuple[str, Iterator[Batch]]:
     """The rows mark of a part, and its batches as the stage shall see them."""
     readers = open_parts(store, work.layers)
     return readers[0].rows_hash, _batches(readers, work.columns, work.gates, work.rows, work.poisoned)
+
+
+def read_whole(work: Scatter, store: Store) -> tuple[str, Iterator[Batch]]:
+    """The same for a sink."""
+    readers = open_parts(store, work.layers)
+    return readers[0].rows_hash, _batches(readers, work.columns, work.gates, None, ())
 
 
 def read_many(

@@ -5,8 +5,8 @@
     build    an entry         -> its files
     gather   all the entries  -> the catalogue
 
-A record carries nothing of the part that it comes from. So when a document goes away, the segments of the others keep
-their bytes, and only the set of files that held it is built again.
+A record carries nothing of the part that it comes from, unless the stage asks for it (CARRIES_ROWS). So when a document
+goes away, the segments of the others keep their bytes, and only the set of files that held it is built again.
 """
 
 import importlib
@@ -18,7 +18,8 @@ import orjson
 import pyarrow as pa
 
 from gristmill.engine.work.borders import check_counts, check_facts, check_files, check_sent
-from gristmill.engine.work.rows import model_paths, read_many
+from gristmill.engine.work.exchange import part_id, with_origin
+from gristmill.engine.work.rows import model_paths, read_whole
 from gristmill.engine.work.shuffle import cut, read_all
 from gristmill.engine.work.task import Build, Gather, Layout, Result, Scatter, part_to_json, sent
 from gristmill.store.segments import write_segments
@@ -28,13 +29,19 @@ from gristmill.store.store import Store
 def perform_scatter(work: Scatter, store: Store) -> Result:
     module = importlib.import_module(work.module)
     layout = _entries(work.layout)
+    carries_rows = getattr(module, "CARRIES_ROWS", False)
     tables = []
     rows = 0
-    for batch in read_many([work.layers], [work.columns], [work.gates], store):
-        records = module.emit(batch, work.config, layout)
-        records = check_sent(records, len(layout), work.module, module.RECORD_SCHEMA)
+    rows_hash, batches = read_whole(work, store)
+    for batch in batches:
+        if not batch.columns.num_rows:
+            continue
+        seen = batch.columns.num_rows
+        records = module.emit(batch.columns, work.config, layout)
+        records = check_sent(records, len(layout), work.module, module.RECORD_SCHEMA, seen if carries_rows else None)
+        records = with_origin(records, batch, rows_hash) if carries_rows else records
         tables.append(pa.Table.from_batches([records]))
-        rows += batch.num_rows
+        rows += seen
     records = pa.concat_tables(tables) if tables else None
     found = [] if records is None else cut(records, "key", work.shift, keeps=work.keeps)
     counts = {"rows_sent": rows, "records": 0 if records is None else records.num_rows}
@@ -71,5 +78,7 @@ def perform_gather(work: Gather, store: Store) -> Result:
     facts = module.facts(work.config, **model_paths(work.models, store))
     facts = check_facts(facts, work.module)
     catalogue = {"facts": facts, "outputs": outputs}
+    if work.documents:
+        catalogue["parts"] = [f"{part_id(mark):016x}" for mark in work.documents]
     part = store.put_part(orjson.dumps(catalogue, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS), "json")
     return Result([part])

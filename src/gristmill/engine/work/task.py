@@ -190,6 +190,8 @@ class Gather:
     outputs: tuple[tuple[Mapping[str, Any], tuple[Part, ...], Mapping[str, Any]], ...]
     """Entry, files and metrics of every set."""
     models: Mapping[str, Part]
+    documents: tuple[str, ...] = ()
+    """Marks of the document parts in their order, where records carry the rows that they come from."""
 
 
 Work = Hash | Read | Map | Emit | Merge | Reduce | Collect | Fit | Make | Scatter | Build | Gather

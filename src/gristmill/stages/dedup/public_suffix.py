@@ -35,6 +35,11 @@ def registered_domain(host: str) -> str:
     return _suffixes().privatesuffix(host, keep_case=True) or host
 
 
+def is_below_suffix(host: str) -> bool:
+    """Whether all that lies below a host has the registered domain of the host: it is an address, or has an owner."""
+    return host.startswith("[") or host.rpartition(".")[2].isdigit() or _suffixes().privatesuffix(host) is not None
+
+
 @lru_cache(maxsize=1)
 def _suffixes() -> "PublicSuffixList":
     """Reading the list takes a tenth of a second, so only who asks for a domain pays."""

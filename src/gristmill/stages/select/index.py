@@ -1,0 +1,169 @@
+"""Where every document lies, by what people know of it: its id, its address, its text.
+
+The engine puts this step behind the corpus of every source of a recipe with `index: true`. A part sends a key of 64
+bits for each of these, with its own name and the row:
+
+    doc_id    the first 8 bytes of the id
+    url       of the hash of the address in its normal form (`stages/dedup/url_parts.py`)
+    domain    of the hash of the domain that somebody registered
+    content   of the SHA-256 of the text, of documents that are kept
+    sketch    word shingles of the text, of documents that are kept: all below 1/64 of the numbers that they may be, and
+              the 16 smallest in any case. Copies share most of them, and a quotation some with the document it is from
+
+Ranges of keys are sets: of a million entries or two, each one file (`index_file.py`). A key leads to rows that may be
+meant; whoever looks compares them with what stands there.
+"""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from gristmill.kernels.dedup.exact_hash import NONE, hash_texts
+from gristmill.kernels.dedup.shingles import word_tables
+from gristmill.kernels.dedup.sketch import shingle_sets
+from gristmill.kernels.text.unicode_classes import unicode_tables
+from gristmill.stages.buffers import bytes_of
+from gristmill.stages.contract import StageConfig
+from gristmill.stages.dedup import near_candidates, url_parts
+from gristmill.stages.dedup.keep_order import fixed_bytes
+from gristmill.stages.select.index_file import KINDS, write_file
+
+VERSION = 1
+LIBRARIES = (*url_parts.LIBRARIES, "unicode")
+READS = ("doc_id", "url", "text", "corpus.drop")
+COUNTS = "corpus"
+CARRIES_ROWS = True
+RECORD_SCHEMA = pa.schema([("kind", pa.uint8()), ("hash", pa.uint64())])
+FILE = "keys.index"
+
+SET_ENTRIES = 1 << 21
+"""The most of a set, about; half of it at least, where there are several."""
+NGRAM: int = near_candidates.Config.model_fields["ngram"].default
+"""Words in a shingle."""
+BELOW = np.uint64(2**64 // 64)
+LEAST = 16
+"""Shingles of a sketch: all below, and so many in any case."""
+_SHINGLE_BYTES = 6
+"""Of a text, for each of its shingles: a word and a space."""
+_SPREAD = np.uint64(0x9E3779B97F4A7C15)
+"""2^64 / golden ratio, odd: shingles of sketches are small numbers, and keys have to be spread."""
+_ONE, _MOST = np.uint64(1), np.uint64(63)
+Array = np.ndarray[Any, Any]
+
+
+class Config(StageConfig):
+    """One source's."""
+
+    source: str
+    """Whose documents they are."""
+
+
+def layout(counts: Mapping[str, Any], config: Config) -> dict[str, list[dict[str, Any]]]:
+    """Ranges of keys, a power of two, so that each has one or two millions of entries."""
+    funnel = counts.get("funnel", {})
+    kept = funnel.get("kept", {"rows": 0, "text_bytes": 0})
+    sketched = LEAST * kept["rows"] + kept["text_bytes"] // (_SHINGLE_BYTES * 64)
+    entries = 3 * funnel.get("records", 0) + kept["rows"] + sketched
+    sets = 1
+    while entries > SET_ENTRIES * sets:
+        sets *= 2
+    return {config.source: [{"set": number, "of": sets} for number in range(sets)]}
+
+
+def set_of(key: Array, sets: int) -> Array:
+    """Which of so many sets a key belongs to."""
+    # Shifted twice: by 64 at once is undefined.
+    return (key >> _ONE) >> (_MOST - np.uint64(sets.bit_length() - 1))
+
+
+def emit(batch: pa.RecordBatch, config: Config, layout: Sequence[Mapping[str, Any]]) -> pa.RecordBatch:
+    """The keys of every document, and of those that are kept also the keys of their texts."""
+    rows = np.arange(batch.num_rows)
+    url, domain, has_url, has_domain = url_keys(batch.column("url"))
+    kept = pc.and_(batch.column("corpus.drop").is_null(), batch.column("text").is_valid())
+    texts = batch.column("text").filter(kept)
+    kept_rows = rows[kept.to_numpy(zero_copy_only=False)]
+    starts, sketch = sketches(texts)
+    found = {
+        "doc_id": (id_keys(batch.column("doc_id")), rows),
+        "url": (url[has_url], rows[has_url]),
+        "domain": (domain[has_domain], rows[has_domain]),
+        "content": (content_keys(texts), kept_rows),
+        "sketch": (sketch, np.repeat(kept_rows, np.diff(starts))),
+    }
+    keys = np.concatenate([found[kind][0] for kind in KINDS])
+    kinds = np.repeat(np.arange(len(KINDS), dtype=np.uint8), [len(found[kind][0]) for kind in KINDS])
+    return pa.RecordBatch.from_arrays(
+        [
+            pa.array(set_of(keys, len(layout))),
+            pa.array(np.concatenate([found[kind][1] for kind in KINDS])),
+            pa.array(kinds),
+            pa.array(keys),
+        ],
+        names=["key", "row", *RECORD_SCHEMA.names],
+    )
+
+
+def build(records: pa.Table | None, config: Config, entry: Mapping[str, Any], folder: Path) -> dict[str, int]:
+    """Write the file of one set."""
+    assert records is not None  # a set of which nobody sent anything is not built
+    columns = [records.column(name).combine_chunks().to_numpy() for name in ("kind", "hash", "part", "row")]
+    write_file(folder / FILE, *columns)
+    return {"entries": records.num_rows}
+
+
+def files(config: Config) -> tuple[str, ...]:
+    return (FILE,)
+
+
+def facts(config: Config) -> dict[str, Any]:
+    """How many sets a key may fall into, the entries say."""
+    return {"kinds": list(KINDS)}
+
+
+def id_keys(ids: pa.Array) -> Array:
+    """In the order of the ids themselves, so that how one begins is a range of keys."""
+    return np.ascontiguousarray(fixed_bytes(ids)[:, :8]).view(">u8").ravel().astype(np.uint64)
+
+
+def url_keys(urls: pa.Array) -> tuple[Array, Array, Array, Array]:
+    """Of the address and of its domain; and whether there is the one and the other."""
+    parts = url_parts.apply(pa.record_batch({"url": urls}), url_parts.Config())
+    has_url = parts.column("url_hash").is_valid().to_numpy(zero_copy_only=False)
+    url = np.zeros(len(urls), np.uint64)
+    url[has_url] = np.ascontiguousarray(fixed_bytes(parts.column("url_hash").drop_null())[:, :8]).view("<u8").ravel()
+    domain = parts.column("domain")
+    return url, domain_keys(domain), has_url, domain.is_valid().to_numpy(zero_copy_only=False)
+
+
+def domain_keys(domains: pa.Array) -> Array:
+    """Of domains as `registered_domains` spells them."""
+    distinct = domains.dictionary_encode()
+    data, offsets = bytes_of(distinct.dictionary)
+    hashes = hash_texts(data, offsets.astype(np.int64), NONE, unicode_tables())[:, 0]
+    if not len(hashes):
+        return np.zeros(len(domains), np.uint64)
+    found: Array = hashes[distinct.indices.fill_null(0).to_numpy()]
+    return found
+
+
+def content_keys(texts: pa.Array) -> Array:
+    """The first 8 bytes of the SHA-256 of each text."""
+    data, offsets = bytes_of(texts)
+    digests = [hashlib.sha256(data[start:stop].data).digest()[:8] for start, stop in pairwise(offsets.tolist())]
+    return np.frombuffer(b"".join(digests), ">u8").astype(np.uint64)
+
+
+def sketches(texts: pa.Array) -> tuple[Array, Array]:
+    """Where the keys of each text's sketch begin, and all of them."""
+    starts, values = shingle_sets(*bytes_of(texts), NGRAM, word_tables())
+    place = np.arange(len(values)) - np.repeat(starts[:-1], np.diff(starts))
+    chosen = (values < BELOW) | (place < LEAST)
+    before = np.concatenate([[0], np.cumsum(chosen)])
+    return before[starts], values[chosen] * _SPREAD
