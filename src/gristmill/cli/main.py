@@ -67,6 +67,7 @@ def run_command() -> int:
     """Its exit code. A bug is told here, where what it quotes from data is made printable, not by the interpreter."""
     asked = sys.argv[1] if len(sys.argv) > 1 else None
     app = make_app([asked] if asked in COMMANDS else () if asked == "--version" else COMMANDS)
+    from gristmill.query.opening import tell_damage
     from gristmill.stages import own_code
     from gristmill.store.store import CorruptPart
 
@@ -79,10 +80,7 @@ def run_command() -> int:
         complain(told(error))
         return 2
     except CorruptPart as corrupt:
-        complain(
-            f"part {corrupt.part_hash[:12]} of the store {corrupt.fact}, so nothing of it is shown. "
-            f"gristmill verify {_recipe()} --repair makes it again."
-        )
+        complain(tell_damage(corrupt, _recipe()))
         return 2
     except UserError as error:
         complain(error)

@@ -81,7 +81,8 @@ class PartReader:
         metadata = self._file.metadata
         self.groups = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
         self.rows_hash = rows_hash_of(metadata)
-        self.names: list[str] = self._file.schema_arrow.names
+        self.schema: pa.Schema = self._file.schema_arrow
+        self.names: list[str] = self.schema.names
 
     def _whole(self) -> pq.ParquetFile:
         try:
