@@ -10,7 +10,10 @@ Whatever a user can mend is a `gristmill.UserError` with the message that the co
 
 import os
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from typing import Any
+
+import pyarrow as pa
 
 from gristmill.api.documents import Documents
 from gristmill.api.faults import as_python
@@ -26,6 +29,7 @@ from gristmill.query import opening
 from gristmill.query.columns import Columns, columns_of
 from gristmill.query.funnel import funnel_lines, funnels
 from gristmill.query.plan import make_plan
+from gristmill.query.sql import Session
 from gristmill.report.markup import escaped
 from gristmill.store.store import Store
 
@@ -138,6 +142,12 @@ class Corpus:
             seen = self._look()
             opening.check_finished(seen)
             return Documents(Columns(seen, columns, kept, sources))
+
+    def sql(self, query: str) -> pa.Table:
+        """The answer to a query in DuckDB's SQL (extra `sql`); its views are those of `gristmill sql`."""
+        with as_python(self._told), closing(Session(self._look())) as session:
+            schema, batches = session.ask(query)
+            return pa.Table.from_batches(batches, schema)
 
     def _look(self) -> Seen:
         return self._seen if self._seen is not None else opening.look(self._open())

@@ -19,7 +19,7 @@ from gristmill.stopping import Interrupted, stopped
 
 COMMANDS = (
     *("init", "steps", "plan", "run", "status", "funnel", "inspect", "removed", "whatif", "index", "tokenizer"),
-    *("shards", "sample", "budget", "verify", "gc"),
+    *("shards", "sample", "sql", "budget", "verify", "gc"),
 )
 
 

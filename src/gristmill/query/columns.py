@@ -24,8 +24,11 @@ from gristmill.store.store import Part
 
 USUAL = ("doc_id", "text", "source", "locator", "url", "title", "language", "license", "timestamp", "snapshot")
 """What most readers want."""
+WRITTEN = ("text", "text_bytes")
+"""What each step that changes texts writes anew. What is kept has passed the last of them; what is dropped has what the
+last before left of it, and a step that did not see it has null for its text, and 0 for its bytes."""
 VERDICT = ("kept", "step", "reason")
-NAMED = (*COLUMNS, LANGUAGE, "text", "text_bytes", *VERDICT)
+NAMED = (*COLUMNS, LANGUAGE, *WRITTEN, *VERDICT)
 """All that needs no step before it."""
 _FINAL = {"kept": "drop", "reason": "drop", "step": "step"}
 _HEXADECIMAL = np.frombuffer(b"".join(b"%02x" % byte for byte in range(256)), np.uint16)
@@ -71,7 +74,7 @@ class Columns:
             fact = "are named twice" if names else "are not named at all"
             raise UserError(f"Columns {fact} ({', '.join(names)}), so nothing was read. Name each once.")
         self._origins = {
-            source: _with_types(seen, source, [_origin(seen, source, name, kept) for name in names])
+            source: _with_types(seen, source, [origin_of(seen, source, name, kept) for name in names])
             for source in seen.chains
             if (not sources or source in sources) and seen.documents.get(source)
         }
@@ -123,6 +126,10 @@ class Columns:
                 array = pa.nulls(table.num_rows, field.type)
             elif origin.name == "kept":
                 array = found[0].is_null()
+            elif origin.name in WRITTEN and len(found) > 1:
+                is_seen = [pc.not_equal(one, 0) if origin.name == "text_bytes" else one.is_valid() for one in found]
+                seen = [pc.if_else(is_there, one, None) for is_there, one in zip(is_seen, found, strict=True)]
+                array = pc.if_else(table.column("verdict").is_null(), found[0], pc.coalesce(*seen))
             else:
                 array = plain(found[0] if len(found) == 1 else pc.coalesce(*found))
             arrays.append(array if array.type == field.type else array.cast(field.type))
@@ -139,7 +146,7 @@ class Columns:
 def columns_of(seen: Seen) -> list[str]:
     """All names that there are."""
     found = dict.fromkeys(NAMED)
-    found.update(dict.fromkeys(f"{INGEST}.{column}" for column in _layers(seen, next(iter(seen.chains)))[INGEST]))
+    found.update(dict.fromkeys(f"{INGEST}.{column}" for column in layers_of(seen, next(iter(seen.chains)))[INGEST]))
     for node in seen.nodes.values():
         if node.has_layers and node.name not in (INGEST, CORPUS):
             found.update(dict.fromkeys(f"{name}.{column}" for name in (node.name, node.id) for column in node.columns))
@@ -152,15 +159,15 @@ def _check_sources(seen: Seen, sources: Sequence[str]) -> None:
             raise UserError(f"{seen.told} has no source {source}. {suggest(source, seen.chains, 'Sources')}")
 
 
-def _layers(seen: Seen, source: str) -> Mapping[str, Sequence[str]]:
+def layers_of(seen: Seen, source: str) -> Mapping[str, Sequence[str]]:
     """The layers of a source, from the reader's to the last word, with their columns."""
     found: dict[str, Sequence[str]] = {INGEST: seen.nodes[f"{source}/{INGEST}"].columns}
     found.update((step, seen.nodes[step].columns) for step in seen.chains[source] if seen.nodes[step].has_layers)
     return found
 
 
-def _origin(seen: Seen, source: str, name: str, kept: bool | None) -> Origin:
-    layers = _layers(seen, source)
+def origin_of(seen: Seen, source: str, name: str, kept: bool | None) -> Origin:
+    layers = layers_of(seen, source)
     step, _, column = name.rpartition(".")
     if step:
         names = {INGEST: INGEST} | {one: seen.nodes[one].name for one in layers if one != INGEST}
@@ -172,8 +179,7 @@ def _origin(seen: Seen, source: str, name: str, kept: bool | None) -> Origin:
         found = [one for one in layers if one != INGEST and seen.nodes[one].name == LANGUAGE and "label" in layers[one]]
         return Origin(name, tuple((one, "label") for one in found[-1:]))
     having = [one for one in reversed([*layers]) if name in layers[one]]
-    if name in ("text", "text_bytes"):
-        # What is kept has passed the last step that writes texts; what is dropped has the text of the last before.
+    if name in WRITTEN:
         return Origin(name, tuple((one, name) for one in (having[:1] if kept else having)))
     return Origin(name, tuple((one, name) for one in (having if name in REWRITTEN else (INGEST,))))
 
