@@ -15,3 +15,12 @@ def percent(part: float, whole: float, digits: int = 1) -> str:
     shown = f"{part / whole:.{digits}%}"
     rounded_off = float(shown[:-1]) in (0, 100, -100) and abs(part) not in (0, abs(whole))
     return percent(part, whole, digits + 1) if rounded_off and digits < MOST_DIGITS else shown
+
+
+def size(count: float) -> str:
+    """`12.3 MB`, in powers of a thousand."""
+    for unit in ("B", "KB", "MB", "GB"):
+        if abs(count) < 1000:
+            return f"{count:.0f} {unit}" if unit == "B" or count >= 100 else f"{count:.1f} {unit}"
+        count /= 1000
+    return f"{count:.1f} TB"

@@ -22,7 +22,7 @@ from gristmill.stopping import Interrupted, stopped
 
 COMMANDS = (
     *("init", "steps", "plan", "run", "status", "funnel", "inspect", "removed", "whatif", "diff", "index", "tokenizer"),
-    *("shards", "sample", "budget", "takedown", "verify", "versions", "gc"),
+    *("shards", "sample", "sql", "budget", "takedown", "verify", "versions", "gc"),
 )
 
 WITH_WORKERS = ("run", "verify")
@@ -73,6 +73,7 @@ def run_command() -> int:
     asked = sys.argv[1] if len(sys.argv) > 1 else None
     with _importing():
         app = make_app([asked] if asked in COMMANDS else () if asked == "--version" else COMMANDS)
+        from gristmill.query.opening import tell_damage
         from gristmill.stages import own_code
         from gristmill.store.store import CorruptPart
 
@@ -89,10 +90,7 @@ def run_command() -> int:
         complain(told(error))
         return 2
     except CorruptPart as corrupt:
-        complain(
-            f"part {corrupt.part_hash[:12]} of the store {corrupt.fact}, so nothing of it is shown. "
-            f"gristmill verify {_recipe()} --repair makes it again."
-        )
+        complain(tell_damage(corrupt, _recipe()))
         return 2
     except UserError as error:
         complain(error)

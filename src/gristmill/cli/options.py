@@ -13,12 +13,13 @@ from gristmill.cli.screen import print_json as print_json
 from gristmill.cli.screen import words
 from gristmill.cli.show import console
 from gristmill.engine.mill import Mill
-from gristmill.engine.publish.run_record import describe, finished_runs, names_in, see
-from gristmill.engine.schedule.run import Run
+from gristmill.engine.publish.run_record import describe, names_in
 from gristmill.engine.schedule.seen import Seen
-from gristmill.errors import NoInput, UserError
-from gristmill.places import is_url
-from gristmill.recipe.load import load, locate_store
+from gristmill.errors import UserError
+from gristmill.query import opening
+from gristmill.query.opening import is_run as is_run
+from gristmill.query.opening import look_with_inputs as look_with_inputs
+from gristmill.recipe.load import locate_store
 from gristmill.recipe.model import Recipe
 from gristmill.store.store import Store
 
@@ -40,11 +41,6 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON for a program; a 
 Workers = Annotated[
     int | None, typer.Option("--workers", min=1, metavar="N", help="Processes to use. Default: all cores.")
 ]
-_FROM_STORE = (
-    "status, funnel, removed, inspect, sample, shards, tokenizer, verify and gc: gristmill removed {0}, "
-    "gristmill inspect {0} --dropped"
-)
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
 def open_mill(
@@ -56,17 +52,7 @@ def open_mill(
     profile: str | None = None,
 ) -> Mill:
     """The recipe in a file, with its store; a run that is named in its place is refused, with what can be done."""
-    name = str(recipe)
-    if is_run(name):
-        where = open_store(name, store)
-        assert where is not None
-        see(where, name.rpartition("@")[2])  # a wrong name lists the right ones
-        raise UserError(
-            f"{name} names a run, and this needs the recipe with its inputs and the code of its steps, so nothing was "
-            f"done. The recipe as it was run: gristmill status {name} --recipe > recipe.yaml. From the store alone "
-            f"come {_FROM_STORE.format(name)}"
-        )
-    return Mill(load(recipe, store=store, sample=asked_sample(), profile=profile), until, executor, address)
+    return opening.open_mill(recipe, store, until, executor, address, profile, asked_sample())
 
 
 def as_typed(recipe: Recipe, store: str | None) -> str:
@@ -75,53 +61,24 @@ def as_typed(recipe: Recipe, store: str | None) -> str:
     return shlex.join([recipe.path, *sample, *([] if store is None else ["--store", store])])
 
 
-def look_with_inputs(mill: Mill, instead: str = f"From the store alone come {_FROM_STORE}") -> Run:
-    """What there is of a recipe as it is now; where its inputs are gone, what can be done with its last run ({0})."""
-    try:
-        return mill.look()
-    except NoInput as gone:
-        if gone.is_slip or next(finished_runs(mill.store, mill.recipe.name), None) is None:
-            raise
-        raise UserError(f"{gone} {instead.format(f'{mill.store.uri}@{mill.recipe.name}')}") from None
-
-
 def open_seen(name: str, store: str | None) -> Seen:
     """What there is of a recipe as it is now, or what a run made; and say which run that is."""
     if is_run(name):
         return open_run(name, store)
-    named = open_store(name, store)
-    if named is not None:
-        raise UserError(
-            f"{name} names no recipe and no run, so there is nothing to look at. Write STORE@NAME. {names_in(named)}"
-        )
-    mill = open_mill(name, store)
-    return look_with_inputs(
-        mill, f"To look at its last run without its inputs, write {{0}} in place of {mill.recipe.path}."
-    )
+    opening.refuse_folder(name, store, asked_sample())
+    return opening.look(open_mill(name, store))
 
 
 def open_run(name: str, store: str | None) -> Seen:
     """What the run made that STORE@NAME names."""
-    where = open_store(name, store)
-    assert where is not None
-    seen = see(where, name.rpartition("@")[2])
+    seen = opening.open_run(name, store, asked_sample())
     console(stderr=True).print(words((describe(seen), "dim")), soft_wrap=True)
     return seen
 
 
 def open_store(name: str, option: str | None) -> Store | None:
     """The store that stands in the place of a recipe, with the name of a run behind it or without; None: a recipe."""
-    location = name.rpartition("@")[0] if is_run(name) else name
-    if location == name and not is_url(name) and not os.path.isdir(name):
-        return None
-    if option is not None:
-        raise UserError(f"{name} names a store, and so does --store {option}. Leave --store out.")
-    if asked_sample() is not None:
-        raise UserError(
-            f"{name} names a run, and --sample {asked_sample()} is for recipes, so it is not clear what to look at. A "
-            "sample has a name of its own, which `run --sample` shows: write it behind the @, without --sample."
-        )
-    return Store(locate_store(location, "STORE"))
+    return opening.open_store(name, option, asked_sample())
 
 
 def refuse_store(name: str) -> None:
@@ -141,8 +98,3 @@ def id_prefix(text: str, name: str) -> str:
             "inspect shows them."
         )
     return text.lower()
-
-
-def is_run(name: str) -> bool:
-    """Whether a user names a run by STORE@NAME; what exists under that name is a file or a folder."""
-    return _NAME.fullmatch(name.rpartition("@")[2]) is not None and "@" in name and not os.path.exists(name)

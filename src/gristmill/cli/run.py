@@ -12,14 +12,13 @@ from gristmill.cli.options import Json, RecipePath, StoreUri, Workers, as_typed,
 from gristmill.cli.screen import passage, words
 from gristmill.cli.show import Bars, console, listed_steps
 from gristmill.counted import counted
-from gristmill.engine.mill import EXECUTORS, find_warnings
+from gristmill.engine.asked import check_executor, refuse_warnings
+from gristmill.engine.mill import find_warnings
 from gristmill.engine.plan.inputs import unread
 from gristmill.engine.publish.folder import read_model
 from gristmill.engine.schedule.run import Run
-from gristmill.errors import UserError
 from gristmill.query.funnel import funnels, unread_files
 from gristmill.recipe.columns import INGEST
-from gristmill.recipe.mistakes import nearest
 from gristmill.recipe.mix import MIX
 from gristmill.recipe.model import Recipe
 from gristmill.recipe.shards import idle_settings
@@ -56,30 +55,9 @@ def command(
 
     The funnel is what came in, what was dropped, and what is left.
     """
-    if executor is not None and executor not in EXECUTORS:
-        near = nearest(executor, EXECUTORS)
-        meant = f" Did you mean {near}?" if near else ""
-        raise UserError(
-            f"--executor {executor} is not known, so nothing was run. Executors: {', '.join(EXECUTORS)}.{meant}"
-        )
-    if address is not None and executor != "ray":
-        raise UserError(f"--address {address} names a Ray cluster, which nothing is to run on. Add --executor ray.")
-    if profile is not None and executor != "slurm":
-        raise UserError(
-            f"--profile {profile} says how Slurm is asked for jobs, and this run is not. Add --executor slurm."
-        )
+    check_executor(executor, address, profile)
     mill = open_mill(recipe, store, until, executor, address, profile)
     if tag is not None:
-        if mill.recipe.sample is not None:
-            raise UserError(
-                f"--tag names a version of the whole corpus, and this is a sample of it, kept as {mill.recipe.name}. "
-                "Leave out --tag, or the sample."
-            )
-        if not mill.store.is_shared:
-            raise UserError(
-                f"--tag names a version for later, and the store {mill.store.uri} ends with this command, so nothing "
-                "was run. Name a folder (store: in the recipe, or --store), or leave out --tag."
-            )
         mill.check_tag(tag)
     with Bars(quiet=json) as bars:
         if (idle := idle_settings(mill.recipe)) is not None:
@@ -107,11 +85,7 @@ def command(
         if tag is not None:
             kept = f"\nKept as version {tag}: look at it with {mill.store.uri}@{tag}"
             console().print(passage(kept), soft_wrap=True)
-    if warnings and mill.recipe.strict:
-        raise UserError(
-            f"{mill.recipe.path}: strict is true and the run has {counted(len(warnings), 'warning')}: "
-            f"{'; '.join(warnings)}. The output is stored. Mend the recipe, or set strict: false."
-        )
+    refuse_warnings(mill.recipe, warnings)
 
 
 def summary(run: Run, record: dict, notes: list[str], warnings: list[str]) -> dict:  # type: ignore[type-arg]

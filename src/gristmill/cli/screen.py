@@ -112,6 +112,21 @@ def _plain(value: Any) -> Any:
     return int(value) if isinstance(value, numbers.Integral) else str(value)
 
 
+def read_line(prompt: str) -> str | None:
+    """What a person types at a prompt, or the next line of a pipe, which sees none; None at its end."""
+    if not sys.stdin.isatty():
+        line = sys.stdin.readline()
+        return line.rstrip("\n") if line else None
+    with suppress(ImportError):
+        import readline  # noqa: F401  # input() uses it: arrows and a history
+
+    try:
+        return input(prompt)
+    except EOFError:
+        say("")
+        return None
+
+
 def write_bytes(data: bytes) -> None:
     """Bytes as they are into a pipe or a file; on a terminal as text that does nothing."""
     stream = sys.stdout.stream if isinstance(sys.stdout, Guarded) else sys.stdout

@@ -13,6 +13,7 @@ from rich.text import Text
 from gristmill.cli.fitted_table import FittedTable
 from gristmill.cli.screen import Screen, log, words
 from gristmill.counted import counted
+from gristmill.counted import size as size
 from gristmill.engine.plan.graph import Node
 from gristmill.engine.work.task import Result, Task
 from gristmill.printable import one_line
@@ -32,14 +33,6 @@ SILENCE_S = 30.0
 def console(stderr: bool = False) -> Screen:
     """Where a command shows its answer, or says something beside it."""
     return Screen(stderr)
-
-
-def size(count: float) -> str:
-    for unit in ("B", "KB", "MB", "GB"):
-        if abs(count) < 1000:
-            return f"{count:.0f} {unit}" if unit == "B" or count >= 100 else f"{count:.1f} {unit}"
-        count /= 1000
-    return f"{count:.1f} TB"
 
 
 def value_text(value: Any) -> str:

@@ -5,7 +5,9 @@ import importlib
 import os
 import re
 import signal
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -28,7 +30,7 @@ from gristmill.engine.schedule.task_cache import Earlier, Item, Listener
 from gristmill.engine.work.task import Result, Task
 from gristmill.errors import UserError
 from gristmill.objects import requests
-from gristmill.objects.patience import HURRIED, waits_told
+from gristmill.objects.patience import HURRIED, LOOK_S, waits_told
 from gristmill.recipe.cluster import ClusterFields
 from gristmill.recipe.columns import INGEST
 from gristmill.recipe.mistakes import listed
@@ -175,6 +177,16 @@ class Mill:
 
     def check_tag(self, tag: str) -> None:
         """Before a run that may take days: whether it can have the name."""
+        if self.recipe.sample is not None:
+            raise UserError(
+                f"--tag names a version of the whole corpus, and this is a sample of it, kept as {self.recipe.name}. "
+                "Leave out --tag, or the sample."
+            )
+        if not self.store.is_shared:
+            raise UserError(
+                f"--tag names a version for later, and the store {self.store.uri} ends with this command, so nothing "
+                "was run. Name a folder (store: in the recipe, or --store), or leave out --tag."
+            )
         check_name(self.store, tag, "--tag")
 
     def last_run(self, finished: bool = False) -> dict[str, Any] | None:
@@ -257,7 +269,12 @@ def find_warnings(run: Run, typed: str | None = None) -> list[str]:
 
 
 def wait_for(work: Any, executor: Executor) -> None:
-    """Run a coroutine to its end; SIGINT and SIGTERM end it and every worker at once. The second one leaves at once."""
+    """Run a coroutine to its end; SIGINT and SIGTERM end it and every worker at once. The second one leaves at once.
+
+    Signals come to the main thread alone. Where a loop runs in this thread already (a notebook), the coroutine has a
+    thread of its own, and KeyboardInterrupt ends it.
+    """
+    stops: list[Callable[[int], object]] = []
 
     async def main() -> None:
         loop = asyncio.get_running_loop()
@@ -271,7 +288,9 @@ def wait_for(work: Any, executor: Executor) -> None:
                 other.cancel()
             executor.close()
 
-        before = {number: signal.getsignal(number) for number in heeded()}
+        stops.append(lambda number: loop.call_soon_threadsafe(stop, number))
+        is_main = threading.current_thread() is threading.main_thread()
+        before = {number: signal.getsignal(number) for number in (heeded() if is_main else ())}
         for number in before:
             loop.add_signal_handler(number, stop, number)
         try:
@@ -286,4 +305,25 @@ def wait_for(work: Any, executor: Executor) -> None:
                 signal.signal(number, handler)
             executor.close()
 
-    asyncio.run(main())
+    if not _is_in_loop():
+        asyncio.run(main())
+        return
+    with ThreadPoolExecutor(1) as beside:
+        ended = beside.submit(asyncio.run, main())
+        try:
+            ended.result()
+        except KeyboardInterrupt:
+            while not stops and not ended.done():  # its loop is about to begin
+                wait([ended], timeout=LOOK_S)
+            for stop in stops:
+                with suppress(RuntimeError):  # it came to its end by itself
+                    stop(signal.SIGINT)
+            raise
+
+
+def _is_in_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True

@@ -1,5 +1,6 @@
 """The funnel of a corpus: what came in, what each step took or cut, what is left."""
 
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from gristmill.engine.plan.graph import CORPUS
@@ -37,6 +38,26 @@ def unread_files(seen: Seen) -> dict[str, dict[str, dict[str, Any]]]:
         if told:
             found[source] = {why: {"files": files, "example": example} for why, (files, example) in told.items()}
     return found
+
+
+def funnel_lines(found: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """The same as lines of one table: per source what was `read`, what each step took (`dropped`, with the reason),
+    made text of (`extracted`) or cut (`cut`; less than nothing: added), and what is `kept`.
+    """
+    for source, funnel in found.items():
+        yield _line(source, "", "read", "", funnel["read"])
+        for step in funnel["steps"]:
+            for reason, counts in sorted(funnel["first"].get(step, {}).items(), key=lambda item: -item[1]["rows"]):
+                yield _line(source, step, "dropped", reason, counts)
+            for what in ("extracted", "cut"):
+                if counts := funnel[what].get(step):
+                    yield _line(source, step, what, "", counts)
+        yield _line(source, "", "kept", "", funnel["kept"])
+
+
+def _line(source: str, step: str, what: str, reason: str, counts: Mapping[str, int]) -> dict[str, Any]:
+    sizes = {name: counts.get(name, 0) for name in ("text_bytes", "raw_bytes")}
+    return {"source": source, "step": step, "what": what, "reason": reason, "documents": counts["rows"], **sizes}
 
 
 def documents_by_step(seen: Seen) -> dict[str, tuple[int | None, int]]:

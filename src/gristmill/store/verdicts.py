@@ -67,6 +67,8 @@ class Opened:
         with pa.ipc.open_stream(store.get_part(beside)) as stream:
             rows = stream.read_all()
         data = [value.as_buffer() for value in rows["data"]]
+        self.footer = bytes(data[-1])
+        """What stands behind the last chunk of the part."""
         self.metadata = pq.read_metadata(pa.BufferReader(data[-1]))
         self.chunks = list(_chunks_of(self.metadata))
         self._hashes: list[bytes] = rows["hash"].to_pylist()[:-1]
@@ -93,10 +95,22 @@ class Opened:
         """Have the bytes from the first of these chunks to the last."""
         first, view = chunks[0].start, memoryview(data)
         for chunk in chunks:
-            found = view[chunk.start - first : chunk.stop - first]
-            if hashlib.sha256(found).digest() != self._hashes[bisect_right(self._starts, chunk.start) - 1]:
-                raise CorruptPart(self._part.hash, f"does not match the hash of a stretch of it ({chunk.path})")
-            self._there[chunk.start] = found
+            self._there[chunk.start] = self.checked(chunk, view[chunk.start - first : chunk.stop - first])
+
+    def checked(self, chunk: Chunk, data: memoryview) -> memoryview:
+        """The bytes of a chunk, if they are what was written."""
+        if hashlib.sha256(data).digest() != self._hashes[bisect_right(self._starts, chunk.start) - 1]:
+            raise CorruptPart(self._part.hash, f"does not match the hash of a stretch of it ({chunk.path})")
+        return data
+
+    def known(self, chunk: Chunk) -> memoryview | None:
+        """The bytes of a chunk that is small, or was taken."""
+        return self._there.get(chunk.start)
+
+    def within(self, start: int, stop: int) -> list[Chunk]:
+        """Chunks of which a byte lies in that stretch of the part."""
+        first = max(bisect_right(self._starts, start) - 1, 0)
+        return [chunk for chunk in self.chunks[first : bisect_right(self._starts, stop - 1)] if chunk.stop > start]
 
     # What Arrow asks of a file
 

@@ -1,0 +1,1 @@
+"""Gristmill from Python: `gristmill.open`."""

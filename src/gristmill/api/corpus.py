@@ -1,0 +1,220 @@
+"""A corpus in Python: a recipe as it is now, or what a run of it made.
+
+    import gristmill
+    corpus = gristmill.open("recipes/demo.yaml")
+    corpus.run(workers=2)
+    corpus.funnel()
+
+Whatever a user can mend is a `gristmill.UserError` with the message that the command line has for it.
+"""
+
+import os
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from typing import Any
+
+import pyarrow as pa
+
+from gristmill.api.documents import Documents
+from gristmill.api.faults import as_python
+from gristmill.api.finished import Finished, Telling
+from gristmill.api.tables import Table
+from gristmill.counted import counted, size
+from gristmill.engine.asked import check_executor, refuse_warnings
+from gristmill.engine.mill import Mill, find_warnings
+from gristmill.engine.publish.run_record import describe, last_finished, see
+from gristmill.engine.schedule.seen import Seen
+from gristmill.errors import UserError
+from gristmill.query import opening
+from gristmill.query.columns import Columns, columns_of
+from gristmill.query.funnel import funnel_lines, funnels
+from gristmill.query.plan import make_plan
+from gristmill.query.sql import Session
+from gristmill.report.markup import escaped
+from gristmill.store.store import Store
+
+
+def open_corpus(
+    path: str | os.PathLike[str], version: str | None = None, *, store: str | None = None, sample: str | None = None
+) -> "Corpus":
+    """A corpus by its recipe's file, or by STORE@NAME.
+
+    `version` is a tag (`run --tag`) or the hash of a run in the recipe's store: then it is what that run made, and not
+    the recipe as it is now. `store` and `sample` stand for --store and --sample.
+    """
+    name = os.fspath(path)
+    if opening.is_run(name):
+        if version is not None:
+            raise UserError(f"{name} names a run, and so does version={version}. Leave one of them out.")
+        run = opening.open_run(name, store, sample)
+        return Corpus(name, run.name, run.store.uri, run)
+    opening.refuse_folder(name, store, sample)
+    recipe = opening.open_mill(name, store, sample=sample).recipe
+    seen = None if version is None else see(Store(recipe.store), version)
+    if seen is not None and seen.name != recipe.name:
+        raise UserError(
+            f"{seen.told} is of the recipe {seen.name}, and {name} is {recipe.name}, so it is no version of it. "
+            f"To look at it all the same: gristmill.open({seen.told!r})"
+        )
+    return Corpus(name if seen is None else seen.told, recipe.name, recipe.store, seen, (store, sample))
+
+
+class Corpus:
+    """A recipe as its file and its store are when something is asked of it, or what a run made."""
+
+    def __init__(
+        self,
+        told: str,
+        name: str,
+        store: str,
+        seen: Seen | None = None,
+        options: tuple[str | None, str | None] = (None, None),
+    ) -> None:
+        self._told, self._seen, self._options = told, seen, options
+        self.name = name
+        """The recipe's."""
+        self.store = store
+        """Where it lies: a folder or a URI."""
+
+    @property
+    def version(self) -> str | None:
+        """The hash of the run that is looked at; None where it is the recipe as it is now."""
+        record = None if self._seen is None else self._seen.record
+        return None if record is None else record["version"]
+
+    @property
+    def columns(self) -> list[str]:
+        """All that `documents` can be asked for."""
+        with as_python(self._told):
+            return columns_of(self._look())
+
+    def run(
+        self,
+        workers: int | None = None,
+        tag: str | None = None,
+        *,
+        until: str | None = None,
+        executor: str | None = None,
+        address: str | None = None,
+        profile: str | None = None,
+        retry_crashed: bool = False,
+        progress: Callable[[str], object] | None = None,
+    ) -> Finished:
+        """Run what is not in the store: `gristmill run`, with its options. `progress` is told how it goes: `print`.
+
+        Works in a notebook, in a thread, and in a script without a guard around it.
+        """
+        with as_python(self._told):
+            check_executor(executor, address, profile)
+            if workers is not None and workers < 1:
+                raise UserError(f"workers={workers}: a run needs one at least, so nothing was run.")
+            mill = self._open(until, executor, address, profile)
+            if tag is not None:
+                mill.check_tag(tag)
+            listener = Telling(progress)
+            run = mill.run(workers, listener, retry_crashed, tag)
+            warnings = find_warnings(run)
+            refuse_warnings(mill.recipe, warnings)
+            return Finished(run, tag, listener.notes, warnings)
+
+    def plan(self) -> "Plan":
+        """What a run would do, and why."""
+        with as_python(self._told):
+            mill = self._open()
+            return Plan(mill, make_plan(mill, opening.look_with_inputs(mill)))
+
+    def funnel(self) -> "Funnel":
+        """What came in, what each step took, what is left."""
+        with as_python(self._told):
+            return Funnel(self._look())
+
+    def documents(
+        self, kept: bool | None = True, columns: Sequence[str] | None = None, sources: Sequence[str] = ()
+    ) -> Documents:
+        """Documents of the corpus; with `kept=False` those that were dropped, with None both.
+
+        Columns are those of `columns`: of the documents (`doc_id`, `url`, `title`, ...), `text` as the last step left
+        it, the verdict (`kept`, `step`, `reason`), and `STEP.column` of any step.
+        """
+        if isinstance(columns, str) or isinstance(sources, str):
+            raise UserError("columns and sources are lists of names, so nothing was read. Write columns=['text'].")
+        with as_python(self._told):
+            seen = self._look()
+            opening.check_finished(seen)
+            return Documents(Columns(seen, columns, kept, sources))
+
+    def sql(self, query: str) -> pa.Table:
+        """The answer to a query in DuckDB's SQL (extra `sql`); its views are those of `gristmill sql`."""
+        with as_python(self._told), closing(Session(self._look())) as session:
+            schema, batches = session.ask(query)
+            return pa.Table.from_batches(batches, schema)
+
+    def _look(self) -> Seen:
+        return self._seen if self._seen is not None else opening.look(self._open())
+
+    def _open(
+        self,
+        until: str | None = None,
+        executor: str | None = None,
+        address: str | None = None,
+        profile: str | None = None,
+    ) -> Mill:
+        """The recipe; UserError where a run was opened in its place."""
+        store, sample = self._options if self._seen is None else (None, None)
+        return opening.open_mill(self._told, store, until, executor, address, profile, sample)
+
+    def __repr__(self) -> str:
+        return f"<Corpus {self._told}>"
+
+    def _repr_html_(self) -> str:
+        seen = self._look()
+        found = funnels(seen)
+        kept = sum(funnel["kept"]["rows"] for funnel in found.values())
+        text = sum(funnel["kept"]["text_bytes"] for funnel in found.values())
+        told = describe(seen) if seen.record is not None else f"{seen.told}: recipe {seen.name}, in {seen.store.uri}"
+        open_steps = seen.unfinished()
+        what = f"{counted(kept, 'document')} kept, {size(text)} of text, of {counted(len(seen.chains), 'source')}"
+        left = (
+            f"{counted(len(open_steps), 'step')} not run as the recipe is now. {seen.to_finish}" if open_steps else ""
+        )
+        lines = (told, what if found else "", left)
+        return "".join(f"<p>{escaped(line)}</p>" for line in lines if line)
+
+
+class Plan(Table):
+    """One line a step: tasks that are in the store, that would run, that wait for others, and why."""
+
+    def __init__(self, mill: Mill, lines: Sequence[Any]) -> None:
+        rows = [
+            {
+                "step": line.id,
+                "cached": line.cached,
+                "to_run": line.to_run,
+                "waiting": line.waiting,
+                "why": "; ".join(line.why),
+            }
+            for line in lines
+        ]
+        self.is_done = not any(line.to_run or line.waiting for line in lines)
+        """Whether everything is in the store."""
+        super().__init__(rows, ["Nothing to do: everything is in the store."] if self.is_done else [])
+        self.title = f"{mill.recipe.path}, store {mill.store.uri}"
+
+
+class Funnel(Table):
+    """One line for what was read of a source, for every reason of every step, and for what is kept; in documents, bytes
+    of text, and bytes as they were read of what had no text.
+    """
+
+    def __init__(self, seen: Seen) -> None:
+        self.sources = funnels(seen)
+        """The same as `gristmill funnel --json` has it, by source."""
+        if not self.sources:
+            raise UserError(
+                f"Nothing of {seen.told} has come to its end as it is now, so there is nothing to count. "
+                f"{seen.to_finish}{last_finished(seen, 'funnel')}"
+            )
+        waiting = seen.unfinished()
+        notes = [f"Not counted, or not in full, because not run as the recipe is now: {', '.join(waiting)}."]
+        super().__init__(list(funnel_lines(self.sources)), notes if waiting else [])
+        self.title = seen.told

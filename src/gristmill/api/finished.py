@@ -1,0 +1,71 @@
+"""A run that came to its end, and who is told on the way."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from gristmill.api.tables import Table
+from gristmill.counted import counted
+from gristmill.engine.mill import Silent
+from gristmill.engine.plan.graph import Node
+from gristmill.engine.schedule.run import Run
+from gristmill.query.funnel import funnels
+
+
+class Finished(Table):
+    """What a run did, step by step; what it made is in the corpus."""
+
+    def __init__(self, run: Run, tag: str | None, notes: Sequence[str], warnings: Sequence[str]) -> None:
+        nodes = run.ended["nodes"]
+        super().__init__(
+            [{"step": name, "executed": node["executed"], "cached": node["cached"]} for name, node in nodes.items()],
+            [*notes, *(f"WARNING: {warning}" for warning in warnings)],
+        )
+        self.version: str = run.ended["version"]
+        """The hash of all that it made: `gristmill.open(recipe, version=...)`."""
+        self.tag = tag
+        self.shards = run.shards
+        """Where a trainer finds the manifest; None where the recipe makes no shards."""
+        self.warnings = list(warnings)
+        self.documents: int = sum(funnel["kept"]["rows"] for funnel in funnels(run).values())
+        """That are kept."""
+        self.executed: int = sum(line["executed"] for line in self.lines)
+        self.cached: int = sum(line["cached"] for line in self.lines)
+        done = f"{counted(self.executed, 'task')} run, {self.cached:,} cached"
+        self.title = f"{run.name} version {self.version}: {done}; {counted(self.documents, 'document')} kept"
+
+
+class Telling(Silent):
+    """A listener that tells a function what is noted, and of every step when nothing more of it is to be done."""
+
+    def __init__(self, tell: Callable[[str], object] | None) -> None:
+        super().__init__()
+        self._tell = tell
+        self._left: dict[str, int] = {}
+        self._settled: set[str] = set()
+
+    def expect(self, node: Node, tasks: int) -> None:
+        self._left[node.id] = self._left.get(node.id, 0) + tasks
+
+    def done(self, node: Node, task: Any, result: Any, cached: bool) -> None:
+        self._left[node.id] = self._left.get(node.id, 0) - 1
+        self._look(node)
+
+    def settled(self, node: Node) -> None:
+        self._settled.add(node.id)
+        self._look(node)
+
+    def found(self, node: Node, tasks: int, cost: Mapping[str, float]) -> None:
+        self._say(f"{node.id}: in the store ({counted(tasks, 'task')})")
+
+    def note(self, message: str) -> None:
+        super().note(message)
+        self._say(message)
+
+    def _look(self, node: Node) -> None:
+        if node.id in self._settled and self._left.get(node.id) == 0:
+            del self._left[node.id]
+            self._say(f"{node.id}: done")
+
+    def _say(self, message: str) -> None:
+        if self._tell is not None:
+            self._tell(message)

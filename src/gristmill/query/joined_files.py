@@ -1,0 +1,182 @@
+"""Files that nobody wrote: columns of several layers of a document part, as one Parquet file that DuckDB can read.
+
+What is read of them comes from the parts, wherever the store is, and is compared with its hash first. There are no
+other files here, and none can be written.
+"""
+
+import re
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from fsspec.spec import AbstractFileSystem
+
+from gristmill.store.footer import MAGIC, Layer, joined
+from gristmill.store.store import Part, Store
+from gristmill.store.verdicts import Chunk, Opened
+
+PROTOCOL = "gristmill"
+HELD_BYTES = 64 << 20
+"""Of chunks that were read last: a reader comes back for the next page of the same one."""
+HELD_FILES = 256
+"""Of which the footers are kept."""
+GUESS_BYTES = 1 << 16
+"""Of nothing before a footer: a reader takes some kilobytes before the end of a file at once, and none of a column."""
+DIGITS = 9
+"""Of the number of a file, so that their names are in order."""
+_NAME = re.compile(rf"(.+)/([0-9]{{{DIGITS}}})\.parquet")
+Columns = tuple[tuple[str, Part, tuple[str, ...]], ...]
+"""(step, its part, the columns that are wanted of it)"""
+
+
+class JoinedFiles(AbstractFileSystem):  # type: ignore[misc]
+    """All of them, by name."""
+
+    protocol = PROTOCOL
+    cachable = False
+
+    def __init__(self, store: Store) -> None:
+        super().__init__()
+        self.store = store
+        self.fault: BaseException | None = None
+        """What went wrong below DuckDB, which would tell it as a traceback."""
+        self._sets: dict[str, tuple[int, Callable[[int], Columns]]] = {}
+        self._opened: OrderedDict[str, _Contents] = OrderedDict()
+        self._held: OrderedDict[tuple[str, int], memoryview] = OrderedDict()
+        self._held_bytes = 0
+        self._lock = threading.RLock()
+
+    def add(self, name: str, count: int, columns: Callable[[int], Columns]) -> str:
+        """Have a set of files, of which each is asked for when it is opened; the pattern of their names."""
+        self._sets[name] = (count, columns)
+        return f"{PROTOCOL}://{name}/*"
+
+    def hold(self, part: Part, opened: Opened, chunk: Chunk) -> memoryview:
+        """The bytes of a chunk, checked."""
+        known = opened.known(chunk)
+        if known is not None:
+            return known
+        with self._lock:
+            found = self._held.get((part.hash, chunk.start))
+        if found is None:
+            check = lambda data: opened.checked(chunk, memoryview(data))  # noqa: E731
+            found = self.store.get_range(part, chunk.start, chunk.stop, check)
+        with self._lock:
+            if (part.hash, chunk.start) not in self._held:
+                self._held_bytes += len(found)
+            self._held[part.hash, chunk.start] = found
+            self._held.move_to_end((part.hash, chunk.start))
+            while self._held_bytes > HELD_BYTES and len(self._held) > 1:
+                self._held_bytes -= len(self._held.popitem(last=False)[1])
+        return found
+
+    def contents(self, path: str) -> "_Contents":
+        name = self._strip_protocol(path)
+        with self._lock:
+            if name not in self._opened:
+                among, _, number = name.rpartition("/")
+                if not self.exists(name):
+                    raise FileNotFoundError(path)
+                self._opened[name] = _Contents(self, self._sets[among][1](int(number[:DIGITS])))
+                while len(self._opened) > HELD_FILES:
+                    self._opened.popitem(last=False)
+            return self._opened[name]
+
+    # What DuckDB asks of a file system
+
+    def info(self, path: str, **_: Any) -> Mapping[str, Any]:
+        return {"name": path, "size": self._kept(lambda: self.contents(path).size), "type": "file"}
+
+    def modified(self, path: str) -> datetime:
+        return datetime(2000, 1, 1, tzinfo=UTC)  # they never change
+
+    def exists(self, path: str, **_: Any) -> bool:
+        found = _NAME.fullmatch(self._strip_protocol(path))
+        return found is not None and int(found[2]) < self._sets.get(found[1], (0, None))[0]
+
+    def glob(self, path: str, **_: Any) -> list[str]:
+        among, _, last = self._strip_protocol(path).rpartition("/")
+        if last != "*":
+            return [path] if self.exists(path) else []
+        count = self._sets.get(among, (0, None))[0]
+        return [f"{PROTOCOL}://{among}/{number:0{DIGITS}}.parquet" for number in range(count)]
+
+    def _open(self, path: str, mode: str = "rb", **_: Any) -> "_OpenFile":
+        if mode != "rb":
+            raise PermissionError(f"{path} can only be read")
+        return _OpenFile(self, self._kept(lambda: self.contents(path)))
+
+    def _kept(self, call: Any) -> Any:
+        try:
+            return call()
+        except Exception as error:
+            self.fault = error
+            raise
+
+
+class _Contents:
+    """The bytes of a file: of its parts one behind the other, and the footer that belongs to all."""
+
+    def __init__(self, files: JoinedFiles, columns: Columns) -> None:
+        self._files = files
+        self._layers: list[tuple[int, Part, Opened | None, memoryview | None]] = []
+        layers, at = [], 0
+        for step, part, names in columns:
+            opened = None if part.verdicts is None else Opened(files.store, part)
+            whole = None if opened is not None else memoryview(files.store.get_part(part))
+            footer = opened.footer if opened is not None else bytes(whole or b"")
+            self._layers.append((at, part, opened, whole))
+            layers.append(Layer(step, footer, at, names))
+            at += part.file_bytes
+        self._footer_at, self._footer = at + GUESS_BYTES, joined(layers)
+        self.size = self._footer_at + len(self._footer)
+
+    def read(self, start: int, stop: int) -> bytes:
+        stop = min(stop, self.size)
+        made = bytearray(max(stop - start, 0))
+        for at, data in self._stretches(start, stop):
+            first, last = max(at, start), min(at + len(data), stop)
+            if first < last:
+                made[first - start : last - start] = data[first - at : last - at]
+        return bytes(made)
+
+    def _stretches(self, start: int, stop: int) -> Iterator[tuple[int, memoryview | bytes]]:
+        yield 0, MAGIC
+        for at, part, opened, whole in self._layers:
+            if at < stop and start < at + part.file_bytes:
+                if whole is not None:
+                    yield at, whole
+                elif opened is not None:
+                    for chunk in opened.within(max(start - at, 0), stop - at):
+                        yield at + chunk.start, self._files.hold(part, opened, chunk)
+        yield self._footer_at, self._footer
+
+
+class _OpenFile:
+    """A file under way. DuckDB's threads share it, and each seeks before it reads: each has a place of its own."""
+
+    closed = False
+
+    def __init__(self, files: JoinedFiles, contents: _Contents) -> None:
+        self._files, self._contents = files, contents
+        self._place = threading.local()
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        base = (0, self.tell(), self._contents.size)[whence]
+        self._place.at = base + offset
+        return base + offset
+
+    def tell(self) -> int:
+        return getattr(self._place, "at", 0)
+
+    def read(self, count: int = -1) -> bytes:
+        at = self.tell()
+        stop = self._contents.size if count < 0 else at + count
+        data: bytes = self._files._kept(lambda: self._contents.read(at, stop))
+        self._place.at = at + len(data)
+        return data
+
+    def close(self) -> None:
+        """Nothing is open."""

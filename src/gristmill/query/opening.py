@@ -1,0 +1,119 @@
+"""From what a user names to a corpus: a recipe's file, or STORE@NAME for what a run made."""
+
+import os
+import re
+from pathlib import Path
+
+from gristmill.engine.mill import Mill
+from gristmill.engine.publish.run_record import finished_runs, last_finished, names_in, see
+from gristmill.engine.schedule.run import Run
+from gristmill.engine.schedule.seen import Seen
+from gristmill.errors import NoInput, UserError
+from gristmill.places import is_url
+from gristmill.query.documents import unfinished
+from gristmill.recipe.load import load, locate_store
+from gristmill.recipe.mistakes import listed
+from gristmill.store.store import CorruptPart, Store
+
+_FROM_STORE = (
+    "status, funnel, removed, inspect, sample, shards, tokenizer, sql, export, verify and gc: gristmill removed {0}, "
+    "gristmill inspect {0} --dropped"
+)
+MOST_NAMED = 5
+"""Steps that a message names."""
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+
+
+def is_run(name: str) -> bool:
+    """Whether a user names a run by STORE@NAME; what exists under that name is a file or a folder."""
+    return _NAME.fullmatch(name.rpartition("@")[2]) is not None and "@" in name and not os.path.exists(name)
+
+
+def open_store(name: str, option: str | None = None, sample: str | None = None) -> Store | None:
+    """The store that stands in the place of a recipe, with the name of a run behind it or without; None: a recipe."""
+    location = name.rpartition("@")[0] if is_run(name) else name
+    if location == name and not is_url(name) and not os.path.isdir(name):
+        return None
+    if option is not None:
+        raise UserError(f"{name} names a store, and so does --store {option}. Leave --store out.")
+    if sample is not None:
+        raise UserError(
+            f"{name} names a run, and --sample {sample} is for recipes, so it is not clear what to look at. A "
+            "sample has a name of its own, which `run --sample` shows: write it behind the @, without --sample."
+        )
+    return Store(locate_store(location, "STORE"))
+
+
+def open_mill(
+    recipe: Path | str,
+    store: str | None = None,
+    until: str | None = None,
+    executor: str | None = None,
+    address: str | None = None,
+    profile: str | None = None,
+    sample: str | None = None,
+) -> Mill:
+    """The recipe in a file, with its store; a run that is named in its place is refused, with what can be done."""
+    name = str(recipe)
+    if is_run(name):
+        where = open_store(name, store, sample)
+        assert where is not None
+        see(where, name.rpartition("@")[2])  # a wrong name lists the right ones
+        raise UserError(
+            f"{name} names a run, and this needs the recipe with its inputs and the code of its steps, so nothing was "
+            f"done. The recipe as it was run: gristmill status {name} --recipe > recipe.yaml. From the store alone "
+            f"come {_FROM_STORE.format(name)}"
+        )
+    return Mill(load(recipe, store=store, sample=sample, profile=profile), until, executor, address)
+
+
+def open_run(name: str, store: str | None = None, sample: str | None = None) -> Seen:
+    """What the run made that STORE@NAME names."""
+    where = open_store(name, store, sample)
+    assert where is not None
+    return see(where, name.rpartition("@")[2])
+
+
+def refuse_folder(name: str, store: str | None = None, sample: str | None = None) -> None:
+    """A store without the name of a run is neither a recipe nor a run."""
+    named = open_store(name, store, sample)
+    if named is not None:
+        raise UserError(
+            f"{name} names no recipe and no run, so there is nothing to look at. Write STORE@NAME. {names_in(named)}"
+        )
+
+
+def look_with_inputs(mill: Mill, instead: str = f"From the store alone come {_FROM_STORE}") -> Run:
+    """What there is of a recipe as it is now; where its inputs are gone, what can be done with its last run ({0})."""
+    try:
+        return mill.look()
+    except NoInput as gone:
+        if gone.is_slip or next(finished_runs(mill.store, mill.recipe.name), None) is None:
+            raise
+        raise UserError(f"{gone} {instead.format(f'{mill.store.uri}@{mill.recipe.name}')}") from None
+
+
+def look(mill: Mill) -> Run:
+    """The same for whoever can look at the last run in place of the recipe."""
+    return look_with_inputs(
+        mill, f"To look at its last run without its inputs, write {{0}} in place of {mill.recipe.path}."
+    )
+
+
+def check_finished(seen: Seen, command: str = "") -> None:
+    """Refuse a corpus of which some document is not judged by all steps; `command` looks at one that is."""
+    open_steps, has_some = unfinished(seen, None), any(seen.documents.values())
+    if open_steps or not has_some:
+        waits = f" ({listed(open_steps, MOST_NAMED)})" if open_steps and has_some else ""
+        raise UserError(
+            f"{seen.told} has not run to its end as it is now{waits}, so nobody knows what belongs to the corpus. "
+            f"{seen.to_finish}{last_finished(seen, command)}"
+        )
+
+
+def tell_damage(corrupt: CorruptPart, recipe: str) -> str:
+    """What to tell of a part that is not what its name says, and which command mends it."""
+    return (
+        f"part {corrupt.part_hash[:12]} of the store {corrupt.fact}, so nothing of it is shown. "
+        f"gristmill verify {recipe} --repair makes it again."
+    )

@@ -1,0 +1,202 @@
+"""Gristmill from Python: what it gives is what the commands show, and what it refuses they refuse alike."""
+
+import asyncio
+import subprocess
+import sys
+import threading
+from html.parser import HTMLParser
+
+import pyarrow as pa
+import pytest
+
+import gristmill
+from gristmill.query.documents import rows
+from gristmill.query.funnel import funnels
+from gristmill.store.store import CorruptPart
+
+EVERY = ["doc_id", "source", "locator", "url", "title", "language", "language_hint", "license", "meta", "text"]
+
+
+@pytest.fixture
+def corpus(everything):
+    return gristmill.open(everything.project.recipe)
+
+
+def shown(found):
+    """Rows as `inspect` finds them, as plain values."""
+    for row in found:
+        fields = {name: row.fields[name] for name in EVERY if name in row.fields}
+        yield {**fields, "doc_id": row.fields["doc_id"].hex(), "text": row.text}
+
+
+@pytest.mark.parametrize("kept", [True, False, None])
+def test_documents_are_those_that_inspect_shows(everything, corpus, kept):
+    """Columns of all layers, joined by position, against the rows that are put together one by one."""
+    dropped = None if kept is None else not kept
+    expected = list(shown(rows(everything.run, None, dropped, None, records=False)))
+    found = list(corpus.documents(kept=kept, columns=EVERY).rows())
+    for one, other in zip(found, expected, strict=True):
+        is_markup = one["text"] is None  # inspect shows the page itself where no step has made text of it
+        assert {**one, "text": None} == {**other, "text": None}
+        assert is_markup or one["text"] == other["text"]
+
+
+def test_columns_of_steps_are_theirs(everything, corpus):
+    """By id or by name, for sources that pass the step; ids are text wherever they stand."""
+    table = corpus.documents(columns=["source", "doc_id", "signals.words", "web/language.label", "near_dedup.cluster"])
+    for row in table.rows():
+        assert row["signals.words"] > 0
+        assert (row["web/language.label"] is not None) == (row["source"] == "crawl")
+    near = corpus.documents(kept=None, columns=["doc_id", "near_dedup.cluster", "near_dedup.linked_to"]).to_arrow()
+    ids = set(near["doc_id"].to_pylist())
+    links = [one for links in near["near_dedup.linked_to"].to_pylist() for one in links or ()]
+    assert links
+    assert {*links, *filter(None, near["near_dedup.cluster"].to_pylist())} <= ids
+
+
+def test_every_column_that_is_offered_can_be_read(corpus):
+    """The list in the error is the list of what works."""
+    names = corpus.columns
+    assert len(names) > 100
+    table = corpus.documents(kept=None, columns=names).to_arrow()
+    assert table.column_names == names
+    assert table.num_rows == sum(line["documents"] for line in corpus.funnel() if line["what"] == "read")
+
+
+def test_texts_are_not_read_where_none_is_asked_for(corpus, monkeypatch):
+    """Of a part that is wanted for its verdict alone, the small one beside it is opened and no more."""
+    documents = corpus.documents(kept=None, columns=["kept", "text_bytes"])
+    monkeypatch.setattr("gristmill.store.parquet.PartReader._whole", lambda reader: pytest.fail("a part is read"))
+    assert sum(batch.num_rows for batch in documents) > 20
+
+
+def test_batches_come_part_by_part(corpus):
+    """A reader takes the first without the others; one schema for all."""
+    documents = corpus.documents()
+    first = next(iter(documents))
+    assert isinstance(first, pa.RecordBatch)
+    assert first.schema == documents.schema
+    assert pa.table(documents).num_rows == documents.to_arrow().num_rows > first.num_rows
+
+
+def test_the_funnel_is_that_of_the_command(everything, corpus):
+    funnel = corpus.funnel()
+    assert funnel.sources == funnels(everything.run)
+    kept = sum(line["documents"] for line in funnel if line["what"] == "kept")
+    assert kept == corpus.documents(columns=["doc_id"]).to_arrow().num_rows
+    assert funnel.to_arrow().column_names == list(funnel[0])
+    assert "near_duplicate" in repr(funnel)
+
+
+class Tags(HTMLParser):
+    def __init__(self):
+        super().__init__()
+        self.tags = set()
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.add(tag)
+
+
+def test_a_notebook_shows_tables_and_no_markup_of_others(corpus, monkeypatch):
+    """What data says is text there, whatever it says."""
+    for shown_there in (corpus, corpus.plan(), corpus.funnel()):
+        parser = Tags()
+        parser.feed(shown_there._repr_html_())
+        assert parser.tags <= {"p", "b", "table", "thead", "tbody", "tr", "th", "td"}
+    funnel = corpus.funnel()
+    funnel.lines = [{**funnel.lines[0], "reason": "<script>alert(1)</script>"}]
+    assert "<script" not in funnel._repr_html_()
+    assert "&lt;script" in funnel._repr_html_()
+
+
+def test_a_run_inside_a_loop_and_in_a_thread(project):
+    """As in a notebook, where a loop runs already, and where no signal can be heard: with workers, to the end."""
+    project.write_inputs(1, 20)
+    project.write_recipe("  - stagebox.length", top="")
+    told = []
+
+    async def in_a_notebook():
+        return gristmill.open(project.recipe).run(workers=1, progress=told.append)
+
+    first = asyncio.run(in_a_notebook())
+    assert first.executed > 0
+    assert "notes/ingest: done" in told
+    found = []
+    thread = threading.Thread(target=lambda: found.append(gristmill.open(project.recipe).run(tag="v1")))
+    thread.start()
+    thread.join()
+    assert (found[0].executed, found[0].version) == (0, first.version)
+    assert gristmill.open(project.recipe, version="v1").version == first.version
+    assert gristmill.open(project.recipe, version=first.version).funnel().sources
+    assert gristmill.open(project.recipe).plan().is_done
+
+
+def test_an_interrupt_inside_a_loop_ends_the_run(project, monkeypatch):
+    """Ctrl-C in a notebook comes to the thread that waits; the run beside it stops, and the error is Python's own."""
+
+    async def endless(run):
+        await asyncio.Event().wait()
+
+    def interrupted(future):
+        raise KeyboardInterrupt
+
+    async def in_a_notebook():
+        gristmill.open(project.recipe).run()
+
+    monkeypatch.setattr("gristmill.engine.schedule.run.Run.go", endless)
+    monkeypatch.setattr("concurrent.futures.Future.result", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        asyncio.run(in_a_notebook())
+
+
+def test_what_the_commands_refuse_is_refused(everything, corpus, tmp_path):
+    recipe, store = everything.project.recipe, everything.project.store
+    run = gristmill.open(f"{store}@v1")
+    cases = {
+        "there is no such file": lambda: gristmill.open(tmp_path / "none.yaml"),
+        "has no finished run of that name": lambda: gristmill.open(f"{store}@nothing"),
+        "Versions: v1": lambda: gristmill.open(recipe, version="v2"),
+        "names a run, and so does version": lambda: gristmill.open(f"{store}@v1", version="v1"),
+        "Write STORE@NAME": lambda: gristmill.open(store),
+        "Did you mean text?": lambda: corpus.documents(columns=["txt"]),
+        "Did you mean signals.words?": lambda: corpus.documents(columns=["signals.word"]),
+        "Did you mean crawl?": lambda: corpus.documents(sources=["crawls"]),
+        "named twice": lambda: corpus.documents(columns=["text", "text"]),
+        "lists of names": lambda: corpus.documents(columns="text"),
+        "names a run, and this needs the recipe": run.run,
+        "cannot be a name": lambda: corpus.run(tag="a b"),
+        "Executors: local": lambda: corpus.run(executor="spark"),
+        "needs one at least": lambda: corpus.run(workers=0),
+        "has not run to its end": lambda: gristmill.open(recipe, store=str(tmp_path / "empty")).documents(),
+        "so there is nothing to count": lambda: gristmill.open(recipe, store=str(tmp_path / "empty")).funnel(),
+    }
+    for message, call in cases.items():
+        with pytest.raises(gristmill.UserError, match=message):
+            call()
+
+
+def test_a_library_that_is_not_there_is_named(corpus, monkeypatch):
+    """pandas and datasets are nobody's dependency."""
+    for name, call in (("pandas", corpus.documents().to_pandas), ("datasets", corpus.documents().to_hf)):
+        monkeypatch.setitem(sys.modules, name, None)
+        with pytest.raises(gristmill.UserError, match=f"pip install {name}"):
+            call()
+
+
+def test_a_damaged_part_is_told_as_the_command_tells_it(corpus, monkeypatch):
+    def damaged(*_):
+        raise CorruptPart("ab" * 32, "is missing")
+
+    documents = corpus.documents()
+    monkeypatch.setattr("gristmill.query.columns.open_parts", damaged)
+    with pytest.raises(gristmill.UserError, match="--repair makes it again"):
+        documents.to_arrow()
+
+
+def test_the_package_is_light():
+    """A trainer that imports the loader, or a script that asks for the version, gets nothing else."""
+    code = "import gristmill, sys; assert gristmill.__version__; print(*(m for m in sys.modules if 'gristmill' in m))"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.split() == ["gristmill"]
+    with pytest.raises(AttributeError):
+        gristmill.nothing  # noqa: B018

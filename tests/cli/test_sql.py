@@ -1,0 +1,293 @@
+"""`gristmill sql`: the views say what other commands say, nothing but reading is possible, a mistake is one line."""
+
+import io
+import json
+import random
+import string
+import sys
+from collections import Counter
+
+import pyarrow.csv as pcsv
+import pyarrow.parquet as pq
+import pytest
+
+import gristmill
+from gristmill.loader import read_manifest
+from gristmill.query import joined_files
+from gristmill.query.documents import rows
+from gristmill.query.opening import open_run
+from gristmill.query.sql import Session
+from gristmill.store.store import Store
+
+pytest.importorskip("duckdb", reason="DuckDB is not installed: pip install 'gristmill[sql]'")
+
+
+@pytest.fixture(scope="module")
+def name(everything):
+    return f"{everything.project.store}@v1"
+
+
+@pytest.fixture(scope="module")
+def session(name):
+    opened = Session(open_run(name))
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def ask(session):
+    def asked(query):
+        _, batches = session.ask(query)
+        return [row for batch in batches for row in batch.to_pylist()]
+
+    return asked
+
+
+def test_documents_are_those_of_the_python_api(everything, ask):
+    """Two ways to join layers by position: DuckDB on joined files, and our reader; all columns that both have."""
+    corpus = gristmill.open(everything.project.recipe)
+    names = [column for column in corpus.columns if "." not in column]
+    quoted = ", ".join(f'"{column}"' for column in names)
+    for expected, found in zip(
+        corpus.documents(kept=None, columns=names).rows(),
+        ask(f"select {quoted} from documents order by source, part, row"),
+        strict=True,
+    ):
+        assert found == expected
+
+
+def test_verdicts_are_those_of_all_layers(everything, ask):
+    """The first of a document is its final one."""
+    firsts = {row.fields["doc_id"].hex(): row for row in rows(everything.run, None, True, None)}
+    found = ask("select * from verdicts")
+    assert {one["doc_id"] for one in found} == set(firsts)
+    told = {(one["doc_id"], one["step"], one["reason"], one["detail"]) for one in found}
+    assert {(doc_id, row.step, row.reason, row.detail) for doc_id, row in firsts.items()} <= told
+
+
+def test_columns_of_steps_join_by_place(ask):
+    """(source, part, row) is one document in every view."""
+    (found,) = ask(
+        "select count(*) n, count(*) filter (s.doc_id = d.doc_id) same "
+        'from documents d join signals s using (source, part, row) join "all/signals" using (source, part, row)'
+    )
+    assert found["n"] == found["same"] > 20
+    assert ask("select distinct step from clusters") == [{"step": "all/near_dedup"}]
+    assert ask("select count(*) n from clusters c join documents d on c.cluster = d.doc_id where kept")[0]["n"] > 0
+
+
+def test_samples_say_when_a_document_is_seen(everything, say, ask):
+    """As `shards find` says it, of every piece."""
+    doc_id = ask("select doc_id from samples where len(seen_at) > 1 order by doc_id limit 1")[0]["doc_id"]
+    told = json.loads(say("shards", "find", everything.project.recipe, doc_id, "--json").out)["pieces"]
+    found = ask(f"select * from samples where doc_id = '{doc_id}'")
+    assert sorted(
+        (one["group"], one["shard"], one["sample"], one["length"], one["seen_at"]) for one in found
+    ) == sorted((one["group"], one["shard"], one["row"], one["tokens"], one["seen_at"]) for one in told)
+    samples = read_manifest(everything.run.shards).samples
+    assert ask("select count(*) n, max(seen_at) last from schedule")[0] == {"n": samples, "last": samples - 1}
+
+
+def test_tasks_have_their_cost(everything, ask):
+    found = ask("select step, count(*) n, sum(wall_s) s from tasks group by step")
+    assert {one["step"]: one["n"] for one in found} == {
+        step: len(made.tasks) for step, made in everything.run.made.items() if made.tasks
+    }
+    assert all(one["s"] >= 0 for one in found)
+
+
+def test_every_view_can_be_read(session, ask):
+    for view in session.views:
+        assert ask(f'select count(*) n from (select * from "{view}")')[0]["n"] > 0, view
+    assert {one["name"] for one in ask("show tables")} >= set(session.views)
+
+
+def test_texts_are_not_read_where_none_is_asked_for(project, monkeypatch):
+    """Of a verdict the small part beside a layer is enough. (Of neighbours, DuckDB takes up to 16 kB along.)"""
+    draw = random.Random(1)
+    texts = ["".join(draw.choices(string.ascii_letters, k=2000)) for _ in range(40)]
+    (project.folder / "in" / "00.jsonl").write_text("\n".join(json.dumps({"text": text}) for text in texts))
+    project.write_recipe("  - stagebox.upper: {min_chars: 20}", pattern="in/00.jsonl")
+    project.recipe.write_text(project.recipe.read_text().replace("part_bytes: 4KB", "part_bytes: 1MB"))
+    project.run()
+    read = Counter()
+    hold = joined_files.JoinedFiles.hold
+
+    def noted(files, part, opened, chunk):
+        read[chunk.path] += opened.known(chunk) is None
+        return hold(files, part, opened, chunk)
+
+    monkeypatch.setattr(joined_files.JoinedFiles, "hold", noted)
+    session = Session(project.look())
+    for query, is_read in (
+        ("select reason, count(*), sum(text_bytes) from documents group by 1", False),
+        ("select step, reason, detail, doc_id from verdicts", False),
+        ("select max(url) from documents where kept", False),
+        ("select sum(length(text)) from documents", True),
+    ):
+        read.clear()
+        list(session.ask(query)[1])
+        assert (read["text"] > 0) == is_read, query
+    session.close()
+
+
+ATTACKS = (
+    "copy (select 1) to '{0}/stolen.csv'",
+    "copy documents to '{0}/stolen.parquet'",
+    "copy (select 1) to 'gristmill://documents/crawl/000000000.parquet'",
+    "explain analyze copy (select 1) to '{0}/stolen.csv'",
+    "select * from read_csv('/etc/passwd')",
+    "select * from read_text('/etc/passwd')",
+    "select * from read_blob('{0}/recipe.yaml')",
+    "select * from '/etc/passwd'",
+    "select * from glob('/etc/*')",
+    "select * from read_parquet('{0}/store/parts/*/*.parquet')",
+    "select * from read_parquet('gristmill://../../etc/passwd')",
+    "select * from parquet_metadata('/etc/passwd')",
+    "attach '{0}/new.db'",
+    "install httpfs",
+    "load httpfs",
+    "pragma enable_profiling",
+    "set enable_external_access = true",
+    "reset lock_configuration",
+    "export database '{0}/stolen'",
+    "import database '{0}'",
+    "create table t as select 1",
+    "drop view documents",
+    "select * from read_csv('https://example.com/a.csv')",
+    "select getenv('HOME')",
+    "select * from query('copy (select 1) to ''{0}/stolen.csv''')",
+    "call pragma_version()",
+    "begin transaction",
+    "select 1; copy (select 1) to '{0}/stolen.csv'",
+)
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_nothing_but_the_corpus_can_be_read_and_nothing_written(everything, ask, attack):
+    folder = everything.project.folder
+    before = sorted(folder.rglob("*"))
+    with pytest.raises(gristmill.UserError) as refused:
+        ask(attack.format(folder))
+    assert "Traceback" not in str(refused.value)
+    assert "\n" not in str(refused.value)
+    assert sorted(folder.rglob("*")) == before
+    assert ask("select 1 as still") == [{"still": 1}]
+
+
+def test_variables_of_python_are_no_tables(ask):
+    """DuckDB would look for them in the frames above."""
+    secret = __import__("pyarrow").table({"a": [1]})
+    assert secret.num_rows
+    with pytest.raises(gristmill.UserError, match="no view secret"):
+        ask("select * from secret")
+
+
+@pytest.mark.parametrize(
+    ("query", "told"),
+    [
+        ("select txt from documents", '"text"'),
+        ("select * from docments", "Did you mean documents?"),
+        ("select * from web_extract", 'Did you mean "web/extract"?'),
+        ("selec 1", "syntax error"),
+        ("", "No query is given"),
+        ("select 1; select 2", "2 queries are given"),
+        ("select cast(url as integer) from documents where url is not null", "Could not convert"),
+    ],
+)
+def test_a_wrong_query_is_one_message(say, name, query, told):
+    said = say("sql", name, query)
+    assert said.code == 2
+    assert told in said.err
+    assert "Traceback" not in said.err
+    assert len(said.err.strip().splitlines()) == 2  # the run that is looked at, and the message
+
+
+def test_ways_to_print_an_answer(say, name, tmp_path):
+    """A table, JSON lines, CSV and Parquet: the same rows."""
+    query = "select source, kept, count(*) as n, max(doc_id) as one from documents group by all order by all"
+    lines = [json.loads(line) for line in say("sql", name, query, "--json").out.splitlines()]
+    assert {line["source"] for line in lines} == {"crawl", "notes"}
+    table = pcsv.read_csv(io.BytesIO(say("sql", name, query, "--csv").out.encode()))
+    assert table.to_pylist() == lines
+    assert say("sql", name, query, "--parquet", tmp_path / "answer.parquet").code == 0
+    assert pq.read_table(tmp_path / "answer.parquet").to_pylist() == lines
+    assert [path.name for path in tmp_path.iterdir()] == ["answer.parquet"]
+    shown = say("sql", name, query).out.splitlines()
+    assert shown[0].split() == ["source", "kept", "n", "one"]
+    assert len(shown) == len(lines) + 1
+    lists = say("sql", name, "select [1, 2] as a, sum(i) as b from range(3) t(i)", "--csv").out
+    assert lists.splitlines() == ['"a","b"', '"[1, 2]",3']
+
+
+def test_a_long_answer_says_what_is_not_shown(say, name):
+    said = say("sql", name, "select i from range(1500) t(i)")
+    assert "500 more rows are not shown" in said.err
+    assert len(said.out.splitlines()) == 1001
+
+
+def test_a_text_in_an_answer_steers_nothing(say, name):
+    """What data says is shown, not done."""
+    said = say("sql", name, "select chr(27) || '[31mred' as a")
+    assert "\x1b" not in said.out
+
+
+def test_a_shell_answers_until_its_end(say, name, monkeypatch):
+    """Over several lines, past a mistake, and through a pipe as well."""
+    monkeypatch.setattr(sys, "stdin", io.StringIO("select 1 +\n 1 as two;\n\nselect nothing;\nselect 3 as three;\n"))
+    said = say("sql", name, "--shell")
+    assert (said.code, said.out.split()) == (0, ["two", "2", "three", "3"])
+    assert "nothing" in said.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ((), "No QUERY is given"),
+        (("select 1", "--shell"), "one is given"),
+        (("select 1", "--json", "--csv"), "exclude each other"),
+        (("--shell", "--parquet", "a.parquet"), "exclude each other"),
+        (("select 1", "--parquet", "/nowhere/a.parquet"), "there is no folder"),
+        (("select 1", "more"), "besides"),
+    ],
+)
+def test_wrong_arguments_are_one_message(say, name, arguments, told):
+    said = say("sql", name, *arguments)
+    assert said.code == 2
+    assert told in said.err
+
+
+def test_a_recipe_that_has_not_run_is_refused(say, everything, tmp_path):
+    said = say("sql", everything.project.recipe, "select 1", "--store", tmp_path / "empty")
+    assert said.code == 2
+    assert "Run: gristmill run" in said.err
+
+
+def test_damage_is_told_and_not_read(name, monkeypatch):
+    """Bytes of a part are compared with their hash on their way to DuckDB."""
+    session = Session(open_run(name))
+    whole = Store.get_range
+    monkeypatch.setattr(
+        Store,
+        "get_range",
+        lambda store, part, start, stop, check: whole(store, part, start, stop, lambda _: check(b"x")),
+    )
+    with pytest.raises(Exception, match="does not match the hash"):
+        list(session.ask("select max(title) from documents")[1])
+    session.close()
+
+
+def test_without_duckdb_the_extra_is_named(say, name, monkeypatch):
+    monkeypatch.setitem(sys.modules, "duckdb", None)
+    said = say("sql", name, "select 1")
+    assert said.code == 2
+    assert "pip install 'gristmill[sql]'" in said.err
+
+
+def test_python_gets_arrow(everything, name):
+    corpus = gristmill.open(everything.project.recipe)
+    assert corpus.sql("select count(*) as n from documents where kept").to_pylist() == [
+        {"n": sum(line["documents"] for line in corpus.funnel() if line["what"] == "kept")}
+    ]
+    with pytest.raises(gristmill.UserError, match="Did you mean documents"):
+        corpus.sql("select * from document")
