@@ -84,12 +84,13 @@ def _sized(part):
 @given(st.lists(st.tuples(keys, st.text(st.characters(codec=None))), unique_by=lambda one: one[0]), st.integers(1, 4))
 def test_names_of_tasks_come_one_by_one_or_many_at_once(tasks, packed):
     """Behind others that are there, in the same order."""
-    one, many = TaskNames(labels_packed=packed), TaskNames(labels_packed=packed)
+    one, many = TaskNames(labels_packed=packed), TaskNames(dict(tasks[:5]), packed)
     for key, label in tasks:
         one.add(key, label, False)
-    for some in (tasks[:3], tasks[3:]):
-        many.add_known(dict(some))
+    for key, label in tasks[5:]:
+        many.add(key, label, False)
     assert list(many.each()) == list(one.each())
+    assert len(many) == len(one)
     assert (many._keys, many._packed, many._executed) == (one._keys, one._packed, one._executed)
 
 
@@ -119,9 +120,9 @@ def test_a_task_takes_some_dozen_bytes():
 @given(st.lists(made_parts, max_size=20))
 def test_files_are_kept_in_order(parts):
     """One by one, or many at once."""
-    one, many = Files(), Files()
+    one, many = Files(), Files([(part.hash, part.suffix, part.file_bytes) for part in parts[:3]])
     for part in parts:
         one.add(part)
-    for some in (parts[:3], parts[3:]):
-        many.add_known([(part.hash, part.suffix, part.file_bytes) for part in some])
+    for part in parts[3:]:
+        many.add(part)
     assert list(one) == list(many) == [Part(part.hash, part.suffix, part.file_bytes) for part in parts]

@@ -62,5 +62,5 @@ def search(expression: str, paths: Iterable[str]) -> list[str | None]:
     """What the group matches in the first match of each path; None where there is none."""
     named = _PIECE.sub(lambda found: f"(?P<{_GROUP}>" if found[0][0] == "(" else found[0], expression)
     texts = [path.encode("utf-8", "surrogateescape").decode("utf-8", "replace") for path in paths]
-    found = pc.extract_regex(pa.array(texts, pa.string()), named)
-    return [None if one is None else str(one[_GROUP]) for one in found.to_pylist()]
+    [found] = pc.extract_regex(pa.array(texts, pa.string()), named).flatten()
+    return list(found.to_pylist())

@@ -12,7 +12,6 @@ they may be tried again.
 import hashlib
 import importlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain
 from typing import Any
 
 import orjson
@@ -20,6 +19,7 @@ import orjson
 from gristmill.engine.plan.graph import Graph, Node
 from gristmill.engine.plan.inputs import SourceInputs, work_of
 from gristmill.engine.schedule.seen import Document
+from gristmill.engine.schedule.tables import Files, TaskNames
 from gristmill.engine.schedule.task_cache import ENGINE, MODEL, NodeState, Tasks
 from gristmill.engine.work.rows import CRASHED
 from gristmill.engine.work.task import digest, gated_only, layer_hash, part_from_json, part_to_json
@@ -55,8 +55,9 @@ class StageRecords:
 
     def key_of_reading(self, node: Node, inputs: SourceInputs) -> str:
         source = self._graph.recipe.sources[inputs.source]
-        reads = [work_of(source, inputs, group, None)[1] for group in inputs.groups]
-        return digest({"engine": ENGINE, **node.identity, "inputs": reads})
+        reads = (work_of(source, inputs, group, None)[1] for group in inputs.groups)
+        pieces = _fragment("[]", (orjson.dumps(one, option=orjson.OPT_SORT_KEYS) for one in reads))
+        return digest({"engine": ENGINE, **node.identity, "inputs": pieces})
 
     def key_of(self, node: Node) -> str:
         """Of a stage whose sources are read, and whose layers and models are all there."""
@@ -99,7 +100,11 @@ class StageRecords:
         except (KeyError, TypeError, AttributeError, IndexError, ValueError):  # of another shape: as good as none
             return None
 
-    def _take(self, node: Node, key: str, record: Mapping[str, Any]) -> list[Document] | None:
+    def _take(self, node: Node, key: str, record: dict[str, Any]) -> list[Document] | None:
+        if not self._store.has_all((part_name(name, suffix), size) for name, suffix, size in record["files"]):
+            return None
+        # Packed before the manifests are read: together they would be half as much memory again.
+        files, tasks = Files(record.pop("files")), TaskNames(record.pop("tasks"))
         datasets: dict[str, list[dict[str, Any]]] = {}
         for source, name in record["datasets"].items():
             manifest = self._store.read_json(f"datasets/{name}.json")
@@ -107,10 +112,9 @@ class StageRecords:
                 return None
             if node.has_layers and manifest["source"] != source:
                 return None
+            if not self._store.has_all(_named(manifest["parts"])):
+                return None
             datasets[source] = manifest["parts"]
-        named = ((part_name(part_hash, suffix), size) for part_hash, suffix, size in record["files"])
-        if not self._store.has_all(chain(named, *map(_named, datasets.values()))):
-            return None
         made = self._made(node.id)
         documents: list[Document] = []
         for source, entries in datasets.items():
@@ -123,8 +127,7 @@ class StageRecords:
                 made.layers.fill(source, [one.order for one in aligned_to], entries)
             else:
                 made.layers.fill(MODEL[0], [MODEL[1]], entries)
-        made.files.add_known(record["files"])
-        made.tasks.add_known(record["tasks"])
+        made.files, made.tasks = files, tasks
         made.metrics, made.cost, made.known_pace = record["metrics"], record["cost"], record.get("pace", {})
         self._datasets[node.id] = dict(record["datasets"])
         self.keys[node.id] = key

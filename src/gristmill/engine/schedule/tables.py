@@ -8,7 +8,6 @@ import marshal
 import struct
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -188,35 +187,28 @@ class TaskNames(Mapping[str, str]):
     """Key -> label of the tasks of a stage. Labels are much alike: they are packed, many at a time."""
 
     def __init__(self, known: Mapping[str, str] | None = None, labels_packed: int = LABELS) -> None:
+        """`known`: tasks that were done before."""
         self._labels_packed = labels_packed
-        self._keys = bytearray()
+        known = known or {}
+        self._keys = bytearray.fromhex("".join(known))
+        self._executed = bytearray(len(known))
+        self._distinct: int | None = len(known)
+        """How many keys differ; None where that has to be counted."""
         self._packed: list[bytes] = []
         self._labels: list[str] = []
         """The last ones, not packed yet."""
-        self._executed = bytearray()
-        self._distinct: int | None = 0
-        """How many keys differ; None where that has to be counted."""
-        self.add_known(known or {})
-
-    def add_known(self, tasks: Mapping[str, str]) -> None:
-        """Tasks that were done before, key -> label."""
-        self._keys += bytes.fromhex("".join(tasks))
-        self._executed += bytes(len(tasks))
-        self._distinct = None
-        labels = iter(tasks.values())
-        while some := list(islice(labels, self._labels_packed - len(self._labels))):
-            self._labels += some
-            self._pack_labels()
+        for label in known.values():
+            self._add_label(label)
 
     def add(self, key: str, label: str, executed: bool) -> None:
         """A task that is done: by this run, or before it."""
         self._keys += bytes.fromhex(key)
-        self._labels.append(label)
-        self._pack_labels()
+        self._add_label(label)
         self._executed.append(executed)
         self._distinct = None
 
-    def _pack_labels(self) -> None:
+    def _add_label(self, label: str) -> None:
+        self._labels.append(label)
         if len(self._labels) == self._labels_packed:
             self._packed.append(zlib.compress(marshal.dumps(self._labels), 1))
             self._labels.clear()
@@ -264,20 +256,17 @@ class TaskNames(Mapping[str, str]):
 class Files:
     """Parts that tasks of a stage made beside its layers: the files of an exchange or a sink."""
 
-    def __init__(self) -> None:
-        self._rows = bytearray()
+    def __init__(self, known: Sequence[tuple[str, str, int]] = ()) -> None:
+        """Hash, suffix and size of those that were made before."""
         self._suffixes = _Suffixes()
+        rows = np.empty(len(known), _FILES)
+        rows["suffix"] = [self._suffixes.number(suffix) for _, suffix, _ in known]
+        rows["hash"] = _packed([part_hash for part_hash, _, _ in known], "V32")
+        rows["file_bytes"] = [size for _, _, size in known]
+        self._rows = bytearray(rows.tobytes())
 
     def add(self, part: Part) -> None:
         self._rows += _FILE.pack(self._suffixes.number(part.suffix), bytes.fromhex(part.hash), part.file_bytes)
-
-    def add_known(self, files: Sequence[tuple[str, str, int]]) -> None:
-        """Hash, suffix and size of each."""
-        made = np.empty(len(files), _FILES)
-        made["suffix"] = [self._suffixes.number(suffix) for _, suffix, _ in files]
-        made["hash"] = _packed([part_hash for part_hash, _, _ in files], "V32")
-        made["file_bytes"] = [size for _, _, size in files]
-        self._rows += made.tobytes()
 
     def sizes(self) -> Sizes:
         table = np.frombuffer(self._rows, _FILES)
