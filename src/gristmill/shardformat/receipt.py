@@ -90,7 +90,7 @@ def _made(location: str, content: dict[str, Any]) -> Receipt:
 def _document(content: dict[str, Any]) -> TakenDown:
     doc_id, group, shard, rows = content["doc_id"], content["group"], content["shard"], content.get("rows")
     made = bytes.fromhex(_text(doc_id))
-    if len(made) != 16:
+    if len(doc_id) != 32 or len(made) != 16:
         raise ValueError(f"doc_id {doc_id!r:.80} is not 32 hex digits")
     if rows is not None and not isinstance(rows, list):
         raise TypeError(f"rows {rows!r:.40} is not a list")
