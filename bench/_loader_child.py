@@ -73,6 +73,38 @@ def rate(manifest: Path) -> dict:
     }
 
 
+def masked(manifest: Path) -> dict:
+    """CPU time of all batches with a receipt by that without, the median of 15 pairs that take turns; and to open."""
+    from gristmill.loader import Loader
+
+    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+    opening: list[float] = []
+
+    def seconds(look, **options) -> float:
+        begun = time.process_time()
+        with Loader(manifest, batch_samples=BATCH, threads=0, **options) as loader:
+            opened = time.process_time()
+            for batch in loader:
+                look(batch)
+            taken = time.process_time() - opened
+        opening.append(opened - begun)
+        return taken
+
+    found = {}
+    for receipt in ("ten", "hundredth"):
+        for name, look, mask_tokens in (
+            ("tokens", lambda batch: batch.tokens, "keep"),
+            ("padded", lambda batch: batch.tokens, "padding"),
+            ("labels", lambda batch: batch.labels, "padding"),
+        ):
+            options = {"mask": manifest.parent / receipt, "mask_tokens": mask_tokens}
+            pairs = [seconds(look, **options) / seconds(look) for _ in range(15 if name != "labels" else 5)]
+            found[f"{name}_{receipt}"] = sorted(pairs)[len(pairs) // 2]
+        found[f"open_{receipt}"] = min(opening[::2]) * 1e3
+        opening.clear()
+    return found
+
+
 def memmap_rate(manifest: Path) -> float:
     """Rows from everywhere copied into batches: nothing that gives tokens can do less."""
     import numpy as np
@@ -103,5 +135,5 @@ def waiting(manifest: Path) -> dict:
 
 
 if __name__ == "__main__":
-    what = {"start_up": start_up, "seek": seek, "rate": rate, "waiting": waiting}[sys.argv[1]]
+    what = {"start_up": start_up, "seek": seek, "rate": rate, "masked": masked, "waiting": waiting}[sys.argv[1]]
     print(json.dumps(what(Path(sys.argv[2]))))

@@ -10,6 +10,7 @@ number, without any order or batches, in the Python that BENCH_LOADER_PYTHON nam
 import hashlib
 import json
 import os
+import random
 import subprocess
 import sys
 from collections.abc import Iterable
@@ -20,8 +21,8 @@ import numpy as np
 import gristmill
 from bench.inputs import measurement, scratch
 from gristmill.loader.checks import renew_seal
-from gristmill.shardformat.index import HEADER, Header, Index, write_index
-from gristmill.shardformat.manifest import manifest_hash
+from gristmill.shardformat.index import HEADER, Header, Index, read_index, write_index
+from gristmill.shardformat.manifest import manifest_hash, read_manifest
 
 SEQ_LEN, BATCH = 8192, 32
 SHARD_SAMPLES, SHARDS, GROUPS = 12_207, 10_000, 8
@@ -111,6 +112,12 @@ def run(_data: Path | None) -> Iterable[dict]:
             # Megatron gives arrays, the others tensors.
             ours = rates["tokens"] if tensors is None or peer == "megatron-core" else tensors
             yield measurement(f"loader.against_{peer}", ours, "million tokens/s", peer, rate)
+        receipts(warm)
+        times = child("masked", warm)
+        for receipt, taken in (("ten", "10 documents"), ("hundredth", "1% of the documents")):
+            for name, what in (("tokens", "tokens"), ("padded", "tokens, padded"), ("labels", "labels, padded")):
+                unit = f"x the time without a receipt: {what}, {taken} taken down (asked: <= 1.03)"
+                yield measurement(f"loader.masked_{name}_{receipt}", times[f"{name}_{receipt}"], unit)
         waits = child("waiting", warm)
         yield measurement("loader.waiting", 100 * waits["share"], "% of the time, 10 ms a batch (asked: < 1)")
         yield measurement("loader.starved", waits["batches"], f"batches of {waits['of']} that were waited for")
@@ -182,6 +189,22 @@ def warmed(folder: Path) -> Path:
             shards.append({"bin": digest, "index": index, "lineage": index, **counts})
         groups.append(described(name, shards))
     return written(folder, groups, files)
+
+
+def receipts(warm: Path) -> None:
+    """Beside a manifest: one that names 10 documents, and one that names every hundredth."""
+    manifest = read_manifest(warm)
+    documents = [
+        {"doc_id": bytes(doc_id).hex(), "request": "1", "group": group.name, "shard": number, "rows": [piece // 8]}
+        for group in manifest.groups
+        for number, shard in enumerate(group.shards)
+        for piece, doc_id in enumerate(read_index(manifest.where(shard.index)).doc_id)
+    ]
+    random.Random(0).shuffle(documents)
+    for name, count in (("ten", 10), ("hundredth", len(documents) // 100)):
+        (warm.parent / name).mkdir()
+        content = {"format": 1, "before": {"manifest": manifest.hash}, "after": None, "documents": documents[:count]}
+        (warm.parent / name / "receipt.json").write_text(json.dumps(content))
 
 
 def sealed(folder: Path, files: dict[str, str], *digests: str) -> None:

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from gristmill.loader.checks import seal
-from gristmill.shardformat.index import Header, Index, write_index
-from gristmill.shardformat.manifest import manifest_hash
+from gristmill.shardformat.index import Header, Index, read_index, write_index
+from gristmill.shardformat.manifest import manifest_hash, read_manifest
 
 TOKENIZER = {"hash": "a" * 64, "vocab_size": 60000, "end_of_document": 1, "padding": 0, "file": "b" * 64}
 
@@ -25,6 +25,7 @@ class Corpus:
     seq_len: int = 12
     token_bytes: int = 2
     learning_rates: dict[int, dict] = field(default_factory=dict)
+    pieces_of_a_document: int = 1
 
     def write(self, folder: Path) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
@@ -90,8 +91,9 @@ class Corpus:
             name,
         )
         first = np.concatenate(([0], np.cumsum(pieces, dtype=np.int64)))
-        ids = draw.bytes(16 * len(lengths))
-        index = Index(header, first, np.array(lengths), np.arange(len(lengths)), np.frombuffer(ids, "V16"))
+        ids = np.frombuffer(draw.bytes(16 * len(lengths)), "V16")
+        ids = ids[np.arange(len(lengths)) // self.pieces_of_a_document]
+        index = Index(header, first, np.array(lengths), np.arange(len(lengths)), ids)
         write_index(folder / f"{stem}.index", index)
         index_digest = hashlib.sha256((folder / f"{stem}.index").read_bytes()).hexdigest()
         for path, its in ((f"{stem}.bin", digest), (f"{stem}.index", index_digest)):
@@ -120,3 +122,29 @@ def two_phases() -> Corpus:
         [(300, {"crawl/B": 200, "wiki/A": 60, "code": 40}), (150, {"wiki/A": 100, "code": 50})],
         learning_rates={1: {"shape": "linear", "end": 0.0}},
     )
+
+
+def write_receipt(folder: Path, manifest: Path, documents: list[dict], /, **changes) -> Path:
+    """The receipt of a takedown from the shards of a manifest."""
+    folder.mkdir(parents=True, exist_ok=True)
+    about = {"manifest": json.loads(manifest.read_text())["hash"], "recipe": "small", "version": "v1"}
+    content = {"format": 1, "before": about, "after": None, "documents": documents, **changes}
+    (folder / "receipt.json").write_text(json.dumps(content))
+    return folder
+
+
+def all_documents(manifest: Path) -> list[dict]:
+    """Every document of a manifest as a receipt names it, by a walk over the indexes."""
+    found: dict[bytes, dict] = {}
+    opened = read_manifest(manifest)
+    for group in opened.groups:
+        for number, shard in enumerate(group.shards):
+            index = read_index(opened.where(shard.index))
+            for row in range(shard.samples):
+                for piece in range(int(index.first_piece[row]), int(index.first_piece[row + 1])):
+                    doc_id = bytes(index.doc_id[piece])
+                    place = {"request": "r1", "group": group.name, "shard": number, "rows": []}
+                    rows = found.setdefault(doc_id, {"doc_id": doc_id.hex(), **place})["rows"]
+                    if row not in rows:
+                        rows.append(row)
+    return list(found.values())

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from loader.small import Corpus
+from loader.small import Corpus, all_documents, write_receipt
 
 PAGE = Path(__file__).parents[2] / "docs" / "loader.md"
 BLOCKS = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.S)
@@ -16,14 +16,17 @@ BLOCKS = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.S)
 def test_every_block_of_code_in_the_page_runs_after_the_others(tmp_path, monkeypatch):
     """From top to bottom, as a reader would; the one for PyTorch where it is installed."""
     phases = [(16, {"crawl": 12, "wiki": 4}), (2000, {"crawl": 12, "wiki": 4})]
-    Corpus({"crawl": [90, 80], "wiki": [60]}, phases).write(tmp_path / "shards")
+    path = Corpus({"crawl": [90, 80], "wiki": [60]}, phases).write(tmp_path / "shards")
+    write_receipt(tmp_path / "takedown", path, all_documents(path)[::10])
     shutil.copytree(tmp_path / "shards", tmp_path / "new-shards")
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}
     for block in BLOCKS:
         if find_spec("torch") or "torch" not in block:
             exec(block, names)
-    assert len(BLOCKS) == 6
+    assert len(BLOCKS) == 8
+    assert names["masked_tokens"] > 0
+    assert any(names["seen"].values())
     assert names["sample"].number == 1000
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from gristmill.errors import UserError
 from gristmill.loader import IGNORE, Loader, block_diagonal_mask
-from loader.small import two_phases
+from loader.small import all_documents, two_phases, write_receipt
 
 try:
     import torch
@@ -99,6 +99,26 @@ def test_the_map_style_set_gives_samples_by_number(shards):
         expected = [loader.sample(number).tokens.tolist() for number in order]
     assert [row.tolist() for batch in batches for row in batch.tokens] == expected
     assert [batch.state["sample"] for batch in batches] == [450, 302, 78]
+
+
+@needs_torch
+@pytest.mark.parametrize("workers", [0, 2])
+def test_documents_that_were_taken_down_are_masked_through_both_adapters(shards, tmp_path, workers):
+    """In workers, too; the mask itself where it is asked for."""
+    options = {"mask": write_receipt(tmp_path, shards, all_documents(shards)[::5]), "mask_tokens": "padding"}
+    with Loader(shards, batch_samples=10, **options) as loader:
+        expected = list(loader)
+    fields = ("tokens", "labels", "is_masked")
+    stream = StreamDataset(shards, batch_samples=10, fields=fields, **options)
+    for batch, same in zip(DataLoader(stream, batch_size=None, num_workers=workers), expected, strict=True):
+        for name in fields:
+            assert np.array_equal(getattr(batch, name).numpy(), getattr(same, name))
+    assert batch.to("cpu").is_masked.any()
+    dataset = SampleDataset(shards, **options)
+    loading = {"batch_size": 10, "collate_fn": dataset.collate, "num_workers": workers}
+    for batch, same in zip(DataLoader(dataset, **loading), expected, strict=True):
+        assert np.array_equal(batch.labels.numpy(), same.labels)
+        assert np.array_equal(batch.tokens.numpy(), same.tokens)
 
 
 @needs_torch

@@ -42,7 +42,7 @@ class Sample:
     @property
     def is_masked(self) -> Array:
         """(seq_len,): the tokens of documents that were taken down."""
-        return np.asarray(_covered((1, len(self.tokens)), [(0, begin, end) for begin, end in self.masked])[0])
+        return np.asarray(_covered((1, len(self.tokens)), [(0, self.masked)])[0])
 
     @property
     def lengths(self) -> Array:
@@ -117,9 +117,9 @@ class Batch:
         group_ids: Array,
         phase_ids: Array,
         names: Names,
-        masked: Sequence[tuple[int, int, int]] = (),
+        masked: Sequence[tuple[int, Spans]] = (),
     ) -> None:
-        """masked: row in the batch, begin and end in that row, of every piece of a document that was taken down."""
+        """masked: rows of the batch in which documents lie that were taken down, and where in the row."""
         self.tokens = tokens
         """(B, seq_len), uint16 or uint32."""
         self.first_sample = first_sample
@@ -244,8 +244,9 @@ class Batch:
         labels[self.cu_seqlens[1:] - 1] = IGNORE
         shaped = labels.reshape(self.tokens.shape)
         shaped[self.is_padding] = IGNORE
-        for row, begin, end in self._masked:
-            shaped[row, begin:end] = IGNORE
+        for row, spans in self._masked:
+            for begin, end in spans:
+                shaped[row, begin:end] = IGNORE
         return shaped
 
     @cached_property
@@ -282,7 +283,7 @@ def batch_of(samples: Sequence[Sample], names: Names) -> Batch:
         np.array([sample.place.group for sample in samples], np.int64),
         np.array([sample.place.phase for sample in samples], np.int64),
         names,
-        [(row, *span) for row, sample in enumerate(samples) for span in sample.masked],
+        [(row, sample.masked) for row, sample in enumerate(samples) if sample.masked],
     )
 
 
@@ -295,9 +296,10 @@ def _spans(lengths: Array) -> Array:
     return np.stack((ends - lengths, ends), axis=1)
 
 
-def _covered(shape: tuple[int, ...], spans: Sequence[tuple[int, int, int]]) -> Array:
-    """True inside (row, begin, end)."""
+def _covered(shape: tuple[int, ...], masked: Sequence[tuple[int, Spans]]) -> Array:
+    """True inside the spans of each row."""
     covered = np.zeros(shape, bool)
-    for row, begin, end in spans:
-        covered[row, begin:end] = True
+    for row, spans in masked:
+        for begin, end in spans:
+            covered[row, begin:end] = True
     return covered

@@ -9,7 +9,7 @@ import numpy as np
 
 from gristmill.errors import UserError
 from gristmill.loader.ahead import ReadAhead
-from gristmill.loader.batch import Batch, Names, Pieces, Sample
+from gristmill.loader.batch import Batch, Names, Pieces, Sample, Spans
 from gristmill.loader.checks import MOST_TRIES
 from gristmill.loader.order import Order
 from gristmill.loader.schedule import Step
@@ -75,36 +75,27 @@ class Reader:
         places = step.places
         # Methods are looked up once a shard and not once a sample: a sample has some microseconds in all.
         found = {
-            key: (shard.file.read_into, shard.index.first_piece.item, shard.index) for key, shard in opened.items()
+            key: (shard.file.read_into, shard.index.first_piece.item, shard.index, shard.masked)
+            for key, shard in opened.items()
         }
         tokens = np.empty((len(keys), self._seq_len), self._kind)
         target, size = tokens.reshape(-1).view(np.uint8).data, self._seq_len * self._kind.itemsize
         pieces: list[Pieces] = []
+        masked: list[tuple[int, Spans]] = []
         at = 0
         for key, row in zip(keys, places.row.tolist(), strict=True):
-            read_into, first_piece, index = found[key]
+            read_into, first_piece, index, spans = found[key]
             read_into(target[at : at + size], row * size)
             at += size
+            if row in spans:
+                masked.append((len(pieces), spans[row]))
             pieces.append((index, first_piece(row), first_piece(row + 1)))
-        masked = self._masked(keys, places.row.tolist(), opened)
         if self._masked_as is not None:
-            for number, begin, end in masked:
-                tokens[number, begin:end] = self._masked_as
+            for number, its in masked:
+                for begin, end in its:
+                    tokens[number, begin:end] = self._masked_as
         state = {"sample": step.after}
         return Batch(tokens, step.first_sample, state, pieces, places.group, places.phase, self.names, masked)
-
-    @staticmethod
-    def _masked(keys: list[Key], rows: list[int], opened: dict[Key, OpenShard]) -> list[tuple[int, int, int]]:
-        """Of a batch: number in it, begin and end. A shard in which nothing is masked costs nothing."""
-        masked = {key: shard.masked for key, shard in opened.items() if shard.masked}
-        if not masked:
-            return []
-        return [
-            (number, *span)
-            for number, (key, row) in enumerate(zip(keys, rows, strict=True))
-            if key in masked
-            for span in masked[key].get(row, ())
-        ]
 
     def _opened(self, sample: int, keys: Iterable[Key]) -> dict[Key, OpenShard]:
         before = self.shards.opened

@@ -8,7 +8,6 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from itertools import takewhile
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -26,7 +25,7 @@ Array = np.ndarray[Any, Any]
 Location = str | os.PathLike[str]
 Receipts = Location | Sequence[Location] | None
 
-NOTHING_MASKED: Mapping[int, Spans] = MappingProxyType({})
+NOTHING_MASKED: Mapping[int, Spans] = {}
 MASK_TOKENS = ("keep", "padding")
 
 
@@ -83,18 +82,17 @@ class Mask:
         inside = self._inside.get((group, shard))
         if not inside and not self._anywhere:
             return NOTHING_MASKED
-        pieces = set(self._anywhere.pieces(index))
+        found = self._anywhere.pieces(index)
         if inside:
             placed = inside.pieces(index)
-            missing = inside.ids - {bytes(index.doc_id[piece]) for piece in placed}
-            if missing:
+            if missing := inside.ids.difference(placed.values()):
                 raise UserError(
                     f"A receipt says that document {min(missing).hex()} lies in shard {shard} of group "
                     f"{self.manifest.groups[group].name}, and it does not, so its tokens could be trained on. The "
                     "receipt is damaged, or was made for other shards: copy it again, or take down the document again."
                 )
-            pieces.update(placed)
-        return _spans(index, np.array(sorted(pieces), np.uint64)) if pieces else NOTHING_MASKED
+            found |= placed
+        return _spans(index, sorted(found)) if found else NOTHING_MASKED
 
 
 class _Ids:
@@ -113,28 +111,30 @@ class _Ids:
         table[_heads(np.frombuffer(b"".join(self.ids), "V16"), len(table))] = True
         return table
 
-    def pieces(self, index: Index) -> list[int]:
-        """The numbers of the pieces that have one of the ids."""
-        if not self.ids or not len(index.doc_id):
-            return []
-        possible = np.flatnonzero(self._table[_heads(index.doc_id, len(self._table))])
+    def pieces(self, index: Index) -> dict[int, bytes]:
+        """The pieces that have one of the ids, by number, and which."""
+        if not self.ids:
+            return {}
+        possible = np.flatnonzero(self._table.take(_heads(index.doc_id, len(self._table))))
         found = zip(possible.tolist(), index.doc_id[possible].tolist(), strict=True)
-        return [piece for piece, doc_id in found if doc_id in self.ids]
+        return {piece: doc_id for piece, doc_id in found if doc_id in self.ids}
 
 
 def _heads(doc_ids: Array, size: int) -> Array:
     """The first bits of ids as numbers below a power of 2; ids are hashes, so that any bits are as good as others."""
-    return np.asarray(doc_ids.view("<u4")[::4] & np.uint32(size - 1))
+    return np.asarray(doc_ids.view("<u4")[::4] & np.uint32(size - 1), np.intp)
 
 
-def _spans(index: Index, pieces: Array) -> Mapping[int, Spans]:
+def _spans(index: Index, pieces: list[int]) -> Mapping[int, Spans]:
     """By row: begin and end of pieces (their numbers, ascending)."""
-    rows = np.searchsorted(index.first_piece, pieces, "right") - 1
-    ends = np.concatenate(([0], np.cumsum(index.length, dtype=np.int64)))
-    base = ends[index.first_piece[rows]]
+    number = np.array(pieces, np.uint64)
+    rows = np.searchsorted(index.first_piece, number, "right") - 1
+    first = index.first_piece[rows]
+    ends = np.cumsum(index.length, dtype=np.int64)
+    before = ends[first] - index.length[first]
+    begins, stops = ends[number] - index.length[number] - before, ends[number] - before
     found: dict[int, list[tuple[int, int]]] = {}
-    begins = (ends[pieces] - base).tolist()
-    for row, begin, end in zip(rows.tolist(), begins, (ends[pieces + np.uint64(1)] - base).tolist(), strict=True):
+    for row, begin, end in zip(rows.tolist(), begins.tolist(), stops.tolist(), strict=True):
         found.setdefault(row, []).append((begin, end))
     return found
 

@@ -13,7 +13,6 @@ null and empty where nobody looked for the document or nobody found it. Other fi
 
 import json
 import os
-import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,8 +20,6 @@ from gristmill.errors import UserError
 from gristmill.shardformat.locations import manifest_at, read_bytes
 
 NAME, FORMAT = "receipt.json", 1
-
-_HEX = re.compile("[0-9a-f]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,33 +81,34 @@ def _made(location: str, content: dict[str, Any]) -> Receipt:
         raise TypeError("documents is not a list")
     return Receipt(
         location,
-        _hex(before["manifest"], 64, "before.manifest"),
-        None if after is None else _hex(after["manifest"], 64, "after.manifest"),
+        _text(before["manifest"]),
+        None if after is None else _text(after["manifest"]),
         tuple(_document(document) for document in documents),
     )
 
 
 def _document(content: dict[str, Any]) -> TakenDown:
-    group, shard, rows = content["group"], content["shard"], content.get("rows")
-    if group is not None and not isinstance(group, str):
-        raise TypeError(f"group {group!r:.40} is not text")
+    doc_id, group, shard, rows = content["doc_id"], content["group"], content["shard"], content.get("rows")
+    made = bytes.fromhex(_text(doc_id))
+    if len(doc_id) != 32 or len(made) != 16:
+        raise ValueError(f"doc_id {doc_id!r:.80} is not 32 hex digits")
     if rows is not None and not isinstance(rows, list):
         raise TypeError(f"rows {rows!r:.40} is not a list")
     return TakenDown(
-        bytes.fromhex(_hex(content["doc_id"], 32, "doc_id")),
-        group,
-        None if shard is None else _number(shard, "shard"),
-        tuple(_number(row, "row") for row in rows or ()),
+        made,
+        None if group is None else _text(group),
+        None if shard is None else _number(shard),
+        tuple(map(_number, rows or ())),
     )
 
 
-def _hex(value: Any, digits: int, name: str) -> str:
-    if not isinstance(value, str) or len(value) != digits or not _HEX.fullmatch(value):
-        raise ValueError(f"{name} {value!r:.80} is not {digits} hex digits")
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r:.40} is not text")
     return value
 
 
-def _number(value: Any, name: str) -> int:
+def _number(value: Any) -> int:
     if type(value) is not int or value < 0:
-        raise ValueError(f"{name} {value!r:.40} is not a number from 0 on")
+        raise ValueError(f"{value!r:.40} is not a number from 0 on")
     return value

@@ -1,0 +1,147 @@
+"""Receipts that are wrong are refused with the fact and the fix; and when the documents of a right one were seen."""
+
+import json
+import logging
+
+import pytest
+
+from gristmill.errors import UserError
+from gristmill.loader import Loader, read_manifest
+from gristmill.loader.order import Order
+from gristmill.loader.receipts import seen_before
+from gristmill.shardformat.receipt import read_receipt
+from loader.small import all_documents, write_receipt
+
+DOCUMENT = {"doc_id": "0" * 32, "request": "r1", "group": None, "shard": None, "rows": []}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "is not JSON"),
+        ('{"format": 1, "before": ', "is not JSON.*copy it again"),
+        ("[" * 100_000, "is not JSON"),
+        ("[]", "is not the receipt of a takedown"),
+        ('{"format": "gristmill manifest", "groups": []}', "is not the receipt of a takedown"),
+    ],
+)
+def test_a_file_that_is_no_receipt_is_refused(corpus, tmp_path, text, message):
+    """Before a token is read."""
+    (tmp_path / "receipt.json").write_text(text)
+    with pytest.raises(UserError, match=message):
+        Loader(corpus, mask=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"format": 2}, "of format 2.*reads receipts of format 1"),
+        ({"format": True}, "of format True"),
+        ({"format": "1"}, "of format '1'"),
+        ({"before": None}, "lacks a field or has a wrong one"),
+        ({"before": {}}, "KeyError: 'manifest'"),
+        ({"before": {"manifest": 5}}, "5 is not text"),
+        ({"before": {"manifest": "f" * 64}}, "was made for the manifest f{64}, and .*Name the receipt of a takedown"),
+        ({"after": []}, "lacks a field or has a wrong one"),
+        ({"documents": {}}, "documents is not a list"),
+        ({"documents": [5]}, "lacks a field or has a wrong one"),
+        ({"documents": [{**DOCUMENT, "doc_id": "00"}]}, "is not 32 hex digits"),
+        ({"documents": [{**DOCUMENT, "doc_id": "00 " * 16}]}, "is not 32 hex digits"),
+        ({"documents": [{**DOCUMENT, "doc_id": "x" * 32}]}, "non-hexadecimal"),
+        ({"documents": [{**DOCUMENT, "doc_id": None}]}, "None is not text"),
+        ({"documents": [{"doc_id": "0" * 32}]}, "KeyError: 'group'"),
+        ({"documents": [{**DOCUMENT, "group": 1}]}, "1 is not text"),
+        ({"documents": [{**DOCUMENT, "shard": -1}]}, "-1 is not a number from 0 on"),
+        ({"documents": [{**DOCUMENT, "shard": 1.0}]}, "1.0 is not a number"),
+        ({"documents": [{**DOCUMENT, "rows": 3}]}, "rows 3 is not a list"),
+        ({"documents": [{**DOCUMENT, "rows": [True]}]}, "True is not a number"),
+        ({"documents": [{**DOCUMENT, "group": "code", "shard": 1}]}, "shard 1 of group 'code', and .* no such shard"),
+        ({"documents": [{**DOCUMENT, "group": "gone", "shard": 0}]}, "shard 0 of group 'gone', and .* no such shard"),
+    ],
+)
+def test_a_receipt_with_a_wrong_field_is_refused(corpus, tmp_path, changes, message):
+    """A document could be missed."""
+    receipt = write_receipt(tmp_path, corpus, [DOCUMENT], **changes)
+    with pytest.raises(UserError, match=message):
+        Loader(corpus, mask=receipt)
+
+
+def test_a_place_without_a_receipt_is_refused(corpus, tmp_path):
+    """The message says what to name."""
+    with pytest.raises(UserError, match=r"no such file.*Name a receipt.json, or the folder"):
+        Loader(corpus, mask=[tmp_path])
+
+
+def test_the_receipt_that_led_to_these_shards_is_refused_as_what_it_is(corpus, tmp_path):
+    """Nothing is left to mask in them."""
+    about = {"before": {"manifest": "f" * 64}, "after": {"manifest": read_manifest(corpus).hash}}
+    with pytest.raises(UserError, match=r"documents are in them no more.*Leave this receipt out"):
+        Loader(corpus, mask=write_receipt(tmp_path, corpus, [DOCUMENT], **about))
+
+
+def test_what_becomes_of_tokens_is_one_of_two(corpus):
+    """Nothing is guessed."""
+    with pytest.raises(UserError, match=r"mask_tokens is 'pad'.*keep.*padding"):
+        Loader(corpus, mask_tokens="pad")
+
+
+@pytest.mark.parametrize("threads", [0, 2])
+def test_a_document_that_is_not_where_the_receipt_says_is_refused_when_its_shard_is_opened(corpus, tmp_path, threads):
+    """No sample of the shard is given out; one of which nobody says where it lies may lie nowhere."""
+    receipt = write_receipt(tmp_path, corpus, [{**DOCUMENT, "group": "wiki/A", "shard": 1, "rows": [0]}])
+    with Loader(corpus, mask=receipt, threads=threads) as loader:
+        seen = []
+        with pytest.raises(UserError, match=r"document 0{32} lies in shard 1 of group wiki/A, and it does not"):
+            seen.extend(batch.first_sample for batch in loader)
+        places = [loader.order.place(number) for number in range(loader.samples)]
+    assert seen == list(range([(place.group, place.shard) for place in places].index((1, 1))))
+    with Loader(corpus, mask=write_receipt(tmp_path, corpus, [DOCUMENT]), batch_samples=50) as loader:
+        assert not any(batch.is_masked.any() for batch in loader)
+
+
+def test_a_receipt_that_names_no_document_is_told_of(corpus, tmp_path, caplog):
+    """It masks nothing."""
+    with caplog.at_level(logging.WARNING), Loader(corpus, mask=write_receipt(tmp_path, corpus, [])):
+        assert "names no document, so nothing is masked by it" in caplog.text
+
+
+def test_seen_before_is_what_a_walk_over_all_samples_finds(corpus, tmp_path):
+    """For documents of every group, at the start, in the middle, where a phase ends, and at the end."""
+    documents = all_documents(corpus)[::30]
+    documents[1] = {**documents[1], "group": None, "shard": None, "rows": []}
+    receipt = read_receipt(write_receipt(tmp_path, corpus, documents))
+    order = Order(read_manifest(corpus), seed=99)
+    walked: dict[tuple[str, int, int], list[int]] = {}
+    for number in range(order.samples):
+        place = order.place(number)
+        walked.setdefault((order.manifest.groups[place.group].name, place.shard, place.row), []).append(number)
+    for sample in (0, 1, 170, 300, 450):
+        found = seen_before(receipt, order, sample)
+        for one in documents:
+            places = [(one["group"], one["shard"], row) for row in one["rows"]]
+            expected = sorted(number for place in places for number in walked.get(place, ()) if number < sample)
+            assert found[bytes.fromhex(one["doc_id"])] == (expected if one["group"] else None)
+    assert max(len(samples or ()) for samples in found.values()) > 3
+
+
+def test_seen_before_refuses_what_does_not_belong_together(corpus, tmp_path):
+    """Another manifest, a sample beyond the end, a row beyond the shard."""
+    order, documents = Order(read_manifest(corpus)), all_documents(corpus)[:2]
+    receipt = read_receipt(write_receipt(tmp_path, corpus, documents))
+    with pytest.raises(UserError, match="Sample 451 lies outside"):
+        seen_before(receipt, order, 451)
+    other = read_receipt(write_receipt(tmp_path, corpus, documents, before={"manifest": "f" * 64}))
+    with pytest.raises(UserError, match="was made for the manifest"):
+        seen_before(other, order, 10)
+    beyond = read_receipt(write_receipt(tmp_path, corpus, [{**documents[0], "rows": [17]}]))
+    with pytest.raises(UserError, match=r"row 17 of shard 0 of group crawl/B, which has 17 rows"):
+        seen_before(beyond, order, 10)
+
+
+def test_a_receipt_may_hold_more_than_a_loader_reads(corpus, tmp_path):
+    """Requests, lineage, whatever a takedown notes; and upper-case digits are the same id."""
+    one = {**all_documents(corpus)[0], "url": "https://example.com", "lineage": {"deep": [1]}}
+    folder = write_receipt(tmp_path, corpus, [{**one, "doc_id": one["doc_id"].upper()}], requests=[{"id": "r1"}])
+    (read,) = read_receipt(folder / "receipt.json").documents
+    assert (read.doc_id.hex(), read.group, read.shard) == (one["doc_id"], one["group"], one["shard"])
+    assert json.loads((folder / "receipt.json").read_text())["requests"]
