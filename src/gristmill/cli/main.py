@@ -18,8 +18,8 @@ from gristmill.printable import CannotPrint
 from gristmill.stopping import Interrupted, stopped
 
 COMMANDS = (
-    *("init", "steps", "plan", "run", "status", "funnel", "inspect", "removed", "whatif", "index", "tokenizer"),
-    *("shards", "sample", "budget", "verify", "gc"),
+    *("init", "steps", "plan", "run", "status", "funnel", "inspect", "lineage", "removed", "whatif", "index"),
+    *("tokenizer", "shards", "sample", "budget", "verify", "gc"),
 )
 
 

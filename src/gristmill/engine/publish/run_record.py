@@ -90,9 +90,14 @@ def version_of(datasets: Mapping[str, Mapping[str, str]]) -> str | None:
 
 def see(store: Store, name: str) -> Seen:
     """What the run of this name made."""
-    told = f"{store.uri}@{name}"
     damaged: list[str] = []
-    record = _find(store, name, damaged)
+    seen = see_record(store, _find(store, name, damaged), f"{store.uri}@{name}")
+    seen.passed_over = damaged
+    return seen
+
+
+def see_record(store: Store, record: Mapping[str, Any], told: str) -> Seen:
+    """The same of a run whose record is at hand; `told` is how it is named."""
     try:
         nodes = {
             node_id: NodeFacts(node_id, one["name"], one["kind"], tuple(one["sources"]), tuple(one["columns"]))
@@ -113,8 +118,17 @@ def see(store: Store, name: str) -> Seen:
             f"{told}: that run was recorded by another version of Gristmill, without what is needed to look at it. Run "
             "its recipe again (what is in the store is not done again), or look with that version."
         ) from None
-    seen.passed_over = damaged
     return seen
+
+
+def version_names(store: Store) -> dict[str, tuple[str, ...]]:
+    """Hash of a version -> the names that `run --tag` gave it."""
+    found: dict[str, tuple[str, ...]] = {}
+    for path, _ in store.list_files("versions"):
+        if (record := store.read_json(path)) is not None and isinstance(record.get("version"), str):
+            name = path.removeprefix("versions/").removesuffix(".json")
+            found[record["version"]] = (*found.get(record["version"], ()), name)
+    return found
 
 
 def _add_layers(seen: Seen, node: NodeFacts, source: str, dataset: str) -> None:
