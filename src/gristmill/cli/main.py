@@ -21,8 +21,8 @@ from gristmill.printable import CannotPrint
 from gristmill.stopping import Interrupted, stopped
 
 COMMANDS = (
-    *("init", "steps", "plan", "run", "status", "funnel", "inspect", "removed", "whatif", "diff", "index", "tokenizer"),
-    *("shards", "sample", "sql", "budget", "takedown", "verify", "versions", "gc"),
+    *("init", "steps", "plan", "run", "status", "funnel", "inspect", "lineage", "removed", "whatif", "diff", "sql"),
+    *("versions", "takedown", "index", "tokenizer", "shards", "sample", "budget", "verify", "gc"),
 )
 
 WITH_WORKERS = ("run", "verify")

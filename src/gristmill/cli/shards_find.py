@@ -74,7 +74,7 @@ def _only(begins: str, ids: dict[str, str]) -> str:
 def _show(doc_id: str, manifest: Manifest, found: list[dict[str, Any]], why: Iterable[str]) -> None:
     out = console()
     places = ("shard", "row", "doc_offset", "tokens")
-    listed = [(one["group"], *(f"{one[name]:,}" for name in places), _listed(one["seen_at"])) for one in found]
+    listed = [(one["group"], *(f"{one[name]:,}" for name in places), listed_samples(one["seen_at"])) for one in found]
     if listed:
         out.print(words(("document", "dim"), f" {doc_id}"))
         out.print(table(("group", "shard", "row", "from token", "tokens", "seen at sample"), listed))
@@ -115,6 +115,7 @@ def _why_nowhere(opened: Published, begins: str) -> tuple[str, str]:
     return doc_id, kept
 
 
-def _listed(numbers: list[int]) -> str:
+def listed_samples(numbers: list[int]) -> str:
+    """The first of them, and how many more there are."""
     more = f" and {len(numbers) - MOST_LISTED:,} more" if len(numbers) > MOST_LISTED else ""
     return (", ".join(f"{number:,}" for number in numbers[:MOST_LISTED]) or "never") + more

@@ -9,6 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import Annotated, Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import typer
 
@@ -17,16 +18,20 @@ from gristmill.cli.sample_option import refuse_sample
 from gristmill.cli.screen import Screen, words
 from gristmill.cli.tokenizer_open import AnyTokenizer, is_recipe, load_aloud
 from gristmill.counted import counted
+from gristmill.engine.plan.graph import Node
 from gristmill.engine.publish.folder import find_manifest
 from gristmill.engine.schedule.seen import Seen
 from gristmill.errors import UserError
 from gristmill.loader.cache import Cache
 from gristmill.loader.checks import Checks
 from gristmill.loader.shards import OpenShard, Shards
-from gristmill.shardformat.index import Index, read_index
+from gristmill.recipe.shards import SHARDS
+from gristmill.shardformat.index import DOC_ID, Index, read_index
 from gristmill.shardformat.locations import is_remote, local_path, read_bytes
 from gristmill.shardformat.manifest import Group, Manifest, Shard, read_manifest
 from gristmill.shardformat.open_file import OpenFile
+from gristmill.stages.doc_order import doc_order
+from gristmill.stages.shards.shards import Config, shard_number
 
 ShardsName = Annotated[
     str,
@@ -56,10 +61,13 @@ class Piece:
 class Published:
     """A manifest and the files that it names."""
 
-    def __init__(self, name: str, store: str | None = None) -> None:
+    def __init__(self, name: str | Seen, store: str | None = None) -> None:
+        """What a user names, or a corpus that is looked at."""
         self.seen: Seen | None = None
         """The corpus behind the shards, where a recipe or a run is named."""
-        if is_recipe(name) or is_run(name):
+        if isinstance(name, Seen):
+            self.seen, name = name, find_manifest(name)
+        elif is_recipe(name) or is_run(name):
             self.seen = open_seen(name, store)
             name = find_manifest(self.seen)
         else:
@@ -163,12 +171,14 @@ class Published:
         return self.pieces(shard, row, files.view(row), *arrays)
 
     def rows_of(self, begins: str) -> Iterator[tuple[str, Group, int, int, dict[str, int]]]:
-        """Id, group, shard, row and the place of every piece of documents whose id begins so, in hexadecimal: all
-        indexes are searched.
+        """Id, group, shard, row and the place of every piece of documents whose id begins so, in hexadecimal. Of a
+        whole id it is known which shard of a group has it, where the corpus tells the seed; else all are searched.
         """
+        seed = _shuffle_seed(self.seen) if len(begins) == 2 * DOC_ID.itemsize else None
         whole = np.frombuffer(bytes.fromhex(begins[: len(begins) // 2 * 2]), np.uint8)
         for group in self.manifest.groups:
-            for number in range(len(group.shards)):
+            every = range(len(group.shards))
+            for number in every if seed is None else [_shard_of(begins, len(every), seed)]:
                 index = self.index(group, number)
                 ids = index.doc_id.view(np.uint8).reshape(-1, 16)
                 wanted = (ids[:, : len(whole)] == whole).all(axis=1)
@@ -176,13 +186,31 @@ class Published:
                     wanted &= ids[:, len(whole)] >> 4 == int(begins[-1], 16)
                 for piece in np.flatnonzero(wanted).tolist():
                     row = int(np.searchsorted(index.first_piece, piece, "right")) - 1
-                    place = {"doc_offset": int(index.doc_offset[piece]), "tokens": int(index.length[piece])}
+                    before = index.length[int(index.first_piece[row]) : piece]
+                    place = {"offset": int(before.sum(dtype=np.int64)), "doc_offset": int(index.doc_offset[piece])}
+                    place["tokens"] = int(index.length[piece])
                     yield ids[piece].tobytes().hex(), group, number, row, place
 
     def locators(self, shard: Shard, row: int) -> list[str]:
         """Where the documents of a sample came from."""
         table = pq.read_table(self.checked(shard.lineage), columns=["locator"], filters=[("sample", "=", row)])
         return list(table["locator"].to_pylist())
+
+
+def _shuffle_seed(seen: Seen | None) -> int | None:
+    """That of the step that sorted documents into shards."""
+    for node in () if seen is None else seen.nodes.values():
+        if isinstance(node, Node) and isinstance(node.config, Config):
+            return node.config.seed
+        if node.name == SHARDS and seen is not None and seen.record is not None:
+            return int(seen.record["nodes"][node.id]["identity"]["config"]["seed"])
+    return None
+
+
+def _shard_of(doc_id: str, shards: int, seed: int) -> int:
+    """The number of the shard of a group of so many that a document lies in."""
+    top, _ = doc_order(pa.array([bytes.fromhex(doc_id)], pa.binary(16)), seed)
+    return int(shard_number(top, np.array([shards.bit_length() - 1], np.uint64))[0])
 
 
 def print_pieces(out: Screen, pieces: list[Piece], seq_len: int, chars: int) -> None:

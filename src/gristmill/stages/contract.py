@@ -9,6 +9,7 @@
   reader    read(piece, config) -> Iterator[Record]; it opens its files with `piece.open()`, which gives out nothing but
             what was hashed, and in no other way
             SPLITTABLE(name) -> bool: whether reading can start in the middle of a file of that name
+            optional: POSITIONS, what the positions of its records count: bytes of the file, rows, ...
             optional: BESIDE, reasons of records that stand beside documents by the nature of the format, and USED, of
             records that later steps use all the same: no losses, when a first part with nothing else stops a run
             optional: WANTED(name, config) -> bool: whether a file of a folder is read at all

@@ -162,6 +162,16 @@ def see_record(store: Store, told: str, record: Mapping[str, Any]) -> Seen:
     return seen
 
 
+def version_names(store: Store) -> dict[str, tuple[str, ...]]:
+    """Hash of a version -> the names that `run --tag` gave it."""
+    found: dict[str, tuple[str, ...]] = {}
+    for path, _ in store.list_files("versions"):
+        if (record := store.read_json(path)) is not None and isinstance(record.get("version"), str):
+            name = path.removeprefix("versions/").removesuffix(".json")
+            found[record["version"]] = (*found.get(record["version"], ()), name)
+    return found
+
+
 def _add_layers(seen: Seen, node: NodeFacts, source: str, dataset: str) -> None:
     manifest = seen.store.read_json(f"datasets/{dataset}.json")
     if manifest is None:

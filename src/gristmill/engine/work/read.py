@@ -113,7 +113,8 @@ class _Parts:
         return _bytes(f"{self._work.source}\0{first.name}\0{first.start}\0{len(self._result.parts)}")
 
 
-def _id_of(source: str, name: str, record: Record) -> bytes:
+def id_of(source: str, name: str, record: Record) -> bytes:
+    """The id of the document that a record of a file of a source becomes."""
     # No two of these texts are the same: a NUL is in no source's and no file's name, and a position has digits only.
     identity = f"{source}\0{name}\0{record.position}\0{record.key if record.key is not None else ''}"
     return hashlib.blake2b(_bytes(identity), digest_size=16).digest()
@@ -172,9 +173,16 @@ def _batch_of(rows: dict[str, list[object]]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([columns[name] for name in DOCUMENTS.names], schema=DOCUMENTS)
 
 
+def row_of(work: Read, name: str, record: Record) -> pa.RecordBatch:
+    """The row that a record becomes."""
+    rows: dict[str, list[object]] = {column: [] for column in DOCUMENTS.names if column != "text_bytes"}
+    _add_row(rows, work, name, record)
+    return _batch_of(rows)
+
+
 def _taken(work: Read, seen: dict[str, Any] | None) -> Iterator[Named]:
     """The records that become rows."""
-    records = _records(work)
+    records = records_of(work)
     if work.share is not None and seen is not None:
         records = take(_counted(records, seen), work.share)
     return islice(records, work.limit)
@@ -189,7 +197,8 @@ def _counted(records: Iterator[Named], seen: dict[str, Any]) -> Iterator[Named]:
         yield name, record
 
 
-def _records(work: Read) -> Iterator[Named]:
+def records_of(work: Read) -> Iterator[Named]:
+    """All records of some files, by the files' names; whatever a sample or a limit takes of them."""
     module = importlib.import_module(work.module)
     poisoned = {(name, position): detail for name, position, detail in work.poisoned}
     for piece in work.pieces:
@@ -230,7 +239,7 @@ def _add_row(rows: dict[str, list[object]], work: Read, name: str, record: Recor
         record = Record(record.position, key, drop="record_too_large", detail=detail)
         held = _characters(record)
     locator = f"{shown(name)}#{record.key if record.key is not None else record.position}"
-    rows["doc_id"].append(_id_of(work.source, name, record))
+    rows["doc_id"].append(id_of(work.source, name, record))
     rows["source"].append(work.source)
     rows["locator"].append(locator)
     rows["url"].append(record.url)

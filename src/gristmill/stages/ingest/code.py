@@ -28,6 +28,7 @@ from gristmill.stages.ingest.text import VCS_DIRS
 
 VERSION = 1
 LIBRARIES = ("orjson", "resiliparse")
+POSITIONS = "the whole file"
 
 _DATA = frozenset(("csv", "jsonl", "parquet", "warc", "wet"))
 """Formats whose files hold many documents."""

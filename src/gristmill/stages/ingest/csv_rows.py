@@ -29,6 +29,7 @@ from gristmill.stages.ingest.stream import decompressed, peek, without_compressi
 
 VERSION = 5
 LIBRARIES = ("orjson", "zstandard")
+POSITIONS = "bytes of the decompressed stream"
 
 _HEAD_BYTES = 1 << 16
 

@@ -20,6 +20,7 @@ from gristmill.stages.ingest.stream import decompressed, peek
 
 VERSION = 3
 LIBRARIES = ("orjson", "zstandard")
+POSITIONS = "bytes of the decompressed stream"
 
 _HEAD_BYTES = 1 << 12
 _SPACE = b" \t\r\n"

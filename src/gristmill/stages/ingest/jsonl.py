@@ -22,6 +22,7 @@ from gristmill.stages.ingest.stream import COMPRESSED_SUFFIXES, decompressed, pe
 
 VERSION = 5
 LIBRARIES = ("orjson", "zstandard")
+POSITIONS = "bytes of the decompressed stream"
 
 _HEAD_BYTES = 1 << 16
 # A file is no JSONL when its first 64 KiB hold this many lines and no object among them: without this rule a stray

@@ -25,6 +25,7 @@ from gristmill.stages.ingest.row_sizes import row_bytes
 
 VERSION = 5
 LIBRARIES = ("orjson", "pyarrow")
+POSITIONS = "rows"
 
 _BATCH_BYTES = 16 << 20
 _BATCH_ROWS = 4096

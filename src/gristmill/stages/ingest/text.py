@@ -18,6 +18,7 @@ from gristmill.stages.ingest.stream import bounded, decompressed, without_compre
 
 VERSION = 1
 LIBRARIES = ("orjson", "pyyaml", "resiliparse", "zstandard")
+POSITIONS = "the whole file"
 
 VCS_DIRS = frozenset((".git", ".hg", ".svn", ".bzr", "CVS", "_darcs"))
 """Folders in which version control keeps its own files: never documents."""

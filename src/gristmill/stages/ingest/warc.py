@@ -37,6 +37,7 @@ from gristmill.stages.ingest.walk import walk
 
 VERSION = 2
 LIBRARIES = ("fastwarc", "resiliparse", "brotli", "zstandard", "lz4")
+POSITIONS = "bytes of the file"
 BESIDE = pages.BESIDE
 USED = ("robots_txt",)
 

@@ -29,6 +29,8 @@ from gristmill.stages.doc_order import doc_order
 from gristmill.stages.shards.special_ids import special_ids
 from gristmill.stages.shards.tokens import open_tokenizer, token_type
 
+Array = np.ndarray[Any, Any]
+
 VERSION = 2
 LIBRARIES = ("pyarrow",)
 READS = ("doc_id", "locator", "tokens.ids", "shard_groups.group")
@@ -126,11 +128,16 @@ def emit(batch: pa.RecordBatch, config: Config, layout: Sequence[Mapping[str, An
     first = np.array(found, np.uint64)[names.indices.to_numpy()]
     bits = np.array([layout[place]["of"].bit_length() - 1 for place in found], np.uint64)[names.indices.to_numpy()]
     top, _ = doc_order(doc_id, config.seed)
-    # Shifted twice: by 64 at once is undefined.
-    key = first + ((top >> np.uint64(1)) >> (np.uint64(63) - bits))
+    key = first + shard_number(top, bits)
     return pa.RecordBatch.from_arrays(
         [pa.array(key, pa.uint64()), doc_id, locator, ids], names=["key", *RECORD_SCHEMA.names]
     )
+
+
+def shard_number(top: Array, bits: Array) -> Array:
+    """The top bits of a hash: in which shard of a group of 2^bits a document lies."""
+    # Shifted twice: by 64 at once is undefined.
+    return (top >> np.uint64(1)) >> (np.uint64(63) - bits)
 
 
 def files(config: Config) -> tuple[str, ...]:
