@@ -19,7 +19,7 @@ from gristmill.stopping import Interrupted, stopped
 
 COMMANDS = (
     *("init", "steps", "plan", "run", "status", "funnel", "inspect", "removed", "whatif", "index", "tokenizer"),
-    *("shards", "sample", "sql", "budget", "verify", "gc"),
+    *("shards", "sample", "sql", "export", "budget", "verify", "gc"),
 )
 
 
