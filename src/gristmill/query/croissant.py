@@ -18,6 +18,7 @@ _CONTEXT = {
     "data": {"@id": "cr:data", "@type": "@json"},
     "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
     "dct": "http://purl.org/dc/terms/",
+    "equivalentProperty": "cr:equivalentProperty",
     "examples": {"@id": "cr:examples", "@type": "@json"},
     "extract": "cr:extract",
     "field": "cr:field",
@@ -38,6 +39,7 @@ _CONTEXT = {
     "regex": "cr:regex",
     "repeated": "cr:repeated",
     "replace": "cr:replace",
+    "samplingRate": "cr:samplingRate",
     "sc": "https://schema.org/",
     "separator": "cr:separator",
     "source": "cr:source",
@@ -62,6 +64,16 @@ def croissant(told: Exported) -> bytes:
         }
         for name, (file_bytes, digest, _) in told.files.items()
     ]
+    whole = {
+        "@type": "cr:FileSet",
+        "@id": "files",
+        "name": "files",
+        "containedIn": [{"@id": name} for name in told.files],
+        "encodingFormat": encoding,
+        "includes": f"data/train-*.{told.format}",
+    }
+    is_one = len(files) == 1
+    read_from = {"fileObject": {"@id": files[0]["@id"]}} if is_one else {"fileSet": {"@id": whole["@id"]}}
     made = {
         "@context": _CONTEXT,
         "@type": "sc:Dataset",
@@ -71,24 +83,14 @@ def croissant(told: Exported) -> bytes:
         "license": license_names(told),
         "version": f"1.0.0+{version_of(told)}",
         "inLanguage": list(told.languages),
-        "distribution": [
-            *files,
-            {
-                "@type": "cr:FileSet",
-                "@id": "files",
-                "name": "files",
-                "containedIn": [{"@id": name} for name in told.files],
-                "encodingFormat": encoding,
-                "includes": f"data/train-*.{told.format}",
-            },
-        ],
+        "distribution": files if is_one else [*files, whole],
         "recordSet": [
             {
                 "@type": "cr:RecordSet",
                 "@id": "documents",
                 "name": "documents",
                 "description": "One record for each document.",
-                "field": [_field(one, told.format) for one in told.schema],
+                "field": [_field(one, told.format, read_from) for one in told.schema],
             }
         ],
     }
@@ -100,7 +102,7 @@ def version_of(told: Exported) -> str:
     return hashlib.sha256("".join(digest for _, digest, _ in told.files.values()).encode()).hexdigest()[:12]
 
 
-def _field(column: pa.Field, file_format: str) -> dict[str, Any]:
+def _field(column: pa.Field, file_format: str, read_from: dict[str, Any]) -> dict[str, Any]:
     name = f"documents/{column.name}"
     kind, repeated = column.type, pa.types.is_list(column.type)
     extract = {"column": column.name} if file_format == "parquet" else {"jsonPath": f"$['{column.name}']"}
@@ -110,7 +112,7 @@ def _field(column: pa.Field, file_format: str) -> dict[str, Any]:
         "name": column.name,
         "description": MEANINGS.get(column.name, ""),
         "dataType": _type(kind.value_type if repeated else kind),
-        "source": {"fileSet": {"@id": "files"}, "extract": extract},
+        "source": {**read_from, "extract": extract},
     }
     return {**made, "repeated": True} if repeated else made
 

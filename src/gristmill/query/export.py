@@ -144,22 +144,20 @@ def _cut(read: Columns, file_bytes: int) -> Iterator[list[Stretch]]:
     held = 0
     for document in read.parts:
         sizes = np.concatenate([np.zeros(0, np.int64), *_sizes(read.seen, document)])
-        if not sizes.any():
-            continue
-        ends = held + np.cumsum(sizes)
-        start = 0
-        while start < len(sizes):
-            stop = int(np.searchsorted(ends, file_bytes, "right"))
-            if stop == start and not file:  # one that is larger than a file should be has one for itself
-                stop = start + 1 + int(np.argmax(sizes[start:] > 0))
-            if sizes[start:stop].any():
-                file.append((document, start, stop))
-            if stop < len(sizes):
+        rows = np.flatnonzero(sizes)
+        sums = np.concatenate([[0], np.cumsum(sizes[rows])])
+        first = 0
+        while first < len(rows):
+            last = int(np.searchsorted(sums, sums[first] + file_bytes - held, "right")) - 1
+            if last <= first and not file:
+                last = first + 1  # one that is larger than a file should be has one for itself
+            if last > first:
+                file.append((document, int(rows[first]), int(rows[last - 1]) + 1))
+                held += int(sums[last] - sums[first])
+                first = last
+            if first < len(rows):
                 yield file
-                file = []
-                ends -= ends[stop - 1] if stop else held
-            start = stop
-        held = int(ends[-1]) if file else 0
+                file, held = [], 0
     if file:
         yield file
 
