@@ -6,7 +6,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --co
 
 unexport PYTHONDONTWRITEBYTECODE  # the tests start hundreds of processes, and each would compile all modules again
 
-.PHONY: demo demo-score demo-audit demo-shards test test-fast test-memory test-cluster test-objects kernels lint bench clean fuzz
+.PHONY: demo demo-score demo-audit demo-shards test test-fast test-memory test-cluster test-objects test-export kernels lint bench clean fuzz
 
 $(VENV)/base: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -66,6 +66,13 @@ test-objects: $(VENV)/dev
 	test -x $(SERVERS)/node_modules/.bin/s3rver || ! command -v npm || npm install --silent --prefix $(SERVERS) s3rver
 	PATH=$(CURDIR)/$(SERVERS)/bin:$(CURDIR)/$(SERVERS)/node_modules/.bin:$$PATH $(BIN)/pytest tests/objects
 
+# Exports, read by the libraries that others read them with; none of them is ours.
+READERS := .venv-export
+test-export: $(VENV)/dev
+	test -x $(READERS)/bin/python || $(PYTHON) -m venv $(READERS)
+	$(READERS)/bin/python -m pip install --quiet --disable-pip-version-check datasets duckdb mlcroissant pandas polars zstandard
+	EXPORT_READERS=$(CURDIR)/$(READERS)/bin/python $(BIN)/pytest tests/cli/test_export.py
+
 # Tests of kernels and stages where memory bites (tests/kernels/test_memory.py); takes about half an hour.
 WATCHED := tests/kernels tests/stages --ignore tests/kernels/test_memory.py
 test-memory: $(VENV)/dev
@@ -86,4 +93,4 @@ bench: $(VENV)/dev
 	$(BIN)/python -m bench all
 
 clean:
-	rm -rf demo .mypy_cache .ruff_cache $(SERVERS)
+	rm -rf demo .mypy_cache .ruff_cache $(SERVERS) $(READERS)

@@ -21,12 +21,14 @@ from gristmill.api.finished import Finished, Telling
 from gristmill.api.tables import Table
 from gristmill.counted import counted, size
 from gristmill.engine.asked import check_executor, refuse_warnings
-from gristmill.engine.mill import Mill, find_warnings
+from gristmill.engine.mill import Mill, available_cores, find_warnings
 from gristmill.engine.publish.run_record import describe, last_finished, see
 from gristmill.engine.schedule.seen import Seen
 from gristmill.errors import UserError
 from gristmill.query import opening
 from gristmill.query.columns import Columns, columns_of
+from gristmill.query.dataset_card import Exported
+from gristmill.query.export import FILE_BYTES, export
 from gristmill.query.funnel import funnel_lines, funnels
 from gristmill.query.plan import make_plan
 from gristmill.query.sql import Session
@@ -148,6 +150,18 @@ class Corpus:
         with as_python(self._told), closing(Session(self._look())) as session:
             schema, batches = session.ask(query)
             return pa.Table.from_batches(batches, schema)
+
+    def export(
+        self,
+        out: str | os.PathLike[str],
+        format: str = "parquet",
+        columns: Sequence[str] | None = None,
+        file_bytes: int = FILE_BYTES,
+        workers: int | None = None,
+    ) -> Exported:
+        """Write the kept documents as a dataset that others can load: `gristmill export`."""
+        with as_python(self._told):
+            return export(self._look(), os.fspath(out), format, columns, file_bytes, workers or available_cores())
 
     def _look(self) -> Seen:
         return self._seen if self._seen is not None else opening.look(self._open())
