@@ -206,7 +206,7 @@ def _whole(seen: Seen, shards: Published | None, place: Place, life: Life, at: d
         **({} if at is None else {"token": at}),
         "weights": {} if shards is None else dict(_weights(shards, life.group)),
         "shards": [] if shards is None else list(_lies(shards, life.doc_id)),
-        "versions": [asdict(version) for version in versions_with(seen.store, life.doc_id, _note)],
+        "versions": [asdict(version) for version in versions_with(seen.store, [life.doc_id], _note)[life.doc_id]],
     }
 
 

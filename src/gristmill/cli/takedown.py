@@ -20,7 +20,8 @@ from gristmill.engine.publish.run_record import describe, see
 from gristmill.engine.schedule.seen import Seen
 from gristmill.errors import UserError
 from gristmill.loader.order import Order
-from gristmill.query.takedown import versions_with, would_go
+from gristmill.query.lineage import versions_with
+from gristmill.query.takedown import would_go
 from gristmill.recipe.mix import MIX
 from gristmill.shardformat.locations import read_bytes
 from gristmill.shardformat.receipt import NAME, read_receipt
@@ -63,7 +64,7 @@ def check(
             "similarity": answer.similarity,
             "source": answer.place.document.source,
             "kept": answer.place.is_kept,
-            "versions": versions[doc_id],
+            "versions": [version.version for version in versions[doc_id]],
             **places.get(doc_id, {"group": None, "shard": None, "rows": [], "samples": []}),
         }
         for answer, doc_id in zip(answers, ids, strict=True)

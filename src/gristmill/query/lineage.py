@@ -180,11 +180,14 @@ def _tokenizer(seen: Seen) -> str | None:
     return None
 
 
-def versions_with(store: Store, doc_id: str, note: Callable[[str], None] = lambda _: None) -> Iterator[Version]:
-    """The finished runs of a store in whose corpus a document is, the newest first; each version once."""
+def versions_with(
+    store: Store, ids: Sequence[str], note: Callable[[str], None] = lambda _: None
+) -> dict[str, list[Version]]:
+    """Of each document the finished runs of a store whose corpus has it, the newest first; each version once."""
+    found: dict[str, list[Version]] = {doc_id: [] for doc_id in ids}
     known: set[str] = set()
     names = version_names(store)
-    for record in finished_runs(store):
+    for record in finished_runs(store) if ids else ():
         if record["version"] is None or record["version"] in known:
             continue
         known.add(record["version"])
@@ -193,8 +196,10 @@ def versions_with(store: Store, doc_id: str, note: Callable[[str], None] = lambd
         except UserError as error:
             note(f"Passed over: {error}")
             continue
-        if any(place.is_kept for place in find(seen, doc_id=doc_id)):
-            yield Version(record["recipe"], record["version"], names.get(record["version"], ()), record["ended"])
+        version = Version(record["recipe"], record["version"], names.get(record["version"], ()), record["ended"])
+        for doc_id in {place.doc_id.hex() for place in find(seen, doc_id=list(ids)) if place.is_kept}:
+            found[doc_id].append(version)
+    return found
 
 
 def best_of(places: Sequence[Place]) -> list[Place]:

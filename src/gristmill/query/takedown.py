@@ -11,7 +11,6 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from gristmill.engine.plan.graph import CORPUS
-from gristmill.engine.publish.run_record import finished_runs, see
 from gristmill.engine.schedule.seen import Document, Seen
 from gristmill.engine.work.task import part_from_json
 from gristmill.errors import UserError
@@ -22,7 +21,6 @@ from gristmill.stages.takedown.requests import Request, read_requests
 from gristmill.stages.takedown.takedown import Sets, copies_of, make_sets
 from gristmill.stages.takedown.takedown_sets import SCHEMA_OF_SETS
 from gristmill.store.parquet import PartReader
-from gristmill.store.store import Store
 
 _QUESTIONS = {
     "urls": "url",
@@ -217,14 +215,3 @@ def text_of(seen: Seen, place: Place) -> str | None:
             return text
         row -= rows
     raise IndexError(place.row)
-
-
-def versions_with(store: Store, ids: Sequence[str]) -> dict[str, list[str]]:
-    """Of each document the versions, oldest first, whose corpus has it."""
-    found: dict[str, list[str]] = {doc_id: [] for doc_id in ids}
-    versions = list(dict.fromkeys(str(record["version"]) for record in finished_runs(store)))
-    for version in reversed(versions) if ids else ():
-        for place in find(see(store, version), doc_id=list(ids)):
-            if place.is_kept:
-                found[place.doc_id.hex()].append(version)
-    return found
