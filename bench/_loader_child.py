@@ -95,10 +95,11 @@ def masked(manifest: Path) -> dict:
         for name, look, mask_tokens in (
             ("tokens", lambda batch: batch.tokens, "keep"),
             ("padded", lambda batch: batch.tokens, "padding"),
-            ("labels", lambda batch: batch.labels, "padding"),
+            ("labels", lambda batch: batch.labels, "keep"),
+            ("labels_padded", lambda batch: batch.labels, "padding"),
         ):
             options = {"mask": manifest.parent / receipt, "mask_tokens": mask_tokens}
-            pairs = [seconds(look, **options) / seconds(look) for _ in range(15 if name != "labels" else 5)]
+            pairs = [seconds(look, **options) / seconds(look) for _ in range(15)]
             found[f"{name}_{receipt}"] = sorted(pairs)[len(pairs) // 2]
         found[f"open_{receipt}"] = min(opening[::2]) * 1e3
         opening.clear()

@@ -115,9 +115,15 @@ def run(_data: Path | None) -> Iterable[dict]:
         receipts(warm)
         times = child("masked", warm)
         for receipt, taken in (("ten", "10 documents"), ("hundredth", "1% of the documents")):
-            for name, what in (("tokens", "tokens"), ("padded", "tokens, padded"), ("labels", "labels, padded")):
+            for name, what in (
+                ("tokens", "tokens alone"),
+                ("padded", "tokens alone, padded"),
+                ("labels", "tokens and labels"),
+                ("labels_padded", "tokens and labels, padded"),
+            ):
                 unit = f"x the time without a receipt: {what}, {taken} taken down (asked: <= 1.03)"
                 yield measurement(f"loader.masked_{name}_{receipt}", times[f"{name}_{receipt}"], unit)
+            yield measurement(f"loader.masked_open_{receipt}", times[f"open_{receipt}"], f"ms to open, {taken}")
         waits = child("waiting", warm)
         yield measurement("loader.waiting", 100 * waits["share"], "% of the time, 10 ms a batch (asked: < 1)")
         yield measurement("loader.starved", waits["batches"], f"batches of {waits['of']} that were waited for")
