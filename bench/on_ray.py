@@ -37,6 +37,8 @@ FILES = 24
 """Of a run that loses nodes."""
 LOSSES = int(os.environ.get("LOSSES", "12"))
 """Nodes that are lost, in all."""
+NODES = 2
+"""Of one core each, and as many workers on local."""
 NODE = {"num_cpus": 1, "memory": 3 << 30, "object_store_memory": 80 << 20}
 WAITING = """
 import time
@@ -68,7 +70,7 @@ def _cluster() -> Iterator[Any]:
     head = {"num_cpus": 0, "object_store_memory": 80 << 20, "include_dashboard": False}
     cluster = Cluster(initialize_head=True, head_node_args=head)
     try:
-        for _ in range(2):
+        for _ in range(NODES):
             cluster.add_node(**NODE)
         yield cluster
     finally:
@@ -84,26 +86,26 @@ def task_overhead(folder: Path, address: str) -> Iterable[dict]:
         begun = time.perf_counter()
         done = await asyncio.gather(*(executor.run(task) for _ in range(TASKS)))
         inside = sum(result.cost["wall_s"] for result in done)
-        return 1e3 * (time.perf_counter() - begun - inside / 2) / TASKS
+        return 1e3 * (time.perf_counter() - begun - inside / NODES) / TASKS
 
     found = {}
-    for name, workers in (("local", 2), ("ray", None)):
+    for name, workers in (("local", NODES), ("ray", None)):
         executor = make_executor(Store(str(folder / "tiny")), workers, name=name, address=address)
         found[name] = asyncio.run(work(executor))
         executor.close()
-    unit = "ms a task with 2 workers (asked: at most 10)"
+    unit = f"ms a task with {NODES} workers (asked: at most 10)"
     yield measurement("on_ray.task_overhead", found["ray"], unit, "local", found["local"], less=True)
 
 
 def whole_run(folder: Path, address: str) -> Iterable[dict]:
     recipe = _recipe(folder, PARTS, "waiting.wait: {seconds: 2.0}", 1)
     seconds = {}
-    for name, workers in (("local", 2), ("ray", None)):
+    for name, workers in (("local", NODES), ("ray", None)):
         begun = time.perf_counter()
         mill = Mill(load(recipe, store=str(folder / name)), executor=name, address=address if name == "ray" else None)
         mill.run(workers, Silent())
         seconds[name] = time.perf_counter() - begun
-    unit = f"s for {PARTS} tasks of 2 s with 2 workers (asked: within 10% of local)"
+    unit = f"s for {PARTS} tasks of 2 s with {NODES} workers (asked: within 10% of local)"
     yield measurement("on_ray.whole_run", seconds["ray"], unit, "local", seconds["local"], less=True)
 
 
@@ -126,7 +128,7 @@ def _recipe(folder: Path, files: int, step: str, records: int) -> Path:
 def chaos(folder: Path, cluster: Any) -> Iterable[dict]:
     recipe = _recipe(folder, FILES, "waiting.wait: {seconds: 0.15}", 2)
     quiet = Mill(load(recipe, store=str(folder / "quiet")))
-    quiet.run(2, Silent())
+    quiet.run(NODES, Silent())
     wanted = _hashes(quiet)
     draw, store = random.Random(5), folder / "store"
     lost = killed = ended = retried = 0

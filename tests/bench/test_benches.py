@@ -25,7 +25,7 @@ SMALL = {
     "loader": {"SHARDS": 8, "WARM_SAMPLES": 40, "PEERS": {}},
     "lookup": {"DOCUMENTS": 300, "PART_ROWS": 200, "ASKED": 2, "PER_HOST": 5},
     "memory": {"GIGABYTES": (0.001, 0.002)},
-    "on_ray": {"TASKS": 5, "PARTS": 1, "FILES": 1, "LOSSES": 0},
+    "on_ray": {"NODES": 1, "TASKS": 5, "PARTS": 1, "FILES": 1, "LOSSES": 0},
     "neardup": {"GIGABYTES": (0.0003, 0.0004, 0.0005), "CROWDS": (50, 100), "DOCUMENTS": 100},
     "object_clients": {},
     "plan": {"FILES": 3, "SHARE": "50%", "TEXT_BYTES": 200_000},

@@ -182,6 +182,7 @@ def test_verdicts_of_what_is_needed_are_no_garbage(project):
 
 def test_a_store_of_an_earlier_version_is_used_as_it_is(project, monkeypatch):
     """Its parts have no verdicts: they are read as a whole, and their tasks are not run again."""
+    project.write_inputs()
     with monkeypatch.context() as earlier:
         earlier.setattr(parquet, "write_verdicts", lambda *_: None)
         first = project.run()
