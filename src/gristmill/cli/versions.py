@@ -39,7 +39,7 @@ class _OrList(Commands):
 
 
 app = typer.Typer(
-    help="List what runs made; name it, keep it, let it go, make it again.\n\n`gristmill versions RECIPE` lists.",
+    help="List what runs made; name it, keep it, make it again.\n\n`gristmill versions RECIPE` lists.",
     cls=_OrList,
     rich_markup_mode=None,
 )
