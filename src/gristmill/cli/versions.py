@@ -8,7 +8,7 @@ import typer
 from gristmill.cli import versions_reproduce
 from gristmill.cli.options import Json, StoreUri, print_json
 from gristmill.cli.sample_option import with_sample
-from gristmill.cli.screen import passage, words
+from gristmill.cli.screen import words
 from gristmill.cli.show import console, size, table
 from gristmill.cli.usage import Commands
 from gristmill.cli.versions_open import Named, open_place, open_version, tell
@@ -112,7 +112,8 @@ def show_command(version: Named, store: StoreUri = None, json: Json = False) -> 
         hints.append(f"What changed: gristmill diff {place.store.uri} {record['parent']} {found.hash}")
     out = console()
     out.print(table(("", ""), lines, left=2))
-    out.print(passage("\n" + "\n".join(hints)), soft_wrap=True)
+    for hint in ("", *hints):
+        out.print(words(hint), soft_wrap=True)
 
 
 def tag_command(
@@ -202,7 +203,8 @@ def drop_command(version: Named, store: StoreUri = None, json: Json = False) -> 
             f"{size(more)} more are its published shards, which a trainer may read; when none does: gristmill gc "
             f"{place.store.uri} {' '.join(f'--published {folder}' for folder in shards)}"
         )
-    console().print(passage("\n".join(lines)), soft_wrap=True)
+    for line in lines:
+        console().print(words(line), soft_wrap=True)
 
 
 def as_json(version: Version) -> dict[str, Any]:
