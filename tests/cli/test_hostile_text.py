@@ -100,6 +100,10 @@ LOOKS = (
     "index recipe.yaml indexEVIL",
     "budget --params 7e9",
     "steps",
+    "versions recipe.yaml",
+    "versions show recipe.yaml",
+    "run recipe.yaml --sample 50%",
+    "diff recipe.yaml storeEVIL@r-sample-50pct -n 30",
 )
 """Looks at the data that a user would take; `EVIL` is put in for itself."""
 MISTAKES = (
@@ -130,6 +134,13 @@ MISTAKES = (
     "init EVIL/EVIL",
     "steps EVIL",
     "budget --params EVIL",
+    "versions EVIL",
+    "versions EVIL recipe.yaml",
+    "versions show recipe.yaml EVIL",
+    "versions tag recipe.yaml r EVIL",
+    "versions reproduce recipe.yaml --into recipe.yaml/EVIL",
+    "diff EVIL EVIL",
+    "diff recipe.yaml EVIL EVIL",
 )
 
 

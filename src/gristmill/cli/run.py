@@ -83,8 +83,9 @@ def command(
         if gone is not None:
             console().print(passage(f"\n{gone}"), soft_wrap=True)
         if tag is not None:
-            kept = f"\nKept as version {tag}: look at it with {mill.store.uri}@{tag}"
-            console().print(passage(kept), soft_wrap=True)
+            kept = f"Kept as version {tag}: look at it with {mill.store.uri}@{tag}"
+            for line in ("", kept):
+                console().print(words(line), soft_wrap=True)
     refuse_warnings(mill.recipe, warnings)
 
 
@@ -173,8 +174,8 @@ def _show_what_is_missing(recipe: Recipe, path: Path, record: Mapping[str, Any])
     if record["not_run"]:
         not_run = listed_steps(record["not_run"], recipe.sources)
         told.append(f"Stopped after {record['until']} as asked (--until); not run: {not_run}.")
-    if told:
-        console().print(passage("\n" + "\n".join(told)), soft_wrap=True)
+    for line in ("", *told) if told else ():
+        console().print(words(line), soft_wrap=True)
 
 
 def _show_mix(run: Run) -> None:

@@ -8,7 +8,7 @@ import typer
 from gristmill.cli import versions_reproduce
 from gristmill.cli.options import Json, StoreUri, print_json
 from gristmill.cli.sample_option import with_sample
-from gristmill.cli.screen import passage, words
+from gristmill.cli.screen import words
 from gristmill.cli.show import console, size, table
 from gristmill.cli.usage import Commands
 from gristmill.cli.versions_open import Named, open_place, open_version, tell
@@ -39,8 +39,7 @@ class _OrList(Commands):
 
 
 app = typer.Typer(
-    help="List what finished runs made; name it, keep it, let it go, make it again. "
-    "`gristmill versions RECIPE` or STORE lists.",
+    help="List what runs made; name it, keep it, make it again.\n\n`gristmill versions RECIPE` lists.",
     cls=_OrList,
     rich_markup_mode=None,
 )
@@ -50,9 +49,10 @@ RecipeOrStore = Annotated[
 
 
 def list_command(recipe: RecipeOrStore, store: StoreUri = None, json: Json = False) -> None:
-    """List the versions of a recipe, or of all recipes of a store, the newest first.
+    """List versions, the newest first.
 
-    A version is kept as long as it has a name or a pin, or is the newest of its recipe; others gristmill gc may take.
+    Those of a recipe, or of all recipes of a store. A version is kept as long as it has a name or a pin, or is the
+    newest of its recipe; others gristmill gc may take.
     """
     place = open_place(recipe, store)
     damaged: list[str] = []
@@ -85,7 +85,10 @@ def list_command(recipe: RecipeOrStore, store: StoreUri = None, json: Json = Fal
 
 
 def show_command(version: Named, store: StoreUri = None, json: Json = False) -> None:
-    """Show one version: what made it, what it holds, what keeps it, and whether all of it is there."""
+    """Show one version.
+
+    What made it, what it holds, what keeps it, and whether all of it is there.
+    """
     place, found, _ = open_version(version, store)
     gone = catalog.missing_parts(place.store, found)
     if json:
@@ -109,7 +112,8 @@ def show_command(version: Named, store: StoreUri = None, json: Json = False) -> 
         hints.append(f"What changed: gristmill diff {place.store.uri} {record['parent']} {found.hash}")
     out = console()
     out.print(table(("", ""), lines, left=2))
-    out.print(passage("\n" + "\n".join(hints)), soft_wrap=True)
+    for hint in ("", *hints):
+        out.print(words(hint), soft_wrap=True)
 
 
 def tag_command(
@@ -124,7 +128,10 @@ def tag_command(
     store: StoreUri = None,
     json: Json = False,
 ) -> None:
-    """Give a version a name, under which it is kept until it is dropped."""
+    """Give a version a name.
+
+    It is kept under it until it is dropped.
+    """
     *typed, name = version
     if not typed:
         raise UserError(
@@ -147,7 +154,10 @@ def pin_command(
     store: StoreUri = None,
     json: Json = False,
 ) -> None:
-    """Keep a version without a name, until it is dropped or the pin taken away."""
+    """Keep a version without a name.
+
+    It stays until it is dropped, or the pin is taken away.
+    """
     place, found, _ = open_version(version, store)
     if off and not found.is_pinned:
         raise UserError(f"{found.hash} of {found.recipe} is not pinned, so there is no pin to take away.")
@@ -162,10 +172,10 @@ def pin_command(
 
 
 def drop_command(version: Named, store: StoreUri = None, json: Json = False) -> None:
-    """Let a version go: its names and its pin, and that it is the newest, keep it no longer.
+    """Let a version go.
 
-    A name among several, or beside a pin, is taken away alone. Nothing is removed before gristmill gc; what that would
-    free, as nothing else needs it, is said.
+    Its names and its pin, and that it is the newest, keep it no longer. A name among several, or beside a pin, is taken
+    away alone. Nothing is removed before gristmill gc; what that would free, as nothing else needs it, is said.
     """
     place, found, name = open_version(version, store)
     others = [*(other for other in found.names if other != name), *(["its pin"] if found.is_pinned else [])]
@@ -193,7 +203,8 @@ def drop_command(version: Named, store: StoreUri = None, json: Json = False) -> 
             f"{size(more)} more are its published shards, which a trainer may read; when none does: gristmill gc "
             f"{place.store.uri} {' '.join(f'--published {folder}' for folder in shards)}"
         )
-    console().print(passage("\n".join(lines)), soft_wrap=True)
+    for line in lines:
+        console().print(words(line), soft_wrap=True)
 
 
 def as_json(version: Version) -> dict[str, Any]:

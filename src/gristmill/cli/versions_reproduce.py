@@ -26,10 +26,10 @@ def command(
     store: StoreUri = None,
     json: Json = False,
 ) -> None:
-    """Run the stored text of a version's recipe again into an empty store, and compare every dataset.
+    """Make a version again, and compare every dataset.
 
-    Inputs are read from where the recipe says. Exit code 0: the same, to the byte; 1: the first step that is not, and
-    why.
+    The stored text of its recipe is run into an empty store; inputs are read from where it says. Exit code 0: the same,
+    to the byte; 1: the first step that is not, and why.
     """
     place, found, _ = open_version(version, store)
     mill = prepare(found, place.file, locate_store(into, "--into"))

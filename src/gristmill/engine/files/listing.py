@@ -40,7 +40,7 @@ from gristmill.recipe.snapshot import is_regex
 from gristmill.stages import READERS
 from gristmill.stages.contract import Piece
 from gristmill.stages.ingest.sniff import format_by_name
-from gristmill.stages.ingest.stream import COMPRESSED_SUFFIXES
+from gristmill.stages.ingest.stream import COMPRESSED_SUFFIXES, without_compression_suffix
 
 COMPRESSED = (*COMPRESSED_SUFFIXES, ".lz4", ".parquet")
 COMPRESSION = 4
@@ -199,7 +199,7 @@ def _why_unwanted(name: str, source: Source, module: ModuleType) -> str:
     folder = module.SKIPPED_FOLDER(name, source.config) if hasattr(module, "SKIPPED_FOLDER") else None
     if folder is not None:
         return f"in {shown(folder)}"
-    suffix = os.path.splitext(name)[1].lower()
+    suffix = os.path.splitext(without_compression_suffix(name))[1].lower()
     return f"{shown(suffix)} files" if suffix else "without a suffix"
 
 
