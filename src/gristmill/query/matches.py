@@ -41,13 +41,18 @@ def match_ids(asked: Sequence[str]) -> Match:
                 "shows them."
             )
 
+    whole = {bytes.fromhex(one): one for one in asked if len(one) == 32}
+    known = pa.array(list(whole), pa.binary(16))
+
     def match(column: pa.Array) -> Iterable[Hit]:
+        for row in np.flatnonzero(pc.is_in(column, known).to_numpy(zero_copy_only=False)).tolist():
+            yield row, whole[column[row].as_py()], None
         ids = fixed_bytes(column)
-        for begins in asked:
-            whole = np.frombuffer(bytes.fromhex(begins[: len(begins) // 2 * 2]), np.uint8)
-            wanted = (ids[:, : len(whole)] == whole).all(axis=1)
+        for begins in (one for one in asked if len(one) < 32):
+            begun = np.frombuffer(bytes.fromhex(begins[: len(begins) // 2 * 2]), np.uint8)
+            wanted = (ids[:, : len(begun)] == begun).all(axis=1)
             if len(begins) % 2:
-                wanted &= ids[:, len(whole)] >> 4 == int(begins[-1], 16)
+                wanted &= ids[:, len(begun)] >> 4 == int(begins[-1], 16)
             yield from ((row, begins, None) for row in np.flatnonzero(wanted).tolist())
 
     return match
@@ -85,16 +90,26 @@ def match_prefixes(asked: Sequence[str]) -> Match:
 
 def match_domains(asked: Sequence[str]) -> Match:
     """Hosts, each with all that lie below it."""
-    domains = {domain: host_of(domain) for domain in asked}
+    domains: dict[str, list[str]] = {}
+    for domain in asked:
+        domains.setdefault(host_of(domain), []).append(domain)
 
     def match(column: pa.Array) -> Iterable[Hit]:
-        hosts = hosts_of(ascii_hosts(column))
-        for domain, host in domains.items():
-            within = pc.or_(pc.equal(hosts, host), pc.ends_with(hosts, f".{host}"))
-            for row in np.flatnonzero(within.fill_null(False).to_numpy(zero_copy_only=False)).tolist():
-                yield row, domain, None
+        distinct = hosts_of(ascii_hosts(column)).dictionary_encode()
+        hosts = distinct.dictionary.to_pylist()
+        found = [[one for part in _above(host) for one in domains.get(part, ())] for host in hosts]
+        for row, host in enumerate(distinct.indices.to_pylist()):
+            yield from ((row, domain, None) for domain in (() if host is None else found[host]))
 
     return match
+
+
+def _above(host: str) -> list[str]:
+    """A host, and all that it lies below; an address lies below none."""
+    if host.startswith("[") or host.rpartition(".")[2].isdigit():
+        return [host]
+    labels = host.split(".")
+    return [".".join(labels[start:]) for start in range(len(labels))]
 
 
 def match_hashes(asked: Sequence[str]) -> Match:
