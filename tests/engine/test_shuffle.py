@@ -86,7 +86,7 @@ def test_a_document_that_goes_takes_its_own_shard_with_it_and_no_other(project, 
     assert any(label.startswith("notes merge") for label in merges(run))
     corpus.write("notes", 300, 11, gone=("notes7",))
     again = project.run()
-    (sink,) = [node_id for node_id in again.made if again.graph.nodes[node_id].kind == "sink"]
+    (sink,) = [node_id for node_id in again.made if again.graph.nodes[node_id].name == "shards"]
     built = {
         key: label
         for key, label in again.made[sink].tasks.items()

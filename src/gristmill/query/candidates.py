@@ -14,6 +14,7 @@ import pyarrow as pa
 from gristmill.engine.plan.graph import INDEX
 from gristmill.engine.schedule.seen import Document, Seen
 from gristmill.engine.work.task import part_from_json
+from gristmill.errors import UserError
 from gristmill.stages.dedup.public_suffix import is_below_suffix, registered_domain
 from gristmill.stages.matches import host_of
 from gristmill.stages.select.index import content_keys, domain_keys, set_of, sketches, url_keys
@@ -34,7 +35,7 @@ class CorpusIndex:
         model = seen.made[f"{source}/{INDEX}"].model
         assert model is not None
         catalogue = json.loads(bytes(memoryview(seen.store.get_part(model))))
-        self._store = seen.store
+        self._store, self._source = seen.store, source
         self._documents = dict(zip((int(name, 16) for name in catalogue["parts"]), seen.documents[source], strict=True))
         self._files = {one["entry"]["set"]: next(iter(one["files"].values())) for one in catalogue["outputs"]}
         self._sets: int = max((one["entry"]["of"] for one in catalogue["outputs"]), default=1)
@@ -59,7 +60,14 @@ class CorpusIndex:
 
     def _file(self, number: int) -> IndexFile:
         if number not in self._open:
-            self._open[number] = IndexFile(self._store.get_part(part_from_json(self._files[number])))
+            data = self._store.get_part(part_from_json(self._files[number]))
+            try:
+                self._open[number] = IndexFile(data)
+            except ValueError as error:
+                raise UserError(
+                    f"The index of {self._source} was written by another version of Gristmill ({error}), so nothing "
+                    "can be looked up. Run the recipe again, which makes it anew."
+                ) from None
         return self._open[number]
 
     def _by_document(self, found: Sequence[Found]) -> Candidates:

@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from gristmill.engine.mill import Mill
-from gristmill.engine.plan.graph import CORPUS, Node, drops
+from gristmill.engine.plan.graph import CORPUS, INDEX, Node, drops
 from gristmill.errors import UserError
 from gristmill.recipe.columns import INGEST
 from gristmill.recipe.mistakes import Mistakes, nearest, show
@@ -78,7 +78,7 @@ def _askable(nodes: Iterable[Node]) -> str:
 def _refuse(mill: Mill, step: str, path: str, nodes: Sequence[Node]) -> None:
     """A step that is there and cannot be asked is not said to be missing."""
     for node in mill.graph.nodes.values():
-        if step in (node.id, node.name) and node.name not in (INGEST, CORPUS):
+        if step in (node.id, node.name) and node.name not in (INGEST, CORPUS, INDEX):
             (told,) = mill.recipe.as_written([node.id])
             raise UserError(
                 f"{told} looks at many documents together, so what another config would do is not known before it "

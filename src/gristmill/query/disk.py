@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from gristmill.engine.plan.graph import Node, reads_from
+from gristmill.engine.plan.graph import INDEX, Node, reads_from
 from gristmill.engine.schedule.run import Run
 from gristmill.engine.schedule.seen import Seen
 from gristmill.engine.schedule.shuffle import RANGES
@@ -59,6 +59,7 @@ STORED: Mapping[str, float] = {
     "exchange": 0.1,
     "fit": 0.03,
     "sink": 0.9,
+    "index": 0.15,
 }
 """Bytes stored by a step: of documents for each byte of content, of all others for each byte of text. Each is the
 middle of a wide range, and of a single step it may be far off. Over the steps of a recipe that evens out: for the
@@ -227,6 +228,8 @@ def _parts(run: Run, source: str) -> float:
 
 
 def _class(node: Node) -> str:
+    if node.name == INDEX:
+        return INDEX
     if node.kind != "map":
         return node.kind
     names = schema_of(importlib.import_module(node.module), node.config).names

@@ -6,7 +6,7 @@ that match, what they match, and how much of it where they are only like it.
 
 import hashlib
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -28,7 +28,6 @@ Hit = tuple[int, str, float | None]
 """Row, what was asked, and the share of it that the row has; None: it is that, to the byte."""
 Match = Callable[[pa.Array], Iterable[Hit]]
 
-_ID_DIGITS = 32
 NEAR = 0.5
 """Of the shingles of a text that is asked for: what a document has that is said to be like it."""
 
@@ -42,18 +41,18 @@ def match_ids(asked: Sequence[str]) -> Match:
                 "shows them."
             )
 
-    ids_asked = [bytes.fromhex(text) for text in asked if len(text) == _ID_DIGITS]
-    beginnings = [text for text in asked if len(text) < _ID_DIGITS]
+    whole = {bytes.fromhex(one): one for one in asked if len(one) == 32}
+    known = pa.array(list(whole), pa.binary(16))
 
     def match(column: pa.Array) -> Iterable[Hit]:
-        for row in _rows_in(column, ids_asked):
-            yield row, column[row].as_py().hex(), None
+        for row in np.flatnonzero(pc.is_in(column, known).to_numpy(zero_copy_only=False)).tolist():
+            yield row, whole[column[row].as_py()], None
         ids = fixed_bytes(column)
-        for begins in beginnings:
-            whole = np.frombuffer(bytes.fromhex(begins[: len(begins) // 2 * 2]), np.uint8)
-            wanted = (ids[:, : len(whole)] == whole).all(axis=1)
+        for begins in (one for one in asked if len(one) < 32):
+            begun = np.frombuffer(bytes.fromhex(begins[: len(begins) // 2 * 2]), np.uint8)
+            wanted = (ids[:, : len(begun)] == begun).all(axis=1)
             if len(begins) % 2:
-                wanted &= ids[:, len(whole)] >> 4 == int(begins[-1], 16)
+                wanted &= ids[:, len(begun)] >> 4 == int(begins[-1], 16)
             yield from ((row, begins, None) for row in np.flatnonzero(wanted).tolist())
 
     return match
@@ -96,22 +95,21 @@ def match_domains(asked: Sequence[str]) -> Match:
         domains.setdefault(host_of(domain), []).append(domain)
 
     def match(column: pa.Array) -> Iterable[Hit]:
-        hosts = hosts_of(ascii_hosts(column)).dictionary_encode()
-        within = {
-            number: [domain for above in _and_above(host) for domain in domains.get(above, ())]
-            for number, host in enumerate(hosts.dictionary.to_pylist())
-        }
-        for row, number in enumerate(hosts.indices.to_pylist()):
-            yield from ((row, domain, None) for domain in within.get(number, ()))
+        distinct = hosts_of(ascii_hosts(column)).dictionary_encode()
+        hosts = distinct.dictionary.to_pylist()
+        found = [[one for part in _above(host) for one in domains.get(part, ())] for host in hosts]
+        for row, host in enumerate(distinct.indices.to_pylist()):
+            yield from ((row, domain, None) for domain in (() if host is None else found[host]))
 
     return match
 
 
-def _and_above(host: str) -> Iterator[str]:
-    """A host, and all hosts that it lies below."""
-    while host:
-        yield host
-        host = host.partition(".")[2]
+def _above(host: str) -> list[str]:
+    """A host, and all that it lies below; an address lies below none."""
+    if host.startswith("[") or host.rpartition(".")[2].isdigit():
+        return [host]
+    labels = host.split(".")
+    return [".".join(labels[start:]) for start in range(len(labels))]
 
 
 def match_hashes(asked: Sequence[str]) -> Match:
