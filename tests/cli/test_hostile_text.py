@@ -98,6 +98,9 @@ LOOKS = (
     "tokenizer audit tokenizer.json --out reportEVIL --text DOMAIN=notes.txt --sizes 300",
     "init newEVIL.yaml",
     "index recipe.yaml indexEVIL",
+    "sql recipe.yaml select*from/**/documents",
+    "sql recipe.yaml select*from/**/verdicts --csv",
+    "export recipe.yaml --out exportedEVIL",
     "budget --params 7e9",
     "steps",
     "versions recipe.yaml",
@@ -133,6 +136,12 @@ MISTAKES = (
     "tokenizer compare tokenizer.json --text EVIL",
     "init EVIL/EVIL",
     "steps EVIL",
+    'sql recipe.yaml select*from"EVIL"',
+    "sql recipe.yaml select*from/**/documents --parquet EVIL/EVIL",
+    "export recipe.yaml --out EVIL/EVIL",
+    "export recipe.yaml --out new --columns EVIL",
+    "export recipe.yaml --out new --format EVIL",
+    "export recipe.yaml --out new --file-size EVIL",
     "budget --params EVIL",
     "versions EVIL",
     "versions EVIL recipe.yaml",
@@ -166,7 +175,7 @@ def test_no_command_lets_data_reach_the_terminal(hostile, typed):
         assert said.code in (0, 1), f"{line}: {said}"
         check(line, said)
         shown += "\\x1b]0;owned" in said.out
-        if line.startswith(("init", "index")):
+        if line.startswith(("init", "index", "export")):
             line += "2"
         in_json = typed(*arguments(line, IN_A_NAME), "--json")
         check(line, in_json, "as JSON")

@@ -1,10 +1,12 @@
 """Gristmill from Python: what it gives is what the commands show, and what it refuses they refuse alike."""
 
 import asyncio
+import re
 import subprocess
 import sys
 import threading
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -191,6 +193,19 @@ def test_a_damaged_part_is_told_as_the_command_tells_it(corpus, monkeypatch):
     monkeypatch.setattr("gristmill.query.columns.open_parts", damaged)
     with pytest.raises(gristmill.UserError, match="--repair makes it again"):
         documents.to_arrow()
+
+
+def test_the_page_runs_as_it_is_printed(everything, monkeypatch):
+    """Every block of Python in docs/python.md, one after the other."""
+    page = (Path(__file__).parents[2] / "docs" / "python.md").read_text()
+    monkeypatch.chdir(everything.project.folder)
+    names = {}
+    blocks = re.findall(r"```python\n(.*?)```", page, re.S)
+    assert len(blocks) == 2
+    for block in blocks:
+        exec(block.replace("workers=2, ", ""), names)
+    assert names["finished"].executed == 0
+    assert names["before"].version == names["finished"].version
 
 
 def test_the_package_is_light():

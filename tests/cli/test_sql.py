@@ -291,3 +291,27 @@ def test_python_gets_arrow(everything, name):
     ]
     with pytest.raises(gristmill.UserError, match="Did you mean documents"):
         corpus.sql("select * from document")
+
+
+def test_a_store_elsewhere_is_read_by_its_chunks(project, monkeypatch):
+    """The same answers, and exports, as from a folder; no part is fetched as a whole."""
+    project.write_inputs(1, 30)
+    project.write_recipe("  - stagebox.upper: {min_chars: 20}")
+    query = "select doc_id, text, reason from documents order by doc_id"
+    found = {}
+    get_part = Store.get_part
+
+    def small_alone(store, part):
+        assert part.suffix == "verdicts"
+        return get_part(store, part)
+
+    for store in (str(project.folder / "store"), "memory://elsewhere"):
+        corpus = gristmill.open(project.recipe, store=store)
+        corpus.run()
+        with monkeypatch.context() as patch:
+            if store.startswith("memory"):
+                patch.setattr(Store, "get_part", small_alone)
+            told = corpus.export(project.folder / f"out{len(found)}")
+            found[store] = (corpus.sql(query).to_pylist(), told.files)
+    assert len({repr(one) for one in found.values()}) == 1
+    assert len(corpus.sql(query)) > 20

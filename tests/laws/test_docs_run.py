@@ -94,7 +94,7 @@ def test_every_printed_command_runs(tmp_path, monkeypatch, capfd, request):
 def take_down(folder):
     """The recipe as docs/takedown.md changes it."""
     recipe = folder / "recipes" / "demo.yaml"
-    recipe.write_text(f"{recipe.read_text()}\ntakedowns: ../takedowns.yaml\n")
+    recipe.write_text(f"{recipe.read_text()}\ntakedowns: takedown/requests.yaml\n")
 
 
 def write_what_examples_name(folder):
@@ -107,4 +107,3 @@ def write_what_examples_name(folder):
     demo.train_generic(folder / "other", 600)
     write_files(folder)
     write_profile(folder)
-    (folder / "takedowns.yaml").write_text("- id: dmca-1\n  domains: [fastdocs.example]\n")

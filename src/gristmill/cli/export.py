@@ -14,7 +14,7 @@ from gristmill.errors import UserError
 from gristmill.query.export import FILE_BYTES, FORMATS, export
 from gristmill.stages.contract import parse_bytes
 
-EXAMPLE = "Example: gristmill export recipes/demo.yaml --out exported/demo"
+EXAMPLE = "Example: gristmill export recipes/demo.yaml --out demo-dataset"
 
 
 def command(

@@ -13,6 +13,7 @@ from gristmill.cli.show import console, size, table
 from gristmill.counted import counted
 from gristmill.engine.plan.inputs import read_twice
 from gristmill.errors import UserError
+from gristmill.printable import one_line
 from gristmill.query.disk import Disk, estimate
 from gristmill.query.limits import Prices
 from gristmill.query.mixture import foresee_mixture
@@ -178,7 +179,7 @@ def _show_disk(disk: Disk, store: str) -> None:
     free = "" if disk.free_bytes is None else f" {size(disk.free_bytes)} are free there."
     least, most = size(disk.least_bytes), size(disk.most_bytes)
     added = most if least == most else f"{least} to {most}"
-    told = f"The run will add about {added} to {store} ({by}).{free}"
+    told = f"The run will add about {added} to {one_line(store)} ({by}).{free}"
     if disk.is_short:
         told += (
             f"\nWARNING: that {'will' if disk.least_bytes > (disk.free_bytes or 0) else 'may'} not fit. Name another "

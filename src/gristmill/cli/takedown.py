@@ -34,7 +34,7 @@ MOST_LISTED = 50
 ReceiptPath = Annotated[str, typer.Argument(metavar="RECEIPT", help="The folder of a receipt.", show_default=False)]
 
 
-@app.command(epilog="Example: gristmill takedown check takedowns.yaml recipes/demo.yaml")
+@app.command(epilog="Example: gristmill takedown check recipes/takedown/requests.yaml recipes/demo.yaml")
 @with_sample
 def check(
     requests: Annotated[Path, typer.Argument(metavar="FILE", help="The requests (docs/takedown.md).")],

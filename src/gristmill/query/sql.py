@@ -17,11 +17,11 @@ from gristmill.engine.schedule.seen import Seen
 from gristmill.errors import UserError
 from gristmill.query.joined_files import PROTOCOL, JoinedFiles
 from gristmill.query.opening import check_finished
-from gristmill.query.sql_views import Views, quoted
+from gristmill.query.sql_views import Views, literal, quoted
 from gristmill.recipe.mistakes import nearest
 
 BATCH_ROWS = 1 << 14
-_NO_TABLE = re.compile(r"Table with name (.*?) does not exist")
+_NO_TABLE = re.compile(r"Table with name (.*?) does not exist", re.DOTALL)
 _CATALOGUE = re.compile(r"\bshow\b|information_schema|duckdb_|pg_catalog|sqlite_master")
 _POINTER = re.compile(r"\s*\n\s*LINE \d+:.*", re.DOTALL)
 
@@ -40,7 +40,7 @@ class Session:
         self.views = Views(seen, self._files, self._connection.register)
         self._there: set[str] = set()
         for setting in (
-            f"temp_directory = '{self._folder.name}'",
+            f"temp_directory = {literal(self._folder.name)}",
             f"allowed_directories = ['{PROTOCOL}://']",
             "python_enable_replacements = false",
             "timezone = 'UTC'",

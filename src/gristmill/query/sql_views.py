@@ -83,7 +83,7 @@ class Views:
         names = (*COLUMNS, LANGUAGE, *WRITTEN)
         places = {name: origin_of(self._seen, source, name, None).layers for name in names if name != "source"}
         wanted = [*(place for some in places.values() for place in some), (verdict, "step"), (verdict, "drop")]
-        columns = [_literal(source) + " as source"]
+        columns = [literal(source) + " as source"]
         reason = quoted(f"{verdict}.drop")
         for name, some in places.items():
             values = [self._value(source, place) for place in some]
@@ -94,7 +94,7 @@ class Views:
                 told = f"coalesce({', '.join(values)})" if values else "null::varchar"
             columns.append(f"{told} as {quoted(name)}")
         columns += [f"{reason} is null as kept", f"{quoted(f'{verdict}.step')} as step", f"{reason} as reason"]
-        never = ", ".join(map(_literal, sorted(NO_DOCUMENT)))
+        never = ", ".join(map(literal, sorted(NO_DOCUMENT)))
         where = f"where {reason} is null or {reason} not in ({never})"
         return f"select {', '.join(columns)}, {_PLACE} from {self._read('documents', source, wanted)} {where}"
 
@@ -106,8 +106,8 @@ class Views:
                     wanted = [(INGEST, "doc_id"), (step, "drop"), (step, "detail")]
                     reason, detail = quoted(f"{step}.drop"), quoted(f"{step}.detail")
                     made.append(
-                        f"select {self._value(source, wanted[0])} as doc_id, {_literal(source)} as source, "
-                        f"{_literal(step)} as step, {reason} as reason, {detail} as detail "
+                        f"select {self._value(source, wanted[0])} as doc_id, {literal(source)} as source, "
+                        f"{literal(step)} as step, {reason} as reason, {detail} as detail "
                         f"from {self._read(f'verdicts-{step}', source, wanted)} where {reason} is not null"
                     )
         return " union all ".join(made)
@@ -115,7 +115,7 @@ class Views:
     def _clusters(self, nodes: Sequence[NodeFacts]) -> str:
         columns = ", ".join(("doc_id", "source", "cluster", "cluster_size", "linked_to", "similarity", "chain"))
         made = [
-            f'select {columns}, {_literal(node.id)} as step, "drop" is not null as dropped '
+            f'select {columns}, {literal(node.id)} as step, "drop" is not null as dropped '
             f"from ({self._step([node])}) where cluster is not null"
             for node in nodes
         ]
@@ -131,7 +131,7 @@ class Views:
                 wanted = [(INGEST, "doc_id"), *((layer, name) for name in own)]
                 values = [f"{self._value(source, (layer, name))} as {quoted(name)}" for name in own]
                 made.append(
-                    f"select {self._value(source, wanted[0])} as doc_id, {_literal(source)} as source, "
+                    f"select {self._value(source, wanted[0])} as doc_id, {literal(source)} as source, "
                     f"{', '.join(values)}, {_PLACE} from {self._read(f'step-{node.id}', source, wanted)}"
                 )
         return " union all by name ".join(made)
@@ -154,7 +154,7 @@ class Views:
         plain = [f"l.{quoted(f'.{name}')} as {quoted(name)}" for name in columns if name != "doc_id"]
         found = (
             f'select g."group", g.shard, {", ".join(plain)}, lower(hex(l.".doc_id")) as doc_id '
-            f"from read_parquet({_literal(pattern)}, filename = true) l "
+            f"from read_parquet({literal(pattern)}, filename = true) l "
             f"join _lineage g on {_NUMBER} = g.number"
         )
         if "schedule" not in self._made:
@@ -187,7 +187,7 @@ class Views:
             return tuple((step, parts[step], tuple(names)) for step, names in by_step.items())
 
         pattern = self._files.add(f"{view}/{source}", len(documents), columns)
-        return f"read_parquet({_literal(pattern)}, filename = true, file_row_number = true)"
+        return f"read_parquet({literal(pattern)}, filename = true, file_row_number = true)"
 
     def _value(self, source: str, place: Place) -> str:
         """A column of a joined file as it is shown: ids are text."""
@@ -279,5 +279,6 @@ def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def _literal(text: str) -> str:
+def literal(text: str) -> str:
+    """A text in SQL."""
     return "'" + text.replace("'", "''") + "'"
