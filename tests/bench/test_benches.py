@@ -42,6 +42,7 @@ SMALL = {
         "RECIPE": re.sub(r"steps:\n(  - .*\n)+", "steps: []\n", RECIPE),
     },
     "substring": {"PEER_BYTES": 100_000, "SIZES_MB": (1,)},
+    "takedown": {"DOCUMENTS": 200, "SHARDS": 8},
     "tokenize_shards": {"LIMIT_BYTES": 200_000, "PEER_BYTES": 100_000},
     "train_bpe": {"MEGABYTES": 1, "MERGES": 500},
     "whatif": {"DOCUMENTS": 500},
