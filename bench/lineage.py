@@ -12,13 +12,13 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from bench.inputs import measurement, scratch
-from gristmill.cli.lineage import shard_pieces
-from gristmill.cli.shards_open import Published
 from gristmill.demo import build
 from gristmill.engine.mill import Mill, Silent
 from gristmill.loader.order import Order
+from gristmill.query.lives import shard_pieces
 from gristmill.query.lookup import find
 from gristmill.query.prove import Differs, Prover
+from gristmill.query.published import Published
 from gristmill.recipe.load import load
 
 TOKENS = int(os.environ.get("TOKENS", "1000"))

@@ -8,13 +8,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from gristmill.cli.lineage import shard_pieces
-from gristmill.cli.shards_open import Published
 from gristmill.loader.order import Order
 from gristmill.query.documents import rows
 from gristmill.query.lineage import life_of
+from gristmill.query.lives import shard_pieces
 from gristmill.query.lookup import find
 from gristmill.query.prove import Differs, Prover, ShardPiece
+from gristmill.query.published import Published
 
 
 @pytest.fixture(scope="module")

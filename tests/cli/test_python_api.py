@@ -1,6 +1,7 @@
 """Gristmill from Python: what it gives is what the commands show, and what it refuses they refuse alike."""
 
 import asyncio
+import json
 import re
 import subprocess
 import sys
@@ -12,6 +13,8 @@ import pyarrow as pa
 import pytest
 
 import gristmill
+from gristmill.cli.main import run_command
+from gristmill.cli.screen import print_json
 from gristmill.query.documents import rows
 from gristmill.query.funnel import funnels
 from gristmill.store.store import CorruptPart
@@ -97,6 +100,20 @@ class Tags(HTMLParser):
 
     def handle_starttag(self, tag, attrs):
         self.tags.add(tag)
+
+
+def test_a_life_is_that_of_the_command(everything, corpus, monkeypatch, capsys):
+    asked = next(corpus.documents(columns=["doc_id"]).rows())["doc_id"]
+    found = corpus.lineage(asked)
+    monkeypatch.setattr(sys, "argv", ["gristmill", "lineage", str(everything.project.recipe), asked, "--json"])
+    assert run_command() == 0
+    print_json(found.lives[0])
+    by_command, here = map(json.loads, capsys.readouterr().out.splitlines())
+    assert by_command == here
+    assert [line["step"] for line in found] == [step["step"] for step in found.lives[0]["steps"]]
+    assert len(corpus.lineage("no document has these words, none at all")) == 0
+    with pytest.raises(gristmill.UserError, match="More than one thing"):
+        corpus.lineage(asked, sample=0, token=0)
 
 
 def test_a_notebook_shows_tables_and_no_markup_of_others(corpus, monkeypatch):

@@ -25,7 +25,7 @@ MAY_IMPORT = {
         *("counted", "errors", "schema", "places", "checked", "printable", "stopping"),
     },
     "query": {
-        *("engine", "recipe", "stages", "store", "kernels", "loader", "shardformat"),
+        *("engine", "recipe", "stages", "tokenizer", "store", "kernels", "loader", "shardformat"),
         *("counted", "errors", "schema", "places", "printable"),
     },
     "report": {"stages", "tokenizer", "kernels", "counted", "errors", "schema", "places", "printable"},

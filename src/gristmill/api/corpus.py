@@ -30,6 +30,7 @@ from gristmill.query.columns import Columns, columns_of
 from gristmill.query.dataset_card import Exported
 from gristmill.query.export import FILE_BYTES, export
 from gristmill.query.funnel import funnel_lines, funnels
+from gristmill.query.lives import lives_of
 from gristmill.query.plan import make_plan
 from gristmill.query.sql import Session
 from gristmill.report.markup import escaped
@@ -151,6 +152,25 @@ class Corpus:
             schema, batches = session.ask(query)
             return pa.Table.from_batches(batches, schema)
 
+    def lineage(
+        self,
+        what: str | None = None,
+        *,
+        text: str | None = None,
+        sample: int | None = None,
+        token: int | None = None,
+        prove: bool = False,
+    ) -> "Lives":
+        """The lives of the documents that are meant: by an id or how it begins, a URL, the SHA-256 of a text or quoted
+        words (`what`); by a text; or by a token of a sample of the training. With `prove` each is made again from the
+        bytes that it was read from, and compared. None is meant by what nobody has: then it is empty.
+        """
+        with as_python(self._told):
+            seen = self._look()
+            notes: list[str] = []
+            found = [one.about for one in lives_of(seen, what, text, sample, token, prove, notes.append)]
+            return Lives(seen, found, notes)
+
     def export(
         self,
         out: str | os.PathLike[str],
@@ -193,6 +213,29 @@ class Corpus:
         )
         lines = (told, what if found else "", left)
         return "".join(f"<p>{escaped(line)}</p>" for line in lines if line)
+
+
+class Lives(Table):
+    """One line a step of each document: its verdict, and the bytes of its text before and after. Each life as a whole,
+    as `gristmill lineage --json` has it, is in `lives`.
+    """
+
+    def __init__(self, seen: Seen, lives: Sequence[dict[str, Any]], notes: Sequence[str]) -> None:
+        self.lives = list(lives)
+        rows = [
+            {
+                "document": life["doc_id"],
+                "step": step["step"],
+                "verdict": step["reason"] or "",
+                "detail": step["detail"] or "",
+                "bytes_before": step["bytes_before"],
+                "bytes_after": step["bytes_after"],
+            }
+            for life in self.lives
+            for step in life["steps"]
+        ]
+        super().__init__(rows, list(notes))
+        self.title = seen.told
 
 
 class Plan(Table):

@@ -1,34 +1,18 @@
 """gristmill lineage: the life of a document, from the bytes it was read from to the samples that train on it."""
 
-import re
-from collections.abc import Iterable, Iterator
-from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from gristmill.cli.lineage_screen import show_life
 from gristmill.cli.options import Json, RecipeOrRun, StoreUri, open_seen, print_json
 from gristmill.cli.screen import words
-from gristmill.cli.shards_open import Published
 from gristmill.cli.show import console
-from gristmill.counted import counted
-from gristmill.engine.publish.folder import find_manifest
-from gristmill.engine.publish.run_record import last_finished
-from gristmill.engine.schedule.run import Run
-from gristmill.engine.schedule.seen import Seen
 from gristmill.errors import UserError
-from gristmill.loader.order import Order
-from gristmill.query.lineage import Life, best_of, life_of, versions_with
-from gristmill.query.lookup import Place, find
-from gristmill.query.prove import Differs, Proof, Prover, ShardPiece
-from gristmill.recipe.mix import MIX
-from gristmill.schema import NO_DOCUMENT
+from gristmill.query.lives import check_question, lives_of
 
 EXAMPLE = "Example: gristmill lineage recipes/demo.yaml --sample 7 --token 100 --prove"
-MOST_SHOWN = 10
-"""Documents of one answer."""
 
 
 def command(
@@ -63,60 +47,23 @@ def command(
     training sees them, and the versions that have it. Exit code 1: there is none, or --prove found a difference.
     """
     text = None if text_file is None else _read(text_file)
-    _check(what, text, sample, token)
+    check_question(what, text, sample, token)
     seen = open_seen(recipe, store)
-    if not any(made.tasks for made in seen.made.values()):
-        raise UserError(
-            f"Nothing of {seen.told} has been run as it is now, so no document is known. {seen.to_finish}"
-            f"{last_finished(seen, 'lineage')}"
-        )
-    if prove and not isinstance(seen, Run):
-        raise UserError(
-            f"--prove reads inputs again and runs steps again, and {seen.told} names neither, so nothing was proved. "
-            "Give the recipe's file."
-        )
-    shards = _shards(seen)
-    at: dict[str, Any] | None = None
-    if sample is not None and token is not None:
-        at = _token_at(shards, seen, sample, token)
-        places = find(seen, doc_id=at["doc_id"], note=_note)
-    else:
-        places = best_of(find(seen, **_question(what, text), note=_note))
-    found = _documents(seen, places)
+    found, is_the_same = 0, True
+    for life in lives_of(seen, what, text, sample, token, prove, _note):
+        found += 1
+        is_the_same &= "differs" not in life.about.get("proof", {})
+        if json:
+            print_json(life.about)
+        else:
+            show_life(console(), life.life, life.about)
     if not found:
         _note(
             f"{seen.told} has no such document. Texts are looked for among the documents that are kept: gristmill "
             f"inspect {seen.told} --grep looks at all."
         )
+    if not found or not is_the_same:
         raise typer.Exit(1)
-    if len(found) > MOST_SHOWN:
-        _note(f"{counted(len(found), 'document')} answer; the first {MOST_SHOWN} are shown.")
-    found = found[:MOST_SHOWN]
-    prover = Prover(seen, [place for place, _ in found]) if prove and isinstance(seen, Run) else None
-    faults = []
-    for place, life in found:
-        whole = _whole(seen, shards, place, life, at)
-        proof = None if prover is None else _proved(prover, place, shards, at)
-        faults += [proof["differs"]] if proof and "differs" in proof else []
-        whole |= {} if proof is None else {"proof": proof}
-        if json:
-            print_json(whole)
-        else:
-            show_life(console(), life, whole)
-    if faults:
-        raise typer.Exit(1)
-
-
-def _check(what: str | None, text: str | None, sample: int | None, token: int | None) -> None:
-    if (sample is None) != (token is None):
-        raise UserError("--sample and --token go together: a sample of the training, and a token of it, both from 0.")
-    asked = [what is not None, text is not None, sample is not None]
-    if sum(asked) != 1:
-        told = "Nothing is asked for" if not any(asked) else "More than one thing is asked for"
-        raise UserError(
-            f"{told}, so nothing was looked for. Give one: WHAT (an id, a URL, a hash of a text, quoted words), "
-            "--text-file, or --sample with --token."
-        )
 
 
 def _read(path: Path) -> str:
@@ -130,130 +77,5 @@ def _read(path: Path) -> str:
         ) from None
 
 
-def _question(what: str | None, text: str | None) -> dict[str, str]:
-    """What a user means."""
-    if what is None:
-        assert text is not None
-        return {"text": text}
-    if re.fullmatch("[0-9a-fA-F]{4,32}", what):
-        return {"doc_id": what}
-    if re.fullmatch("[0-9a-fA-F]{64}", what):
-        return {"content_hash": what}
-    if re.match(r"[A-Za-z][A-Za-z0-9+.-]*://\S+$", what):
-        return {"url": what}
-    return {"text": what}
-
-
 def _note(told: str) -> None:
     console(stderr=True).print(words(told), soft_wrap=True)
-
-
-def _documents(seen: Seen, places: Iterable[Place]) -> list[tuple[Place, Life]]:
-    """With their lives; records that are no documents (the request for a page) only where there is nothing else."""
-    found = [(place, life_of(seen, place)) for place in places]
-    documents = [(place, life) for place, life in found if life.steps[0].reason not in NO_DOCUMENT]
-    return documents or found
-
-
-def _shards(seen: Seen) -> Published | None:
-    mixes = [node.id for node in seen.nodes.values() if node.name == MIX]
-    return Published(seen) if mixes and seen.made[mixes[0]].model is not None else None
-
-
-def _token_at(shards: Published | None, seen: Seen, sample: int, token: int) -> dict[str, Any]:
-    """Where a token of a sample lies, and in which document."""
-    if shards is None:
-        find_manifest(seen)  # says what is missing
-        raise AssertionError
-    manifest = shards.manifest
-    if sample >= manifest.samples:
-        raise UserError(
-            f"--sample {sample}: a training on {manifest.location} has {counted(manifest.samples, 'sample')}, numbered "
-            "from 0, so it never comes there. Give a smaller number."
-        )
-    if token >= manifest.seq_len:
-        raise UserError(
-            f"--token {token}: samples have {counted(manifest.seq_len, 'token')}, numbered from 0. Give a smaller "
-            "number."
-        )
-    place = Order(manifest).place(sample)
-    group = manifest.groups[place.group]
-    files = shards.open_shard(group, place.shard)
-    for piece in shards.pieces_at(group.shards[place.shard], files, place.row):
-        if piece.offset <= token < piece.offset + piece.tokens:
-            return {
-                "sample": sample,
-                "token": token,
-                "id": int(files.view(place.row)[token]),
-                "doc_id": piece.doc_id,
-                "doc_token": piece.doc_offset + token - piece.offset,
-                "group": group.name,
-                "shard": place.shard,
-                "row": place.row,
-            }
-    raise UserError(
-        f"--token {token} of sample {sample} is padding, which comes from no document. Give a smaller number."
-    )
-
-
-def _whole(seen: Seen, shards: Published | None, place: Place, life: Life, at: dict[str, Any] | None) -> dict[str, Any]:
-    """A life, where it is now, and who else has it."""
-    similar = {} if place.similarity is None else {"similarity": place.similarity}
-    return {
-        **asdict(life),
-        "is_kept": place.is_kept,
-        "matched": {"by": place.by, **similar},
-        **({} if at is None else {"token": at}),
-        "weights": {} if shards is None else dict(_weights(shards, life.group)),
-        "shards": [] if shards is None else list(_lies(shards, life.doc_id)),
-        "versions": [asdict(version) for version in versions_with(seen.store, [life.doc_id], _note)[life.doc_id]],
-    }
-
-
-def _weights(shards: Published, group: str | None) -> Iterator[tuple[str, float]]:
-    """The share of its group in each phase."""
-    for phase in shards.manifest.phases:
-        if group in phase.weights:
-            yield phase.name, phase.weights[group] / sum(phase.weights.values())
-
-
-def _lies(shards: Published, doc_id: str) -> Iterator[dict[str, Any]]:
-    order = Order(shards.manifest)
-    for _, group, number, row, piece in shards.rows_of(doc_id):
-        seen_at = [*order.seen(shards.manifest.numbers[group.name], number, row)]
-        yield {"group": group.name, "shard": number, "row": row, **piece, "seen_at": seen_at}
-
-
-def _proved(prover: Prover, place: Place, shards: Published | None, at: dict[str, Any] | None) -> dict[str, Any]:
-    pieces = [] if shards is None else list(shard_pieces(shards, place.doc_id.hex()))
-    try:
-        proof: Proof = prover.prove(place, pieces)
-        if at is not None:
-            _has_token(pieces, at)
-    except Differs as differs:
-        return {"differs": str(differs)}
-    record = proof.record
-    return {
-        "record": {"file": record.name, "position": record.record.position},
-        "run_again": proof.steps,
-        "as_recorded": proof.recorded,
-        "tokens": proof.tokens,
-    }
-
-
-def shard_pieces(shards: Published, doc_id: str) -> Iterator[ShardPiece]:
-    """The tokens of a document as they lie in the shards."""
-    for _, group, number, row, piece in shards.rows_of(doc_id):
-        ids = shards.open_shard(group, number).view(row)[piece["offset"] : piece["offset"] + piece["tokens"]]
-        yield ShardPiece(f"{group.name}, shard {number}, row {row}", piece["doc_offset"], ids)
-
-
-def _has_token(pieces: Iterable[ShardPiece], at: dict[str, Any]) -> None:
-    """The token that was asked for is in a piece whose tokens were compared with those of the document."""
-    for piece in pieces:
-        place = at["doc_token"] - piece.doc_offset
-        if 0 <= place < len(piece.ids):
-            if int(piece.ids[place]) != at["id"]:
-                raise Differs(piece.where, f"token {at['doc_token']:,} of the document is not {at['id']}")
-            return
-    raise Differs(f"sample {at['sample']}", "no piece of the document holds that token")

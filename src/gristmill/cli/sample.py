@@ -6,7 +6,7 @@ import typer
 
 from gristmill.cli.options import Json, StoreUri, print_json
 from gristmill.cli.screen import words
-from gristmill.cli.shards_open import Chars, Published, ShardsName, pieces_json, print_pieces
+from gristmill.cli.shards_open import Chars, ShardsName, open_shards, pieces_json, print_pieces
 from gristmill.cli.show import console
 from gristmill.counted import counted
 from gristmill.errors import UserError
@@ -27,7 +27,7 @@ def command(
 
     Its samples are read through the loader, as a trainer does.
     """
-    opened = Published(shards, store)
+    opened = open_shards(shards, store)
     manifest = opened.manifest
     first = step * batch
     if first >= manifest.samples:

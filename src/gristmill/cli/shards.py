@@ -13,13 +13,14 @@ from gristmill.cli.mix_table import short
 from gristmill.cli.options import Json, StoreUri, print_json
 from gristmill.cli.sample_option import with_sample
 from gristmill.cli.screen import words
-from gristmill.cli.shards_open import Chars, Published, ShardsName, pieces_json, print_pieces
+from gristmill.cli.shards_open import Chars, ShardsName, open_shards, pieces_json, print_pieces
 from gristmill.cli.show import Bars, console, table
 from gristmill.cli.usage import Commands
 from gristmill.counted import counted, percent
 from gristmill.engine.mill import available_cores
 from gristmill.errors import UserError
 from gristmill.loader.checks import renew_seal
+from gristmill.query.published import Published
 from gristmill.shardformat.index import read_index
 from gristmill.shardformat.locations import is_remote
 from gristmill.shardformat.manifest import Group, Shard
@@ -40,7 +41,7 @@ def verify(shards: ShardsName, store: StoreUri = None, json: Json = False) -> No
     And with what its index and its lineage say. Exit code 1: a fault. What is right gets its modification time again,
     by which a loader knows it, if a copy has lost it.
     """
-    opened = Published(shards, store)
+    opened = open_shards(shards, store)
     manifest = opened.manifest
     tasks = [(group, number, shard) for group in manifest.groups for number, shard in enumerate(group.shards)]
     _ = opened.cache  # made once, before many threads ask for it
@@ -111,7 +112,7 @@ def head(
 
     Of a group its documents, tokens and padding.
     """
-    opened = Published(shards, store)
+    opened = open_shards(shards, store)
     manifest = opened.manifest
     chosen = opened.group(group)
     opened.shard(chosen, shard)
@@ -166,7 +167,7 @@ def decode(
     json: Json = False,
 ) -> None:
     """Show the text of a sample as it lies in its file."""
-    opened = Published(shards, store)
+    opened = open_shards(shards, store)
     manifest, chosen = opened.manifest, opened.group(group)
     named = opened.shard(chosen, shard)
     if row >= named.samples:

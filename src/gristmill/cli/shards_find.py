@@ -7,12 +7,13 @@ import typer
 
 from gristmill.cli.options import Json, StoreUri, id_prefix, print_json
 from gristmill.cli.screen import words
-from gristmill.cli.shards_open import Published, ShardsName
+from gristmill.cli.shards_open import ShardsName, open_shards
 from gristmill.cli.show import console, table
 from gristmill.counted import counted
 from gristmill.errors import UserError
 from gristmill.loader.order import Order
 from gristmill.query.documents import Row, rows
+from gristmill.query.published import Published
 from gristmill.shardformat.manifest import Manifest
 
 EXAMPLE = "Example: gristmill shards find recipes/demo.yaml 0123456789abcdef0123456789abcdef"
@@ -35,7 +36,7 @@ def command(
     That is at which samples of the training. Exit code 1: nowhere.
     """
     begins = id_prefix(doc_id, "DOC_ID")
-    opened = Published(shards, store)
+    opened = open_shards(shards, store)
     manifest, order = opened.manifest, Order(opened.manifest)
     found: list[dict[str, Any]] = []
     ids: dict[str, str] = {}

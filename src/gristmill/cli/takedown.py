@@ -10,17 +10,18 @@ import typer
 from gristmill.cli.options import Json, RecipeOrRun, StoreUri, open_mill, open_seen, open_store, print_json
 from gristmill.cli.sample_option import with_sample
 from gristmill.cli.screen import words
-from gristmill.cli.shards_open import Published
+from gristmill.cli.shards_open import open_shards
 from gristmill.cli.show import Bars, console, table
 from gristmill.cli.takedown_receipt import SETS, absent, make_receipt, places_in, write_receipt
 from gristmill.cli.usage import Commands
 from gristmill.counted import counted
-from gristmill.engine.publish.folder import find_manifest, read_model
+from gristmill.engine.publish.folder import read_model
 from gristmill.engine.publish.run_record import describe, see
 from gristmill.engine.schedule.seen import Seen
 from gristmill.errors import UserError
 from gristmill.loader.order import Order
 from gristmill.query.lineage import versions_with
+from gristmill.query.published import Published
 from gristmill.query.takedown import would_go
 from gristmill.recipe.mix import MIX
 from gristmill.shardformat.locations import read_bytes
@@ -83,7 +84,7 @@ def _places(seen: Seen, ids: list[str]) -> dict[str, dict[str, Any]]:
     """Where documents lie in the shards of a corpus that has some."""
     if read_model(seen, MIX) is None:
         return {}
-    opened = Published(find_manifest(seen))
+    opened = Published(seen)
     return places_in(opened, ids, Order(opened.manifest))
 
 
@@ -178,7 +179,7 @@ def verify(
     content = read_receipt_json(receipt)
     if content["after"] is None:
         raise UserError(f"{receipt} names no shards after the takedown, so there is nothing to search. Make it again.")
-    opened = Published(shards or content["after"]["shards"])
+    opened = open_shards(shards or content["after"]["shards"])
     with Bars(quiet=json) as bars:
         faults = list(absent(opened, content, receipt, bars.track))
     if json:

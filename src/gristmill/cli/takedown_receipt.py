@@ -14,12 +14,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from gristmill import __version__
-from gristmill.cli.shards_open import Published
-from gristmill.engine.publish.folder import find_manifest
 from gristmill.engine.publish.run_record import end_of
 from gristmill.engine.schedule.seen import Seen
 from gristmill.errors import UserError
 from gristmill.loader.order import Order
+from gristmill.query.published import Published
 from gristmill.query.takedown import Named, fields_of, is_taken, named_in, requests_of, sets_of
 from gristmill.report.receipt import page
 from gristmill.shardformat.manifest import Group, Shard
@@ -56,7 +55,7 @@ def places_in(opened: Published, ids: Sequence[str], order: Order) -> dict[str, 
 def make_receipt(before: Seen, after: Seen) -> tuple[dict[str, Any], pa.Table]:
     """What a receipt says, and the shingles of what was named."""
     named, fields = named_in(after), fields_of(after)
-    old, new = Published(find_manifest(before)), Published(find_manifest(after))
+    old, new = Published(before), Published(after)
     places = places_in(old, [one.doc_id for one in named], Order(old.manifest))
     requests = requests_of(after)
     taken = [one for one in named if is_taken(one)]
