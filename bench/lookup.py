@@ -53,7 +53,7 @@ def made_up(folder: Path) -> Iterable[dict]:
     parts = -(-DOCUMENTS // PART_ROWS)
     (folder / "in").mkdir()
     for number in range(parts):
-        (folder / "in" / f"{number:05}.jsonl").write_text(f"{number}\n")
+        (folder / "in" / f"{number:05}.jsonl").write_text("x")  # one byte: a file is one part
     recipe = folder / "many.yaml"
     recipe.write_text(
         "recipe: many\nstore: ./store\nindex: true\nsources:\n"
@@ -62,6 +62,7 @@ def made_up(folder: Path) -> Iterable[dict]:
     mill = Mill(load(recipe))
     mill.executor = lambda *_: MakesUp(mill.store)  # type: ignore[method-assign]
     made = mill.run(None, Silent())
+    assert sum(document.part.rows for document in made.documents["many"]) == DOCUMENTS
     stored = made.made[f"many/{INDEX}"].stored_bytes
     yield measurement("lookup.documents", DOCUMENTS, "documents")
     yield measurement("lookup.stored", stored / DOCUMENTS, "bytes of the index a document, with what was sent to it")

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from gristmill.counted import counted
 from gristmill.engine.files.config_files import local_copies, with_copies
 from gristmill.engine.plan.graph import Node
 from gristmill.engine.schedule.run import Run
@@ -190,4 +191,4 @@ def _is_same(one: Any, other: Any) -> bool:
 
 def _short(value: Any) -> str:
     told = value.hex() if isinstance(value, bytes) else repr(value)
-    return told if len(told) <= 80 else f"{told[:60]}... ({len(told):,} characters)"
+    return told if len(told) <= 80 else f"{told[:60]}... ({counted(len(told), 'character')})"
