@@ -41,7 +41,7 @@ Workers = Annotated[
     int | None, typer.Option("--workers", min=1, metavar="N", help="Processes to use. Default: all cores.")
 ]
 _FROM_STORE = (
-    "status, funnel, removed, inspect, sample, shards, tokenizer, verify and gc: gristmill removed {0}, "
+    "status, funnel, removed, inspect, lineage, sample, shards, tokenizer, verify and gc: gristmill removed {0}, "
     "gristmill inspect {0} --dropped"
 )
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
