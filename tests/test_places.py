@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import gristmill
 from gristmill.errors import UserError
-from gristmill.places import Place, exact, is_url, local_path, place_of, shown, shown_exact, system_of
+from gristmill.places import Place, exact, from_exact, is_url, local_path, place_of, shown, shown_exact, system_of
 from gristmill.shardformat import locations
 
 ODD = ["a::b", "memory::x", "a b", "#1", "a?b", "100%", "%41", "[x]", "~", "~root", "-rf", "a\nb", "x://y", "'\"", "*"]
@@ -74,6 +74,7 @@ def test_exact_names_are_text_and_stay_different(names):
     for name in names:
         shown(name).encode()
         assert shown_exact(exact(name)).encode()
+        assert from_exact(exact(name)) == name
 
 
 def test_one_place_opens_locations():

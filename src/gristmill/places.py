@@ -130,6 +130,11 @@ def exact(name: str) -> str:
     return re.sub("[\udc80-\udcff]", lambda found: f"\0{ord(found[0]) - 0xDC00:02x}", name)
 
 
+def from_exact(name: str) -> str:
+    """The name that `exact` made that of."""
+    return re.sub("\0([0-9a-f]{2})", lambda found: chr(0xDC00 + int(found[1], 16)), name)
+
+
 def shown_exact(name: str) -> str:
     """What people see of a name that `exact` wrote."""
     return re.sub("\0[0-9a-f]{2}", "\ufffd", name)

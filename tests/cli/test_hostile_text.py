@@ -46,6 +46,8 @@ def hostile(tmp_path_factory):
     name = f"in{IN_A_NAME}.jsonl"
     (folder / name).write_text("\n".join([*lines, "{broken" + EVIL, ""]))
     (folder / "notes.txt").write_text(EVIL)
+    asked = [{"id": "r", "reason": EVIL, "url_prefixes": ["http://host/"]}]
+    (folder / "requests.yaml").write_text(json.dumps(asked))
     empty = np.zeros(0, np.int32)
     write_json(Tokenizer.from_merges("gristmill", empty, empty), folder)
     read = f"{{format: jsonl, paths: ['in*.jsonl'], fields: {{key: id, url: url}}, snapshot: {quoted('(in.*)l')}}}"
@@ -105,6 +107,7 @@ LOOKS = (
     "export recipe.yaml --out exportedEVIL",
     "budget --params 7e9",
     "steps",
+    "takedown check requests.yaml recipe.yaml",
     "versions recipe.yaml",
     "versions show recipe.yaml",
     "run recipe.yaml --sample 50%",
@@ -122,6 +125,10 @@ MISTAKES = (
     "run recipe.yaml --tag EVIL",
     "run recipe.yaml --executor EVIL",
     "run recipe.yaml --workers EVIL",
+    "takedown check EVIL recipe.yaml",
+    "takedown receipt recipe.yaml --before EVIL --out receipt",
+    "takedown verify EVIL",
+    "takedown seen EVIL --sample 1",
     "lineage recipe.yaml --text-file EVIL",
     "lineage recipe.yaml --sample EVIL --token 0",
     "inspect recipe.yaml --stage EVIL",

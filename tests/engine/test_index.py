@@ -41,7 +41,7 @@ def test_another_store_and_a_stopped_run_give_the_same_bytes(project):
 
 
 def test_a_new_file_sends_its_own_keys_alone_and_every_document_is_found(project, monkeypatch):
-    monkeypatch.setattr(index, "SET_ENTRIES", 1 << 11)
+    monkeypatch.setattr(index, "SET_ENTRIES", 1 << 10)
     project.write_recipe(STEPS, top="index: true")
     first = project.run()
     assert len(files_of(first)[0]) == 8

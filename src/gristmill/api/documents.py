@@ -60,5 +60,5 @@ class Documents:
                     yield from batch.to_pylist()
 
     def __repr__(self) -> str:
-        kept = {True: "kept", False: "dropped", None: "all"}[self._columns.kept]
-        return f"<{kept} documents of {self._columns.seen.told}: {', '.join(self.schema.names)}>"
+        which = {True: "kept documents", False: "dropped documents", None: "all documents"}[self._columns.kept]
+        return f"<{which} of {self._columns.seen.told}: {', '.join(self.schema.names)}>"

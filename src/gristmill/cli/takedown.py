@@ -28,9 +28,7 @@ from gristmill.shardformat.locations import read_bytes
 from gristmill.shardformat.receipt import NAME, read_receipt
 from gristmill.stages.takedown.requests import read_requests, told
 
-app = typer.Typer(
-    help="Take documents down: what requests find, what went, and the proof.", cls=Commands, rich_markup_mode=None
-)
+app = typer.Typer(help="Take documents down, and prove it.", cls=Commands, rich_markup_mode=None)
 MOST_LISTED = 50
 ReceiptPath = Annotated[str, typer.Argument(metavar="RECEIPT", help="The folder of a receipt.", show_default=False)]
 
@@ -195,7 +193,7 @@ def verify(
         raise typer.Exit(1)
 
 
-@app.command(epilog="Example: gristmill takedown seen receipts/2026-11 --sample 10000")
+@app.command(epilog="Example: gristmill takedown seen receipts/2026-11 --sample 2000")
 def seen(
     receipt: ReceiptPath,
     sample: Annotated[

@@ -6,6 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from gristmill.counted import counted
 from gristmill.query.dataset_card import MEANINGS, Exported, license_names
 
 _CONTEXT = {
@@ -79,7 +80,8 @@ def croissant(told: Exported) -> bytes:
         "@type": "sc:Dataset",
         "conformsTo": "http://mlcommons.org/croissant/1.0",
         "name": told.name,
-        "description": f"{told.documents:,} documents that Gristmill made from the recipe {told.name}. See README.md.",
+        "description": f"{counted(told.documents, 'document')} that Gristmill made from the recipe {told.name}. "
+        "See README.md.",
         "license": license_names(told),
         "version": f"1.0.0+{version_of(told)}",
         "inLanguage": list(told.languages),

@@ -16,8 +16,8 @@ from gristmill.recipe.mistakes import listed
 from gristmill.store.store import CorruptPart, Store
 
 _FROM_STORE = (
-    "status, funnel, removed, inspect, sample, shards, tokenizer, sql, export, verify and gc: gristmill removed {0}, "
-    "gristmill inspect {0} --dropped"
+    "status, funnel, removed, inspect, lineage, sample, shards, tokenizer, sql, export, verify and gc: gristmill "
+    "removed {0}, gristmill inspect {0} --dropped"
 )
 MOST_NAMED = 5
 """Steps that a message names."""

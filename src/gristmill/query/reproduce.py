@@ -9,6 +9,7 @@ from gristmill.engine.mill import Mill
 from gristmill.engine.publish.catalog import Version
 from gristmill.engine.schedule.task_cache import Listener
 from gristmill.errors import UserError
+from gristmill.places import from_exact
 from gristmill.query.plan import differences, file_changes
 from gristmill.recipe.load import load
 from gristmill.store.store import Store
@@ -33,7 +34,7 @@ def prepare(version: Version, file: str | None, into: str) -> Mill:
     looked for where it lay.
     """
     record = version.record
-    place = file or record.get("file")
+    place = file or (from_exact(record["file"]) if "file" in record else None)
     if place is None or not os.path.isdir(os.path.dirname(place)):
         lay = "where its recipe lay is not recorded" if place is None else f"the folder of its recipe, {place}, is gone"
         raise UserError(

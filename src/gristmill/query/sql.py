@@ -23,7 +23,7 @@ from gristmill.recipe.mistakes import nearest
 BATCH_ROWS = 1 << 14
 _NO_TABLE = re.compile(r"Table with name (.*?) does not exist", re.DOTALL)
 _CATALOGUE = re.compile(r"\bshow\b|information_schema|duckdb_|pg_catalog|sqlite_master")
-_POINTER = re.compile(r"\s*\n\s*LINE \d+:.*", re.DOTALL)
+_POINTER = re.compile(r"\nLINE \d+:.*", re.DOTALL)
 
 
 class Session:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from gristmill.counted import counted
 from gristmill.report.markup import escaped
 
 _STYLE = """
@@ -25,9 +26,10 @@ def page(content: Mapping[str, Any]) -> str:
             "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">",
             f"<title>Takedown {escaped(after['version'])}</title><style>{_STYLE}</style></head><body>",
             "<h1>Receipt of a takedown</h1>",
-            f"<p>{len(content['documents'])} documents were taken out of {escaped(before['recipe'])}. {_named(before)} "
-            f"had them, {_named(after)} has none: {len(shards['changed'])} shards were written anew, "
-            f"{shards['unchanged']} are the same to the byte.</p>",
+            f"<p>{counted(len(content['documents']), 'document was', 'documents were')} taken out of "
+            f"{escaped(before['recipe'])}. {_named(before)} had them, {_named(after)} has none: "
+            f"{counted(len(shards['changed']), 'shard was', 'shards were')} written anew, {shards['unchanged']} are "
+            "the same to the byte.</p>",
             "<h2>Requests</h2>",
             _table(("request", "date", "reason", "asked", "found", "removed"), map(_request, content["requests"])),
             "<h2>Documents that were removed</h2>",

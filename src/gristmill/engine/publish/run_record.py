@@ -18,6 +18,7 @@ from gristmill.engine.schedule.tables import Slots
 from gristmill.engine.schedule.task_cache import NodeState
 from gristmill.engine.work.task import digest, part_from_json, part_to_json
 from gristmill.errors import UserError
+from gristmill.places import exact
 from gristmill.recipe.columns import INGEST
 from gristmill.recipe.mistakes import nearest
 from gristmill.recipe.shards import GROUPS
@@ -48,7 +49,7 @@ def make_record(
         "parent": _parent(version, before),
         "documents": _documents(run) if datasets else None,
         "tokens": _tokens(run) if datasets else None,
-        "file": os.path.abspath(recipe.path),
+        "file": exact(os.path.abspath(recipe.path)),
         "sample": recipe.sample,
         "until": until,
         "not_run": run.graph.beyond,
