@@ -79,3 +79,16 @@ def test_it_ends_with_a_command_that_needs_no_worker():
 def test_it_keeps_no_file_of_the_command_open():
     """Whoever waits for the end of one would wait for the end of the run."""
     assert said_by("reads, writes = os.pipe()\nfork_early()\nos.close(writes)\nprint(os.read(reads, 1))\n") == ["b''"]
+
+
+def test_workers_have_the_environment_and_the_folder_of_now(tmp_path):
+    """As those of a new Python have, and not those of the moment of the fork."""
+    where = tmp_path / "now"
+    where.mkdir()
+    asked = "import os; os.write(1, f\"{os.environ.get('LATER')} {os.getcwd()}\".encode())"
+    script = (
+        f"fork_early()\nos.environ['LATER'] = 'seen'\nos.chdir({str(where)!r})\nserve()\n"
+        f"worker = multiprocessing.get_context('forkserver').Process(target=exec, args=({asked!r},))\n"
+        "worker.start()\nworker.join()\n"
+    )
+    assert said_by(script) == ["seen", str(where)]

@@ -41,12 +41,12 @@ def test_another_store_and_a_stopped_run_give_the_same_bytes(project):
 
 
 def test_a_new_file_sends_its_own_keys_alone_and_every_document_is_found(project, monkeypatch):
-    monkeypatch.setattr(index, "SET_ENTRIES", 1 << 10)
+    monkeypatch.setattr(index, "SET_ENTRIES", 1 << 11)
     project.write_recipe(STEPS, top="index: true")
     first = project.run()
-    assert len(files_of(first)[0]) == 8
+    assert len(files_of(first)[0]) == 4
     before = {label for _, label in first.made[NODE].tasks.items() if label.endswith(" emit")}
-    (project.folder / "in" / "04.jsonl").write_text(json.dumps({"text": "a new note of some words"}))
+    (project.folder / "in" / "04.jsonl").write_text(json.dumps({"text": "a new note of some words " * 400}))
     run = project.run()
     emitted = {dict(run.made[NODE].tasks.items())[key] for key in run.made[NODE].executed}
     assert len([label for label in emitted if label.endswith(" emit")]) == 1

@@ -6,9 +6,11 @@ the first worker is wanted, and becomes what would have been started then: Pytho
 One that is killed, and one after it, is a new Python.
 """
 
+import json
 import os
 import signal
 import socket
+import struct
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -20,8 +22,6 @@ from gristmill.stopping import SIGNALS, heeded
 
 NAME = "gristmill-fork"
 """What `ps` calls it and its workers; their arguments are those of the command. Linux takes 15 letters."""
-MOST_BYTES = 1 << 20
-"""Of the code that it is told to run: the names of some modules."""
 MOST_FILES = 8
 _SPAWN = "spawnv_passfds"
 """What Python starts servers with; in no stub."""
@@ -91,9 +91,13 @@ def _told(code: str, files: Sequence[int]) -> int | None:
     waiting, _waiting = _waiting, None
     with waiting.at as at:
         try:
-            socket.send_fds(at, [f"{' '.join(map(str, files))}\n{code}".encode()], files)
+            # A new Python would start with the environment and in the folder of now.
+            told = json.dumps([list(files), dict(os.environ), os.getcwd(), code]).encode()
+            socket.send_fds(at, [struct.pack("<Q", len(told))], files)
+            at.sendall(told)
             return waiting.pid
         except OSError:
+            at.close()  # it ends without the other end
             with suppress(ChildProcessError):
                 os.waitpid(waiting.pid, 0)
             return None
@@ -113,11 +117,14 @@ def _wait_and_serve(at: socket.socket, mask: set[Any]) -> NoReturn:
                     os.close(file)
         with suppress(OSError):
             Path("/proc/self/comm").write_text(NAME)
-        told, files, _, _ = socket.recv_fds(at, MOST_BYTES, MOST_FILES)
-        if told:
+        size, files, _, _ = socket.recv_fds(at, struct.calcsize("<Q"), MOST_FILES)
+        if size:
+            numbers, environment, folder, asked = json.loads(_received(at, *struct.unpack("<Q", size)))
             at.close()
-            names, _, asked = told.decode().partition("\n")
-            _renumber(files, [int(name) for name in names.split()])
+            os.environ.clear()
+            os.environ.update(environment)
+            os.chdir(folder)
+            _renumber(files, numbers)
             exec(asked, {"__name__": "__main__"})
         code = 0
     except SystemExit:
@@ -126,6 +133,17 @@ def _wait_and_serve(at: socket.socket, mask: set[Any]) -> NoReturn:
         sys.excepthook(*cast(Any, sys.exc_info()))
     finally:
         os._exit(code)
+
+
+def _received(at: socket.socket, size: int) -> bytes:
+    """So many bytes; EOFError where the other end is gone before them."""
+    data = bytearray()
+    while len(data) < size:
+        piece = at.recv(size - len(data))
+        if not piece:
+            raise EOFError
+        data += piece
+    return bytes(data)
 
 
 def _renumber(files: Sequence[int], wanted: Sequence[int]) -> None:

@@ -220,7 +220,7 @@ class _Process(_Child):
     def __init__(
         self, context: ForkServerContext, store: Store, code: Code, hear_of_compiling: Callable[[], None]
     ) -> None:
-        super().__init__(context, serve, store, code)
+        super().__init__(context, serve, dict(os.environ), store, code)
         self._hear_of_compiling = hear_of_compiling
         self.is_free = True
         """Whether it may be given a task: it is not at one, and it lives as far as is known."""

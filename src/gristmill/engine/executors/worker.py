@@ -6,7 +6,7 @@ import signal
 import sys
 import threading
 import traceback
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from multiprocessing.connection import Connection
 from multiprocessing.reduction import ForkingPickler
@@ -31,8 +31,12 @@ COMPILES = b"compiles"
 """What it says, as it is, when it comes to a kernel that this machine has not compiled yet."""
 
 
-def serve(pipe: Connection, store: Store, code: Code) -> None:
-    """Answer every task that comes through the pipe. `code` is the user's own, which is not read from files again."""
+def serve(pipe: Connection, environment: Mapping[str, str], store: Store, code: Code) -> None:
+    """Answer every task that comes through the pipe. `code` is the user's own, which is not read from files again. The
+    fork server may be of an earlier run of the same process, whose environment was another.
+    """
+    os.environ.clear()
+    os.environ.update(environment)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     sys.excepthook = sys.__excepthook__
