@@ -33,6 +33,10 @@ class WrongSetting(UserError):
         self.fact = str(fact)
 
 
+class Gone(UserError):
+    """What a run made is not in its store any more: nothing is damaged, it was let go."""
+
+
 class NoInput(UserError):
     """A path of a recipe matches no file: its inputs may be on another machine."""
 

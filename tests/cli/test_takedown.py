@@ -8,6 +8,7 @@ import pytest
 from gristmill.cli.main import run_command
 from gristmill.loader import Loader, read_manifest
 from gristmill.query.documents import rows
+from gristmill.stages.matches import content_hash
 from sharded import Corpus
 
 pytestmark = pytest.mark.usefixtures("in_this_process")
@@ -98,11 +99,11 @@ def test_check_finds_copies_and_ends_with_1_where_a_request_finds_nothing(taken,
     code, said = typed(monkeypatch, capsys, "takedown", "check", tmp_path / "r.yaml", store, "--json")
     found = json.loads(said.out)
     assert code == 1
-    assert found["nothing_found"] == ["b"]
+    assert [one["item"] for one in found["nothing_found"]] == ["nobody.example"]
     assert [one["doc_id"] for one in found["documents"]] == [taken["named"]]
     code, said = typed(monkeypatch, capsys, "takedown", "check", tmp_path / "r.yaml", store)
     assert code == 1
-    assert "b finds nothing here." in said.out
+    assert "b: nothing is found by nobody.example (domains)." in said.out
 
 
 def test_the_receipt_says_what_was_and_what_is(taken, receipt):
@@ -169,6 +170,7 @@ def test_a_masked_loader_takes_the_receipt(taken, receipt):
 
 def test_wrong_arguments_are_told(taken, receipt, tmp_path, monkeypatch, capsys):
     recipe, store = taken["corpus"].project.recipe, taken["store"]
+    first = taken["before"].ended["version"]
     (tmp_path / "bad.yaml").write_text("- id: a\n  urls: [x]\n")
     damaged = tmp_path / "damaged"
     shutil.copytree(receipt, damaged)
@@ -185,10 +187,11 @@ def test_wrong_arguments_are_told(taken, receipt, tmp_path, monkeypatch, capsys)
         (("check", taken["folder"] / "requests.yaml", recipe, "--near", "2"), "--near"),
         (("receipt", recipe, "--out", receipt), "exists"),
         (("receipt", recipe, "--before", "nobody", "--out", tmp_path / "x"), "no finished run"),
-        (("receipt", recipe, "--before", "small", "--out", "/proc/no/r"), "--out"),
+        (("receipt", recipe, "--before", "small", "--out", tmp_path / "y"), "is the version that the receipt is for"),
+        (("receipt", recipe, "--before", first, "--out", "/proc/no/r"), "--out"),
         (("verify", tmp_path), "receipt"),
         (("verify", damaged), "does not have the hash"),
-        (("verify", short), "lacks a field"),
+        (("verify", short), "was changed after it was written"),
         (("verify", receipt, "--shards", tmp_path / "nowhere"), "nowhere"),
         (("seen", receipt), "--sample"),
     ]:
@@ -214,3 +217,57 @@ def test_a_recipe_with_wrong_requests_is_told_with_its_line(taken, tmp_path, mon
         assert code == 2
         assert "recipe.yaml:" in said.err
         assert told in said.err
+
+
+def test_a_receipt_knows_what_was_though_the_inputs_are_others_now(taken, tmp_path, monkeypatch, capsys):
+    """The page is gone from the inputs, and all that stood behind it has moved up: ids are those of places."""
+    folder = tmp_path / "moved"
+    shutil.copytree(taken["folder"], folder, ignore=shutil.ignore_patterns("store"))
+    notes, recipe = folder / "notes.jsonl", folder / "recipe.yaml"
+    recipe.write_text(recipe.read_text().replace("fields: {key: id}", "fields: {url: url}"))
+    (folder / "requests.yaml").write_text("")
+    lines = [json.loads(line) for line in notes.read_text().splitlines() if line.strip()]
+    text = " ".join(f"word{number}" for number in range(60))
+    lines.insert(0, {"text": text, "url": "https://a.example/first"})
+    notes.write_text("\n".join(map(json.dumps, lines)))
+    assert typed(monkeypatch, capsys, "run", recipe, "--tag", "first")[0] == 0
+    notes.write_text("\n".join(map(json.dumps, lines[1:])))
+    (folder / "requests.yaml").write_text("- id: r\n  urls: [https://a.example/first]\n")
+    assert typed(monkeypatch, capsys, "run", recipe)[0] == 0
+    code, said = typed(monkeypatch, capsys, "takedown", "receipt", recipe, "--before", "first", "--out", tmp_path / "q")
+    assert code == 0, said.err
+    (found,) = json.loads((tmp_path / "q" / "receipt.json").read_text())["documents"]
+    assert (found["url"], found["content_hash"]) == ("https://a.example/first", content_hash(text))
+    assert typed(monkeypatch, capsys, "takedown", "verify", tmp_path / "q")[0] == 0
+    code, said = typed(monkeypatch, capsys, "takedown", "verify", tmp_path / "q", "--shards", f"{folder}/store@first")
+    assert code == 1
+    assert f"document {found['doc_id']} of r is still there" in said.out
+
+
+@pytest.mark.parametrize("copies", ["list", "keep"])
+def test_copies_that_stay_are_told_and_are_no_faults(taken, tmp_path, monkeypatch, capsys, copies):
+    folder = tmp_path / copies
+    shutil.copytree(taken["folder"], folder, ignore=shutil.ignore_patterns("store"))
+    recipe = folder / "recipe.yaml"
+    asked = f"takedowns: {{file: requests.yaml, copies: {copies}}}"
+    recipe.write_text(recipe.read_text().replace("takedowns: requests.yaml", asked).replace("[near_dedup]", "[]"))
+    requests = (folder / "requests.yaml").read_text()
+    (folder / "requests.yaml").write_text("")
+    assert typed(monkeypatch, capsys, "run", recipe, "--tag", "first")[0] == 0
+    (folder / "requests.yaml").write_text(requests)
+    assert typed(monkeypatch, capsys, "run", recipe)[0] == 0
+    words = ("takedown", "receipt", recipe, "--before", "first", "--out", folder / "r", "--json")
+    content = json.loads(typed(monkeypatch, capsys, *words)[1].out)
+    assert [one["doc_id"] for one in content["documents"]] == [taken["named"]]
+    assert len(content["listed"]) == 2
+    code, said = typed(monkeypatch, capsys, "takedown", "verify", folder / "r")
+    assert code == 0
+    told = {"list": "but 2 copies that the receipt lists (copies: list)", "keep": "copies were not looked for"}
+    assert told[copies] in said.out
+
+
+def test_a_name_that_means_a_recipe_or_a_hash_is_refused(taken, monkeypatch, capsys):
+    for name in ("small", "0123456789ab"):
+        code, said = typed(monkeypatch, capsys, "versions", "tag", f"{taken['store']}@small", name)
+        assert code == 2
+        assert "would mean two things" in said.err

@@ -268,14 +268,15 @@ def shard_outputs(folder):
 def takedown_outputs(folder):
     """Of a request for one of the fixed texts, which has copies, and for a text that it brings."""
     (folder / "one.txt").write_text(TEXTS[3])
-    asked = "- id: a\n  urls: [https://example.org/0]\n- id: b\n  texts: [one.txt]\n"
-    (folder / "requests.yaml").write_text(asked)
+    requests = "- id: a\n  urls: [https://example.org/0]\n- id: b\n  texts: [one.txt]\n"
+    (folder / "requests.yaml").write_text(requests)
+    asked = {"requests": (str(folder / "requests.yaml"),), "names": ("",)}
     doc_ids = pa.array([hashlib.md5(bytes([n])).digest() for n in range(len(COPIES))], pa.binary(16))
     urls = pa.array([f"https://example.org/{n}" for n in range(len(COPIES))])
     batch = pa.RecordBatch.from_arrays([doc_ids, urls, pa.array(COPIES)], names=[*takedown_match.READS])
-    named = takedown_match.apply(batch, takedown_match.Config(requests=str(folder / "requests.yaml")))
+    named = takedown_match.apply(batch, takedown_match.Config(**asked))
     read = pa.RecordBatch.from_arrays([doc_ids, named["request"], named["shingles"]], names=[*takedown_sets.READS])
-    texts = takedown_sets.Config(requests=str(folder / "requests.yaml"), texts=(str(folder / "one.txt"),))
+    texts = takedown_sets.Config(**asked, texts=(str(folder / "one.txt"),))
     takedown_sets.fit(iter([read]), texts, folder / "sets.parquet")
     columns = [pa.array(COPIES), named["request"], named["named_by"]]
     judged = pa.RecordBatch.from_arrays(columns, names=[*takedown.READS])

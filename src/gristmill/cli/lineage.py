@@ -10,7 +10,7 @@ from gristmill.cli.options import Json, RecipeOrRun, StoreUri, open_seen, print_
 from gristmill.cli.screen import words
 from gristmill.cli.show import console
 from gristmill.errors import UserError
-from gristmill.query.lives import check_question, lives_of
+from gristmill.query.lives import check_question, is_text, lives_of
 
 EXAMPLE = "Example: gristmill lineage recipes/demo.yaml --sample 7 --token 100 --prove"
 
@@ -58,10 +58,8 @@ def command(
         else:
             show_life(console(), life.life, life.about)
     if not found:
-        _note(
-            f"{seen.told} has no such document. Texts are looked for among the documents that are kept: gristmill "
-            f"inspect {seen.told} --grep looks at all."
-        )
+        texts = " Texts are looked for among the documents that are kept: gristmill inspect RECIPE --grep looks at all."
+        _note(f"{seen.told} has no such document.{texts if is_text(what, text) else ''}")
     if not found or not is_the_same:
         raise typer.Exit(1)
 

@@ -7,6 +7,7 @@ from gristmill.cli.screen import Screen, passage, words
 from gristmill.cli.shards_find import MOST_LISTED, listed_samples
 from gristmill.cli.show import size, table, value_text
 from gristmill.counted import counted, percent
+from gristmill.printable import one_line
 from gristmill.query.lineage import Life, StepTaken
 from gristmill.query.origin import Origin
 
@@ -28,6 +29,8 @@ def show_life(out: Screen, life: Life, whole: Mapping[str, Any]) -> None:
     if token := whole.get("token"):
         told = f"{token['id']}, token {token['doc_token']:,} of the document, at {token['token']:,} of sample"
         _line(out, "token", f"{told} {token['sample']:,}")
+        before, behind = token["around"]
+        _line(out, "it is", f"{one_line(before)}[{one_line(token['text'])}]{one_line(behind)}")
     _line(out, "read from", _where(life.origin))
     for name in FACTS:
         if life.fields.get(name) is not None:

@@ -2,6 +2,8 @@
 
 import json as json_module
 import os
+from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,20 +18,21 @@ from gristmill.cli.takedown_receipt import SETS, absent, make_receipt, places_in
 from gristmill.cli.usage import Commands
 from gristmill.counted import counted
 from gristmill.engine.publish.folder import read_model
-from gristmill.engine.publish.run_record import describe, see
+from gristmill.engine.publish.run_record import describe, newest_run, see, see_record
 from gristmill.engine.schedule.seen import Seen
 from gristmill.errors import UserError
 from gristmill.loader.order import Order
 from gristmill.query.lineage import versions_with
 from gristmill.query.published import Published
-from gristmill.query.takedown import would_go
+from gristmill.query.takedown import Idle, read_texts, would_go
 from gristmill.recipe.mix import MIX
 from gristmill.shardformat.locations import read_bytes
 from gristmill.shardformat.receipt import NAME, read_receipt
-from gristmill.stages.takedown.requests import read_requests, told
+from gristmill.stages.takedown.requests import Request, read_requests, told
 
 app = typer.Typer(help="Take documents down, and prove it.", cls=Commands, rich_markup_mode=None)
-MOST_LISTED = 50
+MOST_LISTED = 20
+"""Documents of a request, and of what finds none, that are shown."""
 ReceiptPath = Annotated[str, typer.Argument(metavar="RECEIPT", help="The folder of a receipt.", show_default=False)]
 
 
@@ -50,9 +53,11 @@ def check(
     """
     asked = read_requests(str(requests))
     seen = open_seen(recipe, store)
-    answers = would_go(seen, asked, os.path.dirname(os.path.abspath(requests)), near)
+    texts = read_texts(asked, os.path.dirname(os.path.abspath(requests)))
+    found = would_go(seen, asked, texts, near, _note)
+    answers, idle = found.answers, found.idle
     ids = [answer.place.doc_id.hex() for answer in answers]
-    versions = versions_with(seen.store, ids)
+    versions = versions_with(seen.store, ids, _note)
     places = _places(seen, ids)
     rows = [
         {
@@ -62,19 +67,18 @@ def check(
             "copy_of": answer.copy_of,
             "similarity": answer.similarity,
             "source": answer.place.document.source,
+            "url": answer.url,
             "kept": answer.place.is_kept,
             "versions": [version.version for version in versions[doc_id]],
             **places.get(doc_id, {"group": None, "shard": None, "rows": [], "samples": []}),
         }
         for answer, doc_id in zip(answers, ids, strict=True)
     ]
-    found = {row["request"] for row in rows}
-    without = [request.id for request in asked if request.id not in found]
     if json:
-        print_json({"requests": len(asked), "documents": rows, "nothing_found": without})
+        print_json({"requests": len(asked), "documents": rows, "nothing_found": [asdict(one) for one in idle]})
     else:
-        _show(told(asked), rows, without)
-    if without:
+        _show(asked, rows, idle)
+    if idle:
         raise typer.Exit(1)
 
 
@@ -86,28 +90,49 @@ def _places(seen: Seen, ids: list[str]) -> dict[str, dict[str, Any]]:
     return places_in(opened, ids, Order(opened.manifest))
 
 
-def _show(said: str, rows: list[dict[str, Any]], without: list[str]) -> None:
+def _note(said: str) -> None:
+    console(stderr=True).print(words(said), soft_wrap=True)
+
+
+def _show(requests: Sequence[Request], rows: list[dict[str, Any]], idle: Sequence[Idle]) -> None:
     out = console()
-    out.print(words(f"{said}: {counted(len(rows), 'document')}."), soft_wrap=True)
-    listed = [
-        (
-            row["request"],
-            row["doc_id"],
-            row["named_by"] if row["copy_of"] is None else f"copy of {row['copy_of'][:12]} ({row['similarity']:.3f})",
-            "kept" if row["kept"] else "dropped",
-            ", ".join(row["versions"]) or "none",
-            "" if row["group"] is None else f"{row['group']} {row['shard']}",
-            f"{len(row['samples']):,}",
-        )
-        for row in rows[:MOST_LISTED]
-    ]
-    if listed:
-        names = ("request", "document", "named by", "now", "versions", "shard", "samples")
-        out.print(table(names, listed, 6, ("versions",)))
-    if len(rows) > MOST_LISTED:
-        out.print(f"... and {len(rows) - MOST_LISTED:,} more: --json has all of them.")
-    for request in without:
-        out.print(words(f"{request} finds nothing here."))
+    out.print(words(f"{told(requests)}: {counted(len(rows), 'document')}."), soft_wrap=True)
+    if rows:
+        sums = [_sums(request.id, [row for row in rows if row["request"] == request.id]) for request in requests]
+        out.print(table(("request", "named", "copies", "kept now", "in shards", "seen at samples"), sums))
+    for request in requests:
+        mine = [row for row in rows if row["request"] == request.id]
+        for row in mine[:MOST_LISTED]:
+            out.print(words(""))
+            out.print(words((row["doc_id"], "bold"), f" {row['url'] or row['source']}"), soft_wrap=True)
+            out.print(words(f"  {_about(row)}"), soft_wrap=True)
+        if len(mine) > MOST_LISTED:
+            out.print(words(f"... and {len(mine) - MOST_LISTED:,} more of {request.id}: --json has all of them."))
+    if idle:
+        out.print(words(""))
+    for one in idle[:MOST_LISTED]:
+        why = ""
+        if one.is_short:
+            why = " It has few words, so it would have to be the whole of a document: gristmill inspect RECIPE --grep."
+        out.print(words(f"{one.request}: nothing is found by {one.item} ({one.kind}).{why}"), soft_wrap=True)
+    if len(idle) > MOST_LISTED:
+        out.print(words(f"... and by {len(idle) - MOST_LISTED:,} more: --json has all of them."))
+
+
+def _sums(request: str, rows: list[dict[str, Any]]) -> tuple[str, ...]:
+    copies = sum(row["named_by"] == "copy" for row in rows)
+    counts = (len(rows) - copies, copies, sum(row["kept"] for row in rows), sum(bool(row["rows"]) for row in rows))
+    return (request, *(f"{count:,}" for count in counts), f"{sum(len(row['samples']) for row in rows):,}")
+
+
+def _about(row: dict[str, Any]) -> str:
+    by = f"by {row['named_by']}" if row["copy_of"] is None else f"copy of {row['copy_of']} ({row['similarity']:.3f})"
+    state = "kept" if row["kept"] else "dropped before"
+    versions = f"; versions {', '.join(row['versions'])}" if row["versions"] else ""
+    lies = ""
+    if row["group"] is not None:
+        lies = f"; {row['group']}, shard {row['shard']}, seen at {counted(len(row['samples']), 'sample')}"
+    return f"{row['request']}: {by}, {state}{versions}{lies}"
 
 
 @app.command(epilog="Example: gristmill takedown receipt recipes/demo.yaml --before before --out receipts/2026-11")
@@ -136,17 +161,26 @@ def receipt(
             "VERSION (gristmill versions lists them)."
         )
     content, sets = make_receipt(see(after.store, str(name)), after)
+    if content["before"]["version"] == content["after"]["version"]:
+        raise UserError(
+            f"--before {name} is the version that the receipt is for, so nothing was taken down between the two. Name "
+            "one before it: gristmill versions lists them."
+        )
     write_receipt(out, content, sets)
     if json:
         print_json(content)
         return
     changed, same = content["shards"]["changed"], content["shards"]["unchanged"]
+    for one in content["left"]:
+        _note(f"{one['doc_id']} of {one['request']} is named, and its text is still in {content['after']['version']}.")
+    stay = (
+        f" {counted(len(content['listed']), 'copy stays', 'copies stay')}, listed there." if content["listed"] else ""
+    )
     console().print(
         words(
-            f"{out}: {counted(len(content['documents']), 'document')} taken out of "
-            f"{counted(len(changed), 'shard')}, {same:,} unchanged; {len(content['elsewhere']):,} more were named and "
-            "not in the shards. receipt.html is for people. Prove it: gristmill takedown verify "
-            f"{out}"
+            f"{out}: {counted(len(content['documents']), 'document')} taken out of {counted(len(changed), 'shard')}, "
+            f"{same:,} unchanged; {len(content['elsewhere']):,} more were named and not in the shards.{stay} "
+            f"receipt.html is for people. Prove it: gristmill takedown verify {out}"
         ),
         soft_wrap=True,
     )
@@ -157,7 +191,10 @@ def _recorded(name: str, store: str | None) -> Seen:
     if open_store(name, store) is not None:
         return open_seen(name, store)
     mill = open_mill(name, store)
-    seen = see(mill.store, mill.recipe.name)
+    record = newest_run(mill.store, mill.recipe.name)  # not by its name, which somebody may have given to a version
+    if record is None:
+        raise UserError(f"{name} has no finished run in {mill.store.uri}, so there is no receipt. Run it.")
+    seen = see_record(mill.store, f"{mill.store.uri}@{record['version']}", record)
     console(stderr=True).print(words((describe(seen), "dim")), soft_wrap=True)
     return seen
 
@@ -175,11 +212,20 @@ def verify(
     By the ids of the documents, by their texts to the byte, and for near copies. Exit code 1: something is left.
     """
     content = read_receipt_json(receipt)
+    if not content["documents"] and not content["elsewhere"]:
+        raise UserError(f"{receipt} names no document, so there is nothing to prove. Make one of a run that took some.")
     if content["after"] is None:
         raise UserError(f"{receipt} names no shards after the takedown, so there is nothing to search. Make it again.")
-    opened = open_shards(shards or content["after"]["shards"])
+    try:
+        opened = open_shards(shards or content["after"]["shards"])
+    except UserError as error:
+        hint = "" if shards else " Name shards to search, of this version or a later one: --shards SHARDS."
+        raise UserError(f"{error}{hint}") from None
+    is_other = opened.manifest.hash != content["after"]["manifest"]
+    if is_other and shards is not None:
+        _note(f"These are not the shards of the receipt ({content['after']['manifest'][:12]}); searched all the same.")
     with Bars(quiet=json) as bars:
-        faults = list(absent(opened, content, receipt, bars.track))
+        faults = list(absent(opened, content, receipt, bars.track, may_differ=shards is not None))
     if json:
         print_json({"receipt": receipt, "manifest": opened.manifest.hash, "faults": faults})
     else:
@@ -188,6 +234,10 @@ def verify(
             out.print(words(fault), soft_wrap=True)
         searched = counted(sum(len(group.shards) for group in opened.manifest.groups), "shard")
         gone = f"none of {counted(len(content['documents']), 'document')} is left, nor a copy of one"
+        if content["copies"] == "keep":
+            gone = f"none of {counted(len(content['documents']), 'document')} is left; copies were not looked for"
+        elif content["listed"]:
+            gone += f" but {counted(len(content['listed']), 'copy', 'copies')} that the receipt lists (copies: list)"
         out.print(f"{searched} of {opened.manifest.hash[:12]}: {counted(len(faults), 'fault') if faults else gone}.")
     if faults:
         raise typer.Exit(1)
@@ -228,6 +278,8 @@ def read_receipt_json(location: str) -> dict[str, Any]:
     """All that a receipt says; checked as a loader checks it."""
     found = read_receipt(location)
     content: dict[str, Any] = json_module.loads(read_bytes(found.location, NAME))
+    if "seal" not in content:
+        raise UserError(f"{found.location} has no seal, so nobody knows whether it was changed. Make it again.")
     try:
         for one in content["documents"]:
             _ = [int(at) for at in one["samples"]], one["request"], one["content_hash"]

@@ -18,14 +18,16 @@ from gristmill.engine.publish.run_record import end_of
 from gristmill.engine.schedule.seen import Seen
 from gristmill.errors import UserError
 from gristmill.loader.order import Order
+from gristmill.query.lookup import find
 from gristmill.query.published import Published
-from gristmill.query.takedown import Named, fields_of, is_taken, named_in, requests_of, sets_of
+from gristmill.query.takedown import fields_of, requests_of, text_of, texts_of, would_go
 from gristmill.report.receipt import page
 from gristmill.shardformat.manifest import Group, Shard
-from gristmill.shardformat.receipt import FORMAT, NAME
+from gristmill.shardformat.receipt import FORMAT, NAME, seal_of
 from gristmill.stages.matches import content_hash
 from gristmill.stages.shards.sidecars import by_document, positions
-from gristmill.stages.takedown.takedown import Sets, copies_of, make_sets
+from gristmill.stages.takedown.takedown import Copy, Sets, copies_of, make_sets
+from gristmill.stages.takedown.takedown_sets import FEWEST
 
 SETS = "shingles.parquet"
 PAGE = "receipt.html"
@@ -53,15 +55,40 @@ def places_in(opened: Published, ids: Sequence[str], order: Order) -> dict[str, 
 
 
 def make_receipt(before: Seen, after: Seen) -> tuple[dict[str, Any], pa.Table]:
-    """What a receipt says, and the shingles of what was named."""
-    named, fields = named_in(after), fields_of(after)
+    """What a receipt says, and the shingles of what was named.
+
+    Requests are put to the version before: its inputs may have been others, and so may ids be that come from places.
+    What of it is gone is known by the texts.
+    """
+    requests, fields = requests_of(after), fields_of(after)
+    found = would_go(before, requests, texts_of(after), fields["near"])
     old, new = Published(before), Published(after)
-    places = places_in(old, [one.doc_id for one in named], Order(old.manifest))
-    requests = requests_of(after)
-    taken = [one for one in named if is_taken(one)]
-    documents = [
-        {**_document(one), **places[one.doc_id]} for one in named if one.doc_id in places and one.verdict is not None
-    ]
+    hashes = {id(one): content_hash(text_of(before, one.place) or "") for one in found.answers}
+    kept = [one for one in found.answers if one.place.is_kept]
+    still = set()
+    if kept:
+        asked = sorted({hashes[id(one)] for one in kept})
+        still = {place.asked for place in find(after, content_hash=asked) if place.is_kept}
+    places = places_in(old, [one.place.doc_id.hex() for one in kept], Order(old.manifest))
+    lengths = found.sets.column("shingles").combine_chunks().value_lengths().to_pylist()
+    sizes = dict(zip(found.sets.column("doc_id").to_pylist(), lengths, strict=True))
+    sorted_out: dict[str, list[dict[str, Any]]] = {"documents": [], "elsewhere": [], "listed": [], "left": []}
+    for one in found.answers:
+        doc_id = one.place.doc_id.hex()
+        about = {
+            **{name: getattr(one, name) for name in ("request", "named_by", "copy_of", "similarity", "url")},
+            "doc_id": doc_id,
+            "source": one.place.document.source,
+            "content_hash": hashes[id(one)],
+        }
+        if one.place.is_kept and hashes[id(one)] in still:
+            few = one.copy_of is not None and sizes[bytes.fromhex(one.copy_of)] < FEWEST
+            stays = one.copy_of is not None and (few or fields["copies"] != "go")
+            sorted_out["listed" if stays else "left"].append(about)
+        elif doc_id in places:
+            sorted_out["documents"].append({**about, **places[doc_id]})
+        else:
+            sorted_out["elsewhere"].append(about)
     return {
         "format": FORMAT,
         "gristmill": __version__,
@@ -75,20 +102,14 @@ def make_receipt(before: Seen, after: Seen) -> tuple[dict[str, Any], pa.Table]:
                 "date": request.date,
                 "reason": request.reason,
                 "asked": {kind: [item for of, item in request.items() if of == kind] for kind, _ in request.items()},
-                "found": sum(one.request == request.id for one in named),
-                "removed": sum(one.request == request.id for one in taken),
+                "found": sum(one.request == request.id for one in found.answers),
+                "removed": sum(one["request"] == request.id for one in sorted_out["documents"]),
             }
             for request in requests
         ],
-        "documents": documents,
-        "elsewhere": [_document(one) for one in named if one.doc_id not in places and one.verdict is not None],
-        "listed": [_document(one) for one in named if one.verdict is None],
+        **sorted_out,
         "shards": _shards(old, new),
-    }, sets_of(after)
-
-
-def _document(one: Named) -> dict[str, Any]:
-    return dict(vars(one))
+    }, found.sets
 
 
 def _version(seen: Seen, opened: Published) -> dict[str, Any]:
@@ -132,6 +153,7 @@ def write_receipt(folder: Path, content: dict[str, Any], sets: pa.Table) -> None
     try:
         pq.write_table(sets, made / SETS, compression="zstd")
         content[SETS] = hashlib.sha256((made / SETS).read_bytes()).hexdigest()
+        content["seal"] = seal_of(content)
         (made / NAME).write_text(json.dumps(content, indent=1) + "\n", "utf-8")
         (made / PAGE).write_text(page(content), "utf-8")
         os.chmod(made, 0o755)
@@ -145,10 +167,14 @@ def write_receipt(folder: Path, content: dict[str, Any], sets: pa.Table) -> None
 # Verifying
 
 
-def absent(opened: Published, content: Mapping[str, Any], location: str, track: Track) -> Iterator[str]:
-    """What of a receipt is not so in shards that should have nothing left of it; one line each."""
+def absent(
+    opened: Published, content: Mapping[str, Any], location: str, track: Track, may_differ: bool = False
+) -> Iterator[str]:
+    """What of a receipt is not so in shards that should have nothing left of it; one line each. They are those of the
+    receipt, unless they `may_differ`.
+    """
     manifest = opened.manifest
-    if manifest.hash != content["after"]["manifest"]:
+    if not may_differ and manifest.hash != content["after"]["manifest"]:
         yield (
             f"{manifest.location} has the manifest {manifest.hash[:12]}, and the receipt is for "
             f"{content['after']['manifest'][:12]}"
@@ -159,30 +185,34 @@ def absent(opened: Published, content: Mapping[str, Any], location: str, track: 
         if files is not None and files == one["before"]:
             yield f"{one['group']}, shard {one['shard']}: it was not rewritten"
     sets = _open_sets(location, content[SETS])
-    gone = {one["doc_id"]: one["request"] for one in (*content["documents"], *content["elsewhere"])}
-    hashes = {one["content_hash"]: one for one in content["documents"] if one["content_hash"]}
-    known = {one["doc_id"] for one in content["listed"]}
+    gone = {one["doc_id"]: one for one in (*content["documents"], *content["elsewhere"])}
+    hashes = {one["content_hash"]: one for one in gone.values()}
+    known = {one["content_hash"] for one in content["listed"]}
     tasks = [(group, number, shard) for group in manifest.groups for number, shard in enumerate(group.shards)]
     for group, number, shard in track("shards", tasks, len(tasks)):
         name = f"{group.name}, shard {number}"
         ids, texts = _texts(opened, group, number, shard)
-        for doc_id in ids:
-            if doc_id in gone:
-                yield f"{name}: document {doc_id} of {gone[doc_id]} is still there"
         for begin in range(0, len(ids), _BATCH):
             some = texts[begin : begin + _BATCH]
+            copies = {copy.row: copy for copy in copies_of(pa.array(some, pa.string()), sets, float(content["near"]))}
             for row, text in enumerate(some):
-                if (of := hashes.get(content_hash(text))) is not None and ids[begin + row] not in gone:
-                    yield f"{name}: document {ids[begin + row]} is {of['doc_id']} of {of['request']} to the byte"
-            for copy in copies_of(pa.array(some, pa.string()), sets, float(content["near"])):
-                doc_id = ids[begin + copy.row]
-                if doc_id not in gone and doc_id not in known:
-                    of_whom = sets.doc_ids[copy.owner]
-                    what = "a text" if of_whom is None else of_whom.hex()
-                    yield (
-                        f"{name}: document {doc_id} is a near copy ({copy.similarity(sets):.3f}) of {what} of "
-                        f"{sets.requests[copy.owner]}"
-                    )
+                doc_id, copy = ids[begin + row], copies.get(row)
+                if doc_id in gone and (copy is not None or content_hash(text) in hashes):
+                    yield f"{name}: document {doc_id} of {gone[doc_id]['request']} is still there"
+                elif content["copies"] != "keep" and content_hash(text) not in known and copy is not None:
+                    fault = _copy(doc_id, text, copy, sets, hashes)
+                    yield from () if fault is None else (f"{name}: {fault}",)
+
+
+def _copy(doc_id: str, text: str, copy: Copy, sets: Sets, hashes: Mapping[str, Any]) -> str | None:
+    """That a document is a copy of one that was taken down; one of a few words may be another's own."""
+    named, of = sets.doc_ids[copy.owner], hashes.get(content_hash(text))
+    if named is not None and sets.sizes[copy.owner] < FEWEST:
+        return None
+    if of is not None:
+        return f"document {doc_id} is {of['doc_id']} of {of['request']} to the byte"
+    what = "a text" if named is None else named.hex()
+    return f"document {doc_id} is a near copy ({copy.similarity(sets):.3f}) of {what} of {sets.requests[copy.owner]}"
 
 
 def _open_sets(location: str, digest: str) -> Sets:

@@ -187,6 +187,8 @@ class Mill:
                 f"--tag names a version for later, and the store {self.store.uri} ends with this command, so nothing "
                 "was run. Name a folder (store: in the recipe, or --store), or leave out --tag."
             )
+        if tag == self.recipe.name:
+            raise UserError(f"--tag {tag} is the name of the recipe, which stands for its last run. Use another --tag.")
         check_name(self.store, tag, "--tag")
 
     def last_run(self, finished: bool = False) -> dict[str, Any] | None:

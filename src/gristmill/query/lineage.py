@@ -7,7 +7,7 @@ from typing import Any
 from gristmill.engine.plan.graph import CORPUS
 from gristmill.engine.publish.run_record import finished_runs, see_record, version_names
 from gristmill.engine.schedule.seen import Seen
-from gristmill.errors import UserError
+from gristmill.errors import Gone, UserError
 from gristmill.query.documents import COLUMNS, cut_again
 from gristmill.query.layers import Layers
 from gristmill.query.lookup import Place, find
@@ -17,7 +17,7 @@ from gristmill.recipe.shards import GROUPS, TOKENS
 from gristmill.recipe.tokenizer import TOKENIZER
 from gristmill.store.store import Store
 
-_NO_SCORES = {"text", "html", "text_bytes", "drop", "detail", "cut_spans", "ids", "sampled"}
+_NO_SCORES = {"shingles", "text", "html", "text_bytes", "drop", "detail", "cut_spans", "ids", "sampled"}
 """Columns of a layer that are told in another way, or are no measure of a document."""
 
 
@@ -193,6 +193,8 @@ def versions_with(
         known.add(record["version"])
         try:
             seen = see_record(store, f"{store.uri}@{record['version']}", record)
+        except Gone:  # it holds nothing any more
+            continue
         except UserError as error:
             note(f"Passed over: {error}")
             continue

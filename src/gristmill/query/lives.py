@@ -22,6 +22,8 @@ from gristmill.schema import NO_DOCUMENT
 Note = Callable[[str], None]
 MOST_SHOWN = 10
 """Documents of one answer."""
+AROUND = 16
+"""Tokens before and behind the one that is asked for that are shown."""
 
 
 @dataclass(frozen=True)
@@ -87,6 +89,11 @@ def check_question(what: str | None, text: str | None, sample: int | None, token
         )
 
 
+def is_text(what: str | None, text: str | None) -> bool:
+    """Whether words of a text are asked for, and not an id, a URL or a hash."""
+    return text is not None or (what is not None and "text" in _question(what, None))
+
+
 def _question(what: str | None, text: str | None) -> dict[str, str]:
     """What a user means."""
     if what is None:
@@ -138,6 +145,10 @@ def _token_at(shards: Published | None, seen: Seen, sample: int, token: int) -> 
                 "sample": sample,
                 "token": token,
                 "id": int(files.view(place.row)[token]),
+                "text": shards.tokenizer.decode(files.view(place.row)[token : token + 1]),
+                "around": _around(
+                    shards, files.view(place.row)[piece.offset : piece.offset + piece.tokens], token - piece.offset
+                ),
                 "doc_id": piece.doc_id,
                 "doc_token": piece.doc_offset + token - piece.offset,
                 "group": group.name,
@@ -147,6 +158,12 @@ def _token_at(shards: Published | None, seen: Seen, sample: int, token: int) -> 
     raise UserError(
         f"--token {token} of sample {sample} is padding, which comes from no document. Give a smaller number."
     )
+
+
+def _around(shards: Published, ids: Any, token: int) -> tuple[str, str]:
+    """What stands before a token of a document, and behind it."""
+    before, behind = ids[max(token - AROUND, 0) : token], ids[token + 1 : token + 1 + AROUND]
+    return shards.tokenizer.decode(before), shards.tokenizer.decode(behind)
 
 
 def _whole(

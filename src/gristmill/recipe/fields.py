@@ -101,7 +101,7 @@ class RecipeFields(StageConfig):
     """a list of stages for every source, or lists by kind or name of source and a last one under all"""
     tokenizer: dict[str, Any] | None = None
     """the tokenizer: train, what to train it on and how, or file, one that exists"""
-    takedowns: str | dict[str, Any] | None = None
+    takedowns: str | list[Any] | dict[str, Any] | None = None
     """the file of requests to take documents out, or file, near and copies; see docs/takedown.md"""
     shards: dict[str, Any] | None = None
     """the files of tokens that a trainer reads: length of a sample, packing, size"""

@@ -34,11 +34,12 @@ def page(content: Mapping[str, Any]) -> str:
             _table(("request", "date", "reason", "asked", "found", "removed"), map(_request, content["requests"])),
             "<h2>Documents that were removed</h2>",
             _table(
-                ("document", "request", "named by", "URL or file", "sha256 of its text", "shard", "samples"),
+                ("document", "request", "named by", "URL or source", "sha256 of its text", "shard", "samples"),
                 map(_document, content["documents"]),
             ),
             *_more("Named, and not in the shards before either", content["elsewhere"]),
             *_more("Copies that stay until somebody decides", content["listed"]),
+            *_more("Named, and still in the new version", content["left"]),
             "<h2>Shards</h2>",
             _table(("shard", "before", "after"), map(_shard, shards["changed"])),
             f"<p>Manifest before: <code>{escaped(before['manifest'])}</code><br>",
@@ -60,18 +61,28 @@ def _request(one: Mapping[str, Any]) -> Sequence[str]:
 def _document(one: Mapping[str, Any]) -> Sequence[str]:
     samples = one["samples"]
     seen = ", ".join(map(str, samples[:5])) + (f" and {len(samples) - 5} more" if len(samples) > 5 else "")
-    by = one["named_by"] if one["copy_of"] is None else f"copy of {one['copy_of']} ({one['similarity']:.3f})"
-    where = one["url"] or one["locator"]
-    return (one["doc_id"], one["request"], by, where, one["content_hash"] or "", f"{one['group']} {one['shard']}", seen)
+    where = one["url"] or one["source"]
+    return (
+        one["doc_id"],
+        one["request"],
+        _by(one),
+        where,
+        one["content_hash"] or "",
+        f"{one['group']} {one['shard']}",
+        seen,
+    )
 
 
 def _more(title: str, documents: Sequence[Mapping[str, Any]]) -> list[str]:
     if not documents:
         return []
-    rows = (
-        (one["doc_id"], one["request"], one["url"] or one["locator"], one["verdict"] or "kept") for one in documents
-    )
-    return [f"<h2>{title}</h2>", _table(("document", "request", "URL or file", "verdict"), rows)]
+    rows = ((one["doc_id"], one["request"], one["url"] or one["source"], _by(one)) for one in documents)
+    return [f"<h2>{title}</h2>", _table(("document", "request", "URL or source", "named by"), rows)]
+
+
+def _by(one: Mapping[str, Any]) -> str:
+    of = one["copy_of"]
+    return str(one["named_by"]) if of is None else f"copy of {of} ({one['similarity']:.3f})"
 
 
 def _shard(one: Mapping[str, Any]) -> Sequence[str]:

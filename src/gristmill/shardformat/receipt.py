@@ -11,8 +11,10 @@ A `receipt.json` in a folder of its own:
 null and empty where nobody looked for the document or nobody found it. Other fields are for people and other programs.
 """
 
+import hashlib
 import json
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -60,6 +62,11 @@ def read_receipt(location: str | os.PathLike[str]) -> Receipt:
             f"{found} is not the receipt of a takedown, so which documents were taken down is unknown. Name a "
             "receipt.json, or the folder in which it lies."
         )
+    if "seal" in content and content["seal"] != seal_of(content):
+        raise UserError(
+            f"{found} was changed after it was written: it does not have the seal that it names, so which documents "
+            "were taken down is unknown. Copy it again from where the takedown wrote it."
+        )
     if type(content["format"]) is not int or content["format"] != FORMAT:
         raise UserError(
             f"{found} is of format {content['format']!r:.40}, and this Gristmill reads receipts of format {FORMAT}. "
@@ -72,6 +79,12 @@ def read_receipt(location: str | os.PathLike[str]) -> Receipt:
             f"{found} lacks a field or has a wrong one ({type(error).__name__}: {error}), so a document could be "
             "missed, and nothing is masked by it. Copy the receipt again from where the takedown wrote it."
         ) from None
+
+
+def seal_of(content: Mapping[str, Any]) -> str:
+    """What a receipt says of itself, so that a change of it is seen: SHA-256 over all of it but this."""
+    rest = {name: value for name, value in content.items() if name != "seal"}
+    return hashlib.sha256(json.dumps(rest, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
 def _made(location: str, content: dict[str, Any]) -> Receipt:

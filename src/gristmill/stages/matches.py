@@ -71,18 +71,21 @@ def match_urls(asked: Sequence[str]) -> Match:
 
 
 def match_prefixes(asked: Sequence[str]) -> Match:
-    """How addresses begin. The host is whole: `https://example.com/a` is no prefix of `https://example.community/a`."""
-    wanted: dict[str, list[tuple[str, tuple[str, str, str]]]] = {}
-    for prefix in asked:
-        split = _Split(pa.array([prefix]))
-        wanted.setdefault(host_of(prefix), []).append((prefix, split.parts(0)))
+    """How addresses begin, as they are written or in their normal form. The host is whole: `https://example.com/a` is
+    no prefix of `https://example.community/a`.
+    """
+    wanted: dict[str, list[tuple[str, tuple[str, str, str], str]]] = {}
+    for prefix, form in zip(asked, normal_forms(pa.array(asked, pa.string()), UrlConfig()).to_pylist(), strict=True):
+        whole = f"{form}/" if prefix.endswith("/") and form else form  # the normal form has no slash at its end
+        wanted.setdefault(host_of(prefix), []).append((prefix, _Split(pa.array([prefix])).parts(0), whole))
 
     def match(column: pa.Array) -> Iterable[Hit]:
-        split = _Split(column)
+        split, forms = _Split(column), normal_forms(column, UrlConfig())
         for row in _rows_in(split.hosts, wanted):
             scheme, port, rest = split.parts(row)
-            for prefix, (its_scheme, its_port, begins) in wanted[split.hosts[row].as_py()]:
-                if (scheme, port) == (its_scheme, its_port) and rest.startswith(begins):
+            form = f"{forms[row].as_py()}/"
+            for prefix, (its_scheme, its_port, begins), whole in wanted[split.hosts[row].as_py()]:
+                if (scheme, port) == (its_scheme, its_port) and (rest.startswith(begins) or form.startswith(whole)):
                     yield row, prefix, None
 
     return match

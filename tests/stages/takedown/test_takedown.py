@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from gristmill.stages.matches import shingles_of
 from gristmill.stages.takedown import takedown, takedown_match, takedown_sets
-from gristmill.stages.takedown.takedown import FEWEST, copies_of, make_sets
-from gristmill.stages.takedown.takedown_sets import SCHEMA_OF_SETS
+from gristmill.stages.takedown.takedown import copies_of, make_sets
+from gristmill.stages.takedown.takedown_sets import FEWEST, SCHEMA_OF_SETS
 
 WORDS = st.sampled_from(["mill", "grain", "stone", "water", "wheel"])
 TEXTS = st.lists(st.lists(WORDS, min_size=0, max_size=40).map(" ".join), min_size=1, max_size=6)
@@ -59,9 +59,9 @@ def run_steps(tmp_path, requests, rows, **config):
             "text": pa.array([text for _, text in rows], pa.string()),
         }
     )
-    match = takedown_match.apply(batch, takedown_match.Config(requests=str(path)))
+    match = takedown_match.apply(batch, takedown_match.Config(requests=(str(path),), names=("",)))
     seen = pa.record_batch([batch["doc_id"], match["request"], match["shingles"]], names=["a", "b", "c"])
-    takedown_sets.fit(iter([seen]), takedown_sets.Config(requests=str(path)), tmp_path / "model")
+    takedown_sets.fit(iter([seen]), takedown_sets.Config(requests=(str(path),), names=("",)), tmp_path / "model")
     judged = pa.record_batch([batch["text"], match["request"], match["named_by"]], names=list(takedown.READS))
     answers = takedown.apply(judged, takedown.Config(**config), {"takedown_sets": tmp_path / "model"})
     takedown.open_sets.cache_clear()

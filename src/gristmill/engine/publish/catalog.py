@@ -184,6 +184,11 @@ def check_name(store: Store, name: str, told: str) -> None:
         raise UserError(f"{told} {name!r} cannot be a name. Use letters, digits, dots, dashes and underscores.")
     if len(name) > MOST_NAME:
         raise UserError(f"{told} has {counted(len(name), 'letter')}, and a file's name may have {MOST_NAME}.")
+    what = "looks like the hash of a version" if re.fullmatch("[0-9a-f]{12}", name) else None
+    if what is None and next(store.list_files(f"runs/{name}"), None) is not None:
+        what = "is the name of a recipe that was run here"
+    if what is not None:
+        raise UserError(f"{told} {name} {what}, so STORE@{name} would mean two things. Use another {told}.")
     if store.read_file(f"versions/{name}.json") is not None:
         raise UserError(f"Version {name} exists in {store.uri}, and versions do not change. Use another {told}.")
 

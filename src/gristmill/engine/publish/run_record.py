@@ -17,7 +17,7 @@ from gristmill.engine.schedule.seen import Document, Seen
 from gristmill.engine.schedule.tables import Slots
 from gristmill.engine.schedule.task_cache import NodeState
 from gristmill.engine.work.task import digest, part_from_json, part_to_json
-from gristmill.errors import UserError
+from gristmill.errors import Gone, UserError
 from gristmill.places import exact
 from gristmill.recipe.columns import INGEST
 from gristmill.recipe.mistakes import nearest
@@ -175,9 +175,14 @@ def version_names(store: Store) -> dict[str, tuple[str, ...]]:
 
 def _add_layers(seen: Seen, node: NodeFacts, source: str, dataset: str) -> None:
     manifest = seen.store.read_json(f"datasets/{dataset}.json")
+    if manifest is None and seen.store.read_file(f"datasets/{dataset}.json") is None:
+        raise Gone(
+            f"{seen.told}: what this run made is not in {seen.store.uri} any more: gc let it go, or not all of the "
+            "store was copied. Name another version (gristmill versions lists them), or run its recipe again."
+        )
     if manifest is None:
         raise UserError(
-            f"{seen.told}: the record of {node.id}, datasets/{dataset}.json, is missing or damaged in "
+            f"{seen.told}: the record of {node.id}, datasets/{dataset}.json, is damaged in "
             f"{seen.store.uri}, so it cannot be looked at. Copy the whole store again, or run the recipe again, which "
             "writes it anew."
         )

@@ -15,7 +15,7 @@ A file that ends in `.txt` is one request, called as the file is, with one item 
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -32,6 +32,9 @@ _ID = re.compile(rf"[^\s\x00-\x1f]{{1,{MOST_ID}}}")
 _HEX = re.compile(r"[0-9a-fA-F]+")
 _HOST = re.compile(r"[^\s/?#@:*]+\.[^\s/?#@:*]+|localhost")
 _DIGITS = {"doc_ids": 32, "content_hashes": 64}
+_NESTS = re.compile(r"[\[\]{}]")
+_DEEP_LINE = re.compile(r"^(?: {100}|(?:[-?:] +){20})", re.MULTILINE)
+MOST_NESTED = 20
 _SCALAR, _SEQUENCE, _MAPPING = yaml.ScalarNode, yaml.SequenceNode, yaml.MappingNode
 
 
@@ -80,6 +83,20 @@ def read_requests(path: str, shown: str | None = None) -> tuple[Request, ...]:
     return _of_yaml(text, shown)
 
 
+def read_all(paths: Sequence[str], names: Sequence[str] = ()) -> tuple[Request, ...]:
+    """The requests of several files; `names` is what the user calls them."""
+    found: dict[str, Request] = {}
+    for path, name in zip(paths, names or paths, strict=True):
+        for request in read_requests(path, name):
+            if request.id in found:
+                raise UserError(
+                    f"{name or path}: the id {_short(request.id)} is that of a request in another file, and a verdict "
+                    "names only the id. Give each its own."
+                )
+            found[request.id] = request
+    return tuple(found.values())
+
+
 def _of_lines(text: str, shown: str) -> Request:
     found: dict[str, list[str]] = {kind: [] for kind in ITEMS}
     name = re.sub(r"\s", "-", os.path.splitext(os.path.basename(shown))[0])[:MOST_ID]
@@ -97,9 +114,10 @@ def _recognised(item: str, where: str) -> tuple[str, str]:
         if len(item) == digits and _HEX.fullmatch(item):
             return kind, item.lower()
     if "://" in item:
-        return ("url_prefixes", item[:-1]) if item.endswith("*") else ("urls", item)
-    if _HOST.fullmatch(item):
-        return "domains", item
+        kind = "url_prefixes" if item.endswith("*") else "urls"
+        return kind, _item(item, kind, where)
+    if _HOST.fullmatch(item.removeprefix("*").strip(".")):
+        return "domains", _item(item, "domains", where)
     raise UserError(
         f"{where}: {_short(item)} is neither a URL (with its https://), a domain, a doc_id (32 digits) nor the sha256 "
         "of a text (64), so nobody knows what shall go. Correct the line."
@@ -107,6 +125,7 @@ def _recognised(item: str, where: str) -> tuple[str, str]:
 
 
 def _of_yaml(text: str, shown: str) -> tuple[Request, ...]:
+    _refuse_nesting(text, shown)
     try:
         root = yaml.compose(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     except (yaml.YAMLError, ValueError, RecursionError) as error:
@@ -132,6 +151,22 @@ def _of_yaml(text: str, shown: str) -> tuple[Request, ...]:
             )
         requests[request.id] = request
     return tuple(requests.values())
+
+
+def _refuse_nesting(text: str, shown: str) -> None:
+    """Requests are three levels deep; the stack of a parser in C has an end that nobody can catch."""
+    depth = 0
+    for found in _NESTS.finditer(text):
+        depth = max(depth + (1 if found[0] in "[{" else -1), 0)
+        if depth > MOST_NESTED:
+            line = text.count("\n", 0, found.start()) + 1
+            raise UserError(
+                f"{shown}:{line}: the values are nested too deeply. A list of requests is three levels deep."
+            )
+    deep = _DEEP_LINE.search(text)
+    if deep:
+        line = text.count("\n", 0, deep.start()) + 1
+        raise UserError(f"{shown}:{line}: the line begins too deep. A list of requests is three levels deep.")
 
 
 def _request(node: yaml.Node, shown: str) -> Request:
@@ -167,6 +202,14 @@ def _list(node: yaml.Node, name: str, shown: str) -> tuple[str, ...]:
 
 
 def _item(value: str, kind: str, where: str) -> str:
+    if not value.isprintable():
+        raise UserError(f"{where}: {_short(value)} has a character that cannot be printed. Write it without.")
+    if kind == "url_prefixes":
+        value = value.removesuffix("*")
+    if kind == "domains":
+        value = value.removeprefix("*").strip(".")
+    if kind in ("urls", "url_prefixes") and re.search(r"\s", value):
+        raise UserError(f"{where}: {_short(value)} has a space in it, and is no URL, or several. Write each by itself.")
     digits = _DIGITS.get(kind)
     if digits and not (len(value) == digits and _HEX.fullmatch(value)):
         what = "a doc_id is 32" if kind == "doc_ids" else "the sha256 of a text is 64"
@@ -192,12 +235,12 @@ def _short(text: str) -> str:
     return repr(text if len(text) <= 80 else f"{text[:77]}...")
 
 
-def in_short(requests: tuple[Request, ...]) -> Mapping[str, int]:
+def in_short(requests: Sequence[Request]) -> Mapping[str, int]:
     """How many of each kind they name."""
     return {kind: count for kind in ITEMS if (count := sum(len(getattr(request, kind)) for request in requests))}
 
 
-def told(requests: tuple[Request, ...]) -> str:
+def told(requests: Sequence[Request]) -> str:
     """The same in words."""
     items = ", ".join(f"{count:,} {kind.replace('_', ' ')}" for kind, count in in_short(requests).items())
     return f"{counted(len(requests), 'request')} ({items or 'for nothing'})"

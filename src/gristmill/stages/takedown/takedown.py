@@ -6,7 +6,8 @@ brings (so much of its shingles). It stands behind all other steps and the token
 its copies stay dropped, nothing moves up in its place, and no other document changes. The comparison is exact; no
 sketch decides.
 
-With `copies: list` near copies stay, and the columns say which they are, for a person to decide.
+With `copies: list` near copies stay, and the columns say which they are, for a person to decide. So do those of a named
+document of a few words in any case: others say "Thanks!" or "403 Forbidden", too.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,6 +24,7 @@ from gristmill.kernels.dedup.sketch import ratio_of
 from gristmill.stages.contract import StageConfig
 from gristmill.stages.dedup.s_curve import Similarity
 from gristmill.stages.matches import shingles_of
+from gristmill.stages.takedown.takedown_sets import FEWEST
 
 VERSION = 1
 LIBRARIES = ("unicode",)
@@ -41,9 +43,6 @@ SCHEMA = pa.schema(
 )
 """request: the id of the one that the document goes by; copy_of: the document that was named, where this is a copy."""
 
-FEWEST = 16
-"""Shingles that a text of a request needs to be looked for inside of longer documents; a shorter one is a commonplace,
-and must be the whole of a document."""
 _TABLE = 1 << 22
 _MASK = np.uint64(_TABLE - 1)
 Array = np.ndarray[Any, Any]
@@ -155,7 +154,7 @@ def apply(batch: pa.RecordBatch, config: Config, models: Mapping[str, Path]) -> 
         request[row], copy_of[row], similarity[row] = sets.requests[found.owner], named, share
         if named is None:
             drop[row], detail[row] = REASON, f"{request[row]}: {100 * share:.1f}% of a text of it"
-        elif config.copies == "go":
+        elif config.copies == "go" and sets.sizes[found.owner] >= FEWEST:
             drop[row], detail[row] = REASON, f"{request[row]}: copy of {named.hex()}, Jaccard {share:.3f}"
     columns = [
         pa.array(request, pa.string()),
@@ -183,6 +182,6 @@ def warnings(found: dict[str, Any], config: Config) -> Sequence[str]:
     if found.get("copies_listed"):
         return (
             f"{counted(found['copies_listed'], 'near copy stays', 'near copies stay')} of documents that were taken "
-            "down (copies: list). Decide on them: gristmill takedown check RECIPE",
+            "down (copies: list, or of a few words). gristmill takedown receipt RECIPE lists them, to be decided on",
         )
     return ()

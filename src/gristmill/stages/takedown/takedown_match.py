@@ -5,13 +5,14 @@ the shingles of those that are named go on to `takedown_sets`, and `takedown` co
 URLs are compared in the normal form of url_dedup, prefixes from the host on, http and https being one.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from gristmill.counted import counted
 from gristmill.stages.contract import File, StageConfig
 from gristmill.stages.matches import (
     Match,
@@ -22,7 +23,7 @@ from gristmill.stages.matches import (
     match_urls,
     shingles_of,
 )
-from gristmill.stages.takedown.requests import read_requests
+from gristmill.stages.takedown.requests import read_all
 
 VERSION = 1
 LIBRARIES = ("unicode",)
@@ -45,16 +46,16 @@ Array = np.ndarray[Any, Any]
 
 
 class Config(StageConfig):
-    requests: File
-    """The file of the requests."""
-    name: str = ""
-    """What it is called, where its one request is called so; filled by the recipe's loader."""
+    requests: tuple[File, ...]
+    """The files of the requests."""
+    names: tuple[str, ...]
+    """What they are called: the one request of a file of lines is called so. Filled by the recipe's loader."""
 
 
 @lru_cache(maxsize=4)
-def rules_of(path: str, name: str) -> tuple[tuple[str, ...], Rules]:
-    """The ids of the requests of a file, and what they name."""
-    requests = read_requests(path, name)
+def rules_of(paths: tuple[str, ...], names: tuple[str, ...]) -> tuple[tuple[str, ...], Rules]:
+    """The ids of the requests of files, and what they name."""
+    requests = read_all(paths, names)
     rules = {}
     for kind, (column, make) in _MATCHES.items():
         items: dict[str, int] = {}
@@ -68,11 +69,10 @@ def rules_of(path: str, name: str) -> tuple[tuple[str, ...], Rules]:
 
 def apply(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
     """The request that names each document, and the shingles of those that one does."""
-    ids, rules = rules_of(config.requests, config.name)
+    ids, _ = rules_of(config.requests, config.names)
     named: dict[int, tuple[int, str]] = {}
-    for kind, (column, match, items) in rules.items():
-        for row, item, _ in match(batch.column(column)):
-            named[row] = min(named.get(row, (len(ids), "")), (items[item], kind))
+    for row, number, kind, _ in _hits(batch, config):
+        named[row] = min(named.get(row, (len(ids), "")), (number, kind))
     rows = np.array(sorted(named), np.int64)
     ends, values = shingles_of(batch.column("text").take(pa.array(rows)))
     places = np.full(batch.num_rows, -1, np.int64)
@@ -82,3 +82,36 @@ def apply(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
     requests = pa.array([ids[named[row][0]] for row in rows.tolist()], pa.string())
     kinds = pa.array([named[row][1] for row in rows.tolist()], pa.string())
     return pa.RecordBatch.from_arrays([requests.take(at), kinds.take(at), sets.take(at)], schema=SCHEMA)
+
+
+def _hits(batch: pa.RecordBatch, config: Config) -> Iterator[tuple[int, int, str, str]]:
+    """Row, number of the request, kind and item, for each item that names a document."""
+    for kind, (column, match, items) in rules_of(config.requests, config.names)[1].items():
+        for row, item, _ in match(batch.column(column)):
+            yield row, items[item], kind, item
+
+
+def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> dict[str, Any]:
+    """Documents that each item names."""
+    found: dict[str, dict[str, int]] = {}
+    for _, _, kind, item in _hits(batch, config) if answers.column("request").null_count < len(answers) else ():
+        counts = found.setdefault(kind, {})
+        counts[item] = counts.get(item, 0) + 1
+    return {"items": found}
+
+
+def warnings(found: dict[str, Any], config: Config) -> Sequence[str]:
+    """What finds nothing may be a slip of the pen."""
+    named = found.get("items", {})
+    idle = [
+        f"{request.id}: {item}"
+        for request in read_all(config.requests, config.names)
+        for kind, item in request.items()
+        if kind in _MATCHES and item not in named.get(kind, {})
+    ]
+    if not idle:
+        return ()
+    return (
+        f"{counted(len(idle), 'item of the requests names', 'items of the requests name')} no document that was read: "
+        f"{', '.join(idle[:5])}{' and more' if len(idle) > 5 else ''}. Are they written as the inputs have them?",
+    )

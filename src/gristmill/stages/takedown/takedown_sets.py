@@ -4,34 +4,40 @@ One row for each, in the order of the documents, then of the texts: the request,
 shingles. The texts themselves are not in it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from gristmill.counted import counted
 from gristmill.errors import CannotBeMet, UserError
 from gristmill.stages.contract import File, StageConfig
 from gristmill.stages.matches import shingles_of
-from gristmill.stages.takedown.requests import read_requests
+from gristmill.stages.select.index import NGRAM
+from gristmill.stages.takedown.requests import read_all
 
 VERSION = 1
 LIBRARIES = ("unicode", "pyarrow")
 READS = ("doc_id", "takedown_match.request", "takedown_match.shingles")
 SUFFIX = "parquet"
 SCHEMA_OF_SETS = pa.schema([("doc_id", pa.binary(16)), ("request", pa.string()), ("shingles", pa.list_(pa.uint64()))])
+FEWEST = 16
+"""Shingles that a text of a request needs to be looked for inside of longer documents; a shorter one is a commonplace,
+and must be the whole of a document."""
 MOST_SHINGLES = 1 << 26
 """Of all that requests name: 512 MB, which every worker holds."""
 
 
 class Config(StageConfig):
-    requests: File
-    """The file of the requests."""
+    requests: tuple[File, ...]
+    """The files of the requests."""
     texts: tuple[File, ...] = ()
-    """The texts that it names, in its order; filled by the recipe's loader."""
-    name: str = ""
-    """What the file is called, where its one request is called so."""
+    """The texts that they name, in their order; filled by the recipe's loader."""
+    names: tuple[str, ...]
+    """What the files of the requests are called."""
     documents: bool = True
     """Whether copies of the documents that requests name are looked for."""
 
@@ -61,15 +67,29 @@ def fit(batches: Iterator[pa.RecordBatch], config: Config, path: Path) -> dict[s
     names = pa.array([request for request, _ in texts], pa.string())
     found.append(pa.Table.from_arrays([pa.nulls(len(texts), pa.binary(16)), names, sets], schema=SCHEMA_OF_SETS))
     pq.write_table(pa.concat_tables(found).combine_chunks(), path, compression="zstd")
-    return {"named_documents": documents, "texts": len(texts)}
+    short = int((np.diff(ends) < FEWEST).sum())
+    return {"named_documents": documents, "texts": len(texts), "short_texts": short}
+
+
+def warnings(found: dict[str, Any], config: Config) -> Sequence[str]:
+    if not found.get("short_texts"):
+        return ()
+    return (
+        f"{counted(found['short_texts'], 'text of a request has', 'texts of requests have')} fewer than {FEWEST} "
+        f"stretches of {NGRAM} words, so only documents that hold nothing else are taken down by it. Bring more of the "
+        "text, or name the documents: gristmill inspect RECIPE --grep finds them",
+    )
 
 
 def _texts(config: Config) -> Iterator[tuple[str, str]]:
     """Request and text of each text file."""
-    named = [request.id for request in read_requests(config.requests, config.name) for _ in request.texts]
+    named = [request.id for request in read_all(config.requests, config.names) for _ in request.texts]
     for request, path in zip(named, config.texts, strict=True):
         try:
-            yield request, Path(path).read_bytes().decode("utf-8-sig")
+            text = Path(path).read_bytes().decode("utf-8-sig")
+            if not text.strip():
+                raise UserError(f"{path}: a text of {request} is empty, so nothing can be found by it. Write it there.")
+            yield request, text
         except UnicodeDecodeError:
             told = f"{path}: a text of {request} is not UTF-8, so nothing can be found by it. Save it so."
             raise UserError(told) from None
