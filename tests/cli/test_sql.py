@@ -234,7 +234,11 @@ def test_a_text_in_an_answer_steers_nothing(say, name):
 
 def test_a_shell_answers_until_its_end(say, name, monkeypatch):
     """Over several lines, past a mistake, and through a pipe as well."""
-    monkeypatch.setattr(sys, "stdin", io.StringIO("select 1 +\n 1 as two;\n\nselect nothing;\nselect 3 as three;\n"))
+    monkeypatch.setattr(
+        sys,
+        "stdin",
+        io.TextIOWrapper(io.BytesIO(b"select 1 +\n 1 as two;\n\nselect nothing\xff;\nselect 3 as three;\n")),
+    )
     said = say("sql", name, "--shell")
     assert (said.code, said.out.split()) == (0, ["two", "2", "three", "3"])
     assert "nothing" in said.err

@@ -2,15 +2,18 @@
 
 import json
 import shutil
+import signal
 import threading
 from types import SimpleNamespace
 
 import pytest
 
 from conftest import Project
+from gristmill.engine.mill import Mill
 from gristmill.engine.publish import catalog
 from gristmill.engine.publish.garbage import alone, collect, find_garbage
 from gristmill.errors import UserError
+from gristmill.stopping import Interrupted
 from gristmill.store.leases import hold
 from gristmill.store.store import Store
 
@@ -236,6 +239,21 @@ def test_a_version_is_made_again_to_the_byte(three, say):
     assert "is not empty" in said.err
 
 
+def stop(*_):
+    raise Interrupted(signal.SIGINT)
+
+
+def test_one_that_was_stopped_goes_on(three, say, monkeypatch):
+    """With what it made itself; what another run made is not taken for it."""
+    into = three.project.folder / "again"
+    words = ("versions", "reproduce", three.recipe, three.hashes[0], "--into", into)
+    with monkeypatch.context() as patch:
+        patch.setattr(Mill, "run", stop)
+        assert say(*words).code == 128 + signal.SIGINT
+    said = say(*words)
+    assert (said.code, said.out[:8]) == (0, "The same"), said.err
+
+
 def test_an_input_that_changed_is_named(three, say):
     """As the reason of the first dataset that differs."""
     path = three.project.folder / "in" / "01.jsonl"
@@ -274,7 +292,7 @@ def test_a_stage_of_another_version_is_named(three, say, monkeypatch):
         ("versions show STORE a b", "too many words"),
         ("versions tag STORE", "needs a version and a name"),
         ("versions tag STORE@project a/b", "cannot be a name"),
-        ("versions tag STORE@project HASH", "is the hash of a version"),
+        ("versions tag STORE@project HASH", "looks like the hash of a version"),
         ("versions pin --off STORE@project", "not pinned"),
         ("versions drop", "needs VERSION"),
         ("versions reproduce STORE@project", "needs --into"),

@@ -25,7 +25,7 @@ from gristmill.query.shifts import MOVED, Shift, find_shifts
 from gristmill.recipe.mix import MIX
 from gristmill.stages.mix.tally import tally
 
-EXAMPLE = "Example: gristmill diff recipes/demo.yaml demo/store@demo"
+EXAMPLE = "Example: gristmill diff demo/store@demo recipes/demo.yaml"
 MOST_SHIFTS = 20
 """Columns that a table shows, the most moved first; `--json` has all."""
 FIRST_CHARACTERS = 80

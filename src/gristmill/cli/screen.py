@@ -115,7 +115,7 @@ def _plain(value: Any) -> Any:
 def read_line(prompt: str) -> str | None:
     """What a person types at a prompt, or the next line of a pipe, which sees none; None at its end."""
     if not sys.stdin.isatty():
-        line = sys.stdin.readline()
+        line = sys.stdin.buffer.readline().decode("utf-8", "replace")
         return line.rstrip("\n") if line else None
     with suppress(ImportError):
         import readline  # noqa: F401  # input() uses it: arrows and a history

@@ -59,14 +59,19 @@ def command(
     session = Session(open_seen(recipe, store))
 
     def show(answer: Answer) -> None:
-        if json:
-            _print_json(answer)
-        elif csv:
-            _print_csv(answer)
-        elif parquet is not None:
-            _write(answer, parquet)
-        else:
-            _show(answer)
+        try:
+            if json:
+                _print_json(answer)
+            elif csv:
+                _print_csv(answer)
+            elif parquet is not None:
+                _write(answer, parquet)
+            else:
+                _show(answer)
+        except (OverflowError, ValueError, pa.ArrowException) as error:
+            raise UserError(
+                f"The answer has a value that cannot be written here ({error}). Cast it: select column::varchar."
+            ) from None
 
     if query is not None:
         show(session.ask(query))

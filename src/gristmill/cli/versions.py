@@ -140,8 +140,6 @@ def tag_command(
         )
     place, found, _ = open_version(typed, store)
     catalog.check_name(place.store, name, "NAME")
-    if name in {one.hash for one in catalog.list_versions(place.store)}:
-        raise UserError(f"{name} is the hash of a version and cannot be a name. Nothing was done. Use another NAME.")
     with catalog.changing(place.store, tell) as lease:
         _refuse_gone(place.store, found)
         catalog.give_name(place.store, lease, name, found.record, "NAME")

@@ -122,6 +122,13 @@ def _free(out: Path | str) -> Path:
     if is_url(str(out)):
         raise UserError(f"--out {out}: an export is written to a folder of this machine, so nothing was done. Copy it.")
     folder = Path(os.path.abspath(out))
+    try:
+        os.stat(folder)
+    except FileNotFoundError:
+        pass
+    except (OSError, ValueError) as error:
+        cause = getattr(error, "strerror", None) or error
+        raise UserError(f"--out {out} cannot be a folder: {cause}. Nothing was done. Name another.") from None
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         fact = "is not empty" if folder.is_dir() else "is a file"
         raise UserError(f"--out {out} {fact}, and nothing is overwritten, so nothing was done. Name another folder.")

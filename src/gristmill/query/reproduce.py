@@ -43,7 +43,9 @@ def prepare(version: Version, file: str | None, into: str) -> Mill:
         )
     store = Store(into)
     lies = next(store.list_files(""), None)
-    if lies is not None:
+    if lies is None:
+        store.write_json(_begun(version), {"recipe": version.recipe})
+    elif store.read_file(_begun(version)) is None:  # else it was stopped, and goes on with what it made itself
         raise UserError(
             f"--into {into} is not empty (it holds {lies[0]}), and what is there would not be made again. Nothing was "
             "run. Name an empty folder, or one that does not exist yet."
@@ -55,11 +57,17 @@ def prepare(version: Version, file: str | None, into: str) -> Mill:
     return Mill(recipe, record.get("until"))
 
 
+def _begun(version: Version) -> str:
+    """In a store that a version is made again in, until that is done."""
+    return f"reproducing/{version.hash}.json"
+
+
 def reproduce(
     version: Version, kept_in: Store, mill: Mill, workers: int | None, listener: Listener
 ) -> Difference | None:
     """Run it, and compare all datasets in the order of the steps; None: they are the same."""
     now = mill.run(workers, listener).ended["nodes"]
+    mill.store.remove(_begun(version))
     for step, told in version.record["nodes"].items():
         made = now.get(step)
         for source, dataset in told["datasets"].items():

@@ -6,7 +6,7 @@ afterwards.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -56,11 +56,15 @@ class Session:
         with self._told():
             self._make_views(query)
             reader = self._connection.sql(query).to_arrow_reader(BATCH_ROWS)
-        return reader.schema, self._batches(reader)
+        schema = pa.schema(
+            [field.with_name(name) for field, name in zip(reader.schema, _each_once(reader.schema.names), strict=True)]
+        )
+        return schema, self._batches(reader, schema)
 
-    def _batches(self, reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
+    def _batches(self, reader: pa.RecordBatchReader, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         with self._told():
-            yield from reader
+            for batch in reader:
+                yield pa.RecordBatch.from_arrays(batch.columns, schema=schema)
 
     @contextmanager
     def _told(self) -> Iterator[None]:
@@ -107,6 +111,18 @@ class Session:
 
     def _names(self) -> str:
         return ", ".join(name for name in self.views if "/" not in name)
+
+
+def _each_once(names: Sequence[str]) -> list[str]:
+    """Names of columns; one that was there is numbered, as DuckDB does it in a table: a, a_1."""
+    found: list[str] = []
+    for name in names:
+        free, number = name, 0
+        while free in found:
+            number += 1
+            free = f"{name}_{number}"
+        found.append(free)
+    return found
 
 
 def _duckdb() -> Any:
