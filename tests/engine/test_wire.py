@@ -7,7 +7,8 @@ import secrets
 
 import pytest
 
-from gristmill.engine.executors.wire import Unproven, accept, answers, dial
+from gristmill.engine.executors import wire as wires
+from gristmill.engine.executors.wire import Unproven, accept, answers
 
 NAME = secrets.token_hex(16)
 SECRET = secrets.token_bytes(32)
@@ -20,6 +21,15 @@ class Evil:
 
     def __reduce__(self):
         return Evil.done.append, (1,)
+
+
+DIALLED = []
+
+
+async def dial(*about):
+    """A connection that ends with the meeting."""
+    DIALLED.append(await wires.dial(*about))
+    return DIALLED[-1]
 
 
 def meet(there, here, secret=SECRET):
@@ -46,6 +56,12 @@ def meet(there, here, secret=SECRET):
             return await came if not came.done() else came.result(), mine
         finally:
             server.close()
+            while DIALLED:
+                DIALLED.pop().close()
+            others = asyncio.all_tasks() - {asyncio.current_task()}
+            await asyncio.gather(*others, return_exceptions=True)
+            for _ in range(2):  # transports end in the turn after they are closed
+                await asyncio.sleep(0)
 
     return asyncio.run(main())
 
@@ -119,11 +135,14 @@ def test_a_run_that_is_gone_is_told_from_one_that_is_busy():
     """Somebody else at its address, or nobody; but who does not answer may be alive."""
 
     async def here(port):
-        server = await asyncio.start_server(lambda *_: None, "127.0.0.1", 0)
+        held = []
+        server = await asyncio.start_server(lambda _, writer: held.append(writer), "127.0.0.1", 0)
         silent = server.sockets[0].getsockname()[1]
         said = [await answers("127.0.0.1", port, secrets.token_hex(16))]
         said.append(await answers("127.0.0.1", silent, NAME, 0.01))
         server.close()
+        for writer in held:
+            writer.close()
         await server.wait_closed()
         return [*said, await answers("127.0.0.1", silent, NAME)]
 
