@@ -319,3 +319,17 @@ def test_a_store_elsewhere_is_read_by_its_chunks(project, monkeypatch):
             found[store] = (corpus.sql(query).to_pylist(), told.files)
     assert len({repr(one) for one in found.values()}) == 1
     assert len(corpus.sql(query)) > 20
+
+
+def test_columns_of_one_name_are_told_apart(say, name):
+    said = say("sql", name, "select 1 as a, 2 as a, 3 as a_1", "--json")
+    assert json.loads(said.out) == {"a": 1, "a_1": 2, "a_1_1": 3}
+
+
+@pytest.mark.parametrize("value", ["'infinity'::timestamp", "date '9999-12-31' + 5", "'\\xff'::blob, '101'::bit"])
+@pytest.mark.parametrize("way", [(), ("--json",), ("--csv",)])
+def test_a_value_that_cannot_be_written_is_one_message(say, name, value, way):
+    said = say("sql", name, f"select {value} as x", *way)
+    assert said.code in (0, 2)
+    assert "Traceback" not in said.err
+    assert said.code == 0 or "Cast it" in said.err

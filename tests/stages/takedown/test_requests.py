@@ -3,7 +3,7 @@
 import pytest
 
 from gristmill.errors import UserError
-from gristmill.stages.takedown.requests import Request, read_requests
+from gristmill.stages.takedown.requests import Request, read_all, read_requests
 
 ID = "0123456789abcdef" * 2
 ALIASES = f"- id: r\n  domains: &a [{', '.join(['a.b'] * 100)}]\n" + "".join(
@@ -46,6 +46,26 @@ def test_lines_of_a_text_file_are_recognised(tmp_path):
     )
 
 
+def test_a_star_and_a_dot_are_taken_as_people_mean_them(tmp_path):
+    (found,) = read(
+        tmp_path, "- id: a\n  url_prefixes: ['https://x.example/p*']\n  domains: ['.x.example', '*.y.example']\n"
+    )
+    assert (found.url_prefixes, found.domains) == (("https://x.example/p",), ("x.example", "y.example"))
+
+
+def test_several_files_have_ids_of_their_own(tmp_path):
+    for name, text in {
+        "a.yaml": "- id: a\n  domains: [a.b]\n",
+        "b.txt": "c.d\n",
+        "c.yaml": "- id: b\n  domains: [e.f]\n",
+    }.items():
+        (tmp_path / name).write_text(text)
+    paths = [str(tmp_path / name) for name in ("a.yaml", "b.txt")]
+    assert [request.id for request in read_all(paths)] == ["a", "b"]
+    with pytest.raises(UserError, match="request in another file"):
+        read_all([*paths, str(tmp_path / "c.yaml")])
+
+
 def test_an_empty_file_asks_for_nothing(tmp_path):
     assert read(tmp_path, "") == read(tmp_path, "[]") == read(tmp_path, "# none yet\n") == ()
 
@@ -70,6 +90,10 @@ def test_an_empty_file_asks_for_nothing(tmp_path):
         ("- &a [*a]", ":1: a request is a mapping"),
         ("[" * 5000, ""),
         (ALIASES, "aliases make more items"),
+        ("- id: a\n  urls: " + "[" * 50_000, ":2: the values are nested too deeply"),
+        ("- " * 50_000 + "a", ":1: the line begins too deep"),
+        ('- id: a\n  texts: ["a\\0b"]', "cannot be printed"),
+        ("- id: a\n  urls: ['https://a.b/1, https://a.b/2']", "has a space in it"),
     ],
 )
 def test_a_mistake_is_told_with_its_line(tmp_path, text, told):

@@ -2,9 +2,11 @@
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gristmill.errors import UserError
 from gristmill.stages.matches import shingles_of
 from gristmill.stages.takedown import takedown, takedown_match, takedown_sets
 from gristmill.stages.takedown.takedown import copies_of, make_sets
@@ -97,6 +99,40 @@ def test_of_several_requests_the_first_is_named(tmp_path):
     )
     found = run_steps(tmp_path, both + f"- id: r3\n  doc_ids: ['{'00' * 16}']\n", ROWS)
     assert [one["request"] for one in found] == ["r2", "r2", "r1", None]
+
+
+def test_a_prefix_is_known_in_other_spellings_and_ends_where_it_ends(tmp_path):
+    rows = [
+        (f"https://a.example{path}", f"{path} {PROSE} {path}")
+        for path in ("/x/1", "/./x/2", "/%78/3", "/y/../x/4", "/x5", "/z")
+    ]
+    found = run_steps(tmp_path, "- id: r\n  url_prefixes: [http://A.example/x/]\n", rows, copies="keep")
+    assert [one["request"] for one in found] == ["r"] * 4 + [None] * 2
+
+
+def test_copies_of_a_page_of_a_few_words_are_listed(tmp_path):
+    rows = [
+        ("https://a.example/x", "403 Forbidden"),
+        ("https://b.example/y", "403 forbidden"),
+        ("https://c.example/", PROSE),
+    ]
+    found = run_steps(tmp_path, "- id: r\n  domains: [a.example]\n", rows)
+    assert [one["drop"] for one in found] == ["taken_down", None, None]
+    assert found[1]["copy_of"] == bytes(16)
+
+
+def test_what_finds_nothing_and_texts_of_a_few_words_are_told(tmp_path):
+    (tmp_path / "requests.yaml").write_text("- id: r\n  domains: [a.example, nobody.example]\n  texts: [t.txt]\n")
+    (tmp_path / "t.txt").write_text("a few words")
+    config = takedown_match.Config(requests=(str(tmp_path / "requests.yaml"),), names=("",))
+    (told,) = takedown_match.warnings({"items": {"domains": {"a.example": 3}}}, config)
+    assert "r: nobody.example" in told
+    texts = takedown_sets.Config(**config.model_dump(), texts=(str(tmp_path / "t.txt"),))
+    found = takedown_sets.fit(iter(()), texts, tmp_path / "model")
+    assert takedown_sets.warnings(found, texts)
+    (tmp_path / "t.txt").write_text(" ")
+    with pytest.raises(UserError, match="is empty"):
+        takedown_sets.check(texts)
 
 
 def test_the_sets_hold_no_text(tmp_path):
