@@ -292,6 +292,7 @@ def test_a_stage_of_another_version_is_named(three, say, monkeypatch):
         ("versions show STORE a b", "too many words"),
         ("versions tag STORE", "needs a version and a name"),
         ("versions tag STORE@project a/b", "cannot be a name"),
+        ("versions STORE@nobody", "names one version"),
         ("versions tag STORE@project HASH", "looks like the hash of a version"),
         ("versions pin --off STORE@project", "not pinned"),
         ("versions drop", "needs VERSION"),

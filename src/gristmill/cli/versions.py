@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from gristmill.cli import versions_reproduce
-from gristmill.cli.options import Json, StoreUri, print_json
+from gristmill.cli.options import Json, StoreUri, is_run, print_json
 from gristmill.cli.sample_option import with_sample
 from gristmill.cli.screen import words
 from gristmill.cli.show import console, size, table
@@ -54,6 +54,11 @@ def list_command(recipe: RecipeOrStore, store: StoreUri = None, json: Json = Fal
     Those of a recipe, or of all recipes of a store. A version is kept as long as it has a name or a pin, or is the
     newest of its recipe; others gristmill gc may take.
     """
+    if is_run(recipe):
+        raise UserError(
+            f"{recipe} names one version, and this lists those of a recipe or a store, so nothing is listed. Write "
+            f"gristmill versions show {recipe}, or leave out what stands from the @ on."
+        )
     place = open_place(recipe, store)
     damaged: list[str] = []
     found = catalog.list_versions(place.store, place.recipe, damaged)
