@@ -13,6 +13,7 @@ from gristmill.engine.work.task import part_from_json
 from gristmill.errors import UserError
 from gristmill.query.lookup import Place, find, text_layer
 from gristmill.recipe.takedowns import MATCH, SETS, TAKEDOWN
+from gristmill.schema import NO_DOCUMENT
 from gristmill.stages.matches import shingles_of
 from gristmill.stages.takedown.requests import Request, read_all
 from gristmill.stages.takedown.takedown import Sets, copies_of, make_sets
@@ -117,6 +118,8 @@ def would_go(
     for place in find(seen, **questions, note=note) if questions else ():
         kind = kinds[place.by]
         hit.add((kind, place.asked))
+        if not place.is_kept and _value(seen, place, place.document.part, "drop") in NO_DOCUMENT:
+            continue  # the request for a page has its URL, too
         if place.doc_id.hex() not in found:
             answer = Answer(place, _value(seen, place, place.document.part, "url"), asked[kind][place.asked], kind)
             found[place.doc_id.hex()] = answer
