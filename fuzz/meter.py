@@ -376,5 +376,8 @@ METERED = Metered()
 def work_of(task: Callable[[], Any], limit: int = 1 << 62) -> int:
     """The work of a task whose modules were imported under the meter."""
     METER.reset(limit)
-    task()
+    try:
+        task()
+    finally:
+        METER.unbound()
     return METER.work
