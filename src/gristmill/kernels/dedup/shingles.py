@@ -44,7 +44,8 @@ _SHORT = 0x800
 _WORD_SEED = np.uint64(0x452821E638D01377)  # digits of pi, as those below
 _WORD_MUL = np.uint64(0x9E3779B97F4A7C15)
 _WORD_END = np.uint64(0xD6E8FEB86659FD93)
-_ROLL = np.uint64(0xBE5466CF34E90C6D)
+ROLL = np.uint64(0xBE5466CF34E90C6D)
+"""Of the sums that `sums_of` leaves: sum(i + 1) = sum(i) * ROLL + hash of word i."""
 _LENGTH = np.uint64(0xC0AC29B7C97C50DD)
 _WORDLESS = np.uint64(0x3F84D5B5B5470917)
 _CASE = np.uint64(0x2020202020202020)
@@ -200,7 +201,7 @@ def _scan_wide(
         if inside and (kind == _NONE or kind >= (_PART if alone else _ALONE)):
             if bytes_held:
                 state = _fed(state, held)
-            sum_ = sum_ * _ROLL + _ended(state)
+            sum_ = sum_ * ROLL + _ended(state)
             count += 1
             put_eight_bytes(out, 8 * count, sum_)
             inside = False
@@ -222,18 +223,16 @@ def _scan_wide(
     if inside:
         if bytes_held:
             state = _fed(state, held)
-        sum_ = sum_ * _ROLL + _ended(state)
+        sum_ = sum_ * ROLL + _ended(state)
         count += 1
         put_eight_bytes(out, 8 * count, sum_)
     return at, count, sum_
 
 
 @njit(nogil=True, cache=True)
-def _scan(data: int, at: int, stop: int, size: int, tables: Addresses, out: int, edge: Array) -> int:
-    """Counts the words; number i of `out` becomes the rolled sum of the hashes of the first i of them."""
-    count = 0
-    sum_ = _ZERO
-    put_eight_bytes(out, 0, sum_)
+def _scan(data: int, at: int, stop: int, size: int, tables: Addresses, out: int, count: int, edge: Array) -> int:
+    """Counts the words, on from `count`; number i of `out` becomes the rolled sum of the hashes of the first i."""
+    sum_ = eight_bytes_at(out, 8 * count)
     begin = -1  # of a word that is open where a block begins
     while at < stop:
         block, place = data, at
@@ -250,7 +249,7 @@ def _scan(data: int, at: int, stop: int, size: int, tables: Addresses, out: int,
         if limit < BLOCK:
             edges &= (_ONE << np.uint64(limit)) - _ONE
         if begin >= 0 and edges:
-            sum_ = sum_ * _ROLL + _ascii_word(data, begin, at + trailing_zeros(edges), size)
+            sum_ = sum_ * ROLL + _ascii_word(data, begin, at + trailing_zeros(edges), size)
             count += 1
             put_eight_bytes(out, 8 * count, sum_)
             edges &= edges - _ONE
@@ -262,7 +261,7 @@ def _scan(data: int, at: int, stop: int, size: int, tables: Addresses, out: int,
                 break
             end = at + trailing_zeros(edges)
             edges &= edges - _ONE
-            sum_ = sum_ * _ROLL + _ascii_word(data, begin, end, size)
+            sum_ = sum_ * ROLL + _ascii_word(data, begin, end, size)
             count += 1
             put_eight_bytes(out, 8 * count, sum_)
             begin = -1
@@ -271,7 +270,7 @@ def _scan(data: int, at: int, stop: int, size: int, tables: Addresses, out: int,
             at, count, sum_ = _scan_wide(data, begin, at, stop, size, tables, out, count, sum_)
             begin = -1
     if begin >= 0:
-        sum_ = sum_ * _ROLL + _ascii_word(data, begin, stop, size)
+        sum_ = sum_ * ROLL + _ascii_word(data, begin, stop, size)
         count += 1
         put_eight_bytes(out, 8 * count, sum_)
     return count
@@ -285,23 +284,32 @@ def _wordless(data: int, begin: int, end: int, pages: int, classes: int) -> np.u
 
 
 @njit(nogil=True, cache=True)
+def sums_of(data: Array, begin: int, end: int, tables: WordTables, buffer: Array, count: int, edge: Array) -> int:
+    """Counts the words of data[begin:end], on from `count`; buffer[i] becomes the rolled sum of the hashes of the first
+    i of them. What comes before buffer[count + 1] is there already; buffer[0] is 0.
+    """
+    pages, classes = address_of(tables.pages), address_of(tables.classes)
+    lower_pages, lowers = address_of(tables.lower_pages), address_of(tables.lowers)
+    addresses = (pages, classes, lower_pages, lowers, address_of(tables.short))
+    return _scan(address_of(data), begin, end, len(data), addresses, address_of(buffer), count, edge)
+
+
+@njit(nogil=True, cache=True)
 def shingles_of(data: Array, begin: int, end: int, ngram: int, tables: WordTables, buffer: Array, edge: Array) -> int:
     """Puts the shingles of the text data[begin:end] into `buffer`, in order, and counts them: at least one.
 
     `buffer`: uint64, `room_for(end - begin)` entries. `edge`: uint8, 64 bytes of scratch.
     """
-    text, out = address_of(data), address_of(buffer)
-    pages, classes = address_of(tables.pages), address_of(tables.classes)
-    lower_pages, lowers = address_of(tables.lower_pages), address_of(tables.lowers)
-    addresses = (pages, classes, lower_pages, lowers, address_of(tables.short))
-    words = _scan(text, begin, end, len(data), addresses, out, edge)
+    out = address_of(buffer)
+    buffer[0] = 0
+    words = sums_of(data, begin, end, tables, buffer, 0, edge)
     if words == 0:
-        buffer[0] = _wordless(text, begin, end, pages, classes)
+        buffer[0] = _wordless(address_of(data), begin, end, address_of(tables.pages), address_of(tables.classes))
         return 1
     width = min(words, ngram)
     power = _ONE
     for _ in range(width):
-        power *= _ROLL
+        power *= ROLL
     kind = np.uint64(width) * _LENGTH
     for at in range(words - width + 1):
         sums = eight_bytes_at(out, 8 * (at + width)) - eight_bytes_at(out, 8 * at) * power

@@ -1,0 +1,330 @@
+"""Where a document has what eval items say: seeds, runs of equal words, and alignments with few edits.
+
+Items are *units*, lists of words (64-bit hashes). Of each unit some short windows, the *seeds*, are in a hash table,
+and before it stands a filter of a few hundred kilobytes: a document costs one look into the filter for each of its
+words, and almost all of them end there. A seed that is found is extended, word by word, to the *run* of equal words
+around it. Seeds lie so close that a run of `ngram` words holds one, whatever its place: no such run is missed.
+
+    run        at least `ngram` words, or the whole unit
+    alignment  where a run is shorter and the unit has `allowed` edits: the whole unit with no more edits than that
+               (words put in, left out or exchanged), next to the seed
+
+Work is bounded: a place is extended once for each unit and diagonal, and alignments of one text may look at 64 cells a
+word and a million besides. Texts that reach the bound are counted.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+from gristmill.kernels.dedup.shingles import ROLL
+
+Array = np.ndarray[Any, Any]
+
+FIELDS = 8
+ROW, UNIT, IS_RUN, UNIT_FROM, UNIT_TO, TEXT_FROM, TEXT_TO, EDITS = range(FIELDS)
+"""Columns of a hit; places count words."""
+
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_LENGTH = np.uint64(0xC0AC29B7C97C50DD)
+_ONE = np.uint64(1)
+_UPPER = np.uint64(0xFFFFFFFF00000000)
+_LOWER = np.uint64(0xFFFFFFFF)
+_SIX_BITS = np.uint64(63)
+_CELLS_PER_WORD = 64
+_CELLS = 1_000_000
+_AROUND = 12
+"""Words on both sides of a seed that are looked at before an alignment is tried."""
+
+
+class Units(NamedTuple):
+    """What is looked for; made by `make_units`."""
+
+    seed_words: int
+    """Words of a seed."""
+    filter: npt.NDArray[np.uint64]
+    """Three bits of one number for each seed."""
+    slots: npt.NDArray[np.uint64]
+    """Hash table of seeds, open addressing: the upper half of a seed, and 1 + the place of its first posting; 0: free."""
+    of_unit: npt.NDArray[np.int32]
+    """Postings, those of a seed together: the unit."""
+    at_word: npt.NDArray[np.int32]
+    """And its word where the seed begins; of the last posting of a seed, -1 - that."""
+    starts: npt.NDArray[np.int64]
+    """Unit u has the words starts[u] to starts[u + 1]."""
+    words: npt.NDArray[np.uint64]
+    ngram: npt.NDArray[np.int32]
+    """Of each unit: words of a run that counts."""
+    allowed: npt.NDArray[np.int32]
+    """Of each unit: edits of an alignment; -1: none is looked for."""
+
+
+@njit(nogil=True, cache=True)
+def _seed(words: Array, at: int, length: int) -> np.uint64:
+    total = np.uint64(0)
+    for k in range(length):
+        total = total * ROLL + words[at + k]
+    return total + np.uint64(length) * _LENGTH
+
+
+@njit(nogil=True, cache=True)
+def _three_bits(seed: np.uint64) -> np.uint64:
+    one, two, three = seed & _SIX_BITS, seed >> np.uint64(6) & _SIX_BITS, seed >> np.uint64(12) & _SIX_BITS
+    return _ONE << one | _ONE << two | _ONE << three
+
+
+@njit(nogil=True, cache=True)
+def seeds_of(words: Array, at: Array, length: int) -> Array:
+    """The hash of each window of words."""
+    found = np.empty(len(at), np.uint64)
+    for k in range(len(at)):
+        found[k] = _seed(words, at[k], length)
+    return found
+
+
+@njit(nogil=True, cache=True)
+def choose_seeds(starts: Array, counts: Array, width: int, steps: Array) -> tuple[Array, Array]:
+    """Units and words where seeds of `width` words begin; `counts` says of every word how often all units have it.
+
+    No two seeds of a unit that follow each other are more than its step apart, and the first lies within the first
+    step. Among the windows in the later half of a step the one is taken whose rarest word is the rarest, of equal ones
+    the first.
+    """
+    most = 0
+    for unit in range(len(starts) - 1):
+        most += max(starts[unit + 1] - starts[unit] - width + 1, 0)
+    of_unit, at_word = np.empty(most, np.int64), np.empty(most, np.int64)
+    found = 0
+    for unit in range(len(starts) - 1):
+        begin, last = starts[unit], starts[unit + 1] - starts[unit] - width
+        low = 0
+        while low <= last and (low == 0 or low + steps[unit] - 1 <= last):
+            best, best_count = low, np.int64(1) << 62
+            for at in range(min(low + steps[unit] // 2, last), min(low + steps[unit] - 1, last) + 1):
+                count = counts[begin + at]
+                for k in range(1, width):
+                    count = min(count, counts[begin + at + k])
+                if count < best_count:
+                    best, best_count = at, count
+            of_unit[found], at_word[found] = unit, best
+            found += 1
+            low = best + 1
+    return of_unit[:found].copy(), at_word[:found].copy()
+
+
+@njit(nogil=True, cache=True)
+def fill_table(sorted_seeds: Array, filter_: Array, slots: Array) -> None:
+    """Puts seeds, sorted as their postings are, into filter and table."""
+    mask = len(slots) - 1
+    shift = np.uint64(64 - _bits(len(slots)))
+    narrow = np.uint64(64 - _bits(len(filter_)))
+    for at in range(len(sorted_seeds)):
+        seed = sorted_seeds[at]
+        if at and seed == sorted_seeds[at - 1]:
+            continue
+        filter_[seed >> narrow] |= _three_bits(seed)
+        place = np.int64(seed * _GOLDEN >> shift)
+        while slots[place]:
+            place = (place + 1) & mask
+        slots[place] = seed & _UPPER | np.uint64(at + 1)
+
+
+@njit(nogil=True, cache=True)
+def _bits(size: int) -> int:
+    bits = 0
+    while 1 << bits < size:
+        bits += 1
+    return bits
+
+
+@njit(nogil=True, cache=True)
+def _word(sums: Array, at: int) -> np.uint64:
+    return sums[at + 1] - sums[at] * ROLL
+
+
+@njit(nogil=True, cache=True)
+def _is_near(sums: Array, count: int, words: Array, begin: int, size: int, at: int, diagonal: int) -> bool:
+    """Whether three of five words around a place are in the text, there or one word further on either side."""
+    low, high = max(0, at - _AROUND), min(size, at + _AROUND)
+    equal = 0
+    for k in range(low, high):
+        wanted = words[begin + k]
+        for place in range(max(0, k + diagonal - 1), min(count, k + diagonal + 2)):
+            if _word(sums, place) == wanted:
+                equal += 1
+                break
+    return 5 * equal >= 3 * (high - low)
+
+
+@njit(nogil=True, cache=True)
+def _align(
+    sums: Array, count: int, words: Array, begin: int, size: int, diagonal: int, allowed: int, rows: Array
+) -> tuple[int, int, int]:
+    """Edits (more than `allowed`: too many), and the stretch of the text, of the best alignment of a whole unit whose
+    word k lies within some places of word k + diagonal of the text. Of equal ones the first.
+    """
+    reach = allowed + 2
+    width = 2 * reach + 1
+    far = size + 1
+    cost, start, new_cost, new_start = rows[0], rows[1], rows[2], rows[3]
+    for c in range(width):
+        start[c] = diagonal - reach + c
+        cost[c] = 0 if 0 <= start[c] <= count else far
+    for k in range(size):
+        wanted = words[begin + k]
+        least = far
+        for c in range(width):
+            place = diagonal + k - reach + c  # of the word of the text that unit word k is put beside
+            best = far
+            begun = 0
+            if 0 <= place < count:
+                best = cost[c] + (0 if _word(sums, place) == wanted else 1)
+                begun = start[c]
+                if c > 0 and new_cost[c - 1] + 1 < best:
+                    best, begun = new_cost[c - 1] + 1, new_start[c - 1]
+            if c + 1 < width and cost[c + 1] + 1 < best and place + 1 >= 0 and place < count:
+                best, begun = cost[c + 1] + 1, start[c + 1]
+            new_cost[c], new_start[c] = best, begun
+            least = min(least, best)
+        if least > allowed:
+            return far, 0, 0
+        cost, new_cost = new_cost, cost
+        start, new_start = new_start, start
+    best, place = far, 0
+    for c in range(width):
+        if cost[c] < best:
+            best, place = cost[c], c
+    return best, start[place], diagonal + size - reach + place
+
+
+@njit(nogil=True, cache=True)
+def _put(hits: Array, found: int, values: tuple[int, int, int, int, int, int, int, int]) -> Array:
+    if found == len(hits):
+        grown = np.empty((2 * len(hits), FIELDS), np.int64)
+        grown[:found] = hits
+        hits = grown
+    for k in range(FIELDS):
+        hits[found, k] = values[k]
+    return hits
+
+
+@njit(nogil=True, cache=True)
+def make_scratch(units: Units) -> tuple[Array, Array]:
+    """What `match` remembers of each unit, and rows for alignments."""
+    most = 0
+    for unit in range(len(units.allowed)):
+        most = max(most, units.allowed[unit])
+    return np.full((max(len(units.ngram), 1), 5), -1, np.int64), np.zeros((4, 2 * most + 8), np.int64)
+
+
+@njit(nogil=True, cache=True)
+def sift(sums: Array, begin: int, end: int, length: int, filter_: Array, maybe: Array, found: int) -> int:
+    """Adds to `maybe` the places from `begin` to `end` where a window of `length` words may be a seed."""
+    narrow = np.uint64(64 - _bits(len(filter_)))
+    power = _ONE
+    for _ in range(length):
+        power *= ROLL
+    kind = np.uint64(length) * _LENGTH
+    for at in range(begin, end):
+        seed = sums[at + length] - sums[at] * power + kind
+        bits = _three_bits(seed)
+        if filter_[seed >> narrow] & bits == bits:
+            maybe[found] = at
+            found += 1
+    return found
+
+
+@njit(nogil=True, cache=True)
+def match(
+    sums: Array,
+    count: int,
+    row: int,
+    length: int,
+    maybe: Array,
+    units: Units,
+    seen: Array,
+    rows: Array,
+    hits: Array,
+    found: int,
+) -> tuple[Array, int, bool]:
+    """Adds the hits of one text, whose words have the rolled sums `sums`, to those found so far.
+
+    `maybe`: the places that `sift` found. `seen` and `rows` are of `make_scratch`; `row` rises from call to call.
+    Returns hits, their number, and whether the bound on work was reached.
+    """
+    shift = np.uint64(64 - _bits(len(units.slots)))
+    mask = len(units.slots) - 1
+    cells = _CELLS + _CELLS_PER_WORD * count
+    power = _ONE
+    for _ in range(length):
+        power *= ROLL
+    kind = np.uint64(length) * _LENGTH
+    for at in maybe:
+        seed = sums[at + length] - sums[at] * power + kind
+        place = np.int64(seed * _GOLDEN >> shift)
+        while units.slots[place] and units.slots[place] & _UPPER != seed & _UPPER:
+            place = (place + 1) & mask
+        posting = np.int64(units.slots[place] & _LOWER) - 1
+        while posting >= 0:
+            at_word = np.int64(units.at_word[posting])
+            unit = np.int64(units.of_unit[posting])
+            posting = posting + 1 if at_word >= 0 else -1
+            at_word = at_word if at_word >= 0 else -1 - at_word
+            hits, found, used = _extend(
+                sums, count, row, at, length, unit, at_word, units, seen, rows, hits, found, cells
+            )
+            cells -= used
+    return hits, found, cells <= 0
+
+
+@njit(nogil=True, cache=True)
+def _extend(
+    sums: Array,
+    count: int,
+    row: int,
+    at: int,
+    length: int,
+    unit: int,
+    at_word: int,
+    units: Units,
+    seen: Array,
+    rows: Array,
+    hits: Array,
+    found: int,
+    cells: int,
+) -> tuple[Array, int, int]:
+    begin = units.starts[unit]
+    size = units.starts[unit + 1] - begin
+    diagonal = at - at_word
+    state = seen[unit]  # row, diagonal and end of the last run; diagonal and row of the last alignment
+    if state[0] == row and state[1] == diagonal and at < state[2]:
+        return hits, found, 0
+    words = units.words
+    low, high = at_word, at_word
+    while high < size and high + diagonal < count and _word(sums, high + diagonal) == words[begin + high]:
+        high += 1
+    if high - at_word < length:
+        return hits, found, 0  # another seed with the same hash
+    while low > 0 and low + diagonal > 0 and _word(sums, low + diagonal - 1) == words[begin + low - 1]:
+        low -= 1
+    state[0], state[1], state[2] = row, diagonal, high + diagonal
+    used = high - low
+    if high - low >= units.ngram[unit] or high - low == size:
+        hits = _put(hits, found, (row, unit, 1, low, high, low + diagonal, high + diagonal, 0))
+        found += 1
+    allowed = np.int64(units.allowed[unit])
+    if allowed < 0 or high - low == size or cells <= 0:
+        return hits, found, used
+    if state[4] == row and abs(state[3] - diagonal) <= 2:
+        return hits, found, used
+    if not _is_near(sums, count, words, begin, size, at_word, diagonal):
+        return hits, found, used
+    state[3], state[4] = diagonal, row
+    edits, start, stop = _align(sums, count, words, begin, size, diagonal, allowed, rows)
+    used += size * (2 * allowed + 5)
+    if edits <= allowed:
+        hits = _put(hits, found, (row, unit, 0, 0, size, start, stop, edits))
+        found += 1
+    return hits, found, used
