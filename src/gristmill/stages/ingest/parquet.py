@@ -6,7 +6,7 @@ passes them on.
 """
 
 import errno
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import IO, Any
 
@@ -67,19 +67,46 @@ def read(piece: Piece, config: Config) -> Iterator[Record]:
             if piece.start == 0 and piece.stop != 0:
                 yield Record(0, drop=fault.reason, detail=fault.detail)
             return
+        build = mapper(config.fields, config.keep_meta)
         first = 0
         for group in range(table.num_row_groups):
-            rows = max(table.metadata.row_group(group).num_rows, 0)
+            count = max(table.metadata.row_group(group).num_rows, 0)
             if piece.stop is not None and first >= piece.stop:
                 return
-            if first + rows > piece.start:
-                for record in _group(table, group, first, rows, columns, config, file, spelled[group]):
+            if first + count > piece.start:
+                for record in _group(table, group, first, count, columns, config, file, spelled[group], build):
                     if record.position >= piece.start and (piece.stop is None or record.position < piece.stop):
                         yield record
-            first += rows
+            first += count
         if first < table.metadata.num_rows and piece.start <= first and (piece.stop is None or first < piece.stop):
             lost = f"the footer tells of {table.metadata.num_rows} rows, and its row groups hold {first}"
             yield Record(first, drop="corrupt_parquet", detail=lost)
+
+
+def rows(file: IO[bytes]) -> Iterator[tuple[int, dict[str, Any] | Fault]]:
+    """Every row as it is with its number, under the same bounds: for who reads other things than documents. What cannot
+    be read is a fault in its place; `Fault` is raised for the file as a whole.
+    """
+    watched = _Watched(file)
+    table = _open(watched)
+    columns, spelled, first = list(table.schema_arrow.names), _spelled(watched, table), 0
+    for group in range(table.num_row_groups):
+        count = max(table.metadata.row_group(group).num_rows, 0)
+        for found in _group(table, group, first, count, columns, Config(), watched, spelled[group], _as_it_is):
+            if isinstance(found, Record):
+                yield found.position, Fault(found.drop or "corrupt_parquet", found.detail or "")
+            else:
+                yield found
+        first += count
+    if first < table.metadata.num_rows:
+        yield (
+            first,
+            Fault("corrupt_parquet", f"{table.metadata.num_rows} rows in the footer, {first} in its row groups"),
+        )
+
+
+def _as_it_is(position: int, row: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+    return position, row
 
 
 class _Watched:
@@ -196,12 +223,13 @@ def _group(
     config: Config,
     file: _Watched,
     spelled: int,
-) -> Iterator[Record]:
+    build: Callable[[int, dict[str, Any]], Any],
+) -> Iterator[Any]:
+    """What `build` makes of each row, and a `Record` with the reason in the place of what cannot be read."""
     position = first
     # The footer's size is uncompressed, so it tells how many rows make a batch; a damaged one is a harmless guess.
     mean_bytes = max(table.metadata.row_group(group).total_byte_size // max(rows, 1), 1)
     batch_rows = max(1, min(_BATCH_ROWS, _BATCH_BYTES // mean_bytes, _SPELLED_BYTES // max(spelled, 1)))
-    build = mapper(config.fields, config.keep_meta)
     room = MOST_ROWS_BYTES + MOST_RATIO * (file.size() // max(table.num_row_groups, 1))
     batches = table.iter_batches(batch_rows, row_groups=[group], columns=columns, use_threads=False)
     while position < first + rows:
@@ -255,7 +283,7 @@ def _slices(sizes: Any) -> Iterator[tuple[int, int]]:
         start = stop
 
 
-def _batch(batch: pa.RecordBatch, position: int, build: Any, config: Config) -> Iterator[Record]:
+def _batch(batch: pa.RecordBatch, position: int, build: Any, config: Config) -> Iterator[Any]:
     names = batch.schema.names
     try:
         batch.validate(full=True)  # offsets that damage bent must not reach Python

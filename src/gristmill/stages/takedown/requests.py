@@ -23,6 +23,7 @@ import yaml
 
 from gristmill.counted import counted
 from gristmill.errors import UserError
+from gristmill.stages.yaml_nodes import compose
 
 MOST_BYTES = 256 * 2**20
 MOST_ID = 100
@@ -32,9 +33,6 @@ _ID = re.compile(rf"[^\s\x00-\x1f]{{1,{MOST_ID}}}")
 _HEX = re.compile(r"[0-9a-fA-F]+")
 _HOST = re.compile(r"[^\s/?#@:*]+\.[^\s/?#@:*]+|localhost")
 _DIGITS = {"doc_ids": 32, "content_hashes": 64}
-_NESTS = re.compile(r"[\[\]{}]")
-_DEEP_LINE = re.compile(r"^(?: {100}|(?:[-?:] +){20})", re.MULTILINE)
-MOST_NESTED = 20
 _SCALAR, _SEQUENCE, _MAPPING = yaml.ScalarNode, yaml.SequenceNode, yaml.MappingNode
 
 
@@ -125,14 +123,7 @@ def _recognised(item: str, where: str) -> tuple[str, str]:
 
 
 def _of_yaml(text: str, shown: str) -> tuple[Request, ...]:
-    _refuse_nesting(text, shown)
-    try:
-        root = yaml.compose(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        mark = getattr(error, "problem_mark", None)
-        where = f"{shown}:{mark.line + 1}" if mark is not None else shown
-        told = getattr(error, "problem", None) or str(error) or "it is nested too deeply"
-        raise UserError(f"{where}: the file of requests is not YAML: {told}. Correct it.") from None
+    root = compose(text, shown, "file of requests", "A list of requests is three levels deep.")
     if root is None or (isinstance(root, _SEQUENCE) and not root.value):
         return ()
     if not isinstance(root, _SEQUENCE):
@@ -151,22 +142,6 @@ def _of_yaml(text: str, shown: str) -> tuple[Request, ...]:
             )
         requests[request.id] = request
     return tuple(requests.values())
-
-
-def _refuse_nesting(text: str, shown: str) -> None:
-    """Requests are three levels deep; the stack of a parser in C has an end that nobody can catch."""
-    depth = 0
-    for found in _NESTS.finditer(text):
-        depth = max(depth + (1 if found[0] in "[{" else -1), 0)
-        if depth > MOST_NESTED:
-            line = text.count("\n", 0, found.start()) + 1
-            raise UserError(
-                f"{shown}:{line}: the values are nested too deeply. A list of requests is three levels deep."
-            )
-    deep = _DEEP_LINE.search(text)
-    if deep:
-        line = text.count("\n", 0, deep.start()) + 1
-        raise UserError(f"{shown}:{line}: the line begins too deep. A list of requests is three levels deep.")
 
 
 def _request(node: yaml.Node, shown: str) -> Request:

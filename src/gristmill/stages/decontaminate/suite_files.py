@@ -1,0 +1,362 @@
+"""The files of an eval suite: found below its folder, unpacked in memory, cut into records.
+
+Nothing outside of the folder is read, by whatever name or link; nothing is written; and what is packed unpacks to no
+more than a bound that goes with its size.
+"""
+
+import fnmatch
+import io
+import lzma
+import os
+import re
+import stat
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from typing import IO, Any, NamedTuple, cast
+
+from gristmill.counted import counted
+from gristmill.errors import UserError
+from gristmill.stages.decontaminate.suite_form import Broken, Format, Reading, value_at
+from gristmill.stages.ingest.csv_cut import cut
+from gristmill.stages.ingest.decompress import Fault
+from gristmill.stages.ingest.json_value import BOM, parsed
+from gristmill.stages.ingest.json_values import elements
+from gristmill.stages.ingest.jsonl import lines
+from gristmill.stages.ingest.parquet import rows as parquet_rows
+from gristmill.stages.ingest.stream import MAGIC_BYTES, compression, decompressed, without_compression_suffix
+
+MOST_FILES = 500_000
+MOST_UNPACKED_BYTES = 2 << 30
+FREE_UNPACKED_BYTES = 64 << 20
+MOST_RATIO = 200
+"""A compressed file may hold 64 MiB, and beyond that 200 bytes for each of its own, up to 2 GiB."""
+MOST_RECORD_BYTES = 64 << 20
+MOST_JSON_BYTES = 1 << 30
+"""Of a JSON file that is one object with all records in it."""
+MOST_NAME_BYTES = 1 << 20
+"""Of a name in an archive."""
+ARCHIVES = (".zip", ".tar", ".tgz")
+SUFFIXES: dict[str, Format] = {".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "json", ".csv": "csv", ".tsv": "tsv"}
+SUFFIXES |= {".tab": "tsv", ".parquet": "parquet", ".txt": "lines", ".lst": "lines"}
+
+
+class Found(NamedTuple):
+    """A file of a benchmark, in the folder or in an archive there."""
+
+    name: str
+    """Its path below the folder; of a member, that of the archive, a colon and its own."""
+    open: Callable[[], IO[bytes]]
+
+
+Row = tuple[int, dict[str, Any] | Fault]
+"""The number of a record, from 1 on, and the record, or what is wrong with it."""
+
+
+class Folder:
+    """The files below the folder of a suite."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._root = os.path.realpath(path)
+        self._names = sorted(_walk(path))
+        self._folders = {name[:at] for name in self._names for at in range(len(name)) if name[at] == "/"}
+
+    def find(self, pattern: str, inside: str | None) -> list[Found]:
+        """The files that a glob matches, those of a folder that it names, or what `inside` matches in archives."""
+        if os.path.isabs(pattern) or ".." in pattern.split("/") or "\0" in pattern:
+            raise UserError(f"{pattern!r} leads out of the folder of the suite, and no file outside of it is read")
+        pattern = pattern.removeprefix("./").rstrip("/")
+        pattern = f"{pattern}/**" if pattern in self._folders else pattern
+        matches = matcher(pattern)
+        found = [name for name in self._names if matches(name)]
+        if not found:
+            raise UserError(f"no file matches {pattern!r} below {self.path}{self._near(pattern)}")
+        if inside is None:
+            return [Found(name, self._opener(name)) for name in found]
+        members = matcher(inside)
+        taken = [member for name in found for member in self._members(name, members, inside)]
+        return sorted(taken, key=lambda member: member.name)
+
+    def _near(self, pattern: str) -> str:
+        last = pattern.rpartition("/")[2].lower()
+        near = [name for name in self._names if name.rpartition("/")[2].lower().startswith(last.strip("*")[:4])]
+        return f"; there is {', '.join((near or self._names)[:5])}" if self._names else "; it is empty"
+
+    def _opener(self, name: str) -> Callable[[], IO[bytes]]:
+        path = os.path.join(self.path, name)
+        real = os.path.realpath(path)
+        if os.path.commonpath([real, self._root]) != self._root:
+            raise UserError(f"{name} is a link that leads out of the folder of the suite, and is not followed")
+        if not stat.S_ISREG(os.stat(real).st_mode):
+            raise UserError(f"{name} is no file that can be read")
+        return lambda: open(real, "rb")
+
+    def _members(self, name: str, wanted: Callable[[str], bool], inside: str) -> list[Found]:
+        seen: list[str] = []
+        taken: list[Found] = []
+        room = MOST_UNPACKED_BYTES
+        try:
+            with self._opener(name)() as file:
+                for member, data in _unpacked(name, file, wanted):
+                    seen.append(member)
+                    if data is not None:
+                        room -= len(data)
+                        taken.append(Found(f"{name}:{member}", lambda data=data: io.BytesIO(data)))  # type: ignore[misc]
+                    if room < 0:
+                        raise Fault("unpacks_too_large", f"what {inside!r} matches unpacks to more than 2 GiB")
+        except Fault as fault:
+            raise UserError(f"the archive {name} cannot be read: {fault.detail} ({fault.reason})") from None
+        if not taken:
+            raise UserError(f"no file in {name} matches {inside!r}; it holds {', '.join(sorted(seen)[:5]) or 'none'}")
+        return taken
+
+
+def _walk(folder: str) -> Iterator[str]:
+    """Names below a folder, without those that begin with a dot. Links to folders are not entered."""
+    count = 0
+    for at, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        below = os.path.relpath(at, folder)
+        for name in names:
+            if not name.startswith("."):
+                yield name if below == "." else f"{below}/{name}"
+                count += 1
+        if count > MOST_FILES:
+            raise UserError(f"{folder} holds more than {MOST_FILES:,} files, so it is no suite. Name its folder.")
+
+
+def matcher(pattern: str) -> Callable[[str], bool]:
+    """Whether a path matches a glob: `*`, `?` and `[...]` inside of a name, `**` for any folders."""
+    steps = [None if step == "**" else re.compile(fnmatch.translate(step)) for step in pattern.split("/")]
+
+    def matches(name: str) -> bool:
+        # The steps that may come next, all at once: `**` of `**` would try every way else.
+        states = {0}
+        for part in name.split("/"):
+            following: set[int] = set()
+            for state in states:
+                while state < len(steps) and steps[state] is None:
+                    following.add(state)
+                    state += 1
+                if state < len(steps) and steps[state].match(part):  # type: ignore[union-attr]
+                    following.add(state + 1)
+            states = following
+        return any(all(step is None for step in steps[state:]) for state in states)
+
+    return matches
+
+
+def is_archive(name: str) -> bool:
+    return without_compression_suffix(name).lower().endswith(ARCHIVES)
+
+
+Wanted = Callable[[str], bool]
+
+
+def _unpacked(name: str, file: IO[bytes], wanted: Wanted) -> Iterator[tuple[str, bytes | None]]:
+    """Names of the files in an archive, with the content of those that are wanted."""
+    if name.lower().endswith(".zip"):
+        yield from _unzipped(file, wanted)
+    elif is_archive(name):
+        yield from _untarred(file, wanted)
+    else:
+        raise Fault("no_archive", "`inside` is for .zip and .tar, .tar.gz and the like")
+
+
+def _unzipped(file: IO[bytes], wanted: Wanted) -> Iterator[tuple[str, bytes | None]]:
+    limit = _limit(file)
+    try:
+        with zipfile.ZipFile(file) as archive:
+            for info in archive.infolist():
+                if info.is_dir() or not wanted(info.filename):
+                    yield info.filename, None
+                    continue
+                with archive.open(info) as member:
+                    data = member.read(limit + 1)
+                yield info.filename, _within(data, limit, info.filename)
+    except (zipfile.BadZipFile, zlib.error, lzma.LZMAError, OSError, EOFError, ValueError) as error:
+        raise Fault("corrupt_zip", str(error) or type(error).__name__) from None
+    except (RuntimeError, NotImplementedError) as error:  # a password; a method that Python does not know
+        raise Fault("unreadable_zip", str(error)) from None
+
+
+class _Member(tarfile.TarInfo):
+    """A member whose name is not as long as a file: tarfile holds names in memory."""
+
+    def _proc_member(self, archive: tarfile.TarFile) -> Any:
+        if self.type in _NAMES and self.size > MOST_NAME_BYTES:
+            raise tarfile.ReadError("a name of more than a megabyte")
+        return super()._proc_member(archive)  # type: ignore[misc]
+
+
+_NAMES = {tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK}
+_NAMES |= {tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE}
+
+
+def _untarred(file: IO[bytes], wanted: Wanted) -> Iterator[tuple[str, bytes | None]]:
+    limit = _limit(file)
+    stream = _Stream(_chunks(file))
+    try:
+        with tarfile.open(fileobj=cast(IO[bytes], stream), mode="r|", tarinfo=_Member) as archive:
+            for info in archive:
+                name = info.name.removeprefix("./")
+                member = archive.extractfile(info) if info.isreg() and wanted(name) else None
+                yield name, _within(member.read(limit + 1), limit, name) if member else None
+                archive.members = []  # type: ignore[attr-defined]  # it would keep every one that went by
+    except (tarfile.TarError, OSError, EOFError, ValueError, OverflowError) as error:
+        raise Fault("corrupt_tar", str(error) or type(error).__name__) from None
+    stream.end()
+
+
+class _Stream:
+    """Chunks as a file that is read from front to back."""
+
+    def __init__(self, chunks: Iterator[bytes]) -> None:
+        self._chunks = chunks
+        self._held = self._last = b""
+
+    def read(self, size: int) -> bytes:
+        taken = [self._held]
+        have = len(self._held)
+        while have < size and (chunk := next(self._chunks, b"")):
+            taken.append(chunk)
+            have += len(chunk)
+        data = b"".join(taken)
+        self._held = data[size:]
+        self._last = (self._last + data[:size])[-tarfile.BLOCKSIZE :]
+        return data[:size]
+
+    def end(self) -> None:
+        """Read what is left; raises Fault where it is not the end of an archive, but only of the file."""
+        while self.read(1 << 20):
+            pass
+        if self._last.strip(b"\0") or len(self._last) < tarfile.BLOCKSIZE:
+            raise Fault("truncated_tar", "the file ends before the archive does")
+
+
+def _limit(file: IO[bytes]) -> int:
+    """How much a packed file may unpack to."""
+    size = file.seek(0, os.SEEK_END)
+    file.seek(0)
+    return min(MOST_UNPACKED_BYTES, FREE_UNPACKED_BYTES + MOST_RATIO * size)
+
+
+def _within(data: bytes, limit: int, name: str) -> bytes:
+    if len(data) > limit:
+        raise Fault("unpacks_too_large", f"{name} unpacks to more than {limit:,} bytes, as no benchmark does")
+    return data
+
+
+def _chunks(file: IO[bytes]) -> Iterator[bytes]:
+    """A file's content, decompressed, no more of it than its size allows."""
+    limit = _limit(file)
+    is_plain, chunks = decompressed(file)
+    for chunk in chunks:
+        limit -= len(chunk)
+        if limit < 0 and not is_plain:
+            raise Fault("unpacks_too_large", "it unpacks to far more than its size allows, as no benchmark does")
+        yield chunk
+
+
+def format_of(found: Found, reading: Reading) -> Format:
+    """What a file is."""
+    if reading.format is not None:
+        return reading.format
+    name = without_compression_suffix(found.name).lower()
+    kind = SUFFIXES.get(os.path.splitext(name)[1])
+    if kind is None and is_archive(found.name):
+        raise UserError(f'{found.name} is an archive; say which of its files are meant: inside: "data/test/*.csv"')
+    if kind is None:
+        raise UserError(f"{found.name} does not say by its name what it is; say it with format: ({told_formats()})")
+    return kind
+
+
+def told_formats() -> str:
+    return ", ".join(dict.fromkeys(SUFFIXES.values()))
+
+
+def records(found: Found, kind: Format, reading: Reading) -> Iterator[Row]:
+    """The records of a file, in order; what is no record is a fault in its place."""
+    with found.open() as file:
+        try:
+            for number, (_, row) in enumerate(_rows(file, kind, reading), 1):
+                if isinstance(row, bytes):
+                    try:
+                        row = parsed(row, first=number == 1)
+                    except Fault as fault:
+                        row = fault
+                yield number, row
+        except Fault as fault:
+            yield 0, fault
+        except (OSError, MemoryError) as error:
+            yield 0, Fault("unreadable", str(error) or "not enough memory")
+
+
+def _rows(file: IO[bytes], kind: Format, reading: Reading) -> Iterator[tuple[int, Any]]:
+    if kind == "parquet":
+        magic = file.read(MAGIC_BYTES)
+        file.seek(0)
+        yield from parquet_rows(io.BytesIO(b"".join(_chunks(file))) if compression(magic) else file)
+    elif kind == "jsonl":
+        yield from lines(_chunks(file), 0, MOST_RECORD_BYTES)
+    elif kind == "json":
+        yield from _json(_chunks(file), reading)
+    elif kind == "lines":
+        yield from _lines(_chunks(file), reading.lines_per_item)
+    else:
+        yield from _csv(_chunks(file), "\t" if kind == "tsv" else ",", reading.header)
+
+
+def _json(chunks: Iterator[bytes], reading: Reading) -> Iterator[tuple[int, Any]]:
+    if reading.records is None:
+        yield from elements(chunks, MOST_RECORD_BYTES)
+        return
+    for position, element in elements(chunks, MOST_JSON_BYTES):
+        try:
+            held = value_at(parsed(element, first=False), reading.records)
+        except Broken as broken:
+            raise Fault("no_records", str(broken)) from None
+        if not isinstance(held, list):
+            raise Fault("no_records", f"{reading.records} is no list of records")
+        for row in held:
+            yield position, row if isinstance(row, dict) else Fault("not_an_object", "a record is an object")
+
+
+def _lines(chunks: Iterator[bytes], per_item: int) -> Iterator[tuple[int, Any]]:
+    held: list[str] = []
+    fault: Fault | None = None
+    begin = 0
+    for position, line in lines(chunks, 0, MOST_RECORD_BYTES):
+        begin = begin if held else position
+        try:
+            if isinstance(line, Fault):
+                raise line
+            held.append(line.removeprefix(BOM if position == 0 else b"").decode().rstrip("\r"))
+        except UnicodeDecodeError as error:
+            held.append("")
+            fault = Fault("invalid_utf8", f"byte {error.start} of a line: {error.reason}")
+        except Fault as met:
+            held.append("")
+            fault = met
+        if len(held) == per_item:
+            yield begin, fault or {str(at): text for at, text in enumerate(held)}
+            held, fault = [], None
+    if held:
+        told = f"the last item has {counted(len(held), 'line')}, and an item has {per_item:,}"
+        yield begin, fault or Fault("wrong_line_count", told)
+
+
+def _csv(chunks: Iterator[bytes], delimiter: str, header: bool) -> Iterator[tuple[int, Any]]:
+    names: Sequence[str] | None = None
+    for position, row in cut(chunks, delimiter, True, None, MOST_RECORD_BYTES):
+        if isinstance(row, Fault):
+            yield position, row
+            continue
+        row = [row[0].removeprefix(BOM.decode()), *row[1:]] if position == 0 else row
+        if names is None:
+            names = row if header else [str(at) for at in range(len(row))]
+            if header:
+                continue
+        yield position, dict(zip(names, row, strict=True))

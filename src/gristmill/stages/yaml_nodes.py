@@ -1,0 +1,138 @@
+"""YAML that comes from strangers, as nodes with their lines, and as plain values.
+
+The stack of a parser in C has an end that nobody can catch, and aliases of aliases double with every line: both are
+bounded before anything is built.
+"""
+
+import math
+import re
+from difflib import get_close_matches
+from typing import Any, TypeVar
+
+import yaml
+from pydantic import BaseModel, ValidationError
+
+from gristmill.errors import UserError
+
+Model = TypeVar("Model", bound=BaseModel)
+MOST_FAULTS = 20
+MOST_NESTED = 20
+FEW_VALUES = 1000
+"""A file may have so many values and one more for each of its characters."""
+_NESTS = re.compile(r"[\[\]{}]")
+_DEEP_LINE = re.compile(r"^(?: {100}|(?:[-?:] +){20})", re.MULTILINE)
+_WORDS: dict[str, bool | None] = {"": None, "~": None, "null": None, "true": True, "false": False}
+_INT = re.compile(r"[-+]?[0-9]{1,18}")
+_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]{1,3})?")
+_NOT_TEXT = re.compile("[\0\ud800-\udfff]")
+
+Path = tuple[str | int, ...]
+
+
+def compose(text: str, shown: str, noun: str, shape: str) -> yaml.Node | None:
+    """The nodes of a file; UserError names the line of what is no YAML. `noun` is what the file is (`file of
+    requests`), `shape` says how deep one goes (`A list of requests is three levels deep.`).
+    """
+    _refuse_nesting(text, shown, shape)
+    try:
+        root: yaml.Node | None = yaml.compose(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+        return root
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f"{shown}:{mark.line + 1}" if mark is not None else shown
+        told = getattr(error, "problem", None) or str(error) or "it is nested too deeply"
+        raise UserError(f"{where}: the {noun} is not YAML: {told}. Correct it.") from None
+
+
+def _refuse_nesting(text: str, shown: str, shape: str) -> None:
+    depth = 0
+    for found in _NESTS.finditer(text):
+        depth = max(depth + (1 if found[0] in "[{" else -1), 0)
+        if depth > MOST_NESTED:
+            line = text.count("\n", 0, found.start()) + 1
+            raise UserError(f"{shown}:{line}: the values are nested too deeply. {shape}")
+    deep = _DEEP_LINE.search(text)
+    if deep:
+        line = text.count("\n", 0, deep.start()) + 1
+        raise UserError(f"{shown}:{line}: the line begins too deep. {shape}")
+
+
+def line_of(node: yaml.Node) -> int:
+    return int(node.start_mark.line) + 1
+
+
+class Values:
+    """The values of a file, and the line of each. Types are those of YAML 1.2: `no` and a date are text."""
+
+    def __init__(self, root: yaml.Node, text: str, shown: str) -> None:
+        self.lines: dict[Path, int] = {}
+        self._shown = shown
+        self._most = FEW_VALUES + len(text)
+        self._open: set[int] = set()
+        self.value = self._build(root, ())
+
+    def at(self, path: Path) -> str:
+        """`suite.yaml:7`, of the value at a path or of what should hold it."""
+        while path and path not in self.lines:
+            path = path[:-1]
+        return f"{self._shown}:{self.lines.get(path, 1)}"
+
+    def _build(self, node: yaml.Node, path: Path) -> Any:
+        self.lines.setdefault(path, line_of(node))
+        where = f"{self._shown}:{line_of(node)}"
+        if len(self.lines) > self._most or len(path) > MOST_NESTED or id(node) in self._open:
+            raise UserError(f"{where}: aliases make more of this file than is written in it. Write it out.")
+        if not node.tag.startswith("tag:yaml.org,2002:") or "python" in node.tag:
+            raise UserError(f"{where}: the tag {node.tag[:80]} is not used here. Remove it.")
+        if isinstance(node, yaml.ScalarNode):
+            return self._scalar(node, where)
+        self._open.add(id(node))
+        if isinstance(node, yaml.SequenceNode):
+            value: Any = [self._build(item, (*path, at)) for at, item in enumerate(node.value)]
+        else:
+            value = {}
+            for key, item in node.value:
+                name = key.value if isinstance(key, yaml.ScalarNode) else None
+                if not isinstance(name, str) or name in value:
+                    twice = f"{name[:80]!r} stands twice" if isinstance(name, str) else "a key is not text"
+                    raise UserError(f"{self._shown}:{line_of(key)}: {twice} in this mapping. Write each name once.")
+                self.lines[(*path, name)] = line_of(key)
+                value[name] = self._build(item, (*path, name))
+        self._open.discard(id(node))
+        return value
+
+    def _scalar(self, node: yaml.ScalarNode, where: str) -> Any:
+        text = str(node.value)
+        if _NOT_TEXT.search(text):
+            raise UserError(f"{where}: a value holds a character that no text may hold. Remove it.")
+        if node.style is not None:
+            return text
+        if text in _WORDS:
+            return _WORDS[text]
+        if _INT.fullmatch(text):
+            return int(text)
+        if _FLOAT.fullmatch(text) and math.isfinite(number := float(text)):
+            return number
+        return text
+
+
+def checked(model: type[Model], raw: Any, values: Values, at: Path, noun: str) -> Model:
+    """The fields of a mapping at a path, or one UserError that names the lines and what may stand there."""
+    if not isinstance(raw, dict):
+        raise UserError(f"{values.at(at)}: {noun} is a mapping of fields. Fields: {', '.join(model.model_fields)}.")
+    try:
+        return model(**raw)
+    except ValidationError as error:
+        told: dict[str, str] = {}
+        for fault in error.errors()[:MOST_FAULTS]:
+            name = str(fault["loc"][0]) if fault["loc"] else ""
+            if fault["type"] == "extra_forbidden":
+                near = get_close_matches(name, model.model_fields, 1)
+                hint = f"Did you mean {near[0]}? " if near else ""
+                fact = f"{name[:80]!r} is no field of {noun}. {hint}Fields: {', '.join(model.model_fields)}."
+            elif fault["type"] == "missing":
+                fact = f"{noun} needs {name}, and it is not there. Add it."
+            else:
+                fact = f"{name or noun}: {fault['msg'].removeprefix('Value error, ')}. Correct it."
+            told.setdefault(name, f"{values.at((*at, name) if name else at)}: {fact}")
+        raise UserError("\n".join(told.values())) from None
