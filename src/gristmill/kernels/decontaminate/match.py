@@ -102,7 +102,8 @@ def choose_seeds(starts: Array, counts: Array, width: int, steps: Array) -> tupl
         low = 0
         while low <= last and (low == 0 or low + steps[unit] - 1 <= last):
             best, best_count = low, np.int64(1) << 62
-            for at in range(min(low + steps[unit] // 2, last), min(low + steps[unit] - 1, last) + 1):
+            half = 0 if steps[unit] > last else steps[unit] // 2
+            for at in range(min(low + half, last), min(low + steps[unit] - 1, last) + 1):
                 count = counts[begin + at]
                 for k in range(1, width):
                     count = min(count, counts[begin + at + k])

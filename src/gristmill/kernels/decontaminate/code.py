@@ -1,0 +1,315 @@
+"""The tokens of code, with what a copyist changes left out: names, literals, comments, layout.
+
+    for item in items:    # all of them         for each in things:
+        total += item * 2                           sum_so_far += each * 3.5
+
+have the same tokens. A word stands for itself where it is one of the `kept` (keywords, names that languages define) or
+follows a dot; any other is the one token NAME, a number or a string LITERAL. Strings in triple quotes, `#` to the end
+of a line, `/* */`, and `//` where a statement cannot go on are nothing. Literals with commas or colons between them are
+one: tables of numbers are like each other. Round brackets are left out: who prints code from its syntax tree sets them
+anew. Every other sign is a token.
+
+Prose is not looked at: of a text only stretches that are dense in brackets, `=` and `;` are read.
+"""
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from gristmill.kernels.decontaminate.match import FIELDS, TEXT_FROM, TEXT_TO, Units, make_scratch, match, sift
+from gristmill.kernels.dedup.shingles import ROLL
+from gristmill.kernels.memory import address_of, byte_at, eight_bytes_at, trailing_zeros
+from gristmill.kernels.memory_blocks import BLOCK, bytes_in, word_bits
+
+Array = np.ndarray[Any, Any]
+
+NAME = np.uint64(0x243F6A8885A308D3)
+LITERAL = np.uint64(0x13198A2E03707344)
+_SEED = np.uint64(0xCBF29CE484222325)
+_PRIME = np.uint64(0x9E3779B97F4A7C15)
+_SIGNS = np.arange(256, dtype=np.uint64) * np.uint64(0xA4093822299F31D0)
+_COMMA, _COLON = _SIGNS[ord(",")], _SIGNS[ord(":")]
+_ONE = np.uint64(1)
+_LOW = np.uint64(0x7F7F7F7F7F7F7F7F)
+_HIGH = np.uint64(0x8080808080808080)
+_CASE = np.uint64(0x2020202020202020)
+_GROUP = 8
+"""Blocks that are dense or not together: 512 bytes."""
+_DENSE = 3
+"""Signs of code in a group, or in two that follow each other: calls, indexes, `=`, `;`, braces, and colons that end a line
+twice. Prose has one now and then; a function of two lines has three."""
+
+_BLANK, _LINE, _WORD, _DIGIT, _QUOTE, _HASH, _SLASH, _DOT, _OTHER = range(9)
+
+
+def _kinds() -> Array:
+    kinds = np.full(256, _OTHER, np.uint8)
+    kinds[:33] = kinds[ord("(")] = kinds[ord(")")] = _BLANK
+    kinds[10] = _LINE
+    kinds[128:] = _WORD
+    for one in range(128):
+        if chr(one).isalpha() or one == ord("_"):
+            kinds[one] = _WORD
+    kinds[ord("0") : ord("9") + 1] = _DIGIT
+    for sign, kind in (('"', _QUOTE), ("'", _QUOTE), ("`", _QUOTE), ("#", _HASH), ("/", _SLASH), (".", _DOT)):
+        kinds[ord(sign)] = kind
+    return kinds
+
+
+_KINDS = _kinds()
+
+
+@njit(nogil=True, cache=True)
+def _leading_word(chunk: np.uint64) -> int:
+    """How many of eight bytes, from the first on, are letters, digits, `_` or no ASCII."""
+    low = chunk & _LOW
+    folded = low | _CASE
+    letters = (folded + np.uint64(0x1F1F1F1F1F1F1F1F)) & ~(folded + np.uint64(0x0505050505050505))
+    digits = (low + np.uint64(0x5050505050505050)) & ~(low + np.uint64(0x4646464646464646))
+    scores = ~((low ^ np.uint64(0x5F5F5F5F5F5F5F5F)) + _LOW)
+    return trailing_zeros(~(letters | digits | scores | chunk) & _HIGH) >> 3
+
+
+@njit(nogil=True, cache=True)
+def _chunk(text: int, at: int, end: int, size: int) -> np.uint64:
+    """Eight bytes from `at` on; zeros behind `end`."""
+    chunk = np.uint64(0)
+    if at + 8 <= size:
+        chunk = eight_bytes_at(text, at)
+        if end - at < 8:
+            chunk &= (_ONE << np.uint64(8 * (end - at))) - _ONE
+        return chunk
+    for place in range(at, end):
+        chunk |= np.uint64(byte_at(text, place)) << np.uint64(8 * (place - at))
+    return chunk
+
+
+@njit(nogil=True, cache=True)
+def _word(text: int, at: int, end: int, size: int) -> tuple[np.uint64, int]:
+    """The hash of the word that begins at `at`, and where it ends."""
+    state = _SEED
+    while at < end:
+        chunk = _chunk(text, at, end, size)
+        length = _leading_word(chunk)
+        if length < 8:
+            if length:
+                state = (state ^ (chunk & ((_ONE << np.uint64(8 * length)) - _ONE))) * _PRIME
+                state ^= state >> np.uint64(32)
+            return state, at + length
+        state = (state ^ chunk) * _PRIME
+        state ^= state >> np.uint64(32)
+        at += 8
+    return state, min(at, end)
+
+
+@njit(nogil=True, cache=True)
+def word_hash(data: Array) -> np.uint64:
+    """Of a word that stands for itself."""
+    return _word(address_of(data), 0, len(data), len(data))[0]
+
+
+@njit(nogil=True, cache=True)
+def _is_kept(state: np.uint64, kept: Array) -> bool:
+    mask = len(kept) - 1
+    place = np.int64(state >> np.uint64(40)) & mask
+    while kept[place]:
+        if kept[place] == state:
+            return True
+        place = (place + 1) & mask
+    return False
+
+
+@njit(nogil=True, cache=True)
+def fill_kept(hashes: Array, kept: Array) -> None:
+    """Puts the hashes of words into a table with room for more; 0 is free."""
+    mask = len(kept) - 1
+    for state in hashes:
+        place = np.int64(state >> np.uint64(40)) & mask
+        while kept[place]:
+            place = (place + 1) & mask
+        kept[place] = state
+
+
+@njit(nogil=True, cache=True)
+def _after_string(text: int, at: int, end: int) -> tuple[int, bool]:
+    """Behind a string that begins at `at`, and whether it is one in triple quotes."""
+    quote = byte_at(text, at)
+    if at + 2 < end and byte_at(text, at + 1) == quote and byte_at(text, at + 2) == quote:
+        at += 3
+        while at + 2 < end:
+            if byte_at(text, at) == quote and byte_at(text, at + 1) == quote and byte_at(text, at + 2) == quote:
+                return at + 3, True
+            at += 1
+        return end, True
+    at += 1
+    while at < end:
+        byte = byte_at(text, at)
+        if byte == 10:
+            return at, False
+        at += 1
+        if byte == quote:
+            break
+        if byte == 92:
+            at += 1
+    return min(at, end), False
+
+
+@njit(nogil=True, cache=True)
+def _line_end(text: int, at: int, end: int) -> int:
+    while at < end and byte_at(text, at) != 10:
+        at += 1
+    return at
+
+
+@njit(nogil=True, cache=True)
+def sums_of_tokens(
+    data: Array, begin: int, end: int, kept: Array, sums: Array, starts: Array, count: int
+) -> int:
+    """Counts the tokens of data[begin:end], on from `count`; sums[i] becomes the rolled sum of the first i of them,
+    starts[i] where token i begins. There are as many tokens as bytes, at most.
+    """
+    text, size = address_of(data), len(data)
+    at = begin
+    before = 10  # the last byte that was no white space; the start of a line is one
+    last = before_last = np.uint64(0)
+    while at < end:
+        byte = byte_at(text, at)
+        kind = _KINDS[byte]
+        if kind <= _LINE:
+            before = 10 if kind == _LINE else before
+            at += 1
+            continue
+        start = at
+        if kind == _WORD:
+            token, at = _word(text, at, end, size)
+            if before != 46 and not _is_kept(token, kept):
+                token = NAME
+        elif kind == _OTHER:
+            token = _SIGNS[byte]
+            at += 1
+        else:
+            ahead = byte_at(text, at + 1) if at + 1 < end else 0
+            token = LITERAL
+            if kind == _QUOTE:
+                at, is_long = _after_string(text, at, end)
+                if is_long and byte != 96:
+                    continue
+            elif kind == _HASH:
+                at = _line_end(text, at, end)
+                continue
+            elif kind == _SLASH and ahead == 47 and (before == 10 or before == 59 or before == 123 or before == 125):
+                at = _line_end(text, at, end)
+                continue
+            elif kind == _SLASH and ahead == 42:
+                at += 3
+                while at < end and not (byte_at(text, at) == 47 and byte_at(text, at - 1) == 42):
+                    at += 1
+                at = min(at + 1, end)
+                continue
+            elif kind == _DIGIT or (kind == _DOT and _KINDS[ahead] == _DIGIT):
+                at += 1
+                while at < end and (_KINDS[byte_at(text, at)] == _DIGIT or _KINDS[byte_at(text, at)] == _WORD or byte_at(text, at) == 46):
+                    at += 1
+            else:
+                token = _SIGNS[byte]
+                at += 1
+        before = byte
+        if token == LITERAL and before_last == LITERAL and (last == _COMMA or last == _COLON):
+            count -= 1  # the sign between two literals
+            last, before_last = LITERAL, np.uint64(0)
+            continue
+        starts[count] = start
+        sums[count + 1] = sums[count] * ROLL + token
+        count += 1
+        before_last, last = last, token
+    return count
+
+
+@njit(nogil=True, cache=True)
+def _ones(bits: np.uint64) -> int:
+    bits = bits - ((bits >> _ONE) & np.uint64(0x5555555555555555))
+    bits = (bits & np.uint64(0x3333333333333333)) + ((bits >> np.uint64(2)) & np.uint64(0x3333333333333333))
+    bits = (bits + (bits >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
+    return np.int64((bits * np.uint64(0x0101010101010101)) >> np.uint64(56))
+
+
+@njit(nogil=True, cache=True)
+def _signs(text: int, at: int, end: int, size: int) -> int:
+    """Signs of code in a group that begins at `at`."""
+    stop = min(at + _GROUP * BLOCK, end)
+    signs = 0
+    while at + BLOCK <= stop and at + BLOCK <= size:
+        opens = bytes_in(text, at, 0, 40, 1) | bytes_in(text, at, 0, 91, 1)
+        calls = opens & (word_bits(text, at) << _ONE)
+        others = bytes_in(text, at, 0, 59, 1) | bytes_in(text, at, 0, 61, 1) | bytes_in(text, at, 0, 123, 3)
+        blocks = bytes_in(text, at, 0, 58, 1) & (bytes_in(text, at, 0, 10, 1) >> _ONE)
+        signs += _ones(calls | others) + 2 * _ones(blocks)
+        at += BLOCK
+    while at < stop:
+        byte = byte_at(text, at)
+        if byte == 59 or byte == 61 or 123 <= byte <= 125:
+            signs += 1
+        elif (byte == 40 or byte == 91) and at > 0 and _KINDS[byte_at(text, at - 1)] == _WORD:
+            signs += 1
+        elif byte == 58 and at + 1 < stop and byte_at(text, at + 1) == 10:
+            signs += 2
+        at += 1
+    return signs
+
+
+@njit(nogil=True, cache=True)
+def match_code(data: Array, offsets: Array, kept: Array, units: Units) -> tuple[Array, int]:
+    """The hits of all texts, with places in bytes of the text; and how many texts reached the bound on work."""
+    text = address_of(data)
+    room = 1 << 16
+    starts = np.empty(room, np.int64)
+    sums = np.zeros(room + 1, np.uint64)
+    maybe = np.empty(room, np.int64)
+    seen, rows = make_scratch(units)
+    hits = np.empty((64, FIELDS), np.int64)
+    found = 0
+    bounded = 0
+    for row in range(len(offsets) - 1):
+        begin, end = np.int64(offsets[row]), np.int64(offsets[row + 1])
+        if end - begin + 1 > room:
+            room = 2 * (end - begin)
+            starts = np.empty(room, np.int64)
+            sums = np.zeros(room + 1, np.uint64)
+            maybe = np.empty(room, np.int64)
+        count = 0
+        read = begin  # so far
+        before = 0
+        at = begin
+        while at < end:
+            signs = _signs(text, at, end, len(data))
+            stop = min(at + _GROUP * BLOCK, end)
+            if before + signs >= _DENSE:
+                # With the group before, and the one behind: a listing begins and ends somewhere in them.
+                first = max(read, at - _GROUP * BLOCK)
+                last = stop
+                while last < end:
+                    signs = _signs(text, last, end, len(data))
+                    last = min(last + _GROUP * BLOCK, end)
+                    if signs < _DENSE:
+                        break
+                count = sums_of_tokens(data, first, last, kept, sums, starts, count)
+                read = stop = last
+                signs = 0
+            before = signs
+            at = stop
+        if count < units.seed_words:
+            continue
+        candidates = sift(sums, 0, count - units.seed_words + 1, units.seed_words, units.filter, maybe, 0)
+        if not candidates:
+            continue
+        was = found
+        hits, found, is_bounded = match(
+            sums, count, row, units.seed_words, maybe[:candidates], units, seen, rows, hits, found
+        )
+        for k in range(was, found):
+            stop = starts[hits[k, TEXT_TO]] if hits[k, TEXT_TO] < count else end
+            hits[k, TEXT_FROM] = starts[hits[k, TEXT_FROM]] - begin
+            hits[k, TEXT_TO] = stop - begin
+        bounded += is_bounded
+    return hits[:found].copy(), bounded

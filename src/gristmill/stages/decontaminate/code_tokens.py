@@ -1,0 +1,116 @@
+"""Code of eval items as tokens, whatever its names, literals and layout (`kernels/decontaminate/code.py`).
+
+A hit says that the tokens are the same with every name taken for any other. `renamed` then asks whether the names of one
+are those of the other, renamed: each name always the same other name.
+"""
+
+import keyword
+import re
+from collections.abc import Mapping, Sequence
+from difflib import SequenceMatcher
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from gristmill.kernels.decontaminate.code import NAME, fill_kept, sums_of_tokens, word_hash
+from gristmill.kernels.dedup.shingles import ROLL
+from gristmill.stages.buffers import bytes_of
+from gristmill.stages.decontaminate.suite import Item, Protection
+from gristmill.stages.decontaminate.units import CODE, PROTECTED, Counted, Unit
+
+Array = np.ndarray[Any, Any]
+
+MIN_TOKENS = 12
+"""Of code that can be told from other code by its tokens: `return x + y` is everybody's."""
+MIN_EDITED = 24
+"""Tokens of code that is found with edits; less has to be the same throughout, names renamed."""
+STEADY = 0.9
+"""Of the names of a hit: those that go with the same other name throughout."""
+ALIKE = 0.75
+"""Of the tokens of a hit: those that are the same, names renamed."""
+_IMPORT = re.compile(r"(?m)^[ \t]*+(?:import|from)\b[^\n]*+\n?")
+_WORD = re.compile(r"\w*+")
+_BUILT_IN = """
+abs all any ascii bin bool bytearray bytes callable chr classmethod complex dict dir divmod enumerate eval exec filter
+float format frozenset getattr hasattr hash hex id input int isinstance issubclass iter len list map max min next object
+oct open ord pow print property range repr reversed round set setattr slice sorted staticmethod str sum super tuple type
+vars zip self cls List Dict Tuple Set Optional Union Any Exception ValueError TypeError KeyError IndexError math
+"""
+_OTHER_LANGUAGES = """
+abstract alignas auto boolean byte case catch char chan const constexpr constructor debugger declare default defer delete
+do double echo elif else end endif enum eval explicit export extends extern fallthrough fi final finally fn foreach
+friend func function go goto implements impl in inline instanceof int interface internal let long loop match mod module
+mut namespace native new nil null operator override package private protected pub public ref register require return
+sealed short signed sizeof static string struct switch synchronized template then this throw throws trait true false
+transient try typedef typename typeof undefined union unless unsafe unsigned until use using val var virtual void volatile
+when where while with yield console log std cout endl System Math
+"""
+
+
+@lru_cache(maxsize=1)
+def kept_words() -> Array:
+    """The table of words that stand for themselves."""
+    words = {*keyword.kwlist, *_BUILT_IN.split(), *_OTHER_LANGUAGES.split()}
+    hashes = np.array([word_hash(np.frombuffer(word.encode(), np.uint8)) for word in sorted(words)], np.uint64)
+    table = np.zeros(2048, np.uint64)
+    fill_kept(hashes, table)
+    return table
+
+
+def read_tokens(text: str) -> tuple[Array, Array]:
+    """Tokens of a code, and where each begins, in bytes."""
+    data, offsets = bytes_of(pa.array([text], pa.string()))
+    begin, end = int(offsets[0]), int(offsets[1])
+    sums, starts = np.zeros(end - begin + 2, np.uint64), np.empty(end - begin + 1, np.int64)
+    count = sums_of_tokens(data, begin, end, kept_words(), sums, starts, 0)
+    return sums[1 : count + 1] - sums[:count] * ROLL, starts[:count] - begin
+
+
+def count_tokens(texts: Sequence[str]) -> Counted:
+    found = [read_tokens(text)[0] for text in texts]
+    starts = np.zeros(len(texts) + 1, np.int64)
+    np.cumsum([len(one) for one in found], out=starts[1:])
+    return Counted(starts, np.concatenate([*found, np.zeros(0, np.uint64)]))
+
+
+def code_units(items: Sequence[Item], protections: Mapping[str, Protection]) -> list[Unit]:
+    """The code of items that has tokens enough, without its imports."""
+    units = [
+        Unit(number, CODE, _IMPORT.sub("", text))
+        for number, item in enumerate(items)
+        if "code" in (protections[item.benchmark].protect or PROTECTED)
+        for text in item.code
+    ]
+    sizes = count_tokens([unit.text for unit in units]).sizes()
+    return [unit for unit, size in zip(units, sizes.tolist(), strict=True) if size >= MIN_TOKENS]
+
+
+def is_renamed(one: str, other: str) -> bool:
+    """Whether two stretches of code are the same, or nearly, but for layout, literals and names changed throughout."""
+    first, second = _signs(one), _signs(other)
+    pairs: dict[str, dict[str, int]] = {}
+    plain = 0
+    aligned = SequenceMatcher(None, [sign for _, sign in first], [sign for _, sign in second], autojunk=False)
+    for begin, other_begin, size in aligned.get_matching_blocks():
+        for (mine, sign), (theirs, _) in zip(first[begin : begin + size], second[other_begin:], strict=False):
+            if sign == int(NAME):
+                seen = pairs.setdefault(mine, {})
+                seen[theirs] = seen.get(theirs, 0) + 1
+            else:
+                plain += 1
+    named = sum(sum(seen.values()) for seen in pairs.values())
+    steady = sum(max(seen.values()) for seen in pairs.values())
+    return steady >= STEADY * named and plain + steady >= ALIKE * max(len(first), len(second), 1)
+
+
+def _signs(text: str) -> list[tuple[str, int]]:
+    """The tokens of a code: the name or word, where it is one, and what the kernel takes it for."""
+    tokens, starts = read_tokens(text)
+    data = text.encode()
+    stops = [*starts.tolist()[1:], len(data)]
+    return [
+        (_WORD.match(data[start:stop].decode("utf-8", "replace"))[0], token)  # type: ignore[index]  # it may be empty
+        for token, start, stop in zip(tokens.tolist(), starts.tolist(), stops, strict=False)
+    ]

@@ -1,0 +1,301 @@
+"""What of eval items documents hold: hits of the kernels, compared with the text itself.
+
+A finding is a document that holds a unit of an item, or some of its n-grams: by which rule, how much of it, where.
+
+    ngram  n-grams of the unit; which ones is told, since those that many documents have do not count
+    exact  the whole unit, of fewer words than an n-gram
+    fuzzy  the whole unit with edits
+    code   the tokens of the unit, under other names
+
+Hashes lead to it, and never decide: letters and digits of the stretch are compared with those of the item, or the words
+one by one. A finding is `whole` where the document holds question and answer (or half of the choices, or the code).
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from gristmill.kernels.decontaminate.code import match_code
+from gristmill.kernels.decontaminate.match import IS_RUN, ROW, TEXT_FROM, TEXT_TO, UNIT, UNIT_FROM, UNIT_TO
+from gristmill.kernels.decontaminate.texts import match_texts, word_spans
+from gristmill.kernels.dedup.shingles import word_tables
+from gristmill.stages.buffers import bytes_of
+from gristmill.stages.decontaminate.code_tokens import MIN_EDITED, is_renamed, kept_words, read_tokens
+from gristmill.stages.decontaminate.index import TABLES, TOKENS, Index
+from gristmill.stages.decontaminate.units import (
+    ALONE_OR_SUPPORT,
+    ANSWER,
+    CHOICE,
+    CODE,
+    NOTHING,
+    QUESTION,
+    Unit,
+    count_words,
+)
+
+Array = np.ndarray[Any, Any]
+
+NGRAM, EXACT, FUZZY, RENAMED = range(4)
+RULES = ("ngram", "exact", "fuzzy", "code")
+MILLION = 1_000_000
+NEAR_WORDS = 60
+"""Between a question and what supports it, beside the words of its choices."""
+BESIDE_WORDS = 8
+"""Between a question and an answer of one or two words."""
+_ENDS = frozenset(".!?:;…。！？：；|>)(\"“”‘’*#•")
+
+
+class Finding(NamedTuple):
+    row: int
+    item: int
+    """Its number (`index.key_of`)."""
+    unit: int
+    """Its place among the units of the index; in another index it is another."""
+    piece: int
+    rule: int
+    whole: bool
+    share: int
+    """Of the unit that was found, in millionths."""
+    bits: bytes
+    """ngram and code: which n-grams of the unit are there, packed; those that do not count at all are left out."""
+    windows: int
+    """N-grams of the unit that count; 0 for other rules."""
+    spans: tuple[int, ...]
+    """Start, stop, start, stop ... in bytes of the text."""
+
+
+class _Words:
+    """The words of one text."""
+
+    def __init__(self, data: Array, begin: int, end: int) -> None:
+        self.spans = word_spans(data, begin, end, word_tables())
+        self.text = data[begin:end].tobytes()
+        self._words: Array | None = None
+
+    @property
+    def words(self) -> Array:
+        if self._words is None:
+            self._words = count_words([self.text.decode("utf-8", "replace")]).words
+        return self._words
+
+    def letters(self, first: int, last: int) -> str:
+        """Letters and digits of some words, in lower case."""
+        if first >= last:
+            return ""
+        return letters_of(self.text[self.spans[first, 0] : self.spans[last - 1, 1]].decode("utf-8", "replace"))
+
+    def bytes(self, first: int, last: int) -> tuple[int, int]:
+        return int(self.spans[first, 0]), int(self.spans[last - 1, 1])
+
+    def stands_alone(self, first: int, last: int) -> bool:
+        """Whether some words are all there is between the ends of two sentences or paragraphs; behind them a line's end
+        will do."""
+        before = self.text[self.spans[first - 1, 1] if first else 0 : self.spans[first, 0]].decode("utf-8", "replace")
+        after = self.text[self.spans[last - 1, 1] : self.spans[last, 0] if last < len(self.spans) else len(self.text)]
+        begins = first == 0 or bool(_ENDS & set(before)) or before.count("\n") > 1
+        return begins and (last == len(self.spans) or bool(_ENDS & set(after.decode("utf-8", "replace")) or b"\n" in after))
+
+    def holds(self, wanted: Array, low: int, high: int) -> bool:
+        """Whether words stand there in a row, between two places."""
+        size = len(wanted)
+        for at in np.flatnonzero(self.words[max(low, 0) : max(high - size + 1, 0)] == wanted[0]) + max(low, 0):
+            if np.array_equal(self.words[at : at + size], wanted):
+                return True
+        return False
+
+
+def letters_of(text: str) -> str:
+    """Letters and digits of a text in lower case: what is left when case, punctuation and white space do not count."""
+    return "".join(one for one in text.lower() if one.isalnum())
+
+
+def find(texts: pa.Array, index: Index) -> tuple[list[Finding], int]:
+    """The findings in a column of texts, by row; and how many texts reached the bound on work."""
+    data, offsets = bytes_of(texts)
+    found: list[Finding] = []
+    bounded = 0
+    hits: dict[int, list[tuple[str, Array]]] = {}
+    for name in TABLES:
+        table = index.tables[name]
+        if not len(table.of_unit):
+            continue
+        if name == TOKENS:
+            here, over = match_code(data, offsets, kept_words(), table)
+        else:
+            here, over = match_texts(data, offsets, word_tables(), table)
+        bounded += over
+        rows, first = np.unique(here[:, ROW], return_index=True)
+        for row, part in zip(rows.tolist(), np.split(here, first[1:]), strict=False):
+            hits.setdefault(row, []).append((name, part))
+    for row in sorted(hits):
+        words = _Words(data, int(offsets[row]), int(offsets[row + 1]))
+        found += _in_text(row, words, hits[row], index)
+    return found, bounded
+
+
+def _in_text(row: int, words: _Words, hits: list[tuple[str, Array]], index: Index) -> list[Finding]:
+    found: list[_Placed] = []
+    for name, rows in hits:
+        for number in np.unique(rows[:, UNIT]).tolist():
+            mine = rows[rows[:, UNIT] == number]
+            found += _tokens(row, words, mine, number, index) if name == TOKENS else _words(
+                row, words, mine, name, number, index
+            )
+    return list(_marked(found, words, index))
+
+
+class _Placed(NamedTuple):
+    """A finding, its table, and the words between which all of it lies."""
+
+    finding: Finding
+    table: str
+    low: int
+    high: int
+
+
+def _words(row: int, words: _Words, hits: Array, name: str, number: int, index: Index) -> Iterator[_Placed]:
+    """What runs and alignments of one unit come to."""
+    table, unit = index.tables[name], index.units[name][number]
+    size = int(table.starts[number + 1] - table.starts[number])
+    ngram = int(table.ngram[number])
+    own = _Words(np.frombuffer(unit.text.encode(), np.uint8), 0, len(unit.text.encode()))
+    runs = [
+        hit
+        for hit in hits[hits[:, IS_RUN] == 1].tolist()
+        if words.letters(hit[TEXT_FROM], hit[TEXT_TO]) == own.letters(hit[UNIT_FROM], hit[UNIT_TO])
+    ]
+    key = int(index.keys[unit.item])
+    if runs and size >= ngram:
+        counts = index.counts[name][number]
+        bits = np.zeros(size - ngram + 1, np.bool_)
+        for hit in runs:
+            bits[hit[UNIT_FROM] : hit[UNIT_TO] - ngram + 1] = True
+        bits &= counts
+        if bits.any():
+            total = int(counts.sum())
+            share = int(bits.sum()) * MILLION // total
+            spans = _clusters(runs, size)
+            where = tuple(place for low, high in spans for place in words.bytes(low, high))
+            made = Finding(row, key, number, unit.piece, NGRAM, False, share, np.packbits(bits).tobytes(), total, where)
+            yield _Placed(made, name, spans[0][0], spans[-1][1])
+    whole = [hit for hit in runs if hit[UNIT_TO] - hit[UNIT_FROM] == size and size < ngram]
+    if whole:
+        spans = [(hit[TEXT_FROM], hit[TEXT_TO]) for hit in whole]
+        where = tuple(place for low, high in sorted(spans) for place in words.bytes(low, high))
+        made = Finding(row, key, number, unit.piece, EXACT, False, MILLION, b"", 0, where)
+        yield _Placed(made, name, spans[0][0], spans[-1][1])
+    allowed = int(table.allowed[number])
+    for hit in hits[hits[:, IS_RUN] == 0].tolist() if not whole else ():
+        low, high = hit[TEXT_FROM], hit[TEXT_TO]
+        if low >= high or (size < ngram and not words.stands_alone(low, high)):
+            continue
+        edits = _edits(own.text, own.spans, words.text, words.spans[low:high])
+        if edits <= allowed:
+            share = (size - edits) * MILLION // size
+            made = Finding(row, key, number, unit.piece, FUZZY, False, share, b"", 0, words.bytes(low, high))
+            yield _Placed(made, name, low, high)
+
+
+def _tokens(row: int, words: _Words, hits: Array, number: int, index: Index) -> Iterator[_Placed]:
+    """What runs and alignments of code come to: runs of the same tokens count where names go together."""
+    table, unit = index.tables[TOKENS], index.units[TOKENS][number]
+    size = int(table.starts[number + 1] - table.starts[number])
+    ngram = int(table.ngram[number])
+    code = unit.text.encode()
+    starts = [*read_tokens(unit.text)[1].tolist(), len(code)]
+    best = 0
+    spans: list[tuple[int, int]] = []
+    bits = np.zeros(max(size - ngram + 1, 1), np.bool_)
+    for hit in hits.tolist():
+        low, high = starts[hit[UNIT_FROM]], starts[hit[UNIT_TO]]
+        theirs = words.text[hit[TEXT_FROM] : hit[TEXT_TO]].decode("utf-8", "replace")
+        if not is_renamed(code[low:high].decode("utf-8", "replace"), theirs):
+            continue
+        spans.append((hit[TEXT_FROM], hit[TEXT_TO]))
+        if hit[IS_RUN]:
+            bits[hit[UNIT_FROM] : max(hit[UNIT_TO] - ngram + 1, hit[UNIT_FROM] + 1)] = True
+        else:
+            best = max(best, (size - hit[7]) * MILLION // size)
+    counts = index.counts[TOKENS][number]
+    bits &= counts
+    share = max(best, int(bits.sum()) * MILLION // int(counts.sum()))
+    if spans and (share == MILLION or (share and size >= MIN_EDITED)):
+        where = tuple(place for span in _merged(sorted(spans)) for place in span)
+        key = int(index.keys[unit.item])
+        low, high = np.searchsorted(words.spans[:, 0], [where[0], where[-1]]).tolist()
+        yield _Placed(Finding(row, key, number, unit.piece, RENAMED, False, share, b"", 0, where), TOKENS, low, high)
+
+
+def _clusters(runs: Sequence[Sequence[int]], size: int) -> list[tuple[int, int]]:
+    """Stretches of words that hold runs; those closer than the unit is long are one."""
+    spans: list[tuple[int, int]] = []
+    for low, high in sorted((hit[TEXT_FROM], hit[TEXT_TO]) for hit in runs):
+        if spans and low - spans[-1][1] <= size:
+            spans[-1] = spans[-1][0], max(high, spans[-1][1])
+        else:
+            spans.append((low, high))
+    return spans
+
+
+def _merged(spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    made: list[tuple[int, int]] = []
+    for low, high in spans:
+        if made and low <= made[-1][1]:
+            made[-1] = made[-1][0], max(high, made[-1][1])
+        else:
+            made.append((low, high))
+    return made
+
+
+def _edits(own: bytes, own_spans: Array, text: bytes, spans: Array) -> int:
+    """Words to put in, leave out or exchange between two stretches, by the words themselves."""
+    mine = [own[low:high].decode("utf-8", "replace").lower() for low, high in own_spans.tolist()]
+    theirs = [text[low:high].decode("utf-8", "replace").lower() for low, high in spans.tolist()]
+    row = list(range(len(theirs) + 1))
+    for at, word in enumerate(mine, 1):
+        before, row[0] = row[0], at
+        for place, other in enumerate(theirs, 1):
+            here = min(row[place] + 1, row[place - 1] + 1, before + (word != other))
+            before, row[place] = row[place], here
+    return row[-1]
+
+
+def _marked(found: list[_Placed], words: _Words, index: Index) -> Iterator[Finding]:
+    """Findings that have what they need, and whether they are whole."""
+    pieces: dict[int, set[int]] = {}
+    for one in found:
+        pieces.setdefault(one.finding.item, set()).add(one.finding.piece)
+    for finding, table, low, high in found:
+        unit = index.units[table][finding.unit]
+        is_supported = _is_supported(unit, words, low, high, index)
+        is_enough = unit.needs == NOTHING or is_supported
+        if not is_enough and unit.needs == ALONE_OR_SUPPORT:
+            is_enough = finding.rule != NGRAM and words.stands_alone(low, high)
+        if is_enough:
+            is_whole = is_supported or {QUESTION, CODE} <= pieces[finding.item] or {QUESTION, ANSWER} <= pieces[finding.item]
+            yield finding._replace(whole=is_whole)
+
+
+def _is_supported(unit: Unit, words: _Words, low: int, high: int, index: Index) -> bool:
+    """Whether answer, or half of the choices, stand close to a question; a question and they, close to a choice."""
+    item = index.items[unit.item]
+    if unit.piece not in (QUESTION, CHOICE):
+        return False
+    texts = [*item.choices, *([item.answer] if item.answer.strip() else []), item.question]
+    counted = count_words(texts)
+    sizes = counted.sizes()
+    around = NEAR_WORDS + 2 * int(sizes[: len(item.choices)].sum())
+    first, last = max(low - around, 0), min(high + around, len(words.spans))
+    if unit.piece == CHOICE and sizes[-1] and not words.holds(counted.of(len(texts) - 1), first, low):
+        return False
+    choices = [counted.of(at) for at in range(len(item.choices)) if sizes[at]]
+    held = sum(words.holds(one, high if unit.piece == QUESTION else first, last) for one in choices)
+    if len(choices) >= 2 and held >= max(2, (len(choices) + 1) // 2):
+        return True
+    if item.answer.strip() and unit.piece == QUESTION:
+        answer = counted.of(len(texts) - 2)
+        reach = last if len(answer) >= 3 else min(high + BESIDE_WORDS + len(answer), len(words.spans))
+        return len(answer) > 0 and words.holds(answer, high, reach)
+    return False

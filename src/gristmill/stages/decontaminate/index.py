@@ -1,0 +1,147 @@
+"""The index of eval items: what a scan of documents looks for, as one file of flat arrays.
+
+Items stand in it by a number of their own, made of their content, so that two indexes speak of an item by the same
+name. Units that have too few words for a seed are in a table of their own, found by their rarest word.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import orjson
+
+from gristmill.kernels.decontaminate.match import Units, seeds_of
+from gristmill.stages.decontaminate.code_tokens import MIN_EDITED, code_units, count_tokens
+from gristmill.stages.decontaminate.suite import Item, Protection
+from gristmill.stages.decontaminate.units import (
+    CODE,
+    COMMON_ITEMS,
+    SEED_WORDS,
+    STRONG,
+    Counted,
+    Unit,
+    count_words,
+    table_of,
+    units_of,
+    weights_of,
+)
+
+Array = np.ndarray[Any, Any]
+
+CODE_SEED = 8
+"""Tokens of a seed of code."""
+CODE_NGRAM = 14
+"""Tokens of code in a row that count, whatever the names of variables."""
+TEXT, SHORT, TOKENS = "text", "short", "tokens"
+TABLES = (TEXT, SHORT, TOKENS)
+
+
+class Index(NamedTuple):
+    """An index that was opened."""
+
+    items: list[Item]
+    keys: Array
+    """uint64: the number of each item."""
+    units: dict[str, list[Unit]]
+    """Of each table."""
+    tables: dict[str, Units]
+    counts: dict[str, list[Array]]
+    """Of each unit: which of its n-grams count (bool)."""
+    weights: dict[str, Array]
+    """Words of each unit."""
+
+
+def key_of(item: Item) -> int:
+    """The number by which hits speak of an item."""
+    return int(item.digest[:16], 16)
+
+
+def build(items: Sequence[Item], protections: Mapping[str, Protection], ngram: int, fuzzy: float, path: Path) -> int:
+    """Write the index of items to `path`; how many units it has. `fuzzy` 0: nothing that is edited is looked for."""
+    found, _ = units_of(items, protections, ngram)
+    arrays: dict[str, Array] = {}
+    total = 0
+    counted = count_words([unit.text for unit in found])
+    long = counted.sizes() >= SEED_WORDS
+    code = code_units(items, protections)
+    for name, units in (
+        (TEXT, [unit for unit, is_long in zip(found, long, strict=True) if is_long]),
+        (SHORT, [unit for unit, is_long in zip(found, long, strict=True) if not is_long]),
+        (TOKENS, code),
+    ):
+        texts = [unit.text for unit in units]
+        words = count_tokens(texts) if name == TOKENS else count_words(texts)
+        sizes = words.sizes()
+        weights = sizes.astype(np.float64) if name == TOKENS else weights_of(texts, words)
+        asked = np.array([CODE_NGRAM if name == TOKENS else protections[items[u.item].benchmark].ngram or ngram for u in units])
+        ngrams = np.maximum(1, np.round(asked * sizes / np.maximum(weights, 0.5))).astype(np.int64)
+        allowed = np.array([_allowed(protections[items[u.item].benchmark], fuzzy) for u in units])
+        least = np.array([MIN_EDITED if name == TOKENS else 10**6 if u.piece == CODE else STRONG for u in units])
+        edits = np.where((weights >= least) & (allowed >= 0), ((1 - allowed) * sizes + 1e-9).astype(np.int64), -1)
+        table = table_of(words, ngrams, edits, {TEXT: SEED_WORDS, SHORT: 1, TOKENS: CODE_SEED}[name])
+        for field, value in table._asdict().items():
+            arrays[f"{name}_{field}"] = np.asarray(value)
+        arrays[f"{name}_weights"] = weights
+        arrays[f"{name}_units"] = np.array([[u.item, u.piece, u.needs] for u in units], np.int64).reshape(-1, 3)
+        arrays[f"{name}_texts"] = _packed(orjson.dumps(texts))
+        counts = _counting(words, ngrams, np.array([u.item for u in units], np.int64))
+        arrays[f"{name}_counts"] = np.packbits(np.concatenate([*counts, np.zeros(0, np.bool_)]))
+        total += len(units)
+    arrays["items"] = _packed(orjson.dumps([tuple(item) for item in items]))
+    with open(path, "wb") as file:
+        np.savez(file, allow_pickle=False, **arrays)
+    return total
+
+
+def _allowed(protection: Protection, fuzzy: float) -> float:
+    """How like a passage has to be; -1: nothing is looked for."""
+    own = protection.fuzzy
+    asked = fuzzy if own is None else float(own)
+    return asked if asked > 0 else -1.0
+
+
+def _packed(data: bytes) -> Array:
+    return np.frombuffer(data, np.uint8)
+
+
+def _counting(words: Counted, ngrams: Array, owners: Array) -> list[Array]:
+    """Of each unit, which of its n-grams are not in more than COMMON_ITEMS items; all, where none is left."""
+    sizes = words.sizes()
+    windows = np.maximum(sizes - ngrams + 1, 1)
+    unit = np.repeat(np.arange(len(sizes)), windows)
+    first = np.repeat(np.cumsum(windows) - windows, windows)
+    at = np.arange(len(unit)) - first
+    hashes = np.zeros(len(unit), np.uint64)
+    for width in np.unique(np.minimum(ngrams, sizes)).tolist():
+        chosen = np.minimum(ngrams, sizes)[unit] == width
+        hashes[chosen] = seeds_of(words.words, words.starts[unit[chosen]] + at[chosen], width)
+    pairs = np.unique(np.stack([hashes, owners[unit].astype(np.uint64)], axis=1), axis=0) if len(unit) else np.zeros((0, 2), np.uint64)
+    known, times = np.unique(pairs[:, 0], return_counts=True)
+    rare = times[np.searchsorted(known, hashes)] <= COMMON_ITEMS if len(unit) else np.zeros(0, np.bool_)
+    ends = np.cumsum(windows)
+    return [
+        part if part.any() else np.ones(len(part), np.bool_)
+        for part in (rare[end - size : end] for end, size in zip(ends.tolist(), windows.tolist(), strict=True))
+    ]
+
+
+@lru_cache(maxsize=4)
+def open_index(path: Path) -> Index:
+    """The index in a file."""
+    with np.load(path, allow_pickle=False) as arrays:
+        items = [Item(*one[:4], tuple(one[4]), tuple(one[5]), one[6]) for one in orjson.loads(arrays["items"].tobytes())]
+        units, tables, counts, weights = {}, {}, {}, {}
+        for name in TABLES:
+            fields = {field: arrays[f"{name}_{field}"] for field in Units._fields}
+            tables[name] = Units(**{**fields, "seed_words": int(fields["seed_words"])})
+            texts = orjson.loads(arrays[f"{name}_texts"].tobytes())
+            about = arrays[f"{name}_units"].tolist()
+            units[name] = [Unit(item, piece, text, needs) for (item, piece, needs), text in zip(about, texts, strict=True)]
+            weights[name] = arrays[f"{name}_weights"]
+            table = tables[name]
+            windows = np.maximum(np.diff(table.starts) - table.ngram + 1, 1)
+            bits = np.unpackbits(arrays[f"{name}_counts"])[: int(windows.sum())].astype(np.bool_)
+            counts[name] = np.split(bits, np.cumsum(windows)[:-1]) if len(windows) else []
+    return Index(items, np.array([key_of(item) for item in items], np.uint64), units, tables, counts, weights)

@@ -1,0 +1,188 @@
+"""Eval items as units of words that kernels look for.
+
+A unit is a piece of an item: its question, its answer where that has enough words to be found by itself, its code. Words
+are those of `kernels/dedup/shingles.py`: lower case, runs of letters, digits and `_`; a character of a script without
+spaces is a word, and counts half. Punctuation, white space and case are nowhere. What copies do to a word is looked for
+besides: `don't` also as `dont`, `twenty-five` as `twentyfive`, `1,000` as `1000`, `snake_case` as `snake case`.
+
+Some questions say too little to be told from a text that happens to say the same: of fewer than STRONG words, or the
+same in several items. They flag with support (their answer or half of their choices close by), or where they stand
+alone, from one end of a sentence or line to another. A question with neither is one that cannot be protected.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from gristmill.kernels.decontaminate.match import Units, choose_seeds, fill_table, seeds_of
+from gristmill.kernels.decontaminate.texts import words_of
+from gristmill.kernels.dedup.shingles import word_tables
+from gristmill.stages.buffers import bytes_of
+from gristmill.stages.decontaminate.suite import Item, Protection
+
+Array = np.ndarray[Any, Any]
+
+QUESTION, ANSWER, CODE, CHOICE, CONTEXT = range(5)
+PIECES = ("question", "answer", "code", "choices", "context")
+PROTECTED = ("question", "answer", "code")
+"""What is looked for where a suite says nothing. An answer that is one of the choices is not: the question leads to
+it. Passages that questions are about are what encyclopedias say."""
+NOTHING, ALONE_OR_SUPPORT, SUPPORT = range(3)
+"""What a unit needs, beside being found, to flag a document."""
+SEED_WORDS = 5
+"""Of every unit that has so many: with one word in ten changed, few units are left without five in a row."""
+SEEDS = 5
+"""Of a unit, about, and more of a long one: a run of `ngram` words holds one wherever it begins."""
+STRONG = 8
+"""Words of a question that flags wherever it stands. Of the test questions of nine benchmarks the shorter ones are
+phrases that people write for themselves (`The sun is responsible for`)."""
+ALONE = 4
+"""Words of a question that flags where it stands alone."""
+SHARED = 3
+"""Items that may have the same question before it is taken for a phrase of the benchmark's."""
+COMMON_ITEMS = 10
+"""Items that may have the same n-gram before it is taken for a phrase of the benchmark's."""
+MOST_POSTINGS = 64
+"""Units of one seed; a seed of more is a phrase that tells nothing."""
+FILTER_BITS = 10
+"""Of the filter, for each seed: so that it stays in the second-level cache with tens of thousands of items."""
+_JOINED = re.compile(r"(?<=\w)['’\-‐‑,.](?=\w)")
+
+
+class Unit(NamedTuple):
+    """A piece of an item, in one spelling."""
+
+    item: int
+    piece: int
+    text: str
+    needs: int = NOTHING
+
+
+def spellings(text: str) -> list[str]:
+    """A text, and as it reads with the signs inside of words left out, or `_` as a space; only those that differ."""
+    forms = [text, _JOINED.sub("", text), text.replace("_", " ")]
+    return list(dict.fromkeys(forms))
+
+
+class Counted(NamedTuple):
+    """Texts as words."""
+
+    starts: Array
+    words: Array
+
+    def of(self, number: int) -> Array:
+        return self.words[self.starts[number] : self.starts[number + 1]]
+
+    def sizes(self) -> Array:
+        return np.diff(self.starts)
+
+
+def count_words(texts: Sequence[str]) -> Counted:
+    data, offsets = bytes_of(pa.array(texts, pa.string()))
+    return Counted(*words_of(data, offsets, word_tables()))
+
+
+def weights_of(texts: Sequence[str], counted: Counted) -> Array:
+    """Words of each text, those of scripts without spaces by half."""
+    sizes = counted.sizes().astype(np.float64)
+    for number, text in enumerate(texts):
+        if not text.isascii():
+            sizes[number] -= 0.5 * len(_UNSPACED.findall(text))
+    return sizes
+
+
+_UNSPACED = re.compile("[\u0e01-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u9fff\ua000-\ua4cf\uf900-\ufaff\U00020000-\U000323af]")
+
+
+def units_of(items: Sequence[Item], protections: Mapping[str, Protection], ngram: int) -> tuple[list[Unit], list[int]]:
+    """The units of all items, those of an item together, and the items that have none."""
+    questions = count_words([item.question for item in items])
+    weights = weights_of([item.question for item in items], questions)
+    times: dict[bytes, int] = {}
+    for number in range(len(items)):
+        key = questions.of(number).tobytes()
+        times[key] = times.get(key, 0) + 1
+    units: list[Unit] = []
+    for number, item in enumerate(items):
+        protection = protections[item.benchmark]
+        wanted = protection.protect or PROTECTED
+        is_shared = times[questions.of(number).tobytes()] > SHARED
+        pieces = [(QUESTION, item.question, _needs(item, float(weights[number]), is_shared, protection))]
+        if weights[number] < 2:  # found by its choices
+            pieces += [(CHOICE, text, SUPPORT) for text in item.choices if "question" in wanted]
+        if not item.choices:
+            pieces.append((ANSWER, item.answer, NOTHING))
+        pieces += [(CODE, text, NOTHING) for text in item.code]
+        pieces += [(CHOICE, text, NOTHING) for text in item.choices if "choices" in wanted]
+        pieces.append((CONTEXT, item.context, NOTHING))
+        units += [
+            Unit(number, piece, form, needs)
+            for piece, text, needs in pieces
+            if needs is not None and text and (piece == CHOICE or PIECES[piece] in wanted)
+            for form in spellings(text)
+        ]
+    sizes = weights_of([unit.text for unit in units], counted := count_words([unit.text for unit in units]))
+    kept = []
+    for unit, size, words in zip(units, sizes, counted.sizes(), strict=True):
+        n = protections[items[unit.item].benchmark].ngram or ngram
+        least = {QUESTION: 2, ANSWER: n, CODE: STRONG, CHOICE: 2, CONTEXT: n}[unit.piece]
+        if size >= least and words >= least:
+            kept.append(unit)
+    protected = {unit.item for unit in kept}
+    bare = [number for number in range(len(items)) if number not in protected]
+    return kept, bare
+
+
+def _needs(item: Item, words: float, is_shared: bool, protection: Protection) -> int | None:
+    """Of a question of so many words; None: whatever it finds tells nothing."""
+    supported = bool(item.answer.strip() or item.choices)
+    if protection.rule == "whole" or is_shared:
+        return SUPPORT if supported else None
+    if words >= STRONG:
+        return NOTHING
+    if words >= ALONE:
+        return ALONE_OR_SUPPORT
+    return SUPPORT if supported else None
+
+
+def table_of(counted: Counted, ngrams: Array, allowed: Array, seed_words: int) -> Units:
+    """Seeds of all units in a table; none of units with fewer words than a seed has. Of a seed that very many units
+    have, the first are found by it.
+    """
+    _, which, times = np.unique(counted.words, return_inverse=True, return_counts=True)
+    sizes = counted.sizes()
+    steps = np.where(ngrams <= sizes, np.minimum(sizes // SEEDS, ngrams - seed_words + 1), sizes // SEEDS)
+    if seed_words == 1:  # one seed a unit, its rarest word
+        steps = 2 * sizes
+    steps = np.maximum(1, steps)
+    owner, at = choose_seeds(counted.starts, times[which], seed_words, steps)
+    seeds = seeds_of(counted.words, counted.starts[owner] + at, seed_words)
+    order = np.lexsort((at, owner, seeds))
+    seeds, owner, at = seeds[order], owner[order], at[order]
+    begins = np.flatnonzero(np.append(True, seeds[1:] != seeds[:-1])) if len(seeds) else np.zeros(0, np.int64)
+    rank = np.arange(len(seeds)) - np.repeat(begins, np.diff(np.append(begins, len(seeds))))
+    few = rank < MOST_POSTINGS
+    seeds, owner, at = seeds[few], owner[few], at[few]
+    different = int((np.diff(seeds) != 0).sum()) + 1 if len(seeds) else 0
+    filter_ = np.zeros(_power_of_two(FILTER_BITS * different // 64), np.uint64)
+    slots = np.zeros(_power_of_two(3 * different // 2), np.uint64)
+    fill_table(seeds, filter_, slots)
+    ends = np.append(seeds[1:] != seeds[:-1], True) if len(seeds) else np.zeros(0, np.bool_)
+    return Units(
+        seed_words,
+        filter_,
+        slots,
+        owner.astype(np.int32),
+        np.where(ends, -1 - at, at).astype(np.int32),
+        counted.starts,
+        counted.words,
+        ngrams.astype(np.int32),
+        allowed.astype(np.int32),
+    )
+
+
+def _power_of_two(least: int) -> int:
+    return 1 << max(least - 1, 511).bit_length()
