@@ -1,0 +1,53 @@
+"""The index of the items that a suite had when it was pinned; those that came since are in `eval_index_new`.
+
+A document is scanned for each of them by itself, so that a suite that grew is looked for by what it grew by.
+"""
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from gristmill.counted import counted
+from gristmill.errors import CannotBeMet
+from gristmill.stages.decontaminate import eval_suite
+from gristmill.stages.decontaminate.index import build
+from gristmill.stages.decontaminate.units import units_of
+
+VERSION = 1
+LIBRARIES = ("unicode",)
+_SHOWN = 5
+
+
+class Config(eval_suite.Config):
+    ngram: Annotated[int, Field(ge=5, le=50)] = 13
+    """Words of an n-gram: GPT-3 took 13, as shorter ones are in texts that have nothing to do with an item. A benchmark
+    of the suite may say its own."""
+    fuzzy: Literal[False] | Annotated[float, Field(ge=0.5, le=1)] = 0.8
+    """How much of an item's words a passage has to have, in order, to count as a copy with changes. false: only n-grams
+    count, and items to the word. A benchmark may say its own."""
+    allow_unprotected: Annotated[int, Field(ge=0)] = 0
+    """Items that may say too little to be told from other texts, and are not looked for. More of them stop the run."""
+
+
+def make(config: Config, path: Path) -> dict[str, Any]:
+    return make_of(config, path, new=False)
+
+
+def make_of(config: Config, path: Path, new: bool) -> dict[str, Any]:
+    """The index of the items of the first generation of a suite, or of the others."""
+    suite = eval_suite.read_pinned(config)
+    chosen = [
+        item for item, generation in zip(suite.items, suite.generations, strict=True) if (generation > 0) == new
+    ]
+    _, bare = units_of(chosen, suite.protections, config.ngram)
+    if len(bare) > config.allow_unprotected:
+        named = [f"{chosen[one].benchmark} {chosen[one].id} ({chosen[one].question[:40]!r})" for one in bare[:_SHOWN]]
+        more = f" and {len(bare) - _SHOWN} more" if len(bare) > _SHOWN else ""
+        raise CannotBeMet(
+            f"{counted(len(bare), 'item')} of the eval suite {suite.name} cannot be protected, having too few words to be "
+            f"told from other texts: {', '.join(named)}{more}. Take them out of the suite, give them an answer or "
+            f"choices, or write allow_unprotected: {len(bare)}."
+        )
+    units = build(chosen, suite.protections, config.ngram, float(config.fuzzy), path)
+    return {"items": len(chosen), "units": units, "unprotected": len(bare)}

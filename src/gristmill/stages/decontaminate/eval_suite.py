@@ -1,0 +1,118 @@
+"""The eval suite of a recipe as one file: its items, by the numbers under which hits speak of them.
+
+What a later step or a person needs to know of an item is here; what a scan needs is in the indexes. So a coverage that
+is set anew for a benchmark, or another name, scans nothing again.
+"""
+
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
+
+import orjson
+from pydantic import BeforeValidator, Field
+
+from gristmill.errors import CannotBeMet, UserError, WrongSetting
+from gristmill.stages.contract import FileMark, StageConfig
+from gristmill.stages.decontaminate.index import key_of
+from gristmill.stages.decontaminate.suite import Item, Suite, describe, read_suite
+
+VERSION = 1
+LIBRARIES = ()
+SUFFIX = "json"
+SHOWN_HASH = 16
+
+
+def _folder(path: Any) -> Any:
+    """A suite is its folder; who names the YAML file in it means the same."""
+    if isinstance(path, str) and path.lower().endswith((".yaml", ".yml")):
+        return path.rpartition("/")[0] or "."
+    return path
+
+
+class Config(StageConfig):
+    suite: Annotated[str, FileMark(), BeforeValidator(_folder)]
+    """The folder of an eval suite, or the YAML file in it (docs/suites.md)."""
+    suite_hash: Annotated[str, Field(pattern="^[0-9a-f]{16,64}$")] | None = None
+    """How the hash of the suite begins, 16 digits or more: another suite stops the run. `gristmill suite pin` prints it.
+    null: the suite is taken as it is."""
+
+
+class Known(NamedTuple):
+    """What is known of an item."""
+
+    item: Item
+    generation: int
+
+
+class Opened(NamedTuple):
+    """The model."""
+
+    name: str
+    version: str
+    hash: str
+    coverage: dict[str, float | None]
+    """Of each benchmark; None: the step's own."""
+    items: dict[int, Known]
+
+
+def check(config: Config) -> None:
+    """Whether there is a suite at all; its items are read when the run begins."""
+    try:
+        describe(config.suite)
+    except UserError as error:
+        raise WrongSetting("suite", str(error)) from None
+
+
+def read_pinned(config: Config) -> Suite:
+    """The suite, which must be the one that was pinned."""
+    try:
+        suite = read_suite(config.suite)
+    except UserError as error:
+        raise CannotBeMet(f"The eval suite cannot be read, so nothing would be protected. {error}") from None
+    if config.suite_hash and not suite.hash.startswith(config.suite_hash):
+        raise CannotBeMet(
+            f"The eval suite {suite.name} {suite.version} has the hash {suite.hash[:SHOWN_HASH]}, and the recipe pins "
+            f"{config.suite_hash}: it is not the suite that was agreed on. If the change is meant, write suite_hash: "
+            f"{suite.hash[:SHOWN_HASH]}."
+        )
+    return suite
+
+
+def make(config: Config, path: Path) -> dict[str, Any]:
+    suite = read_pinned(config)
+    about = {
+        "name": suite.name,
+        "version": suite.version,
+        "hash": suite.hash,
+        "coverage": {name: protection.coverage for name, protection in suite.protections.items()},
+        "items": [
+            [key_of(item), generation, tuple(item)]
+            for item, generation in zip(suite.items, suite.generations, strict=True)
+        ],
+    }
+    path.write_bytes(orjson.dumps(about))
+    counts: dict[str, int] = dict.fromkeys(suite.protections, 0)
+    for item in suite.items:
+        counts[item.benchmark] += 1
+    told = f"{suite.name} {suite.version}, {suite.hash}"
+    return {"suites": {told: 1}, "pinned": int(config.suite_hash is not None), "items": counts}
+
+
+def warnings(found: dict[str, Any], config: Config) -> Sequence[str]:
+    if not found.get("pinned") and found.get("suites"):
+        told = next(iter(found["suites"]))
+        digest = told.rpartition(", ")[2]
+        return (f"the suite is not pinned, so any other would do. Write suite_hash: {digest[:SHOWN_HASH]}",)
+    return ()
+
+
+@lru_cache(maxsize=2)
+def open_suite(path: Path) -> Opened:
+    """The suite in a file."""
+    about = orjson.loads(path.read_bytes())
+    items = {
+        key: Known(Item(*texts[:4], tuple(texts[4]), tuple(texts[5]), texts[6]), generation)
+        for key, generation, texts in about["items"]
+    }
+    return Opened(about["name"], about["version"], about["hash"], about["coverage"], items)
