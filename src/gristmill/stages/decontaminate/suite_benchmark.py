@@ -7,7 +7,16 @@ from gristmill.counted import counted
 from gristmill.errors import UserError
 from gristmill.stages.decontaminate.suite_describe import Benchmark
 from gristmill.stages.decontaminate.suite_files import Folder, Found, Row, format_of, records
-from gristmill.stages.decontaminate.suite_form import ANSWER_LINE, Broken, Form, Item, Reading, digest_of, item_of
+from gristmill.stages.decontaminate.suite_form import (
+    ANSWER_LINE,
+    Broken,
+    Form,
+    Format,
+    Item,
+    Reading,
+    digest_of,
+    item_of,
+)
 from gristmill.stages.decontaminate.suite_ready import NamedForm
 from gristmill.stages.ingest.decompress import Fault
 from gristmill.stages.ingest.fields import field_names
@@ -45,14 +54,15 @@ def read_benchmark(
         )
     items: dict[str, Item] = {}
     broken: list[str] = []
-    used: dict[str, Form] = {}
+    used: dict[str, None] = {}
     ids: dict[str, int] = {}
     duplicates = 0
     for at, file in enumerate(found):
         lines = _answer_lines(answers[at]) if answers else None
-        chosen = _form_of(file, forms, lines)
-        used[chosen.name] = chosen.form
-        for row, record in _records(file, chosen.form, lines):
+        kind = format_of(file, benchmark.format)
+        chosen = _form_of(file, kind, forms, lines)
+        used[chosen.name] = None
+        for row, record in _records(file, kind, chosen.form, lines):
             place = f"{file.name}:{row}"
             try:
                 if isinstance(record, Fault):
@@ -95,8 +105,8 @@ def _refuse(broken: list[str], allowed: int, has_items: bool) -> None:
         )
 
 
-def _records(file: Found, form: Form, answers: list[str | Fault] | None) -> Iterator[Row]:
-    kind = format_of(file, form)
+def _records(file: Found, kind: Format, form: Form, answers: list[str | Fault] | None) -> Iterator[Row]:
+    """The records with their answers."""
     last = 0
     for row, record in records(file, kind, form):
         last = row
@@ -116,14 +126,13 @@ def _answer_lines(file: Found) -> list[str | Fault]:
     return [record if isinstance(record, Fault) else record["0"].strip() for _, record in rows]
 
 
-def _form_of(file: Found, forms: list[NamedForm], answers: list[str | Fault] | None) -> NamedForm:
+def _form_of(file: Found, kind: Format, forms: list[NamedForm], answers: list[str | Fault] | None) -> NamedForm:
     """The first form that one of the first records of a file fits."""
     if len(forms) == 1:
         return forms[0]
     seen: list[str] = []
-    for chosen in forms:
-        is_other = chosen.form.format is not None and chosen.form.format != format_of(file, Reading())
-        for row, record in () if is_other else records(file, format_of(file, chosen.form), chosen.form):
+    for chosen in (one for one in forms if one.form.format in (None, kind)):
+        for row, record in records(file, kind, chosen.form):
             if row > TRIED_RECORDS:
                 break
             if isinstance(record, Fault):

@@ -140,7 +140,7 @@ def _described(name: str, given: Any, values: Values) -> Described:
 
 
 def _ready(name: str, given: list[str], values: Values, at: Path) -> Ready:
-    own = [one for one in Form.model_fields if one in given]
+    own = [one for one in Form.model_fields if one in given and one != "format"]
     if own:
         raise UserError(
             f"{values.at((*at, own[0]))}: {at[-1]} has like and its own {', '.join(own)}, so it is not clear which "

@@ -260,21 +260,16 @@ def _chunks(file: IO[bytes]) -> Iterator[bytes]:
         yield chunk
 
 
-def format_of(found: Found, reading: Reading) -> Format:
-    """What a file is."""
-    if reading.format is not None:
-        return reading.format
+def format_of(found: Found, given: Format | None) -> Format:
+    """What a file is: as the description says, or else by its name."""
     name = without_compression_suffix(found.name).lower()
-    kind = SUFFIXES.get(os.path.splitext(name)[1])
+    kind = given or SUFFIXES.get(os.path.splitext(name)[1])
     if kind is None and is_archive(found.name):
         raise UserError(f'{found.name} is an archive; say which of its files are meant: inside: "data/test/*.csv"')
     if kind is None:
-        raise UserError(f"{found.name} does not say by its name what it is; say it with format: ({told_formats()})")
+        formats = ", ".join(dict.fromkeys(SUFFIXES.values()))
+        raise UserError(f"{found.name} does not say by its name what it is; say it with format: ({formats})")
     return kind
-
-
-def told_formats() -> str:
-    return ", ".join(dict.fromkeys(SUFFIXES.values()))
 
 
 def records(found: Found, kind: Format, reading: Reading) -> Iterator[Row]:

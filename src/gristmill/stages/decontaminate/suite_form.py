@@ -23,8 +23,10 @@ Role = Literal["question", "answer", "code", "choices", "context"]
 Format = Literal["jsonl", "json", "csv", "tsv", "parquet", "lines"]
 ANSWER_LINE = "answer_line"
 """The field under which a record has its line of `answer_file`."""
-NO_ANSWER = ("", "-1")
-"""What the published files of test splits have in place of an answer that is kept secret."""
+UNKNOWN = "<unk>"
+"""What TriviaQA's published test split has for an answer."""
+NO_ANSWER = ("", "-1", UNKNOWN)
+"""What others have in place of the name of a choice that is kept secret."""
 _PATH_IN_TEXT = re.compile(r"\{([^{}]*)\}")
 _MISSING = object()
 
@@ -103,14 +105,14 @@ class Form(Reading):
     answer: FieldPath | None = None
     """The right answer, or the worked solution, as text."""
     answer_choice: FieldPath | None = None
-    """What names the right one among the choices, in place of `answer`. Nothing and -1 stand for an answer that is
-    kept secret."""
+    """What names the right one among the choices, in place of `answer`. Nothing, -1 and <unk> stand for an answer that
+    is kept secret."""
     counted_from: Literal[0, 1, "A"] = 0
     """What `answer_choice` calls the first choice."""
     labels: FieldPath | None = None
     """The names of the choices, where records have them, in place of `counted_from`."""
     choices: FieldPaths | None = None
-    """The answers to choose from: a list, or several fields."""
+    """The answers to choose from: a list, or several fields; an object stands for its keys."""
     split_choices: Annotated[str, Field(min_length=1, max_length=10)] | None = None
     """What stands between choices that are one text."""
     blank: Annotated[str, Field(min_length=1, max_length=10)] | None = None
@@ -150,7 +152,7 @@ def item_of(record: dict[str, Any], form: Form, benchmark: str, place: str) -> I
     if not question:
         raise Broken(f"no question: {form.question} is empty")
     choices = _choices(record, form, question)
-    answer = _filled(record, form.answer).strip() if form.answer else ""
+    answer = _filled(record, form.answer).strip().removeprefix(UNKNOWN) if form.answer else ""
     if form.answer_choice:
         answer = _named(record, form, choices)
     return Item(
@@ -218,6 +220,7 @@ def _choices(record: dict[str, Any], form: Form, question: str) -> list[str]:
     choices: list[str] = []
     for field in form.choices or ():
         value = value_at(record, field) if "{" not in field else _filled(record, field)
+        value = list(value) if isinstance(value, dict) else value
         if form.split_choices and isinstance(value, str):
             choices += [part.strip() for part in value.split(form.split_choices) if part.strip()]
         else:
