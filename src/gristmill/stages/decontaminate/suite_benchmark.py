@@ -45,8 +45,8 @@ def read_benchmark(
     folder: Folder, name: str, benchmark: Benchmark, forms: list[NamedForm]
 ) -> tuple[list[Item], list[str], Counts]:
     """Its items, their digests, and what there is to tell. Raises UserError."""
-    found = _found(folder, benchmark)
-    answers = folder.find(benchmark.answer_file, benchmark.inside) if benchmark.answer_file else []
+    found = _found(folder, benchmark.files, benchmark.inside)
+    answers = _answer_files(folder, benchmark)
     if answers and len(answers) != len(found):
         raise UserError(
             f"{counted(len(found), 'file')} of records and {counted(len(answers), 'file')} of answers, and each "
@@ -84,11 +84,18 @@ def read_benchmark(
     return list(items.values()), list(items), counts
 
 
-def _found(folder: Folder, benchmark: Benchmark) -> list[Found]:
-    taken: dict[str, Found] = {}
-    for pattern in benchmark.files:
-        taken |= {file.name: file for file in folder.find(pattern, benchmark.inside)}
+def _found(folder: Folder, patterns: tuple[str, ...], inside: str | None) -> list[Found]:
+    taken = {file.name: file for pattern in patterns for file in folder.find(pattern, inside)}
     return [taken[name] for name in sorted(taken)]
+
+
+def _answer_files(folder: Folder, benchmark: Benchmark) -> list[Found]:
+    """They lie where the records lie: in the folder, or in the archives."""
+    if benchmark.answer_file is None:
+        return []
+    if benchmark.inside is None:
+        return folder.find(benchmark.answer_file, None)
+    return _found(folder, benchmark.files, benchmark.answer_file)
 
 
 def _refuse(broken: list[str], allowed: int, has_items: bool) -> None:
@@ -96,7 +103,7 @@ def _refuse(broken: list[str], allowed: int, has_items: bool) -> None:
     more = f"\nand {len(broken) - MOST_SHOWN:,} more" if len(broken) > MOST_SHOWN else ""
     if len(broken) > allowed:
         raise UserError(
-            f"{counted(len(broken), 'record')} cannot be protected, being no items:\n{told}{more}\n"
+            f"{counted(len(broken), 'record is', 'records are')} no item and cannot be protected:\n{told}{more}\n"
             f"Correct the files or the fields, or say allow_broken: {len(broken)}."
         )
     if not has_items:

@@ -34,7 +34,8 @@ class Benchmark(Protection, Form):
     inside: _Glob | None = None
     """A glob of the files that are meant inside of the archives that `files` names."""
     answer_file: _Glob | None = None
-    """Files of which line i has the answer to record i, one for each of `files`; the field is called `answer_line`."""
+    """Files of which line i has the answer to record i, one for each of `files`, in the archives where those are there.
+    The field is called `answer_line`."""
     like: str | None = None
     """A ready description, in place of `question` and the other fields (`gristmill suite list`)."""
     allow_broken: Annotated[int, Field(ge=0)] = 0
