@@ -1,4 +1,4 @@
-"""An eval suite is what its files say, however they are packed. What cannot be read is named; nothing leaves its folder."""
+"""An eval suite is what its files say, however they are packed. What cannot be read is named; nothing leaves it."""
 
 import bz2
 import gzip
