@@ -13,7 +13,7 @@ import pytest
 import zstandard
 
 from gristmill.errors import UserError
-from gristmill.stages.decontaminate import suite_files
+from gristmill.stages.decontaminate import suite_archive, suite_files
 from gristmill.stages.decontaminate.suite import Protection, digest_of, pin_suite, read_suite, read_with_counts
 from gristmill.stages.decontaminate.suite_files import matcher
 
@@ -205,6 +205,8 @@ BAD = {
         "no file in x.tar matches 'y/.*it holds x/1.jsonl",
     ),
     "number too large": ("{files: q.jsonl, question: q, coverage: 7}", "coverage: Input should be less than"),
+    "no number": ("{files: q.jsonl, question: q, fuzzy: true}", "fuzzy: write a number above 0 and up to 1, or false"),
+    "no share": ("{files: q.jsonl, question: q, coverage: true}", "coverage: Input should be a valid number"),
     "wrong role": ("{files: q.jsonl, question: q, protect: [questions]}", "protect: Input should be"),
     "choice that is none": (
         "{files: q.jsonl, question: q, choices: [a], answer_choice: a}",
@@ -318,15 +320,16 @@ def test_members_never_leave_the_archive(tmp_path):
         read_suite(write(tmp_path, files, "{files: x.tar, inside: link.jsonl, question: q}"))
 
 
-@pytest.mark.parametrize("kind", ["zip", "tar.gz", "jsonl.gz", "jsonl.bz2", "jsonl.zst", "long name"])
+@pytest.mark.parametrize("kind", ["zip", "many.zip", "tar.gz", "jsonl.gz", "jsonl.bz2", "jsonl.zst", "long name"])
 def test_a_bomb_is_refused(tmp_path, monkeypatch, kind):
     """What unpacks to far more than its size allows is given up before it is held."""
-    monkeypatch.setattr(suite_files, "FREE_UNPACKED_BYTES", 1 << 16)
-    monkeypatch.setattr(suite_files, "MOST_NAME_BYTES", 1 << 10)
+    monkeypatch.setattr(suite_archive, "FREE_UNPACKED_BYTES", 1 << 16)
+    monkeypatch.setattr(suite_archive, "MOST_NAME_BYTES", 1 << 10)
     air = bytes(8 << 20)
     name = "x.tar.gz" if kind == "long name" else f"x.{kind}"
     data = {
         "zip": lambda: zipped({"q.jsonl": air}),
+        "many.zip": lambda: zipped({f"{n}.jsonl": air[: 1 << 15] for n in range(99)}),
         "tar.gz": lambda: tarred({"q.jsonl": air}, "w:gz"),
         "jsonl.gz": lambda: gzip.compress(air),
         "jsonl.bz2": lambda: bz2.compress(air),

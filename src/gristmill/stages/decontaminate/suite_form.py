@@ -53,14 +53,21 @@ def digest_of(item: Item) -> str:
     return hashlib.sha256(orjson.dumps(texts)).hexdigest()[:32]
 
 
+def _as_similarity(value: Any) -> Any:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if value is None or value is False or (is_number and 0 < value <= 1):
+        return value
+    raise ValueError("write a number above 0 and up to 1, or false for none")
+
+
 class Protection(StageConfig):
     """How a benchmark is protected, where it differs from what the step says of all."""
 
-    coverage: Annotated[float, Field(gt=0, le=1)] | None = None
+    coverage: Annotated[float, Field(gt=0, le=1, strict=True)] | None = None
     """The share of an item's n-grams that a document has to hold. null: the step's own."""
-    ngram: Annotated[int, Field(ge=1, le=100)] | None = None
+    ngram: Annotated[int, Field(ge=1, le=100, strict=True)] | None = None
     """Words of an n-gram. null: the step's own."""
-    fuzzy: Literal[False] | Annotated[float, Field(gt=0, le=1)] | None = None
+    fuzzy: Annotated[float | Literal[False] | None, BeforeValidator(_as_similarity)] = None
     """How like an item a passage has to be, from 0 to 1, to count as a copy with changes; false looks for none. null:
     the step's own."""
     protect: tuple[Role, ...] | None = None
