@@ -97,9 +97,13 @@ LAYOUTS = {
         {"x.zip": zipped({"q.jsonl": DATA, "a.lst": "".join(f"{item['a']}\n" for item in ITEMS).encode()})},
         "{files: x.zip, inside: q.jsonl, answer_file: a.lst, question: q, answer: answer_line}",
     ),
+    "all files": ({"q.jsonl": DATA, ".hidden": b"x"}, '{files: "*", question: q, answer: a}'),
     "twice": ({"q.jsonl": DATA + DATA}, "{files: q.jsonl, question: q, answer: a}"),
     "template": ({"q.jsonl": DATA}, '{files: q.jsonl, question: "{q}", answer: " {a} "}'),
 }
+
+
+HASH = "794f06b380a877eb503454e66c3e75322979e738266ca13ca7ba0aa69d11b941"
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -108,6 +112,7 @@ def test_the_hash_is_that_of_the_content(tmp_path, layout):
     plain = read_suite(write(tmp_path / "plain", *LAYOUTS["plain"]))
     other = read_suite(write(tmp_path / "other", *LAYOUTS[layout]))
     assert other.hash == plain.hash
+    assert plain.hash == HASH, "recipes that pin it would have to be changed"
     assert sorted(map(digest_of, other.items)) == sorted(map(digest_of, plain.items))
     assert len(other.items) == len(ITEMS)
     assert {item.benchmark for item in other.items} == {"b"}
@@ -207,6 +212,19 @@ BAD = {
     "number too large": ("{files: q.jsonl, question: q, coverage: 7}", "coverage: Input should be less than"),
     "no number": ("{files: q.jsonl, question: q, fuzzy: true}", "fuzzy: write a number above 0 and up to 1, or false"),
     "no share": ("{files: q.jsonl, question: q, coverage: true}", "coverage: Input should be a valid number"),
+    "idle answers": (
+        "{files: q.jsonl, answer_file: one.lst, question: q}",
+        "answers of answer_file are used by no field",
+    ),
+    "idle header": ("{files: q.jsonl, header: false, question: q}", "q.jsonl is jsonl, where header does nothing"),
+    "idle records": ("{files: q.jsonl, records: q, question: q}", "q.jsonl is jsonl, where records does nothing"),
+    "idle labels": ("{files: q.jsonl, question: q, labels: a}", "labels does nothing without answer_choice"),
+    "idle blank": ("{files: q.jsonl, question: q, blank: _}", "blank does nothing without choices"),
+    "two answers": (
+        "{files: q.jsonl, question: q, answer: a, choices: a, answer_choice: a}",
+        "answer and answer_choice",
+    ),
+    "open brace": ('{files: q.jsonl, question: "{q"}', "has braces and no path between them"),
     "wrong role": ("{files: q.jsonl, question: q, protect: [questions]}", "protect: Input should be"),
     "choice that is none": (
         "{files: q.jsonl, question: q, choices: [a], answer_choice: a}",
@@ -215,7 +233,10 @@ BAD = {
     "list for text": ("{files: list.jsonl, question: q}", "q is a list, not text; name what is meant of it"),
     "empty question": ("{files: empty.jsonl, question: q}", r"(?s)1 record.*empty.jsonl:2: no question: q is empty"),
     "no item": ("{files: empty.jsonl, question: z, allow_broken: 9}", "it has no item"),
-    "answers short": ("{files: q.jsonl, answer_file: one.lst, question: q}", "its file of answers 1 line"),
+    "answers short": (
+        "{files: q.jsonl, answer_file: one.lst, question: q, answer: answer_line}",
+        "its file of answers 1 line",
+    ),
     "no mapping": ("[1]", "a benchmark is a mapping"),
     "cut line": ("{files: cut.jsonl, question: q}", r"(?s)cut.jsonl:2: .*invalid_json"),
     "cut gzip": ("{files: cut.jsonl.gz, question: q}", "truncated_gzip"),

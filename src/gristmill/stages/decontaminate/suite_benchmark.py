@@ -61,6 +61,12 @@ def read_benchmark(
         lines = _answer_lines(answers[at]) if answers else None
         kind = format_of(file, benchmark.format)
         chosen = _form_of(file, kind, forms, lines)
+        if idle := chosen.form.idle(kind):
+            raise UserError(f"{file.name} is {kind}, where {idle} does nothing. Remove it, or correct format.")
+        if lines is not None and ANSWER_LINE not in chosen.form.paths():
+            raise UserError(
+                f"the answers of answer_file are used by no field. Write answer: {ANSWER_LINE}, or answer_choice."
+            )
         used[chosen.name] = None
         for row, record in _records(file, kind, chosen.form, lines):
             place = f"{file.name}:{row}"

@@ -136,7 +136,7 @@ def _described(name: str, given: Any, values: Values) -> Described:
             f"{values.at(at)}: {name} does not say which field is the question, so no item can be read. Add "
             f"question: FIELD, or like: and one of {', '.join(ready_names())}."
         )
-    own = Form(**{one: getattr(benchmark, one) for one in Form.model_fields})
+    own = Form(**{one: getattr(benchmark, one) for one in Form.model_fields if one in given})
     return Described(values.at(at), benchmark, [NamedForm("own", own)], protection)
 
 

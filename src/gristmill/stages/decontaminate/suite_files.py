@@ -32,6 +32,10 @@ SUFFIXES: dict[str, Format] = {".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "
 SUFFIXES |= {".tab": "tsv", ".parquet": "parquet", ".txt": "lines", ".lst": "lines"}
 
 
+_NO_DATA = (".yaml", ".yml", ".lock")
+"""What lies beside the benchmark files: the description, and the lock."""
+
+
 class Found(NamedTuple):
     """A file of a benchmark, in the folder or in an archive there."""
 
@@ -50,7 +54,7 @@ class Folder:
     def __init__(self, path: str) -> None:
         self.path = path
         self._root = os.path.realpath(path)
-        self._names = sorted(_walk(path))
+        self._names = sorted(name for name in _walk(path) if "/" in name or not name.endswith(_NO_DATA))
         self._folders = {name[:at] for name in self._names for at in range(len(name)) if name[at] == "/"}
 
     def find(self, pattern: str, inside: str | None) -> list[Found]:

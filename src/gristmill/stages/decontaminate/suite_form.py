@@ -11,10 +11,10 @@ A field is a path into a record, or a text with paths in braces, which is filled
 
 import hashlib
 import re
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple, Self
 
 import orjson
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, model_validator
 
 from gristmill.stages.contract import StageConfig
 from gristmill.stages.ingest.fields import field_names, nothing_under
@@ -28,6 +28,7 @@ UNKNOWN = "<unk>"
 NO_ANSWER = ("", "-1", UNKNOWN)
 """What others have in place of the name of a choice that is kept secret."""
 _PATH_IN_TEXT = re.compile(r"\{([^{}]*)\}")
+_TEMPLATE = re.compile(r"(?:[^{}]*\{[^{}]+\})+[^{}]*")
 _MISSING = object()
 
 
@@ -78,7 +79,10 @@ class Protection(StageConfig):
 
 
 def _as_path(value: Any) -> Any:
-    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+    path = str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+    if isinstance(path, str) and ("{" in path or "}" in path) and not _TEMPLATE.fullmatch(path):
+        raise ValueError(f"{path[:80]!r} has braces and no path between them; write it as in {{context}} {{question}}")
+    return path
 
 
 def _as_paths(value: Any) -> Any:
@@ -102,6 +106,12 @@ class Reading(StageConfig):
     records: FieldPath | None = None
     """Of `json`: where in the file's one object the list of records is. null: the object is a record, or the file an
     array of them."""
+
+    def idle(self, kind: Format) -> str | None:
+        """A setting that does nothing for files of a kind."""
+        idle = {"header": not self.header and kind not in ("csv", "tsv"), "records": self.records and kind != "json"}
+        idle["lines_per_item"] = self.lines_per_item > 1 and kind != "lines"
+        return next((name for name, is_idle in idle.items() if is_idle), None)
 
 
 class Form(Reading):
@@ -134,11 +144,15 @@ class Form(Reading):
     strip_prefix: Annotated[str, Field(min_length=1, max_length=200)] | None = None
     """What a question begins with and is no part of it, such as `Question: `."""
 
-    def roles(self) -> list[str]:
-        """The roles that it fills."""
-        answer = self.answer or self.answer_choice
-        given = {"question": self.question, "answer": answer, "choices": self.choices, "code": self.code}
-        return [role for role, field in {**given, "context": self.context}.items() if field]
+    @model_validator(mode="after")
+    def _nothing_idle(self) -> Self:
+        if self.answer and self.answer_choice:
+            raise ValueError("answer and answer_choice both say what the answer is; remove one of the two")
+        needs = {"answer_choice": "choices", "split_choices": "choices", "blank": "choices", "labels": "answer_choice"}
+        for name, other in {**needs, "counted_from": "answer_choice"}.items():
+            if name in self.model_fields_set and getattr(self, name) is not None and not getattr(self, other):
+                raise ValueError(f"{name} does nothing without {other}; add that, or remove it")
+        return self
 
     def paths(self) -> list[str]:
         """Every path that a record needs."""
