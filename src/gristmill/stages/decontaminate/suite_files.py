@@ -171,7 +171,8 @@ def _rows(file: IO[bytes], kind: Format, reading: Reading) -> Iterator[tuple[int
     if kind == "parquet":
         magic = file.read(MAGIC_BYTES)
         file.seek(0)
-        yield from parquet_rows(io.BytesIO(b"".join(chunks_of(file))) if compression(magic) else file)
+        plain = io.BytesIO(b"".join(chunks_of(file))) if compression(magic) else file
+        yield from parquet_rows(plain, reading.columns)
     elif kind == "jsonl":
         yield from lines(chunks_of(file), 0, MOST_RECORD_BYTES)
     elif kind == "json":

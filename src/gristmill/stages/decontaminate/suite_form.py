@@ -107,6 +107,10 @@ class Reading(StageConfig):
     """Of `json`: where in the file's one object the list of records is. null: the object is a record, or the file an
     array of them."""
 
+    def columns(self, names: list[str]) -> list[str]:
+        """Those columns of a table that are read."""
+        return names
+
     def idle(self, kind: Format) -> str | None:
         """A setting that does nothing for files of a kind."""
         idle = {"header": not self.header and kind not in ("csv", "tsv"), "records": self.records and kind != "json"}
@@ -159,6 +163,14 @@ class Form(Reading):
         fields = [self.question, self.answer, self.answer_choice, self.labels, self.context]
         fields += [*(self.choices or ()), *(self.code or ())]
         return [path for field in fields if field for path in _paths_in(field)]
+
+    def columns(self, names: list[str]) -> list[str]:
+        """Those that it names: others may hold whole books of evidence. All, where one is missing: they are told."""
+        needed = {path if path in names else path.partition(".")[0] for path in self.paths()} - {ANSWER_LINE}
+        if not needed.issubset(names):
+            return names
+        needed |= {path if path in names else path.partition(".")[0] for path in _paths_in(self.id or "")}
+        return [name for name in names if name in needed]
 
 
 class Broken(Exception):
