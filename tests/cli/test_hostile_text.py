@@ -48,6 +48,10 @@ def hostile(tmp_path_factory):
     (folder / "notes.txt").write_text(EVIL)
     asked = [{"id": "r", "reason": EVIL, "url_prefixes": ["http://host/"]}]
     (folder / "requests.yaml").write_text(json.dumps(asked))
+    (folder / f"evals{IN_A_NAME}").mkdir()
+    (folder / f"evals{IN_A_NAME}" / name).write_text(lines[0])
+    suite = {"suite": "s", "version": "1", "benchmarks": {"b": {"files": "*.jsonl", "question": "text", "id": "id"}}}
+    (folder / f"evals{IN_A_NAME}" / "suite.yaml").write_text(json.dumps(suite))
     empty = np.zeros(0, np.int32)
     write_json(Tokenizer.from_merges("gristmill", empty, empty), folder)
     read = f"{{format: jsonl, paths: ['in*.jsonl'], fields: {{key: id, url: url}}, snapshot: {quoted('(in.*)l')}}}"
@@ -108,6 +112,7 @@ LOOKS = (
     "budget --params 7e9",
     "steps",
     "takedown check requests.yaml recipe.yaml",
+    "suite show evalsEVIL -n 3",
     "versions recipe.yaml",
     "versions show recipe.yaml",
     "run recipe.yaml --sample 50%",
@@ -129,6 +134,7 @@ MISTAKES = (
     "takedown receipt recipe.yaml --before EVIL --out receipt",
     "takedown verify EVIL",
     "takedown seen EVIL --sample 1",
+    "suite check EVIL",
     "lineage recipe.yaml --text-file EVIL",
     "lineage recipe.yaml --sample EVIL --token 0",
     "inspect recipe.yaml --stage EVIL",

@@ -27,6 +27,8 @@ NAMES = (
     "tokenizer_ranks",
     "index",
     "manifest",
+    "suite",
+    "suite_archive",
 )
 SLOW_TARGETS = ("recipe", "tokenizer_json", "tokenizer_ranks")
 """A try takes a tenth of a second, or one."""

@@ -22,7 +22,7 @@ from gristmill.stopping import Interrupted, stopped
 
 COMMANDS = (
     *("init", "steps", "plan", "run", "status", "funnel", "inspect", "lineage", "removed", "whatif", "diff", "sql"),
-    *("versions", "takedown", "export", "index", "tokenizer", "shards", "sample", "budget", "verify", "gc"),
+    *("versions", "takedown", "suite", "export", "index", "tokenizer", "shards", "sample", "budget", "verify", "gc"),
 )
 
 WITH_WORKERS = ("run", "verify")

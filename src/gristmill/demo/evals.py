@@ -146,6 +146,8 @@ def write(folder: Path, items: dict[str, list[Item]]) -> None:
     for name, found in items.items():
         lines = [json.dumps(asdict(item), ensure_ascii=False) + "\n" for item in found]
         (folder / f"{name}.jsonl").write_text("".join(lines), "utf-8")
+    entries = [f"  {name}: {{files: {name}.jsonl, question: question, answer: answer, id: id}}\n" for name in items]
+    (folder / "suite.yaml").write_text(f'suite: demo-evals\nversion: "1"\nbenchmarks:\n{"".join(entries)}', "utf-8")
 
 
 def partly(item: Item) -> str:

@@ -105,7 +105,7 @@ class Values:
         text = str(node.value)
         if _NOT_TEXT.search(text):
             raise UserError(f"{where}: a value holds a character that no text may hold. Remove it.")
-        if node.style is not None:
+        if node.style:  # none or empty, by the loader, without quotes
             return text
         if text in _WORDS:
             return _WORDS[text]

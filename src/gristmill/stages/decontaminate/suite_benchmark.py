@@ -7,7 +7,16 @@ from gristmill.counted import counted
 from gristmill.errors import UserError
 from gristmill.stages.decontaminate.suite_describe import Benchmark
 from gristmill.stages.decontaminate.suite_files import Folder, Found, Row, format_of, records
-from gristmill.stages.decontaminate.suite_form import ANSWER_LINE, Broken, Form, Item, Reading, digest_of, item_of
+from gristmill.stages.decontaminate.suite_form import (
+    ANSWER_LINE,
+    Broken,
+    Form,
+    Format,
+    Item,
+    Reading,
+    digest_of,
+    item_of,
+)
 from gristmill.stages.decontaminate.suite_ready import NamedForm
 from gristmill.stages.ingest.decompress import Fault
 from gristmill.stages.ingest.fields import field_names
@@ -36,8 +45,8 @@ def read_benchmark(
     folder: Folder, name: str, benchmark: Benchmark, forms: list[NamedForm]
 ) -> tuple[list[Item], list[str], Counts]:
     """Its items, their digests, and what there is to tell. Raises UserError."""
-    found = _found(folder, benchmark)
-    answers = folder.find(benchmark.answer_file, benchmark.inside) if benchmark.answer_file else []
+    found = _found(folder, benchmark.files, benchmark.inside)
+    answers = _answer_files(folder, benchmark)
     if answers and len(answers) != len(found):
         raise UserError(
             f"{counted(len(found), 'file')} of records and {counted(len(answers), 'file')} of answers, and each "
@@ -45,14 +54,21 @@ def read_benchmark(
         )
     items: dict[str, Item] = {}
     broken: list[str] = []
-    used: dict[str, Form] = {}
+    used: dict[str, None] = {}
     ids: dict[str, int] = {}
     duplicates = 0
     for at, file in enumerate(found):
         lines = _answer_lines(answers[at]) if answers else None
-        chosen = _form_of(file, forms, lines)
-        used[chosen.name] = chosen.form
-        for row, record in _records(file, chosen.form, lines):
+        kind = format_of(file, benchmark.format)
+        chosen = _form_of(file, kind, forms, lines)
+        if idle := chosen.form.idle(kind):
+            raise UserError(f"{file.name} is {kind}, where {idle} does nothing. Remove it, or correct format.")
+        if lines is not None and ANSWER_LINE not in chosen.form.paths():
+            raise UserError(
+                f"the answers of answer_file are used by no field. Write answer: {ANSWER_LINE}, or answer_choice."
+            )
+        used[chosen.name] = None
+        for row, record in _records(file, kind, chosen.form, lines):
             place = f"{file.name}:{row}"
             try:
                 if isinstance(record, Fault):
@@ -74,11 +90,18 @@ def read_benchmark(
     return list(items.values()), list(items), counts
 
 
-def _found(folder: Folder, benchmark: Benchmark) -> list[Found]:
-    taken: dict[str, Found] = {}
-    for pattern in benchmark.files:
-        taken |= {file.name: file for file in folder.find(pattern, benchmark.inside)}
+def _found(folder: Folder, patterns: tuple[str, ...], inside: str | None) -> list[Found]:
+    taken = {file.name: file for pattern in patterns for file in folder.find(pattern, inside)}
     return [taken[name] for name in sorted(taken)]
+
+
+def _answer_files(folder: Folder, benchmark: Benchmark) -> list[Found]:
+    """They lie where the records lie: in the folder, or in the archives."""
+    if benchmark.answer_file is None:
+        return []
+    if benchmark.inside is None:
+        return folder.find(benchmark.answer_file, None)
+    return _found(folder, benchmark.files, benchmark.answer_file)
 
 
 def _refuse(broken: list[str], allowed: int, has_items: bool) -> None:
@@ -86,7 +109,7 @@ def _refuse(broken: list[str], allowed: int, has_items: bool) -> None:
     more = f"\nand {len(broken) - MOST_SHOWN:,} more" if len(broken) > MOST_SHOWN else ""
     if len(broken) > allowed:
         raise UserError(
-            f"{counted(len(broken), 'record')} cannot be protected, being no items:\n{told}{more}\n"
+            f"{counted(len(broken), 'record is', 'records are')} no item and cannot be protected:\n{told}{more}\n"
             f"Correct the files or the fields, or say allow_broken: {len(broken)}."
         )
     if not has_items:
@@ -95,8 +118,8 @@ def _refuse(broken: list[str], allowed: int, has_items: bool) -> None:
         )
 
 
-def _records(file: Found, form: Form, answers: list[str | Fault] | None) -> Iterator[Row]:
-    kind = format_of(file, form)
+def _records(file: Found, kind: Format, form: Form, answers: list[str | Fault] | None) -> Iterator[Row]:
+    """The records with their answers."""
     last = 0
     for row, record in records(file, kind, form):
         last = row
@@ -116,14 +139,13 @@ def _answer_lines(file: Found) -> list[str | Fault]:
     return [record if isinstance(record, Fault) else record["0"].strip() for _, record in rows]
 
 
-def _form_of(file: Found, forms: list[NamedForm], answers: list[str | Fault] | None) -> NamedForm:
+def _form_of(file: Found, kind: Format, forms: list[NamedForm], answers: list[str | Fault] | None) -> NamedForm:
     """The first form that one of the first records of a file fits."""
     if len(forms) == 1:
         return forms[0]
     seen: list[str] = []
-    for chosen in forms:
-        is_other = chosen.form.format is not None and chosen.form.format != format_of(file, Reading())
-        for row, record in () if is_other else records(file, format_of(file, chosen.form), chosen.form):
+    for chosen in (one for one in forms if one.form.format in (None, kind)):
+        for row, record in records(file, kind, chosen.form):
             if row > TRIED_RECORDS:
                 break
             if isinstance(record, Fault):

@@ -34,7 +34,8 @@ class Benchmark(Protection, Form):
     inside: _Glob | None = None
     """A glob of the files that are meant inside of the archives that `files` names."""
     answer_file: _Glob | None = None
-    """Files of which line i has the answer to record i, one for each of `files`; the field is called `answer_line`."""
+    """Files of which line i has the answer to record i, one for each of `files`, in the archives where those are there.
+    The field is called `answer_line`."""
     like: str | None = None
     """A ready description, in place of `question` and the other fields (`gristmill suite list`)."""
     allow_broken: Annotated[int, Field(ge=0)] = 0
@@ -135,12 +136,12 @@ def _described(name: str, given: Any, values: Values) -> Described:
             f"{values.at(at)}: {name} does not say which field is the question, so no item can be read. Add "
             f"question: FIELD, or like: and one of {', '.join(ready_names())}."
         )
-    own = Form(**{one: getattr(benchmark, one) for one in Form.model_fields})
+    own = Form(**{one: getattr(benchmark, one) for one in Form.model_fields if one in given})
     return Described(values.at(at), benchmark, [NamedForm("own", own)], protection)
 
 
 def _ready(name: str, given: list[str], values: Values, at: Path) -> Ready:
-    own = [one for one in Form.model_fields if one in given]
+    own = [one for one in Form.model_fields if one in given and one != "format"]
     if own:
         raise UserError(
             f"{values.at((*at, own[0]))}: {at[-1]} has like and its own {', '.join(own)}, so it is not clear which "

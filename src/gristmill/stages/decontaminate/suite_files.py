@@ -1,23 +1,20 @@
 """The files of an eval suite: found below its folder, unpacked in memory, cut into records.
 
 Nothing outside of the folder is read, by whatever name or link; nothing is written; and what is packed unpacks to no
-more than a bound that goes with its size.
+more than a bound that goes with its size (suite_archive.py).
 """
 
 import fnmatch
 import io
-import lzma
 import os
 import re
 import stat
-import tarfile
-import zipfile
-import zlib
 from collections.abc import Callable, Iterator, Sequence
-from typing import IO, Any, NamedTuple, cast
+from typing import IO, Any, NamedTuple
 
 from gristmill.counted import counted
 from gristmill.errors import UserError
+from gristmill.stages.decontaminate.suite_archive import chunks_of, is_archive, unpacked
 from gristmill.stages.decontaminate.suite_form import Broken, Format, Reading, value_at
 from gristmill.stages.ingest.csv_cut import cut
 from gristmill.stages.ingest.decompress import Fault
@@ -25,21 +22,18 @@ from gristmill.stages.ingest.json_value import BOM, parsed
 from gristmill.stages.ingest.json_values import elements
 from gristmill.stages.ingest.jsonl import lines
 from gristmill.stages.ingest.parquet import rows as parquet_rows
-from gristmill.stages.ingest.stream import MAGIC_BYTES, compression, decompressed, without_compression_suffix
+from gristmill.stages.ingest.stream import MAGIC_BYTES, compression, without_compression_suffix
 
 MOST_FILES = 500_000
-MOST_UNPACKED_BYTES = 2 << 30
-FREE_UNPACKED_BYTES = 64 << 20
-MOST_RATIO = 200
-"""A compressed file may hold 64 MiB, and beyond that 200 bytes for each of its own, up to 2 GiB."""
 MOST_RECORD_BYTES = 64 << 20
 MOST_JSON_BYTES = 1 << 30
 """Of a JSON file that is one object with all records in it."""
-MOST_NAME_BYTES = 1 << 20
-"""Of a name in an archive."""
-ARCHIVES = (".zip", ".tar", ".tgz")
 SUFFIXES: dict[str, Format] = {".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "json", ".csv": "csv", ".tsv": "tsv"}
 SUFFIXES |= {".tab": "tsv", ".parquet": "parquet", ".txt": "lines", ".lst": "lines"}
+
+
+_NO_DATA = (".yaml", ".yml", ".lock")
+"""What lies beside the benchmark files: the description, and the lock."""
 
 
 class Found(NamedTuple):
@@ -60,7 +54,7 @@ class Folder:
     def __init__(self, path: str) -> None:
         self.path = path
         self._root = os.path.realpath(path)
-        self._names = sorted(_walk(path))
+        self._names = sorted(name for name in _walk(path) if "/" in name or not name.endswith(_NO_DATA))
         self._folders = {name[:at] for name in self._names for at in range(len(name)) if name[at] == "/"}
 
     def find(self, pattern: str, inside: str | None) -> list[Found]:
@@ -96,16 +90,12 @@ class Folder:
     def _members(self, name: str, wanted: Callable[[str], bool], inside: str) -> list[Found]:
         seen: list[str] = []
         taken: list[Found] = []
-        room = MOST_UNPACKED_BYTES
         try:
             with self._opener(name)() as file:
-                for member, data in _unpacked(name, file, wanted):
+                for member, data in unpacked(name, file, wanted):
                     seen.append(member)
                     if data is not None:
-                        room -= len(data)
                         taken.append(Found(f"{name}:{member}", lambda data=data: io.BytesIO(data)))  # type: ignore[misc]
-                    if room < 0:
-                        raise Fault("unpacks_too_large", f"what {inside!r} matches unpacks to more than 2 GiB")
         except Fault as fault:
             raise UserError(f"the archive {name} cannot be read: {fault.detail} ({fault.reason})") from None
         if not taken:
@@ -148,133 +138,16 @@ def matcher(pattern: str) -> Callable[[str], bool]:
     return matches
 
 
-def is_archive(name: str) -> bool:
-    return without_compression_suffix(name).lower().endswith(ARCHIVES)
-
-
-Wanted = Callable[[str], bool]
-
-
-def _unpacked(name: str, file: IO[bytes], wanted: Wanted) -> Iterator[tuple[str, bytes | None]]:
-    """Names of the files in an archive, with the content of those that are wanted."""
-    if name.lower().endswith(".zip"):
-        yield from _unzipped(file, wanted)
-    elif is_archive(name):
-        yield from _untarred(file, wanted)
-    else:
-        raise Fault("no_archive", "`inside` is for .zip and .tar, .tar.gz and the like")
-
-
-def _unzipped(file: IO[bytes], wanted: Wanted) -> Iterator[tuple[str, bytes | None]]:
-    limit = _limit(file)
-    try:
-        with zipfile.ZipFile(file) as archive:
-            for info in archive.infolist():
-                if info.is_dir() or not wanted(info.filename):
-                    yield info.filename, None
-                    continue
-                with archive.open(info) as member:
-                    data = member.read(limit + 1)
-                yield info.filename, _within(data, limit, info.filename)
-    except (zipfile.BadZipFile, zlib.error, lzma.LZMAError, OSError, EOFError, ValueError) as error:
-        raise Fault("corrupt_zip", str(error) or type(error).__name__) from None
-    except (RuntimeError, NotImplementedError) as error:  # a password; a method that Python does not know
-        raise Fault("unreadable_zip", str(error)) from None
-
-
-class _Member(tarfile.TarInfo):
-    """A member whose name is not as long as a file: tarfile holds names in memory."""
-
-    def _proc_member(self, archive: tarfile.TarFile) -> Any:
-        if self.type in _NAMES and self.size > MOST_NAME_BYTES:
-            raise tarfile.ReadError("a name of more than a megabyte")
-        return super()._proc_member(archive)  # type: ignore[misc]
-
-
-_NAMES = {tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK}
-_NAMES |= {tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE}
-
-
-def _untarred(file: IO[bytes], wanted: Wanted) -> Iterator[tuple[str, bytes | None]]:
-    limit = _limit(file)
-    stream = _Stream(_chunks(file))
-    try:
-        with tarfile.open(fileobj=cast(IO[bytes], stream), mode="r|", tarinfo=_Member) as archive:
-            for info in archive:
-                name = info.name.removeprefix("./")
-                member = archive.extractfile(info) if info.isreg() and wanted(name) else None
-                yield name, _within(member.read(limit + 1), limit, name) if member else None
-                archive.members = []  # type: ignore[attr-defined]  # it would keep every one that went by
-    except (tarfile.TarError, OSError, EOFError, ValueError, OverflowError) as error:
-        raise Fault("corrupt_tar", str(error) or type(error).__name__) from None
-    stream.end()
-
-
-class _Stream:
-    """Chunks as a file that is read from front to back."""
-
-    def __init__(self, chunks: Iterator[bytes]) -> None:
-        self._chunks = chunks
-        self._held = self._last = b""
-
-    def read(self, size: int) -> bytes:
-        taken = [self._held]
-        have = len(self._held)
-        while have < size and (chunk := next(self._chunks, b"")):
-            taken.append(chunk)
-            have += len(chunk)
-        data = b"".join(taken)
-        self._held = data[size:]
-        self._last = (self._last + data[:size])[-tarfile.BLOCKSIZE :]
-        return data[:size]
-
-    def end(self) -> None:
-        """Read what is left; raises Fault where it is not the end of an archive, but only of the file."""
-        while self.read(1 << 20):
-            pass
-        if self._last.strip(b"\0") or len(self._last) < tarfile.BLOCKSIZE:
-            raise Fault("truncated_tar", "the file ends before the archive does")
-
-
-def _limit(file: IO[bytes]) -> int:
-    """How much a packed file may unpack to."""
-    size = file.seek(0, os.SEEK_END)
-    file.seek(0)
-    return min(MOST_UNPACKED_BYTES, FREE_UNPACKED_BYTES + MOST_RATIO * size)
-
-
-def _within(data: bytes, limit: int, name: str) -> bytes:
-    if len(data) > limit:
-        raise Fault("unpacks_too_large", f"{name} unpacks to more than {limit:,} bytes, as no benchmark does")
-    return data
-
-
-def _chunks(file: IO[bytes]) -> Iterator[bytes]:
-    """A file's content, decompressed, no more of it than its size allows."""
-    limit = _limit(file)
-    is_plain, chunks = decompressed(file)
-    for chunk in chunks:
-        limit -= len(chunk)
-        if limit < 0 and not is_plain:
-            raise Fault("unpacks_too_large", "it unpacks to far more than its size allows, as no benchmark does")
-        yield chunk
-
-
-def format_of(found: Found, reading: Reading) -> Format:
-    """What a file is."""
-    if reading.format is not None:
-        return reading.format
+def format_of(found: Found, given: Format | None) -> Format:
+    """What a file is: as the description says, or else by its name."""
     name = without_compression_suffix(found.name).lower()
-    kind = SUFFIXES.get(os.path.splitext(name)[1])
+    kind = given or SUFFIXES.get(os.path.splitext(name)[1])
     if kind is None and is_archive(found.name):
         raise UserError(f'{found.name} is an archive; say which of its files are meant: inside: "data/test/*.csv"')
     if kind is None:
-        raise UserError(f"{found.name} does not say by its name what it is; say it with format: ({told_formats()})")
+        formats = ", ".join(dict.fromkeys(SUFFIXES.values()))
+        raise UserError(f"{found.name} does not say by its name what it is; say it with format: ({formats})")
     return kind
-
-
-def told_formats() -> str:
-    return ", ".join(dict.fromkeys(SUFFIXES.values()))
 
 
 def records(found: Found, kind: Format, reading: Reading) -> Iterator[Row]:
@@ -298,15 +171,16 @@ def _rows(file: IO[bytes], kind: Format, reading: Reading) -> Iterator[tuple[int
     if kind == "parquet":
         magic = file.read(MAGIC_BYTES)
         file.seek(0)
-        yield from parquet_rows(io.BytesIO(b"".join(_chunks(file))) if compression(magic) else file)
+        plain = io.BytesIO(b"".join(chunks_of(file))) if compression(magic) else file
+        yield from parquet_rows(plain, reading.columns)
     elif kind == "jsonl":
-        yield from lines(_chunks(file), 0, MOST_RECORD_BYTES)
+        yield from lines(chunks_of(file), 0, MOST_RECORD_BYTES)
     elif kind == "json":
-        yield from _json(_chunks(file), reading)
+        yield from _json(chunks_of(file), reading)
     elif kind == "lines":
-        yield from _lines(_chunks(file), reading.lines_per_item)
+        yield from _lines(chunks_of(file), reading.lines_per_item)
     else:
-        yield from _csv(_chunks(file), "\t" if kind == "tsv" else ",", reading.header)
+        yield from _csv(chunks_of(file), "\t" if kind == "tsv" else ",", reading.header)
 
 
 def _json(chunks: Iterator[bytes], reading: Reading) -> Iterator[tuple[int, Any]]:

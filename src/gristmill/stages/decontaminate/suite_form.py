@@ -11,10 +11,10 @@ A field is a path into a record, or a text with paths in braces, which is filled
 
 import hashlib
 import re
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple, Self
 
 import orjson
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, model_validator
 
 from gristmill.stages.contract import StageConfig
 from gristmill.stages.ingest.fields import field_names, nothing_under
@@ -23,9 +23,12 @@ Role = Literal["question", "answer", "code", "choices", "context"]
 Format = Literal["jsonl", "json", "csv", "tsv", "parquet", "lines"]
 ANSWER_LINE = "answer_line"
 """The field under which a record has its line of `answer_file`."""
-NO_ANSWER = ("", "-1")
-"""What the published files of test splits have in place of an answer that is kept secret."""
+UNKNOWN = "<unk>"
+"""What TriviaQA's published test split has for an answer."""
+NO_ANSWER = ("", "-1", UNKNOWN)
+"""What others have in place of the name of a choice that is kept secret."""
 _PATH_IN_TEXT = re.compile(r"\{([^{}]*)\}")
+_TEMPLATE = re.compile(r"(?:[^{}]*\{[^{}]+\})+[^{}]*")
 _MISSING = object()
 
 
@@ -51,14 +54,21 @@ def digest_of(item: Item) -> str:
     return hashlib.sha256(orjson.dumps(texts)).hexdigest()[:32]
 
 
+def _as_similarity(value: Any) -> Any:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if value is None or value is False or (is_number and 0 < value <= 1):
+        return value
+    raise ValueError("write a number above 0 and up to 1, or false for none")
+
+
 class Protection(StageConfig):
     """How a benchmark is protected, where it differs from what the step says of all."""
 
-    coverage: Annotated[float, Field(gt=0, le=1)] | None = None
+    coverage: Annotated[float, Field(gt=0, le=1, strict=True)] | None = None
     """The share of an item's n-grams that a document has to hold. null: the step's own."""
-    ngram: Annotated[int, Field(ge=1, le=100)] | None = None
+    ngram: Annotated[int, Field(ge=1, le=100, strict=True)] | None = None
     """Words of an n-gram. null: the step's own."""
-    fuzzy: Literal[False] | Annotated[float, Field(gt=0, le=1)] | None = None
+    fuzzy: Annotated[float | Literal[False] | None, BeforeValidator(_as_similarity)] = None
     """How like an item a passage has to be, from 0 to 1, to count as a copy with changes; false looks for none. null:
     the step's own."""
     protect: tuple[Role, ...] | None = None
@@ -69,7 +79,10 @@ class Protection(StageConfig):
 
 
 def _as_path(value: Any) -> Any:
-    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+    path = str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+    if isinstance(path, str) and ("{" in path or "}" in path) and not _TEMPLATE.fullmatch(path):
+        raise ValueError(f"{path[:80]!r} has braces and no path between them; write it as in {{context}} {{question}}")
+    return path
 
 
 def _as_paths(value: Any) -> Any:
@@ -94,6 +107,16 @@ class Reading(StageConfig):
     """Of `json`: where in the file's one object the list of records is. null: the object is a record, or the file an
     array of them."""
 
+    def columns(self, names: list[str]) -> list[str]:
+        """Those columns of a table that are read."""
+        return names
+
+    def idle(self, kind: Format) -> str | None:
+        """A setting that does nothing for files of a kind."""
+        idle = {"header": not self.header and kind not in ("csv", "tsv"), "records": self.records and kind != "json"}
+        idle["lines_per_item"] = self.lines_per_item > 1 and kind != "lines"
+        return next((name for name, is_idle in idle.items() if is_idle), None)
+
 
 class Form(Reading):
     """Which field is what."""
@@ -103,14 +126,14 @@ class Form(Reading):
     answer: FieldPath | None = None
     """The right answer, or the worked solution, as text."""
     answer_choice: FieldPath | None = None
-    """What names the right one among the choices, in place of `answer`. Nothing and -1 stand for an answer that is
-    kept secret."""
+    """What names the right one among the choices, in place of `answer`. Nothing, -1 and <unk> stand for an answer that
+    is kept secret."""
     counted_from: Literal[0, 1, "A"] = 0
     """What `answer_choice` calls the first choice."""
     labels: FieldPath | None = None
     """The names of the choices, where records have them, in place of `counted_from`."""
     choices: FieldPaths | None = None
-    """The answers to choose from: a list, or several fields."""
+    """The answers to choose from: a list, or several fields; an object stands for its keys."""
     split_choices: Annotated[str, Field(min_length=1, max_length=10)] | None = None
     """What stands between choices that are one text."""
     blank: Annotated[str, Field(min_length=1, max_length=10)] | None = None
@@ -125,17 +148,29 @@ class Form(Reading):
     strip_prefix: Annotated[str, Field(min_length=1, max_length=200)] | None = None
     """What a question begins with and is no part of it, such as `Question: `."""
 
-    def roles(self) -> list[str]:
-        """The roles that it fills."""
-        answer = self.answer or self.answer_choice
-        given = {"question": self.question, "answer": answer, "choices": self.choices, "code": self.code}
-        return [role for role, field in {**given, "context": self.context}.items() if field]
+    @model_validator(mode="after")
+    def _nothing_idle(self) -> Self:
+        if self.answer and self.answer_choice:
+            raise ValueError("answer and answer_choice both say what the answer is; remove one of the two")
+        needs = {"answer_choice": "choices", "split_choices": "choices", "blank": "choices", "labels": "answer_choice"}
+        for name, other in {**needs, "counted_from": "answer_choice"}.items():
+            if name in self.model_fields_set and getattr(self, name) is not None and not getattr(self, other):
+                raise ValueError(f"{name} does nothing without {other}; add that, or remove it")
+        return self
 
     def paths(self) -> list[str]:
         """Every path that a record needs."""
         fields = [self.question, self.answer, self.answer_choice, self.labels, self.context]
         fields += [*(self.choices or ()), *(self.code or ())]
         return [path for field in fields if field for path in _paths_in(field)]
+
+    def columns(self, names: list[str]) -> list[str]:
+        """Those that it names: others may hold whole books of evidence. All, where one is missing: they are told."""
+        needed = {path if path in names else path.partition(".")[0] for path in self.paths()} - {ANSWER_LINE}
+        if not needed.issubset(names):
+            return names
+        needed |= {path if path in names else path.partition(".")[0] for path in _paths_in(self.id or "")}
+        return [name for name in names if name in needed]
 
 
 class Broken(Exception):
@@ -150,7 +185,7 @@ def item_of(record: dict[str, Any], form: Form, benchmark: str, place: str) -> I
     if not question:
         raise Broken(f"no question: {form.question} is empty")
     choices = _choices(record, form, question)
-    answer = _filled(record, form.answer).strip() if form.answer else ""
+    answer = _filled(record, form.answer).strip().removeprefix(UNKNOWN) if form.answer else ""
     if form.answer_choice:
         answer = _named(record, form, choices)
     return Item(
@@ -218,6 +253,7 @@ def _choices(record: dict[str, Any], form: Form, question: str) -> list[str]:
     choices: list[str] = []
     for field in form.choices or ():
         value = value_at(record, field) if "{" not in field else _filled(record, field)
+        value = list(value) if isinstance(value, dict) else value
         if form.split_choices and isinstance(value, str):
             choices += [part.strip() for part in value.split(form.split_choices) if part.strip()]
         else:

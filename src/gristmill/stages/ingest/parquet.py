@@ -83,13 +83,13 @@ def read(piece: Piece, config: Config) -> Iterator[Record]:
             yield Record(first, drop="corrupt_parquet", detail=lost)
 
 
-def rows(file: IO[bytes]) -> Iterator[tuple[int, dict[str, Any] | Fault]]:
-    """Every row as it is with its number, under the same bounds: for who reads other things than documents. What cannot
-    be read is a fault in its place; `Fault` is raised for the file as a whole.
+def rows(file: IO[bytes], pick: Callable[[list[str]], list[str]]) -> Iterator[tuple[int, dict[str, Any] | Fault]]:
+    """Every row as it is with its number, under the same bounds: for who reads other things than documents. `pick` says
+    which of the columns are read. What cannot be read is a fault in its place; `Fault` is raised for a whole file.
     """
     watched = _Watched(file)
     table = _open(watched)
-    columns, spelled, first = list(table.schema_arrow.names), _spelled(watched, table), 0
+    columns, spelled, first = pick(list(table.schema_arrow.names)), _spelled(watched, table), 0
     for group in range(table.num_row_groups):
         count = max(table.metadata.row_group(group).num_rows, 0)
         for found in _group(table, group, first, count, columns, Config(), watched, spelled[group], _as_it_is):

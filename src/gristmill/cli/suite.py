@@ -1,0 +1,159 @@
+"""gristmill suite: the benchmarks that a model is judged by, read as the step decontaminate reads them, and pinned."""
+
+from collections.abc import Iterable, Sequence
+from statistics import median
+from typing import Annotated, Any
+
+import typer
+
+from gristmill.cli.options import Json, print_json
+from gristmill.cli.screen import say, words
+from gristmill.cli.show import console, table
+from gristmill.cli.usage import Commands
+from gristmill.counted import counted
+from gristmill.stages.decontaminate.suite import Item, Suite, pin_suite, read_with_counts
+from gristmill.stages.decontaminate.suite_benchmark import Counts
+from gristmill.stages.decontaminate.suite_describe import protection_set
+from gristmill.stages.decontaminate.suite_ready import ready, ready_names
+
+app = typer.Typer(
+    help="Describe eval suites, look at their items, pin them.",
+    cls=Commands,
+    rich_markup_mode=None,
+)
+HASH_DIGITS = 16
+"""Of a hash in a recipe: more are compared where more are written."""
+MOST_CHARACTERS = 300
+"""Of a text that is shown as an example."""
+SuiteFolder = Annotated[
+    str, typer.Argument(metavar="FOLDER", help="The folder of suite.yaml (docs/suites.md).", show_default=False)
+]
+
+
+def show_command(
+    folder: SuiteFolder,
+    examples: Annotated[int, typer.Option("-n", min=0, metavar="N", help="Show N items of each benchmark.")] = 0,
+    json: Json = False,
+) -> None:
+    """Show a suite: its hash, and what each benchmark holds.
+
+    Words are those of the questions.
+    """
+    suite, counts = read_with_counts(folder)
+    held = {name: [item for item in suite.items if item.benchmark == name] for name in counts}
+    if json:
+        for name, items in held.items():
+            shown = [item._asdict() for item in items[:examples]]
+            print_json({**_head(suite), **_numbers(name, suite, items, counts[name]), "examples": shown})
+        return
+    out = console()
+    out.print(words((f"{suite.name} {suite.version}", "bold"), f"  {suite.hash}"), soft_wrap=True)
+    columns = ("benchmark", "has", "form", "items", "words", "shortest", "files", "duplicates", "broken")
+    rows = []
+    for name, items in held.items():
+        told = _numbers(name, suite, items, counts[name])
+        numbers = (f"{told['items']:,}", f"{told['median_words']:g}", f"{told['fewest_words']:,}", f"{told['files']:,}")
+        faults = (f"{told['duplicates']:,}", f"{told['broken']:,}")
+        rows.append((name, ", ".join(told["roles"]), ", ".join(told["forms"]), *numbers, *faults))
+    out.print(table(columns, rows, left=3, spare=("form", "files", "broken")))
+    for name, items in held.items():
+        for item in items[:examples]:
+            _show_item(name, item)
+    out.print(words(_generations(suite)), soft_wrap=True)
+
+
+def check_command(folder: SuiteFolder, json: Json = False) -> None:
+    """Read all of a suite, and say whether it can be read.
+
+    Exit code 2: something is wrong, and named.
+    """
+    suite, counts = read_with_counts(folder)
+    if json:
+        print_json({**_head(suite), "benchmarks": len(counts), "items": len(suite.items)})
+        return
+    say(
+        f"{suite.name} {suite.version}: {counted(len(suite.items), 'item')} of "
+        f"{counted(len(counts), 'benchmark')}, all read. suite_hash: {suite.hash[:HASH_DIGITS]}"
+    )
+
+
+def pin_command(
+    folder: SuiteFolder,
+    compact: Annotated[bool, typer.Option("--compact", help="Make one generation of all items again.")] = False,
+    json: Json = False,
+) -> None:
+    """Write suite.lock, which says which items there are now.
+
+    What is new since the last pin becomes a generation of its own: documents that were compared with the others are
+    compared with these alone. Prints the line for the recipe.
+    """
+    pinned = pin_suite(folder, compact)
+    suite, before = pinned.suite, pinned.before
+    if json:
+        numbers = {"generations": list(pinned.generations), "new": pinned.new, "gone": pinned.gone}
+        print_json({**_head(suite), "lock": pinned.path, **numbers})
+        return
+    sizes = ", ".join(f"{count:,}" for count in pinned.generations)
+    changes = "" if before is None else f"; {pinned.new:,} new and {pinned.gone:,} gone since it was last pinned"
+    say(f"{pinned.path}: {counted(len(pinned.generations), 'generation')} of {sizes} items{changes}.")
+    if before is not None and before.hash != suite.hash and before.version == suite.version:
+        say(f"The content has changed and the version is {suite.version} as before: a new one tells results apart.")
+    say(f"In the recipe, beside suite:  suite_hash: {suite.hash[:HASH_DIGITS]}")
+
+
+def list_command(json: Json = False) -> None:
+    """List the ready descriptions, for like: in a suite.
+
+    With the forms of files that each knows.
+    """
+    found = [ready(name) for name in ready_names()]
+    if json:
+        for one in found:
+            forms = {form.name: form.form.model_dump(mode="json", exclude_defaults=True) for form in one.forms}
+            print_json(
+                {"name": one.name, "about": one.about, "protection": protection_set(one.protection), "forms": forms}
+            )
+        return
+    rows = [(one.name, one.about, "; ".join(form.name for form in one.forms)) for one in found]
+    console().print(table(("like", "what it is", "forms"), rows, left=3))
+
+
+def _head(suite: Suite) -> dict[str, Any]:
+    return {"suite": suite.name, "version": suite.version, "hash": suite.hash}
+
+
+def _numbers(name: str, suite: Suite, items: Sequence[Item], counts: Counts) -> dict[str, Any]:
+    sizes = [len(item.question.split()) for item in items]
+    return {
+        "benchmark": name,
+        "items": len(items),
+        "median_words": median(sizes),
+        "fewest_words": min(sizes),
+        **counts._asdict(),
+        "protection": protection_set(suite.protections[name]),
+    }
+
+
+def _show_item(name: str, item: Item) -> None:
+    out = console()
+    out.print(words((f"{name} {item.id}", "bold")), soft_wrap=True)
+    for role in Item._fields[2:]:
+        value: str | Iterable[str] = getattr(item, role)
+        for text in [value] if isinstance(value, str) else value:
+            if text:
+                shown = text if len(text) <= MOST_CHARACTERS else f"{text[:MOST_CHARACTERS]} [...]"
+                out.print(words((f"  {role}: ", "dim"), shown), soft_wrap=True)
+
+
+def _generations(suite: Suite) -> str:
+    sizes = [suite.generations.count(number) for number in range(max(suite.generations) + 1)]
+    total = counted(len(suite.items), "item")
+    if len(sizes) == 1:
+        return f"{total}."
+    return f"{total}, in generations of {', '.join(f'{size:,}' for size in sizes)}."
+
+
+app.command(name="show", epilog="Example: gristmill suite show demo/inputs/evals -n 1")(show_command)
+app.command(name="check", epilog="Example: gristmill suite check demo/inputs/evals")(check_command)
+app.command(name="pin", epilog="Example: gristmill suite pin demo/inputs/evals")(pin_command)
+app.command(name="list", epilog="Example: gristmill suite list")(list_command)

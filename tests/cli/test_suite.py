@@ -1,0 +1,83 @@
+"""gristmill suite: what it shows is what is in the files; what is wrong is one message and exit code 2."""
+
+import json
+
+import pytest
+
+from gristmill.cli.main import run_command
+from gristmill.demo import evals
+from gristmill.stages.decontaminate.suite import read_suite
+from gristmill.stages.decontaminate.suite_ready import ready_names
+
+ITEMS = {"short": [evals.Item(f"s{n}", f"How many are {n} and one?", str(n + 1)) for n in range(5)]}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    evals.write(tmp_path / "evals", ITEMS)
+    return tmp_path / "evals"
+
+
+@pytest.fixture
+def typed(monkeypatch, capsys):
+    def type_(*words):
+        monkeypatch.setattr("sys.argv", ["gristmill", "suite", *map(str, words)])
+        code = run_command()
+        said = capsys.readouterr()
+        assert "Traceback" not in said.err
+        return code, said
+
+    return type_
+
+
+def test_show_tells_what_a_suite_holds(folder, typed):
+    """Its hash, items, words and roles, and as many examples as are asked for."""
+    code, said = typed("show", folder, "-n", 2)
+    assert code == 0
+    assert read_suite(str(folder)).hash in said.out
+    assert [line.split()[:5] for line in said.out.splitlines() if line.startswith("short ")] == [
+        ["short", "question,", "answer", "own", "5"],
+        ["short", "s0"],
+        ["short", "s1"],
+    ]
+    code, said = typed("show", folder / "suite.yaml", "--json", "-n", 1)
+    told = json.loads(said.out)
+    assert (told["items"], told["median_words"], told["fewest_words"], told["duplicates"]) == (5, 6, 6, 0)
+    assert [item["answer"] for item in told["examples"]] == ["1"]
+
+
+def test_pin_prints_the_line_for_the_recipe(folder, typed):
+    """And says what is new; the same version for another content is remarked upon."""
+    code, said = typed("pin", folder)
+    assert code == 0
+    assert f"suite_hash: {read_suite(str(folder)).hash[:16]}" in said.out
+    evals.write(folder, {"short": [*ITEMS["short"], evals.Item("s5", "And what is new?", "this")]})
+    code, said = typed("show", folder)
+    assert "6 items, in generations of 5, 1." in said.out
+    code, said = typed("pin", folder)
+    assert "2 generations of 5, 1 items; 1 new and 0 gone" in said.out
+    assert "the version is 1 as before" in said.out
+    code, said = typed("pin", folder, "--compact", "--json")
+    assert json.loads(said.out)["generations"] == [6]
+
+
+def test_check_reads_everything(folder, typed):
+    """0 where all of it can be read, 2 with the place where not; nothing is written."""
+    assert typed("check", folder)[0] == 0
+    with (folder / "short.jsonl").open("a") as file:
+        file.write('{"question": ""}\n')
+    code, said = typed("check", folder)
+    assert code == 2
+    assert "short.jsonl:6: no question: question is empty" in said.err
+    assert said.out == ""
+    assert sorted(path.name for path in folder.iterdir()) == ["short.jsonl", "suite.yaml"]
+
+
+def test_list_names_the_ready_descriptions(typed):
+    """Every one, with its forms."""
+    code, said = typed("list", "--json")
+    assert code == 0
+    told = [json.loads(line) for line in said.out.splitlines()]
+    assert [one["name"] for one in told] == ready_names()
+    assert all(one["forms"] for one in told)
+    assert typed("list")[0] == 0

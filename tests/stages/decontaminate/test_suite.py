@@ -1,0 +1,389 @@
+"""An eval suite is what its files say, however they are packed. What cannot be read is named; nothing leaves it."""
+
+import bz2
+import gzip
+import io
+import json
+import lzma
+import os
+import tarfile
+import zipfile
+
+import pytest
+import zstandard
+
+from gristmill.errors import UserError
+from gristmill.stages.decontaminate import suite_archive, suite_files
+from gristmill.stages.decontaminate.suite import Protection, digest_of, pin_suite, read_suite, read_with_counts
+from gristmill.stages.decontaminate.suite_files import matcher
+
+ITEMS = [{"q": f"How many sacks are {n} sacks and one more?", "a": str(n + 1)} for n in range(12)]
+
+
+def lines(items):
+    return "".join(json.dumps(item) + "\n" for item in items).encode()
+
+
+def write(folder, files, entry="{files: q.jsonl, question: q, answer: a}", version="1"):
+    folder.mkdir(exist_ok=True)
+    for name, content in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    (folder / "suite.yaml").write_text(f"suite: s\nversion: {version}\nbenchmarks:\n  b: {entry}\n")
+    return str(folder)
+
+
+def tarred(members, mode="w"):
+    file = io.BytesIO()
+    with tarfile.open(fileobj=file, mode=mode) as archive:
+        for name, content in members.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(content)
+            archive.addfile(info, io.BytesIO(content))
+    return file.getvalue()
+
+
+def zipped(members):
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    return file.getvalue()
+
+
+DATA = lines(ITEMS)
+HALVES = {"x/1.jsonl": lines(ITEMS[6:]), "x/2.jsonl": lines(ITEMS[:6])}
+INSIDE = 'inside: "x/*.jsonl", question: q, answer: a}'
+CSV = "q,a\r\n" + "".join(f'"{item["q"]}",{item["a"]}\r\n' for item in ITEMS)
+LAYOUTS = {
+    "plain": ({"q.jsonl": DATA}, "{files: q.jsonl, question: q, answer: a}"),
+    "gzip": ({"q.jsonl.gz": gzip.compress(DATA)}, "{files: q.*, question: q, answer: a}"),
+    "bzip2": ({"q.jsonl.bz2": bz2.compress(DATA)}, "{files: q.*, question: q, answer: a}"),
+    "xz": ({"q.jsonl.xz": lzma.compress(DATA)}, "{files: q.*, question: q, answer: a}"),
+    "zstd": ({"q.jsonl.zst": zstandard.compress(DATA)}, "{files: q.*, question: q, answer: a}"),
+    "two files": (HALVES, '{files: ["x/1.jsonl", "x/2.*"], question: q, answer: a}'),
+    "folder": (HALVES, "{files: x/, question: q, answer: a}"),
+    "zip": ({"x.zip": zipped(HALVES)}, f"{{files: x.zip, {INSIDE}"),
+    "tar": ({"x.tar": tarred(HALVES)}, f"{{files: x.tar, {INSIDE}"),
+    "tar.gz": ({"x.tar.gz": tarred(HALVES, "w:gz")}, f"{{files: x.tar.gz, {INSIDE}"),
+    "tgz": ({"x.tgz": tarred(HALVES, "w:gz")}, f"{{files: x.tgz, {INSIDE}"),
+    "tar.zst": ({"x.tar.zst": zstandard.compress(tarred(HALVES))}, f"{{files: x.tar.zst, {INSIDE}"),
+    "gzip in zip": (
+        {"x.zip": zipped({"q.jsonl.gz": gzip.compress(DATA)})},
+        '{files: x.zip, inside: "**/*.gz", question: q, answer: a}',
+    ),
+    "array": ({"q.json": json.dumps(ITEMS, indent=1).encode()}, "{files: q.json, question: q, answer: a}"),
+    "object": (
+        {"q.json": json.dumps({"n": 1, "of": {"them": ITEMS}}).encode()},
+        "{files: q.json, records: of.them, question: q, answer: a}",
+    ),
+    "a file an item": (
+        {f"i/{n:02}.json": json.dumps(item).encode() for n, item in enumerate(ITEMS)},
+        '{files: "i/*.json", question: q, answer: a}',
+    ),
+    "csv": ({"q.csv": CSV.encode()}, "{files: q.csv, question: q, answer: a}"),
+    "csv without header": (
+        {"q.csv": CSV.partition("\n")[2].encode()},
+        "{files: q.csv, header: false, question: 0, answer: 1}",
+    ),
+    "tsv": ({"q.tsv": CSV.replace(",", "\t").encode()}, "{files: q.tsv, question: q, answer: a}"),
+    "no suffix": ({"data": DATA}, "{files: data, format: jsonl, question: q, answer: a}"),
+    "answers apart": (
+        {"q.jsonl": DATA, "a.lst": "".join(f"{item['a']}\n" for item in ITEMS).encode()},
+        "{files: q.jsonl, answer_file: a.lst, question: q, answer: answer_line}",
+    ),
+    "answers apart in a zip": (
+        {"x.zip": zipped({"q.jsonl": DATA, "a.lst": "".join(f"{item['a']}\n" for item in ITEMS).encode()})},
+        "{files: x.zip, inside: q.jsonl, answer_file: a.lst, question: q, answer: answer_line}",
+    ),
+    "all files": ({"q.jsonl": DATA, ".hidden": b"x"}, '{files: "*", question: q, answer: a}'),
+    "twice": ({"q.jsonl": DATA + DATA}, "{files: q.jsonl, question: q, answer: a}"),
+    "template": ({"q.jsonl": DATA}, '{files: q.jsonl, question: "{q}", answer: " {a} "}'),
+}
+
+
+HASH = "794f06b380a877eb503454e66c3e75322979e738266ca13ca7ba0aa69d11b941"
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_the_hash_is_that_of_the_content(tmp_path, layout):
+    """How a suite is packed, cut and ordered is not in it; ids and file names are not either."""
+    plain = read_suite(write(tmp_path / "plain", *LAYOUTS["plain"]))
+    other = read_suite(write(tmp_path / "other", *LAYOUTS[layout]))
+    assert other.hash == plain.hash
+    assert plain.hash == HASH, "recipes that pin it would have to be changed"
+    assert sorted(map(digest_of, other.items)) == sorted(map(digest_of, plain.items))
+    assert len(other.items) == len(ITEMS)
+    assert {item.benchmark for item in other.items} == {"b"}
+
+
+@pytest.mark.parametrize(
+    ("files", "entry", "version"),
+    [
+        ({"q.jsonl": lines(ITEMS[1:])}, "{files: q.jsonl, question: q, answer: a}", "1"),
+        ({"q.jsonl": DATA}, "{files: q.jsonl, question: q}", "1"),
+        ({"q.jsonl": DATA}, "{files: q.jsonl, question: q, answer: a}", "2"),
+        ({"q.jsonl": DATA}, "{files: q.jsonl, question: q, answer: a, coverage: 0.7}", "1"),
+        ({"q.jsonl": DATA}, "{files: q.jsonl, question: q, answer: a, fuzzy: false}", "1"),
+    ],
+)
+def test_another_content_has_another_hash(tmp_path, files, entry, version):
+    """An item, a field, the version, how it is protected."""
+    plain = read_suite(write(tmp_path / "plain", *LAYOUTS["plain"]))
+    assert read_suite(write(tmp_path / "other", files, entry, version)).hash != plain.hash
+
+
+def test_protections_are_what_the_entry_says_above_the_ready_description(tmp_path):
+    """WinoGrande's description protects whole sentences; an entry may say otherwise, and what is unset is none."""
+    record = {"sentence": "The _ turns.", "option1": "wheel", "option2": "sack"}
+    files = {"w.jsonl": lines([record])}
+    like = read_suite(write(tmp_path / "like", files, "{files: w.jsonl, like: winogrande, ngram: 8}"))
+    assert like.protections["b"] == Protection(protect=("choices", "question"), ngram=8)
+    own = read_suite(
+        write(
+            tmp_path / "own", files, "{files: w.jsonl, like: winogrande, protect: [question], fuzzy: 0.9, rule: whole}"
+        )
+    )
+    assert own.protections["b"] == Protection(protect=("question",), fuzzy=0.9, rule="whole")
+
+
+def test_items_are_in_order_and_ids_are_their_own(tmp_path):
+    """By benchmark, then as in the files; an id that comes twice is told apart, and one that is missing is a place."""
+    records = [{"q": "one", "id": "x"}, {"q": "two", "id": "x"}, {"q": "three"}, {"q": "one", "id": "y"}]
+    folder = write(tmp_path, {"q.jsonl": lines(records)}, "{files: q.jsonl, question: q, id: id}")
+    suite, counts = read_with_counts(folder)
+    assert [(item.id, item.question) for item in suite.items] == [("x", "one"), ("x#2", "two"), ("q.jsonl:3", "three")]
+    assert counts["b"].duplicates == 1
+
+
+def test_new_items_are_a_generation_of_their_own(tmp_path):
+    """Pin, grow, shrink, pin, compact: what was there keeps its generation."""
+    write(tmp_path, {"q.jsonl": lines(ITEMS[:8])})
+    assert set(read_suite(str(tmp_path)).generations) == {0}
+    first = pin_suite(str(tmp_path))
+    assert (first.generations, first.before) == ((8,), None)
+    write(tmp_path, {"q.jsonl": lines([*ITEMS[8:10], *ITEMS[1:8]])})
+    assert read_suite(str(tmp_path)).generations == [1, 1, 0, 0, 0, 0, 0, 0, 0]
+    second = pin_suite(str(tmp_path))
+    assert (second.generations, second.new, second.gone) == ((7, 2), 2, 1)
+    write(tmp_path, {"q.jsonl": lines(ITEMS[1:])})
+    assert read_suite(str(tmp_path)).generations == [*[0] * 7, *[1] * 2, *[2] * 2]
+    assert pin_suite(str(tmp_path)).generations == (7, 2, 2)
+    lock = (tmp_path / "suite.lock").read_bytes()
+    assert pin_suite(str(tmp_path)).generations == (7, 2, 2)
+    assert (tmp_path / "suite.lock").read_bytes() == lock, "the same suite is pinned to the same bytes"
+    before = read_suite(str(tmp_path)).hash
+    assert pin_suite(str(tmp_path), compact=True).generations == (11,)
+    assert read_suite(str(tmp_path)).hash == before, "the lock is not in the hash"
+
+
+@pytest.mark.parametrize("lock", [b"", b"{}", b"[]", b'{"suite": 1, "version": "1", "hash": "", "generations": []}'])
+def test_a_lock_that_is_none_is_refused(tmp_path, lock):
+    """Nobody would know which items are new."""
+    folder = write(tmp_path, {"q.jsonl": DATA, "suite.lock": lock})
+    with pytest.raises(UserError, match=r"suite\.lock: this is not what gristmill suite pin writes"):
+        read_suite(folder)
+
+
+BAD = {
+    "unknown field": (
+        "{files: q.jsonl, qestion: q}",
+        r"suite.yaml:4: 'qestion' is no field .* Did you mean question\?",
+    ),
+    "no question": ("{files: q.jsonl}", "suite.yaml:4: b does not say which field is the question"),
+    "no such field": ("{files: q.jsonl, question: z}", r"(?s)12 records.*q.jsonl:1: nothing under z; there are .*more"),
+    "unknown description": ("{files: q.jsonl, like: gsm8}", "no ready description 'gsm8'. Did you mean gsm8k"),
+    "two descriptions": ("{files: q.jsonl, like: gsm8k, question: q}", "has like and its own question"),
+    "wrong form": (
+        "{files: q.jsonl, like: arc}",
+        "q.jsonl has none of the forms.* first record has q, a; the forms want",
+    ),
+    "no file": ("{files: p.jsonl, question: q}", "no file matches 'p.jsonl' below .*there is"),
+    "outside": ("{files: ../q.jsonl, question: q}", "leads out of the folder"),
+    "absolute": ("{files: /etc/passwd, question: q}", "leads out of the folder"),
+    "unknown format": ("{files: odd.bin, question: q}", "odd.bin does not say by its name what it is"),
+    "no archive": ("{files: q.jsonl, inside: x, question: q}", "`inside` is for .zip and .tar"),
+    "archive alone": ("{files: x.tar, question: q}", "x.tar is an archive; say which"),
+    "nothing inside": (
+        '{files: x.tar, inside: "y/*", question: q}',
+        "no file in x.tar matches 'y/.*it holds x/1.jsonl",
+    ),
+    "number too large": ("{files: q.jsonl, question: q, coverage: 7}", "coverage: Input should be less than"),
+    "no number": ("{files: q.jsonl, question: q, fuzzy: true}", "fuzzy: write a number above 0 and up to 1, or false"),
+    "no share": ("{files: q.jsonl, question: q, coverage: true}", "coverage: Input should be a valid number"),
+    "idle answers": (
+        "{files: q.jsonl, answer_file: one.lst, question: q}",
+        "answers of answer_file are used by no field",
+    ),
+    "idle header": ("{files: q.jsonl, header: false, question: q}", "q.jsonl is jsonl, where header does nothing"),
+    "idle records": ("{files: q.jsonl, records: q, question: q}", "q.jsonl is jsonl, where records does nothing"),
+    "idle labels": ("{files: q.jsonl, question: q, labels: a}", "labels does nothing without answer_choice"),
+    "idle blank": ("{files: q.jsonl, question: q, blank: _}", "blank does nothing without choices"),
+    "two answers": (
+        "{files: q.jsonl, question: q, answer: a, choices: a, answer_choice: a}",
+        "answer and answer_choice",
+    ),
+    "open brace": ('{files: q.jsonl, question: "{q"}', "has braces and no path between them"),
+    "wrong role": ("{files: q.jsonl, question: q, protect: [questions]}", "protect: Input should be"),
+    "choice that is none": (
+        "{files: q.jsonl, question: q, choices: [a], answer_choice: a}",
+        "names none of the choices",
+    ),
+    "list for text": ("{files: list.jsonl, question: q}", "q is a list, not text; name what is meant of it"),
+    "empty question": ("{files: empty.jsonl, question: q}", r"(?s)1 record.*empty.jsonl:2: no question: q is empty"),
+    "no item": ("{files: empty.jsonl, question: z, allow_broken: 9}", "it has no item"),
+    "answers short": (
+        "{files: q.jsonl, answer_file: one.lst, question: q, answer: answer_line}",
+        "its file of answers 1 line",
+    ),
+    "no mapping": ("[1]", "a benchmark is a mapping"),
+    "cut line": ("{files: cut.jsonl, question: q}", r"(?s)cut.jsonl:2: .*invalid_json"),
+    "cut gzip": ("{files: cut.jsonl.gz, question: q}", "truncated_gzip"),
+    "cut tar": ('{files: cut.tar, inside: "x/*", question: q}', "archive cut.tar cannot be read: .*tar"),
+    "cut zip": ('{files: cut.zip, inside: "x/*", question: q}', "archive cut.zip cannot be read: .*corrupt_zip"),
+    "not utf-8": ("{files: latin.csv, question: q}", "invalid_utf8"),
+    "no parquet": ("{files: p.parquet, question: q}", "not_parquet"),
+    "lines left": ("{files: one.lst, lines_per_item: 2, question: 0}", "the last item has 1 line, and an item has 2"),
+    "deep": ("[" * 5000, "nested too deeply"),
+    "tag": ("!!python/object/apply:os.system [echo]", "is not used here|not YAML"),
+    "nul": ('{files: "a\\0b", question: q}', "a character that no text may hold|is not YAML"),
+    "twice": ("{files: q.jsonl, files: q.jsonl}", "'files' stands twice"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_what_is_wrong_is_one_message_with_its_line(tmp_path, case):
+    """Unknown fields, files that are not there, records that are no items, archives that are damaged."""
+    entry, message = BAD[case]
+    cut = tarred({"x/1.jsonl": DATA, "y": bytes(50_000)})
+    files = {
+        "q.jsonl": DATA,
+        "odd.bin": DATA,
+        "x.tar": tarred(HALVES),
+        "one.lst": b"1\n",
+        "list.jsonl": lines([{"q": ["a"]}]),
+        "empty.jsonl": lines([{"q": "well?"}, {"q": " "}]),
+        "cut.jsonl": DATA[:100],
+        "cut.jsonl.gz": gzip.compress(DATA)[:-20],
+        "cut.tar": cut[:20_000],
+        "cut.zip": zipped(HALVES)[:-30],
+        "latin.csv": "q\nM\xfchle\n".encode("latin-1"),
+        "p.parquet": DATA,
+    }
+    with pytest.raises(UserError, match=message) as told:
+        read_suite(write(tmp_path, files, entry))
+    assert str(told.value).startswith(f"{tmp_path}/suite.yaml:")
+
+
+def test_broken_records_may_be_allowed_by_number(tmp_path):
+    """So many and no more; they are counted."""
+    files = {"q.jsonl": DATA + b"{broken\n" + lines([{"q": None}])}
+    suite, counts = read_with_counts(write(tmp_path, files, "{files: q.jsonl, question: q, allow_broken: 2}"))
+    assert (len(suite.items), counts["b"].broken) == (len(ITEMS), 2)
+    with pytest.raises(UserError, match="say allow_broken: 2"):
+        read_suite(write(tmp_path, files, "{files: q.jsonl, question: q, allow_broken: 1}"))
+
+
+def test_aliases_make_no_more_of_a_file_than_is_written(tmp_path):
+    """A billion laughs are refused before they are built."""
+    laughs = "".join(f"l{n}: &l{n} [{', '.join([f'*l{n - 1}'] * 9)}]\n" for n in range(1, 12))
+    (tmp_path / "suite.yaml").write_text(f"l0: &l0 [ha]\n{laughs}")
+    with pytest.raises(UserError, match="aliases make more of this file"):
+        read_suite(str(tmp_path))
+
+
+@pytest.mark.parametrize("names", [[], ["a.yaml", "b.yml"]])
+def test_one_file_describes_a_suite(tmp_path, names):
+    """None, or two, are told."""
+    for name in names:
+        (tmp_path / name).write_text("suite: s\n")
+    with pytest.raises(UserError, match="exactly one"):
+        read_suite(str(tmp_path))
+    with pytest.raises(UserError, match="cannot be read"):
+        read_suite(str(tmp_path / "no"))
+
+
+def test_the_file_stands_for_its_folder(tmp_path, monkeypatch):
+    """And so does a folder that is named from inside of it."""
+    folder = write(tmp_path, *LAYOUTS["plain"])
+    monkeypatch.chdir(tmp_path)
+    hashes = {read_suite(name).hash for name in (folder, f"{folder}/suite.yaml", ".", "suite.yaml")}
+    assert len(hashes) == 1
+
+
+def test_links_that_leave_the_folder_are_not_followed(tmp_path):
+    """A file, and a folder of files; one that stays inside is read."""
+    (tmp_path / "secret.jsonl").write_bytes(DATA)
+    folder = write(tmp_path / "suite", {"real.jsonl": DATA})
+    os.symlink(tmp_path / "secret.jsonl", tmp_path / "suite" / "q.jsonl")
+    with pytest.raises(UserError, match=r"q\.jsonl is a link that leads out"):
+        read_suite(folder)
+    os.remove(tmp_path / "suite" / "q.jsonl")
+    os.symlink(tmp_path, tmp_path / "suite" / "up")
+    with pytest.raises(UserError, match="no file matches"):
+        read_suite(write(tmp_path / "suite", {}, '{files: "**/secret.jsonl", question: q}'))
+    os.symlink("real.jsonl", tmp_path / "suite" / "q.jsonl")
+    assert len(read_suite(write(tmp_path / "suite", {})).items) == len(ITEMS)
+
+
+def test_members_never_leave_the_archive(tmp_path):
+    """Names that climb are names and nothing else; links inside of an archive are no files."""
+    file = io.BytesIO(tarred({"../../q.jsonl": DATA}))
+    with tarfile.open(fileobj=file, mode="a") as archive:
+        link = tarfile.TarInfo("link.jsonl")
+        link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
+        archive.addfile(link)
+    files = {"x.tar": file.getvalue()}
+    assert len(read_suite(write(tmp_path, files, '{files: x.tar, inside: "**/q.jsonl", question: q}')).items) == 12
+    assert sorted(os.listdir(tmp_path)) == ["suite.yaml", "x.tar"]
+    with pytest.raises(UserError, match=r"no file in x\.tar matches 'link"):
+        read_suite(write(tmp_path, files, "{files: x.tar, inside: link.jsonl, question: q}"))
+
+
+@pytest.mark.parametrize("kind", ["zip", "many.zip", "tar.gz", "jsonl.gz", "jsonl.bz2", "jsonl.zst", "long name"])
+def test_a_bomb_is_refused(tmp_path, monkeypatch, kind):
+    """What unpacks to far more than its size allows is given up before it is held."""
+    monkeypatch.setattr(suite_archive, "FREE_UNPACKED_BYTES", 1 << 16)
+    monkeypatch.setattr(suite_archive, "MOST_NAME_BYTES", 1 << 10)
+    air = bytes(8 << 20)
+    name = "x.tar.gz" if kind == "long name" else f"x.{kind}"
+    data = {
+        "zip": lambda: zipped({"q.jsonl": air}),
+        "many.zip": lambda: zipped({f"{n}.jsonl": air[: 1 << 15] for n in range(99)}),
+        "tar.gz": lambda: tarred({"q.jsonl": air}, "w:gz"),
+        "jsonl.gz": lambda: gzip.compress(air),
+        "jsonl.bz2": lambda: bz2.compress(air),
+        "jsonl.zst": lambda: zstandard.compress(air),
+        "long name": lambda: tarred({"n" * 5000 + ".jsonl": DATA}, "w:gz"),
+    }[kind]()
+    inside = "" if "jsonl" in kind else 'inside: "*.jsonl", '
+    with pytest.raises(UserError, match=r"unpacks_too_large|a name of more than a megabyte"):
+        read_suite(write(tmp_path, {name: data}, f"{{files: {name}, {inside}question: q}}"))
+
+
+def test_a_line_without_end_is_a_broken_record(tmp_path, monkeypatch):
+    """It is never held; the records around it are read."""
+    monkeypatch.setattr(suite_files, "MOST_RECORD_BYTES", 1000)
+    files = {"q.jsonl": DATA + b'{"q": "' + b"x" * 5000 + b'"}\n' + lines([{"q": "last"}])}
+    suite = read_suite(write(tmp_path, files, "{files: q.jsonl, question: q, allow_broken: 1}"))
+    assert suite.items[-1].question == "last"
+    assert len(suite.items) == len(ITEMS) + 1
+
+
+@pytest.mark.parametrize(
+    ("pattern", "yes", "no"),
+    [
+        ("a.jsonl", ["a.jsonl"], ["b/a.jsonl", "a_jsonl"]),
+        ("*.jsonl", ["a.jsonl"], ["b/a.jsonl"]),
+        ("**/*.jsonl", ["a.jsonl", "b/a.jsonl", "b/c/a.jsonl"], ["a.json"]),
+        ("b/**", ["b/a", "b/c/a"], ["a"]),
+        ("b/**/c/[ab].csv", ["b/c/a.csv", "b/x/y/c/b.csv"], ["b/c/c.csv", "c/a.csv"]),
+        ("**/**/**/**/**/**/**/**/x", ["x", "a/b/x"], ["/".join("a" * 200)]),
+    ],
+)
+def test_globs_are_those_of_a_shell(pattern, yes, no):
+    """`*` stays inside of a name, `**` goes over any folders; many of them take no longer than one."""
+    matches = matcher(pattern)
+    assert all(map(matches, yes))
+    assert not any(map(matches, no))

@@ -1,0 +1,60 @@
+"""Ready descriptions read public benchmarks in every form in which they are published."""
+
+import pyarrow.parquet as pq
+import pytest
+from tests.stages.decontaminate.published import PUBLISHED, A, parquet
+
+from gristmill.errors import UserError
+from gristmill.stages.decontaminate.suite import read_suite, read_with_counts
+from gristmill.stages.decontaminate.suite_ready import ready, ready_names
+
+
+@pytest.mark.parametrize(
+    ("like", "form", "name", "content", "wanted"), PUBLISHED, ids=[f"{one[0]}-{one[1]}-{one[2]}" for one in PUBLISHED]
+)
+def test_a_published_file_gives_its_item(tmp_path, like, form, name, content, wanted):
+    """Question, answer, choices, code and context as the paper means them, by the form that is meant for the file."""
+    content, answers = content if isinstance(content, tuple) else (content, None)
+    path = tmp_path / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+    more = ""
+    if answers is not None:
+        (tmp_path / "labels.lst").write_bytes(answers)
+        more = ", answer_file: labels.lst"
+    (tmp_path / "suite.yaml").write_text(
+        f"suite: s\nversion: 1\nbenchmarks: {{b: {{files: {name}, like: {like}{more}}}}}\n"
+    )
+    suite, counts = read_with_counts(str(tmp_path))
+    (item,) = suite.items
+    wanted = wanted or {**A, "question": "Which stone\ngrinds?", "choices": ("the bed", "the runner", "c", "d")}
+    found = {role: getattr(item, role) for role in (*wanted, "question", "answer", "choices", "code", "context")}
+    assert found == {"answer": "", "choices": (), "code": (), "context": "", **wanted}
+    assert counts["b"].forms == (form,)
+
+
+def test_every_form_that_is_listed_is_tried_above():
+    """A form without an example could be a slip that nobody sees."""
+    listed = {(name, form.name) for name in ready_names() for form in ready(name).forms}
+    assert listed == {one[:2] for one in PUBLISHED}
+
+
+def test_of_a_table_only_the_columns_of_the_form_are_read(tmp_path, monkeypatch):
+    """TriviaQA's evidence is a thousand times its questions. Where a column is missing, all are told."""
+    row = {"question": "Who built it?", "evidence": {"text": "a book"}, "answer": {"aliases": [], "value": "Ada"}}
+    (tmp_path / "t.parquet").write_bytes(parquet(row))
+    asked = []
+    batches = pq.ParquetFile.iter_batches
+
+    def watched(self, *given, columns, **named):
+        asked.append(columns)
+        return batches(self, *given, columns=columns, **named)
+
+    monkeypatch.setattr(pq.ParquetFile, "iter_batches", watched)
+    head = "suite: s\nversion: 1\nbenchmarks: {b: {files: t.parquet, "
+    (tmp_path / "suite.yaml").write_text(f"{head}question: question, answer: answer.value, id: question_id}}}}")
+    assert read_suite(str(tmp_path)).items[0].answer == "Ada"
+    assert asked == [["question", "answer"]]
+    (tmp_path / "suite.yaml").write_text(f"{head}question: questions}}}}")
+    with pytest.raises(UserError, match=r"nothing under questions; there are .*evidence.text"):
+        read_suite(str(tmp_path))

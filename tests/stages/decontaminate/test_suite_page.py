@@ -1,0 +1,29 @@
+"""docs/suites.md says what may be written: every setting, every ready description, and an example that loads."""
+
+import re
+from pathlib import Path
+
+from gristmill.stages.decontaminate.suite_describe import Benchmark, describe
+from gristmill.stages.decontaminate.suite_ready import ready_names
+
+ROOT = Path(__file__).parents[3]
+PAGE = (ROOT / "docs" / "suites.md").read_text()
+
+
+def test_the_example_of_the_page_is_a_suite(tmp_path):
+    """Whoever copies it has a description that loads."""
+    (text,) = re.findall(r"```yaml\n(suite:.*?)```", PAGE, re.S)
+    (tmp_path / "suite.yaml").write_text(text)
+    found = describe(str(tmp_path))
+    assert list(found.benchmarks) == sorted(re.findall(r"^  (\w+):", text, re.M))
+
+
+def test_the_page_names_every_setting_and_every_ready_description():
+    """A setting that nobody can find is none."""
+    assert [name for name in Benchmark.model_fields if f"`{name}" not in PAGE] == []
+    assert [name for name in ready_names() if name not in PAGE] == []
+
+
+def test_ready_descriptions_are_in_the_package():
+    """They are data, which a wheel has only where it is told so."""
+    assert "stages/decontaminate/ready/*.yaml" in (ROOT / "pyproject.toml").read_text()
