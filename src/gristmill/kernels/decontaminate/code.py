@@ -163,9 +163,7 @@ def _line_end(text: int, at: int, end: int) -> int:
 
 
 @njit(nogil=True, cache=True)
-def sums_of_tokens(
-    data: Array, begin: int, end: int, kept: Array, sums: Array, starts: Array, count: int
-) -> int:
+def sums_of_tokens(data: Array, begin: int, end: int, kept: Array, sums: Array, starts: Array, count: int) -> int:
     """Counts the tokens of data[begin:end], on from `count`; sums[i] becomes the rolled sum of the first i of them,
     starts[i] where token i begins. There are as many tokens as bytes, at most.
     """
@@ -209,7 +207,9 @@ def sums_of_tokens(
                 continue
             elif kind == _DIGIT or (kind == _DOT and _KINDS[ahead] == _DIGIT):
                 at += 1
-                while at < end and (_KINDS[byte_at(text, at)] == _DIGIT or _KINDS[byte_at(text, at)] == _WORD or byte_at(text, at) == 46):
+                while at < end and (
+                    _KINDS[byte_at(text, at)] == _DIGIT or _KINDS[byte_at(text, at)] == _WORD or byte_at(text, at) == 46
+                ):
                     at += 1
             else:
                 token = _SIGNS[byte]
@@ -259,8 +259,8 @@ def _signs(text: int, at: int, end: int, size: int) -> int:
 
 
 @njit(nogil=True, cache=True)
-def match_code(data: Array, offsets: Array, kept: Array, units: Units) -> tuple[Array, int]:
-    """The hits of all texts, with places in bytes of the text; and how many texts reached the bound on work."""
+def match_code(data: Array, offsets: Array, kept: Array, units: Units) -> tuple[Array, Array]:
+    """The hits of all texts, with places in bytes of the text; and in which rows the bound on work was reached."""
     text = address_of(data)
     room = 1 << 16
     starts = np.empty(room, np.int64)
@@ -269,7 +269,7 @@ def match_code(data: Array, offsets: Array, kept: Array, units: Units) -> tuple[
     seen, rows = make_scratch(units)
     hits = np.empty((64, FIELDS), np.int64)
     found = 0
-    bounded = 0
+    bounded = np.zeros(len(offsets) - 1, np.bool_)
     for row in range(len(offsets) - 1):
         begin, end = np.int64(offsets[row]), np.int64(offsets[row + 1])
         if end - begin + 1 > room:
@@ -311,5 +311,5 @@ def match_code(data: Array, offsets: Array, kept: Array, units: Units) -> tuple[
             stop = starts[hits[k, TEXT_TO]] if hits[k, TEXT_TO] < count else end
             hits[k, TEXT_FROM] = starts[hits[k, TEXT_FROM]] - begin
             hits[k, TEXT_TO] = stop - begin
-        bounded += is_bounded
+        bounded[row] = is_bounded
     return hits[:found].copy(), bounded

@@ -28,8 +28,8 @@ def _cut(data: Array, at: int, end: int) -> int:
 
 
 @njit(nogil=True, cache=True)
-def match_texts(data: Array, offsets: Array, tables: WordTables, units: Units) -> tuple[Array, int]:
-    """The hits of all texts, in order of their rows; and how many texts reached the bound on work."""
+def match_texts(data: Array, offsets: Array, tables: WordTables, units: Units) -> tuple[Array, Array]:
+    """The hits of all texts, in order of their rows; and in which rows the bound on work was reached."""
     longest = 0
     for row in range(len(offsets) - 1):
         longest = max(longest, offsets[row + 1] - offsets[row])
@@ -39,7 +39,7 @@ def match_texts(data: Array, offsets: Array, tables: WordTables, units: Units) -
     seen, rows = make_scratch(units)
     hits = np.empty((64, FIELDS), np.int64)
     found = 0
-    bounded = 0
+    bounded = np.zeros(len(offsets) - 1, np.bool_)
     sums[0] = 0
     for row in range(len(offsets) - 1):
         at, end = offsets[row], offsets[row + 1]
@@ -57,7 +57,7 @@ def match_texts(data: Array, offsets: Array, tables: WordTables, units: Units) -
             hits, found, is_bounded = match(
                 sums, count, row, units.seed_words, maybe[:candidates], units, seen, rows, hits, found
             )
-            bounded += is_bounded
+            bounded[row] = is_bounded
     return hits[:found].copy(), bounded
 
 

@@ -37,9 +37,7 @@ def make(config: Config, path: Path) -> dict[str, Any]:
 def make_of(config: Config, path: Path, new: bool) -> dict[str, Any]:
     """The index of the items of the first generation of a suite, or of the others."""
     suite = eval_suite.read_pinned(config)
-    chosen = [
-        item for item, generation in zip(suite.items, suite.generations, strict=True) if (generation > 0) == new
-    ]
+    chosen = [item for item, generation in zip(suite.items, suite.generations, strict=True) if (generation > 0) == new]
     _, bare = units_of(chosen, suite.protections, config.ngram)
     if len(bare) > config.allow_unprotected:
         named = [f"{chosen[one].benchmark} {chosen[one].id} ({chosen[one].question[:40]!r})" for one in bare[:_SHOWN]]

@@ -1,6 +1,6 @@
 """What of the items of `eval_index` each document holds; nobody is judged here.
 
-    hits  findings (findings.py): the item, the unit of it, the rule, the share that is there, which n-grams, and where
+hits  findings (findings.py): the item, the unit of it, the rule, the share that is there, which n-grams, and where
 """
 
 from collections.abc import Mapping, Sequence
@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from gristmill.counted import counted
 from gristmill.stages.contract import StageConfig
@@ -35,8 +36,8 @@ HIT = pa.struct(
         ("spans", SPANS),
     ]
 )
-SCHEMA = pa.schema([("hits", pa.list_(pa.field("item", HIT))), ("bounded", pa.uint8())])
-"""bounded: 1 where the bound on work was reached in some of the texts that were looked at together with this one."""
+SCHEMA = pa.schema([("hits", pa.list_(pa.field("item", HIT))), ("bounded", pa.bool_())])
+"""bounded: whether the bound on the work for one text was reached, and copies with changes may be missing."""
 
 
 class Config(StageConfig):
@@ -49,8 +50,27 @@ def apply(batch: pa.RecordBatch, config: Config, models: Mapping[str, Path]) -> 
 
 def scan(batch: pa.RecordBatch, path: Path) -> pa.RecordBatch:
     """The findings of each text of a batch with the items of an index."""
-    found, _ = find(batch.column("text"), open_index(path))
-    return pa.RecordBatch.from_arrays([lists_of(found, batch.num_rows), pa.nulls(batch.num_rows, pa.uint8())], schema=SCHEMA)
+    found, bounded = find(batch.column("text"), open_index(path))
+    return pa.RecordBatch.from_arrays([lists_of(found, batch.num_rows), pa.array(bounded)], schema=SCHEMA)
+
+
+def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: StageConfig) -> dict[str, Any]:
+    """Documents with hits, and those in which the bound on work was reached."""
+    lengths = answers.column("hits").value_lengths()
+    return {
+        "documents_with_hits": pc.sum(pc.greater(lengths, 0)).as_py() or 0,
+        "documents_bounded": pc.sum(answers.column("bounded")).as_py() or 0,
+    }
+
+
+def warnings(found: dict[str, Any], config: StageConfig) -> Sequence[str]:
+    count = found.get("documents_bounded", 0)
+    if not count:
+        return ()
+    return (
+        f"in {counted(count, 'document')} the bound on work was reached, so copies with changes may be missing there. "
+        "gristmill sql finds them: eval_scan.bounded",
+    )
 
 
 def lists_of(found: Sequence[Finding], rows: int) -> pa.Array:

@@ -30,8 +30,12 @@ def _folder(path: Any) -> Any:
     return path
 
 
+SuiteFolder = Annotated[str, FileMark(), BeforeValidator(_folder)]
+"""The path of a suite in a config."""
+
+
 class Config(StageConfig):
-    suite: Annotated[str, FileMark(), BeforeValidator(_folder)]
+    suite: SuiteFolder
     """The folder of an eval suite, or the YAML file in it (docs/suites.md)."""
     suite_hash: Annotated[str, Field(pattern="^[0-9a-f]{16,64}$")] | None = None
     """How the hash of the suite begins, 16 digits or more: another suite stops the run. `gristmill suite pin` prints it.

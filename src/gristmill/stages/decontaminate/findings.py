@@ -44,7 +44,7 @@ NEAR_WORDS = 60
 """Between a question and what supports it, beside the words of its choices."""
 BESIDE_WORDS = 8
 """Between a question and an answer of one or two words."""
-_ENDS = frozenset(".!?:;…。！？：；|>)(\"“”‘’*#•")
+_ENDS = frozenset('.!?:;…。！？：；|>)("“”‘’*#•')
 
 
 class Finding(NamedTuple):
@@ -95,7 +95,9 @@ class _Words:
         before = self.text[self.spans[first - 1, 1] if first else 0 : self.spans[first, 0]].decode("utf-8", "replace")
         after = self.text[self.spans[last - 1, 1] : self.spans[last, 0] if last < len(self.spans) else len(self.text)]
         begins = first == 0 or bool(_ENDS & set(before)) or before.count("\n") > 1
-        return begins and (last == len(self.spans) or bool(_ENDS & set(after.decode("utf-8", "replace")) or b"\n" in after))
+        return begins and (
+            last == len(self.spans) or bool(_ENDS & set(after.decode("utf-8", "replace")) or b"\n" in after)
+        )
 
     def holds(self, wanted: Array, low: int, high: int) -> bool:
         """Whether words stand there in a row, between two places."""
@@ -111,11 +113,11 @@ def letters_of(text: str) -> str:
     return "".join(one for one in text.lower() if one.isalnum())
 
 
-def find(texts: pa.Array, index: Index) -> tuple[list[Finding], int]:
-    """The findings in a column of texts, by row; and how many texts reached the bound on work."""
+def find(texts: pa.Array, index: Index) -> tuple[list[Finding], Array]:
+    """The findings in a column of texts, by row; and in which rows the bound on work was reached."""
     data, offsets = bytes_of(texts)
     found: list[Finding] = []
-    bounded = 0
+    bounded = np.zeros(len(texts), np.bool_)
     hits: dict[int, list[tuple[str, Array]]] = {}
     for name in TABLES:
         table = index.tables[name]
@@ -125,7 +127,7 @@ def find(texts: pa.Array, index: Index) -> tuple[list[Finding], int]:
             here, over = match_code(data, offsets, kept_words(), table)
         else:
             here, over = match_texts(data, offsets, word_tables(), table)
-        bounded += over
+        bounded |= over
         rows, first = np.unique(here[:, ROW], return_index=True)
         for row, part in zip(rows.tolist(), np.split(here, first[1:]), strict=False):
             hits.setdefault(row, []).append((name, part))
@@ -140,8 +142,10 @@ def _in_text(row: int, words: _Words, hits: list[tuple[str, Array]], index: Inde
     for name, rows in hits:
         for number in np.unique(rows[:, UNIT]).tolist():
             mine = rows[rows[:, UNIT] == number]
-            found += _tokens(row, words, mine, number, index) if name == TOKENS else _words(
-                row, words, mine, name, number, index
+            found += (
+                _tokens(row, words, mine, number, index)
+                if name == TOKENS
+                else _words(row, words, mine, name, number, index)
             )
     return list(_marked(found, words, index))
 
@@ -274,7 +278,9 @@ def _marked(found: list[_Placed], words: _Words, index: Index) -> Iterator[Findi
         if not is_enough and unit.needs == ALONE_OR_SUPPORT:
             is_enough = finding.rule != NGRAM and words.stands_alone(low, high)
         if is_enough:
-            is_whole = is_supported or {QUESTION, CODE} <= pieces[finding.item] or {QUESTION, ANSWER} <= pieces[finding.item]
+            is_whole = (
+                is_supported or {QUESTION, CODE} <= pieces[finding.item] or {QUESTION, ANSWER} <= pieces[finding.item]
+            )
             yield finding._replace(whole=is_whole)
 
 

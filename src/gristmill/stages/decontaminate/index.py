@@ -75,7 +75,9 @@ def build(items: Sequence[Item], protections: Mapping[str, Protection], ngram: i
         words = count_tokens(texts) if name == TOKENS else count_words(texts)
         sizes = words.sizes()
         weights = sizes.astype(np.float64) if name == TOKENS else weights_of(texts, words)
-        asked = np.array([CODE_NGRAM if name == TOKENS else protections[items[u.item].benchmark].ngram or ngram for u in units])
+        asked = np.array(
+            [CODE_NGRAM if name == TOKENS else protections[items[u.item].benchmark].ngram or ngram for u in units]
+        )
         ngrams = np.maximum(1, np.round(asked * sizes / np.maximum(weights, 0.5))).astype(np.int64)
         allowed = np.array([_allowed(protections[items[u.item].benchmark], fuzzy) for u in units])
         least = np.array([MIN_EDITED if name == TOKENS else 10**6 if u.piece == CODE else STRONG for u in units])
@@ -117,7 +119,11 @@ def _counting(words: Counted, ngrams: Array, owners: Array) -> list[Array]:
     for width in np.unique(np.minimum(ngrams, sizes)).tolist():
         chosen = np.minimum(ngrams, sizes)[unit] == width
         hashes[chosen] = seeds_of(words.words, words.starts[unit[chosen]] + at[chosen], width)
-    pairs = np.unique(np.stack([hashes, owners[unit].astype(np.uint64)], axis=1), axis=0) if len(unit) else np.zeros((0, 2), np.uint64)
+    pairs = (
+        np.unique(np.stack([hashes, owners[unit].astype(np.uint64)], axis=1), axis=0)
+        if len(unit)
+        else np.zeros((0, 2), np.uint64)
+    )
     known, times = np.unique(pairs[:, 0], return_counts=True)
     rare = times[np.searchsorted(known, hashes)] <= COMMON_ITEMS if len(unit) else np.zeros(0, np.bool_)
     ends = np.cumsum(windows)
@@ -131,14 +137,18 @@ def _counting(words: Counted, ngrams: Array, owners: Array) -> list[Array]:
 def open_index(path: Path) -> Index:
     """The index in a file."""
     with np.load(path, allow_pickle=False) as arrays:
-        items = [Item(*one[:4], tuple(one[4]), tuple(one[5]), one[6]) for one in orjson.loads(arrays["items"].tobytes())]
+        items = [
+            Item(*one[:4], tuple(one[4]), tuple(one[5]), one[6]) for one in orjson.loads(arrays["items"].tobytes())
+        ]
         units, tables, counts, weights = {}, {}, {}, {}
         for name in TABLES:
             fields = {field: arrays[f"{name}_{field}"] for field in Units._fields}
             tables[name] = Units(**{**fields, "seed_words": int(fields["seed_words"])})
             texts = orjson.loads(arrays[f"{name}_texts"].tobytes())
             about = arrays[f"{name}_units"].tolist()
-            units[name] = [Unit(item, piece, text, needs) for (item, piece, needs), text in zip(about, texts, strict=True)]
+            units[name] = [
+                Unit(item, piece, text, needs) for (item, piece, needs), text in zip(about, texts, strict=True)
+            ]
             weights[name] = arrays[f"{name}_weights"]
             table = tables[name]
             windows = np.maximum(np.diff(table.starts) - table.ngram + 1, 1)

@@ -55,6 +55,11 @@ def read_lock(folder: str) -> Lock | None:
     )
 
 
+def has_lock(folder: str) -> bool:
+    """Whether the suite in a folder was ever pinned: only then there may be items that came later."""
+    return os.path.exists(os.path.join(folder, NAME))
+
+
 def generations_of(digests: Sequence[str], lock: Lock | None) -> list[int]:
     """The generation of each item; those that no lock knows are one more than its last."""
     if lock is None:

@@ -47,6 +47,8 @@ COMMON_ITEMS = 10
 """Items that may have the same n-gram before it is taken for a phrase of the benchmark's."""
 MOST_POSTINGS = 64
 """Units of one seed; a seed of more is a phrase that tells nothing."""
+_MARKS = re.compile(r"<<[^<>]{0,200}>>|\[(?:header|title|step|substeps)\]")
+"""GSM8K's notes for a calculator, HellaSwag's for the parts of an article."""
 FILTER_BITS = 10
 """Of the filter, for each seed: so that it stays in the second-level cache with tens of thousands of items."""
 _JOINED = re.compile(r"(?<=\w)['’\-‐‑,.](?=\w)")
@@ -62,8 +64,10 @@ class Unit(NamedTuple):
 
 
 def spellings(text: str) -> list[str]:
-    """A text, and as it reads with the signs inside of words left out, or `_` as a space; only those that differ."""
-    forms = [text, _JOINED.sub("", text), text.replace("_", " ")]
+    """A text as copies have it: as it is, with the signs inside of words left out, with `_` as a space, and without the
+    marks that a benchmark put in. Only those that differ.
+    """
+    forms = [text, _JOINED.sub("", text), text.replace("_", " "), _MARKS.sub("", text)]
     return list(dict.fromkeys(forms))
 
 
@@ -94,7 +98,9 @@ def weights_of(texts: Sequence[str], counted: Counted) -> Array:
     return sizes
 
 
-_UNSPACED = re.compile("[\u0e01-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u9fff\ua000-\ua4cf\uf900-\ufaff\U00020000-\U000323af]")
+_UNSPACED = re.compile(
+    "[\u0e01-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u9fff\ua000-\ua4cf\uf900-\ufaff\U00020000-\U000323af]"
+)
 
 
 def units_of(items: Sequence[Item], protections: Mapping[str, Protection], ngram: int) -> tuple[list[Unit], list[int]]:

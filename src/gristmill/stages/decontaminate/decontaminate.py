@@ -1,0 +1,168 @@
+"""Documents that hold items of an eval suite: dropped, or the items cut out of them; with evidence for every one.
+
+    eval_suite, eval_index, eval_index_new   the suite, and what is looked for (files)
+    eval_scan, eval_scan_new                 what each document holds
+    eval_match                               what of it counts, seen over all documents
+    decontaminate                            the verdict
+
+A flag is a document, an item, the rule, the share of the item that is there, and where; all in `evidence`. `gristmill
+inspect --evidence` shows both texts side by side, `gristmill suite touched` the items that were met.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import numpy as np
+import pyarrow as pa
+from pydantic import Field
+
+from gristmill.counted import counted
+from gristmill.kernels.text.snap_spans import snap_spans
+from gristmill.stages.buffers import bytes_of
+from gristmill.stages.contract import AsCount
+from gristmill.stages.decontaminate import eval_index, eval_match, eval_suite
+from gristmill.stages.decontaminate.eval_suite import Opened, open_suite
+from gristmill.stages.decontaminate.findings import MILLION, RULES
+from gristmill.stages.decontaminate.units import PIECES
+from gristmill.stages.dedup.cut import FIELDS, SPANS, cut, spans_of
+
+VERSION = 1
+LIBRARIES = ()
+ONLY_KEPT = True
+PREREQUISITES = (
+    "gristmill.stages.decontaminate.eval_suite",
+    "gristmill.stages.decontaminate.eval_index",
+    "gristmill.stages.decontaminate.eval_index_new",
+    "gristmill.stages.decontaminate.eval_scan",
+    "gristmill.stages.decontaminate.eval_scan_new",
+    "gristmill.stages.decontaminate.eval_match",
+)
+USES = ("eval_suite",)
+CONTAMINATED = "eval_item"
+NOTHING_LEFT = "all_text_contaminated"
+FLAG = pa.struct(
+    [
+        ("benchmark", pa.string()),
+        ("item", pa.string()),
+        ("piece", pa.string()),
+        ("rule", pa.string()),
+        ("coverage", pa.float32()),
+        ("whole", pa.bool_()),
+        ("start", pa.int32()),
+        ("stop", pa.int32()),
+    ]
+)
+"""item: its id in the benchmark; start, stop: bytes of the text before this step."""
+EVIDENCE = pa.field("evidence", pa.list_(pa.field("item", FLAG)))
+_READ = "eval_match.evidence"
+
+
+class Config(eval_index.Config, eval_match.Config):
+    action: Literal["drop", "cut"] = "drop"
+    """drop: the document goes; cut: what is of an item goes, with a margin, and the rest stays."""
+    margin_bytes: Annotated[int, AsCount, Field(ge=0, le=10**6)] = 200
+    """Cut: text on both sides of a hit that goes with it, as the item may go on there in other words."""
+
+
+def check(config: Config) -> None:
+    eval_suite.check(config)
+
+
+def reads(config: Config) -> tuple[str, ...]:
+    return (_READ, "text") if config.action == "cut" else (_READ,)
+
+
+def schema(config: Config) -> pa.Schema:
+    if config.action == "cut":
+        return pa.schema([EVIDENCE, *FIELDS])
+    return pa.schema([EVIDENCE, ("drop", pa.string()), ("detail", pa.string())])
+
+
+def apply(batch: pa.RecordBatch, config: Config, models: Mapping[str, Path]) -> pa.RecordBatch:
+    """Evidence with names, and the verdict."""
+    suite = open_suite(models["eval_suite"])
+    flags = [_flags(found or (), suite) for found in batch.column(_READ).to_pylist()]
+    columns: dict[str, pa.Array] = {}
+    if config.action == "cut":
+        columns = _cut(batch.column("text"), flags, config.margin_bytes)
+    else:
+        columns["drop"] = pa.array([CONTAMINATED if found else None for found in flags], pa.string())
+        columns["detail"] = pa.array([_told(found) for found in flags], pa.string())
+    columns["evidence"] = pa.array([found or None for found in flags], EVIDENCE.type)
+    made = schema(config)
+    return pa.RecordBatch.from_arrays([columns[name] for name in made.names], schema=made)
+
+
+def _flags(found: Sequence[Mapping[str, Any]], suite: Opened) -> list[dict[str, Any]]:
+    flags = []
+    for one in found:
+        item = suite.items[one["item"]].item
+        spans = one["spans"]
+        for start, stop in zip(spans[::2], spans[1::2], strict=True):
+            flags.append(
+                {
+                    "benchmark": item.benchmark,
+                    "item": item.id,
+                    "piece": PIECES[one["piece"]],
+                    "rule": RULES[one["rule"]],
+                    "coverage": one["share"] / MILLION,
+                    "whole": one["whole"],
+                    "start": start,
+                    "stop": stop,
+                }
+            )
+    return sorted(flags, key=lambda flag: tuple(flag.values()))
+
+
+def _told(flags: Sequence[Mapping[str, Any]]) -> str | None:
+    """The flag with the most of an item, and how many other items there are."""
+    if not flags:
+        return None
+    best = max(flags, key=lambda flag: (flag["whole"], flag["coverage"], flag["benchmark"], flag["item"]))
+    items = {(flag["benchmark"], flag["item"]) for flag in flags}
+    more = f" and {counted(len(items) - 1, 'other item')}" if len(items) > 1 else ""
+    return f"{best['benchmark']} {best['item']}: {100 * best['coverage']:.0f}% of the {best['piece']}, {best['rule']}{more}"
+
+
+def _cut(text: pa.Array, flags: Sequence[Sequence[Mapping[str, Any]]], margin: int) -> dict[str, pa.Array]:
+    data, offsets = bytes_of(text)
+    sizes = np.diff(offsets)
+    placed = [(row, one["start"], one["stop"]) for row, found in enumerate(flags) for one in found]
+    rows = np.array([row for row, _, _ in placed], np.int64)
+    starts = np.maximum(np.array([start for _, start, _ in placed], np.int64) - margin, 0)
+    stops = np.minimum(np.array([stop for _, _, stop in placed], np.int64) + margin, sizes[rows])
+    spans = spans_of(rows, starts, stops, len(text))
+    firsts = spans.offsets.to_numpy().astype(np.int64)
+    firsts, bounds = snap_spans(data, offsets, firsts, spans.flatten().to_numpy(), False)
+    snapped = pa.ListArray.from_arrays(pa.array(firsts.astype(np.int32)), pa.array(bounds)).cast(SPANS)
+    return cut(text, snapped, NOTHING_LEFT)
+
+
+def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> dict[str, Any]:
+    """Documents with items of each benchmark, and flags by rule."""
+    documents: dict[str, int] = {}
+    rules: dict[str, int] = {}
+    for found in answers.column("evidence").to_pylist():
+        for benchmark in sorted({flag["benchmark"] for flag in found or ()}):
+            documents[benchmark] = documents.get(benchmark, 0) + 1
+        for flag in found or ():
+            rules[flag["rule"]] = rules.get(flag["rule"], 0) + 1
+    return {"documents_seen": batch.num_rows, "benchmarks": documents, "rules": rules}
+
+
+def warnings(found: Mapping[str, Any], config: Config) -> Sequence[str]:
+    if found.get("documents_seen") and not found.get("benchmarks"):
+        return (
+            "no document holds an item of the suite. That may be so; a document with one in it would show that it works",
+        )
+    return ()
+
+
+def highlights(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> list[tuple[int, int, int, str]]:
+    """Row, start, stop and label of what is to be seen in a text."""
+    return [
+        (row, flag["start"], flag["stop"], f"{flag['benchmark']} {flag['item']}")
+        for row, found in enumerate(answers.column("evidence").to_pylist())
+        for flag in found or ()
+    ]

@@ -1,0 +1,41 @@
+"""What of the items of `eval_index_new` each document holds, as `eval_scan`. Where there are none, no text is read."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import pyarrow as pa
+
+from gristmill.stages.contract import ReportMark, StageConfig
+from gristmill.stages.decontaminate import eval_scan
+from gristmill.stages.decontaminate.eval_scan import lists_of, metrics, scan, warnings
+from gristmill.stages.decontaminate.eval_suite import SuiteFolder
+from gristmill.stages.decontaminate.index import open_index
+from gristmill.stages.decontaminate.suite_lock import has_lock
+
+__all__ = ["apply", "metrics", "warnings"]
+
+VERSION = 1
+LIBRARIES = ("unicode",)
+JUDGES = False
+ONLY_KEPT = True
+USES = ("eval_index_new",)
+SCHEMA = eval_scan.SCHEMA
+
+
+class Config(StageConfig):
+    suite: Annotated[SuiteFolder, ReportMark()]
+    """The suite: whether it was ever pinned, so that items may have come since. What is looked for is in the index."""
+
+
+def reads(config: Config) -> tuple[str, ...]:
+    """Texts, where there may be something to look for."""
+    return ("text",) if has_lock(config.suite) else ("doc_id",)
+
+
+def apply(batch: pa.RecordBatch, config: Config, models: Mapping[str, Path]) -> pa.RecordBatch:
+    if "text" in batch.schema.names and open_index(models["eval_index_new"]).items:
+        return scan(batch, models["eval_index_new"])
+    nothing = np.zeros(batch.num_rows, np.bool_)
+    return pa.RecordBatch.from_arrays([lists_of([], batch.num_rows), pa.array(nothing)], schema=SCHEMA)
