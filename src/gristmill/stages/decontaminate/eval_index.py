@@ -11,7 +11,7 @@ from pydantic import Field
 from gristmill.counted import counted
 from gristmill.errors import CannotBeMet
 from gristmill.stages.decontaminate import eval_suite
-from gristmill.stages.decontaminate.index import build
+from gristmill.stages.decontaminate.index import write_index
 from gristmill.stages.decontaminate.units import units_of
 
 VERSION = 1
@@ -47,5 +47,5 @@ def make_of(config: Config, path: Path, new: bool) -> dict[str, Any]:
             f"told from other texts: {', '.join(named)}{more}. Take them out of the suite, give them an answer or "
             f"choices, or write allow_unprotected: {len(bare)}."
         )
-    units = build(chosen, suite.protections, config.ngram, float(config.fuzzy), path)
+    units = write_index(chosen, suite.protections, config.ngram, float(config.fuzzy), path)
     return {"items": len(chosen), "units": units, "unprotected": len(bare)}

@@ -58,7 +58,7 @@ def key_of(item: Item) -> int:
     return int(item.digest[:16], 16)
 
 
-def build(items: Sequence[Item], protections: Mapping[str, Protection], ngram: int, fuzzy: float, path: Path) -> int:
+def write_index(items: Sequence[Item], protections: Mapping[str, Protection], ngram: int, fuzzy: float, path: Path) -> int:
     """Write the index of items to `path`; how many units it has. `fuzzy` 0: nothing that is edited is looked for."""
     found, _ = units_of(items, protections, ngram)
     arrays: dict[str, Array] = {}
