@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from gristmill.kernels.decontaminate.match import FIELDS, TEXT_FROM, TEXT_TO, Units, make_scratch, match, sift
+from gristmill.kernels.decontaminate.match import FIELDS, ROW, TEXT_FROM, TEXT_TO, Units, make_scratch, match, sift
 from gristmill.kernels.dedup.shingles import ROLL
 from gristmill.kernels.memory import address_of, byte_at, eight_bytes_at, trailing_zeros
 from gristmill.kernels.memory_blocks import BLOCK, bytes_in, word_bits
@@ -110,7 +110,8 @@ def word_hash(data: Array) -> np.uint64:
 
 
 @njit(nogil=True, cache=True)
-def _is_kept(state: np.uint64, kept: Array) -> bool:
+def is_kept(state: np.uint64, kept: Array) -> bool:
+    """Whether a hash is in a table that `fill_kept` made."""
     mask = len(kept) - 1
     place = np.int64(state >> np.uint64(40)) & mask
     while kept[place]:
@@ -181,7 +182,7 @@ def sums_of_tokens(data: Array, begin: int, end: int, kept: Array, sums: Array, 
         start = at
         if kind == _WORD:
             token, at = _word(text, at, end, size)
-            if before != 46 and not _is_kept(token, kept):
+            if before != 46 and not is_kept(token, kept):
                 token = NAME
         elif kind == _OTHER:
             token = _SIGNS[byte]
@@ -193,10 +194,9 @@ def sums_of_tokens(data: Array, begin: int, end: int, kept: Array, sums: Array, 
                 at, is_long = _after_string(text, at, end)
                 if is_long and byte != 96:
                     continue
-            elif kind == _HASH:
-                at = _line_end(text, at, end)
-                continue
-            elif kind == _SLASH and ahead == 47 and (before == 10 or before == 59 or before == 123 or before == 125):
+            elif kind == _HASH or (
+                kind == _SLASH and ahead == 47 and (before == 10 or before == 59 or before == 123 or before == 125)
+            ):
                 at = _line_end(text, at, end)
                 continue
             elif kind == _SLASH and ahead == 42:
@@ -248,9 +248,12 @@ def _signs(text: int, at: int, end: int, size: int) -> int:
         at += BLOCK
     while at < stop:
         byte = byte_at(text, at)
-        if byte == 59 or byte == 61 or 123 <= byte <= 125:
-            signs += 1
-        elif (byte == 40 or byte == 91) and at > 0 and _KINDS[byte_at(text, at - 1)] == _WORD:
+        if (
+            byte == 59
+            or byte == 61
+            or 123 <= byte <= 125
+            or ((byte == 40 or byte == 91) and at > 0 and _KINDS[byte_at(text, at - 1)] == _WORD)
+        ):
             signs += 1
         elif byte == 58 and at + 1 < stop and byte_at(text, at + 1) == 10:
             signs += 2
@@ -259,8 +262,10 @@ def _signs(text: int, at: int, end: int, size: int) -> int:
 
 
 @njit(nogil=True, cache=True)
-def match_code(data: Array, offsets: Array, kept: Array, units: Units) -> tuple[Array, Array]:
-    """The hits of all texts, with places in bytes of the text; and in which rows the bound on work was reached."""
+def match_code(data: Array, offsets: Array, ranges: Array, kept: Array, units: Units) -> tuple[Array, Array]:
+    """The hits in ranges of bytes of texts (row, begin, end; sorted), with places in bytes of the text; and in which
+    rows the bound on work was reached.
+    """
     text = address_of(data)
     room = 1 << 16
     starts = np.empty(room, np.int64)
@@ -270,8 +275,8 @@ def match_code(data: Array, offsets: Array, kept: Array, units: Units) -> tuple[
     hits = np.empty((64, FIELDS), np.int64)
     found = 0
     bounded = np.zeros(len(offsets) - 1, np.bool_)
-    for row in range(len(offsets) - 1):
-        begin, end = np.int64(offsets[row]), np.int64(offsets[row + 1])
+    for number in range(len(ranges)):
+        row, begin, end = ranges[number, 0], ranges[number, 1], ranges[number, 2]
         if end - begin + 1 > room:
             room = 2 * (end - begin)
             starts = np.empty(room, np.int64)
@@ -304,12 +309,14 @@ def match_code(data: Array, offsets: Array, kept: Array, units: Units) -> tuple[
         if not candidates:
             continue
         was = found
+        # Of each range by itself: what was seen of a unit in another one of the same text says nothing.
         hits, found, is_bounded = match(
-            sums, count, row, units.seed_words, maybe[:candidates], units, seen, rows, hits, found
+            sums, count, number, units.seed_words, maybe[:candidates], units, seen, rows, hits, found
         )
         for k in range(was, found):
             stop = starts[hits[k, TEXT_TO]] if hits[k, TEXT_TO] < count else end
-            hits[k, TEXT_FROM] = starts[hits[k, TEXT_FROM]] - begin
-            hits[k, TEXT_TO] = stop - begin
-        bounded[row] = is_bounded
+            hits[k, ROW] = row
+            hits[k, TEXT_FROM] = starts[hits[k, TEXT_FROM]] - offsets[row]
+            hits[k, TEXT_TO] = stop - offsets[row]
+        bounded[row] |= is_bounded
     return hits[:found].copy(), bounded

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from gristmill.kernels.decontaminate.code import is_kept
 from gristmill.kernels.decontaminate.match import FIELDS, Units, make_scratch, match, sift
 from gristmill.kernels.dedup.shingles import ROLL, WordTables, room_for, sums_of
 from gristmill.kernels.memory import address_of, byte_at, half_at
@@ -14,7 +15,7 @@ from gristmill.kernels.text.unicode_classes import LETTER, MARK, NUMBER, PIECE, 
 Array = np.ndarray[Any, Any]
 
 
-_STRETCH = 8192
+_STRETCH = 1024
 """Bytes of text whose words are looked for before the next are read: their sums stay in the first-level cache."""
 
 
@@ -28,37 +29,68 @@ def _cut(data: Array, at: int, end: int) -> int:
 
 
 @njit(nogil=True, cache=True)
-def match_texts(data: Array, offsets: Array, tables: WordTables, units: Units) -> tuple[Array, Array]:
-    """The hits of all texts, in order of their rows; and in which rows the bound on work was reached."""
+def _add_range(ranges: Array, known: int, row: int, begin: int, end: int) -> tuple[Array, int]:
+    """Ranges with one more, which begins no earlier than the last; two that meet are one."""
+    if known and ranges[known - 1, 0] == row and begin <= ranges[known - 1, 2]:
+        ranges[known - 1, 2] = max(ranges[known - 1, 2], end)
+        return ranges, known
+    if known == len(ranges):
+        grown = np.empty((2 * known, 3), np.int64)
+        grown[:known] = ranges
+        ranges = grown
+    ranges[known, 0], ranges[known, 1], ranges[known, 2] = row, begin, end
+    return ranges, known + 1
+
+
+@njit(nogil=True, cache=True)
+def match_texts(
+    data: Array, offsets: Array, tables: WordTables, units: Units, short: Units, marks: Array
+) -> tuple[Array, Array, Array, Array]:
+    """The hits of all texts with units and with those that one word leads to, each in order of their rows; ranges of
+    bytes around words of `marks` (row, begin, end), where code may be; and in which rows the bound on work was reached.
+    """
     longest = 0
     for row in range(len(offsets) - 1):
         longest = max(longest, offsets[row + 1] - offsets[row])
     sums = np.empty(room_for(longest), np.uint64)
     edge = np.empty(BLOCK, np.uint8)
-    maybe = np.empty(len(sums), np.int64)
+    maybe, maybe_short = np.empty(len(sums), np.int64), np.empty(len(sums), np.int64)
     seen, rows = make_scratch(units)
-    hits = np.empty((64, FIELDS), np.int64)
-    found = 0
+    seen_short, rows_short = make_scratch(short)
+    hits, hits_short = np.empty((64, FIELDS), np.int64), np.empty((64, FIELDS), np.int64)
+    ranges = np.empty((64, 3), np.int64)
+    found = found_short = known = 0
     bounded = np.zeros(len(offsets) - 1, np.bool_)
     sums[0] = 0
     for row in range(len(offsets) - 1):
-        at, end = offsets[row], offsets[row + 1]
-        count = 0
-        sifted = 0
-        candidates = 0
+        begin, end = np.int64(offsets[row]), np.int64(offsets[row + 1])
+        at = begin
+        count = sifted = candidates = shorts = 0
         while at < end:
             stop = _cut(data, at, end)
+            before = count
             count = sums_of(data, at, stop, tables, sums, count, edge)
             last = max(count - units.seed_words + 1, sifted)
             candidates = sift(sums, sifted, last, units.seed_words, units.filter, maybe, candidates)
             sifted = last
+            was = shorts
+            shorts = sift(sums, before, count, 1, short.filter, maybe_short, shorts)
+            is_marked = False
+            for k in range(was, shorts):
+                word = sums[maybe_short[k] + 1] - sums[maybe_short[k]] * ROLL
+                is_marked |= is_kept(word, marks)
+            if is_marked:
+                ranges, known = _add_range(ranges, known, row, max(at - _STRETCH, begin), min(stop + _STRETCH, end))
             at = stop
         if candidates:
-            hits, found, is_bounded = match(
+            hits, found, bounded[row] = match(
                 sums, count, row, units.seed_words, maybe[:candidates], units, seen, rows, hits, found
             )
-            bounded[row] = is_bounded
-    return hits[:found].copy(), bounded
+        if shorts:
+            hits_short, found_short, _ = match(
+                sums, count, row, 1, maybe_short[:shorts], short, seen_short, rows_short, hits_short, found_short
+            )
+    return hits[:found].copy(), hits_short[:found_short].copy(), ranges[:known].copy(), bounded
 
 
 @njit(nogil=True, cache=True)

@@ -31,6 +31,7 @@ STEADY = 0.9
 ALIKE = 0.75
 """Of the tokens of a hit: those that are the same, names renamed."""
 _IMPORT = re.compile(r"(?m)^[ \t]*+(?:import|from)\b[^\n]*+\n?")
+_NAMED = re.compile(r"(\.?)\b([A-Za-z]\w*+)")
 _WORD = re.compile(r"\w*+")
 _BUILT_IN = """
 abs all any ascii bin bool bytearray bytes callable chr classmethod complex dict dir divmod enumerate eval exec filter
@@ -49,11 +50,14 @@ when where while with yield console log std cout endl System Math
 """
 
 
+def _kept_names() -> list[str]:
+    return sorted({*keyword.kwlist, *_BUILT_IN.split(), *_OTHER_LANGUAGES.split()})
+
+
 @lru_cache(maxsize=1)
 def kept_words() -> Array:
     """The table of words that stand for themselves."""
-    words = {*keyword.kwlist, *_BUILT_IN.split(), *_OTHER_LANGUAGES.split()}
-    hashes = np.array([word_hash(np.frombuffer(word.encode(), np.uint8)) for word in sorted(words)], np.uint64)
+    hashes = np.array([word_hash(np.frombuffer(word.encode(), np.uint8)) for word in _kept_names()], np.uint64)
     table = np.zeros(2048, np.uint64)
     fill_kept(hashes, table)
     return table
@@ -85,6 +89,25 @@ def code_units(items: Sequence[Item], protections: Mapping[str, Protection]) -> 
     ]
     sizes = count_tokens([unit.text for unit in units]).sizes()
     return [unit for unit, size in zip(units, sizes.tolist(), strict=True) if size >= MIN_TOKENS]
+
+
+def marks_of(units: Sequence[Unit], times: Mapping[str, int]) -> list[str]:
+    """A few words of which every unit has one, and its copies under other names too: those first that lead to the most
+    units for each time (`times`) that they lead to prose.
+    """
+    kept = set(_kept_names())
+    left: dict[str, set[int]] = {}
+    for number, unit in enumerate(units):
+        for found in _NAMED.finditer(_IMPORT.sub("", unit.text)):
+            if found[1] or found[2] in kept:
+                left.setdefault(found[2].lower(), set()).add(number)
+    marks = []
+    while left:
+        best = min(left, key=lambda word: ((1 + times.get(word, 0)) / len(left[word]), word))
+        marks.append(best)
+        met = left.pop(best)
+        left = {word: rest for word, held in left.items() if (rest := held - met)}
+    return sorted(marks)
 
 
 def is_renamed(one: str, other: str) -> bool:

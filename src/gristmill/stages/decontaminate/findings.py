@@ -23,7 +23,7 @@ from gristmill.kernels.decontaminate.texts import match_texts, word_spans
 from gristmill.kernels.dedup.shingles import word_tables
 from gristmill.stages.buffers import bytes_of
 from gristmill.stages.decontaminate.code_tokens import MIN_EDITED, is_renamed, kept_words, read_tokens
-from gristmill.stages.decontaminate.index import TABLES, TOKENS, Index
+from gristmill.stages.decontaminate.index import SHORT, TEXT, TOKENS, Index
 from gristmill.stages.decontaminate.units import (
     ALONE_OR_SUPPORT,
     ANSWER,
@@ -117,24 +117,20 @@ def find(texts: pa.Array, index: Index) -> tuple[list[Finding], Array]:
     """The findings in a column of texts, by row; and in which rows the bound on work was reached."""
     data, offsets = bytes_of(texts)
     found: list[Finding] = []
-    bounded = np.zeros(len(texts), np.bool_)
     hits: dict[int, list[tuple[str, Array]]] = {}
-    for name in TABLES:
-        table = index.tables[name]
-        if not len(table.of_unit):
-            continue
-        if name == TOKENS:
-            here, over = match_code(data, offsets, kept_words(), table)
-        else:
-            here, over = match_texts(data, offsets, word_tables(), table)
-        bounded |= over
+    tables = index.tables
+    texts_hit, short_hit, ranges, bounded = match_texts(
+        data, offsets, word_tables(), tables[TEXT], tables[SHORT], index.marks
+    )
+    code_hit, over = match_code(data, offsets, ranges, kept_words(), tables[TOKENS])
+    for name, here in ((TEXT, texts_hit), (SHORT, short_hit), (TOKENS, code_hit)):
         rows, first = np.unique(here[:, ROW], return_index=True)
         for row, part in zip(rows.tolist(), np.split(here, first[1:]), strict=False):
             hits.setdefault(row, []).append((name, part))
     for row in sorted(hits):
         words = _Words(data, int(offsets[row]), int(offsets[row + 1]))
         found += _in_text(row, words, hits[row], index)
-    return found, bounded
+    return found, bounded | over
 
 
 def _in_text(row: int, words: _Words, hits: list[tuple[str, Array]], index: Index) -> list[Finding]:

@@ -4,6 +4,8 @@ Items stand in it by a number of their own, made of their content, so that two i
 name. Units that have too few words for a seed are in a table of their own, found by their rarest word.
 """
 
+import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -12,12 +14,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import orjson
 
+from gristmill.kernels.decontaminate.code import fill_kept
 from gristmill.kernels.decontaminate.match import Units, seeds_of
-from gristmill.stages.decontaminate.code_tokens import MIN_EDITED, code_units, count_tokens
+from gristmill.stages.decontaminate.code_tokens import MIN_EDITED, code_units, count_tokens, marks_of
 from gristmill.stages.decontaminate.suite import Item, Protection
 from gristmill.stages.decontaminate.units import (
     CODE,
     COMMON_ITEMS,
+    NO_MARKS,
     SEED_WORDS,
     STRONG,
     Counted,
@@ -34,6 +38,7 @@ CODE_SEED = 8
 """Tokens of a seed of code."""
 CODE_NGRAM = 14
 """Tokens of code in a row that count, whatever the names of variables."""
+_WORD = re.compile(r"\w+")
 TEXT, SHORT, TOKENS = "text", "short", "tokens"
 TABLES = (TEXT, SHORT, TOKENS)
 
@@ -51,6 +56,8 @@ class Index(NamedTuple):
     """Of each unit: which of its n-grams count (bool)."""
     weights: dict[str, Array]
     """Words of each unit."""
+    marks: Array
+    """Hash table of words that lead to code."""
 
 
 def key_of(item: Item) -> int:
@@ -58,7 +65,9 @@ def key_of(item: Item) -> int:
     return int(item.digest[:16], 16)
 
 
-def write_index(items: Sequence[Item], protections: Mapping[str, Protection], ngram: int, fuzzy: float, path: Path) -> int:
+def write_index(
+    items: Sequence[Item], protections: Mapping[str, Protection], ngram: int, fuzzy: float, path: Path
+) -> int:
     """Write the index of items to `path`; how many units it has. `fuzzy` 0: nothing that is edited is looked for."""
     found, _ = units_of(items, protections, ngram)
     arrays: dict[str, Array] = {}
@@ -66,6 +75,9 @@ def write_index(items: Sequence[Item], protections: Mapping[str, Protection], ng
     counted = count_words([unit.text for unit in found])
     long = counted.sizes() >= SEED_WORDS
     code = code_units(items, protections)
+    led = count_words(marks_of(code, _times([unit for unit in found if unit.piece != CODE]))).words
+    arrays["marks"] = np.zeros(max(64, 1 << (2 * len(led)).bit_length()), np.uint64)
+    fill_kept(led, arrays["marks"])
     for name, units in (
         (TEXT, [unit for unit, is_long in zip(found, long, strict=True) if is_long]),
         (SHORT, [unit for unit, is_long in zip(found, long, strict=True) if not is_long]),
@@ -82,7 +94,8 @@ def write_index(items: Sequence[Item], protections: Mapping[str, Protection], ng
         allowed = np.array([_allowed(protections[items[u.item].benchmark], fuzzy) for u in units])
         least = np.array([MIN_EDITED if name == TOKENS else 10**6 if u.piece == CODE else STRONG for u in units])
         edits = np.where((weights >= least) & (allowed >= 0), ((1 - allowed) * sizes + 1e-9).astype(np.int64), -1)
-        table = table_of(words, ngrams, edits, {TEXT: SEED_WORDS, SHORT: 1, TOKENS: CODE_SEED}[name])
+        marks = led if name == SHORT else NO_MARKS
+        table = table_of(words, ngrams, edits, {TEXT: SEED_WORDS, SHORT: 1, TOKENS: CODE_SEED}[name], marks)
         for field, value in table._asdict().items():
             arrays[f"{name}_{field}"] = np.asarray(value)
         arrays[f"{name}_weights"] = weights
@@ -95,6 +108,11 @@ def write_index(items: Sequence[Item], protections: Mapping[str, Protection], ng
     with open(path, "wb") as file:
         np.savez(file, allow_pickle=False, **arrays)
     return total
+
+
+def _times(units: Sequence[Unit]) -> Counter[str]:
+    """How often units have each word."""
+    return Counter(word for unit in units for word in _WORD.findall(unit.text.lower()))
 
 
 def _allowed(protection: Protection, fuzzy: float) -> float:
@@ -141,6 +159,7 @@ def open_index(path: Path) -> Index:
             Item(*one[:4], tuple(one[4]), tuple(one[5]), one[6]) for one in orjson.loads(arrays["items"].tobytes())
         ]
         units, tables, counts, weights = {}, {}, {}, {}
+        marks = arrays["marks"]
         for name in TABLES:
             fields = {field: arrays[f"{name}_{field}"] for field in Units._fields}
             tables[name] = Units(**{**fields, "seed_words": int(fields["seed_words"])})
@@ -154,4 +173,4 @@ def open_index(path: Path) -> Index:
             windows = np.maximum(np.diff(table.starts) - table.ngram + 1, 1)
             bits = np.unpackbits(arrays[f"{name}_counts"])[: int(windows.sum())].astype(np.bool_)
             counts[name] = np.split(bits, np.cumsum(windows)[:-1]) if len(windows) else []
-    return Index(items, np.array([key_of(item) for item in items], np.uint64), units, tables, counts, weights)
+    return Index(items, np.array([key_of(item) for item in items], np.uint64), units, tables, counts, weights, marks)

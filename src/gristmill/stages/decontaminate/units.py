@@ -54,6 +54,9 @@ FILTER_BITS = 10
 _JOINED = re.compile(r"(?<=\w)['’\-‐‑,.](?=\w)")
 
 
+NO_MARKS = np.zeros(0, np.uint64)
+
+
 class Unit(NamedTuple):
     """A piece of an item, in one spelling."""
 
@@ -154,9 +157,9 @@ def _needs(item: Item, words: float, is_shared: bool, protection: Protection) ->
     return SUPPORT if supported else None
 
 
-def table_of(counted: Counted, ngrams: Array, allowed: Array, seed_words: int) -> Units:
+def table_of(counted: Counted, ngrams: Array, allowed: Array, seed_words: int, marks: Array = NO_MARKS) -> Units:
     """Seeds of all units in a table; none of units with fewer words than a seed has. Of a seed that very many units
-    have, the first are found by it.
+    have, the first are found by it. `marks`: hashes of words that are to pass the filter besides.
     """
     _, which, times = np.unique(counted.words, return_inverse=True, return_counts=True)
     sizes = counted.sizes()
@@ -173,9 +176,10 @@ def table_of(counted: Counted, ngrams: Array, allowed: Array, seed_words: int) -
     few = rank < MOST_POSTINGS
     seeds, owner, at = seeds[few], owner[few], at[few]
     different = int((np.diff(seeds) != 0).sum()) + 1 if len(seeds) else 0
-    filter_ = np.zeros(_power_of_two(FILTER_BITS * different // 64), np.uint64)
+    filter_ = np.zeros(_power_of_two(FILTER_BITS * (different + len(marks)) // 64), np.uint64)
     slots = np.zeros(_power_of_two(3 * different // 2), np.uint64)
     fill_table(seeds, filter_, slots)
+    fill_table(seeds_of(marks, np.arange(len(marks)), 1), filter_, np.zeros(_power_of_two(2 * len(marks)), np.uint64))
     ends = np.append(seeds[1:] != seeds[:-1], True) if len(seeds) else np.zeros(0, np.bool_)
     return Units(
         seed_words,
