@@ -285,27 +285,45 @@ def _wordless(data: int, begin: int, end: int, pages: int, classes: int) -> np.u
 
 
 @njit(nogil=True, cache=True)
+def word_sums(data: Array, begin: int, end: int, tables: WordTables, buffer: Array, edge: Array) -> int:
+    """Counts the words of data[begin:end]; entry i of `buffer` becomes the rolled sum of the hashes of the first i."""
+    pages, classes = address_of(tables.pages), address_of(tables.classes)
+    lower_pages, lowers = address_of(tables.lower_pages), address_of(tables.lowers)
+    addresses = (pages, classes, lower_pages, lowers, address_of(tables.short))
+    return _scan(address_of(data), begin, end, len(data), addresses, address_of(buffer), edge)
+
+
+@njit(nogil=True, cache=True)
+def roll_power(width: int) -> np.uint64:
+    """By what a rolled sum grows while so many words go by."""
+    power = _ONE
+    for _ in range(width):
+        power *= _ROLL
+    return power
+
+
+@njit(nogil=True, cache=True)
+def shingle_at(sums: int, at: int, width: int, power: np.uint64) -> np.uint64:
+    """The shingle of `width` words from word `at` on; `sums` is the address of the rolled sums."""
+    rolled = eight_bytes_at(sums, 8 * (at + width)) - eight_bytes_at(sums, 8 * at) * power
+    return mix(rolled + np.uint64(width) * _LENGTH)
+
+
+@njit(nogil=True, cache=True)
 def shingles_of(data: Array, begin: int, end: int, ngram: int, tables: WordTables, buffer: Array, edge: Array) -> int:
     """Puts the shingles of the text data[begin:end] into `buffer`, in order, and counts them: at least one.
 
     `buffer`: uint64, `room_for(end - begin)` entries. `edge`: uint8, 64 bytes of scratch.
     """
-    text, out = address_of(data), address_of(buffer)
-    pages, classes = address_of(tables.pages), address_of(tables.classes)
-    lower_pages, lowers = address_of(tables.lower_pages), address_of(tables.lowers)
-    addresses = (pages, classes, lower_pages, lowers, address_of(tables.short))
-    words = _scan(text, begin, end, len(data), addresses, out, edge)
+    words = word_sums(data, begin, end, tables, buffer, edge)
     if words == 0:
-        buffer[0] = _wordless(text, begin, end, pages, classes)
+        buffer[0] = _wordless(address_of(data), begin, end, address_of(tables.pages), address_of(tables.classes))
         return 1
+    out = address_of(buffer)
     width = min(words, ngram)
-    power = _ONE
-    for _ in range(width):
-        power *= _ROLL
-    kind = np.uint64(width) * _LENGTH
+    power = roll_power(width)
     for at in range(words - width + 1):
-        sums = eight_bytes_at(out, 8 * (at + width)) - eight_bytes_at(out, 8 * at) * power
-        put_eight_bytes(out, 8 * at, mix(sums + kind))
+        put_eight_bytes(out, 8 * at, shingle_at(out, at, width, power))
     return words - width + 1
 
 
