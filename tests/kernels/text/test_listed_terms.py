@@ -1,14 +1,15 @@
 """Terms of a list are found where plain Python finds them: at the borders of words, in every script."""
 
+import itertools
 import unicodedata
 
 import numpy as np
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from tests.kernels.dedup.test_shingles import alone, lower
 
 from gristmill.kernels.dedup.shingles import word_tables
 from gristmill.kernels.text.listed_terms import MOST_BETWEEN, MOST_WORDS, find_terms, hash_terms, terms_of
-from tests.kernels.dedup.test_shingles import alone, lower
 
 ALPHABET = "aAb sS_1-'’&.@*é漢字カナไก่\u0301\u00ad\n"
 TEXTS = st.lists(st.text(ALPHABET, max_size=60), max_size=4)
@@ -49,7 +50,7 @@ def gap(text: str) -> str | None:
 def entry(term: str) -> tuple[list[str], list[str], str, str] | None:
     """Words, what stands between them, and the signs at the edges; None for what is never found."""
     spans = words_of(term)
-    gaps = [term[one[1] : two[0]] for one, two in zip(spans, spans[1:], strict=False)]
+    gaps = [term[one[1] : two[0]] for one, two in itertools.pairwise(spans)]
     if not 0 < len(spans) <= MOST_WORDS or any(len(one.encode()) > MOST_BETWEEN for one in gaps):
         return None
     begin, end = spans[0][0], spans[-1][1]
@@ -74,7 +75,7 @@ def oracle(text: str, terms: list[str]) -> list[tuple[int, int]]:
         longest = 0
         for words, gaps, before, behind in entries:
             here = spans[at : at + len(words)]
-            between = [text[one[1] : two[0]] for one, two in zip(here, here[1:], strict=False)]
+            between = [text[one[1] : two[0]] for one, two in itertools.pairwise(here)]
             if (
                 [lower(text[a:b]) for a, b in here] == words
                 and all(len(one.encode()) <= MOST_BETWEEN for one in between)

@@ -1,8 +1,10 @@
 """First part of `safety`: documents whose address or text is on a list of digests.
 
-An entry is the MD5, SHA-1 or SHA-256, in hexadecimal, of a URL (as it is written, or in its normal form: see
-`url_dedup`) or of a text (its UTF-8, as it is at this step). Every document is looked up, also what earlier steps
-dropped: `withheld` is the name of the list, and nothing that shows documents shows its text or where it came from.
+An entry is the MD5, SHA-1 or SHA-256, in hexadecimal, of a URL or of a text (its UTF-8, as it is at this step). URLs
+are looked up as they are written and in their normal form (see `url_dedup`), which has no scheme, no tracking and no
+last slash: `//example.com/page`, and with `http:` and `https:` before it. Every document is looked up, also what
+earlier steps dropped: `withheld` is the name of the list, and nothing that shows documents shows its text or where it
+came from.
 """
 
 import hashlib
@@ -10,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from gristmill.kernels.hash.hashset import hash_strings, labels_of
 from gristmill.stages.buffers import bytes_of
@@ -41,12 +44,18 @@ def apply(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
         return pa.RecordBatch.from_arrays([pa.nulls(batch.num_rows, pa.string())], schema=SCHEMA)
     found = lists.load("hashes", config.hashes, "hashes")
     label = np.full(batch.num_rows, -1, np.int32)
-    urls = batch["url"]
-    for column in (urls, normal_forms(urls, UrlConfig()), batch["text"]):
+    for column in (*_spellings(batch["url"]), batch["text"]):
         for digest in DIGESTS:
             label = np.where(label < 0, _listed(column, digest, found), label)
     names = pa.array(found.names, pa.string()).take(pa.array(label, mask=label < 0))
     return pa.RecordBatch.from_arrays([names], schema=SCHEMA)
+
+
+def _spellings(urls: pa.Array) -> list[pa.Array]:
+    """The addresses as they are written, and their normal forms with each scheme and without."""
+    normal = normal_forms(urls, UrlConfig())
+    normal = pc.if_else(pc.equal(pc.binary_length(normal), 0), None, normal)
+    return [urls, normal, *(pc.binary_join_element_wise(scheme, normal, ":") for scheme in ("https", "http"))]
 
 
 def _listed(column: pa.Array, digest: str, found: lists.Lists) -> Array:

@@ -160,7 +160,7 @@ def warnings(found: dict[str, Any], config: Config) -> list[str]:
         most = sorted(without.items(), key=lambda item: (-item[1], item[0]))
         told.append(
             f"no list of terms for {counted(len(without), 'language')}: "
-            + ", ".join(f"{name} ({count:,} documents)" for name, count in most[:10])
+            + ", ".join(f"{name} ({counted(count, 'document')})" for name, count in most[:10])
             + (" and others" if len(most) > 10 else "")
         )
     if not found["with_terms"]:
