@@ -11,7 +11,7 @@ from tests.kernels.dedup.test_shingles import alone, lower
 from gristmill.kernels.dedup.shingles import word_tables
 from gristmill.kernels.text.listed_terms import MOST_BETWEEN, MOST_WORDS, find_terms, hash_terms, terms_of
 
-ALPHABET = "aAb sS_1-'’&.@*é漢字カナไก่\u0301\u00ad\n"
+ALPHABET = "aAb sS_1-'’&.@*é漢字カナー・ไก่\u0301\u00ad\n"
 TEXTS = st.lists(st.text(ALPHABET, max_size=60), max_size=4)
 TERMS = st.lists(st.text(ALPHABET.replace("\n", ""), min_size=1, max_size=7), max_size=6)
 
@@ -54,8 +54,20 @@ def entry(term: str) -> tuple[list[str], list[str], str, str] | None:
     if not 0 < len(spans) <= MOST_WORDS or any(len(one.encode()) > MOST_BETWEEN for one in gaps):
         return None
     begin, end = spans[0][0], spans[-1][1]
+    if len(spans) == 1 and term[begin] in alone():
+        return None
     words = [lower(term[a:b]) for a, b in spans]
     return words, [gap(one) for one in gaps], term[max(begin - 1, 0) : begin], term[end : end + 1]
+
+
+def is_katakana(text: str) -> bool:
+    return bool(text) and ((text != "・" and "ァ" <= text <= "ヿ") or "ㇰ" <= text <= "ㇿ" or "ｦ" <= text <= "ﾝ")
+
+
+def is_inside(text: str, begin: int, end: int) -> bool:
+    """Whether a run of katakana goes on before or behind."""
+    edges = [(text[:begin][-1:], text[begin]), (text[end - 1], text[end : end + 1])]
+    return any(is_katakana(one) and is_katakana(two) for one, two in edges)
 
 
 def stripped(term: str) -> str:
@@ -80,6 +92,7 @@ def oracle(text: str, terms: list[str]) -> list[tuple[int, int]]:
                 [lower(text[a:b]) for a, b in here] == words
                 and all(len(one.encode()) <= MOST_BETWEEN for one in between)
                 and [gap(one) for one in between] == gaps
+                and not is_inside(text, here[0][0], here[-1][1])
                 and (not before or text[max(here[0][0] - 1, 0) : here[0][0]] == before)
                 and (not behind or text[here[-1][1] : here[-1][1] + 1] == behind)
             ):
@@ -140,6 +153,13 @@ def test_scripts_without_spaces_are_found_by_their_characters():
         ["我说操你妈了", "これは強姦です", "ไอ้ควายตัวนี้", "개새끼야 개새끼"], ["操你妈", "強姦", "ควาย", "개새끼"]
     )
     assert found == [["操你妈"], ["強姦"], ["ควาย"], ["개새끼"]]
+
+
+def test_terms_do_not_stand_inside_of_other_words_of_scripts_without_spaces():
+    """A run of katakana is a word; one Han letter is a part of thousands of words, and refused as a term."""
+    texts = ["グローバル変数", "ブドウはグレイプ", "グロい", "レイプ、", "性能", "エロ・グロ"]
+    assert found_in(texts, ["グロ", "レイプ", "性"]) == [[], [], ["グロ"], ["レイプ"], [], ["グロ"]]
+    assert listed(["性", "ก็", "性 1", "a"])[1:] == (2, 2)
 
 
 def test_what_is_done_for_a_word_is_bounded():

@@ -187,7 +187,7 @@ def test_lists_that_do_nothing_are_told(folder):
         "hashes/one has 1 entry to no effect: not digests of 32, 40 or 64 hexadecimal digits",
         "hashes/one matched no document",
         "hashes/two matched no document",
-        "terms/en has 1 entry to no effect: without a word, or too long",
+        "terms/en has 1 entry to no effect: without a word, one letter of a script without spaces, or too long",
         "no term of the lists stands in any document",
         "domains matched no document",
         "terms dropped no document: none is above max_term_ratio (0.01)",

@@ -2,7 +2,8 @@
 
 Words are those of `kernels.dedup.shingles`: runs of letters, numbers and `_` in lower case, with their marks, and each
 letter of a script without spaces by itself. So `ass` is not found in `class`, and a term in Han, kana or Thai is found
-wherever its letters follow each other.
+wherever its letters follow each other, but for two things that would find it in the middle of other words: one such
+letter alone is no term, and katakana, which is written in runs, is not found inside of a longer run.
 
 A phrase is found where its words follow each other and what stands between them is white space, hyphens and
 apostrophes, or just what stands there in the list: `s&m` is `S & M` and not `s. m.`. A sign at the edge of a term
@@ -122,9 +123,23 @@ def _sign_behind(data: int, at: int, stop: int) -> np.uint64:
 
 
 @njit(nogil=True, cache=True)
+def _is_katakana(sign: np.uint64) -> bool:
+    """Of a character + 2; the sign of a long vowel is one."""
+    point = np.int64(sign) - 2
+    return (0x30A1 <= point <= 0x30FF and point != 0x30FB) or 0x31F0 <= point <= 0x31FF or 0xFF66 <= point <= 0xFF9D
+
+
+@njit(nogil=True, cache=True)
+def _is_letter_alone(data: int, begin: int, stop: int, pages: int, classes: int) -> bool:
+    """Whether a word is one letter of a script without spaces."""
+    point = np.int64(_sign_behind(data, begin, stop)) - 2
+    return half_at(classes, byte_at(pages, point >> 8) << 8 | point & 255) & (UNIT | PIECE) != 0
+
+
+@njit(nogil=True, cache=True)
 def hash_terms(data: Array, tables: WordTables) -> tuple[Array, int]:
     """For every entry of a list: head, words, sequence, key; and how many entries are never found, because they have
-    no word, too many of them, or too much between two.
+    no word, too many of them or too much between two, or are one letter of a script without spaces.
     """
     hashes = np.empty((count_lines(data), 4), np.uint64)
     buffer, edge = np.empty(0, np.uint64), np.empty(64, np.uint8)
@@ -143,6 +158,7 @@ def hash_terms(data: Array, tables: WordTables) -> tuple[Array, int]:
             hashes[count, 0], hashes[count, 1] = _shingle(buffer, 0, 1, powers), words
             key = hashes[count, 2] = _shingle(buffer, 0, words, powers)
             first, last = _next_word(text, begin, end, pages, classes)
+            good = words > 1 or not _is_letter_alone(text, first, end, pages, classes)
             key = _joined(key, _sign_before(text, begin, first), _BEFORE)
             for place in range(1, words):
                 first, after = _next_word(text, last, end, pages, classes)
@@ -232,6 +248,8 @@ def _longest_at(
     text, pages, classes = address_of(data), address_of(tables.pages), address_of(tables.classes)
     before = _sign_before(text, begin, bounds[at, 0])
     most = min(terms.longest[find_key(terms.heads, _shingle(sums, at, 1, powers))], words - at)
+    if _is_katakana(before) and _is_katakana(_sign_behind(text, bounds[at, 0], end)):
+        return 0
     found = 0
     gaps = np.empty(MOST_WORDS, np.uint64)
     for width in range(1, most + 1):
@@ -242,6 +260,8 @@ def _longest_at(
         key = _shingle(sums, at, width, powers)
         if find_key(terms.sequences, key) >= 0:
             behind = _sign_behind(text, bounds[at + width - 1, 1], end)
+            if _is_katakana(behind) and _is_katakana(_sign_before(text, begin, bounds[at + width - 1, 1])):
+                continue
             for edge in (_NOTHING, before):
                 edged = _joined(key, edge, _BEFORE)
                 for place in range(1, width):

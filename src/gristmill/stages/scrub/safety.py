@@ -38,7 +38,7 @@ Array = np.ndarray[Any, Any]
 Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 
 TERM = "term"
-"""What `highlights` calls a word or phrase of a list."""
+"""What `highlights` calls what it finds."""
 
 
 class Config(safety_hashes.Config, safety_scores.Config):

@@ -148,7 +148,7 @@ def warnings(found: dict[str, Any], config: Config) -> list[str]:
     """Lists that hold nothing or what is never found, and languages that no list is for."""
     if config.terms is None or not found.get("batches"):
         return []
-    told = told_of_oddities(found, lambda _: "without a word, or too long")
+    told = told_of_oddities(found, lambda _: "without a word, one letter of a script without spaces, or too long")
     without = dict(found["without_list"])
     unknown = without.pop(NOTHING, 0)
     if unknown:

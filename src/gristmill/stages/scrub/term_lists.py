@@ -33,7 +33,7 @@ class TermLists:
     entries: Mapping[str, int]
     """Of each file, as it is named."""
     faults: Mapping[str, int]
-    """Entries of each file that are never found: they have no word in them, or are too long."""
+    """Entries of each file that are never found: see `hash_terms`."""
 
     def of(self, language: str | None) -> Terms | None:
         """What documents in a language are held against."""
