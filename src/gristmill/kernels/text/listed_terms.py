@@ -59,13 +59,24 @@ def _next_word(data: int, at: int, stop: int, pages: int, classes: int) -> tuple
     begin, alone = -1, False
     while at < stop:
         byte = byte_at(data, at)
-        point, after = (byte, at + 1) if byte < 0x80 else decode(data, at, stop)
+        if byte < 0x80:
+            # letters by their lower case, digits, `_`
+            if 97 <= byte | 32 <= 122 or 48 <= byte <= 57 or byte == 95:
+                if begin < 0:
+                    begin = at
+                elif alone:
+                    break
+            elif begin >= 0:
+                break
+            at += 1
+            continue
+        point, after = decode(data, at, stop)
         bits = half_at(classes, byte_at(pages, point >> 8) << 8 | point & 255)
         if bits & (UNIT | PIECE):
             if begin >= 0:
                 break
             begin, alone = at, True
-        elif bits & (LETTER | NUMBER) or point == 0x5F:
+        elif bits & (LETTER | NUMBER):
             if begin < 0:
                 begin = at
             elif alone:
@@ -126,14 +137,16 @@ def _sign_behind(data: int, at: int, stop: int) -> np.uint64:
 def _is_katakana(sign: np.uint64) -> bool:
     """Of a character + 2; the sign of a long vowel is one."""
     point = np.int64(sign) - 2
-    return (0x30A1 <= point <= 0x30FF and point != 0x30FB) or 0x31F0 <= point <= 0x31FF or 0xFF66 <= point <= 0xFF9D
+    if point < 0x30A1 or point > 0xFF9D or point == 0x30FB:
+        return False
+    return bool(point <= 0x30FF or 0x31F0 <= point <= 0x31FF or point >= 0xFF66)
 
 
 @njit(nogil=True, cache=True)
 def _is_letter_alone(data: int, begin: int, stop: int, pages: int, classes: int) -> bool:
     """Whether a word is one letter of a script without spaces."""
     point = np.int64(_sign_behind(data, begin, stop)) - 2
-    return half_at(classes, byte_at(pages, point >> 8) << 8 | point & 255) & (UNIT | PIECE) != 0
+    return bool(half_at(classes, byte_at(pages, point >> 8) << 8 | point & 255) & (UNIT | PIECE))
 
 
 @njit(nogil=True, cache=True)
