@@ -11,7 +11,7 @@ from gristmill.cli.options import Json, RecipeOrRun, StoreUri, open_seen, print_
 from gristmill.cli.screen import Screen, passage, words
 from gristmill.cli.show import Bars, console, table
 from gristmill.counted import counted
-from gristmill.engine.schedule.seen import Document
+from gristmill.engine.schedule.seen import Document, Seen
 from gristmill.errors import UserError
 from gristmill.query.audit import Audited, Example, audited_steps, counts, draw
 from gristmill.recipe.mistakes import suggest
@@ -43,8 +43,8 @@ def command(
     seen = open_seen(recipe, store)
     steps = audited_steps(seen, step)
     counted_rows = counts(steps, seen, kind)
-    _check_type(kind, [row["type"] for row in counts(steps, seen)])
     if only_counts:
+        _check_type(kind, bool(counted_rows), steps, seen)
         if json:
             for row in counted_rows:
                 print_json(row)
@@ -59,6 +59,7 @@ def command(
             yield from bars.track("parts", parts, len(parts))
 
         examples, hidden = draw(seen, steps, kind, number, track)
+    _check_type(kind, bool(counted_rows or examples), steps, seen)
     notes = _notes(steps, hidden)
     if out is not None:
         _write(out, page(seen.told, examples, counted_rows, notes))
@@ -75,11 +76,10 @@ def command(
         console().print(words(f"{out}: {counted(len(examples), 'document')}."), soft_wrap=True)
 
 
-def _check_type(kind: str | None, known: Sequence[str]) -> None:
-    if kind is not None and kind not in known:
-        raise UserError(
-            f"--type {kind}: nothing of this type was found. {suggest(kind, dict.fromkeys(known), 'Types')}"
-        )
+def _check_type(kind: str | None, is_known: bool, steps: Sequence[Audited], seen: Seen) -> None:
+    if kind is not None and not is_known:
+        known = dict.fromkeys(row["type"] for row in counts(steps, seen))
+        raise UserError(f"--type {kind}: nothing of this type was found. {suggest(kind, known, 'Types')}")
 
 
 def _notes(steps: Sequence[Audited], hidden: int) -> list[str]:

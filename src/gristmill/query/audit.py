@@ -36,6 +36,8 @@ Span = tuple[int, int, str]
 
 AROUND_BYTES = 160
 """Of a text that are shown before and behind a match."""
+PASSAGE_BYTES = 1200
+"""Of a passage with several matches, at most."""
 MOST_PASSAGES = 5
 """Of a document."""
 OPENING_BYTES = 600
@@ -150,12 +152,12 @@ def draw(
 ) -> tuple[list[Example], int]:
     """Examples of all types, or of one, the least hashes of each first; and how many documents are withheld."""
     kept: dict[tuple[str, str], list[tuple[bytes, Example]]] = {}
-    hidden = 0
+    hidden: set[tuple[Any, ...]] = set()
     for step in steps:
         for source in step.node.sources:
             for document in track(seen.documents.get(source, [])):
                 for group in _groups(seen, step, document):
-                    hidden += group.hidden
+                    hidden.update((source, document.order, group.number, row) for row in group.hidden)
                     for rank, example in group.examples():
                         if kind in (None, example.type):
                             of_type = kept.setdefault((example.step, example.type), [])
@@ -165,7 +167,7 @@ def draw(
                                 del of_type[number:]
     for of_type in kept.values():
         of_type.sort(key=lambda one: one[0])
-    return _shared(kept, number), hidden
+    return _shared(kept, number), len(hidden)
 
 
 def _shared(kept: Mapping[tuple[str, str], list[tuple[bytes, Example]]], number: int) -> list[Example]:
@@ -191,8 +193,10 @@ class _Group:
 
     step: Audited
     source: str
+    number: int
     table: pa.RecordBatch
-    hidden: int
+    hidden: tuple[int, ...]
+    """Rows of the group that it matched and that are withheld."""
 
     def examples(self) -> Iterator[tuple[bytes, Example]]:
         """Each with what it is ordered by."""
@@ -260,8 +264,8 @@ def _groups(seen: Seen, step: Audited, document: Document) -> Iterator[_Group]:
             for reader in label:
                 columns[_LABEL] = _read(reader, group, ("label",))["label"]
         taken = {name: one_chunk(column).take(rows) for name, column in columns.items()}
-        count = pc.sum(pc.and_(matched, hidden)).as_py() or 0
-        yield _Group(step, document.source, pa.RecordBatch.from_pydict(taken), count)
+        unseen = pc.indices_nonzero(pc.and_(matched, hidden)).to_pylist()
+        yield _Group(step, document.source, group, pa.RecordBatch.from_pydict(taken), tuple(unseen))
 
 
 def _read(reader: PartReader, group: int, names: Sequence[str]) -> dict[str, pa.ChunkedArray]:
@@ -292,10 +296,10 @@ def passages(text: bytes, spans: Sequence[Span], wanted: str | None = None) -> I
         if wanted is not None and label != wanted:
             continue
         begin, end = max(start - AROUND_BYTES, 0), min(stop + AROUND_BYTES, len(text))
-        if windows and begin <= windows[-1][1]:
+        if windows and begin <= windows[-1][1] and end - windows[-1][0] <= PASSAGE_BYTES:
             windows[-1] = (windows[-1][0], max(windows[-1][1], end))
-        else:
-            windows.append((begin, end))
+        elif not windows or stop > windows[-1][1]:
+            windows.append((begin if not windows else min(start, max(begin, windows[-1][1])), end))
     windows = windows or [(0, min(len(text), OPENING_BYTES))]
     for begin, end in windows[:MOST_PASSAGES]:
         begin, end = _whole(text, begin), _whole(text, end)
