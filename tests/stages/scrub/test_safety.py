@@ -44,7 +44,7 @@ def column(name: str, documents: list[dict], layers: dict) -> pa.Array:
 def run(documents: list[dict], with_language: bool = True, **settings):
     """All layers of the step, over documents with url, text, label and source; and the batch that each part saw."""
     config = safety.Config.model_validate(settings)
-    documents = [{"source": "web", **document} for document in documents]
+    documents = [{"source": "web", "ingest.text": document.get("text"), **document} for document in documents]
     layers: dict = {}
     batches = {}
     for module in (safety_hashes, safety_scores, safety):
@@ -160,16 +160,17 @@ def test_digests_of_urls_and_texts_are_withheld(folder, digest):
         {"url": "https://Bad.example/x?utm_source=y", "text": "fine"},
         {"url": "http://bad.example/n/", "text": None},
         {"url": None, "text": "bad text"},
+        {"url": None, "text": "<SCRUBBED> text", "ingest.text": "bad text"},
         {"url": "https://fine.example", "text": "bad texts"},
         {"url": "", "text": ""},
     ]
     layers, batches, config = run(documents, hashes=lists)
-    names = ["hashes/a", "hashes/b", "hashes/b", None, None]
+    names = ["hashes/a", "hashes/b", "hashes/b", "hashes/b", None, None]
     assert layers["safety_hashes"]["withheld"].to_pylist() == names
-    assert layers["safety"]["drop"].to_pylist() == ["listed_hash"] * 3 + [None] * 2
+    assert layers["safety"]["drop"].to_pylist() == ["listed_hash"] * 4 + [None] * 2
     assert layers["safety"]["detail"].to_pylist() == names
     found = safety_hashes.metrics(batches["safety_hashes"], layers["safety_hashes"], config)
-    assert found["listed"] == {"hashes/a": 1, "hashes/b": 2}
+    assert found["listed"] == {"hashes/a": 1, "hashes/b": 3}
 
 
 def test_lists_that_do_nothing_are_told(folder):

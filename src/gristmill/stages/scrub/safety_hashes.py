@@ -1,10 +1,10 @@
 """First part of `safety`: documents whose address or text is on a list of digests.
 
-An entry is the MD5, SHA-1 or SHA-256, in hexadecimal, of a URL or of a text (its UTF-8, as it is at this step). URLs
-are looked up as they are written and in their normal form (see `url_dedup`), which has no scheme, no tracking and no
-last slash: `//example.com/page`, and with `http:` and `https:` before it. Every document is looked up, also what
-earlier steps dropped: `withheld` is the name of the list, and nothing that shows documents shows its text or where it
-came from.
+An entry is the MD5, SHA-1 or SHA-256, in hexadecimal, of a URL or of a text (its UTF-8, as it was read, or as it is at
+this step). URLs are looked up as they are written and in their normal form (see `url_dedup`), which has no scheme, no
+tracking and no last slash: `//example.com/page`, and with `http:` and `https:` before it. Every document is looked up,
+also what earlier steps dropped: `withheld` is the name of the list, and nothing that shows documents shows its text or
+where it came from.
 """
 
 import hashlib
@@ -36,7 +36,7 @@ class Config(StageConfig):
 
 
 def reads(config: Config) -> tuple[str, ...]:
-    return ("url", "text") if config.hashes else ("text_bytes",)
+    return ("url", "text", "ingest.text") if config.hashes else ("text_bytes",)
 
 
 def apply(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
@@ -44,7 +44,8 @@ def apply(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
         return pa.RecordBatch.from_arrays([pa.nulls(batch.num_rows, pa.string())], schema=SCHEMA)
     found = lists.load("hashes", config.hashes, "hashes")
     label = np.full(batch.num_rows, -1, np.int32)
-    for column in (*_spellings(batch["url"]), batch["text"]):
+    texts = [batch["text"]] if batch["text"].equals(batch["ingest.text"]) else [batch["text"], batch["ingest.text"]]
+    for column in (*_spellings(batch["url"]), *texts):
         for digest in DIGESTS:
             label = np.where(label < 0, _listed(column, digest, found), label)
     names = pa.array(found.names, pa.string()).take(pa.array(label, mask=label < 0))
