@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import random
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ from pydantic import ValidationError
 from tests.kernels.text.test_fasttext import Tiny
 
 from gristmill.errors import UserError, WrongSetting
+from gristmill.stages.measure import fasttext_model
 from gristmill.stages.scrub import safety, safety_hashes, safety_scores, term_lists
 from gristmill.stages.stage_interface import may_read_of, part_config, reads_of
 
@@ -276,3 +278,23 @@ def test_a_changed_list_is_read_again(tmp_path):
     path.write_text("damn\ncalm")
     assert (first.entries, term_lists.load(str(path)).entries) == ({"terms": 1}, {"terms": 2})
     assert np.count_nonzero(term_lists.load(str(path)).of(None).heads) == 2
+
+
+def test_a_damaged_model_is_refused_or_does_no_harm():
+    """Whatever byte is another: a clear message, or probabilities."""
+    draw = random.Random(7)
+    whole = Path(MODEL).read_bytes()
+    texts = pa.array([text for text, _ in SCORES[:5]])
+    refused = 0
+    for _ in range(150):
+        data = np.frombuffer(bytearray(whole), np.uint8)
+        for place in draw.choices(range(len(whole)), k=draw.choice([1, 1, 4])):
+            data[place] = draw.randrange(256)
+        try:
+            model = fasttext_model.parse(data, "damaged.bin")
+        except UserError:
+            refused += 1
+            continue
+        _, chances = fasttext_model.predict(model, texts, k=len(model.labels))
+        assert ((chances >= 0) & (chances <= 1)).all()
+    assert 0 < refused < 150

@@ -24,7 +24,8 @@ from gristmill.stages.select import lists
 VERSION = 1
 LIBRARIES = ()
 SCHEMA = pa.schema([("withheld", pa.string())])
-DIGESTS = ("md5", "sha1", "sha256")
+DIGESTS = {"md5": 32, "sha1": 40, "sha256": 64}
+"""With their digits."""
 
 Array = np.ndarray[Any, Any]
 
@@ -46,7 +47,7 @@ def apply(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
     label = np.full(batch.num_rows, -1, np.int32)
     texts = [batch["text"]] if batch["text"].equals(batch["ingest.text"]) else [batch["text"], batch["ingest.text"]]
     for column in (*_spellings(batch["url"]), *texts):
-        for digest in DIGESTS:
+        for digest in (name for name, digits in DIGESTS.items() if found.lengths[digits]):
             label = np.where(label < 0, _listed(column, digest, found), label)
     names = pa.array(found.names, pa.string()).take(pa.array(label, mask=label < 0))
     return pa.RecordBatch.from_arrays([names], schema=SCHEMA)

@@ -57,7 +57,7 @@ class Lists:
     strings: HashSet
     pairs: Array
     lengths: Array
-    """How words begin and how long they are, for a search inside of URLs."""
+    """How words begin, for a search inside of URLs, and how long they or digests are."""
 
 
 Made = TypeVar("Made")
@@ -130,7 +130,7 @@ def _build(fs: Any, field: str, found: list[tuple[str, str, dict[str, Any]]], ki
             hashes, bad = HASHES[kind](block)
             hashed.append((hashes, label))
             faults[label] += int(bad)
-            if kind == "substrings":
+            if kind in ("substrings", "hashes"):
                 openings(block, pairs, lengths)
     strings, added = build(hashed)
     entries = [0] * len(names)
