@@ -18,7 +18,7 @@ from gristmill.recipe.mistakes import suggest
 from gristmill.report.audit_sample import page
 
 MOST = 10_000
-EXAMPLE = "Example: gristmill audit recipes/demo.yaml --step safety -n 20"
+EXAMPLE = "Example: gristmill audit recipes/safety.yaml --step safety -n 20"
 
 
 def command(
