@@ -62,7 +62,7 @@ def command(
     _check_type(kind, bool(counted_rows or examples), steps, seen)
     notes = _notes(steps, hidden)
     if out is not None:
-        _write(out, page(seen.told, examples, counted_rows, notes))
+        _write(out, page(seen.told, [asdict(one) for one in examples], counted_rows, notes))
     for example in examples:
         if json:
             print_json(asdict(example))

@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gristmill.counted import counted
-from gristmill.query.audit import Example, Passage
 from gristmill.report.markup import escaped
 
 _STYLE = """
@@ -20,8 +19,10 @@ mark { background: #f5b70080; color: inherit; border-radius: 3px } mark small { 
 """
 
 
-def page(name: str, examples: Sequence[Example], counts: Sequence[Mapping[str, Any]], notes: Sequence[str]) -> str:
-    """What the steps of a corpus counted, and the documents that were drawn, by type."""
+def page(
+    name: str, examples: Sequence[Mapping[str, Any]], counts: Sequence[Mapping[str, Any]], notes: Sequence[str]
+) -> str:
+    """What the steps of a corpus counted, and the documents that were drawn (query/audit.py), by type."""
     parts = [
         "<!doctype html>",
         '<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">',
@@ -32,9 +33,9 @@ def page(name: str, examples: Sequence[Example], counts: Sequence[Mapping[str, A
         *(f"<p>{escaped(note)}</p>" for note in notes),
         _counts(counts),
     ]
-    for kind in dict.fromkeys((one.step, one.type) for one in examples):
+    for kind in dict.fromkeys((one["step"], one["type"]) for one in examples):
         parts.append(f"<h2>{escaped(kind[1])} <small>{escaped(kind[0])}</small></h2>")
-        parts += [_article(one) for one in examples if (one.step, one.type) == kind]
+        parts += [_article(one) for one in examples if (one["step"], one["type"]) == kind]
     return "\n".join([*parts, "</body></html>\n"])
 
 
@@ -49,26 +50,26 @@ def _counts(counts: Sequence[Mapping[str, Any]]) -> str:
     return f"<table><tr>{head}</tr>\n" + "\n".join(f"<tr>{row}</tr>" for row in rows) + "</table>"
 
 
-def _article(one: Example) -> str:
-    facts = [one.doc_id, one.source, one.language, one.url or one.locator]
-    shown = sum(label is not None for passage in one.passages for _, label in passage.pieces)
-    told = [one.detail] if one.detail else []
-    told += [counted(one.matches, "match", "matches")] if one.matches else []
-    told += [f"{one.matches - shown:,} not shown"] if one.matches > shown else []
+def _article(one: Mapping[str, Any]) -> str:
+    facts = [one["doc_id"], one["source"], one["language"], one["url"] or one["locator"]]
+    shown = sum(label is not None for passage in one["passages"] for _, label in passage["pieces"])
+    told = [one["detail"]] if one["detail"] else []
+    told += [counted(one["matches"], "match", "matches")] if one["matches"] else []
+    told += [f"{one['matches'] - shown:,} not shown"] if one["matches"] > shown else []
     return "\n".join(
         [
-            f"<article><p>{escaped('; '.join(told) or one.type)}</p>",
+            f"<article><p>{escaped('; '.join(told) or one['type'])}</p>",
             f'<p class="soft">{escaped(" · ".join(filter(None, facts)))}</p>',
-            *(f"<blockquote>{_passage(passage, one.text_bytes)}</blockquote>" for passage in one.passages),
+            *(f"<blockquote>{_passage(passage, one['text_bytes'])}</blockquote>" for passage in one["passages"]),
             "</article>",
         ]
     )
 
 
-def _passage(passage: Passage, text_bytes: int) -> str:
-    made = "… " if passage.start else ""
+def _passage(passage: Mapping[str, Any], text_bytes: int) -> str:
+    made = "… " if passage["start"] else ""
     size = 0
-    for text, label in passage.pieces:
+    for text, label in passage["pieces"]:
         size += len(text.encode())
         made += escaped(text) if label is None else f"<mark>{escaped(text)}<small>{escaped(label)}</small></mark>"
-    return made + (" …" if passage.start + size < text_bytes else "")
+    return made + (" …" if passage["start"] + size < text_bytes else "")
