@@ -43,6 +43,7 @@ SMALL = {
     },
     "substring": {"PEER_BYTES": 100_000, "SIZES_MB": (1,)},
     "takedown": {"DOCUMENTS": 200, "SHARDS": 8},
+    "terms": {"LIMIT_BYTES": 200_000, "PEER_BYTES": 20_000, "ROUNDS": 1},
     "tokenize_shards": {"LIMIT_BYTES": 200_000, "PEER_BYTES": 100_000},
     "train_bpe": {"MEGABYTES": 1, "MERGES": 500},
     "whatif": {"DOCUMENTS": 500},

@@ -46,6 +46,7 @@ def hostile(tmp_path_factory):
     name = f"in{IN_A_NAME}.jsonl"
     (folder / name).write_text("\n".join([*lines, "{broken" + EVIL, ""]))
     (folder / "notes.txt").write_text(EVIL)
+    (folder / "terms.txt").write_text("3 the\n")
     asked = [{"id": "r", "reason": EVIL, "url_prefixes": ["http://host/"]}]
     (folder / "requests.yaml").write_text(json.dumps(asked))
     (folder / f"evals{IN_A_NAME}").mkdir()
@@ -60,6 +61,7 @@ def hostile(tmp_path_factory):
     (folder / "recipe.yaml").write_text(
         f"recipe: r\nstore: {quoted('./store' + IN_A_NAME)}\nsources:\n  notes: {source}\n"
         "steps:\n  - signals\n  - heuristics: {rules: [gopher_quality]}\n  - exact_dedup\n  - near_dedup\n"
+        "  - safety: {terms: terms.txt, min_terms: 1, max_term_ratio: 0}\n"
         "tokenizer: {file: tokenizer.json}\nshards: {seq_len_tokens: 64}\n"
         f"mix: {{tokens: 4k, domains: {{{quoted('dom' + EVIL)}: 1}}}}\n"
     )
@@ -90,6 +92,8 @@ LOOKS = (
     "inspect recipe.yaml --clusters --full",
     "inspect recipe.yaml --dropped",
     "removed recipe.yaml --by source",
+    "audit recipe.yaml",
+    "audit recipe.yaml --out auditEVIL.html",
     "whatif recipe.yaml heuristics.gopher_quality.min_words=100000",
     "verify recipe.yaml",
     "gc recipe.yaml --dry-run",
@@ -141,6 +145,9 @@ MISTAKES = (
     "inspect recipe.yaml --source EVIL",
     "inspect recipe.yaml -n EVIL",
     "removed recipe.yaml --by EVIL",
+    "audit recipe.yaml --step EVIL",
+    "audit recipe.yaml --type EVIL",
+    "audit recipe.yaml --out EVIL/EVIL",
     "whatif recipe.yaml EVIL",
     "whatif recipe.yaml heuristics.EVIL=EVIL",
     "verify recipe.yaml --recompute EVIL",
@@ -199,10 +206,11 @@ def test_no_command_lets_data_reach_the_terminal(hostile, typed):
         for one in in_json.out.splitlines():
             json.loads(one)
     assert shown > 10  # it is there to be seen
-    page = (hostile / f"report{IN_A_NAME}" / "audit.html").read_text()
-    assert "<script" not in page
-    assert "&lt;script&gt;" in page
-    assert not FORBIDDEN.search(page)
+    for path in (hostile / f"report{IN_A_NAME}" / "audit.html", hostile / f"audit{IN_A_NAME}.html"):
+        page = path.read_text()
+        assert "<script" not in page
+        assert "&lt;script&gt;" in page
+        assert not FORBIDDEN.search(page)
     first = json.loads(typed("inspect", "recipe.yaml", "--json").out.splitlines()[0])
     assert EVIL in first["text"]  # a program gets the data as it is
     assert EVIL in first["url"]

@@ -1,7 +1,9 @@
 """Every number that a recipe may hold its stage can take: what a kernel cannot is refused when a recipe is loaded."""
 
 import json
+import shutil
 from collections.abc import Iterator
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -20,6 +22,7 @@ FINE = ("0.1234567891",)
 """Ten decimals are one more than comparisons take."""
 NEEDED = {"heuristics": ["signals", "code_signals", "language"], "keep_language": ["language"]}
 ALSO = {"known_dedup": {"indexes": "[index]"}, "keep_language": {"keep": "{en: 0.1}"}}
+ALSO |= {"safety": {"terms": "terms.txt", "toxicity": "toxic.bin"}}
 KEYS = {"keep": "en", "sample_bytes": "d", "domains": "d", "tiers": "A", "upsample": "s"}
 """Names that the recipe has, for settings that are names with numbers."""
 TRAIN = {"sample_bytes": "{d: 1MB}", "vocab": "600"}
@@ -36,6 +39,8 @@ def folder(tmp_path):
     pages = [{"html": f"<html><body><p>{text.format(n)}</p></body></html>"} for n in range(3)]
     for name, records in (("texts", lines), ("pages", pages)):
         (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+    (tmp_path / "terms.txt").write_text("mill\n")
+    shutil.copy(Path(__file__).parents[1] / "stages" / "scrub" / "toxic.bin", tmp_path)
     columns = [pa.array([lines[0]["text"]]), pa.array([b"x" * 16], pa.binary(16))]
     write_index(tmp_path / "index", [pa.RecordBatch.from_arrays(columns, ["text", "doc_id"])], SketchConfig())
     return tmp_path

@@ -22,9 +22,10 @@ from gristmill.stages.contract import Piece
 from gristmill.stages.dedup.near_candidates import Config as SketchConfig
 from gristmill.stages.dedup.near_index import write_index
 from gristmill.stages.mix import mix
+from gristmill.stages.scrub import safety, safety_hashes, safety_scores
 from gristmill.stages.select import index
 from gristmill.stages.shards import shard_groups, shards, tokens
-from gristmill.stages.stage_interface import libraries_of, may_read_of, reads_of, version_of
+from gristmill.stages.stage_interface import libraries_of, may_read_of, part_config, reads_of, version_of
 from gristmill.stages.takedown import takedown, takedown_match, takedown_sets
 from gristmill.stages.tokenizer import tokenizer, tokenizer_sample
 from gristmill.store.parquet import PartWriter
@@ -155,13 +156,39 @@ def dedup_output(module, config):
 def step_output(module, config):
     if ".dedup." in module.__name__:
         return dedup_output(module, config)
-    names = (*reads_of(module, config), *may_read_of(module, config))
-    batch = pa.RecordBatch.from_arrays([column(name) for name in names], names=list(names))
+    batch = fixed_batch(module, config)
     if hasattr(module, "apply"):
         return digest_of(module.apply(batch, config).to_pylist())
     records = pa.Table.from_batches([module.emit(batch, config)])
     records = records.append_column("part", pa.array([7] * records.num_rows, pa.uint64()))
     return digest_of(module.reduce(records.sort_by([("key", "ascending"), ("row", "ascending")]), config).to_pylist())
+
+
+def fixed_batch(module, config, layers=None):
+    """What a stage reads of the fixed texts, and of the layers of the parts of its step."""
+    names = (*reads_of(module, config), *may_read_of(module, config))
+    made = {f"{layer}.{name}": made[name] for layer, made in (layers or {}).items() for name in made.schema.names}
+    return pa.RecordBatch.from_arrays([made.get(name, column(name)) for name in names], names=list(names))
+
+
+def safety_outputs(folder):
+    """Of lists that some of the fixed texts are on, and of a classifier that a library trained."""
+    digest = hashlib.sha256(TEXTS[1].encode()).hexdigest()
+    lists = {"terms/all": "mill\nof the\n", "domains/www": "www.example.org\n", "hashes/one": digest}
+    for name, text in lists.items():
+        (folder / name).parent.mkdir()
+        (folder / name).write_text(text)
+    paths = {name.partition("/")[0]: str(folder / name.partition("/")[0]) for name in lists}
+    model = Path(__file__).parent / "scrub" / "toxic.bin"
+    config = safety.Config(**paths, toxicity=str(model), drop_categories=(), min_terms=1, max_toxicity=0.5)
+    layers, found = {}, {}
+    for name, module in SAFETY.items():
+        own = config if module is safety else part_config(module, config)
+        layers[name] = module.apply(fixed_batch(module, own, layers), own)
+        libraries = {library: version_of(library) for library in module.LIBRARIES}
+        made = digest_of(layers[name].to_pylist())
+        found[name] = {"version": module.VERSION, "libraries": libraries, "output": made}
+    return found
 
 
 CONFIGS = {
@@ -182,6 +209,8 @@ def outputs(folder):
     )
     CONFIGS["known_dedup"] = {"indexes": [str(folder / "index")], "verify_jaccard": 0.5}
     for name, module_name in {**READERS, **STEPS}.items():
+        if name in SAFETY:
+            continue
         module = importlib.import_module(module_name)
         config = module.Config.model_validate(CONFIGS.get(name, {}))
         made = read_output(module, name, folder) if hasattr(module, "read") else step_output(module, config)
@@ -191,6 +220,7 @@ def outputs(folder):
     found[SAMPLE] = {"version": tokenizer_sample.VERSION, "libraries": {}, "output": sample_output()}
     found |= shard_outputs(folder)
     found |= takedown_outputs(folder)
+    found |= safety_outputs(folder)
     found[INDEX] = {
         "version": index.VERSION,
         "libraries": {library: version_of(library) for library in index.LIBRARIES},
@@ -202,6 +232,7 @@ def outputs(folder):
 
 PART, TOKENIZER, SAMPLE, INDEX = "the bytes of a part", "tokenizer", "tokenizer_sample", "index"
 TAKEDOWNS = ("takedown_match", "takedown_sets", "takedown")
+SAFETY = {"safety_hashes": safety_hashes, "safety_scores": safety_scores, "safety": safety}
 SHARDS = {"tokens": tokens, "shard_groups": shard_groups, "shards": shards, "mix": mix}
 
 
@@ -340,7 +371,9 @@ def made(tmp_path_factory):
     return outputs(tmp_path_factory.mktemp("golden"))
 
 
-@pytest.mark.parametrize("name", [*READERS, *STEPS, PART, TOKENIZER, SAMPLE, INDEX, *SHARDS, *TAKEDOWNS])
+@pytest.mark.parametrize(
+    "name", [*sorted({*READERS, *STEPS, *SAFETY}), PART, TOKENIZER, SAMPLE, INDEX, *SHARDS, *TAKEDOWNS]
+)
 def test_a_changed_output_has_a_new_version(name, made):
     """The hash of a stage's output changes only together with its VERSION (or a library's)."""
     golden, now = json.loads(GOLDEN.read_text())[name], made[name]

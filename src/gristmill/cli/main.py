@@ -21,7 +21,21 @@ from gristmill.printable import CannotPrint
 from gristmill.stopping import Interrupted, stopped
 
 COMMANDS = (
-    *("init", "steps", "plan", "run", "status", "funnel", "inspect", "lineage", "removed", "whatif", "diff", "sql"),
+    *(
+        "init",
+        "steps",
+        "plan",
+        "run",
+        "status",
+        "funnel",
+        "inspect",
+        "lineage",
+        "removed",
+        "audit",
+        "whatif",
+        "diff",
+        "sql",
+    ),
     *("versions", "takedown", "suite", "export", "index", "tokenizer", "shards", "sample", "budget", "verify", "gc"),
 )
 

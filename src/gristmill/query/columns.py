@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from gristmill.engine.plan.graph import CORPUS
 from gristmill.engine.schedule.seen import Document, Seen
 from gristmill.errors import UserError
+from gristmill.query import withheld
 from gristmill.query.documents import COLUMNS, LANGUAGE, REWRITTEN
 from gristmill.recipe.columns import INGEST
 from gristmill.recipe.mistakes import suggest
@@ -51,7 +52,8 @@ class PartRead:
     source: str
     parts: tuple[Part, ...]
     columns: tuple[tuple[int, str, str], ...]
-    """(part, column, a name of its own), for `join`; the last is the final verdict."""
+    """(part, column, a name of its own), for `join`; the last are the final verdict, and the lists for which documents
+    are withheld."""
     origins: tuple[tuple[Origin, tuple[int, ...]], ...]
     """Each with the numbers of its columns."""
 
@@ -108,10 +110,15 @@ class Columns:
         layers = list(dict.fromkeys(layer for layer, _ in numbers))
         parts = [document.part if layer == INGEST else seen.made[layer].layers[at][0] for layer in layers]
         columns = [(layers.index(layer), name, str(number)) for (layer, name), number in numbers.items()]
+        marks = withheld.marks(seen, document)
         return PartRead(
             document.source,
-            tuple(parts),
-            (*columns, (layers.index(last[0]), last[1], "verdict")),
+            (*parts, *marks),
+            (
+                *columns,
+                (layers.index(last[0]), last[1], "verdict"),
+                *((len(parts) + n, withheld.COLUMN, f"{withheld.COLUMN}{n}") for n in range(len(marks))),
+            ),
             tuple((one, tuple(numbers[place] for place in one.layers)) for one in origins),
         )
 
@@ -120,6 +127,8 @@ class Columns:
         if wanted.false_count or table.column(0).offset:  # a filter also copies what is a slice
             table = table.filter(wanted)
         arrays = []
+        hidden = [table.column(name) for name in table.schema.names if name.startswith(withheld.COLUMN)]
+        is_hidden = withheld.first_of(hidden).is_valid() if hidden else pa.array([], pa.bool_())
         for field, (origin, numbers) in zip(self.schema, work.origins, strict=True):
             found = [table.column(str(number)) for number in numbers]
             if not found:
@@ -132,6 +141,8 @@ class Columns:
                 array = pc.if_else(table.column("verdict").is_null(), found[0], pc.coalesce(*seen))
             else:
                 array = plain(found[0] if len(found) == 1 else pc.coalesce(*found))
+            if is_hidden.true_count and field.name not in (*withheld.TOLD, *VERDICT):
+                array = pc.if_else(is_hidden, pa.scalar(None, array.type), array)
             arrays.append(array if array.type == field.type else array.cast(field.type))
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 

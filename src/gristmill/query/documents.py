@@ -12,6 +12,7 @@ from gristmill.engine.plan.graph import CORPUS, Node, drops
 from gristmill.engine.schedule.seen import Document, Seen
 from gristmill.engine.work.rows import read_many
 from gristmill.errors import UserError
+from gristmill.query import withheld
 from gristmill.recipe.columns import INGEST
 from gristmill.recipe.mistakes import nearest
 from gristmill.schema import NO_DOCUMENT
@@ -43,6 +44,8 @@ class Row:
     """Steps that may drop it and have not seen it as the recipe is now, so that nobody knows whether it stays."""
     pieces: tuple[tuple[str, str | None], ...] = ()
     """Where it was asked for: the text with what was cut out of it, each piece with the step that cut it or None."""
+    withheld: str | None = None
+    """The list for which nothing of it is shown but id, source and verdict (`withheld.py`)."""
 
 
 @dataclass(frozen=True)
@@ -196,9 +199,11 @@ class _Part:
         self.unjudged = tuple(unjudged)
         """Steps that may drop its documents and have no layer for it yet."""
         self.names = [name for name, _ in parts]
+        self.marks = open_parts(seen.store, withheld.marks(seen, document))
         self.readers = open_parts(seen.store, [part for _, part in parts])
         self.columns = [tuple(reader.names) for reader in self.readers]
         self._read: dict[tuple[int, int, str], Any] = {}
+        self._withheld: tuple[int, Any] = (-1, None)
 
     def column(self, layer: int, group: int, name: str) -> Any:
         key = (layer, group, name)
@@ -210,6 +215,13 @@ class _Part:
 
     def has(self, layer: int, name: str) -> bool:
         return name in self.columns[layer]
+
+    def withheld(self, group: int) -> Any:
+        """For each row of a group the list that it is on, or None."""
+        if self._withheld[0] != group:
+            found = [reader.read_group(group, [withheld.COLUMN]).column(0) for reader in self.marks]
+            self._withheld = (group, withheld.first_of(found).to_pylist() if found else None)
+        return self._withheld[1]
 
 
 @dataclass(frozen=True)
@@ -244,11 +256,23 @@ class _Found:
             return False
         if wanted.doc_id is not None and not self._get(0, "doc_id").hex().startswith(wanted.doc_id):
             return False
+        if (wanted.url is not None or wanted.grep is not None) and self.withheld is not None:
+            return False  # an answer would tell what is not shown
         if wanted.url is not None and wanted.url not in (self._get(0, "url") or ""):
             return False
         return wanted.grep is None or wanted.grep.search(self._text() or "") is not None
 
+    @property
+    def withheld(self) -> str | None:
+        """The list that it is on, if any."""
+        of_group = self.part.withheld(self.group)
+        return None if of_group is None else of_group[self.row]
+
     def whole(self, cuts: bool = False) -> Row:
+        if (listed := self.withheld) is not None:
+            fields = {name: self._get(0, name) if name in withheld.TOLD else None for name in (*COLUMNS, LANGUAGE)}
+            verdict = (self.step, self.reason, withheld.told(listed))
+            return Row({**fields, "locator": withheld.NOWHERE}, *verdict, None, {}, self.part.unjudged, withheld=listed)
         last = len(self.part.readers) - 1
         own = self.part.columns[last] if last else ()
         fields = {name: self._newest(name) if name in REWRITTEN else self._get(0, name) for name in COLUMNS}

@@ -8,6 +8,7 @@ from gristmill.engine.plan.graph import CORPUS
 from gristmill.engine.publish.run_record import finished_runs, see_record, version_names
 from gristmill.engine.schedule.seen import Seen
 from gristmill.errors import Gone, UserError
+from gristmill.query import withheld
 from gristmill.query.documents import COLUMNS, cut_again
 from gristmill.query.layers import Layers
 from gristmill.query.lookup import Place, find
@@ -94,11 +95,15 @@ class Life:
     """Hash of the file of the tokenizer."""
     group: str | None
     """Of shards; its tier and weight are in the name."""
+    withheld: str | None = None
+    """The list for which nothing else is told of it than id, source and verdict."""
 
 
 def life_of(seen: Seen, place: Place) -> Life:
     """What the layers of a run say of a document."""
     layers = Layers(seen, place.document)
+    if (listed := withheld.list_of(seen, place.document, place.row)) is not None:
+        return _withheld(layers, place, listed)
     row = layers.row(INGEST, place.row)
     after = layers.row(INGEST, place.row + 1) if place.row + 1 < layers.rows else None
     steps = tuple(_steps(layers, place.row))
@@ -118,6 +123,19 @@ def life_of(seen: Seen, place: Place) -> Life:
         _tokenizer(seen) if encoded is not None else None,
         None if grouped is None else layers.value(grouped, "group", place.row),
     )
+
+
+def _withheld(layers: Layers, place: Place, listed: str) -> Life:
+    """What is told of a document of which nothing is shown."""
+    step = layers.dropped_by(place.row)
+    taken = []
+    if step is not None:
+        reason = layers.value(step, "drop", place.row)
+        taken = [StepTaken(step, reason, withheld.told(listed), {}, None, None, ())]
+    fields = {name: None for name in COLUMNS if name not in withheld.TOLD} | {"locator": withheld.NOWHERE}
+    origin = Origin(withheld.NOWHERE, None, None, "the whole file", None)
+    verdict = (tuple(taken), step)
+    return Life(place.doc_id.hex(), place.document.source, fields, origin, *verdict, (), None, None, None, None, listed)
 
 
 def _named(layers: Layers, name: str) -> str | None:
@@ -165,7 +183,9 @@ def _clusters(seen: Seen, layers: Layers, place: Place) -> Iterator[Cluster]:
         keeper = layers.value(layer, "cluster", place.row)
         others = find(seen, doc_id=keeper.hex()) if keeper != place.doc_id else []
         locator = layers.value(INGEST, "locator", place.row)
-        if others:
+        if others and withheld.list_of(seen, others[0].document, others[0].row) is not None:
+            locator = withheld.NOWHERE
+        elif others:
             locator = Layers(seen, others[0].document).value(INGEST, "locator", others[0].row)
         elif keeper != place.doc_id:
             locator = None

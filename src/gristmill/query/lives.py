@@ -69,10 +69,11 @@ def lives_of(
     if len(found) > MOST_SHOWN:
         note(f"{counted(len(found), 'document')} answer; the first {MOST_SHOWN} are shown.")
     found = found[:MOST_SHOWN]
-    prover = Prover(seen, [place for place, _ in found]) if prove and isinstance(seen, Run) else None
+    shown = [place for place, life in found if life.withheld is None]
+    prover = Prover(seen, shown) if prove and isinstance(seen, Run) else None
     for place, life in found:
         whole = _whole(seen, shards, place, life, at, note)
-        whole |= {} if prover is None else {"proof": _proved(prover, place, shards, at)}
+        whole |= {} if prover is None or life.withheld is not None else {"proof": _proved(prover, place, shards, at)}
         yield WholeLife(life, whole)
 
 
@@ -111,7 +112,7 @@ def _question(what: str | None, text: str | None) -> dict[str, str]:
 def _documents(seen: Seen, places: Iterable[Place]) -> list[tuple[Place, Life]]:
     """With their lives; records that are no documents (the request for a page) only where there is nothing else."""
     found = [(place, life_of(seen, place)) for place in places]
-    documents = [(place, life) for place, life in found if life.steps[0].reason not in NO_DOCUMENT]
+    documents = [(place, life) for place, life in found if not life.steps or life.steps[0].reason not in NO_DOCUMENT]
     return documents or found
 
 

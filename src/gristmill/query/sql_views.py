@@ -10,6 +10,7 @@ from gristmill.engine.plan.graph import CORPUS, NodeFacts
 from gristmill.engine.publish.folder import find_manifest, read_model
 from gristmill.engine.schedule.seen import Seen
 from gristmill.loader.order import Order
+from gristmill.query import withheld
 from gristmill.query.columns import WRITTEN, layers_of, origin_of, plain_type
 from gristmill.query.documents import COLUMNS, LANGUAGE
 from gristmill.query.joined_files import Columns, JoinedFiles
@@ -83,6 +84,7 @@ class Views:
         names = (*COLUMNS, LANGUAGE, *WRITTEN)
         places = {name: origin_of(self._seen, source, name, None).layers for name in names if name != "source"}
         wanted = [*(place for some in places.values() for place in some), (verdict, "step"), (verdict, "drop")]
+        wanted += self._marks(source)
         columns = [literal(source) + " as source"]
         reason = quoted(f"{verdict}.drop")
         for name, some in places.items():
@@ -92,7 +94,7 @@ class Views:
                 told = f"case when {reason} is null then {values[0]} else coalesce({before}) end"
             else:
                 told = f"coalesce({', '.join(values)})" if values else "null::varchar"
-            columns.append(f"{told} as {quoted(name)}")
+            columns.append(f"{self._shown(source, name, told)} as {quoted(name)}")
         columns += [f"{reason} is null as kept", f"{quoted(f'{verdict}.step')} as step", f"{reason} as reason"]
         never = ", ".join(map(literal, sorted(NO_DOCUMENT)))
         where = f"where {reason} is null or {reason} not in ({never})"
@@ -103,8 +105,8 @@ class Views:
         for source in self._sources():
             for step, columns in layers_of(self._seen, source).items():
                 if step != f"{source}/{CORPUS}" and "drop" in columns:
-                    wanted = [(INGEST, "doc_id"), (step, "drop"), (step, "detail")]
-                    reason, detail = quoted(f"{step}.drop"), quoted(f"{step}.detail")
+                    wanted = [(INGEST, "doc_id"), (step, "drop"), (step, "detail"), *self._marks(source)]
+                    reason, detail = quoted(f"{step}.drop"), self._shown(source, "detail", quoted(f"{step}.detail"))
                     made.append(
                         f"select {self._value(source, wanted[0])} as doc_id, {literal(source)} as source, "
                         f"{literal(step)} as step, {reason} as reason, {detail} as detail "
@@ -128,8 +130,10 @@ class Views:
             layer = INGEST if node.name == INGEST else node.id
             own = [name for name in node.columns if name not in ("doc_id", "source")]
             for source in self._sources(node.sources):
-                wanted = [(INGEST, "doc_id"), *((layer, name) for name in own)]
-                values = [f"{self._value(source, (layer, name))} as {quoted(name)}" for name in own]
+                wanted = [(INGEST, "doc_id"), *((layer, name) for name in own), *self._marks(source)]
+                values = [
+                    f"{self._shown(source, name, self._value(source, (layer, name)))} as {quoted(name)}" for name in own
+                ]
                 made.append(
                     f"select {self._value(source, wanted[0])} as doc_id, {literal(source)} as source, "
                     f"{', '.join(values)}, {_PLACE} from {self._read(f'step-{node.id}', source, wanted)}"
@@ -172,6 +176,17 @@ class Views:
     def _tasks(self) -> str:
         self._register("_tasks", _Tasks(self._seen))
         return "select * from _tasks"
+
+    def _marks(self, source: str) -> list[Place]:
+        """The columns that say which documents are withheld."""
+        return [(step, withheld.COLUMN) for step in withheld.withholding(self._seen, source)]
+
+    def _shown(self, source: str, name: str, value: str) -> str:
+        """A value, but of documents that are withheld no more than their verdict."""
+        marks = [quoted(f"{step}.{column}") for step, column in self._marks(source)]
+        if not marks or name in (*withheld.TOLD, withheld.COLUMN, "drop"):
+            return value
+        return f"case when coalesce({', '.join(marks)}) is null then {value} end"
 
     def _read(self, view: str, source: str, wanted: Sequence[Place]) -> str:
         """The rows of a source with columns of some steps: `"step.column"`."""

@@ -12,6 +12,7 @@ from gristmill.engine.schedule.seen import Seen
 from gristmill.engine.work.task import part_from_json
 from gristmill.errors import UserError
 from gristmill.query.lookup import Place, find, text_layer
+from gristmill.query.withheld import list_of
 from gristmill.recipe.takedowns import MATCH, SETS, TAKEDOWN
 from gristmill.schema import NO_DOCUMENT
 from gristmill.stages.matches import shingles_of
@@ -121,7 +122,7 @@ def would_go(
         if not place.is_kept and _value(seen, place, place.document.part, "drop") in NO_DOCUMENT:
             continue  # the request for a page has its URL, too
         if place.doc_id.hex() not in found:
-            answer = Answer(place, _value(seen, place, place.document.part, "url"), asked[kind][place.asked], kind)
+            answer = Answer(place, _url(seen, place), asked[kind][place.asked], kind)
             found[place.doc_id.hex()] = answer
     named_texts = [text_of(seen, answer.place) or "" for answer in found.values()]
     table = _table(list(found.values()), named_texts, [(asked["texts"][path], text) for path, text in texts.items()])
@@ -133,8 +134,7 @@ def would_go(
             hit.add(("texts", paths[copy - len(named_texts)]))
         if place.doc_id.hex() not in found:
             kind, of = ("texts", None) if named is None else ("copy", named.hex())
-            url = _value(seen, place, place.document.part, "url")
-            found[place.doc_id.hex()] = Answer(place, url, sets.requests[copy], kind, of, similarity)
+            found[place.doc_id.hex()] = Answer(place, _url(seen, place), sets.requests[copy], kind, of, similarity)
     short = {path for number, path in enumerate(paths) if sets.sizes[len(named_texts) + number] < FEWEST}
     idle = [
         Idle(request, kind, item, kind == "texts" and item in short)
@@ -179,6 +179,13 @@ def _copies(
     for place in {(place.document.part.hash, place.row): place for place in found}.values():
         for copy in copies_of(pa.array([text_of(seen, place)], pa.string()), sets, near):
             yield place, copy.owner, copy.similarity(sets)
+
+
+def _url(seen: Seen, place: Place) -> str | None:
+    """Where it was published, unless that is withheld."""
+    is_shown = list_of(seen, place.document, place.row) is None
+    url: str | None = _value(seen, place, place.document.part, "url") if is_shown else None
+    return url
 
 
 def text_of(seen: Seen, place: Place) -> str | None:

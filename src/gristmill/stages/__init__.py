@@ -29,4 +29,5 @@ STEPS = {
     "simhash_dedup": "gristmill.stages.dedup.simhash_dedup",
     "substring_dedup": "gristmill.stages.dedup.substring_dedup",
     "decontaminate": "gristmill.stages.decontaminate.decontaminate",
+    "safety": "gristmill.stages.scrub.safety",
 }

@@ -78,6 +78,11 @@ the field and so has its line; `metrics(batch, answers, config)` gives counts th
 sent and dropped); `explain(config)` gives lines that a plan shows, and `explain_fully(config)` those that
 `plan --explain` shows in their place;
 `MEMORY_FIELD`, the config field that says how much a reducer or a builder holds, is named where memory runs out;
+`highlights(batch, config)` finds again what a stage acted on, for `gristmill audit`: (row, start, stop, label) of every
+match, in bytes of the text before the step. `batch` has that `text`, `language.label` where it is known, and what
+the stage wrote besides; its rows are those that it dropped, or for which a column of MATCHED holds something. A stage
+that has it counts under `found` in its metrics: {type: {source: {language: documents}}};
+`withheld`, a column of that name: the list for which nothing of a document may be shown (query/withheld.py);
 `exceptions(config, path)` names those for whom another setting decides in place of the one at `path`, with that one.
 """
 

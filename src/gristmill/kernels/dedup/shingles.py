@@ -295,25 +295,37 @@ def sums_of(data: Array, begin: int, end: int, tables: WordTables, buffer: Array
 
 
 @njit(nogil=True, cache=True)
+def roll_power(width: int) -> np.uint64:
+    """By what a rolled sum grows while so many words go by."""
+    power = _ONE
+    for _ in range(width):
+        power *= ROLL
+    return power
+
+
+@njit(nogil=True, cache=True)
+def shingle_at(sums: int, at: int, width: int, power: np.uint64) -> np.uint64:
+    """The shingle of `width` words from word `at` on; `sums` is the address of the rolled sums."""
+    rolled = eight_bytes_at(sums, 8 * (at + width)) - eight_bytes_at(sums, 8 * at) * power
+    return mix(rolled + np.uint64(width) * _LENGTH)
+
+
+@njit(nogil=True, cache=True)
 def shingles_of(data: Array, begin: int, end: int, ngram: int, tables: WordTables, buffer: Array, edge: Array) -> int:
     """Puts the shingles of the text data[begin:end] into `buffer`, in order, and counts them: at least one.
 
     `buffer`: uint64, `room_for(end - begin)` entries. `edge`: uint8, 64 bytes of scratch.
     """
-    out = address_of(buffer)
     buffer[0] = 0
     words = sums_of(data, begin, end, tables, buffer, 0, edge)
     if words == 0:
         buffer[0] = _wordless(address_of(data), begin, end, address_of(tables.pages), address_of(tables.classes))
         return 1
+    out = address_of(buffer)
     width = min(words, ngram)
-    power = _ONE
-    for _ in range(width):
-        power *= ROLL
-    kind = np.uint64(width) * _LENGTH
+    power = roll_power(width)
     for at in range(words - width + 1):
-        sums = eight_bytes_at(out, 8 * (at + width)) - eight_bytes_at(out, 8 * at) * power
-        put_eight_bytes(out, 8 * at, mix(sums + kind))
+        put_eight_bytes(out, 8 * at, shingle_at(out, at, width, power))
     return words - width + 1
 
 

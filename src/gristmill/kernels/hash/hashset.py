@@ -149,13 +149,24 @@ def hex_digit(byte: int) -> int:
 @njit(nogil=True, cache=True)
 def hash_digests(data: Array) -> tuple[Array, int]:
     """Place and mark of the bytes that each entry spells in hexadecimal, 16 or 32 of them; and how many spell none."""
+    return _hash_digests(data, 32)
+
+
+@njit(nogil=True, cache=True)
+def hash_all_digests(data: Array) -> tuple[Array, int]:
+    """The same, with those of 20 bytes (SHA-1)."""
+    return _hash_digests(data, 40)
+
+
+@njit(nogil=True, cache=True)
+def _hash_digests(data: Array, another: int) -> tuple[Array, int]:
     hashes = np.empty((count_lines(data), 2), np.uint64)
     text, stop, at, count, faults = address_of(data), len(data), 0, 0, 0
     while at < stop:
         begin, end, at = next_entry(text, at, stop)
         if begin == end:
             continue
-        good = end - begin == 32 or end - begin == 64
+        good = end - begin == 32 or end - begin == 64 or end - begin == another
         one, two = SEED
         for place in range(begin, end if good else begin, 2):
             high, low = hex_digit(byte_at(text, place)), hex_digit(byte_at(text, place + 1))

@@ -114,7 +114,8 @@ class WordSets(NamedTuple):
     """Joined hashes of all the tokens of a term."""
 
 
-def _hash_set(keys: set[int]) -> npt.NDArray[np.uint64]:
+def hash_set(keys: set[int]) -> npt.NDArray[np.uint64]:
+    """An open-addressing set as `find_key` takes it; no key is 0."""
     size = 1 << max(2, (2 * len(keys)).bit_length())
     slots = np.zeros(size, np.uint64)
     for key in sorted(keys):
@@ -164,6 +165,6 @@ def word_sets(stop_words: Sequence[str], blocked_terms: Sequence[str]) -> WordSe
         for later in hashes[1:]:
             key = np.uint64(join_hashes(key, np.uint64(later)))
         terms.add(int(key))
-    heads = _hash_set(set(sizes))
+    heads = hash_set(set(sizes))
     term_sizes = np.array([sizes.get(int(key), 0) for key in heads], np.int32)
-    return WordSets(_hash_set(stops), heads, term_sizes, _hash_set(terms))
+    return WordSets(hash_set(stops), heads, term_sizes, hash_set(terms))

@@ -28,7 +28,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import Field, model_validator
 
-from gristmill.counted import counted
 from gristmill.kernels.hash.hashset import hash_strings, labels_of
 from gristmill.kernels.urls import parts as urls
 from gristmill.kernels.urls.words import MOST_SOFT, find_inside, find_words
@@ -139,18 +138,13 @@ def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> d
     decided = {name: 0 for field, of_field in loaded.items() if not _allows(field) for name in of_field.names}
     for entry in pc.value_counts(answers["category"].drop_null()).to_pylist():
         decided[entry["values"]] = entry["counts"]
-    empty = {n: 1 for one in loaded.values() for n, size in zip(one.names, one.entries, strict=True) if not size}
-    empty |= {field: 1 for field, one in loaded.items() if not one.names}
-    faults = {n: bad for one in loaded.values() for n, bad in zip(one.names, one.faults, strict=True) if bad}
-    return {"asked": batch.num_rows, "decided": decided, "batches": 1, "empty_lists": empty, "bad_entries": faults}
+    odd = lists.oddities(loaded)
+    return {"asked": batch.num_rows, "decided": decided, **odd}
 
 
 def warnings(found: dict[str, Any], config: Config) -> Sequence[str]:
     """Lists that hold nothing, that hold what they should not, and that decided on no document."""
-    told = [f"{name} is an empty list" for name in found.get("empty_lists", {})]
-    for name, bad in found.get("bad_entries", {}).items():
-        what = _ENTRIES[KINDS[name.partition("/")[0]]]
-        told.append(f"{name} has {counted(bad // found['batches'], 'entry', 'entries')} to no effect: not {what}")
+    told = lists.told_of_oddities(found, lambda name: f"not {_ENTRIES[KINDS[name.partition('/')[0]]]}")
     for field in KINDS:
         counts = [count for name, count in found.get("decided", {}).items() if name.partition("/")[0] == field]
         if counts and not any(counts):

@@ -11,13 +11,14 @@ that it has built, and builds one again when a file's size or time changes; noth
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
-from gristmill.kernels.hash.hashset import HashSet, build, hash_digests, hash_words
+from gristmill.counted import counted
+from gristmill.kernels.hash.hashset import HashSet, build, hash_all_digests, hash_digests, hash_words
 from gristmill.kernels.urls.parts import hash_domain_lines, hash_url_lines
 from gristmill.kernels.urls.words import hash_tokens, openings
 from gristmill.places import system_of
@@ -36,6 +37,7 @@ HASHES: dict[str, Callable[[Array], tuple[Array, int]]] = {
     "words": hash_tokens,
     "substrings": hash_words,
     "digests": hash_digests,
+    "hashes": hash_all_digests,
 }
 _SUFFIX = re.compile(r"(?i)(\.(txt|list|lst|csv|dat|conf|hosts))?(\.(gz|bz2|xz|zst))?$")
 _NO_LIST = re.compile(r"(?i)(.*/)?(\..*|(readme|licen[sc]e|copying|changelog)(\.\w+)?)")
@@ -55,25 +57,35 @@ class Lists:
     strings: HashSet
     pairs: Array
     lengths: Array
-    """How words begin and how long they are, for a search inside of URLs."""
+    """How words begin, for a search inside of URLs, and how long they or digests are."""
 
 
-_kept: dict[tuple[str, str, str], tuple[Any, Lists]] = {}
+Made = TypeVar("Made")
+_kept: dict[tuple[Any, ...], tuple[Any, Any]] = {}
 
 
-def load(field: str, path: str, kind: str) -> Lists:
-    """The lists at `path`, from memory where they are unchanged."""
+def load(field: str, path: str, kind: str, only: tuple[str, ...] | None = None) -> Lists:
+    """The lists at `path`, or those of these names, from memory where they are unchanged."""
     fs, root = system_of(path)
-    found = _files(fs, root, kind)
-    stamp = [(uri, *_stamp(info)) for _, uri, info in found]
-    key = (field, path, kind)
+    found = [one for one in files(fs, root, kind) if only is None or one[0] in only]
+    return keep((field, path, kind, only), stamp_of(found), lambda: _build(fs, field, found, kind))
+
+
+def keep(key: tuple[Any, ...], stamp: Any, make: Callable[[], Made]) -> Made:
+    """What was made under this key, made again where the files behind it have another stamp."""
     kept = _kept.pop(key, None)
     if kept is None or kept[0] != stamp:
-        kept = (stamp, _build(fs, field, found, kind))
+        kept = (stamp, make())
     _kept[key] = kept
     while len(_kept) > KEPT_SETS:
         del _kept[next(iter(_kept))]
-    return kept[1]
+    made: Made = kept[1]
+    return made
+
+
+def stamp_of(found: list[tuple[str, str, dict[str, Any]]]) -> list[tuple[Any, ...]]:
+    """What changes when a file does."""
+    return [(uri, *_stamp(info)) for _, uri, info in found]
 
 
 def _stamp(info: dict[str, Any]) -> tuple[Any, ...]:
@@ -81,7 +93,7 @@ def _stamp(info: dict[str, Any]) -> tuple[Any, ...]:
     return (info.get("size"), *(str(time) for time in times if time is not None))
 
 
-def _files(fs: Any, root: str, kind: str) -> list[tuple[str, str, dict[str, Any]]]:
+def files(fs: Any, root: str, kind: str) -> list[tuple[str, str, dict[str, Any]]]:
     """(list, uri, info) of every file, sorted; the list of a single file has no name."""
     if not fs.isdir(root):
         return [("", root, fs.info(root))]
@@ -114,11 +126,11 @@ def _build(fs: Any, field: str, found: list[tuple[str, str, dict[str, Any]]], ki
     hashed: list[tuple[Array, int]] = []
     for name, uri, _ in found:
         label = names.index(name)
-        for block in _blocks(fs, uri):
+        for block in blocks(fs, uri):
             hashes, bad = HASHES[kind](block)
             hashed.append((hashes, label))
             faults[label] += int(bad)
-            if kind == "substrings":
+            if kind in ("substrings", "hashes"):
                 openings(block, pairs, lengths)
     strings, added = build(hashed)
     entries = [0] * len(names)
@@ -128,7 +140,7 @@ def _build(fs: Any, field: str, found: list[tuple[str, str, dict[str, Any]]], ki
     return Lists(shown, tuple(entries), tuple(faults), strings, pairs, lengths)
 
 
-def _blocks(fs: Any, uri: str) -> Any:
+def blocks(fs: Any, uri: str) -> Any:
     """The bytes of a file in blocks that end with a line."""
     rest = b""
     with fs.open(uri, "rb", compression="infer") as file:
@@ -141,3 +153,19 @@ def _blocks(fs: Any, uri: str) -> Any:
                 yield np.frombuffer(block, np.uint8, end)
     if rest:
         yield np.frombuffer(rest, np.uint8)
+
+
+def oddities(loaded: Mapping[str, Lists]) -> dict[str, Any]:
+    """For the metrics of a batch, by field: lists without an entry, and entries that are not what they should be."""
+    empty = {n: 1 for one in loaded.values() for n, size in zip(one.names, one.entries, strict=True) if not size}
+    empty |= {field: 1 for field, one in loaded.items() if not one.names}
+    faults = {n: bad for one in loaded.values() for n, bad in zip(one.names, one.faults, strict=True) if bad}
+    return {"batches": 1, "empty_lists": empty, "bad_entries": faults}
+
+
+def told_of_oddities(found: Mapping[str, Any], why: Callable[[str], str]) -> list[str]:
+    """The same in words, from the metrics of all batches; `why`: what is wrong with the entries of a list."""
+    told = [f"{name} is an empty list" for name in found.get("empty_lists", {})]
+    for name, bad in found.get("bad_entries", {}).items():
+        told.append(f"{name} has {counted(bad // found['batches'], 'entry', 'entries')} to no effect: {why(name)}")
+    return told

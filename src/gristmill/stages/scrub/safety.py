@@ -1,0 +1,204 @@
+"""Which documents nobody should train on: by domain, by words, by digests of what must not be kept, by a classifier.
+
+    listed_hash         hashes: its address or text is on a list of digests; nothing of it is ever shown
+    blocked_category    domains: its host is on the list of a category that is in drop_categories
+    toxic               toxicity: the probability of toxic_label is above max_toxicity
+    unsafe_terms        terms: at least min_terms of the list of its language, and above max_term_ratio for a word
+
+The rules are asked in this order, and the first that is against a document gives the reason. What they look at was
+measured before (`safety_hashes`, `safety_scores`), so that another threshold measures nothing again. `category` is the
+list of domains that the host is on, dropped or not. `detail` says numbers and names of lists, never a term.
+"""
+
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from typing import Annotated, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pydantic import Field, model_validator
+
+from gristmill.errors import WrongSetting
+from gristmill.kernels.urls import parts as urls
+from gristmill.stages.buffers import bytes_of
+from gristmill.stages.contract import File
+from gristmill.stages.natural_languages import LABEL
+from gristmill.stages.scrub import safety_hashes, safety_scores
+from gristmill.stages.select import lists
+from gristmill.stages.select.tally import NOTHING
+
+VERSION = 1
+LIBRARIES = ()
+ONLY_KEPT = True
+PREREQUISITES = ("gristmill.stages.scrub.safety_hashes", "gristmill.stages.scrub.safety_scores")
+SCHEMA = pa.schema([("drop", pa.string()), ("detail", pa.string()), ("category", pa.string())])
+
+Array = np.ndarray[Any, Any]
+Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+
+TERM = "term"
+"""What `highlights` calls what it finds."""
+
+
+class Config(safety_hashes.Config, safety_scores.Config):
+    """Lists are files or folders of files with one entry a line (select/lists.py)."""
+
+    domains: File | None = None
+    """Domains by category, each with every host below it: a folder with a list for each category, or one file."""
+    drop_categories: tuple[str, ...] | None = None
+    """Categories whose documents are dropped; the others are only told in the column `category`. Null: all."""
+    min_terms: Annotated[int, Field(ge=1)] = 3
+    """The least number of terms in a document that is dropped for them."""
+    max_term_ratio: Share = 0.01
+    """Terms for each word above which a document is dropped, 0 to 1."""
+    max_toxicity: Share = 0.8
+    """The probability above which a document is dropped, 0 to 1."""
+
+    @model_validator(mode="after")
+    def _does_something(self) -> "Config":
+        if not (self.domains or self.terms or self.hashes or self.toxicity):
+            raise ValueError("it has no rule and would pass everything; set domains, terms, hashes or toxicity")
+        return self
+
+
+def check(config: Config) -> None:
+    """Categories that are dropped are there."""
+    if config.domains is None or not config.drop_categories:
+        return
+    known = [_category(name) for name in _domains(config).names]
+    for name in config.drop_categories:
+        if name not in known:
+            raise WrongSetting(
+                "drop_categories",
+                f"{name} is no list of {config.domains}, so it would drop nothing. Lists: {', '.join(known)}.",
+            )
+
+
+def reads(config: Config) -> tuple[str, ...]:
+    asked = {
+        "safety_hashes.withheld": config.hashes,
+        "url": config.domains,
+        "safety_scores.words": config.terms,
+        "safety_scores.terms": config.terms,
+        "safety_scores.toxicity": config.toxicity,
+    }
+    return ("source", *(column for column, wanted in asked.items() if wanted))
+
+
+MAY_READ = (LABEL,)
+
+
+def apply(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
+    nothing = pa.nulls(batch.num_rows, pa.string())
+    category = nothing if config.domains is None else _categories(batch["url"], config)
+    drop, detail = nothing, nothing
+    for reason, hit, told in _rules(batch, category, config):
+        mask = pc.and_(hit, drop.is_null())
+        drop, detail = pc.if_else(mask, reason, drop), pc.if_else(mask, told, detail)
+    return pa.RecordBatch.from_arrays([drop, detail, category], schema=SCHEMA)
+
+
+def _rules(batch: pa.RecordBatch, category: pa.Array, config: Config) -> Iterator[tuple[str, pa.Array, pa.Array]]:
+    """Reason, the rows that it holds for, and what is told of them."""
+    if config.hashes:
+        withheld = batch["safety_hashes.withheld"]
+        yield "listed_hash", withheld.is_valid(), withheld
+    if config.domains:
+        dropped = config.drop_categories
+        listed = category.is_valid() if dropped is None else pc.is_in(category, pa.array(dropped, pa.string()))
+        yield "blocked_category", listed, category
+    if config.toxicity:
+        toxicity = batch["safety_scores.toxicity"]
+        # Both in float32: the one beside 0.8 is above 0.8.
+        above = pc.greater(toxicity, pa.scalar(np.float32(config.max_toxicity), pa.float32()))
+        yield "toxic", above.fill_null(False), pc.round(toxicity.cast(pa.float64()), 4).cast(pa.string())
+    if config.terms:
+        yield "unsafe_terms", *_many_terms(batch, config)
+
+
+def _many_terms(batch: pa.RecordBatch, config: Config) -> tuple[pa.Array, pa.Array]:
+    terms, words = (batch[f"safety_scores.{name}"].fill_null(0).to_numpy(zero_copy_only=False) for name in _COUNTS)
+    most = Fraction(repr(config.max_term_ratio))
+    limit = [most.numerator * count // most.denominator for count in words.tolist()]
+    hit = (terms >= config.min_terms) & (terms > np.array(limit, np.int64))
+    languages = _languages(batch).to_pylist()
+    told = [
+        f"{terms[row]} in {words[row]} words, {languages[row]}" if hit[row] else None for row in range(batch.num_rows)
+    ]
+    return pa.array(hit), pa.array(told, pa.string())
+
+
+_COUNTS = ("terms", "words")
+
+
+def _domains(config: Config, only: tuple[str, ...] | None = None) -> lists.Lists:
+    assert config.domains is not None
+    return lists.load("domains", config.domains, "domains", only)
+
+
+def _category(name: str) -> str:
+    """`adult`, of the list `domains/adult`; that of a single file is `domains`."""
+    return name.rpartition("/")[2]
+
+
+def _categories(column: pa.Array, config: Config) -> pa.Array:
+    """Of a host on several lists one that drops it, or the one with the shortest domain."""
+    data, offsets = bytes_of(column)
+    spans = urls.split_urls(data, offsets)
+    found = pa.nulls(len(column), pa.string())
+    for only in (config.drop_categories, None) if config.drop_categories else (None,):
+        listed = _domains(config, only)
+        label, _ = urls.find_domains(listed.strings, data, spans)
+        names = pa.array(map(_category, listed.names), pa.string())
+        found = pc.coalesce(found, names.take(pa.array(label, mask=label < 0)))
+    return found
+
+
+def _languages(batch: pa.RecordBatch) -> pa.Array:
+    found = batch[LABEL].cast(pa.string()) if LABEL in batch.schema.names else pa.nulls(batch.num_rows, pa.string())
+    return found.fill_null(NOTHING)
+
+
+def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> dict[str, Any]:
+    """`found`: documents dropped, by reason, source and language; `categories`: documents on each list of domains."""
+    columns = {
+        "reason": answers["drop"],
+        "source": batch["source"].cast(pa.string()),
+        "language": _languages(batch),
+    }
+    dropped = pa.table(columns).filter(answers["drop"].is_valid())
+    found: dict[str, Any] = {}
+    for entry in dropped.group_by([*columns]).aggregate([([], "count_all")]).to_pylist():
+        of_source = found.setdefault(entry["reason"], {}).setdefault(entry["source"], {})
+        of_source[entry["language"]] = entry["count_all"]
+    told: dict[str, Any] = {"found": found, "judged": batch.num_rows}
+    if config.domains:
+        loaded = _domains(config)
+        counts = dict.fromkeys(map(_category, loaded.names), 0)
+        counts |= {one["values"]: one["counts"] for one in answers["category"].drop_null().value_counts().to_pylist()}
+        told |= {"categories": counts, **lists.oddities({"domains": loaded})}
+    return told
+
+
+def warnings(found: dict[str, Any], config: Config) -> Sequence[str]:
+    """Lists that hold nothing or not what they should, and rules that dropped no document."""
+    if not found.get("judged"):
+        return ()
+    told = lists.told_of_oddities(found, lambda _: "not domains")
+    if config.domains and not any(found.get("categories", {}).values()):
+        told.append("domains matched no document")
+    for field, reason, limit in (("terms", "unsafe_terms", "max_term_ratio"), ("toxicity", "toxic", "max_toxicity")):
+        if getattr(config, field) and not found["dropped"].get(reason):
+            told.append(f"{field} dropped no document: none is above {limit} ({getattr(config, limit):g})")
+    return told
+
+
+def highlights(batch: pa.RecordBatch, config: Config) -> list[tuple[int, int, int, str]]:
+    """The terms in the texts, found again."""
+    begins = bytes_of(batch["text"])[1]
+    return [
+        (row, start - int(begins[row]), stop - int(begins[row]), TERM)
+        for _, _, spans in safety_scores.spans_of_terms(batch, safety_scores.Config(terms=config.terms))
+        for row, start, stop in spans.tolist()
+    ]

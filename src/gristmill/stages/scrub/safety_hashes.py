@@ -1,0 +1,89 @@
+"""First part of `safety`: documents whose address or text is on a list of digests.
+
+An entry is the MD5, SHA-1 or SHA-256, in hexadecimal, of a URL or of a text (its UTF-8, as it was read, or as it is at
+this step). URLs are looked up as they are written and in their normal form (see `url_dedup`), which has no scheme, no
+tracking and no last slash: `//example.com/page`, and with `http:` and `https:` before it. Every document is looked up,
+also what earlier steps dropped: `withheld` is the name of the list, and nothing that shows documents shows its text or
+where it came from.
+"""
+
+import hashlib
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from gristmill.kernels.hash.hashset import hash_strings, labels_of
+from gristmill.stages.buffers import bytes_of
+from gristmill.stages.contract import File, StageConfig
+from gristmill.stages.dedup.url_parts import Config as UrlConfig
+from gristmill.stages.dedup.url_parts import normal_forms
+from gristmill.stages.select import lists
+
+VERSION = 1
+LIBRARIES = ()
+SCHEMA = pa.schema([("withheld", pa.string())])
+DIGESTS = {"md5": 32, "sha1": 40, "sha256": 64}
+"""With their digits."""
+
+Array = np.ndarray[Any, Any]
+
+
+class Config(StageConfig):
+    hashes: File | None = None
+    """Digests of URLs or texts, one a line, that nobody may see: a file, or a folder of lists. What is on one is
+    dropped, and withheld from everything that shows documents."""
+
+
+def reads(config: Config) -> tuple[str, ...]:
+    return ("url", "text", "ingest.text") if config.hashes else ("text_bytes",)
+
+
+def apply(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
+    if config.hashes is None:
+        return pa.RecordBatch.from_arrays([pa.nulls(batch.num_rows, pa.string())], schema=SCHEMA)
+    found = lists.load("hashes", config.hashes, "hashes")
+    label = np.full(batch.num_rows, -1, np.int32)
+    texts = [batch["text"]] if batch["text"].equals(batch["ingest.text"]) else [batch["text"], batch["ingest.text"]]
+    for column in (*_spellings(batch["url"]), *texts):
+        for digest in (name for name, digits in DIGESTS.items() if found.lengths[digits]):
+            label = np.where(label < 0, _listed(column, digest, found), label)
+    names = pa.array(found.names, pa.string()).take(pa.array(label, mask=label < 0))
+    return pa.RecordBatch.from_arrays([names], schema=SCHEMA)
+
+
+def _spellings(urls: pa.Array) -> list[pa.Array]:
+    """The addresses as they are written, and their normal forms with each scheme and without."""
+    normal = normal_forms(urls, UrlConfig())
+    normal = pc.if_else(pc.equal(pc.binary_length(normal), 0), None, normal)
+    return [urls, normal, *(pc.binary_join_element_wise(scheme, normal, ":") for scheme in ("https", "http"))]
+
+
+def _listed(column: pa.Array, digest: str, found: lists.Lists) -> Array:
+    """For each row the number of the list that it is on, or -1; what is null or empty is on none."""
+    data, offsets = bytes_of(column)
+    view = memoryview(data)  # type: ignore[arg-type]
+    digests = [
+        hashlib.new(digest, view[begin:end], usedforsecurity=False).digest() if begin < end else b""
+        for begin, end in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)
+    ]
+    label = labels_of(found.strings, hash_strings(*bytes_of(pa.array(digests, pa.binary()))))
+    return np.where(np.diff(offsets) > 0, label, -1)
+
+
+def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> dict[str, Any]:
+    """Documents on each list, and what is odd about the lists themselves."""
+    if config.hashes is None:
+        return {}
+    loaded = lists.load("hashes", config.hashes, "hashes")
+    counts = dict.fromkeys(loaded.names, 0)
+    for entry in answers["withheld"].drop_null().value_counts().to_pylist():
+        counts[entry["values"]] = entry["counts"]
+    return {"listed": counts, **lists.oddities({"hashes": loaded})}
+
+
+def warnings(found: dict[str, Any], config: Config) -> list[str]:
+    told = lists.told_of_oddities(found, lambda _: "not digests of 32, 40 or 64 hexadecimal digits")
+    told += [f"{name} matched no document" for name, count in found.get("listed", {}).items() if not count]
+    return told

@@ -1,0 +1,168 @@
+"""Second part of `safety`: what is measured of a text, so that other thresholds do not measure again.
+
+`terms` counts the words and phrases of the lists of the document's language (term_lists.py), `words` all its words as
+the same scan counts them; both are null where there is no list for it. `toxicity` is the probability of one label of a
+fastText classifier, the same as the library's to 1e-5; null where a text has no word.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from gristmill.counted import counted
+from gristmill.errors import WrongSetting
+from gristmill.kernels.dedup.shingles import word_tables
+from gristmill.kernels.text.listed_terms import Terms, find_terms
+from gristmill.stages.buffers import bytes_of
+from gristmill.stages.contract import File, StageConfig
+from gristmill.stages.measure import fasttext_model
+from gristmill.stages.natural_languages import LABEL, language_of, rows_by_label
+from gristmill.stages.scrub import term_lists
+from gristmill.stages.select.lists import told_of_oddities
+from gristmill.stages.select.tally import NOTHING
+
+VERSION = 1
+LIBRARIES = ("unicode",)
+READS = ("text",)
+ONLY_KEPT = True
+SCHEMA = pa.schema([("words", pa.int32()), ("terms", pa.int32()), ("toxicity", pa.float32())])
+
+MOST_LABELS = 256
+"""Of a classifier. To say how likely one label is, all are put in order."""
+_LABEL = "__label__"
+
+Array = np.ndarray[Any, Any]
+
+
+class Config(StageConfig):
+    terms: File | None = None
+    """Words and phrases by language: a folder with a file for each, named by its code (`en`, `de.txt`; `all.txt` for
+    every language), one term a line. A single file is for every language."""
+    toxicity: File | None = None
+    """A supervised fastText model, .bin or .ftz."""
+    toxic_label: str = "toxic"
+    """The label of that model whose probability is taken, with or without `__label__`."""
+
+
+def check(config: Config) -> None:
+    """The model has the label."""
+    if config.toxicity is None:
+        return
+    labels = fasttext_model.load(config.toxicity).labels
+    if len(labels) > MOST_LABELS:
+        raise WrongSetting(
+            "toxicity",
+            f"{config.toxicity} has {len(labels):,} labels, and a classifier of harm has at most {MOST_LABELS}. Give "
+            "one that was trained to tell toxic texts from others.",
+        )
+    if config.toxic_label.removeprefix(_LABEL) not in labels:
+        raise WrongSetting(
+            "toxic_label",
+            f"{config.toxicity} has no label {config.toxic_label}, so nothing would be measured. Its labels: "
+            f"{', '.join(labels[:20])}.",
+        )
+
+
+def may_read(config: Config) -> tuple[str, ...]:
+    return (LABEL,) if config.terms else ()
+
+
+def apply(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
+    words, terms = np.zeros(batch.num_rows, np.int32), np.zeros(batch.num_rows, np.int32)
+    known = np.zeros(batch.num_rows, np.bool_)
+    for rows, counts, spans in spans_of_terms(batch, config):
+        words[rows] = counts
+        terms += np.bincount(spans[:, 0], minlength=batch.num_rows).astype(np.int32)
+        known[rows] = True
+    columns = [pa.array(words, mask=~known), pa.array(terms, mask=~known), _toxicity(batch["text"], config)]
+    return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
+
+
+def spans_of_terms(batch: pa.RecordBatch, config: Config) -> Iterator[tuple[Array, Array, Array]]:
+    """For the documents of each list: their rows, how many words they have, and the terms in them: (row, begin, end),
+    in bytes of the column.
+    """
+    if config.terms is None:
+        return
+    data, offsets = bytes_of(batch["text"])
+    valid = batch["text"].is_valid().to_numpy(zero_copy_only=False)
+    for terms, mask in _by_list(batch, term_lists.load(config.terms)):
+        rows = np.flatnonzero(mask & valid)
+        yield rows, *find_terms(data, offsets, rows, word_tables(), terms)
+
+
+def _by_list(batch: pa.RecordBatch, lists: term_lists.TermLists) -> Iterator[tuple[Terms, Array]]:
+    """Each list with the rows that are held against it."""
+    if LABEL not in batch.schema.names:
+        if lists.for_all is not None:
+            yield lists.for_all, np.ones(batch.num_rows, np.bool_)
+        return
+    labels, places = rows_by_label(batch[LABEL])
+    by_list: dict[int, tuple[Terms, list[int]]] = {}
+    for place, label in enumerate([*labels, None]):
+        terms = lists.of(language_of(label))
+        if terms is not None:
+            by_list.setdefault(id(terms), (terms, []))[1].append(place)
+    for terms, some in by_list.values():
+        yield terms, np.isin(places, some)
+
+
+def _toxicity(text: pa.Array, config: Config) -> pa.Array:
+    if config.toxicity is None:
+        return pa.nulls(len(text), pa.float32())
+    model = fasttext_model.load(config.toxicity)
+    wanted = model.labels.index(config.toxic_label.removeprefix(_LABEL))
+    labels, probabilities = fasttext_model.predict(model, text, k=len(model.labels))
+    # Of a label that a tree of labels cuts off as hopeless, the probability is 0.
+    chance = np.where(labels == wanted, probabilities, np.float32(0)).max(axis=1, initial=0)
+    return pa.array(chance.astype(np.float32), mask=labels[:, 0] < 0)
+
+
+def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> dict[str, Any]:
+    """By language: documents in which terms were found, and documents that no list is for; and odd lists."""
+    if config.terms is None:
+        return {}
+    lists = term_lists.load(config.terms)
+    languages = batch[LABEL].cast(pa.string()) if LABEL in batch.schema.names else pa.nulls(len(answers), pa.string())
+    languages = languages.fill_null(NOTHING)
+    some = pc.fill_null(pc.greater(answers["terms"], 0), False)
+    unmeasured = pc.and_(answers["terms"].is_null(), batch["text"].is_valid())
+    return {
+        "batches": 1,
+        "languages": _counts(languages),
+        "with_terms": _counts(languages.filter(some)),
+        "without_list": _counts(languages.filter(unmeasured)),
+        "empty_lists": {name: 1 for name, entries in lists.entries.items() if not entries},
+        "bad_entries": dict(lists.faults),
+    }
+
+
+def _counts(values: pa.Array) -> dict[str, int]:
+    return {entry["values"]: entry["counts"] for entry in values.value_counts().to_pylist()}
+
+
+def warnings(found: dict[str, Any], config: Config) -> list[str]:
+    """Lists that hold nothing or what is never found, and languages that no list is for."""
+    if config.terms is None or not found.get("batches"):
+        return []
+    told = told_of_oddities(found, lambda _: "without a word, one letter of a script without spaces, or too long")
+    without = dict(found["without_list"])
+    unknown = without.pop(NOTHING, 0)
+    if unknown:
+        told.append(
+            f"{counted(unknown, 'document has', 'documents have')} no language, and no list is for "
+            "that. Put a step `language` before this one, or add all.txt to the lists"
+        )
+    if without:
+        most = sorted(without.items(), key=lambda item: (-item[1], item[0]))
+        told.append(
+            f"no list of terms for {counted(len(without), 'language')}: "
+            + ", ".join(f"{name} ({counted(count, 'document')})" for name, count in most[:10])
+            + (" and others" if len(most) > 10 else "")
+        )
+    if not found["with_terms"]:
+        told.append("no term of the lists stands in any document")
+    return told

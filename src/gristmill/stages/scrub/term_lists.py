@@ -1,0 +1,73 @@
+"""Lists of words and phrases by language: a folder with a file for each, named by its code (the layout of LDNOOBW).
+
+    terms/en, terms/de.txt, terms/pt-br.txt     for documents in that language; of a region, for the whole language
+    terms/all.txt                               for documents in any, and for those of which none is known
+
+A single file is a list for all. One term or phrase a line; `#` begins a comment. Files that end with .md are no lists.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gristmill.kernels.dedup.shingles import word_tables
+from gristmill.kernels.text.listed_terms import Terms, hash_terms, terms_of
+from gristmill.places import system_of
+from gristmill.stages.natural_languages import LID_176, meant
+from gristmill.stages.select import lists
+
+FOR_ALL = ("", "all", "any")
+"""Names of a list for every language; a single file has none."""
+
+
+@dataclass(frozen=True)
+class TermLists:
+    """The lists of a folder, as sets that texts are held against."""
+
+    by_language: Mapping[str, Terms]
+    """By code, each with the terms for all."""
+    for_all: Terms | None
+    """For other languages and none; None: there is no such list."""
+    entries: Mapping[str, int]
+    """Of each file, as it is named."""
+    faults: Mapping[str, int]
+    """Entries of each file that are never found: see `hash_terms`."""
+
+    def of(self, language: str | None) -> Terms | None:
+        """What documents in a language are held against."""
+        return self.for_all if language is None else self.by_language.get(language, self.for_all)
+
+
+def load(path: str) -> TermLists:
+    """The lists at `path`, from memory where they are unchanged."""
+    fs, root = system_of(path)
+    found = [one for one in lists.files(fs, root, "terms") if not one[0].lower().endswith(".md")]
+    return lists.keep(("terms", path), lists.stamp_of(found), lambda: _build(fs, found))
+
+
+def _build(fs: Any, found: list[tuple[str, str, dict[str, Any]]]) -> TermLists:
+    entries, faults = dict[str, int](), dict[str, int]()
+    hashes: dict[str, list[Any]] = {}
+    for name, uri, _ in found:
+        shown = f"terms/{name}" if name else "terms"
+        entries.setdefault(shown, 0)
+        for block in lists.blocks(fs, uri):
+            hashed, bad = hash_terms(block, word_tables())
+            entries[shown] += len(hashed)
+            faults[shown] = faults.get(shown, 0) + int(bad)
+            hashes.setdefault(language_of_list(name), []).append(hashed)
+    for_all = hashes.pop("", [])
+    return TermLists(
+        {language: terms_of(np.concatenate([*own, *for_all])) for language, own in hashes.items()},
+        terms_of(np.concatenate(for_all)) if for_all else None,
+        entries,
+        {name: bad for name, bad in faults.items() if bad},
+    )
+
+
+def language_of_list(name: str) -> str:
+    """The language that a list is for, by its name; empty: any."""
+    folded = name.lower()
+    return "" if folded in FOR_ALL else meant(folded, LID_176) or folded

@@ -1,0 +1,219 @@
+"""gristmill audit: a sample of what steps matched, with the matches marked."""
+
+import hashlib
+import json
+import re
+import shutil
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conftest import Project
+from gristmill.query.audit import MOST_PASSAGES, OPENING_BYTES, passages
+
+MODEL = Path(__file__).parents[1] / "stages" / "scrub" / "toxic.bin"
+RECIPE = """
+recipe: audited
+seed: 5
+store: ./store
+sources:
+  notes: {{kind: text, read: {{format: jsonl, paths: [in.jsonl], fields: {{key: id}}, part_bytes: {part_bytes}}}}}
+steps:
+  - marked
+  - safety:
+      terms: terms.txt
+      domains: domains
+      hashes: hashes.txt
+      toxicity: toxic.bin
+      max_toxicity: 0.999
+      max_term_ratio: 0.001
+      min_terms: 1
+"""
+OWN = '''"""Marks digits."""
+import re
+import pyarrow as pa
+from gristmill.stages.contract import StageConfig
+
+VERSION = 1
+READS = ("text",)
+SCHEMA = pa.schema([("digits", pa.list_(pa.int32())), ("text", pa.string())])
+MATCHED = ("digits",)
+
+class Config(StageConfig): ...
+
+def apply(batch, config):
+    found = [[n for m in re.finditer("[0-9]+", t or "") for n in m.span()] for t in batch["text"].to_pylist()]
+    texts = [re.sub("[0-9]+", "#", t or "") for t in batch["text"].to_pylist()]
+    return pa.record_batch([pa.array(found, pa.list_(pa.int32())), pa.array(texts)], schema=SCHEMA)
+
+def highlights(batch, config):
+    for row, spans in enumerate(batch["digits"].to_pylist()):
+        for start, stop in zip(spans[::2], spans[1::2]):
+            yield row, start, stop, "even" if batch["text"][row].as_py()[stop - 1] in "02468" else "odd"
+'''
+SECRET = "An unspeakable text that is on a list of digests, with damn and 12 in it."
+
+
+def documents():
+    for number in range(40):
+        yield {"id": f"c{number}", "text": f"A calm page, number {2 * number}, about grain and water."}
+    yield {"id": "odd", "text": "The only odd page is 7."}
+    for number in range(30):
+        yield {
+            "id": f"t{number}",
+            "text": f"<b>Damn</b> the {'old ' * (number % 9)}mill & its \x1b[mwheel, bloody hell!",
+        }
+    for number in range(3):
+        yield {
+            "id": f"d{number}",
+            "url": f"https://bad.example/{'ab' * number}",
+            "text": f"A page of {'many ' * number}words.",
+        }
+    yield {"id": "s", "text": SECRET}
+
+
+def make(folder: Path, part_bytes: str) -> Project:
+    made = Project(folder)
+    (folder / "in.jsonl").write_text("\n".join(map(json.dumps, documents())))
+    (folder / "terms.txt").write_text("damn\nbloody hell\n")
+    (folder / "domains").mkdir()
+    (folder / "domains" / "adult").write_text("bad.example\n")
+    (folder / "hashes.txt").write_text(hashlib.sha256(SECRET.encode()).hexdigest())
+    (folder / "marked.py").write_text(OWN)
+    shutil.copy(MODEL, folder)
+    made.recipe.write_text(RECIPE.format(part_bytes=part_bytes))
+    made.run()
+    return made
+
+
+@pytest.fixture(scope="module")
+def audited(tmp_path_factory):
+    return make(tmp_path_factory.mktemp("audited"), "1KB")
+
+
+@pytest.fixture
+def ask(audited, say):
+    def asked(*words, recipe=None):
+        told = say("audit", recipe or audited.recipe, *words)
+        found = [json.loads(line) for line in told.out.splitlines()] if "--json" in words else None
+        return SimpleNamespace(found=found, **vars(told))
+
+    return asked
+
+
+def test_every_type_has_its_share(ask):
+    """Rare types are there, and what is left goes to the others; a document is drawn once for a step."""
+    found = ask("-n", "20", "--json").found
+    kinds = [(one["step"], one["type"]) for one in found]
+    counts = {kind: kinds.count(kind) for kind in kinds}
+    assert counts == {
+        ("all/marked", "even"): 8,
+        ("all/marked", "odd"): 1,
+        ("all/safety", "blocked_category"): 3,
+        ("all/safety", "unsafe_terms"): 8,
+    }
+    assert len({(one["step"], one["doc_id"]) for one in found}) == len(found)
+
+
+def test_the_sample_depends_on_ids_alone(ask, tmp_path):
+    """Parts of another size, in another store: the same documents, those with the least hashes."""
+    drawn = [one["doc_id"] for one in ask("-n", "9", "--json", "--type", "unsafe_terms").found]
+    other = make(tmp_path, "1MB")
+    assert drawn == [
+        one["doc_id"] for one in ask("-n", "9", "--json", "--type", "unsafe_terms", recipe=other.recipe).found
+    ]
+    everything = [one["doc_id"] for one in ask("-n", "99", "--json", "--type", "unsafe_terms").found]
+    ranked = sorted(everything, key=lambda name: hashlib.sha256(bytes.fromhex(name)).digest())
+    assert (len(everything), everything, drawn) == (30, ranked, ranked[:9])
+
+
+def test_matches_are_marked_in_the_text_before_the_step(ask):
+    """A step that rewrites texts speaks of what it read; escape sequences of a text are shown and not obeyed."""
+    (odd,) = ask("--step", "marked", "--type", "odd", "--json").found
+    assert odd["passages"] == [{"start": 0, "pieces": [["The only odd page is ", None], ["7", "odd"], [".", None]]}]
+    told = ask("--type", "unsafe_terms", "-n", "1")
+    assert "<b>[*Damn*]</b> the" in told.out
+    assert "\\x1b[mwheel, [*bloody hell*]!" in told.out
+
+
+def test_the_page_has_no_markup_but_its_own(ask, tmp_path):
+    """Texts are escaped, matches are <mark>, nothing is fetched and no script runs."""
+    path = tmp_path / "audit.html"
+    told = ask("--out", path, "-n", "30")
+    assert told.out == f"{path}: 30 documents.\n"
+    page = path.read_text()
+    assert "&lt;b&gt;<mark>Damn<small>term</small></mark>&lt;/b&gt;" in page
+    assert set(re.findall(r"</?([a-z0-9!]+)", page)) <= {
+        *("!doctype", "html", "head", "meta", "title", "style", "body", "h1", "h2", "p", "table", "tr", "th", "td"),
+        *("article", "blockquote", "mark", "small"),
+    }
+    assert "\x1b" not in page
+    assert "default-src 'none'" in page
+    assert ask("--out", tmp_path).code == 2
+
+
+def test_what_is_on_a_list_of_digests_is_counted_and_never_shown(ask, tmp_path):
+    """In no form, also where another step matched it."""
+    path = tmp_path / "audit.html"
+    told = [ask("-n", "500"), ask("-n", "500", "--json"), ask("-n", "500", "--out", path)]
+    assert "unspeakable" not in path.read_text() + "".join(one.out + one.err for one in told)
+    assert "1 document is withheld: on a list of digests." in told[0].err
+    assert ["listed_hash", 1] in [[row["type"], row["documents"]] for row in ask("--counts", "--json").found]
+
+
+def test_counts_are_those_of_the_metrics(ask):
+    """By type, source and language, without reading a text."""
+    assert ask("--counts").out.splitlines()[1].split() == ["all/safety", "unsafe_terms", "notes", "(none)", "30"]
+    found = {row["type"]: row["documents"] for row in ask("--counts", "--json").found}
+    assert found == {"unsafe_terms": 30, "blocked_category": 3, "listed_hash": 1}
+    assert ask("--counts", "--out", "x").code == 2
+
+
+def test_a_run_is_audited_without_its_recipe(ask, audited):
+    """Lists that are files are in the store; of folders a record has no names, and that is told."""
+    told = ask("--step", "safety", "-n", "4", recipe=f"{audited.store}@audited")
+    assert "Matches of all/safety are not marked" in told.err
+    assert "blocked_category by all/safety: adult" in told.out
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--step", "saftey"), "has no such step to audit. Did you mean safety? Steps: marked, safety."),
+        (("--type", "unsafe_term"), "Did you mean unsafe_terms? Types: "),
+    ],
+)
+def test_a_wrong_name_lists_the_right_ones(ask, words, message):
+    """Exit code 2, one message."""
+    told = ask(*words)
+    assert told.code == 2
+    assert message in told.err
+
+
+def test_a_recipe_without_such_steps_is_told(say, everything):
+    """With the steps that there are."""
+    told = say("audit", everything.project.recipe)
+    assert told.code == 2
+    assert "nothing to audit. Steps that do: safety." in told.err
+
+
+@given(st.text("aé漢 ", max_size=4000), st.lists(st.integers(0, 4000), max_size=12))
+def test_passages_are_of_the_text_and_bounded(text, edges):
+    """Pieces put together are a stretch of the text, every match in them is whole, and there are few of them."""
+    bounds = sorted({min(edge, len(text)) for edge in edges})
+    spans = [
+        (len(text[:a].encode()), len(text[:b].encode()), "x") for a, b in zip(bounds[::2], bounds[1::2], strict=False)
+    ]
+    made = list(passages(text.encode(), spans))
+    assert 1 <= len(made) <= MOST_PASSAGES
+    for one in made:
+        shown = "".join(piece for piece, _ in one.pieces).encode()
+        assert text.encode()[one.start : one.start + len(shown)] == shown
+    found = [piece for one in made for piece, label in one.pieces if label]
+    assert set(found) <= {text.encode()[a:b].decode() for a, b, _ in spans}
+    assert found or not spans or len(spans) > 1 or not text
+    if not spans:
+        assert len("".join(piece for one in made for piece, _ in one.pieces).encode()) <= OPENING_BYTES

@@ -1,0 +1,119 @@
+"""Of a document on a list of digests nobody is shown anything but that there is one."""
+
+import hashlib
+import json
+from types import SimpleNamespace
+
+import pytest
+
+import gristmill
+from conftest import Project
+
+SECRET = "The unspeakable passage about the forbidden granary."
+FIRST = f"{SECRET} It goes on for some more words, so that it is a document like any other of the others here."
+SECOND = "A harmless page at an address that must never be shown, with a good number of words in it to be kept."
+URL = "https://hidden.example/never-shown"
+RECIPE = """
+recipe: hidden
+seed: 5
+store: ./store
+sources:
+  notes: {kind: text, read: {format: jsonl, paths: [in.jsonl], fields: {key: id, url: url, title: title}}}
+steps:
+  - near_dedup
+  - safety: {hashes: hashes.txt}
+"""
+
+
+@pytest.fixture(scope="module")
+def hidden(tmp_path_factory):
+    """A project with three documents that are withheld: by its text, by its address, and one that was dropped before
+    as a copy of the first.
+    """
+    made = Project(tmp_path_factory.mktemp("hidden"))
+    lines = [
+        {"id": "unspeakable-1", "url": "https://a.example/1", "title": "Forbidden granary", "text": FIRST},
+        {"id": "unspeakable-2", "url": "https://a.example/2", "title": "Forbidden granary", "text": FIRST},
+        {"id": "unspeakable-3", "url": URL, "title": "never-shown", "text": SECOND},
+        *(
+            {"id": f"n{n}", "url": f"https://b.example/{n}", "text": f"mill number {n} grinds grain {n * n}"}
+            for n in range(5)
+        ),
+    ]
+    (made.folder / "in.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    digests = [hashlib.sha256(FIRST.encode()).hexdigest(), hashlib.sha1(URL.encode()).hexdigest()]
+    (made.folder / "hashes.txt").write_text("\n".join(digests))
+    made.recipe.write_text(RECIPE)
+    run = made.run()
+    return SimpleNamespace(project=made, run=run)
+
+
+def check(*said: str) -> None:
+    for one in ("unspeakable", "granary", "Forbidden", "never-shown", "hidden.example", "a.example", "harmless"):
+        assert not any(one in text for text in said), one
+
+
+COMMANDS = [
+    ("inspect",),
+    ("inspect", "--full", "--dropped"),
+    ("inspect", "--stage", "ingest"),
+    ("inspect", "--stage", "near_dedup", "--cuts"),
+    ("inspect", "--json", "--stage", "ingest"),
+    ("inspect", "--clusters"),
+    ("inspect", "--clusters", "--json"),
+    ("funnel",),
+    ("funnel", "--json"),
+    ("status",),
+    ("status", "--json"),
+    *(("sql", f'select * from "{view}"') for view in ("documents", "ingest", "verdicts", "safety_hashes", "clusters")),
+    ("sql", "--json", "select * from near_dedup"),
+    ("removed",),
+]
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_no_command_shows_it(hidden, say, words):
+    """Whatever step it is looked at after, and whoever dropped it first."""
+    command, *more = words
+    told = say(command, hidden.project.recipe, *more)
+    check(told.out, told.err)
+    if words[-1] in ("--full", "--dropped"):
+        assert told.out.count("withheld (hashes)") == 3
+
+
+def test_inspect_tells_that_it_is_withheld(hidden, say):
+    """Id, source, verdict and the name of the list are told; searching in it finds nothing."""
+    found = [json.loads(line) for line in say("inspect", hidden.project.recipe, "--dropped", "--json").out.splitlines()]
+    assert {one["verdict"]["reason"] for one in found} == {"listed_hash", "near_duplicate"}
+    assert {one["verdict"]["detail"] for one in found} == {"text and origin are withheld (hashes)"}
+    assert all(one["source"] == "notes" and len(one["doc_id"]) == 32 for one in found)
+    for search in (("--grep", "granary"), ("--url", "hidden.example")):
+        told = say("inspect", hidden.project.recipe, *search)
+        assert (told.out, told.err) == ("", "No such documents.\n")
+
+
+def test_lineage_and_takedowns_withhold_it(hidden, say):
+    """By its id, by its address, and for a request that names the whole domain."""
+    found = say("inspect", hidden.project.recipe, "--reason", "listed_hash", "--json").out.splitlines()
+    for line in found:
+        for options in ((), ("--json",), ("--prove", "--json")):
+            told = say("lineage", hidden.project.recipe, json.loads(line)["doc_id"], *options)
+            check(told.out, told.err)
+            assert "withheld (hashes)" in told.out
+    requests = hidden.project.folder / "requests.yaml"
+    requests.write_text("- id: all\n  domains: [hidden.example, a.example]\n")
+    for options in ((), ("--json",)):
+        told = say("takedown", "check", requests, hidden.project.recipe, *options)
+        check(told.out, told.err)
+        assert json.loads(found[0])["doc_id"] in told.out
+
+
+def test_python_gets_no_more(hidden):
+    """Batches of dropped documents have nulls in place of what is withheld."""
+    corpus = gristmill.open(str(hidden.project.recipe))
+    for columns in (None, ["doc_id", "reason", "meta", "ingest.text", "ingest.locator", "near_dedup.detail"]):
+        for kept in (False, None):
+            rows = list(corpus.documents(kept=kept, columns=columns).rows())
+            check(json.dumps(rows, default=str))
+            assert len(rows) == (3 if kept is False else 8)
+    assert all(row["text"] for row in corpus.documents().rows())
