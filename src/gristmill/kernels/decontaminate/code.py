@@ -37,8 +37,8 @@ _CASE = np.uint64(0x2020202020202020)
 _GROUP = 8
 """Blocks that are dense or not together: 512 bytes."""
 _DENSE = 3
-"""Signs of code in a group, or in two that follow each other: calls, indexes, `=`, `;`, braces, and colons that end a line
-twice. Prose has one now and then; a function of two lines has three."""
+"""Signs of code in a group, or in two that follow each other: calls, indexes, `=`, `;`, braces, and twice colons that
+end a line. Prose has one now and then; a function of two lines has three."""
 
 _BLANK, _LINE, _WORD, _DIGIT, _QUOTE, _HASH, _SLASH, _DOT, _OTHER = range(9)
 
@@ -68,7 +68,7 @@ def _leading_word(chunk: np.uint64) -> int:
     letters = (folded + np.uint64(0x1F1F1F1F1F1F1F1F)) & ~(folded + np.uint64(0x0505050505050505))
     digits = (low + np.uint64(0x5050505050505050)) & ~(low + np.uint64(0x4646464646464646))
     scores = ~((low ^ np.uint64(0x5F5F5F5F5F5F5F5F)) + _LOW)
-    return trailing_zeros(~(letters | digits | scores | chunk) & _HIGH) >> 3
+    return int(trailing_zeros(~(letters | digits | scores | chunk) & _HIGH) >> 3)
 
 
 @njit(nogil=True, cache=True)
@@ -79,7 +79,7 @@ def _chunk(text: int, at: int, end: int, size: int) -> np.uint64:
         chunk = eight_bytes_at(text, at)
         if end - at < 8:
             chunk &= (_ONE << np.uint64(8 * (end - at))) - _ONE
-        return chunk
+        return np.uint64(chunk)
     for place in range(at, end):
         chunk |= np.uint64(byte_at(text, place)) << np.uint64(8 * (place - at))
     return chunk
@@ -215,7 +215,7 @@ def sums_of_tokens(data: Array, begin: int, end: int, kept: Array, sums: Array, 
                 token = _SIGNS[byte]
                 at += 1
         before = byte
-        if token == LITERAL and before_last == LITERAL and (last == _COMMA or last == _COLON):
+        if token == LITERAL and before_last == LITERAL and last in (_COMMA, _COLON):
             count -= 1  # the sign between two literals
             last, before_last = LITERAL, np.uint64(0)
             continue
@@ -231,7 +231,7 @@ def _ones(bits: np.uint64) -> int:
     bits = bits - ((bits >> _ONE) & np.uint64(0x5555555555555555))
     bits = (bits & np.uint64(0x3333333333333333)) + ((bits >> np.uint64(2)) & np.uint64(0x3333333333333333))
     bits = (bits + (bits >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
-    return np.int64((bits * np.uint64(0x0101010101010101)) >> np.uint64(56))
+    return int(np.int64((bits * np.uint64(0x0101010101010101)) >> np.uint64(56)))
 
 
 @njit(nogil=True, cache=True)

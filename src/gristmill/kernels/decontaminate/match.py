@@ -47,17 +47,17 @@ class Units(NamedTuple):
     filter: npt.NDArray[np.uint64]
     """Three bits of one number for each seed."""
     slots: npt.NDArray[np.uint64]
-    """Hash table of seeds, open addressing: the upper half of a seed, and 1 + the place of its first posting; 0: free."""
-    of_unit: npt.NDArray[np.int32]
+    """Hash table of seeds, open addressing: the upper half of one, and 1 + the place of its first posting; 0: free."""
+    of_unit: npt.NDArray[np.int64]
     """Postings, those of a seed together: the unit."""
-    at_word: npt.NDArray[np.int32]
+    at_word: npt.NDArray[np.int64]
     """And its word where the seed begins; of the last posting of a seed, -1 - that."""
     starts: npt.NDArray[np.int64]
     """Unit u has the words starts[u] to starts[u + 1]."""
     words: npt.NDArray[np.uint64]
-    ngram: npt.NDArray[np.int32]
+    ngram: npt.NDArray[np.int64]
     """Of each unit: words of a run that counts."""
-    allowed: npt.NDArray[np.int32]
+    allowed: npt.NDArray[np.int64]
     """Of each unit: edits of an alignment; -1: none is looked for."""
 
 
@@ -142,7 +142,7 @@ def _bits(size: int) -> int:
 
 @njit(nogil=True, cache=True)
 def _word(sums: Array, at: int) -> np.uint64:
-    return sums[at + 1] - sums[at] * ROLL
+    return np.uint64(sums[at + 1] - sums[at] * ROLL)
 
 
 @njit(nogil=True, cache=True)
@@ -267,10 +267,10 @@ def match(
         place = np.int64(seed * _GOLDEN >> shift)
         while units.slots[place] and units.slots[place] & _UPPER != seed & _UPPER:
             place = (place + 1) & mask
-        posting = np.int64(units.slots[place] & _LOWER) - 1
+        posting = int(np.int64(units.slots[place] & _LOWER)) - 1
         while posting >= 0:
-            at_word = np.int64(units.at_word[posting])
-            unit = np.int64(units.of_unit[posting])
+            at_word = int(units.at_word[posting])
+            unit = int(units.of_unit[posting])
             posting = posting + 1 if at_word >= 0 else -1
             at_word = at_word if at_word >= 0 else -1 - at_word
             hits, found, used = _extend(
@@ -315,7 +315,7 @@ def _extend(
     if high - low >= units.ngram[unit] or high - low == size:
         hits = _put(hits, found, (row, unit, 1, low, high, low + diagonal, high + diagonal, 0))
         found += 1
-    allowed = np.int64(units.allowed[unit])
+    allowed = int(units.allowed[unit])
     if allowed < 0 or high - low == size or cells <= 0:
         return hits, found, used
     if state[4] == row and abs(state[3] - diagonal) <= 2:

@@ -63,7 +63,7 @@ def match_texts(
     bounded = np.zeros(len(offsets) - 1, np.bool_)
     sums[0] = 0
     for row in range(len(offsets) - 1):
-        begin, end = np.int64(offsets[row]), np.int64(offsets[row + 1])
+        begin, end = int(offsets[row]), int(offsets[row + 1])
         at = begin
         count = sifted = candidates = shorts = 0
         while at < end:

@@ -1,7 +1,7 @@
 """Code of eval items as tokens, whatever its names, literals and layout (`kernels/decontaminate/code.py`).
 
-A hit says that the tokens are the same with every name taken for any other. `renamed` then asks whether the names of one
-are those of the other, renamed: each name always the same other name.
+A hit says that the tokens are the same with every name taken for any other. `is_renamed` then asks whether the names of
+one are those of the other, renamed: each name always the same other name.
 """
 
 import keyword
@@ -40,13 +40,13 @@ oct open ord pow print property range repr reversed round set setattr slice sort
 vars zip self cls List Dict Tuple Set Optional Union Any Exception ValueError TypeError KeyError IndexError math
 """
 _OTHER_LANGUAGES = """
-abstract alignas auto boolean byte case catch char chan const constexpr constructor debugger declare default defer delete
-do double echo elif else end endif enum eval explicit export extends extern fallthrough fi final finally fn foreach
-friend func function go goto implements impl in inline instanceof int interface internal let long loop match mod module
+abstract alignas auto boolean byte case catch char chan const constexpr constructor debugger declare default defer
+delete do double echo elif else end endif enum eval explicit export extends extern fallthrough fi final finally fn
+foreach friend func function go goto implements impl in inline instanceof int interface internal let long loop match mod module
 mut namespace native new nil null operator override package private protected pub public ref register require return
 sealed short signed sizeof static string struct switch synchronized template then this throw throws trait true false
-transient try typedef typename typeof undefined union unless unsafe unsigned until use using val var virtual void volatile
-when where while with yield console log std cout endl System Math
+transient try typedef typename typeof undefined union unless unsafe unsigned until use using val var virtual void
+volatile when where while with yield console log std cout endl System Math
 """
 
 

@@ -122,7 +122,8 @@ def _told(flags: Sequence[Mapping[str, Any]]) -> str | None:
     best = max(flags, key=lambda flag: (flag["whole"], flag["coverage"], flag["benchmark"], flag["item"]))
     items = {(flag["benchmark"], flag["item"]) for flag in flags}
     more = f" and {counted(len(items) - 1, 'other item')}" if len(items) > 1 else ""
-    return f"{best['benchmark']} {best['item']}: {100 * best['coverage']:.0f}% of the {best['piece']}, {best['rule']}{more}"
+    share = f"{100 * best['coverage']:.0f}% of the {best['piece']}, {best['rule']}"
+    return f"{best['benchmark']} {best['item']}: {share}{more}"
 
 
 def _cut(text: pa.Array, flags: Sequence[Sequence[Mapping[str, Any]]], margin: int) -> dict[str, pa.Array]:
@@ -153,9 +154,7 @@ def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> d
 
 def warnings(found: Mapping[str, Any], config: Config) -> Sequence[str]:
     if found.get("documents_seen") and not found.get("benchmarks"):
-        return (
-            "no document holds an item of the suite. That may be so; a document with one in it would show that it works",
-        )
+        return ("no document holds an item of the suite. That may be so; put one into a document to see it found",)
     return ()
 
 

@@ -18,6 +18,7 @@ from gristmill.kernels.decontaminate.code import fill_kept
 from gristmill.kernels.decontaminate.match import Units, seeds_of
 from gristmill.stages.decontaminate.code_tokens import MIN_EDITED, code_units, count_tokens, marks_of
 from gristmill.stages.decontaminate.suite import Item, Protection
+from gristmill.stages.decontaminate.suite_form import item_from
 from gristmill.stages.decontaminate.units import (
     CODE,
     COMMON_ITEMS,
@@ -155,9 +156,7 @@ def _counting(words: Counted, ngrams: Array, owners: Array) -> list[Array]:
 def open_index(path: Path) -> Index:
     """The index in a file."""
     with np.load(path, allow_pickle=False) as arrays:
-        items = [
-            Item(*one[:4], tuple(one[4]), tuple(one[5]), one[6]) for one in orjson.loads(arrays["items"].tobytes())
-        ]
+        items = [item_from(one) for one in orjson.loads(arrays["items"].tobytes())]
         units, tables, counts, weights = {}, {}, {}, {}
         marks = arrays["marks"]
         for name in TABLES:

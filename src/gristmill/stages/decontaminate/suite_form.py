@@ -11,6 +11,7 @@ A field is a path into a record, or a text with paths in braces, which is filled
 
 import hashlib
 import re
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal, NamedTuple, Self
 
 import orjson
@@ -47,6 +48,12 @@ class Item(NamedTuple):
     def digest(self) -> str:
         """32 hexadecimal digits of the benchmark and all texts: who it is, wherever it lies and whatever its id."""
         return digest_of(self)
+
+
+def item_from(texts: Sequence[Any]) -> Item:
+    """An item of the list that JSON made of it."""
+    benchmark, name, question, answer, choices, code, context = texts
+    return Item(benchmark, name, question, answer, tuple(choices), tuple(code), context)
 
 
 def digest_of(item: Item) -> str:

@@ -1,9 +1,10 @@
 """Eval items as units of words that kernels look for.
 
-A unit is a piece of an item: its question, its answer where that has enough words to be found by itself, its code. Words
-are those of `kernels/dedup/shingles.py`: lower case, runs of letters, digits and `_`; a character of a script without
-spaces is a word, and counts half. Punctuation, white space and case are nowhere. What copies do to a word is looked for
-besides: `don't` also as `dont`, `twenty-five` as `twentyfive`, `1,000` as `1000`, `snake_case` as `snake case`.
+A unit is a piece of an item: its question, its answer where that has enough words to be found by itself, its code.
+Words are those of `kernels/dedup/shingles.py`: lower case, runs of letters, digits and `_`; a character of a script
+without spaces is a word, and counts half. Punctuation, white space and case are nowhere. What copies do to a word is
+looked for besides: `don't` also as `dont`, `twenty-five` as `twentyfive`, `1,000` as
+`1000`, `snake_case` as `snake case`.
 
 Some questions say too little to be told from a text that happens to say the same: of fewer than STRONG words, or the
 same in several items. They flag with support (their answer or half of their choices close by), or where they stand
@@ -185,12 +186,12 @@ def table_of(counted: Counted, ngrams: Array, allowed: Array, seed_words: int, m
         seed_words,
         filter_,
         slots,
-        owner.astype(np.int32),
-        np.where(ends, -1 - at, at).astype(np.int32),
+        owner,
+        np.where(ends, -1 - at, at),
         counted.starts,
         counted.words,
-        ngrams.astype(np.int32),
-        allowed.astype(np.int32),
+        ngrams,
+        allowed,
     )
 
 
