@@ -11,7 +11,9 @@ Hashes lead to it, and never decide: letters and digits of the stretch are compa
 one by one. A finding is `whole` where the document holds question and answer (or half of the choices, or the code).
 """
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,6 +27,7 @@ from gristmill.stages.buffers import bytes_of
 from gristmill.stages.decontaminate.code_tokens import MIN_EDITED, is_renamed, kept_words, read_tokens
 from gristmill.stages.decontaminate.index import SHORT, TEXT, TOKENS, Index
 from gristmill.stages.decontaminate.units import (
+    ALONE,
     ALONE_OR_SUPPORT,
     ANSWER,
     CHOICE,
@@ -44,6 +47,10 @@ NEAR_WORDS = 60
 """Between a question and what supports it, beside the words of its choices."""
 BESIDE_WORDS = 8
 """Between a question and an answer of one or two words."""
+SEVERAL = 3
+"""Words of an answer that is no word that stands there by chance."""
+MOST = 0.8
+"""Of the words of an item: what says that it is there."""
 _ENDS = frozenset('.!?:;…。！？：；|>)("“”‘’*#•')
 
 
@@ -89,15 +96,23 @@ class _Words:
     def bytes(self, first: int, last: int) -> tuple[int, int]:
         return int(self.spans[first, 0]), int(self.spans[last - 1, 1])
 
-    def stands_alone(self, first: int, last: int) -> bool:
+    def stands_alone(self, first: int, last: int, in_a_line: bool) -> bool:
         """Whether some words are all there is between the ends of two sentences or paragraphs; behind them a line's end
         will do."""
         before = self.text[self.spans[first - 1, 1] if first else 0 : self.spans[first, 0]].decode("utf-8", "replace")
         after = self.text[self.spans[last - 1, 1] : self.spans[last, 0] if last < len(self.spans) else len(self.text)]
+        if in_a_line:
+            return (first == 0 or "\n" in before) and (last == len(self.spans) or b"\n" in after)
         begins = first == 0 or bool(_ENDS & set(before)) or before.count("\n") > 1
         return begins and (
             last == len(self.spans) or bool(_ENDS & set(after.decode("utf-8", "replace")) or b"\n" in after)
         )
+
+    def share(self, wanted: Array, low: int, high: int) -> float:
+        """How much of some words is between two places, in any order, each as often as wanted."""
+        here = Counter(self.words[low:high].tolist())
+        asked = Counter(wanted.tolist())
+        return sum(min(times, here[word]) for word, times in asked.items()) / max(len(wanted), 1)
 
     def holds(self, wanted: Array, low: int, high: int) -> bool:
         """Whether words stand there in a row, between two places."""
@@ -189,7 +204,7 @@ def _words(row: int, words: _Words, hits: Array, name: str, number: int, index: 
     allowed = int(table.allowed[number])
     for hit in hits[hits[:, IS_RUN] == 0].tolist() if not whole else ():
         low, high = hit[TEXT_FROM], hit[TEXT_TO]
-        if low >= high or (size < ngram and not words.stands_alone(low, high)):
+        if low >= high:
             continue
         edits = _edits(own.text, own.spans, words.text, words.spans[low:high])
         if edits <= allowed:
@@ -271,8 +286,10 @@ def _marked(found: list[_Placed], words: _Words, index: Index) -> Iterator[Findi
         unit = index.units[table][finding.unit]
         is_supported = _is_supported(unit, words, low, high, index)
         is_enough = unit.needs == NOTHING or is_supported
-        if not is_enough and unit.needs == ALONE_OR_SUPPORT:
-            is_enough = finding.rule != NGRAM and words.stands_alone(low, high)
+        is_short = finding.rule == FUZZY and not index.tables[table].ngram[finding.unit] <= high - low
+        if (not is_enough and unit.needs == ALONE_OR_SUPPORT) or (is_short and not is_supported):
+            in_a_line = index.weights[table][finding.unit] < ALONE
+            is_enough = finding.rule != NGRAM and words.stands_alone(low, high, in_a_line)
         if is_enough:
             is_whole = (
                 is_supported or {QUESTION, CODE} <= pieces[finding.item] or {QUESTION, ANSWER} <= pieces[finding.item]
@@ -281,23 +298,31 @@ def _marked(found: list[_Placed], words: _Words, index: Index) -> Iterator[Findi
 
 
 def _is_supported(unit: Unit, words: _Words, low: int, high: int, index: Index) -> bool:
-    """Whether answer, or half of the choices, stand close to a question; a question and they, close to a choice."""
+    """Whether the rest of an item stands close to a question or a choice of it: answer or half of the choices to the
+    word, or most of the words of it all.
+    """
     item = index.items[unit.item]
     if unit.piece not in (QUESTION, CHOICE):
         return False
-    texts = [*item.choices, *([item.answer] if item.answer.strip() else []), item.question]
-    counted = count_words(texts)
-    sizes = counted.sizes()
-    around = NEAR_WORDS + 2 * int(sizes[: len(item.choices)].sum())
+    rest = [*item.choices] if item.choices else [item.answer]
+    question, *others = (one for one in _pieces(item.question, *rest))
+    around = NEAR_WORDS + 2 * sum(map(len, others)) + (len(question) if unit.piece == CHOICE else 0)
     first, last = max(low - around, 0), min(high + around, len(words.spans))
-    if unit.piece == CHOICE and sizes[-1] and not words.holds(counted.of(len(texts) - 1), first, low):
-        return False
-    choices = [counted.of(at) for at in range(len(item.choices)) if sizes[at]]
-    held = sum(words.holds(one, high if unit.piece == QUESTION else first, last) for one in choices)
-    if len(choices) >= 2 and held >= max(2, (len(choices) + 1) // 2):
-        return True
-    if item.answer.strip() and unit.piece == QUESTION:
-        answer = counted.of(len(texts) - 2)
-        reach = last if len(answer) >= 3 else min(high + BESIDE_WORDS + len(answer), len(words.spans))
+    if unit.piece == CHOICE:
+        return words.share(np.concatenate([question, *others]), first, last) >= MOST
+    if not item.choices:
+        (answer,) = others
+        reach = last if len(answer) >= SEVERAL else min(high + BESIDE_WORDS + len(answer), len(words.spans))
         return len(answer) > 0 and words.holds(answer, high, reach)
-    return False
+    named = [one for one in others if len(one)]
+    held = sum(words.holds(one, high, last) for one in named)
+    if len(named) > 1 and held >= max(2, (len(named) + 1) // 2):
+        return True
+    together = np.concatenate(others)
+    return len(together) >= 2 * SEVERAL and words.share(together, high, last) >= MOST
+
+
+@lru_cache(maxsize=4096)
+def _pieces(*texts: str) -> tuple[Array, ...]:
+    counted = count_words(texts)
+    return tuple(counted.of(number) for number in range(len(texts)))

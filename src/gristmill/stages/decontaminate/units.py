@@ -41,7 +41,9 @@ STRONG = 8
 """Words of a question that flags wherever it stands. Of the test questions of nine benchmarks the shorter ones are
 phrases that people write for themselves (`The sun is responsible for`)."""
 ALONE = 4
-"""Words of a question that flags where it stands alone."""
+"""Words of a question that flags where it stands alone between other sentences."""
+IN_A_LINE = 3
+"""Words of a question that flags where it has a line for itself."""
 SHARED = 3
 """Items that may have the same question before it is taken for a phrase of the benchmark's."""
 COMMON_ITEMS = 10
@@ -52,6 +54,7 @@ _MARKS = re.compile(r"<<[^<>]{0,200}>>|\[(?:header|title|step|substeps)\]")
 """GSM8K's notes for a calculator, HellaSwag's for the parts of an article."""
 FILTER_BITS = 10
 """Of the filter, for each seed: so that it stays in the second-level cache with tens of thousands of items."""
+_SIGNS = re.compile(r"[^\w\s]")
 _JOINED = re.compile(r"(?<=\w)['’\-‐‑,.](?=\w)")
 
 
@@ -68,10 +71,10 @@ class Unit(NamedTuple):
 
 
 def spellings(text: str) -> list[str]:
-    """A text as copies have it: as it is, with the signs inside of words left out, with `_` as a space, and without the
-    marks that a benchmark put in. Only those that differ.
+    """A text as copies have it: as it is, with the signs inside of words or all signs left out, with `_` as a space,
+    and without the marks that a benchmark put in. Only those that differ.
     """
-    forms = [text, _JOINED.sub("", text), text.replace("_", " "), _MARKS.sub("", text)]
+    forms = [text, _JOINED.sub("", text), _SIGNS.sub("", text), text.replace("_", " "), _MARKS.sub("", text)]
     return list(dict.fromkeys(forms))
 
 
@@ -121,7 +124,7 @@ def units_of(items: Sequence[Item], protections: Mapping[str, Protection], ngram
         wanted = protection.protect or PROTECTED
         is_shared = times[questions.of(number).tobytes()] > SHARED
         pieces = [(QUESTION, item.question, _needs(item, float(weights[number]), is_shared, protection))]
-        if weights[number] < 2:  # found by its choices
+        if weights[number] < STRONG or is_shared:  # found by its choices as well
             pieces += [(CHOICE, text, SUPPORT) for text in item.choices if "question" in wanted]
         if not item.choices:
             pieces.append((ANSWER, item.answer, NOTHING))
@@ -134,16 +137,19 @@ def units_of(items: Sequence[Item], protections: Mapping[str, Protection], ngram
             if needs is not None and text and (piece == CHOICE or PIECES[piece] in wanted)
             for form in spellings(text)
         ]
-    sizes = weights_of([unit.text for unit in units], counted := count_words([unit.text for unit in units]))
-    kept = []
-    for unit, size, words in zip(units, sizes, counted.sizes(), strict=True):
+    texts = [unit.text for unit in units]
+    counted = count_words(texts)
+    kept: dict[tuple[int, int, bytes], Unit] = {}
+    for number, (unit, size) in enumerate(zip(units, weights_of(texts, counted), strict=True)):
         n = protections[items[unit.item].benchmark].ngram or ngram
-        least = {QUESTION: 2, ANSWER: n, CODE: STRONG, CHOICE: 2, CONTEXT: n}[unit.piece]
-        if size >= least and words >= least:
-            kept.append(unit)
-    protected = {unit.item for unit in kept}
+        is_tiny = unit.piece == CHOICE and unit.needs == SUPPORT and weights[unit.item] < 2
+        least = {QUESTION: 2, ANSWER: n, CODE: STRONG, CHOICE: 2 if is_tiny else SEED_WORDS, CONTEXT: n}[unit.piece]
+        words = counted.of(number)
+        if size >= least and len(words) >= least:
+            kept.setdefault((unit.item, unit.piece, words.tobytes()), unit)
+    protected = {unit.item for unit in kept.values()}
     bare = [number for number in range(len(items)) if number not in protected]
-    return kept, bare
+    return list(kept.values()), bare
 
 
 def _needs(item: Item, words: float, is_shared: bool, protection: Protection) -> int | None:
@@ -153,7 +159,7 @@ def _needs(item: Item, words: float, is_shared: bool, protection: Protection) ->
         return SUPPORT if supported else None
     if words >= STRONG:
         return NOTHING
-    if words >= ALONE:
+    if words >= IN_A_LINE:
         return ALONE_OR_SUPPORT
     return SUPPORT if supported else None
 
