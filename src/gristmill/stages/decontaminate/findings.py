@@ -34,6 +34,7 @@ from gristmill.stages.decontaminate.units import (
     CODE,
     NOTHING,
     QUESTION,
+    STRONG,
     Unit,
     count_words,
 )
@@ -96,23 +97,38 @@ class _Words:
     def bytes(self, first: int, last: int) -> tuple[int, int]:
         return int(self.spans[first, 0]), int(self.spans[last - 1, 1])
 
-    def stands_alone(self, first: int, last: int, in_a_line: bool) -> bool:
-        """Whether some words are all there is between the ends of two sentences or paragraphs; behind them a line's end
-        will do."""
-        before = self.text[self.spans[first - 1, 1] if first else 0 : self.spans[first, 0]].decode("utf-8", "replace")
-        after = self.text[self.spans[last - 1, 1] : self.spans[last, 0] if last < len(self.spans) else len(self.text)]
-        if in_a_line:
-            return (first == 0 or "\n" in before) and (last == len(self.spans) or b"\n" in after)
-        begins = first == 0 or bool(_ENDS & set(before)) or before.count("\n") > 1
-        return begins and (
-            last == len(self.spans) or bool(_ENDS & set(after.decode("utf-8", "replace")) or b"\n" in after)
+    def stands_alone(self, first: int, last: int, in_a_line: bool, edge: int = 0) -> bool:
+        """Whether some words, perhaps with `edge` more at the ends, are all there is between the ends of two sentences
+        or paragraphs, a line's end being one behind them; `in_a_line`: have a line for themselves.
+        """
+        begins = any(self._begins(place, in_a_line) for place in range(max(first - edge, 0), first + 1))
+        return begins and any(
+            self._ends(place, in_a_line) for place in range(last, min(last + edge, len(self.spans)) + 1)
         )
+
+    def _begins(self, first: int, in_a_line: bool) -> bool:
+        if first == 0:
+            return True
+        before = self.text[self.spans[first - 1, 1] : self.spans[first, 0]].decode("utf-8", "replace")
+        return "\n" in before if in_a_line else bool(_ENDS & set(before)) or before.count("\n") > 1
+
+    def _ends(self, last: int, in_a_line: bool) -> bool:
+        if last == len(self.spans):
+            return True
+        after = self.text[self.spans[last - 1, 1] : self.spans[last, 0]].decode("utf-8", "replace")
+        return "\n" in after or (not in_a_line and bool(_ENDS & set(after)))
 
     def share(self, wanted: Array, low: int, high: int) -> float:
         """How much of some words is between two places, in any order, each as often as wanted."""
         here = Counter(self.words[low:high].tolist())
         asked = Counter(wanted.tolist())
         return sum(min(times, here[word]) for word, times in asked.items()) / max(len(wanted), 1)
+
+    def answers(self, answer: Array, high: int, last: int) -> bool:
+        """Whether an answer stands behind a question that ends at `high`; one of few words, close behind its end."""
+        if len(answer) < SEVERAL:
+            last = min(high + BESIDE_WORDS + len(answer), len(self.spans)) if self._ends(high, False) else high
+        return len(answer) > 0 and self.holds(answer, high, last)
 
     def holds(self, wanted: Array, low: int, high: int) -> bool:
         """Whether words stand there in a row, between two places."""
@@ -289,12 +305,14 @@ def _marked(found: list[_Placed], words: _Words, index: Index) -> Iterator[Findi
         is_short = finding.rule == FUZZY and not index.tables[table].ngram[finding.unit] <= high - low
         if (not is_enough and unit.needs == ALONE_OR_SUPPORT) or (is_short and not is_supported):
             in_a_line = index.weights[table][finding.unit] < ALONE
-            is_enough = finding.rule != NGRAM and words.stands_alone(low, high, in_a_line)
+            edge = 1 if finding.rule == FUZZY else 0  # its first or last word may have been exchanged
+            is_enough = finding.rule != NGRAM and words.stands_alone(low, high, in_a_line, edge)
         if is_enough:
             is_whole = (
                 is_supported or {QUESTION, CODE} <= pieces[finding.item] or {QUESTION, ANSWER} <= pieces[finding.item]
             )
-            yield finding._replace(whole=is_whole)
+            is_long = index.weights[table][finding.unit] >= STRONG or finding.piece != QUESTION
+            yield finding._replace(whole=is_whole and is_long)
 
 
 def _is_supported(unit: Unit, words: _Words, low: int, high: int, index: Index) -> bool:
@@ -309,11 +327,12 @@ def _is_supported(unit: Unit, words: _Words, low: int, high: int, index: Index) 
     around = NEAR_WORDS + 2 * sum(map(len, others)) + (len(question) if unit.piece == CHOICE else 0)
     first, last = max(low - around, 0), min(high + around, len(words.spans))
     if unit.piece == CHOICE:
+        is_answer = len(own := _pieces(item.answer)[0]) >= SEVERAL and np.array_equal(own, _pieces(unit.text)[0])
+        if is_answer and words.holds(question, low - len(question) - BESIDE_WORDS, low):
+            return True
         return words.share(np.concatenate([question, *others]), first, last) >= MOST
     if not item.choices:
-        (answer,) = others
-        reach = last if len(answer) >= SEVERAL else min(high + BESIDE_WORDS + len(answer), len(words.spans))
-        return len(answer) > 0 and words.holds(answer, high, reach)
+        return words.answers(others[0], high, last)
     named = [one for one in others if len(one)]
     held = sum(words.holds(one, high, last) for one in named)
     if len(named) > 1 and held >= max(2, (len(named) + 1) // 2):

@@ -33,7 +33,7 @@ PROTECTED = ("question", "answer", "code")
 it. Passages that questions are about are what encyclopedias say."""
 NOTHING, ALONE_OR_SUPPORT, SUPPORT = range(3)
 """What a unit needs, beside being found, to flag a document."""
-SEED_WORDS = 5
+SEED_WORDS = 4
 """Of every unit that has so many: with one word in ten changed, few units are left without five in a row."""
 SEEDS = 5
 """Of a unit, about, and more of a long one: a run of `ngram` words holds one wherever it begins."""
