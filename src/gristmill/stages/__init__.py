@@ -28,4 +28,5 @@ STEPS = {
     "near_dedup": "gristmill.stages.dedup.near_dedup",
     "simhash_dedup": "gristmill.stages.dedup.simhash_dedup",
     "substring_dedup": "gristmill.stages.dedup.substring_dedup",
+    "scrub": "gristmill.stages.scrub.scrub",
 }

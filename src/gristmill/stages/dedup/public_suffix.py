@@ -40,6 +40,14 @@ def is_below_suffix(host: str) -> bool:
     return host.startswith("[") or host.rpartition(".")[2].isdigit() or _suffixes().privatesuffix(host) is not None
 
 
+@lru_cache(maxsize=1 << 12)
+def is_top_level(label: str) -> bool:
+    """Whether a label, in lower case, is a top-level domain of the list."""
+    if not label.isascii():
+        label = f"xn--{label.encode('punycode').decode()}"
+    return _suffixes().publicsuffix(label, accept_unknown=False) is not None
+
+
 @lru_cache(maxsize=1)
 def _suffixes() -> "PublicSuffixList":
     """Reading the list takes a tenth of a second, so only who asks for a domain pays."""

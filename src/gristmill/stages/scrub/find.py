@@ -1,0 +1,119 @@
+"""From candidates to findings: each shape is given to those who know whether it is what it looks like."""
+
+from bisect import bisect_left as bisect
+from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from gristmill.kernels.scrub import shapes
+from gristmill.kernels.scrub.candidates import find_candidates
+from gristmill.stages.buffers import bytes_of
+from gristmill.stages.scrub import addresses, cards, email_addresses, national_ids, phones, secrets, wallets
+from gristmill.stages.scrub.finding import Finding, Text
+
+_FIRST = (
+    *("secret", "email", "iban", "card", "ip", "national_id", "wallet", "mac", "imei", "phone", "generic_secret"),
+    *("obfuscated_email", "name"),
+)
+"""Who takes a stretch that several claim."""
+_ORDER = {type_: place for place, type_ in enumerate(_FIRST)}
+
+
+class Wanted(NamedTuple):
+    """What is looked for."""
+
+    types: frozenset[str]
+    kept_domains: tuple[str, ...] = email_addresses.EXAMPLES
+
+
+@lru_cache(maxsize=1)
+def _openings() -> Any:
+    return shapes.openings(secrets.PREFIXES)
+
+
+def find_all(
+    texts: pa.Array, regions: Callable[[int], tuple[str, ...]], wanted: Wanted
+) -> Iterator[tuple[int, list[Finding]]]:
+    """Rows with something in them, each with what was found, in its order and apart.
+
+    `regions`: of a row, countries whose phone numbers may stand there without a country code.
+    """
+    data, offsets = bytes_of(texts)
+    long_words = bool(wanted.types & {"generic_secret", "secret"})
+    found = find_candidates(data, offsets, shapes.CLASSES, _openings(), np.zeros(64, np.uint8), long_words)
+    extra = "obfuscated_email" in wanted.types
+    edges = np.flatnonzero(np.diff(found[:, 0], prepend=-1, append=len(texts)))
+    listed = found.tolist()
+    by_row = {
+        listed[edge][0]: listed[edge:stop] for edge, stop in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)
+    }
+    for row in range(len(texts)) if extra else by_row:
+        begin, end = int(offsets[row]), int(offsets[row + 1])
+        text = Text(data[begin:end].tobytes(), regions(row))
+        places = ((kind, start - begin, stop - begin) for _, kind, start, stop in by_row.get(row, ()))
+        claims = [one for one in _claims(text, places, wanted) if one.type in wanted.types]
+        if claims:
+            yield row, apart(claims)
+
+
+def _claims(text: Text, places: Iterable[tuple[int, int, int]], wanted: Wanted) -> Iterator[Finding]:
+    data, types = text.data, wanted.types
+    hidden = 0  # where the last private key ends: what stands in it is no candidate
+    for kind, start, stop in places:
+        if start < hidden:
+            continue
+        match kind:
+            case shapes.NUMBER:
+                yield from _numbers(text, start, stop, types)
+            case shapes.AT:
+                yield from email_addresses.find_email(data, start, stop, wanted.kept_domains)
+            case shapes.LOGIN:
+                yield from email_addresses.find_password(data, start, stop)
+            case shapes.COLONS:
+                yield from addresses.find_colons(data, start, stop, "mac" in types)
+            case shapes.TOKEN:
+                yield from secrets.find_token(data, start)
+            case shapes.WALLET:
+                yield from wallets.find_wallet(data, start, stop)
+            case shapes.IBAN:
+                yield from cards.find_iban(data, start)
+            case shapes.CODED:
+                yield from national_ids.find_coded(data, start, stop)
+            case shapes.KEY:
+                for one in secrets.find_private_key(data, start):
+                    hidden = one.stop
+                    yield one
+        if kind in (shapes.TOKEN, shapes.LONG, shapes.WALLET, shapes.CODED, shapes.IBAN) and "secret" in types:
+            yield from secrets.find_beside(data, start, stop)
+        if kind in (shapes.TOKEN, shapes.LONG, shapes.WALLET) and "generic_secret" in types:
+            yield from secrets.find_generic(data, start, stop)
+    if "obfuscated_email" in types:
+        yield from email_addresses.find_obfuscated(data, wanted.kept_domains)
+
+
+def _numbers(text: Text, start: int, stop: int, types: frozenset[str]) -> Iterator[Finding]:
+    data = text.data
+    if data.find(b".", start, stop) >= 0:
+        yield from addresses.find_ipv4(data, start, stop)
+    if stop - start >= 13:
+        yield from cards.find_card(data, start, stop)
+        if "imei" in types:
+            yield from cards.find_imei(data, start, stop)
+    if "national_id" in types:
+        yield from national_ids.find_number(data, start, stop)
+    if "phone" in types:
+        yield from phones.find_phone(text, start, stop)
+
+
+def apart(claims: list[Finding]) -> list[Finding]:
+    """Those that do not overlap, by who comes first; then the longer, then the earlier one takes a stretch."""
+    chosen: list[Finding] = []
+    for one in sorted(set(claims), key=lambda claim: (_ORDER[claim.type], claim.start - claim.stop, claim.start)):
+        place = bisect(chosen, (one.start,))
+        before, after = chosen[place - 1 : place], chosen[place : place + 1]
+        if all(other.stop <= one.start for other in before) and all(one.stop <= other.start for other in after):
+            chosen.insert(place, one)
+    return chosen

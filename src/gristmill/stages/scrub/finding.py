@@ -1,0 +1,81 @@
+"""What is found in a text, and looking around."""
+
+import re
+from typing import Literal, NamedTuple, get_args
+
+Type = Literal[
+    "email",
+    "ip",
+    "phone",
+    "card",
+    "iban",
+    "national_id",
+    "wallet",
+    "secret",
+    "mac",
+    "imei",
+    "generic_secret",
+    "obfuscated_email",
+]
+ALL: tuple[Type, ...] = get_args(Type)
+TYPES, OPTIONS = ALL[:8], ALL[8:]
+"""Those that are looked for where nothing else is asked for, and those that must be named."""
+
+
+class Finding(NamedTuple):
+    """A stretch of a text, in bytes, that is to be replaced."""
+
+    start: int
+    stop: int
+    type: str
+    value: str
+    """Its normal form: the same for one value however it is written."""
+
+
+class Text(NamedTuple):
+    """A document, as finders see it."""
+
+    data: bytes
+    regions: tuple[str, ...] = ()
+    """Countries whose phone numbers may be written without a country code, the likeliest first."""
+
+
+class Words(NamedTuple):
+    """Words that say what a number is."""
+
+    single: frozenset[bytes]
+    phrases: tuple[bytes, ...]
+    """Looked for anywhere: of several words, or of other letters than a to z."""
+
+
+_LETTERS = re.compile(rb"[a-z]+")
+
+
+def words(*listed: str) -> Words:
+    """Any of these, in any case; a plain word stands by itself."""
+    single = {word for word in listed if word.isascii() and word.isalpha()}
+    other = {form for word in listed if word not in single for form in (word.lower(), word.capitalize(), word.upper())}
+    phrases = {form.encode().lower() for form in other}  # of bytes: what is not ASCII keeps its case
+    return Words(frozenset(word.lower().encode() for word in single), tuple(sorted(phrases)))
+
+
+def is_near(text: bytes, start: int, stop: int, wanted: Words, before: int = 48, after: int = 0) -> bool:
+    """Whether one of the words stands at most so many bytes before or after a stretch."""
+    around = text[max(0, start - before) : start].lower()
+    if after:
+        around += b"\n" + text[stop : stop + after].lower()
+    if not wanted.single.isdisjoint(_LETTERS.findall(around)):
+        return True
+    return any(phrase in around for phrase in wanted.phrases)
+
+
+def same_length(data: bytes) -> bytes:
+    """Numbers with plain spaces and dashes, byte for byte at the same places."""
+    if data.isascii():
+        return data
+    data = data.replace(b"\xc2\xa0", b"  ").replace(b"\xe2\x80\xaf", b"   ")
+    return re.sub(rb"\xe2\x80[\x90-\x93]", b"-  ", data)
+
+
+def digits_of(data: bytes) -> str:
+    return data.translate(None, delete=bytes(set(range(256)) - set(b"0123456789"))).decode()
