@@ -9,7 +9,7 @@ WALLET   a word in the alphabet and of the length of a wallet's address
 IBAN     two capitals and two digits, alone before more groups or as the beginning of a word of 15 to 34
 CODED    a word of 9, 10, 16 or 18 capitals and digits, as national ids are
 KEY      `-----BEGIN ... PRIVATE KEY`
-LONG     any other word of at least 12 with two digits in it, where `long_words` asks for them
+LONG     any other word of at least 12 with a digit in it, as far as `long_words` asks for them
 """
 
 from collections.abc import Sequence
@@ -35,7 +35,10 @@ MOST_JOINED = 96
 """Bytes that are looked at before a word for the beginning of a key."""
 MOST_HEX = 64
 MIN_LONG = 12
-_BITS = 12
+MIN_TOKEN = 20
+NO_LONG, MIXED_LONG, ANY_LONG = range(3)
+"""Which long words are candidates: none, those of small letters and capitals, all."""
+_BITS = 16
 
 # What a byte can be part of; one table of 256 bytes.
 DIGIT, _UPPER, _LOWER, _UNDER, _HEX, _LOCAL, _DOMAIN, _BASE58 = (1 << bit for bit in range(8))
@@ -97,6 +100,29 @@ def _separator(data: int, at: int, end: int) -> int:
 
 
 @njit(nogil=True, cache=True)
+def _is_date(data: int, start: int, stop: int, end: int, classes: int) -> bool:
+    """Whether three groups, the first of them [start, stop), are year, month and day or the other way round."""
+    mark = byte_at(data, stop)
+    if mark != 45 and mark != 46 and mark != 47:
+        return False
+    second = stop + 1
+    third = second
+    while third < end and is_in(classes, byte_at(data, third), DIGIT):
+        third += 1
+    after = third + 1
+    while after < end and is_in(classes, byte_at(data, after), DIGIT):
+        after += 1
+    if third - second > 2 or third >= end or byte_at(data, third) != mark:
+        return False
+    year = start if stop - start == 4 else third + 1
+    if after - third - 1 > 2 if year == start else stop - start > 2 or after - year != 4:
+        return False
+    return byte_at(data, year) == 50 or (
+        byte_at(data, year) == 49 and byte_at(data, year + 1) >= 56
+    )  # 18.., 19.., 2...
+
+
+@njit(nogil=True, cache=True)
 def number_at(data: int, start: int, stop: int, begin: int, end: int, classes: int) -> tuple[int, int, bool]:
     """Start and stop of the groups of digits whose first is [start, stop), and whether they are a candidate."""
     digits = group = stop - start
@@ -132,19 +158,36 @@ def number_at(data: int, start: int, stop: int, begin: int, end: int, classes: i
         groups += 1
         longest = max(longest, group)
         at = after
+    lettered = at + 1 < end and byte_at(data, at) == 45 and is_in(classes, byte_at(data, at + 1), _UPPER)
+    if lettered and (at + 2 == end or not is_in(classes, byte_at(data, at + 2), WORD)):
+        at += 2  # 12.345.678-K
     wanted = (digits >= MIN_DIGITS and longest <= MOST_GROUP) or dots >= 3
     if not wanted and digits == 6 and groups == 3 and start >= begin + 3 and byte_at(data, start - 1) == 32:
         wanted = is_in(classes, byte_at(data, start - 2), _UPPER) and is_in(classes, byte_at(data, start - 3), _UPPER)
-    if groups == 2 and digits == 8 and start + 4 == stop and at == stop + 5:
-        wanted = False  # 1990-2000
+    if groups == 2 and ((digits == 8 and start + 4 == stop and at == stop + 5) or byte_at(data, stop) == 46):
+        wanted = False  # 1990-2000, 3.14159265
+    if 3 <= groups <= 4 and digits <= 10 and _is_date(data, start, stop, at, classes):
+        wanted = False
     while start > begin and (byte_at(data, start - 1) == 40 or byte_at(data, start - 1) == 43):
         start -= 1
     return start, at, wanted
 
 
 @njit(nogil=True, cache=True)
+def _reach(data: int, start: int, end: int, classes: int) -> int:
+    """Bytes of words with `-` and `.` between them from `start` on, as far as MIN_TOKEN."""
+    at = start
+    while at < end and at - start < MIN_TOKEN:
+        byte = byte_at(data, at)
+        if byte != 45 and byte != 46 and not is_in(classes, byte, WORD):
+            break
+        at += 1
+    return at - start
+
+
+@njit(nogil=True, cache=True)
 def word_kind(
-    data: int, start: int, stop: int, begin: int, end: int, classes: int, opened: int, long_words: bool
+    data: int, start: int, stop: int, begin: int, end: int, classes: int, opened: int, long_words: int
 ) -> tuple[int, int]:
     """What a word with letters in it may be (-1: nothing), and where that begins."""
     size = stop - start
@@ -167,7 +210,7 @@ def word_kind(
     third = byte_at(data, start + 2)
     if first == 48 and second == 120:  # 0x
         return (WALLET if size == 42 else -1), start
-    if byte_at(opened, _opening(first, second, third)):
+    if byte_at(opened, _opening(first, second, third)) and _reach(data, start, end, classes) >= MIN_TOKEN:
         return TOKEN, start
     joined = start
     least = max(begin, start - MOST_JOINED)
@@ -178,7 +221,7 @@ def word_kind(
         joined -= 1
     if joined < start:
         first, second = byte_at(data, joined), byte_at(data, joined + 1)
-        if byte_at(opened, _opening(first, second, byte_at(data, joined + 2))):
+        if byte_at(opened, _opening(first, second, byte_at(data, joined + 2))) and stop - joined >= MIN_TOKEN:
             return TOKEN, joined
         first, second = byte_at(data, start), byte_at(data, start + 1)
     country = is_in(classes, first, _UPPER) and is_in(classes, second, _UPPER)
@@ -191,7 +234,9 @@ def word_kind(
             return WALLET, start
     if digits >= 4 and uppers and uppers + digits == size and (size == 9 or size == 10 or size == 16 or size == 18):
         return CODED, start
-    return (LONG if long_words and size >= MIN_LONG and digits >= 2 else -1), start
+    mixed = uppers > 0 and uppers + digits + unders < size
+    wanted = long_words == ANY_LONG or (long_words == MIXED_LONG and mixed)
+    return (LONG if wanted and size >= MIN_LONG and digits else -1), start
 
 
 @njit(nogil=True, cache=True)

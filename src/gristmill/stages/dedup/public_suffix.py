@@ -41,11 +41,9 @@ def is_below_suffix(host: str) -> bool:
 
 
 @lru_cache(maxsize=1 << 12)
-def is_top_level(label: str) -> bool:
-    """Whether a label, in lower case, is a top-level domain of the list."""
-    if not label.isascii():
-        label = f"xn--{label.encode('punycode').decode()}"
-    return _suffixes().publicsuffix(label, accept_unknown=False) is not None
+def has_suffix(domain: str) -> bool:
+    """Whether a domain, in lower case, ends in a public suffix of the list, so that somebody may have it."""
+    return _suffixes().publicsuffix(domain, accept_unknown=False) is not None
 
 
 @lru_cache(maxsize=1)

@@ -88,6 +88,8 @@ def find_colons(text: bytes, start: int, stop: int, mac: bool) -> Iterator[Findi
         return
     if b"." in text[start + len(written) : start + len(written) + 1] and text[stop + 1 : stop + 2].isdigit():
         return
+    if written.endswith(b"::") and text[start + len(written) : start + len(written) + 1] == b"/":  # a network
+        return
     try:
         address = ipaddress.IPv6Address(written.decode())
     except ValueError:

@@ -24,7 +24,7 @@ _ISSUERS = re.compile(
     r"|(?:4011|4312|4389|4514|4576|5041|5066|5067|509\d|6277|6362|6363|650\d|6516|6550)\d{12}"  # Elo
 )
 _SIXTEEN = re.compile(r"5[1-5]|2[2-7]")
-_ABOUT_CARDS = words(
+ABOUT_CARDS = words(
     *("card", "cards", "visa", "mastercard", "amex", "american express", "maestro", "discover", "diners", "jcb"),
     *("credit", "debit", "cc", "ccn", "payment", "pan", "karte", "kreditkarte", "carte", "tarjeta", "carta", "cartão"),
     *(
@@ -54,7 +54,7 @@ LENGTHS = {pair[:2]: int(pair[2:]) for pair in _LENGTHS.split()}
 """Characters of an IBAN by country (SWIFT's registry, release 99)."""
 _IBAN = re.compile(rb"[A-Z]{2}\d\d(?:[ -]{0,3}[A-Z0-9]){11,30}")
 _IMEI = re.compile(rb"(?<![\d.-])(?:\d{15}|\d\d[ -]\d{6}[ -]\d{6}[ -]\d)(?![\d-]|\.\d)")
-_ABOUT_IMEI = words("imei", "imeisv", "meid", "handset", "device id", "serial")
+ABOUT_IMEI = words("imei", "imeisv", "meid", "handset", "device id", "serial")
 
 
 def find_card(text: bytes, start: int, stop: int) -> Iterator[Finding]:
@@ -67,7 +67,7 @@ def find_card(text: bytes, start: int, stop: int) -> Iterator[Finding]:
             continue
         begin, end = start + found.start(), start + found.end()
         grouped = len(found[0]) > len(digits)
-        if grouped or is_near(text, begin, end, _ABOUT_CARDS, 64, 32):
+        if grouped or is_near(text, begin, end, ABOUT_CARDS, 64, 32):
             yield Finding(begin, end, "card", digits)
 
 
@@ -95,5 +95,5 @@ def find_imei(text: bytes, start: int, stop: int) -> Iterator[Finding]:
     for found in _IMEI.finditer(same_length(text[start:stop])):
         digits = digits_of(found[0])
         begin, end = start + found.start(), start + found.end()
-        if luhn(digits) and not digits.startswith("00") and is_near(text, begin, end, _ABOUT_IMEI, 40, 16):
+        if luhn(digits) and not digits.startswith("00") and is_near(text, begin, end, ABOUT_IMEI, 40, 16):
             yield Finding(begin, end, "imei", digits)

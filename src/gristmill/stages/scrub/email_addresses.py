@@ -9,7 +9,7 @@ import re
 from collections.abc import Collection, Iterator
 from functools import lru_cache
 
-from gristmill.stages.dedup.public_suffix import is_top_level
+from gristmill.stages.dedup.public_suffix import has_suffix
 from gristmill.stages.scrub.finding import Finding
 
 EXAMPLES = ("example.com", "example.org", "example.net", "example.edu", "localhost")
@@ -19,8 +19,8 @@ _SERVICES = frozenset({"git", "hg", "svn", "ssh", "bzr"})
 _LABELS = rb"(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?\.)+"
 _ASCII = re.compile(_LABELS + rb"(?:xn--[A-Za-z0-9-]{2,59}|[A-Za-z]{2,24})(?![A-Za-z0-9_])")
 _WIDE = re.compile(r"(?:[^\W_](?:[\w-]{0,61}[^\W_])?\.)+(?:xn--[a-z0-9-]{2,59}|[^\W\d_]{2,24})(?!\w)", re.IGNORECASE)
-_OPENERS = b".!#$%&'*+/=?^`{|}~-"
-"""A name does not begin with these: they belong to what stands before it."""
+_NAME = re.compile(rb"(?:[A-Za-z0-9._%+-]+')?[A-Za-z0-9._%+-]+$")
+"""Of what may stand in a name what does stand in names: o'hara, first.last+tag."""
 _OBFUSCATED = re.compile(
     rb"(?<![\w.+-])([A-Za-z0-9][\w.+-]{0,63}) ?(?:\[ ?at ?\]|\( ?at ?\)|\{ ?at ?\}|<at>) ?"
     rb"((?:[A-Za-z0-9-]{1,63} ?(?:\[ ?dot ?\]|\( ?dot ?\)|\{ ?dot ?\}|<dot>|\.) ?){1,5})"
@@ -32,18 +32,11 @@ _OBFUSCATED = re.compile(
 def find_email(text: bytes, start: int, stop: int, kept: Collection[str]) -> Iterator[Finding]:
     """`start`: where the name may begin at the earliest; `stop`: where the domain may end at the latest."""
     sign = text.index(b"@", start)
-    name = text[start:sign].lstrip(_OPENERS)
-    if b"/" in name or b"=" in name or b"'" in name:  # paths and queries: what stands behind the last of them
-        name = re.split(rb"[/=']", name)[-1].lstrip(_OPENERS)
-    for mark in (b"&", b"?", b"{", b"|", b"*", b"`"):
-        name = name.rpartition(mark)[2]
-    name = name.lstrip(_OPENERS)
-    if (
-        not name
-        or name.endswith(b".")
-        or b".." in name
-        or (start and len(name) == 64 and text[start - 1 : start].isalnum())
-    ):
+    written = _NAME.search(text, start, sign)
+    if written is None:
+        return
+    name = written[0].lstrip(b".-+%_")
+    if not name or name.endswith(b".") or b".." in name:
         return
     found = _domain(text, sign + 1, stop)
     if found is None:
@@ -62,13 +55,13 @@ def _domain(text: bytes, start: int, stop: int) -> tuple[str, int] | None:
     if not wide.isascii():
         decoded = wide.decode("utf-8", "ignore")
         found = _WIDE.match(decoded)
-        if found and is_top_level(found[0].lower().rpartition(".")[2]):
+        if found and has_suffix(found[0].lower()):
             return found[0].lower(), start + len(found[0].encode())
     narrow = _ASCII.match(text, start, stop if stop < len(text) else len(text))
     if narrow is None:
         return None
     domain = narrow[0].decode().lower()
-    return (domain, narrow.end()) if len(domain) <= 253 and is_top_level(domain.rpartition(".")[2]) else None
+    return (domain, narrow.end()) if len(domain) <= 253 and has_suffix(domain) else None
 
 
 @lru_cache(maxsize=1 << 12)
@@ -85,17 +78,21 @@ def find_obfuscated(text: bytes, kept: Collection[str]) -> Iterator[Finding]:
     for found in _OBFUSCATED.finditer(text):
         labels = re.split(rb" ?(?:\[ ?dot ?\]|\( ?dot ?\)|\{ ?dot ?\}|<dot>|\.) ?", found[2], flags=re.IGNORECASE)
         domain = b".".join([*filter(None, labels), found[3]]).decode().lower()
-        if is_top_level(domain.rpartition(".")[2]) and not _is_kept(domain, kept):
+        if has_suffix(domain) and not _is_kept(domain, kept):
             yield Finding(found.start(), found.end(), "obfuscated_email", f"{found[1].decode().lower()}@{domain}")
 
 
+_HOST = re.compile(rb"[A-Za-z0-9._-]{1,253}")
 _NO_PASSWORDS = re.compile(
     rb"(?i)(?:pass(?:word|wd|phrase)?|pwd|pw|secret|token|user(?:name)?|x+|\*+|\.+|changeme|example)\d{0,3}"
 )
 
 
-def find_password(text: bytes, start: int, stop: int) -> Iterator[Finding]:
-    """The password of `scheme://user:password@`; names of variables and words that stand for one stay."""
+def find_password(text: bytes, start: int, stop: int, kept: Collection[str]) -> Iterator[Finding]:
+    """The password of `scheme://user:password@`; names of variables, words that stand for one and examples stay."""
+    host = _HOST.match(text, stop + 1)
+    if host is None or _is_kept(host[0].decode().lower(), kept):
+        return
     user, colon, password = text[start:stop].partition(b":")
     if not colon or not password or (not user and len(password) < 3) or b"@" in password:
         return

@@ -2,7 +2,8 @@
 
 from bisect import bisect_left as bisect
 from collections.abc import Callable, Iterable, Iterator
-from functools import lru_cache
+from functools import lru_cache, partial, reduce
+from operator import or_
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +13,7 @@ from gristmill.kernels.scrub import shapes
 from gristmill.kernels.scrub.candidates import find_candidates
 from gristmill.stages.buffers import bytes_of
 from gristmill.stages.scrub import addresses, cards, email_addresses, national_ids, phones, secrets, wallets
-from gristmill.stages.scrub.finding import Finding, Text
+from gristmill.stages.scrub.finding import Finding, Text, is_near
 
 _FIRST = (
     *("secret", "email", "iban", "card", "ip", "national_id", "wallet", "mac", "imei", "phone", "generic_secret"),
@@ -20,6 +21,12 @@ _FIRST = (
 )
 """Who takes a stretch that several claim."""
 _ORDER = {type_: place for place, type_ in enumerate(_FIRST)}
+
+
+_ABOUT = reduce(
+    or_, [cards.ABOUT_CARDS, cards.ABOUT_IMEI, phones.ABOUT, *(rule.about for rule in national_ids.NUMBERS)]
+)
+"""Every word that goes with some number."""
 
 
 class Wanted(NamedTuple):
@@ -42,7 +49,9 @@ def find_all(
     `regions`: of a row, countries whose phone numbers may stand there without a country code.
     """
     data, offsets = bytes_of(texts)
-    long_words = bool(wanted.types & {"generic_secret", "secret"})
+    long_words = shapes.MIXED_LONG if "secret" in wanted.types else shapes.NO_LONG
+    if "generic_secret" in wanted.types:
+        long_words = shapes.ANY_LONG
     found = find_candidates(data, offsets, shapes.CLASSES, _openings(), np.zeros(64, np.uint8), long_words)
     extra = "obfuscated_email" in wanted.types
     edges = np.flatnonzero(np.diff(found[:, 0], prepend=-1, append=len(texts)))
@@ -52,7 +61,7 @@ def find_all(
     }
     for row in range(len(texts)) if extra else by_row:
         begin, end = int(offsets[row]), int(offsets[row + 1])
-        text = Text(data[begin:end].tobytes(), regions(row))
+        text = Text(data[begin:end].tobytes(), partial(regions, row))
         places = ((kind, start - begin, stop - begin) for _, kind, start, stop in by_row.get(row, ()))
         claims = [one for one in _claims(text, places, wanted) if one.type in wanted.types]
         if claims:
@@ -71,7 +80,7 @@ def _claims(text: Text, places: Iterable[tuple[int, int, int]], wanted: Wanted) 
             case shapes.AT:
                 yield from email_addresses.find_email(data, start, stop, wanted.kept_domains)
             case shapes.LOGIN:
-                yield from email_addresses.find_password(data, start, stop)
+                yield from email_addresses.find_password(data, start, stop, wanted.kept_domains)
             case shapes.COLONS:
                 yield from addresses.find_colons(data, start, stop, "mac" in types)
             case shapes.TOKEN:
@@ -98,6 +107,10 @@ def _numbers(text: Text, start: int, stop: int, types: frozenset[str]) -> Iterat
     data = text.data
     if data.find(b".", start, stop) >= 0:
         yield from addresses.find_ipv4(data, start, stop)
+    if _is_joined(data, start, stop):
+        return
+    if data[start:stop].isdigit() and not is_near(data, start, stop, _ABOUT, 64, 32):
+        return  # bare digits are nothing without a word
     if stop - start >= 13:
         yield from cards.find_card(data, start, stop)
         if "imei" in types:
@@ -106,6 +119,14 @@ def _numbers(text: Text, start: int, stop: int, types: frozenset[str]) -> Iterat
         yield from national_ids.find_number(data, start, stop)
     if "phone" in types:
         yield from phones.find_phone(text, start, stop)
+
+
+def _is_joined(data: bytes, start: int, stop: int) -> bool:
+    """Whether digits are a part of a longer code: a UUID, a part number."""
+    before = data[max(0, start - 2) : start]
+    if before[1:] in (b"-", b"_") and before[:1].isalnum():
+        return True
+    return data[stop : stop + 1] in (b"-", b"_") and data[stop + 1 : stop + 2].isalnum()
 
 
 def apart(claims: list[Finding]) -> list[Finding]:

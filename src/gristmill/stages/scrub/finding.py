@@ -1,6 +1,7 @@
 """What is found in a text, and looking around."""
 
 import re
+from collections.abc import Callable
 from typing import Literal, NamedTuple, get_args
 
 Type = Literal[
@@ -36,8 +37,8 @@ class Text(NamedTuple):
     """A document, as finders see it."""
 
     data: bytes
-    regions: tuple[str, ...] = ()
-    """Countries whose phone numbers may be written without a country code, the likeliest first."""
+    regions: Callable[[], tuple[str, ...]] = tuple
+    """Gives the countries whose phone numbers may be written without a country code, the likeliest first."""
 
 
 class Words(NamedTuple):
@@ -45,7 +46,12 @@ class Words(NamedTuple):
 
     single: frozenset[bytes]
     phrases: tuple[bytes, ...]
-    """Looked for anywhere: of several words, or of other letters than a to z."""
+    """Looked for anywhere: of several words."""
+    other: tuple[bytes, ...]
+    """Looked for anywhere: with other letters than a to z."""
+
+    def __or__(self, more: "Words") -> "Words":
+        return Words(self.single | more.single, self.phrases + more.phrases, self.other + more.other)
 
 
 _LETTERS = re.compile(rb"[a-z]+")
@@ -56,7 +62,11 @@ def words(*listed: str) -> Words:
     single = {word for word in listed if word.isascii() and word.isalpha()}
     other = {form for word in listed if word not in single for form in (word.lower(), word.capitalize(), word.upper())}
     phrases = {form.encode().lower() for form in other}  # of bytes: what is not ASCII keeps its case
-    return Words(frozenset(word.lower().encode() for word in single), tuple(sorted(phrases)))
+    return Words(
+        frozenset(word.lower().encode() for word in single),
+        tuple(sorted(phrase for phrase in phrases if phrase.isascii())),
+        tuple(sorted(phrase for phrase in phrases if not phrase.isascii())),
+    )
 
 
 def is_near(text: bytes, start: int, stop: int, wanted: Words, before: int = 48, after: int = 0) -> bool:
@@ -66,7 +76,9 @@ def is_near(text: bytes, start: int, stop: int, wanted: Words, before: int = 48,
         around += b"\n" + text[stop : stop + after].lower()
     if not wanted.single.isdisjoint(_LETTERS.findall(around)):
         return True
-    return any(phrase in around for phrase in wanted.phrases)
+    if any(map(around.__contains__, wanted.phrases)):
+        return True
+    return not around.isascii() and any(map(around.__contains__, wanted.other))
 
 
 def same_length(data: bytes) -> bytes:
@@ -77,5 +89,8 @@ def same_length(data: bytes) -> bytes:
     return re.sub(rb"\xe2\x80[\x90-\x93]", b"-  ", data)
 
 
+_NO_DIGITS = bytes(set(range(256)) - set(b"0123456789"))
+
+
 def digits_of(data: bytes) -> str:
-    return data.translate(None, delete=bytes(set(range(256)) - set(b"0123456789"))).decode()
+    return data.translate(None, _NO_DIGITS).decode()

@@ -15,7 +15,7 @@ LIBRARIES = ("phonenumbers",)
 
 _MOST_BYTES = 64
 """Of digits and separators: more is a table."""
-_ABOUT = words(
+ABOUT = words(
     *(
         "tel",
         "tel no",
@@ -142,6 +142,46 @@ _DATES = re.compile(
 )
 _GROUPS = re.compile(rb"\d+")
 _EXTRA_GROUPS = 3
+_MIN_DIGITS, _MOST_DIGITS = 7, 13
+_GLUED = (*(bytes([byte]) for byte in b"_#$=\\%&@-/.,"), *(bytes([byte]) for byte in b"0123456789"))
+"""What stands before digits that belong to something else."""
+_AMERICAS = frozenset({"US", "CA", "PR", "JM", "TT", "BS", "BB", "DO"})
+_WITH_ZERO = frozenset(
+    [
+        "GB",
+        "IE",
+        "AU",
+        "NZ",
+        "ZA",
+        "DE",
+        "AT",
+        "CH",
+        "FR",
+        "BE",
+        "NL",
+        "SE",
+        "FI",
+        "JP",
+        "KR",
+        "TR",
+        "UA",
+        "HR",
+        "RS",
+        "SI",
+        "SK",
+        "BG",
+        "RO",
+        "IL",
+        "EG",
+        "SA",
+        "AE",
+        "ID",
+        "MY",
+        "TH",
+        "VN",
+    ]
+)
+"""Countries that write a 0 before a number without country code."""
 
 REGIONS_OF_LANGUAGE = {
     "en": ("US", "GB", "AU", "IN", "ZA"),
@@ -225,20 +265,32 @@ def find_phone(text: Text, start: int, stop: int) -> Iterator[Finding]:
         found = (_PLUS if plus else _ZEROS).search(run)
         yield from _international(data, start, found, plus) if found else ()
         return
-    if _DATES.match(run) or is_near(data, start, stop, _NOT_ABOUT, 16):
+    groups = _GROUPS.findall(run)
+    digits = sum(map(len, groups))
+    if not _MIN_DIGITS <= digits <= _MOST_DIGITS or _DATES.match(run):
         return
-    about = is_near(data, start, stop, _ABOUT, 32)
-    before = data[start - 1 : start]
-    if before.isalnum() or (
-        before in (b"_", b"#", b"$", b"=", b"\\", b"%", b"&", b"@", b"-", b"/", b".", b",") and not about
-    ):
+    marked = groups[0].startswith(b"0") or run.startswith(b"(") or len(groups) >= 3
+    about = is_near(data, start, stop, ABOUT, 32)
+    if not about and (len(groups) == 1 or not marked or data[start - 1 : start] in _GLUED):
         return
-    for region in text.regions or ("US",):
-        pattern = _NATIONAL if text.regions else _AMERICAN
+    if is_near(data, start, stop, _NOT_ABOUT, 16):
+        return
+    regions = text.regions()
+    pattern = _NATIONAL if regions else _AMERICAN
+    for region in regions or ("US",):
+        if not about and not _can_be(region, groups, digits):
+            continue
         for found in pattern.finditer(run):
             if one := _national(data, start, found, region, about):
                 yield one
                 return
+
+
+def _can_be(region: str, groups: list[bytes], digits: int) -> bool:
+    """Whether a number could be one of a country, as cheaply as that can be said."""
+    if region in _AMERICAS:
+        return (digits == 10 and len(groups[0]) == 3) or (digits == 11 and groups[0] == b"1")
+    return region not in _WITH_ZERO or groups[0].startswith(b"0")
 
 
 def _international(data: bytes, start: int, found: re.Match[bytes], plus: bool) -> Iterator[Finding]:
@@ -250,7 +302,7 @@ def _international(data: bytes, start: int, found: re.Match[bytes], plus: bool) 
         if number is not None:
             stop = start + found.start() + end - (0 if plus else -1)
             begin = start + found.start()
-            if plus or is_near(data, begin, stop, _ABOUT, 32) or len(_GROUPS.findall(written[:end])) > 1:
+            if plus or is_near(data, begin, stop, ABOUT, 32) or len(_GROUPS.findall(written[:end])) > 1:
                 yield Finding(begin, stop, "phone", number[0])
             return
 
@@ -272,6 +324,8 @@ def _national(data: bytes, start: int, found: re.Match[bytes], region: str, abou
 
 def _is_grouped(groups: list[bytes], usual: tuple[bytes, ...], written: bytes) -> bool:
     """Whether digits are grouped as the country does, and the number looks like one: with its 0, or its brackets."""
+    if groups[0] == b"1" and usual[0] != b"1":  # 1-800-...
+        groups = groups[1:]
     if b"".join(groups) != b"".join(usual):
         return False
     marked = groups[0].startswith(b"0") or b"(" in written or len(groups) >= 3

@@ -100,7 +100,7 @@ _ABOUT_AWS = words(
 )
 _AWS_SECRET = re.compile(rb"(?<![A-Za-z0-9/+=])[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+=])")
 _AWS_ID = re.compile(rb"(?:AKIA|ASIA)[A-Z2-7]{16}")
-_BESIDE = re.compile(rb"(?i:aws|secret|accesskey|accountkey|hooks\.slack)|AKIA|ASIA|:AA")
+_BESIDE = (b"aws", b"secret", b"accesskey", b"accountkey", b"hooks.slack", b"akia", b"asia", b":aa")
 _ACCOUNT_KEY = re.compile(rb"(?i)(?:AccountKey|SharedAccessKey)\s{0,2}=\s{0,2}([A-Za-z0-9+/]{43,86}==?)")
 _TELEGRAM = re.compile(rb"(?<![\w])\d{8,10}:AA[A-Za-z0-9_-]{33}(?![\w-])")
 _HOOK = re.compile(rb"hooks\.slack\.com/services/(T[A-Z0-9]{8,12}/B[A-Z0-9]{8,12}/[A-Za-z0-9]{24})(?!\w)")
@@ -168,7 +168,8 @@ def _has_header(part: bytes) -> bool:
 def find_beside(text: bytes, start: int, stop: int) -> Iterator[Finding]:
     """Keys without a beginning of their own, by what stands beside the word at [start, stop)."""
     low, high = max(0, start - 100), min(len(text), stop + 100)
-    if not _BESIDE.search(text, low, high):
+    around = text[low:high].lower()
+    if not any(map(around.__contains__, _BESIDE)):
         return
     for found in _AWS_SECRET.finditer(text, low, high):
         if found.start() <= start < found.end():
