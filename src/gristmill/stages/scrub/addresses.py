@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from gristmill.stages.scrub.finding import Finding, is_near, same_length, words
 
-_QUAD = re.compile(rb"(?<![\w.])(?<!\d-)(\d{1,3})\.(\d{1,3})\.(\d{1,3})\.(\d{1,3})(?!\w|\.\w|-[A-Za-z])")
+_QUAD = re.compile(rb"(?<![\w.])(\d{1,3})\.(\d{1,3})\.(\d{1,3})\.(\d{1,3})(?!\w|\.\w|-[A-Za-z])")
 _SMALL = 32
 """Numbers of versions and sections are mostly below."""
 _RESOLVERS = ([8, 8, 8, 8], [8, 8, 4, 4], [9, 9, 9, 9])
@@ -26,6 +26,8 @@ _VERSIONED = words(
     *("updated", "assembly", "fileversion", "productversion", "versión", "versão", "versione", "wersja", "sec"),
     *("appendix", "annex", "paragraph", "article", "rule", "driver", "firmware", "sdk", "patch", "package"),
 )
+_TO = re.compile(rb"-\d{1,3}(?:\.\d{1,3}){3}(?![\w.])")
+_FROM = re.compile(rb"(?<![\w.])\d{1,3}(?:\.\d{1,3}){3}-$")
 _FILE = re.compile(rb"\.(?:tar|zip|gz|tgz|exe|msi|dll|so|jar|whl|deb|rpm|dmg|apk|nupkg|egg|pkg)\b", re.IGNORECASE)
 _SEPARATED = re.compile(rb"[:-]")
 
@@ -46,6 +48,9 @@ def find_ipv4(text: bytes, start: int, stop: int) -> Iterator[Finding]:
 def _is_other(text: bytes, start: int, stop: int, numbers: list[int]) -> bool:
     """Whether it is rather a version, a section, or a part of a file's name."""
     before, after = text[max(0, start - 2) : start], text[stop : stop + 2]
+    ranged = _TO.match(text, stop) or _FROM.search(text, max(0, start - 16), start)  # 45.33.32.156-45.33.32.200
+    if ranged:
+        return max(numbers) < _SMALL
     if before[-1:].isalnum() or before[-1:] in (b"_", b"-", b"=", b"\\", b"^", b"~", b".", b"#", b"+", b"\xa7"):
         is_setting = before[-1:] == b"=" and before[:1] != b"="
         if not is_setting:
@@ -56,14 +61,15 @@ def _is_other(text: bytes, start: int, stop: int, numbers: list[int]) -> bool:
         return True
     if _FILE.match(text, stop, min(len(text), stop + 8)):
         return True
-    about = is_near(text, start, stop, _ABOUT, 60, 24)
-    if is_near(text, start, stop, _VERSIONED, 40, 0) and not is_near(text, start, stop, _ABOUT, 24, 0):
+    about = is_near(text, start, stop, _ABOUT, 28, 16)
+    if is_near(text, start, stop, _VERSIONED, 40, 0) and not about:
         return True
     if numbers[2] == numbers[3] == 0 and after[:1] != b"/":
         return not about
     marked = before[-1:] == b"/" or before[-1:] == b"@" or (after[:1] == b":" and after[1:2].isdigit())
     known = numbers in _RESOLVERS
-    return max(numbers) < _SMALL and not about and not marked and not known
+    small = max(numbers) < _SMALL or (numbers[2] == 0 and numbers[3] < _SMALL)
+    return small and not about and not marked and not known
 
 
 def is_public(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:

@@ -46,7 +46,10 @@ def find_email(text: bytes, start: int, stop: int, kept: Collection[str]) -> Ite
         return
     if name.decode().lower() in _SERVICES and text[end : end + 1] in (b":", b"/"):
         return
-    yield Finding(sign - len(name), end, "email", f"{name.decode().lower()}@{domain}")
+    begin = sign - len(name)
+    if text[end : end + 1] == b"(" or (text[begin - 2 : begin] == b"//" and text[begin - 3 : begin - 2] == b":"):
+        return  # a call; the user of a URL
+    yield Finding(begin, end, "email", f"{name.decode().lower()}@{domain}")
 
 
 def _domain(text: bytes, start: int, stop: int) -> tuple[str, int] | None:

@@ -61,7 +61,17 @@ def _rule(name: str, digits: tuple[int, ...], form: str, is_valid: Callable[[str
 
 
 NUMBERS = (
-    _rule("us_ssn", (9,), r"\d{3}-\d\d-\d{4}|\d{9}", ssn, "ssn", "social security", "soc sec", "ss#", "taxpayer"),
+    _rule(
+        "us_ssn",
+        (9,),
+        r"\d{3}-\d\d-\d{4}|\d{3} \d\d \d{4}|\d{9}",
+        ssn,
+        "ssn",
+        "social security",
+        "soc sec",
+        "ss#",
+        "taxpayer",
+    ),
     _rule("uk_nhs", (10,), r"\d{3} \d{3} \d{4}|\d{10}", nhs, "nhs", "nhs number", "nhs no"),
     _rule(
         "de_steuer_id",
@@ -184,6 +194,7 @@ _CODED = (
         "nino",
         "ni number",
         "ni no",
+        "ni",
         "nin",
     ),
     _rule("es_dni", (), r"(?P<own>\d{8}[A-Z]|[XYZ]\d{7}[A-Z])", dni, "dni", "nif", "nie"),

@@ -36,7 +36,6 @@ ABOUT = words(
         "hotline",
         "whatsapp",
         "sms",
-        "text",
         "dial",
         "contact",
         "voicemail",
@@ -140,6 +139,7 @@ _DATES = re.compile(
     rb"(?:19|20)\d\d[-./ ](?:0?[1-9]|1[0-2])[-./ ](?:0?[1-9]|[12]\d|3[01])(?!\d)"
     rb"|(?:0?[1-9]|[12]\d|3[01])[-./ ](?:0?[1-9]|[12]\d|3[01])[-./ ](?:19|20)\d\d(?!\d)"
 )
+_NEGATIVE = re.compile(rb" -\d")
 _GROUPS = re.compile(rb"\d+")
 _EXTRA_GROUPS = 3
 _MIN_DIGITS, _MOST_DIGITS = 7, 13
@@ -266,6 +266,8 @@ def find_phone(text: Text, start: int, stop: int) -> Iterator[Finding]:
         yield from _international(data, start, found, plus) if found else ()
         return
     groups = _GROUPS.findall(run)
+    if _NEGATIVE.search(run):
+        return
     digits = sum(map(len, groups))
     if not _MIN_DIGITS <= digits <= _MOST_DIGITS or _DATES.match(run):
         return
