@@ -133,7 +133,8 @@ def _scan(
         while inner:
             here = at + trailing_zeros(inner)
             inner &= inner - _ONE
-            if here < last_colon:
+            after = byte_at(data, here + 1) if here + 1 < end else 0
+            if here < last_colon or not (after == 58 or is_in(kinds, after, WORD)):
                 continue
             start, last_colon, wanted = colons_at(data, here, max(begin, last_colon), end, kinds)
             if wanted:

@@ -117,9 +117,8 @@ def _is_date(data: int, start: int, stop: int, end: int, classes: int) -> bool:
     year = start if stop - start == 4 else third + 1
     if after - third - 1 > 2 if year == start else stop - start > 2 or after - year != 4:
         return False
-    return byte_at(data, year) == 50 or (
-        byte_at(data, year) == 49 and byte_at(data, year + 1) >= 56
-    )  # 18.., 19.., 2...
+    first, second = byte_at(data, year), byte_at(data, year + 1)
+    return bool(first == 50 or (first == 49 and second >= 56))  # 18.., 19.., 2...
 
 
 @njit(nogil=True, cache=True)
@@ -259,13 +258,8 @@ def at_sign(data: int, at: int, begin: int, end: int, classes: int, last: int) -
             break
         back -= 1
         passwords += byte == 58
-    if (
-        passwords
-        and back - 3 >= begin
-        and back - 3 >= last
-        and byte_at(data, back - 2) == 47
-        and byte_at(data, back - 3) == 58
-    ):
+    slashes = back - 3 >= last and byte_at(data, back - 1) == 47 and byte_at(data, back - 2) == 47
+    if passwords and slashes and byte_at(data, back - 3) == 58:
         return LOGIN, back, at
     if start == at or not dots:
         return -1, at, at
@@ -322,9 +316,12 @@ def _is_dashed_mac(data: int, start: int, begin: int, end: int, classes: int) ->
 
 @njit(nogil=True, cache=True)
 def is_key(data: int, at: int, end: int) -> bool:
-    """Whether `-----BEGIN ` stands here, and ` KEY` in what follows on the line."""
+    """Whether `-----BEG` stands here, and ` KE` in what follows on the line, 60 bytes at most."""
     if at + 25 > end or byte_at(data, at + 5) != 66 or byte_at(data, at + 6) != 69 or byte_at(data, at + 7) != 71:
         return False
+    for place in range(at, at + 5):
+        if byte_at(data, place) != 45:
+            return False
     for place in range(at + 10, min(end - 4, at + 60)):
         byte = byte_at(data, place)
         if byte == 10:

@@ -19,8 +19,8 @@ _SERVICES = frozenset({"git", "hg", "svn", "ssh", "bzr"})
 _LABELS = rb"(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?\.)+"
 _ASCII = re.compile(_LABELS + rb"(?:xn--[A-Za-z0-9-]{2,59}|[A-Za-z]{2,24})(?![A-Za-z0-9_])")
 _WIDE = re.compile(r"(?:[^\W_](?:[\w-]{0,61}[^\W_])?\.)+(?:xn--[a-z0-9-]{2,59}|[^\W\d_]{2,24})(?!\w)", re.IGNORECASE)
-_NAME = re.compile(rb"(?:[A-Za-z0-9._%+-]+')?[A-Za-z0-9._%+-]+$")
-"""Of what may stand in a name what does stand in names: o'hara, first.last+tag."""
+_FOREIGN = re.compile(rb"[^A-Za-z0-9._%+'-]")
+"""What may stand in a name, and never does: it belongs to what stands before."""
 _OBFUSCATED = re.compile(
     rb"(?<![\w.+-])([A-Za-z0-9][\w.+-]{0,63}) ?(?:\[ ?at ?\]|\( ?at ?\)|\{ ?at ?\}|<at>) ?"
     rb"((?:[A-Za-z0-9-]{1,63} ?(?:\[ ?dot ?\]|\( ?dot ?\)|\{ ?dot ?\}|<dot>|\.) ?){1,5})"
@@ -32,10 +32,9 @@ _OBFUSCATED = re.compile(
 def find_email(text: bytes, start: int, stop: int, kept: Collection[str]) -> Iterator[Finding]:
     """`start`: where the name may begin at the earliest; `stop`: where the domain may end at the latest."""
     sign = text.index(b"@", start)
-    written = _NAME.search(text, start, sign)
-    if written is None:
-        return
-    name = written[0].lstrip(b".-+%_")
+    first, quote, last = _FOREIGN.split(text[start:sign])[-1].rpartition(b"'")
+    name = (first.rpartition(b"'")[2] + quote if first else b"") + last  # o'hara
+    name = name.lstrip(b".-+%_'")
     if not name or name.endswith(b".") or b".." in name:
         return
     found = _domain(text, sign + 1, stop)

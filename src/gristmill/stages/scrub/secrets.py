@@ -106,7 +106,7 @@ _TELEGRAM = re.compile(rb"(?<![\w])\d{8,10}:AA[A-Za-z0-9_-]{33}(?![\w-])")
 _HOOK = re.compile(rb"hooks\.slack\.com/services/(T[A-Z0-9]{8,12}/B[A-Z0-9]{8,12}/[A-Za-z0-9]{24})(?!\w)")
 _NAMED = re.compile(
     rb"(?i)(?:pass(?:word|wd|phrase)?|pwd|secret|token|api[_-]?key|apikey|access[_-]?key|auth[_-]?key|credentials?|private[_-]?key)"
-    rb"[\"'`]{0,2}\s{0,4}(?::=|=>|[:=])\s{0,4}[\"'`]{0,2}([A-Za-z0-9+/_.~=-]{16,200})(?![A-Za-z0-9+/_.~-])"
+    rb"[\"'`]{0,2}\s{0,4}(?::=|=>|[:=])\s{0,4}[\"'`]{0,2}([A-Za-z0-9+/_.~=-]{16,200}+)"
 )
 _BEGIN = re.compile(rb"-----BEGIN (?:[A-Z0-9]+ ){0,4}PRIVATE KEY(?: BLOCK)?-----")
 _END = re.compile(rb"-----END (?:[A-Z0-9]+ ){0,4}PRIVATE KEY(?: BLOCK)?-----")
