@@ -356,12 +356,8 @@ def decoys(draw: random.Random) -> list[Labelled]:
             )
         )
         found.append(Labelled(f"| {number(draw, 4)} | {number(draw, 6)} | {number(draw, 3)}.{number(draw, 2)} |", ()))
-        found.append(
-            Labelled(
-                f"{draw.randint(1, 28):02}.{draw.randint(1, 12):02}.{draw.randint(1950, 2025)} {draw.randint(10, 23)}:30",
-                (),
-            )
-        )
+        date = f"{draw.randint(1, 28):02}.{draw.randint(1, 12):02}.{draw.randint(1950, 2025)}"
+        found.append(Labelled(f"{date} {draw.randint(10, 23)}:30", ()))
     return found
 
 

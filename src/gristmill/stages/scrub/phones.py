@@ -333,7 +333,8 @@ def _is_grouped(groups: list[bytes], usual: tuple[bytes, ...], written: bytes) -
     marked = groups[0].startswith(b"0") or b"(" in written or len(groups) >= 3
     if b"." in written and (b" " in written or len(groups) < 3):
         return False
-    return marked and (tuple(groups) == usual or (groups[0] == usual[0] and len(groups) <= len(usual) + 2))
+    alike = b"." not in written and (usual[0].startswith(groups[0]) or groups[0].startswith(usual[0]))
+    return marked and (tuple(groups) == usual or (alike and len(groups[0]) >= 2 and len(groups) <= len(usual) + 2))
 
 
 @lru_cache(maxsize=1 << 12)

@@ -68,26 +68,35 @@ def shifted(edits: list[Edit]) -> list[tuple[int, int]]:
 
 
 def together(first: list[Edit], second: list[Edit], between: bytes) -> list[Edit]:
-    """Edits of a text, of its edits `first` and those, `second`, of what these made of it (`between`)."""
+    """Edits of a text, of its edits `first` and those, `second`, of what these made of it (`between`).
+
+    Edits that overlap become one: it has the type of the later.
+    """
     spans = shifted(first)
     made: list[Edit] = []
     at = moved = 0
-    for edit in second:
-        while at < len(first) and spans[at][1] <= edit.start:
-            made.append(first[at])
-            moved = first[at].stop - spans[at][1]
-            at += 1
-        low, high, start = edit.start, edit.stop, edit.start + moved
-        last = moved
-        while at < len(first) and spans[at][0] < edit.stop:
-            low, high = min(low, spans[at][0]), max(high, spans[at][1])
-            start = min(start, first[at].start)
-            last = first[at].stop - spans[at][1]
-            at += 1
-        written = between[low : edit.start] + edit.written + between[edit.stop : high]
-        made.append(Edit(start, high + last, edit.type, written))
-        moved = last
-    return made + first[at:]
+    place = 0
+    while at < len(first) or place < len(second):
+        starts = [spans[at][0]] if at < len(first) else []
+        starts += [second[place].start] if place < len(second) else []
+        low = high = min(starts)
+        begun, later, now = at, place, moved
+        while True:
+            if at < len(first) and (spans[at][0] < high or (at == begun and spans[at][0] == low and place == later)):
+                high, now = max(high, spans[at][1]), first[at].stop - spans[at][1]
+                at += 1
+            elif place < len(second) and (second[place].start < high or (place == later and at == begun)):
+                high = max(high, second[place].stop)
+                place += 1
+            else:
+                break
+        if place == later:
+            made.append(first[begun])
+        else:
+            inner = [edit._replace(start=edit.start - low, stop=edit.stop - low) for edit in second[later:place]]
+            made.append(Edit(low + moved, high + now, inner[-1].type, _edited(between[low:high], inner)))
+        moved = now
+    return made
 
 
 def _column(texts: pa.Array, edits: dict[int, list[Edit]]) -> pa.Array:
