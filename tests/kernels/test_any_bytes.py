@@ -25,6 +25,8 @@ from gristmill.kernels.hash.hashset import build, hash_digests, hash_strings, ha
 from gristmill.kernels.hash.word_counts import add_words, export, no_words
 from gristmill.kernels.html import bounds as html
 from gristmill.kernels.html.meta_tags import find_tags
+from gristmill.kernels.scrub import shapes
+from gristmill.kernels.scrub.candidates import find_candidates
 from gristmill.kernels.signals.batch import measure
 from gristmill.kernels.signals.terms import word_sets
 from gristmill.kernels.text.byte_strings import order_of, take_strings
@@ -101,6 +103,8 @@ def read_texts(rows, before, draw):
     bands, owners = np.zeros((len(rows), 1), np.uint64), np.arange(len(rows))
     find_known(bands, starts, padded, bands[:, 0].copy(), owners, starts, padded, 1, 2, 4)
     html.scan(data, offsets.astype(np.int64), 20)
+    opened = shapes.openings([b"wor"])
+    find_candidates(data, offsets, shapes.CLASSES, opened, np.zeros(64, np.uint8), shapes.ANY_LONG)
 
 
 def read_strings(rows, before, _):

@@ -13,7 +13,7 @@ from gristmill.kernels.scrub import shapes
 from gristmill.kernels.scrub.candidates import find_candidates
 from gristmill.stages.buffers import bytes_of
 from gristmill.stages.scrub import addresses, cards, email_addresses, national_ids, phones, secrets, wallets
-from gristmill.stages.scrub.finding import Finding, Text, is_near
+from gristmill.stages.scrub.finding import Document, Finding, is_near
 
 _FIRST = (
     *("secret", "email", "iban", "card", "ip", "national_id", "wallet", "mac", "imei", "phone", "generic_secret"),
@@ -61,14 +61,14 @@ def find_all(
     }
     for row in range(len(texts)) if extra else by_row:
         begin, end = int(offsets[row]), int(offsets[row + 1])
-        text = Text(data[begin:end].tobytes(), partial(regions, row))
+        text = Document(data[begin:end].tobytes(), partial(regions, row))
         places = ((kind, start - begin, stop - begin) for _, kind, start, stop in by_row.get(row, ()))
         claims = [one for one in _claims(text, places, wanted) if one.type in wanted.types]
         if claims:
             yield row, apart(claims)
 
 
-def _claims(text: Text, places: Iterable[tuple[int, int, int]], wanted: Wanted) -> Iterator[Finding]:
+def _claims(text: Document, places: Iterable[tuple[int, int, int]], wanted: Wanted) -> Iterator[Finding]:
     data, types = text.data, wanted.types
     hidden = 0  # where the last private key ends: what stands in it is no candidate
     for kind, start, stop in places:
@@ -103,7 +103,7 @@ def _claims(text: Text, places: Iterable[tuple[int, int, int]], wanted: Wanted) 
         yield from email_addresses.find_obfuscated(data, wanted.kept_domains)
 
 
-def _numbers(text: Text, start: int, stop: int, types: frozenset[str]) -> Iterator[Finding]:
+def _numbers(text: Document, start: int, stop: int, types: frozenset[str]) -> Iterator[Finding]:
     data = text.data
     if data.find(b".", start, stop) >= 0:
         yield from addresses.find_ipv4(data, start, stop)

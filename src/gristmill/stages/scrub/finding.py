@@ -33,7 +33,7 @@ class Finding(NamedTuple):
     """Its normal form: the same for one value however it is written."""
 
 
-class Text(NamedTuple):
+class Document(NamedTuple):
     """A document, as finders see it."""
 
     data: bytes

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
-from gristmill.stages.scrub.finding import Finding, Text, digits_of, is_near, same_length, words
+from gristmill.stages.scrub.finding import Document, Finding, digits_of, is_near, same_length, words
 
 LIBRARIES = ("phonenumbers",)
 
@@ -255,7 +255,7 @@ def known_regions() -> frozenset[str]:
     return frozenset(phonenumbers.SUPPORTED_REGIONS)
 
 
-def find_phone(text: Text, start: int, stop: int) -> Iterator[Finding]:
+def find_phone(text: Document, start: int, stop: int) -> Iterator[Finding]:
     if stop - start > _MOST_BYTES or digits_of(text.data[start:stop]).startswith("000"):
         return
     data = text.data
