@@ -50,7 +50,7 @@ def run(data: Path | None) -> Iterable[dict]:
     theirs = peer_rate(peer, first(found, PEER_BYTES)) if peer else None
     yield measurement("pii.all_texts", rate_of(found, scrub.Config()), "MB/s, all types", PEER, theirs)
     for name, unit in ATTACKS.items():
-        times = [seconds([attack(unit, size * 1_000_000)], scrub.Config()) for size in ATTACK_MB]
+        times = [seconds([attack(unit, int(size * 1_000_000))], scrub.Config()) for size in ATTACK_MB]
         exponent = math.log(times[-1] / times[0]) / math.log(ATTACK_MB[-1] / ATTACK_MB[0]) if times[0] else 0.0
         yield measurement(f"pii.attack_{name}", ATTACK_MB[-1] / times[-1], f"MB/s at {ATTACK_MB[-1]} MB")
         yield measurement(
