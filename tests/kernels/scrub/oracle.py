@@ -11,9 +11,9 @@ LETTER = re.compile(rb"-[A-Z](?![A-Za-z0-9_])")
 DATE = re.compile(rb"(?:(?:2\d|1[89])\d\d([-./])\d{1,2}\1\d{0,2}(?!\d)|\d{1,3}([-./])\d{1,2}\2(?:2\d|1[89])\d\d(?!\d))")
 MAC = re.compile(rb"(?<![A-Za-z0-9_-])[0-9a-fA-F]{2}(?:-[0-9a-fA-F]{2}){5}(?![A-Za-z0-9_-])")
 BASE58 = re.compile(rb"[1-9A-HJ-NP-Za-km-z]+")
-LOCAL = re.compile(rb"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}$")
+LOCAL = re.compile(rb"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}\Z")
 DOMAIN = re.compile(rb"[A-Za-z0-9.\-\x80-\xff]{0,253}")
-LOGIN = re.compile(rb"://[^\x00-\x20/]*:[^\x00-\x20/]*$")
+LOGIN = re.compile(rb"://[^\x00-\x20/]*:[^\x00-\x20/]*\Z")
 KEY = re.compile(rb"(?<!-)-----BEG[^\n]{2}[^\n]{0,49}? KE")
 
 
@@ -44,10 +44,8 @@ def words(text, prefixes, long_words):
 
 
 def is_seen(text, start, stop):
-    """A word with a digit in it, or with ten bytes in one block of 64."""
-    if any(chr(byte).isdigit() for byte in text[start:stop]):
-        return True
-    return any(min(stop, block + 64) - max(start, block) >= 10 for block in range(start // 64 * 64, stop, 64))
+    """A word with a digit in it, or as long as a key."""
+    return stop - start >= shapes.MIN_TOKEN or any(48 <= byte <= 57 for byte in text[start:stop])
 
 
 def mac_around(text, start, stop, covered):
@@ -71,14 +69,16 @@ def number(text, start, stop):
     digits = sum(map(len, groups))
     quad = any(marks[place : place + 3] == [b"."] * 3 for place in range(len(marks)))
     wanted = (digits >= shapes.MIN_DIGITS and max(map(len, groups)) <= shapes.MOST_GROUP) or quad
-    if digits == 6 and len(groups) == 3 and re.search(rb"[A-Z]{2} $", text[max(0, start - 3) : start]):
+    if digits == 6 and len(groups) == 3 and re.search(rb"[A-Z]{2} \Z", text[max(0, start - 3) : start]):
         wanted = True
     span = text[start:at]
     if len(groups) == 2 and (text[stop : stop + 1] == b"." or (len(span) == 9 and [*map(len, groups)] == [4, 4])):
         wanted = False
     if 3 <= len(groups) <= 4 and digits <= 10 and is_date(span):
         wanted = False
-    begin = start - len(re.search(rb"[(+]*$", text[:start])[0])
+    if len(groups) == 1 and digits < shapes.MIN_BARE and text[start - 1 : start] != b"+":
+        wanted = False
+    begin = start - len(re.search(rb"[(+]*\Z", text[:start])[0])
     return begin, at, wanted
 
 
@@ -104,7 +104,7 @@ def kind_of(text, start, stop, prefixes, long_words):
         return (shapes.WALLET, start) if size == 42 else None
     if opens(text, start, prefixes) and len(re.match(rb"[\w.-]{0,20}", text[start:], re.ASCII)[0]) >= shapes.MIN_TOKEN:
         return shapes.TOKEN, start
-    joined = start - len(re.search(rb"[\w.-]*$", text[max(0, start - shapes.MOST_JOINED) : start], re.ASCII)[0])
+    joined = start - len(re.search(rb"[\w.-]*\Z", text[max(0, start - shapes.MOST_JOINED) : start], re.ASCII)[0])
     if joined < start and opens(text, joined, prefixes) and stop - joined >= shapes.MIN_TOKEN:
         return shapes.TOKEN, joined
     if 15 <= size <= 34 and b"_" not in head and re.match(rb"[A-Z]{2}\d\d", word):
@@ -115,9 +115,13 @@ def kind_of(text, start, stop, prefixes, long_words):
             return shapes.WALLET, start
     if digits >= 4 and uppers and re.fullmatch(rb"[A-Z0-9]+", word) and size in (9, 10, 16, 18):
         return shapes.CODED, start
+    if long_words == shapes.NO_LONG or size < shapes.MIN_LONG or not digits:
+        return None
+    before = re.search(rb"[\w+=/-]*\Z", text[max(0, start - shapes.MIN_MIXED) : start], re.ASCII)[0]
+    after = re.match(rb"[\w+=/-]*", text[stop : stop + shapes.MIN_MIXED], re.ASCII)[0]
     mixed = uppers > 0 and uppers + digits + head.count(b"_") < size
-    wanted = long_words == shapes.ANY_LONG or (long_words == shapes.MIXED_LONG and mixed)
-    return (shapes.LONG, start) if wanted and size >= shapes.MIN_LONG and digits else None
+    wanted = mixed and size + len(before) + len(after) >= shapes.MIN_MIXED
+    return (shapes.LONG, start) if wanted or long_words == shapes.ANY_LONG else None
 
 
 def opens(text, at, prefixes):

@@ -20,6 +20,7 @@ from gristmill.kernels.scrub.shapes import (
     COLONS,
     DIGIT,
     KEY,
+    MIN_TOKEN,
     NUMBER,
     WORD,
     at_sign,
@@ -96,13 +97,24 @@ def _scan(
             seeds &= seeds - _ONE
             if here < covered:
                 continue
+            rest = ~words >> np.uint64(here - at)
+            if rest and here > at and not digits >> np.uint64(here - at) & (rest & (~rest + _ONE)) - _ONE:
+                stop = here + trailing_zeros(rest)
+                if stop - here < MIN_TOKEN:  # a word of the block without a digit; most identifiers
+                    covered = stop
+                    continue
             start, stop = here, here
             while start > covered and is_in(kinds, byte_at(data, start - 1), WORD):
                 start -= 1
-            letters = start < here
+            letters, digital = start < here, False
             while stop < end and is_in(kinds, byte_at(data, stop), WORD):
-                letters |= not is_in(kinds, byte_at(data, stop), DIGIT)
+                one = is_in(kinds, byte_at(data, stop), DIGIT)
+                letters |= not one
+                digital |= one
                 stop += 1
+            if letters and not digital and stop - start < MIN_TOKEN:
+                covered = stop
+                continue
             if stop - start == 2:
                 mac = dashed_mac(data, start, covered, begin, end, kinds)
                 if mac >= 0:

@@ -26,6 +26,8 @@ Array = np.ndarray[Any, Any]
 NUMBER, AT, LOGIN, COLONS, TOKEN, WALLET, IBAN, CODED, KEY, LONG = range(10)
 
 MIN_DIGITS = 7
+MIN_BARE = 8
+"""Digits of a number, and of one without separators or `+`."""
 MOST_GROUP = 19
 """Digits of a group, at most: longer ones are data."""
 MOST_LOCAL = 64
@@ -36,8 +38,9 @@ MOST_JOINED = 96
 MOST_HEX = 64
 MIN_LONG = 12
 MIN_TOKEN = 20
+MIN_MIXED = 24
 NO_LONG, MIXED_LONG, ANY_LONG = range(3)
-"""Which long words are candidates: none, those of small letters and capitals, all."""
+"""Which long words are candidates: none, those of both cases in 24 bytes of Base64, all."""
 _BITS = 16
 
 # What a byte can be part of; one table of 256 bytes.
@@ -167,6 +170,8 @@ def number_at(data: int, start: int, stop: int, begin: int, end: int, classes: i
         wanted = False  # 1990-2000, 3.14159265
     if 3 <= groups <= 4 and digits <= 10 and _is_date(data, start, stop, at, classes):
         wanted = False
+    plus = start > begin and byte_at(data, start - 1) == 43
+    wanted = wanted and (groups > 1 or plus or digits >= MIN_BARE)
     while start > begin and (byte_at(data, start - 1) == 40 or byte_at(data, start - 1) == 43):
         start -= 1
     return start, at, wanted
@@ -182,6 +187,23 @@ def _reach(data: int, start: int, end: int, classes: int) -> int:
             break
         at += 1
     return at - start
+
+
+@njit(nogil=True, cache=True)
+def _spread(data: int, start: int, stop: int, begin: int, end: int, classes: int) -> int:
+    """Bytes of Base64 and its variants around a word, as far as MIN_MIXED to each side."""
+    low, high = start, stop
+    while low > begin and start - low < MIN_MIXED:
+        byte = byte_at(data, low - 1)
+        if byte != 43 and byte != 45 and byte != 47 and byte != 61 and not is_in(classes, byte, WORD):
+            break
+        low -= 1
+    while high < end and high - stop < MIN_MIXED:
+        byte = byte_at(data, high)
+        if byte != 43 and byte != 45 and byte != 47 and byte != 61 and not is_in(classes, byte, WORD):
+            break
+        high += 1
+    return high - low
 
 
 @njit(nogil=True, cache=True)
@@ -233,9 +255,13 @@ def word_kind(
             return WALLET, start
     if digits >= 4 and uppers and uppers + digits == size and (size == 9 or size == 10 or size == 16 or size == 18):
         return CODED, start
-    mixed = uppers > 0 and uppers + digits + unders < size
-    wanted = long_words == ANY_LONG or (long_words == MIXED_LONG and mixed)
-    return (LONG if wanted and size >= MIN_LONG and digits else -1), start
+    if long_words == NO_LONG or size < MIN_LONG or not digits:
+        return -1, start
+    if long_words == MIXED_LONG:
+        mixed = uppers > 0 and uppers + digits + unders < size
+        if not mixed or _spread(data, start, stop, begin, end, classes) < MIN_MIXED:
+            return -1, start
+    return LONG, start
 
 
 @njit(nogil=True, cache=True)

@@ -26,6 +26,7 @@ _VERSIONED = words(
     *("updated", "assembly", "fileversion", "productversion", "versión", "versão", "versione", "wersja", "sec"),
     *("appendix", "annex", "paragraph", "article", "rule", "driver", "firmware", "sdk", "patch", "package"),
 )
+_FOUR = re.compile(rb"\d{1,3}(?:\.\d{1,3}){3}")
 _TO = re.compile(rb"-\d{1,3}(?:\.\d{1,3}){3}(?![\w.])")
 _FROM = re.compile(rb"(?<![\w.])\d{1,3}(?:\.\d{1,3}){3}-$")
 _FILE = re.compile(rb"\.(?:tar|zip|gz|tgz|exe|msi|dll|so|jar|whl|deb|rpm|dmg|apk|nupkg|egg|pkg)\b", re.IGNORECASE)
@@ -43,6 +44,11 @@ def find_ipv4(text: bytes, start: int, stop: int) -> Iterator[Finding]:
         address = ipaddress.IPv4Address(bytes(numbers))
         if is_public(address):
             yield Finding(begin, end, "ip", str(address))
+
+
+def is_quad(text: bytes, start: int, stop: int) -> bool:
+    """Whether a stretch is four numbers with dots, and nothing else."""
+    return _FOUR.fullmatch(text, start, stop) is not None
 
 
 def _is_other(text: bytes, start: int, stop: int, numbers: list[int]) -> bool:

@@ -107,6 +107,8 @@ def _numbers(text: Document, start: int, stop: int, types: frozenset[str]) -> It
     data = text.data
     if data.find(b".", start, stop) >= 0:
         yield from addresses.find_ipv4(data, start, stop)
+        if addresses.is_quad(data, start, stop):
+            return
     if _is_joined(data, start, stop):
         return
     if data[start:stop].isdigit() and not is_near(data, start, stop, _ABOUT, 64, 32):

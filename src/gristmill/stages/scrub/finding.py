@@ -45,13 +45,15 @@ class Words(NamedTuple):
     """Words that say what a number is."""
 
     single: frozenset[bytes]
-    phrases: tuple[bytes, ...]
-    """Looked for anywhere: of several words."""
+    phrases: dict[bytes, tuple[bytes, ...]]
+    """Of several words or signs, by the longest word in each."""
     other: tuple[bytes, ...]
-    """Looked for anywhere: with other letters than a to z."""
+    """With other letters than a to z: looked for anywhere."""
 
     def __or__(self, more: "Words") -> "Words":
-        return Words(self.single | more.single, self.phrases + more.phrases, self.other + more.other)
+        keys = self.phrases.keys() | more.phrases.keys()
+        phrases = {key: self.phrases.get(key, ()) + more.phrases.get(key, ()) for key in keys}
+        return Words(self.single | more.single, phrases, self.other + more.other)
 
 
 _LETTERS = re.compile(rb"[a-z]+")
@@ -59,14 +61,19 @@ _LETTERS = re.compile(rb"[a-z]+")
 
 def words(*listed: str) -> Words:
     """Any of these, in any case; a plain word stands by itself."""
-    single = {word for word in listed if word.isascii() and word.isalpha()}
-    other = {form for word in listed if word not in single for form in (word.lower(), word.capitalize(), word.upper())}
-    phrases = {form.encode().lower() for form in other}  # of bytes: what is not ASCII keeps its case
-    return Words(
-        frozenset(word.lower().encode() for word in single),
-        tuple(sorted(phrase for phrase in phrases if phrase.isascii())),
-        tuple(sorted(phrase for phrase in phrases if not phrase.isascii())),
-    )
+    single: set[bytes] = set()
+    other: set[bytes] = set()
+    phrases: dict[bytes, tuple[bytes, ...]] = {}
+    for word in listed:
+        plain = word.lower().encode()
+        if not word.isascii():  # bytes keep the case of what is not ASCII
+            other |= {form.encode().lower() for form in (word.lower(), word.capitalize(), word.upper())}
+        elif word.isalpha():
+            single.add(plain)
+        else:
+            key = max(_LETTERS.findall(plain), key=len)
+            phrases[key] = (*phrases.get(key, ()), plain)
+    return Words(frozenset(single), phrases, tuple(sorted(other)))
 
 
 def is_near(text: bytes, start: int, stop: int, wanted: Words, before: int = 48, after: int = 0) -> bool:
@@ -74,10 +81,12 @@ def is_near(text: bytes, start: int, stop: int, wanted: Words, before: int = 48,
     around = text[max(0, start - before) : start].lower()
     if after:
         around += b"\n" + text[stop : stop + after].lower()
-    if not wanted.single.isdisjoint(_LETTERS.findall(around)):
+    seen = _LETTERS.findall(around)
+    if not wanted.single.isdisjoint(seen):
         return True
-    if any(map(around.__contains__, wanted.phrases)):
-        return True
+    for word in seen:
+        if word in wanted.phrases and any(map(around.__contains__, wanted.phrases[word])):
+            return True
     return not around.isascii() and any(map(around.__contains__, wanted.other))
 
 
