@@ -15,14 +15,13 @@ from collections.abc import Callable
 from typing import Literal, NamedTuple
 
 from gristmill.stages.scrub.finding import Finding
+from gristmill.stages.scrub.secrets import MARK
 
 Action = Literal["placeholder", "mask", "pseudonym"]
 
 _BASE58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 _BECH32 = "qpzry9x8gf2tvdw0s3jn54khce6mua7l"
 _LOWER, _UPPER, _DIGITS = "abcdefghijklmnopqrstuvwxyz", "ABCDEFGHIJKLMNOPQRSTUVWXYZ", "0123456789"
-MARK = "EXAMPLE"
-"""Stands in every pseudonym of a secret; nothing with it is taken for one."""
 
 
 class Replacer(NamedTuple):
