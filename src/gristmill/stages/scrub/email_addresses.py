@@ -31,7 +31,7 @@ _OBFUSCATED = re.compile(
 
 def find_email(text: bytes, start: int, stop: int, kept: Collection[str]) -> Iterator[Finding]:
     """`start`: where the name may begin at the earliest; `stop`: where the domain may end at the latest."""
-    sign = text.index(b"@", start)
+    sign = text.index(b"@", start, stop)
     first, quote, last = _FOREIGN.split(text[start:sign])[-1].rpartition(b"'")
     name = (first.rpartition(b"'")[2] + quote if first else b"") + last  # o'hara
     name = name.lstrip(b".-+%_'")

@@ -1,6 +1,5 @@
 """From candidates to findings: each shape is given to those who know whether it is what it looks like."""
 
-from bisect import bisect_left as bisect
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache, partial, reduce
 from operator import or_
@@ -65,7 +64,7 @@ def find_all(
         places = ((kind, start - begin, stop - begin) for _, kind, start, stop in by_row.get(row, ()))
         claims = [one for one in _claims(text, places, wanted) if one.type in wanted.types]
         if claims:
-            yield row, apart(claims)
+            yield row, apart(claims, end - begin)
 
 
 def _claims(text: Document, places: Iterable[tuple[int, int, int]], wanted: Wanted) -> Iterator[Finding]:
@@ -131,12 +130,12 @@ def _is_joined(data: bytes, start: int, stop: int) -> bool:
     return data[stop : stop + 1] in (b"-", b"_") and data[stop + 1 : stop + 2].isalnum()
 
 
-def apart(claims: list[Finding]) -> list[Finding]:
+def apart(claims: list[Finding], size: int) -> list[Finding]:
     """Those that do not overlap, by who comes first; then the longer, then the earlier one takes a stretch."""
-    chosen: list[Finding] = []
+    taken = bytearray(size)
+    chosen = []
     for one in sorted(set(claims), key=lambda claim: (_ORDER[claim.type], claim.start - claim.stop, claim.start)):
-        place = bisect(chosen, (one.start,))
-        before, after = chosen[place - 1 : place], chosen[place : place + 1]
-        if all(other.stop <= one.start for other in before) and all(one.stop <= other.start for other in after):
-            chosen.insert(place, one)
-    return chosen
+        if taken.find(1, one.start, one.stop) < 0:
+            taken[one.start : one.stop] = b"\1" * (one.stop - one.start)
+            chosen.append(one)
+    return sorted(chosen)
