@@ -11,7 +11,7 @@ import pyarrow as pa
 from gristmill.kernels.scrub import shapes
 from gristmill.kernels.scrub.candidates import find_candidates
 from gristmill.stages.buffers import bytes_of
-from gristmill.stages.scrub import addresses, cards, email_addresses, national_ids, phones, secrets, wallets
+from gristmill.stages.scrub import addresses, cards, email_addresses, names, national_ids, phones, secrets, wallets
 from gristmill.stages.scrub.finding import Document, Finding, is_near
 
 _FIRST = (
@@ -33,6 +33,8 @@ class Wanted(NamedTuple):
 
     types: frozenset[str]
     kept_domains: tuple[str, ...] = email_addresses.EXAMPLES
+    name_model: str | None = None
+    name_labels: tuple[str, ...] = ()
 
 
 @lru_cache(maxsize=1)
@@ -52,7 +54,7 @@ def find_all(
     if "generic_secret" in wanted.types:
         long_words = shapes.ANY_LONG
     found = find_candidates(data, offsets, shapes.CLASSES, _openings(), np.zeros(64, np.uint8), long_words)
-    extra = "obfuscated_email" in wanted.types
+    extra = bool(wanted.types & {"obfuscated_email", "name"})
     edges = np.flatnonzero(np.diff(found[:, 0], prepend=-1, append=len(texts)))
     listed = found.tolist()
     by_row = {
@@ -100,6 +102,8 @@ def _claims(text: Document, places: Iterable[tuple[int, int, int]], wanted: Want
             yield from secrets.find_generic(data, start, stop)
     if "obfuscated_email" in types:
         yield from email_addresses.find_obfuscated(data, wanted.kept_domains)
+    if "name" in types and wanted.name_model is not None:
+        yield from names.find_names(data, wanted.name_model, wanted.name_labels)
 
 
 def _numbers(text: Document, start: int, stop: int, types: frozenset[str]) -> Iterator[Finding]:

@@ -17,6 +17,7 @@ Type = Literal[
     "imei",
     "generic_secret",
     "obfuscated_email",
+    "name",
 ]
 ALL: tuple[Type, ...] = get_args(Type)
 TYPES, OPTIONS = ALL[:8], ALL[8:]

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import Literal, NamedTuple
 
 from gristmill.stages.scrub.finding import Finding
+from gristmill.stages.scrub.names import MARK as MARK_OF_NAMES
 from gristmill.stages.scrub.secrets import MARK
 
 Action = Literal["placeholder", "mask", "pseudonym"]
@@ -144,7 +145,7 @@ def _secret(draw: _Draw, written: str) -> str:
 
 
 def _name(draw: _Draw, written: str) -> str:
-    return f"Person-{draw.of(_UPPER, 6)}"
+    return MARK_OF_NAMES + draw.of(_UPPER, 8)
 
 
 _FORMS: dict[str, Callable[[_Draw, str], str]] = {

@@ -9,6 +9,7 @@ What was replaced is recorded: `replaced_spans` in bytes of the text before, `re
 after, both start, stop, start, stop ..., and `replaced_types`. A document that is mostly personal data is dropped.
 """
 
+import importlib.util
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
@@ -25,7 +26,7 @@ from gristmill.schema import VERDICT
 from gristmill.stages.contract import File, StageConfig
 from gristmill.stages.dedup import public_suffix
 from gristmill.stages.natural_languages import LABEL, language_of
-from gristmill.stages.scrub import email_addresses, phones
+from gristmill.stages.scrub import email_addresses, names, phones
 from gristmill.stages.scrub.find import Wanted, find_all
 from gristmill.stages.scrub.finding import ALL, TYPES, Type
 from gristmill.stages.scrub.replacements import Action, Replacer
@@ -56,7 +57,7 @@ MIN_KEY_BYTES = 16
 class Config(StageConfig):
     types: tuple[Type, ...] = TYPES
     """What is looked for. Beside these: mac, imei, generic_secret (what a `password` or `api_key` is set to),
-    obfuscated_email (`name [at] domain`)."""
+    obfuscated_email (`name [at] domain`), name (of persons, by `name_model`)."""
     action: Action | dict[Type, Action] = "placeholder"
     """What takes its place. placeholder: `<EMAIL>`; mask: `*` for every letter and digit; pseudonym: a value of the
     same form, a function of `key` and the value. For all types, or by type; one that is not named: placeholder."""
@@ -73,12 +74,19 @@ class Config(StageConfig):
     """Share of a text's bytes, 0 to 1, that what was found in it may have; more: pii_density. Asked of documents with
     five findings or more. None: none is dropped."""
 
+    name_model: File | None = None
+    """A folder with a spaCy model that finds entities, for `name` (extra `ner`); nothing is downloaded."""
+    name_labels: tuple[str, ...] = ("PERSON", "PER")
+    """Labels of the model that stand for persons."""
+
     @model_validator(mode="after")
     def _can_be_done(self) -> Self:
         if not self.types:
             raise ValueError("types is empty, so nothing would be found. Name some, or leave the step out")
         if "pseudonym" in self.actions().values() and self.key is None:
             raise ValueError("action: pseudonym needs a key. Set key to a file of at least 16 random bytes")
+        if ("name" in self.types) != (self.name_model is not None):
+            raise ValueError("name among types and name_model go together. Set both, or none")
         return self
 
     def actions(self) -> dict[str, Action]:
@@ -90,12 +98,21 @@ class Config(StageConfig):
 
 
 def libraries(config: Config) -> tuple[str, ...]:
-    found = public_suffix.LIBRARIES if {"email", "obfuscated_email"} & {*config.types} else ()
-    return (*found, *(phones.LIBRARIES if "phone" in config.types else ()), "unicode")
+    found: list[str] = []
+    for types, declared in (
+        ({"email", "obfuscated_email"}, public_suffix.LIBRARIES),
+        ({"phone"}, phones.LIBRARIES),
+        ({"name"}, names.LIBRARIES),
+    ):
+        found += declared if types & {*config.types} else ()
+    return (*found, "unicode")
 
 
 def check(config: Config) -> None:
     """Regions that do not exist, placeholders that would be replaced again, an action for what nobody looks for."""
+    if "name" in config.types and importlib.util.find_spec("spacy") is None:
+        told = "spacy is not installed, so no name can be found. Install it with: pip install 'gristmill[ner]'"
+        raise WrongSetting("types", f"{told}, or take name out")
     if unknown := set(config.regions) - (phones.known_regions() if config.regions else set()):
         raise WrongSetting(
             "regions", f"{', '.join(sorted(unknown))}: no such country. Write ISO 3166 codes, as DE or US"
@@ -114,7 +131,8 @@ def check(config: Config) -> None:
 
 
 def _wanted(config: Config) -> Wanted:
-    return Wanted(frozenset(config.types), tuple(domain.lower() for domain in config.keep_domains))
+    kept = tuple(domain.lower() for domain in config.keep_domains)
+    return Wanted(frozenset(config.types), kept, config.name_model, config.name_labels)
 
 
 @lru_cache(maxsize=4)
