@@ -6,7 +6,7 @@ from gristmill.kernels.scrub import shapes
 
 WORD = re.compile(rb"[A-Za-z0-9_]+")
 SEPARATOR = rb"(?:[ \-./()]|\xc2\xa0|\xe2\x80[\xaf\x90-\x93])"
-MORE = re.compile(rb"(" + SEPARATOR + rb"{1,3})(\d+)(?:(?![A-Za-z0-9_])|([A-Z])(?![A-Za-z0-9_]))")
+MORE = re.compile(rb"(" + SEPARATOR + rb"{1,4})(\d+)(?:(?![A-Za-z0-9_])|([A-Z])(?![A-Za-z0-9_]))")
 LETTER = re.compile(rb"-[A-Z](?![A-Za-z0-9_])")
 DATE = re.compile(rb"(?:(?:2\d|1[89])\d\d([-./])\d{1,2}\1\d{0,2}(?!\d)|\d{1,3}([-./])\d{1,2}\2(?:2\d|1[89])\d\d(?!\d))")
 MAC = re.compile(rb"(?<![A-Za-z0-9_-])[0-9a-fA-F]{2}(?:-[0-9a-fA-F]{2}){5}(?![A-Za-z0-9_-])")

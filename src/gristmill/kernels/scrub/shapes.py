@@ -30,6 +30,8 @@ MIN_BARE = 8
 """Digits of a number, and of one without separators or `+`."""
 MOST_GROUP = 19
 """Digits of a group, at most: longer ones are data."""
+MOST_SEPARATORS = 4
+"""Between two groups: +49 - (40) - 300."""
 MOST_LOCAL = 64
 MOST_DOMAIN = 253
 MOST_LOGIN = 200
@@ -132,7 +134,7 @@ def number_at(data: int, start: int, stop: int, begin: int, end: int, classes: i
     at = stop
     while at < end:
         gap, dotted = at, False
-        for _ in range(3):
+        for _ in range(MOST_SEPARATORS):
             width = _separator(data, gap, end) if gap < end else 0
             if not width:
                 break

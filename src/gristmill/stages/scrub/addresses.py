@@ -13,6 +13,7 @@ from gristmill.stages.scrub.finding import Finding, is_near, same_length, words
 _QUAD = re.compile(rb"(?<![\w.])(\d{1,3})\.(\d{1,3})\.(\d{1,3})\.(\d{1,3})(?!\w|\.\w|-[A-Za-z])")
 _SMALL = 32
 """Numbers of versions and sections are mostly below."""
+_SECTION = 100
 _RESOLVERS = ([8, 8, 8, 8], [8, 8, 4, 4], [9, 9, 9, 9])
 """Small numbers that are an address wherever they stand."""
 _ABOUT = words(
@@ -66,6 +67,8 @@ def _is_other(text: bytes, start: int, stop: int, numbers: list[int]) -> bool:
     if after[:1] in (b"+", b"_", b"%") or (after[:1] in (b".", b"-") and after[1:2].isalnum()):
         return True
     if _FILE.match(text, stop, min(len(text), stop + 8)):
+        return True
+    if after == b". " and max(numbers) < _SECTION and (start == 0 or before[-1:] == b"\n"):  # 43.7.3.1. Heading
         return True
     about = is_near(text, start, stop, _ABOUT, 28, 16)
     if is_near(text, start, stop, _VERSIONED, 40, 0) and not about:

@@ -68,6 +68,9 @@ ABOUT = words(
         "전화",
         "휴대폰",
         "телефон",
+        "τηλ",
+        "τηλέφωνο",
+        "κιν",
         "тел",
         "هاتف",
         "फोन",
@@ -139,6 +142,7 @@ _DATES = re.compile(
     rb"(?:19|20)\d\d[-./ ](?:0?[1-9]|1[0-2])[-./ ](?:0?[1-9]|[12]\d|3[01])(?!\d)"
     rb"|(?:0?[1-9]|[12]\d|3[01])[-./ ](?:0?[1-9]|[12]\d|3[01])[-./ ](?:19|20)\d\d(?!\d)"
 )
+_ZIP = re.compile(rb"\d{5}-\d{4}")  # MA 02110-1301
 _NEGATIVE = re.compile(rb" -\d")
 _GROUPS = re.compile(rb"\d+")
 _EXTRA_GROUPS = 3
@@ -266,7 +270,7 @@ def find_phone(text: Document, start: int, stop: int) -> Iterator[Finding]:
         yield from _international(data, start, found, plus) if found else ()
         return
     groups = _GROUPS.findall(run)
-    if _NEGATIVE.search(run):
+    if _NEGATIVE.search(run) or (_ZIP.fullmatch(run) and data[max(0, start - 3) : start - 1].isupper()):
         return
     digits = sum(map(len, groups))
     if not _MIN_DIGITS <= digits <= _MOST_DIGITS or _DATES.match(run):
