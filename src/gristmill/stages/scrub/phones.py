@@ -143,6 +143,7 @@ _DATES = re.compile(
     rb"|(?:0?[1-9]|[12]\d|3[01])[-./ ](?:0?[1-9]|[12]\d|3[01])[-./ ](?:19|20)\d\d(?!\d)"
 )
 _ZIP = re.compile(rb"\d{5}-\d{4}")  # MA 02110-1301
+_BRACKETED = re.compile(rb"\([2-9]\d\d\)[ -]{0,2}[2-9]\d\d[-. ]\d{4}(?!\d|[.,-]\d)")
 _NEGATIVE = re.compile(rb" -\d")
 _GROUPS = re.compile(rb"\d+")
 _EXTRA_GROUPS = 3
@@ -268,6 +269,10 @@ def find_phone(text: Document, start: int, stop: int) -> Iterator[Finding]:
     if plus or run.startswith((b"00", b"(00")):
         found = (_PLUS if plus else _ZEROS).search(run)
         yield from _international(data, start, found, plus) if found else ()
+        return
+    bracketed = _BRACKETED.search(run)
+    if bracketed and (valid := _valid(bracketed[0].decode(), "US")):  # also behind a ZIP code
+        yield Finding(start + bracketed.start(), start + bracketed.end(), "phone", valid[0])
         return
     groups = _GROUPS.findall(run)
     if _NEGATIVE.search(run) or (_ZIP.fullmatch(run) and data[max(0, start - 3) : start - 1].isupper()):
