@@ -122,8 +122,8 @@ def check(config: Config) -> None:
         raise WrongSetting(
             "action", f"{told}: not among types, so nothing would come of it. Add it there or remove it here"
         )
-    written = pa.array([config.placeholder(type_) for type_ in config.types], pa.string())
-    for row, found in find_all(written, lambda _: (), _wanted(config)):
+    written = pa.array(config.placeholders.values(), pa.string())
+    for row, found in find_all(written, lambda _: (), _wanted(config)) if config.placeholders else ():
         raise WrongSetting(
             "placeholders",
             f"{written[row].as_py()!r} is itself found as {found[0].type}, and would be replaced again. Write another",
