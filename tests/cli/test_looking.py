@@ -11,7 +11,7 @@ import pytest
 from conftest import Project
 from gristmill.cli.main import main
 from gristmill.engine.publish.run_record import see
-from gristmill.query.documents import cut_again
+from gristmill.query.documents import cut_again, replaced_in
 from gristmill.query.reasons import reasons_of
 
 FOOTER = "This line stands below every page of the whole site, and says nothing."
@@ -153,6 +153,13 @@ def test_cuts_of_several_steps_lie_in_one_text():
     assert left == b"abefhij"
     assert b"".join(piece for piece, step in twice if step is None) == left[:1] + left[3:5] + left[7:]
     assert b"".join(piece for piece, step in twice if step == "one") == b"cdg"
+
+
+def test_a_replacement_stands_behind_what_it_replaced():
+    """An earlier cut does not count among the bytes of the text before the step."""
+    pieces = cut_again([(b"ab--cd@e.org!", None)], [2, 4], "lines")
+    shown = replaced_in(cut_again(pieces, [2, 10], "scrub"), [2, 10], [b"<EMAIL>"], "scrub")
+    assert shown == [(b"ab", None), (b"--", "lines"), (b"cd@e.org", "scrub"), (b"<EMAIL>", None), (b"!", None)]
 
 
 def test_after_an_edit_nothing_is_called_kept_that_nobody_judged(typed, edited):

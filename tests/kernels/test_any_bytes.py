@@ -25,6 +25,8 @@ from gristmill.kernels.hash.hashset import build, hash_digests, hash_strings, ha
 from gristmill.kernels.hash.word_counts import add_words, export, no_words
 from gristmill.kernels.html import bounds as html
 from gristmill.kernels.html.meta_tags import find_tags
+from gristmill.kernels.scrub import shapes
+from gristmill.kernels.scrub.candidates import find_candidates
 from gristmill.kernels.signals.batch import measure
 from gristmill.kernels.signals.terms import word_sets
 from gristmill.kernels.text.byte_strings import order_of, take_strings
@@ -107,6 +109,8 @@ def read_texts(rows, before, draw):
     assert (offsets[found[:, 0]] <= found[:, 1]).all()
     assert (found[:, 2] <= offsets[found[:, 0] + 1]).all()
     html.scan(data, offsets.astype(np.int64), 20)
+    opened = shapes.openings([b"wor"])
+    find_candidates(data, offsets, shapes.CLASSES, opened, np.zeros(64, np.uint8), shapes.ANY_LONG)
 
 
 def read_strings(rows, before, _):

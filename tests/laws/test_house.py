@@ -39,7 +39,7 @@ MAY_IMPORT = {
     },
 }
 
-OPTIONAL = {"trafilatura", "torch", "ray", "obstore", "boto3", "duckdb", "datasets", "pandas", "polars"}
+OPTIONAL = {"trafilatura", "torch", "ray", "obstore", "boto3", "duckdb", "datasets", "pandas", "polars", "spacy"}
 ROOMS = ("files", "work", "executors", "plan", "schedule", "publish")
 """Of the engine, those first that know of no other."""
 

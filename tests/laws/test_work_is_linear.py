@@ -7,6 +7,7 @@ import importlib
 import math
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from fuzz.meter import METER, METERED, TooMuchWork
 from fuzz.windows import small_windows
@@ -30,6 +31,8 @@ QUICK = {
     ("ranks", "a long token"),
     ("manifest", "opened lists"),
     ("index", "zeros"),
+    ("scrub", "a table of numbers"),
+    ("scrub", "keys that never end"),
 }
 """For the quick tests: what was found to take hours, and one of each kind."""
 
@@ -90,6 +93,15 @@ def _index(path: Path) -> None:
     _refused(importlib.import_module("gristmill.shardformat.index").read_index, path)
 
 
+def _scrub(path: Path) -> None:
+    stage = importlib.import_module("gristmill.stages.scrub.scrub")
+    finding = importlib.import_module("gristmill.stages.scrub.finding")
+    columns = {"text": [path.read_text()], "url": ["https://a.de/"], "source": ["mill"], "language.label": ["en"]}
+    stage.apply(
+        pa.record_batch(columns), stage.Config(types=[one for one in finding.ALL if one != "name"], max_density=None)
+    )
+
+
 def _refused(load, *given, **named) -> None:
     """Loads, or says why not."""
     try:
@@ -116,6 +128,7 @@ READERS = {
     "ranks": _ranks,
     "manifest": _manifest,
     "index": _index,
+    "scrub": _scrub,
 }
 
 

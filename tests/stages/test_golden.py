@@ -153,6 +153,14 @@ def dedup_output(module, config):
     return digest_of([*(layer.to_pylist() for layer in layers), counts])
 
 
+PERSONAL = [
+    "Write to miller@mill.org or call +44 20 7946 0018, from 45.33.32.156; visa 4012 8888 8888 1881.",
+    "IBAN DE89 3704 0044 0532 0130 00, CPF 529.982.247-25, BTC 1A1zP1eP5QGefi2DMPTfTL5SLmv7DivfNa",
+    "postgres://mill:gr1nd3r@db:5432 and ghp_0123456789abcdefghijABCDEFGHIJ012345, version 1.2.3.4",
+]
+"""For the step that looks for personal data; none of it is anyone's."""
+
+
 def step_output(module, config):
     if ".dedup." in module.__name__:
         return dedup_output(module, config)
@@ -168,7 +176,10 @@ def fixed_batch(module, config, layers=None):
     """What a stage reads of the fixed texts, and of the layers of the parts of its step."""
     names = (*reads_of(module, config), *may_read_of(module, config))
     made = {f"{layer}.{name}": made[name] for layer, made in (layers or {}).items() for name in made.schema.names}
-    return pa.RecordBatch.from_arrays([made.get(name, column(name)) for name in names], names=list(names))
+    columns = {name: made.get(name, column(name)) for name in names}
+    if module.__name__.endswith("scrub.scrub"):
+        columns["text"] = pa.array([*PERSONAL, *TEXTS[len(PERSONAL) :]])
+    return pa.RecordBatch.from_arrays(list(columns.values()), names=list(names))
 
 
 def safety_outputs(folder):

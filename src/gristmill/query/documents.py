@@ -306,10 +306,15 @@ class _Found:
             if not self.part.has(layer, "text") or (text := self._get(layer, "text")) is None:
                 continue
             spans = self._get(layer, "cut_spans") if self.part.has(layer, "cut_spans") else None
-            if spans is None or not pieces:
-                pieces = [(text.encode(), None)]
-            else:
+            replaced = self._get(layer, "replaced_spans") if self.part.has(layer, "replaced_spans") else None
+            if pieces and spans is not None:
                 pieces = cut_again(pieces, spans, name)
+            elif pieces and replaced is not None:
+                written = self._get(layer, "replacement_spans")
+                new = [text.encode()[start:stop] for start, stop in zip(written[::2], written[1::2], strict=True)]
+                pieces = replaced_in(cut_again(pieces, replaced, name), replaced, new, name)
+            else:
+                pieces = [(text.encode(), None)]
         return [(piece.decode("utf-8", "replace"), step) for piece, step in pieces]
 
     def _get(self, layer: int, name: str) -> Any:
@@ -348,4 +353,20 @@ def cut_again(
             is_cut = any(begin <= at + start and at + stop <= end for begin, end in cuts)
             made.append((piece[start:stop], step if is_cut else None))
         at += len(piece)
+    return made
+
+
+def replaced_in(
+    pieces: list[tuple[bytes, str | None]], spans: Sequence[int], written: Sequence[bytes], step: str
+) -> list[tuple[bytes, str | None]]:
+    """Pieces after a cut at `spans`, with what the step has written in the place of each behind what it took away."""
+    made: list[tuple[bytes, str | None]] = []
+    stops = dict(zip(spans[1::2], written, strict=True))
+    at = 0  # in the text before the step
+    for piece, gone in pieces:
+        made.append((piece, gone))
+        if gone is None or gone == step:
+            at += len(piece)
+        if gone == step and at in stops:
+            made.append((stops.pop(at), None))
     return made

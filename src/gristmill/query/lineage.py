@@ -18,7 +18,19 @@ from gristmill.recipe.shards import GROUPS, TOKENS
 from gristmill.recipe.tokenizer import TOKENIZER
 from gristmill.store.store import Store
 
-_NO_SCORES = {"shingles", "text", "html", "text_bytes", "drop", "detail", "cut_spans", "ids", "sampled"}
+_NO_SCORES = {
+    "shingles",
+    "replaced_spans",
+    "replacement_spans",
+    "text",
+    "html",
+    "text_bytes",
+    "drop",
+    "detail",
+    "cut_spans",
+    "ids",
+    "sampled",
+}
 """Columns of a layer that are told in another way, or are no measure of a document."""
 
 

@@ -30,4 +30,5 @@ STEPS = {
     "substring_dedup": "gristmill.stages.dedup.substring_dedup",
     "decontaminate": "gristmill.stages.decontaminate.decontaminate",
     "safety": "gristmill.stages.scrub.safety",
+    "scrub": "gristmill.stages.scrub.scrub",
 }

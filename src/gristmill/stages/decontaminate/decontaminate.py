@@ -39,6 +39,7 @@ PREREQUISITES = (
     "gristmill.stages.decontaminate.eval_match",
 )
 USES = ("eval_suite",)
+MATCHED = ("evidence",)
 CONTAMINATED = "eval_item"
 NOTHING_LEFT = "all_text_contaminated"
 FLAG = pa.struct(
@@ -158,10 +159,10 @@ def warnings(found: Mapping[str, Any], config: Config) -> Sequence[str]:
     return ()
 
 
-def highlights(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> list[tuple[int, int, int, str]]:
-    """Row, start, stop and label of what is to be seen in a text."""
+def highlights(batch: pa.RecordBatch, config: Config) -> list[tuple[int, int, int, str]]:
+    """What is of an item, with its benchmark."""
     return [
-        (row, flag["start"], flag["stop"], f"{flag['benchmark']} {flag['item']}")
-        for row, found in enumerate(answers.column("evidence").to_pylist())
+        (row, flag["start"], flag["stop"], flag["benchmark"])
+        for row, found in enumerate(batch.column("evidence").to_pylist())
         for flag in found or ()
     ]

@@ -40,6 +40,12 @@ def is_below_suffix(host: str) -> bool:
     return host.startswith("[") or host.rpartition(".")[2].isdigit() or _suffixes().privatesuffix(host) is not None
 
 
+@lru_cache(maxsize=1 << 12)
+def has_suffix(domain: str) -> bool:
+    """Whether a domain, in lower case, ends in a public suffix of the list, so that somebody may have it."""
+    return _suffixes().publicsuffix(domain, accept_unknown=False) is not None
+
+
 @lru_cache(maxsize=1)
 def _suffixes() -> "PublicSuffixList":
     """Reading the list takes a tenth of a second, so only who asks for a domain pays."""

@@ -1,0 +1,1 @@
+"""Personal data and secrets: found, and replaced."""

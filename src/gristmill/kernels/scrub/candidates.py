@@ -1,0 +1,180 @@
+"""Places in texts where personal data or a secret may stand, in one pass over the bytes.
+
+A *candidate* is a stretch with the shape of something: an `@` with a name before it, digits in groups, hexadecimal
+groups with colons, a word that begins like an API key. Whether it is that is decided by who asks, with checksums and
+what stands around. Candidates are rare, so the pass is what counts: 64 bytes at once become bits (`@`, digits, colons,
+dashes, words), and only set bits are looked at.
+
+Every look around is bounded, or ends where the last one of its kind ended: no byte is looked at more than a constant
+number of times, whatever the text. What the shapes are stands in shapes.py.
+"""
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from gristmill.kernels.memory import address_of, byte_at, trailing_zeros
+from gristmill.kernels.memory_blocks import BLOCK, bytes_in, word_bits
+from gristmill.kernels.scrub.shapes import (
+    COLONS,
+    DIGIT,
+    KEY,
+    MIN_TOKEN,
+    NUMBER,
+    WORD,
+    at_sign,
+    colons_at,
+    dashed_mac,
+    is_in,
+    is_key,
+    number_at,
+    word_kind,
+)
+
+Array = np.ndarray[Any, Any]
+
+_ONE = np.uint64(1)
+_TOP = np.uint64(1 << 63)
+
+
+@njit(nogil=True, cache=True)
+def _put(found: Array, count: int, kind: int, row: int, start: int, stop: int) -> Array:
+    if count == len(found):
+        more = np.empty((2 * count, 4), np.int64)
+        for at in range(count):
+            for place in range(4):
+                more[at, place] = found[at, place]
+        found = more
+    found[count, 0], found[count, 1], found[count, 2], found[count, 3] = row, kind, start, stop
+    return found
+
+
+@njit(nogil=True, cache=True)
+def _scan(
+    text: Array,
+    row: int,
+    begin: int,
+    end: int,
+    classes: Array,
+    opened: Array,
+    edge: Array,
+    long_words: int,
+    found: Array,
+    count: int,
+) -> tuple[Array, int]:
+    data, kinds, table = address_of(text), address_of(classes), address_of(opened)
+    size = len(text)
+    at = begin
+    covered, last_at, last_colon = begin, begin, begin
+    word, digit = False, False  # whether the byte before the block is one
+    while at < end:
+        block, place = data, at
+        if at + BLOCK > size:
+            for k in range(BLOCK):
+                edge[k] = byte_at(data, at + k) if at + k < size else 0
+            block, place = address_of(edge), 0
+        words = word_bits(block, place)
+        digits = bytes_in(block, place, 0, 48, 10)
+        signs = bytes_in(block, place, 0, 64, 1)
+        colons = bytes_in(block, place, 0, 58, 1)
+        dashes = bytes_in(block, place, 0, 45, 1)
+        limit = min(BLOCK, end - at)
+        if limit < BLOCK:
+            mask = (_ONE << np.uint64(limit)) - _ONE
+            words &= mask
+            digits &= mask
+            signs &= mask
+            colons &= mask
+            dashes &= mask
+        runs = words & (words >> _ONE)
+        runs &= runs >> np.uint64(2)
+        runs &= runs >> np.uint64(4)
+        runs &= runs >> np.uint64(2)  # ten word bytes: one side of every word of twenty that a block cuts
+        seeds = digits & ~(digits << _ONE | np.uint64(digit)) | runs & ~(runs << _ONE)
+        while seeds:
+            here = at + trailing_zeros(seeds)
+            seeds &= seeds - _ONE
+            if here < covered:
+                continue
+            rest = ~words >> np.uint64(here - at)
+            if rest and here > at and not digits >> np.uint64(here - at) & (rest & (~rest + _ONE)) - _ONE:
+                stop = here + trailing_zeros(rest)
+                if stop - here < MIN_TOKEN:  # a word of the block without a digit; most identifiers
+                    covered = stop
+                    continue
+            start, stop = here, here
+            while start > covered and is_in(kinds, byte_at(data, start - 1), WORD):
+                start -= 1
+            letters, digital = start < here, False
+            while stop < end and is_in(kinds, byte_at(data, stop), WORD):
+                one = is_in(kinds, byte_at(data, stop), DIGIT)
+                letters |= not one
+                digital |= one
+                stop += 1
+            if letters and not digital and stop - start < MIN_TOKEN:
+                covered = stop
+                continue
+            if stop - start == 2:
+                mac = dashed_mac(data, start, covered, begin, end, kinds)
+                if mac >= 0:
+                    found = _put(found, count, COLONS, row, mac, mac + 17)
+                    count += 1
+                    covered = mac + 17
+                    continue
+            if letters:
+                covered = stop
+                kind, start = word_kind(data, start, stop, begin, end, kinds, table, long_words)
+                wanted = kind >= 0
+            else:
+                kind = NUMBER
+                start, stop, wanted = number_at(data, start, stop, begin, end, kinds)
+                covered = stop
+            if wanted:
+                found = _put(found, count, kind, row, start, stop)
+                count += 1
+        while signs:
+            here = at + trailing_zeros(signs)
+            signs &= signs - _ONE
+            kind, start, stop = at_sign(data, here, begin, end, kinds, last_at)
+            last_at = here + 1
+            if kind >= 0:
+                found = _put(found, count, kind, row, start, stop)
+                count += 1
+        inner = colons & (words << _ONE | np.uint64(word)) & (words >> _ONE | colons >> _ONE | _TOP)
+        while inner:
+            here = at + trailing_zeros(inner)
+            inner &= inner - _ONE
+            after = byte_at(data, here + 1) if here + 1 < end else 0
+            if here < last_colon or not (after == 58 or is_in(kinds, after, WORD)):
+                continue
+            start, last_colon, wanted = colons_at(data, here, max(begin, last_colon), end, kinds)
+            if wanted:
+                found = _put(found, count, COLONS, row, start, last_colon)
+                count += 1
+        pairs = dashes & (dashes >> _ONE | _TOP) & ~(dashes << _ONE)
+        while pairs:
+            here = at + trailing_zeros(pairs)
+            pairs &= pairs - _ONE
+            if (here == begin or byte_at(data, here - 1) != 45) and is_key(data, here, end):
+                found = _put(found, count, KEY, row, here, here + 11)
+                count += 1
+        word = words >> np.uint64(63) != 0
+        digit = digits >> np.uint64(63) != 0
+        at += BLOCK
+    return found, count
+
+
+@njit(nogil=True, cache=True)
+def find_candidates(text: Array, offsets: Array, classes: Array, opened: Array, edge: Array, long_words: int) -> Array:
+    """Rows of (row, kind, start, stop), bytes of `text`, row by row.
+
+    `classes`: CLASSES; `opened`: `openings(prefixes)`; `edge`: uint8, 64 bytes of scratch;
+    `long_words`: NO_LONG, MIXED_LONG or ANY_LONG.
+    """
+    found = np.empty((64, 4), np.int64)
+    count = 0
+    for row in range(len(offsets) - 1):
+        begin, end = int(offsets[row]), int(offsets[row + 1])
+        found, count = _scan(text, row, begin, end, classes, opened, edge, long_words, found, count)
+    return found[:count]

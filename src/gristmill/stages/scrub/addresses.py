@@ -1,0 +1,113 @@
+"""IP and MAC addresses.
+
+Private, loopback, link-local, documentation, multicast and reserved ranges stay. Four numbers with dots are no address
+in the company of versions, sections and file names, and four small ones (1.2.3.4) only beside a word that says so.
+"""
+
+import ipaddress
+import re
+from collections.abc import Iterator
+
+from gristmill.stages.scrub.finding import Finding, is_near, same_length, words
+
+_QUAD = re.compile(rb"(?<![\w.])(\d{1,3})\.(\d{1,3})\.(\d{1,3})\.(\d{1,3})(?!\w|\.\w|-[A-Za-z])")
+_SMALL = 32
+"""Numbers of versions and sections are mostly below."""
+_SECTION = 100
+_RESOLVERS = ([8, 8, 8, 8], [8, 8, 4, 4], [9, 9, 9, 9])
+"""Small numbers that are an address wherever they stand."""
+_ABOUT = words(
+    *("ip", "ips", "ipv4", "address", "addresses", "addr", "host", "hosts", "server", "client", "ping", "dns", "port"),
+    *("nameserver", "resolver", "gateway", "router", "proxy", "remote", "visitor", "peer", "subnet", "connect"),
+    *("connected", "connection", "login", "logged", "dirección", "adresse", "adresa", "indirizzo", "endereço"),
+)
+_VERSIONED = words(
+    *("version", "versions", "ver", "v", "release", "released", "releases", "rev", "revision", "build", "changelog"),
+    *("section", "sections", "chapter", "clause", "table", "figure", "fig", "oid", "upgrade", "upgraded", "update"),
+    *("updated", "assembly", "fileversion", "productversion", "versión", "versão", "versione", "wersja", "sec"),
+    *("appendix", "annex", "paragraph", "article", "rule", "driver", "firmware", "sdk", "patch", "package"),
+)
+_FOUR = re.compile(rb"\d{1,3}(?:\.\d{1,3}){3}")
+_TO = re.compile(rb"-\d{1,3}(?:\.\d{1,3}){3}(?![\w.])")
+_FROM = re.compile(rb"(?<![\w.])\d{1,3}(?:\.\d{1,3}){3}-$")
+_FILE = re.compile(rb"\.(?:tar|zip|gz|tgz|exe|msi|dll|so|jar|whl|deb|rpm|dmg|apk|nupkg|egg|pkg)\b", re.IGNORECASE)
+_SEPARATED = re.compile(rb"[:-]")
+
+
+def find_ipv4(text: bytes, start: int, stop: int) -> Iterator[Finding]:
+    for found in _QUAD.finditer(same_length(text[start:stop])):
+        begin, end = start + found.start(), start + found.end()
+        numbers = [int(one) for one in found.groups()]
+        if max(numbers) > 255 or any(len(one) > 1 and one.startswith(b"0") for one in found.groups()):
+            continue
+        if _is_other(text, begin, end, numbers):
+            continue
+        address = ipaddress.IPv4Address(bytes(numbers))
+        if is_public(address):
+            yield Finding(begin, end, "ip", str(address))
+
+
+def is_quad(text: bytes, start: int, stop: int) -> bool:
+    """Whether a stretch is four numbers with dots, and nothing else."""
+    return _FOUR.fullmatch(text, start, stop) is not None
+
+
+def _is_other(text: bytes, start: int, stop: int, numbers: list[int]) -> bool:
+    """Whether it is rather a version, a section, or a part of a file's name."""
+    before, after = text[max(0, start - 2) : start], text[stop : stop + 2]
+    ranged = _TO.match(text, stop) or _FROM.search(text, max(0, start - 16), start)  # 45.33.32.156-45.33.32.200
+    if ranged:
+        return max(numbers) < _SMALL
+    if before[-1:].isalnum() or before[-1:] in (b"_", b"-", b"=", b"\\", b"^", b"~", b".", b"#", b"+", b"\xa7"):
+        is_setting = before[-1:] == b"=" and before[:1] != b"="
+        if not is_setting:
+            return True
+    if before[-1:] == b"/" and before[:1].isalnum():  # Chrome/115.0.0.0
+        return True
+    if after[:1] in (b"+", b"_", b"%") or (after[:1] in (b".", b"-") and after[1:2].isalnum()):
+        return True
+    if _FILE.match(text, stop, min(len(text), stop + 8)):
+        return True
+    if after == b". " and max(numbers) < _SECTION and (start == 0 or before[-1:] == b"\n"):  # 43.7.3.1. Heading
+        return True
+    about = is_near(text, start, stop, _ABOUT, 28, 16)
+    if is_near(text, start, stop, _VERSIONED, 40, 0) and not about:
+        return True
+    if numbers[2] == numbers[3] == 0 and after[:1] != b"/":
+        return not about
+    marked = before[-1:] == b"/" or before[-1:] == b"@" or (after[:1] == b":" and after[1:2].isdigit())
+    known = numbers in _RESOLVERS
+    small = max(numbers) < _SMALL or (numbers[2] == 0 and numbers[3] < _SMALL)
+    return small and not about and not marked and not known
+
+
+def is_public(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
+    return address.is_global and not address.is_multicast
+
+
+def find_colons(text: bytes, start: int, stop: int, mac: bool) -> Iterator[Finding]:
+    """An IPv6 address, or a MAC address where it is asked for."""
+    written = text[start:stop]
+    if len(written) == 17 and written.count(written[2:3]) == 5:
+        value = written.replace(b"-", b":").decode().lower()
+        # 02:00:00 is ours (pseudonyms), 00 and ff throughout stand for none and for all
+        plain = value.startswith("02:00:00") or len(set(value)) <= 2
+        if mac and not plain and all(len(pair) == 2 for pair in value.split(":")):
+            yield Finding(start, stop, "mac", value)
+        return
+    while written.endswith(b":") and not written.endswith(b"::"):
+        written = written[:-1]
+    if len(written) < 6 or text[start + len(written) : start + len(written) + 1].isalnum():
+        return
+    if written[:1] not in b"23" or len(written.partition(b":")[0]) != 4:  # all public ones are in 2000::/3
+        return
+    if b"." in text[start + len(written) : start + len(written) + 1] and text[stop + 1 : stop + 2].isdigit():
+        return
+    if written.endswith(b"::") and text[start + len(written) : start + len(written) + 1] == b"/":  # a network
+        return
+    try:
+        address = ipaddress.IPv6Address(written.decode())
+    except ValueError:
+        return
+    if is_public(address):
+        yield Finding(start, start + len(written), "ip", str(address))

@@ -1,0 +1,99 @@
+"""Payment cards, IBANs and IMEIs: numbers with checksums and known beginnings."""
+
+import re
+from collections.abc import Iterator
+
+from gristmill.stages.scrub.checksums import luhn, mod_97
+from gristmill.stages.scrub.finding import Finding, digits_of, is_near, same_length, words
+
+_CARD = re.compile(
+    rb"(?<![\d.])(?<!\d[-/ ])(?:\d{13,19}|\d{4}([ -]{1,3})\d{4}\1\d{4}\1\d{4}(?:\1\d{3})?"
+    rb"|\d{4}([ -]{1,3})\d{6}\2\d{4,5})(?!\d|\.\d|-\d)"
+)
+_ISSUERS = re.compile(
+    r"4(?:\d{12}|\d{15}|\d{18})"  # Visa
+    r"|(?:5[1-5]|222[1-9]|22[3-9]\d|2[3-6]\d\d|27[01]\d|2720)\d+"  # Mastercard, 16 in all
+    r"|3[47]\d{13}"  # American Express
+    r"|3(?:0[0-5]|[689]\d)\d{11}"  # Diners Club
+    r"|(?:6011|65\d\d|64[4-9]\d|622\d)\d{12}"  # Discover, and UnionPay with it
+    r"|62\d{14,17}"  # UnionPay
+    r"|35(?:2[89]|[3-8]\d)\d{12}"  # JCB
+    r"|(?:5018|5020|5038|5893|6304|6759|676[123])\d{9,15}"  # Maestro
+    r"|220[0-4]\d{12}"  # Mir
+    r"|(?:508[5-9]|6069|607\d|6521|6522)\d{12}"  # RuPay
+    r"|(?:4011|4312|4389|4514|4576|5041|5066|5067|509\d|6277|6362|6363|650\d|6516|6550)\d{12}"  # Elo
+)
+_SIXTEEN = re.compile(r"5[1-5]|2[2-7]")
+ABOUT_CARDS = words(
+    *("card", "cards", "visa", "mastercard", "amex", "american express", "maestro", "discover", "diners", "jcb"),
+    *("credit", "debit", "cc", "ccn", "payment", "pan", "karte", "kreditkarte", "carte", "tarjeta", "carta", "cartão"),
+    *(
+        "kaart",
+        "kort",
+        "karta",
+        "kart",
+        "cvv",
+        "cvc",
+        "card_number",
+        "cardnumber",
+        "カード",
+        "信用卡",
+        "银行卡",
+        "카드",
+    ),
+)
+
+_LENGTHS = """
+AD24 AE23 AL28 AT20 AZ28 BA20 BE16 BG22 BH22 BI27 BR29 BY28 CH21 CR22 CY28 CZ24 DE22 DJ27 DK18
+DO28 EE20 EG29 ES24 FI18 FK18 FO18 FR27 GB22 GE22 GI23 GL18 GR27 GT28 HN28 HR21 HU28 IE22 IL23
+IQ23 IS26 IT27 JO30 KW30 KZ20 LB28 LC32 LI21 LT20 LU20 LV21 LY25 MC27 MD24 ME22 MK19 MN20 MR27
+MT31 MU30 NI28 NL18 NO15 OM23 PK24 PL28 PS29 PT25 QA29 RO24 RS22 RU33 SA24 SC31 SD18 SE24 SI19
+SK24 SM27 SO23 ST25 SV28 TL23 TN24 TR26 UA29 VA22 VG24 XK20 YE30
+"""
+LENGTHS = {pair[:2]: int(pair[2:]) for pair in _LENGTHS.split()}
+"""Characters of an IBAN by country (SWIFT's registry, release 99)."""
+_IBAN = re.compile(rb"[A-Z]{2}\d\d(?:[ -]{0,3}[A-Z0-9]){11,30}")
+_IMEI = re.compile(rb"(?<![\d.-])(?:\d{15}|\d\d[ -]\d{6}[ -]\d{6}[ -]\d)(?![\d-]|\.\d)")
+ABOUT_IMEI = words("imei", "imeisv", "meid", "handset", "device id", "serial")
+
+
+def find_card(text: bytes, start: int, stop: int) -> Iterator[Finding]:
+    """Luhn, the beginning and length of an issuer; bare digits besides need a word, for one in ten passes by chance."""
+    for found in _CARD.finditer(same_length(text[start:stop])):
+        digits = digits_of(found[0])
+        if not _ISSUERS.fullmatch(digits) or (_SIXTEEN.match(digits) and len(digits) != 16) or not luhn(digits):
+            continue
+        if len(set(digits)) == 1:
+            continue
+        begin, end = start + found.start(), start + found.end()
+        grouped = len(found[0]) > len(digits)
+        if grouped or is_near(text, begin, end, ABOUT_CARDS, 64, 32):
+            yield Finding(begin, end, "card", digits)
+
+
+def find_iban(text: bytes, start: int) -> Iterator[Finding]:
+    """The IBAN that begins there, in groups or not."""
+    if start and (text[start - 1 : start].isalnum() or text[start - 1 : start] == b"_"):
+        return
+    length = LENGTHS.get(text[start : start + 2].decode(), 0)
+    found = _IBAN.match(same_length(text[start : start + 80])) if length else None
+    if found is None:
+        return
+    characters = 0
+    for place, byte in enumerate(found[0]):
+        characters += byte not in b" -"
+        if characters == length:
+            end = start + place + 1
+            value = bytes(one for one in found[0][: place + 1] if one not in b" -").decode()
+            if not text[end : end + 1].isalnum() and mod_97(value):
+                yield Finding(start, end, "iban", value)
+            return
+
+
+def find_imei(text: bytes, start: int, stop: int) -> Iterator[Finding]:
+    """Luhn, and a word beside it; those that begin with 00 are test devices, and ours."""
+    for found in _IMEI.finditer(same_length(text[start:stop])):
+        digits = digits_of(found[0])
+        begin, end = start + found.start(), start + found.end()
+        if luhn(digits) and not digits.startswith("00") and is_near(text, begin, end, ABOUT_IMEI, 40, 16):
+            yield Finding(begin, end, "imei", digits)

@@ -1,0 +1,109 @@
+"""E-mail addresses, and logins with a password in URLs.
+
+An address is a name of at most 64 bytes, `@`, and a domain whose last label is a top-level domain of the public suffix
+list. So `foo@1.2.3`, `module@latest` and `git@github.com:owner/repository` stay, and so do the domains that are
+reserved for examples (RFC 2606, RFC 6761).
+"""
+
+import re
+from collections.abc import Collection, Iterator
+from functools import lru_cache
+
+from gristmill.stages.dedup.public_suffix import has_suffix
+from gristmill.stages.scrub.finding import Finding
+
+EXAMPLES = ("example.com", "example.org", "example.net", "example.edu", "localhost")
+RESERVED = ("example", "invalid", "test", "localhost", "local", "internal", "lan", "arpa", "onion")
+_SERVICES = frozenset({"git", "hg", "svn", "ssh", "bzr"})
+
+_LABELS = rb"(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?\.)+"
+_ASCII = re.compile(_LABELS + rb"(?:xn--[A-Za-z0-9-]{2,59}|[A-Za-z]{2,24})(?![A-Za-z0-9_])")
+_WIDE = re.compile(r"(?:[^\W_](?:[\w-]{0,61}[^\W_])?\.)+(?:xn--[a-z0-9-]{2,59}|[^\W\d_]{2,24})(?!\w)", re.IGNORECASE)
+_FOREIGN = re.compile(rb"[^A-Za-z0-9._%+'-]")
+"""What may stand in a name, and never does: it belongs to what stands before."""
+_OBFUSCATED = re.compile(
+    rb"(?<![\w.+-])([A-Za-z0-9][\w.+-]{0,63}) ?(?:\[ ?at ?\]|\( ?at ?\)|\{ ?at ?\}|<at>) ?"
+    rb"((?:[A-Za-z0-9-]{1,63} ?(?:\[ ?dot ?\]|\( ?dot ?\)|\{ ?dot ?\}|<dot>|\.) ?){1,5})"
+    rb"([A-Za-z]{2,24})(?![A-Za-z0-9])",
+    re.IGNORECASE,
+)
+
+
+def find_email(text: bytes, start: int, stop: int, kept: Collection[str]) -> Iterator[Finding]:
+    """`start`: where the name may begin at the earliest; `stop`: where the domain may end at the latest."""
+    sign = text.index(b"@", start, stop)
+    first, quote, last = _FOREIGN.split(text[start:sign])[-1].rpartition(b"'")
+    name = (first.rpartition(b"'")[2] + quote if first else b"") + last  # o'hara
+    name = name.lstrip(b".-+%_'")
+    if not name or name.endswith(b".") or b".." in name:
+        return
+    found = _domain(text, sign + 1, stop)
+    if found is None:
+        return
+    domain, end = found
+    if _is_kept(domain, kept):
+        return
+    if name.decode().lower() in _SERVICES and text[end : end + 1] in (b":", b"/"):
+        return
+    begin = sign - len(name)
+    if text[end : end + 1] == b"(" or (text[begin - 2 : begin] == b"//" and text[begin - 3 : begin - 2] == b":"):
+        return  # a call; the user of a URL
+    yield Finding(begin, end, "email", f"{name.decode().lower()}@{domain}")
+
+
+def _domain(text: bytes, start: int, stop: int) -> tuple[str, int] | None:
+    """The domain that begins there, in lower case, and where it ends."""
+    wide = text[start:stop]
+    if not wide.isascii():
+        decoded = wide.decode("utf-8", "ignore")
+        found = _WIDE.match(decoded)
+        if found and has_suffix(found[0].lower()):
+            return found[0].lower(), start + len(found[0].encode())
+    narrow = _ASCII.match(text, start, stop if stop < len(text) else len(text))
+    if narrow is None:
+        return None
+    domain = narrow[0].decode().lower()
+    return (domain, narrow.end()) if len(domain) <= 253 and has_suffix(domain) else None
+
+
+@lru_cache(maxsize=1 << 12)
+def _is_below(domain: str, kept: str) -> bool:
+    return domain == kept or domain.endswith("." + kept)
+
+
+def _is_kept(domain: str, kept: Collection[str]) -> bool:
+    return any(_is_below(domain, one) for one in (*kept, *RESERVED))
+
+
+def find_obfuscated(text: bytes, kept: Collection[str]) -> Iterator[Finding]:
+    """`name [at] domain [dot] com`."""
+    for found in _OBFUSCATED.finditer(text):
+        labels = re.split(rb" ?(?:\[ ?dot ?\]|\( ?dot ?\)|\{ ?dot ?\}|<dot>|\.) ?", found[2], flags=re.IGNORECASE)
+        domain = b".".join([*filter(None, labels), found[3]]).decode().lower()
+        if has_suffix(domain) and not _is_kept(domain, kept):
+            yield Finding(found.start(), found.end(), "obfuscated_email", f"{found[1].decode().lower()}@{domain}")
+
+
+_HOST = re.compile(rb"[A-Za-z0-9._-]{1,253}")
+_NO_PASSWORDS = re.compile(
+    rb"(?i)(?:pass(?:word|wd|phrase)?|pwd|pw|secret|token|user(?:name)?|x+|\*+|\.+|changeme|example)\d{0,3}"
+)
+
+
+def find_password(text: bytes, start: int, stop: int, kept: Collection[str]) -> Iterator[Finding]:
+    """The password of `scheme://user:password@`; names of variables, words that stand for one and examples stay."""
+    host = _HOST.match(text, stop + 1)
+    if host is None or _is_kept(host[0].decode().lower(), kept):
+        return
+    user, colon, password = text[start:stop].partition(b":")
+    if not colon or not password or (not user and len(password) < 3) or b"@" in password:
+        return
+    if (password[:1] in b"$<{[(%" and password[-1:] in b">}])%$") or password.startswith(b"$") or b"${" in password:
+        return
+    if len(password) < 3 or _NO_PASSWORDS.fullmatch(password) or password == user or b"EXAMPLE" in password:
+        return
+    at = stop - len(password)
+    try:
+        yield Finding(at, stop, "secret", password.decode())
+    except UnicodeDecodeError:
+        return

@@ -1,0 +1,145 @@
+"""From candidates to findings: each shape is given to those who know whether it is what it looks like."""
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache, partial, reduce
+from operator import or_
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from gristmill.kernels.scrub import shapes
+from gristmill.kernels.scrub.candidates import find_candidates
+from gristmill.stages.buffers import bytes_of
+from gristmill.stages.scrub import addresses, cards, email_addresses, names, national_ids, phones, secrets, wallets
+from gristmill.stages.scrub.finding import Document, Finding, is_near
+
+_FIRST = (
+    *("secret", "email", "iban", "card", "ip", "national_id", "wallet", "mac", "imei", "phone", "generic_secret"),
+    *("obfuscated_email", "name"),
+)
+"""Who takes a stretch that several claim."""
+_ORDER = {type_: place for place, type_ in enumerate(_FIRST)}
+
+
+_ABOUT = reduce(
+    or_, [cards.ABOUT_CARDS, cards.ABOUT_IMEI, phones.ABOUT, *(rule.about for rule in national_ids.NUMBERS)]
+)
+"""Every word that goes with some number."""
+
+
+class Wanted(NamedTuple):
+    """What is looked for."""
+
+    types: frozenset[str]
+    kept_domains: tuple[str, ...] = email_addresses.EXAMPLES
+    name_model: str | None = None
+    name_labels: tuple[str, ...] = ()
+
+
+@lru_cache(maxsize=1)
+def _openings() -> Any:
+    return shapes.openings(secrets.PREFIXES)
+
+
+def find_all(
+    texts: pa.Array, regions: Callable[[int], tuple[str, ...]], wanted: Wanted
+) -> Iterator[tuple[int, list[Finding]]]:
+    """Rows with something in them, each with what was found, in its order and apart.
+
+    `regions`: of a row, countries whose phone numbers may stand there without a country code.
+    """
+    data, offsets = bytes_of(texts)
+    long_words = shapes.MIXED_LONG if "secret" in wanted.types else shapes.NO_LONG
+    if "generic_secret" in wanted.types:
+        long_words = shapes.ANY_LONG
+    found = find_candidates(data, offsets, shapes.CLASSES, _openings(), np.zeros(64, np.uint8), long_words)
+    extra = bool(wanted.types & {"obfuscated_email", "name"})
+    edges = np.flatnonzero(np.diff(found[:, 0], prepend=-1, append=len(texts)))
+    listed = found.tolist()
+    by_row = {
+        listed[edge][0]: listed[edge:stop] for edge, stop in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)
+    }
+    for row in range(len(texts)) if extra else by_row:
+        begin, end = int(offsets[row]), int(offsets[row + 1])
+        text = Document(data[begin:end].tobytes(), partial(regions, row))
+        places = ((kind, start - begin, stop - begin) for _, kind, start, stop in by_row.get(row, ()))
+        claims = [one for one in _claims(text, places, wanted) if one.type in wanted.types]
+        if claims:
+            yield row, apart(claims, end - begin)
+
+
+def _claims(text: Document, places: Iterable[tuple[int, int, int]], wanted: Wanted) -> Iterator[Finding]:
+    data, types = text.data, wanted.types
+    hidden = 0  # where the last private key ends: what stands in it is no candidate
+    for kind, start, stop in places:
+        if start < hidden:
+            continue
+        match kind:
+            case shapes.NUMBER:
+                yield from _numbers(text, start, stop, types)
+            case shapes.AT:
+                yield from email_addresses.find_email(data, start, stop, wanted.kept_domains)
+            case shapes.LOGIN:
+                yield from email_addresses.find_password(data, start, stop, wanted.kept_domains)
+            case shapes.COLONS:
+                yield from addresses.find_colons(data, start, stop, "mac" in types)
+            case shapes.TOKEN:
+                yield from secrets.find_token(data, start)
+            case shapes.WALLET:
+                yield from wallets.find_wallet(data, start, stop)
+            case shapes.IBAN:
+                yield from cards.find_iban(data, start)
+            case shapes.CODED:
+                yield from national_ids.find_coded(data, start, stop)
+            case shapes.KEY:
+                for one in secrets.find_private_key(data, start):
+                    hidden = one.stop
+                    yield one
+        if kind in (shapes.TOKEN, shapes.LONG, shapes.WALLET, shapes.CODED, shapes.IBAN) and "secret" in types:
+            yield from secrets.find_beside(data, start, stop)
+        if kind in (shapes.TOKEN, shapes.LONG, shapes.WALLET) and "generic_secret" in types:
+            yield from secrets.find_generic(data, start, stop)
+    if "obfuscated_email" in types:
+        yield from email_addresses.find_obfuscated(data, wanted.kept_domains)
+    if "name" in types and wanted.name_model is not None:
+        yield from names.find_names(data, wanted.name_model, wanted.name_labels)
+
+
+def _numbers(text: Document, start: int, stop: int, types: frozenset[str]) -> Iterator[Finding]:
+    data = text.data
+    if data.find(b".", start, stop) >= 0:
+        yield from addresses.find_ipv4(data, start, stop)
+        if addresses.is_quad(data, start, stop):
+            return
+    if _is_joined(data, start, stop):
+        return
+    if data[start:stop].isdigit() and not is_near(data, start, stop, _ABOUT, 64, 32):
+        return  # bare digits are nothing without a word
+    if stop - start >= 13:
+        yield from cards.find_card(data, start, stop)
+        if "imei" in types:
+            yield from cards.find_imei(data, start, stop)
+    if "national_id" in types:
+        yield from national_ids.find_number(data, start, stop)
+    if "phone" in types:
+        yield from phones.find_phone(text, start, stop)
+
+
+def _is_joined(data: bytes, start: int, stop: int) -> bool:
+    """Whether digits are a part of a longer code: a UUID, a part number."""
+    before = data[max(0, start - 2) : start]
+    if before[1:] in (b"-", b"_") and before[:1].isalnum():
+        return True
+    return data[stop : stop + 1] in (b"-", b"_") and data[stop + 1 : stop + 2].isalnum()
+
+
+def apart(claims: list[Finding], size: int) -> list[Finding]:
+    """Those that do not overlap, by who comes first; then the longer, then the earlier one takes a stretch."""
+    taken = bytearray(size)
+    chosen = []
+    for one in sorted(set(claims), key=lambda claim: (_ORDER[claim.type], claim.start - claim.stop, claim.start)):
+        if taken.find(1, one.start, one.stop) < 0:
+            taken[one.start : one.stop] = b"\1" * (one.stop - one.start)
+            chosen.append(one)
+    return sorted(chosen)

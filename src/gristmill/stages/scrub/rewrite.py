@@ -1,0 +1,118 @@
+"""Texts with what was found in them replaced, and a record of it."""
+
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from gristmill.stages.buffers import bytes_of, strings
+from gristmill.stages.scrub.find import Wanted, find_all
+from gristmill.stages.scrub.finding import Finding
+from gristmill.stages.scrub.replacements import Replacer
+
+_MOST_ROUNDS = 4
+"""What was replaced may uncover something: digits that stood beside it. The last round finds nothing."""
+
+
+class Edit(NamedTuple):
+    """A stretch of a text, in bytes, and what stands there now."""
+
+    start: int
+    stop: int
+    type: str
+    written: bytes
+
+
+def scrubbed(
+    texts: pa.Array, regions: Callable[[int], tuple[str, ...]], wanted: Wanted, replacer: Replacer
+) -> tuple[pa.Array, dict[int, list[Edit]]]:
+    """The texts as they are afterwards, and for each row that changed what was replaced, in order."""
+    data, offsets = bytes_of(texts)
+    edits: dict[int, list[Edit]] = {}
+    rows, left = list(range(len(texts))), texts
+    for _ in range(_MOST_ROUNDS):
+        found = dict(find_all(left, lambda place, of=rows: regions(of[place]), wanted))  # type: ignore[misc]
+        if not found:
+            break
+        for place, findings in found.items():
+            row = rows[place]
+            before = left[place].as_py().encode()
+            more = [Edit(one.start, one.stop, one.type, _written(one, before, replacer)) for one in findings]
+            edits[row] = together(edits[row], more, before) if row in edits else more
+        rows = [rows[place] for place in found]
+        left = pa.array([_edited(data[offsets[row] : offsets[row + 1]], edits[row]).decode() for row in rows])
+    return _column(texts, edits) if edits else texts, edits
+
+
+def _written(one: Finding, text: bytes, replacer: Replacer) -> bytes:
+    return replacer.replace(one, text[one.start : one.stop])
+
+
+def _edited(text: Iterable[int], edits: list[Edit]) -> bytes:
+    data, at, pieces = bytes(text), 0, []
+    for edit in edits:
+        pieces += [data[at : edit.start], edit.written]
+        at = edit.stop
+    return b"".join([*pieces, data[at:]])
+
+
+def shifted(edits: list[Edit]) -> list[tuple[int, int]]:
+    """Where the replacements stand in the text afterwards."""
+    moved, spans = 0, []
+    for edit in edits:
+        start = edit.start + moved
+        spans.append((start, start + len(edit.written)))
+        moved += len(edit.written) - (edit.stop - edit.start)
+    return spans
+
+
+def together(first: list[Edit], second: list[Edit], between: bytes) -> list[Edit]:
+    """Edits of a text, of its edits `first` and those, `second`, of what these made of it (`between`).
+
+    Edits that overlap become one: it has the type of the later.
+    """
+    spans = shifted(first)
+    made: list[Edit] = []
+    at = moved = 0
+    place = 0
+    while at < len(first) or place < len(second):
+        starts = [spans[at][0]] if at < len(first) else []
+        starts += [second[place].start] if place < len(second) else []
+        low = high = min(starts)
+        begun, later, now = at, place, moved
+        while True:
+            if at < len(first) and (spans[at][0] < high or (at == begun and spans[at][0] == low and place == later)):
+                high, now = max(high, spans[at][1]), first[at].stop - spans[at][1]
+                at += 1
+            elif place < len(second) and (second[place].start < high or (place == later and at == begun)):
+                high = max(high, second[place].stop)
+                place += 1
+            else:
+                break
+        if place == later:
+            made.append(first[begun])
+        else:
+            inner = [edit._replace(start=edit.start - low, stop=edit.stop - low) for edit in second[later:place]]
+            made.append(Edit(low + moved, high + now, inner[-1].type, _edited(between[low:high], inner)))
+        moved = now
+    return made
+
+
+def _column(texts: pa.Array, edits: dict[int, list[Edit]]) -> pa.Array:
+    """All texts in one piece, copied between edits and not row by row."""
+    data, offsets = bytes_of(texts)
+    whole = data.data
+    grown = np.zeros(len(texts) + 1, np.int64)
+    pieces: list[Any] = []
+    at = int(offsets[0])
+    for row in sorted(edits):
+        begin = int(offsets[row])
+        for edit in edits[row]:
+            pieces += [whole[at : begin + edit.start], edit.written]
+            at = begin + edit.stop
+            grown[row + 1] += len(edit.written) - (edit.stop - edit.start)
+    pieces.append(whole[at : int(offsets[-1])])
+    ends = (offsets.astype(np.int64) - int(offsets[0]) + np.cumsum(grown)).astype(np.int32)
+    valid = texts.is_valid().to_numpy(zero_copy_only=False) if texts.null_count else None
+    return strings(ends, np.frombuffer(b"".join(pieces) or b"\0", np.uint8), valid)

@@ -1,0 +1,248 @@
+"""Personal data and secrets go: each is replaced by a placeholder, a mask or a pseudonym of the same form.
+
+E-mail addresses, public IP addresses, phone numbers, payment cards, IBANs, national ids, crypto wallets and secrets
+(API keys, private keys, passwords in URLs) are looked for; MAC addresses, IMEIs, `name [at] domain` and what a
+`password` is set to where they are asked for. One pass over the bytes finds what has the shape of one (kernels/scrub),
+checksums and what stands around decide (the files beside this one). docs/scrub.md says what counts and what stays.
+
+What was replaced is recorded: `replaced_spans` in bytes of the text before, `replacement_spans` in bytes of the text
+after, both start, stop, start, stop ..., and `replaced_types`. A document that is mostly personal data is dropped.
+"""
+
+import importlib.util
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from typing import Annotated, Any, Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pydantic import Field, model_validator
+
+from gristmill.errors import UserError, WrongSetting
+from gristmill.places import place_of
+from gristmill.schema import VERDICT
+from gristmill.stages.contract import File, StageConfig
+from gristmill.stages.dedup import public_suffix
+from gristmill.stages.natural_languages import LABEL, language_of
+from gristmill.stages.scrub import email_addresses, names, phones
+from gristmill.stages.scrub.find import Wanted, find_all
+from gristmill.stages.scrub.finding import ALL, TYPES, Type
+from gristmill.stages.scrub.replacements import Action, Replacer
+from gristmill.stages.scrub.rewrite import Edit, scrubbed, shifted
+from gristmill.stages.select.tally import NOTHING
+
+VERSION = 1
+ONLY_KEPT = True
+READS = ("text", "url", "source")
+MAY_READ = (LABEL,)
+_SPANS = pa.list_(pa.field("item", pa.int64()))
+SCHEMA = pa.schema(
+    [
+        pa.field("text", pa.string()),
+        pa.field("replaced_spans", _SPANS),
+        pa.field("replacement_spans", _SPANS),
+        pa.field("replaced_types", pa.list_(pa.field("item", pa.string()))),
+        pa.field("replaced_bytes", pa.int64()),
+        *VERDICT,
+    ]
+)
+MATCHED = ("replaced_types",)
+TOO_DENSE = "pii_density"
+MIN_FOUND = 5
+"""Findings that a document has at least before its density counts: one address in a short note is no list."""
+MIN_KEY_BYTES = 16
+
+
+class Config(StageConfig):
+    types: tuple[Type, ...] = TYPES
+    """What is looked for. Beside these: mac, imei, generic_secret (what a `password` or `api_key` is set to),
+    obfuscated_email (`name [at] domain`), name (of persons, by `name_model`)."""
+    action: Action | dict[Type, Action] = "placeholder"
+    """What takes its place. placeholder: `<EMAIL>`; mask: `*` for every letter and digit; pseudonym: a value of the
+    same form, a function of `key` and the value. For all types, or by type; one that is not named: placeholder."""
+    placeholders: dict[Type, str] = Field(default={})
+    """Other placeholders for some types; without one a type is in capitals and brackets: `<NATIONAL_ID>`."""
+    key: File | None = None
+    """A file of at least 16 bytes that nobody else has: the key of pseudonyms. The same key gives the same ones."""
+    regions: tuple[str, ...] = ()
+    """Countries (ISO 3166, two capitals) whose phone numbers count without a country code, in every document; beside
+    them those of the top-level domain of its URL and of its language (language.label)."""
+    keep_domains: tuple[str, ...] = email_addresses.EXAMPLES
+    """Domains whose e-mail addresses stay, with those below them; reserved names (.invalid, .test) stay always."""
+    max_density: Annotated[float, Field(gt=0, le=1)] | None = 0.3
+    """Share of a text's bytes, 0 to 1, that what was found in it may have; more: pii_density. Asked of documents with
+    five findings or more. None: none is dropped."""
+
+    name_model: File | None = None
+    """A folder with a spaCy model that finds entities, for `name` (extra `ner`); nothing is downloaded."""
+    name_labels: tuple[str, ...] = ("PERSON", "PER")
+    """Labels of the model that stand for persons."""
+
+    @model_validator(mode="after")
+    def _can_be_done(self) -> Self:
+        if not self.types:
+            raise ValueError("types is empty, so nothing would be found. Name some, or leave the step out")
+        if "pseudonym" in self.actions().values() and self.key is None:
+            raise ValueError("action: pseudonym needs a key. Set key to a file of at least 16 random bytes")
+        if ("name" in self.types) != (self.name_model is not None):
+            raise ValueError("name among types and name_model go together. Set both, or none")
+        return self
+
+    def actions(self) -> dict[str, Action]:
+        given = self.action if isinstance(self.action, dict) else dict.fromkeys(ALL, self.action)
+        return {type_: given.get(type_, "placeholder") for type_ in ALL}
+
+    def placeholder(self, type_: Type) -> str:
+        return self.placeholders.get(type_, f"<{type_.upper()}>")
+
+
+def libraries(config: Config) -> tuple[str, ...]:
+    found: list[str] = []
+    for types, declared in (
+        ({"email", "obfuscated_email"}, public_suffix.LIBRARIES),
+        ({"phone"}, phones.LIBRARIES),
+        ({"name"}, names.LIBRARIES),
+    ):
+        found += declared if types & {*config.types} else ()
+    return (*found, "unicode")
+
+
+def check(config: Config) -> None:
+    """Regions that do not exist, placeholders that would be replaced again, an action for what nobody looks for."""
+    if "name" in config.types and importlib.util.find_spec("spacy") is None:
+        told = "spacy is not installed, so no name can be found. Install it with: pip install 'gristmill[ner]'"
+        raise WrongSetting("types", f"{told}, or take name out")
+    if unknown := set(config.regions) - (phones.known_regions() if config.regions else set()):
+        raise WrongSetting(
+            "regions", f"{', '.join(sorted(unknown))}: no such country. Write ISO 3166 codes, as DE or US"
+        )
+    if isinstance(config.action, dict) and (idle := set(config.action) - set(config.types)):
+        told = ", ".join(sorted(idle))
+        raise WrongSetting(
+            "action", f"{told}: not among types, so nothing would come of it. Add it there or remove it here"
+        )
+    written = pa.array(config.placeholders.values(), pa.string())
+    for row, found in find_all(written, lambda _: (), _wanted(config)) if config.placeholders else ():
+        raise WrongSetting(
+            "placeholders",
+            f"{written[row].as_py()!r} is itself found as {found[0].type}, and would be replaced again. Write another",
+        )
+
+
+def _wanted(config: Config) -> Wanted:
+    kept = tuple(domain.lower() for domain in config.keep_domains)
+    return Wanted(frozenset(config.types), kept, config.name_model, config.name_labels)
+
+
+@lru_cache(maxsize=4)
+def _key(path: str) -> bytes:
+    with place_of(path).open() as file:
+        key: bytes = file.read(1 << 16)
+    if len(key) < MIN_KEY_BYTES:
+        raise UserError(
+            f"{path}: the key of scrub has {len(key)} bytes, and who can guess it can undo pseudonyms. "
+            f"Write a file of at least {MIN_KEY_BYTES} random bytes: head -c 32 /dev/urandom"
+        )
+    return key
+
+
+def apply(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
+    """A row without text has nulls."""
+    text = batch.column("text")
+    placeholders: dict[str, str] = {type_: config.placeholder(type_) for type_ in ALL}
+    replacer = Replacer(config.actions(), placeholders, _key(config.key) if config.key else None)
+    after, edits = scrubbed(text, _regions(batch, config), _wanted(config), replacer)
+    missing = text.is_null()
+    replaced = np.zeros(len(text), np.int64)
+    for row, listed in edits.items():
+        replaced[row] = sum(edit.stop - edit.start for edit in listed)
+    drop, detail = _verdicts(text, edits, replaced, config)
+    columns = [
+        after,
+        _lists(edits, missing, lambda listed: [bound for edit in listed for bound in (edit.start, edit.stop)], _SPANS),
+        _lists(edits, missing, lambda listed: [bound for span in shifted(listed) for bound in span], _SPANS),
+        _lists(edits, missing, lambda listed: [edit.type for edit in listed], SCHEMA.field("replaced_types").type),
+        pa.array(replaced, mask=missing.to_numpy(zero_copy_only=False)),
+        drop,
+        detail,
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
+
+
+def _regions(batch: pa.RecordBatch, config: Config) -> Callable[[int], tuple[str, ...]]:
+    urls = batch.column("url")
+    labels = batch.column(LABEL) if LABEL in batch.schema.names else None
+
+    def regions(row: int) -> tuple[str, ...]:
+        label = labels[row].as_py() if labels is not None else None
+        return phones.regions_of(language_of(label) if label else None, urls[row].as_py(), config.regions)
+
+    return regions
+
+
+def _lists(
+    edits: Mapping[int, list[Edit]], missing: pa.Array, told: Callable[[list[Edit]], list[Any]], kind: Any
+) -> Any:
+    values = [told(edits[row]) for row in sorted(edits)]
+    sizes = np.zeros(len(missing) + 1, np.int32)
+    for row, listed in zip(sorted(edits), values, strict=True):
+        sizes[row + 1] = len(listed)
+    flat = pa.array([one for listed in values for one in listed], kind.value_type)
+    mask = missing if pc.any(missing).as_py() else None
+    return pa.ListArray.from_arrays(pa.array(np.cumsum(sizes, dtype=np.int32)), flat, mask=mask).cast(kind)
+
+
+def _verdicts(
+    text: pa.Array, edits: Mapping[int, list[Edit]], replaced: Any, config: Config
+) -> tuple[pa.Array, pa.Array]:
+    drops: list[str | None] = [None] * len(text)
+    details: list[str | None] = [None] * len(text)
+    sizes = pc.binary_length(text).fill_null(0).to_numpy(zero_copy_only=False)
+    for row, listed in edits.items() if config.max_density is not None else ():
+        share = replaced[row] / sizes[row]
+        if len(listed) >= MIN_FOUND and share > (config.max_density or 1):
+            drops[row] = TOO_DENSE
+            details[row] = f"{len(listed)} findings are {share:.3f} of the bytes, above {config.max_density}"
+    return pa.array(drops, pa.string()), pa.array(details, pa.string())
+
+
+def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> dict[str, Any]:
+    """`found`: findings by type, source and language."""
+    types = answers["replaced_types"]
+    counts = types.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
+    changed = pa.array(np.flatnonzero(counts))
+    sources = batch.column("source").take(changed).to_pylist()
+    languages = batch.column(LABEL).take(changed).to_pylist() if LABEL in batch.schema.names else [None] * len(changed)
+    found: dict[str, dict[str, dict[str, int]]] = {}
+    for listed, source, language in zip(types.take(changed).to_pylist(), sources, languages, strict=True):
+        for one, times in Counter(listed).items():
+            of_source = found.setdefault(one, {}).setdefault(source, {})
+            of_source[language or NOTHING] = of_source.get(language or NOTHING, 0) + times
+    return {
+        "documents_seen": answers.num_rows - answers["text"].null_count,
+        "documents_changed": len(changed),
+        "text_bytes_replaced": pc.sum(answers["replaced_bytes"]).as_py() or 0,
+        "found": found,
+    }
+
+
+def warnings(found: Mapping[str, Any], config: Config) -> Sequence[str]:
+    """That it found nothing at all; one type that is not there is a good sign."""
+    if found.get("documents_seen") and not found.get("documents_changed"):
+        return (
+            f"nothing was found in {found['documents_seen']:,} documents, of {', '.join(config.types)}. "
+            "If the texts were scrubbed before, leave the step out",
+        )
+    return ()
+
+
+def highlights(batch: pa.RecordBatch, config: Config) -> list[tuple[int, int, int, str]]:
+    """What was replaced, with its type."""
+    spans, types = (batch.column(name).to_pylist() for name in ("replaced_spans", "replaced_types"))
+    return [
+        (row, start, stop, kind)
+        for row, (bounds, kinds) in enumerate(zip(spans, types, strict=True))
+        for start, stop, kind in zip((bounds or ())[::2], (bounds or ())[1::2], kinds or (), strict=True)
+    ]

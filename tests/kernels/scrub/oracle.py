@@ -1,0 +1,165 @@
+"""Candidates by plain Python: what kernels/scrub/shapes.py says, without blocks, one place after the other."""
+
+import re
+
+from gristmill.kernels.scrub import shapes
+
+WORD = re.compile(rb"[A-Za-z0-9_]+")
+SEPARATOR = rb"(?:[ \-./()]|\xc2\xa0|\xe2\x80[\xaf\x90-\x93])"
+MORE = re.compile(rb"(" + SEPARATOR + rb"{1,4})(\d+)(?:(?![A-Za-z0-9_])|([A-Z])(?![A-Za-z0-9_]))")
+LETTER = re.compile(rb"-[A-Z](?![A-Za-z0-9_])")
+DATE = re.compile(rb"(?:(?:2\d|1[89])\d\d([-./])\d{1,2}\1\d{0,2}(?!\d)|\d{1,3}([-./])\d{1,2}\2(?:2\d|1[89])\d\d(?!\d))")
+MAC = re.compile(rb"(?<![A-Za-z0-9_-])[0-9a-fA-F]{2}(?:-[0-9a-fA-F]{2}){5}(?![A-Za-z0-9_-])")
+BASE58 = re.compile(rb"[1-9A-HJ-NP-Za-km-z]+")
+LOCAL = re.compile(rb"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}\Z")
+DOMAIN = re.compile(rb"[A-Za-z0-9.\-\x80-\xff]{0,253}")
+LOGIN = re.compile(rb"://[^\x00-\x20/]*:[^\x00-\x20/]*\Z")
+KEY = re.compile(rb"(?<!-)-----BEG[^\n]{2}[^\n]{0,49}? KE")
+
+
+def candidates(text, prefixes, long_words):
+    """All of one text, as a set of (kind, start, stop)."""
+    return {*words(text, prefixes, long_words), *at_signs(text), *colons(text), *keys(text)}
+
+
+def words(text, prefixes, long_words):
+    covered = 0
+    for word in WORD.finditer(text):
+        start, stop = word.span()
+        if start < covered or not is_seen(text, start, stop):
+            continue
+        mac = mac_around(text, start, stop, covered)
+        if mac is not None:
+            yield shapes.COLONS, mac, mac + 17
+            covered = mac + 17
+        elif word[0].isdigit():
+            begin, covered, wanted = number(text, start, stop)
+            if wanted:
+                yield shapes.NUMBER, begin, covered
+        else:
+            covered = stop
+            found = kind_of(text, start, stop, prefixes, long_words)
+            if found is not None:
+                yield *found, stop
+
+
+def is_seen(text, start, stop):
+    """A word with a digit in it, or as long as a key."""
+    return stop - start >= shapes.MIN_TOKEN or any(48 <= byte <= 57 for byte in text[start:stop])
+
+
+def mac_around(text, start, stop, covered):
+    if stop - start == 2:
+        for back in range(start, start - 16, -3):
+            if back >= covered and MAC.match(text, back):
+                return back
+    return None
+
+
+def number(text, start, stop):
+    groups, marks, at = [text[start:stop]], [], stop
+    while found := MORE.match(text, at):
+        groups.append(found[2])
+        marks.append(found[1] if found[3] is None else b"")
+        at = found.end()
+        if found[3] is not None:
+            break
+    if LETTER.match(text, at):
+        at += 2
+    digits = sum(map(len, groups))
+    quad = any(marks[place : place + 3] == [b"."] * 3 for place in range(len(marks)))
+    wanted = (digits >= shapes.MIN_DIGITS and max(map(len, groups)) <= shapes.MOST_GROUP) or quad
+    if digits == 6 and len(groups) == 3 and re.search(rb"[A-Z]{2} \Z", text[max(0, start - 3) : start]):
+        wanted = True
+    span = text[start:at]
+    if len(groups) == 2 and (text[stop : stop + 1] == b"." or (len(span) == 9 and [*map(len, groups)] == [4, 4])):
+        wanted = False
+    if 3 <= len(groups) <= 4 and digits <= 10 and is_date(span):
+        wanted = False
+    if len(groups) == 1 and digits < shapes.MIN_BARE and text[start - 1 : start] != b"+":
+        wanted = False
+    begin = start - len(re.search(rb"[(+]*\Z", text[:start])[0])
+    return begin, at, wanted
+
+
+def is_date(span):
+    found = re.match(rb"(\d+)([-./])(\d{0,2})\2(\d*)", span)
+    if found is None:
+        return False
+    year, other = (found[1], found[4]) if len(found[1]) == 4 else (found[4], found[1])
+    return len(year) == 4 and len(other) <= 2 and re.match(rb"2|1[89]", year) is not None
+
+
+def kind_of(text, start, stop, prefixes, long_words):
+    word, size = text[start:stop], stop - start
+    head = word[: shapes.MOST_JOINED]
+    digits = sum(48 <= byte <= 57 for byte in head)
+    uppers = sum(65 <= byte <= 90 for byte in head)
+    if size == 4:
+        grouped = re.match(SEPARATOR, text[stop:])
+        return (shapes.IBAN, start) if re.fullmatch(rb"[A-Z]{2}\d\d", word) and grouped else None
+    if size < 8:
+        return None
+    if word.startswith(b"0x"):
+        return (shapes.WALLET, start) if size == 42 else None
+    if opens(text, start, prefixes) and len(re.match(rb"[\w.-]{0,20}", text[start:], re.ASCII)[0]) >= shapes.MIN_TOKEN:
+        return shapes.TOKEN, start
+    joined = start - len(re.search(rb"[\w.-]*\Z", text[max(0, start - shapes.MOST_JOINED) : start], re.ASCII)[0])
+    if joined < start and opens(text, joined, prefixes) and stop - joined >= shapes.MIN_TOKEN:
+        return shapes.TOKEN, joined
+    if 15 <= size <= 34 and b"_" not in head and re.match(rb"[A-Z]{2}\d\d", word):
+        return shapes.IBAN, start
+    if 25 <= size <= 90 and digits:
+        bech32 = word.startswith((b"bc", b"lt")) and b"_" not in head
+        if bech32 or (size <= 36 and BASE58.fullmatch(word)):
+            return shapes.WALLET, start
+    if digits >= 4 and uppers and re.fullmatch(rb"[A-Z0-9]+", word) and size in (9, 10, 16, 18):
+        return shapes.CODED, start
+    if long_words == shapes.NO_LONG or size < shapes.MIN_LONG or not digits:
+        return None
+    before = re.search(rb"[\w+=/-]*\Z", text[max(0, start - shapes.MIN_MIXED) : start], re.ASCII)[0]
+    after = re.match(rb"[\w+=/-]*", text[stop : stop + shapes.MIN_MIXED], re.ASCII)[0]
+    mixed = uppers > 0 and uppers + digits + head.count(b"_") < size
+    wanted = mixed and size + len(before) + len(after) >= shapes.MIN_MIXED
+    return (shapes.LONG, start) if wanted or long_words == shapes.ANY_LONG else None
+
+
+def opens(text, at, prefixes):
+    """By the hash of three bytes, which may stand for others too."""
+    table = shapes.openings(prefixes)
+    return bool(table[shapes._opening.py_func(*text[at : at + 3])])
+
+
+def at_signs(text):
+    last = 0
+    for sign in re.finditer(rb"@", text):
+        at, before = sign.start(), text[last : sign.start()]
+        last = at + 1
+        if at == 0 or at + 2 >= len(text):
+            continue
+        login = LOGIN.search(before[-shapes.MOST_LOGIN - 3 :])
+        if login and len(login[0]) - 3 <= shapes.MOST_LOGIN:
+            yield shapes.LOGIN, at - len(login[0]) + 3, at
+            continue
+        name, domain = LOCAL.search(before[-64:]), DOMAIN.match(text, at + 1)
+        if name and b"." in domain[0]:
+            yield shapes.AT, at - len(name[0]), domain.end()
+
+
+def colons(text):
+    for run in re.finditer(rb"[0-9a-fA-F:]+", text):
+        start, stop = run.span()
+        inner = re.search(rb"(?<=[A-Za-z0-9_]):(?=[A-Za-z0-9_:])", text[max(0, start - 1) : stop + 1])
+        count = run[0].count(b":")
+        whole = start == 0 or WORD.match(text[start - 1 : start]) is None
+        shaped = len(run[0]) <= shapes.MOST_HEX and count >= 2 and (b"::" in run[0] or count in (5, 7))
+        if inner and whole and shaped:
+            yield shapes.COLONS, start, stop
+
+
+def keys(text):
+    for found in re.finditer(rb"(?<!-)-----BEG", text):
+        if found.start() + 25 <= len(text):
+            line = text[found.start() + 10 : min(len(text) - 4, found.start() + 60) + 2].split(b"\n")[0]
+            if b" KE" in line:
+                yield shapes.KEY, found.start(), found.start() + 11

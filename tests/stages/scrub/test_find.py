@@ -1,0 +1,120 @@
+"""What is found: precision and recall on a labelled set, and one guard a fault of others."""
+
+import pytest
+from tests.stages.scrub.labelled import labelled
+from tests.stages.scrub.scrubbed import found_in, precision_and_recall, scrub_texts
+
+FLOORS = {
+    "email": (0.98, 0.95),
+    "ip": (0.98, 0.95),
+    "card": (0.98, 0.95),
+    "iban": (0.98, 0.95),
+    "secret": (0.98, 0.95),
+    "wallet": (0.98, 0.95),
+    "national_id": (0.95, 0.9),
+    "phone": (0.9, 0.9),
+}
+
+
+@pytest.fixture(scope="module", params=[16, 17])
+def judged(request):
+    """Two draws of the set, and what is found in each."""
+    known = labelled(request.param)
+    answers = scrub_texts(
+        [one.text for one in known], [one.language for one in known], [one.url for one in known], max_density=None
+    )
+    return [one.spans for one in known], found_in(answers)
+
+
+@pytest.mark.parametrize("kind", FLOORS)
+def test_precision_and_recall(kind, judged):
+    """To the byte, among decoys: code, versions, ISBNs, dates, hashes, coordinates, part numbers."""
+    precision, recall = precision_and_recall(*judged, kind)
+    assert (precision >= FLOORS[kind][0], recall >= FLOORS[kind][1]) == (True, True), (precision, recall)
+
+
+def found(text, language="en", **settings):
+    data = text.encode()
+    spans = found_in(scrub_texts([text], [language], max_density=None, **settings))[0]
+    return [(kind, data[start:stop].decode()) for start, stop, kind in sorted(spans)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "foo@1.2.3",
+        "v1.2.3.4.5",
+        "## 1.2.3.4\n- fixes",
+        "git@github.com:a/b.git",
+        "ssh://git@host.com/a",
+        "x@y.map(z)",
+        "user@example.com",
+        "a@b.invalid",
+        "logo@2x.png",
+        "https://user:${PASS}@host.com",
+        "https://me:secret@example.org/",
+        "192.168.0.1 10.1.2.3 127.0.0.1 169.254.1.1 203.0.113.9 fe80::1:2 2001:db8::1",
+        "4111 1111 1111 1112",
+        "DE89 3704 0044 0532 0130 01",
+        "AKIAIOSFODNN7EXAMPLE",
+        "ghp_0123456789abcdefghijABCDEFGHIJ012345",
+        "123e4567-e89b-12d3-a456-426614174000",
+        "viewBox='-60 -1 530 1052'",
+    ],
+)
+def test_what_only_looks_like_it_stays(text):
+    assert found(text) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("a@b.co", [("email", "a@b.co")]),
+        ("Write to x.y@foo.org.", [("email", "x.y@foo.org")]),
+        ("请写信给li@qq.com。", [("email", "li@qq.com")]),
+        ("post@müller.de!", [("email", "post@müller.de")]),
+        ("a@b.com@c.org", [("email", "b.com@c.org")]),
+        ("http://45.33.32.156:80/", [("ip", "45.33.32.156")]),
+        ("from 1.2.3.4 (client ip)", [("ip", "1.2.3.4")]),
+        ("[2607:f8b0:4004:c07::64]:443", [("ip", "2607:f8b0:4004:c07::64")]),
+        ("+49 - (30) - 901 820", [("phone", "+49 - (30) - 901 820")]),
+        ("Hemet, CA 92544  (909) 927-7678", [("phone", "(909) 927-7678")]),
+        ("tel:+1(415)867-5309", [("phone", "+1(415)867-5309")]),
+        ("postgres://u:pa55word@db:5432/x", [("secret", "pa55word")]),
+    ],
+)
+def test_edges(text, wanted):
+    """At the ends of a text, before punctuation, in other scripts."""
+    assert found(text) == wanted
+
+
+def test_a_number_without_country_needs_a_place():
+    """The language, the domain of the URL, or the recipe says whose number it is."""
+    text = "0151 23456789 (werktags)"
+    assert found(text) == []
+    assert found(text, "de") == [("phone", "0151 23456789")]
+    assert found(text, regions=["DE"]) == [("phone", "0151 23456789")]
+    assert found_in(scrub_texts([text], urls=["https://a.de/x"]))[0]
+
+
+def test_options_are_found_where_they_are_named():
+    """MAC, IMEI, obfuscated addresses and settings of passwords."""
+    text = "MAC 00:1B:44:11:3A:B7, 00-1b-44-11-3a-b8; IMEI 490154203237518; bob [at] foo [dot] com; "
+    text += "api_key = 'a8Kq0Zp3Lx7Vw2Nd'"
+    assert found(text) == []
+    named = ["mac", "imei", "obfuscated_email", "generic_secret"]
+    assert [kind for kind, _ in found(text, types=named)] == [
+        "mac",
+        "mac",
+        "imei",
+        "obfuscated_email",
+        "generic_secret",
+    ]
+
+
+def test_a_private_key_goes_whole():
+    """With an end and without one, and what stands behind it stays."""
+    body = "\n".join("MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQDD0tPVdu2vfKJq" for _ in range(3))
+    for end in ("\n-----END RSA PRIVATE KEY-----", ""):
+        key = f"-----BEGIN RSA PRIVATE KEY-----\n{body}{end}"
+        assert found(f"a\n{key}\n# b") == [("secret", key)]

@@ -1,0 +1,207 @@
+"""The stage: what it writes, that it is stable, and what it says."""
+
+from itertools import pairwise
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.stages.scrub.labelled import labelled
+from tests.stages.scrub.scrubbed import found_in, scrub_texts
+
+from gristmill.errors import UserError, WrongSetting
+from gristmill.stages.scrub import scrub
+from gristmill.stages.scrub.finding import ALL
+from gristmill.stages.scrub.rewrite import Edit, shifted, together
+
+KNOWN = [one for one in labelled() if one.spans]
+SOME = [one.text for one in KNOWN[::7]]
+ACTIONS = ("placeholder", "mask", "pseudonym")
+
+
+@pytest.fixture(scope="module")
+def key(tmp_path_factory):
+    path = tmp_path_factory.mktemp("key") / "key"
+    path.write_bytes(bytes(range(32)))
+    return str(path)
+
+
+def texts_of(answers):
+    return answers["text"].to_pylist()
+
+
+@pytest.mark.parametrize("action", ACTIONS)
+def test_a_second_scrub_changes_nothing(action, key):
+    """Of every kind of value, in every place of the labelled set, with all options on."""
+    given = {"action": action, "key": key, "types": [one for one in ALL if one != "name"], "max_density": None}
+    languages, urls = [one.language for one in KNOWN], [one.url for one in KNOWN]
+    once = scrub_texts([one.text for one in KNOWN], languages, urls, **given)
+    again = scrub_texts(texts_of(once), languages, urls, **given)
+    assert texts_of(again) == texts_of(once)
+
+
+PIECES = st.one_of(
+    st.sampled_from([text for one in KNOWN[::5] for text in [one.text]]),
+    st.text("0123456789 -.()+/", min_size=1, max_size=18),
+    st.sampled_from(["@", "tel ", "card ", "x@y.com", " ", "\n", ":", "45.33.32.156", "4012 8888 8888 1881", "SSN "]),
+)
+
+
+@settings(deadline=None, max_examples=150)
+@given(st.lists(PIECES, max_size=8).map("".join), st.sampled_from(ACTIONS))
+def test_idempotent_whatever_stands_beside_what(key, text, action):
+    """Also where a replacement uncovers what it stood beside."""
+    given = {"action": action, "key": key, "regions": ["US", "DE"], "max_density": None}
+    once = texts_of(scrub_texts([text], **given))
+    assert texts_of(scrub_texts(once, **given)) == once
+
+
+@pytest.mark.parametrize("action", ACTIONS)
+def test_spans_say_what_was_replaced(action, key):
+    """Outside of the spans both texts are the same; inside of them the new one has the replacement."""
+    answers = scrub_texts(SOME, action=action, key=key, max_density=None)
+    for text, row in zip(SOME, answers.to_pylist(), strict=True):
+        before, after = text.encode(), row["text"].encode()
+        old, new = row["replaced_spans"], row["replacement_spans"]
+        assert len(old) == len(new) == 2 * len(row["replaced_types"])
+        assert sorted(old) == old
+        edges = zip([0, *old[1::2]], [*old[::2], len(before)], [0, *new[1::2]], [*new[::2], len(after)], strict=True)
+        assert all(before[a:b] == after[c:d] for a, b, c, d in edges)
+        assert row["replaced_bytes"] == sum(old[1::2]) - sum(old[::2])
+
+
+def test_replacements_do_not_depend_on_order_or_company(key):
+    """Row by row, backwards, all at once: the same texts."""
+    given = {"action": "pseudonym", "key": key, "max_density": None}
+    whole = texts_of(scrub_texts(SOME, **given))
+    assert texts_of(scrub_texts(SOME[::-1], **given))[::-1] == whole
+    assert [texts_of(scrub_texts([text], **given))[0] for text in SOME] == whole
+
+
+def test_a_pseudonym_is_of_the_value_and_the_key(key, tmp_path):
+    """The same number in two spellings has one; with another key it has another."""
+    texts = ["Tel +1 415-867-5309", "call +1 (415) 867-5309"]
+    digits = ["".join(filter(str.isdigit, text)) for text in texts_of(scrub_texts(texts, action="pseudonym", key=key))]
+    assert digits[0] == digits[1]
+    (tmp_path / "other").write_bytes(b"x" * 16)
+    other = texts_of(scrub_texts(texts, action="pseudonym", key=str(tmp_path / "other")))
+    assert "".join(filter(str.isdigit, other[0])) != digits[0]
+
+
+def test_pseudonyms_have_the_form_and_no_owner(key):
+    """Reserved ranges, a card of no issuer that passes Luhn, a country that is none."""
+    text = "x@foo.com 45.33.32.156 2607:f8b0:4004:c07::64 visa 4012 8888 8888 1881 DE89 3704 0044 0532 0130 00"
+    email, four, six, _, *card = texts_of(scrub_texts([text], action="pseudonym", key=key, max_density=None))[0].split()
+    assert email.endswith(".invalid")
+    assert four.startswith("10.")
+    assert six.startswith("2001:db8:")
+    assert card[0].startswith("0")
+    assert [len(part) for part in card[:4]] == [4] * 4
+    assert card[4].startswith("ZZ")
+
+
+def test_nulls_and_texts_without_anything():
+    """A null stays null throughout; a text without findings has empty lists."""
+    rows = scrub_texts([None, "nothing", ""]).to_pylist()
+    assert rows[0] == dict.fromkeys(scrub.SCHEMA.names)
+    for row, text in zip(rows[1:], ("nothing", ""), strict=True):
+        assert row["text"] == text
+        assert [row["replaced_spans"], row["replaced_types"], row["replaced_bytes"]] == [[], [], 0]
+
+
+def test_a_document_that_is_mostly_personal_data_is_dropped():
+    """By its share of bytes, from five findings on; another share decides otherwise."""
+    listed = "\n".join(f"person{n}@mail.com" for n in range(9))
+    prose = "The mill stands by the river, and nobody knows who built it. " * 20
+    rows = scrub_texts([listed, "a@b.com", prose + listed, listed], max_density=0.5).to_pylist()
+    assert [row["drop"] for row in rows] == ["pii_density", None, None, "pii_density"]
+    assert "9 findings" in rows[0]["detail"]
+    assert scrub_texts([listed], max_density=None)["drop"].to_pylist() == [None]
+
+
+def test_slices_of_a_batch_are_the_batch():
+    """The engine may call with any slice."""
+    columns = {"text": pa.array([*SOME, None]), "url": pa.nulls(len(SOME) + 1, pa.string())}
+    batch = pa.record_batch({**columns, "source": pa.array(["mill"] * (len(SOME) + 1))})
+    whole = scrub.apply(batch, scrub.Config()).to_pylist()
+    step = 5
+    sliced = [scrub.apply(batch.slice(at, step), scrub.Config()) for at in range(0, batch.num_rows, step)]
+    assert [row for part in sliced for row in part.to_pylist()] == whole
+
+
+def test_counts_by_type_source_and_language():
+    """Of all findings; and a scrub that found nothing at all says so."""
+    texts = ["a@b.com and c@d.org", "45.33.32.156", "nothing"]
+    columns = {"text": texts, "url": pa.nulls(3, pa.string()), "source": ["one", "two", "two"]}
+    batch = pa.record_batch({**columns, "language.label": pa.array(["en", None, "de"])})
+    config = scrub.Config()
+    found = scrub.metrics(batch, scrub.apply(batch, config), config)
+    assert found["found"] == {"email": 2, "ip": 1}
+    assert found["by_source"] == {"one": {"email": 2}, "two": {"ip": 1}}
+    assert found["by_language"] == {"en": {"email": 2}, "(none)": {"ip": 1}}
+    assert (found["documents_seen"], found["documents_changed"]) == (3, 2)
+    assert not scrub.warnings(found, config)
+    assert (
+        "nothing was found in 3 documents" in scrub.warnings({"documents_seen": 3, "documents_changed": 0}, config)[0]
+    )
+
+
+def test_settings_that_cannot_be_meant(tmp_path):
+    """Each is refused with what to do."""
+    with pytest.raises(ValueError, match="needs a key"):
+        scrub.Config(action="pseudonym")
+    with pytest.raises(ValueError, match="types is empty"):
+        scrub.Config(types=())
+    with pytest.raises(ValueError, match="go together"):
+        scrub.Config(types=("name",))
+    for asked, told in (
+        ({"regions": ("XQ",)}, "XQ"),
+        ({"placeholders": {"email": "nobody@foo.com"}}, "found as email"),
+        ({"types": ("email",), "action": {"ip": "mask"}}, "not among types"),
+    ):
+        with pytest.raises(WrongSetting, match=told):
+            scrub.check(scrub.Config(**asked))
+    (tmp_path / "short").write_bytes(b"1234")
+    with pytest.raises(UserError, match="at least 16 random bytes"):
+        scrub_texts(["a@b.com"], action="pseudonym", key=str(tmp_path / "short"))
+
+
+def test_types_and_actions_are_chosen():
+    """A type that is not named stays; each has its own action and placeholder."""
+    text = "a@b.com 45.33.32.156"
+    assert texts_of(scrub_texts([text], types=["ip"])) == ["a@b.com <IP>"]
+    asked = {"action": {"ip": "mask"}, "placeholders": {"email": "[mail]"}}
+    assert texts_of(scrub_texts([text], types=["ip", "email"], **asked)) == ["[mail] **.**.**.***"]
+    assert found_in(scrub_texts(["x@kept.com"], keep_domains=["kept.com"]))[0] == set()
+
+
+EDITS = st.lists(st.tuples(st.integers(0, 4), st.integers(1, 4), st.binary(max_size=4)), max_size=5)
+
+
+def laid_out(steps, size):
+    edits, at = [], 0
+    for gap, length, written in steps:
+        start, stop = at + gap, at + gap + length
+        if stop > size:
+            break
+        edits.append(Edit(start, stop, "email", written))
+        at = stop
+    return edits
+
+
+def done(text, edits):
+    for edit in reversed(edits):
+        text = text[: edit.start] + edit.written + text[edit.stop :]
+    return text
+
+
+@given(st.binary(max_size=40), EDITS, EDITS)
+def test_edits_of_edits_are_edits(text, first, second):
+    """Both, one after the other, are the one list that is recorded."""
+    early = laid_out(first, len(text))
+    between = done(text, early)
+    late = laid_out(second, len(between))
+    both = together(early, late, between)
+    assert done(text, both) == done(between, late)
+    assert all(one.stop <= other.start for one, other in pairwise(both))
+    assert [start for start, _ in shifted(both)] == sorted(start for start, _ in shifted(both))
