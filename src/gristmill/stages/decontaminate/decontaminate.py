@@ -122,7 +122,8 @@ def _told(flags: Sequence[Mapping[str, Any]]) -> str | None:
     best = max(flags, key=lambda flag: (flag["whole"], flag["coverage"], flag["benchmark"], flag["item"]))
     items = {(flag["benchmark"], flag["item"]) for flag in flags}
     more = f" and {counted(len(items) - 1, 'other item')}" if len(items) > 1 else ""
-    return f"{best['benchmark']} {best['item']}: {100 * best['coverage']:.0f}% of the {best['piece']}, {best['rule']}{more}"
+    share = f"{100 * best['coverage']:.0f}% of the {best['piece']}"
+    return f"{best['benchmark']} {best['item']}: {share}, {best['rule']}{more}"
 
 
 def _cut(text: pa.Array, flags: Sequence[Sequence[Mapping[str, Any]]], margin: int) -> dict[str, pa.Array]:
@@ -154,7 +155,8 @@ def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> d
 def warnings(found: Mapping[str, Any], config: Config) -> Sequence[str]:
     if found.get("documents_seen") and not found.get("benchmarks"):
         return (
-            "no document holds an item of the suite. That may be so; a document with one in it would show that it works",
+            "no document holds an item of the suite. That may be so; a document with one in it would show that it "
+            "works",
         )
     return ()
 

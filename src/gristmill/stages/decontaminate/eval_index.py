@@ -43,9 +43,12 @@ def make_of(config: Config, path: Path, new: bool) -> dict[str, Any]:
         named = [f"{chosen[one].benchmark} {chosen[one].id} ({chosen[one].question[:40]!r})" for one in bare[:_SHOWN]]
         more = f" and {len(bare) - _SHOWN} more" if len(bare) > _SHOWN else ""
         raise CannotBeMet(
-            f"{counted(len(bare), 'item')} of the eval suite {suite.name} cannot be protected, having too few words to be "
-            f"told from other texts: {', '.join(named)}{more}. Take them out of the suite, give them an answer or "
+            f"{counted(len(bare), 'item')} of the eval suite {suite.name} cannot be protected, having too few words to "
+            f"be told from other texts: {', '.join(named)}{more}. Take them out of the suite, give them an answer or "
             f"choices, or write allow_unprotected: {len(bare)}."
         )
     units = write_index(chosen, suite.protections, config.ngram, float(config.fuzzy), path)
-    return {"items": len(chosen), "units": units, "unprotected": len(bare)}
+    unprotected: dict[str, dict[str, int]] = {}
+    for one in bare:
+        unprotected.setdefault(chosen[one].benchmark, {})[chosen[one].id] = 1
+    return {"items": len(chosen), "units": units, "unprotected": len(bare), "unprotected_items": unprotected}

@@ -96,7 +96,7 @@ class _Tally:
         for key, rows in _units(records).items():
             several = [bits for bits, whole in zip(*_bits(records, key, rows), strict=True) if not whole]
             if several:
-                self.add(key, np.sum(several, axis=0, dtype=np.int64))
+                self.add(key, np.asarray(np.sum(several, axis=0, dtype=np.int64)))
 
 
 def _units(records: pa.Table) -> dict[tuple[int, int, bool], list[int]]:

@@ -15,7 +15,8 @@ from pydantic import BeforeValidator, Field
 from gristmill.errors import CannotBeMet, UserError, WrongSetting
 from gristmill.stages.contract import FileMark, StageConfig
 from gristmill.stages.decontaminate.index import key_of
-from gristmill.stages.decontaminate.suite import Item, Suite, describe, read_suite
+from gristmill.stages.decontaminate.suite import Item, Suite, read_suite
+from gristmill.stages.decontaminate.suite_describe import describe
 
 VERSION = 1
 LIBRARIES = ()
@@ -38,8 +39,8 @@ class Config(StageConfig):
     suite: SuiteFolder
     """The folder of an eval suite, or the YAML file in it (docs/suites.md)."""
     suite_hash: Annotated[str, Field(pattern="^[0-9a-f]{16,64}$")] | None = None
-    """How the hash of the suite begins, 16 digits or more: another suite stops the run. `gristmill suite pin` prints it.
-    null: the suite is taken as it is."""
+    """How the hash of the suite begins, 16 digits or more: another suite stops the run. `gristmill suite pin` prints
+    it. null: the suite is taken as it is."""
 
 
 class Known(NamedTuple):
@@ -116,7 +117,7 @@ def open_suite(path: Path) -> Opened:
     """The suite in a file."""
     about = orjson.loads(path.read_bytes())
     items = {
-        key: Known(Item(*texts[:4], tuple(texts[4]), tuple(texts[5]), texts[6]), generation)
-        for key, generation, texts in about["items"]
+        key: Known(Item(benchmark, name, question, answer, tuple(choices), tuple(code), context), generation)
+        for key, generation, (benchmark, name, question, answer, choices, code, context) in about["items"]
     }
     return Opened(about["name"], about["version"], about["hash"], about["coverage"], items)
