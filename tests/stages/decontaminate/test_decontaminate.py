@@ -2,6 +2,7 @@
 
 import random
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -42,8 +43,9 @@ def test_what_eleven_documents_have_is_a_phrase(step, limit):
 def test_a_whole_item_counts_however_many_have_it(step, limit):
     """An item that leaked often is no phrase; and those that have it do not make one of it for the others."""
     texts = [*documents(WHOLE, 50), *documents(MOST_OF_IT, 10)]
-    rows, _ = step.run(texts, cuts=range(0, 60, 7), bits=3, limit=limit)
+    rows, counts = step.run(texts, cuts=range(0, 60, 7), bits=3, limit=limit)
     assert [row["drop"] for row in rows] == ["eval_item"] * 60
+    assert counts["let_go_as_phrases"] == 0
     assert [{one["whole"] for one in row["evidence"]} for row in rows] == [{True}] * 50 + [{False}] * 10
 
 
@@ -169,19 +171,13 @@ def test_words_whose_hashes_collide_never_flag(tmp_path, size):
     """An index in which the hashes of an item are those of other words finds those words, and the letters refuse."""
     suite = write_suite(tmp_path, {"b": [item(0, size)]})
     step = Step(suite)
-    text = [f"{prose('before')}. {item(0, size)['q']}? {item(0, size)['a']}. {prose('after')}"]
+    texts = pa.array([f"{prose('before')}. {item(0, size)['q']}? {item(0, size)['a']}. {prose('after')}"])
     table = open_index(step.models["eval_index"])
-    found, _ = findings.find(_texts(text), table)
+    found, _ = findings.find(texts, table)
     assert found
     other = prose("of another kind", size)
     units = {name: [unit._replace(text=other) for unit in held] for name, held in table.units.items()}
-    assert findings.find(_texts(text), table._replace(units=units))[0] == []
-
-
-def _texts(texts):
-    import pyarrow as pa
-
-    return pa.array(texts, pa.string())
+    assert findings.find(texts, table._replace(units=units))[0] == []
 
 
 def test_flags_are_sorted_and_name_places_of_the_text(step):
