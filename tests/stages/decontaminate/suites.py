@@ -7,8 +7,9 @@ import random
 import pyarrow as pa
 
 from exchanged import make_assets, run_stage, stages_of
-from gristmill.stages.decontaminate import decontaminate
+from gristmill.stages.decontaminate import decontaminate, findings
 from gristmill.stages.decontaminate.decontaminate import Config
+from gristmill.stages.decontaminate.index import open_index
 from gristmill.stages.stage_interface import kind_of
 
 SYLLABLES = ["ka", "lo", "mi", "ren", "tu", "sa", "vel", "no", "pri", "dan"]
@@ -57,6 +58,11 @@ class Step:
                 for column in layer.column_names:
                     parts[number] = parts[number].append_column(f"{name}.{column}", layer.column(column))
         return [row for layer in layers for row in layer.to_pylist()], found
+
+    def hits(self, texts):
+        """Of each text the units of the index that are found in it."""
+        found, _ = findings.find(pa.array(texts, pa.string()), open_index(self.models["eval_index"]))
+        return [{one.unit for one in found if one.row == row} for row in range(len(texts))]
 
     def flags(self, texts, **ways):
         """Of each text the items that it is flagged with, and the rules."""

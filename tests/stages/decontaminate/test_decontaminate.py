@@ -180,6 +180,17 @@ def test_words_whose_hashes_collide_never_flag(tmp_path, size):
     assert findings.find(texts, table._replace(units=units))[0] == []
 
 
+def test_spellings_of_an_item_are_one_flag(tmp_path):
+    """A text that is like several of them is told once, by the one that it has most of."""
+    step = Step(write_suite(tmp_path, {"b": [item(0, q=f"{ITEM['q']} don't stop")]}))
+    words = [*WORDS, "dont", "stop"]
+    words[9] = words[25] = "otherwise"
+    text = f"{prose('before')}. {' '.join(words)}. {prose('after')}"
+    assert [len(found) for found in step.hits([text])] == [2], "units that are found there"
+    (row,), _ = step.run([text])
+    assert [(flag["rule"], round(flag["coverage"] * 42)) for flag in row["evidence"]] == [("fuzzy", 40)]
+
+
 def test_flags_are_sorted_and_name_places_of_the_text(step):
     """Whatever is between start and stop is of the item."""
     draw = random.Random(3)
