@@ -14,7 +14,7 @@ from gristmill.query.touched import OfBenchmark, OfSuite, plain, touched
 
 SHOWN_HASH = 16
 MOST_NAMED = 5
-EXAMPLE = "Example: gristmill suite touched recipes/demo.yaml --out touched.jsonl"
+EXAMPLE = "Example: gristmill suite touched demo/store@demo --out touched.jsonl"
 
 
 def touched_command(
