@@ -185,3 +185,10 @@ def test_lineage_tells_what_was_found(flagged, say):
     (life,) = map(json.loads, say("lineage", flagged.recipe, row["doc_id"], "--json").out.splitlines())
     (flags,) = (step["flags"] for step in life["steps"] if step["step"] == "text/decontaminate")
     assert [flag["passage"] for flag in flags] == [flag["passage"] for flag in row["evidence"]]
+
+
+@pytest.mark.parametrize("command", ["removed", "funnel", "status", "verify"])
+def test_other_commands_take_the_step_as_any_other(flagged, say, command):
+    """Its metrics are not mistaken for those of a step with rules."""
+    said = say(command, flagged.recipe)
+    assert (said.code, "Traceback" in said.err) == (0, False)

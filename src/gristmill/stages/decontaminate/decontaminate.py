@@ -155,7 +155,7 @@ def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> d
             documents[benchmark] = documents.get(benchmark, 0) + 1
         for flag in found or ():
             rules[flag["rule"]] = rules.get(flag["rule"], 0) + 1
-    return {"documents_seen": batch.num_rows, "benchmarks": documents, "rules": rules}
+    return {"documents_seen": batch.num_rows, "benchmarks": documents, "flags": rules}
 
 
 def warnings(found: Mapping[str, Any], config: Config) -> Sequence[str]:
