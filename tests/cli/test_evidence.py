@@ -9,6 +9,7 @@ from tests.stages.decontaminate.suites import item, prose, write_suite
 from conftest import Project
 
 ITEMS = [item(number) for number in range(4)]
+LATER = item(9)
 EDITED = " ".join(word.upper() if at % 9 else "otherwise" for at, word in enumerate(ITEMS[1]["q"].split()))
 RECIPE = """
 recipe: flagged
@@ -20,6 +21,7 @@ sources:
 steps:
   text:
     - decontaminate: {suite: evals, allow_unprotected: 1}
+    - decontaminate: {suite: more}
   page:
     - decontaminate: {suite: evals, allow_unprotected: 1, action: cut, margin_bytes: 0}
 """
@@ -27,6 +29,7 @@ NOTES = {
     "clean": prose("clean"),
     "whole": f"{prose('a', 9)} {ITEMS[0]['q']} {ITEMS[0]['a']}. {prose('b', 9)}",
     "edited": f"{prose('c', 9)}. {EDITED}. {prose('d', 9)}",
+    "later": f"{prose('f', 9)} {LATER['q']}",
     "both": f"{ITEMS[0]['q']} {prose('e', 50)} {ITEMS[1]['q']}",
 }
 PAGES = {"part": f"Kept é {ITEMS[2]['q']} ü kept", "only": ITEMS[2]["q"], "clean": prose("page")}
@@ -42,6 +45,7 @@ def flagged(tmp_path_factory):
         (made.folder / "in" / f"{name}.jsonl").write_text("\n".join(lines))
     bare = {"id": "bare", "q": "Why so?", "a": ""}
     write_suite(made.folder / "evals", {"first": ITEMS[:2], "second": [*ITEMS[2:], bare]})
+    write_suite(made.folder / "more", {"third": [LATER]})
     made.recipe.write_text(RECIPE)
     made.run()
     return made
@@ -54,12 +58,12 @@ def rows_of(said):
 def test_evidence_has_both_texts(flagged, say):
     """Only documents with items in them; every flag with its passage, and the item with its texts."""
     rows = rows_of(say("inspect", flagged.recipe, "--evidence", "--json"))
-    assert len(rows) == 5
+    assert len(rows) == 6
     for row in rows.values():
         for flag in row["evidence"]:
             texts = {**NOTES, **PAGES}.values()
             assert any(flag["passage"] == text.encode()[flag["start"] : flag["stop"]].decode() for text in texts)
-            assert flag["text"] == next(one["q"] for one in ITEMS if one["id"] == flag["item"]["id"])
+            assert flag["text"] == next(one["q"] for one in (*ITEMS, LATER) if one["id"] == flag["item"]["id"])
             assert flag["piece"] == "question"
     flags = [flag for row in rows.values() for flag in row["evidence"]]
     assert {(one["benchmark"], one["item"]["id"], one["rule"], one["whole"]) for one in flags} == {
@@ -68,6 +72,7 @@ def test_evidence_has_both_texts(flagged, say):
         ("first", "i1", "ngram", False),
         ("first", "i1", "fuzzy", False),
         ("second", "i2", "ngram", False),
+        ("third", "i9", "ngram", False),
     }
 
 
@@ -130,13 +135,19 @@ def test_evidence_that_nobody_gives_is_one_message(flagged, everything, say):
     assert "has no step decontaminate" in said.err
     said = say("inspect", flagged.recipe, "--evidence", "--stage", "ingest")
     assert said.code == 2
-    assert "--stage ingest comes before text/decontaminate, page/decontaminate" in said.err
+    assert "--stage ingest comes before text/decontaminate, text/decontaminate_2, page/decontaminate" in said.err
 
 
 def test_touched_tells_clean_items_from_others(flagged, say, tmp_path):
     """Of each benchmark: its items, those that documents hold, the documents that went or were cut, and the rules."""
     said = say("suite", "touched", flagged.recipe, "--json", "--out", tmp_path / "touched.jsonl")
-    first, second = map(json.loads, said.out.splitlines())
+    first, second, third = map(json.loads, said.out.splitlines())
+    assert (third["benchmark"], third["items"], third["removed"], third["hash"] != first["hash"]) == (
+        "third",
+        1,
+        1,
+        True,
+    )
     assert (first["benchmark"], first["items"], first["removed"], first["cut"]) == ("first", 2, 3, 0)
     assert (second["benchmark"], second["items"], second["removed"], second["cut"]) == ("second", 3, 1, 1)
     assert first["rules"] == {"fuzzy": 1, "ngram": 2}
@@ -148,7 +159,7 @@ def test_touched_tells_clean_items_from_others(flagged, say, tmp_path):
         "i2": (2, False, ["ngram"]),
     }
     written = list(map(json.loads, (tmp_path / "touched.jsonl").read_text().splitlines()))
-    assert written == first["touched"] + second["touched"]
+    assert written == first["touched"] + second["touched"] + third["touched"]
     away = say("suite", "touched", f"{flagged.store}@flagged", "--json")
     assert away.out == said.out
 
@@ -161,6 +172,8 @@ def test_touched_for_a_person(flagged, say, tmp_path):
         ["benchmark", "items", "touched", "share"],
         ["second", "3", "1", "33.3%"],
     ]
+    assert "third" not in said.out
+    assert said.out.count("small 1") == 1
     assert "second: 1 item was not looked for, and may be anywhere: bare." in said.out
     said = say("suite", "touched", flagged.recipe, "--benchmark", "secnd")
     assert said.code == 2
@@ -187,8 +200,8 @@ def test_lineage_tells_what_was_found(flagged, say):
     assert [flag["passage"] for flag in flags] == [flag["passage"] for flag in row["evidence"]]
 
 
-@pytest.mark.parametrize("command", ["removed", "funnel", "status", "verify"])
-def test_other_commands_take_the_step_as_any_other(flagged, say, command):
-    """Its metrics are not mistaken for those of a step with rules."""
+@pytest.mark.parametrize(("command", "code"), [("removed", 2), ("funnel", 0), ("status", 0), ("verify", 0)])
+def test_other_commands_take_the_step_as_any_other(flagged, say, command, code):
+    """Its metrics are not mistaken for those of a step with rules, which `removed` wants."""
     said = say(command, flagged.recipe)
-    assert (said.code, "Traceback" in said.err) == (0, False)
+    assert (said.code, "Traceback" in said.err) == (code, False)

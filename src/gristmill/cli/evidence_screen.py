@@ -17,9 +17,9 @@ WIDE = 100
 MOST_FLAGS = 5
 """Of a document; --full shows all."""
 MOST_WORDS = 120
-"""Of a text that is shown; --full shows up to MOST_COMPARED."""
+"""Of a text that is shown; --full shows all."""
 MOST_COMPARED = 3000
-"""Words of a text that are compared: the time of a diff grows with their square."""
+"""Words of a text that are compared: the time of a diff grows with their square. Without --full twice those shown."""
 _UNSPACED = "\u0e01-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u9fff\uf900-\ufaff"
 """Scripts without spaces: a character is a word."""
 _WORD = re.compile(rf"\s*(?:[{_UNSPACED}]|[^\s{_UNSPACED}]+)")
@@ -57,8 +57,9 @@ def show_flags(out: Screen, flags: Sequence[tuple[Flag, Item]], full: bool) -> N
 
 def agreeing(one: str, other: str, colours: bool, full: bool) -> tuple[Text, Text]:
     """Two texts in which what both have, in the same order, stands out."""
-    sides = [_words(text)[:MOST_COMPARED] for text in (one, other)]
-    bare = [[_letters(word) for word in side] for side in sides]
+    sides = [_words(text) for text in (one, other)]
+    most = MOST_COMPARED if full else 2 * MOST_WORDS
+    bare = [[_letters(word) for word in side[:most]] for side in sides]
     blocks = SequenceMatcher(None, bare[0], bare[1], autojunk=False).get_matching_blocks()
     return (
         _marked(sides[0], [(block.a, block.a + block.size) for block in blocks], colours, full),

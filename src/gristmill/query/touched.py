@@ -88,7 +88,7 @@ def touched(seen: Seen, benchmark: str | None = None) -> list[OfSuite]:
         )
     for report in found.values():
         report.benchmarks = {name: _sorted(one) for name, one in report.benchmarks.items() if benchmark in (None, name)}
-    return list(found.values())
+    return [report for report in found.values() if report.benchmarks]
 
 
 def _untouched(suite: Opened) -> OfSuite:
