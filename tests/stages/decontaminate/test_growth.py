@@ -4,7 +4,7 @@ import json
 
 import pyarrow as pa
 import pytest
-from tests.stages.decontaminate.suites import item, prose, write_suite
+from tests.stages.decontaminate.suites import Step, item, prose, write_suite
 
 from gristmill.errors import UserError
 from gristmill.stages.decontaminate import eval_scan_new
@@ -109,6 +109,21 @@ def test_the_suite_of_a_scan_for_new_items_changes_nothing(tmp_path):
         for one in configs
     ]
     assert found[0].to_pylist() == found[1].to_pylist() == [{"hits": [], "bounded": False}] * 2
+
+
+def test_items_that_cannot_be_protected_count_over_all_generations(tmp_path):
+    """One that came later does not slip through beside one that is allowed."""
+    bare = [{"id": f"bare{n}", "q": f"{word}?", "a": ""} for n, word in enumerate(("Why so", "Who"))]
+    suite = write_suite(tmp_path, {"b": [ITEMS[0], bare[0]]})
+    pin_suite(str(suite))
+    write_suite(tmp_path, {"b": [ITEMS[0], *bare]})
+    with pytest.raises(UserError, match=r"2 items .*b bare0 .*b bare1 .*allow_unprotected: 2"):
+        Step(suite, allow_unprotected=1)
+    metrics = Step(suite, allow_unprotected=2).metrics
+    assert [metrics[name]["unprotected_items"] for name in ("eval_index", "eval_index_new")] == [
+        {"b": {"bare0": 1}},
+        {"b": {"bare1": 1}},
+    ]
 
 
 @pytest.mark.parametrize(
