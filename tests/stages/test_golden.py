@@ -15,18 +15,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from exchanged import make_assets, run_stage, run_step, stages_of
+from exchanged import run_step
+from golden_evals import decontaminate_outputs
 from gristmill.engine.schedule.task_cache import ENGINE
 from gristmill.stages import READERS, STEPS
 from gristmill.stages.contract import Piece
-from gristmill.stages.decontaminate import decontaminate
-from gristmill.stages.decontaminate.suite import pin_suite
 from gristmill.stages.dedup.near_candidates import Config as SketchConfig
 from gristmill.stages.dedup.near_index import write_index
 from gristmill.stages.mix import mix
 from gristmill.stages.select import index
 from gristmill.stages.shards import shard_groups, shards, tokens
-from gristmill.stages.stage_interface import kind_of, libraries_of, may_read_of, reads_of, version_of
+from gristmill.stages.stage_interface import libraries_of, may_read_of, reads_of, version_of
 from gristmill.stages.takedown import takedown, takedown_match, takedown_sets
 from gristmill.stages.tokenizer import tokenizer, tokenizer_sample
 from gristmill.store.parquet import PartWriter
@@ -195,7 +194,7 @@ def outputs(folder):
     found[SAMPLE] = {"version": tokenizer_sample.VERSION, "libraries": {}, "output": sample_output()}
     found |= shard_outputs(folder)
     found |= takedown_outputs(folder)
-    found |= decontaminate_outputs(folder)
+    found |= decontaminate_outputs(folder / "evals", TEXTS, digest_of)
     found[INDEX] = {
         "version": index.VERSION,
         "libraries": {library: version_of(library) for library in index.LIBRARIES},
@@ -300,48 +299,6 @@ def takedown_outputs(folder):
         }
         for module, output in outputs.items()
     }
-
-
-def decontaminate_outputs(folder):
-    """Of the fixed texts, with a suite of some of them that grew after it was pinned."""
-    folder = folder / "evals"
-    folder.mkdir()
-    items = [
-        {"q": TEXTS[0].split("\n")[0], "a": "the miller of the village"},
-        {"q": "Who is it that grinds the corn?", "a": "the mill"},
-        {"q": TEXTS[1].replace("Dorf", "Land"), "a": ""},
-    ]
-    (folder / "suite.yaml").write_text(
-        "suite: golden\nversion: '1'\nbenchmarks:\n  mill: {files: mill.jsonl, question: q, answer: a, coverage: 0.5}\n"
-        "  code: {files: code.jsonl, question: q, code: c}\n"
-    )
-    lines = [json.dumps(item) for item in items]
-    (folder / "mill.jsonl").write_text("\n".join(lines[:2]))
-    code = TEXTS[3].split("\n")[:2]
-    (folder / "code.jsonl").write_text(
-        json.dumps({"q": "Halve all of the kernels of the grain.", "c": "\n".join(code)})
-    )
-    pin_suite(str(folder))
-    (folder / "mill.jsonl").write_text("\n".join(lines))
-    config = decontaminate.Config(suite=str(folder), action="cut", margin_bytes=9)
-    models, _ = make_assets(decontaminate, config, folder)
-    texts = [*TEXTS, TEXTS[3].replace("grain", "g").replace("kernel", "k"), f"Ask: {items[1]['q']} The mill."]
-    table = pa.table({"text": pa.array(texts), "doc_id": pa.array([bytes([n] * 16) for n in range(len(texts))])})
-    found = {}
-    for module, part, name in stages_of(decontaminate, config):
-        if kind_of(module) == "asset":
-            output = hashlib.sha256(models[name].read_bytes()).hexdigest()
-        else:
-            layers, counts = run_stage(module, part, [table], models)
-            output = [layers[0].to_pylist(), counts]
-            for column_name in layers[0].column_names:
-                table = table.append_column(f"{name}.{column_name}", layers[0].column(column_name))
-        libraries = {library: version_of(library) for library in libraries_of(module, part)}
-        found[name] = {"version": module.VERSION, "libraries": libraries, "output": digest_of(output)}
-    flagged = [{one["rule"] for one in found or ()} for found in table["decontaminate.evidence"].to_pylist()]
-    assert [bool(rules) for rules in flagged] == [True, True, False, True, *[False] * 3, True, True]
-    assert set().union(*flagged) == {"ngram", "exact", "fuzzy", "code"}
-    return found
 
 
 def index_bytes(folder):
