@@ -282,30 +282,35 @@ def _ones(bits: np.uint64) -> int:
 
 
 @njit(nogil=True, cache=True)
-def _signs(text: int, at: int, end: int, size: int) -> int:
-    """Signs of code in a group that begins at `at`."""
+def _signs(text: int, at: int, begin: int, end: int) -> int:
+    """Signs of code in a group that begins at `at`; of what lies before `begin` nothing is known."""
     stop = min(at + _GROUP * BLOCK, end)
+    before = byte_at(text, at - 1) if at > begin else 10
+    word, colon = np.uint64(_is_word(before)), np.uint64(before == 58)  # the byte before
     signs = 0
-    while at + BLOCK <= stop and at + BLOCK <= size:
+    while at + BLOCK <= stop:
+        words, colons = word_bits(text, at), bytes_in(text, at, 0, 58, 1)
         opens = bytes_in(text, at, 0, 40, 1) | bytes_in(text, at, 0, 91, 1)
-        calls = opens & (word_bits(text, at) << _ONE)
         others = bytes_in(text, at, 0, 59, 1) | bytes_in(text, at, 0, 61, 1) | bytes_in(text, at, 0, 123, 3)
-        blocks = bytes_in(text, at, 0, 58, 1) & (bytes_in(text, at, 0, 10, 1) >> _ONE)
-        signs += _ones(calls | others) + 2 * _ones(blocks)
+        blocks = bytes_in(text, at, 0, 10, 1) & (colons << _ONE | colon)
+        signs += _ones(opens & (words << _ONE | word) | others) + 2 * _ones(blocks)
+        word, colon = words >> np.uint64(63), colons >> np.uint64(63)
         at += BLOCK
     while at < stop:
         byte = byte_at(text, at)
-        if (
-            byte == 59
-            or byte == 61
-            or 123 <= byte <= 125
-            or ((byte == 40 or byte == 91) and at > 0 and _KINDS[byte_at(text, at - 1)] == _WORD)
-        ):
+        if byte == 59 or byte == 61 or 123 <= byte <= 125 or ((byte == 40 or byte == 91) and word):
             signs += 1
-        elif byte == 58 and at + 1 < stop and byte_at(text, at + 1) == 10:
+        elif byte == 10 and colon:
             signs += 2
+        word, colon = np.uint64(_is_word(byte)), np.uint64(byte == 58)
         at += 1
     return signs
+
+
+@njit(nogil=True, cache=True)
+def _is_word(byte: int) -> bool:
+    """As `word_bits` has it: an ASCII letter or digit, or `_`."""
+    return bool(byte < 128 and (_KINDS[byte] == _WORD or _KINDS[byte] == _DIGIT))
 
 
 @njit(nogil=True, cache=True)
@@ -334,14 +339,14 @@ def match_code(data: Array, offsets: Array, ranges: Array, kept: Array, units: U
         before = 0
         at = begin
         while at < end:
-            signs = _signs(text, at, end, len(data))
+            signs = _signs(text, at, begin, end)
             stop = min(at + _GROUP * BLOCK, end)
             if before + signs >= _DENSE:
                 # With the group before, and the one behind: a listing begins and ends somewhere in them.
                 first = max(read, at - _GROUP * BLOCK)
                 last = stop
                 while last < end:
-                    signs = _signs(text, last, end, len(data))
+                    signs = _signs(text, last, begin, end)
                     last = min(last + _GROUP * BLOCK, end)
                     if signs < _DENSE:
                         break
