@@ -17,7 +17,8 @@ BOILERPLATE = (
     "'Answer: $LETTER' (without quotes) where LETTER is one of ABCD. Think step by step before answering.",
     "The following are multiple choice questions (with answers) about high school mathematics.",
     "Question: What do we see here?\nAnswer: Let's think step by step.",
-    "Choose the best answer for the question below.\nA. Yes\nB. No\nC. Both of the above\nD. None of the above\nAnswer: D",
+    "Choose the best answer for the question below.\nA. Yes\nB. No\nC. Both of the above\n"
+    "D. None of the above\nAnswer: D",
     "Q: Which of the following is true?\nA. All of the above\nB. None of the above\nAnswer: A",
     "Which of the following is an example of a physical change?",
     "Which of the following best describes the",
@@ -29,16 +30,16 @@ BOILERPLATE = (
     "How many apples does he have now? How many more does she need? What is the total number of them?",
     "def add(x, y):\n    return x + y\n\n\nfor i in range(len(items)):\n    print(items[i])\n",
     "from typing import List\n\n\ndef solve(numbers: List[int]) -> int:\n    return sum(numbers)\n",
-    "import math\n\n\ndef is_prime(n):\n    if n < 2:\n        return False\n    for i in range(2, int(math.sqrt(n)) + 1):\n"
-    "        if n % i == 0:\n            return False\n    return True\n",
+    "import math\n\n\ndef is_prime(n):\n    if n < 2:\n        return False\n"
+    "    for i in range(2, int(math.sqrt(n)) + 1):\n        if n % i == 0:\n            return False\n    return True\n",
     "def factorial(n):\n    if n == 0:\n        return 1\n    return n * factorial(n - 1)\n\n\n"
     "def gcd(a, b):\n    while b:\n        a, b = b, a % b\n    return a\n",
     "def fib(n):\n    a, b = 0, 1\n    for _ in range(n):\n        a, b = b, a + b\n    return a\n",
     "Permission is hereby granted, free of charge, to any person obtaining a copy of this software and associated "
     'documentation files (the "Software"), to deal in the Software without restriction, including without limitation '
     "the rights to use, copy, modify, merge, publish, distribute, sublicense, and/or sell copies of the Software.",
-    'Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with '
-    "the License. You may obtain a copy of the License at http://www.apache.org/licenses/LICENSE-2.0",
+    'Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance '
+    "with the License. You may obtain a copy of the License at http://www.apache.org/licenses/LICENSE-2.0",
     "All rights reserved. This website uses cookies to ensure you get the best experience. Read our privacy policy.",
     "The area of a circle is pi times the radius squared; the Pythagorean theorem says a^2 + b^2 = c^2, and E = mc^2.",
     "The quick brown fox jumps over the lazy dog.",

@@ -1,4 +1,4 @@
-"""The eval suite that decontamination is measured with: real benchmarks where --data has them, the demo's items else."""
+"""The eval suite that decontamination is measured with: real benchmarks, or the demo's items where no data is given."""
 
 import io
 import json

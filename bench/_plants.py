@@ -6,6 +6,7 @@ import json
 import random
 import re
 import textwrap
+import unicodedata
 from collections.abc import Callable, Sequence
 
 from gristmill.stages.decontaminate.suite import Item
@@ -13,8 +14,11 @@ from gristmill.stages.decontaminate.suite import Item
 Way = Callable[[Item, random.Random, Sequence[str]], str | None]
 """From an item, what is put into a document; None where the item has nothing of the kind. The words are for edits."""
 
-_NO_WORD = re.compile(r"[^\w\s]")
 _EDITED = 0.1
+
+
+def _punctuation_as(text: str, other: str) -> str:
+    return "".join(other if unicodedata.category(sign)[0] in "PS" and sign != "_" else sign for sign in text)
 
 
 def _question(item: Item, draw: random.Random, words: Sequence[str]) -> str:
@@ -37,7 +41,8 @@ def _shuffled(item: Item, draw: random.Random, words: Sequence[str]) -> str | No
 
 
 def _as_json(item: Item, draw: random.Random, words: Sequence[str]) -> str:
-    return json.dumps({"id": item.id, "question": item.question, "choices": item.choices, "answer": item.answer})
+    asked = {"id": item.id, "question": item.question, "choices": item.choices, "answer": item.answer}
+    return json.dumps(asked, ensure_ascii=False)
 
 
 def _respelled(change: Callable[[str], str]) -> Way:
@@ -109,7 +114,7 @@ def _without_docstrings(tree: ast.Module) -> None:
             node.body = node.body[1:] or [ast.Pass()]
 
 
-def _code(rename: bool, docstring: bool, spaces: int = 4) -> Way:
+def _code(rename: bool, docstring: bool, spaces: int = 4, fence: str = "") -> Way:
     def way(item: Item, draw: random.Random, words: Sequence[str]) -> str | None:
         program = _program(item)
         if program is None:
@@ -118,7 +123,8 @@ def _code(rename: bool, docstring: bool, spaces: int = 4) -> Way:
         if not docstring:
             _without_docstrings(tree)
         printed = ast.unparse(_Renamed(tree, draw).visit(tree) if rename else tree)
-        return re.sub(r"(?m)^(?:    )+", lambda found: " " * (len(found[0]) // 4 * spaces), printed)
+        printed = re.sub(r"(?m)^(?:    )+", lambda found: " " * (len(found[0]) // 4 * spaces), printed)
+        return f"{fence}python\n{printed}\n{fence}" if fence else printed
 
     return way
 
@@ -143,9 +149,10 @@ WAYS: dict[str, Way] = {
     "verbatim: choices in another order": _shuffled,
     "verbatim: in a prompt": _inside_a_prompt,
     "verbatim: as JSON": _as_json,
+    "verbatim: within a paragraph": _question,
     "spelling: all capitals": _respelled(str.upper),
-    "spelling: punctuation left out, lower case": _respelled(lambda text: _NO_WORD.sub("", text).lower()),
-    "spelling: punctuation as spaces": _respelled(lambda text: _NO_WORD.sub(" ", text)),
+    "spelling: punctuation left out, lower case": _respelled(lambda text: _punctuation_as(text, "").lower()),
+    "spelling: punctuation as spaces": _respelled(lambda text: _punctuation_as(text, " ")),
     "spelling: hyphens as spaces": _respelled(lambda text: text.replace("-", " ")),
     "spelling: apostrophes left out": _respelled(lambda text: text.replace("'", "").replace("’", "")),
     "spelling: lines of 40 signs": _respelled(lambda text: textwrap.fill(text, 40)),
@@ -161,8 +168,13 @@ WAYS: dict[str, Way] = {
     "code: solution verbatim": _solution,
     "code: printed anew": _code(rename=False, docstring=False, spaces=2),
     "code: renamed": _code(rename=True, docstring=False),
+    "code: renamed, in Markdown": _code(rename=True, docstring=False, fence="```"),
     "code: renamed, with docstring": _code(rename=True, docstring=True),
 }
+
+
+WITHIN = "verbatim: within a paragraph"
+"""The way that puts an item behind a sentence; others put it between paragraphs."""
 
 
 def planted(text: str, carrier: str, within: bool) -> str:
