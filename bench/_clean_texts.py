@@ -31,7 +31,8 @@ BOILERPLATE = (
     "def add(x, y):\n    return x + y\n\n\nfor i in range(len(items)):\n    print(items[i])\n",
     "from typing import List\n\n\ndef solve(numbers: List[int]) -> int:\n    return sum(numbers)\n",
     "import math\n\n\ndef is_prime(n):\n    if n < 2:\n        return False\n"
-    "    for i in range(2, int(math.sqrt(n)) + 1):\n        if n % i == 0:\n            return False\n    return True\n",
+    "    for i in range(2, int(math.sqrt(n)) + 1):\n        if n % i == 0:\n            return False\n"
+    "    return True\n",
     "def factorial(n):\n    if n == 0:\n        return 1\n    return n * factorial(n - 1)\n\n\n"
     "def gcd(a, b):\n    while b:\n        a, b = b, a % b\n    return a\n",
     "def fib(n):\n    a, b = 0, 1\n    for _ in range(n):\n        a, b = b, a + b\n    return a\n",

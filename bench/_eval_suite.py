@@ -31,7 +31,6 @@ FILES = {
 LANGUAGES = ("zh", "ja", "th", "ko", "ar", "hi")
 """Whose sentences (lid/) are items, too: three scripts without spaces, and three others."""
 FILL = "filled_up"
-HELD_OUT = "gutenberg-en"
 _SENTENCE = re.compile(r"(?<=[.!?] )[A-Z][^.!?]{40,250}[.!?](?= )")
 
 
@@ -45,7 +44,7 @@ def records(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def build_suite(data: Path | None, folder: Path, fill: int = 0) -> Path:
-    """A folder with the benchmarks, and `fill` items more: sentences of texts that nobody scans."""
+    """A folder with the benchmarks, and `fill` items more: sentences."""
     suite = folder / "suite"
     suite.mkdir(parents=True)
     entries = []
@@ -75,16 +74,11 @@ def _write(suite: Path, name: str, items: list[dict[str, str]]) -> str:
 
 
 def _sentences(data: Path | None, count: int) -> list[str]:
-    """Different sentences of held out texts."""
+    """Different sentences: those of lid/ in other languages, which no text of the data has."""
+    if data:
+        spoken = records(data / "lid" / "lingua_sentences.jsonl.zst")
+        return list(dict.fromkeys(one["text"] for one in spoken if one["lang"] not in LANGUAGES))[:count]
     found: dict[str, None] = {}
-    for text in held_out(data) if data else islice(made_up_texts(seed=1), 300):
+    for text in islice(made_up_texts(seed=1), 300):
         found.update(dict.fromkeys(_SENTENCE.findall(" ".join(text.split()))))
-        if len(found) >= count:
-            break
     return list(found)[:count]
-
-
-def held_out(data: Path) -> Iterator[str]:
-    """Books that are in no text that is scanned."""
-    for one in records(data / "text" / f"{HELD_OUT}.jsonl.zst"):
-        yield one["text"]

@@ -25,7 +25,7 @@ import numpy as np
 import pyarrow as pa
 
 from bench._clean_texts import clean_texts, with_boilerplate
-from bench._eval_suite import HELD_OUT, build_suite, records
+from bench._eval_suite import build_suite, records
 from bench._plants import WAYS, WITHIN, planted
 from bench.inputs import made_up_texts, measurement, scratch
 from gristmill.stages.decontaminate import eval_match, eval_scan, eval_suite
@@ -115,15 +115,13 @@ def speed(data: Path | None, folder: Path) -> Iterator[dict]:
 
 
 def scanned(data: Path | None) -> dict[str, list[str]]:
-    """Texts in random order, none of which the suite was filled up from."""
+    """Texts in random order."""
     if data is None:
         made = made_up_texts(seed=3)
         return {"prose": up_to(made, LIMIT_BYTES)}
     draw = random.Random(5)
     kinds: dict[str, list[str]] = {"prose": [], "code": []}
     for path in sorted(data.glob("text*/*.jsonl.zst")):
-        if path.parent.name == "text" and path.name.startswith(HELD_OUT):
-            continue
         kinds["code" if path.name.startswith("code") else "prose"] += [one["text"] for one in records(path)]
     for texts in kinds.values():
         draw.shuffle(texts)

@@ -262,17 +262,26 @@ def match(
     for _ in range(length):
         power *= ROLL
     kind = np.uint64(length) * _LENGTH
+    slots, of_unit, at_words = units.slots, units.of_unit, units.at_word
+    starts, words, ngram, allowed = units.starts, units.words, units.ngram, units.allowed
     for at in maybe:
         seed = sums[at + length] - sums[at] * power + kind
         place = np.int64(seed * _GOLDEN >> shift)
-        while units.slots[place] and units.slots[place] & _UPPER != seed & _UPPER:
+        while slots[place] and slots[place] & _UPPER != seed & _UPPER:
             place = (place + 1) & mask
-        posting = int(np.int64(units.slots[place] & _LOWER)) - 1
+        posting = int(np.int64(slots[place] & _LOWER)) - 1
         while posting >= 0:
-            at_word = int(units.at_word[posting])
-            unit = int(units.of_unit[posting])
+            at_word = int(at_words[posting])
+            unit = int(of_unit[posting])
             posting = posting + 1 if at_word >= 0 else -1
             at_word = at_word if at_word >= 0 else -1 - at_word
+            begin, end = starts[unit], starts[unit + 1]
+            if allowed[unit] < 0 and min(ngram[unit], end - begin) > length:
+                # A run that is longer than the seed has an equal word on either side.
+                behind = begin + at_word + length
+                goes_on = behind < end and at + length < count and _word(sums, at + length) == words[behind]
+                if not goes_on and not (at_word and at and _word(sums, at - 1) == words[begin + at_word - 1]):
+                    continue
             hits, found, used = _extend(
                 sums, count, row, at, length, unit, at_word, units, seen, rows, hits, found, cells
             )
