@@ -9,8 +9,8 @@ around it. Seeds lie so close that a run of `ngram` words holds one, whatever it
     alignment  where a run is shorter and the unit has `allowed` edits: the whole unit with no more edits than that
                (words put in, left out or exchanged), next to the seed
 
-Work is bounded: a place is extended once for each unit and diagonal, and alignments of one text may look at 64 cells a
-word and a million besides. Texts that reach the bound are counted.
+Work is bounded: a text has a thousand runs of a unit at most (one word repeated has one at every place), and alignments
+of one text may look at 64 cells a word and a million besides. Texts that reach a bound are counted.
 """
 
 from typing import Any, NamedTuple
@@ -35,6 +35,8 @@ _LOWER = np.uint64(0xFFFFFFFF)
 _SIX_BITS = np.uint64(63)
 _CELLS_PER_WORD = 64
 _CELLS = 1_000_000
+RUNS = 1000
+"""Of one unit in one text."""
 _AROUND = 12
 """Words on both sides of a seed that are looked at before an alignment is tried."""
 
@@ -217,7 +219,7 @@ def make_scratch(units: Units) -> tuple[Array, Array]:
     most = 0
     for unit in range(len(units.allowed)):
         most = max(most, units.allowed[unit])
-    return np.full((max(len(units.ngram), 1), 5), -1, np.int64), np.zeros((4, 2 * most + 8), np.int64)
+    return np.full((max(len(units.ngram), 1), 7), -1, np.int64), np.zeros((4, 2 * most + 8), np.int64)
 
 
 @njit(nogil=True, cache=True)
@@ -264,6 +266,7 @@ def match(
     kind = np.uint64(length) * _LENGTH
     slots, of_unit, at_words = units.slots, units.of_unit, units.at_word
     starts, words, ngram, allowed = units.starts, units.words, units.ngram, units.allowed
+    is_bounded = False
     for at in maybe:
         seed = sums[at + length] - sums[at] * power + kind
         place = np.int64(seed * _GOLDEN >> shift)
@@ -282,11 +285,14 @@ def match(
                 goes_on = behind < end and at + length < count and _word(sums, at + length) == words[behind]
                 if not goes_on and not (at_word and at and _word(sums, at - 1) == words[begin + at_word - 1]):
                     continue
+            if seen[unit, 5] == row and seen[unit, 6] >= RUNS:
+                is_bounded = True
+                continue
             hits, found, used = _extend(
                 sums, count, row, at, length, unit, at_word, units, seen, rows, hits, found, cells
             )
             cells -= used
-    return hits, found, cells <= 0
+    return hits, found, is_bounded or cells <= 0
 
 
 @njit(nogil=True, cache=True)
@@ -308,7 +314,8 @@ def _extend(
     begin = units.starts[unit]
     size = units.starts[unit + 1] - begin
     diagonal = at - at_word
-    state = seen[unit]  # row, diagonal and end of the last run; diagonal and row of the last alignment
+    # Row, diagonal and end of the last run; diagonal and row of the last alignment; row and number of runs.
+    state = seen[unit]
     if state[0] == row and state[1] == diagonal and at < state[2]:
         return hits, found, 0
     words = units.words
@@ -324,6 +331,7 @@ def _extend(
     if high - low >= units.ngram[unit] or high - low == size:
         hits = _put(hits, found, (row, unit, 1, low, high, low + diagonal, high + diagonal, 0))
         found += 1
+        state[5], state[6] = row, state[6] + 1 if state[5] == row else 1
     allowed = int(units.allowed[unit])
     if allowed < 0 or high - low == size or cells <= 0:
         return hits, found, used
