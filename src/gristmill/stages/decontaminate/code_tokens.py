@@ -42,9 +42,9 @@ vars zip self cls List Dict Tuple Set Optional Union Any Exception ValueError Ty
 _OTHER_LANGUAGES = """
 abstract alignas auto boolean byte case catch char chan const constexpr constructor debugger declare default defer
 delete do double echo elif else end endif enum eval explicit export extends extern fallthrough fi final finally fn
-foreach friend func function go goto implements impl in inline instanceof int interface internal let long loop match mod
-module mut namespace native new nil null operator override package private protected pub public ref register require
-return sealed short signed sizeof static string struct switch synchronized template then this throw throws trait true false
+foreach friend func function go goto implements impl in inline instanceof int interface internal let long loop match mod module
+mut namespace native new nil null operator override package private protected pub public ref register require return
+sealed short signed sizeof static string struct switch synchronized template then this throw throws trait true false
 transient try typedef typename typeof undefined union unless unsafe unsigned until use using val var virtual void
 volatile when where while with yield console log std cout endl System Math
 """
