@@ -14,12 +14,15 @@ from hypothesis import strategies as st
 from gristmill.kernels.bpe.pretoken_classes import class_table
 from gristmill.kernels.bpe.pretoken_counts import count_pretokens
 from gristmill.kernels.bpe.pretokenize import CL100K
+from gristmill.kernels.decontaminate.code import fill_kept, match_code, sums_of_tokens, word_hash
+from gristmill.kernels.decontaminate.match import TEXT_FROM, TEXT_TO
+from gristmill.kernels.decontaminate.texts import match_texts, word_spans, words_of
 from gristmill.kernels.dedup.exact_hash import NONE, WHITESPACE, WORDS, hash_texts
 from gristmill.kernels.dedup.keepers import keepers
 from gristmill.kernels.dedup.known import PADDING_BYTES, find_known, pack_sets
 from gristmill.kernels.dedup.line_units import count_units, find_units
 from gristmill.kernels.dedup.repeated_spans import repeated_spans
-from gristmill.kernels.dedup.shingles import word_tables
+from gristmill.kernels.dedup.shingles import ROLL, word_tables
 from gristmill.kernels.dedup.sketch import band_hashes_of, shingle_sets
 from gristmill.kernels.hash.hashset import build, hash_digests, hash_strings, hash_words
 from gristmill.kernels.hash.word_counts import add_words, export, no_words
@@ -43,6 +46,7 @@ from gristmill.kernels.urls.parts import hash_domain_lines, hash_suffixes, hash_
 from gristmill.kernels.urls.robots import decide, sites_and_paths, write_rule
 from gristmill.kernels.urls.spelling import names
 from gristmill.kernels.urls.words import find_inside, find_words, hash_tokens, openings
+from gristmill.stages.decontaminate.units import Counted, table_of
 
 TABLES = unicode_tables()
 KINDS = np.random.default_rng(1).integers(0, 6, 1 << 16, np.uint8)
@@ -159,7 +163,37 @@ def read_urls(rows, before, _):
     decide(paths, path_offsets, rule_data, rule_offsets, np.zeros(len(rows), np.int64), last)
 
 
-@pytest.mark.parametrize("read", [read_texts, read_strings, read_urls])
+def read_evals(rows, before, draw):
+    """What decontamination does: a row is an eval item, all of them are texts."""
+    data, offsets = arrays(rows, before)
+    chosen = draw.sample(range(len(rows)), min(2, len(rows)))
+    starts, words = words_of(data, offsets, word_tables())
+    assert [len(word_spans(data, low, high, word_tables())) for low, high in pairwise(offsets.tolist())] == np.diff(
+        starts
+    ).tolist()
+    kept = np.zeros(64, np.uint64)
+    fill_kept(np.array([word_hash(data[:8])], np.uint64), kept)
+    tokens = []
+    for row in chosen:
+        sums, begins = np.zeros(len(rows[row]) + 2, np.uint64), np.empty(len(rows[row]) + 1, np.int64)
+        count = sums_of_tokens(data, offsets[row], offsets[row + 1], kept, sums, begins, 0)
+        tokens.append(sums[1 : count + 1] - sums[:count] * ROLL)
+    whole = table_for([words[starts[row] : starts[row + 1]] for row in chosen], 5)
+    short = table_for([words[starts[row] : starts[row + 1]] for row in chosen], 1)
+    wide = offsets.astype(np.int64)
+    match_texts(data, wide, word_tables(), whole, short, kept)
+    ranges = np.stack([np.arange(len(rows)), wide[:-1], wide[1:]], axis=1)
+    hits, _ = match_code(data, wide, ranges, kept, table_for(tokens, 8))
+    assert (hits[:, TEXT_FROM] <= hits[:, TEXT_TO]).all()
+
+
+def table_for(units, seed_words):
+    starts = np.cumsum([0, *map(len, units)]).astype(np.int64)
+    ngrams, allowed = np.full(len(units), 9, np.int64), np.diff(starts) // 5
+    return table_of(Counted(starts, np.concatenate([np.zeros(0, np.uint64), *units])), ngrams, allowed, seed_words)
+
+
+@pytest.mark.parametrize("read", [read_texts, read_strings, read_urls, read_evals])
 @settings(deadline=None, max_examples=150)
 @given(ROWS, st.sampled_from([b"", b"ab\xff"]), st.randoms())
 def test_any_bytes_do_no_harm(read, rows, before, draw):
@@ -167,7 +201,7 @@ def test_any_bytes_do_no_harm(read, rows, before, draw):
     read(rows, before, draw)
 
 
-@pytest.mark.parametrize("read", [read_texts, read_strings, read_urls])
+@pytest.mark.parametrize("read", [read_texts, read_strings, read_urls, read_evals])
 def test_sizes_around_those_that_are_read_at_once(read):
     """8, 16, 32 and 64 bytes are read at once, but not where they are not there."""
     for byte in (b"a", b" ", b"\n", b"\xff", b"\xc2", b"<", b"/", b"%"):

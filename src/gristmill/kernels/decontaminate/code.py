@@ -5,9 +5,12 @@
 
 have the same tokens. A word stands for itself where it is one of the `kept` (keywords, names that languages define) or
 follows a dot; any other is the one token NAME, a number or a string LITERAL. Strings in triple quotes, `#` to the end
-of a line, `/* */`, and `//` where a statement cannot go on are nothing. Literals with commas or colons between them are
-one: tables of numbers are like each other. Round brackets are left out: who prints code from its syntax tree sets them
-anew. Every other sign is a token.
+of a line, `/* */`, `//` where a statement cannot go on, and the line of a Markdown fence are nothing. Literals with
+commas or colons between them are one: tables of numbers are like each other. Round brackets are left out: who prints
+code from its syntax tree sets them anew. Every other sign is a token.
+
+A stretch may begin anywhere, inside of a string in triple quotes, too. So three quotes begin one only where a program
+would write that, and where three more end it; elsewhere they are nothing, and no code is taken for a string.
 
 Prose is not looked at: of a text only stretches that are dense in brackets, `=` and `;` are read.
 """
@@ -58,6 +61,10 @@ def _kinds() -> Array:
 
 
 _KINDS = _kinds()
+_GOES_ON = np.isin(np.arange(256), np.frombuffer(b"),.%]};+", np.uint8))
+"""What stands in a line behind three quotes that end a string."""
+_LEADS_ON = np.isin(np.arange(256), np.frombuffer(b"([{=,:+%", np.uint8))
+"""What stands in a line before three quotes that begin one."""
 
 
 @njit(nogil=True, cache=True)
@@ -133,34 +140,73 @@ def fill_kept(hashes: Array, kept: Array) -> None:
 
 
 @njit(nogil=True, cache=True)
-def _after_string(text: int, at: int, end: int) -> tuple[int, bool]:
-    """Behind a string that begins at `at`, and whether it is one in triple quotes."""
+def _line_end(text: int, at: int, end: int) -> int:
+    while at < end and byte_at(text, at) != 10:
+        at += 1
+    return at
+
+
+@njit(nogil=True, cache=True)
+def _are_three(text: int, at: int, end: int) -> bool:
+    """Whether a quote is the first of three."""
     quote = byte_at(text, at)
-    if at + 2 < end and byte_at(text, at + 1) == quote and byte_at(text, at + 2) == quote:
-        at += 3
-        while at + 2 < end:
-            if byte_at(text, at) == quote and byte_at(text, at + 1) == quote and byte_at(text, at + 2) == quote:
-                return at + 3, True
-            at += 1
-        return end, True
+    return bool(at + 2 < end and byte_at(text, at + 1) == quote and byte_at(text, at + 2) == quote)
+
+
+@njit(nogil=True, cache=True)
+def _before(text: int, at: int, begin: int, passed: int) -> int:
+    """The last place before `at` that is no blank, no tab and not `passed`; begin - 1 for none."""
+    at -= 1
+    while at >= begin and (byte_at(text, at) == 32 or byte_at(text, at) == 9 or byte_at(text, at) == passed):
+        at -= 1
+    return at
+
+
+@njit(nogil=True, cache=True)
+def _begins_string(text: int, at: int, begin: int, end: int) -> bool:
+    """Whether three quotes at `at` begin a string, rather than end one that began before `begin`."""
+    place = _before(text, at, begin, 32)
+    if place < begin or byte_at(text, place) == 10:
+        behind = at + 3
+        while behind < end and (byte_at(text, behind) == 32 or byte_at(text, behind) == 13):
+            behind += 1
+        if behind < end and byte_at(text, behind) != 10:
+            return not _GOES_ON[byte_at(text, behind)]
+        place = _before(text, at, begin, 10)
+        return bool(place >= begin and byte_at(text, place) == 58)
+    if place == at - 1 and _KINDS[byte_at(text, place)] == _WORD:  # r, f, rb
+        longest = place - 2 >= begin and _KINDS[byte_at(text, place - 1)] == _WORD
+        return not (longest and _KINDS[byte_at(text, place - 2)] == _WORD)
+    return bool(_LEADS_ON[byte_at(text, place)])
+
+
+@njit(nogil=True, cache=True)
+def _after_three(text: int, at: int, begin: int, end: int) -> int:
+    """Behind three quotes that begin at `at`, with the string where they begin one that ends."""
+    if byte_at(text, at) == 96:
+        return _line_end(text, at, end)
+    if _begins_string(text, at, begin, end):
+        for place in range(at + 3, end - 2):
+            if byte_at(text, place) == byte_at(text, at) and _are_three(text, place, end):
+                return place + 3
+    return at + 3
+
+
+@njit(nogil=True, cache=True)
+def _after_string(text: int, at: int, end: int) -> int:
+    """Behind a string that begins at `at`; it ends with its line."""
+    quote = byte_at(text, at)
     at += 1
     while at < end:
         byte = byte_at(text, at)
         if byte == 10:
-            return at, False
+            return at
         at += 1
         if byte == quote:
             break
         if byte == 92:
             at += 1
-    return min(at, end), False
-
-
-@njit(nogil=True, cache=True)
-def _line_end(text: int, at: int, end: int) -> int:
-    while at < end and byte_at(text, at) != 10:
-        at += 1
-    return at
+    return min(at, end)
 
 
 @njit(nogil=True, cache=True)
@@ -191,9 +237,10 @@ def sums_of_tokens(data: Array, begin: int, end: int, kept: Array, sums: Array, 
             ahead = byte_at(text, at + 1) if at + 1 < end else 0
             token = LITERAL
             if kind == _QUOTE:
-                at, is_long = _after_string(text, at, end)
-                if is_long and byte != 96:
+                if _are_three(text, at, end):
+                    at = _after_three(text, at, begin, end)
                     continue
+                at = _after_string(text, at, end)
             elif kind == _HASH or (
                 kind == _SLASH and ahead == 47 and (before == 10 or before == 59 or before == 123 or before == 125)
             ):
@@ -235,30 +282,35 @@ def _ones(bits: np.uint64) -> int:
 
 
 @njit(nogil=True, cache=True)
-def _signs(text: int, at: int, end: int, size: int) -> int:
-    """Signs of code in a group that begins at `at`."""
+def _signs(text: int, at: int, begin: int, end: int) -> int:
+    """Signs of code in a group that begins at `at`; of what lies before `begin` nothing is known."""
     stop = min(at + _GROUP * BLOCK, end)
+    before = byte_at(text, at - 1) if at > begin else 10
+    word, colon = np.uint64(_is_word(before)), np.uint64(before == 58)  # the byte before
     signs = 0
-    while at + BLOCK <= stop and at + BLOCK <= size:
+    while at + BLOCK <= stop:
+        words, colons = word_bits(text, at), bytes_in(text, at, 0, 58, 1)
         opens = bytes_in(text, at, 0, 40, 1) | bytes_in(text, at, 0, 91, 1)
-        calls = opens & (word_bits(text, at) << _ONE)
         others = bytes_in(text, at, 0, 59, 1) | bytes_in(text, at, 0, 61, 1) | bytes_in(text, at, 0, 123, 3)
-        blocks = bytes_in(text, at, 0, 58, 1) & (bytes_in(text, at, 0, 10, 1) >> _ONE)
-        signs += _ones(calls | others) + 2 * _ones(blocks)
+        blocks = bytes_in(text, at, 0, 10, 1) & (colons << _ONE | colon)
+        signs += _ones(opens & (words << _ONE | word) | others) + 2 * _ones(blocks)
+        word, colon = words >> np.uint64(63), colons >> np.uint64(63)
         at += BLOCK
     while at < stop:
         byte = byte_at(text, at)
-        if (
-            byte == 59
-            or byte == 61
-            or 123 <= byte <= 125
-            or ((byte == 40 or byte == 91) and at > 0 and _KINDS[byte_at(text, at - 1)] == _WORD)
-        ):
+        if byte == 59 or byte == 61 or 123 <= byte <= 125 or ((byte == 40 or byte == 91) and word):
             signs += 1
-        elif byte == 58 and at + 1 < stop and byte_at(text, at + 1) == 10:
+        elif byte == 10 and colon:
             signs += 2
+        word, colon = np.uint64(_is_word(byte)), np.uint64(byte == 58)
         at += 1
     return signs
+
+
+@njit(nogil=True, cache=True)
+def _is_word(byte: int) -> bool:
+    """As `word_bits` has it: an ASCII letter or digit, or `_`."""
+    return bool(byte < 128 and (_KINDS[byte] == _WORD or _KINDS[byte] == _DIGIT))
 
 
 @njit(nogil=True, cache=True)
@@ -287,14 +339,14 @@ def match_code(data: Array, offsets: Array, ranges: Array, kept: Array, units: U
         before = 0
         at = begin
         while at < end:
-            signs = _signs(text, at, end, len(data))
+            signs = _signs(text, at, begin, end)
             stop = min(at + _GROUP * BLOCK, end)
             if before + signs >= _DENSE:
                 # With the group before, and the one behind: a listing begins and ends somewhere in them.
                 first = max(read, at - _GROUP * BLOCK)
                 last = stop
                 while last < end:
-                    signs = _signs(text, last, end, len(data))
+                    signs = _signs(text, last, begin, end)
                     last = min(last + _GROUP * BLOCK, end)
                     if signs < _DENSE:
                         break

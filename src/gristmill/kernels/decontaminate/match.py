@@ -9,8 +9,8 @@ around it. Seeds lie so close that a run of `ngram` words holds one, whatever it
     alignment  where a run is shorter and the unit has `allowed` edits: the whole unit with no more edits than that
                (words put in, left out or exchanged), next to the seed
 
-Work is bounded: a place is extended once for each unit and diagonal, and alignments of one text may look at 64 cells a
-word and a million besides. Texts that reach the bound are counted.
+Work is bounded: a text has a thousand runs of a unit at most (one word repeated has one at every place), and alignments
+of one text may look at 64 cells a word and a million besides. Texts that reach a bound are counted.
 """
 
 from typing import Any, NamedTuple
@@ -35,6 +35,8 @@ _LOWER = np.uint64(0xFFFFFFFF)
 _SIX_BITS = np.uint64(63)
 _CELLS_PER_WORD = 64
 _CELLS = 1_000_000
+RUNS = 1000
+"""Of one unit in one text."""
 _AROUND = 12
 """Words on both sides of a seed that are looked at before an alignment is tried."""
 
@@ -217,7 +219,7 @@ def make_scratch(units: Units) -> tuple[Array, Array]:
     most = 0
     for unit in range(len(units.allowed)):
         most = max(most, units.allowed[unit])
-    return np.full((max(len(units.ngram), 1), 5), -1, np.int64), np.zeros((4, 2 * most + 8), np.int64)
+    return np.full((max(len(units.ngram), 1), 7), -1, np.int64), np.zeros((4, 2 * most + 8), np.int64)
 
 
 @njit(nogil=True, cache=True)
@@ -235,17 +237,6 @@ def sift(sums: Array, begin: int, end: int, length: int, filter_: Array, maybe: 
             maybe[found] = at
             found += 1
     return found
-
-
-@njit(nogil=True, cache=True)
-def _goes_on(sums: Array, count: int, at: int, starts: Array, words: Array, unit: int, at_word: int) -> bool:
-    """Whether the text has the word of the unit behind that at `at` as well, or the one before it where it is the last;
-    asked of units that are found by one word, and only as a whole.
-    """
-    begin, end = starts[unit], starts[unit + 1]
-    if begin + at_word + 1 < end:
-        return at + 1 < count and _word(sums, at + 1) == words[begin + at_word + 1]
-    return at_word == 0 or (at > 0 and _word(sums, at - 1) == words[begin + at_word - 1])
 
 
 @njit(nogil=True, cache=True)
@@ -273,25 +264,35 @@ def match(
     for _ in range(length):
         power *= ROLL
     kind = np.uint64(length) * _LENGTH
-    starts, words = units.starts, units.words
+    slots, of_unit, at_words = units.slots, units.of_unit, units.at_word
+    starts, words, ngram, allowed = units.starts, units.words, units.ngram, units.allowed
+    is_bounded = False
     for at in maybe:
         seed = sums[at + length] - sums[at] * power + kind
         place = np.int64(seed * _GOLDEN >> shift)
-        while units.slots[place] and units.slots[place] & _UPPER != seed & _UPPER:
+        while slots[place] and slots[place] & _UPPER != seed & _UPPER:
             place = (place + 1) & mask
-        posting = int(np.int64(units.slots[place] & _LOWER)) - 1
+        posting = int(np.int64(slots[place] & _LOWER)) - 1
         while posting >= 0:
-            at_word = int(units.at_word[posting])
-            unit = int(units.of_unit[posting])
+            at_word = int(at_words[posting])
+            unit = int(of_unit[posting])
             posting = posting + 1 if at_word >= 0 else -1
             at_word = at_word if at_word >= 0 else -1 - at_word
-            if length == 1 and not _goes_on(sums, count, at, starts, words, unit, at_word):
+            begin, end = starts[unit], starts[unit + 1]
+            if allowed[unit] < 0 and min(ngram[unit], end - begin) > length:
+                # A run that is longer than the seed has an equal word on either side.
+                behind = begin + at_word + length
+                goes_on = behind < end and at + length < count and _word(sums, at + length) == words[behind]
+                if not goes_on and not (at_word and at and _word(sums, at - 1) == words[begin + at_word - 1]):
+                    continue
+            if seen[unit, 5] == row and seen[unit, 6] >= RUNS:
+                is_bounded = True
                 continue
             hits, found, used = _extend(
                 sums, count, row, at, length, unit, at_word, units, seen, rows, hits, found, cells
             )
             cells -= used
-    return hits, found, cells <= 0
+    return hits, found, is_bounded or cells <= 0
 
 
 @njit(nogil=True, cache=True)
@@ -313,7 +314,8 @@ def _extend(
     begin = units.starts[unit]
     size = units.starts[unit + 1] - begin
     diagonal = at - at_word
-    state = seen[unit]  # row, diagonal and end of the last run; diagonal and row of the last alignment
+    # Row, diagonal and end of the last run; diagonal and row of the last alignment; row and number of runs.
+    state = seen[unit]
     if state[0] == row and state[1] == diagonal and at < state[2]:
         return hits, found, 0
     words = units.words
@@ -329,6 +331,7 @@ def _extend(
     if high - low >= units.ngram[unit] or high - low == size:
         hits = _put(hits, found, (row, unit, 1, low, high, low + diagonal, high + diagonal, 0))
         found += 1
+        state[5], state[6] = row, state[6] + 1 if state[5] == row else 1
     allowed = int(units.allowed[unit])
     if allowed < 0 or high - low == size or cells <= 0:
         return hits, found, used

@@ -87,9 +87,10 @@ def match_texts(
                 sums, count, row, units.seed_words, maybe[:candidates], units, seen, rows, hits, found
             )
         if shorts:
-            hits_short, found_short, _ = match(
+            hits_short, found_short, is_bounded = match(
                 sums, count, row, 1, maybe_short[:shorts], short, seen_short, rows_short, hits_short, found_short
             )
+            bounded[row] |= is_bounded
     return hits[:found].copy(), hits_short[:found_short].copy(), ranges[:known].copy(), bounded
 
 

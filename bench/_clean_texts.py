@@ -1,0 +1,92 @@
+"""Texts that hold no eval item: documents, paragraphs, the text of pages; and some with what prompts have in common."""
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+from fastwarc.warc import ArchiveIterator, WarcRecordType
+from resiliparse.parse.encoding import bytes_to_str, detect_encoding
+
+from bench._eval_suite import records
+from bench.inputs import made_up_texts
+from gristmill.stages.extract import extract
+
+BOILERPLATE = (
+    "Answer the following multiple choice question. The last line of your response should be of the following format: "
+    "'Answer: $LETTER' (without quotes) where LETTER is one of ABCD. Think step by step before answering.",
+    "The following are multiple choice questions (with answers) about high school mathematics.",
+    "Question: What do we see here?\nAnswer: Let's think step by step.",
+    "Choose the best answer for the question below.\nA. Yes\nB. No\nC. Both of the above\n"
+    "D. None of the above\nAnswer: D",
+    "Q: Which of the following is true?\nA. All of the above\nB. None of the above\nAnswer: A",
+    "Which of the following is an example of a physical change?",
+    "Which of the following best describes the",
+    "Write a python function to",
+    "Write a function to find the sum of all the numbers in the given list.",
+    "You are given a list of integers. Return the sum of the list.",
+    "Return True if the given string is a palindrome, False otherwise.",
+    "How many are left? How many did he have in the beginning? How much money does she make every day?",
+    "How many apples does he have now? How many more does she need? What is the total number of them?",
+    "def add(x, y):\n    return x + y\n\n\nfor i in range(len(items)):\n    print(items[i])\n",
+    "from typing import List\n\n\ndef solve(numbers: List[int]) -> int:\n    return sum(numbers)\n",
+    "import math\n\n\ndef is_prime(n):\n    if n < 2:\n        return False\n"
+    "    for i in range(2, int(math.sqrt(n)) + 1):\n        if n % i == 0:\n            return False\n"
+    "    return True\n",
+    "def factorial(n):\n    if n == 0:\n        return 1\n    return n * factorial(n - 1)\n\n\n"
+    "def gcd(a, b):\n    while b:\n        a, b = b, a % b\n    return a\n",
+    "def fib(n):\n    a, b = 0, 1\n    for _ in range(n):\n        a, b = b, a + b\n    return a\n",
+    "Permission is hereby granted, free of charge, to any person obtaining a copy of this software and associated "
+    'documentation files (the "Software"), to deal in the Software without restriction, including without limitation '
+    "the rights to use, copy, modify, merge, publish, distribute, sublicense, and/or sell copies of the Software.",
+    'Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance '
+    "with the License. You may obtain a copy of the License at http://www.apache.org/licenses/LICENSE-2.0",
+    "All rights reserved. This website uses cookies to ensure you get the best experience. Read our privacy policy.",
+    "The area of a circle is pi times the radius squared; the Pythagorean theorem says a^2 + b^2 = c^2, and E = mc^2.",
+    "The quick brown fox jumps over the lazy dog.",
+    "To be, or not to be, that is the question. Ask not what your country can do for you. I have a dream.",
+    "The Earth revolves around the sun. The sun is responsible for life. Plants use sunlight to make food.",
+    "He shook his head. She looked at him and said, I don't know what you mean. What do you want me to do about it?",
+    "How do you make a cake? Preheat the oven to 350 degrees. How to clean a kitchen sink. How to tie a tie.",
+    "A man is seen speaking to the camera. The person then continues to do so while the camera captures it.",
+)
+"""What documents share with benchmarks without having an item of one."""
+
+
+def clean_texts(data: Path | None, count: int) -> list[str]:
+    """Documents of text/ and text_large/, pages, then paragraphs until there are as many as asked for."""
+    if data is None:
+        made = made_up_texts(seed=2)
+        return [next(made) for _ in range(count)]
+    documents = [one["text"] for path in sorted(data.glob("text*/*.jsonl.zst")) for one in records(path)]
+    found = [*documents, *pages(data)]
+    paragraphs = [part for text in documents for part in text.split("\n\n") if 200 <= len(part) <= 5000]
+    more = random.Random(3).sample(paragraphs, min(max(0, count - len(found)), len(paragraphs)))
+    return [*found, *more][:count]
+
+
+def pages(data: Path) -> Iterator[str]:
+    """What `extract` makes of the pages of warc/."""
+    for path in sorted((data / "warc").glob("pages-*.warc.gz")):
+        with path.open("rb") as stream:
+            html = []
+            for record in ArchiveIterator(stream, record_types=WarcRecordType.response):
+                body = record.reader.read()
+                html.append(bytes_to_str(body, record.http_charset or detect_encoding(body)))
+        absent = pa.nulls(len(html), pa.string())
+        columns = [pa.array(html, pa.string()), *[absent] * (len(extract.READS) - 1)]
+        batch = pa.RecordBatch.from_arrays(columns, names=list(extract.READS))
+        answered = extract.apply(batch, extract.Config(tool="resiliparse"))
+        yield from (text for text in answered.column("text").to_pylist() if text)
+
+
+def with_boilerplate(texts: list[str]) -> list[str]:
+    """Each text with three of the phrases in it."""
+    draw = random.Random(4)
+    made = []
+    for text in texts:
+        parts = text[:3000].split("\n\n")
+        for phrase in draw.sample(BOILERPLATE, 3):
+            parts.insert(draw.randint(0, len(parts)), phrase)
+        made.append("\n\n".join(parts))
+    return made

@@ -1,0 +1,260 @@
+"""Decontamination: how fast, how much of what was planted it finds, and how much that is clean it flags.
+
+    speed    what the stage does with texts, one core, CPU time, best of the rounds: with 30,000 items and with 30 of
+             them, prose and code apart; against datatrove's n-gram filter with the same items
+    recall   items of every benchmark put into real texts in many ways (_plants.py); found is one whose document is
+             flagged for it
+    clean    documents, pages and paragraphs without an item, and documents with what prompts have in common
+
+datatrove's filter has an index of all 12-grams of questions and answers, made by its own indexer class: the step that
+would fetch the benchmarks from the network is left out. It looks for n-grams alone, and a text ends with the first.
+
+`python -m bench.decontaminate --data DIR --misses` shows recall by benchmark, and some of what was missed or flagged.
+"""
+
+import argparse
+import random
+import sys
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from bench._clean_texts import clean_texts, with_boilerplate
+from bench._eval_suite import build_suite, records
+from bench._plants import WAYS, WITHIN, planted
+from bench.inputs import made_up_texts, measurement, scratch
+from gristmill.stages.decontaminate import eval_match, eval_scan, eval_suite
+from gristmill.stages.decontaminate.findings import RULES, find
+from gristmill.stages.decontaminate.index import key_of, open_index, write_index
+from gristmill.stages.decontaminate.suite import Item, Suite, read_suite
+from gristmill.stages.decontaminate.units import count_words
+
+ITEMS, FEW_ITEMS = 30_000, 30
+LIMIT_BYTES = 60_000_000
+PEER_BYTES = 400_000
+ROUNDS = 5
+PER_BENCHMARK = 400
+"""Items of each benchmark that are planted, by their hash."""
+CLEAN = 50_000
+CARRIER_CHARS = 3000
+SHORT = 13
+"""Words: a question of fewer has no n-gram."""
+SHOWN = 8
+BATCH = 1000
+NGRAM, FUZZY = 13, 0.8
+"""The defaults of the step."""
+PEER = "datatrove NGramsDecontFilter"
+
+
+class Judge(NamedTuple):
+    """A suite, and the files that the stages make of it."""
+
+    suite: Suite
+    index: Path
+    opened: Path
+
+    def flags(self, texts: Sequence[str]) -> dict[int, list[dict[str, Any]]]:
+        """The evidence of each text that is flagged, when all of them are one corpus."""
+        config = eval_match.Config()
+        found = []
+        for part, begin in enumerate(range(0, len(texts), BATCH)):
+            column = pa.array(texts[begin : begin + BATCH], pa.string())
+            hits = eval_scan.scan(pa.record_batch([column], names=["text"]), self.index).select(["hits"])
+            emitted = pa.Table.from_batches([eval_match.emit(hits, config, {"eval_suite": self.opened})])
+            found.append(emitted.append_column("part", pa.array(np.full(len(emitted), part, np.uint64))))
+        flagged = defaultdict(list)
+        for one in eval_match.by_item(pa.concat_tables(found), config)[0].to_pylist():
+            flagged[one["part"] * BATCH + one["row"]].append(one)
+        return dict(flagged)
+
+
+def judge_of(folder: Path) -> Judge:
+    suite = read_suite(str(folder))
+    index, opened = folder.parent / "index", folder.parent / "opened"
+    write_index(suite.items, suite.protections, NGRAM, FUZZY, index)
+    eval_suite.make(eval_suite.Config(suite=str(folder)), opened)
+    return Judge(suite, index, opened)
+
+
+def run(data: Path | None, misses: bool = False) -> Iterator[dict]:
+    with scratch() as folder:
+        yield from speed(data, folder / "large")
+        judge = judge_of(build_suite(data, folder / "real"))
+        yield from recall(data, judge, misses)
+        if data and (data / "decontam").is_dir():
+            yield from planted_by_others(data, judge)
+        yield from clean(data, judge, misses)
+
+
+def speed(data: Path | None, folder: Path) -> Iterator[dict]:
+    """Of what the stage does, with all items of a suite and with a few."""
+    suite = read_suite(str(build_suite(data, folder)))
+    fill = max(0, ITEMS - len(suite.items))
+    folder = folder.parent / "filled"
+    suite = read_suite(str(build_suite(data, folder, fill)))
+    few = sorted(suite.items, key=lambda item: item.digest)[:FEW_ITEMS]
+    paths = folder / "all", folder / "few"
+    for path, items in zip(paths, (suite.items, few), strict=True):
+        write_index(items, suite.protections, NGRAM, FUZZY, path)
+    for name, found in scanned(data).items():
+        column = pa.array(found, pa.string())
+        size = sum(map(len, map(str.encode, found)))
+        # In turns, so that what else the machine does falls on both.
+        times = [[seconds(find, column, open_index(path)) for path in paths] for _ in range(ROUNDS)]
+        ours, with_few = (size / min(taken) / 1e6 for taken in zip(*times, strict=True))
+        yield measurement(f"decontaminate.{name}", ours, "MB/s", f"ours with {len(few)} items", with_few)
+        sample = some_of(found, PEER_BYTES)
+        theirs = datatrove_seconds(sample, suite.items)
+        rate = sum(map(len, map(str.encode, sample))) / theirs / 1e6 if theirs else None
+        yield measurement(f"decontaminate.{name}_against_datatrove", ours, "MB/s", PEER, rate)
+
+
+def scanned(data: Path | None) -> dict[str, list[str]]:
+    """Texts in random order."""
+    if data is None:
+        made = made_up_texts(seed=3)
+        return {"prose": up_to(made, LIMIT_BYTES)}
+    draw = random.Random(5)
+    kinds: dict[str, list[str]] = {"prose": [], "code": []}
+    for path in sorted(data.glob("text*/*.jsonl.zst")):
+        kinds["code" if path.name.startswith("code") else "prose"] += [one["text"] for one in records(path)]
+    for texts in kinds.values():
+        draw.shuffle(texts)
+    both = [*kinds["prose"], *kinds["code"]]
+    draw.shuffle(both)
+    return {name: up_to(iter(texts), LIMIT_BYTES) for name, texts in {**kinds, "both": both}.items()}
+
+
+def up_to(texts: Iterator[str], size: int) -> list[str]:
+    found: list[str] = []
+    for text in texts:
+        found.append(text)
+        size -= len(text.encode())
+        if size <= 0:
+            break
+    return found
+
+
+def some_of(texts: Sequence[str], size: int) -> list[str]:
+    """Texts that are not very long, up to a size."""
+    return up_to((text for text in texts if len(text) < 20_000), size)
+
+
+def seconds(work: Callable[..., object], *given: object) -> float:
+    begun = time.process_time()
+    work(*given)
+    return time.process_time() - begun
+
+
+def datatrove_seconds(texts: Sequence[str], items: Sequence[Item]) -> float | None:
+    """None where datatrove or its tokenizer is not installed."""
+    try:
+        import spacy  # noqa: F401
+        from datatrove.data import Document
+        from datatrove.pipeline.decont.n_grams import NGramsDecontConfig, NGramsDecontFilter, NGramsDecontIndexer
+    except ImportError:
+        return None
+    config = NGramsDecontConfig(find_query_ngrams=True)
+    NGramsDecontIndexer._requires_dependencies = []  # lighteval, which fetches benchmarks
+    with scratch() as folder:
+        indexer = NGramsDecontIndexer(str(folder), config=config)
+        hashes = {one for item in items for one in indexer.compute_hashes(item.answer, item.question)}
+        np.array(sorted(hashes), config.hash_config.np_descr).tofile(folder / "items.index.hashes")
+        step = NGramsDecontFilter(str(folder), config=config)
+        step.filter(Document(text="It loads the tokenizer and the index.", id="0"))
+        documents = [Document(text=text, id=str(number)) for number, text in enumerate(texts)]
+        return seconds(list, map(step.filter, documents))
+
+
+def recall(data: Path | None, judge: Judge, misses: bool) -> Iterator[dict]:
+    """The share of planted items that their documents are flagged for, by way and among short ones."""
+    chosen = sample_of(judge.suite.items)
+    sizes = count_words([item.question for item in chosen]).sizes().tolist()
+    places = carriers(data)
+    words = [word for text in places[:60] for word in text.split() if word.isalpha()]
+    for name, way in WAYS.items():
+        draw = random.Random(name)
+        texts = [way(item, draw, words) for item in chosen]
+        there = [number for number, text in enumerate(texts) if text is not None]
+        if not there:
+            continue
+        documents = [planted(texts[one] or "", places[one % len(places)], name == WITHIN) for one in there]
+        flags = judge.flags(documents)
+        found = [key_of(chosen[one]) in {flag["item"] for flag in flags.get(at, ())} for at, one in enumerate(there)]
+        yield measurement(f"decontaminate.recall, {name}, {len(there)} items", float(np.mean(found)), "share")
+        short = [ok for one, ok in zip(there, found, strict=True) if sizes[one] < SHORT]
+        if short and not name.startswith("code"):
+            yield measurement(f"decontaminate.recall, {name}, short, {len(short)}", float(np.mean(short)), "share")
+        if misses:
+            tell(name, [chosen[one] for one in there], [texts[one] or "" for one in there], found)
+
+
+def tell(name: str, items: Sequence[Item], texts: Sequence[str], found: Sequence[bool]) -> None:
+    """Recall by benchmark, and some of what was missed."""
+    total = Counter(item.benchmark for item in items)
+    held = Counter(item.benchmark for item, ok in zip(items, found, strict=True) if ok)
+    print(f"{name}: {', '.join(f'{one} {held[one] / count:.3f}' for one, count in total.items())}", file=sys.stderr)
+    missed = [(item, text) for item, text, ok in zip(items, texts, found, strict=True) if not ok]
+    for item, text in sorted(missed, key=lambda one: one[0].digest[::-1])[:SHOWN]:
+        print(f"    {item.benchmark} {item.id}: {text[:200]!r}", file=sys.stderr)
+
+
+def sample_of(items: Sequence[Item]) -> list[Item]:
+    by_benchmark: dict[str, list[Item]] = {}
+    for item in sorted(items, key=lambda item: item.digest):
+        by_benchmark.setdefault(item.benchmark, []).append(item)
+    return [item for own in by_benchmark.values() for item in own[:PER_BENCHMARK]]
+
+
+def carriers(data: Path | None) -> list[str]:
+    """Stretches of real documents into which items are put."""
+    if data is None:
+        return up_to(made_up_texts(seed=4), 300_000)
+    found = []
+    for path in sorted(data.glob("text/*.jsonl.zst")):
+        for one in list(records(path))[:200]:
+            text = one["text"][: 20 * CARRIER_CHARS]
+            found += [text[at : at + CARRIER_CHARS] for at in range(0, len(text) - CARRIER_CHARS, CARRIER_CHARS)]
+    random.Random(6).shuffle(found)
+    return found
+
+
+def planted_by_others(data: Path, judge: Judge) -> Iterator[dict]:
+    """The documents of decontam/, which name what was put into them, and how."""
+    told = list(records(data / "decontam" / "planted.jsonl.zst"))
+    flags = judge.flags([one["text"] for one in told])
+    found: dict[str, list[bool]] = {}
+    for row, one in enumerate(told):
+        found.setdefault(one["planted"]["mode"] if one["planted"] else "clean", []).append(row in flags)
+    for mode, held in sorted(found.items()):
+        yield measurement(f"decontaminate.planted, {mode}, {len(held)} documents", float(np.mean(held)), "flagged")
+
+
+def clean(data: Path | None, judge: Judge, misses: bool) -> Iterator[dict]:
+    """Texts that are flagged, and should not be."""
+    texts = clean_texts(data, CLEAN)
+    plain = with_boilerplate(texts[: len(texts) // 2 : 20])
+    for name, held in (("clean", texts), ("boilerplate", plain)):
+        flags = judge.flags(held)
+        yield measurement(f"decontaminate.{name}, {len(held)} documents", len(flags), "flagged")
+        items = {key_of(item): item for item in judge.suite.items}
+        for row, evidence in sorted(flags.items())[: SHOWN if misses else 0]:
+            one = evidence[0]
+            start, stop = one["spans"][:2]
+            there = held[row].encode()[start:stop].decode("utf-8", "replace")
+            item = items[one["item"]]
+            print(f"{name}: {item.benchmark} {item.id} ({RULES[one['rule']]}): {there[:200]!r}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(prog="python -m bench.decontaminate", description="Recall by benchmark.")
+    parser.add_argument("--data", type=Path)
+    parser.add_argument("--misses", action="store_true", help="show some of what was missed or flagged")
+    given = parser.parse_args()
+    for line in run(given.data, given.misses):
+        print(line["name"], line["value"], line["unit"], line["peer"] or "", line["peer_value"] or "", flush=True)

@@ -1,0 +1,94 @@
+"""Words of texts: where they stand agrees with what they are, in every script; matching reads texts apart."""
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.kernels.dedup.test_shingles import TEXTS, hash_word
+from tests.kernels.dedup.test_shingles import words_of as oracle
+
+from gristmill.kernels.decontaminate.code import fill_kept
+from gristmill.kernels.decontaminate.match import IS_RUN, ROW, TEXT_FROM, TEXT_TO, UNIT
+from gristmill.kernels.decontaminate.texts import match_texts, word_spans, words_of
+from gristmill.kernels.dedup.shingles import word_tables
+from gristmill.stages.decontaminate.units import count_words, table_of
+
+NO_MARKS = np.zeros(64, np.uint64)
+
+
+def arrays(texts, before=b"", after=b""):
+    rows = [text.encode() for text in texts]
+    offsets = np.cumsum([len(before), *map(len, rows)]).astype(np.int64)
+    return np.frombuffer(before + b"".join(rows) + after, np.uint8), offsets
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.lists(TEXTS, max_size=4))
+def test_words_are_those_of_the_oracle(texts):
+    """As hashes, those of each text together."""
+    starts, words = words_of(*arrays(texts), word_tables())
+    expected = [[hash_word(word) for word in oracle(text)] for text in texts]
+    assert np.diff(starts).tolist() == [len(one) for one in expected]
+    assert words.tolist() == [word for one in expected for word in one]
+
+
+@settings(max_examples=600, deadline=None)
+@given(TEXTS, st.binary(max_size=9), st.binary(max_size=9))
+def test_places_of_words_are_those_of_the_words(text, before, after):
+    """As many as there are hashes, in order, and between them nothing that is part of a word."""
+    data, offsets = arrays([text], before, after)
+    spans = word_spans(data, int(offsets[0]), int(offsets[1]), word_tables())
+    there = [text.encode()[low:high].decode() for low, high in spans.tolist()]
+    assert [oracle(word) for word in there] == [[word] for word in oracle(text)]
+    gaps = np.append(spans[:, 0], len(text.encode())) - np.append(0, spans[:, 1])
+    assert (gaps >= 0).all()
+
+
+def units(texts, seed_words=5):
+    counted = count_words(texts)
+    sizes = np.full(len(texts), 8, np.int64)
+    return table_of(counted, sizes, np.full(len(texts), -1, np.int64), seed_words)
+
+
+LONG = units(["one two three four five six seven eight nine ten", "漢 字 か な カ ー 한글 ไ ก"])
+SHORT_UNITS = units(["lorem ipsum dolor"], seed_words=1)
+
+
+def found(texts, marks=NO_MARKS):
+    data, offsets = arrays(texts)
+    return match_texts(data, offsets, word_tables(), LONG, SHORT_UNITS, marks)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 3000), st.sampled_from([" ", "\n", ", ", "\u00a0", "  \t"]))
+def test_a_unit_is_found_wherever_it_lies_in_a_text(before, between):
+    """Also across the stretches that a text is read in, whatever stands between words."""
+    unit = "one two three four five six seven eight nine ten".replace(" ", between)
+    filler = ("x" * 7 + " ") * (before // 8) + "y" * (before % 8)
+    words = len(filler.split())
+    hits, short, _, _ = found([f"{filler} {unit} lorem{between}ipsum{between}dolor"])
+    assert hits[:, [UNIT, IS_RUN, TEXT_FROM, TEXT_TO]].tolist() == [[0, 1, words, words + 10]]
+    assert short[:, [TEXT_FROM, TEXT_TO]].tolist() == [[words + 10, words + 13]]
+
+
+def test_texts_are_read_apart():
+    """The beginning of a unit at the end of one text and its end at the beginning of the next are no copy."""
+    hits, short, _, _ = found(["one two three four lorem", "ipsum dolor five six seven eight nine ten"])
+    assert len(hits) == len(short) == 0
+    hits, _, _, _ = found(["", "漢字かなカー한글ไก", "one two three four five six seven eight nine ten"])
+    assert hits[:, [ROW, UNIT]].tolist() == [[1, 1], [2, 0]]
+
+
+def test_a_word_that_leads_to_code_marks_what_is_around_it():
+    """Ranges lie in their text, are sorted, and do not overlap; without such a word there are none."""
+    led = count_words(["lambda"]).words
+    marks = np.zeros(64, np.uint64)
+    fill_kept(led, marks)
+    table = table_of(count_words(["lorem ipsum dolor"]), np.full(1, 8, np.int64), np.full(1, -1, np.int64), 1, led)
+    texts = ["word " * 3000, "word " * 1500 + "Lambda " + "word " * 1500, "lambda", "lambda " * 2000]
+    data, offsets = arrays(texts)
+    ranges = match_texts(data, offsets, word_tables(), LONG, table, marks)[2]
+    assert [row for row, _, _ in ranges.tolist()] == [1, 2, 3]
+    for row, low, high in ranges.tolist():
+        assert offsets[row] <= low < high <= offsets[row + 1]
+        assert b"lambda" in data[low:high].tobytes().lower()
+    assert ranges[0, 2] - ranges[0, 1] < 5000
