@@ -64,6 +64,11 @@ class Line:
         return self.caught / left if left else 1.0
 
     @property
+    def false_positives(self) -> int:
+        """What the chief step removed and nobody planted."""
+        return max((self.removed or 0) - self.caught, 0)
+
+    @property
     def missed(self) -> int:
         return self.planted - self.caught - self.elsewhere if self.present and self.measured else 0
 
