@@ -79,7 +79,7 @@ FOOTER = "This line stands below every page of the whole site, and says nothing 
 PROSE = "The mill of the town stands with the river, and it is the wheel that has to turn the stone for all of them."
 SHARED = "A stretch of text that two quite different pages have in common, word for word and sign for sign."
 ASKED = "How many sacks of rye does the miller of Lower Stonebridge grind between the first frost and the spring fair?"
-WRITTEN = "Who wants to have the grain of the year ground may write to the miller, wilma.stone@stonebridge-mill.de, of course."
+WRITTEN = "Who wants to have the grain of the year ground may write to the miller, wilma@stonebridge-mill.de, at once."
 GERMAN = "Die Mühle steht am Fluss und mahlt das Korn für das ganze Dorf, und niemand weiß mehr, wer sie gebaut hat."
 
 
@@ -113,7 +113,10 @@ def notes():
     for number in range(12):
         lines = [f"{PROSE} Note {number}, of the grain{number}.", FOOTER, "use cookies"]
         yield {"id": f"n{number}", "text": "\n".join(lines)}
-    yield {"id": "written", "text": "The baker has what is left of the flour: ask bruno@upper-bakery.de for it, and bring a bag."}
+    yield {
+        "id": "written",
+        "text": "The baker has what is left of the flour: ask bruno@upper-bakery.de for it, and bring a bag.",
+    }
     yield {"id": "short", "text": "too short"}
     yield {"id": "none", "text": ""}
     yield {"id": "words", "text": "The seven words of the short note."}
