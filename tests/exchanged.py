@@ -10,26 +10,54 @@ import pyarrow as pa
 
 from gristmill.engine.work.shuffle import Block, Spill, cut
 from gristmill.engine.work.task import add_counts
-from gristmill.stages.stage_interface import before_of, kind_of, part_config, reads_of, schema_of
+from gristmill.stages.stage_interface import before_of, kind_of, part_config, reads_of, schema_of, uses_of
 
 
-def run_step(module, config, parts, **ways):
-    """The layers of a step for each part (a table with the columns that it reads), and its counts."""
-    for path in before_of(module):
-        before = importlib.import_module(path)
-        layers, _ = run_stage(before, part_config(before, config), parts, **ways)
-        name = path.rpartition(".")[2]
+def run_step(module, config, parts, models=None, **ways):
+    """The layers of a step for each part (a table with the columns that it reads), and its counts.
+
+    `models` are those of its assets (`make_assets`), where it has some.
+    """
+    for stage, part, name in stages_of(module, config):
+        if kind_of(stage) == "asset":
+            continue
+        layers, counts = run_stage(stage, part, parts, models, **ways)
         parts = [
             pa.table({**dict(zip(part.column_names, part.columns, strict=True)), **_named(name, layer)})
             for part, layer in zip(parts, layers, strict=True)
         ]
-    return run_stage(module, config, parts, **ways)
+    return layers, counts
 
 
-def run_stage(module, config, parts, **ways):
+def stages_of(module, config):
+    """What a step is made of: modules with their configs and names, itself the last."""
+    for path in before_of(module):
+        before = importlib.import_module(path)
+        yield before, part_config(before, config), path.rpartition(".")[2]
+    yield module, config, module.__name__.rpartition(".")[2]
+
+
+def make_assets(module, config, folder):
+    """The models that a step makes of files, and the metrics of each."""
+    models, metrics = {}, {}
+    for stage, part, name in stages_of(module, config):
+        if kind_of(stage) == "asset":
+            models[name] = folder / name
+            metrics[name] = stage.make(part, models[name])
+    return models, metrics
+
+
+def run_stage(module, config, parts, models=None, **ways):
     if kind_of(module) == "map":
-        return [pa.Table.from_batches([module.apply(_batch(module, config, part), config)]) for part in parts], {}
-    return run_exchange(module, config, parts, **ways)
+        given = _models(module, models)
+        return [
+            pa.Table.from_batches([module.apply(_batch(module, config, part), config, **given)]) for part in parts
+        ], {}
+    return run_exchange(module, config, parts, models=models, **ways)
+
+
+def _models(module, models):
+    return {"models": {name: models[name] for name in uses_of(module)}} if uses_of(module) else {}
 
 
 def carry_out(stage, batches, config, **ways):
@@ -37,12 +65,12 @@ def carry_out(stage, batches, config, **ways):
     return run_exchange(stage, config, [pa.Table.from_batches([batch]) for batch in batches], **ways)[0]
 
 
-def run_exchange(module, config, parts, bits=0, limit=None):
+def run_exchange(module, config, parts, bits=0, limit=None, models=None):
     """Reducers see 2^bits ranges of keys; with a limit in blocks of so many bytes, a key that has more in pieces."""
     counts, tally, tables = {}, {}, []
     for number, part in enumerate(parts):
         batch = _batch(module, config, part)
-        sent = module.emit(batch, config)
+        sent = module.emit(batch, config, **_models(module, models))
         assert {"key", "row", *module.RECORD_SCHEMA.names} == set(sent.schema.names)
         if hasattr(module, "tally"):
             add_counts(tally, module.tally(batch, sent, config))

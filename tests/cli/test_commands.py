@@ -132,7 +132,7 @@ def test_a_docstring_fills_the_screen():
 @pytest.mark.parametrize(
     "command",
     [
-        *("status", "funnel", "inspect", "removed", "sample", "verify", "gc"),
+        *("status", "funnel", "inspect", "removed", "sample", "verify", "gc", "suite touched"),
         *("shards verify", "shards head", "shards decode", "shards find"),
         *("tokenizer show", "tokenizer audit", "tokenizer encode", "tokenizer decode", "tokenizer compare"),
     ],

@@ -8,6 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from gristmill.demo import evals
 from gristmill.engine.mill import Mill, Silent
 from gristmill.errors import UserError
 from gristmill.recipe.load import load
@@ -21,7 +22,11 @@ VALUES += ("1000000000000000000", str(2**60), str(2**63 - 1), "1e300", "1.797693
 FINE = ("0.1234567891",)
 """Ten decimals are one more than comparisons take."""
 NEEDED = {"heuristics": ["signals", "code_signals", "language"], "keep_language": ["language"]}
-ALSO = {"known_dedup": {"indexes": "[index]"}, "keep_language": {"keep": "{en: 0.1}"}}
+ALSO = {
+    "known_dedup": {"indexes": "[index]"},
+    "keep_language": {"keep": "{en: 0.1}"},
+    "decontaminate": {"suite": "evals"},
+}
 ALSO |= {"safety": {"terms": "terms.txt", "toxicity": "toxic.bin"}}
 KEYS = {"keep": "en", "sample_bytes": "d", "domains": "d", "tiers": "A", "upsample": "s"}
 """Names that the recipe has, for settings that are names with numbers."""
@@ -43,6 +48,8 @@ def folder(tmp_path):
     shutil.copy(Path(__file__).parents[1] / "stages" / "scrub" / "toxic.bin", tmp_path)
     columns = [pa.array([lines[0]["text"]]), pa.array([b"x" * 16], pa.binary(16))]
     write_index(tmp_path / "index", [pa.RecordBatch.from_arrays(columns, ["text", "doc_id"])], SketchConfig())
+    question = lines[0]["text"].split(".")[0]
+    evals.write(tmp_path / "evals", {"mill": [evals.Item("m", f"{question}?", "two stones")]})
     return tmp_path
 
 

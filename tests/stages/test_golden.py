@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from exchanged import run_step
+from golden_evals import decontaminate_outputs
 from gristmill.engine.schedule.task_cache import ENGINE
 from gristmill.stages import READERS, STEPS
 from gristmill.stages.contract import Piece
@@ -220,7 +221,7 @@ def outputs(folder):
     )
     CONFIGS["known_dedup"] = {"indexes": [str(folder / "index")], "verify_jaccard": 0.5}
     for name, module_name in {**READERS, **STEPS}.items():
-        if name in SAFETY:
+        if name in SAFETY or name == "decontaminate":
             continue
         module = importlib.import_module(module_name)
         config = module.Config.model_validate(CONFIGS.get(name, {}))
@@ -232,6 +233,7 @@ def outputs(folder):
     found |= shard_outputs(folder)
     found |= takedown_outputs(folder)
     found |= safety_outputs(folder)
+    found |= decontaminate_outputs(folder / "evals", TEXTS, digest_of)
     found[INDEX] = {
         "version": index.VERSION,
         "libraries": {library: version_of(library) for library in index.LIBRARIES},
@@ -244,6 +246,7 @@ def outputs(folder):
 PART, TOKENIZER, SAMPLE, INDEX = "the bytes of a part", "tokenizer", "tokenizer_sample", "index"
 TAKEDOWNS = ("takedown_match", "takedown_sets", "takedown")
 SAFETY = {"safety_hashes": safety_hashes, "safety_scores": safety_scores, "safety": safety}
+EVALS = ("eval_suite", "eval_index", "eval_index_new", "eval_scan", "eval_scan_new", "eval_match")
 SHARDS = {"tokens": tokens, "shard_groups": shard_groups, "shards": shards, "mix": mix}
 
 
@@ -383,7 +386,7 @@ def made(tmp_path_factory):
 
 
 @pytest.mark.parametrize(
-    "name", [*sorted({*READERS, *STEPS, *SAFETY}), PART, TOKENIZER, SAMPLE, INDEX, *SHARDS, *TAKEDOWNS]
+    "name", [*sorted({*READERS, *STEPS, *SAFETY}), PART, TOKENIZER, SAMPLE, INDEX, *SHARDS, *TAKEDOWNS, *EVALS]
 )
 def test_a_changed_output_has_a_new_version(name, made):
     """The hash of a stage's output changes only together with its VERSION (or a library's)."""

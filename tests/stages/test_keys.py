@@ -8,6 +8,7 @@ import pytest
 from tests.stages.test_golden import CONFIGS, step_output
 
 from gristmill import stages
+from gristmill.demo import evals
 from gristmill.engine.plan.graph import build
 from gristmill.stages import STEPS
 from gristmill.stages.contract import fields_of_output
@@ -23,6 +24,8 @@ FOUND = [
 ]
 OTHER = {"alarm_share": 0.35}
 """Another value for each of them."""
+ELSEWHERE = [("gristmill.stages.decontaminate.eval_scan_new", "suite")]
+"""Of stages that are parts of a step, with the test that tries them: tests/stages/decontaminate/test_growth.py."""
 
 
 def test_there_are_some():
@@ -31,7 +34,7 @@ def test_there_are_some():
         importlib.import_module(found.name) for found in pkgutil.walk_packages(stages.__path__, "gristmill.stages.")
     ]
     marked = {(module.__name__, field) for module in modules for field in reported(module)}
-    assert {(STEPS[name], field) for name, field in FOUND} == marked
+    assert {*((STEPS[name], field) for name, field in FOUND), *ELSEWHERE} == marked
     assert {field for _, field in FOUND} == set(OTHER)
 
 
@@ -62,7 +65,9 @@ def test_another_value_runs_no_task_and_is_heeded(project, edit):
 
 def test_every_other_field_is_in_the_key(project):
     """As it stands in the identity of its stage."""
-    project.write_recipe("  - near_dedup\n  - line_dedup\n  - substring_dedup\n  - simhash_dedup")
+    evals.write(project.folder / "evals", {"b": [evals.Item("one", "Which stone of the mill turns?", "the runner")]})
+    steps = ("near_dedup", "line_dedup", "substring_dedup", "simhash_dedup", "decontaminate: {suite: evals}")
+    project.write_recipe("".join(f"  - {step}\n" for step in steps))
     mill = project.mill()
     for node in build(mill.recipe, mill.contents).nodes.values():
         assert set(node.identity["config"]) == fields_of_output(node.config)

@@ -10,6 +10,7 @@ import typer
 from rich.text import Text
 
 from gristmill.cli.clusters import show_clusters
+from gristmill.cli.evidence_screen import show_flags
 from gristmill.cli.options import Json, RecipeOrRun, StoreUri, id_prefix, open_seen, print_json
 from gristmill.cli.screen import Screen, passage, words
 from gristmill.cli.show import console, value_text
@@ -19,7 +20,9 @@ from gristmill.engine.publish.run_record import last_finished
 from gristmill.engine.schedule.seen import Seen
 from gristmill.errors import UserError
 from gristmill.expression import expression
-from gristmill.query.documents import Row, count_unjudged, find_step, rows, sources_with, unfinished
+from gristmill.query.documents import Row, count_unjudged, find_step, reaches_evidence, rows, sources_with, unfinished
+from gristmill.query.evidence import COLUMN, Suites, evidence_steps
+from gristmill.query.evidence import plain as plain_flag
 from gristmill.query.reasons import reasons_of
 from gristmill.recipe.mistakes import listed, suggest
 from gristmill.schema import NO_DOCUMENT
@@ -59,6 +62,9 @@ def command(
         str | None, typer.Option(metavar="REGEX", help="Only documents in whose text this is found; (?i): in any case.")
     ] = None,
     cuts: Annotated[bool, typer.Option("--cuts", help="Show what steps cut out of the texts, where it stood.")] = False,
+    evidence: Annotated[
+        bool, typer.Option("--evidence", help="Only documents with eval items in them, beside the items.")
+    ] = False,
     records: Annotated[
         bool, typer.Option("--records", help="Also records that are no documents: requests, warcinfo, robots.txt.")
     ] = False,
@@ -73,7 +79,9 @@ def command(
     With where they came from, which step decided and why, and their text. Records that are no documents are left out,
     unless --records, --reason or --id asks for them.
     """
-    if clusters and (dropped or kept or stage or reason or source or skip or url or doc_id or grep or cuts or records):
+    if clusters and (
+        dropped or kept or stage or reason or source or skip or url or doc_id or grep or cuts or evidence or records
+    ):
         raise UserError("--clusters shows whole clusters and goes only with -n, --full, --store and --json.")
     if dropped and kept:
         raise UserError("--dropped and --kept exclude each other. Leave both out to see all documents.")
@@ -82,6 +90,9 @@ def command(
     begins, pattern = None if doc_id is None else id_prefix(doc_id, "--id"), _pattern(grep)
     seen = open_seen(recipe, store)
     step = find_step(seen, stage)
+    if evidence and not reaches_evidence(seen, step):
+        steps = ", ".join(node.id for node in evidence_steps(seen))
+        raise UserError(f"--stage {stage} comes before {steps}, so there is no evidence yet. Leave --stage out.")
     unknown = [name for name in source or () if name not in seen.chains]
     if unknown:
         raise UserError(f"--source {unknown[0]} is not in {seen.told}. {suggest(unknown[0], seen.chains, 'Sources')}")
@@ -109,16 +120,16 @@ def command(
     wanted = True if dropped or reason is not None else False if kept else None
     shows_all = records or reason in NO_DOCUMENT or begins is not None
     question = (seen, step, wanted, reason, source or ())
-    ask = partial(rows, *question, url=url, doc_id=begins, grep=pattern, cuts=cuts)
+    ask = partial(rows, *question, url=url, doc_id=begins, grep=pattern, cuts=cuts, flagged=evidence)
     found = itertools.islice(ask(records=shows_all), skip, skip + number)
-    out = console()
+    out, suites = console(), Suites(seen)
     count = 0
     for row in found:
         count += 1
         if json:
-            print_json(_plain(row))
+            print_json(_plain(row, suites))
         else:
-            _show(out, row, full, pattern)
+            _show(out, row, full, pattern, suites)
     if count == 0:
         with_records = () if shows_all or reason is not None else ask(records=True)
         is_one = any(row.reason in NO_DOCUMENT for row in with_records)
@@ -171,13 +182,14 @@ def _pattern(text: str | None) -> re.Pattern[str] | None:
         ) from None
 
 
-def _plain(row: Row) -> dict[str, Any]:
+def _plain(row: Row, suites: Suites) -> dict[str, Any]:
     verdict = {"step": row.step, "reason": row.reason, "detail": row.detail, "not_judged_by": row.unjudged}
     cuts = {"pieces": [{"text": text, "cut_by": step} for text, step in row.pieces]} if row.pieces else {}
-    return {**row.fields, "verdict": verdict, "columns": row.columns, "text": row.text, **cuts}
+    flags = {"evidence": [plain_flag(flag, suites.item(flag)) for flag in row.flags]} if row.flags else {}
+    return {**row.fields, "verdict": verdict, "columns": row.columns, "text": row.text, **cuts, **flags}
 
 
-def _show(out: Screen, row: Row, full: bool, grep: re.Pattern[str] | None) -> None:
+def _show(out: Screen, row: Row, full: bool, grep: re.Pattern[str] | None, suites: Suites) -> None:
     fields = row.fields
     if row.reason is None and row.unjudged:
         verdict = words(("not judged yet", "yellow"), f" by {', '.join(row.unjudged)}")
@@ -192,12 +204,16 @@ def _show(out: Screen, row: Row, full: bool, grep: re.Pattern[str] | None) -> No
         if fields[name] is not None:
             out.print(words((name, "dim"), f" {fields[name]}"), soft_wrap=True)
     facts = {name: fields[name] for name in FACTS} | row.columns
+    if row.flags:
+        facts.pop(COLUMN, None)
     told = [words((name, "dim"), f" {value_text(value)}") for name, value in facts.items() if value is not None]
     for line in _lines(told, out.width):
         out.print(line, soft_wrap=True)
+    if row.flags:
+        show_flags(out, [(flag, suites.item(flag)) for flag in row.flags], full)
     if row.pieces:
         _show_cuts(out, row)
-    elif row.text:
+    elif row.text and not row.flags:
         _show_text(out, row.text, full, grep)
     out.print()
 

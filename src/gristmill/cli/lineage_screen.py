@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from gristmill.cli.evidence_screen import flag_text
 from gristmill.cli.screen import Screen, passage, words
 from gristmill.cli.shards_find import MOST_LISTED, listed_samples
 from gristmill.cli.show import size, table, value_text
@@ -94,6 +95,11 @@ def _show_step(out: Screen, step: StepTaken) -> None:
     if scores:
         more = f", and {len(scores) - MOST_SCORES:,} more (--json)" if len(scores) > MOST_SCORES else ""
         out.print(words((f"  {', '.join(scores[:MOST_SCORES])}{more}", "dim")), soft_wrap=True)
+    for flag in step.flags[:MOST_LISTED]:
+        _line(out, f"{step.step} found", f"{flag_text(flag)}, bytes {flag.start:,} to {flag.stop:,}:")
+        out.print(passage(_short(flag.passage)), soft_wrap=True)
+    if len(step.flags) > MOST_LISTED:
+        _line(out, f"{step.step} found", f"{len(step.flags) - MOST_LISTED:,} more (gristmill inspect --evidence --id)")
     _show_cuts(out, step)
 
 

@@ -7,8 +7,11 @@ from typing import Annotated, Any
 import typer
 
 from gristmill.cli.options import Json, print_json
+from gristmill.cli.sample_option import with_sample
 from gristmill.cli.screen import say, words
 from gristmill.cli.show import console, table
+from gristmill.cli.suite_touched import EXAMPLE as TOUCHED
+from gristmill.cli.suite_touched import touched_command
 from gristmill.cli.usage import Commands
 from gristmill.counted import counted
 from gristmill.stages.decontaminate.suite import Item, Suite, pin_suite, read_with_counts
@@ -17,7 +20,7 @@ from gristmill.stages.decontaminate.suite_describe import protection_set
 from gristmill.stages.decontaminate.suite_ready import ready, ready_names
 
 app = typer.Typer(
-    help="Describe eval suites, look at their items, pin them.",
+    help="Describe eval suites, look at their items, pin them; which items a corpus held.",
     cls=Commands,
     rich_markup_mode=None,
 )
@@ -157,3 +160,4 @@ app.command(name="show", epilog="Example: gristmill suite show demo/inputs/evals
 app.command(name="check", epilog="Example: gristmill suite check demo/inputs/evals")(check_command)
 app.command(name="pin", epilog="Example: gristmill suite pin demo/inputs/evals")(pin_command)
 app.command(name="list", epilog="Example: gristmill suite list")(list_command)
+app.command(name="touched", epilog=TOUCHED)(with_sample(touched_command))

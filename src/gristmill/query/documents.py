@@ -12,7 +12,8 @@ from gristmill.engine.plan.graph import CORPUS, Node, drops
 from gristmill.engine.schedule.seen import Document, Seen
 from gristmill.engine.work.rows import read_many
 from gristmill.errors import UserError
-from gristmill.query import withheld
+from gristmill.query import evidence, withheld
+from gristmill.query.evidence import Flag
 from gristmill.recipe.columns import INGEST
 from gristmill.recipe.mistakes import nearest
 from gristmill.schema import NO_DOCUMENT
@@ -46,6 +47,8 @@ class Row:
     """Where it was asked for: the text with what was cut out of it, each piece with the step that cut it or None."""
     withheld: str | None = None
     """The list for which nothing of it is shown but id, source and verdict (`withheld.py`)."""
+    flags: tuple[Flag, ...] = ()
+    """Where it was asked for: what it holds of eval items."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +64,8 @@ class _Wanted:
     url: str | None
     doc_id: str | None
     grep: re.Pattern[str] | None
+    flagged: bool
+    """Whether it has evidence of eval items."""
 
 
 def find_step(seen: Seen, stage: str | None) -> str | None:
@@ -87,19 +92,21 @@ def rows(
     doc_id: str | None = None,
     grep: re.Pattern[str] | None = None,
     cuts: bool = False,
+    flagged: bool = False,
 ) -> Iterator[Row]:
     """Documents of the sources that pass a step, as they stand after it: all (None), those that it dropped (True;
     without a step: that any did), or those that are kept up to its end (False).
 
     Without `records`, those that never were documents (requests) are left out. `url` is a part of the URL, `doc_id` how
     it begins in hexadecimal, `grep` is found in the text; with `cuts` a row has what was cut out of its text.
+    `flagged` are documents that hold items of an eval suite, and have where.
     """
-    wanted = _Wanted(dropped, _named(seen, stage), reason, records, url, doc_id, grep)
+    wanted = _Wanted(dropped, _named(seen, stage), reason, records, url, doc_id, grep, flagged)
     for source in sources_with(seen, stage, sources):
         for document in seen.documents.get(source, ()):
             for found in _rows_of_part(seen, document, stage):
                 if found.is_wanted(wanted):
-                    yield found.whole(cuts)
+                    yield found.whole(cuts, flagged)
 
 
 def _named(seen: Seen, stage: str | None) -> Collection[str] | None:
@@ -174,6 +181,12 @@ def unfinished(seen: Seen, stage: str | None) -> list[str]:
     return [node_id for node_id in seen.unfinished() if node_id in wanted]
 
 
+def reaches_evidence(seen: Seen, stage: str | None) -> bool:
+    """Whether documents as they stand after a step have evidence of eval items."""
+    ids = evidence.ids_with_evidence(seen)
+    return any(not ids.isdisjoint(_chain(seen, source, stage)) for source in sources_with(seen, stage))
+
+
 def _chain(seen: Seen, source: str, stage: str | None) -> list[str]:
     nodes = [seen.nodes[node_id] for node_id in seen.chains[source]]
     layers = [node for node in nodes if node.has_layers and node.name != CORPUS]
@@ -202,6 +215,8 @@ class _Part:
         self.marks = open_parts(seen.store, withheld.marks(seen, document))
         self.readers = open_parts(seen.store, [part for _, part in parts])
         self.columns = [tuple(reader.names) for reader in self.readers]
+        ids = evidence.ids_with_evidence(seen)
+        self.with_evidence = [layer for layer, name in enumerate(self.names) if name in ids]
         self._read: dict[tuple[int, int, str], Any] = {}
         self._withheld: tuple[int, Any] = (-1, None)
 
@@ -260,6 +275,8 @@ class _Found:
             return False  # an answer would tell what is not shown
         if wanted.url is not None and wanted.url not in (self._get(0, "url") or ""):
             return False
+        if wanted.flagged and not any(self._get(layer, evidence.COLUMN) for layer in self.part.with_evidence):
+            return False
         return wanted.grep is None or wanted.grep.search(self._text() or "") is not None
 
     @property
@@ -268,7 +285,7 @@ class _Found:
         of_group = self.part.withheld(self.group)
         return None if of_group is None else of_group[self.row]
 
-    def whole(self, cuts: bool = False) -> Row:
+    def whole(self, cuts: bool = False, flagged: bool = False) -> Row:
         if (listed := self.withheld) is not None:
             fields = {name: self._get(0, name) if name in withheld.TOLD else None for name in (*COLUMNS, LANGUAGE)}
             verdict = (self.step, self.reason, withheld.told(listed))
@@ -285,6 +302,7 @@ class _Found:
             {name: self._get(last, name) for name in own if name not in ("text", "text_bytes", "drop", "detail")},
             self.part.unjudged,
             tuple(self._pieces()) if cuts else (),
+            tuple(self._flags()) if flagged else (),
         )
 
     def _newest(self, name: str) -> Any:
@@ -317,12 +335,18 @@ class _Found:
                 pieces = [(text.encode(), None)]
         return [(piece.decode("utf-8", "replace"), step) for piece, step in pieces]
 
+    def _flags(self) -> Iterator[Flag]:
+        for layer in self.part.with_evidence:
+            if found := self._get(layer, evidence.COLUMN):
+                yield from evidence.flags_of(self.part.names[layer], found, (self._text(layer) or "").encode())
+
     def _get(self, layer: int, name: str) -> Any:
         return self.part.column(layer, self.group, name)[self.row].as_py()
 
-    def _text(self) -> str | None:
-        """As the last layer that has a text left it; for a page that was dropped before, what there was."""
-        for layer in range(len(self.part.readers) - 1, -1, -1):
+    def _text(self, before: int | None = None) -> str | None:
+        """As the last layer that has a text left it, of all or of those before one; for a page that was dropped before,
+        what there was."""
+        for layer in reversed(range(len(self.part.readers) if before is None else before)):
             for name in ("text", "html") if layer == 0 else ("text",):
                 if self.part.has(layer, name) and (text := self._get(layer, name)) is not None:
                     return str(text)

@@ -1,6 +1,6 @@
 """The life of a document: where it came from, what every step said of it and cut out of it, and where it is now."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,8 +8,9 @@ from gristmill.engine.plan.graph import CORPUS
 from gristmill.engine.publish.run_record import finished_runs, see_record, version_names
 from gristmill.engine.schedule.seen import Seen
 from gristmill.errors import Gone, UserError
-from gristmill.query import withheld
+from gristmill.query import evidence, withheld
 from gristmill.query.documents import COLUMNS, cut_again
+from gristmill.query.evidence import Flag
 from gristmill.query.layers import Layers
 from gristmill.query.lookup import Place, find
 from gristmill.query.origin import Origin, origin_of
@@ -58,6 +59,8 @@ class StepTaken:
     """Of its text, or of its markup where it had none yet; None where the step does not write texts."""
     bytes_after: int | None
     cuts: tuple[Cut, ...]
+    flags: tuple[Flag, ...]
+    """What it found of eval items, the most of one first."""
 
 
 @dataclass(frozen=True)
@@ -118,7 +121,7 @@ def life_of(seen: Seen, place: Place) -> Life:
         return _withheld(layers, place, listed)
     row = layers.row(INGEST, place.row)
     after = layers.row(INGEST, place.row + 1) if place.row + 1 < layers.rows else None
-    steps = tuple(_steps(layers, place.row))
+    steps = tuple(_steps(layers, place.row, evidence.ids_with_evidence(seen)))
     texts = [layer for layer in layers if layers.has(layer, "text")]
     text = next((one for layer in reversed(texts) if (one := layers.value(layer, "text", place.row))), None)
     encoded, grouped = (_named(layers, name) for name in (TOKENS, GROUPS))
@@ -154,13 +157,14 @@ def _named(layers: Layers, name: str) -> str | None:
     return next((layer for layer in layers if layer.rpartition("/")[2] == name), None)
 
 
-def _steps(layers: Layers, row: int) -> Iterator[StepTaken]:
+def _steps(layers: Layers, row: int, with_evidence: Collection[str]) -> Iterator[StepTaken]:
     """From the reader to the step that dropped it, or to the last."""
     before: bytes | None = None
     for layer in layers:
         if layer.rpartition("/")[2] == CORPUS:
             continue
         read = layers.row(layer, row)
+        found = read.pop(evidence.COLUMN) if layer in with_evidence else None
         written = next((read[name] for name in ("text", "html") if read.get(name) is not None), None)
         after = None if written is None else str(written).encode()
         scores = {name: value for name, value in read.items() if name not in _NO_SCORES and value is not None}
@@ -172,6 +176,7 @@ def _steps(layers: Layers, row: int) -> Iterator[StepTaken]:
             None if after is None or before is None else len(before),
             None if after is None else len(after),
             tuple(_cuts(before, read.get("cut_spans"))),
+            evidence.flags_of(layer, found, before or b""),
         )
         if read["drop"] is not None:
             return

@@ -238,6 +238,17 @@ def sift(sums: Array, begin: int, end: int, length: int, filter_: Array, maybe: 
 
 
 @njit(nogil=True, cache=True)
+def _goes_on(sums: Array, count: int, at: int, starts: Array, words: Array, unit: int, at_word: int) -> bool:
+    """Whether the text has the word of the unit behind that at `at` as well, or the one before it where it is the last;
+    asked of units that are found by one word, and only as a whole.
+    """
+    begin, end = starts[unit], starts[unit + 1]
+    if begin + at_word + 1 < end:
+        return at + 1 < count and _word(sums, at + 1) == words[begin + at_word + 1]
+    return at_word == 0 or (at > 0 and _word(sums, at - 1) == words[begin + at_word - 1])
+
+
+@njit(nogil=True, cache=True)
 def match(
     sums: Array,
     count: int,
@@ -262,6 +273,7 @@ def match(
     for _ in range(length):
         power *= ROLL
     kind = np.uint64(length) * _LENGTH
+    starts, words = units.starts, units.words
     for at in maybe:
         seed = sums[at + length] - sums[at] * power + kind
         place = np.int64(seed * _GOLDEN >> shift)
@@ -273,6 +285,8 @@ def match(
             unit = int(units.of_unit[posting])
             posting = posting + 1 if at_word >= 0 else -1
             at_word = at_word if at_word >= 0 else -1 - at_word
+            if length == 1 and not _goes_on(sums, count, at, starts, words, unit, at_word):
+                continue
             hits, found, used = _extend(
                 sums, count, row, at, length, unit, at_word, units, seen, rows, hits, found, cells
             )

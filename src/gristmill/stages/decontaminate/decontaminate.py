@@ -96,24 +96,30 @@ def apply(batch: pa.RecordBatch, config: Config, models: Mapping[str, Path]) -> 
 
 
 def _flags(found: Sequence[Mapping[str, Any]], suite: Opened) -> list[dict[str, Any]]:
-    flags = []
+    """One for each stretch, item, piece and rule: spellings of a piece that were found there are told by the best."""
+    flags: dict[tuple[Any, ...], dict[str, Any]] = {}
     for one in found:
         item = suite.items[one["item"]].item
         spans = one["spans"]
         for start, stop in zip(spans[::2], spans[1::2], strict=True):
-            flags.append(
-                {
-                    "benchmark": item.benchmark,
-                    "item": item.id,
-                    "piece": PIECES[one["piece"]],
-                    "rule": RULES[one["rule"]],
-                    "coverage": one["share"] / MILLION,
-                    "whole": one["whole"],
-                    "start": start,
-                    "stop": stop,
-                }
-            )
-    return sorted(flags, key=lambda flag: tuple(flag.values()))
+            flag = {
+                "benchmark": item.benchmark,
+                "item": item.id,
+                "piece": PIECES[one["piece"]],
+                "rule": RULES[one["rule"]],
+                "coverage": one["share"] / MILLION,
+                "whole": one["whole"],
+                "start": start,
+                "stop": stop,
+            }
+            key = (item.benchmark, item.id, one["piece"], one["rule"], start, stop)
+            if key not in flags or _strength(flags[key]) < _strength(flag):
+                flags[key] = flag
+    return sorted(flags.values(), key=lambda flag: tuple(flag.values()))
+
+
+def _strength(flag: Mapping[str, Any]) -> tuple[bool, float]:
+    return flag["whole"], flag["coverage"]
 
 
 def _told(flags: Sequence[Mapping[str, Any]]) -> str | None:
@@ -150,7 +156,7 @@ def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> d
             documents[benchmark] = documents.get(benchmark, 0) + 1
         for flag in found or ():
             rules[flag["rule"]] = rules.get(flag["rule"], 0) + 1
-    return {"documents_seen": batch.num_rows, "benchmarks": documents, "rules": rules}
+    return {"documents_seen": batch.num_rows, "benchmarks": documents, "flags": rules}
 
 
 def warnings(found: Mapping[str, Any], config: Config) -> Sequence[str]:

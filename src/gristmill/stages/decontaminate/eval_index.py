@@ -3,6 +3,7 @@
 A document is scanned for each of them by itself, so that a suite that grew is looked for by what it grew by.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -13,6 +14,7 @@ from gristmill.errors import CannotBeMet
 from gristmill.stages.contract import MOST_COUNT, AsCount
 from gristmill.stages.decontaminate import eval_suite
 from gristmill.stages.decontaminate.index import write_index
+from gristmill.stages.decontaminate.suite import Suite
 from gristmill.stages.decontaminate.units import units_of
 
 VERSION = 1
@@ -40,13 +42,25 @@ def make_of(config: Config, path: Path, new: bool) -> dict[str, Any]:
     suite = eval_suite.read_pinned(config)
     chosen = [item for item, generation in zip(suite.items, suite.generations, strict=True) if (generation > 0) == new]
     _, bare = units_of(chosen, suite.protections, config.ngram)
-    if len(bare) > config.allow_unprotected:
-        named = [f"{chosen[one].benchmark} {chosen[one].id} ({chosen[one].question[:40]!r})" for one in bare[:_SHOWN]]
-        more = f" and {len(bare) - _SHOWN} more" if len(bare) > _SHOWN else ""
-        raise CannotBeMet(
-            f"{counted(len(bare), 'item')} of the eval suite {suite.name} cannot be protected, having too few words to "
-            f"be told from other texts: {', '.join(named)}{more}. Take them out of the suite, give them an answer or "
-            f"choices, or write allow_unprotected: {len(bare)}."
-        )
+    if not new:  # this one answers for all generations
+        is_all = len(chosen) == len(suite.items)
+        _refuse(suite, bare if is_all else units_of(suite.items, suite.protections, config.ngram)[1], config)
     units = write_index(chosen, suite.protections, config.ngram, float(config.fuzzy), path)
-    return {"items": len(chosen), "units": units, "unprotected": len(bare)}
+    unprotected: dict[str, dict[str, int]] = {}
+    for one in bare:
+        unprotected.setdefault(chosen[one].benchmark, {})[chosen[one].id] = 1
+    return {"items": len(chosen), "units": units, "unprotected": len(bare), "unprotected_items": unprotected}
+
+
+def _refuse(suite: Suite, bare: Sequence[int], config: Config) -> None:
+    """Stop where more items than the recipe allows cannot be looked for."""
+    if len(bare) <= config.allow_unprotected:
+        return
+    items = [suite.items[one] for one in bare[:_SHOWN]]
+    named = [f"{item.benchmark} {item.id} ({item.question[:40]!r})" for item in items]
+    more = f" and {len(bare) - _SHOWN} more" if len(bare) > _SHOWN else ""
+    raise CannotBeMet(
+        f"{counted(len(bare), 'item')} of the eval suite {suite.name} cannot be protected, having too few words to "
+        f"be told from other texts: {', '.join(named)}{more}. Take them out of the suite, give them an answer or "
+        f"choices, or write allow_unprotected: {len(bare)}."
+    )

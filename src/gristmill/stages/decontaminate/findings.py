@@ -13,14 +13,14 @@ one by one. A finding is `whole` where the document holds question and answer (o
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from gristmill.kernels.decontaminate.code import match_code
-from gristmill.kernels.decontaminate.match import IS_RUN, ROW, TEXT_FROM, TEXT_TO, UNIT, UNIT_FROM, UNIT_TO
+from gristmill.kernels.decontaminate.match import EDITS, IS_RUN, ROW, TEXT_FROM, TEXT_TO, UNIT, UNIT_FROM, UNIT_TO
 from gristmill.kernels.decontaminate.texts import match_texts, word_spans
 from gristmill.kernels.dedup.shingles import word_tables
 from gristmill.stages.buffers import bytes_of
@@ -78,15 +78,16 @@ class _Words:
     """The words of one text."""
 
     def __init__(self, data: Array, begin: int, end: int) -> None:
-        self.spans = word_spans(data, begin, end, word_tables())
         self.text = data[begin:end].tobytes()
-        self._words: Array | None = None
 
-    @property
+    @cached_property
+    def spans(self) -> Array:
+        data = np.frombuffer(self.text or b" ", np.uint8)
+        return np.asarray(word_spans(data, 0, len(self.text), word_tables()))
+
+    @cached_property
     def words(self) -> Array:
-        if self._words is None:
-            self._words = count_words([self.text.decode("utf-8", "replace")]).words
-        return self._words
+        return count_words([self.text.decode("utf-8", "replace")]).words
 
     def letters(self, first: int, last: int) -> str:
         """Letters and digits of some words, in lower case."""
@@ -234,29 +235,35 @@ def _tokens(row: int, words: _Words, hits: Array, number: int, index: Index) -> 
     table, unit = index.tables[TOKENS], index.units[TOKENS][number]
     size = int(table.starts[number + 1] - table.starts[number])
     ngram = int(table.ngram[number])
+    counts = index.counts[TOKENS][number]
+    windows = max(size - ngram + 1, 1)
+    if _share_of_runs(hits, windows, ngram, counts) < MILLION // 2 and hits[:, IS_RUN].all():
+        return  # whatever its names are
     code = unit.text.encode()
     starts = [*read_tokens(unit.text)[1].tolist(), len(code)]
-    best = 0
-    spans: list[tuple[int, int]] = []
-    bits = np.zeros(max(size - ngram + 1, 1), np.bool_)
-    for hit in hits.tolist():
-        low, high = starts[hit[UNIT_FROM]], starts[hit[UNIT_TO]]
-        theirs = words.text[hit[TEXT_FROM] : hit[TEXT_TO]].decode("utf-8", "replace")
-        if not is_renamed(code[low:high].decode("utf-8", "replace"), theirs):
-            continue
-        spans.append((hit[TEXT_FROM], hit[TEXT_TO]))
-        if hit[IS_RUN]:
-            bits[hit[UNIT_FROM] : max(hit[UNIT_TO] - ngram + 1, hit[UNIT_FROM] + 1)] = True
-        else:
-            best = max(best, (size - hit[7]) * MILLION // size)
-    counts = index.counts[TOKENS][number]
-    bits &= counts
-    share = max(best, int(bits.sum()) * MILLION // int(counts.sum()))
-    if spans and (share == MILLION or (share and size >= MIN_EDITED)):
-        where = tuple(place for span in _merged(sorted(spans)) for place in span)
+    kept = []
+    for row_of, hit in enumerate(hits.tolist()):
+        mine = code[starts[hit[UNIT_FROM]] : starts[hit[UNIT_TO]]].decode("utf-8", "replace")
+        if is_renamed(mine, words.text[hit[TEXT_FROM] : hit[TEXT_TO]].decode("utf-8", "replace")):
+            kept.append(row_of)
+    hits = hits[kept]
+    aligned = hits[hits[:, IS_RUN] == 0]
+    share = _share_of_runs(hits, windows, ngram, counts)
+    share = max(share, *((size - edits) * MILLION // size for edits in aligned[:, EDITS].tolist()), 0)
+    if len(hits) and (share == MILLION or (share and size >= MIN_EDITED)):
+        spans = _merged(sorted(zip(hits[:, TEXT_FROM].tolist(), hits[:, TEXT_TO].tolist(), strict=True)))
+        where = tuple(place for span in spans for place in span)
         key = int(index.keys[unit.item])
         low, high = np.searchsorted(words.spans[:, 0], [where[0], where[-1]]).tolist()
         yield _Placed(Finding(row, key, number, unit.piece, RENAMED, False, share, b"", 0, where), TOKENS, low, high)
+
+
+def _share_of_runs(hits: Array, windows: int, ngram: int, counts: Array) -> int:
+    """Of the n-grams of a unit that count, how many are in runs; in millionths."""
+    bits = np.zeros(windows, np.bool_)
+    for first, last in hits[hits[:, IS_RUN] == 1][:, [UNIT_FROM, UNIT_TO]].tolist():
+        bits[first : max(last - ngram + 1, first + 1)] = True
+    return int((bits & counts).sum()) * MILLION // int(counts.sum())
 
 
 def _clusters(runs: Sequence[Sequence[int]], size: int) -> list[tuple[int, int]]:

@@ -1,0 +1,202 @@
+"""Decontamination: what counts when all documents are seen, what a benchmark may say of itself, and what is cut."""
+
+import random
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.stages.decontaminate.suites import Step, item, prose, write_suite
+
+from gristmill.errors import CannotBeMet
+from gristmill.stages.decontaminate import eval_index, eval_suite, findings
+from gristmill.stages.decontaminate.index import open_index
+
+ITEM = item(0)
+WORDS = ITEM["q"].split()
+MOST_OF_IT = " ".join(WORDS[:36])
+"""24 of 28 n-grams of 13 words."""
+WHOLE = f"{ITEM['q']} {ITEM['a']}"
+
+
+def documents(text, count):
+    return [f"{prose(f'before {number}', 12)} {text} {prose(f'after {number}', 12)}" for number in range(count)]
+
+
+@pytest.fixture(scope="module")
+def step(tmp_path_factory):
+    return Step(write_suite(tmp_path_factory.mktemp("suite"), {"b": [ITEM, item(1), item(2, 6)]}))
+
+
+@pytest.mark.parametrize("limit", [None, 300])
+def test_what_eleven_documents_have_is_a_phrase(step, limit):
+    """Ten are flagged, by n-grams and as a copy with changes; with one more none is, and that is counted."""
+    ten, counts = step.run(documents(MOST_OF_IT, 10), limit=limit)
+    assert [{one["rule"] for one in row["evidence"]} for row in ten] == [{"ngram", "fuzzy"}] * 10
+    assert counts["let_go_as_phrases"] == 0
+    eleven, counts = step.run(documents(MOST_OF_IT, 11), limit=limit)
+    assert [row["evidence"] for row in eleven] == [None] * 11
+    assert counts["let_go_as_phrases"] == counts["findings"] == 22
+
+
+@pytest.mark.parametrize("limit", [None, 300])
+def test_a_whole_item_counts_however_many_have_it(step, limit):
+    """An item that leaked often is no phrase; and those that have it do not make one of it for the others."""
+    texts = [*documents(WHOLE, 50), *documents(MOST_OF_IT, 10)]
+    rows, counts = step.run(texts, cuts=range(0, 60, 7), bits=3, limit=limit)
+    assert [row["drop"] for row in rows] == ["eval_item"] * 60
+    assert counts["let_go_as_phrases"] == 0
+    assert [{one["whole"] for one in row["evidence"]} for row in rows] == [{True}] * 50 + [{False}] * 10
+
+
+def test_a_phrase_in_an_item_does_not_hide_the_rest_of_it(tmp_path):
+    """N-grams that are common are taken out of both sides of the share: the others decide."""
+    step = Step(write_suite(tmp_path, {"b": [ITEM]}), fuzzy=False, coverage=0.9)
+    phrase, rest = " ".join(WORDS[:20]), " ".join(WORDS[8:])
+    rows, _ = step.run([*documents(phrase, 12), *documents(rest, 1)])
+    assert [row["evidence"] for row in rows[:12]] == [None] * 12
+    (flag,) = rows[12]["evidence"]
+    assert flag["coverage"] == 1, "20 n-grams, and 20 of 28 are left when 8 are common"
+
+
+TEXTS = [
+    *documents(MOST_OF_IT, 12),
+    *documents(WHOLE, 3),
+    *documents(f"{item(1)['q']} {item(1)['a']}", 2),
+    *documents(" ".join(item(1)["q"].split()[:38]), 4),
+    *documents(f". {item(2, 6)['q']}? {item(2, 6)['a']}.", 2),
+    "",
+    "nothing of the kind",
+    None,
+]
+
+
+@settings(max_examples=12, deadline=None)
+@given(st.randoms(use_true_random=False), st.sets(st.integers(1, len(TEXTS) - 1), max_size=6), st.sampled_from([0, 3]))
+def test_order_parts_and_blocks_change_nothing(step, draw, cuts, bits):
+    """Every document has the same row of the layer, and the counts are the same."""
+    expected, told = step.run(TEXTS)
+    assert sum(row["drop"] is not None for row in expected) == 11
+    order = list(range(len(TEXTS)))
+    draw.shuffle(order)
+    rows, counts = step.run([TEXTS[at] for at in order], cuts, bits=bits, limit=draw.choice([None, 300]))
+    assert rows == [expected[at] for at in order]
+    assert counts == told
+
+
+def test_a_benchmark_says_its_own_coverage(tmp_path):
+    """The same share of two items flags where it is enough for the benchmark; the step's own holds for a third."""
+    items = {"strict": [item(1)], "loose": [item(2)], "plain": [item(3)]}
+    suite = write_suite(tmp_path, items, {"strict": ", coverage: 0.9", "loose": ", coverage: 0.5"})
+    texts = documents(" ".join(" ".join(item(number)["q"].split()[:30]) for number in (1, 2, 3)), 1)
+    assert Step(suite, fuzzy=False).flags(texts) == [{("i2", "ngram")}], "18 of 28 n-grams"
+    assert Step(suite, fuzzy=False, coverage=0.6).flags(texts) == [{("i2", "ngram"), ("i3", "ngram")}]
+
+
+def test_a_benchmark_says_what_of_it_is_protected(tmp_path):
+    """Its answers, and not its questions; or only both together."""
+    items = [item(number, a=prose(f"long answer {number}", 30)) for number in range(3)]
+    names = dict(zip(("answers", "wholes", "plain"), ([one] for one in items), strict=True))
+    suite = write_suite(
+        tmp_path, names, {"answers": ", protect: [answer]", "wholes": ", rule: whole, protect: [question]"}
+    )
+    step = Step(suite)
+    questions = [documents(one["q"], 1)[0] for one in items]
+    answers = [documents(one["a"], 1)[0] for one in items]
+    both = [documents(f"{one['q']} {one['a']}", 1)[0] for one in items]
+    assert [bool(found) for found in step.flags(questions)] == [False, False, True]
+    assert [bool(found) for found in step.flags(answers)] == [True, False, True]
+    assert [bool(found) for found in step.flags(both)] == [True, True, True]
+
+
+def test_another_suite_than_the_pinned_one_stops_the_run(tmp_path):
+    """With both hashes, and what to write if the change is meant."""
+    suite = write_suite(tmp_path, {"b": [ITEM]})
+    held = eval_suite.read_pinned(eval_suite.Config(suite=str(suite))).hash
+    eval_suite.make(eval_suite.Config(suite=str(suite), suite_hash=held[:16]), tmp_path / "model")
+    write_suite(tmp_path, {"b": [ITEM, item(1)]})
+    with pytest.raises(CannotBeMet, match=f"the recipe pins {held[:16]}.*write suite_hash: [0-9a-f]{{16}}"):
+        eval_suite.make(eval_suite.Config(suite=str(suite), suite_hash=held[:16]), tmp_path / "model")
+
+
+def test_items_that_cannot_be_protected_stop_the_run(tmp_path):
+    """They are named; who allows them finds them named in the metrics."""
+    suite = write_suite(tmp_path, {"b": [ITEM, {"id": "bare", "q": "Why so?", "a": ""}]})
+    with pytest.raises(
+        CannotBeMet, match=r"1 item of the eval suite small .*b bare \('Why so\?'\).*allow_unprotected: 1"
+    ):
+        eval_index.make(eval_index.Config(suite=str(suite)), tmp_path / "index")
+    metrics = eval_index.make(eval_index.Config(suite=str(suite), allow_unprotected=1), tmp_path / "index")
+    assert (metrics["unprotected"], metrics["unprotected_items"]) == (1, {"b": {"bare": 1}})
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.text(st.sampled_from("aß水🌾 .\n"), max_size=30),
+    st.text(st.sampled_from("aß水🌾 .\n"), max_size=30),
+    st.sampled_from([0, 1, 3, 10, 10**6]),
+)
+def test_a_cut_takes_the_item_and_its_margin_and_no_half_characters(cutting, before, after, margin):
+    """What is left is the text less the span with at most a margin of bytes on both sides; where nothing is left that
+    shows, the document goes."""
+    text = f"{before} {WHOLE} {after}"
+    step = cutting[margin]
+    (row,), _ = step.run([text])
+    data = text.encode()
+    low = min(one["start"] for one in row["evidence"])
+    high = max(one["stop"] for one in row["evidence"])
+    start, stop = row["cut_spans"]
+    assert max(low - margin, 0) <= start <= max(low - margin, 0) + 3
+    assert min(high + margin, len(data)) - 3 <= stop <= min(high + margin, len(data))
+    assert row["text"].encode() == data[:start] + data[stop:]
+    assert row["cut_bytes"] == stop - start
+    assert row["drop"] == (None if row["text"].strip() else "all_text_contaminated")
+
+
+@pytest.fixture(scope="module")
+def cutting(tmp_path_factory):
+    suite = write_suite(tmp_path_factory.mktemp("suite"), {"b": [ITEM]})
+    return {margin: Step(suite, action="cut", margin_bytes=margin) for margin in (0, 1, 3, 10, 10**6)}
+
+
+def test_a_document_without_items_is_not_cut(cutting):
+    """Nor is one without a text."""
+    rows, _ = cutting[10].run([prose("other"), "", None])
+    assert [row["text"] for row in rows] == [prose("other"), "", None]
+    assert [row["drop"] for row in rows] == [None] * 3
+
+
+@pytest.mark.parametrize("size", [3, 7, 40])
+def test_words_whose_hashes_collide_never_flag(tmp_path, size):
+    """An index in which the hashes of an item are those of other words finds those words, and the letters refuse."""
+    suite = write_suite(tmp_path, {"b": [item(0, size)]})
+    step = Step(suite)
+    texts = pa.array([f"{prose('before')}. {item(0, size)['q']}? {item(0, size)['a']}. {prose('after')}"])
+    table = open_index(step.models["eval_index"])
+    found, _ = findings.find(texts, table)
+    assert found
+    other = prose("of another kind", size)
+    units = {name: [unit._replace(text=other) for unit in held] for name, held in table.units.items()}
+    assert findings.find(texts, table._replace(units=units))[0] == []
+
+
+def test_spellings_of_an_item_are_one_flag(tmp_path):
+    """A text that is like several of them is told once, by the one that it has most of."""
+    step = Step(write_suite(tmp_path, {"b": [item(0, q=f"{ITEM['q']} don't stop")]}))
+    words = [*WORDS, "dont", "stop"]
+    words[9] = words[25] = "otherwise"
+    text = f"{prose('before')}. {' '.join(words)}. {prose('after')}"
+    assert [len(found) for found in step.hits([text])] == [2], "units that are found there"
+    (row,), _ = step.run([text])
+    assert [(flag["rule"], round(flag["coverage"] * 42)) for flag in row["evidence"]] == [("fuzzy", 40)]
+
+
+def test_flags_are_sorted_and_name_places_of_the_text(step):
+    """Whatever is between start and stop is of the item."""
+    draw = random.Random(3)
+    for text in draw.sample(TEXTS[:23], 8):
+        (row,), _ = step.run([text])
+        for flag in row["evidence"]:
+            held = text.encode()[flag["start"] : flag["stop"]].decode()
+            assert set(held.split()) <= {*WORDS, *item(1)["q"].split(), *item(2, 6)["q"].split()}
+        assert row["evidence"] == sorted(row["evidence"], key=lambda flag: tuple(flag.values()))
