@@ -302,7 +302,7 @@ class _Found:
             {name: self._get(last, name) for name in own if name not in ("text", "text_bytes", "drop", "detail")},
             self.part.unjudged,
             tuple(self._pieces()) if cuts else (),
-            tuple(self._flags()) if flagged else (),
+            flags=tuple(self._flags()) if flagged else (),
         )
 
     def _newest(self, name: str) -> Any:

@@ -146,7 +146,7 @@ def _withheld(layers: Layers, place: Place, listed: str) -> Life:
     taken = []
     if step is not None:
         reason = layers.value(step, "drop", place.row)
-        taken = [StepTaken(step, reason, withheld.told(listed), {}, None, None, ())]
+        taken = [StepTaken(step, reason, withheld.told(listed), {}, None, None, (), ())]
     fields = {name: None for name in COLUMNS if name not in withheld.TOLD} | {"locator": withheld.NOWHERE}
     origin = Origin(withheld.NOWHERE, None, None, "the whole file", None)
     verdict = (tuple(taken), step)

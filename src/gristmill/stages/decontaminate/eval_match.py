@@ -11,7 +11,7 @@ answer, or half of the choices, or the code) count here, and those which do are 
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +21,7 @@ from pydantic import Field
 from gristmill.stages.contract import AsCount, StageConfig
 from gristmill.stages.decontaminate.eval_scan import HIT, SPANS
 from gristmill.stages.decontaminate.eval_suite import open_suite
-from gristmill.stages.decontaminate.findings import FUZZY, MILLION, NGRAM
+from gristmill.stages.decontaminate.findings import EXACT, FUZZY, MILLION, NGRAM
 
 VERSION = 1
 LIBRARIES = ()
@@ -82,97 +82,96 @@ def emit(batch: pa.RecordBatch, config: Config, models: Mapping[str, Path]) -> p
     return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
 
 
-class _Tally:
-    """In how many documents without the whole item each n-gram of a unit is; a unit of another rule is one n-gram."""
+class _Tally(NamedTuple):
+    """In how many documents without the whole item a unit is, and each of its n-grams."""
 
-    def __init__(self) -> None:
-        self.counts: dict[tuple[int, int, bool], Array] = {}
+    units: int
+    ngrams: Array
 
-    def add(self, key: tuple[int, int, bool], counts: Array) -> None:
-        held = self.counts.get(key)
-        self.counts[key] = counts if held is None else held + counts
-
-    def add_records(self, records: pa.Table) -> None:
-        for key, rows in _units(records).items():
-            several = [bits for bits, whole in zip(*_bits(records, key, rows), strict=True) if not whole]
-            if several:
-                self.add(key, np.asarray(np.sum(several, axis=0, dtype=np.int64)))
+    def __add__(self, other: "_Tally") -> "_Tally":  # type: ignore[override]
+        if not len(self.ngrams) or not len(other.ngrams):
+            return _Tally(self.units + other.units, self.ngrams if len(self.ngrams) else other.ngrams)
+        return _Tally(self.units + other.units, self.ngrams + other.ngrams)
 
 
-def _units(records: pa.Table) -> dict[tuple[int, int, bool], list[int]]:
-    """Rows of each item, unit, and whether it is by n-grams."""
-    found: dict[tuple[int, int, bool], list[int]] = {}
-    names = ("key", "unit", "rule")
-    for row, (key, unit, rule) in enumerate(zip(*(records.column(name).to_pylist() for name in names), strict=True)):
-        found.setdefault((key, unit, rule == NGRAM), []).append(row)
-    return found
+_Unit = tuple[int, int]
+"""The numbers of an item and of a unit."""
 
 
-def _bits(records: pa.Table, key: tuple[int, int, bool], rows: list[int]) -> tuple[list[Array], list[bool]]:
-    """The n-grams that documents have of a unit, and whether they have the whole item."""
-    taken = records.take(pa.array(rows))
-    whole = taken.column("whole").to_pylist()
-    if not key[2]:
-        return [np.ones(1, np.uint8)] * len(rows), whole
-    return [np.unpackbits(np.frombuffer(one, np.uint8)) for one in taken.column("bits").to_pylist()], whole
+class _Rows:
+    """Records as Python has them."""
+
+    def __init__(self, records: pa.Table) -> None:
+        self.count = records.num_rows
+        (self.keys, self.units, self.rules, self.whole, self.shares, self.alike, self.windows, self.needed, bits) = (
+            records.column(name).to_pylist()
+            for name in ("key", "unit", "rule", "whole", "share", "alike", "windows", "needed", "bits")
+        )
+        self.bits = [np.unpackbits(np.frombuffer(one, np.uint8)).astype(np.int64) for one in bits]
+
+    def unit(self, row: int) -> _Unit:
+        return self.keys[row], self.units[row]
+
+    def has_unit(self, row: int) -> bool:
+        """Whether a document has a unit, by whatever rule."""
+        return bool(self.alike[row] or self.rules[row] == EXACT or self.shares[row] >= self.needed[row])
+
+    def tally(self) -> dict[_Unit, _Tally]:
+        found: dict[_Unit, _Tally] = {}
+        for row in range(self.count):
+            if not self.whole[row]:
+                one = _Tally(int(self.has_unit(row)), self.bits[row])
+                held = found.get(self.unit(row))
+                found[self.unit(row)] = one if held is None else held + one
+        return found
 
 
 def by_item(records: pa.Table, config: Config, others: pa.Table | None = None) -> tuple[pa.Table, dict[str, int]]:
     """The findings that count, to their documents; and how many were let go as phrases."""
-    tally = _Tally()
-    tally.add_records(records)
-    for row in [] if others is None else others.to_pylist():
-        tally.add((row["key"], row["unit"], row["by_ngrams"]), np.array(row["counts"], np.int64))
-    kept: list[int] = []
-    shares: list[int] = []
-    common = 0
-    needed, windows = records.column("needed").to_pylist(), records.column("windows").to_pylist()
-    found, rules = records.column("share").to_pylist(), records.column("rule").to_pylist()
-    for key, rows in _units(records).items():
-        counts = tally.counts.get(key)
-        phrases = counts > config.common_documents if counts is not None else None
-        for row, bits, whole in zip(rows, *_bits(records, key, rows), strict=True):
-            share = _share(found[row], windows[row], bits, None if whole else phrases, key[2])
-            least = 0 if rules[row] == FUZZY else needed[row]
-            if share > 0 and share >= least:
-                kept.append(row)
-                shares.append(share)
-            elif found[row] >= least:
-                common += 1
-    order = np.argsort(np.array(kept, np.int64), kind="stable")
-    sent = records.select(["part", "row", "key", "piece", "rule", "whole", "spans"]).take(
-        pa.array(np.array(kept, np.int64)[order])
-    )
+    rows = _Rows(records)
+    tally = rows.tally()
+    for other in [] if others is None else others.to_pylist():
+        unit, more = (other["key"], other["unit"]), _Tally(other["units"], np.array(other["ngrams"], np.int64))
+        tally[unit] = tally[unit] + more if unit in tally else more
+    judged = [_judged(rows, row, tally.get(rows.unit(row)), config.common_documents) for row in range(rows.count)]
+    kept = [row for row, (share, _) in enumerate(judged) if share]
+    sent = records.select(["part", "row", "key", "piece", "whole", "spans"]).take(pa.array(kept, pa.int64()))
+    sent = sent.rename_columns(["part", "row", "item", "piece", "whole", "spans"])
     part, row_of = sent.column("part").to_numpy(), sent.column("row").to_numpy().astype(np.uint64)
-    sent = sent.rename_columns(["part", "row", "item", "piece", "rule", "whole", "spans"])
-    sent = sent.append_column("share", pa.array(np.array(shares, np.uint32)[order], pa.uint32()))
-    sent = sent.append_column("key", pa.array((part ^ (row_of * _SPREAD)) * _SPREAD))
-    return sent, {"findings": records.num_rows, "let_go_as_phrases": common}
+    added = {
+        "rule": pa.array([judged[row][1] for row in kept], pa.uint8()),
+        "share": pa.array([judged[row][0] for row in kept], pa.uint32()),
+        "key": pa.array((part ^ (row_of * _SPREAD)) * _SPREAD),
+    }
+    for name, column in added.items():
+        sent = sent.append_column(name, column)
+    let_go = sum(rows.has_unit(row) for row, (share, _) in enumerate(judged) if not share)
+    return sent, {"findings": rows.count, "let_go_as_phrases": let_go}
 
 
-def _share(found: int, windows: int, bits: Array, phrases: Array | None, by_ngrams: bool) -> int:
-    """What a document has of a unit, in millionths, when phrases do not count."""
-    if phrases is None or not phrases.any():
-        return found
-    if not by_ngrams:
-        return 0
-    left = windows - int(phrases.sum())
-    if left * LEFT < windows:
-        return 0
-    return int((bits.astype(np.bool_) & ~phrases).sum()) * MILLION // left
+def _judged(rows: _Rows, row: int, tally: _Tally | None, most: int) -> tuple[int, int]:
+    """What a document has of a unit, in millionths, and the rule that says so; 0 where that does not flag it."""
+    share, alike, rule, windows = rows.shares[row], rows.alike[row], rows.rules[row], rows.windows[row]
+    is_phrase = not rows.whole[row] and tally is not None and tally.units > most
+    if rule == NGRAM and not rows.whole[row] and tally is not None:
+        phrases = tally.ngrams > most
+        left = windows - int(phrases.sum())
+        share = int((rows.bits[row][~phrases] > 0).sum()) * MILLION // left if left * LEFT >= windows else 0
+    if share >= rows.needed[row] and (rule == NGRAM or (not is_phrase and rule != FUZZY)):
+        return share, rule
+    return (alike, FUZZY) if alike and not is_phrase else (0, rule)
 
 
 def in_short(records: pa.Table, config: Config) -> pa.Table:
-    """Of each unit in how many documents its n-grams are."""
-    tally = _Tally()
-    tally.add_records(records)
-    keys = sorted(tally.counts)
+    """Of each unit in how many documents it and its n-grams are."""
+    tally = _Rows(records).tally()
+    units = sorted(tally)
     return pa.table(
         {
-            "key": pa.array([key for key, _, _ in keys], pa.uint64()),
-            "unit": pa.array([unit for _, unit, _ in keys], pa.uint32()),
-            "by_ngrams": pa.array([by for _, _, by in keys], pa.bool_()),
-            "counts": pa.array([tally.counts[key].tolist() for key in keys], pa.list_(pa.int64())),
+            "key": pa.array([key for key, _ in units], pa.uint64()),
+            "unit": pa.array([unit for _, unit in units], pa.uint32()),
+            "units": pa.array([tally[unit].units for unit in units], pa.int64()),
+            "ngrams": pa.array([tally[unit].ngrams.tolist() for unit in units], pa.list_(pa.int64())),
         }
     )
 

@@ -31,6 +31,7 @@ HIT = pa.struct(
         ("rule", pa.uint8()),
         ("whole", pa.bool_()),
         ("share", pa.uint32()),
+        ("alike", pa.uint32()),
         ("windows", pa.uint32()),
         ("bits", pa.binary()),
         ("spans", SPANS),

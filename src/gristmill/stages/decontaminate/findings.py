@@ -66,12 +66,21 @@ class Finding(NamedTuple):
     whole: bool
     share: int
     """Of the unit that was found, in millionths."""
+    alike: int
+    """ngram and fuzzy: how like the unit its best copy with changes is, in millionths; 0: there is none."""
     bits: bytes
-    """ngram and code: which n-grams of the unit are there, packed; those that do not count at all are left out."""
+    """ngram: which n-grams of the unit are there, packed; those that do not count at all are left out."""
     windows: int
     """N-grams of the unit that count; 0 for other rules."""
     spans: tuple[int, ...]
     """Start, stop, start, stop ... in bytes of the text."""
+
+
+class _Piece(NamedTuple):
+    """A text of an item, as words and as letters."""
+
+    words: Array
+    letters: str
 
 
 class _Words:
@@ -125,19 +134,21 @@ class _Words:
         asked = Counter(wanted.tolist())
         return sum(min(times, here[word]) for word, times in asked.items()) / max(len(wanted), 1)
 
-    def answers(self, answer: Array, high: int, last: int) -> bool:
+    def answers(self, answer: _Piece, high: int, last: int) -> bool:
         """Whether an answer stands behind a question that ends at `high`; one of few words, close behind its end."""
-        if len(answer) < SEVERAL:
-            last = min(high + BESIDE_WORDS + len(answer), len(self.spans)) if self._ends(high, False) else high
-        return len(answer) > 0 and self.holds(answer, high, last)
+        size = len(answer.words)
+        if size < SEVERAL:
+            last = min(high + BESIDE_WORDS + size, len(self.spans)) if self._ends(high, False) else high
+        return size > 0 and self.holds(answer, high, last)
 
-    def holds(self, wanted: Array, low: int, high: int) -> bool:
-        """Whether words stand there in a row, between two places."""
-        size = len(wanted)
-        for at in np.flatnonzero(self.words[max(low, 0) : max(high - size + 1, 0)] == wanted[0]) + max(low, 0):
-            if np.array_equal(self.words[at : at + size], wanted):
-                return True
-        return False
+    def holds(self, wanted: _Piece, low: int, high: int) -> bool:
+        """Whether a piece stands there to the letter, between two places."""
+        size = len(wanted.words)
+        places = self.words[max(low, 0) : max(high - size + 1, 0)] == wanted.words[0]
+        return any(
+            np.array_equal(self.words[at : at + size], wanted.words) and self.letters(at, at + size) == wanted.letters
+            for at in (np.flatnonzero(places) + max(low, 0)).tolist()
+        )
 
 
 def letters_of(text: str) -> str:
@@ -199,35 +210,41 @@ def _words(row: int, words: _Words, hits: Array, name: str, number: int, index: 
         if words.letters(hit[TEXT_FROM], hit[TEXT_TO]) == own.letters(hit[UNIT_FROM], hit[UNIT_TO])
     ]
     key = int(index.keys[unit.item])
-    if runs and size >= ngram:
-        counts = index.counts[name][number]
-        bits = np.zeros(size - ngram + 1, np.bool_)
-        for hit in runs:
-            bits[hit[UNIT_FROM] : hit[UNIT_TO] - ngram + 1] = True
-        bits &= counts
-        if bits.any():
-            total = int(counts.sum())
-            share = int(bits.sum()) * MILLION // total
-            spans = _clusters(runs, size)
-            where = tuple(place for low, high in spans for place in words.bytes(low, high))
-            made = Finding(row, key, number, unit.piece, NGRAM, False, share, np.packbits(bits).tobytes(), total, where)
-            yield _Placed(made, name, spans[0][0], spans[-1][1])
-    whole = [hit for hit in runs if hit[UNIT_TO] - hit[UNIT_FROM] == size and size < ngram]
-    if whole:
-        spans = [(hit[TEXT_FROM], hit[TEXT_TO]) for hit in whole]
-        where = tuple(place for low, high in sorted(spans) for place in words.bytes(low, high))
-        made = Finding(row, key, number, unit.piece, EXACT, False, MILLION, b"", 0, where)
+    if size < ngram and (
+        spans := sorted((h[TEXT_FROM], h[TEXT_TO]) for h in runs if h[UNIT_TO] - h[UNIT_FROM] == size)
+    ):
+        where = tuple(place for low, high in spans for place in words.bytes(low, high))
+        made = Finding(row, key, number, unit.piece, EXACT, False, MILLION, 0, b"", 0, where)
         yield _Placed(made, name, spans[0][0], spans[-1][1])
-    allowed = int(table.allowed[number])
-    for hit in hits[hits[:, IS_RUN] == 0].tolist() if not whole else ():
+        return
+    alike, copies = _copies(hits, own, words, size, int(table.allowed[number]))
+    counts = index.counts[name][number]
+    bits = np.zeros(len(counts), np.bool_)
+    for hit in runs if size >= ngram else ():
+        bits[hit[UNIT_FROM] : hit[UNIT_TO] - ngram + 1] = True
+    bits &= counts
+    if not bits.any() and not alike:
+        return
+    spans = _clusters([*copies, *((hit[TEXT_FROM], hit[TEXT_TO]) for hit in runs)], size)
+    where = tuple(place for low, high in spans for place in words.bytes(low, high))
+    made = Finding(row, key, number, unit.piece, FUZZY, False, alike, alike, b"", 0, where)
+    if bits.any():
+        total = int(counts.sum())
+        share, packed = int(bits.sum()) * MILLION // total, np.packbits(bits).tobytes()
+        made = made._replace(rule=NGRAM, share=share, bits=packed, windows=total)
+    yield _Placed(made, name, spans[0][0], spans[-1][1])
+
+
+def _copies(hits: Array, own: _Words, words: _Words, size: int, allowed: int) -> tuple[int, list[tuple[int, int]]]:
+    """How like a unit its best copy with changes is, in millionths, 0 without one; and where they are, in words."""
+    best, places = 0, []
+    for hit in hits[hits[:, IS_RUN] == 0].tolist():
         low, high = hit[TEXT_FROM], hit[TEXT_TO]
-        if low >= high:
-            continue
-        edits = _edits(own.text, own.spans, words.text, words.spans[low:high])
+        edits = _edits(own.text, own.spans, words.text, words.spans[low:high]) if low < high else size
         if edits <= allowed:
-            share = (size - edits) * MILLION // size
-            made = Finding(row, key, number, unit.piece, FUZZY, False, share, b"", 0, words.bytes(low, high))
-            yield _Placed(made, name, low, high)
+            best = max(best, (size - edits) * MILLION // size)
+            places.append((low, high))
+    return best, places
 
 
 def _tokens(row: int, words: _Words, hits: Array, number: int, index: Index) -> Iterator[_Placed]:
@@ -251,11 +268,14 @@ def _tokens(row: int, words: _Words, hits: Array, number: int, index: Index) -> 
     share = _share_of_runs(hits, windows, ngram, counts)
     share = max(share, *((size - edits) * MILLION // size for edits in aligned[:, EDITS].tolist()), 0)
     if len(hits) and (share == MILLION or (share and size >= MIN_EDITED)):
-        spans = _merged(sorted(zip(hits[:, TEXT_FROM].tolist(), hits[:, TEXT_TO].tolist(), strict=True)))
+        begun, ended = hits[:, TEXT_FROM].tolist(), hits[:, TEXT_TO].tolist()
+        spans = _merged(
+            sorted((low, low + len(words.text[low:high].rstrip())) for low, high in zip(begun, ended, strict=True))
+        )
         where = tuple(place for span in spans for place in span)
         key = int(index.keys[unit.item])
         low, high = np.searchsorted(words.spans[:, 0], [where[0], where[-1]]).tolist()
-        yield _Placed(Finding(row, key, number, unit.piece, RENAMED, False, share, b"", 0, where), TOKENS, low, high)
+        yield _Placed(Finding(row, key, number, unit.piece, RENAMED, False, share, 0, b"", 0, where), TOKENS, low, high)
 
 
 def _share_of_runs(hits: Array, windows: int, ngram: int, counts: Array) -> int:
@@ -266,10 +286,10 @@ def _share_of_runs(hits: Array, windows: int, ngram: int, counts: Array) -> int:
     return int((bits & counts).sum()) * MILLION // int(counts.sum())
 
 
-def _clusters(runs: Sequence[Sequence[int]], size: int) -> list[tuple[int, int]]:
+def _clusters(runs: Sequence[tuple[int, int]], size: int) -> list[tuple[int, int]]:
     """Stretches of words that hold runs; those closer than the unit is long are one."""
     spans: list[tuple[int, int]] = []
-    for low, high in sorted((hit[TEXT_FROM], hit[TEXT_TO]) for hit in runs):
+    for low, high in sorted(runs):
         if spans and low - spans[-1][1] <= size:
             spans[-1] = spans[-1][0], max(high, spans[-1][1])
         else:
@@ -304,7 +324,8 @@ def _marked(found: list[_Placed], words: _Words, index: Index) -> Iterator[Findi
     """Findings that have what they need, and whether they are whole."""
     pieces: dict[int, set[int]] = {}
     for one in found:
-        pieces.setdefault(one.finding.item, set()).add(one.finding.piece)
+        if max(one.finding.share, one.finding.alike) >= MOST * MILLION:
+            pieces.setdefault(one.finding.item, set()).add(one.finding.piece)
     for finding, table, low, high in found:
         unit = index.units[table][finding.unit]
         is_supported = _is_supported(unit, words, low, high, index)
@@ -315,9 +336,8 @@ def _marked(found: list[_Placed], words: _Words, index: Index) -> Iterator[Findi
             edge = 1 if finding.rule == FUZZY else 0  # its first or last word may have been exchanged
             is_enough = finding.rule != NGRAM and words.stands_alone(low, high, in_a_line, edge)
         if is_enough:
-            is_whole = (
-                is_supported or {QUESTION, CODE} <= pieces[finding.item] or {QUESTION, ANSWER} <= pieces[finding.item]
-            )
+            held = pieces.get(finding.item, set())
+            is_whole = is_supported or {QUESTION, CODE} <= held or {QUESTION, ANSWER} <= held
             is_long = index.weights[table][finding.unit] >= STRONG or finding.piece != QUESTION
             yield finding._replace(whole=is_whole and is_long)
 
@@ -330,25 +350,26 @@ def _is_supported(unit: Unit, words: _Words, low: int, high: int, index: Index) 
     if unit.piece not in (QUESTION, CHOICE):
         return False
     rest = [*item.choices] if item.choices else [item.answer]
-    question, *others = (one for one in _pieces(item.question, *rest))
-    around = NEAR_WORDS + 2 * sum(map(len, others)) + (len(question) if unit.piece == CHOICE else 0)
+    question, *others = _pieces(item.question, *rest)
+    named = [one for one in others if len(one.words)]
+    together = np.concatenate([one.words for one in others])
+    around = NEAR_WORDS + 2 * len(together) + (len(question.words) if unit.piece == CHOICE else 0)
     first, last = max(low - around, 0), min(high + around, len(words.spans))
     if unit.piece == CHOICE:
-        is_answer = len(own := _pieces(item.answer)[0]) >= SEVERAL and np.array_equal(own, _pieces(unit.text)[0])
-        if is_answer and words.holds(question, low - len(question) - BESIDE_WORDS, low):
+        own, answer = _pieces(unit.text, item.answer)
+        is_answer = len(answer.words) >= SEVERAL and np.array_equal(own.words, answer.words)
+        if is_answer and len(question.words) and words.holds(question, low - len(question.words) - BESIDE_WORDS, low):
             return True
-        return words.share(np.concatenate([question, *others]), first, last) >= MOST
+        return words.share(np.concatenate([question.words, together]), first, last) >= MOST
     if not item.choices:
         return words.answers(others[0], high, last)
-    named = [one for one in others if len(one)]
     held = sum(words.holds(one, high, last) for one in named)
     if len(named) > 1 and held >= max(2, (len(named) + 1) // 2):
         return True
-    together = np.concatenate(others)
     return len(together) >= 2 * SEVERAL and words.share(together, high, last) >= MOST
 
 
 @lru_cache(maxsize=4096)
-def _pieces(*texts: str) -> tuple[Array, ...]:
+def _pieces(*texts: str) -> tuple[_Piece, ...]:
     counted = count_words(texts)
-    return tuple(counted.of(number) for number in range(len(texts)))
+    return tuple(_Piece(counted.of(number), letters_of(text)) for number, text in enumerate(texts))
