@@ -1,4 +1,4 @@
-"""A corpus with everything in it, run once: a crawl and notes, steps that drop and steps that cut, shards."""
+"""A corpus with everything in it, run once: a crawl and notes, steps that drop, cut and replace, shards."""
 
 import json
 import sys
@@ -11,6 +11,7 @@ import pytest
 
 from conftest import Project
 from gristmill.cli.main import main
+from gristmill.demo import evals
 from gristmill.demo.warc import Response, write
 from gristmill.tokenizer.files import write_json
 from gristmill.tokenizer.model import Tokenizer
@@ -39,6 +40,9 @@ steps:
     - line_dedup: {max_count: 3}
     - near_dedup: {scope: global}
     - substring_dedup: {min_bytes: 100, scope: global}
+    - decontaminate: {suite: evals}
+    - safety: {domains: lists/unsafe}
+    - scrub
 tokenizer: {file: tokenizer.json}
 shards: {seq_len_tokens: 128, shard_tokens: 4000}
 mix: {tokens: 4k, domains: {web: 0.5, text: 0.5}, max_epochs: 50}
@@ -74,6 +78,8 @@ steps:
 FOOTER = "This line stands below every page of the whole site, and says nothing at all to anybody."
 PROSE = "The mill of the town stands with the river, and it is the wheel that has to turn the stone for all of them."
 SHARED = "A stretch of text that two quite different pages have in common, word for word and sign for sign."
+ASKED = "How many sacks of rye does the miller of Lower Stonebridge grind between the first frost and the spring fair?"
+WRITTEN = "Who wants to have the grain of the year ground may write to the miller, wilma@stonebridge-mill.de, at once."
 GERMAN = "Die Mühle steht am Fluss und mahlt das Korn für das ganze Dorf, und niemand weiß mehr, wer sie gebaut hat."
 
 
@@ -94,6 +100,9 @@ def responses():
     yield Response("https://mill.example/private/a", page(90, PROSE))
     yield Response("https://blocked.example/a", page(91, PROSE))
     yield Response("https://mill.example/german", page(92, GERMAN * 6))
+    yield Response("https://mill.example/asked", page(94, f"{PROSE} {ASKED}"))
+    yield Response("https://mill.example/written", page(95, f"{PROSE} {WRITTEN}"))
+    yield Response("https://unsafe.example/a", page(96, PROSE))
     yield Response("https://mill.example/copy", page(3, f"{PROSE} {SHARED}"))
     yield Response("https://mill.example/empty", b"<html><body></body></html>")
     yield Response("https://mill.example/gone", b"nothing here", status="404 Not Found")
@@ -104,6 +113,10 @@ def notes():
     for number in range(12):
         lines = [f"{PROSE} Note {number}, of the grain{number}.", FOOTER, "use cookies"]
         yield {"id": f"n{number}", "text": "\n".join(lines)}
+    yield {
+        "id": "written",
+        "text": "The baker has what is left of the flour: ask bruno@upper-bakery.de for it, and bring a bag.",
+    }
     yield {"id": "short", "text": "too short"}
     yield {"id": "none", "text": ""}
     yield {"id": "words", "text": "The seven words of the short note."}
@@ -118,11 +131,13 @@ def without_workers(in_this_process):
 def everything(tmp_path_factory):
     """The project: its recipe, inputs, lists and step of its own are there, and its store has the run, tagged v1."""
     made = Project(tmp_path_factory.mktemp("everything"))
-    for name in ("in", "lists", "homemade"):
-        (made.folder / name).mkdir()
+    for name in ("in", "lists/unsafe", "homemade"):
+        (made.folder / name).mkdir(parents=True)
+    evals.write(made.folder / "evals", {"mill": [evals.Item("rye", ASKED, "forty")]})
     write(made.folder / "in" / "a.warc.gz", responses(), datetime(2026, 11, 1, tzinfo=UTC))
     (made.folder / "in" / "notes.jsonl").write_text("\n".join([*map(json.dumps, notes()), "{broken"]))
     (made.folder / "lists" / "blocked.txt").write_text("blocked.example\n")
+    (made.folder / "lists" / "unsafe" / "fraud.txt").write_text("unsafe.example\n")
     own = Path(__file__).parents[1] / "stagebox" / "upper.py"
     (made.folder / "homemade" / "longer.py").write_text(own.read_text().replace("pc.utf8_upper(text)", "text"))
     empty = np.zeros(0, np.int32)

@@ -193,11 +193,11 @@ def test_a_wrong_name_lists_the_right_ones(ask, words, message):
     assert message in told.err
 
 
-def test_a_recipe_without_such_steps_is_told(say, everything):
+def test_a_recipe_without_such_steps_is_told(say, routes):
     """With the steps that there are."""
-    told = say("audit", everything.project.recipe)
+    told = say("audit", routes.project.recipe)
     assert told.code == 2
-    assert "nothing to audit. Steps that do: safety." in told.err
+    assert "nothing to audit. Steps that do: decontaminate, safety, scrub." in told.err
 
 
 @given(st.text("aé漢 ", max_size=4000), st.lists(st.integers(0, 4000), max_size=12))

@@ -145,10 +145,18 @@ def test_the_card_says_what_it_is(everything, exported, expected):
         "near_duplicate",
         "web/keep_language",
         '"keep": {"en": 0.5}',
-        "personal",
     ):
         assert told in body
     assert str(everything.project.folder) not in text
+
+
+def test_the_card_says_what_nobody_looked_for(everything, routes):
+    """Personal data and benchmarks, where the recipe has no step for them."""
+    counts = ({"crawl": 1}, {"crawl": 1}, {("crawl", "unknown"): 1}, {"unknown": 1})
+    for run, is_told in ((routes.run, True), (everything.run, False)):
+        text = card(run, Exported("x", "parquet", pa.schema([]), {}, *counts))
+        assert ("No step looked for personal data" in text) == is_told
+        assert ("No step looked for items of benchmarks" in text) == is_told
 
 
 def test_names_from_data_are_no_markup(everything):

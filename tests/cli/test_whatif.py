@@ -140,7 +140,7 @@ def test_no_stage_is_named_that_nobody_wrote(everything, say, edit):
     """Not as one to ask about, nor as one that has not judged or not run: the step or the field it stands for is."""
     recipe = everything.project.recipe
     told = json.loads(say("whatif", recipe, "web/keep_language.keep.en=0.4", "--json").out)
-    assert told["not_judged_by"][-1] == "all/substring_dedup"  # shards are made of what is kept
+    assert told["not_judged_by"][-1] == "all/scrub"  # shards are made of what is kept
     assert "all/line_counts" not in told["not_judged_by"]
     for asked, named in (("tokens.x=1", "shards looks at"), ("near_candidates.bands=3", "all/near_dedup looks at")):
         refused = say("whatif", recipe, asked)
@@ -152,7 +152,7 @@ def test_no_stage_is_named_that_nobody_wrote(everything, say, edit):
         waits = say("whatif", recipe, "web/keep_language.keep.en=0.4").err
     finally:
         edit(recipe, "max_count: 2", "max_count: 3")
-    assert "3 steps have not run as the recipe is now (the first: all/line_dedup)" in waits
+    assert "6 steps have not run as the recipe is now (the first: all/line_dedup)" in waits
 
 
 @pytest.mark.slow

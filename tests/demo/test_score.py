@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from gristmill.demo.score import Line, Row, Score, score, table
+from gristmill.demo.score import DECONTAMINATE, Line, Row, Score, TextOf, Texts, score, table
 from gristmill.demo.truth import KINDS, Plant, Sign, Truth
 
 ALL_STEPS = {step for kind in KINDS.values() for step in kind.steps}
@@ -42,13 +42,13 @@ def rows(made: Truth, missed: str = "") -> Iterator[Row]:
             yield Row("web", plant.url, locator.removeprefix("in/"), plant.snapshot, stage, reason)
 
 
-def text_of(missed: str = "") -> object:
-    def text(url: str, snapshot: str) -> str | None:
+def text_of(missed: str = "") -> TextOf:
+    def text(url: str, snapshot: str) -> Texts:
         name = url.split("/")[-2]
         there = KINDS[name].sign is Sign.THERE
         if name == missed and url.endswith("/0"):
             there = not there
-        return f"before planted  {name} after" if there else "before after"
+        return Texts(f"before planted  {name} after", f"before planted  {name} after" if there else "before after")
 
     return text
 
@@ -58,7 +58,7 @@ def line_of(found: Score, kind: str) -> Line:
 
 
 def run(made: Truth, missed: str = "") -> Score:
-    return score(made, rows(made, missed), ALL_STEPS, text_of(missed))  # type: ignore[arg-type]
+    return score(made, rows(made, missed), ALL_STEPS, text_of(missed))
 
 
 def test_a_run_that_catches_everything_misses_nothing() -> None:
@@ -78,7 +78,7 @@ def test_one_defect_missed_lowers_its_line_and_no_other() -> None:
 def test_a_row_that_vanished_is_a_miss() -> None:
     """A bad record without a row is not caught, and a good page without a row is lost."""
     made = truth()
-    found = score(made, [], ALL_STEPS, text_of())  # type: ignore[arg-type]
+    found = score(made, [], ALL_STEPS, text_of())
     assert all(line.caught == 0 and line.missed == 2 for line in found.lines)
     assert (found.good.lost, found.good.by) == (3, {"no row": 3})
 
@@ -165,3 +165,39 @@ def test_another_snapshot_of_a_page_stands_for_it() -> None:
     made.good = [(url, "s1"), (url, "s2")]
     pair = [Row("web", url, "a#0", "s1", "exact_dedup", "same_url"), Row("web", url, "b#0", "s2", None, None)]
     assert score(made, pair, ALL_STEPS).good.lost == 0
+
+
+def test_what_was_not_extracted_is_caught_by_nobody() -> None:
+    """A string that no later step saw is gone, but is no catch of the step that would have taken it out."""
+    made = truth()
+    unseen = score(made, rows(made), ALL_STEPS, lambda url, snapshot: Texts("before after", "before after"))
+    for kind in ("boilerplate_line", "eval_short", "email"):
+        line = line_of(unseen, kind)
+        assert (line.caught, line.elsewhere, line.missed) == (0, 2, 0)
+
+
+def test_a_document_without_an_item_that_is_dropped_as_one_is_a_false_positive() -> None:
+    """It lowers the precision of all eval items together, as nobody can say for which kind it was dropped."""
+    made = truth()
+    url, snapshot = made.good[2]
+    verdicts = [row for row in rows(made) if row.url != url]
+    for kind in ("eval_whole", "eval_short"):
+        verdicts = [
+            row._replace(stage=DECONTAMINATE, reason="eval_item") if kind in str(row.url) else row for row in verdicts
+        ]
+    right = score(made, verdicts, ALL_STEPS, text_of())
+    assert (right.evals.planted, right.evals.caught, right.evals.false_positives) == (8, 8, 0)
+    wrong = Row("web", url, "a.warc.gz#9", snapshot, DECONTAMINATE, "eval_item")
+    found = score(made, [*verdicts, wrong], ALL_STEPS, text_of())
+    assert (found.evals.caught, found.evals.false_positives, found.evals.recall) == (8, 1, 1.0)
+    assert f"eval items: recall 1.000, precision {8 / 9:.3f}, false positives 1 by decontaminate" in table(found)
+
+
+def test_values_that_nobody_planted_lower_the_precision_of_their_kind() -> None:
+    """Two addresses caught and two more replaced: half of what went was one."""
+    made = truth()
+    found = score(made, rows(made), ALL_STEPS, text_of(), {"email": 2, "secret": 0})
+    shown = table(found)
+    assert "email: recall 1.000, precision 0.500, false positives 2 by scrub" in shown
+    assert "secret: recall 1.000, precision 1.000, false positives 0 by scrub" in shown
+    assert "ip_address: recall" not in shown

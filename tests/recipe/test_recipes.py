@@ -2,11 +2,13 @@
 
 import gzip
 import io
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from gristmill.demo import evals
 from gristmill.engine.executors.executor import InlineExecutor
 from gristmill.engine.mill import Mill, Silent, find_warnings
 from gristmill.errors import UserError
@@ -85,6 +87,20 @@ def test_every_recipe_loads(path: Path, tmp_path: Path) -> None:
     folders = dict.fromkeys(("CRAWL", "REFERENCE", "REPOSITORIES"), str(tmp_path))
     env = {**folders, "STORE": str(tmp_path / "store")}
     assert load(path, env=env).routes
+
+
+@pytest.mark.parametrize("name", ["web", "pretrain", "code"])
+def test_decontamination_is_a_comment_away(name: str, tmp_path: Path) -> None:
+    """With a suite where the line says, taking its # off protects it, before texts are scrubbed."""
+    path = tmp_path / f"{name}.yaml"
+    text, taken_off = re.subn(r"# (?=- decontaminate)", "", (RECIPES / path.name).read_text())
+    assert taken_off == 1
+    path.write_text(text)
+    evals.write(tmp_path / "evals", {"mill": [evals.Item("1", "Who built the mill by the river, and when?", "nobody")]})
+    folders = dict.fromkeys(("CRAWL", "REFERENCE", "REPOSITORIES", "STORE"), str(tmp_path))
+    for route in load(path, env=folders).routes.values():
+        names = [step.name for step in route]
+        assert names.index("decontaminate") == names.index("scrub") - 1
 
 
 @pytest.mark.slow

@@ -37,7 +37,7 @@ def test_what_the_starter_has_in_comments_loads_too(tmp_path: Path) -> None:
 def test_the_starter_offers_the_steps_of_fineweb(tmp_path: Path) -> None:
     """Taking the # off gives the same steps, in the same order, as the recipe of that name has; line_dedup is ours."""
     text, taken_off = re.subn(r"^(\s+)# (?=- )", r"\1", STARTER, flags=re.MULTILINE)
-    assert taken_off == 10
+    assert taken_off == 11
     (tmp_path / "recipe.yaml").write_text(text)
     offered = load(tmp_path / "recipe.yaml", env={}).routes["crawl"]
     web = load(Path(__file__).parents[2] / "recipes" / "web.yaml", env={"CRAWL": str(tmp_path)}).routes["crawl"]

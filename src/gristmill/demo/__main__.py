@@ -6,6 +6,7 @@ python -m gristmill.demo score recipes/demo.yaml demo/inputs
 
 import argparse
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pyarrow as pa
@@ -13,7 +14,7 @@ import pyarrow as pa
 from gristmill.cli.screen import complain, say, speaking
 from gristmill.demo.inputs import build, summary
 from gristmill.demo.pages import FOOTER
-from gristmill.demo.score import Row, score, table
+from gristmill.demo.score import Row, Texts, score, table
 from gristmill.demo.truth import Truth
 from gristmill.engine.mill import Mill
 from gristmill.engine.schedule.run import Run
@@ -22,6 +23,10 @@ from gristmill.query.documents import rows
 from gristmill.recipe.columns import INGEST
 from gristmill.recipe.load import load
 from gristmill.stages.tokenizer import tokenizer, tokenizer_sample
+
+SCRUB = "scrub"
+KIND_OF = {"email": "email", "ip": "ip_address", "secret": "secret"}
+"""Types of scrub, and the kinds of what was planted for them."""
 
 
 def main() -> int:
@@ -67,17 +72,42 @@ def score_run(recipe: Path, truth: Truth) -> str:
     """The table of planted defects for the run that the recipe's store holds."""
     mill = Mill(load(recipe))
     run = mill.look()
-    texts: dict[tuple[str, str], str | None] = {}
+    texts: dict[tuple[str, str], Texts | None] = {}
     verdicts = []
-    for row in rows(run, None, None, None):
+    for row in rows(run, None, None, None, cuts=True):
         url, snapshot = row.fields["url"], row.fields["snapshot"]
         step = None if row.step is None else row.step.rsplit("/", 1)[-1]
         verdicts.append(Row(row.fields["source"], url, row.fields["locator"], snapshot, step, row.reason))
         if url is not None and snapshot is not None and (row.text is not None or (url, snapshot) not in texts):
-            texts[url, snapshot] = row.text
+            whole = "".join(piece for piece, _ in row.pieces)
+            texts[url, snapshot] = None if row.text is None else Texts(whole, row.text)
     steps = {INGEST, *(step.name for step in mill.recipe.steps)}
     wrong = {"boilerplate_line": count_good_lines(run, truth)} if "line_dedup" in steps else {}
-    return table(score(truth, verdicts, steps, lambda url, snapshot: texts.get((url, snapshot)), wrong))
+    beside: Counter[str] = Counter()
+    if SCRUB in steps:
+        in_pages, beside = count_replaced(run, truth)
+        wrong |= in_pages
+    shown = table(score(truth, verdicts, steps, lambda url, snapshot: texts.get((url, snapshot)), wrong))
+    told = ", ".join(f"{what} {number}" for what, number in sorted(beside.items()))
+    return f"{shown}\n{SCRUB} also replaced, where the truth says nothing: {told}" if told else shown
+
+
+def count_replaced(run: Run, truth: Truth) -> tuple[dict[str, int], Counter[str]]:
+    """Values that nobody planted: by kind in pages of the crawl, where they are wrong; by source and type in all other
+    documents, where authors of Python left their addresses.
+    """
+    planted = {(kind, plant.url, plant.snapshot) for kind, found in truth.plants.items() for plant in found}
+    known = {*truth.good, *truth.other, *((url, snapshot) for _, url, snapshot in planted)}
+    wrong, beside = dict.fromkeys(KIND_OF.values(), 0), Counter[str]()
+    for row in rows(run, SCRUB, None, None):
+        url, snapshot = row.fields["url"], row.fields["snapshot"]
+        for found in row.columns["replaced_types"] or ():
+            kind = KIND_OF.get(found)
+            if kind is None or (url, snapshot) not in known:
+                beside[f"{row.fields['source']} {found}"] += 1
+            elif (kind, url, snapshot) not in planted:
+                wrong[kind] += 1
+    return wrong, beside
 
 
 def count_good_lines(run: Run, truth: Truth) -> int:

@@ -12,11 +12,22 @@ from typing import NamedTuple
 from gristmill.demo.truth import KINDS, Kind, Plant, Sign, Truth
 from gristmill.stages import STEPS
 
+DECONTAMINATE = "decontaminate"
 NOT_PAGES = frozenset({"request_record", "warcinfo_record", "metadata_record"})
 """Reasons of rows that bear the URL of a page and are none."""
 
-TextOf = Callable[[str, str], str | None]
-"""(URL, snapshot) to the text of the page after the last step, whether or not it was dropped; None if it has none."""
+
+class Texts(NamedTuple):
+    """A page's text, whether or not the page was dropped."""
+
+    extracted: str
+    """With all that steps cut out of it or replaced in it."""
+    last: str
+    """After the last step."""
+
+
+TextOf = Callable[[str, str], Texts | None]
+"""(URL, snapshot) to the texts of the page; None if it has none."""
 
 
 class Row(NamedTuple):
@@ -46,7 +57,7 @@ class Line:
     """False: only the text could tell, and no text was given."""
     caught: int = 0
     elsewhere: int = 0
-    """Not in the corpus, but dropped by a step that is not meant for this defect."""
+    """Gone by a step that is not meant for this defect: its page was dropped, or it was not extracted."""
     by: Counter[str] = field(default_factory=Counter)
     """Caught, by `step: reason`."""
     removed: int | None = None
@@ -62,6 +73,11 @@ class Line:
         """Of the planted ones that came as far as the step, the share that it caught."""
         left = self.planted - self.elsewhere
         return self.caught / left if left else 1.0
+
+    @property
+    def false_positives(self) -> int:
+        """What the chief step removed and nobody planted."""
+        return max((self.removed or 0) - self.caught, 0)
 
     @property
     def missed(self) -> int:
@@ -81,6 +97,8 @@ class Good:
 @dataclass(slots=True)
 class Score:
     lines: list[Line]
+    evals: Line
+    """All kinds of eval items together; what the step removed beside them are documents that hold none."""
     good: Good
 
 
@@ -130,11 +148,22 @@ def score(
         elif name in wrong:
             line.removed = line.caught + wrong[name]
         lines.append(line)
-    return Score(lines, _good(truth, verdicts))
+    return Score(lines, _evals(truth, lines, verdicts), _good(truth, verdicts))
 
 
 def _counts(kind: Kind, stage: str | None, reason: str | None) -> bool:
     return stage in kind.steps and (not kind.reasons or reason in kind.reasons)
+
+
+def _evals(truth: Truth, lines: Iterable[Line], verdicts: _Verdicts) -> Line:
+    """Together, as a document that was dropped and holds no item is none of one kind."""
+    mine = [line for line in lines if line.expected_by == DECONTAMINATE]
+    pages = {(plant.url or "", plant.snapshot) for line in mine for plant in truth.plants[line.kind]}
+    right = sum(verdicts.pages.get(page, (None, None))[0] == DECONTAMINATE for page in pages)
+    made = Line("eval items", sum(line.planted for line in mine), DECONTAMINATE, all(line.present for line in mine))
+    made.caught, made.elsewhere = sum(line.caught for line in mine), sum(line.elsewhere for line in mine)
+    made.removed = made.caught + verdicts.by_step[DECONTAMINATE] - right
+    return made
 
 
 def _by_verdict(line: Line, kind: Kind, plants: list[Plant], verdicts: _Verdicts) -> None:
@@ -174,16 +203,22 @@ def _by_text(line: Line, kind: Kind, plants: list[Plant], verdicts: _Verdicts, t
         if (url, snapshot) not in verdicts.pages:
             continue
         stage, reason = verdicts.pages[url, snapshot]
-        text = text_of(url, snapshot)
-        there = text is not None and " ".join(planted.split()) in " ".join(text.split())
+        texts = text_of(url, snapshot)
+        there = texts is not None and _holds(texts.last, planted)
         if kind.sign is Sign.THERE and there:
             line.caught += 1
             line.by["read well"] += 1
-        elif kind.sign is Sign.GONE and (stage in kind.steps or (stage is None and text is not None and not there)):
+        elif kind.sign is Sign.GONE and texts is not None and not _holds(texts.extracted, planted):
+            line.elsewhere += 1  # no later step saw it
+        elif kind.sign is Sign.GONE and (stage in kind.steps or (stage is None and texts is not None and not there)):
             line.caught += 1
             line.by[f"{stage}: {reason}" if stage else f"{kind.steps[0]}: gone from the text"] += 1
-        elif stage is not None and stage not in kind.steps and (kind.sign is Sign.GONE or text is None):
+        elif stage is not None and stage not in kind.steps and (kind.sign is Sign.GONE or texts is None):
             line.elsewhere += 1
+
+
+def _holds(text: str, planted: str) -> bool:
+    return " ".join(planted.split()) in " ".join(text.split())
 
 
 def _good(truth: Truth, verdicts: _Verdicts) -> Good:
@@ -221,16 +256,17 @@ def table(found: Score) -> str:
             rows.append((line.kind, str(line.planted), "-", "-", "not measured: needs the text"))
         else:
             by = [f"{what} {number}" for what, number in sorted(line.by.items())]
-            by += [f"dropped by other steps {line.elsewhere}"] if line.elsewhere else []
+            by += [f"gone by other steps {line.elsewhere}"] if line.elsewhere else []
             rows.append((line.kind, str(line.planted), str(line.caught), str(line.missed), ", ".join(by)))
     widths = [max(len(row[i]) for row in rows) for i in range(4)]
     text = [
         f"{kind:<{widths[0]}}  {planted:>{widths[1]}}  {caught:>{widths[2]}}  {missed:>{widths[3]}}  {by}".rstrip()
         for kind, planted, caught, missed, by in rows
     ]
-    for line in found.lines:
+    for line in (*found.lines, found.evals):
         if line.present and line.precision is not None:
-            text.append(f"{line.kind}: recall {line.recall:.3f}, precision {line.precision:.3f} by {line.expected_by}")
+            shares = f"recall {line.recall:.3f}, precision {line.precision:.3f}"
+            text.append(f"{line.kind}: {shares}, false positives {line.false_positives} by {line.expected_by}")
     reasons = ", ".join(f"{what} {number}" for what, number in sorted(found.good.by.items()))
     text.append(f"good pages: {found.good.total}, lost: {found.good.lost}" + (f" ({reasons})" if reasons else ""))
     return "\n".join(text)

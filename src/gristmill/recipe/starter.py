@@ -62,6 +62,7 @@ steps:
     # - url_dedup
     # - exact_dedup
     # - near_dedup                             # within each snapshot; every removal verified by exact Jaccard
+    # - scrub                                  # personal data and secrets become placeholders (docs/scrub.md)
   all: []                                      # steps that every source takes
 
 # The tokenizer: trained on a sample of the corpus by domain, or one that exists (file: tokenizer.json).

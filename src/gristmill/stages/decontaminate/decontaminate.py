@@ -20,7 +20,7 @@ from pydantic import Field
 from gristmill.counted import counted
 from gristmill.kernels.text.snap_spans import snap_spans
 from gristmill.stages.buffers import bytes_of
-from gristmill.stages.contract import AsCount
+from gristmill.stages.contract import Bytes
 from gristmill.stages.decontaminate import eval_index, eval_match, eval_suite
 from gristmill.stages.decontaminate.eval_suite import Opened, open_suite
 from gristmill.stages.decontaminate.findings import MILLION, RULES
@@ -62,7 +62,7 @@ _READ = "eval_match.evidence"
 class Config(eval_index.Config, eval_match.Config):
     action: Literal["drop", "cut"] = "drop"
     """drop: the document goes; cut: what is of an item goes, with a margin, and the rest stays."""
-    margin_bytes: Annotated[int, AsCount, Field(ge=0, le=10**6)] = 200
+    margin_bytes: Annotated[Bytes, Field(le=10**6)] = 200
     """Cut: text on both sides of a hit that goes with it, as the item may go on there in other words."""
 
 

@@ -11,6 +11,7 @@ from pydantic import Field
 
 from gristmill.counted import counted
 from gristmill.errors import CannotBeMet
+from gristmill.stages.contract import MOST_COUNT, AsCount
 from gristmill.stages.decontaminate import eval_suite
 from gristmill.stages.decontaminate.index import write_index
 from gristmill.stages.decontaminate.suite import Suite
@@ -28,7 +29,7 @@ class Config(eval_suite.Config):
     fuzzy: Literal[False] | Annotated[float, Field(ge=0.5, le=1)] = 0.8
     """How much of an item's words a passage has to have, in order, to count as a copy with changes. false: only n-grams
     count, and items to the word. A benchmark may say its own."""
-    allow_unprotected: Annotated[int, Field(ge=0)] = 0
+    allow_unprotected: Annotated[int, AsCount, Field(ge=0, le=MOST_COUNT)] = 0
     """Items that may say too little to be told from other texts, and are not looked for. More of them stop the run."""
 
 

@@ -22,7 +22,7 @@ from pydantic import Field, model_validator
 from gristmill.errors import WrongSetting
 from gristmill.kernels.urls import parts as urls
 from gristmill.stages.buffers import bytes_of
-from gristmill.stages.contract import File
+from gristmill.stages.contract import Count, File
 from gristmill.stages.natural_languages import LABEL
 from gristmill.stages.scrub import safety_hashes, safety_scores
 from gristmill.stages.select import lists
@@ -48,7 +48,7 @@ class Config(safety_hashes.Config, safety_scores.Config):
     """Domains by category, each with every host below it: a folder with a list for each category, or one file."""
     drop_categories: tuple[str, ...] | None = None
     """Categories whose documents are dropped; the others are only told in the column `category`. Null: all."""
-    min_terms: Annotated[int, Field(ge=1)] = 3
+    min_terms: Count = 3
     """The least number of terms in a document that is dropped for them."""
     max_term_ratio: Share = 0.01
     """Terms for each word above which a document is dropped, 0 to 1."""

@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import Field, model_validator
 
+from gristmill.counted import counted
 from gristmill.errors import UserError, WrongSetting
 from gristmill.places import place_of
 from gristmill.schema import VERDICT
@@ -232,7 +233,7 @@ def warnings(found: Mapping[str, Any], config: Config) -> Sequence[str]:
     """That it found nothing at all; one type that is not there is a good sign."""
     if found.get("documents_seen") and not found.get("documents_changed"):
         return (
-            f"nothing was found in {found['documents_seen']:,} documents, of {', '.join(config.types)}. "
+            f"nothing was found in {counted(found['documents_seen'], 'document')}, of {', '.join(config.types)}. "
             "If the texts were scrubbed before, leave the step out",
         )
     return ()

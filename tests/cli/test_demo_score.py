@@ -1,0 +1,24 @@
+"""What the demo counts of what scrub replaced."""
+
+import pytest
+
+from gristmill.demo.__main__ import count_replaced
+from gristmill.demo.truth import Plant, Truth
+
+PAGE = "https://mill.example/written"
+
+
+@pytest.mark.parametrize(
+    ("plants", "good", "wrong", "beside"),
+    [
+        ({"email": [Plant(PAGE)]}, [], 0, {"notes email": 1}),
+        ({"secret": [Plant(PAGE)]}, [], 1, {"notes email": 1}),
+        ({}, [(PAGE, None)], 1, {"notes email": 1}),
+        ({}, [], 0, {"crawl email": 1, "notes email": 1}),
+    ],
+)
+def test_a_value_is_wrong_in_a_page_that_is_known_to_hold_none(everything, plants, good, wrong, beside):
+    """And only told, where the truth says nothing about the document."""
+    truth = Truth(seed=0, scale=1, good=good)
+    truth.plants.update(plants)
+    assert count_replaced(everything.run, truth) == ({"email": wrong, "ip_address": 0, "secret": 0}, beside)
