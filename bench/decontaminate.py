@@ -186,10 +186,14 @@ def recall(data: Path | None, judge: Judge, misses: bool) -> Iterator[dict]:
         documents = [planted(texts[one] or "", places[one % len(places)], name == WITHIN) for one in there]
         flags = judge.flags(documents)
         found = [key_of(chosen[one]) in {flag["item"] for flag in flags.get(at, ())} for at, one in enumerate(there)]
-        yield measurement(f"decontaminate.recall, {name}, {len(there)} items", float(np.mean(found)), "share")
-        short = [ok for one, ok in zip(there, found, strict=True) if sizes[one] < SHORT]
-        if short and not name.startswith("code"):
-            yield measurement(f"decontaminate.recall, {name}, short, {len(short)}", float(np.mean(short)), "share")
+        # Of code by benchmark, as it differs; of questions all, and the short ones.
+        groups: dict[str, list[bool]] = {}
+        for one, ok in zip(there, found, strict=True):
+            is_code = name.startswith("code")
+            for group in [chosen[one].benchmark] if is_code else ["all", "short"][: 1 + (sizes[one] < SHORT)]:
+                groups.setdefault(group, []).append(ok)
+        for group, held in groups.items():
+            yield measurement(f"decontaminate.recall, {name}, {group}, {len(held)}", float(np.mean(held)), "share")
         if misses:
             tell(name, [chosen[one] for one in there], [texts[one] or "" for one in there], found)
 
