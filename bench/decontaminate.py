@@ -83,19 +83,16 @@ def judge_of(folder: Path) -> Judge:
 
 def run(data: Path | None, misses: bool = False) -> Iterator[dict]:
     with scratch() as folder:
-        yield from speed(data, folder / "large")
         judge = judge_of(build_suite(data, folder / "real"))
+        yield from speed(data, folder / "filled", ITEMS - len(judge.suite.items))
         yield from recall(data, judge, misses)
         if data and (data / "decontam").is_dir():
             yield from planted_by_others(data, judge)
         yield from clean(data, judge, misses)
 
 
-def speed(data: Path | None, folder: Path) -> Iterator[dict]:
-    """Of what the stage does, with all items of a suite and with a few."""
-    suite = read_suite(str(build_suite(data, folder)))
-    fill = max(0, ITEMS - len(suite.items))
-    folder = folder.parent / "filled"
+def speed(data: Path | None, folder: Path, fill: int) -> Iterator[dict]:
+    """Of what the stage does, with all items of a suite, filled up, and with a few."""
     suite = read_suite(str(build_suite(data, folder, fill)))
     few = sorted(suite.items, key=lambda item: item.digest)[:FEW_ITEMS]
     paths = folder / "all", folder / "few"
