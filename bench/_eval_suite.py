@@ -7,12 +7,13 @@ import shutil
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import zstandard
 
 from bench.inputs import made_up_texts
-from gristmill.demo import build
+from gristmill.demo import evals
 
 FILES = {
     "gsm8k": ("gsm8k__test.jsonl.zst", "gsm8k"),
@@ -49,8 +50,7 @@ def build_suite(data: Path | None, folder: Path, fill: int = 0) -> Path:
     suite.mkdir(parents=True)
     entries = []
     if data is None:
-        build(folder / "demo", scale=0.02)
-        shutil.copytree(folder / "demo" / "evals", suite, dirs_exist_ok=True)
+        evals.write(suite, evals.suite(Random(0)))
         (described,) = suite.glob("*.yaml")
         entries += described.read_text().split("benchmarks:\n")[1].splitlines()
         described.unlink()

@@ -83,19 +83,16 @@ def judge_of(folder: Path) -> Judge:
 
 def run(data: Path | None, misses: bool = False) -> Iterator[dict]:
     with scratch() as folder:
-        yield from speed(data, folder / "large")
         judge = judge_of(build_suite(data, folder / "real"))
+        yield from speed(data, folder / "filled", ITEMS - len(judge.suite.items))
         yield from recall(data, judge, misses)
         if data and (data / "decontam").is_dir():
             yield from planted_by_others(data, judge)
         yield from clean(data, judge, misses)
 
 
-def speed(data: Path | None, folder: Path) -> Iterator[dict]:
-    """Of what the stage does, with all items of a suite and with a few."""
-    suite = read_suite(str(build_suite(data, folder)))
-    fill = max(0, ITEMS - len(suite.items))
-    folder = folder.parent / "filled"
+def speed(data: Path | None, folder: Path, fill: int) -> Iterator[dict]:
+    """Of what the stage does, with all items of a suite, filled up, and with a few."""
     suite = read_suite(str(build_suite(data, folder, fill)))
     few = sorted(suite.items, key=lambda item: item.digest)[:FEW_ITEMS]
     paths = folder / "all", folder / "few"
@@ -186,10 +183,14 @@ def recall(data: Path | None, judge: Judge, misses: bool) -> Iterator[dict]:
         documents = [planted(texts[one] or "", places[one % len(places)], name == WITHIN) for one in there]
         flags = judge.flags(documents)
         found = [key_of(chosen[one]) in {flag["item"] for flag in flags.get(at, ())} for at, one in enumerate(there)]
-        yield measurement(f"decontaminate.recall, {name}, {len(there)} items", float(np.mean(found)), "share")
-        short = [ok for one, ok in zip(there, found, strict=True) if sizes[one] < SHORT]
-        if short and not name.startswith("code"):
-            yield measurement(f"decontaminate.recall, {name}, short, {len(short)}", float(np.mean(short)), "share")
+        # Of code by benchmark, as it differs; of questions all, and the short ones.
+        groups: dict[str, list[bool]] = {}
+        for one, ok in zip(there, found, strict=True):
+            is_code = name.startswith("code")
+            for group in [chosen[one].benchmark] if is_code else ["all", "short"][: 1 + (sizes[one] < SHORT)]:
+                groups.setdefault(group, []).append(ok)
+        for group, held in groups.items():
+            yield measurement(f"decontaminate.recall, {name}, {group}, {len(held)}", float(np.mean(held)), "share")
         if misses:
             tell(name, [chosen[one] for one in there], [texts[one] or "" for one in there], found)
 

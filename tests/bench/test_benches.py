@@ -14,7 +14,14 @@ from tests.laws.test_chaos import RECIPE
 ROOT = Path(__file__).parents[2]
 SMALL = {
     "cluster": {"PARTS": 5, "NODES": 3, "CORES": 2, "LOSSES": (("100_seconds", 100, 0.5, 1),)},
-    "decontaminate": {"ITEMS": 200, "LIMIT_BYTES": 100_000, "PEER_BYTES": 5_000, "ROUNDS": 1, "CLEAN": 60},
+    "decontaminate": {
+        "ITEMS": 90,
+        "LIMIT_BYTES": 100_000,
+        "PEER_BYTES": 5_000,
+        "ROUNDS": 1,
+        "PER_BENCHMARK": 4,
+        "CLEAN": 60,
+    },
     "diff": {"DOCUMENTS": 400},
     "encode": {"READ_BYTES": 200_000, "LIMIT_BYTES": 200_000, "BATCH_BYTES": 100_000, "MERGES": 300},
     "engine": {"TINY_PARTS": 3},
