@@ -11,7 +11,7 @@ PAGE = "https://mill.example/written"
 @pytest.mark.parametrize(
     ("plants", "good", "wrong", "beside"),
     [
-        ({"email": [Plant(PAGE)]}, [], 0, {"notes email": 1}),
+        ({"email": [Plant(PAGE)], "empty_file": [Plant(path="code/a.py")]}, [], 0, {"notes email": 1}),
         ({"secret": [Plant(PAGE)]}, [], 1, {"notes email": 1}),
         ({}, [(PAGE, None)], 1, {"notes email": 1}),
         ({}, [], 0, {"crawl email": 1, "notes email": 1}),

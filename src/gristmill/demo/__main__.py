@@ -97,7 +97,7 @@ def count_replaced(run: Run, truth: Truth) -> tuple[dict[str, int], Counter[str]
     documents, where authors of Python left their addresses.
     """
     planted = {(kind, plant.url, plant.snapshot) for kind, found in truth.plants.items() for plant in found}
-    known = {*truth.good, *truth.other, *((url, snapshot) for _, url, snapshot in planted)}
+    known = {*truth.good, *truth.other, *((url, snapshot) for _, url, snapshot in planted if url)}
     wrong, beside = dict.fromkeys(KIND_OF.values(), 0), Counter[str]()
     for row in rows(run, SCRUB, None, None):
         url, snapshot = row.fields["url"], row.fields["snapshot"]
