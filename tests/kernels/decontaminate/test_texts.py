@@ -65,16 +65,16 @@ def test_a_unit_is_found_wherever_it_lies_in_a_text(before, between):
     unit = "one two three four five six seven eight nine ten".replace(" ", between)
     filler = ("x" * 7 + " ") * (before // 8) + "y" * (before % 8)
     words = len(filler.split())
-    hits, short, _, _ = found([f"{filler} {unit} lorem{between}ipsum{between}dolor"])
+    hits, short, *_ = found([f"{filler} {unit} lorem{between}ipsum{between}dolor"])
     assert hits[:, [UNIT, IS_RUN, TEXT_FROM, TEXT_TO]].tolist() == [[0, 1, words, words + 10]]
     assert short[:, [TEXT_FROM, TEXT_TO]].tolist() == [[words + 10, words + 13]]
 
 
 def test_texts_are_read_apart():
     """The beginning of a unit at the end of one text and its end at the beginning of the next are no copy."""
-    hits, short, _, _ = found(["one two three four lorem", "ipsum dolor five six seven eight nine ten"])
+    hits, short, *_ = found(["one two three four lorem", "ipsum dolor five six seven eight nine ten"])
     assert len(hits) == len(short) == 0
-    hits, _, _, _ = found(["", "漢字かなカー한글ไก", "one two three four five six seven eight nine ten"])
+    hits, *_ = found(["", "漢字かなカー한글ไก", "one two three four five six seven eight nine ten"])
     assert hits[:, [ROW, UNIT]].tolist() == [[1, 1], [2, 0]]
 
 
@@ -86,7 +86,7 @@ def test_a_word_that_leads_to_code_marks_what_is_around_it():
     table = table_of(count_words(["lorem ipsum dolor"]), np.full(1, 8, np.int64), np.full(1, -1, np.int64), 1, led)
     texts = ["word " * 3000, "word " * 1500 + "Lambda " + "word " * 1500, "lambda", "lambda " * 2000]
     data, offsets = arrays(texts)
-    ranges = match_texts(data, offsets, word_tables(), LONG, table, marks)[2]
+    ranges = match_texts(data, offsets, word_tables(), LONG, table, marks)[3]
     assert [row for row, _, _ in ranges.tolist()] == [1, 2, 3]
     for row, low, high in ranges.tolist():
         assert offsets[row] <= low < high <= offsets[row + 1]

@@ -279,8 +279,10 @@ def match(
             posting = posting + 1 if at_word >= 0 else -1
             at_word = at_word if at_word >= 0 else -1 - at_word
             begin, end = starts[unit], starts[unit + 1]
-            if allowed[unit] < 0 and min(ngram[unit], end - begin) > length:
-                # A run that is longer than the seed has an equal word on either side.
+            is_inside = at_word > 0 and begin + at_word + length < end
+            if is_inside or (allowed[unit] < 0 and min(ngram[unit], end - begin) > length):
+                # A run that is longer than the seed has an equal word on either side. One with edits on both sides is
+                # left to other seeds of its unit, but for those at its ends.
                 behind = begin + at_word + length
                 goes_on = behind < end and at + length < count and _word(sums, at + length) == words[behind]
                 if not goes_on and not (at_word and at and _word(sums, at - 1) == words[begin + at_word - 1]):

@@ -29,25 +29,31 @@ def _cut(data: Array, at: int, end: int) -> int:
 
 
 @njit(nogil=True, cache=True)
+def _add(threes: Array, known: int, row: int, one: int, two: int) -> tuple[Array, int]:
+    if known == len(threes):
+        grown = np.empty((2 * known, 3), np.int64)
+        grown[:known] = threes
+        threes = grown
+    threes[known, 0], threes[known, 1], threes[known, 2] = row, one, two
+    return threes, known + 1
+
+
+@njit(nogil=True, cache=True)
 def _add_range(ranges: Array, known: int, row: int, begin: int, end: int) -> tuple[Array, int]:
     """Ranges with one more, which begins no earlier than the last; two that meet are one."""
     if known and ranges[known - 1, 0] == row and begin <= ranges[known - 1, 2]:
         ranges[known - 1, 2] = max(ranges[known - 1, 2], end)
         return ranges, known
-    if known == len(ranges):
-        grown = np.empty((2 * known, 3), np.int64)
-        grown[:known] = ranges
-        ranges = grown
-    ranges[known, 0], ranges[known, 1], ranges[known, 2] = row, begin, end
-    return ranges, known + 1
+    return _add(ranges, known, row, begin, end)
 
 
 @njit(nogil=True, cache=True)
 def match_texts(
     data: Array, offsets: Array, tables: WordTables, units: Units, short: Units, marks: Array
-) -> tuple[Array, Array, Array, Array]:
-    """The hits of all texts with units and with those that one word leads to, each in order of their rows; ranges of
-    bytes around words of `marks` (row, begin, end), where code may be; and in which rows the bound on work was reached.
+) -> tuple[Array, Array, Array, Array, Array]:
+    """The hits of all texts with units and with those that one word leads to, each in order of their rows; of texts
+    with hits some places (row, byte, word); ranges of bytes around words of `marks` (row, begin, end), where code may
+    be; and in which rows the bound on work was reached.
     """
     longest = 0
     for row in range(len(offsets) - 1):
@@ -58,16 +64,18 @@ def match_texts(
     seen, rows = make_scratch(units)
     seen_short, rows_short = make_scratch(short)
     hits, hits_short = np.empty((64, FIELDS), np.int64), np.empty((64, FIELDS), np.int64)
-    ranges = np.empty((64, 3), np.int64)
-    found = found_short = known = 0
+    ranges, places = np.empty((64, 3), np.int64), np.empty((64, 3), np.int64)
+    found = found_short = known = placed = 0
     bounded = np.zeros(len(offsets) - 1, np.bool_)
     sums[0] = 0
     for row in range(len(offsets) - 1):
         begin, end = int(offsets[row]), int(offsets[row + 1])
         at = begin
         count = sifted = candidates = shorts = 0
+        hits_before, places_before = found + found_short, placed
         while at < end:
             stop = _cut(data, at, end)
+            places, placed = _add(places, placed, row, at - begin, count)
             before = count
             count = sums_of(data, at, stop, tables, sums, count, edge)
             last = max(count - units.seed_words + 1, sifted)
@@ -91,7 +99,9 @@ def match_texts(
                 sums, count, row, 1, maybe_short[:shorts], short, seen_short, rows_short, hits_short, found_short
             )
             bounded[row] |= is_bounded
-    return hits[:found].copy(), hits_short[:found_short].copy(), ranges[:known].copy(), bounded
+        if found + found_short == hits_before:
+            placed = places_before
+    return hits[:found].copy(), hits_short[:found_short].copy(), places[:placed].copy(), ranges[:known].copy(), bounded
 
 
 @njit(nogil=True, cache=True)

@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 from gristmill.kernels.decontaminate.code import match_code
-from gristmill.kernels.decontaminate.match import EDITS, IS_RUN, ROW, TEXT_FROM, TEXT_TO, UNIT, UNIT_FROM, UNIT_TO
+from gristmill.kernels.decontaminate.match import IS_RUN, ROW, TEXT_FROM, TEXT_TO, UNIT, UNIT_FROM, UNIT_TO
 from gristmill.kernels.decontaminate.texts import match_texts, word_spans
 from gristmill.kernels.dedup.shingles import word_tables
 from gristmill.stages.buffers import bytes_of
@@ -52,6 +52,8 @@ SEVERAL = 3
 """Words of an answer that is no word that stands there by chance."""
 MOST = 0.8
 """Of the words of an item: what says that it is there."""
+_WORD_COLUMNS = np.array([0, 0, 0, 0, 0, 1, 1, 0])
+"""Of a hit: TEXT_FROM and TEXT_TO, which count words from the start of a text."""
 _ENDS = frozenset('.!?:;…。！？：；|>)("“”‘’*#•')
 
 
@@ -162,7 +164,7 @@ def find(texts: pa.Array, index: Index) -> tuple[list[Finding], Array]:
     found: list[Finding] = []
     hits: dict[int, list[tuple[str, Array]]] = {}
     tables = index.tables
-    texts_hit, short_hit, ranges, bounded = match_texts(
+    texts_hit, short_hit, places, ranges, bounded = match_texts(
         data, offsets, word_tables(), tables[TEXT], tables[SHORT], index.marks
     )
     code_hit, over = match_code(data, offsets, ranges, kept_words(), tables[TOKENS])
@@ -171,26 +173,50 @@ def find(texts: pa.Array, index: Index) -> tuple[list[Finding], Array]:
         for row, part in zip(rows.tolist(), np.split(here, first[1:]), strict=False):
             hits.setdefault(row, []).append((name, part))
     for row in sorted(hits):
-        words = _Words(data, int(offsets[row]), int(offsets[row + 1]))
-        found += _in_text(row, words, hits[row], index)
+        text = data[offsets[row] : offsets[row + 1]]
+        here = places[np.searchsorted(places[:, 0], row) : np.searchsorted(places[:, 0], row, "right")]
+        found += _in_text(row, text, hits[row], here, index)
     return found, bounded | over
 
 
-def _in_text(row: int, words: _Words, hits: list[tuple[str, Array]], index: Index) -> list[Finding]:
+def _in_text(row: int, text: Array, hits: list[tuple[str, Array]], places: Array, index: Index) -> list[Finding]:
+    """The findings in one text. Of its words those are read that lie around hits."""
+    worded = [(name, rows) for name, rows in hits if name != TOKENS]
+    first_byte, first_word, stop = _window(worded, places, len(text), index)
+    words = _Words(text, first_byte, stop)
     found: list[_Placed] = []
     for name, rows in hits:
+        own = rows if name == TOKENS else rows - first_word * _WORD_COLUMNS
         for number in np.unique(rows[:, UNIT]).tolist():
-            mine = rows[rows[:, UNIT] == number]
-            found += (
-                _tokens(row, words, mine, number, index)
-                if name == TOKENS
-                else _words(row, words, mine, name, number, index)
-            )
-    return list(_marked(found, words, index))
+            mine = own[rows[:, UNIT] == number]
+            if name == TOKENS:
+                found += _tokens(row, text.tobytes(), mine, number, index)
+            else:
+                found += _words(row, words, mine, name, number, index)
+    return [
+        one if one.rule == RENAMED else one._replace(spans=tuple(first_byte + place for place in one.spans))
+        for one in _marked(found, words, index)
+    ]
+
+
+def _window(hits: Sequence[tuple[str, Array]], places: Array, size: int, index: Index) -> tuple[int, int, int]:
+    """The first byte and the first word of the stretch of a text that is read for its hits, and its end."""
+    if not hits:
+        return 0, 0, 0
+    items = {index.units[name][number].item for name, rows in hits for number in np.unique(rows[:, UNIT]).tolist()}
+    letters = (
+        sum(map(len, (index.items[at].question, index.items[at].answer, *index.items[at].choices))) for at in items
+    )
+    margin = 2 * NEAR_WORDS + 2 * max(letters)  # more than `_is_supported` looks at: a word has a letter
+    low = min(int(rows[:, TEXT_FROM].min()) for _, rows in hits) - margin
+    high = max(int(rows[:, TEXT_TO].max()) for _, rows in hits) + margin
+    begin = max(int(np.searchsorted(places[:, 2], low, "right")) - 1, 0)
+    end = int(np.searchsorted(places[:, 2], high))
+    return int(places[begin, 1]), int(places[begin, 2]), int(places[end, 1]) if end < len(places) else size
 
 
 class _Placed(NamedTuple):
-    """A finding, its table, and the words between which all of it lies."""
+    """A finding, its table, and the words between which all of it lies; none where words do not matter."""
 
     finding: Finding
     table: str
@@ -247,35 +273,30 @@ def _copies(hits: Array, own: _Words, words: _Words, size: int, allowed: int) ->
     return best, places
 
 
-def _tokens(row: int, words: _Words, hits: Array, number: int, index: Index) -> Iterator[_Placed]:
-    """What runs and alignments of code come to: runs of the same tokens count where names go together."""
+def _tokens(row: int, text: bytes, hits: Array, number: int, index: Index) -> Iterator[_Placed]:
+    """What runs of the same tokens come to: those count in which names go together."""
     table, unit = index.tables[TOKENS], index.units[TOKENS][number]
     size = int(table.starts[number + 1] - table.starts[number])
     ngram = int(table.ngram[number])
     counts = index.counts[TOKENS][number]
     windows = max(size - ngram + 1, 1)
-    if _share_of_runs(hits, windows, ngram, counts) < MILLION // 2 and hits[:, IS_RUN].all():
+    if _share_of_runs(hits, windows, ngram, counts) < MILLION // 2:
         return  # whatever its names are
     code = unit.text.encode()
     starts = [*read_tokens(unit.text)[1].tolist(), len(code)]
     kept = []
     for row_of, hit in enumerate(hits.tolist()):
         mine = code[starts[hit[UNIT_FROM]] : starts[hit[UNIT_TO]]].decode("utf-8", "replace")
-        if is_renamed(mine, words.text[hit[TEXT_FROM] : hit[TEXT_TO]].decode("utf-8", "replace")):
+        if is_renamed(mine, text[hit[TEXT_FROM] : hit[TEXT_TO]].decode("utf-8", "replace")):
             kept.append(row_of)
     hits = hits[kept]
-    aligned = hits[hits[:, IS_RUN] == 0]
     share = _share_of_runs(hits, windows, ngram, counts)
-    share = max(share, *((size - edits) * MILLION // size for edits in aligned[:, EDITS].tolist()), 0)
-    if len(hits) and (share == MILLION or (share and size >= MIN_EDITED)):
+    if share == MILLION or (share and size >= MIN_EDITED):
         begun, ended = hits[:, TEXT_FROM].tolist(), hits[:, TEXT_TO].tolist()
-        spans = _merged(
-            sorted((low, low + len(words.text[low:high].rstrip())) for low, high in zip(begun, ended, strict=True))
-        )
-        where = tuple(place for span in spans for place in span)
+        spans = [(low, low + len(text[low:high].rstrip())) for low, high in zip(begun, ended, strict=True)]
+        where = tuple(place for span in _merged(sorted(spans)) for place in span)
         key = int(index.keys[unit.item])
-        low, high = np.searchsorted(words.spans[:, 0], [where[0], where[-1]]).tolist()
-        yield _Placed(Finding(row, key, number, unit.piece, RENAMED, False, share, 0, b"", 0, where), TOKENS, low, high)
+        yield _Placed(Finding(row, key, number, unit.piece, RENAMED, False, share, 0, b"", 0, where), TOKENS, 0, 0)
 
 
 def _share_of_runs(hits: Array, windows: int, ngram: int, counts: Array) -> int:

@@ -16,7 +16,7 @@ import orjson
 
 from gristmill.kernels.decontaminate.code import fill_kept
 from gristmill.kernels.decontaminate.match import Units, seeds_of
-from gristmill.stages.decontaminate.code_tokens import MIN_EDITED, code_units, count_tokens, marks_of
+from gristmill.stages.decontaminate.code_tokens import code_units, count_tokens, marks_of
 from gristmill.stages.decontaminate.suite import Item, Protection
 from gristmill.stages.decontaminate.suite_form import item_from
 from gristmill.stages.decontaminate.units import (
@@ -93,8 +93,9 @@ def write_index(
         )
         ngrams = np.maximum(1, np.round(asked * sizes / np.maximum(weights, 0.5))).astype(np.int64)
         allowed = np.array([_allowed(protections[items[u.item].benchmark], fuzzy) for u in units])
-        least = np.array([MIN_EDITED if name == TOKENS else 10**6 if u.piece == CODE else STRONG for u in units])
-        edits = np.where((weights >= least) & (allowed >= 0), ((1 - allowed) * sizes + 1e-9).astype(np.int64), -1)
+        # Code that was edited is found by runs of its tokens: alignments cost as much as all else and found little.
+        aligned = np.array([name != TOKENS and u.piece != CODE for u in units], np.bool_) & (weights >= STRONG)
+        edits = np.where(aligned & (allowed >= 0), ((1 - allowed) * sizes + 1e-9).astype(np.int64), -1)
         marks = led if name == SHORT else NO_MARKS
         table = table_of(words, ngrams, edits, {TEXT: SEED_WORDS, SHORT: 1, TOKENS: CODE_SEED}[name], marks)
         for field, value in table._asdict().items():
