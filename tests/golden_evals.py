@@ -34,7 +34,8 @@ def decontaminate_outputs(folder, fixed, digest_of):
     config = decontaminate.Config(suite=str(folder), action="cut", margin_bytes=9)
     models, _ = make_assets(decontaminate, config, folder)
     texts = [*fixed, fixed[3].replace("grain", "g").replace("kernel", "k"), f"Ask: {items[1]['q']} The mill."]
-    table = pa.table({"text": pa.array(texts), "doc_id": pa.array([bytes([n] * 16) for n in range(len(texts))])})
+    ids = pa.array([bytes([n] * 16) for n in range(len(texts))])
+    table = pa.table({"text": pa.array(texts), "doc_id": ids, "source": pa.array(["s"] * len(texts))})
     found = {}
     for module, part, name in stages_of(decontaminate, config):
         if kind_of(module) == "asset":

@@ -125,12 +125,12 @@ def test_cuts_show_what_of_an_item_went(flagged, say):
     assert len(gone.out.splitlines()) == 1
 
 
-def test_evidence_that_nobody_gives_is_one_message(flagged, everything, say):
+def test_evidence_that_nobody_gives_is_one_message(flagged, routes, say):
     """A recipe without the step, and a step before it."""
-    said = say("inspect", everything.project.recipe, "--evidence")
+    said = say("inspect", routes.project.recipe, "--evidence")
     assert said.code == 2
     assert "has no step decontaminate" in said.err
-    said = say("suite", "touched", everything.project.recipe)
+    said = say("suite", "touched", routes.project.recipe)
     assert said.code == 2
     assert "has no step decontaminate" in said.err
     said = say("inspect", flagged.recipe, "--evidence", "--stage", "ingest")

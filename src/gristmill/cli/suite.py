@@ -14,10 +14,12 @@ from gristmill.cli.suite_touched import EXAMPLE as TOUCHED
 from gristmill.cli.suite_touched import touched_command
 from gristmill.cli.usage import Commands
 from gristmill.counted import counted
+from gristmill.stages.decontaminate.eval_index import Config, refuse
 from gristmill.stages.decontaminate.suite import Item, Suite, pin_suite, read_with_counts
 from gristmill.stages.decontaminate.suite_benchmark import Counts
 from gristmill.stages.decontaminate.suite_describe import protection_set
 from gristmill.stages.decontaminate.suite_ready import ready, ready_names
+from gristmill.stages.decontaminate.units import units_of
 
 app = typer.Typer(
     help="Describe eval suites, look at their items, pin them; which items a corpus held.",
@@ -66,11 +68,12 @@ def show_command(
 
 
 def check_command(folder: SuiteFolder, json: Json = False) -> None:
-    """Read all of a suite, and say whether it can be read.
+    """Read all of a suite, and say whether it can be read and protected.
 
     Exit code 2: something is wrong, and named.
     """
     suite, counts = read_with_counts(folder)
+    refuse(suite, units_of(suite.items, suite.protections, Config.model_fields["ngram"].default)[1], 0)
     if json:
         print_json({**_head(suite), "benchmarks": len(counts), "items": len(suite.items)})
         return

@@ -72,4 +72,5 @@ class Step:
 
 def _part(texts):
     ids = pa.array([bytes(16)] * len(texts), pa.binary(16))
-    return pa.table({"text": pa.array(texts, pa.string()), "doc_id": ids})
+    sources = pa.array(["s"] * len(texts), pa.string())
+    return pa.table({"text": pa.array(texts, pa.string()), "doc_id": ids, "source": sources})

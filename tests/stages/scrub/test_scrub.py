@@ -130,15 +130,14 @@ def test_slices_of_a_batch_are_the_batch():
 
 
 def test_counts_by_type_source_and_language():
-    """Of all findings; and a scrub that found nothing at all says so."""
+    """Of all findings, and of documents that have some; and a scrub that found nothing at all says so."""
     texts = ["a@b.com and c@d.org", "45.33.32.156", "nothing"]
     columns = {"text": texts, "url": pa.nulls(3, pa.string()), "source": ["one", "two", "two"]}
     batch = pa.record_batch({**columns, "language.label": pa.array(["en", None, "de"])})
     config = scrub.Config()
     found = scrub.metrics(batch, scrub.apply(batch, config), config)
-    assert found["found"] == {"email": 2, "ip": 1}
-    assert found["by_source"] == {"one": {"email": 2}, "two": {"ip": 1}}
-    assert found["by_language"] == {"en": {"email": 2}, "(none)": {"ip": 1}}
+    assert found["findings"] == {"email": 2, "ip": 1}
+    assert found["found"] == {"email": {"one": {"en": 1}}, "ip": {"two": {"(none)": 1}}}
     assert (found["documents_seen"], found["documents_changed"]) == (3, 2)
     assert not scrub.warnings(found, config)
     assert (

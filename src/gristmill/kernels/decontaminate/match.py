@@ -280,7 +280,7 @@ def match(
             at_word = at_word if at_word >= 0 else -1 - at_word
             begin, end = starts[unit], starts[unit + 1]
             is_inside = at_word > 0 and begin + at_word + length < end
-            if is_inside or (allowed[unit] < 0 and min(ngram[unit], end - begin) > length):
+            if min(ngram[unit], end - begin) > length and (is_inside or allowed[unit] < 0):
                 # A run that is longer than the seed has an equal word on either side. One with edits on both sides is
                 # left to other seeds of its unit, but for those at its ends.
                 behind = begin + at_word + length

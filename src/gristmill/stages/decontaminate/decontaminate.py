@@ -26,6 +26,8 @@ from gristmill.stages.decontaminate.eval_suite import Opened, open_suite
 from gristmill.stages.decontaminate.findings import MILLION, RULES
 from gristmill.stages.decontaminate.units import PIECES
 from gristmill.stages.dedup.cut import FIELDS, SPANS, cut, spans_of
+from gristmill.stages.natural_languages import LABEL
+from gristmill.stages.select.tally import NOTHING
 
 VERSION = 1
 LIBRARIES = ()
@@ -57,6 +59,8 @@ FLAG = pa.struct(
 """item: its id in the benchmark; start, stop: bytes of the text before this step."""
 EVIDENCE = pa.field("evidence", pa.list_(pa.field("item", FLAG)))
 _READ = "eval_match.evidence"
+MAY_READ = (LABEL,)
+Array = np.ndarray[Any, Any]
 
 
 class Config(eval_index.Config, eval_match.Config):
@@ -71,7 +75,7 @@ def check(config: Config) -> None:
 
 
 def reads(config: Config) -> tuple[str, ...]:
-    return (_READ, "text") if config.action == "cut" else (_READ,)
+    return (_READ, "source", "text") if config.action == "cut" else (_READ, "source")
 
 
 def schema(config: Config) -> pa.Schema:
@@ -133,13 +137,23 @@ def _told(flags: Sequence[Mapping[str, Any]]) -> str | None:
     return f"{best['benchmark']} {best['item']}: {share}{more}"
 
 
+def _at_words(text: Array, start: int, stop: int, margin: int) -> tuple[int, int]:
+    """What goes of a text with a hit: a margin on both sides, as far as no word is cut in two."""
+    low, high = max(start - margin, 0), min(stop + margin, len(text))
+    before, behind = np.flatnonzero(text[low:start] <= 32), np.flatnonzero(text[stop:high] <= 32)
+    if low > 0 and len(before):
+        low += int(before[0])
+    if high < len(text) and len(behind):
+        high = stop + int(behind[-1])
+    return low, high
+
+
 def _cut(text: pa.Array, flags: Sequence[Sequence[Mapping[str, Any]]], margin: int) -> dict[str, pa.Array]:
     data, offsets = bytes_of(text)
-    sizes = np.diff(offsets)
     placed = [(row, one["start"], one["stop"]) for row, found in enumerate(flags) for one in found]
     rows = np.array([row for row, _, _ in placed], np.int64)
-    starts = np.maximum(np.array([start for _, start, _ in placed], np.int64) - margin, 0)
-    stops = np.minimum(np.array([stop for _, _, stop in placed], np.int64) + margin, sizes[rows])
+    going = [_at_words(data[offsets[row] : offsets[row + 1]], start, stop, margin) for row, start, stop in placed]
+    starts, stops = (np.array([one[side] for one in going], np.int64) for side in (0, 1))
     spans = spans_of(rows, starts, stops, len(text))
     firsts = spans.offsets.to_numpy().astype(np.int64)
     firsts, bounds = snap_spans(data, offsets, firsts, spans.flatten().to_numpy(), False)
@@ -148,15 +162,23 @@ def _cut(text: pa.Array, flags: Sequence[Sequence[Mapping[str, Any]]], margin: i
 
 
 def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> dict[str, Any]:
-    """Documents with items of each benchmark, and flags by rule."""
+    """Documents with items of each benchmark, and flags by rule; `found`: documents that are dropped, or cut by the
+    items of a benchmark, by source and language.
+    """
     documents: dict[str, int] = {}
     rules: dict[str, int] = {}
-    for found in answers.column("evidence").to_pylist():
+    told: dict[str, dict[str, dict[str, int]]] = {}
+    languages = batch.column(LABEL).to_pylist() if LABEL in batch.schema.names else [None] * batch.num_rows
+    drops, sources = answers.column("drop").to_pylist(), batch.column("source").to_pylist()
+    for row, found in enumerate(answers.column("evidence").to_pylist()):
+        for kind in sorted({drops[row] or flag["benchmark"] for flag in found or ()}):
+            of_source = told.setdefault(kind, {}).setdefault(sources[row], {})
+            of_source[languages[row] or NOTHING] = of_source.get(languages[row] or NOTHING, 0) + 1
         for benchmark in sorted({flag["benchmark"] for flag in found or ()}):
             documents[benchmark] = documents.get(benchmark, 0) + 1
         for flag in found or ():
             rules[flag["rule"]] = rules.get(flag["rule"], 0) + 1
-    return {"documents_seen": batch.num_rows, "benchmarks": documents, "flags": rules}
+    return {"documents_seen": batch.num_rows, "benchmarks": documents, "flags": rules, "found": told}
 
 
 def warnings(found: Mapping[str, Any], config: Config) -> Sequence[str]:

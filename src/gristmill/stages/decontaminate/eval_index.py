@@ -44,7 +44,11 @@ def make_of(config: Config, path: Path, new: bool) -> dict[str, Any]:
     _, bare = units_of(chosen, suite.protections, config.ngram)
     if not new:  # this one answers for all generations
         is_all = len(chosen) == len(suite.items)
-        _refuse(suite, bare if is_all else units_of(suite.items, suite.protections, config.ngram)[1], config)
+        refuse(
+            suite,
+            bare if is_all else units_of(suite.items, suite.protections, config.ngram)[1],
+            config.allow_unprotected,
+        )
     units = write_index(chosen, suite.protections, config.ngram, float(config.fuzzy), path)
     unprotected: dict[str, dict[str, int]] = {}
     for one in bare:
@@ -52,9 +56,9 @@ def make_of(config: Config, path: Path, new: bool) -> dict[str, Any]:
     return {"items": len(chosen), "units": units, "unprotected": len(bare), "unprotected_items": unprotected}
 
 
-def _refuse(suite: Suite, bare: Sequence[int], config: Config) -> None:
+def refuse(suite: Suite, bare: Sequence[int], allowed: int) -> None:
     """Stop where more items than the recipe allows cannot be looked for."""
-    if len(bare) <= config.allow_unprotected:
+    if len(bare) <= allowed:
         return
     items = [suite.items[one] for one in bare[:_SHOWN]]
     named = [f"{item.benchmark} {item.id} ({item.question[:40]!r})" for item in items]

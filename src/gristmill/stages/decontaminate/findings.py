@@ -20,12 +20,13 @@ import numpy as np
 import pyarrow as pa
 
 from gristmill.kernels.decontaminate.code import match_code
-from gristmill.kernels.decontaminate.match import IS_RUN, ROW, TEXT_FROM, TEXT_TO, UNIT, UNIT_FROM, UNIT_TO
+from gristmill.kernels.decontaminate.match import EDITS, IS_RUN, ROW, TEXT_FROM, TEXT_TO, UNIT, UNIT_FROM, UNIT_TO
 from gristmill.kernels.decontaminate.texts import match_texts, word_spans
 from gristmill.kernels.dedup.shingles import word_tables
 from gristmill.stages.buffers import bytes_of
 from gristmill.stages.decontaminate.code_tokens import MIN_EDITED, is_renamed, kept_words, read_tokens
 from gristmill.stages.decontaminate.index import SHORT, TEXT, TOKENS, Index
+from gristmill.stages.decontaminate.suite import Item
 from gristmill.stages.decontaminate.units import (
     ALONE,
     ALONE_OR_SUPPORT,
@@ -37,6 +38,7 @@ from gristmill.stages.decontaminate.units import (
     STRONG,
     Unit,
     count_words,
+    weights_of,
 )
 
 Array = np.ndarray[Any, Any]
@@ -99,6 +101,16 @@ class _Words:
     @cached_property
     def words(self) -> Array:
         return count_words([self.text.decode("utf-8", "replace")]).words
+
+    @cached_property
+    def named(self) -> dict[int, str]:
+        """How each word reads, by its hash."""
+        letters = (letters_of(self.text[low:high].decode("utf-8", "replace")) for low, high in self.spans.tolist())
+        return dict(zip(self.words.tolist(), letters, strict=True))
+
+    def agrees(self, other: "_Words") -> bool:
+        """Whether words of this and the other that have the same hash are the same."""
+        return all(other.named.get(number, word) == word for number, word in self.named.items())
 
     def letters(self, first: int, last: int) -> str:
         """Letters and digits of some words, in lower case."""
@@ -243,7 +255,7 @@ def _words(row: int, words: _Words, hits: Array, name: str, number: int, index: 
         made = Finding(row, key, number, unit.piece, EXACT, False, MILLION, 0, b"", 0, where)
         yield _Placed(made, name, spans[0][0], spans[-1][1])
         return
-    alike, copies = _copies(hits, own, words, size, int(table.allowed[number]))
+    alike, copies = _copies(hits, own, words, size)
     counts = index.counts[name][number]
     bits = np.zeros(len(counts), np.bool_)
     for hit in runs if size >= ngram else ():
@@ -261,16 +273,17 @@ def _words(row: int, words: _Words, hits: Array, name: str, number: int, index: 
     yield _Placed(made, name, spans[0][0], spans[-1][1])
 
 
-def _copies(hits: Array, own: _Words, words: _Words, size: int, allowed: int) -> tuple[int, list[tuple[int, int]]]:
-    """How like a unit its best copy with changes is, in millionths, 0 without one; and where they are, in words."""
+def _copies(hits: Array, own: _Words, words: _Words, size: int) -> tuple[int, list[tuple[int, int]]]:
+    """How like a unit its best copy with changes is, in millionths, 0 without one; and where they are, in words. Words
+    that the kernel took for equal have to be.
+    """
     best, places = 0, []
     for hit in hits[hits[:, IS_RUN] == 0].tolist():
-        low, high = hit[TEXT_FROM], hit[TEXT_TO]
-        edits = _edits(own.text, own.spans, words.text, words.spans[low:high]) if low < high else size
-        if edits <= allowed:
-            best = max(best, (size - edits) * MILLION // size)
-            places.append((low, high))
-    return best, places
+        if hit[TEXT_FROM] < hit[TEXT_TO]:
+            best = max(best, (size - hit[EDITS]) * MILLION // size)
+            places.append((hit[TEXT_FROM], hit[TEXT_TO]))
+    is_true = bool(places) and own.agrees(words)
+    return (best, places) if is_true else (0, [])
 
 
 def _tokens(row: int, text: bytes, hits: Array, number: int, index: Index) -> Iterator[_Placed]:
@@ -328,19 +341,6 @@ def _merged(spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     return made
 
 
-def _edits(own: bytes, own_spans: Array, text: bytes, spans: Array) -> int:
-    """Words to put in, leave out or exchange between two stretches, by the words themselves."""
-    mine = [own[low:high].decode("utf-8", "replace").lower() for low, high in own_spans.tolist()]
-    theirs = [text[low:high].decode("utf-8", "replace").lower() for low, high in spans.tolist()]
-    row = list(range(len(theirs) + 1))
-    for at, word in enumerate(mine, 1):
-        before, row[0] = row[0], at
-        for place, other in enumerate(theirs, 1):
-            here = min(row[place] + 1, row[place - 1] + 1, before + (word != other))
-            before, row[place] = row[place], here
-    return row[-1]
-
-
 def _marked(found: list[_Placed], words: _Words, index: Index) -> Iterator[Finding]:
     """Findings that have what they need, and whether they are whole."""
     pieces: dict[int, set[int]] = {}
@@ -359,7 +359,7 @@ def _marked(found: list[_Placed], words: _Words, index: Index) -> Iterator[Findi
         if is_enough:
             held = pieces.get(finding.item, set())
             is_whole = is_supported or {QUESTION, CODE} <= held or {QUESTION, ANSWER} <= held
-            is_long = index.weights[table][finding.unit] >= STRONG or finding.piece != QUESTION
+            is_long = finding.piece != QUESTION or _words_in(index.items[unit.item]) >= STRONG
             yield finding._replace(whole=is_whole and is_long)
 
 
@@ -382,12 +382,22 @@ def _is_supported(unit: Unit, words: _Words, low: int, high: int, index: Index) 
         if is_answer and len(question.words) and words.holds(question, low - len(question.words) - BESIDE_WORDS, low):
             return True
         return words.share(np.concatenate([question.words, together]), first, last) >= MOST
+    if item.answer.strip() and words.answers(_pieces(item.answer)[0], high, last):
+        return True
     if not item.choices:
-        return words.answers(others[0], high, last)
+        return False
     held = sum(words.holds(one, high, last) for one in named)
     if len(named) > 1 and held >= max(2, (len(named) + 1) // 2):
         return True
     return len(together) >= 2 * SEVERAL and words.share(together, high, last) >= MOST
+
+
+def _words_in(item: Item) -> float:
+    """Words of a question with its choices, or its answer: of fewer than a strong question has, a sentence may be made
+    that is nobody's item.
+    """
+    texts = [item.question, *(item.choices or (item.answer,))]
+    return float(weights_of(texts, count_words(texts)).sum())
 
 
 @lru_cache(maxsize=4096)

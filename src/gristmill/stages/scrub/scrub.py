@@ -210,7 +210,7 @@ def _verdicts(
 
 
 def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> dict[str, Any]:
-    """`found`: findings by type, source and language."""
+    """`found`: documents with findings of each type, by source and language; `findings`: all of them, by type."""
     types = answers["replaced_types"]
     counts = types.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
     changed = pa.array(np.flatnonzero(counts))
@@ -218,14 +218,15 @@ def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> d
     languages = batch.column(LABEL).take(changed).to_pylist() if LABEL in batch.schema.names else [None] * len(changed)
     found: dict[str, dict[str, dict[str, int]]] = {}
     for listed, source, language in zip(types.take(changed).to_pylist(), sources, languages, strict=True):
-        for one, times in Counter(listed).items():
+        for one in sorted(set(listed)):
             of_source = found.setdefault(one, {}).setdefault(source, {})
-            of_source[language or NOTHING] = of_source.get(language or NOTHING, 0) + times
+            of_source[language or NOTHING] = of_source.get(language or NOTHING, 0) + 1
     return {
         "documents_seen": answers.num_rows - answers["text"].null_count,
         "documents_changed": len(changed),
         "text_bytes_replaced": pc.sum(answers["replaced_bytes"]).as_py() or 0,
         "found": found,
+        "findings": dict(Counter(types.flatten().to_pylist())),
     }
 
 
