@@ -11,7 +11,9 @@ from tests.stages.scrub.scrubbed import found_in, scrub_texts
 
 from gristmill.errors import UserError, WrongSetting
 from gristmill.stages.scrub import scrub
-from gristmill.stages.scrub.finding import ALL
+from gristmill.stages.scrub.finding import ALL, Finding
+from gristmill.stages.scrub.national_ids import is_id
+from gristmill.stages.scrub.replacements import pseudonym
 from gristmill.stages.scrub.rewrite import Edit, shifted, together
 
 KNOWN = [one for one in labelled() if one.spans]
@@ -43,7 +45,22 @@ def test_a_second_scrub_changes_nothing(action, key):
 PIECES = st.one_of(
     st.sampled_from([text for one in KNOWN[::5] for text in [one.text]]),
     st.text("0123456789 -.()+/", min_size=1, max_size=18),
-    st.sampled_from(["@", "tel ", "card ", "x@y.com", " ", "\n", ":", "45.33.32.156", "4012 8888 8888 1881", "SSN "]),
+    st.sampled_from(
+        [
+            "@",
+            "tel ",
+            "card ",
+            "x@y.com",
+            "é",
+            "李雷@qq.com",
+            " ",
+            "\n",
+            ":",
+            "45.33.32.156",
+            "4012 8888 8888 1881",
+            "SSN ",
+        ]
+    ),
 )
 
 
@@ -98,6 +115,35 @@ def test_pseudonyms_have_the_form_and_no_owner(key):
     assert card[0].startswith("0")
     assert [len(part) for part in card[:4]] == [4] * 4
     assert card[4].startswith("ZZ")
+
+
+def test_pseudonyms_of_ids_and_wallets_keep_letters_and_digits_at_their_places(key):
+    """So a DNI looks like one, and is valid nowhere; two spellings have one pseudonym."""
+    ids = ["DNI 12345678Z", "DNI 12.345.678-Z", "NINO AB123456C", "NI AB 12 34 56 C", "NIE X1234567L", "PAN ABCPE1234F"]
+    for text, made in zip(ids, texts_of(scrub_texts(ids, action="pseudonym", key=key, max_density=None)), strict=True):
+        kinds = [
+            "".join("0" if char.isdigit() else char.isupper() * "A" or char for char in one) for one in (text, made)
+        ]
+        assert made != text
+        assert kinds[0] == kinds[1]
+        assert not is_id("".join(filter(str.isalnum, made.partition(" ")[2])))
+    made = texts_of(scrub_texts(ids, action="pseudonym", key=key, max_density=None))
+    bare = ["".join(filter(str.isalnum, text.partition(" ")[2])) for text in made]
+    assert bare[0] == bare[1]
+    assert bare[2] == bare[3]
+    wallets = ["1A1zP1eP5QGefi2DMPTfTL5SLmv7DivfNa", "bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4"]
+    wallets.append("0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed")
+    for one, made in zip(wallets, texts_of(scrub_texts(wallets, action="pseudonym", key=key)), strict=True):
+        assert (made != one, len(made), made[:1]) == (True, len(one), one[:1])
+        assert made.startswith(("bc1", "0x", "1"))
+
+
+def test_pseudonyms_of_ids_are_valid_nowhere():
+    """Whatever the key: of all that begin with 000 one in ten would pass some check."""
+    for written in ("12345678901", "900101-1234", "12345678Z", "RSSMRA85T10A562S", "123 456 782"):
+        for n in range(100):
+            made = pseudonym(Finding(0, 0, "national_id", written), written, bytes([n]) * 16)
+            assert not is_id("".join(filter(str.isalnum, made)))
 
 
 def test_nulls_and_texts_without_anything():
