@@ -23,7 +23,7 @@ _ASCII = re.compile(_LABELS + rb"(?:xn--[A-Za-z0-9-]{2,59}|[A-Za-z]{2,24})(?![A-
 _MARKS = "".join(
     run[0] + "-" + run[-1]
     for run in "".join(
-        char if unicodedata.category(char)[0] == "M" else " " for char in map(chr, range(0x300, 0xAC00))
+        char if unicodedata.category(char)[0] == "M" else " " for char in map(chr, range(0x300, 0x1E00))
     ).split()
 )
 """Accents and vowel signs, which are parts of words and no `\\w`: without them no name in Hindi is whole."""
