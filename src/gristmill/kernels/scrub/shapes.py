@@ -59,7 +59,7 @@ def _classes() -> npt.NDArray[np.uint8]:
         (_LOWER, letters),
         (_UNDER, b"_"),
         (_HEX, b"0123456789abcdefABCDEF"),
-        (_LOCAL, b"0123456789.!#$%&'*+/=?^_`{|}~-" + letters + letters.upper()),
+        (_LOCAL, b"0123456789.!#$%&'*+/=?^_`{|}~-" + letters + letters.upper() + bytes(range(128, 256))),
         (_DOMAIN, b"0123456789.-" + letters + letters.upper() + bytes(range(128, 256))),
         (_BASE58, b"123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"),
     ):

@@ -45,7 +45,7 @@ PIECE = 1024
 WORD = LETTER | MARK | NUMBER
 
 # Unicode 15 Scripts.txt, whole blocks: unicodedata has no script property. Only letters (L*) in them get the bit.
-_UNIT_RANGES = (
+UNIT_RANGES = (
     (0x2E80, 0x2FDF),  # radicals
     (0x3005, 0x3007),  # iteration mark, closing mark, zero
     (0x3021, 0x3029),
@@ -63,7 +63,7 @@ _UNIT_RANGES = (
     (0x1AFF0, 0x1B2FB),  # Kana extensions, Nushu
     (0x20000, 0x323AF),
 )
-_PIECE_RANGES = (
+PIECE_RANGES = (
     (0x0E01, 0x0E4E),  # Thai
     (0x0E81, 0x0EDF),  # Lao
     (0x1000, 0x109F),  # Myanmar
@@ -166,7 +166,7 @@ def by_category(values: Mapping[str, int]) -> npt.NDArray[np.uint16]:
 def unicode_tables() -> UnicodeTables:
     """Read-only tables for all 0x110000 code points; takes about a tenth of a second, once a process."""
     flat = by_category(_CATEGORY_BITS)
-    for ranges, bit in ((_UNIT_RANGES, UNIT), (_PIECE_RANGES, PIECE)):
+    for ranges, bit in ((UNIT_RANGES, UNIT), (PIECE_RANGES, PIECE)):
         for first, last in ranges:
             span = flat[first : last + 1]
             span[(span & LETTER) != 0] |= bit

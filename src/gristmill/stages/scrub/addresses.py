@@ -78,6 +78,7 @@ def _is_other(text: bytes, start: int, stop: int, numbers: list[int]) -> bool:
     marked = before[-1:] == b"/" or before[-1:] == b"@" or (after[:1] == b":" and after[1:2].isdigit())
     known = numbers in _RESOLVERS
     small = max(numbers) < _SMALL or (numbers[2] == 0 and numbers[3] < _SMALL)
+    small |= max(numbers[:3]) < 10 and numbers[3] < _SECTION  # 8.2.4.45: two addresses in a million
     return small and not about and not marked and not known
 
 

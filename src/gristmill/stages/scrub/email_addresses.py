@@ -1,14 +1,16 @@
 """E-mail addresses, and logins with a password in URLs.
 
 An address is a name of at most 64 bytes, `@`, and a domain whose last label is a top-level domain of the public suffix
-list. So `foo@1.2.3`, `module@latest` and `git@github.com:owner/repository` stay, and so do the domains that are
-reserved for examples (RFC 2606, RFC 6761).
+list; letters of any script may stand in both (RFC 6531). So `foo@1.2.3`, `module@latest` and
+`git@github.com:owner/repository` stay, and so do the domains that are reserved for examples (RFC 2606, RFC 6761).
 """
 
 import re
+import unicodedata
 from collections.abc import Collection, Iterator
 from functools import lru_cache
 
+from gristmill.kernels.text.unicode_classes import PIECE_RANGES, UNIT_RANGES
 from gristmill.stages.dedup.public_suffix import has_suffix
 from gristmill.stages.scrub.finding import Finding
 
@@ -18,9 +20,22 @@ _SERVICES = frozenset({"git", "hg", "svn", "ssh", "bzr"})
 
 _LABELS = rb"(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?\.)+"
 _ASCII = re.compile(_LABELS + rb"(?:xn--[A-Za-z0-9-]{2,59}|[A-Za-z]{2,24})(?![A-Za-z0-9_])")
-_WIDE = re.compile(r"(?:[^\W_](?:[\w-]{0,61}[^\W_])?\.)+(?:xn--[a-z0-9-]{2,59}|[^\W\d_]{2,24})(?!\w)", re.IGNORECASE)
-_FOREIGN = re.compile(rb"[^A-Za-z0-9._%+'-]")
+_MARKS = "".join(
+    run[0] + "-" + run[-1]
+    for run in "".join(
+        char if unicodedata.category(char)[0] == "M" else " " for char in map(chr, range(0x300, 0x1E00))
+    ).split()
+)
+"""Accents and vowel signs, which are parts of words and no `\\w`: without them no name in Hindi is whole."""
+_WIDE = re.compile(
+    rf"(?:[^\W_][\w{_MARKS}-]{{0,62}}(?<![-_])\.)+"
+    rf"(?:xn--[a-z0-9-]{{2,59}}|[^\W\d_](?:[^\W\d_]|[{_MARKS}]){{1,23}})(?![\w{_MARKS}])",
+    re.IGNORECASE,
+)
+_FOREIGN = re.compile(rf"[^\w.%+'{_MARKS}-]")
 """What may stand in a name, and never does: it belongs to what stands before."""
+_UNSPACED = re.compile("[" + "".join(f"{chr(low)}-{chr(high)}" for low, high in UNIT_RANGES + PIECE_RANGES) + "]")
+"""Han, kana, Thai and their kin: no space parts a sentence from the address behind it."""
 _OBFUSCATED = re.compile(
     rb"(?<![\w.+-])([A-Za-z0-9][\w.+-]{0,63}) ?(?:\[ ?at ?\]|\( ?at ?\)|\{ ?at ?\}|<at>) ?"
     rb"((?:[A-Za-z0-9-]{1,63} ?(?:\[ ?dot ?\]|\( ?dot ?\)|\{ ?dot ?\}|<dot>|\.) ?){1,5})"
@@ -32,10 +47,8 @@ _OBFUSCATED = re.compile(
 def find_email(text: bytes, start: int, stop: int, kept: Collection[str]) -> Iterator[Finding]:
     """`start`: where the name may begin at the earliest; `stop`: where the domain may end at the latest."""
     sign = text.index(b"@", start, stop)
-    first, quote, last = _FOREIGN.split(text[start:sign])[-1].rpartition(b"'")
-    name = (first.rpartition(b"'")[2] + quote if first else b"") + last  # o'hara
-    name = name.lstrip(b".-+%_'")
-    if not name or name.endswith(b".") or b".." in name:
+    name = _name(text[start:sign])
+    if not name or name.endswith(".") or ".." in name:
         return
     found = _domain(text, sign + 1, stop)
     if found is None:
@@ -43,12 +56,22 @@ def find_email(text: bytes, start: int, stop: int, kept: Collection[str]) -> Ite
     domain, end = found
     if _is_kept(domain, kept):
         return
-    if name.decode().lower() in _SERVICES and text[end : end + 1] in (b":", b"/"):
+    if name.lower() in _SERVICES and text[end : end + 1] in (b":", b"/"):
         return
-    begin = sign - len(name)
+    begin = sign - len(name.encode())
     if text[end : end + 1] == b"(" or (text[begin - 2 : begin] == b"//" and text[begin - 3 : begin - 2] == b":"):
         return  # a call; the user of a URL
-    yield Finding(begin, end, "email", f"{name.decode().lower()}@{domain}")
+    yield Finding(begin, end, "email", unicodedata.normalize("NFC", f"{name.lower()}@{domain}"))
+
+
+def _name(before: bytes) -> str:
+    """The name at the end of what may be one; a letter may be cut at its beginning."""
+    written = _FOREIGN.split(before.decode("utf-8", "ignore"))[-1]
+    if written and not _UNSPACED.match(written[-1]):
+        written = _UNSPACED.split(written)[-1]
+    first, quote, last = written.rpartition("'")
+    name = (first.rpartition("'")[2] + quote if first else "") + last  # o'hara
+    return name.lstrip(".-+%_'")
 
 
 def _domain(text: bytes, start: int, stop: int) -> tuple[str, int] | None:
@@ -84,16 +107,18 @@ def find_obfuscated(text: bytes, kept: Collection[str]) -> Iterator[Finding]:
             yield Finding(found.start(), found.end(), "obfuscated_email", f"{found[1].decode().lower()}@{domain}")
 
 
-_HOST = re.compile(rb"[A-Za-z0-9._-]{1,253}")
+_DOCUMENTED = ("example.com", "example.org", "example.net", "example.edu", "example", "invalid", "test")
+"""Hosts of examples; a password of a host inside of a network, or of this machine, is one."""
+_HOST = re.compile(rb"[A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\]")
 _NO_PASSWORDS = re.compile(
     rb"(?i)(?:pass(?:word|wd|phrase)?|pwd|pw|secret|token|user(?:name)?|x+|\*+|\.+|changeme|example)\d{0,3}"
 )
 
 
-def find_password(text: bytes, start: int, stop: int, kept: Collection[str]) -> Iterator[Finding]:
+def find_password(text: bytes, start: int, stop: int) -> Iterator[Finding]:
     """The password of `scheme://user:password@`; names of variables, words that stand for one and examples stay."""
     host = _HOST.match(text, stop + 1)
-    if host is None or _is_kept(host[0].decode().lower(), kept):
+    if host is None or any(_is_below(host[0].decode().lower(), one) for one in _DOCUMENTED):
         return
     user, colon, password = text[start:stop].partition(b":")
     if not colon or not password or (not user and len(password) < 3) or b"@" in password:

@@ -81,7 +81,7 @@ def _claims(text: Document, places: Iterable[tuple[int, int, int]], wanted: Want
             case shapes.AT:
                 yield from email_addresses.find_email(data, start, stop, wanted.kept_domains)
             case shapes.LOGIN:
-                yield from email_addresses.find_password(data, start, stop, wanted.kept_domains)
+                yield from email_addresses.find_password(data, start, stop)
             case shapes.COLONS:
                 yield from addresses.find_colons(data, start, stop, "mac" in types)
             case shapes.TOKEN:

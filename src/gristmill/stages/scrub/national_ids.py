@@ -229,6 +229,13 @@ def find_coded(text: bytes, start: int, stop: int) -> Iterator[Finding]:
         yield from _found(rule, text, start, text[start:stop])
 
 
+def is_id(value: str) -> bool:
+    """Whether digits and capitals without separators are valid as an id of some country."""
+    if value.isdigit():
+        return any(rule.is_valid(value) for rule in _BY_DIGITS.get(len(value), ()))
+    return any(rule.form.fullmatch(value.encode()) and rule.is_valid(value) for rule in _CODED)
+
+
 def _found(rule: Rule, text: bytes, start: int, run: bytes) -> Iterator[Finding]:
     if found := rule.form.fullmatch(run):
         value = re.sub(rb"[^0-9A-Z]", b"", found[0]).decode()

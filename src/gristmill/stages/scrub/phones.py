@@ -80,6 +80,8 @@ ABOUT = words(
     ),
     *("☎", "📞", "📱", "✆"),
 )
+_SENT = ABOUT | words("to", "from", "sender", "recipient", "caller", "msisdn", "twilio")
+"""What a number in a setting is set to: `FROM=+14155550123`."""
 _NOT_ABOUT = words(
     *(
         "isbn",
@@ -313,6 +315,8 @@ def _international(data: bytes, start: int, found: re.Match[bytes], plus: bool) 
         if number is not None:
             stop = start + found.start() + end - (0 if plus else -1)
             begin = start + found.start()
+            if plus and written[1:end].isdigit() and data[max(0, begin - 4) : begin].rstrip().endswith(b"="):
+                plus = is_near(data, begin, stop, _SENT, 32)  # C = +12345678901 is arithmetic
             if plus or is_near(data, begin, stop, ABOUT, 32) or len(_GROUPS.findall(written[:end])) > 1:
                 yield Finding(begin, stop, "phone", number[0])
             return

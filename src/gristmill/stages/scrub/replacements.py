@@ -16,6 +16,7 @@ from typing import Literal, NamedTuple
 
 from gristmill.stages.scrub.finding import Finding
 from gristmill.stages.scrub.names import MARK as MARK_OF_NAMES
+from gristmill.stages.scrub.national_ids import is_id
 from gristmill.stages.scrub.secrets import MARK
 
 Action = Literal["placeholder", "mask", "pseudonym"]
@@ -111,8 +112,19 @@ def _iban(draw: _Draw, written: str) -> str:
 
 
 def _national_id(draw: _Draw, written: str) -> str:
-    """000 at the beginning of its digits, and no letter that a check could be."""
-    return _in_form("000" + draw.of(_DIGITS, _count(written)), re.sub(r"[A-Z]", "0", written))
+    """Letters and digits at their places, valid nowhere.
+
+    One that begins with a digit begins with 000; letters are I, Q, U and V, which a British number does not begin with,
+    an Indian one does not have as its fourth, nor an Italian one as its month.
+    """
+    kept = [char for char in written if char.isalnum()]
+    while True:
+        zeros = 3 if kept[0].isdigit() else 0
+        made = "".join(draw.of(_DIGITS if char.isdigit() else "IQUV", 1) for char in kept)
+        made = re.sub(r"\d", "0", made[:zeros]) + made[zeros:]
+        if not is_id(made):
+            rest = iter(made)
+            return "".join(next(rest) if char.isalnum() else char for char in written)
 
 
 def _wallet(draw: _Draw, written: str) -> str:

@@ -34,7 +34,7 @@ from gristmill.stages.scrub.replacements import Action, Replacer
 from gristmill.stages.scrub.rewrite import Edit, scrubbed, shifted
 from gristmill.stages.select.tally import NOTHING
 
-VERSION = 1
+VERSION = 2
 ONLY_KEPT = True
 READS = ("text", "url", "source")
 MAY_READ = (LABEL,)
