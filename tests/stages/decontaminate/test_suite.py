@@ -209,7 +209,10 @@ BAD = {
         '{files: x.tar, inside: "y/*", question: q}',
         "no file in x.tar matches 'y/.*it holds x/1.jsonl",
     ),
-    "number too large": ("{files: q.jsonl, question: q, coverage: 7}", "coverage: 7 is no share: it is above 0 and at most 1"),
+    "number too large": (
+        "{files: q.jsonl, question: q, coverage: 7}",
+        "coverage: 7 is no share: it is above 0 and at most 1",
+    ),
     "no number": ("{files: q.jsonl, question: q, fuzzy: true}", "fuzzy: write a number above 0 and up to 1, or false"),
     "no share": ("{files: q.jsonl, question: q, coverage: true}", "coverage: Input should be a valid number"),
     "idle answers": (
