@@ -30,6 +30,12 @@ def typed(monkeypatch, capsys):
     return type_
 
 
+def describe(folder, setting):
+    """Add a setting to the benchmark."""
+    file = folder / "suite.yaml"
+    file.write_text(file.read_text().replace("{files:", f"{{{setting}, files:", 1))
+
+
 def test_show_tells_what_a_suite_holds(folder, typed):
     """Its hash, items, words and roles, and as many examples as are asked for."""
     code, said = typed("show", folder, "-n", 2)
@@ -59,6 +65,26 @@ def test_pin_prints_the_line_for_the_recipe(folder, typed):
     assert "the version is 1 as before" in said.out
     code, said = typed("pin", folder, "--compact", "--json")
     assert json.loads(said.out)["generations"] == [6]
+
+
+def test_pin_tells_a_change_of_protection(folder, typed):
+    """The items are the same, and the hash is not."""
+    typed("pin", folder)
+    describe(folder, "coverage: 0.7")
+    code, said = typed("pin", folder)
+    assert code == 0
+    assert "The items are the same" in said.out
+
+
+def test_check_tells_what_was_forgiven(folder, typed):
+    """How many records of which benchmark, where allow_broken lets them pass."""
+    with (folder / "short.jsonl").open("a") as file:
+        file.write('{"question": ""}\n')
+    describe(folder, "allow_broken: 1")
+    code, said = typed("check", folder)
+    assert code == 0
+    assert "all read but 1 record of short, as allow_broken allows" in said.out
+    assert json.loads(typed("check", folder, "--json")[1].out)["broken"] == 1
 
 
 def test_check_reads_everything(folder, typed):

@@ -77,6 +77,7 @@ def test_no_command_shows_it(hidden, say, words):
     command, *more = words
     told = say(command, hidden.project.recipe, *more)
     check(told.out, told.err)
+    assert "Traceback" not in told.err
     if words[-1] in ("--full", "--dropped"):
         assert told.out.count("withheld (hashes)") == 3
 
@@ -117,3 +118,54 @@ def test_python_gets_no_more(hidden):
             check(json.dumps(rows, default=str))
             assert len(rows) == (3 if kept is False else 8)
     assert all(row["text"] for row in corpus.documents().rows())
+
+
+UNSEEN = [
+    ("inspect", "--full"),
+    ("inspect", "--json", "--grep", "granary|harmless"),
+    ("inspect", "--json"),
+    ("inspect", "--stage", "ingest", "--full"),
+    ("inspect", "--stage", "near_dedup", "--cuts"),
+    ("inspect", "--clusters", "--full"),
+    ("inspect", "--url", "example"),
+]
+
+
+@pytest.fixture(scope="module", params=["the list has grown", "the step has not run"])
+def unseen(hidden, tmp_path_factory, request):
+    """The project where the step that looks documents up has no layer of what its list is now."""
+    made = Project(tmp_path_factory.mktemp("unseen"))
+    for name in ("in.jsonl", "hashes.txt"):
+        (made.folder / name).write_bytes((hidden.project.folder / name).read_bytes())
+    made.recipe.write_text(RECIPE)
+    if request.param == "the list has grown":
+        (made.folder / "hashes.txt").write_text("")
+        made.run()
+        (made.folder / "hashes.txt").write_bytes((hidden.project.folder / "hashes.txt").read_bytes())
+    else:
+        made.run(until="near_dedup")
+    return made
+
+
+@pytest.mark.parametrize("words", UNSEEN, ids=" ".join)
+def test_what_was_not_looked_up_yet_is_not_shown(unseen, say, words):
+    """Nobody knows which documents are on the list, so nothing of any is shown, and it is said how to go on."""
+    command, *more = words
+    told = say(command, unseen.recipe, *more)
+    check(told.out, told.err)
+    assert told.code == 0
+    assert "grinds" not in told.out
+    assert "b.example" not in told.out
+    assert "safety_hashes has not seen, id, source and verdict are shown alone. Run: gristmill run" in told.err
+    if "--full" in words and "--clusters" not in words:
+        assert told.out.count("safety_hashes has not seen it as the recipe is now)") == 8
+
+
+def test_a_safety_step_without_a_list_withholds_nothing(hidden, say, tmp_path):
+    """Also before it has run."""
+    made = Project(tmp_path)
+    (made.folder / "in.jsonl").write_bytes((hidden.project.folder / "in.jsonl").read_bytes())
+    (made.folder / "domains.txt").write_text("gore.example\n")
+    made.recipe.write_text(RECIPE.replace("hashes: hashes.txt", "domains: domains.txt"))
+    made.run(until="near_dedup")
+    assert SECRET in say("inspect", made.recipe, "--full").out

@@ -85,7 +85,8 @@ def _check_type(kind: str | None, is_known: bool, steps: Sequence[Audited], seen
 def _notes(steps: Sequence[Audited], hidden: int) -> list[str]:
     notes = []
     if hidden:
-        notes.append(f"{counted(hidden, 'document is', 'documents are')} withheld: on a list of digests.")
+        found = counted(hidden, "document is", "documents are")
+        notes.append(f"{found} withheld: on a list of digests, or not looked up yet.")
     lost = [one.node.id for one in steps if one.config is None]
     if lost:
         notes.append(

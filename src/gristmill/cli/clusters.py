@@ -15,6 +15,7 @@ from gristmill.engine.schedule.seen import Seen
 from gristmill.errors import UserError
 from gristmill.query.clusters import Cluster, cluster_steps, largest
 from gristmill.query.documents import Row
+from gristmill.query.withheld import told
 
 MOST_WORDS = 3000
 """Words of a text that are compared: the time of a diff grows with their square."""
@@ -83,6 +84,9 @@ def _show(out: Any, cluster: Cluster, full: bool) -> None:
         out.print("The keeper is in a part that is not finished yet.")
         return
     for member in cluster.members:
+        if member.withheld is not None:
+            out.print(words(f"id {member.fields['doc_id'].hex()}: {told(member.withheld)}"), soft_wrap=True)
+            continue
         similarity, chain = member.columns["similarity"][0], member.columns["chain"]
         pair = Table(show_edge=False, expand=True, padding=(0, 1))
         pair.add_column(words(f"kept: {_place(cluster.keeper)}"), ratio=1)

@@ -24,6 +24,7 @@ from gristmill.query.documents import Row, count_unjudged, find_step, reaches_ev
 from gristmill.query.evidence import COLUMN, Suites, evidence_steps
 from gristmill.query.evidence import plain as plain_flag
 from gristmill.query.reasons import reasons_of
+from gristmill.query.withheld import told, withholding
 from gristmill.recipe.mistakes import listed, suggest
 from gristmill.schema import NO_DOCUMENT
 
@@ -114,6 +115,8 @@ def command(
         )
     if clusters:
         show_clusters(seen, number, full, json)
+        if open_steps:
+            _say_open(open_steps, 0, seen)
         return
     if reason is not None and not open_steps:
         _check_reason(seen, step, reason)
@@ -163,14 +166,17 @@ def _check_reason(seen: Seen, stage: str | None, reason: str) -> None:
 
 def _say_open(steps: list[str], unjudged: int, seen: Seen) -> None:
     """What has not run as the recipe is now, and what that means for what was shown."""
-    told = f"Not run as the recipe is now: {', '.join(steps)}. "
+    said = f"Not run as the recipe is now: {', '.join(steps)}. "
     if unjudged:
         so_far = "that nothing has dropped so far"
-        told += counted(unjudged, f"document {so_far} is", f"documents {so_far} are")
-        told += " not judged by all steps, and not shown. "
+        said += counted(unjudged, f"document {so_far} is", f"documents {so_far} are")
+        said += " not judged by all steps, and not shown. "
     else:
-        told += "Documents may be missing, and verdicts of these steps are. "
-    console(stderr=True).print(words(f"{told}{seen.to_finish}{last_finished(seen, 'inspect')}"), soft_wrap=True)
+        said += "Documents may be missing, and verdicts of these steps are. "
+    withhold = {node_id for source in seen.chains for node_id in withholding(seen, source)}
+    if looks_up := [node_id for node_id in steps if node_id in withhold]:
+        said += f"Of documents that {', '.join(looks_up)} has not seen, id, source and verdict are shown alone. "
+    console(stderr=True).print(words(f"{said}{seen.to_finish}{last_finished(seen, 'inspect')}"), soft_wrap=True)
 
 
 def _pattern(text: str | None) -> re.Pattern[str] | None:
@@ -200,14 +206,16 @@ def _show(out: Screen, row: Row, full: bool, grep: re.Pattern[str] | None, suite
         verdict = words((row.reason, "red"), f" by {row.step or ''}", *detail)
     out.rule(f"{fields['source']}: {fields['locator']}", align="left", style="dim")
     out.print(words(verdict, f"   id {fields['doc_id'].hex()}"))
+    if row.withheld is not None and row.reason is None:
+        out.print(words((told(row.withheld), "bold yellow")), soft_wrap=True)
     for name in ("title", "url"):
         if fields[name] is not None:
             out.print(words((name, "dim"), f" {fields[name]}"), soft_wrap=True)
     facts = {name: fields[name] for name in FACTS} | row.columns
     if row.flags:
         facts.pop(COLUMN, None)
-    told = [words((name, "dim"), f" {value_text(value)}") for name, value in facts.items() if value is not None]
-    for line in _lines(told, out.width):
+    known = [words((name, "dim"), f" {value_text(value)}") for name, value in facts.items() if value is not None]
+    for line in _lines(known, out.width):
         out.print(line, soft_wrap=True)
     if row.flags:
         show_flags(out, [(flag, suites.item(flag)) for flag in row.flags], full)

@@ -74,12 +74,17 @@ def check_command(folder: SuiteFolder, json: Json = False) -> None:
     """
     suite, counts = read_with_counts(folder)
     refuse(suite, units_of(suite.items, suite.protections, Config.model_fields["ngram"].default)[1], 0)
+    broken = {name: count.broken for name, count in counts.items() if count.broken}
     if json:
-        print_json({**_head(suite), "benchmarks": len(counts), "items": len(suite.items)})
+        print_json(
+            {**_head(suite), "benchmarks": len(counts), "items": len(suite.items), "broken": sum(broken.values())}
+        )
         return
+    forgiven = [f"{counted(count, 'record')} of {name}" for name, count in broken.items()]
+    are = f"all read but {', '.join(forgiven)}, as allow_broken allows" if forgiven else "all read"
     say(
         f"{suite.name} {suite.version}: {counted(len(suite.items), 'item')} of "
-        f"{counted(len(counts), 'benchmark')}, all read. suite_hash: {suite.hash[:HASH_DIGITS]}"
+        f"{counted(len(counts), 'benchmark')}, {are}. suite_hash: {suite.hash[:HASH_DIGITS]}"
     )
 
 
@@ -103,6 +108,8 @@ def pin_command(
     changes = "" if before is None else f"; {pinned.new:,} new and {pinned.gone:,} gone since it was last pinned"
     say(f"{pinned.path}: {counted(len(pinned.generations), 'generation')} of {sizes} items{changes}.")
     if before is not None and before.hash != suite.hash and before.version == suite.version:
+        if not pinned.new and not pinned.gone:
+            say("The items are the same: how a benchmark is protected has changed, or what it or the suite is called.")
         say(f"The content has changed and the version is {suite.version} as before: a new one tells results apart.")
     say(f"In the recipe, beside suite:  suite_hash: {suite.hash[:HASH_DIGITS]}")
 

@@ -248,15 +248,12 @@ def _groups(seen: Seen, step: Audited, document: Document) -> Iterator[_Group]:
     names = [INGEST, step.node.id, before, *([] if language is None else [language])]
     parts = [document.part if name == INGEST else seen.made[name].layers[at][0] for name in names]
     first, own, text, *label = open_parts(seen.store, parts)
-    marks = open_parts(seen.store, withheld.marks(seen, document))
+    marks = withheld.Withheld(seen, document)
     wrote = [name for name in own.names if name not in ("text", "text_bytes", *_TOLD)]
     for group in range(len(own.groups)):
         layer = own.read_group(group, wrote)
         matched = _matched(layer, step.module)
-        hidden = pa.array([False] * layer.num_rows)
-        if marks:
-            lists = [one_chunk(reader.read_group(group, [withheld.COLUMN]).column(0)) for reader in marks]
-            hidden = withheld.first_of(lists).is_valid()
+        hidden = marks.in_group(group, layer.num_rows).is_valid()
         rows = pa.array(pc.indices_nonzero(pc.and_not(matched, hidden)))
         columns = {name: layer[name] for name in wrote}
         if len(rows):

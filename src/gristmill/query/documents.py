@@ -46,7 +46,7 @@ class Row:
     pieces: tuple[tuple[str, str | None], ...] = ()
     """Where it was asked for: the text with what was cut out of it, each piece with the step that cut it or None."""
     withheld: str | None = None
-    """The list for which nothing of it is shown but id, source and verdict (`withheld.py`)."""
+    """Why nothing of it is shown but id, source and verdict (`withheld.py`)."""
     flags: tuple[Flag, ...] = ()
     """Where it was asked for: what it holds of eval items."""
 
@@ -174,10 +174,10 @@ def kept_batches(
 
 
 def unfinished(seen: Seen, stage: str | None) -> list[str]:
-    """Steps up to `stage` that have not run to their end."""
+    """Steps up to `stage`, and those that withhold documents, that have not run to their end."""
     wanted = {f"{source}/{INGEST}" for source in sources_with(seen, stage)}
     for source in sources_with(seen, stage):
-        wanted.update(_chain(seen, source, stage))
+        wanted.update(_chain(seen, source, stage), withheld.withholding(seen, source))
     return [node_id for node_id in seen.unfinished() if node_id in wanted]
 
 
@@ -212,7 +212,7 @@ class _Part:
         self.unjudged = tuple(unjudged)
         """Steps that may drop its documents and have no layer for it yet."""
         self.names = [name for name, _ in parts]
-        self.marks = open_parts(seen.store, withheld.marks(seen, document))
+        self._marks = withheld.Withheld(seen, document)
         self.readers = open_parts(seen.store, [part for _, part in parts])
         self.columns = [tuple(reader.names) for reader in self.readers]
         ids = evidence.ids_with_evidence(seen)
@@ -232,10 +232,9 @@ class _Part:
         return name in self.columns[layer]
 
     def withheld(self, group: int) -> Any:
-        """For each row of a group the list that it is on, or None."""
+        """For each row of a group why nothing of it is shown, or None."""
         if self._withheld[0] != group:
-            found = [reader.read_group(group, [withheld.COLUMN]).column(0) for reader in self.marks]
-            self._withheld = (group, withheld.first_of(found).to_pylist() if found else None)
+            self._withheld = (group, self._marks.in_group(group, self.readers[0].groups[group]).to_pylist())
         return self._withheld[1]
 
 
@@ -281,9 +280,9 @@ class _Found:
 
     @property
     def withheld(self) -> str | None:
-        """The list that it is on, if any."""
-        of_group = self.part.withheld(self.group)
-        return None if of_group is None else of_group[self.row]
+        """Why nothing of it is shown, if so."""
+        why: str | None = self.part.withheld(self.group)[self.row]
+        return why
 
     def whole(self, cuts: bool = False, flagged: bool = False) -> Row:
         if (listed := self.withheld) is not None:

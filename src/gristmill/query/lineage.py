@@ -111,7 +111,7 @@ class Life:
     group: str | None
     """Of shards; its tier and weight are in the name."""
     withheld: str | None = None
-    """The list for which nothing else is told of it than id, source and verdict."""
+    """Why nothing else is told of it than id, source and verdict."""
 
 
 def life_of(seen: Seen, place: Place) -> Life:

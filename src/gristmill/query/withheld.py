@@ -2,6 +2,7 @@
 
 Whoever shows documents asks here: of such a document the id, the source, the verdict and the name of the list are
 told, whatever step it is looked at after, and nothing else: no text, no address, no title, no place in a file.
+The same holds for every document that such a step has not seen as the recipe is now: it may be on the list.
 """
 
 from collections.abc import Sequence
@@ -10,8 +11,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from gristmill.engine.plan.graph import Node, NodeFacts
 from gristmill.engine.schedule.seen import Document, Seen
-from gristmill.store.parquet import PartReader
+from gristmill.stages.buffers import one_chunk
+from gristmill.store.parquet import open_parts
 from gristmill.store.store import Part
 
 COLUMN = "withheld"
@@ -21,15 +24,19 @@ NOWHERE = "withheld"
 """In place of where it was read."""
 
 
-def told(name: str) -> str:
-    """In place of what is not shown; `name` is the list."""
-    return f"text and origin are withheld ({name})"
+def told(why: str) -> str:
+    """In place of what is not shown; `why` is the list, or what has not run."""
+    return f"text and origin are withheld ({why})"
 
 
 def withholding(seen: Seen, source: str) -> list[str]:
     """The steps of a source that mark such documents."""
-    nodes = [seen.nodes[node_id] for node_id in seen.chains[source]]
-    return [node.id for node in nodes if node.has_layers and COLUMN in node.columns]
+    return [node_id for node_id in seen.chains[source] if _marks_some(seen.nodes[node_id])]
+
+
+def _marks_some(node: NodeFacts) -> bool:
+    is_idle = isinstance(node, Node) and getattr(node.config, "hashes", "") is None  # `safety` without a list
+    return node.has_layers and COLUMN in node.columns and not is_idle
 
 
 def marks(seen: Seen, document: Document) -> list[Part]:
@@ -44,14 +51,32 @@ def first_of(columns: Sequence[Any]) -> Any:
     return columns[0] if len(columns) == 1 else pc.coalesce(*columns)
 
 
+class Withheld:
+    """Which rows of a document part are withheld, and why."""
+
+    def __init__(self, seen: Seen, document: Document) -> None:
+        at = (document.source, document.order)
+        steps = withholding(seen, document.source)
+        waiting = [node_id for node_id in steps if at not in seen.made[node_id].layers]
+        self._unseen = f"{', '.join(waiting)} has not seen it as the recipe is now" if waiting else None
+        self._readers = [] if waiting else open_parts(seen.store, marks(seen, document))
+
+    def in_group(self, group: int, rows: int) -> pa.Array:
+        """For each of the rows of a group why it is withheld, or null."""
+        if self._unseen is not None:
+            return pa.repeat(pa.scalar(self._unseen, pa.string()), rows)
+        found = [reader.read_group(group, [COLUMN])[COLUMN] for reader in self._readers]
+        return one_chunk(first_of(found)) if found else pa.nulls(rows, pa.string())
+
+    def at(self, row: int) -> str | None:
+        """The same of one row of the part."""
+        if self._unseen is not None:
+            return self._unseen
+        columns = [reader.read([COLUMN])[COLUMN] for reader in self._readers]
+        why: str | None = first_of(columns)[row].as_py() if columns else None
+        return why
+
+
 def list_of(seen: Seen, document: Document, row: int) -> str | None:
-    """The list that a row of a part is on."""
-    for part in marks(seen, document):
-        name: str | None = _column(PartReader(seen.store, part))[row].as_py()
-        if name is not None:
-            return name
-    return None
-
-
-def _column(reader: PartReader) -> pa.ChunkedArray:
-    return reader.read([COLUMN])[COLUMN]
+    """Why a row of a part is withheld, if it is."""
+    return Withheld(seen, document).at(row)

@@ -209,7 +209,10 @@ BAD = {
         '{files: x.tar, inside: "y/*", question: q}',
         "no file in x.tar matches 'y/.*it holds x/1.jsonl",
     ),
-    "number too large": ("{files: q.jsonl, question: q, coverage: 7}", "coverage: Input should be less than"),
+    "number too large": (
+        "{files: q.jsonl, question: q, coverage: 7}",
+        "coverage: 7 is no share: it is above 0 and at most 1",
+    ),
     "no number": ("{files: q.jsonl, question: q, fuzzy: true}", "fuzzy: write a number above 0 and up to 1, or false"),
     "no share": ("{files: q.jsonl, question: q, coverage: true}", "coverage: Input should be a valid number"),
     "idle answers": (
@@ -285,6 +288,29 @@ def test_broken_records_may_be_allowed_by_number(tmp_path):
         read_suite(write(tmp_path, files, "{files: q.jsonl, question: q, allow_broken: 1}"))
 
 
+ROWS = [{"q": f"How many grains are {n} and {n * n}?"} for n in range(1000)]
+JSON = json.dumps(ROWS).encode()
+DAMAGED = {
+    "q.jsonl.gz": gzip.compress(lines(ROWS))[:-2000],
+    "q.parquet": b"PAR1 and no more",
+    "open.json": JSON.replace(b'and 16?"', b"and 16?"),
+    "cut.json": JSON[: JSON.index(b"and 16?") + 11],
+    "two.json": JSON.replace(b'and 16?"', b"and 16?").replace(b'and 100?"', b"and 100?"),
+    "q.csv": b'q\nfirst\n"second\n' + b"row\n" * 50,
+    "whole.json": b'{"data": ' + JSON[:-9],
+}
+
+
+@pytest.mark.parametrize("name", DAMAGED)
+def test_a_damaged_file_is_never_forgiven(tmp_path, name):
+    """Nobody knows how many records it has lost, so allow_broken, which counts them, is no way out."""
+    records = "records: data, " if name == "whole.json" else ""
+    entry = f"{{files: {name}, {records}question: q, allow_broken: 999}}"
+    with pytest.raises(UserError, match=r"cannot be read to its end") as told:
+        read_suite(write(tmp_path, {name: DAMAGED[name]}, entry))
+    assert "allow_broken" not in str(told.value)
+
+
 def test_aliases_make_no_more_of_a_file_than_is_written(tmp_path):
     """A billion laughs are refused before they are built."""
     laughs = "".join(f"l{n}: &l{n} [{', '.join([f'*l{n - 1}'] * 9)}]\n" for n in range(1, 12))
@@ -327,6 +353,22 @@ def test_links_that_leave_the_folder_are_not_followed(tmp_path):
     assert len(read_suite(write(tmp_path / "suite", {})).items) == len(ITEMS)
 
 
+def test_only_plain_files_are_opened(tmp_path):
+    """A link that points to itself, and pipes, which nobody would ever write to."""
+    os.symlink("q.jsonl", tmp_path / "q.jsonl")
+    with pytest.raises(UserError, match=r"q\.jsonl is a link that leads to no file"):
+        read_suite(write(tmp_path, {}))
+    os.remove(tmp_path / "q.jsonl")
+    folder = write(tmp_path, {"q.jsonl": DATA})
+    os.mkfifo(tmp_path / "suite.lock")
+    with pytest.raises(UserError, match=r"suite\.lock: this is no plain file"):
+        read_suite(folder)
+    os.remove(tmp_path / "suite.yaml")
+    os.mkfifo(tmp_path / "suite.yaml")
+    with pytest.raises(UserError, match=r"suite\.yaml: this is no plain file"):
+        read_suite(folder)
+
+
 def test_members_never_leave_the_archive(tmp_path):
     """Names that climb are names and nothing else; links inside of an archive are no files."""
     file = io.BytesIO(tarred({"../../q.jsonl": DATA}))
@@ -359,7 +401,7 @@ def test_a_bomb_is_refused(tmp_path, monkeypatch, kind):
     }[kind]()
     inside = "" if "jsonl" in kind else 'inside: "*.jsonl", '
     with pytest.raises(UserError, match=r"unpacks_too_large|a name of more than a megabyte"):
-        read_suite(write(tmp_path, {name: data}, f"{{files: {name}, {inside}question: q}}"))
+        read_suite(write(tmp_path, {name: data}, f"{{files: {name}, {inside}question: q, allow_broken: 9}}"))
 
 
 def test_a_line_without_end_is_a_broken_record(tmp_path, monkeypatch):

@@ -106,6 +106,8 @@ def _path(folder: str) -> str:
 
 
 def _load(path: str) -> Values:
+    if not os.path.isfile(path):
+        raise UserError(f"{path}: this is no plain file, so it describes no suite. Put a YAML file in its place.")
     try:
         with open(path, "rb") as file:
             data = file.read(MOST_YAML_BYTES + 1)

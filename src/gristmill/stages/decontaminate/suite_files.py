@@ -8,7 +8,6 @@ import fnmatch
 import io
 import os
 import re
-import stat
 from collections.abc import Callable, Iterator, Sequence
 from typing import IO, Any, NamedTuple
 
@@ -44,6 +43,8 @@ class Found(NamedTuple):
     open: Callable[[], IO[bytes]]
 
 
+_OF_RECORDS = {"record_too_large", "invalid_utf8", "wrong_field_count", "not_an_object", "wrong_line_count"}
+"""Faults of one record, behind which the next one is found. After every other nobody knows how many are lost."""
 Row = tuple[int, dict[str, Any] | Fault]
 """The number of a record, from 1 on, and the record, or what is wrong with it."""
 
@@ -81,10 +82,12 @@ class Folder:
     def _opener(self, name: str) -> Callable[[], IO[bytes]]:
         path = os.path.join(self.path, name)
         real = os.path.realpath(path)
+        if os.path.islink(real):
+            raise UserError(f"{name} is a link that leads to no file: it points in a circle. Remove or correct it.")
         if os.path.commonpath([real, self._root]) != self._root:
             raise UserError(f"{name} is a link that leads out of the folder of the suite, and is not followed")
-        if not stat.S_ISREG(os.stat(real).st_mode):
-            raise UserError(f"{name} is no file that can be read")
+        if not os.path.isfile(real):
+            raise UserError(f"{name} is no file that can be read. Remove it, or name others.")
         return lambda: open(real, "rb")
 
     def _members(self, name: str, wanted: Callable[[str], bool], inside: str) -> list[Found]:
@@ -151,20 +154,27 @@ def format_of(found: Found, given: Format | None) -> Format:
 
 
 def records(found: Found, kind: Format, reading: Reading) -> Iterator[Row]:
-    """The records of a file, in order; what is no record is a fault in its place."""
+    """The records of a file, in order; what is no record is a fault in its place. UserError for a file that cannot be
+    read to its end."""
     with found.open() as file:
         try:
             for number, (_, row) in enumerate(_rows(file, kind, reading), 1):
+                if isinstance(row, Fault) and row.reason not in _OF_RECORDS:
+                    raise row
                 if isinstance(row, bytes):
                     try:
                         row = parsed(row, first=number == 1)
                     except Fault as fault:
+                        if kind == "json" and fault.reason not in _OF_RECORDS:
+                            raise  # where it ends is a guess: it may have swallowed others
                         row = fault
                 yield number, row
-        except Fault as fault:
-            yield 0, fault
-        except (OSError, MemoryError) as error:
-            yield 0, Fault("unreadable", str(error) or "not enough memory")
+        except (Fault, OSError, MemoryError) as error:
+            told = f"{error.detail} ({error.reason})" if isinstance(error, Fault) else str(error) or "not enough memory"
+            raise UserError(
+                f"{found.name} cannot be read to its end, so nobody knows how many items would go unprotected: {told}. "
+                "Replace the file by a whole one, or correct how it is described."
+            ) from None
 
 
 def _rows(file: IO[bytes], kind: Format, reading: Reading) -> Iterator[tuple[int, Any]]:
@@ -185,9 +195,11 @@ def _rows(file: IO[bytes], kind: Format, reading: Reading) -> Iterator[tuple[int
 
 def _json(chunks: Iterator[bytes], reading: Reading) -> Iterator[tuple[int, Any]]:
     if reading.records is None:
-        yield from elements(chunks, MOST_RECORD_BYTES)
+        yield from elements(_closed(chunks), MOST_RECORD_BYTES)
         return
     for position, element in elements(chunks, MOST_JSON_BYTES):
+        if isinstance(element, Fault):
+            raise element
         try:
             held = value_at(parsed(element, first=False), reading.records)
         except Broken as broken:
@@ -196,6 +208,17 @@ def _json(chunks: Iterator[bytes], reading: Reading) -> Iterator[tuple[int, Any]
             raise Fault("no_records", f"{reading.records} is no list of records")
         for row in held:
             yield position, row if isinstance(row, dict) else Fault("not_an_object", "a record is an object")
+
+
+def _closed(chunks: Iterator[bytes]) -> Iterator[bytes]:
+    """The same chunks; raises Fault where they open an array that does not close."""
+    begin = end = b""
+    for chunk in chunks:
+        bare = chunk.removeprefix(b"" if begin else BOM).strip()
+        begin, end = begin or bare[:1], bare[-1:] or end
+        yield chunk
+    if begin == b"[" and end != b"]":
+        raise Fault("unclosed_json", "the array of records is never closed")
 
 
 def _lines(chunks: Iterator[bytes], per_item: int) -> Iterator[tuple[int, Any]]:

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import Annotated, Any, Literal, NamedTuple, Self
 
 import orjson
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from gristmill.stages.contract import StageConfig
 from gristmill.stages.ingest.fields import field_names, nothing_under
@@ -68,10 +68,16 @@ def _as_similarity(value: Any) -> Any:
     raise ValueError("write a number above 0 and up to 1, or false for none")
 
 
+def _share(value: float | None) -> float | None:
+    if value is not None and not 0 < value <= 1:
+        raise ValueError(f"{value:g} is no share: it is above 0 and at most 1 (half of the n-grams are 0.5)")
+    return value
+
+
 class Protection(StageConfig):
     """How a benchmark is protected, where it differs from what the step says of all."""
 
-    coverage: Annotated[float, Field(gt=0, le=1, strict=True)] | None = None
+    coverage: Annotated[Annotated[float, Field(strict=True)] | None, AfterValidator(_share)] = None
     """The share of an item's n-grams that a document has to hold. null: the step's own."""
     ngram: Annotated[int, Field(ge=1, le=100, strict=True)] | None = None
     """Words of an n-gram. null: the step's own."""

@@ -31,6 +31,8 @@ class Lock(NamedTuple):
 def read_lock(folder: str) -> Lock | None:
     """The lock in a folder; None where there is none."""
     path = os.path.join(folder, NAME)
+    if os.path.lexists(path) and not os.path.isfile(path):
+        raise UserError(f"{path}: this is no plain file, so no lock can be read from it. Take it away.")
     try:
         with open(path, "rb") as file:
             data = file.read(MOST_BYTES + 1)
