@@ -56,6 +56,26 @@ def test_idempotent_whatever_stands_beside_what(key, text, action):
     assert texts_of(scrub_texts(once, **given)) == once
 
 
+CARDS = ("4111 1111 1111 1111", "5500-0000-0000-0004", "3782 822463 10005", "6011111111111117", "4012888888881881")
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    st.lists(st.sampled_from(CARDS), min_size=1, max_size=50),
+    st.sampled_from([" ", "  ", ", ", "\n", " 7 ", " 2024 "]),
+    st.sampled_from(ACTIONS),
+    st.booleans(),
+)
+def test_every_card_of_a_list_goes_at_once(key, listed, between, action, said_before):
+    """However many there are, bare or in groups, with numbers between them, behind the word or before it."""
+    text = between.join(listed)
+    text = f"cards: {text}" if said_before else f"{text} (cards)"
+    given = {"action": action, "key": key, "max_density": None}
+    once = scrub_texts([text], **given)
+    assert once["replaced_types"].to_pylist() == [["card"] * len(listed)]
+    assert texts_of(scrub_texts(texts_of(once), **given)) == texts_of(once)
+
+
 @pytest.mark.parametrize("action", ACTIONS)
 def test_spans_say_what_was_replaced(action, key):
     """Outside of the spans both texts are the same; inside of them the new one has the replacement."""

@@ -2,13 +2,15 @@
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
+from typing import NamedTuple
 
 from gristmill.stages.scrub.checksums import luhn, mod_97
 from gristmill.stages.scrub.finding import Finding, digits_of, is_near, same_length, words
 
 _CARD = re.compile(
-    rb"(?<![\d.])(?<!\d[-/ ])(?:\d{13,19}|\d{4}([ -]{1,3})\d{4}\1\d{4}\1\d{4}(?:\1\d{3})?"
-    rb"|\d{4}([ -]{1,3})\d{6}\2\d{4,5})(?!\d|\.\d|-\d)"
+    rb"(?<![\d.])(?<!\d[-/])(?:\d{13,19}|\d{4}([ -]{1,3})\d{4}\1\d{4}\1\d{4}(?P<more>\1\d{3})?"
+    rb"|\d{4}([ -]{1,3})\d{6}\3\d{4,5})(?!\d|\.\d|-\d)"
 )
 _ISSUERS = re.compile(
     r"4(?:\d{12}|\d{15}|\d{18})"  # Visa
@@ -23,7 +25,10 @@ _ISSUERS = re.compile(
     r"|(?:508[5-9]|6069|607\d|6521|6522)\d{12}"  # RuPay
     r"|(?:4011|4312|4389|4514|4576|5041|5066|5067|509\d|6277|6362|6363|650\d|6516|6550)\d{12}"  # Elo
 )
+_GROUP = re.compile(rb"\d+")
 _SIXTEEN = re.compile(r"5[1-5]|2[2-7]")
+_BEFORE, _AFTER = 64, 32
+"""Bytes to a word about cards, or to another card."""
 ABOUT_CARDS = words(
     *("card", "cards", "visa", "mastercard", "amex", "american express", "maestro", "discover", "diners", "jcb"),
     *("credit", "debit", "cc", "ccn", "payment", "pan", "karte", "kreditkarte", "carte", "tarjeta", "carta", "cartão"),
@@ -57,18 +62,54 @@ _IMEI = re.compile(rb"(?<![\d.-])(?:\d{15}|\d\d[ -]\d{6}[ -]\d{6}[ -]\d)(?![\d-]
 ABOUT_IMEI = words("imei", "imeisv", "meid", "handset", "device id", "serial")
 
 
-def find_card(text: bytes, start: int, stop: int) -> Iterator[Finding]:
-    """Luhn, the beginning and length of an issuer; bare digits besides need a word, for one in ten passes by chance."""
-    for found in _CARD.finditer(same_length(text[start:stop])):
+class Shown(NamedTuple):
+    """A number that can be a card's."""
+
+    card: Finding
+    clear: bool
+    """Whether its groups say so; otherwise a word or another card must stand beside it."""
+
+
+def find_card(text: bytes, start: int, stop: int) -> Iterator[Shown]:
+    """Luhn, the beginning and length of an issuer, from any group of digits on: cards stand in lists, with numbers."""
+    run = same_length(text[start:stop])
+    at = 0
+    while found := _CARD.search(run, at):
+        begin, end = found.span()
         digits = digits_of(found[0])
-        if not _ISSUERS.fullmatch(digits) or (_SIXTEEN.match(digits) and len(digits) != 16) or not luhn(digits):
-            continue
-        if len(set(digits)) == 1:
-            continue
-        begin, end = start + found.start(), start + found.end()
-        grouped = len(found[0]) > len(digits)
-        if grouped or is_near(text, begin, end, ABOUT_CARDS, 64, 32):
-            yield Finding(begin, end, "card", digits)
+        if found["more"] and not _is_card(digits) and run[end - len(found["more"])] == 32:  # a CVC behind it
+            digits, end = digits[:-3], end - len(found["more"])
+        if _is_card(digits):
+            after_digits = run[begin - 1 : begin] == b" " and run[begin - 2 : begin - 1].isdigit()
+            clear = end - begin > len(digits) and not after_digits
+            yield Shown(Finding(start + begin, start + end, "card", digits), clear)
+            at = end
+        elif digits.startswith("0") and luhn(digits):  # our pseudonym: no card begins in it
+            at = end
+        else:
+            at = _GROUP.match(run, begin).end()  # type: ignore[union-attr]
+
+
+@lru_cache(maxsize=1 << 12)
+def _is_card(digits: str) -> bool:
+    if not _ISSUERS.fullmatch(digits) or (_SIXTEEN.match(digits) and len(digits) != 16):
+        return False
+    return luhn(digits) and len(set(digits)) > 1
+
+
+def of_cards(text: bytes, shown: list[Shown]) -> Iterator[Finding]:
+    """Those that are clear or stand beside a word or one of these; one in ten numbers passes Luhn by chance."""
+    reach, unclear = -_BEFORE - 1, list[Finding]()
+    for card, clear in shown:
+        if clear or card.start - reach <= _BEFORE or is_near(text, card.start, card.stop, ABOUT_CARDS, _BEFORE, _AFTER):
+            reach, after = card.stop, card.start
+            yield card
+            while unclear and after - unclear[-1].stop <= _AFTER:
+                after = unclear[-1].start
+                yield unclear.pop()
+            unclear.clear()
+        else:
+            unclear.append(card)
 
 
 def find_iban(text: bytes, start: int) -> Iterator[Finding]:

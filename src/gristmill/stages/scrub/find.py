@@ -72,12 +72,13 @@ def find_all(
 def _claims(text: Document, places: Iterable[tuple[int, int, int]], wanted: Wanted) -> Iterator[Finding]:
     data, types = text.data, wanted.types
     hidden = 0  # where the last private key ends: what stands in it is no candidate
+    shown = list[cards.Shown]()
     for kind, start, stop in places:
         if start < hidden:
             continue
         match kind:
             case shapes.NUMBER:
-                yield from _numbers(text, start, stop, types)
+                yield from _numbers(text, start, stop, types, shown)
             case shapes.AT:
                 yield from email_addresses.find_email(data, start, stop, wanted.kept_domains)
             case shapes.LOGIN:
@@ -100,13 +101,17 @@ def _claims(text: Document, places: Iterable[tuple[int, int, int]], wanted: Want
             yield from secrets.find_beside(data, start, stop)
         if kind in (shapes.TOKEN, shapes.LONG, shapes.WALLET) and "generic_secret" in types:
             yield from secrets.find_generic(data, start, stop)
+    yield from cards.of_cards(data, shown)
     if "obfuscated_email" in types:
         yield from email_addresses.find_obfuscated(data, wanted.kept_domains)
     if "name" in types and wanted.name_model is not None:
         yield from names.find_names(data, wanted.name_model, wanted.name_labels)
 
 
-def _numbers(text: Document, start: int, stop: int, types: frozenset[str]) -> Iterator[Finding]:
+def _numbers(
+    text: Document, start: int, stop: int, types: frozenset[str], shown: list[cards.Shown]
+) -> Iterator[Finding]:
+    """What digits in groups are; those that can be cards are put to `shown`, to be judged side by side."""
     data = text.data
     if data.find(b".", start, stop) >= 0:
         yield from addresses.find_ipv4(data, start, stop)
@@ -114,12 +119,12 @@ def _numbers(text: Document, start: int, stop: int, types: frozenset[str]) -> It
             return
     if _is_joined(data, start, stop):
         return
+    if stop - start >= 13:
+        shown += cards.find_card(data, start, stop)
     if data[start:stop].isdigit() and not is_near(data, start, stop, _ABOUT, 64, 32):
         return  # bare digits are nothing without a word
-    if stop - start >= 13:
-        yield from cards.find_card(data, start, stop)
-        if "imei" in types:
-            yield from cards.find_imei(data, start, stop)
+    if stop - start >= 13 and "imei" in types:
+        yield from cards.find_imei(data, start, stop)
     if "national_id" in types:
         yield from national_ids.find_number(data, start, stop)
     if "phone" in types:
