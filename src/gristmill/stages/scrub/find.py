@@ -121,6 +121,8 @@ def _numbers(
         return
     if stop - start >= 13:
         shown += cards.find_card(data, start, stop)
+        if "card" in types and shown and shown[-1].clear and shown[-1].card[:2] == (start, stop):
+            return  # a card is nothing else
     if data[start:stop].isdigit() and not is_near(data, start, stop, _ABOUT, 64, 32):
         return  # bare digits are nothing without a word
     if stop - start >= 13 and "imei" in types:
