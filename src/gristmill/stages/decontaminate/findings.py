@@ -353,7 +353,7 @@ def _marked(found: list[_Placed], words: _Words, index: Index) -> Iterator[Findi
         is_enough = unit.needs == NOTHING or is_supported
         is_short = finding.rule == FUZZY and not index.tables[table].ngram[finding.unit] <= high - low
         if (not is_enough and unit.needs == ALONE_OR_SUPPORT) or (is_short and not is_supported):
-            in_a_line = index.weights[table][finding.unit] < (STRONG if finding.rule == FUZZY else ALONE)
+            in_a_line = index.weights[table][finding.unit] < ALONE
             edge = 1 if finding.rule == FUZZY else 0  # its first or last word may have been exchanged
             is_enough = finding.rule != NGRAM and words.stands_alone(low, high, in_a_line, edge)
         if is_enough:

@@ -22,9 +22,9 @@ from gristmill.stages.decontaminate.suite_form import item_from
 from gristmill.stages.decontaminate.units import (
     CODE,
     COMMON_ITEMS,
-    EDITED,
     NO_MARKS,
     SEED_WORDS,
+    STRONG,
     Counted,
     Unit,
     count_words,
@@ -94,7 +94,7 @@ def write_index(
         ngrams = np.maximum(1, np.round(asked * sizes / np.maximum(weights, 0.5))).astype(np.int64)
         allowed = np.array([_allowed(protections[items[u.item].benchmark], fuzzy) for u in units])
         # Code that was edited is found by runs of its tokens: alignments cost as much as all else and found little.
-        aligned = np.array([name != TOKENS and u.piece != CODE for u in units], np.bool_) & (weights >= EDITED)
+        aligned = np.array([name != TOKENS and u.piece != CODE for u in units], np.bool_) & (weights >= STRONG)
         edits = np.where(aligned & (allowed >= 0), ((1 - allowed) * sizes + 1e-9).astype(np.int64), -1)
         marks = led if name == SHORT else NO_MARKS
         table = table_of(words, ngrams, edits, {TEXT: SEED_WORDS, SHORT: 1, TOKENS: CODE_SEED}[name], marks)
