@@ -22,7 +22,7 @@ from gristmill.stages.decontaminate.suite_ready import ready, ready_names
 from gristmill.stages.decontaminate.units import units_of
 
 app = typer.Typer(
-    help="Describe eval suites, look at their items, pin them; which items a corpus held.",
+    help="Check and pin eval suites; show which items a corpus held.",
     cls=Commands,
     rich_markup_mode=None,
 )

@@ -146,6 +146,8 @@ def _is_katakana(sign: np.uint64) -> bool:
 def _is_letter_alone(data: int, begin: int, stop: int, pages: int, classes: int) -> bool:
     """Whether a word is one letter of a script without spaces."""
     point = np.int64(_sign_behind(data, begin, stop)) - 2
+    if point < 0:  # bytes that are no text, of which one scan makes a word and another none
+        return False
     return bool(half_at(classes, byte_at(pages, point >> 8) << 8 | point & 255) & (UNIT | PIECE))
 
 
