@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from gristmill.kernels.dedup.shingles import ROLL
+from gristmill.kernels.dedup.shingles import ROLL, roll_power
 
 Array = np.ndarray[Any, Any]
 
@@ -226,9 +226,7 @@ def make_scratch(units: Units) -> tuple[Array, Array]:
 def sift(sums: Array, begin: int, end: int, length: int, filter_: Array, maybe: Array, found: int) -> int:
     """Adds to `maybe` the places from `begin` to `end` where a window of `length` words may be a seed."""
     narrow = np.uint64(64 - _bits(len(filter_)))
-    power = _ONE
-    for _ in range(length):
-        power *= ROLL
+    power = roll_power(length)
     kind = np.uint64(length) * _LENGTH
     for at in range(begin, end):
         seed = sums[at + length] - sums[at] * power + kind
@@ -260,9 +258,7 @@ def match(
     shift = np.uint64(64 - _bits(len(units.slots)))
     mask = len(units.slots) - 1
     cells = _CELLS + _CELLS_PER_WORD * count
-    power = _ONE
-    for _ in range(length):
-        power *= ROLL
+    power = roll_power(length)
     kind = np.uint64(length) * _LENGTH
     slots, of_unit, at_words = units.slots, units.of_unit, units.at_word
     starts, words, ngram, allowed = units.starts, units.words, units.ngram, units.allowed

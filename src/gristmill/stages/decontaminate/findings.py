@@ -11,9 +11,7 @@ Hashes lead to it, and never decide: letters and digits of the stretch are compa
 one by one. A finding is `whole` where the document holds question and answer (or half of the choices, or the code).
 """
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
-from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,11 +19,12 @@ import pyarrow as pa
 
 from gristmill.kernels.decontaminate.code import match_code
 from gristmill.kernels.decontaminate.match import EDITS, IS_RUN, ROW, TEXT_FROM, TEXT_TO, UNIT, UNIT_FROM, UNIT_TO
-from gristmill.kernels.decontaminate.texts import match_texts, word_spans
+from gristmill.kernels.decontaminate.texts import match_texts
 from gristmill.kernels.dedup.shingles import word_tables
 from gristmill.stages.buffers import bytes_of
 from gristmill.stages.decontaminate.code_tokens import MIN_EDITED, is_renamed, kept_words, read_tokens
 from gristmill.stages.decontaminate.index import SHORT, TEXT, TOKENS, Index
+from gristmill.stages.decontaminate.passage import BESIDE_WORDS, SEVERAL, Words, pieces_of
 from gristmill.stages.decontaminate.suite import Item
 from gristmill.stages.decontaminate.units import (
     ALONE,
@@ -48,15 +47,10 @@ RULES = ("ngram", "exact", "fuzzy", "code")
 MILLION = 1_000_000
 NEAR_WORDS = 60
 """Between a question and what supports it, beside the words of its choices."""
-BESIDE_WORDS = 8
-"""Between a question and an answer of one or two words."""
-SEVERAL = 3
-"""Words of an answer that is no word that stands there by chance."""
 MOST = 0.8
 """Of the words of an item: what says that it is there."""
 _WORD_COLUMNS = np.array([0, 0, 0, 0, 0, 1, 1, 0])
 """Of a hit: TEXT_FROM and TEXT_TO, which count words from the start of a text."""
-_ENDS = frozenset('.!?:;…。！？：；|>)("“”‘’*#•')
 
 
 class Finding(NamedTuple):
@@ -78,96 +72,6 @@ class Finding(NamedTuple):
     """N-grams of the unit that count; 0 for other rules."""
     spans: tuple[int, ...]
     """Start, stop, start, stop ... in bytes of the text."""
-
-
-class _Piece(NamedTuple):
-    """A text of an item, as words and as letters."""
-
-    words: Array
-    letters: str
-
-
-class _Words:
-    """The words of one text."""
-
-    def __init__(self, data: Array, begin: int, end: int) -> None:
-        self.text = data[begin:end].tobytes()
-
-    @cached_property
-    def spans(self) -> Array:
-        data = np.frombuffer(self.text or b" ", np.uint8)
-        return np.asarray(word_spans(data, 0, len(self.text), word_tables()))
-
-    @cached_property
-    def words(self) -> Array:
-        return count_words([self.text.decode("utf-8", "replace")]).words
-
-    @cached_property
-    def named(self) -> dict[int, str]:
-        """How each word reads, by its hash."""
-        letters = (letters_of(self.text[low:high].decode("utf-8", "replace")) for low, high in self.spans.tolist())
-        return dict(zip(self.words.tolist(), letters, strict=True))
-
-    def agrees(self, other: "_Words") -> bool:
-        """Whether words of this and the other that have the same hash are the same."""
-        return all(other.named.get(number, word) == word for number, word in self.named.items())
-
-    def letters(self, first: int, last: int) -> str:
-        """Letters and digits of some words, in lower case."""
-        if first >= last:
-            return ""
-        return letters_of(self.text[self.spans[first, 0] : self.spans[last - 1, 1]].decode("utf-8", "replace"))
-
-    def bytes(self, first: int, last: int) -> tuple[int, int]:
-        return int(self.spans[first, 0]), int(self.spans[last - 1, 1])
-
-    def stands_alone(self, first: int, last: int, in_a_line: bool, edge: int = 0) -> bool:
-        """Whether some words, perhaps with `edge` more at the ends, are all there is between the ends of two sentences
-        or paragraphs, a line's end being one behind them; `in_a_line`: have a line for themselves.
-        """
-        begins = any(self._begins(place, in_a_line) for place in range(max(first - edge, 0), first + 1))
-        return begins and any(
-            self._ends(place, in_a_line) for place in range(last, min(last + edge, len(self.spans)) + 1)
-        )
-
-    def _begins(self, first: int, in_a_line: bool) -> bool:
-        if first == 0:
-            return True
-        before = self.text[self.spans[first - 1, 1] : self.spans[first, 0]].decode("utf-8", "replace")
-        return "\n" in before if in_a_line else bool(_ENDS & set(before)) or before.count("\n") > 1
-
-    def _ends(self, last: int, in_a_line: bool) -> bool:
-        if last == len(self.spans):
-            return True
-        after = self.text[self.spans[last - 1, 1] : self.spans[last, 0]].decode("utf-8", "replace")
-        return "\n" in after or (not in_a_line and bool(_ENDS & set(after)))
-
-    def share(self, wanted: Array, low: int, high: int) -> float:
-        """How much of some words is between two places, in any order, each as often as wanted."""
-        here = Counter(self.words[low:high].tolist())
-        asked = Counter(wanted.tolist())
-        return sum(min(times, here[word]) for word, times in asked.items()) / max(len(wanted), 1)
-
-    def answers(self, answer: _Piece, high: int, last: int) -> bool:
-        """Whether an answer stands behind a question that ends at `high`; one of few words, close behind its end."""
-        size = len(answer.words)
-        if size < SEVERAL:
-            last = min(high + BESIDE_WORDS + size, len(self.spans)) if self._ends(high, False) else high
-        return size > 0 and self.holds(answer, high, last)
-
-    def holds(self, wanted: _Piece, low: int, high: int) -> bool:
-        """Whether a piece stands there to the letter, between two places."""
-        size = len(wanted.words)
-        places = self.words[max(low, 0) : max(high - size + 1, 0)] == wanted.words[0]
-        return any(
-            np.array_equal(self.words[at : at + size], wanted.words) and self.letters(at, at + size) == wanted.letters
-            for at in (np.flatnonzero(places) + max(low, 0)).tolist()
-        )
-
-
-def letters_of(text: str) -> str:
-    """Letters and digits of a text in lower case: what is left when case, punctuation and white space do not count."""
-    return "".join(one for one in text.lower() if one.isalnum())
 
 
 def find(texts: pa.Array, index: Index) -> tuple[list[Finding], Array]:
@@ -195,7 +99,7 @@ def _in_text(row: int, text: Array, hits: list[tuple[str, Array]], places: Array
     """The findings in one text. Of its words those are read that lie around hits."""
     worded = [(name, rows) for name, rows in hits if name != TOKENS]
     first_byte, first_word, stop = _window(worded, places, len(text), index)
-    words = _Words(text, first_byte, stop)
+    words = Words(text, first_byte, stop)
     found: list[_Placed] = []
     for name, rows in hits:
         own = rows if name == TOKENS else rows - first_word * _WORD_COLUMNS
@@ -236,12 +140,12 @@ class _Placed(NamedTuple):
     high: int
 
 
-def _words(row: int, words: _Words, hits: Array, name: str, number: int, index: Index) -> Iterator[_Placed]:
+def _words(row: int, words: Words, hits: Array, name: str, number: int, index: Index) -> Iterator[_Placed]:
     """What runs and alignments of one unit come to."""
     table, unit = index.tables[name], index.units[name][number]
     size = int(table.starts[number + 1] - table.starts[number])
     ngram = int(table.ngram[number])
-    own = _Words(np.frombuffer(unit.text.encode(), np.uint8), 0, len(unit.text.encode()))
+    own = Words(np.frombuffer(unit.text.encode(), np.uint8), 0, len(unit.text.encode()))
     runs = [
         hit
         for hit in hits[hits[:, IS_RUN] == 1].tolist()
@@ -273,7 +177,7 @@ def _words(row: int, words: _Words, hits: Array, name: str, number: int, index: 
     yield _Placed(made, name, spans[0][0], spans[-1][1])
 
 
-def _copies(hits: Array, own: _Words, words: _Words, size: int) -> tuple[int, list[tuple[int, int]]]:
+def _copies(hits: Array, own: Words, words: Words, size: int) -> tuple[int, list[tuple[int, int]]]:
     """How like a unit its best copy with changes is, in millionths, 0 without one; and where they are, in words. Words
     that the kernel took for equal have to be.
     """
@@ -341,7 +245,7 @@ def _merged(spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     return made
 
 
-def _marked(found: list[_Placed], words: _Words, index: Index) -> Iterator[Finding]:
+def _marked(found: list[_Placed], words: Words, index: Index) -> Iterator[Finding]:
     """Findings that have what they need, and whether they are whole."""
     pieces: dict[int, set[int]] = {}
     for one in found:
@@ -363,7 +267,7 @@ def _marked(found: list[_Placed], words: _Words, index: Index) -> Iterator[Findi
             yield finding._replace(whole=is_whole and is_long)
 
 
-def _is_supported(unit: Unit, words: _Words, low: int, high: int, index: Index) -> bool:
+def _is_supported(unit: Unit, words: Words, low: int, high: int, index: Index) -> bool:
     """Whether the rest of an item stands close to a question or a choice of it: answer or half of the choices to the
     word, or most of the words of it all.
     """
@@ -371,18 +275,18 @@ def _is_supported(unit: Unit, words: _Words, low: int, high: int, index: Index) 
     if unit.piece not in (QUESTION, CHOICE):
         return False
     rest = [*item.choices] if item.choices else [item.answer]
-    question, *others = _pieces(item.question, *rest)
+    question, *others = pieces_of(item.question, *rest)
     named = [one for one in others if len(one.words)]
     together = np.concatenate([one.words for one in others])
     around = NEAR_WORDS + 2 * len(together) + (len(question.words) if unit.piece == CHOICE else 0)
     first, last = max(low - around, 0), min(high + around, len(words.spans))
     if unit.piece == CHOICE:
-        own, answer = _pieces(unit.text, item.answer)
+        own, answer = pieces_of(unit.text, item.answer)
         is_answer = len(answer.words) >= SEVERAL and np.array_equal(own.words, answer.words)
         if is_answer and len(question.words) and words.holds(question, low - len(question.words) - BESIDE_WORDS, low):
             return True
         return words.share(np.concatenate([question.words, together]), first, last) >= MOST
-    if item.answer.strip() and words.answers(_pieces(item.answer)[0], high, last):
+    if item.answer.strip() and words.answers(pieces_of(item.answer)[0], high, last):
         return True
     if not item.choices:
         return False
@@ -398,9 +302,3 @@ def _words_in(item: Item) -> float:
     """
     texts = [item.question, *(item.choices or (item.answer,))]
     return float(weights_of(texts, count_words(texts)).sum())
-
-
-@lru_cache(maxsize=4096)
-def _pieces(*texts: str) -> tuple[_Piece, ...]:
-    counted = count_words(texts)
-    return tuple(_Piece(counted.of(number), letters_of(text)) for number, text in enumerate(texts))

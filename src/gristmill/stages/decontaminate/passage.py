@@ -1,0 +1,116 @@
+"""A passage of a text as words: how they read, where they stand, what is around them."""
+
+from collections import Counter
+from functools import cached_property, lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gristmill.kernels.decontaminate.texts import word_spans
+from gristmill.kernels.dedup.shingles import word_tables
+from gristmill.stages.decontaminate.units import count_words
+
+Array = np.ndarray[Any, Any]
+
+BESIDE_WORDS = 8
+"""Between a question and an answer of one or two words."""
+SEVERAL = 3
+"""Words of an answer that is no word that stands there by chance."""
+_ENDS = frozenset('.!?:;…。！？：；|>)("“”‘’*#•')
+
+
+class Piece(NamedTuple):
+    """A text of an item, as words and as letters."""
+
+    words: Array
+    letters: str
+
+
+class Words:
+    """The words of one text."""
+
+    def __init__(self, data: Array, begin: int, end: int) -> None:
+        self.text = data[begin:end].tobytes()
+
+    @cached_property
+    def spans(self) -> Array:
+        data = np.frombuffer(self.text or b" ", np.uint8)
+        return np.asarray(word_spans(data, 0, len(self.text), word_tables()))
+
+    @cached_property
+    def words(self) -> Array:
+        return count_words([self.text.decode("utf-8", "replace")]).words
+
+    @cached_property
+    def named(self) -> dict[int, str]:
+        """How each word reads, by its hash."""
+        letters = (letters_of(self.text[low:high].decode("utf-8", "replace")) for low, high in self.spans.tolist())
+        return dict(zip(self.words.tolist(), letters, strict=True))
+
+    def agrees(self, other: "Words") -> bool:
+        """Whether words of this and the other that have the same hash are the same."""
+        return all(other.named.get(number, word) == word for number, word in self.named.items())
+
+    def letters(self, first: int, last: int) -> str:
+        """Letters and digits of some words, in lower case."""
+        if first >= last:
+            return ""
+        return letters_of(self.text[self.spans[first, 0] : self.spans[last - 1, 1]].decode("utf-8", "replace"))
+
+    def bytes(self, first: int, last: int) -> tuple[int, int]:
+        return int(self.spans[first, 0]), int(self.spans[last - 1, 1])
+
+    def stands_alone(self, first: int, last: int, in_a_line: bool, edge: int = 0) -> bool:
+        """Whether some words, perhaps with `edge` more at the ends, are all there is between the ends of two sentences
+        or paragraphs, a line's end being one behind them; `in_a_line`: have a line for themselves.
+        """
+        begins = any(self._begins(place, in_a_line) for place in range(max(first - edge, 0), first + 1))
+        return begins and any(
+            self._ends(place, in_a_line) for place in range(last, min(last + edge, len(self.spans)) + 1)
+        )
+
+    def _begins(self, first: int, in_a_line: bool) -> bool:
+        if first == 0:
+            return True
+        before = self.text[self.spans[first - 1, 1] : self.spans[first, 0]].decode("utf-8", "replace")
+        return "\n" in before if in_a_line else bool(_ENDS & set(before)) or before.count("\n") > 1
+
+    def _ends(self, last: int, in_a_line: bool) -> bool:
+        if last == len(self.spans):
+            return True
+        after = self.text[self.spans[last - 1, 1] : self.spans[last, 0]].decode("utf-8", "replace")
+        return "\n" in after or (not in_a_line and bool(_ENDS & set(after)))
+
+    def share(self, wanted: Array, low: int, high: int) -> float:
+        """How much of some words is between two places, in any order, each as often as wanted."""
+        here = Counter(self.words[low:high].tolist())
+        asked = Counter(wanted.tolist())
+        return sum(min(times, here[word]) for word, times in asked.items()) / max(len(wanted), 1)
+
+    def answers(self, answer: Piece, high: int, last: int) -> bool:
+        """Whether an answer stands behind a question that ends at `high`; one of few words, close behind its end."""
+        size = len(answer.words)
+        if size < SEVERAL:
+            last = min(high + BESIDE_WORDS + size, len(self.spans)) if self._ends(high, False) else high
+        return size > 0 and self.holds(answer, high, last)
+
+    def holds(self, wanted: Piece, low: int, high: int) -> bool:
+        """Whether a piece stands there to the letter, between two places."""
+        size = len(wanted.words)
+        places = self.words[max(low, 0) : max(high - size + 1, 0)] == wanted.words[0]
+        return any(
+            np.array_equal(self.words[at : at + size], wanted.words) and self.letters(at, at + size) == wanted.letters
+            for at in (np.flatnonzero(places) + max(low, 0)).tolist()
+        )
+
+
+def letters_of(text: str) -> str:
+    """Letters and digits of a text in lower case: what is left when case, punctuation and white space do not count."""
+    return "".join(one for one in text.lower() if one.isalnum())
+
+
+@lru_cache(maxsize=4096)
+def pieces_of(*texts: str) -> tuple[Piece, ...]:
+    """Texts of an item."""
+    counted = count_words(texts)
+    return tuple(Piece(counted.of(number), letters_of(text)) for number, text in enumerate(texts))
