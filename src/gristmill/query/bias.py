@@ -21,7 +21,7 @@ from gristmill.engine.schedule.seen import Document, Seen
 from gristmill.errors import UserError
 from gristmill.query import withheld
 from gristmill.query.audit import OPENING_BYTES, passages
-from gristmill.query.bias_edge import Edge, EdgeDocument
+from gristmill.query.bias_edge import Drawn, Edge, EdgeDocument
 from gristmill.query.bias_groups import BUCKETS, NONE, Group, Lengths, Rows, Tally, merge_note
 from gristmill.query.columns import columns_of, origin_of
 from gristmill.query.documents import LANGUAGE
@@ -108,7 +108,7 @@ def ask(seen: Seen, question: Question, track: Track = iter) -> Answer:
     counts = _Counts(seen, question, routes, names)
     for document in track([document for source in routes for document in seen.documents.get(source, ())]):
         counts.add(document)
-    (whole,) = counts.whole.groups() or [None]
+    whole = next(iter(counts.whole.groups()), None)
     _check_both_sides(seen, question.step, whole)
     assert whole is not None
     texts = counts.read_texts(track)
@@ -140,8 +140,8 @@ def _check_both_sides(seen: Seen, step: str, whole: Group | None) -> None:
     if whole is None or not whole.documents.kept:
         came = counted(0 if whole is None else whole.documents.all, "document")
         raise UserError(
-            f"--step {step} kept none of the {came} of {seen.told} that came to it, so there are no two sides to compare. "
-            "Loosen it, and run again; gristmill funnel shows what each step took."
+            f"--step {step} kept none of the {came} of {seen.told} that came to it, so there are no two sides to "
+            "compare. Loosen it, and run again; gristmill funnel shows what each step took."
         )
 
 
@@ -185,10 +185,11 @@ class _Counts:
         self._tallies: dict[str, Tally] = {by: Lengths(by) if by == "length" else Tally(by) for by in asked}
         if question.terms is not None:
             self._tallies[TERMS] = Tally(TERMS)
+            nobody = Rows(np.empty(0, np.bool_), np.empty(0, np.int64), np.empty(0, np.int64))
             for name in question.terms.lists:
-                self._tallies[TERMS].add(name, Rows(*(np.empty(0, kind) for kind in (np.bool_, np.int64, np.int64))))
+                self._tallies[TERMS].add(name, nobody)
         self._of_texts = bool({*OF_TEXTS} & {*self._tallies})
-        self._drawn = _Drawn(question.texts if self._of_texts else 0)
+        self._drawn = Drawn(question.texts if self._of_texts else 0)
         self._edge = Edge(question.edge)
         self._documents: list[Document] = []
         self._hidden = self._unscored = 0
@@ -259,8 +260,8 @@ class _Counts:
         column = batch[self._scores[0]]
         if not (pa.types.is_floating(column.type) or pa.types.is_integer(column.type)):
             raise UserError(
-                f"--score {self._scores[0]} holds {column.type} and no numbers, so no document is nearer to a cutoff than "
-                "another. Name a column of numbers."
+                f"--score {self._scores[0]} holds {column.type} and no numbers, so no document is nearer to a cutoff "
+                "than another. Name a column of numbers."
             )
         return np.asarray(column.cast(pa.float64()).fill_null(np.nan).to_numpy(zero_copy_only=False))
 
@@ -289,7 +290,7 @@ class _Counts:
         return self._drawn.size
 
     def _groups(self, document: Document) -> Iterator[tuple[int, int, Callable[[Array], dict[str, pa.Array]]]]:
-        """Row groups of a part: the first row, how many, and a function that reads some rows, counted from the first."""
+        """Row groups of a part: the first row, how many, and a function that reads some, counted from the first."""
         route, last = self._routes[document.source], f"{document.source}/{CORPUS}"
         layers = [*route.layers(), last]
         readers = dict(zip(layers, open_parts(self._seen.store, self._parts(document, layers)), strict=True))
@@ -371,34 +372,3 @@ def _why(idle: Sequence[str]) -> str:
     reasons = {LANGUAGE: "the step `language` measures it", "snapshot": "sources name it", "domain": "sources name it"}
     told = [f"{by}: {reasons[by]}" for by in idle if by in reasons]
     return f" ({'; '.join(told)})" if told else ""
-
-
-class _Drawn:
-    """The documents with the least hashes of their ids."""
-
-    def __init__(self, number: int) -> None:
-        self._number = number
-        self._columns: list[Array] = [np.empty(0, kind) for kind in (np.uint64, np.int64, np.int64, np.bool_)]
-        self._columns += [np.empty(0, np.int64), np.empty(0, np.int64)]
-
-    @property
-    def size(self) -> int:
-        return len(self._columns[0])
-
-    def add(self, ranks: Array, part: int, places: Array, rows: Rows) -> None:
-        if not self._number:
-            return
-        new = (ranks, np.full(len(ranks), part), places, rows.kept, rows.sizes, rows.buckets)
-        both = [np.concatenate(pair) for pair in zip(self._columns, new, strict=True)]
-        chosen = np.lexsort((both[2], both[1], both[0]))[: self._number]
-        self._columns = [column[chosen] for column in both]
-
-    def by_part(self) -> dict[int, tuple[Array, Rows]]:
-        """Of each part the rows in their order, and what is known of them."""
-        _, part, place, kept, sizes, buckets = self._columns
-        found = {}
-        for number in np.unique(part).tolist():
-            own = np.flatnonzero(part == number)
-            own = own[np.argsort(place[own])]
-            found[number] = (place[own], Rows(kept[own], sizes[own], buckets[own]))
-        return found

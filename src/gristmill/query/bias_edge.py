@@ -1,10 +1,14 @@
-"""Documents at the edge of a cutoff: those that a step kept with the worst scores, and removed with the best."""
+"""Documents whose texts are looked at: a sample, and those at the edge of a cutoff, which a step kept with the worst
+scores or removed with the best.
+"""
 
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from gristmill.query.bias_groups import Rows
 
 Floats = npt.NDArray[np.float64]
 Array = np.ndarray[Any, Any]
@@ -51,7 +55,7 @@ class Least:
 
 
 class Edge:
-    """Both sides of a cutoff. Which end of a score is the better one is known when all are seen: that of what is kept."""
+    """Both sides of a cutoff. Which end of a score is the better one is known at the end: that of what is kept."""
 
     def __init__(self, number: int) -> None:
         self._low = {side: Least(number) for side in (True, False)}
@@ -74,3 +78,34 @@ class Edge:
         low_is_better = bool(some_kept and some_removed) and kept / some_kept < removed / some_removed
         worst, best = (self._high, self._low) if low_is_better else (self._low, self._high)
         return {True: worst[True].places, False: best[False].places}
+
+
+class Drawn:
+    """The documents with the least hashes of their ids."""
+
+    def __init__(self, number: int) -> None:
+        self._number = number
+        self._columns: list[Array] = [np.empty(0, kind) for kind in (np.uint64, np.int64, np.int64, np.bool_)]
+        self._columns += [np.empty(0, np.int64), np.empty(0, np.int64)]
+
+    @property
+    def size(self) -> int:
+        return len(self._columns[0])
+
+    def add(self, ranks: Array, part: int, places: Array, rows: Rows) -> None:
+        if not self._number:
+            return
+        new = (ranks, np.full(len(ranks), part), places, rows.kept, rows.sizes, rows.buckets)
+        both = [np.concatenate(pair) for pair in zip(self._columns, new, strict=True)]
+        chosen = np.lexsort((both[2], both[1], both[0]))[: self._number]
+        self._columns = [column[chosen] for column in both]
+
+    def by_part(self) -> dict[int, tuple[Array, Rows]]:
+        """Of each part the rows in their order, and what is known of them."""
+        _, part, place, kept, sizes, buckets = self._columns
+        found = {}
+        for number in np.unique(part).tolist():
+            own = np.flatnonzero(part == number)
+            own = own[np.argsort(place[own])]
+            found[number] = (place[own], Rows(kept[own], sizes[own], buckets[own]))
+        return found

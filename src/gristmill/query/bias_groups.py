@@ -5,6 +5,7 @@ one host, which is what intervals are made of (`intervals.py`); with more it is 
 variance follows as well (Wolter, Introduction to Variance Estimation, chapter 2).
 """
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -132,7 +133,7 @@ class Lengths(Tally):
         cuts = sorted({int(np.searchsorted(ends, ends[-1] * part / LENGTHS)) + 1 for part in range(1, LENGTHS)})
         bounds = [0, *(cut for cut in cuts if cut < len(order)), len(order)]
         made = []
-        for start, stop in zip(bounds, bounds[1:], strict=False):
+        for start, stop in itertools.pairwise(bounds):
             low = None if start == 0 else int(_EDGES[int(order[start]) - 1])
             high = None if stop == len(order) else int(_EDGES[int(order[stop]) - 1])
             made.append(self._group(_length_name(low, high), counts[start:stop].sum(axis=0)))

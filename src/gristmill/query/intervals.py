@@ -6,9 +6,9 @@ sums over *clusters*: a host is one, and so is a document without an address. It
 
     p = sum(kept) / sum(all)        v = G / (G - 1) * sum((kept_h - p * all_h)^2) / sum(all)^2
 
-The interval is Wilson's (1927) with the number of independent documents that would have that variance, p (1 - p) / v, in
-place of the number of documents (never more than there are), and Student's t for G - 1 in place of the normal quantile
-(as Korn and Graubard do, 1998). Where all are kept, or none, or there is one cluster, nothing can be learned of v: then
+The interval is Wilson's (1927) with the number of independent documents that would have that variance, p (1 - p) / v,
+in place of the number of documents (never more than there are), and Student's t for G - 1 in place of the normal
+quantile (as Korn and Graubard do, 1998). Where all are kept, or none, or there is one cluster, nothing can be learned of v: then
 hosts are taken to be of one mind, and count as sum(all)^2 / sum(all_h^2) documents (Kish), which is the number of
 hosts where they are of one size.
 
@@ -87,4 +87,4 @@ def student(degrees: int) -> float:
         (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
         (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92160,
     )
-    return z + sum(term / degrees**power for power, term in enumerate(terms, 1))
+    return z + sum(term / float(degrees) ** power for power, term in enumerate(terms, 1))

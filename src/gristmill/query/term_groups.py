@@ -60,8 +60,8 @@ class TermGroups:
                 )
             if entries < self.min_terms:
                 raise UserError(
-                    f"The list {name} in --terms {folder} has {counted(entries, 'term')}, and a text belongs to it with "
-                    f"{self.min_terms} of them, so it would have no document. Add terms, or lower --min-terms."
+                    f"The list {name} in --terms {folder} has {counted(entries, 'term')}, and a text belongs to it "
+                    f"with {self.min_terms} of them, so it would have no document. Add terms, or lower --min-terms."
                 )
             yield name, terms_of(hashes)
 
