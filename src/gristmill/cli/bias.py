@@ -19,7 +19,7 @@ from gristmill.query.bias_groups import Group
 from gristmill.query.intervals import Share
 from gristmill.query.opening import check_finished
 from gristmill.query.term_groups import TermGroups
-from gristmill.recipe.mistakes import suggest
+from gristmill.recipe.mistakes import listed, suggest
 from gristmill.report.bias import page
 
 MOST_EDGE, MOST_TEXTS = 1000, 1_000_000
@@ -68,7 +68,7 @@ def command(
             yield from bars.track("parts", parts, len(parts))
 
         answer = ask(seen, asked, track)
-    notes = [_looked_at(answer), *answer.notes]
+    notes = [_looked_at(answer), *_few_hosts(answer), *answer.notes]
     loud = [_loud(group, measure, answer.whole) for group, measure in answer.under_half]
     groups = [_plain(group, answer.whole) for group in answer.groups]
     if html is not None:
@@ -140,6 +140,14 @@ def _looked_at(answer: Answer) -> str:
     if answer.edge:
         told += f"; edge by {answer.scores[0]}" if answer.scores else "; both sides drawn by hash, as there is no score"
     return f"{told}."
+
+
+def _few_hosts(answer: Answer) -> list[str]:
+    told = [
+        f"{group.by} {group.name} ({percent(group.documents.kept, group.documents.all)}, {counted(group.hosts, 'host')})"
+        for group in answer.few_hosts
+    ]
+    return [f"Less than half too, but too few hosts to say it of others like them: {listed(told, 10)}."] if told else []
 
 
 def _table(answer: Answer) -> Any:

@@ -39,6 +39,8 @@ ALL = get_args(By)
 TERMS = "terms"
 OF_TEXTS = ("register", TERMS)
 """Kinds of groups that only texts tell."""
+MANY = 30
+"""Documents of a group that is worth a word although its interval is wide."""
 Track = Callable[[Sequence[Document]], Iterable[Document]]
 Array = np.ndarray[Any, Any]
 
@@ -72,6 +74,13 @@ class Answer:
     scores: tuple[str, ...]
     """Columns that the edge is by, the first of them; none: both sides are drawn by hashes."""
     notes: list[str] = field(default_factory=list)
+
+    @property
+    def few_hosts(self) -> list[Group]:
+        """Groups with less than half of the share of all, of which there are too few hosts to speak for others."""
+        half = self.whole.documents.value / 2
+        low = [group for group in self.groups if group.documents.all >= MANY and group.documents.value < half]
+        return [group for group in low if group.under_half(self.whole) is None]
 
     @property
     def under_half(self) -> list[tuple[Group, str]]:
