@@ -1,4 +1,4 @@
-"""gristmill bias: whom a step keeps and whom it removes, with intervals, and the documents at the edge of its cutoff."""
+"""gristmill bias: whom a step keeps and whom it removes, with intervals, and documents at the edge of its cutoff."""
 
 import hashlib
 import json
@@ -16,8 +16,13 @@ seed: 5
 store: ./store
 sources:
   notes:
-    {{kind: text, domain: prose, read: {{format: jsonl, paths: [notes.jsonl], fields: {{key: id}}, part_bytes: {part}}}}}
-  news: {{kind: text, domain: web, read: {{format: jsonl, paths: [news.jsonl], fields: {{key: id}}, snapshot: "(new)"}}}}
+    kind: text
+    domain: prose
+    read: {{format: jsonl, paths: [notes.jsonl], fields: {{key: id}}, part_bytes: {part}}}
+  news:
+    kind: text
+    domain: web
+    read: {{format: jsonl, paths: [news.jsonl], fields: {{key: id}}, snapshot: "(new)"}}
 steps:
   - judge
   - idle
@@ -36,8 +41,8 @@ class Config(StageConfig): ...
 def apply(batch, config):
     scores = [float(text.split()[0]) if text and text[0].isdigit() else None for text in batch["text"].to_pylist()]
     drops = ["low_quality" if score is not None and score < 0.5 else None for score in scores]
-    return pa.record_batch([pa.array(scores, pa.float64()), pa.array(["x"] * len(scores)), pa.array(drops, pa.string())],
-                           schema=SCHEMA)
+    columns = [pa.array(scores, pa.float64()), pa.array(["x"] * len(scores)), pa.array(drops, pa.string())]
+    return pa.record_batch(columns, schema=SCHEMA)
 '''
 IDLE = JUDGE.replace('"low_quality" if score is not None and score < 0.5 else None', "None")
 SECRET = "0.499999 an unspeakable text at the very edge of the cutoff"
@@ -95,7 +100,7 @@ def kept_of(name, one):
 
 
 def test_counts_are_those_of_a_plain_count(ask):
-    """Documents and bytes, kept and in all, of every source, domain and snapshot; groups of a kind make up the whole."""
+    """Documents and bytes of every source, domain and snapshot; groups of a kind make up the whole."""
     groups = ask("--step", "judge", "--json").groups
     documents_of, kept, sizes = Counter(), Counter(), Counter()
     for name, one in documents():

@@ -7,12 +7,7 @@ from hypothesis import strategies as st
 from gristmill.query import register
 from gristmill.query.register import REGISTERS, register_of
 
-PROSE = "The mill stands by the river and grinds the grain of the valley. "
-
-
-def letters(count):
-    """So many characters of prose that are not white space, without a sign."""
-    return ("word " * count)[: count * 5 // 4]
+PROSE = "The mill stands by the river and grinds the grain of all the upper valley, summer and winter long. "
 
 
 @pytest.mark.parametrize(
@@ -40,7 +35,7 @@ def letters(count):
         (("字" * 30 + "\n") * 7, "list"),
         (("字" * 31 + "\n") * 7, "prose"),
         (("字" * 29 + "。\n") * 7, "prose"),
-        ("flour and water for all of the sacks that we have in the mill" * 3 + "\nflour\nsacks", "prose"),
+        ("flour and water for all of the sacks that we have in the mill" * 5 + "\nflour\nsacks", "prose"),
     ],
 )
 def test_thresholds_are_where_they_are_said_to_be(text, found):

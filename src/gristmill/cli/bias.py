@@ -143,10 +143,10 @@ def _looked_at(answer: Answer) -> str:
 
 
 def _few_hosts(answer: Answer) -> list[str]:
-    told = [
-        f"{group.by} {group.name} ({percent(group.documents.kept, group.documents.all)}, {counted(group.hosts, 'host')})"
-        for group in answer.few_hosts
-    ]
+    told = []
+    for group in answer.few_hosts:
+        share = percent(group.documents.kept, group.documents.all)
+        told.append(f"{group.by} {group.name} ({share}, {counted(group.hosts, 'host')})")
     return [f"Less than half too, but too few hosts to say it of others like them: {listed(told, 10)}."] if told else []
 
 

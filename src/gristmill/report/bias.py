@@ -18,7 +18,7 @@ _STYLE = """
 :root { color-scheme: light dark; --line: #8884; --soft: #8881; }
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem }
 h1 { font-size: 1.5rem } h2 { font-size: 1.15rem; margin-top: 2rem }
-table { border-collapse: collapse; font-size: .9rem } td.n, th.n { text-align: right }
+table { border-collapse: collapse; font-size: .9rem } td.n, th.n { text-align: right; white-space: nowrap }
 th, td { text-align: left; padding: .25rem .8rem .25rem 0; border-bottom: 1px solid var(--line) }
 p.loud { border-left: .3rem solid #d0457b; background: var(--soft); padding: .5rem .8rem }
 tr.loud td { color: #d0457b; font-weight: 600 }
@@ -49,6 +49,9 @@ def page(
         *(f'<p class="loud">{escaped(line)}</p>' for line in loud),
         *(f'<p class="soft">{escaped(note)}</p>' for note in notes),
     ]
+    parts.append(
+        '<p class="soft">Points are the share that is kept, lines its 95% interval; dashed: the share of all.</p>'
+    )
     for by in dict.fromkeys(group["by"] for group in groups):
         own = [group for group in groups if group["by"] == by]
         parts += [f"<h2>By {escaped(by)}</h2>", _plot(own, whole), _table(own)]
@@ -74,7 +77,7 @@ def _plot(groups: Sequence[Mapping[str, Any]], whole: Mapping[str, Any]) -> str:
         if group["documents"]["all"]
     }
     marks = {f"all {one}": (whole[one]["share"], number) for number, one in enumerate(SERIES)}
-    return intervals(rows, marks, [f"{one}" for one in SERIES]) if rows else ""
+    return intervals(rows, marks, SERIES) if rows else ""
 
 
 def _table(groups: Sequence[Mapping[str, Any]]) -> str:
