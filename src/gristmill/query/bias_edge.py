@@ -95,6 +95,9 @@ class Drawn:
     def add(self, ranks: Array, part: int, places: Array, rows: Rows) -> None:
         if not self._number:
             return
+        if self.size == self._number:
+            below = np.flatnonzero(ranks <= self._columns[0][-1])
+            ranks, places, rows = ranks[below], places[below], rows.take(below)
         new = (ranks, np.full(len(ranks), part), places, rows.kept, rows.sizes, rows.buckets)
         both = [np.concatenate(pair) for pair in zip(self._columns, new, strict=True)]
         chosen = np.lexsort((both[2], both[1], both[0]))[: self._number]
