@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-from gristmill.kernels.memory import borrow
+from gristmill.kernels.memory import address_of, borrow, eight_bytes_at, trailing_zeros
+from gristmill.kernels.memory_blocks import BLOCK, bytes_in
 from gristmill.kernels.text.fasttext import (
     _CACHED_BYTES,
     _CHUNK,
@@ -22,16 +23,17 @@ from gristmill.kernels.text.fasttext import (
     Model,
     _append_row,
     _find,
-    _is_space,
-    _next_bytes,
     _ngram_rows,
     hash_bytes,
 )
 from gristmill.kernels.text.fasttext_output import Array
 
-_SLOTS = 1 << 15
+_SLOTS = 1 << 14
 _BLOCK = 512
 """Rows that are collected before they are summed."""
+PADDING = BLOCK
+"""Bytes behind a document that are read, and say nothing."""
+_ONE = np.uint64(1)
 
 
 class Words(NamedTuple):
@@ -71,102 +73,132 @@ def project(table: Array, codes: Array, norms: Array, centroids: Array, directio
     return found
 
 
+@njit(nogil=True, cache=True, forceinline=True)
+def _collect(
+    told: Any,
+    previous: Any,
+    seen: int,
+    words: int,
+    modulus: Any,
+    kept: Array,
+    before: Array,
+    recent: Array,
+    block: Array,
+    waiting: int,
+) -> Any:
+    """Puts the rows of the word n-grams that end at a word behind those that wait; how many wait then, and its hash."""
+    length = recent.size
+    word = np.uint64(np.int64(np.int32(np.uint32(told))))  # kept as int32: the sign is extended
+    if length == 2:
+        if seen > 0:
+            bucket = (previous * _WORD_NGRAM_FACTOR + word) % modulus
+            waiting += _append_row(block, waiting, bucket, _ONE, words, kept, before)
+    elif length > 2:
+        for back in range(min(seen, length - 1), 0, -1):
+            place = (seen - back) % length
+            recent[place] = recent[place] * _WORD_NGRAM_FACTOR + word
+            waiting += _append_row(block, waiting, recent[place] % modulus, _ONE, words, kept, before)
+        recent[seen % length] = word
+    return waiting, word
+
+
+@njit(nogil=True, cache=True, forceinline=True)
+def _first_bytes(text: int, at: int, count: int) -> Any:
+    """The first `count` of the bytes at `at`, up to eight, as a little-endian number; others may lie behind them."""
+    shift = np.uint64(64 - 8 * min(count, 8))
+    return (eight_bytes_at(text, at) << shift) >> shift
+
+
 @njit(nogil=True, cache=True, error_model="numpy")
 def _means(model: Model, weights: Array, work: Words, data: Array, starts: Array, ends: Array, means: Array) -> None:
-    """The mean weight of the rows of each document; NaN where it has none."""
+    """The mean weight of the rows of each document; NaN where it has none. PADDING bytes can be read behind each."""
     dictionary, word_slots = borrow(model.words), borrow(model.word_slots)
     word_starts, word_ends = borrow(model.word_starts), borrow(model.word_ends)
     kept, before, shape = borrow(model.kept), borrow(model.before), borrow(model.shape)
     keys, sums, rows, recent = borrow(work.keys), borrow(work.sums), borrow(work.rows), borrow(work.recent)
-    block, values, text = borrow(work.block), borrow(weights), borrow(data)
+    block, values, bytes_ = borrow(work.block), borrow(weights), borrow(data)
     room = (borrow(work.piece), borrow(work.bounds), rows)
+    text = address_of(data)
     words, buckets, maxn, eos = shape[1], shape[2], shape[4], shape[7]
     mask = np.uint64(keys.shape[0] - 2)
-    length = recent.size
     modulus = np.uint64(max(buckets, 1))
+    end_hash = np.uint64(hash_bytes(_END, 0, 4))
     for doc in range(starts.size):
         total, count, seen, waiting = 0.0, 0, 0, 0
-        i, end = starts[doc], ends[doc]
-        more = True
+        first, end = starts[doc], ends[doc]
         previous = np.uint64(0)
+        base = first
+        more = True
         while more:
-            while i < end and _is_space(text[i]):
-                i += 1
-            first = i
-            n: Any
-            key0, n = _next_bytes(text, i, end)
-            i += n
-            key1, key2 = np.uint64(0), np.uint64(0)
-            if n == 8:
-                key1, n = _next_bytes(text, i, end)
-                i += n
-                if n == 8:
-                    key2, n = _next_bytes(text, i, end)
-                    i += n
-                    while i < end and not _is_space(text[i]):
-                        i += 1
-            more = i > first and key0 != 0x3E732F3C  # </s> is the end of a line, in the text or after it
-            if not more and seen == 0:
-                break
-            cached = more and i - first <= _CACHED_BYTES
-            slot = mask + np.uint64(1)
-            if cached:
-                mixed = key0 ^ (key1 * np.uint64(0x9E3779B97F4A7C15)) ^ (key2 * np.uint64(0xC2B2AE3D27D4EB4F))
-                slot = ((mixed * np.uint64(0x9FB21C651E98DF25)) >> np.uint64(32)) & mask
-            if not cached or keys[slot, 0] != key0 or keys[slot, 1] != key1 or keys[slot, 2] != key2:
-                found, at = 0, i + 1
-                entry = eos
-                h = hash_bytes(_END, 0, 4)
-                if more:
-                    h = hash_bytes(text, first, i)
-                    entry = _find(dictionary, word_starts, word_ends, word_slots, text, first, i, h)
-                    if maxn > 0 and buckets > 0:
-                        at = first - 1
-                # a word of the text that is a label, or looks like one: "__label_" and "_"
-                label = entry >= words or (entry < 0 and key0 == 0x5F6C6562616C5F5F and key1 & np.uint64(255) == 0x5F)
-                own = 0.0
-                n = 0
-                if 0 <= entry < words:
-                    rows[0] = entry
-                    n = 1
-                while not label:
-                    if at <= i:
-                        n, at = _ngram_rows(shape, kept, before, room, n, text, at, first, i)
-                    for row in range(n):
-                        own += values[rows[row]]
-                    found += n
-                    n = 0
-                    if at > i:
-                        break
-                sums[slot] = own
-                keys[slot, 0], keys[slot, 1], keys[slot, 2] = key0, key1, key2
-                keys[slot, 3] = np.uint64(0 if label else found + 1) << np.uint64(32) | np.uint64(h)
-            told = keys[slot, 3]
-            n = np.int64(told >> np.uint64(32)) - 1
-            if n < 0:
-                continue
-            total += sums[slot]
-            count += n
-            if length > 1:
-                word = np.uint64(np.int64(np.int32(np.uint32(told))))  # kept as int32: the sign is extended
-                if length == 2:
-                    if seen > 0:
-                        bucket = (previous * _WORD_NGRAM_FACTOR + word) % modulus
-                        waiting += _append_row(block, waiting, bucket, np.uint64(1), words, kept, before)
-                    previous = word
-                else:
-                    for back in range(min(seen, length - 1), 0, -1):
-                        place = (seen - back) % length
-                        recent[place] = recent[place] * _WORD_NGRAM_FACTOR + word
-                        bucket = recent[place] % modulus
-                        waiting += _append_row(block, waiting, bucket, np.uint64(1), words, kept, before)
-                    recent[seen % length] = word
+            spaces = bytes_in(text, base, 0, 32, 1) | bytes_in(text, base, 0, 9, 5) | bytes_in(text, base, 0, 0, 1)
+            if end - base < BLOCK:  # the end is a space, and nothing behind it is looked at
+                spaces |= _ONE << np.uint64(end - base)
+            while spaces != 0 and more:
+                i = base + trailing_zeros(spaces)
+                spaces &= spaces - _ONE
+                start, first = first, i + 1
+                more = i < end
+                size = i - start
+                if size <= 0:
+                    continue
+                key0 = _first_bytes(text, start, size)
+                key1, key2 = np.uint64(0), np.uint64(0)
+                slot = key0
+                if size > 8:
+                    key1 = _first_bytes(text, start + 8, size - 8)
+                    slot ^= key1 * np.uint64(0x9E3779B97F4A7C15)
+                    if size > 16:
+                        key2 = _first_bytes(text, start + 16, size - 16)
+                        slot ^= key2 * np.uint64(0xC2B2AE3D27D4EB4F)
+                elif key0 == 0x3E732F3C:  # </s> in the text is the end of its line
+                    more = False
+                    continue
+                slot = ((slot * np.uint64(0x9FB21C651E98DF25)) >> np.uint64(32)) & mask
+                if size > _CACHED_BYTES:
+                    slot = mask + _ONE
+                if keys[slot, 0] != key0 or keys[slot, 1] != key1 or keys[slot, 2] != key2 or size > _CACHED_BYTES:
+                    h = hash_bytes(bytes_, start, i)
+                    entry = _find(dictionary, word_starts, word_ends, word_slots, bytes_, start, i, h)
+                    at = start - 1 if maxn > 0 and buckets > 0 else i + 1
+                    # a word of the text that is a label, or looks like one: "__label_" and "_"
+                    label = entry >= words or (
+                        entry < 0 and key0 == 0x5F6C6562616C5F5F and key1 & np.uint64(255) == 0x5F
+                    )
+                    own, found, n = 0.0, 0, 0
+                    if 0 <= entry < words:
+                        rows[0] = entry
+                        n = 1
+                    while not label:
+                        if at <= i:
+                            n, at = _ngram_rows(shape, kept, before, room, n, bytes_, at, start, i)
+                        for row in range(n):
+                            own += values[rows[row]]
+                        found += n
+                        n = 0
+                        if at > i:
+                            break
+                    sums[slot] = own
+                    keys[slot, 0], keys[slot, 1], keys[slot, 2] = key0, key1, key2
+                    keys[slot, 3] = np.uint64(0 if label else found + 1) << np.uint64(32) | np.uint64(h)
+                told = keys[slot, 3]
+                n = np.int64(told >> np.uint64(32)) - 1
+                if n < 0:
+                    continue
+                total += sums[slot]
+                count += n
+                waiting, previous = _collect(told, previous, seen, words, modulus, kept, before, recent, block, waiting)
+                seen += 1
                 if waiting >= _BLOCK:
                     for row in range(waiting):
                         total += values[block[row]]
                     count += waiting
                     waiting = 0
-            seen += 1
+            base += BLOCK
+        if seen > 0:
+            if eos >= 0:
+                total += values[eos]
+                count += 1
+            waiting, previous = _collect(end_hash, previous, seen, words, modulus, kept, before, recent, block, waiting)
         for row in range(waiting):
             total += values[block[row]]
         count += waiting
@@ -188,8 +220,15 @@ def means(model: Model, weights: Array, data: Array, starts: Array, ends: Array)
         recent=np.empty(length if length > 1 and buckets > 0 else 1, np.uint64),
         block=np.empty(_BLOCK + length, np.int64),
     )
-    data = data.view()
-    data.flags.writeable = False  # one compiled version for all
     found = np.empty(starts.size)
-    _means(model, weights, work, data, starts, ends, found)
+    inside = ends + PADDING <= data.size
+    for some in (inside, ~inside):  # what lies at the very end is read from a copy with room behind it
+        if some.any():
+            first = int(starts[some].min()) if some is not inside else 0
+            room = data if some is inside else np.concatenate([data[first:], np.zeros(PADDING, np.uint8)])
+            room = room.view()
+            room.flags.writeable = False  # one compiled version for all
+            means_here = np.empty(int(some.sum()))
+            _means(model, weights, work, room, starts[some] - first, ends[some] - first, means_here)
+            found[some] = means_here
     return found
