@@ -134,7 +134,8 @@ def _settings(model: type[BaseModel], prefix: str = "") -> Iterator[Setting]:
         kind, nested = _named(field.annotation, tuple(field.metadata)), _model_in(field.annotation)
         again = nested is not None and nested.model_fields.keys() <= model.model_fields.keys()
         meaning = " ".join([*(field.description or meant.get(name, "")).split(), *built_in.get(name, ())])
-        default = "the recipe's" if name == "seed" and model is not RecipeFields else _default(field, kind)
+        filled = name == "source_domains" or (name == "seed" and model is not RecipeFields)
+        default = "the recipe's" if filled else _default(field, kind)
         yield Setting(f"{prefix}{name}", f"{kind} as above" if again else kind, default, meaning)
         if nested is not None and not again:
             yield from _settings(nested, f"{prefix}{name}.")
@@ -146,7 +147,7 @@ def _built_in(model: type[BaseModel]) -> dict[str, list[str]]:
     values: dict[str, dict[str, list[str]]] = {}
     told = {}
     for field in fields:
-        published: Mapping[str, StageConfig] = getattr(model(), field)
+        published: Mapping[str, StageConfig] = model.model_fields[field].get_default(call_default_factory=True)
         if published:
             told[field] = ['They go before those that are built in (docs/rules.md, "Published exceptions").']
         for label, one in published.items():

@@ -1,6 +1,7 @@
 """Ranks are those of a plain sort of all documents, whatever the parts, the reducers and the memory."""
 
 import hashlib
+import itertools
 import random
 
 import numpy as np
@@ -43,7 +44,7 @@ def table_of(documents):
 
 def cut_at(table, places):
     bounds = [0, *sorted(places), table.num_rows]
-    return [table.slice(a, b - a).combine_chunks() for a, b in zip(bounds, bounds[1:], strict=False)]
+    return [table.slice(a, b - a).combine_chunks() for a, b in itertools.pairwise(bounds)]
 
 
 def oracle(table, config, group):

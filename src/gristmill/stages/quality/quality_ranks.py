@@ -10,15 +10,15 @@ best tenth, to one document. A document without a score (null, or not a number) 
 
 A range is sorted in one place, so no more than a range is in memory, and a group may be of any size. Scores of
 classifiers crowd at 0 and at 1. So a range is a part of a power of two of the score up to a half and of 1 - score from
-there on (exact in doubles: Sterbenz), and is as fine at both ends. Documents that all have a round score (0, 1, 0.75, 5)
-are cut by their hash into 256 ranges. What is not cut are very many equal scores that are not round: 72 bytes each.
+there on (exact in doubles: Sterbenz), and is as fine at both ends. Documents that all have a round score (0, 1, 0.75,
+5) are cut by their hash into 256 ranges. What is not cut are very many equal scores that are not round: 72 bytes each.
 """
 
 from typing import Annotated, Any, Literal
 
 import numpy as np
 import pyarrow as pa
-from pydantic import AfterValidator
+from pydantic import AfterValidator, Field
 
 from gristmill.shardformat.splitmix import mix_all
 from gristmill.stages.contract import StageConfig
@@ -70,7 +70,7 @@ class Config(StageConfig):
     """What documents are ranked within; empty: all together."""
     by: Weight = "documents"
     """What is counted."""
-    source_domains: dict[str, str] = {}
+    source_domains: dict[str, str] = Field(default={})
     """Domain of each source, where it is ranked by domain."""
     seed: int = 0
     """Another seed puts equal scores in another order."""
