@@ -25,9 +25,8 @@ def warnings(found: Mapping[str, Any], config: Config) -> Sequence[str]:
     told = []
     if sums[UNSCORED]:
         fate = "dropped" if config.unscored == "drop" else "kept"
-        what = "no document has" if not sums[KEPT] + sums[LOW] else None
-        what = what or f"{counted(sums[UNSCORED], 'document has', 'documents have')}"
-        told.append(f"{what} a score; {'all are' if what.startswith('no') else 'they are'} {fate} (unscored)")
+        of = sum(sums.values())
+        told.append(f"{sums[UNSCORED]:,} of {counted(of, 'document')} have no score and are {fate} (unscored)")
     if config.drops and sums[KEPT] + sums[LOW] and not sums[LOW]:
         told.append("it dropped no document for its score")
     if config.drops and not config.per:
