@@ -36,6 +36,7 @@ from gristmill.tokenizer.files import write_json
 from gristmill.tokenizer.model import Tokenizer
 
 GOLDEN = Path(__file__).with_name("golden.json")
+TOXIC = Path(__file__).parent / "scrub" / "toxic.bin"
 INTERPRETER = "unicode"
 """The one library that comes with Python, and so with another version of it."""
 TEXTS = [
@@ -210,8 +211,7 @@ def safety_outputs(folder):
         (folder / name).parent.mkdir()
         (folder / name).write_text(text)
     paths = {name.partition("/")[0]: str(folder / name.partition("/")[0]) for name in lists}
-    model = Path(__file__).parent / "scrub" / "toxic.bin"
-    config = safety.Config(**paths, toxicity=str(model), drop_categories=(), min_terms=1, max_toxicity=0.5)
+    config = safety.Config(**paths, toxicity=str(TOXIC), drop_categories=(), min_terms=1, max_toxicity=0.5)
     layers, found = {}, {}
     for name, module in SAFETY.items():
         own = config if module is safety else part_config(module, config)
@@ -246,6 +246,7 @@ def outputs(folder):
         folder / "index", [pa.record_batch({"text": TEXTS[:1], "doc_id": column("doc_id")[:1]})], SketchConfig()
     )
     write_json(Tokenizer.from_merges("gristmill", np.zeros(0, np.int32), np.zeros(0, np.int32)), folder)
+    CONFIGS["quality"] = {"models": {"fine": {"file": str(TOXIC), "label": "fine"}}}
     CONFIGS["count_tokens"] = {"tokenizer": str(folder / "tokenizer.json")}
     CONFIGS["known_dedup"] = {"indexes": [str(folder / "index")], "verify_jaccard": 0.5}
     for name, module_name in {**READERS, **STEPS}.items():

@@ -143,11 +143,13 @@ def _settings(model: type[BaseModel], prefix: str = "") -> Iterator[Setting]:
 
 def _built_in(model: type[BaseModel]) -> dict[str, list[str]]:
     """What is to be said of thresholds that have exceptions without the recipe's doing, and of the fields for more."""
-    fields = [name for name in EXCEPTIONS if name in model.model_fields]
+    # Where something must be given, all that there is comes from the recipe.
+    is_complete = not any(field.is_required() for field in model.model_fields.values())
+    fields = [name for name in EXCEPTIONS if name in model.model_fields and is_complete]
     values: dict[str, dict[str, list[str]]] = {}
     told = {}
     for field in fields:
-        published: Mapping[str, StageConfig] = model.model_fields[field].get_default(call_default_factory=True)
+        published: Mapping[str, StageConfig] = getattr(model(), field)
         if published:
             told[field] = ['They go before those that are built in (docs/rules.md, "Published exceptions").']
         for label, one in published.items():

@@ -44,7 +44,9 @@ def judged(config, table=None, cuts=(0, 130, 131)):
     bounds = [*cuts, table.num_rows]
     parts = [table.slice(a, b - a).combine_chunks() for a, b in zip(bounds, bounds[1:], strict=False)]
     layers, _ = run_step(keep_quality, config, parts, bits=2)
-    return [{**row, **answer} for row, answer in zip(table.to_pylist(), pa.concat_tables(layers).to_pylist(), strict=True)]
+    return [
+        {**row, **answer} for row, answer in zip(table.to_pylist(), pa.concat_tables(layers).to_pylist(), strict=True)
+    ]
 
 
 def kept_of(rows, **where):
@@ -184,7 +186,10 @@ def verdicts(kept, low, unscored=0):
 
 def test_warnings_tell_what_one_cutoff_erases_and_what_did_nothing():
     config = Config(score="quality.edu", keep_percentile=0.9)
-    found = {"groups": {"all documents": verdicts(90, 700)}, "language": {"en": verdicts(90, 600), "sw": verdicts(0, 100)}}
+    found = {
+        "groups": {"all documents": verdicts(90, 700)},
+        "language": {"en": verdicts(90, 600), "sw": verdicts(0, 100)},
+    }
     (told,) = keep_quality.warnings(found, config)
     assert "95% of 1 language: sw 100.0%" in told
     (told,) = keep_quality.warnings({"groups": {"all documents": verdicts(9, 0)}}, config)
