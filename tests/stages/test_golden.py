@@ -245,9 +245,10 @@ def outputs(folder):
     write_index(
         folder / "index", [pa.record_batch({"text": TEXTS[:1], "doc_id": column("doc_id")[:1]})], SketchConfig()
     )
-    write_json(Tokenizer.from_merges("gristmill", np.zeros(0, np.int32), np.zeros(0, np.int32)), folder)
+    (folder / "bytes").mkdir()
+    write_json(Tokenizer.from_merges("gristmill", np.zeros(0, np.int32), np.zeros(0, np.int32)), folder / "bytes")
     CONFIGS["quality"] = {"models": {"fine": {"file": str(TOXIC), "label": "fine"}}}
-    CONFIGS["count_tokens"] = {"tokenizer": str(folder / "tokenizer.json")}
+    CONFIGS["count_tokens"] = {"tokenizer": str(folder / "bytes" / "tokenizer.json")}
     CONFIGS["known_dedup"] = {"indexes": [str(folder / "index")], "verify_jaccard": 0.5}
     for name, module_name in {**READERS, **STEPS}.items():
         if name in SAFETY or name == "decontaminate":

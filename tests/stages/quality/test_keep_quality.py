@@ -1,6 +1,7 @@
 """Cutoffs: the asked share of every group stays, floors hold, and a changed cutoff scores and ranks nothing."""
 
 import hashlib
+import itertools
 import json
 import random
 from collections import Counter
@@ -42,7 +43,7 @@ def judged(config, table=None, cuts=(0, 130, 131)):
     """Rows with the answers of the step, and its metrics."""
     table = documents() if table is None else table
     bounds = [*cuts, table.num_rows]
-    parts = [table.slice(a, b - a).combine_chunks() for a, b in zip(bounds, bounds[1:], strict=False)]
+    parts = [table.slice(a, b - a).combine_chunks() for a, b in itertools.pairwise(bounds)]
     layers, _ = run_step(keep_quality, config, parts, bits=2)
     return [
         {**row, **answer} for row, answer in zip(table.to_pylist(), pa.concat_tables(layers).to_pylist(), strict=True)
