@@ -36,7 +36,6 @@ from gristmill.tokenizer.files import write_json
 from gristmill.tokenizer.model import Tokenizer
 
 GOLDEN = Path(__file__).with_name("golden.json")
-TOXIC = Path(__file__).parent / "scrub" / "toxic.bin"
 INTERPRETER = "unicode"
 """The one library that comes with Python, and so with another version of it."""
 TEXTS = [
@@ -211,7 +210,8 @@ def safety_outputs(folder):
         (folder / name).parent.mkdir()
         (folder / name).write_text(text)
     paths = {name.partition("/")[0]: str(folder / name.partition("/")[0]) for name in lists}
-    config = safety.Config(**paths, toxicity=str(TOXIC), drop_categories=(), min_terms=1, max_toxicity=0.5)
+    model = Path(__file__).parent / "scrub" / "toxic.bin"
+    config = safety.Config(**paths, toxicity=str(model), drop_categories=(), min_terms=1, max_toxicity=0.5)
     layers, found = {}, {}
     for name, module in SAFETY.items():
         own = config if module is safety else part_config(module, config)
@@ -227,6 +227,7 @@ CONFIGS = {
     "keep_language": {"keep": {"en": 0.5}},
     "gate": {"allow_licenses": ["MIT"]},
     "robots": {"agent": "CCBot"},
+    "quality": {"models": {"toxic": {"file": str(Path(__file__).parent / "scrub" / "toxic.bin"), "label": "toxic"}}},
     "near_dedup": {"verify_jaccard": 0.5, "bands": 40, "rows": 3},
     "substring_dedup": {"min_bytes": 60},
     "keep_quality": {
@@ -247,7 +248,6 @@ def outputs(folder):
     )
     (folder / "bytes").mkdir()
     write_json(Tokenizer.from_merges("gristmill", np.zeros(0, np.int32), np.zeros(0, np.int32)), folder / "bytes")
-    CONFIGS["quality"] = {"models": {"fine": {"file": str(TOXIC), "label": "fine"}}}
     CONFIGS["count_tokens"] = {"tokenizer": str(folder / "bytes" / "tokenizer.json")}
     CONFIGS["known_dedup"] = {"indexes": [str(folder / "index")], "verify_jaccard": 0.5}
     for name, module_name in {**READERS, **STEPS}.items():
