@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from exchanged import run_step
 from gristmill.errors import UserError
+from gristmill.query.whatif import ask
 from gristmill.stages.quality import keep_quality
 from gristmill.stages.quality.keep_quality import Config
 
@@ -241,7 +242,18 @@ def test_a_changed_cutoff_runs_neither_scoring_nor_ranking(project):
     assert not {"all/signals", "all/quality_ranks"} & ran
 
 
-def test_by_tokens_needs_the_step_that_counts_them(project, capsys):
+def test_whatif_answers_of_stored_ranks_and_refuses_what_would_rank_anew(project):
+    project.write_recipe(STEPS.format(cutoff="keep_percentile: 0.5"))
+    run = project.run()
+    mill = project.mill()
+    (answer,) = ask(mill, mill.look(), ["keep_quality.keep_percentile=0.75"])
+    assert (answer.come.documents, answer.go.documents) == (0, answer.corpus - round(answer.corpus / 2))
+    assert answer.corpus == run.made["notes/corpus"].metrics["funnel"]["kept"]["rows"]
+    with pytest.raises(UserError, match="quality_ranks, which runs before all/keep_quality, would have to run again"):
+        ask(mill, mill.look(), ["keep_quality.per=[source]"])
+
+
+def test_by_tokens_needs_the_step_that_counts_them(project):
     project.write_recipe(STEPS.format(cutoff="keep_percentile: 0.5, by: tokens"))
     with pytest.raises(UserError, match=r"no step count_tokens stands before it\. Add - count_tokens"):
         project.mill()
