@@ -9,7 +9,8 @@ from gristmill.tokenizer.model import Tokenizer
 
 
 def written(folder):
-    path = write_json(Tokenizer.from_merges("gristmill", np.array([109], np.int32), np.array([105], np.int32)), folder)
+    """A tokenizer of bytes and one merge: m and i, which are 76 and 72 in the order of its bytes."""
+    path = write_json(Tokenizer.from_merges("gristmill", np.array([76], np.int32), np.array([72], np.int32)), folder)
     return str(path)
 
 
