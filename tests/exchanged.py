@@ -31,9 +31,9 @@ def run_step(module, config, parts, models=None, **ways):
 
 def stages_of(module, config):
     """What a step is made of: modules with their configs and names, itself the last."""
-    for path in before_of(module):
-        before = importlib.import_module(path)
-        yield before, part_config(before, config), path.rpartition(".")[2]
+    for name, path, part in before_of(module, config):
+        stage = importlib.import_module(path)
+        yield stage, part or part_config(stage, config), name
     yield module, config, module.__name__.rpartition(".")[2]
 
 

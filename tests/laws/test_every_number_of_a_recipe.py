@@ -27,8 +27,10 @@ ALSO = {
     "keep_language": {"keep": "{en: 0.1}"},
     "decontaminate": {"suite": "evals"},
 }
+NEEDED |= {"keep_quality": ["language", "signals"]}
+ALSO |= {"keep_quality": {"score": "signals.words"}}
 ALSO |= {"safety": {"terms": "terms.txt", "toxicity": "toxic.bin"}}
-KEYS = {"keep": "en", "sample_bytes": "d", "domains": "d", "tiers": "A", "upsample": "s"}
+KEYS = {"keep": "en", "sample_bytes": "d", "domains": "d", "tiers": "A", "upsample": "s", "floors": "language"}
 """Names that the recipe has, for settings that are names with numbers."""
 TRAIN = {"sample_bytes": "{d: 1MB}", "vocab": "600"}
 HOW = ("partitions", "continues.at_sample", "continues.at_tokens")
@@ -95,6 +97,8 @@ def recipe_with(entry: Entry, values: dict[str, str]) -> str:
 def numbers_of(entry: Entry) -> Iterator[tuple[str, str]]:
     """Settings that are numbers, and how one is written."""
     for setting in entry.settings:
+        if setting.type.startswith("one of"):
+            continue
         if any(word in setting.type for word in ("number", "count", "bytes")) and setting.name not in HOW:
             form = "{}"
             if setting.type.startswith("names with"):

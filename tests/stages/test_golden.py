@@ -11,11 +11,12 @@ import json
 from functools import cache
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from exchanged import run_step
+from exchanged import run_step, stages_of
 from golden_evals import decontaminate_outputs
 from gristmill.engine.schedule.task_cache import ENGINE
 from gristmill.stages import READERS, STEPS
@@ -31,6 +32,8 @@ from gristmill.stages.takedown import takedown, takedown_match, takedown_sets
 from gristmill.stages.tokenizer import tokenizer, tokenizer_sample
 from gristmill.store.parquet import PartWriter
 from gristmill.store.store import Store
+from gristmill.tokenizer.files import write_json
+from gristmill.tokenizer.model import Tokenizer
 
 GOLDEN = Path(__file__).with_name("golden.json")
 INTERPRETER = "unicode"
@@ -162,7 +165,23 @@ PERSONAL = [
 """For the step that looks for personal data; none of it is anyone's."""
 
 
+def quality_output(module, config):
+    """Of a step with its rankings, over the fixed columns."""
+    columns = {
+        name: column(name)
+        for stage, part, _ in stages_of(module, config)
+        for name in (*reads_of(stage, part), *may_read_of(stage, part))
+        if not name.startswith("quality_")
+    }
+    columns["source"] = pa.array(["mill"] * len(TEXTS))
+    table = pa.table(columns)
+    layers, counts = run_step(module, config, [table.slice(0, 4).combine_chunks(), table.slice(4).combine_chunks()])
+    return digest_of([*(layer.to_pylist() for layer in layers), counts])
+
+
 def step_output(module, config):
+    if module.__name__.endswith("keep_quality"):
+        return quality_output(module, config)
     if ".dedup." in module.__name__:
         return dedup_output(module, config)
     batch = fixed_batch(module, config)
@@ -211,6 +230,13 @@ CONFIGS = {
     "quality": {"models": {"toxic": {"file": str(Path(__file__).parent / "scrub" / "toxic.bin"), "label": "toxic"}}},
     "near_dedup": {"verify_jaccard": 0.5, "bands": 40, "rows": 3},
     "substring_dedup": {"min_bytes": 60},
+    "keep_quality": {
+        "score": {"rank_mean": ["signals.words", "-signals.digit_chars"]},
+        "keep_percentile": 0.4,
+        "floors": {"language": 0.1},
+        "buckets": 4,
+        "by": "bytes",
+    },
 }
 """For steps that do nothing without a config, or nothing to texts as short as these."""
 
@@ -220,6 +246,9 @@ def outputs(folder):
     write_index(
         folder / "index", [pa.record_batch({"text": TEXTS[:1], "doc_id": column("doc_id")[:1]})], SketchConfig()
     )
+    (folder / "bytes").mkdir()
+    write_json(Tokenizer.from_merges("gristmill", np.zeros(0, np.int32), np.zeros(0, np.int32)), folder / "bytes")
+    CONFIGS["count_tokens"] = {"tokenizer": str(folder / "bytes" / "tokenizer.json")}
     CONFIGS["known_dedup"] = {"indexes": [str(folder / "index")], "verify_jaccard": 0.5}
     for name, module_name in {**READERS, **STEPS}.items():
         if name in SAFETY or name == "decontaminate":

@@ -20,6 +20,7 @@ from gristmill.recipe.plain_words import tell
 from gristmill.recipe.settings import NamesWith, below
 from gristmill.recipe.yaml_lines import parse
 from gristmill.stages.contract import OtherSetting, StageConfig
+from gristmill.stages.stage_interface import before_of, part_config
 
 
 @dataclass(frozen=True)
@@ -141,7 +142,25 @@ def _change(node: Node, fields: Mapping[str, Any]) -> Change:
         same = [other for other in error.errors() if other["loc"][:-1] == first["loc"][:-1] or other is first]
         told = tell(f"{node.name}.{at}" if at else node.name, same, first["input"])
         raise UserError(f"{told} Nothing was evaluated.") from None
+    _refuse_other_parts(node, config)
     return Change(node, config, before_after, tuple(_exceptions(node, config, fields)))
+
+
+def _refuse_other_parts(node: Node, config: StageConfig) -> None:
+    """What the stages before a step would make of another config is in no store."""
+    now, then = _parts(node, node.config), _parts(node, config)
+    if changed := [name for name in then if now.get(name) != then[name]]:
+        raise UserError(
+            f"With this change {', '.join(changed)}, which runs before {node.id}, would have to run again, so nothing "
+            "was evaluated. Change it in the recipe and run; what that costs, gristmill plan says."
+        )
+
+
+def _parts(node: Node, config: StageConfig) -> dict[str, StageConfig]:
+    found = {}
+    for name, path, cut in before_of(importlib.import_module(node.module), config):
+        found[name] = cut if cut is not None else part_config(importlib.import_module(path), config)
+    return found
 
 
 def _exceptions(node: Node, config: StageConfig, fields: Iterable[str]) -> Iterable[str]:

@@ -20,5 +20,10 @@ def load_config(
         seed = placed.setdefault("seed", draft.seed)
         if isinstance(seed, int) and seed < 0:  # the largest is that of any number of a recipe
             draft.add((*at, "seed"), f"{dotted((*at, 'seed'))} must be at least 0, not {show(seed)}.")
+    if "source_domains" in model.model_fields:
+        if "source_domains" in placed:
+            fix = "Take it out, and write domain: in the source."
+            draft.add((*at, "source_domains"), f"{dotted((*at, 'source_domains'))} is what the sources say. {fix}")
+        placed["source_domains"] = dict(draft.domains)
     config = check(draft, model, placed, at, **known)
     return config if len(draft.mistakes) == before else None

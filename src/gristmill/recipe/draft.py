@@ -1,7 +1,7 @@
 """A recipe while it is being loaded: its values, their lines, and the mistakes found so far."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from gristmill.recipe.locations import exists, locate, why_not
 from gristmill.recipe.mistakes import Mistakes, Path, dotted
@@ -18,6 +18,8 @@ class Draft:
     """The recipe's own folder, absolute: what its relative paths are relative to."""
     seed: int
     """Fills the field `seed` of a config that does not set its own."""
+    domains: Mapping[str, str] = field(default_factory=dict)
+    """Of the sources that have one; fills the field `source_domains` of a config."""
 
     def add(self, path: Path, message: str) -> None:
         """A mistake in the value at `path`."""

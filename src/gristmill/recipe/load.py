@@ -69,7 +69,7 @@ def load(
     if not isinstance(raw, dict):
         mistakes.add(tree.line_of_value(()), f"a recipe is a mapping with recipe, sources and steps, not {show(raw)}.")
         mistakes.raise_any()
-    draft = Draft(tree, mistakes, os.path.dirname(os.path.abspath(shown)), seed=0)
+    draft = Draft(tree, mistakes, os.path.dirname(os.path.abspath(shown)), seed=0, domains=_domains(raw))
     fields = check(draft, RecipeFields, raw, ())
     if fields is not None:
         draft = dataclasses.replace(draft, seed=fields.seed)
@@ -110,6 +110,13 @@ def load(
         cluster=cluster if profile is None else load_profile(profile),
         file_name=fields.recipe,
     )
+
+
+def _domains(raw: Mapping[str, Any]) -> dict[str, str]:
+    """Of the sources that have one; what is wrong with a source is told elsewhere."""
+    sources = raw.get("sources")
+    named = sources.items() if _is_dict(sources) else ()
+    return {name: one["domain"] for name, one in named if _is_dict(one) and _is_text(one.get("domain"))}
 
 
 def name_of_sample(name: str, share: float | None) -> str:

@@ -134,7 +134,8 @@ def _settings(model: type[BaseModel], prefix: str = "") -> Iterator[Setting]:
         kind, nested = _named(field.annotation, tuple(field.metadata)), _model_in(field.annotation)
         again = nested is not None and nested.model_fields.keys() <= model.model_fields.keys()
         meaning = " ".join([*(field.description or meant.get(name, "")).split(), *built_in.get(name, ())])
-        default = "the recipe's" if name == "seed" and model is not RecipeFields else _default(field, kind)
+        filled = name == "source_domains" or (name == "seed" and model is not RecipeFields)
+        default = "the recipe's" if filled else _default(field, kind)
         yield Setting(f"{prefix}{name}", f"{kind} as above" if again else kind, default, meaning)
         if nested is not None and not again:
             yield from _settings(nested, f"{prefix}{name}.")
@@ -142,7 +143,9 @@ def _settings(model: type[BaseModel], prefix: str = "") -> Iterator[Setting]:
 
 def _built_in(model: type[BaseModel]) -> dict[str, list[str]]:
     """What is to be said of thresholds that have exceptions without the recipe's doing, and of the fields for more."""
-    fields = [name for name in EXCEPTIONS if name in model.model_fields]
+    # Where something must be given, all that there is comes from the recipe.
+    is_complete = not any(field.is_required() for field in model.model_fields.values())
+    fields = [name for name in EXCEPTIONS if name in model.model_fields and is_complete]
     values: dict[str, dict[str, list[str]]] = {}
     told = {}
     for field in fields:

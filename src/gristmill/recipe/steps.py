@@ -55,13 +55,12 @@ def _load_list(draft: Draft, route: str, items: list[Any], at: Path) -> list[Ste
 def _before(draft: Draft, step: Step, used: dict[str, int]) -> Sequence[Step | None]:
     """The stages that a step has run before it."""
     parts: list[Step] = []
-    for path in before_of(importlib.import_module(step.module)):
+    for name, path, cut in before_of(importlib.import_module(step.module), step.config):
         stage = import_stage(draft, "step", path, step.at, {}, faults_of_step)
         if stage is None:
             return [None]
-        name = path.rpartition(".")[2]
         free = _free_id(f"{step.route}/{name}", used)
-        config = part_config(stage.module, step.config)
+        config = cut if cut is not None else part_config(stage.module, step.config)
         if not check_config(draft, stage.module, name, config, step.at):
             return [None]
         parts.append(Step(free, name, step.route, path, config, step.line, code=stage.code, stands_for=step.id))

@@ -29,6 +29,8 @@ STEPS = {
     "simhash_dedup": "gristmill.stages.dedup.simhash_dedup",
     "substring_dedup": "gristmill.stages.dedup.substring_dedup",
     "quality": "gristmill.stages.quality.quality",
+    "count_tokens": "gristmill.stages.quality.count_tokens",
+    "keep_quality": "gristmill.stages.quality.keep_quality",
     "decontaminate": "gristmill.stages.decontaminate.decontaminate",
     "safety": "gristmill.stages.scrub.safety",
     "scrub": "gristmill.stages.scrub.scrub",

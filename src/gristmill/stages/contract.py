@@ -61,12 +61,14 @@ nobody who reads survivors depends on it. A column is named `text` (the newest t
 `signals.words` (of a certain step). Every layer has `drop` and `detail`, and `text_bytes` where it has `text`. A stage
 with `USES = ("name",)` gets `models={"name": path}`, the model files of earlier steps (fit, asset, sink): a map stage
 those of the route of the documents that it sees, any other the same for all of its sources. A config field named `seed`
-is filled from the recipe; a field of type `File` is a path whose content, not name, enters the task key; a task sees
-the path of the copy that the store keeps of that content. A field that only reports read (`ReportMark`) is in no key.
+is filled from the recipe, and so is `source_domains`, with the domain of each source; a field of type `File` is a path
+whose content, not name, enters the task key; a task sees the path of the copy that the store keeps of that content. A
+field that only reports read (`ReportMark`) is in no key.
 
 A step that needs its documents twice is several stages: `PREREQUISITES = ("package.module",)` names those that run just
 before it, each a layer of its own called by the module's last name. Their configs are cut out of the step's: it has
-the same fields and more, so that a change of those others does not run the earlier stages again.
+the same fields and more, so that a change of those others does not run the earlier stages again. Where they depend on
+the config, `prerequisites(config)` gives them in order, each a Prerequisite: its layer's name, its module, its config.
 
 Where they depend on the config, `reads(config)`, `schema(config)`, `libraries(config)` and `uses(config)` take the
 place of READS, SCHEMA, LIBRARIES and USES (`models=` is given where there are some). Optional:
@@ -167,6 +169,16 @@ class OtherSetting(NamedTuple):
     path: str
     is_built_in: bool = False
     """Whether it comes with the step, and the recipe does not say it."""
+
+
+class Prerequisite(NamedTuple):
+    """A stage that runs just before a step, as a part of it."""
+
+    name: str
+    """That of its layer."""
+    module: str
+    config: StageConfig | None = None
+    """None: cut out of the step's."""
 
 
 class FileMark:

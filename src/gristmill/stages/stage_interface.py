@@ -14,7 +14,7 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from gristmill.counted import counted
-from gristmill.stages.contract import StageConfig
+from gristmill.stages.contract import Prerequisite, StageConfig
 
 _OF_RECORDS = ("key", "part", "row")
 Kind = Literal["map", "exchange", "fit", "asset", "sink"]
@@ -75,9 +75,11 @@ def version_of(library: str) -> str:
     return unicodedata.unidata_version if library == "unicode" else importlib.metadata.version(library)
 
 
-def before_of(module: ModuleType) -> tuple[str, ...]:
-    """The modules of the stages that run just before a step, as parts of it."""
-    return tuple(getattr(module, "PREREQUISITES", ()))
+def before_of(module: ModuleType, config: StageConfig) -> list[Prerequisite]:
+    """The stages that run just before a step, as parts of it."""
+    if hasattr(module, "prerequisites"):
+        return list(module.prerequisites(config))
+    return [Prerequisite(path.rpartition(".")[2], path) for path in getattr(module, "PREREQUISITES", ())]
 
 
 def part_config(module: ModuleType, config: StageConfig) -> StageConfig:

@@ -21,6 +21,7 @@ from gristmill.counted import counted, percent
 from gristmill.schema import NO_DOCUMENT
 from gristmill.stages.contract import StageConfig
 from gristmill.stages.natural_languages import LABEL
+from gristmill.stages.quality.cutoff_warnings import LOW
 from gristmill.stages.select.keep_language import OTHER
 from gristmill.stages.select.tally import NOTHING
 
@@ -198,12 +199,13 @@ def _advice(step: str, of_rules: str) -> str:
 def _greedy(read: int, first: Mapping[str, Mapping[str, int]], config: Config) -> Iterator[tuple[str, str, int, int]]:
     """Rules that take most of what comes to them: step, reason, rows taken, rows that came.
 
-    What is no document at all (the reader's verdicts) and what nobody asked to keep (other languages) does not count.
+    What is no document at all (the reader's verdicts) and what nobody asked to keep (other languages, what a cutoff
+    leaves behind, which `keep_quality` tells itself) does not count.
     """
     left = read - sum(first.get(config.steps[0], {}).values())
     for step in config.steps[1:]:
         taken = dict(first.get(step, {}))
-        left -= taken.pop(OTHER, 0)
+        left -= taken.pop(OTHER, 0) + taken.pop(LOW, 0)
         for reason, rows in taken.items():
             if left >= FEWEST and rows > MOST_OF_IT * left:
                 yield step, reason, rows, left

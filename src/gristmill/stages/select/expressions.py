@@ -9,6 +9,7 @@
     sum         = product {("+" | "-") product}
     product     = signed {("*" | "/") signed}
     signed      = "-" signed | number | "text" | 'text' | true | false | column | "(" condition ")"
+                | ("max" | "min") "(" sum {"," sum} ")"
 
 A column is written as in READS: `text_bytes`, `signals.words`. Missing values and division are as `vectors` says. A
 rule becomes a tree of calls on whole columns; nothing is ever given to `eval`.
@@ -52,6 +53,7 @@ _TOKEN = re.compile(
 )
 _WORDS = {"and", "or", "not", "in", "is", "null", "true", "false"}
 _OPERAND = "a column, a number, a text in quotes or ("
+_FUNCTIONS = ("max", "min")
 
 
 class Token(NamedTuple):
@@ -281,6 +283,8 @@ class _Parser:
             return _literal("text", token.text[1:-1], token.text)
         if token.kind == "word" and token.text in ("true", "false"):
             return _literal("truth", np.bool_(token.text == "true"), token.text)
+        if token.kind == "name" and token.text in _FUNCTIONS and self.skip("sign", "("):
+            return self._function(token.text)
         if token.kind == "name":
             self.columns.setdefault(token.text)
             return Term(lambda columns: columns[token.text], token.text)
@@ -291,6 +295,24 @@ class _Parser:
         self.take("sign", ")", wanted="an operator or )")
         self.nested -= 1
         return term._replace(text=f"({term.text})")
+
+    def _function(self, name: str) -> Term:
+        """The largest or smallest of some numbers, behind its parenthesis."""
+        self._deeper()
+        found: Term | None = None
+        texts = []
+        while True:
+            start = self.next
+            term = self.sum()
+            self._want_number(term, start)
+            texts.append(term.text)
+            found = term if found is None else _computed(name, found, term)
+            if self.take("sign", ",", ")", wanted="an operator, a comma or )").text == ")":
+                break
+        self.nested -= 1
+        text = f"{name}({', '.join(texts)})"
+        run = found.run
+        return Term(lambda columns: number(run(columns), text), text)
 
 
 def _literal(kind: Any, value: Any, text: str) -> Term:

@@ -99,6 +99,8 @@ ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
     "-": operator.sub,
     "*": operator.mul,
     "/": divide,
+    "max": np.maximum,
+    "min": np.minimum,
 }
 COMPARE: dict[str, Callable[[Any, Any], Any]] = {
     "<": operator.lt,

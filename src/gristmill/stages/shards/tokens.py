@@ -78,9 +78,9 @@ def _with_ends(ids: Array, offsets: Array, empty: Array, end: int) -> tuple[Arra
     return out, starts
 
 
-@lru_cache(maxsize=1)
+@lru_cache(maxsize=2)
 def open_tokenizer(path: str) -> Any:
-    """The tokenizer, kept by the worker with what its cache has learnt."""
+    """The tokenizer, kept by the worker with what its cache has learnt; one of `count_tokens` beside it."""
     from gristmill.tokenizer.files import load  # only a worker needs the encoder
 
     with python_warnings.catch_warnings():

@@ -73,6 +73,8 @@ _Thresholds = TypeVar("_Thresholds")
 _Stated = Annotated[_Thresholds, WrapSerializer(only_set)]
 BySource = Annotated[dict[SourceName, _Stated[_Thresholds]], AfterValidator(_stated)]
 """Exceptions by a name that is compared as it is written."""
+ByName = Annotated[dict[str, _Stated[_Thresholds]], AfterValidator(_stated)]
+"""The same by a name that no list of names has, such as a domain."""
 ByExtension = Annotated[dict[str, _Stated[_Thresholds]], AfterValidator(_stated), AfterValidator(_folded)]
 """Exceptions by the ending of a file's name: kept and compared in lower case, as languages are."""
 ByLanguage = Annotated[dict[LanguageName, _Stated[_Thresholds]], AfterValidator(_stated), AfterValidator(_folded)]

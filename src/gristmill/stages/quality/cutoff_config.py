@@ -1,0 +1,126 @@
+"""What a recipe may say about cutoffs."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, model_validator
+
+from gristmill.stages.contract import AsCount, StageConfig
+from gristmill.stages.quality.groups import GroupedBy
+from gristmill.stages.quality.quality_ranks import Score, Weight
+from gristmill.stages.select.expressions import parse_value
+from gristmill.stages.select.rules.rule import ByLanguage, ByName, BySource
+
+Several = Annotated[tuple[Score, ...], Field(min_length=2, max_length=32)]
+Percentile = Annotated[float, Field(ge=0, lt=1, allow_inf_nan=False)]
+"""0.9 keeps the best tenth."""
+
+
+class Ensemble(StageConfig):
+    """Several scores made one; a document without one of them has none."""
+
+    max: Several | None = None
+    """The highest of these scores. They should be on one scale, such as probabilities."""
+    mean: Several | None = None
+    """Their mean."""
+    rank_mean: Several | None = None
+    """The mean of the ranks that each of them gives within the group: scales do not matter (Nemotron-CC ranks its
+    classifiers before it joins them)."""
+
+    @model_validator(mode="after")
+    def _one(self) -> "Ensemble":
+        if [self.max, self.mean, self.rank_mean].count(None) != 2:
+            raise ValueError(
+                "scores are joined in one way. Write one of max, mean and rank_mean, with two scores or more"
+            )
+        parse_value(self.expression())
+        return self
+
+    def expression(self) -> str:
+        """Of the highest or the mean."""
+        if self.max is not None:
+            return f"max({', '.join(self.max)})"
+        scores = self.mean or self.rank_mean or ()
+        return f"({' + '.join(f'({one})' for one in scores)}) / {len(scores)}"
+
+
+class Cutoff(StageConfig):
+    """What decides for some documents in place of the step's own cutoffs."""
+
+    min_score: Annotated[float, Field(allow_inf_nan=False)] | None = None
+    """The lowest score that is kept; null: any."""
+    keep_percentile: Percentile | None = None
+    """The share of the group that goes, from the lowest score on, 0 to 1: 0.9 keeps the best tenth; null: none."""
+
+
+class Config(Cutoff):
+    score: Score | Ensemble
+    """What documents are judged by: a number over columns of earlier steps, such as `quality.edu` or
+    `-perplexity.clean` (the highest is the best), or several joined."""
+    per: tuple[GroupedBy, ...] = ()
+    """What documents are ranked within: any of language, source, domain (that of the source), snapshot. Empty: one
+    cutoff for all, which takes most from what the score knows least."""
+    by: Weight = "documents"
+    """What a share is counted in; tokens needs the step count_tokens."""
+    floors: dict[GroupedBy, Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)]] = Field(default={})
+    """The share of every language, domain, ... that stays whatever the cutoffs say, its best, 0 to 1; at least a
+    document of each."""
+    by_language: ByLanguage[Cutoff] = Field(default={})
+    """Cutoffs of single languages."""
+    by_domain: ByName[Cutoff] = Field(default={})
+    """Cutoffs of single domains; they go before those of languages."""
+    by_source: BySource[Cutoff] = Field(default={})
+    """Cutoffs of single sources; they go before all others."""
+    buckets: Annotated[int, AsCount, Field(ge=2, le=1000)] | None = None
+    """Writes `bucket`: in which of so many equal shares of its group a document is, 0 being the lowest."""
+    unscored: Literal["keep", "drop"] = "keep"
+    """What becomes of a document without a score; drop gives the reason unscored."""
+    source_domains: dict[str, str] = Field(default={})
+    """Domain of each source; the recipe's loader fills it."""
+    seed: int = 0
+    """Another seed puts equal scores in another order."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _domains_where_used(cls, values: Any) -> Any:
+        """Another source's domain is no reason to run a step again that does not go by domains."""
+        if not isinstance(values, Mapping) or "source_domains" not in values:
+            return values
+        named = [values.get(name) for name in ("per", "floors")]
+        used = any(isinstance(one, list | tuple | Mapping) and "domain" in one for one in named)
+        return values if used or values.get("by_domain") else {**values, "source_domains": {}}
+
+    @model_validator(mode="after")
+    def _once(self) -> "Config":
+        if len(set(self.per)) < len(self.per):
+            raise ValueError("per names something twice. Remove one")
+        return self
+
+    @property
+    def exceptions(self) -> dict[str, Mapping[str, Cutoff]]:
+        """By what they go, in the order in which later ones win."""
+        found: dict[str, Mapping[str, Cutoff]] = {
+            "language": self.by_language,
+            "domain": self.by_domain,
+            "source": self.by_source,
+        }
+        return {by: named for by, named in found.items() if named}
+
+    @property
+    def _cutoffs(self) -> list[Cutoff]:
+        return [self, *(one for named in self.exceptions.values() for one in named.values())]
+
+    @property
+    def percentiles(self) -> list[float]:
+        """Every share that goes somewhere."""
+        return sorted({one.keep_percentile for one in self._cutoffs if one.keep_percentile is not None})
+
+    @property
+    def drops(self) -> bool:
+        """Whether there is any cutoff; without one the step writes ranks for tiers and weights."""
+        return bool(self.percentiles) or any(one.min_score is not None for one in self._cutoffs)
+
+    @property
+    def is_ranked(self) -> bool:
+        """A plain threshold needs no ranks, and then has none to show."""
+        return bool(self.percentiles or self.per or self.buckets) or not self.drops

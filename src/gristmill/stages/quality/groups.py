@@ -1,0 +1,57 @@
+"""What documents are compared within: their language, source, domain, snapshot, or several of these together."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+
+from gristmill.stages.natural_languages import LABEL
+from gristmill.stages.select.tally import NOTHING
+
+Array = np.ndarray[Any, Any]
+GroupedBy = Literal["language", "source", "domain", "snapshot"]
+COLUMNS: dict[str, str] = {"language": LABEL, "source": "source", "domain": "source", "snapshot": "snapshot"}
+"""Where each is read; a domain is that of the document's source."""
+Group = tuple[str, ...]
+"""One value for each of `per`."""
+ALL = "all documents"
+"""The group where there is one."""
+
+
+def columns_of(per: Sequence[str]) -> list[str]:
+    """The columns that tell a document's group."""
+    return list(dict.fromkeys(COLUMNS[one] for one in per))
+
+
+def values_of(batch: pa.RecordBatch, by: str, domains: Mapping[str, str]) -> tuple[list[str], Array]:
+    """The different languages, sources, ... of a batch, and for each row the place of its own."""
+    encoded = batch.column(COLUMNS[by])
+    encoded = encoded if pa.types.is_dictionary(encoded.type) else encoded.dictionary_encode()
+    names = [*encoded.dictionary.to_pylist(), NOTHING]
+    place = encoded.indices.fill_null(len(names) - 1).to_numpy(zero_copy_only=False).astype(np.int64)
+    if by == "domain":
+        names = [domains.get(name, NOTHING) for name in names]
+    return names, place
+
+
+def groups_of(batch: pa.RecordBatch, per: Sequence[str], domains: Mapping[str, str]) -> tuple[list[Group], Array]:
+    """The groups in a batch, and for each row the place of its own."""
+    known: list[Group] = [()]
+    place = np.zeros(batch.num_rows, np.int64)
+    for by in per:
+        names, own = values_of(batch, by, domains)
+        pairs, place = np.unique(place * len(names) + own, return_inverse=True)
+        known = [(*known[pair // len(names)], names[pair % len(names)]) for pair in pairs.tolist()]
+    return known, place
+
+
+def name_of(group: Group) -> str:
+    """A group as people are told it: `en`, or `en, crawl` for two of `per`."""
+    return ", ".join(group) or ALL
+
+
+def hash_of(group: Group) -> int:
+    """64 bits that stand for a group."""
+    return int.from_bytes(hashlib.blake2b("\0".join(group).encode(), digest_size=8).digest(), "little")

@@ -1,0 +1,255 @@
+"""Verdicts by quality: from which score on, or which share of each group, the best first.
+
+    - keep_quality: {score: quality.edu, keep_percentile: 0.9, per: [language]}    the best tenth of every language
+    - keep_quality: {score: quality.edu, min_score: 0.5}                           a threshold, the same for all
+    - keep_quality: {score: {rank_mean: [quality.edu, quality.dclm]}, buckets: 20} no verdict: for tiers and weights
+
+A score is a number over columns of earlier steps. `rank` is the share of its group that lies below a document, exactly
+(quality_ranks.py), and `bucket` the same in whole numbers. The stage reads scores and ranks and no text, so that
+another cutoff scores and ranks nothing again. docs/cutoffs.md: how to choose one.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from gristmill.errors import WrongSetting
+from gristmill.stages.contract import OtherSetting, Prerequisite
+from gristmill.stages.natural_languages import LABEL
+from gristmill.stages.quality import quality_ranks
+from gristmill.stages.quality.cutoff_config import Config
+from gristmill.stages.quality.cutoff_warnings import explain, warnings
+from gristmill.stages.quality.groups import COLUMNS, GroupedBy, columns_of, groups_of, name_of, values_of
+from gristmill.stages.quality.quality_ranks import WEIGHTS, scores_of, weights_of
+from gristmill.stages.select.expressions import parse_value
+from gristmill.stages.select.rules.rule import Exceptions, stated_in, thresholds
+from gristmill.stages.select.vectors import Vector
+from gristmill.stages.select.verdicts import Failing, first_of, tell
+
+__all__ = ["Config", "apply", "explain", "metrics", "warnings"]
+
+Array = np.ndarray[Any, Any]
+
+VERSION = 1
+LIBRARIES = ()
+ONLY_KEPT = True
+MAY_READ = (LABEL,)
+
+LOW, UNSCORED = "low_quality", "unscored"
+_RANKS = "quality_ranks"
+
+
+def _part(number: int) -> str:
+    """The layer with the ranks of one of several scores whose mean counts."""
+    return f"quality_part_{number}"
+
+
+def _floor(by: str) -> str:
+    """The layer with the ranks within a language, a domain, ... that a floor is about."""
+    return f"quality_{by}_ranks"
+
+
+def _score(config: Config) -> str:
+    """What documents are judged by, as one expression."""
+    if isinstance(config.score, str):
+        return config.score
+    if config.score.rank_mean is None:
+        return config.score.expression()
+    layers = [_part(number) for number in range(1, len(config.score.rank_mean) + 1)]
+    return f"({' + '.join(f'{layer}.below / {layer}.total' for layer in layers)}) / {len(layers)}"
+
+
+def prerequisites(config: Config) -> Iterator[Prerequisite]:
+    """A ranking for each score of a mean of ranks, one by the score itself, and one for each floor."""
+
+    def ranks(name: str, score: str, per: Sequence[Any]) -> Prerequisite:
+        domains = config.source_domains if "domain" in per else {}
+        found = quality_ranks.Config(
+            score=score, per=tuple(per), by=config.by, source_domains=domains, seed=config.seed
+        )
+        return Prerequisite(name, quality_ranks.__name__, found)
+
+    parts = () if isinstance(config.score, str) else config.score.rank_mean or ()
+    for number, part in enumerate(parts, 1):
+        yield ranks(_part(number), part, config.per)
+    if config.is_ranked:
+        yield ranks(_RANKS, _score(config), config.per)
+    for by in config.floors:
+        yield ranks(_floor(by), _score(config), (by,))
+
+
+def reads(config: Config) -> tuple[str, ...]:
+    layers = [*([_RANKS] if config.is_ranked else []), *map(_floor, config.floors)]
+    weight = WEIGHTS[config.by]
+    named = [
+        *parse_value(_score(config)).columns,
+        *columns_of((*config.per, *config.exceptions)),
+        *([weight] if weight and layers else []),
+        *(f"{layer}.{column}" for layer in layers for column in ("below", "total")),
+        *("source", "text_bytes"),
+    ]
+    return tuple(dict.fromkeys(named))
+
+
+def schema(config: Config) -> pa.Schema:
+    ranked = [("rank", pa.float64())] if config.is_ranked else []
+    bucket = [("bucket", pa.int32())] if config.buckets else []
+    return pa.schema([("drop", pa.string()), ("detail", pa.string()), ("score", pa.float64()), *ranked, *bucket])
+
+
+def check(config: Config) -> None:
+    """Domains are those of the sources."""
+    known = sorted(set(config.source_domains.values()))
+    for field, wanted in (("per", "domain" in config.per), ("floors", "domain" in config.floors)):
+        if wanted and not known:
+            raise WrongSetting(
+                field,
+                "it goes by domain, and no source has one: all documents would be one group. Add domain: to sources.",
+            )
+    for name in config.by_domain:
+        if name not in known:
+            raise WrongSetting(
+                f"by_domain.{name}",
+                f"it is the domain of no source, so it would never hold. Domains: {', '.join(known) or 'none'}.",
+            )
+
+
+def exceptions(config: Config, path: str) -> dict[str, OtherSetting]:
+    """Languages, domains and sources with a cutoff of their own in place of the one at `path`."""
+    return {
+        name: OtherSetting(f"by_{by}.{name}.{path}")
+        for by, named in config.exceptions.items()
+        for name, one in named.items()
+        if path in one.model_fields_set
+    }
+
+
+class _Ranks(NamedTuple):
+    """Where documents stand; of no account for those without a score."""
+
+    rank: Array
+    """The share of its group that lies below each."""
+    through: Array
+    """The share up to and with it."""
+    above: Array
+    """The share above it."""
+    below: Array
+    total: Array
+
+
+def _ranks(batch: pa.RecordBatch, layer: str, config: Config) -> _Ranks:
+    below, total = (
+        batch.column(f"{layer}.{name}").fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
+        for name in ("below", "total")
+    )
+    own = weights_of(batch, config.by)
+    whole = np.maximum(total, 1)
+    return _Ranks(below / whole, (below + own) / whole, (total - below - own) / whole, below, whole)
+
+
+class _Judged(NamedTuple):
+    """What the stage says of a batch, before it is put into words."""
+
+    score: Array
+    scored: Array
+    ranks: _Ranks | None
+    min_score: Any
+    keep_percentile: Any
+    floors: Mapping[GroupedBy, Array]
+    """For each floor the documents that it keeps."""
+
+    def fails(self) -> tuple[Array, Array]:
+        """By score, and by rank; whether or not a floor keeps them."""
+        by_score = self.scored & (self.score < self.min_score)
+        if self.ranks is None:
+            return by_score, np.zeros(len(by_score), np.bool_)
+        return by_score, self.scored & (self.ranks.rank < self.keep_percentile)
+
+    def spared(self) -> Array:
+        return np.asarray(np.any([np.zeros(len(self.score), np.bool_), *self.floors.values()], axis=0))
+
+
+def _judge(batch: pa.RecordBatch, config: Config) -> _Judged:
+    score, scored = scores_of(batch, _score(config))
+    found = []
+    for by, named in config.exceptions.items():
+        names, own = values_of(batch, by, config.source_domains)
+        stated = [stated_in(named[key]) if (key := _key(by, name)) in named else {} for name in names]
+        found.append(Exceptions(stated, own))
+    floors = {by: scored & (_ranks(batch, _floor(by), config).above < share) for by, share in config.floors.items()}
+    return _Judged(
+        score,
+        scored,
+        _ranks(batch, _RANKS, config) if config.is_ranked else None,
+        thresholds(config, "min_score", found),
+        thresholds(config, "keep_percentile", found),
+        floors,
+    )
+
+
+def _key(by: str, name: str) -> str:
+    return name.lower() if by == "language" else name
+
+
+def apply(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
+    judged = _judge(batch, config)
+    value = Vector("number", judged.score, judged.scored)
+    by_score, by_rank = (fails & ~judged.spared() for fails in judged.fails())
+    failings = [Failing(LOW, by_score, [("score", value)], "<", judged.min_score)]
+    if judged.ranks is not None:
+        groups, place = groups_of(batch, config.per, config.source_domains)
+        group = Vector("text", pa.array(list(map(name_of, groups)), pa.string()).take(pa.array(place)))
+        left = [("group", group), ("score", value), ("rank", Vector("number", judged.ranks.rank))]
+        failings.append(Failing(LOW, by_rank, left, "<", judged.keep_percentile))
+    if config.unscored == "drop":
+        failings.append(Failing(UNSCORED, ~judged.scored, [("score", value)], "", None))
+    first = first_of(failings, batch.num_rows)
+    reasons = pa.array([one.reason for one in failings], pa.string())
+    columns = {
+        "drop": reasons.take(pa.array(first, mask=first < 0)),
+        "detail": tell(failings, first),
+        "score": pa.array(judged.score, mask=~judged.scored),
+    }
+    if judged.ranks is not None:
+        columns["rank"] = pa.array(judged.ranks.rank, mask=~judged.scored)
+    if config.buckets:
+        assert judged.ranks is not None
+        bucket = judged.ranks.below * config.buckets // judged.ranks.total
+        columns["bucket"] = pa.array(bucket.astype(np.int32), mask=~judged.scored)
+    return pa.RecordBatch.from_arrays(list(columns.values()), schema=schema(config))
+
+
+def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> dict[str, Any]:
+    """Documents and bytes by verdict, of each group, language and source; the scores at the cutoffs; what floors kept.
+
+    The score at a cutoff is that of the best document below it: of a group there is one, so that sums are its score.
+    """
+    judged = _judge(batch, config)
+    verdict = pc.if_else(pa.array(judged.scored), answers["drop"].fill_null("kept"), UNSCORED)
+    groups, place = groups_of(batch, config.per, config.source_domains)
+    names = list(map(name_of, groups))
+    found: dict[str, Any] = {"groups": _count(names, place, verdict, batch)}
+    for by in ("language", "source"):
+        if COLUMNS[by] in batch.schema.names:
+            found[by] = _count(*values_of(batch, by, {}), verdict, batch)
+    by_score, by_rank = judged.fails()
+    found["kept_by_floors"] = {by: int((kept & (by_score | by_rank)).sum()) for by, kept in judged.floors.items()}
+    if judged.ranks is not None:
+        found["cutoffs"] = {}
+        for share in config.percentiles:
+            edge = judged.scored & (judged.ranks.rank < share) & (judged.ranks.through >= share)
+            for row in np.flatnonzero(edge & np.isfinite(judged.score)).tolist():
+                found["cutoffs"].setdefault(names[place[row]], {})[f"{share:g}"] = float(judged.score[row])
+    return found
+
+
+def _count(names: Sequence[str], place: Array, verdict: pa.Array, batch: pa.RecordBatch) -> dict[str, Any]:
+    table = pa.table({"of": place, "verdict": verdict, "bytes": batch["text_bytes"].fill_null(0)})
+    found: dict[str, Any] = {}
+    for entry in table.group_by(["of", "verdict"]).aggregate([("bytes", "sum"), ([], "count_all")]).to_pylist():
+        counts = {"documents": entry["count_all"], "text_bytes": entry["bytes_sum"]}
+        found.setdefault(names[entry["of"]], {})[entry["verdict"]] = counts
+    return found

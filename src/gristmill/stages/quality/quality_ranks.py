@@ -1,0 +1,187 @@
+"""Where each document stands among those of its group, by a score: exactly, whatever the parts are.
+
+Documents are put in the order of their scores, equal ones in that of a hash of seed and doc_id. `below` is how much of
+the group lies below a document, in documents, bytes or tokens, and `total` what there is: `below / total >= 0.9` is the
+best tenth, to one document. A document without a score (null, or not a number) has no place.
+
+    emit     a record for each document: its group, score and weight; group and range of scores are the key
+    place    what of its range lies below each document, and, once for a range, what lies in it
+    reduce   all ranges of a group together: what of the group lies below
+
+A range is sorted in one place, so no more than a range is in memory, and a group may be of any size. Scores of
+classifiers crowd at 0 and at 1. So a range is a part of a power of two of the score up to a half and of 1 - score from
+there on (exact in doubles: Sterbenz), and is as fine at both ends. Documents that all have a round score (0, 1, 0.75,
+5) are cut by their hash into 256 ranges. What is not cut are very many equal scores that are not round: 72 bytes each.
+"""
+
+from typing import Annotated, Any, Literal
+
+import numpy as np
+import pyarrow as pa
+from pydantic import AfterValidator, Field
+
+from gristmill.shardformat.splitmix import mix_all
+from gristmill.stages.contract import StageConfig
+from gristmill.stages.doc_order import doc_order
+from gristmill.stages.quality.groups import GroupedBy, columns_of, groups_of, hash_of
+from gristmill.stages.select.expressions import parse_value
+from gristmill.stages.select.vectors import Columns
+
+Array = np.ndarray[Any, Any]
+
+VERSION = 1
+JUDGES = False
+LIBRARIES = ()
+ONLY_KEPT = True
+RECORD_SCHEMA = pa.schema(
+    [
+        ("group", pa.uint64()),
+        ("score", pa.float64()),
+        ("hash", pa.uint64()),
+        ("tie", pa.uint64()),
+        ("weight", pa.int64()),
+    ]
+)
+"""`tie` orders documents of one score and hash."""
+SCHEMA = pa.schema([("below", pa.int64()), ("total", pa.int64())])
+ROUNDS = ("place", "reduce")
+SUMMARIES = {"reduce": "weights_of_ranges"}
+
+Weight = Literal["documents", "bytes", "tokens"]
+WEIGHTS: dict[Weight, str | None] = {"documents": None, "bytes": "text_bytes", "tokens": "count_tokens.tokens"}
+"""What documents are counted by, and the column of it."""
+_ONE, _HALF = (np.float64(value).view(np.uint64) for value in (1.0, 0.5))
+_SIGN = np.uint64(1 << 63)
+
+
+def _parsed(text: str) -> str:
+    parse_value(text)
+    return text
+
+
+Score = Annotated[str, AfterValidator(_parsed)]
+"""A number over columns of earlier steps: `quality.edu`, `-perplexity.clean`, `max(quality.a, quality.b)`."""
+
+
+class Config(StageConfig):
+    score: Score
+    """What documents are ordered by, the best being the highest."""
+    per: tuple[GroupedBy, ...] = ()
+    """What documents are ranked within; empty: all together."""
+    by: Weight = "documents"
+    """What is counted."""
+    source_domains: dict[str, str] = Field(default={})
+    """Domain of each source, where it is ranked by domain."""
+    seed: int = 0
+    """Another seed puts equal scores in another order."""
+
+
+def reads(config: Config) -> tuple[str, ...]:
+    weight = WEIGHTS[config.by]
+    names = (*parse_value(config.score).columns, "doc_id", *columns_of(config.per), *([weight] if weight else []))
+    return tuple(dict.fromkeys(names))
+
+
+def emit(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
+    """The documents that have a score, each to the range of it."""
+    score, scored = scores_of(batch, config.score)
+    groups, of = groups_of(batch, config.per, config.source_domains)
+    group = np.array([hash_of(one) for one in groups], np.uint64)[of]
+    hashes, ties = doc_order(batch.column("doc_id"), config.seed)
+    weight = weights_of(batch, config.by)
+    rows = np.flatnonzero(scored)
+    columns = {
+        "key": mix_all(group[rows] ^ mix_all(_ranges(score[rows], hashes[rows]))),
+        "row": rows.astype(np.int32),
+        "group": group[rows],
+        "score": score[rows],
+        "hash": hashes[rows],
+        "tie": ties[rows],
+        "weight": weight[rows],
+    }
+    return pa.RecordBatch.from_arrays([pa.array(column) for column in columns.values()], names=list(columns))
+
+
+def scores_of(batch: pa.RecordBatch, text: str) -> tuple[Array, Array]:
+    """The scores of documents, and which of them have one."""
+    found = parse_value(text).run(Columns(batch))
+    score = np.broadcast_to(np.asarray(found.data, np.float64), batch.num_rows) + 0.0  # a copy, and -0 is 0
+    scored = ~np.isnan(score)
+    return score, scored if found.valid is None else scored & found.valid
+
+
+def weights_of(batch: pa.RecordBatch, by: Weight) -> Array:
+    """What each document counts."""
+    name = WEIGHTS[by]
+    if name is None:
+        return np.ones(batch.num_rows, np.int64)
+    return np.asarray(batch.column(name).fill_null(0).to_numpy(zero_copy_only=False), np.int64)
+
+
+def _ranges(score: Array, hashes: Array) -> Array:
+    """The number of the range that a document falls into; it rises with the score, and for one score with the hash."""
+    bits = score.view(np.uint64)
+    to_half = np.where(score < 0, np.uint64(0) - bits, bits | _SIGN)
+    with np.errstate(over="ignore"):
+        to_one = _HALF - (1.0 - score).view(np.uint64)
+    is_above, is_high = score > 1, (score >= 0.5) & (score <= 1)
+    place = np.where(is_above, bits - _ONE, np.where(is_high, to_one, to_half))
+    region = is_high.astype(np.uint64) + is_above.astype(np.uint64) * np.uint64(2)
+    # 16 bits: sign, exponent and 4 bits of the fraction; then the hash of round numbers, or 8 bits more.
+    is_round = place << np.uint64(16) == 0
+    more = np.where(is_round, hashes >> np.uint64(56), (place >> np.uint64(40)) & np.uint64(255) | np.uint64(256))
+    return np.asarray((region << np.uint64(25)) | (place >> np.uint64(48) << np.uint64(9)) | more)
+
+
+def place(records: pa.Table, config: Config) -> pa.Table:
+    """What of its range lies below each document. The first document of a range carries what lies in all of it."""
+    group, score, hashes, tie, weight = (records.column(name).to_numpy() for name in RECORD_SCHEMA.names)
+    ranges = _ranges(score, hashes)
+    order = np.lexsort((tie, hashes, score, ranges, group))
+    group, ranges, weight = group[order], ranges[order], weight[order]
+    first, segment = _segments(group, ranges)
+    below = np.cumsum(weight) - weight
+    below -= below[first][segment]
+    in_range = np.zeros(len(order), np.int64)
+    if len(order):
+        in_range[first] = np.add.reduceat(weight, first)
+    found = records.select(["part", "row"]).take(order)
+    columns = {"key": group, "range": ranges, "below": below, "in_range": in_range}
+    for name, column in columns.items():
+        found = found.append_column(name, pa.array(column))
+    return found
+
+
+def weights_of_ranges(records: pa.Table, config: Config) -> pa.Table:
+    """What lies in each range: all that documents of other ranges must know."""
+    return records.select(["range", "in_range"]).filter(records.column("in_range").to_numpy() > 0)
+
+
+def reduce(records: pa.Table, config: Config, others: pa.Table | None = None) -> pa.Table:
+    """What of their groups lies below documents."""
+    group, ranges, in_range = (records.column(name).to_numpy() for name in ("key", "range", "in_range"))
+    own = len(group)
+    if others is not None:  # of one group that is given in pieces
+        group = np.concatenate((group, np.full(len(others), group[0])))
+        ranges = np.concatenate((ranges, others.column("range").to_numpy()))
+        in_range = np.concatenate((in_range, others.column("in_range").to_numpy()))
+    order = np.lexsort((ranges, group))
+    first, segment = _segments(group[order], ranges[order])
+    sums = np.add.reduceat(in_range[order], first) if len(first) else np.zeros(0, np.int64)
+    start, of_group = _segments(group[order][first])
+    below = np.cumsum(sums) - sums
+    below -= below[start][of_group]
+    total = (np.add.reduceat(sums, start) if len(start) else sums)[of_group]
+    at = np.empty(len(order), np.int64)
+    at[order] = segment
+    at = at[:own]
+    found = records.select(["part", "row"])
+    found = found.append_column("below", pa.array(below[at] + records.column("below").to_numpy()))
+    return found.append_column("total", pa.array(total[at]))
+
+
+def _segments(*columns: Array) -> tuple[Array, Array]:
+    """Of sorted columns: where each run of equal values begins, and the number of the run that each row is in."""
+    is_first = np.ones(len(columns[0]), np.bool_)
+    is_first[1:] = np.any([column[1:] != column[:-1] for column in columns], axis=0)
+    return np.flatnonzero(is_first), np.cumsum(is_first) - 1
