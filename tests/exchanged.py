@@ -49,15 +49,16 @@ def make_assets(module, config, folder):
 
 def run_stage(module, config, parts, models=None, **ways):
     if kind_of(module) == "map":
-        given = _models(module, models)
+        given = _models(module, config, models)
         return [
             pa.Table.from_batches([module.apply(_batch(module, config, part), config, **given)]) for part in parts
         ], {}
     return run_exchange(module, config, parts, models=models, **ways)
 
 
-def _models(module, models):
-    return {"models": {name: models[name] for name in uses_of(module)}} if uses_of(module) else {}
+def _models(module, config, models):
+    uses = uses_of(module, config)
+    return {"models": {name: models[name] for name in uses}} if uses else {}
 
 
 def carry_out(stage, batches, config, **ways):
@@ -70,7 +71,7 @@ def run_exchange(module, config, parts, bits=0, limit=None, models=None):
     counts, tally, tables = {}, {}, []
     for number, part in enumerate(parts):
         batch = _batch(module, config, part)
-        sent = module.emit(batch, config, **_models(module, models))
+        sent = module.emit(batch, config, **_models(module, config, models))
         assert {"key", "row", *module.RECORD_SCHEMA.names} == set(sent.schema.names)
         if hasattr(module, "tally"):
             add_counts(tally, module.tally(batch, sent, config))

@@ -359,7 +359,8 @@ def test_stage_modules_say_what_they_are(own: None) -> None:
     assert schema_of(modules["writes"], modules["writes"].Config(columns=("a", "b"))).names == ["a", "b"]
     assert schema_of(modules["trainer"], modules["trainer"].Config()).names == []
     assert reads_of(modules["clean"], modules["clean"].Config()) == ("text",)
-    assert uses_of(importlib.import_module("own.user_of_model")) == ("trainer",)
+    module = importlib.import_module("own.user_of_model")
+    assert uses_of(module, module.Config()) == ("trainer",)
     for name in ("no_verb", "two_kinds", "half_exchange"):
         with pytest.raises(TypeError):
             kind_of(importlib.import_module(f"own.{name}"))

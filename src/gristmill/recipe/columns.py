@@ -92,7 +92,7 @@ class Before:
                 columns.append((used.setdefault(layer, len(used)), name.rpartition(".")[2], name))
         hidden_by = self._judges if getattr(module, "ONLY_KEPT", False) else ()
         gates = [used.setdefault(layer, len(used)) for layer in hidden_by]
-        uses, counts = uses_of(module), module.COUNTS if kind_of(module) == "sink" else None
+        uses, counts = uses_of(module, step.config), module.COUNTS if kind_of(module) == "sink" else None
         models = {name: self.models[name] for name in uses if name in self.models}
         counted_by = None if counts is None else self._newest.get(counts)
         return Binding(

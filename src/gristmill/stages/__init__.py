@@ -28,6 +28,7 @@ STEPS = {
     "near_dedup": "gristmill.stages.dedup.near_dedup",
     "simhash_dedup": "gristmill.stages.dedup.simhash_dedup",
     "substring_dedup": "gristmill.stages.dedup.substring_dedup",
+    "quality": "gristmill.stages.quality.quality",
     "decontaminate": "gristmill.stages.decontaminate.decontaminate",
     "safety": "gristmill.stages.scrub.safety",
     "scrub": "gristmill.stages.scrub.scrub",

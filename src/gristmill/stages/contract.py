@@ -68,8 +68,8 @@ A step that needs its documents twice is several stages: `PREREQUISITES = ("pack
 before it, each a layer of its own called by the module's last name. Their configs are cut out of the step's: it has
 the same fields and more, so that a change of those others does not run the earlier stages again.
 
-Where they depend on the config, `reads(config)`, `schema(config)` and `libraries(config)` take the place of READS,
-SCHEMA and LIBRARIES. Optional:
+Where they depend on the config, `reads(config)`, `schema(config)`, `libraries(config)` and `uses(config)` take the
+place of READS, SCHEMA, LIBRARIES and USES (`models=` is given where there are some). Optional:
 `MAY_READ = ("language.label",)` (or `may_read(config)`) names columns that a map stage gets, behind those of READS, on
 routes where an earlier step writes them, and does without elsewhere;
 `check(config)` raises UserError when a recipe is loaded (a library that is not installed), or WrongSetting, which names

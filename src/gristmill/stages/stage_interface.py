@@ -86,9 +86,9 @@ def part_config(module: ModuleType, config: StageConfig) -> StageConfig:
     return made
 
 
-def uses_of(module: ModuleType) -> tuple[str, ...]:
+def uses_of(module: ModuleType, config: StageConfig) -> tuple[str, ...]:
     """The names of the steps whose models a step needs."""
-    return tuple(getattr(module, "USES", ()))
+    return tuple(module.uses(config) if hasattr(module, "uses") else getattr(module, "USES", ()))
 
 
 def faults_of_reader(module: ModuleType) -> list[str]:
@@ -132,7 +132,7 @@ def faults_of_step(module: ModuleType) -> list[str]:
 
 def _faults_of_calls(module: ModuleType, kind: Kind) -> list[str]:
     """Functions that cannot be called as the contract says, by their arguments."""
-    models = ("models",) if uses_of(module) else ()
+    models = ("models",) if getattr(module, "USES", ()) or hasattr(module, "uses") else ()
     totals = ("totals",) if hasattr(module, "tally") else ()
     summaries = getattr(module, "SUMMARIES", {})
     calls: dict[str, tuple[int, tuple[str, ...]]] = {

@@ -1,0 +1,74 @@
+"""The documents of a quality model's sample, as a layer of their own, with what its training needs to know of each.
+
+A sample of some hundred megabytes is spread over a corpus of terabytes: this takes it out part by part, on all workers.
+"""
+
+import hashlib
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from gristmill.stages.contract import StageConfig
+from gristmill.stages.dedup import public_suffix
+from gristmill.stages.dedup.public_suffix import registered_domains
+from gristmill.stages.dedup.url_parts import hosts_of
+from gristmill.stages.doc_order import doc_order
+from gristmill.stages.natural_languages import LABEL
+from gristmill.stages.tokenizer.tokenizer_sample import domain_numbers
+
+VERSION = 1
+JUDGES = False
+LIBRARIES = public_suffix.LIBRARIES
+SCHEMA = pa.schema(
+    [
+        ("sampled", pa.string()),
+        ("side", pa.string()),
+        ("target", pa.float32()),
+        ("group", pa.uint64()),
+        ("language", pa.string()),
+    ]
+)
+"""The text; its side; 1 for a positive, 0 for a negative, null for a text of neither; a hash of the registered domain
+of its URL, or of its doc_id; its language. Nulls for a document that is not in the sample."""
+
+POSITIVE, NEGATIVE, TEXT = "positive", "negative", "text"
+"""Sides: the classes of a classifier, and what a language model learns."""
+_TARGETS = {POSITIVE: 1.0, NEGATIVE: 0.0}
+
+
+class Config(StageConfig):
+    name: str
+    """Of the model; this and the rest is filled by the recipe's loader."""
+    sides: dict[str, str]
+    """The side of each source that has one."""
+
+
+def reads(config: Config) -> tuple[str, ...]:
+    return ("text", "url", "source", "doc_id", "language_hint", f"quality_{config.name}_sample.split")
+
+
+MAY_READ = (LABEL,)
+
+
+def apply(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
+    text, url, source, doc_id, hint, split = (batch.column(place) for place in range(6))
+    taken = np.flatnonzero(split.is_valid().to_numpy(zero_copy_only=False))
+    names = sorted(set(config.sides.values()))
+    side = pa.array(names, pa.string()).take(pa.array(domain_numbers(source.take(taken), config.sides, names)))
+    target = pa.array([_TARGETS.get(name) for name in side.to_pylist()], pa.float32())
+    language = batch.column(LABEL) if LABEL in batch.schema.names else hint
+    columns = [text.take(taken), side, target, _groups(url.take(taken), doc_id.take(taken)), language.take(taken)]
+    place = np.full(batch.num_rows, -1, np.int64)
+    place[taken] = np.arange(len(taken))
+    spread = pa.array(place, mask=place < 0)
+    columns = [column.cast(field.type).take(spread) for column, field in zip(columns, SCHEMA, strict=True)]
+    return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
+
+
+def _groups(url: pa.Array, doc_id: pa.Array) -> pa.Array:
+    """What is held out together."""
+    domains = registered_domains(hosts_of(url)).dictionary_encode()
+    named = [hashlib.blake2b(str(name).encode(), digest_size=8).digest() for name in domains.dictionary.to_pylist()]
+    hashes = pa.array(np.frombuffer(b"".join(named), "<u8").astype(np.uint64))
+    return pc.coalesce(hashes.take(domains.indices), pa.array(doc_order(doc_id, 0)[0]))
