@@ -67,7 +67,9 @@ def test_texts_are_cut_by_words():
     begins, stops, owners = cut_words(data, starts, ends, 3, 2)
     pieces = [data[begin:stop].tobytes().decode() for begin, stop in zip(begins, stops, strict=True)]
     assert pieces == ["a b c", "d e f", "h", "i j k", "l m n"] and owners.tolist() == [0, 0, 2, 3, 3]
-    assert [len(data[begin:stop]) for begin, stop in zip(*cut_words(data, starts, ends, 4, 9)[:2], strict=True)][:2] == [
+    assert [len(data[begin:stop]) for begin, stop in zip(*cut_words(data, starts, ends, 4, 9)[:2], strict=True)][
+        :2
+    ] == [
         7,
         5,
     ]
