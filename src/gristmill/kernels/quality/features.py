@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
+from gristmill.kernels.hash.splitmix import GOLDEN, mix
 from gristmill.kernels.hash.word_counts import BLOCK, WordCounts, add_block, export, no_words
 from gristmill.kernels.memory import borrow
 from gristmill.kernels.text.fasttext import (
@@ -136,6 +137,34 @@ def count_words(data: Array, starts: Array, ends: Array) -> Array:
             found[text] += 1
             first, at = _next_word(data, at, ends[text])
     return found
+
+
+@njit(nogil=True, cache=True)
+def passages(data: Array, starts: Array, ends: Array, words: int, size: int) -> Any:
+    """Every stretch of so many words of the texts, by a hash below `size`: uint32, as `Rows`, with what it is made of."""
+    room = 0
+    for text in range(starts.size):
+        room += (ends[text] - starts[text]) // 2 + 1
+    rows, firsts = np.empty(room, np.uint32), np.zeros(starts.size + 1, np.int64)
+    begins, stops = np.empty(room, np.int64), np.empty(room, np.int64)
+    hashes, begun = np.empty(words, np.uint64), np.empty(words, np.int64)
+    n = 0
+    for text in range(starts.size):
+        first, at = _next_word(data, starts[text], ends[text])
+        seen = 0
+        while at > first:
+            hashes[seen % words], begun[seen % words] = np.uint64(hash_bytes(data, first, at)), first
+            seen += 1
+            if seen >= words:
+                h = np.uint64(words)
+                for back in range(words):
+                    h = mix(h * GOLDEN ^ hashes[(seen + back) % words])
+                rows[n] = h % np.uint64(size)
+                begins[n], stops[n] = begun[seen % words], at
+                n += 1
+            first, at = _next_word(data, at, ends[text])
+        firsts[text + 1] = n
+    return rows[:n], firsts, begins[:n], stops[:n]
 
 
 @njit(nogil=True, cache=True)

@@ -144,9 +144,13 @@ def counts_of(report: Mapping[str, Any]) -> dict[str, Any]:
 
 
 _SHORTCUTS = {
+    "passages": (
+        "without passages of five words that many texts of one class share",
+        "it has learned the boilerplate of a source. Take the footer or menu out of the texts",
+    ),
     "ngrams": (
         "without its {n} most telling n-grams of each class",
-        "it may have learned the boilerplate of a source. Read them in the report, and take a footer, menu or name out of the texts",
+        "it knows the classes by a few words. Read them in the report, and take out what is no matter of quality",
     ),
     "signs": (
         "without markup and words that hold no letter",

@@ -4,7 +4,8 @@ AUC (ties count half), precision and recall, calibration, the most telling n-gra
 the held-out texts are changed in a way that a judgement of quality would survive, and scored again. Where most of the
 separation (the difference between the mean scores of the classes) is gone then, the classifier has learned a shortcut.
 
-    ngrams   without the most telling n-grams: a footer, a menu, a site's name carries the classes
+    passages without stretches of five words that many texts of one class share and few of the other: a footer, a menu
+    ngrams   without the most telling n-grams: a few words carry the classes
     signs    without markup and words that hold no letter: the classes differ by how they were extracted
     length   all cut to the same number of words: the classes differ by length
 
@@ -19,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from gristmill.kernels.quality.features import Rows, Shape, Vocabulary, count_words, cut_words, rows_of
+from gristmill.kernels.quality.features import Rows, Shape, Vocabulary, count_words, cut_words, passages, rows_of
 from gristmill.kernels.quality.train import chances_of, score_rows, texts_with
 from gristmill.stages.quality.classifier_examples import Examples
 
@@ -32,8 +33,16 @@ STRIPPED = 50
 SHOWN = 20
 SHORTEST_CUT = 20
 """Words: below, a text says too little of itself for its score to be compared."""
-MOST_LOST = {"ngrams": 0.35, "signs": 0.35, "length": 0.5}
+MOST_LOST = {"passages": 0.05, "ngrams": 0.6, "signs": 0.5, "length": 0.3}
 """Share of the separation that may be lost; measured on real classes and seeded shortcuts (docs/quality.md)."""
+PASSAGE_WORDS = 5
+PASSAGE_SHARE = 0.2
+"""Of the texts of a class that share a passage. Prose of many sites has none."""
+PASSAGE_TIMES = 4
+"""How much more frequent it is there than in the other class."""
+_PASSAGE_TEXTS = 1_000
+"""Texts of each class that are looked through for passages."""
+_PASSAGE_ROWS = 1 << 23
 _NAMED_EXAMPLES = 4_000
 """Training examples in which the words of hashed n-grams are looked for."""
 _MARKUP = re.compile(
@@ -56,15 +65,16 @@ class Judge:
         return np.asarray(score_rows(rows.rows, rows.firsts, self.weights))
 
 
-def judged(judge: Judge, training: Rows, texts: Any, high: Array, held: Examples) -> dict[str, Any]:
-    """The report. `training` are the rows of the examples, `texts` (bytes, starts, ends) what they were made of."""
+def judged(judge: Judge, training: Rows, texts: Any, high: Array, known: Examples, held: Examples) -> dict[str, Any]:
+    """The report. `training` are the rows of the examples, `texts` (bytes, starts, ends) what they were made of,
+    `known` the documents that those were cut from."""
     telling = _telling(judge, training, high)
     report: dict[str, Any] = {"telling": _named(judge, telling, texts)}
     if held.high.all() or not held.high.any():
         return report
     scores = judge.scores(*held[:3])
     report |= _measures(scores, held)
-    report["counterfactuals"] = _counterfactuals(judge, telling, held, scores)
+    report["counterfactuals"] = _counterfactuals(judge, telling, _shared(known), held, scores)
     words = count_words(*held[:3])
     alone = area(words, held.high)
     report["length_alone"] = {"auc": _rounded(max(alone, 1 - alone))}
@@ -125,6 +135,17 @@ def _telling(judge: Judge, training: Rows, high: Array) -> dict[str, Array]:
     return best
 
 
+def _shared(known: Examples) -> Array:
+    """Passages that many texts of one class have, and few of the other."""
+    mine = np.concatenate([np.flatnonzero(side)[:_PASSAGE_TEXTS] for side in (known.high, ~known.high)])
+    some = known.take(mine)
+    rows, firsts, _, _ = passages(*some[:3], PASSAGE_WORDS, _PASSAGE_ROWS)
+    found = texts_with(rows, firsts, some.high.astype(np.int8), _PASSAGE_ROWS)
+    shares = found / np.maximum([[int((~some.high).sum())], [int(some.high.sum())]], 1)
+    high, low = shares.max(axis=0), shares.min(axis=0)
+    return np.flatnonzero((high >= PASSAGE_SHARE) & (high > PASSAGE_TIMES * low))
+
+
 def _named(judge: Judge, telling: dict[str, Array], texts: tuple[Array, Array, Array]) -> dict[str, Any]:
     """The words of those n-grams; of several that share a row, the most frequent in some examples."""
     data, starts, ends = texts
@@ -145,11 +166,13 @@ def _named(judge: Judge, telling: dict[str, Array], texts: tuple[Array, Array, A
     }
 
 
-def _counterfactuals(judge: Judge, telling: dict[str, Array], held: Examples, scores: Array) -> dict[str, Any]:
+def _counterfactuals(
+    judge: Judge, telling: dict[str, Array], shared: Array, held: Examples, scores: Array
+) -> dict[str, Any]:
     """What becomes of AUC and separation."""
     before = _separation(scores, held.high)
     found = {}
-    for name, changed in _changed(judge, telling, held):
+    for name, changed in _changed(judge, telling, shared, held):
         after = judge.scores(*changed)
         lost = 1 - _separation(after, held.high) / before if before > 0 else 0.0
         found[name] = {
@@ -161,10 +184,15 @@ def _counterfactuals(judge: Judge, telling: dict[str, Array], held: Examples, sc
 
 
 def _changed(
-    judge: Judge, telling: dict[str, Array], held: Examples
+    judge: Judge, telling: dict[str, Array], shared: Array, held: Examples
 ) -> Iterator[tuple[str, tuple[Array, Array, Array]]]:
     """The held-out texts in each of the other forms. What is taken out becomes spaces, so nothing moves."""
     data, starts, ends = held[:3]
+    found, _, begins, stops = passages(data, starts, ends, PASSAGE_WORDS, _PASSAGE_ROWS)
+    blank = data.copy()
+    for at in np.flatnonzero(np.isin(found, shared)).tolist():
+        blank[begins[at] : stops[at]] = 32
+    yield "passages", (blank, starts, ends)
     rows = judge.rows(data, starts, ends, with_spans=True)
     blank = data.copy()
     for at in np.flatnonzero(np.isin(rows.rows, np.concatenate(list(telling.values())))).tolist():

@@ -56,7 +56,7 @@ def train(examples: pa.Table, options: "Options") -> Trained:
         "examples": {"high": int(high.sum()), "low": int((~high).sum())},
         "words": len(words.starts),
         "held_out_by_site": int(apart),
-        **judged(Judge(words, shape, weights), rows, (found.data, begins, ends), high, test),
+        **judged(Judge(words, shape, weights), rows, (found.data, begins, ends), high, training, test),
     }
     counts = int(high.sum()), int((~high).sum())
     model = model_bytes(words, shape, weights, options.epochs, counts)
