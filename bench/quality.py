@@ -8,6 +8,10 @@ two-word n-grams. Wall time from texts (ours) or the file of lines (the library)
 
 import hashlib
 import json
+import os
+import re
+import subprocess
+import sys
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -59,6 +63,9 @@ def training(data: Path) -> Iterator[dict]:
         yield measurement(f"quality.{name}.auc", ours, f"held out, {len(unseen)} documents")
         with scratch() as folder:
             lines_of(known, options, folder / "lines")
+            apart = difference(made.model, unseen, folder)
+            if apart is not None:
+                yield measurement(f"quality.{name}.difference", apart, "at most, of scores by the library", less=True)
             for dim, threads in ((100, 1), (100, 2), (10, 1), (1, 1)):
                 found = library(folder, dim, threads)
                 if found is None:
@@ -72,28 +79,61 @@ def training(data: Path) -> Iterator[dict]:
                 )
 
 
-def library(folder: Path, dim: int, threads: int) -> tuple[float, Path] | None:
-    """Seconds that the library takes, and its model; None where it is not installed."""
-    try:
-        import fasttext
-    except ImportError:
+LIBRARY = """
+import json, sys, time, fasttext
+lines, model, dim, threads = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
+begun = time.perf_counter()
+trained = fasttext.train_supervised(
+    lines, dim=dim, thread=threads, wordNgrams=2, bucket=2_000_000, epoch=5, verbose=0
+)
+print(time.perf_counter() - begun)
+trained.save_model(model)
+"""
+SCORES = """
+import json, sys, fasttext
+model = fasttext.load_model(sys.argv[1])
+lines = json.load(open(sys.argv[2]))
+found = [dict(zip(*model.predict(line, k=2))) for line in lines]
+print(json.dumps([float(one.get("__label__high", 0)) for one in found]))
+"""
+
+
+def asked(script: str, *words: str) -> str | None:
+    """What the library answers, in the Python that FASTTEXT_PYTHON names or this one; None where it cannot train."""
+    python = os.environ.get("FASTTEXT_PYTHON", sys.executable)
+    able = "import fasttext; assert hasattr(fasttext, 'train_supervised')"
+    if subprocess.run([python, "-c", able], capture_output=True).returncode:
         return None
-    begun = time.perf_counter()
-    model = fasttext.train_supervised(
-        str(folder / "lines"), dim=dim, thread=threads, wordNgrams=2, bucket=2_000_000, epoch=5, verbose=0
-    )
-    taken = time.perf_counter() - begun
-    model.save_model(str(folder / "model.bin"))
-    return taken, folder / "model.bin"
+    return subprocess.run([python, "-c", script, *words], check=True, capture_output=True, text=True).stdout
+
+
+def library(folder: Path, dim: int, threads: int) -> tuple[float, Path] | None:
+    """Seconds that the library takes, and its model."""
+    told = asked(LIBRARY, str(folder / "lines"), str(folder / "model.bin"), str(dim), str(threads))
+    return None if told is None else (float(told), folder / "model.bin")
+
+
+def difference(model: bytes, texts: Labelled, folder: Path) -> float | None:
+    """The largest between our scores and the library's, for a model of ours."""
+    (folder / "ours.bin").write_bytes(model)
+    lines = [" ".join(text.split()) for text, _, _ in texts]
+    (folder / "texts.json").write_text(json.dumps(lines))
+    told = asked(SCORES, str(folder / "ours.bin"), str(folder / "texts.json"))
+    if told is None:
+        return None
+    ours = chances(np.frombuffer(model, np.uint8), [(line, True, "") for line in lines])
+    return float(np.abs(ours - np.array(json.loads(told))).max())
+
+
+def chances(model: np.ndarray, texts: Labelled) -> np.ndarray:
+    """Of the label `high` of a model file."""
+    loaded = fasttext_model.parse(model, "model")
+    labels, found = fasttext_model.predict(loaded, pa.array([text for text, _, _ in texts]), k=2)
+    return np.where(labels == loaded.labels.index("high"), found, 0).sum(axis=1)
 
 
 def auc(model: np.ndarray, texts: Labelled) -> float:
-    """Of a model file, by the chance of its label `high`."""
-    loaded = fasttext_model.parse(model, "model")
-    labels, chances = fasttext_model.predict(loaded, pa.array([text for text, _, _ in texts]), k=2)
-    high = loaded.labels.index("high")
-    scores = np.where(labels == high, chances, 0).sum(axis=1)
-    return area(scores, np.array([is_high for _, is_high, _ in texts]))
+    return area(chances(model, texts), np.array([is_high for _, is_high, _ in texts]))
 
 
 def lines_of(texts: Labelled, options: Options, path: Path) -> None:
@@ -148,8 +188,6 @@ def web_against_prose(data: Path) -> Labelled:
 
 def plain(text: str) -> str:
     """Without front matter, licence and markup: what an extractor would have left."""
-    import re
-
     if text.startswith("---"):
         text = text[text.find("---", 3) + 3 :]
     if "Project Gutenberg" in text[:2000]:

@@ -68,10 +68,10 @@ class Rows(NamedTuple):
 
 @njit(nogil=True, cache=True)
 def _same(data: Array, start: int, text: Array, size: int) -> bool:
-    for at in range(size):
-        if data[start + at] != text[at]:
-            return False
-    return True
+    at = 0
+    while at < size and data[start + at] == text[at]:
+        at += 1
+    return at == size
 
 
 @njit(nogil=True, cache=True)
@@ -99,7 +99,7 @@ def _next_word(data: Array, at: int, end: int) -> Any:
 
 @njit(nogil=True, cache=True)
 def cut_words(data: Array, starts: Array, ends: Array, words: int, most: int) -> Any:
-    """Texts cut into pieces of `words` words, at most `most` of each text: where they start and end, and whose they are.
+    """Texts cut into pieces of `words` words, at most `most` of each: where they start and end, and whose they are.
 
     The last piece of a text is left out where it has less than half of the words and is not the only one.
     """
@@ -141,7 +141,7 @@ def count_words(data: Array, starts: Array, ends: Array) -> Array:
 
 @njit(nogil=True, cache=True)
 def passages(data: Array, starts: Array, ends: Array, words: int, size: int) -> Any:
-    """Every stretch of so many words of the texts, by a hash below `size`: uint32, as `Rows`, with what it is made of."""
+    """Every stretch of so many words of the texts, by a hash below `size`, as the fields of `Rows`."""
     room = 0
     for text in range(starts.size):
         room += (ends[text] - starts[text]) // 2 + 1

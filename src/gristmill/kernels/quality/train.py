@@ -1,13 +1,13 @@
 """A linear classifier of two classes over rows of features, trained by AdaGrad (Duchi, Hazan, Singer 2011).
 
-fastText gives each feature a vector, takes their mean and multiplies it with one vector for each class. With two classes
-only the difference of those counts, so whatever the dimension, the score of a text is the mean of one number for each of
-its features. Here that number is what is trained: a hundredth of the memory traffic of a hundred dimensions, for the
+fastText gives each feature a vector, takes their mean and multiplies it with one vector for each class. With two
+classes only the difference of those counts, so whatever the dimension, the score of a text is the mean of one number
+for each of its features. Here that number is what is trained: a hundredth of the memory traffic of a hundred dimensions, for the
 same functions of a text.
 
 Every row has a step of its own that shrinks with the squares of its gradients, so that rare features learn as fast as
-frequent ones. The sum of squares lies beside the weight: one cache miss for both. One thread, sums in a fixed order, and
-only operations that IEEE 754 defines to the bit: the same weights come out of every CPU.
+frequent ones. The sum of squares lies beside the weight: one cache miss for both. One thread, sums in a fixed order,
+and only operations that IEEE 754 defines to the bit: the same weights come out of every CPU.
 """
 
 from typing import Any

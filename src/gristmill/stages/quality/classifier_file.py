@@ -1,7 +1,7 @@
 """The file of a trained classifier: a fastText model that the library loads, and behind it the report of its training.
 
-fastText reads its two matrices and stops, so bytes behind them are of no harm. The report is JSON, then its length (eight
-bytes, little-endian), then a mark of 16 bytes.
+fastText reads its two matrices and stops, so bytes behind them are of no harm. The report is JSON, then its length
+(eight bytes, little-endian), then a mark of 16 bytes.
 """
 
 import json

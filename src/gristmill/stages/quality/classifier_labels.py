@@ -6,6 +6,7 @@ A run works with copies of files, whose names say nothing; so what a file is, is
 import hashlib
 import os
 from collections.abc import Iterator
+from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -41,7 +42,7 @@ def labelled_files(config: Config) -> pa.Table:
 
 def _texts(path: str, fields: Labels, scored: bool) -> Iterator[tuple[str, str | None, float]]:
     """Text, URL and score (0 to 1) of each record."""
-    found = Found(path, lambda: open(path, "rb"))
+    found = Found(path, partial(open, path, "rb"))
     usable = 0
     for number, row in records(found, _format(path), Reading()):
         if isinstance(row, Fault):
@@ -49,7 +50,7 @@ def _texts(path: str, fields: Labels, scored: bool) -> Iterator[tuple[str, str |
         text, url = row.get(fields.text), row.get(fields.url)
         if not isinstance(text, str):
             raise UserError(
-                f"{path}: record {number} has no text in its field {fields.text!r}, so nothing can be learned from it. "
+                f"{path}: record {number} has no text in its field {fields.text!r}, so nothing is learned from it. "
                 f"It has: {', '.join(list(row)[:20]) or 'no fields'}."
             )
         score = _score(path, number, row, fields) if scored else 0.0
@@ -64,13 +65,13 @@ def _score(path: str, number: int, row: dict[str, Any], fields: Labels) -> float
         score = float(row[fields.score]) / fields.best_score
     except (KeyError, TypeError, ValueError):
         raise UserError(
-            f"{path}: record {number} has no number in its field {fields.score!r}. Name the field of the score, or take "
-            "the record out."
+            f"{path}: record {number} has no number in its field {fields.score!r}. Name the field of the score, or "
+            "take the record out."
         ) from None
     if not 0 <= score <= 1:
         raise UserError(
-            f"{path}: record {number} has the score {row[fields.score]}, and scores go from 0 to {fields.best_score:g}. "
-            "Set best_score."
+            f"{path}: record {number} has the score {row[fields.score]}, and scores go from 0 to {fields.best_score:g}."
+            " Set best_score."
         )
     return score
 
