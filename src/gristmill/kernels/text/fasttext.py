@@ -24,10 +24,10 @@ from gristmill.kernels.text.fasttext_output import HIERARCHICAL, Array, flat, wa
 
 _OFFSET, _PRIME = np.uint32(2166136261), np.uint32(16777619)
 _WORD_NGRAM_FACTOR = np.uint64(116049371)
-_END = np.frombuffer(b"</s>", np.uint8)
+END_OF_LINE = np.frombuffer(b"</s>", np.uint8)
 _CACHED_BYTES = 24  # longest word that is cached: three 64-bit keys, 12 Cyrillic letters, 8 Devanagari signs
 _CACHE_SLOTS, _CACHE_BYTES = 1 << 15, 1 << 26  # of word vectors, at most: 2 MB for 16 dimensions, 32 MB for 256
-_CHUNK = 256  # characters of a word that are hashed at a time
+CHUNK = 256  # characters of a word that are hashed at a time
 
 
 class Model(NamedTuple):
@@ -98,7 +98,7 @@ def hash_bytes(data: Array, start: int, end: int) -> Any:
 
 
 @njit(nogil=True, cache=True, forceinline=True)
-def _find(words: Array, starts: Array, ends: Array, slots: Array, data: Array, start: int, end: int, h: Any) -> Any:
+def find_word(words: Array, starts: Array, ends: Array, slots: Array, data: Array, start: int, end: int, h: Any) -> Any:
     """The dictionary entry that is this word, or -1."""
     mask = np.uint64(slots.size - 1)
     slot = np.uint64(h) & mask
@@ -160,10 +160,10 @@ def _add_rows(table: Array, codes: Array, norms: Array, centroids: Array, rows: 
 
 
 @njit(nogil=True, cache=True, forceinline=True)
-def _ngram_rows(
+def ngram_rows(
     shape: Array, kept: Array, before: Array, work: Any, n: int, data: Array, at: int, start: int, end: int
 ) -> Any:
-    """Writes to rows[n:] the rows of the n-grams of `<word>` that begin at `at` or at one of the _CHUNK - 1 characters
+    """Writes to rows[n:] the rows of the n-grams of `<word>` that begin at `at` or at one of the CHUNK - 1 characters
     after it: minn to maxn characters, but no bracket alone. Returns the number of rows and where to go on.
 
     `at` counts in `data`; start - 1 is the opening bracket and `end` the closing one. n-grams that would run over the
@@ -175,7 +175,7 @@ def _ngram_rows(
     while j <= end and size < piece.size:
         byte = np.uint8(60) if j < start else np.uint8(62) if j == end else data[j]
         if byte & 0xC0 != 0x80:
-            if chars == np.uint64(_CHUNK + maxn - 1):
+            if chars == np.uint64(CHUNK + maxn - 1):
                 break
             bounds[chars] = size
             chars += one
@@ -186,7 +186,7 @@ def _ngram_rows(
         bounds[chars + more] = size
     divisor = np.uint64(buckets)
     inverse = (one << np.uint64(32)) // divisor
-    begins = min(chars, np.uint64(_CHUNK))
+    begins = min(chars, np.uint64(CHUNK))
     for c in range(begins):
         bracket = (c == 0 and at < start) or (c + one == chars and j > end)
         least = np.uint64(max(minn, 2) if bracket else max(minn, 1))
@@ -206,7 +206,7 @@ def _ngram_rows(
 
 
 @njit(nogil=True, cache=True, forceinline=True)
-def _word_ngram_rows(
+def word_ngram_rows(
     h: Any, recent: Array, seen: int, base: int, buckets: int, kept: Array, before: Array, rows: Array
 ) -> int:
     """Writes the rows of the word n-grams that end at this word; `recent` holds the running hash of each that began
@@ -223,7 +223,7 @@ def _word_ngram_rows(
 
 
 @njit(nogil=True, cache=True)
-def _is_space(byte: Any) -> Any:
+def is_space(byte: Any) -> Any:
     return byte <= 32 and (byte == 32 or byte == 0 or 9 <= byte <= 13)
 
 
@@ -249,12 +249,12 @@ def _next_bytes(data: Array, i: int, end: int) -> Any:
             first = low & (~low + np.uint64(1))
             n = np.int64(_popcount(first - np.uint64(1)) >> np.uint64(3))
             x &= (first >> np.uint64(7)) - np.uint64(1)
-            if n < room and not _is_space(data[i + n]):
+            if n < room and not is_space(data[i + n]):
                 n = -1
     if n < 0:  # near the end of all text, or a control character inside a word
         n = 0
         x = np.uint64(0)
-        while n < 8 and n < room and not _is_space(data[i + n]):
+        while n < 8 and n < room and not is_space(data[i + n]):
             x |= np.uint64(data[i + n]) << np.uint64(8 * n)
             n += 1
     return x, n
@@ -279,7 +279,7 @@ def _hidden(model: Model, work: Work, data: Array, start: int, end: int) -> bool
     i = start
     more = True
     while more:
-        while i < end and _is_space(data[i]):
+        while i < end and is_space(data[i]):
             i += 1
         first = i
         n: Any
@@ -292,7 +292,7 @@ def _hidden(model: Model, work: Work, data: Array, start: int, end: int) -> bool
             if n == 8:
                 key2, n = _next_bytes(data, i, end)
                 i += n
-                while i < end and not _is_space(data[i]):
+                while i < end and not is_space(data[i]):
                     i += 1
         more = i > first and key0 != 0x3E732F3C  # </s> is the end of a line, in the text or after it
         if not more and seen == 0:
@@ -306,10 +306,10 @@ def _hidden(model: Model, work: Work, data: Array, start: int, end: int) -> bool
             total[:] = 0.0
             found, at = 0, i + 1
             entry = eos
-            h = hash_bytes(_END, 0, 4)
+            h = hash_bytes(END_OF_LINE, 0, 4)
             if more:
                 h = hash_bytes(data, first, i)
-                entry = _find(dictionary, word_starts, word_ends, word_slots, data, first, i, h)
+                entry = find_word(dictionary, word_starts, word_ends, word_slots, data, first, i, h)
                 if maxn > 0 and buckets > 0:
                     at = first - 1
             # a word of the text that is a label, or looks like one: "__label_" and "_"
@@ -320,7 +320,7 @@ def _hidden(model: Model, work: Work, data: Array, start: int, end: int) -> bool
                 n = 1
             while not label:
                 if at <= i:
-                    n, at = _ngram_rows(shape, kept, before, room, n, data, at, first, i)
+                    n, at = ngram_rows(shape, kept, before, room, n, data, at, first, i)
                 _add_rows(table, codes, norms, centroids, rows, n, total)
                 found += n
                 n = 0
@@ -337,7 +337,7 @@ def _hidden(model: Model, work: Work, data: Array, start: int, end: int) -> bool
             hidden[d] += vectors[slot, d]
         count += n
         if recent.size > 1:
-            n = _word_ngram_rows(np.uint32(keys[slot, 3]), recent, seen, words, buckets, kept, before, rows)
+            n = word_ngram_rows(np.uint32(keys[slot, 3]), recent, seen, words, buckets, kept, before, rows)
             _add_rows(table, codes, norms, centroids, rows, n, hidden)
             count += n
         seen += 1
@@ -383,9 +383,9 @@ def predict(model: Model, data: Array, starts: Array, ends: Array, k: int) -> tu
         vectors=np.empty((slots + 1, dim), np.float32),
         hidden=np.empty(dim),
         total=np.empty(dim),
-        rows=np.empty(1 + _CHUNK * maxn + length, np.int64),
-        piece=np.empty(4 * (_CHUNK + maxn), np.uint8),
-        bounds=np.empty(_CHUNK + 2 * maxn + 1, np.uint64),
+        rows=np.empty(1 + CHUNK * maxn + length, np.int64),
+        piece=np.empty(4 * (CHUNK + maxn), np.uint8),
+        bounds=np.empty(CHUNK + 2 * maxn + 1, np.uint64),
         recent=np.empty(length if length > 1 and buckets > 0 else 1, np.uint64),
         scores=np.empty(model.output.shape[1]),
         stack=np.empty(nodes, np.int32),

@@ -58,7 +58,7 @@ def apply(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
     side = pa.array(names, pa.string()).take(pa.array(domain_numbers(source.take(taken), config.sides, names)))
     target = pa.array([_TARGETS.get(name) for name in side.to_pylist()], pa.float32())
     language = batch.column(LABEL) if LABEL in batch.schema.names else hint
-    columns = [text.take(taken), side, target, _groups(url.take(taken), doc_id.take(taken)), language.take(taken)]
+    columns = [text.take(taken), side, target, groups_of(url.take(taken), doc_id.take(taken)), language.take(taken)]
     place = np.full(batch.num_rows, -1, np.int64)
     place[taken] = np.arange(len(taken))
     spread = pa.array(place, mask=place < 0)
@@ -66,7 +66,7 @@ def apply(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
 
 
-def _groups(url: pa.Array, doc_id: pa.Array) -> pa.Array:
+def groups_of(url: pa.Array, doc_id: pa.Array) -> pa.Array:
     """What is held out together."""
     domains = registered_domains(hosts_of(url)).dictionary_encode()
     named = [hashlib.blake2b(str(name).encode(), digest_size=8).digest() for name in domains.dictionary.to_pylist()]

@@ -1,0 +1,213 @@
+"""Classifiers of quality: training against the fastText library, to the same held-out AUC, on one core.
+
+Two sets. `text`: 100 MB by source (books and mathematics against product documentation), one document in ten held out.
+`web`: prose of books, textbooks and manuals against pages of the web, both as the extractor leaves them, whole sites
+held out. The library gets the examples that ours makes of the same texts, a line each, and its own defaults but for
+two-word n-grams. Wall time from texts (ours) or the file of lines (the library) to the model.
+"""
+
+import hashlib
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import numpy as np
+import pyarrow as pa
+import zstandard
+
+from bench.inputs import measurement, scratch, warc_files
+from gristmill.kernels.quality.features import cut_words
+from gristmill.stages.contract import Piece
+from gristmill.stages.extract import extract
+from gristmill.stages.ingest import warc
+from gristmill.stages.measure import fasttext_model
+from gristmill.stages.quality.classifier import Options
+from gristmill.stages.quality.classifier_examples import SCHEMA, clean
+from gristmill.stages.quality.classifier_report import area
+from gristmill.stages.quality.classifier_train import train
+
+HIGH, LOW = ("gutenberg-en", "latex-math"), ("sql-docs", "dotnet-docs")
+LIMIT_BYTES = 50_000_000
+"""Of each class."""
+PROSE = ("gutenberg", "stacks", "evanchen", "debian-handbook", "postgresql", "httpd.apache", "djangoproject", "mozilla")
+Labelled = list[tuple[str, bool, str]]
+"""Text, whether it is of the high class, and what is held out together."""
+
+
+def run(data: Path | None) -> Iterable[dict]:
+    if data is None:
+        raise SystemExit("bench quality needs --data: a folder with text/, text_large/ (JSONL) and warc/")
+    yield from training(data)
+
+
+def training(data: Path) -> Iterator[dict]:
+    for name, texts in (("text", by_source(data)), ("web", web_against_prose(data))):
+        held = [digest(group) % 10 == 0 for _, _, group in texts]
+        known = [row for row, out in zip(texts, held, strict=True) if not out]
+        unseen = [row for row, out in zip(texts, held, strict=True) if out]
+        size = sum(len(text.encode()) for text, _, _ in known)
+        options = Options(held_out_share=0)
+        train(table(known[:: max(len(known) // 200, 1)]), options)  # compiled, and not counted
+        begun = time.perf_counter()
+        made = train(table(known), options)
+        seconds = time.perf_counter() - begun
+        again = train(table(known[::-1]), options)
+        assert made.model == again.model, "the model depends on the order of its texts"
+        ours = auc(np.frombuffer(made.model, np.uint8), unseen)
+        yield measurement(f"quality.{name}.auc", ours, f"held out, {len(unseen)} documents")
+        with scratch() as folder:
+            lines_of(known, options, folder / "lines")
+            apart = difference(made.model, unseen, folder)
+            if apart is not None:
+                yield measurement(f"quality.{name}.difference", apart, "at most, of scores by the library", less=True)
+            for dim, threads in ((100, 1), (100, 2), (10, 1), (1, 1)):
+                found = library(folder, dim, threads)
+                if found is None:
+                    yield measurement(f"quality.{name}.train", size / seconds / 1e6, "MB/s")
+                    break
+                taken, file = found
+                peer = f"fasttext, {dim} dimensions, {threads} thread{'s' * (threads > 1)}"
+                yield measurement(f"quality.{name}.train", size / seconds / 1e6, "MB/s", peer, size / taken / 1e6)
+                yield measurement(
+                    f"quality.{name}.auc", ours, "held out", peer, auc(np.fromfile(file, np.uint8), unseen)
+                )
+
+
+LIBRARY = """
+import json, sys, time, fasttext
+lines, model, dim, threads = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
+begun = time.perf_counter()
+trained = fasttext.train_supervised(
+    lines, dim=dim, thread=threads, wordNgrams=2, bucket=2_000_000, epoch=5, verbose=0
+)
+print(time.perf_counter() - begun)
+trained.save_model(model)
+"""
+SCORES = """
+import json, sys, fasttext
+model = fasttext.load_model(sys.argv[1])
+lines = json.load(open(sys.argv[2]))
+found = [dict(zip(*model.predict(line, k=2))) for line in lines]
+print(json.dumps([float(one.get("__label__high", 0)) for one in found]))
+"""
+
+
+def asked(script: str, *words: str) -> str | None:
+    """What the library answers, in the Python that FASTTEXT_PYTHON names or this one; None where it cannot train."""
+    python = os.environ.get("FASTTEXT_PYTHON", sys.executable)
+    able = "import fasttext; assert hasattr(fasttext, 'train_supervised')"
+    if subprocess.run([python, "-c", able], capture_output=True).returncode:
+        return None
+    return subprocess.run([python, "-c", script, *words], check=True, capture_output=True, text=True).stdout
+
+
+def library(folder: Path, dim: int, threads: int) -> tuple[float, Path] | None:
+    """Seconds that the library takes, and its model."""
+    told = asked(LIBRARY, str(folder / "lines"), str(folder / "model.bin"), str(dim), str(threads))
+    return None if told is None else (float(told), folder / "model.bin")
+
+
+def difference(model: bytes, texts: Labelled, folder: Path) -> float | None:
+    """The largest between our scores and the library's, for a model of ours."""
+    (folder / "ours.bin").write_bytes(model)
+    lines = [" ".join(text.split()) for text, _, _ in texts]
+    (folder / "texts.json").write_text(json.dumps(lines))
+    told = asked(SCORES, str(folder / "ours.bin"), str(folder / "texts.json"))
+    if told is None:
+        return None
+    ours = chances(np.frombuffer(model, np.uint8), [(line, True, "") for line in lines])
+    return float(np.abs(ours - np.array(json.loads(told))).max())
+
+
+def chances(model: np.ndarray, texts: Labelled) -> np.ndarray:
+    """Of the label `high` of a model file."""
+    loaded = fasttext_model.parse(model, "model")
+    labels, found = fasttext_model.predict(loaded, pa.array([text for text, _, _ in texts]), k=2)
+    return np.where(labels == loaded.labels.index("high"), found, 0).sum(axis=1)
+
+
+def auc(model: np.ndarray, texts: Labelled) -> float:
+    return area(chances(model, texts), np.array([is_high for _, is_high, _ in texts]))
+
+
+def lines_of(texts: Labelled, options: Options, path: Path) -> None:
+    """The examples, as the library wants them."""
+    found, _ = clean(table(texts), options.min_words)
+    begins, ends, owners = cut_words(*found[:3], options.example_words, options.examples_per_document)
+    order = np.argsort([digest(str(at)) for at in range(len(begins))])
+    with path.open("wb") as file:
+        for at in order.tolist():
+            label = b"high" if found.high[owners[at]] else b"low"
+            text = b" ".join(found.data[begins[at] : ends[at]].tobytes().split())
+            file.write(b"__label__" + label + b" " + text + b"\n")
+
+
+def table(texts: Labelled) -> pa.Table:
+    rows = [(text, high, float(high), digest(group)) for text, high, group in texts]
+    columns = [pa.array(column, field.type) for column, field in zip(zip(*rows, strict=True), SCHEMA, strict=True)]
+    return pa.Table.from_arrays(columns, schema=SCHEMA)
+
+
+def by_source(data: Path) -> Labelled:
+    found: Labelled = []
+    for high, names in ((True, HIGH), (False, LOW)):
+        size = 0
+        for record in (record for name in names for record in documents(data, name)):
+            size += len(record["text"].encode())
+            if size > LIMIT_BYTES:
+                break
+            found.append((record["text"], high, record["id"]))
+    return found
+
+
+def web_against_prose(data: Path) -> Labelled:
+    """English prose with its markup taken out, against English pages."""
+    found: Labelled = []
+    with scratch() as folder:
+        for path in warc_files(data / "warc", folder):
+            rows = [row for row in warc.read(Piece(str(path), path.name), warc.Config()) if row.html]
+            empty = pa.nulls(len(rows), pa.string())
+            columns = [pa.array([row.html for row in rows], pa.string()), empty, empty, empty]
+            batch = pa.RecordBatch.from_arrays(columns, names=list(extract.READS))
+            texts = extract.apply(batch, extract.Config()).column("text").to_pylist()
+            for row, text in zip(rows, texts, strict=True):
+                host = urlsplit(row.url or "").netloc
+                if text and is_english(text):
+                    found.append((text, any(name in host for name in PROSE), host))
+    for name in ("gutenberg-en", "latex-math", "mdn-en"):
+        for record in documents(data, name, folders=("text",)):
+            found.append((plain(record["text"]), True, urlsplit(record["url"]).netloc))
+    return found
+
+
+def plain(text: str) -> str:
+    """Without front matter, licence and markup: what an extractor would have left."""
+    if text.startswith("---"):
+        text = text[text.find("---", 3) + 3 :]
+    if "Project Gutenberg" in text[:2000]:
+        text = text[4000:-20000]
+    text = re.sub(r"(?s)```.*?```|\$\$.*?\$\$|\{\{.*?\}\}|\{%.*?%\}|<!--.*?-->", " ", text)
+    return re.sub(r"\\[A-Za-z]+|[#*_`$\\{}|<>\[\]~=]|--+", " ", text)
+
+
+def is_english(text: str) -> bool:
+    words = text.lower().split()
+    return sum(word in ("the", "of", "and", "to", "is") for word in words) > len(words) / 20
+
+
+def documents(data: Path, name: str, folders: tuple[str, ...] = ("text", "text_large")) -> Iterator[dict]:
+    for folder in folders:
+        path = data / folder / f"{name}.jsonl.zst"
+        if path.exists():
+            content = zstandard.ZstdDecompressor().stream_reader(path.open("rb")).read()
+            yield from (json.loads(line) for line in content.split(b"\n") if line)
+
+
+def digest(text: str) -> int:
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")

@@ -1,0 +1,309 @@
+"""What a fastText classifier sees of a text, as rows of its table: words, their character n-grams, word n-grams.
+
+The rows are those of the inference kernel (kernels/text/fasttext.py), in the order in which the library adds them up:
+for each word its own row where the dictionary has it, the rows of its character n-grams, those of the word n-grams that
+end there; `</s>` last. Training goes over the same texts several times, so they are looked up once and kept, four bytes
+each.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+
+from gristmill.kernels.hash.splitmix import GOLDEN, mix
+from gristmill.kernels.hash.word_counts import BLOCK, WordCounts, add_block, export, no_words
+from gristmill.kernels.memory import borrow
+from gristmill.kernels.text.fasttext import (
+    CHUNK,
+    END_OF_LINE,
+    find_word,
+    hash_bytes,
+    index_words,
+    is_space,
+    ngram_rows,
+    word_ngram_rows,
+)
+
+Array = np.ndarray[Any, Any]
+
+_LABEL = np.frombuffer(b"__label__", np.uint8)
+_AT_ONCE_BYTES = 1 << 22  # of text, whose rows are written to one buffer that is large enough for any text of that size
+
+
+class Vocabulary(NamedTuple):
+    """The words that have a row of their own, `</s>` first, then by falling count, then by their bytes."""
+
+    data: Array
+    starts: Array
+    ends: Array
+    """uint8 and int64: where word i lies."""
+    counts: Array
+    """int64: how often it was seen; `</s>` once a text."""
+    slots: Array
+    """As in the inference kernel's model."""
+
+
+class Shape(NamedTuple):
+    """Which n-grams there are."""
+
+    word_ngrams: int
+    minn: int
+    maxn: int
+    """Characters of the n-grams of a word; 0 and 0: none."""
+    buckets: int
+
+
+class Rows(NamedTuple):
+    """The rows of texts."""
+
+    rows: Array
+    """uint32: those of text i lie at firsts[i] to firsts[i + 1]."""
+    firsts: Array
+    """int64."""
+    begins: Array
+    ends: Array
+    """int64: the bytes that each row is made of, where they were asked for; else empty."""
+
+
+@njit(nogil=True, cache=True)
+def _same(data: Array, start: int, text: Array, size: int) -> bool:
+    at = 0
+    while at < size and data[start + at] == text[at]:
+        at += 1
+    return at == size
+
+
+@njit(nogil=True, cache=True)
+def _is_end(data: Array, start: int, end: int) -> bool:
+    """Whether a word is `</s>`, behind which fastText reads nothing."""
+    return end - start == END_OF_LINE.size and _same(data, start, END_OF_LINE, END_OF_LINE.size)
+
+
+@njit(nogil=True, cache=True)
+def _is_label(data: Array, start: int, end: int) -> bool:
+    """Whether a word of the text looks like a label, which fastText passes over."""
+    return end - start >= _LABEL.size and _same(data, start, _LABEL, _LABEL.size)
+
+
+@njit(nogil=True, cache=True)
+def _next_word(data: Array, at: int, end: int) -> Any:
+    """Where the next word starts and ends; the same place twice where there is none."""
+    while at < end and is_space(data[at]):
+        at += 1
+    first = at
+    while at < end and not is_space(data[at]):
+        at += 1
+    return first, at
+
+
+@njit(nogil=True, cache=True)
+def cut_words(data: Array, starts: Array, ends: Array, words: int, most: int) -> Any:
+    """Texts cut into pieces of `words` words, at most `most` of each: where they start and end, and whose they are.
+
+    The last piece of a text is left out where it has less than half of the words and is not the only one.
+    """
+    room = 0
+    for text in range(starts.size):
+        room += min(most, (ends[text] - starts[text]) // (2 * words) + 1)
+    begins, stops, owners = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.int64)
+    n = 0
+    for text in range(starts.size):
+        at, end, of_text = starts[text], ends[text], 0
+        while of_text < most:
+            seen, begin, stop = 0, -1, -1
+            while seen < words:
+                first, at = _next_word(data, at, end)
+                if at == first:
+                    break
+                begin = first if seen == 0 else begin
+                stop = at
+                seen += 1
+            if seen == 0 or (of_text > 0 and 2 * seen < words):
+                break
+            begins[n], stops[n], owners[n] = begin, stop, text
+            n += 1
+            of_text += 1
+    return begins[:n], stops[:n], owners[:n]
+
+
+@njit(nogil=True, cache=True)
+def count_words(data: Array, starts: Array, ends: Array) -> Array:
+    """The number of words of each text."""
+    found = np.zeros(starts.size, np.int64)
+    for text in range(starts.size):
+        first, at = _next_word(data, starts[text], ends[text])
+        while at > first:
+            found[text] += 1
+            first, at = _next_word(data, at, ends[text])
+    return found
+
+
+@njit(nogil=True, cache=True)
+def passages(data: Array, starts: Array, ends: Array, words: int, size: int) -> Any:
+    """Every stretch of so many words of the texts, by a hash below `size`, as the fields of `Rows`."""
+    room = 0
+    for text in range(starts.size):
+        room += (ends[text] - starts[text]) // 2 + 1
+    rows, firsts = np.empty(room, np.uint32), np.zeros(starts.size + 1, np.int64)
+    begins, stops = np.empty(room, np.int64), np.empty(room, np.int64)
+    hashes, begun = np.empty(words, np.uint64), np.empty(words, np.int64)
+    n = 0
+    for text in range(starts.size):
+        first, at = _next_word(data, starts[text], ends[text])
+        seen = 0
+        while at > first:
+            hashes[seen % words], begun[seen % words] = np.uint64(hash_bytes(data, first, at)), first
+            seen += 1
+            if seen >= words:
+                h = np.uint64(words)
+                for back in range(words):
+                    h = mix(h * GOLDEN ^ hashes[(seen + back) % words])
+                rows[n] = h % np.uint64(size)
+                begins[n], stops[n] = begun[seen % words], at
+                n += 1
+            first, at = _next_word(data, at, ends[text])
+        firsts[text + 1] = n
+    return rows[:n], firsts, begins[:n], stops[:n]
+
+
+@njit(nogil=True, cache=True)
+def _tally(table: WordCounts, data: Array, starts: Array, ends: Array) -> WordCounts:
+    """The table with the words of all texts; those that look like a label, and what stands behind `</s>`, are none."""
+    begins, stops = np.empty(BLOCK, np.int64), np.empty(BLOCK, np.int64)
+    ones = np.ones(BLOCK, np.int64)
+    keys = np.empty((BLOCK, 2), np.uint64)
+    size = 0
+    for text in range(starts.size):
+        first, at = _next_word(data, starts[text], ends[text])
+        while at > first and not _is_end(data, first, at):
+            if not _is_label(data, first, at):
+                begins[size], stops[size] = first, at
+                size += 1
+            if size == BLOCK:
+                table = add_block(table, data, begins, stops, ones, keys)
+                size = 0
+            first, at = _next_word(data, at, ends[text])
+    return add_block(table, data, begins[:size], stops[:size], ones[:size], keys)
+
+
+def vocabulary(data: Array, starts: Array, ends: Array, min_count: int, max_words: int) -> Vocabulary:
+    """Of the words that these texts hold `min_count` times or more, the `max_words` most frequent."""
+    words = export(_tally(no_words(), data, starts, ends), min_count)
+    order = np.argsort(-words.counts, kind="stable")[:max_words]
+    begins, stops = words.offsets[:-1][order], words.offsets[1:][order]
+    size = END_OF_LINE.size
+    found = np.concatenate([END_OF_LINE, words.data])
+    begins = np.concatenate([np.zeros(1, np.int64), begins + size])
+    stops = np.concatenate([np.full(1, size, np.int64), stops + size])
+    counts = np.concatenate([np.full(1, starts.size, np.int64), words.counts[order]])
+    return Vocabulary(found, begins, stops, counts, index_words(found, begins, stops))
+
+
+@njit(nogil=True, cache=True)
+def _fill(
+    vocabulary: Vocabulary,
+    shape: Array,
+    none: Any,
+    work: Any,
+    data: Array,
+    starts: Array,
+    ends: Array,
+    rows: Array,
+    firsts: Array,
+    spans: Any,
+) -> None:
+    """Writes the rows of the texts to `rows`, and what they are made of to `spans` where there is room."""
+    words, slots = borrow(vocabulary.data), borrow(vocabulary.slots)
+    word_starts, word_ends = borrow(vocabulary.starts), borrow(vocabulary.ends)
+    kept, before = none
+    room, found, recent, begun = work
+    begins, stops = spans
+    base, buckets, maxn = shape[1], shape[2], shape[4]
+    n = 0
+    for text in range(starts.size):
+        at, end, seen = starts[text], ends[text], 0
+        more = True
+        while more:
+            first, at = _next_word(data, at, end)
+            more = at > first and not _is_end(data, first, at)
+            if not more and seen == 0:
+                break
+            h = hash_bytes(END_OF_LINE, 0, END_OF_LINE.size)
+            entry = 0
+            if more:
+                if _is_label(data, first, at):
+                    continue
+                h = hash_bytes(data, first, at)
+                entry = find_word(words, word_starts, word_ends, slots, data, first, at, h)
+            n_before = n
+            if entry >= 0:
+                rows[n] = entry
+                n += 1
+            if more and maxn > 0 and buckets > 0:
+                place = first - 1
+                while place <= at:
+                    count, place = ngram_rows(shape, kept, before, room, 0, data, place, first, at)
+                    for one in range(count):
+                        rows[n + one] = found[one]
+                    n += count
+            if begins.size:
+                for one in range(n_before, n):
+                    begins[one], stops[one] = first, at
+            if recent.size > 1:
+                count = word_ngram_rows(h, recent, seen, base, buckets, kept, before, found)
+                for one in range(count):
+                    rows[n + one] = found[one]
+                    if begins.size:  # the longest first: it begins `count` words before this one
+                        begins[n + one], stops[n + one] = begun[(seen - count + one) % begun.size], at
+                n += count
+                begun[seen % begun.size] = first
+            seen += 1
+        firsts[text + 1] = n
+
+
+def rows_of(
+    vocabulary: Vocabulary, shape: Shape, data: Array, starts: Array, ends: Array, with_spans: bool = False
+) -> Rows:
+    """The rows of the texts data[start:end]; none for a text without a word."""
+    n = shape.word_ngrams if shape.word_ngrams > 1 and shape.buckets else 1
+    numbers = np.array(
+        [1, vocabulary.starts.size, shape.buckets, shape.minn, shape.maxn, shape.word_ngrams, 0, 0], np.int64
+    )
+    none = np.empty(0, np.uint64), np.empty(0, np.int32)
+    found = np.empty(1 + CHUNK * max(shape.maxn, 1) + n, np.int64)
+    piece = np.empty(4 * (CHUNK + shape.maxn), np.uint8)
+    bounds = np.empty(CHUNK + 2 * shape.maxn + 1, np.uint64)
+    work = (piece, bounds, found), found, np.empty(n, np.uint64), np.empty(n, np.int64)
+    data = data.view()
+    data.flags.writeable = False  # one compiled version for all
+    lengths = ends - starts
+    through = np.cumsum(lengths)
+    parts: list[Rows] = []
+    first = 0
+    while first < starts.size:
+        last = int(np.searchsorted(through, through[first] - lengths[first] + _AT_ONCE_BYTES, "right"))
+        last = max(last, first + 1)
+        size = int(lengths[first:last].sum())
+        # A word and the space behind it are two bytes or more, and a word has its own row, n - 1 word n-grams, and
+        # at most maxn n-grams that begin at each of its characters and at the bracket before it.
+        most = (size // 2 + 2 * (last - first)) * n + (size + 2 * (size // 2 + last - first)) * shape.maxn
+        rows = np.empty(most, np.uint32)
+        firsts = np.zeros(last - first + 1, np.int64)
+        spans = tuple(np.empty(most if with_spans else 0, np.int64) for _ in range(2))
+        _fill(vocabulary, numbers, none, work, data, starts[first:last], ends[first:last], rows, firsts, spans)
+        used = int(firsts[-1])
+        parts.append(Rows(rows[:used].copy(), firsts, *(span[:used].copy() for span in spans)))
+        first = last
+    totals = np.cumsum([0, *(int(part.firsts[-1]) for part in parts)])
+    firsts = [part.firsts[1:] + before for part, before in zip(parts, totals[:-1], strict=True)]
+    return Rows(
+        _joined([part.rows for part in parts], np.uint32),
+        _joined([np.zeros(1, np.int64), *firsts], np.int64),
+        _joined([part.begins for part in parts], np.int64),
+        _joined([part.ends for part in parts], np.int64),
+    )
+
+
+def _joined(arrays: list[Array], kind: Any) -> Array:
+    return np.concatenate([np.empty(0, kind), *arrays])

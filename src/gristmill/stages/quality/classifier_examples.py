@@ -1,0 +1,104 @@
+"""From labelled texts to what a classifier learns from, and what it is judged by.
+
+Cleaning: texts with too few words go, of exact copies (but for white space) one stays, and texts that stand on both
+sides go altogether. Then whole groups, sites that is, are held out until their share of the bytes of each side is full.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from gristmill.kernels.dedup.exact_hash import WHITESPACE, hash_texts
+from gristmill.kernels.hash.splitmix import GOLDEN, mix
+from gristmill.kernels.quality.features import count_words
+from gristmill.kernels.text.unicode_classes import unicode_tables
+
+Array = np.ndarray[Any, Any]
+
+SCHEMA = pa.schema(
+    [("text", pa.large_string()), ("high", pa.bool_()), ("target", pa.float32()), ("group", pa.uint64())]
+)
+"""A labelled text: whether it is on the side of the positives, how good it is from 0 to 1, and the hash of its site."""
+
+
+class Examples(NamedTuple):
+    """Texts in the order of a hash, so that it does not matter in which they came."""
+
+    data: Array
+    starts: Array
+    ends: Array
+    high: Array
+    """bool"""
+    targets: Array
+    """float64"""
+    groups: Array
+    """uint64"""
+
+    def take(self, chosen: Array) -> "Examples":
+        return Examples(self.data, *(array[chosen] for array in self[1:]))
+
+
+def clean(table: pa.Table, min_words: int) -> tuple[Examples, dict[str, int]]:
+    """The texts that are left, and how many went for which reason."""
+    text = table.column("text").combine_chunks() if table.num_rows else pa.array([], pa.large_string())
+    text = text.chunk(0) if isinstance(text, pa.ChunkedArray) else text
+    _, offsets, buffer = text.buffers()
+    bounds = (
+        np.frombuffer(offsets, np.int64)[text.offset : text.offset + len(text) + 1] if len(text) else np.zeros(1, int)
+    )
+    data = np.frombuffer(buffer, np.uint8) if buffer is not None and buffer.size else np.zeros(1, np.uint8)
+    high = table.column("high").to_numpy().astype(np.bool_)
+    found = Examples(
+        data,
+        bounds[:-1].astype(np.int64),
+        bounds[1:].astype(np.int64),
+        high,
+        table.column("target").to_numpy().astype(np.float64),
+        table.column("group").to_numpy().astype(np.uint64),
+    )
+    long_enough = count_words(data, found.starts, found.ends) >= min_words
+    hashes = hash_texts(data, bounds.astype(np.int64), WHITESPACE, unicode_tables())[long_enough]
+    short = int((~long_enough).sum())
+    found = found.take(long_enough)
+    order = np.lexsort((found.groups, found.targets, hashes[:, 1], hashes[:, 0]))
+    found, hashes = found.take(order), hashes[order]
+    again = np.zeros(len(order), np.bool_)
+    again[1:] = (hashes[1:] == hashes[:-1]).all(axis=1)
+    of = np.cumsum(~again) - 1
+    sides = np.zeros((2, int(of[-1]) + 1 if len(of) else 0), np.bool_)
+    sides[found.high.astype(int), of] = True
+    both = sides.all(axis=0)[of] if len(of) else again
+    counts = {"too_short": short, "on_both_sides": int(both.sum()), "copies": int((again & ~both).sum())}
+    return found.take(~again & ~both), counts
+
+
+def hold_out(found: Examples, share: float, seed: int) -> tuple[Array, bool]:
+    """Which texts are held out, and whether they are of other groups than the rest.
+
+    Groups come in the order of a hash. One is held out where it fits into what is wanted of every side that it has
+    texts of; where nothing of a side fits, the smallest group that is not all of that side. A side of one group has its
+    texts divided by themselves: better than nothing, and told.
+    """
+    groups, of = np.unique(found.groups, return_inverse=True)
+    sizes = np.zeros((len(groups), 2), np.int64)
+    np.add.at(sizes, (of, found.high.astype(int)), found.ends - found.starts)
+    wanted = [int(share * int(total)) for total in sizes.sum(axis=0)]
+    salt = mix.py_func(np.array([seed % 2**64], np.uint64) * GOLDEN)
+    keys = mix.py_func(groups ^ salt)
+    held, taken = np.zeros(len(groups), np.bool_), [0, 0]
+    for group in np.argsort(keys, kind="stable").tolist():
+        size = [int(one) for one in sizes[group]]
+        if all(taken[side] + size[side] <= wanted[side] for side in range(2)):
+            held[group] = True
+            taken = [taken[side] + size[side] for side in range(2)]
+    chosen, apart = held[of], True
+    for side in range(2) if share > 0 else ():
+        mine = np.flatnonzero((sizes[:, side] > 0) & ~held)
+        if not taken[side] and len(mine) > 1:
+            chosen |= of == mine[np.lexsort((keys[mine], sizes[mine, side]))[0]]
+        elif not taken[side]:  # texts are in the order of a hash already
+            texts = np.flatnonzero(found.high == bool(side))
+            chosen[texts[: int(len(texts) * share + 0.5) or int(len(texts) > 1)]] = True
+            apart = False
+    return chosen, apart

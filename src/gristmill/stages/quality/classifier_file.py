@@ -1,0 +1,79 @@
+"""The file of a trained classifier: a fastText model that the library loads, and behind it the report of its training.
+
+fastText reads its two matrices and stops, so bytes behind them are of no harm. The report is JSON, then its length
+(eight bytes, little-endian), then a mark of 16 bytes.
+"""
+
+import json
+import struct
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gristmill.errors import UserError
+from gristmill.kernels.quality.features import Shape, Vocabulary
+
+Array = np.ndarray[Any, Any]
+
+LABELS = ("__label__high", "__label__low")
+_MAGIC, _VERSION, _SOFTMAX, _SUPERVISED = 793712314, 12, 3, 3
+_MARK = b"gristmill report"
+
+
+def model_bytes(words: Vocabulary, shape: Shape, weights: Array, epochs: int, examples: tuple[int, int]) -> bytes:
+    """A supervised model of one dimension: the score of a text is half of the way from `low` to `high`.
+
+    `examples`: how many were of the high and of the low class.
+    """
+    head = struct.pack("<ii", _MAGIC, _VERSION)
+    arguments = (
+        1,
+        5,
+        epochs,
+        1,
+        5,
+        shape.word_ngrams,
+        _SOFTMAX,
+        _SUPERVISED,
+        shape.buckets,
+        shape.minn,
+        shape.maxn,
+        100,
+    )
+    head += struct.pack("<12id", *arguments, 1e-4)
+    entries = len(words.starts) + len(LABELS)
+    head += struct.pack("<iiiqq", entries, len(words.starts), len(LABELS), int(words.counts.sum()), -1)
+    parts = [head]
+    text = words.data.tobytes()
+    bounds = zip(words.starts.tolist(), words.ends.tolist(), words.counts.tolist(), strict=True)
+    parts += [text[start:end] + b"\0" + struct.pack("<qb", count, 0) for start, end, count in bounds]
+    counts = zip(LABELS, examples, strict=True)
+    parts += [label.encode() + b"\0" + struct.pack("<qb", count, 1) for label, count in counts]
+    parts += [struct.pack("<?qq", False, len(weights), 1), weights.astype("<f4").tobytes()]
+    parts += [struct.pack("<?qq", False, len(LABELS), 1), np.array([0.5, -0.5], "<f4").tobytes()]
+    return b"".join(parts)
+
+
+def with_report(model: bytes, report: dict[str, Any]) -> bytes:
+    """The model with its report behind it."""
+    told = json.dumps(report, sort_keys=True, ensure_ascii=False).encode()
+    return model + told + struct.pack("<q", len(told)) + _MARK
+
+
+def read_report(path: str | Path) -> dict[str, Any]:
+    """The report of the training of a model that a run has made."""
+    data = Path(path).read_bytes()
+    tail = 8 + len(_MARK)
+    if len(data) < tail or not data.endswith(_MARK):
+        raise UserError(
+            f"{path} holds no report of its training: it is no classifier that gristmill trained. Give one."
+        )
+    (size,) = struct.unpack("<q", data[-tail : -len(_MARK)])
+    try:
+        if not 0 < size <= len(data) - tail:
+            raise ValueError
+        report: dict[str, Any] = json.loads(data[len(data) - tail - size : len(data) - tail])
+    except ValueError:
+        raise UserError(f"{path} is damaged: its report cannot be read. Train the classifier again.") from None
+    return report

@@ -1,0 +1,25 @@
+"""A classifier whose texts are all in files: it reads no document of the run (classifier.py)."""
+
+from pathlib import Path
+from typing import Any
+
+from gristmill.stages.quality import classifier
+from gristmill.stages.quality.classifier import counts_of
+
+VERSION = classifier.VERSION
+LIBRARIES = classifier.LIBRARIES
+SUFFIX = classifier.SUFFIX
+warnings = classifier.warnings
+
+
+class Config(classifier.Config):
+    """The same."""
+
+
+def make(config: Config, path: Path) -> dict[str, Any]:
+    from gristmill.stages.quality.classifier_labels import labelled_files
+    from gristmill.stages.quality.classifier_train import train
+
+    trained = train(labelled_files(config), config)
+    path.write_bytes(trained.model)
+    return counts_of(trained.report)

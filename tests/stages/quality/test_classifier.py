@@ -1,0 +1,161 @@
+"""Training a classifier: the same bytes however its texts come, what is cleaned, held out and told, and shortcuts."""
+
+import random
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pydantic import ValidationError
+
+from gristmill.errors import UserError
+from gristmill.stages.measure import fasttext_model
+from gristmill.stages.quality import classifier, classifier_of_files
+from gristmill.stages.quality.classifier import Config, Options, Side, counts_of, warnings
+from gristmill.stages.quality.classifier_examples import SCHEMA, clean, hold_out
+from gristmill.stages.quality.classifier_file import read_report
+from gristmill.stages.quality.classifier_report import area
+from gristmill.stages.quality.classifier_train import train
+
+SMALL = {"buckets": 20_000, "min_count": 1, "held_out_share": 0.25, "epochs": 3}
+OPTIONS = Options(**SMALL)
+COMMON = [f"word{n}" for n in range(300)]
+FOOTER = "made by the friends of good reading and shared freely"
+
+
+def prose(side, seed, words=120):
+    """A text whose words are mostly those of both sides, and a tenth of its own, none of them frequent."""
+    draw = random.Random(f"{side} {seed}")
+    return " ".join(
+        draw.choice(COMMON) if draw.random() < 0.9 else f"{side}{draw.randrange(100)}" for _ in range(words)
+    )
+
+
+def table(high, low, sites=20):
+    rows = [(text, True, 1.0, n % sites) for n, text in enumerate(high)]
+    rows += [(text, False, 0.0, 100 + n % sites) for n, text in enumerate(low)]
+    columns = [pa.array(column, field.type) for column, field in zip(zip(*rows, strict=True), SCHEMA, strict=True)]
+    return pa.Table.from_arrays(columns, schema=SCHEMA)
+
+
+HIGH, LOW = ([prose(side, n) for n in range(160)] for side in ("good", "bad"))
+SAME = [prose("good", n) for n in range(160, 320)]
+
+
+@pytest.fixture(scope="module")
+def trained():
+    return train(table(HIGH, LOW), OPTIONS)
+
+
+def batches(found, cuts):
+    """As an engine hands them over: in pieces, with rows that are not in the sample."""
+    sides = pa.array(["positive" if high else "negative" for high in found["high"].to_pylist()])
+    text = found["text"].combine_chunks().cast(pa.string())
+    columns = [text, sides, found["target"].combine_chunks(), found["group"].combine_chunks(), sides]
+    none = pa.RecordBatch.from_arrays([pa.nulls(2, column.type) for column in columns], names=list("abcde"))
+    whole = pa.RecordBatch.from_arrays(columns, names=list("abcde"))
+    bounds = [0, *cuts, len(text)]
+    return [none, *(whole.slice(at, to - at) for at, to in zip(bounds, bounds[1:], strict=False))]
+
+
+def test_the_order_and_the_cut_of_batches_change_no_byte(tmp_path):
+    config = Config(name="edu", positives=Side(sources=("a",)), negatives=Side(sources=("b",)), **SMALL)
+    whole = table(HIGH[:40], LOW[:40])
+    mixed = whole.take(np.random.default_rng(1).permutation(80))
+    classifier.fit(batches(whole, []), config, tmp_path / "one")
+    classifier.fit(batches(mixed, [3, 3, 50])[::-1], config, tmp_path / "two")
+    assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
+    assert classifier.reads(config)[0] == "quality_edu_text.sampled"
+
+
+def test_the_file_is_a_model_that_our_reader_scores_as_the_report_says(trained, tmp_path):
+    """Of held-out texts, whose AUC comes out the same; and the report is found behind the model."""
+    (tmp_path / "model.bin").write_bytes(trained.model)
+    model = fasttext_model.load(str(tmp_path / "model.bin"))
+    assert model.labels == ("high", "low")
+    found, _ = clean(table(HIGH, LOW), OPTIONS.min_words)
+    held = found.take(hold_out(found, OPTIONS.held_out_share, OPTIONS.seed)[0])
+    texts = [held.data[a:b].tobytes().decode() for a, b in zip(held.starts, held.ends, strict=True)]
+    labels, chances = fasttext_model.predict(model, pa.array(texts), k=2)
+    scores = np.where(labels == 0, chances, 0).sum(axis=1)
+    assert trained.report["auc"] == pytest.approx(area(scores, held.high), abs=1e-6)
+    assert trained.report["auc"] > 0.9
+    assert read_report(tmp_path / "model.bin") == trained.report
+    (tmp_path / "cut.bin").write_bytes(trained.model[:-1])
+    with pytest.raises(UserError, match="no report"):
+        read_report(tmp_path / "cut.bin")
+
+
+def test_the_area_counts_ties_half():
+    draw = np.random.default_rng(0)
+    scores, high = draw.integers(0, 5, 60), draw.random(60) < 0.4
+    pairs = [(a > b) + (a == b) / 2 for a in scores[high] for b in scores[~high]]
+    assert area(scores, high) == pytest.approx(sum(pairs) / len(pairs))
+
+
+def test_telling_ngrams_are_words_of_their_class(trained):
+    for side, name in (("high", "good"), ("low", "bad")):
+        named = [entry["ngram"] for entry in trained.report["telling"][side]]
+        assert len(named) == 20
+        assert sum(name in one for one in named) > 15
+
+
+def test_short_texts_copies_and_those_of_both_sides_go():
+    found, removed = clean(table([HIGH[0], HIGH[0].replace(" ", "\n"), HIGH[1], "too short"], [LOW[0], HIGH[1]]), 20)
+    assert removed == {"too_short": 1, "on_both_sides": 2, "copies": 1}
+    assert sorted(found.high.tolist()) == [False, True]
+
+
+def test_no_site_is_on_both_sides_of_the_split(trained):
+    found, _ = clean(table(HIGH, LOW, sites=9), 20)
+    held, apart = hold_out(found, 0.25, 0)
+    assert apart
+    assert not set(found.groups[held].tolist()) & set(found.groups[~held].tolist())
+    assert len(set(found.high[held].tolist())) == 2
+
+
+def test_a_side_of_one_site_is_told():
+    found = train(table(HIGH, LOW, sites=1), OPTIONS).report
+    assert any("one site" in line for line in warnings(counts_of(found), OPTIONS))
+
+
+def shortcuts(high, low):
+    found = counts_of(train(table(high, low), OPTIONS).report)
+    return " ".join(warnings(found, OPTIONS))
+
+
+def test_honest_classes_bring_no_warning(trained):
+    assert warnings(counts_of(trained.report), OPTIONS) == []
+
+
+@pytest.mark.parametrize("share", [1.0, 0.6])
+@pytest.mark.parametrize("words", [5, 10])
+def test_a_footer_is_told(share, words):
+    """In all positives or in six of ten."""
+    footer = " ".join(FOOTER.split()[:words])
+    high = [f"{text}\n{footer}" if n % 10 < 10 * share else text for n, text in enumerate(HIGH)]
+    assert "boilerplate" in shortcuts(high, LOW)
+
+
+def test_markup_and_length_are_told():
+    assert "markup" in shortcuts([f"<p> {text} </p> | 1 | 2 |" for text in SAME], HIGH)
+    assert "length" in shortcuts([" ".join(text.split()[:25]) for text in SAME], HIGH)
+
+
+def test_scores_of_a_judge_are_learned_from_a_file(tmp_path):
+    lines = ["text,score,url"] + [
+        f"{text},{4 if n % 2 else 1},http://s{n % 9}.org/" for n, text in enumerate(HIGH[:40])
+    ]
+    (tmp_path / "scores.csv").write_text("\n".join(lines))
+    config = classifier_of_files.Config(name="j", labels=({"file": str(tmp_path / "scores.csv")},), **SMALL)
+    found = classifier_of_files.make(config, tmp_path / "model.bin")
+    assert found["texts"]["training"]["high"]["documents"] + found["texts"]["held_out"]["high"]["documents"] == 20
+    (tmp_path / "scores.csv").write_text("text,score\nsome text,7\n")
+    with pytest.raises(UserError, match="Set best_score"):
+        classifier_of_files.make(config, tmp_path / "model.bin")
+
+
+def test_a_missing_side_is_refused():
+    with pytest.raises(ValidationError, match="there are no negatives"):
+        Config(name="edu", positives=Side(sources=("a",)))
+    with pytest.raises(UserError, match="no text of the negatives"):
+        train(table(HIGH[:3], ["short"]), OPTIONS)
