@@ -89,6 +89,31 @@ def windows(ids: Array, firsts: Array, order: int, rows: Array) -> int:
 
 
 @njit(nogil=True, cache=True)
+def rows_up_to(rows: Array, high: np.uint64, low: np.uint64) -> int:
+    """How many of sorted rows have a key up to this one."""
+    begin, end = 0, len(rows)
+    while begin < end:
+        middle = (begin + end) >> 1
+        if rows[middle, 0] < high or (rows[middle, 0] == high and rows[middle, 1] <= low):
+            begin = middle + 1
+        else:
+            end = middle
+    return begin
+
+
+@njit(nogil=True, cache=True)
+def whole_contexts(rows: Array) -> int:
+    """How many of the first rows, sorted by context, belong to contexts before the last one."""
+    end = len(rows)
+    while end > 0:
+        end -= 1
+        last = rows[len(rows) - 1]
+        if rows[end, 0] != last[0] or rows[end, 1] >> _BITS != last[1] >> _BITS:
+            return end + 1
+    return 0
+
+
+@njit(nogil=True, cache=True)
 def combine(rows: Array) -> int:
     """Sums the last number of neighbours with the same two first ones; how many rows are left."""
     kept = 0
@@ -241,7 +266,9 @@ def take_backoffs(rows: Array, at: int, backoffs: Array, place: int, found: Arra
             found[at] = shares[place, 2]
             at += 1
             place += 1
-        elif backoffs[place, 0] < rows[at, 0] or (backoffs[place, 0] == rows[at, 0] and backoffs[place, 1] < rows[at, 1]):
+        elif backoffs[place, 0] < rows[at, 0] or (
+            backoffs[place, 0] == rows[at, 0] and backoffs[place, 1] < rows[at, 1]
+        ):
             place += 1
         else:
             at += 1
