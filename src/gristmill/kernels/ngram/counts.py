@@ -160,9 +160,9 @@ def adjust(rows: Array, highest: int, least: Array, state: Array, counts: Array,
     """From sorted n-grams of the highest order and how often each was seen, the n-grams of all orders, each with twice
     its count, and 1 more where it is pruned: seen fewer times than `least` (uint64, by order), or with <unk> in it.
 
-    `state` (uint64, [order + 1, 2], zeros at first) goes from block to block. `counts` (int64, [order, COUNTED]) becomes
-    how many n-grams of an order have a count of 1, 2, ... `out` (uint64, [order, rows + 1, 3]) takes the n-grams; how
-    many of each order is returned. `is_end`: no more blocks come.
+    `state` (uint64, [order + 1, 2], zeros at first) goes from block to block. `counts` (int64, [order, COUNTED])
+    becomes how many n-grams of an order have a count of 1, 2, ... `out` (uint64, [order, rows + 1, 3]) takes the
+    n-grams; how many of each order is returned. `is_end`: no more blocks come.
     """
     found = np.zeros(highest, np.int64)
     for at in range(len(rows) + is_end):

@@ -30,7 +30,7 @@ ROOM = 512
 ROOM_BYTES = ROOM * (LONGEST + 8)
 
 _NONE, _BREAK, _MARK, _PART, _ALONE = range(5)
-"""What a character is to a word: outside; the end of a sentence; inside of one that has begun; inside; one by itself."""
+"""What a character is to a word: outside; ends a sentence; inside of one that has begun; inside; one by itself."""
 _ZERO = ord("0")
 
 

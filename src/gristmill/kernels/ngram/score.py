@@ -1,7 +1,7 @@
 """What a language model says of texts: the sum of the logarithms of the probabilities of their words.
 
-Every look-up is a line of memory from anywhere. So words are taken by the hundred: all places are known, and asked for, some
-words before they are read, and the processor has many on the way at once.
+Every look-up is a line of memory from anywhere. So words are taken by the hundred: all places are known, and asked for,
+some words before they are read, and the processor has many on the way at once.
 """
 
 from typing import Any, NamedTuple
@@ -69,11 +69,11 @@ def _mix_longer(at: int, orders: int, hashes: Array, known: Array, mixed: Array,
 def _score_tokens(
     count: int, hashes: Array, known: Array, mixed: Array, tables: Tables, carry: Array, slots: int
 ) -> tuple[int, int]:
-    """Scores tokens _ORDERS to _ORDERS + count of `hashes`; those before them are the last ones of before. known[i]: how
+    """Scores tokens _ORDERS to _ORDERS + count of `hashes`; before them stand the last ones of before. known[i]: how
     many tokens of its sentence are before a token; -1: it is the beginning of one, and is not scored.
 
-    `carry`: how long an n-gram ends with the last token, and the backoffs of those that do. The sum of the steps, and how
-    many words the model does not know.
+    `carry`: how long an n-gram ends with the last token, and the backoffs of those that do. The sum of the steps, and
+    how many words the model does not know.
     """
     shape, array = tables.shape, tables.slots
     orders = len(shape)

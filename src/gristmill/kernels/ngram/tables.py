@@ -1,9 +1,9 @@
 """Tables of n-grams for looking up: one slot of eight bytes each, found by a hash.
 
 A slot holds 32 bits of the hash, the logarithm of the probability and the backoff of the n-gram. The upper half of the
-hash says where it belongs; it lies there or some slots behind, so that nearly always one line of memory is read. Slots are
-filled in the order of the hash, so that they can be written from a sorted stream; behind the last place there is room for
-what is pushed further. An n-gram that is not there is taken for one that is with a chance of 1e-9.
+hash says where it belongs; it lies there or some slots behind, so that mostly one line of memory is read. Slots are
+filled in the order of the hash, so that they can be written from a sorted stream; behind the last place there is room
+for what is pushed further. An n-gram that is not there is taken for one that is with a chance of 1e-9.
 
 Logarithms are to the base 10, in steps of 1/4096: a sum of them is a whole number, the same in any order.
 """
@@ -39,7 +39,7 @@ class Tables(NamedTuple):
     """The n-grams of a language model, as kernels take them."""
 
     slots: Array
-    """uint64: hash << 32 | probability << 16 | backoff, 0 where it is empty; those of each order one after the other."""
+    """uint64: hash << 32 | probability << 16 | backoff, 0 where it is empty; order after order."""
     shape: Array
     """int64, a row for each order: its first slot, how many places there are, how many slots a look-up may pass."""
     special: Array

@@ -54,8 +54,8 @@ def _fill(slots: Array, hashes: Array) -> None:
 def number_texts(
     data: Array, offsets: Array, tables: CutTables, words: Array, spans: Array, known: Vocabulary
 ) -> tuple[Array, Array]:
-    """The number of every word of all texts, and whether a sentence begins with it; a word that is met for the first time
-    leaves its bytes in the vocabulary. Scratch as in `cut_texts`.
+    """The number of every word of all texts, and whether a sentence begins with it; a word that is met for the first
+    time leaves its bytes in the vocabulary. Scratch as in `cut_texts`.
     """
     text, bytes_ = address_of(data), address_of(words)
     addresses = (

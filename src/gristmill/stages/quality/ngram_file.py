@@ -7,8 +7,8 @@
     sections    each from a multiple of 64 bytes on, with its sha256 in the header
 
 Sections of a language: `slots`, the tables that texts are scored with (kernels/ngram/tables.py); `words` and `offsets`,
-the vocabulary; `grams2` and so on, from which n-grams can be written out again: pairs of the place of the n-gram without its
-first word, in the list of those that are one shorter, and that word. Everything is checked before it is believed.
+the vocabulary; `grams2` and so on, from which n-grams can be written out again: pairs of the place of the n-gram
+without its first word, in the list of those that are one shorter, and that word. All is checked before it is believed.
 """
 
 import hashlib

@@ -110,7 +110,7 @@ class Sorter:
         self._runs = []
 
     def _merged(self) -> Iterator[Array]:
-        """Up to the least of the last keys that were read, all runs are at hand: these rows are sorted and given out."""
+        """Up to the least of the last keys that were read, all runs are at hand: these are sorted and given out."""
         each = max(self._most // (2 * len(self._runs)), 64)
         readers = [run.blocks(each) for run in self._runs]
         heads = [next(reader, None) for reader in readers]

@@ -7,14 +7,14 @@
     table    sorted by hash                                                slots to look up
 
 Each line is a pass over sorted rows, and what does not fit into memory is sorted in files (ngram_runs.py), after
-Heafield et al. 2013. A word that is not in the vocabulary is <unk>. n-grams with it are counted, and left out like those
-that are pruned: what they have goes to shorter ones, and in the end to all words alike. So <unk> is as likely as one
-word that was hardly seen, and a text of unknown words is no likely one.
+Heafield et al. 2013. A word that is not in the vocabulary is <unk>. n-grams with it are counted, and left out like
+those that are pruned: what they have goes to shorter ones, and in the end to all words alike. So <unk> is as likely as
+one word that was hardly seen, and a text of unknown words is no likely one.
 """
 
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 
@@ -37,7 +37,7 @@ _BLOCK_ROWS = 1 << 16
 class Settings(NamedTuple):
     order: int
     least: tuple[int, ...]
-    """By order: times that an n-gram must be seen to be kept, of order 1 a word; no order less than the one before it."""
+    """By order: times that an n-gram (of order 1: a word) must be seen to be kept; from order to order no less."""
     vocab: int
     """Words, the most frequent ones."""
     memory: int
@@ -241,7 +241,7 @@ def _tables(
     return shape, path
 
 
-def write_slots(blocks: Iterable[Array], ngrams: int, file: Any) -> tuple[int, int, int]:
+def write_slots(blocks: Iterable[Array], ngrams: int, file: IO[bytes]) -> tuple[int, int, int]:
     """Lays rows, sorted by hash, out into slots: places, slots that were written, how far a look-up goes."""
     places = max(ngrams * LOAD[0] // LOAD[1], 8)
     free = written = walk = 0
@@ -252,10 +252,10 @@ def write_slots(blocks: Iterable[Array], ngrams: int, file: Any) -> tuple[int, i
             slots = np.zeros(max(last, free) - written + len(some) + 1, np.uint64)
             free, furthest = lay_out(some[:, 0].copy(), some[:, 2].copy(), places, free, slots, written)
             walk = max(walk, furthest)
-            slots[: free - written].tofile(file)
+            file.write(slots[: free - written].tobytes())
             written = free
     walk = max(walk + 1, 2)  # one further, to see that it is empty
-    np.zeros(places + walk - written, np.uint64).tofile(file)
+    file.write(bytes(8 * (places + walk - written)))
     return places, places + walk, walk
 
 
