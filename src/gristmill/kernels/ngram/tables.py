@@ -14,6 +14,7 @@ import numpy as np
 from numba import njit
 
 from gristmill.kernels.hash.splitmix import mix
+from gristmill.kernels.memory import address_of, eight_bytes_at
 
 Array = np.ndarray[Any, Any]
 
@@ -58,14 +59,14 @@ def place_of(mixed: np.uint64, places: int) -> int:
 
 
 @njit(nogil=True, cache=True, forceinline=True)
-def find(slots: Array, first: int, places: int, walk: int, mixed: np.uint64) -> np.uint64:
-    """What stands in the slot of an n-gram whose hash is mixed; 0 where it is not there."""
+def find(slots: int, first: int, places: int, walk: int, mixed: np.uint64) -> np.uint64:
+    """What stands in the slot of an n-gram whose hash is mixed; 0 where it is not there. `slots` is an address."""
     mark = max(mixed & _LOW, _ONE)
     at = first + place_of(mixed, places)
     for step in range(at, at + walk):
-        slot = slots[step]
+        slot = eight_bytes_at(slots, 8 * step)
         if slot == _EMPTY or slot >> _HALF == mark:
-            return slot
+            return slot  # type: ignore[no-any-return]
     return _EMPTY
 
 
@@ -87,7 +88,7 @@ def values_of(mixed: Array, order: int, tables: Tables) -> Array:
     found = np.empty(len(mixed), np.int64)
     first, places, walk = tables.shape[order - 1]
     for row in range(len(mixed)):
-        slot = find(tables.slots, first, places, walk, mixed[row])
+        slot = find(address_of(tables.slots), first, places, walk, mixed[row])
         found[row] = -1 if slot == _EMPTY else np.int64(slot & _LOW)
     return found
 
