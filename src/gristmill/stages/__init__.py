@@ -29,6 +29,7 @@ STEPS = {
     "simhash_dedup": "gristmill.stages.dedup.simhash_dedup",
     "substring_dedup": "gristmill.stages.dedup.substring_dedup",
     "quality": "gristmill.stages.quality.quality",
+    "perplexity": "gristmill.stages.quality.perplexity",
     "decontaminate": "gristmill.stages.decontaminate.decontaminate",
     "safety": "gristmill.stages.scrub.safety",
     "scrub": "gristmill.stages.scrub.scrub",

@@ -209,7 +209,7 @@ def weigh(rows: Array, discounts: Array, out: Array, backoffs: Array) -> tuple[i
     while begin < len(rows):
         end, total, left, kept = begin, 0, 0, np.zeros(3, np.int64)
         while end < len(rows) and rows[end, 0] == rows[begin, 0] and rows[end, 1] >> _BITS == rows[begin, 1] >> _BITS:
-            count = np.int64(rows[end, 2] >> _ONE)
+            count = int(np.int64(rows[end, 2] >> _ONE))
             total += count
             if rows[end, 2] & _ONE:
                 left += count
@@ -225,7 +225,7 @@ def weigh(rows: Array, discounts: Array, out: Array, backoffs: Array) -> tuple[i
             for at in range(begin, end):
                 if rows[at, 2] & _ONE:
                     continue
-                count = np.int64(rows[at, 2] >> _ONE)
+                count = int(np.int64(rows[at, 2] >> _ONE))
                 shares[0] = (count - discounts[min(count, 3) - 1]) / total
                 high, low = rows[at, 0], rows[at, 1]
                 out[written, 0] = (low & _WORD) << _TWO_WORDS | high >> _BITS

@@ -97,7 +97,7 @@ def _wide(point: int, pages: int, classes: int, lower_pages: int, lowers: int) -
         if bits & LOWER:
             return _PART, point
         place = byte_at(lower_pages, point >> 8) << 8 | point & 255
-        return _PART, point + np.int64(np.int32(four_bytes_at(lowers, 4 * place)))
+        return _PART, point + int(np.int64(np.int32(four_bytes_at(lowers, 4 * place))))
     return (_MARK if bits & MARK else _NONE), point
 
 

@@ -50,7 +50,10 @@ def scratch() -> Scratch:
     return Scratch(
         np.empty(ROOM_BYTES, np.uint8),
         np.empty((ROOM, 3), np.int64),
-        *(np.zeros(_TOKENS, kind) for kind in (np.uint64, np.uint64, np.int64, np.int64)),
+        np.zeros(_TOKENS, np.uint64),
+        np.zeros(_TOKENS, np.uint64),
+        np.zeros(_TOKENS, np.int64),
+        np.zeros(_TOKENS, np.int64),
         np.zeros((_TOKENS, 8), np.int64),
         np.zeros(_TOKENS, np.int64),
     )
@@ -82,7 +85,7 @@ def _look_up(
         steps[at] = np.int64(slot >> _16 & _LOW)
         left[at, 1] = np.int64(np.int16(slot & _LOW))
         waiting[count] = at
-        count += np.int64(hashes[at] != begin)
+        count += int(hashes[at] != begin)
     for order in range(1, len(shape)):
         first, places, walk = shape[order, 0], shape[order, 1], shape[order, 2]
         kept = 0

@@ -115,7 +115,8 @@ def packed(probability: Array, backoff: Array) -> Array:
     """The lower half of slots, of logarithms to the base 10 (float64)."""
     steps = np.clip(np.rint(-probability * STEPS), 0, LEAST_PROBABILITY).astype(np.uint64)
     back = np.clip(np.rint(backoff * STEPS), -LARGEST_BACKOFF, LARGEST_BACKOFF).astype(np.int16)
-    return steps << _16 | back.view(np.uint16).astype(np.uint64)
+    values: Array = steps << _16 | back.view(np.uint16).astype(np.uint64)
+    return values
 
 
 def unpacked(values: Array) -> tuple[Array, Array]:

@@ -27,7 +27,7 @@ from gristmill.errors import UserError
 from gristmill.kernels.hash.radix import sort_order
 from gristmill.kernels.ngram.arpa import FINE, NO_NUMBER, NO_WORD, TOO_LARGE, TOO_MANY, read_ngrams
 from gristmill.kernels.ngram.cut import ROOM, ROOM_BYTES, cut_tables, cut_texts
-from gristmill.kernels.ngram.tables import STEPS, Tables, hash_ngrams, packed, values_of
+from gristmill.kernels.ngram.tables import Tables, hash_ngrams, packed, unpacked, values_of
 from gristmill.kernels.ngram.vocabulary import hash_strings
 from gristmill.stages.ingest.decompress import Fault
 from gristmill.stages.ingest.stream import MAGIC_BYTES, compression
@@ -86,9 +86,8 @@ def _numbers(language: Language, order: int, places: Array, name: str) -> Array:
 
 def _lines(language: Language, order: int, ids: Array, hashes: Array, words: list[str]) -> Iterator[str]:
     values = values_of(hash_ngrams(ids, hashes), order, language.tables)
-    probabilities = (-((values >> 16) & 0xFFFF) / STEPS + 0.0).tolist()
-    backoffs = ((values & 0xFFFF).astype(np.uint16).view(np.int16) / STEPS).tolist()
-    for row, probability, backoff in zip(ids.tolist(), probabilities, backoffs, strict=True):
+    probabilities, backoffs = unpacked(values)
+    for row, probability, backoff in zip(ids.tolist(), probabilities.tolist(), backoffs.tolist(), strict=True):
         behind = f"\t{backoff!r}" if order < language.order else ""
         yield f"{probability!r}\t{' '.join([words[one - 1] for one in row])}{behind}\n"
 

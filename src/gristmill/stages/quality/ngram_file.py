@@ -13,7 +13,7 @@ without its first word, in the list of those that are one shorter, and that word
 
 import hashlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -235,12 +235,6 @@ def _section(data: Array, name: str, about: Mapping[str, Any]) -> Array:
     if at % _ALIGNED or at + size > len(data):
         raise ValueError(f"the section {str(name)[:40]} lies outside of the file")
     found = data[at : at + size]
-    if hashlib.sha256(found).hexdigest() != about["sha256"]:
+    if hashlib.sha256(found.data).hexdigest() != about["sha256"]:
         raise ValueError(f"the section {str(name)[:40]} is damaged")
     return found
-
-
-def names_of(language: Language, numbers: Sequence[int] | Array) -> list[str]:
-    """Words by number, which counts from 1 for <unk>."""
-    data, offsets = language.words.tobytes(), language.offsets
-    return [data[offsets[one - 1] : offsets[one]].decode("utf-8", "replace") for one in numbers]
