@@ -43,6 +43,8 @@ _CHUNK_BYTES = 1 << 23
 _MOST_RECORD = 64 << 20
 
 Array = np.ndarray[Any, Any]
+Banded = tuple[Estimate, tuple[float, float] | None]
+"""A model, and the bounds of its bands."""
 Least = Annotated[int, AsCount, Field(ge=1, le=10**9)]
 
 
@@ -141,7 +143,7 @@ def _fit(batches: Iterable[pa.RecordBatch], config: Config, path: Path, folder: 
         )
     least = (*config.prune, *[config.prune[-1]] * HIGHEST_ORDER)[: config.order]
     settings = Settings(config.order, least, config.vocab, config.memory)
-    models: dict[str, tuple[Estimate, tuple[float, float] | None]] = {}
+    models: dict[str, Banded] = {}
     about = {}
     for language, (train, held) in enough.items():
         own = folder / f"model{len(models)}"
@@ -151,9 +153,7 @@ def _fit(batches: Iterable[pa.RecordBatch], config: Config, path: Path, folder: 
     return {"languages": about, "left_out": left_out}
 
 
-def _trained(
-    texts: Texts, held: _Spilled, settings: Settings, folder: Path
-) -> tuple[tuple[Estimate, tuple[float, float] | None], dict[str, Any]]:
+def _trained(texts: Texts, held: _Spilled, settings: Settings, folder: Path) -> tuple[Banded, dict[str, Any]]:
     found = estimate(texts, settings, folder)
     ngram_file.write(folder / "alone", {ALL: (found, None)})
     model = ngram_file.load(folder / "alone").languages[ALL]

@@ -57,7 +57,7 @@ class ModelFile(StageConfig):
 
 class Config(StageConfig):
     models: Annotated[dict[ModelName, File | ModelFile], Field(min_length=1, max_length=32)]
-    """Models by the name that their column has: the path of a file, or `file` and `language`, or `trained`; 32 at most."""
+    """Models by the name of their column: the path of a file, or `file` and `language`, or `trained`; 32 at most."""
 
     @model_validator(mode="after")
     def _columns_differ(self) -> "Config":
