@@ -94,6 +94,8 @@ LOOKS = (
     "removed recipe.yaml --by source",
     "audit recipe.yaml",
     "audit recipe.yaml --out auditEVIL.html",
+    "bias recipe.yaml --step heuristics --edge 5",
+    "bias recipe.yaml --step heuristics --edge 5 --html biasEVIL.html",
     "whatif recipe.yaml heuristics.gopher_quality.min_words=100000",
     "verify recipe.yaml",
     "gc recipe.yaml --dry-run",
@@ -146,6 +148,11 @@ MISTAKES = (
     "inspect recipe.yaml -n EVIL",
     "removed recipe.yaml --by EVIL",
     "audit recipe.yaml --step EVIL",
+    "bias recipe.yaml --step EVIL",
+    "bias recipe.yaml --step heuristics --by EVIL",
+    "bias recipe.yaml --step heuristics --score EVIL",
+    "bias recipe.yaml --step heuristics --terms EVIL",
+    "bias recipe.yaml --step heuristics --html EVIL/EVIL",
     "audit recipe.yaml --type EVIL",
     "audit recipe.yaml --out EVIL/EVIL",
     "whatif recipe.yaml EVIL",
@@ -206,7 +213,11 @@ def test_no_command_lets_data_reach_the_terminal(hostile, typed):
         for one in in_json.out.splitlines():
             json.loads(one)
     assert shown > 10  # it is there to be seen
-    for path in (hostile / f"report{IN_A_NAME}" / "audit.html", hostile / f"audit{IN_A_NAME}.html"):
+    for path in (
+        hostile / f"report{IN_A_NAME}" / "audit.html",
+        hostile / f"audit{IN_A_NAME}.html",
+        hostile / f"bias{IN_A_NAME}.html",
+    ):
         page = path.read_text()
         assert "<script" not in page
         assert "&lt;script&gt;" in page

@@ -68,6 +68,8 @@ COMMANDS = [
     *(("sql", f'select * from "{view}"') for view in ("documents", "ingest", "verdicts", "safety_hashes", "clusters")),
     ("sql", "--json", "select * from near_dedup"),
     ("removed",),
+    ("bias", "--step", "near_dedup", "--edge", "9"),
+    ("bias", "--step", "near_dedup", "--edge", "9", "--json"),
 ]
 
 

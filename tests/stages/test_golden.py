@@ -208,6 +208,7 @@ CONFIGS = {
     "keep_language": {"keep": {"en": 0.5}},
     "gate": {"allow_licenses": ["MIT"]},
     "robots": {"agent": "CCBot"},
+    "quality": {"models": {"toxic": {"file": str(Path(__file__).parent / "scrub" / "toxic.bin"), "label": "toxic"}}},
     "near_dedup": {"verify_jaccard": 0.5, "bands": 40, "rows": 3},
     "substring_dedup": {"min_bytes": 60},
 }

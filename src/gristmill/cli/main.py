@@ -32,6 +32,7 @@ COMMANDS = (
         "lineage",
         "removed",
         "audit",
+        "bias",
         "whatif",
         "diff",
         "sql",

@@ -16,7 +16,7 @@ from gristmill.recipe.mistakes import listed
 from gristmill.store.store import CorruptPart, Store
 
 _FROM_STORE = (
-    "status, funnel, removed, inspect, lineage, sample, shards, tokenizer, sql, export, verify and gc: gristmill "
+    "status, funnel, removed, bias, inspect, lineage, sample, shards, tokenizer, sql, export, verify and gc: gristmill "
     "removed {0}, gristmill inspect {0} --dropped"
 )
 MOST_NAMED = 5

@@ -1,4 +1,6 @@
-"""Plots as inline SVG: bars in groups and lines over a logarithmic axis. Text and axes take the colour of the page."""
+"""Plots as inline SVG: bars in groups, lines over a logarithmic axis, shares with intervals. Text and axes take the
+colour of the page.
+"""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -62,6 +64,55 @@ def lines(series: Mapping[str, Sequence[tuple[float, float]]], unit: str, x_unit
     return _svg(parts, list(series))
 
 
+def intervals(
+    rows: Mapping[str, Mapping[str, tuple[float, float, float]]],
+    marks: Mapping[str, tuple[float, int]],
+    series: Sequence[str],
+) -> str:
+    """A line for each key, on it a point and an interval (value, low, high) for each series that it has; `marks` are
+    upright lines: value and the number of the series whose colour they have, dashed.
+    """
+    left, line = 250, 13 * len(series) + 10
+    top = min(
+        1.0,
+        _ceiling(
+            max([value for value, _ in marks.values()] + [one[2] for row in rows.values() for one in row.values()])
+        ),
+    )
+    high = _TOP + line * len(rows)
+    parts = []
+
+    def across(value: float) -> float:
+        return left + value / top * (WIDTH - left - 30)
+
+    for fifth in range(6):
+        x = across(top * fifth / 5)
+        parts.append(f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{_TOP}" y2="{high}" stroke="currentColor" opacity="0.15"/>')
+        parts.append(_text(x, high + 15, f"{top * fifth / 5:.3g}"))
+    for name, (value, number) in marks.items():
+        x, colour = across(value), COLOURS[number % len(COLOURS)]
+        parts.append(
+            f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{_TOP}" y2="{high}" stroke="{colour}" stroke-dasharray="4 3">'
+            f"<title>{escaped(name)}: {value:.3g}</title></line>"
+        )
+    for place, (name, values) in enumerate(rows.items()):
+        y = _TOP + line * place
+        shown = name if len(name) <= 36 else f"{name[:35]}\u2026"
+        parts.append(_text(left - 10, y + line / 2 + 4, shown, anchor="end"))
+        for number, one in enumerate(series):
+            if one not in values:
+                continue
+            value, low, up = values[one]
+            colour, at = COLOURS[number % len(COLOURS)], y + 11 + 13 * number
+            title = f"<title>{escaped(name)}, {escaped(one)}: {value:.3g} ({low:.3g} to {up:.3g})</title>"
+            parts.append(
+                f'<g>{title}<line x1="{across(low):.1f}" x2="{across(up):.1f}" y1="{at}" y2="{at}" stroke="{colour}" '
+                f'stroke-width="2.5" opacity="0.55"/>'
+                f'<circle cx="{across(value):.1f}" cy="{at}" r="4" fill="{colour}"/></g>'
+            )
+    return _svg(parts, series, high + _BOTTOM)
+
+
 def _frame(top: float, unit: str, bottom: float = 0.0) -> list[str]:
     """Lines across with their values, and what is measured."""
     parts = []
@@ -94,7 +145,7 @@ def _text(x: float, y: float, text: str, size: int = 11, anchor: str = "middle")
     return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" font-size="{size}">{escaped(text)}</text>'
 
 
-def _svg(parts: Sequence[str], legend: Sequence[str]) -> str:
+def _svg(parts: Sequence[str], legend: Sequence[str], height: int = HEIGHT) -> str:
     listed = []
     x = float(_LEFT)
     row = 0
@@ -102,12 +153,12 @@ def _svg(parts: Sequence[str], legend: Sequence[str]) -> str:
         wide = 26 + 6.6 * len(name)
         if x + wide > WIDTH and x > _LEFT:
             x, row = float(_LEFT), row + 1
-        y = HEIGHT + 12 + row * _LEGEND
+        y = height + 12 + row * _LEGEND
         colour = COLOURS[number % len(COLOURS)]
         listed.append(f'<rect x="{x:.1f}" y="{y - 9}" width="11" height="11" fill="{colour}"/>')
         listed.append(_text(x + 16, y + 1, name, anchor="start"))
         x += wide
-    high = HEIGHT + ((row + 1) * _LEGEND if legend else 0)
+    high = height + ((row + 1) * _LEGEND if legend else 0)
     return (
         f'<svg viewBox="0 0 {WIDTH} {high}" role="img" fill="currentColor" font-family="system-ui, sans-serif">'
         f"{''.join(parts)}{''.join(listed)}</svg>"

@@ -238,6 +238,7 @@ TEXTS = [
     "é" * 253 + "水" * 6 + "x" * 300,
 ]
 
+TWO = ("hq", "cc")
 STORAGES = ["dense", "pq", "pq norm", "pq norm qout", "pq norm pruned", "pq qout pruned"]
 
 
@@ -273,6 +274,22 @@ def test_every_kind_of_model_gives_what_the_library_gives(
         assert_same(found, [(min(p, 1.0), name) for p, name in zip(probabilities, names, strict=True)], 5e-5)
 
 
+@pytest.mark.parametrize("word_ngrams", [1, 2, 3])
+@pytest.mark.parametrize("storage", STORAGES)
+def test_of_two_labels_one_number_a_row_says_the_same(word_ngrams: int, storage: str, tmp_path: Path) -> None:
+    """A softmax of two labels depends on the difference of their scores alone: definition and library agree."""
+    library = pytest.importorskip("fasttext")
+    tiny, model = make(labels=TWO, word_ngrams=word_ngrams, storage=storage)
+    (tmp_path / "tiny.ftz").write_bytes(tiny.file)
+    peer = library.load_model(str(tmp_path / "tiny.ftz"))
+    for found, text in zip(ours(model, [*TEXTS], 2), TEXTS, strict=True):
+        assert len(found) == len(oracle(tiny, text))
+        assert_same(found, oracle(tiny, text))
+        labels, probabilities = peer.predict(text.replace("\n", " "), k=2)
+        names = [label.removeprefix("__label__") for label in labels]
+        assert_same(found, [(min(p, 1.0), name) for p, name in zip(probabilities, names, strict=True)], 5e-5)
+
+
 @pytest.mark.parametrize(
     "settings",
     [
@@ -287,6 +304,9 @@ def test_every_kind_of_model_gives_what_the_library_gives(
         {"words": ()},
         {"labels": ("one",), "loss": "hs"},
         {"labels": ("one", "two"), "loss": "hs"},
+        {"labels": ("one", "two"), "maxn": 0, "minn": 0, "word_ngrams": 5},
+        {"labels": ("one", "two"), "words": (), "buckets": 1},
+        {"labels": tuple(f"l{n}" for n in range(9))},
         {"labels": tuple(f"l{n}" for n in range(300)), "loss": "hs"},
         {"dim": 16},
         {"dim": 1, "storage": "pq norm qout pruned"},
@@ -308,17 +328,18 @@ def test_unusual_settings_give_what_the_oracle_gives(settings: dict[str, Any]) -
 @settings(max_examples=60, deadline=None)
 def test_any_text_gives_what_the_oracle_gives(texts: list[str], draw: random.Random) -> None:
     """Texts of brackets, spaces and characters of every length are split and hashed as the definition says."""
-    tiny, model = make(word_ngrams=2, storage=draw.choice(STORAGES))
+    tiny, model = make(word_ngrams=2, storage=draw.choice(STORAGES), labels=draw.choice([TWO, Tiny.labels]))
     for found, text in zip(ours(model, [*texts]), texts, strict=True):
         wanted = oracle(tiny, text)
         assert len(found) == min(1, len(wanted))
         assert_same(found, wanted)
 
 
+@pytest.mark.parametrize("labels", [TWO, Tiny.labels])
 @pytest.mark.parametrize("word_ngrams", [1, 2])
-def test_a_document_does_not_depend_on_its_neighbours(word_ngrams: int) -> None:
+def test_a_document_does_not_depend_on_its_neighbours(word_ngrams: int, labels: tuple[str, ...]) -> None:
     """Any slice and any order of a batch gives the same bits, though words are remembered within a call."""
-    _, model = make(word_ngrams=word_ngrams)
+    _, model = make(word_ngrams=word_ngrams, labels=labels)
     draw = random.Random(5)
     words = ["".join(draw.choices("abcdeé水", k=draw.randint(1, 12))) for _ in range(900)]  # more than the 256 slots
     texts = [" ".join(draw.choices(words, k=draw.randint(0, 40))) for _ in range(300)]
@@ -332,9 +353,12 @@ def test_a_document_does_not_depend_on_its_neighbours(word_ngrams: int) -> None:
     assert np.array_equal(probabilities[order], shuffled[1])
 
 
-def test_quantised_rows_read_in_place_give_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("labels", [TWO, Tiny.labels, tuple(f"l{n}" for n in range(9))], ids=len)
+def test_quantised_rows_read_in_place_give_the_same_bits(
+    labels: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Whether a quantised matrix is decoded beforehand or row by row is a matter of memory alone."""
-    tiny, decoded = make(storage="pq norm pruned", word_ngrams=2)
+    tiny, decoded = make(storage="pq norm pruned", word_ngrams=2, labels=labels)
     monkeypatch.setattr(fasttext_model, "_DECODED_BYTES", 0)
     in_place = parse(np.frombuffer(tiny.file, np.uint8), "tiny.ftz")
     assert in_place.arrays.table.shape[0] == 0 < decoded.arrays.table.shape[0]

@@ -55,6 +55,7 @@ def make_record(
         "not_run": run.graph.beyond,
         "recipe_text": recipe.text,
         "chains": run.chains,
+        "domains": run.domains,
         "cost": run.cost,
         "nodes": {node_id: _record_node(run, node_id, datasets) for node_id in run.nodes},
     }

@@ -64,6 +64,7 @@ class Run(Seen):
         sample = "" if recipe.sample is None else f" --sample {recipe.sample * 100:.12g}%"
         super().__init__(recipe.name, f"{recipe.path}{sample}", store, graph.nodes, graph.chains, self.tasks.made)
         self.graph = graph
+        self.domains = {name: source.domain for name, source in recipe.sources.items()}
         self.inputs: dict[str, SourceInputs] = {}
         self.listener = listener
         self.ended: dict[str, Any] = {}

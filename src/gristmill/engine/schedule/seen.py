@@ -48,6 +48,8 @@ class Seen:
         """Per source: its document parts in order; of a recipe that has not run to its end, those that exist."""
         self.record = record
         """Of the run that is looked at; None where it is the recipe as it is now."""
+        self.domains: Mapping[str, str | None] = {} if record is None else record.get("domains", {})
+        """Of sources, as the recipe has them; runs that were recorded before there was such an entry have none."""
         self.passed_over: Sequence[str] = ()
         """What is wrong with records that may be of a newer run."""
 

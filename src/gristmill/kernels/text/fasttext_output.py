@@ -94,3 +94,19 @@ def walk_tree(tree: Array, scores: Array, stack: Array, chances: Array, labels: 
         stack[depth], chances[depth] = tree[node, 1], p * (right + _FLOOR)
         stack[depth + 1], chances[depth + 1] = tree[node, 0], p * ((1.0 - right) + _FLOOR)
         depth += 2
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def two_labels(scores: Array, k: int) -> Any:
+    """The k best of two labels of a softmax and their probabilities (int32 and float32), where `scores` say by how much
+    the first is ahead of the second; -1 and 0 where that is not known."""
+    labels = np.full((scores.size, k), -1, np.int32)
+    chances = np.zeros((scores.size, k), np.float32)
+    for doc in range(scores.size):
+        if scores[doc] - scores[doc] == 0.0:
+            first = np.int32(0 if scores[doc] > 0.0 else 1)  # among equals the later goes first
+            less = exponential(-abs(scores[doc]))
+            for place in range(k):
+                labels[doc, place] = first if place == 0 else 1 - first
+                chances[doc, place] = min((1.0 if place == 0 else less) / (1.0 + less) + _FLOOR, 1.0)
+    return labels, chances

@@ -11,7 +11,7 @@ matrix is quantised, that matrix, the same for the output.
 import os
 import struct
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,8 @@ from fsspec.implementations.local import LocalFileSystem
 
 from gristmill.errors import UserError
 from gristmill.kernels.text import fasttext as kernel
-from gristmill.kernels.text.fasttext_output import HIERARCHICAL
+from gristmill.kernels.text import fasttext_linear as linear
+from gristmill.kernels.text.fasttext_output import HIERARCHICAL, SOFTMAX, two_labels
 from gristmill.places import system_of
 
 Array = np.ndarray[Any, Any]
@@ -31,13 +32,44 @@ _LONGEST = 255  # n-gram in characters or words; trained models have at most 6
 _DECODED_BYTES = 64 << 20  # a decoded table larger than this misses the caches anyway
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class FastText:
     """A classifier in memory."""
 
     arrays: kernel.Model
     labels: tuple[str, ...]
     """By label number, without `__label__`."""
+
+    @cached_property
+    def weights(self) -> Array:
+        """Of two labels: what each row adds to the first one's score over that of the second, float32."""
+        output = self.arrays.output.astype(np.float64)
+        return self._times(output[:, 0] - output[:, 1])
+
+    @cached_property
+    def scored(self) -> kernel.Model:
+        """The same with rows that are scores of labels already, where labels are fewer than dimensions."""
+        dim, labels = self.arrays.output.shape
+        if labels >= dim:
+            return self.arrays
+        columns = [self._times(self.arrays.output[:, label].astype(np.float64)) for label in range(labels)]
+        shape = self.arrays.shape.copy()
+        shape[0] = labels
+        none = np.empty((0, 1), np.uint8), np.empty(0, np.float32), np.empty((0, 256, 1), np.float32)
+        table, output = np.stack(columns, axis=1), np.eye(labels, dtype=np.float32)
+        made = (shape, table, *none, output)
+        for array in made:
+            array.flags.writeable = False
+        return self.arrays._replace(**dict(zip(_SCORED, made, strict=True)))
+
+    def _times(self, direction: Array) -> Array:
+        arrays = self.arrays
+        found: Array = linear.project(arrays.table, arrays.codes, arrays.norms, arrays.centroids, direction)
+        found.flags.writeable = False
+        return found
+
+
+_SCORED = ("shape", "table", "codes", "norms", "centroids", "output")
 
 
 def load(uri: str) -> FastText:
@@ -85,8 +117,16 @@ def predict(model: FastText, text: pa.Array, k: int = 1, max_bytes: int | None =
             inside[inside] = data[cut[inside]] & 0xC0 == 0x80
             cut -= inside
         ends = cut
-    labels, probabilities = kernel.predict(model.arrays, data, starts, ends, k)
-    return labels, probabilities
+    if len(model.labels) == 2 and model.arrays.shape[6] == SOFTMAX:
+        means = linear.means(model.arrays, model.weights, data, starts, ends)
+        labels, probabilities = two_labels(means, min(k, 2))
+        return _padded(labels, probabilities, k)
+    return kernel.predict(model.scored, data, starts, ends, k)
+
+
+def _padded(labels: Array, probabilities: Array, k: int) -> tuple[Array, Array]:
+    more = ((0, 0), (0, k - labels.shape[1]))
+    return np.pad(labels, more, constant_values=-1), np.pad(probabilities, more)
 
 
 class _Cursor:

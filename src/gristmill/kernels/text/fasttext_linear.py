@@ -1,0 +1,195 @@
+"""Scores of a fastText model with one number a row (fasttext.py): what is left of a classifier of two labels.
+
+The scores of labels are linear in the rows of a document's features, and a softmax of two depends on their difference
+alone. So each row is multiplied with the difference of the two output rows once, when a model is loaded; of 100
+dimensions and 2 million buckets, 800 MB, 8 MB are left, and a feature costs one load.
+
+What a word gives is kept in a table of words met before, as in fasttext.py. The rows of word n-grams are collected
+first and summed in the order of the text then, so that many loads are under way at once.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+
+from gristmill.kernels.memory import borrow
+from gristmill.kernels.text.fasttext import (
+    _CACHED_BYTES,
+    _CHUNK,
+    _END,
+    _WORD_NGRAM_FACTOR,
+    Model,
+    _append_row,
+    _find,
+    _is_space,
+    _next_bytes,
+    _ngram_rows,
+    hash_bytes,
+)
+from gristmill.kernels.text.fasttext_output import Array
+
+_SLOTS = 1 << 15
+_BLOCK = 512
+"""Rows that are collected before they are summed."""
+
+
+class Words(NamedTuple):
+    """Room that documents use one after the other, and words met before."""
+
+    keys: Array
+    """uint64 (slots + 1, 4): the bytes of a word, at most 24, and rows + 1 << 32 | hash. The last slot takes words
+    that are not kept."""
+    sums: Array
+    """float64 (slots + 1): the sum of the word's own rows"""
+    rows: Array
+    piece: Array
+    bounds: Array
+    """of a stretch of a word: the rows of its n-grams, its bytes, and where its characters start"""
+    recent: Array
+    """uint64: the running hashes of word n-grams"""
+    block: Array
+    """int64: rows of word n-grams that are still to be summed"""
+
+
+@njit(nogil=True, cache=True)
+def project(table: Array, codes: Array, norms: Array, centroids: Array, direction: Array) -> Any:
+    """Each row (float32, or its codes) times `direction` (float64), summed in order, as float32."""
+    rows = max(table.shape[0], codes.shape[0])
+    found = np.empty(rows, np.float32)
+    width = centroids.shape[2]
+    for row in range(rows):
+        total = 0.0
+        if table.shape[0] > 0:
+            for d in range(direction.size):
+                total += table[row, d] * direction[d]
+        else:
+            for m in range(codes.shape[1]):
+                for d in range(m * width, min((m + 1) * width, direction.size)):
+                    total += np.float32(norms[row] * centroids[m, codes[row, m], d - m * width]) * direction[d]
+        found[row] = total
+    return found
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def _means(model: Model, weights: Array, work: Words, data: Array, starts: Array, ends: Array, means: Array) -> None:
+    """The mean weight of the rows of each document; NaN where it has none."""
+    dictionary, word_slots = borrow(model.words), borrow(model.word_slots)
+    word_starts, word_ends = borrow(model.word_starts), borrow(model.word_ends)
+    kept, before, shape = borrow(model.kept), borrow(model.before), borrow(model.shape)
+    keys, sums, rows, recent = borrow(work.keys), borrow(work.sums), borrow(work.rows), borrow(work.recent)
+    block, values, text = borrow(work.block), borrow(weights), borrow(data)
+    room = (borrow(work.piece), borrow(work.bounds), rows)
+    words, buckets, maxn, eos = shape[1], shape[2], shape[4], shape[7]
+    mask = np.uint64(keys.shape[0] - 2)
+    length = recent.size
+    modulus = np.uint64(max(buckets, 1))
+    for doc in range(starts.size):
+        total, count, seen, waiting = 0.0, 0, 0, 0
+        i, end = starts[doc], ends[doc]
+        more = True
+        previous = np.uint64(0)
+        while more:
+            while i < end and _is_space(text[i]):
+                i += 1
+            first = i
+            n: Any
+            key0, n = _next_bytes(text, i, end)
+            i += n
+            key1, key2 = np.uint64(0), np.uint64(0)
+            if n == 8:
+                key1, n = _next_bytes(text, i, end)
+                i += n
+                if n == 8:
+                    key2, n = _next_bytes(text, i, end)
+                    i += n
+                    while i < end and not _is_space(text[i]):
+                        i += 1
+            more = i > first and key0 != 0x3E732F3C  # </s> is the end of a line, in the text or after it
+            if not more and seen == 0:
+                break
+            cached = more and i - first <= _CACHED_BYTES
+            slot = mask + np.uint64(1)
+            if cached:
+                mixed = key0 ^ (key1 * np.uint64(0x9E3779B97F4A7C15)) ^ (key2 * np.uint64(0xC2B2AE3D27D4EB4F))
+                slot = ((mixed * np.uint64(0x9FB21C651E98DF25)) >> np.uint64(32)) & mask
+            if not cached or keys[slot, 0] != key0 or keys[slot, 1] != key1 or keys[slot, 2] != key2:
+                found, at = 0, i + 1
+                entry = eos
+                h = hash_bytes(_END, 0, 4)
+                if more:
+                    h = hash_bytes(text, first, i)
+                    entry = _find(dictionary, word_starts, word_ends, word_slots, text, first, i, h)
+                    if maxn > 0 and buckets > 0:
+                        at = first - 1
+                # a word of the text that is a label, or looks like one: "__label_" and "_"
+                label = entry >= words or (entry < 0 and key0 == 0x5F6C6562616C5F5F and key1 & np.uint64(255) == 0x5F)
+                own = 0.0
+                n = 0
+                if 0 <= entry < words:
+                    rows[0] = entry
+                    n = 1
+                while not label:
+                    if at <= i:
+                        n, at = _ngram_rows(shape, kept, before, room, n, text, at, first, i)
+                    for row in range(n):
+                        own += values[rows[row]]
+                    found += n
+                    n = 0
+                    if at > i:
+                        break
+                sums[slot] = own
+                keys[slot, 0], keys[slot, 1], keys[slot, 2] = key0, key1, key2
+                keys[slot, 3] = np.uint64(0 if label else found + 1) << np.uint64(32) | np.uint64(h)
+            told = keys[slot, 3]
+            n = np.int64(told >> np.uint64(32)) - 1
+            if n < 0:
+                continue
+            total += sums[slot]
+            count += n
+            if length > 1:
+                word = np.uint64(np.int64(np.int32(np.uint32(told))))  # kept as int32: the sign is extended
+                if length == 2:
+                    if seen > 0:
+                        bucket = (previous * _WORD_NGRAM_FACTOR + word) % modulus
+                        waiting += _append_row(block, waiting, bucket, np.uint64(1), words, kept, before)
+                    previous = word
+                else:
+                    for back in range(min(seen, length - 1), 0, -1):
+                        place = (seen - back) % length
+                        recent[place] = recent[place] * _WORD_NGRAM_FACTOR + word
+                        bucket = recent[place] % modulus
+                        waiting += _append_row(block, waiting, bucket, np.uint64(1), words, kept, before)
+                    recent[seen % length] = word
+                if waiting >= _BLOCK:
+                    for row in range(waiting):
+                        total += values[block[row]]
+                    count += waiting
+                    waiting = 0
+            seen += 1
+        for row in range(waiting):
+            total += values[block[row]]
+        count += waiting
+        means[doc] = total / count if count > 0 else np.nan
+
+
+def means(model: Model, weights: Array, data: Array, starts: Array, ends: Array) -> Array:
+    """The mean weight of the rows of each document data[start:end], float64; NaN where it has none."""
+    _, _, buckets, _, maxn, length, _, _ = (max(int(value), 0) for value in model.shape)
+    slots, text_bytes = 256, int((ends - starts).sum())
+    while slots < min(text_bytes // 16, _SLOTS):
+        slots *= 2
+    work = Words(
+        keys=np.zeros((slots + 1, 4), np.uint64),
+        sums=np.empty(slots + 1),
+        rows=np.empty(1 + _CHUNK * maxn, np.int64),
+        piece=np.empty(4 * (_CHUNK + maxn), np.uint8),
+        bounds=np.empty(_CHUNK + 2 * maxn + 1, np.uint64),
+        recent=np.empty(length if length > 1 and buckets > 0 else 1, np.uint64),
+        block=np.empty(_BLOCK + length, np.int64),
+    )
+    data = data.view()
+    data.flags.writeable = False  # one compiled version for all
+    found = np.empty(starts.size)
+    _means(model, weights, work, data, starts, ends, found)
+    return found

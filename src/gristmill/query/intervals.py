@@ -1,0 +1,90 @@
+"""Shares with 95% intervals where documents of one host are not independent of each other.
+
+Pages of one site are alike: a thousand of them that a filter removed are not a thousand votes. So a share is a ratio of
+sums over *clusters*: a host is one, and so is a document without an address. Its variance is that of a ratio estimator
+(Cochran, Sampling Techniques, 1977, 6.3), from how far each cluster lies from the share of all:
+
+    p = sum(kept) / sum(all)        v = G / (G - 1) * sum((kept_h - p * all_h)^2) / sum(all)^2
+
+The interval is Wilson's (1927) with the number of independent documents that would have that variance, p (1 - p) / v,
+in place of the number of documents (never more than there are), and Student's t for G - 1 in place of the normal
+quantile (as Korn and Graubard do, 1998). Where all are kept, or none, or there is one cluster, nothing can be learned
+of v: then hosts are taken to be of one mind, and count as sum(all)^2 / sum(all_h^2) documents (Kish), which is the
+number of hosts where they are of one size.
+
+The same formulas serve documents (every one counts 1) and bytes (every one counts its size).
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Ints = npt.NDArray[np.int64]
+
+NORMAL = 1.959963984540054
+"""The 97.5% quantile of the normal distribution."""
+_STUDENT = (12.706205, 4.302653, 3.182446, 2.776445)
+"""The same of Student's t for 1 to 4 degrees of freedom; from there on a series is right to 0.0004."""
+
+
+@dataclass(frozen=True)
+class Share:
+    """What part of some documents, or of their bytes, is kept."""
+
+    kept: int
+    all: int
+    low: float
+    high: float
+    """The ends of the 95% interval."""
+    independent: float
+    """How many independent documents would tell as much."""
+
+    @property
+    def value(self) -> float:
+        return self.kept / self.all if self.all else 0.0
+
+
+def share_of(kept: Ints, whole: Ints, documents: int) -> Share:
+    """Of clusters: what is kept of each, and all of each; `documents` is how many there are in all."""
+    is_there = whole > 0
+    kept, whole = kept[is_there], whole[is_there]
+    part, total, clusters = int(kept.sum()), int(whole.sum()), len(whole)
+    if not total:
+        return Share(0, 0, 0.0, 1.0, 0.0)
+    value = part / total
+    sizes: Any = whole.astype(np.float64)
+    far: Any = kept - value * sizes
+    squares = float(far @ far)
+    if part in (0, total) or clusters == 1 or squares <= 0.0:
+        independent, quantile = total**2 / float(sizes @ sizes), NORMAL
+    else:
+        variance = clusters / (clusters - 1) * squares / total**2
+        independent, quantile = value * (1 - value) / variance, student(clusters - 1)
+    independent = min(independent, float(documents))
+    return Share(part, total, *wilson(value, independent, quantile), independent)
+
+
+def wilson(value: float, count: float, quantile: float = NORMAL) -> tuple[float, float]:
+    """The interval of a share that was found among so many independent trials."""
+    squared = quantile**2
+    middle = (value + squared / (2 * count)) / (1 + squared / count)
+    half = quantile / (1 + squared / count) * math.sqrt(value * (1 - value) / count + squared / (4 * count**2))
+    low, high = max(0.0, middle - half), min(1.0, middle + half)
+    return (0.0 if value == 0 else low), (1.0 if value == 1 else high)
+
+
+def student(degrees: int) -> float:
+    """The 97.5% quantile of Student's t (Abramowitz and Stegun 26.7.5)."""
+    if degrees <= len(_STUDENT):
+        return _STUDENT[degrees - 1]
+    z = NORMAL
+    terms = (
+        (z**3 + z) / 4,
+        (5 * z**5 + 16 * z**3 + 3 * z) / 96,
+        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
+        (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92160,
+    )
+    return z + sum(term / float(degrees) ** power for power, term in enumerate(terms, 1))
