@@ -31,6 +31,7 @@ STEPS = {
     "quality": "gristmill.stages.quality.quality",
     "count_tokens": "gristmill.stages.quality.count_tokens",
     "keep_quality": "gristmill.stages.quality.keep_quality",
+    "perplexity": "gristmill.stages.quality.perplexity",
     "decontaminate": "gristmill.stages.decontaminate.decontaminate",
     "safety": "gristmill.stages.scrub.safety",
     "scrub": "gristmill.stages.scrub.scrub",

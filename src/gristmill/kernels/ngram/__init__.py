@@ -1,0 +1,1 @@
+"""Language models of word n-grams: cutting, counting, estimating, looking up, scoring."""

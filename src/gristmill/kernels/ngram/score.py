@@ -1,0 +1,201 @@
+"""What a language model says of texts: the sum of the logarithms of the probabilities of their words.
+
+Every look-up is a line of memory from anywhere. So words are taken by the hundred: all places are known, and asked for,
+before the first is read, and the processor has many on the way at once.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+
+from gristmill.kernels.hash.splitmix import mix
+from gristmill.kernels.memory import address_of
+from gristmill.kernels.memory_blocks import prefetch
+from gristmill.kernels.ngram.cut import LONGEST, ROOM, ROOM_BYTES, Addresses, CutTables, cut_some
+from gristmill.kernels.ngram.tables import STEPS, Tables, find, longer, place_of
+from gristmill.kernels.text.fasttext_output import exponential
+from gristmill.kernels.text.words import hash_bytes
+
+Array = np.ndarray[Any, Any]
+
+_BEFORE = 8
+"""Tokens that stand in front of those that are scored at once: no n-gram is longer."""
+_TOKENS = 3 * ROOM + 2 * _BEFORE
+_LOW = np.uint64(0xFFFF)
+_16 = np.uint64(16)
+_EMPTY = np.uint64(0)
+
+
+class Scratch(NamedTuple):
+    """Arrays that `score` writes to; by token, but the first two. The last tokens of before stand in front."""
+
+    words: Array
+    spans: Array
+    hashes: Array
+    """uint64: of the word."""
+    rolled: Array
+    """uint64: the hash of the n-gram that is looked for."""
+    lengths: Array
+    """int64: the longest n-gram that ends with it and is known."""
+    steps: Array
+    """int64: the probability of that."""
+    left: Array
+    """int64, [tokens, 8]: the sum of the backoffs of these n-grams, up to each length."""
+    waiting: Array
+    """int64: tokens whose next longer n-gram is looked for."""
+
+
+def scratch() -> Scratch:
+    return Scratch(
+        np.empty(ROOM_BYTES, np.uint8),
+        np.empty((ROOM, 3), np.int64),
+        np.zeros(_TOKENS, np.uint64),
+        np.zeros(_TOKENS, np.uint64),
+        np.zeros(_TOKENS, np.int64),
+        np.zeros(_TOKENS, np.int64),
+        np.zeros((_TOKENS, 8), np.int64),
+        np.zeros(_TOKENS, np.int64),
+    )
+
+
+@njit(nogil=True, cache=True)
+def _look_up(
+    tokens: int, slots: Array, shape: Array, unknown: np.uint64, begin: np.uint64, spare: Scratch, waiting: Array
+) -> int:
+    """Finds the longest n-gram that ends with each token, from the first new one on; how many words are not known.
+
+    Order by order: a longer n-gram is there only if the two that are one word shorter are.
+    """
+    hashes, rolled, lengths, steps, left = spare.hashes, spare.rolled, spare.lengths, spare.steps, spare.left
+    table = address_of(slots)
+    first, places, walk = shape[0, 0], shape[0, 1], shape[0, 2]
+    for at in range(_BEFORE, tokens):
+        rolled[at] = mix(hashes[at])
+        prefetch(table, 8 * (first + place_of(rolled[at], places)))
+    missing = count = 0
+    for at in range(_BEFORE, tokens):
+        slot = find(table, first, places, walk, rolled[at])
+        if slot == _EMPTY:
+            missing += 1
+            hashes[at] = unknown
+            slot = find(table, first, places, walk, mix(unknown))
+        rolled[at] = hashes[at]
+        lengths[at] = 1
+        steps[at] = np.int64(slot >> _16 & _LOW)
+        left[at, 1] = np.int64(np.int16(slot & _LOW))
+        waiting[count] = at
+        count += int(hashes[at] != begin)
+    for order in range(1, len(shape)):
+        first, places, walk = shape[order, 0], shape[order, 1], shape[order, 2]
+        kept = 0
+        for place in range(count):
+            at = waiting[place]
+            if lengths[at - 1] >= order:
+                rolled[at] = longer(rolled[at], hashes[at - order])
+                prefetch(table, 8 * (first + place_of(mix(rolled[at]), places)))
+                waiting[kept] = at
+                kept += 1
+        count, kept = kept, 0
+        for place in range(count):
+            at = waiting[place]
+            slot = find(table, first, places, walk, mix(rolled[at]))
+            if slot != _EMPTY:
+                lengths[at] = order + 1
+                steps[at] = np.int64(slot >> _16 & _LOW)
+                left[at, order + 1] = left[at, order] + np.int64(np.int16(slot & _LOW))
+                waiting[kept] = at
+                kept += 1
+        count = kept
+    return missing
+
+
+@njit(nogil=True, cache=True)
+def _sum_up(
+    tokens: int, orders: int, begin: np.uint64, hashes: Array, lengths: Array, steps: Array, left: Array
+) -> int:
+    """The steps of all tokens: those of their n-grams, and the backoffs of the longer contexts that they stand in."""
+    total = 0
+    for at in range(_BEFORE, tokens):
+        if hashes[at] != begin:
+            longest = max(min(lengths[at - 1], orders - 1), lengths[at] - 1)
+            total += steps[at] - left[at - 1, longest] + left[at - 1, lengths[at] - 1]
+    return total
+
+
+@njit(nogil=True, cache=True)
+def _keep_last(tokens: int, hashes: Array, lengths: Array, left: Array) -> None:
+    """Puts the last tokens in front of the next ones."""
+    for place in range(_BEFORE):
+        hashes[place] = hashes[tokens - _BEFORE + place]
+        lengths[place] = lengths[tokens - _BEFORE + place]
+    for length in range(left.shape[1]):
+        left[_BEFORE - 1, length] = left[tokens - 1, length]
+
+
+@njit(nogil=True, cache=True)
+def _score_text(
+    text: int, at: int, stop: int, tables: Tables, cut: Addresses, bytes_: int, spare: Scratch
+) -> tuple[int, int, int]:
+    """Of one text: steps, words and ends of sentences, words that are not known."""
+    spans, hashes = spare.spans, spare.hashes
+    unknown, begin_of, end_of = tables.special[0], tables.special[1], tables.special[2]
+    is_first, is_open = True, False
+    total = words = missing = 0
+    while at < stop:
+        at, count, is_first = cut_some(text, at, stop, cut, bytes_, spans, is_first)
+        tokens = _BEFORE
+        for word in range(count):
+            if spans[word, 2]:
+                if is_open:
+                    hashes[tokens] = end_of
+                    words += 1
+                    tokens += 1
+                hashes[tokens] = begin_of
+                tokens += 1
+                is_open = True
+            begin, end = spans[word, 0], spans[word, 1]
+            hashes[tokens] = hash_bytes(bytes_, begin, end) if end - begin <= LONGEST else np.uint64(0)
+            tokens += 1
+        words += count
+        if is_open and at >= stop:
+            hashes[tokens] = end_of
+            words += 1
+            tokens += 1
+        missing += _look_up(tokens, tables.slots, tables.shape, unknown, begin_of, spare, spare.waiting)
+        total += _sum_up(tokens, len(tables.shape), begin_of, hashes, spare.lengths, spare.steps, spare.left)
+        _keep_last(tokens, hashes, spare.lengths, spare.left)
+    return total, words, missing
+
+
+@njit(nogil=True, cache=True)
+def score(data: Array, begins: Array, ends: Array, tables: Tables, cut: CutTables, spare: Scratch) -> Array:
+    """Of each text, from begin to end: the sum of the logarithms to the base 10 of the probabilities of its words and
+    ends of sentences, in steps, down; how many these are; how many words the model does not know. int64, [texts, 3].
+    """
+    found = np.zeros((len(begins), 3), np.int64)
+    addresses = (
+        address_of(cut.plain),
+        address_of(cut.pages),
+        address_of(cut.classes),
+        address_of(cut.lower_pages),
+        address_of(cut.lowers),
+    )
+    for row in range(len(begins)):
+        found[row] = _score_text(
+            address_of(data), begins[row], ends[row], tables, addresses, address_of(spare.words), spare
+        )
+    return found
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def perplexities(found: Array) -> Array:
+    """10 ** (mean of what `score` found), float64; NaN for a text without a word."""
+    result = np.empty(len(found), np.float64)
+    for row in range(len(found)):
+        if found[row, 1] == 0:
+            result[row] = np.nan
+        else:
+            mean = found[row, 0] / np.float64(found[row, 1] * STEPS)
+            result[row] = exponential(mean * 2.302585092994046)
+    return result

@@ -1,0 +1,105 @@
+"""The words that a language model knows, by their hashes, and texts as numbers of words."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+
+from gristmill.kernels.hash.splitmix import mix
+from gristmill.kernels.memory import address_of
+from gristmill.kernels.ngram.counts import FIRST_WORD, UNKNOWN
+from gristmill.kernels.ngram.cut import LONGEST, ROOM, CutTables, cut_some
+from gristmill.kernels.text.words import hash_bytes
+
+Array = np.ndarray[Any, Any]
+
+
+class Vocabulary(NamedTuple):
+    """Words by number, and how to find the number of one."""
+
+    slots: Array
+    """int32: numbers of words, at least half of them 0, found by the hash."""
+    hashes: Array
+    """uint64, by number."""
+    begins: Array
+    """int64, by number: where the bytes of a word begin; -1 while it has not been seen."""
+    ends: Array
+    arena: Array
+    """uint8."""
+    used: Array
+    """int64, one: bytes of the arena that are in use."""
+
+
+def vocabulary_of(hashes: Array) -> Vocabulary:
+    """Words of these hashes (uint64), numbered as they stand there, from FIRST_WORD on."""
+    numbered = np.concatenate([np.zeros(FIRST_WORD, np.uint64), hashes])
+    slots = np.zeros(1 << max(2 * len(hashes), 2).bit_length(), np.int32)
+    _fill(slots, numbered)
+    begins, ends = np.full(len(numbered), -1, np.int64), np.zeros(len(numbered), np.int64)
+    arena = np.empty(len(hashes) * LONGEST, np.uint8)  # takes memory where it is written, and words are short
+    return Vocabulary(slots, numbered, begins, ends, arena, np.zeros(1, np.int64))
+
+
+@njit(nogil=True, cache=True)
+def _fill(slots: Array, hashes: Array) -> None:
+    mask = len(slots) - 1
+    for number in range(FIRST_WORD, len(hashes)):
+        at = np.int64(mix(hashes[number])) & mask
+        while slots[at]:
+            at = (at + 1) & mask
+        slots[at] = number
+
+
+@njit(nogil=True, cache=True)
+def number_texts(
+    data: Array, offsets: Array, tables: CutTables, words: Array, spans: Array, known: Vocabulary
+) -> tuple[Array, Array]:
+    """The number of every word of all texts, and whether a sentence begins with it; a word that is met for the first
+    time leaves its bytes in the vocabulary. Scratch as in `cut_texts`.
+    """
+    text, bytes_ = address_of(data), address_of(words)
+    addresses = (
+        address_of(tables.plain),
+        address_of(tables.pages),
+        address_of(tables.classes),
+        address_of(tables.lower_pages),
+        address_of(tables.lowers),
+    )
+    slots, hashes, begins, ends, arena, used = known
+    mask = len(slots) - 1
+    room = (offsets[-1] - offsets[0]) // 2 + len(offsets) + ROOM
+    ids, firsts = np.empty(room, np.int32), np.empty(room, np.bool_)
+    found = 0
+    for row in range(len(offsets) - 1):
+        at, stop, is_first = offsets[row], offsets[row + 1], True
+        while at < stop:
+            at, count, is_first = cut_some(text, at, stop, addresses, bytes_, spans, is_first)
+            for word in range(count):
+                begin, end = spans[word, 0], spans[word, 1]
+                number = 0
+                if end - begin <= LONGEST:
+                    hashed = hash_bytes(bytes_, begin, end)
+                    place = np.int64(mix(hashed)) & mask
+                    while slots[place] and hashes[slots[place]] != hashed:
+                        place = (place + 1) & mask
+                    number = slots[place]
+                if number and begins[number] < 0:
+                    begins[number] = used[0]
+                    for byte in range(begin, end):
+                        arena[used[0]] = words[byte]
+                        used[0] += 1
+                    ends[number] = used[0]
+                ids[found] = number if number else UNKNOWN
+                firsts[found] = spans[word, 2] != 0
+                found += 1
+    return ids[:found].copy(), firsts[:found].copy()
+
+
+@njit(nogil=True, cache=True)
+def hash_strings(data: Array, offsets: Array) -> Array:
+    """The hashes of words that lie one after the other."""
+    text = address_of(data)
+    hashes = np.empty(len(offsets) - 1, np.uint64)
+    for row in range(len(hashes)):
+        hashes[row] = hash_bytes(text, offsets[row], offsets[row + 1])
+    return hashes

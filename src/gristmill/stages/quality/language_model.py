@@ -1,0 +1,243 @@
+"""Trains language models of word n-grams, one for each language, on a sample of the corpus and on files.
+
+Interpolated modified Kneser-Ney of order up to 5 (ngram_train.py); words as in kernels/ngram/cut.py. Of every 20 texts
+one, by a hash of the text, is held out: a third of these each has a perplexity in the band `head`, `middle` and `tail`
+(CCNet, Wenzek et al. 2020). Counts are sums, so the file is the same whoever read the texts in whichever pieces. What
+sorting takes is bounded by `memory`, and what is more goes to a folder beside the model while it is made.
+"""
+
+import hashlib
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import pyarrow as pa
+from pydantic import Field, field_validator
+
+from gristmill.counted import counted
+from gristmill.errors import UserError
+from gristmill.kernels.ngram.counts import HIGHEST_ORDER, MOST_WORDS
+from gristmill.places import place_of
+from gristmill.stages.contract import AsCount, Bytes, File, LanguageName, SourceName, StageConfig
+from gristmill.stages.decontaminate.suite_archive import chunks_of
+from gristmill.stages.ingest.decompress import Fault
+from gristmill.stages.ingest.json_value import BOM, parsed
+from gristmill.stages.ingest.jsonl import lines
+from gristmill.stages.quality import ngram_file
+from gristmill.stages.quality.ngram_file import ALL
+from gristmill.stages.quality.ngram_train import Estimate, Settings, Texts, estimate
+
+VERSION = 1
+LIBRARIES = ("unicode",)
+SUFFIX = "ngrams"
+COLUMNS = ("sampled", "side", "target", "group", "language")
+
+HELD_OUT = 20
+"""One text of so many is held out."""
+LEAST_HELD_OUT = 30
+"""Texts, of fewer of which bands would be made of chance."""
+_CHUNK_BYTES = 1 << 23
+_MOST_RECORD = 64 << 20
+
+Array = np.ndarray[Any, Any]
+Banded = tuple[Estimate, tuple[float, float] | None]
+"""A model, and the bounds of its bands."""
+Least = Annotated[int, AsCount, Field(ge=1, le=10**9)]
+
+
+class Options(StageConfig):
+    """What a recipe says of a language model."""
+
+    sources: tuple[SourceName, ...] = ()
+    """Sources whose documents it learns from."""
+    files: tuple[File, ...] = ()
+    """Files that it learns from besides: JSON Lines with `text` (and `language`), or plain text, a line each."""
+    sample_bytes: Annotated[Bytes, Field(ge=1)] = 100_000_000
+    """Bytes of text that are taken of the sources; files are taken whole."""
+    order: Annotated[int, Field(ge=1, le=HIGHEST_ORDER)] = HIGHEST_ORDER
+    """Words of the longest n-grams."""
+    prune: Annotated[tuple[Least, ...], Field(min_length=1, max_length=HIGHEST_ORDER)] = (1, 1, 2)
+    """Times that a word, then an n-gram of 2 words, of 3, ... must be seen to be kept; the last holds for longer."""
+    vocab: Annotated[int, AsCount, Field(ge=1, le=MOST_WORDS)] = 1_000_000
+    """Words of each language, the most frequent ones; others are unknown."""
+    memory: Annotated[Bytes, Field(ge=1 << 24)] = 1_000_000_000
+    """Bytes that sorting takes; what is more is sorted on the disk."""
+    languages: tuple[LanguageName, ...] | None = None
+    """Languages that get a model; null: all that have enough documents."""
+    min_documents: Annotated[int, AsCount, Field(ge=1)] = 100
+    """Documents of a language without which it gets no model."""
+
+    @field_validator("prune")
+    @classmethod
+    def _rises(cls, value: tuple[int, ...]) -> tuple[int, ...]:
+        if any(one > two for one, two in pairwise(value)):
+            raise ValueError("an n-gram is seen no more often than its words, so no number is below the one before it")
+        return value
+
+
+class Config(Options):
+    name: str
+    """Of the model; the recipe's loader fills it."""
+
+
+def reads(config: Config) -> tuple[str, ...]:
+    return tuple(f"quality_{config.name}_text.{column}" for column in COLUMNS)
+
+
+class _Spilled:
+    """Texts of a language on the disk."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.sizes: list[int] = []
+
+    def add(self, text: list[bytes]) -> None:
+        with open(self._path, "ab") as file:
+            file.writelines(text)
+        self.sizes += map(len, text)
+
+    def chunks(self) -> Iterator[tuple[Array, Array]]:
+        """Some texts at a time: bytes and offsets."""
+        if not self.sizes:
+            return
+        with open(self._path, "rb") as file:
+            held = [0]
+            for size in [*self.sizes, None]:
+                if held[-1] and (size is None or held[-1] + size > _CHUNK_BYTES):
+                    yield np.frombuffer(file.read(held[-1]), np.uint8), np.array(held, np.int64)
+                    held = [0]
+                if size is not None:
+                    held.append(held[-1] + size)
+
+
+def fit(batches: Iterable[pa.RecordBatch], config: Config, path: Path) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory(prefix="language-model-", dir=path.parent) as folder:
+        return _fit(batches, config, path, Path(folder))
+
+
+def _fit(batches: Iterable[pa.RecordBatch], config: Config, path: Path, folder: Path) -> dict[str, Any]:
+    spilled: dict[str, tuple[_Spilled, _Spilled]] = {}
+    for language, text in _texts(batches, config):
+        if language not in spilled:
+            number = len(spilled)
+            spilled[language] = _Spilled(folder / f"train{number}"), _Spilled(folder / f"held{number}")
+        digest = int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little")
+        spilled[language][digest % HELD_OUT == 0].add([text])
+    enough, left_out = {}, {}
+    for language, (train, held) in sorted(spilled.items()):
+        documents = len(train.sizes) + len(held.sizes)
+        wanted = config.languages is None or language in {name.lower() for name in config.languages}
+        if wanted and documents >= config.min_documents and train.sizes:
+            enough[language] = train, held
+        elif wanted:
+            left_out[language] = documents
+    if not enough:
+        most = max(left_out.items(), key=lambda one: one[1], default=("", 0))
+        raise UserError(
+            f"language model {config.name}: no language has {counted(config.min_documents, 'document')} to learn from"
+            + (f" (the most has {most[0]}, {most[1]:,})" if most[1] else "")
+            + ", so there is no model. Lower min_documents, or name sources or files with more text."
+        )
+    least = (*config.prune, *[config.prune[-1]] * HIGHEST_ORDER)[: config.order]
+    settings = Settings(config.order, least, config.vocab, config.memory)
+    models: dict[str, Banded] = {}
+    about = {}
+    for language, (train, held) in enough.items():
+        own = folder / f"model{len(models)}"
+        own.mkdir()
+        models[language], about[language] = _trained(train.chunks, held, settings, own)
+    ngram_file.write(path, models)
+    return {"languages": about, "left_out": left_out}
+
+
+def _trained(texts: Texts, held: _Spilled, settings: Settings, folder: Path) -> tuple[Banded, dict[str, Any]]:
+    found = estimate(texts, settings, folder)
+    ngram_file.write(folder / "alone", {ALL: (found, None)})
+    model = ngram_file.load(folder / "alone").languages[ALL]
+    perplexities = [_perplexities(model, data, offsets) for data, offsets in held.chunks()]
+    judged = np.sort(np.concatenate([np.zeros(0), *perplexities]))
+    judged = judged[~np.isnan(judged)]
+    bands = None
+    if len(judged) >= LEAST_HELD_OUT:
+        bands = float(judged[(len(judged) - 1) // 3]), float(judged[2 * (len(judged) - 1) // 3])
+    (folder / "alone").unlink()
+    return (found, bands), {
+        "words": found.tokens,
+        "distinct_words": found.distinct_words,
+        "vocabulary": found.ngrams[0],
+        "ngrams": sum(found.ngrams),
+        "held_out": len(judged),
+    }
+
+
+def _perplexities(model: ngram_file.Language, data: Array, offsets: Array) -> Array:
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
+    return ngram_file.perplexities_of(model, pa.Array.from_buffers(pa.large_string(), len(offsets) - 1, buffers))
+
+
+def _texts(batches: Iterable[pa.RecordBatch], config: Config) -> Iterator[tuple[str, bytes]]:
+    """Language and text of every document and every record of the files."""
+    for batch in batches:
+        text, language = batch.column(0), batch.column(len(COLUMNS) - 1)
+        for own, name in zip(text.drop_null(), language.filter(text.is_valid()), strict=True):
+            yield (name.as_py() or ALL).lower(), own.as_buffer().to_pybytes()
+    for file in config.files:
+        yield from _records(file)
+
+
+def _records(location: str) -> Iterator[tuple[str, bytes]]:
+    """JSON Lines where the first line that is not empty begins with a brace, else lines of text."""
+    is_json: bool | None = None
+    try:
+        with place_of(location).open() as file:
+            for number, (_, line) in enumerate(lines(chunks_of(file), 0, _MOST_RECORD), 1):
+                if isinstance(line, Fault):
+                    raise line
+                line = line.removeprefix(BOM) if number == 1 else line
+                if not line.strip():
+                    continue
+                is_json = line.lstrip().startswith(b"{") if is_json is None else is_json
+                if not is_json:
+                    line.decode()
+                    yield ALL, line
+                    continue
+                record = parsed(line, first=False)
+                if not isinstance(record.get("text"), str):
+                    raise Fault("missing_text", f"record {number:,} has no `text`")
+                language = record.get("language")
+                yield (language.lower() if isinstance(language, str) and language else ALL), record["text"].encode()
+    except (Fault, OSError, UnicodeError) as error:
+        told = f"{error.detail} ({error.reason})" if isinstance(error, Fault) else str(error)
+        raise UserError(
+            f"{location}: {told}; the language model cannot learn from it. Give JSON Lines with `text`, or lines of "
+            "text, in UTF-8."
+        ) from None
+
+
+def warnings(found: dict[str, Any], config: Config) -> Sequence[str]:
+    """Languages that got no model, and bands that could not be set."""
+    told = []
+    left_out = found.get("left_out", {})
+    if left_out:
+        names = ", ".join(f"{name} ({many:,})" for name, many in sorted(left_out.items(), key=lambda one: -one[1])[:10])
+        told.append(
+            f"languages with fewer than {counted(config.min_documents, 'document')} got no model: {names}. Texts in "
+            "them are not scored"
+        )
+    missing = sorted({name.lower() for name in config.languages or ()} - {*found.get("languages", {}), *left_out})
+    if missing:
+        told.append(f"there is no document in {', '.join(missing)}, so there is no model for it")
+    rough = sorted(name for name, one in found.get("languages", {}).items() if one["held_out"] < LEAST_HELD_OUT)
+    if rough:
+        told.append(
+            f"too few texts are held out of {', '.join(rough)} to set the bounds of head, middle and tail, which need "
+            f"{LEAST_HELD_OUT}: there is no band. Take more text"
+        )
+    return told
+
+
+def explain(config: Config) -> Sequence[str]:
+    return [f"order {config.order}, {config.vocab:,} words, pruned below {', '.join(map(str, config.prune))}"]

@@ -1,0 +1,244 @@
+"""ARPA files, in which KenLM, SRILM and others keep language models of n-grams, read and written.
+
+    \\data\\
+    ngram 1=3
+    ngram 2=1
+    \\1-grams:
+    -1.2  the  -0.3          logarithm to the base 10, n-gram, backoff
+    ...
+    \\end\\
+
+What is written are the numbers that we score with, so that whoever reads the file gives the same scores. What is read
+is kept in the same steps of 1/4096. Its words are taken as they stand there, and texts are cut as ours are
+(kernels/ngram/cut.py): a word with a capital letter or a sign in it is never met.
+"""
+
+import os
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from io import BytesIO
+from itertools import pairwise
+from typing import IO, Any
+
+import numpy as np
+
+from gristmill.errors import UserError
+from gristmill.kernels.hash.radix import sort_order
+from gristmill.kernels.ngram.arpa import FINE, NO_NUMBER, NO_WORD, TOO_LARGE, TOO_MANY, read_ngrams
+from gristmill.kernels.ngram.cut import ROOM, ROOM_BYTES, cut_tables, cut_texts
+from gristmill.kernels.ngram.tables import Tables, hash_ngrams, packed, unpacked, values_of
+from gristmill.kernels.ngram.vocabulary import hash_strings
+from gristmill.stages.ingest.decompress import Fault
+from gristmill.stages.ingest.stream import MAGIC_BYTES, compression
+from gristmill.stages.quality.ngram_file import Language, special_hashes
+from gristmill.stages.quality.ngram_train import write_slots
+
+Array = np.ndarray[Any, Any]
+
+MOST_ORDER = 5
+_CHUNK = 1 << 22
+_MOST_LINE = 1 << 16
+_ROWS = 1 << 16
+_WRONG = {
+    NO_NUMBER: "a number should stand first, and behind the words another or nothing",
+    NO_WORD: "it has fewer words than its section says",
+    TOO_MANY: "it has more words than its section says",
+    TOO_LARGE: "a logarithm of a probability above 0, or a backoff out of all range",
+}
+
+
+def write_arpa(language: Language, path: str | os.PathLike[str], name: str = "") -> None:
+    """All n-grams of a model of ours; `name` stands in the error of one that has no list of them."""
+    if len(language.grams) != language.order - 1:
+        raise UserError(f"{name or 'the model'} came from an ARPA file and holds no n-grams to write. Copy that file.")
+    words = [word.decode("utf-8", "replace") for word in _split(language.words.tobytes(), language.offsets)]
+    hashes = np.concatenate([np.zeros(1, np.uint64), hash_strings(language.words, language.offsets)])
+    with open(path, "w", encoding="utf-8", newline="\n") as file:
+        file.write("\\data\\\n")
+        file.writelines(f"ngram {order}={count}\n" for order, count in enumerate(language.ngrams, 1))
+        for order, count in enumerate(language.ngrams, 1):
+            file.write(f"\n\\{order}-grams:\n")
+            for begin in range(0, count, _ROWS):
+                ids = _numbers(language, order, np.arange(begin, min(begin + _ROWS, count)), name)
+                file.writelines(_lines(language, order, ids, hashes, words))
+        file.write("\n\\end\\\n")
+
+
+def _split(data: bytes, offsets: Array) -> Iterator[bytes]:
+    at = offsets.tolist()
+    return (data[begin:end] for begin, end in pairwise(at))
+
+
+def _numbers(language: Language, order: int, places: Array, name: str) -> Array:
+    """The words of n-grams of an order, by their places in its list."""
+    found = np.empty((len(places), order), np.int64)
+    for length in range(order, 1, -1):
+        pairs = language.grams[length - 2][places]
+        places, found[:, order - length] = pairs[:, 0].astype(np.int64), pairs[:, 1]
+        if len(places) and (places.max() >= language.ngrams[length - 2] or pairs[:, 1].max() > language.ngrams[0]):
+            raise UserError(f"{name or 'the model'} is damaged: an n-gram names one that is not there. Train it again.")
+    found[:, -1] = places + 1
+    if (found < 1).any():
+        raise UserError(f"{name or 'the model'} is damaged: an n-gram names word 0. Train it again.")
+    return found
+
+
+def _lines(language: Language, order: int, ids: Array, hashes: Array, words: list[str]) -> Iterator[str]:
+    values = values_of(hash_ngrams(ids, hashes), order, language.tables)
+    probabilities, backoffs = unpacked(values)
+    for row, probability, backoff in zip(ids.tolist(), probabilities.tolist(), backoffs.tolist(), strict=True):
+        behind = f"\t{backoff!r}" if order < language.order else ""
+        yield f"{probability!r}\t{' '.join([words[one - 1] for one in row])}{behind}\n"
+
+
+def read_arpa(path: str | os.PathLike[str]) -> Language:
+    """The model of an ARPA file, plain or compressed; kept for the process as long as the file stays the same."""
+    path = os.fspath(path)
+    try:
+        status = os.stat(path)
+        return _read(path, status.st_size, status.st_mtime_ns)
+    except OSError as error:
+        raise UserError(f"{path}: {error.strerror or error}; no text can be scored. Check the path.") from error
+    except Fault as fault:
+        raise UserError(f"{path}: {fault.detail} ({fault.reason}); no text can be scored. Give a whole file.") from None
+
+
+@lru_cache(maxsize=4)
+def _read(path: str, _size: int, _mtime_ns: int) -> Language:
+    with open(path, "rb") as file:
+        return _Reader(path, file).read()
+
+
+class _Reader:
+    """Reads an ARPA file from front to back and names the line that makes no sense."""
+
+    def __init__(self, path: str, file: IO[bytes]) -> None:
+        self._path, self._chunks = path, _opened(file)
+        self._data, self._at, self._line, self._is_end = b"", 0, 0, False
+
+    def _fail(self, fact: str) -> UserError:
+        return UserError(
+            f"{self._path}:{self._line + 1}: {fact}; the language model cannot be read, so no text can be scored. "
+            "Give a whole ARPA file."
+        )
+
+    def read(self) -> Language:
+        while (line := self._next()) != b"\\data\\":
+            if line:
+                raise self._fail("an ARPA file begins with \\data\\")
+        counts: list[int] = []
+        while (line := self._next()) or not counts:
+            if not line:
+                continue
+            found = re.fullmatch(rb"ngram\s+(\d{1,2})\s*=\s*(\d{1,12})", line)
+            if found is None or int(found[1]) != len(counts) + 1:
+                raise self._fail(f"`ngram {len(counts) + 1}=` and a number should stand here")
+            counts.append(int(found[2]))
+        if not 1 <= len(counts) <= MOST_ORDER:
+            raise self._fail(f"it has n-grams up to order {len(counts)}, and 1 to {MOST_ORDER} can be read")
+        slots, shape, words = BytesIO(), [], b""
+        offsets = np.zeros(1, np.int64)
+        first = 0
+        for order, count in enumerate(counts, 1):
+            rows, spelled = self._section(order, count)
+            if order == 1:
+                words, offsets = b"".join(spelled), np.cumsum([0, *map(len, spelled)], dtype=np.int64)
+                self._check_words(spelled)
+            ordered = rows[sort_order(rows[:, 0], rows[:, 1])]
+            twice = ordered[1:, 0] == ordered[:-1, 0]
+            if twice.any():
+                raise self._fail(f"an n-gram of order {order} stands there twice")
+            places, size, walk = write_slots([ordered] if len(ordered) else [], count, slots)
+            shape.append([first, places, walk])
+            first += size
+        if self._skip_empty() != b"\\end\\":
+            raise self._fail("\\end\\ is missing")
+        held = np.frombuffer(slots.getvalue(), np.uint64)
+        tables = Tables(held, np.array(shape, np.int64), special_hashes())
+        return Language(tuple(counts), tables, np.frombuffer(words, np.uint8), offsets, (), None)
+
+    def _check_words(self, words: list[bytes]) -> None:
+        known = {word.lower() if word.startswith(b"<") else word for word in words}
+        missing = [name for name in ("<unk>", "<s>", "</s>") if name.encode() not in known]
+        if missing:
+            raise self._fail(f"{', '.join(missing)} is no word of it, and a text is scored with it")
+
+    def _section(self, order: int, count: int) -> tuple[Array, list[bytes]]:
+        """Rows for `write_slots`, and the words of order 1."""
+        if self._skip_empty() != f"\\{order}-grams:".encode():
+            raise self._fail(f"\\{order}-grams: should stand here")
+        made: list[Array] = []
+        words: list[bytes] = []
+        done = 0
+        special = special_hashes()
+        spaces = np.empty(_ROWS, np.uint64), np.empty((_ROWS, 2)), np.empty((_ROWS, 2), np.int64)
+        while True:
+            self._data, self._at = self._data[self._at :], 0
+            data = np.frombuffer(self._data, np.uint8)
+            self._at, read, lines, wrong = read_ngrams(data, 0, order, _ROWS, *spaces, special)
+            self._line += lines
+            if wrong != FINE:
+                raise self._fail(_WRONG[wrong])
+            if read:
+                block = np.empty((read, 3), np.uint64)
+                block[:, 0], block[:, 1] = spaces[0][:read], np.arange(done, done + read, dtype=np.uint64)
+                block[:, 2] = packed(spaces[1][:read, 0], spaces[1][:read, 1])
+                made.append(block)
+                done += read
+                if order == 1:
+                    words += [self._data[begin:end] for begin, end in spaces[2][:read].tolist()]
+            elif b"\n" in self._data[self._at :] or not self._more():
+                break
+        if done != count:
+            raise self._fail(f"{count:,} n-grams of order {order} are announced, and {done:,} are there")
+        return np.concatenate([np.empty((0, 3), np.uint64), *made]), words
+
+    def _skip_empty(self) -> bytes:
+        while not (line := self._next()):
+            if self._is_end and self._at >= len(self._data):
+                raise self._fail("the file ends here")
+        return line
+
+    def _next(self) -> bytes:
+        """The next line, without white space around it."""
+        while (end := self._data.find(b"\n", self._at)) < 0 and self._more():
+            pass
+        if end < 0 and self._at >= len(self._data):
+            raise self._fail("the file ends here")
+        end = len(self._data) if end < 0 else end
+        line = self._data[self._at : end].strip()
+        self._at = end + 1
+        self._line += 1
+        return line
+
+    def _more(self) -> bool:
+        if len(self._data) - self._at > _MOST_LINE and b"\n" not in self._data[self._at :]:
+            raise self._fail(f"a line is longer than {_MOST_LINE:,} bytes")
+        chunk = b"" if self._is_end else next(self._chunks, b"")
+        if not chunk and not self._is_end:
+            self._is_end, chunk = True, b"\n"
+        self._data, self._at = self._data[self._at :] + chunk, 0
+        return bool(chunk)
+
+
+def _opened(file: IO[bytes]) -> Iterator[bytes]:
+    magic = file.read(MAGIC_BYTES)
+    file.seek(0)
+    if compression(magic):
+        from gristmill.stages.decontaminate.suite_archive import chunks_of
+
+        yield from chunks_of(file)
+        return
+    while chunk := file.read(_CHUNK):
+        yield chunk
+
+
+def normal_form(texts: list[str]) -> list[str]:
+    """Texts as the words that a model sees: spaces between words, lines for sentences."""
+    data = [text.encode() for text in texts]
+    offsets = np.cumsum([0, *map(len, data)], dtype=np.int64)
+    spaces = np.empty(ROOM_BYTES, np.uint8), np.empty((ROOM, 3), np.int64)
+    out, ends = cut_texts(np.frombuffer(b"".join(data), np.uint8), offsets, cut_tables(), *spaces)
+    at = [0, *ends.tolist()]
+    return [out[begin:end].tobytes().decode("utf-8", "replace") for begin, end in pairwise(at)]

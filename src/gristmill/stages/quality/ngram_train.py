@@ -1,0 +1,305 @@
+"""Estimates a language model of n-grams from text: interpolated modified Kneser-Ney (Chen and Goodman 1999).
+
+    words    every word, counted by its hash                              the vocabulary
+    n-grams  of the highest order, sorted by the last word first           counts of all orders, discounts
+    context  each order, sorted by what comes before the last word         own probabilities, and what is left over
+    suffix   sorted back                                                   probabilities, shorter n-grams added
+    table    sorted by hash                                                slots to look up
+
+Each line is a pass over sorted rows, and what does not fit into memory is sorted in files (ngram_runs.py), after
+Heafield et al. 2013. A word that is not in the vocabulary is <unk>. n-grams with it are counted, and left out like
+those that are pruned: what they have goes to shorter ones, and in the end to all words alike. So <unk> is as likely as
+one word that was hardly seen, and a text of unknown words is no likely one.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+import numpy as np
+
+from gristmill.kernels.ngram import counts as kernel
+from gristmill.kernels.ngram.cut import ROOM, ROOM_BYTES, cut_tables, hash_texts
+from gristmill.kernels.ngram.tables import hash_ngrams, lay_out, log10, packed
+from gristmill.kernels.ngram.vocabulary import Vocabulary, hash_strings, number_texts, vocabulary_of
+from gristmill.stages.quality.ngram_runs import RowFile, Sorter
+
+Array = np.ndarray[Any, Any]
+Texts = Callable[[], Iterable[tuple[Array, Array]]]
+"""Gives the texts as often as asked: bytes and offsets, some texts at a time."""
+
+SPECIAL = ("<unk>", "<s>", "</s>")
+LOAD = 5, 3
+"""Places of a table, by n-grams: fewer make look-ups longer, more make the file larger."""
+_BLOCK_ROWS = 1 << 16
+
+
+class Settings(NamedTuple):
+    order: int
+    least: tuple[int, ...]
+    """By order: times that an n-gram (of order 1: a word) must be seen to be kept; from order to order no less."""
+    vocab: int
+    """Words, the most frequent ones."""
+    memory: int
+    """Bytes that sorting may take."""
+
+
+class Estimate(NamedTuple):
+    """The parts of a model, as files in the scratch folder and small arrays."""
+
+    order: int
+    ngrams: list[int]
+    """By order: n-grams that are kept."""
+    shape: list[list[int]]
+    """By order: see `Tables.shape`."""
+    slots: Path
+    """uint64."""
+    grams: list[Path]
+    """From order 2 on: uint32 pairs, the place of the n-gram without its first word in the list before, that word."""
+    words: bytes
+    offsets: Array
+    """int64: of words by number, from <unk> on."""
+    discounts: list[list[float]]
+    tokens: int
+    distinct_words: int
+
+
+def estimate(texts: Texts, settings: Settings, folder: Path) -> Estimate:
+    """A model of texts that hold at least one word."""
+    hashes, tokens, distinct = _frequent(texts, settings, folder)
+    known = vocabulary_of(hashes)
+    files, found = _adjusted(texts, known, settings, folder)
+    discounts = [kernel.discounts_of(found[order]) for order in range(settings.order)]
+    probabilities, backoffs = _probabilities(files, discounts, len(hashes), settings, folder)
+    words, offsets = _spelled(known)
+    numbered = np.concatenate([np.zeros(1, np.uint64), hash_strings(np.frombuffer(words, np.uint8), offsets)])
+    shape, slots = _tables(probabilities, backoffs, numbered, settings, folder)
+    grams = [_grams(file, order, folder) for order, file in enumerate(probabilities, 1) if order > 1]
+    for file in (*probabilities, *backoffs):
+        file.remove()
+    return Estimate(
+        settings.order,
+        [file.rows for file in probabilities],
+        shape,
+        slots,
+        grams,
+        words,
+        offsets,
+        [one.tolist() for one in discounts],
+        tokens,
+        distinct,
+    )
+
+
+def _spaces() -> tuple[Array, Array]:
+    return np.empty(ROOM_BYTES, np.uint8), np.empty((ROOM, 3), np.int64)
+
+
+def _frequent(texts: Texts, settings: Settings, folder: Path) -> tuple[Array, int, int]:
+    """The hashes of the words of the vocabulary, the most frequent first; of equals the lesser hash. How many words
+    there are, and different ones.
+    """
+    sorter = Sorter(folder / "words", 3, settings.memory // 2, sums=True)
+    tables, spaces = cut_tables(), _spaces()
+    tokens = distinct = 0
+    for data, offsets in texts():
+        hashes, _ = hash_texts(data, offsets, tables, *spaces)
+        tokens += len(hashes)
+        rows = np.zeros((len(hashes), 3), np.uint64)
+        rows[:, 0], rows[:, 2] = hashes, 1
+        sorter.add(rows[hashes != 0])
+    best = np.empty((0, 2), np.uint64)
+    for block in sorter.sorted():
+        distinct += len(block)
+        best = np.concatenate([best, block[block[:, 2] >= settings.least[0]][:, [0, 2]]])
+        if len(best) > settings.vocab:
+            best = best[np.lexsort((best[:, 0], ~best[:, 1]))[: settings.vocab]]
+    return best[np.lexsort((best[:, 0], ~best[:, 1]))][:, 0].copy(), tokens, distinct
+
+
+def _adjusted(texts: Texts, known: Vocabulary, settings: Settings, folder: Path) -> tuple[list[Any], Array]:
+    """Unigrams with their counts, a sorter by context for every longer order, and counts of counts."""
+    order = settings.order
+    sorter = Sorter(folder / "ngrams", 3, settings.memory // 2, sums=True)
+    tables, spaces = cut_tables(), _spaces()
+    for data, offsets in texts():
+        ids, firsts = number_texts(data, offsets, tables, *spaces, known)
+        rows = np.empty((2 * len(ids), 3), np.uint64)
+        sorter.add(rows[: kernel.windows(ids, firsts, order, rows)])
+    each = settings.memory // (2 * order)
+    unigrams: list[Array] = []
+    longer = [Sorter(folder / f"context{k}", 3, each) for k in range(2, order + 1)]
+    least = np.array([1, *settings.least[1:order]], np.uint64)  # rare words are <unk> already
+    state, found = np.zeros((order + 1, 2), np.uint64), np.zeros((order, kernel.COUNTED), np.int64)
+    out = np.empty((order, _BLOCK_ROWS + 1, 3), np.uint64)
+
+    def give(block: Array, is_end: bool) -> None:
+        sizes = kernel.adjust(block, order, least, state, found, out, is_end)
+        unigrams.append(out[0, : sizes[0]].copy())
+        for place, into in enumerate(longer, 1):
+            rows = out[place, : sizes[place]]
+            kernel.by_context(rows)
+            into.add(rows)
+
+    for block in sorter.sorted():
+        for begin in range(0, len(block), _BLOCK_ROWS):
+            give(block[begin : begin + _BLOCK_ROWS], False)
+    give(np.empty((0, 3), np.uint64), True)
+    return [np.concatenate(unigrams), *longer], found
+
+
+def _probabilities(
+    files: list[Any], discounts: list[Array], words: int, settings: Settings, folder: Path
+) -> tuple[list[RowFile], list[RowFile]]:
+    """By order: n-grams with their probability and the place of the shorter one; n-grams with their backoff."""
+    first = RowFile(folder / "probability1", 4)
+    first.write(_unigrams(files[0], discounts[0], words))
+    probabilities, backoffs = [first], []
+    for order in range(2, settings.order + 1):
+        back = RowFile(folder / f"backoff{order - 1}", 3)
+        sorter = Sorter(folder / f"suffix{order}", 4, settings.memory // 2)
+        for block in _whole(files[order - 1].sorted()):
+            out, left = np.empty((len(block), 4), np.uint64), np.empty((len(block), 3), np.uint64)
+            written, contexts = kernel.weigh(block, discounts[order - 1], out, left)
+            back.write(left[:contexts])
+            sorter.add(out[:written])
+        file = RowFile(folder / f"probability{order}", 4)
+        for block in _interpolated(sorter.sorted(), order, probabilities[-1]):
+            file.write(block)
+        probabilities.append(file)
+        backoffs.append(back)
+    backoffs.append(RowFile(folder / f"backoff{settings.order}", 3))
+    return probabilities, backoffs
+
+
+def _unigrams(counted: Array, discounts: Array, words: int) -> Array:
+    """Rows of all words by number, from <unk> on."""
+    numbers = (counted[:, 0] >> np.uint64(2 * kernel.WORD_BITS)).astype(np.int64)
+    counts, pruned = (counted[:, 2] >> np.uint64(1)).astype(np.int64), counted[:, 2] & np.uint64(1) != 0
+    kept = np.bincount(np.minimum(counts[~pruned], 3), minlength=4)[1:]
+    total, lost = int(counts.sum()), int(counts[pruned].sum())
+    left = (float(discounts[0] * kept[0] + discounts[1] * kept[1] + discounts[2] * kept[2]) + lost) / total
+    every = left / (words + 2)  # all words, <unk> and </s>; nothing predicts <s>
+    rows = np.zeros((words + kernel.FIRST_WORD - 1, 4), np.uint64)
+    rows[:, 0] = np.arange(1, len(rows) + 1, dtype=np.uint64) << np.uint64(2 * kernel.WORD_BITS)
+    own = rows.view(np.float64)
+    own[:, 2] = every
+    own[numbers[~pruned] - 1, 2] += (counts[~pruned] - discounts[np.minimum(counts[~pruned], 3) - 1]) / total
+    own[kernel.BEGIN - 1, 2] = 1.0
+    return rows
+
+
+def _whole(blocks: Iterator[Array]) -> Iterator[Array]:
+    """The same rows in blocks that end where a context does."""
+    carried = np.empty((0, 3), np.uint64)
+    for block in blocks:
+        joined = np.concatenate([carried, block])
+        whole = kernel.whole_contexts(joined)
+        if whole:
+            yield joined[:whole]
+        carried = joined[whole:]
+    if len(carried):
+        yield carried
+
+
+def _interpolated(blocks: Iterator[Array], order: int, shorter: RowFile) -> Iterator[Array]:
+    """The shorter n-gram of every row is in the file, in the same order."""
+    lower = shorter.blocks(_BLOCK_ROWS)
+    below, place, first = np.empty((0, 4), np.uint64), 0, 0
+    for block in blocks:
+        at = 0
+        while at < len(block):
+            if place == len(below):
+                first += len(below)
+                below, place = next(lower), 0
+            before = at, place
+            at, place = kernel.interpolate(block, at, order, below, place, first)
+            if at < len(block) and place < len(below) and (at, place) == before:
+                raise AssertionError(f"an n-gram of order {order} without the shorter one")
+        yield block
+
+
+def _tables(
+    probabilities: list[RowFile], backoffs: list[RowFile], hashes: Array, settings: Settings, folder: Path
+) -> tuple[list[list[int]], Path]:
+    """The slots of all orders, in one file, and the shape of each."""
+    path, shape, first = folder / "slots", [], 0
+    with open(path, "wb") as file:
+        for order, (rows, back) in enumerate(zip(probabilities, backoffs, strict=True), 1):
+            sorter = Sorter(folder / f"hash{order}", 3, settings.memory // 2)
+            done = 0
+            for block, shares in _with_backoffs(rows, back):
+                hashed = hash_ngrams(_numbers(block, order), hashes)
+                made = np.empty((len(block), 3), np.uint64)
+                made[:, 0], made[:, 1] = hashed, np.arange(done, done + len(block), dtype=np.uint64)
+                made[:, 2] = packed(log10(block.view(np.float64)[:, 2]), log10(shares))
+                done += len(block)
+                sorter.add(made)
+            places, size, walk = write_slots(sorter.sorted(), rows.rows, file)
+            shape.append([first, places, walk])
+            first += size
+    return shape, path
+
+
+def write_slots(blocks: Iterable[Array], ngrams: int, file: IO[bytes]) -> tuple[int, int, int]:
+    """Lays rows, sorted by hash, out into slots: places, slots that were written, how far a look-up goes."""
+    places = max(ngrams * LOAD[0] // LOAD[1], 8)
+    free = written = walk = 0
+    for block in blocks:
+        for begin in range(0, len(block), _BLOCK_ROWS):
+            some = block[begin : begin + _BLOCK_ROWS]
+            last = (int(some[-1, 0]) >> 32) * places >> 32
+            slots = np.zeros(max(last, free) - written + len(some) + 1, np.uint64)
+            free, furthest = lay_out(some[:, 0].copy(), some[:, 2].copy(), places, free, slots, written)
+            walk = max(walk, furthest)
+            file.write(slots[: free - written].tobytes())
+            written = free
+    walk = max(walk + 1, 2)  # one further, to see that it is empty
+    file.write(bytes(8 * (places + walk - written)))
+    return places, places + walk, walk
+
+
+def _with_backoffs(rows: RowFile, back: RowFile) -> Iterator[tuple[Array, Array]]:
+    """Rows with the share that each leaves to shorter n-grams; 1 where nothing longer is kept."""
+    lower = back.blocks(_BLOCK_ROWS)
+    below, place = np.empty((0, 3), np.uint64), 0
+    for block in rows.blocks(_BLOCK_ROWS):
+        shares, at = np.ones(len(block)), 0
+        while at < len(block):
+            if place == len(below):
+                found = next(lower, None)
+                if found is None:
+                    break
+                below, place = found, 0
+            at, place = kernel.take_backoffs(block, at, below, place, shares)
+        yield block, shares
+
+
+def _numbers(rows: Array, order: int) -> Array:
+    """The numbers of the words of n-grams, first word first."""
+    found = np.empty((len(rows), order), np.int64)
+    for place in range(order):
+        column, shift = (0, 2 - place) if place < 3 else (1, 4 - place)
+        mask = np.uint64((1 << kernel.WORD_BITS) - 1)
+        found[:, order - 1 - place] = (rows[:, column] >> np.uint64(shift * kernel.WORD_BITS)) & mask
+    return found
+
+
+def _grams(rows: RowFile, order: int, folder: Path) -> Path:
+    path = folder / f"grams{order}"
+    with open(path, "wb") as file:
+        for block in rows.blocks(_BLOCK_ROWS):
+            pairs = np.empty((len(block), 2), np.uint32)
+            pairs[:, 0], pairs[:, 1] = block[:, 3], _numbers(block, order)[:, 0]
+            pairs.tofile(file)
+    return path
+
+
+def _spelled(known: Vocabulary) -> tuple[bytes, Array]:
+    """All words by number, from <unk> on, one after the other, and their offsets."""
+    words = [word.encode() for word in SPECIAL]
+    words += [
+        known.arena[begin:end].tobytes()
+        for begin, end in zip(known.begins[kernel.FIRST_WORD :], known.ends[kernel.FIRST_WORD :], strict=True)
+    ]
+    return b"".join(words), np.cumsum([0, *map(len, words)], dtype=np.int64)

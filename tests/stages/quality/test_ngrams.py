@@ -1,0 +1,201 @@
+"""Language models of n-grams: estimated as the formulas say, whatever memory holds, and read as they were written."""
+
+import math
+import random
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from tests.stages.quality.oracle_ngrams import BEGIN, END, UNKNOWN, log10_of, probabilities
+
+from gristmill.errors import UserError
+from gristmill.kernels.ngram.tables import log10
+from gristmill.stages.quality import ngram_arpa, ngram_file, ngram_runs
+from gristmill.stages.quality.ngram_train import Settings, estimate
+
+MEMORY = 1 << 26
+
+
+def made_up(seed=1, lines=300):
+    """Lines of words, some frequent and some rare, with habits."""
+    draw = random.Random(seed)
+    words = [f"w{chr(97 + n // 26)}{chr(97 + n % 26)}" for n in range(60)]
+    weights = [1 / (n + 1) for n in range(60)]
+    made = []
+    for _ in range(lines):
+        line = draw.choices(words, weights, k=draw.randint(1, 9))
+        made.append(line + ["and", "so", "on"] * draw.randint(0, 1))
+    return made
+
+
+def batched(values, size):
+    return [values[at : at + size] for at in range(0, len(values), size)]
+
+
+def chunked(sentences, per_text=7, per_chunk=3):
+    texts = ["\n".join(map(" ".join, some)).encode() for some in batched(sentences, per_text)]
+
+    def chunks():
+        for some in batched(texts, per_chunk):
+            yield np.frombuffer(b"".join(some), np.uint8), np.cumsum([0, *map(len, some)])
+
+    return chunks
+
+
+def trained(folder, sentences, order, least, memory=MEMORY, vocab=1000, **cut):
+    folder.mkdir(exist_ok=True)
+    found = estimate(chunked(sentences, **cut), Settings(order, least, vocab, memory), folder)
+    ngram_file.write(folder / "model", {"all": (found, (2.0, 3.5))})
+    return folder / "model"
+
+
+def logs(language, sentences):
+    """Of each sentence, the sum of the logarithms."""
+    column = pa.array([" ".join(one) for one in sentences])
+    return -ngram_file.score_texts(language, column)[:, 0] / 4096
+
+
+@pytest.mark.parametrize(
+    ("order", "least"), [(1, (1,)), (2, (1, 1)), (3, (2, 2, 3)), (5, (1, 1, 2, 2, 2)), (4, (3,) * 4)]
+)
+def test_probabilities_are_those_of_the_formulas(tmp_path, order, least):
+    """Of every word of seen and unseen sentences, to the step in which logarithms are kept."""
+    sentences = made_up()
+    language = ngram_file.load(trained(tmp_path / "m", sentences, order, least)).languages["all"]
+    found, left, known = probabilities(sentences, order, least, 1000)
+    assert language.ngrams[0] == len(known) + 3
+    assert sum(language.ngrams) == len(found) + 1  # <s> has no probability
+    others = [*sentences[:40], *made_up(seed=2, lines=60), ["never", "waa", "seen"], ["waa"] * 12]
+    for sentence, ours in zip(others, logs(language, others), strict=True):
+        tokens = [word if word in known else UNKNOWN for word in sentence]
+        context, theirs = (BEGIN,), 0.0
+        for word in [*tokens, END]:
+            theirs += log10_of(word, context, found, left, order)
+            context = (*context, word)
+        assert ours == pytest.approx(theirs, abs=1.3e-4 * order * (len(tokens) + 1))
+
+
+def test_what_follows_a_context_sums_to_one():
+    """The oracle itself, over all words: of contexts that were seen, that were not, and that are unknown."""
+    sentences = made_up()
+    for least in ((1, 1, 1), (2, 2, 3)):
+        found, left, known = probabilities(sentences, 3, least, 1000)
+        for context in [(BEGIN,), ("waa", "wab"), ("and", "so"), (UNKNOWN, "waa"), ("on", "waj")]:
+            total = sum(10 ** log10_of(word, context, found, left, 3) for word in [*known, UNKNOWN, END])
+            assert total == pytest.approx(1.0, abs=1e-9)
+
+
+def test_memory_and_cuts_change_no_byte(tmp_path, monkeypatch):
+    """Runs of some rows in files and all in memory, texts in another order and other pieces: the same file."""
+    sentences = made_up(lines=700)
+    whole = trained(tmp_path / "whole", sentences, 4, (1, 1, 2, 2)).read_bytes()
+    monkeypatch.setattr(ngram_runs, "_LEAST_ROWS", 16)
+    monkeypatch.setattr(ngram_runs, "_RUNS", 3)
+    turned = [one for some in reversed(batched(sentences, 7)) for one in some]
+    assert trained(tmp_path / "small", turned, 4, (1, 1, 2, 2), memory=1 << 12, per_chunk=1).read_bytes() == whole
+
+
+def test_an_arpa_file_says_what_we_score_with(tmp_path):
+    """Written and read, it gives the same sums to the last step, and its tables are the same."""
+    sentences = made_up()
+    language = ngram_file.load(trained(tmp_path / "m", sentences, 3, (1, 1, 2))).languages["all"]
+    ngram_arpa.write_arpa(language, tmp_path / "m.arpa")
+    read = ngram_arpa.read_arpa(tmp_path / "m.arpa")
+    assert read.ngrams == language.ngrams
+    assert np.array_equal(read.tables.slots, language.tables.slots)
+    others = [*made_up(seed=5, lines=50), ["not", "known"]]
+    assert np.array_equal(logs(read, others), logs(language, others))
+    with pytest.raises(UserError, match="came from an ARPA file"):
+        ngram_arpa.write_arpa(read, tmp_path / "again.arpa")
+
+
+def arpa(*lines):
+    return "\n".join(["\\data\\", "ngram 1=4", "ngram 2=1", "", "\\1-grams:", *lines, "", "\\end\\", ""])
+
+
+GOOD = ["-1\t<unk>", "-99 <s> -0.5", "-1e0\t</s>", "-0.25\ta\t0.5", "", "\\2-grams:", "-0.125\t<s> a"]
+
+
+def test_an_arpa_file_of_others_is_read(tmp_path):
+    """Backoffs above 0, numbers with an exponent, gaps of any kind; <s> a </s>, and <unk> behind what is backed off."""
+    path = tmp_path / "other.arpa"
+    path.write_text(arpa(*GOOD))
+    language = ngram_arpa.read_arpa(path)
+    assert logs(language, [["a"], ["b"]]).tolist() == [-0.125 - 1 + 0.5, -0.5 - 1 - 1]
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("-1\t<unk> b\t-1 -1", ":6: it has more words"),
+        ("x\t<unk>", ":6: a number should"),
+        ("-1", ":6: it has fewer words"),
+        ("0.5\t<unk>", ":6: a logarithm of a probability above 0"),
+        ("-1\tb", "<unk> is no word"),
+        ("-0.25\ta\t0.5", "stands there twice|<unk> is no word"),
+        ("-1\t<unk>\n-1\tc", "4 n-grams of order 1 are announced, and 5"),
+        ("-1\t<unk>\n\\end\\", "4 n-grams of order 1 are announced, and 1"),
+    ],
+)
+def test_a_broken_arpa_file_is_one_message_with_its_line(tmp_path, line, told):
+    path = tmp_path / "broken.arpa"
+    path.write_text(arpa(line, *GOOD[1:]))
+    with pytest.raises(UserError, match=told):
+        ngram_arpa.read_arpa(path)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "\\data\\", "no model\n", "\\data\\\nngram 2=1\n", "\\data\\\n" + "x" * (1 << 17)]
+)
+def test_what_is_no_arpa_file_is_refused(tmp_path, text):
+    path = tmp_path / "no.arpa"
+    path.write_text(text)
+    with pytest.raises(UserError, match=r"no\.arpa:\d"):
+        ngram_arpa.read_arpa(path)
+
+
+def test_a_damaged_file_is_refused_whichever_byte_it_is(tmp_path):
+    """Header, tables, words or what lies behind: one message; bytes between sections carry nothing."""
+    path = trained(tmp_path / "m", made_up(lines=30), 2, (1, 1))
+    good = path.read_bytes()
+    draw = random.Random(3)
+    refused = 0
+    for at in [*range(60), *draw.sample(range(len(good)), 60)]:
+        bad = tmp_path / f"bad{at}"
+        bad.write_bytes(good[:at] + bytes([good[at] ^ 16]) + good[at + 1 :])
+        try:
+            ngram_file.load(bad)
+        except UserError:
+            refused += 1
+    assert refused > 100
+    for size in (0, 7, 47, 200, len(good) // 2):
+        (tmp_path / "short").write_bytes(good[:size])
+        with pytest.raises(UserError):
+            ngram_file.load(tmp_path / "short")
+
+
+@pytest.mark.parametrize(
+    "shape", [[[0, 4, 2]], [[1, 4, 2]], [[0, 0, 8]], [[0, 4, 0]], [[0, 1 << 33, 2]], [[0, 2, 4]] * 2]
+)
+def test_tables_that_a_look_up_could_leave_are_refused(shape):
+    with pytest.raises(ValueError, match="tables"):
+        ngram_file.check_shape(np.array(shape, np.int64), 1, 8)
+    ngram_file.check_shape(np.array([[0, 6, 2]]), 1, 8)
+
+
+def test_logarithms_are_right():
+    values = np.concatenate([np.geomspace(1e-30, 1, 1001), 2.0 ** -np.arange(0.0, 60)])
+    assert np.allclose(log10(values), np.array([math.log10(one) for one in values]), rtol=1e-14, atol=1e-16)
+
+
+def test_the_sentence_goes_on_from_block_to_block(tmp_path):
+    """More words in a line than are cut at once: as if one asked for it in a single piece."""
+    sentences = made_up()
+    language = ngram_file.load(trained(tmp_path / "m", sentences, 3, (1, 1, 1))).languages["all"]
+    found, left, _ = probabilities(sentences, 3, (1, 1, 1), 1000)
+    words = [word for line in sentences for word in line][:1400]
+    context, theirs = (BEGIN,), 0.0
+    for word in [*words, END]:
+        theirs += log10_of(word, context, found, left, 3)
+        context = (*context[-2:], word)
+    assert logs(language, [words])[0] == pytest.approx(theirs, rel=1e-4)

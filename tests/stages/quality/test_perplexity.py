@@ -1,0 +1,170 @@
+"""Language models as stages: trained by language, and what `perplexity` says with them."""
+
+import json
+import random
+
+import pyarrow as pa
+import pytest
+from pydantic import ValidationError
+
+from gristmill.errors import UserError, WrongSetting
+from gristmill.stages.natural_languages import LABEL
+from gristmill.stages.quality import language_model, ngram_arpa, ngram_file, perplexity
+
+PARTS = {
+    "en": (
+        ["the mill", "a boat", "the old bridge"],
+        ["stands by", "looks at", "was built near"],
+        ["the river", "a hill"],
+    ),
+    "de": (["die Mühle", "ein Boot", "die Brücke"], ["steht an", "liegt bei", "war nahe"], ["dem Fluss", "einem Berg"]),
+}
+
+
+def prose(language, seed, count):
+    draw = random.Random(f"{language}{seed}")
+    lines = [" ".join(map(draw.choice, PARTS[language])) for _ in range(6 * count)]
+    return ["\n".join(f"{line} {draw.randint(1, 99)}." for line in lines[at::count]) for at in range(count)]
+
+
+def sample(texts, languages):
+    rows = len(texts)
+    columns = [pa.array(texts, pa.string()), pa.array(["text"] * rows), pa.nulls(rows, pa.float32())]
+    columns += [pa.array(range(rows), pa.uint64()), pa.array(languages, pa.string())]
+    return pa.RecordBatch.from_arrays(columns, names=list(language_model.COLUMNS))
+
+
+def documents(texts, languages=None):
+    columns = {"text": pa.array(texts, pa.string())}
+    if languages is not None:
+        columns[LABEL] = pa.array(languages, pa.string())
+    return pa.record_batch(columns)
+
+
+def config_of(**given):
+    return language_model.Config(name="clean", **{"order": 3, "memory": "16MiB", "min_documents": 50, **given})
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    path = tmp_path_factory.mktemp("model") / "clean.ngrams"
+    english, german = prose("en", 1, 1200), prose("de", 1, 1200)
+    batches = [sample([*english, None, "solo"], ["en"] * 1201 + ["fr"]), sample(german, ["de"] * 1200)]
+    return path, language_model.fit(batches, config_of(), path), batches
+
+
+def scored(path, batch, **given):
+    config = perplexity.Config(models={"clean": {"trained": "clean", **given}})
+    return perplexity.apply(batch, config, {"quality_clean": path}), config
+
+
+def test_each_language_has_a_model_of_its_own(model):
+    path, metrics, _ = model
+    assert sorted(ngram_file.load(path).languages) == ["de", "en"]
+    assert metrics["left_out"] == {"fr": 1}
+    told = language_model.warnings(metrics, config_of(languages=["en", "pl", "fr"]))
+    assert any("fr (1)" in one for one in told)
+    assert any("pl" in one for one in told)
+
+
+def test_the_file_does_not_depend_on_batches(model, tmp_path):
+    """Other cuts, another order: the same bytes, and nothing is left beside it."""
+    path, _, batches = model
+    turned = [one.slice(at, 400) for one in reversed(batches) for at in range(0, one.num_rows, 400)]
+    language_model.fit(iter(turned), config_of(), tmp_path / "again")
+    assert (tmp_path / "again").read_bytes() == path.read_bytes()
+    assert [one.name for one in tmp_path.iterdir()] == ["again"]
+
+
+def test_prose_is_likelier_than_its_words_in_disorder_and_letters_by_chance(model):
+    """Every text of the language, by far; and in the other language it is not."""
+    draw = random.Random(7)
+    good = prose("en", 2, 40)
+    shuffled = [" ".join(draw.sample(text.split(), len(text.split()))) for text in good]
+    letters = ["".join(draw.choices("abcdefghij klmnop", k=200)) for _ in good]
+    answers, _ = scored(model[0], documents([*good, *shuffled, *letters], ["en"] * 120))
+    values = answers["clean"].to_pylist()
+    assert max(values[:40]) < min(values[40:])
+    bands = answers["clean_band"].to_pylist()
+    assert set(bands[40:]) == {"tail"}
+    assert {"head", "middle"} <= set(bands[:40])
+    other, _ = scored(model[0], documents(good, ["de"] * 40))
+    assert min(other["clean"].to_pylist()) > max(values[:40])
+
+
+def test_what_cannot_be_scored_is_null_and_told(model):
+    """A language without a model, a null, a text without a word; a document by itself is what it is in a batch."""
+    batch = documents(["the mill", "le moulin", None, "... !", "the mill"], ["en", "fr", "en", "en", "EN"])
+    answers, config = scored(model[0], batch)
+    values = answers["clean"].to_pylist()
+    assert [value is None for value in values] == [False, True, True, True, False]
+    assert values[0] == values[4]
+    assert answers["clean_band"].is_null().to_pylist() == [False, True, True, True, False]
+    alone, _ = scored(model[0], batch.slice(4, 1))
+    assert alone["clean"].to_pylist() == values[4:]
+    found = perplexity.metrics(batch, answers, config)
+    assert found["scored"] == {"clean": 2}
+    assert any("fr (1)" in one for one in perplexity.warnings(found, config))
+    nothing = {"scored": {"clean": 0}, "unscored": {"clean": {"fr": 3}}}
+    assert "scored no document" in perplexity.warnings(nothing, config)[0]
+
+
+def test_a_model_for_all_scores_everything_where_it_is_alone(model, tmp_path):
+    """Without a step `language`, and with a file of lines as its text."""
+    lines = "\n".join(prose("en", 3, 30)).replace("\n\n", "\n")
+    (tmp_path / "lines.txt").write_text(lines)
+    config = config_of(files=(str(tmp_path / "lines.txt"),))
+    language_model.fit([], config, tmp_path / "model")
+    answers, _ = scored(tmp_path / "model", documents(["the mill stands by a hill", "le moulin"], ["en", "fr"]))
+    assert answers["clean"].null_count == 0
+    plain, _ = scored(tmp_path / "model", documents(["the mill stands by a hill", "le moulin"]))
+    assert plain == answers
+
+
+def test_files_give_texts_with_their_language(tmp_path):
+    records = [{"text": text, "language": "en"} for text in prose("en", 4, 60)]
+    (tmp_path / "good.jsonl").write_text("\n".join(map(json.dumps, records)))
+    language_model.fit([], config_of(files=(str(tmp_path / "good.jsonl"),)), tmp_path / "model")
+    assert list(ngram_file.load(tmp_path / "model").languages) == ["en"]
+
+
+@pytest.mark.parametrize("content", [b'{"text": 3}', b'{"text": "a"}\n{', b"a\n\xff\n"])
+def test_a_file_that_is_no_text_is_refused(tmp_path, content):
+    (tmp_path / "bad").write_bytes(content)
+    with pytest.raises(UserError, match="cannot learn from it"):
+        language_model.fit([], config_of(files=(str(tmp_path / "bad"),)), tmp_path / "model")
+
+
+def test_too_little_text_is_told(tmp_path):
+    with pytest.raises(UserError, match="no language has 50 documents"):
+        language_model.fit([sample(["one text"], ["en"])], config_of(), tmp_path / "model")
+    with pytest.raises(ValidationError, match="no number is below"):
+        config_of(prune=(2, 1))
+
+
+def test_an_arpa_file_scores_the_language_that_it_is_for(model, tmp_path):
+    """To the same value as the model that it was written from; a recipe that names another language is refused."""
+    ngram_arpa.write_arpa(ngram_file.load(model[0]).language("en"), tmp_path / "en.arpa")
+    batch = documents(["the mill stands by a hill", "die Mühle steht"], ["en", "de"])
+    config = perplexity.Config(models={"other": {"file": str(tmp_path / "en.arpa"), "language": "en"}})
+    perplexity.check(config)
+    ours, _ = scored(model[0], batch)
+    answers = perplexity.apply(batch, config)
+    assert answers["other"].to_pylist() == [ours["clean"][0].as_py(), None]
+    assert answers["other_band"].null_count == 2
+    with pytest.raises(UserError, match="no language model for pl"):
+        ngram_file.load(model[0]).language("pl")
+    with pytest.raises(WrongSetting, match="has no model for pl"):
+        perplexity.check(perplexity.Config(models={"m": {"file": str(model[0]), "language": "pl"}}))
+
+
+def test_a_file_that_is_no_model_is_refused_when_a_recipe_is_loaded(tmp_path):
+    (tmp_path / "no.arpa").write_text("hello\n")
+    for name, told in (("no.arpa", r"begins with \\data\\"), ("missing", "Check the path")):
+        with pytest.raises(UserError, match=told):
+            perplexity.check(perplexity.Config(models={"m": str(tmp_path / name)}))
+    for given in ({}, {"trained": "a", "file": "b"}):
+        with pytest.raises(ValidationError, match="either trained"):
+            perplexity.Config(models={"m": given})
+    with pytest.raises(ValidationError, match="another name"):
+        perplexity.Config(models={"m": "a", "m_band": "b"})
