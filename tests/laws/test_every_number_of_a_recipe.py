@@ -29,6 +29,7 @@ ALSO = {
 }
 NEEDED |= {"keep_quality": ["language", "signals"]}
 ALSO |= {"keep_quality": {"score": "signals.words"}}
+ALSO |= {"quality": {"models": "{q: {file: toxic.bin, label: fine}}"}}
 ALSO |= {"safety": {"terms": "terms.txt", "toxicity": "toxic.bin"}}
 KEYS = {"keep": "en", "sample_bytes": "d", "domains": "d", "tiers": "A", "upsample": "s", "floors": "language"}
 """Names that the recipe has, for settings that are names with numbers."""
