@@ -99,6 +99,8 @@ class RecipeFields(StageConfig):
     """the inputs, by name"""
     steps: list[Any] | dict[str, Any]
     """a list of stages for every source, or lists by kind or name of source and a last one under all"""
+    quality: dict[str, Any] | None = None
+    """models that a run trains to tell good text: classifiers and language_models, by name; see docs/quality.md"""
     tokenizer: dict[str, Any] | None = None
     """the tokenizer: train, what to train it on and how, or file, one that exists"""
     takedowns: str | list[Any] | dict[str, Any] | None = None

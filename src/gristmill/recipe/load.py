@@ -11,7 +11,8 @@ How a value is resolved, in this order:
 4. A config field named `seed` that the recipe does not set is the recipe's seed.
 
 The route of a source is the list under its own name in `steps`, or else the list under its kind; then the list
-under `all`; then the steps that the fields `tokenizer`, `takedowns`, `shards` and `mix` stand for. Whether a pattern of
+under `all`; then the steps that the fields `tokenizer`, `takedowns`, `shards` and `mix` stand for. Those that train
+the models of `quality` stand before the steps that use them. Whether a pattern of
 `paths` matches any file is not asked here.
 """
 
@@ -33,6 +34,7 @@ from gristmill.recipe.mistakes import Mistakes, show
 from gristmill.recipe.mix import load_mix
 from gristmill.recipe.model import Recipe, Source, Step
 from gristmill.recipe.names import check_names
+from gristmill.recipe.quality import in_order, load_quality
 from gristmill.recipe.shards import GROUPS, check_groups, load_shards
 from gristmill.recipe.sources import load_source
 from gristmill.recipe.steps import Lists, check_keys, load_steps, route_of
@@ -75,7 +77,9 @@ def load(
         draft = dataclasses.replace(draft, seed=fields.seed)
     _bound(draft, raw)
     sources, lists = _load_sources(draft, raw), load_steps(draft, raw.get("steps"))
-    routes = _load_routes(draft, raw.get("sources"), lists)
+    routes = load_quality(draft, raw.get("quality"), _load_routes(draft, raw.get("sources"), lists))
+    listed = [step for steps in (*lists.values(), *routes.values()) for step in steps if step]
+    own = in_order(draft, list({step.id: step for step in listed}.values()), routes)
     tokenizer = load_tokenizer(draft, raw.get("tokenizer"), sources, lists)
     share = _sample(fields.sample if fields is not None else None, sample)
     name = name_of_sample(fields.recipe, share) if fields is not None else ""
@@ -103,7 +107,7 @@ def load(
         path=shown,
         text=text,
         sources=sources,
-        steps=(*(step for steps in lists.values() for step in steps if step), *last.values()),
+        steps=(*own, *last.values()),
         routes=routes,
         index=bool(shards) if fields.index is None else fields.index,
         sample=share,

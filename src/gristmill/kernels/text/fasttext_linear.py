@@ -17,14 +17,14 @@ from gristmill.kernels.memory import address_of, borrow, eight_bytes_at, trailin
 from gristmill.kernels.memory_blocks import BLOCK, bytes_in
 from gristmill.kernels.text.fasttext import (
     _CACHED_BYTES,
-    _CHUNK,
-    _END,
     _WORD_NGRAM_FACTOR,
+    CHUNK,
+    END_OF_LINE,
     Model,
     _append_row,
-    _find,
-    _ngram_rows,
+    find_word,
     hash_bytes,
+    ngram_rows,
 )
 from gristmill.kernels.text.fasttext_output import Array
 
@@ -122,7 +122,7 @@ def _means(model: Model, weights: Array, work: Words, data: Array, starts: Array
     words, buckets, maxn, eos = shape[1], shape[2], shape[4], shape[7]
     mask = np.uint64(keys.shape[0] - 2)
     modulus = np.uint64(max(buckets, 1))
-    end_hash = np.uint64(hash_bytes(_END, 0, 4))
+    end_hash = np.uint64(hash_bytes(END_OF_LINE, 0, 4))
     for doc in range(starts.size):
         total, count, seen, waiting = 0.0, 0, 0, 0
         first, end = starts[doc], ends[doc]
@@ -158,19 +158,20 @@ def _means(model: Model, weights: Array, work: Words, data: Array, starts: Array
                     slot = mask + _ONE
                 if keys[slot, 0] != key0 or keys[slot, 1] != key1 or keys[slot, 2] != key2 or size > _CACHED_BYTES:
                     h = hash_bytes(bytes_, start, i)
-                    entry = _find(dictionary, word_starts, word_ends, word_slots, bytes_, start, i, h)
+                    entry = find_word(dictionary, word_starts, word_ends, word_slots, bytes_, start, i, h)
                     at = start - 1 if maxn > 0 and buckets > 0 else i + 1
                     # a word of the text that is a label, or looks like one: "__label_" and "_"
                     label = entry >= words or (
                         entry < 0 and key0 == 0x5F6C6562616C5F5F and key1 & np.uint64(255) == 0x5F
                     )
-                    own, found, n = 0.0, 0, 0
+                    own, found = 0.0, 0
+                    n: Any = 0
                     if 0 <= entry < words:
                         rows[0] = entry
                         n = 1
                     while not label:
                         if at <= i:
-                            n, at = _ngram_rows(shape, kept, before, room, n, bytes_, at, start, i)
+                            n, at = ngram_rows(shape, kept, before, room, n, bytes_, at, start, i)
                         for row in range(n):
                             own += values[rows[row]]
                         found += n
@@ -214,9 +215,9 @@ def means(model: Model, weights: Array, data: Array, starts: Array, ends: Array)
     work = Words(
         keys=np.zeros((slots + 1, 4), np.uint64),
         sums=np.empty(slots + 1),
-        rows=np.empty(1 + _CHUNK * maxn, np.int64),
-        piece=np.empty(4 * (_CHUNK + maxn), np.uint8),
-        bounds=np.empty(_CHUNK + 2 * maxn + 1, np.uint64),
+        rows=np.empty(1 + CHUNK * maxn, np.int64),
+        piece=np.empty(4 * (CHUNK + maxn), np.uint8),
+        bounds=np.empty(CHUNK + 2 * maxn + 1, np.uint64),
         recent=np.empty(length if length > 1 and buckets > 0 else 1, np.uint64),
         block=np.empty(_BLOCK + length, np.int64),
     )

@@ -57,7 +57,7 @@ class FastText:
         shape[0] = labels
         none = np.empty((0, 1), np.uint8), np.empty(0, np.float32), np.empty((0, 256, 1), np.float32)
         table, output = np.stack(columns, axis=1), np.eye(labels, dtype=np.float32)
-        made = (shape, table, *none, output)
+        made: tuple[Array, ...] = (shape, table, *none, output)
         for array in made:
             array.flags.writeable = False
         return self.arrays._replace(**dict(zip(_SCORED, made, strict=True)))

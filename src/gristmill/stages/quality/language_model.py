@@ -29,6 +29,7 @@ from gristmill.stages.ingest.jsonl import lines
 from gristmill.stages.quality import ngram_file
 from gristmill.stages.quality.ngram_file import ALL
 from gristmill.stages.quality.ngram_train import Estimate, Settings, Texts, estimate
+from gristmill.stages.quality.texts import TEXT
 
 VERSION = 1
 LIBRARIES = ("unicode",)
@@ -81,6 +82,11 @@ class Options(StageConfig):
 class Config(Options):
     name: str
     """Of the model; the recipe's loader fills it."""
+
+
+def sides(config: Config) -> dict[str, tuple[str, ...]]:
+    """The sources that it learns from, all on one side."""
+    return {TEXT: config.sources}
 
 
 def reads(config: Config) -> tuple[str, ...]:

@@ -1,0 +1,186 @@
+"""The `quality` of a recipe: models that a run trains, as steps in the routes of the documents that they learn from.
+
+A model is trained on the documents of its sources as they are just before the first step that uses it; of a source none
+of whose steps does, as they are behind the steps of its own, before those of every source.
+"""
+
+import heapq
+import importlib
+import itertools
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+from pydantic import Field
+
+from gristmill.recipe.check import check
+from gristmill.recipe.config import load_config
+from gristmill.recipe.draft import Draft
+from gristmill.recipe.fields import EVERY_SOURCE
+from gristmill.recipe.mistakes import Path, dotted, show, suggest
+from gristmill.recipe.model import Step
+from gristmill.recipe.stage_module import check_config
+from gristmill.stages.contract import StageConfig
+from gristmill.stages.quality import (
+    classifier,
+    classifier_of_files,
+    language_model,
+    language_model_of_files,
+    sample,
+    texts,
+)
+from gristmill.stages.quality.quality import step_of
+from gristmill.stages.stage_interface import uses_of
+
+AT: Path = ("quality",)
+ROUTE = "quality"
+"""What stands before the slash in the ids of the steps."""
+Routes = dict[str, tuple[Step, ...]]
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
+_KINDS: dict[str, tuple[ModuleType, ModuleType]] = {
+    "classifiers": (classifier, classifier_of_files),
+    "language_models": (language_model, language_model_of_files),
+}
+"""Fields, and who trains such a model on documents, or on files alone."""
+
+
+class QualityFields(StageConfig):
+    """The field `quality`."""
+
+    classifiers: dict[str, Any] = Field(default={})
+    """fastText classifiers by name: positives, negatives, labels, and how to train"""
+    language_models: dict[str, Any] = Field(default={})
+    """n-gram models by name: the sources of the text that they learn, and how to train"""
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A model that is to be trained."""
+
+    name: str
+    steps: tuple[Step, ...]
+    """Those that take its sample, and the one that trains it."""
+    sources: frozenset[str]
+
+
+def load_quality(draft: Draft, raw: Any, routes: Routes) -> Routes:
+    """The routes with the steps that train the models; as they were where the recipe has none, or mistakes in them."""
+    models = _load_models(draft, raw) if isinstance(raw, dict) else []
+    if models is None or not _are_known(draft, routes, models):
+        return routes
+    return {name: _with_models(name, route, models) for name, route in routes.items()}
+
+
+def _load_models(draft: Draft, raw: Mapping[str, Any]) -> list[Trained] | None:
+    before = len(draft.mistakes)
+    fields = check(draft, QualityFields, raw, AT)
+    models: list[Trained] = []
+    for kind, modules in _KINDS.items() if fields is not None else ():
+        for name, values in getattr(fields, kind).items():
+            at: Path = (*AT, kind, name)
+            if not _NAME.fullmatch(name):
+                told = f"{dotted(at)}: {show(name)} cannot be the name of a model, because it becomes one of a column."
+                draft.add_at_key(at, f"{told} Use up to 40 of a-z 0-9 _ and begin with a letter.")
+            elif any(name == other.name for other in models):
+                draft.add_at_key(at, f"{dotted(at)} has the name of another model. Rename one.")
+            elif not isinstance(values, dict):
+                draft.add(at, f"{dotted(at)} must be a mapping that says what the model learns, not {show(values)}.")
+            elif "name" in values:
+                draft.add_at_key(
+                    (*at, "name"), f"{dotted(at)}.name is not a field: the model is called {name} already."
+                )
+            elif (model := _load_model(draft, name, values, at, modules)) is not None:
+                models.append(model)
+    return models if len(draft.mistakes) == before else None
+
+
+def _load_model(
+    draft: Draft, name: str, values: Mapping[str, Any], at: Path, modules: tuple[ModuleType, ModuleType]
+) -> Trained | None:
+    of_documents, of_files = modules
+    config: Any = load_config(draft, of_documents.Config, {**values, "name": name}, at)
+    if config is None:
+        return None
+    sides: dict[str, str] = {}
+    for side, sources in of_documents.sides(config).items():
+        for source in sources:
+            if sides.setdefault(source, side) != side:
+                told = f"{dotted(at)} has the source {source} as {sides[source]} and as {side}. Take it out of one."
+                draft.add_at_key(at, told)
+                return None
+    line = draft.tree.line_of_key(at)
+    module = of_documents if sides else of_files
+    config = config if sides else of_files.Config(**dict(config))
+    if not check_config(draft, module, name, config, at):
+        return None
+    fit = Step(f"{ROUTE}/{name}", step_of(name), ROUTE, module.__name__, config, line, at)
+    if not sides:
+        return Trained(name, (fit,), frozenset())
+    seed = getattr(config, "seed", draft.seed)
+    taken = sample.Config(sample_bytes=config.sample_bytes, sides=sides, seed=seed)
+    parts = ("sample", sample, taken), ("text", texts, texts.Config(name=name, sides=sides))
+    steps = [
+        Step(f"{fit.id}_{part}", f"{fit.name}_{part}", ROUTE, stage.__name__, some, line, stands_for=fit.id)
+        for part, stage, some in parts
+    ]
+    return Trained(name, (*steps, fit), frozenset(sides))
+
+
+def _are_known(draft: Draft, routes: Routes, models: Sequence[Trained]) -> bool:
+    """Whether every model that a step asks for is trained; mistakes where not."""
+    known = {step_of(model.name): model.name for model in models}
+    before = len(draft.mistakes)
+    for step in {step.id: step for route in routes.values() for step in route}.values():
+        for used in _used(step):
+            if used not in known:
+                name = used.removeprefix(step_of(""))
+                fix = suggest(name, list(known.values()), "Models") if known else "The recipe has no field quality."
+                told = f"{step.id} uses the model {name}, which the recipe does not train. {fix}"
+                draft.mistakes.add(step.line, f"{told} For a model that exists, write file in place of trained.")
+    return len(draft.mistakes) == before
+
+
+def _used(step: Step) -> list[str]:
+    """The trained models that a step uses."""
+    module = importlib.import_module(step.module)
+    return [name for name in uses_of(module, step.config) if hasattr(module, "uses") and name.startswith(step_of(""))]
+
+
+def _with_models(source: str, route: tuple[Step, ...], models: Sequence[Trained]) -> tuple[Step, ...]:
+    """A route with the steps of all models that one of its steps uses, or that learn from its source."""
+    own_end = next((at for at, step in enumerate(route) if step.route == EVERY_SOURCE), len(route))
+    before: dict[int, list[Step]] = {}
+    for model in models:
+        users = [at for at, step in enumerate(route) if step_of(model.name) in _used(step)]
+        if users or source in model.sources:
+            before.setdefault(users[0] if users else own_end, []).extend(model.steps)
+    return tuple(step for at in range(len(route) + 1) for step in (*before.get(at, ()), *route[at : at + 1]))
+
+
+def in_order(draft: Draft, steps: Sequence[Step], routes: Routes) -> tuple[Step, ...]:
+    """Steps in an order in which every route passes them, else as they stood; a mistake where there is none."""
+    place = {step.id: at for at, step in enumerate(steps)}
+    behind: dict[str, set[str]] = {step.id: set() for step in steps}
+    waits = dict.fromkeys(behind, 0)
+    for route in routes.values():
+        for one, other in itertools.pairwise(route):
+            if other.id not in behind[one.id]:
+                behind[one.id].add(other.id)
+                waits[other.id] += 1
+    ready = [place[name] for name, count in waits.items() if not count]
+    heapq.heapify(ready)
+    found: list[Step] = []
+    while ready:
+        step = steps[heapq.heappop(ready)]
+        found.append(step)
+        for name in behind[step.id]:
+            waits[name] -= 1
+            if not waits[name]:
+                heapq.heappush(ready, place[name])
+    if len(found) < len(steps):
+        told = "the models of quality cannot be trained one after the other: sources pass the steps that use them in"
+        draft.add_at_key(AT, f"{told} different orders. Use them in the same order in every list of steps.")
+        return tuple(steps)
+    return tuple(found)
