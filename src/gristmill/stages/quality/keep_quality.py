@@ -47,9 +47,9 @@ def _part(number: int) -> str:
     return f"quality_part_{number}"
 
 
-def _floor(by: str) -> str:
+def _floor(by: GroupedBy, config: Config) -> str:
     """The layer with the ranks within a language, a domain, ... that a floor is about."""
-    return f"quality_{by}_ranks"
+    return _RANKS if config.is_ranked and config.per == (by,) else f"quality_{by}_ranks"
 
 
 def _score(config: Config) -> str:
@@ -78,11 +78,12 @@ def prerequisites(config: Config) -> Iterator[Prerequisite]:
     if config.is_ranked:
         yield ranks(_RANKS, _score(config), config.per)
     for by in config.floors:
-        yield ranks(_floor(by), _score(config), (by,))
+        if _floor(by, config) != _RANKS:
+            yield ranks(_floor(by, config), _score(config), (by,))
 
 
 def reads(config: Config) -> tuple[str, ...]:
-    layers = [*([_RANKS] if config.is_ranked else []), *map(_floor, config.floors)]
+    layers = [*([_RANKS] if config.is_ranked else []), *(_floor(by, config) for by in config.floors)]
     weight = WEIGHTS[config.by]
     named = [
         *parse_value(_score(config)).columns,
@@ -179,7 +180,9 @@ def _judge(batch: pa.RecordBatch, config: Config) -> _Judged:
         names, own = values_of(batch, by, config.source_domains)
         stated = [stated_in(named[key]) if (key := _key(by, name)) in named else {} for name in names]
         found.append(Exceptions(stated, own))
-    floors = {by: scored & (_ranks(batch, _floor(by), config).above < share) for by, share in config.floors.items()}
+    floors = {
+        by: scored & (_ranks(batch, _floor(by, config), config).above < share) for by, share in config.floors.items()
+    }
     return _Judged(
         score,
         scored,
