@@ -35,7 +35,8 @@ from gristmill.stages.quality.classifier_train import train
 HIGH, LOW = ("gutenberg-en", "latex-math"), ("sql-docs", "dotnet-docs")
 LIMIT_BYTES = 50_000_000
 """Of each class."""
-PROSE = ("gutenberg", "stacks", "evanchen", "debian-handbook", "postgresql", "httpd.apache", "djangoproject", "mozilla")
+PROSE = ("debian-handbook", "postgresql", "httpd.apache", "djangoproject", "help.libreoffice", "www.debian", "lilypond")
+"""Hosts of manuals and handbooks among the pages; the others are pages of the web."""
 Labelled = list[tuple[str, bool, str]]
 """Text, whether it is of the high class, and what is held out together."""
 
@@ -193,7 +194,7 @@ def plain(text: str) -> str:
     if "Project Gutenberg" in text[:2000]:
         text = text[4000:-20000]
     text = re.sub(r"(?s)```.*?```|\$\$.*?\$\$|\{\{.*?\}\}|\{%.*?%\}|<!--.*?-->", " ", text)
-    return re.sub(r"\\[A-Za-z]+|[#*_`$\\{}|<>\[\]~=]|--+", " ", text)
+    return re.sub(r"[#*_`$\\{}|<>\[\]~=]", "", re.sub(r"\\[A-Za-z]+|--+", " ", text))
 
 
 def is_english(text: str) -> bool:

@@ -37,7 +37,20 @@ COMMANDS = (
         "diff",
         "sql",
     ),
-    *("versions", "takedown", "suite", "export", "index", "tokenizer", "shards", "sample", "budget", "verify", "gc"),
+    *(
+        "versions",
+        "takedown",
+        "suite",
+        "quality",
+        "export",
+        "index",
+        "tokenizer",
+        "shards",
+        "sample",
+        "budget",
+        "verify",
+        "gc",
+    ),
 )
 
 WITH_WORKERS = ("run", "verify")

@@ -1,6 +1,7 @@
 """Training a classifier: the same bytes however its texts come, what is cleaned, held out and told, and shortcuts."""
 
 import random
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -54,7 +55,7 @@ def batches(found, cuts):
     none = pa.RecordBatch.from_arrays([pa.nulls(2, column.type) for column in columns], names=list("abcde"))
     whole = pa.RecordBatch.from_arrays(columns, names=list("abcde"))
     bounds = [0, *cuts, len(text)]
-    return [none, *(whole.slice(at, to - at) for at, to in zip(bounds, bounds[1:], strict=False))]
+    return [none, *(whole.slice(at, to - at) for at, to in pairwise(bounds))]
 
 
 def test_the_order_and_the_cut_of_batches_change_no_byte(tmp_path):

@@ -296,10 +296,10 @@ def rows_of(
         parts.append(Rows(rows[:used].copy(), firsts, *(span[:used].copy() for span in spans)))
         first = last
     totals = np.cumsum([0, *(int(part.firsts[-1]) for part in parts)])
-    firsts = [part.firsts[1:] + before for part, before in zip(parts, totals[:-1], strict=True)]
+    moved = [part.firsts[1:] + before for part, before in zip(parts, totals[:-1], strict=True)]
     return Rows(
         _joined([part.rows for part in parts], np.uint32),
-        _joined([np.zeros(1, np.int64), *firsts], np.int64),
+        _joined([np.zeros(1, np.int64), *moved], np.int64),
         _joined([part.begins for part in parts], np.int64),
         _joined([part.ends for part in parts], np.int64),
     )

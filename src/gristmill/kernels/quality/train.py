@@ -2,8 +2,8 @@
 
 fastText gives each feature a vector, takes their mean and multiplies it with one vector for each class. With two
 classes only the difference of those counts, so whatever the dimension, the score of a text is the mean of one number
-for each of its features. Here that number is what is trained: a hundredth of the memory traffic of a hundred dimensions, for the
-same functions of a text.
+for each of its features. Here that number is what is trained: a hundredth of the memory traffic of a hundred
+dimensions, for the same functions of a text.
 
 Every row has a step of its own that shrinks with the squares of its gradients, so that rare features learn as fast as
 frequent ones. The sum of squares lies beside the weight: one cache miss for both. One thread, sums in a fixed order,
@@ -78,8 +78,8 @@ def train_weights(
     state = np.zeros((size, 2), np.float32)
     state[:, 1] = _START
     for epoch in range(epochs):
-        turn = np.array([(seed * epochs + epoch + 1) % 2**64], np.uint64)
-        keys = mix.py_func(hashes ^ mix.py_func(turn * GOLDEN))
+        turn: Any = np.array([(seed * epochs + epoch + 1) % 2**64], np.uint64)
+        keys = mix.py_func(hashes ^ np.asarray(mix.py_func(turn * GOLDEN)))  # type: ignore[arg-type]
         order = np.lexsort((weights, targets, keys))
         _epoch(state, rows, firsts, order, targets, weights, np.float32(learning_rate))
     return np.ascontiguousarray(state[:, 0])

@@ -175,14 +175,12 @@ def warnings(found: Mapping[str, Any], config: Options) -> Sequence[str]:
             )
     if config.held_out_share > 0 and found.get("held_out_by_site") == 0:
         told.append(
-            "all texts of one side are of one site, so those that are held out are of the same: what is measured on them "
+            "all texts of one side are of one site, so those held out are of the same: what is measured on them "
             "is too good. Add texts of other sites"
         )
     if "auc" not in found and found:
         told.append("no text of both sides is held out, so nothing is known of the classifier. Raise held_out_share")
     both = found.get("removed", {}).get("on_both_sides", 0)
     if both:
-        told.append(
-            f"{both:,} texts stand on both sides and were left out. Look for the source that is on the wrong one"
-        )
+        told.append(f"{both:,} texts stand on both sides and were left out. Is a source on the wrong one?")
     return told

@@ -68,7 +68,7 @@ def clean(table: pa.Table, min_words: int) -> tuple[Examples, dict[str, int]]:
     of = np.cumsum(~again) - 1
     sides = np.zeros((2, int(of[-1]) + 1 if len(of) else 0), np.bool_)
     sides[found.high.astype(int), of] = True
-    both = sides.all(axis=0)[of] if len(of) else again
+    both = (sides[0] & sides[1])[of] if len(of) else again
     counts = {"too_short": short, "on_both_sides": int(both.sum()), "copies": int((again & ~both).sum())}
     return found.take(~again & ~both), counts
 
@@ -84,8 +84,8 @@ def hold_out(found: Examples, share: float, seed: int) -> tuple[Array, bool]:
     sizes = np.zeros((len(groups), 2), np.int64)
     np.add.at(sizes, (of, found.high.astype(int)), found.ends - found.starts)
     wanted = [int(share * int(total)) for total in sizes.sum(axis=0)]
-    salt = mix.py_func(np.array([seed % 2**64], np.uint64) * GOLDEN)
-    keys = mix.py_func(groups ^ salt)
+    turn: Any = np.array([seed % 2**64], np.uint64) * GOLDEN
+    keys: Any = mix.py_func(groups ^ np.asarray(mix.py_func(turn)))
     held, taken = np.zeros(len(groups), np.bool_), [0, 0]
     for group in np.argsort(keys, kind="stable").tolist():
         size = [int(one) for one in sizes[group]]

@@ -7,6 +7,7 @@ import hashlib
 import os
 from collections.abc import Iterator
 from functools import partial
+from io import FileIO
 from itertools import chain
 from typing import Any
 
@@ -42,7 +43,7 @@ def labelled_files(config: Config) -> pa.Table:
 
 def _texts(path: str, fields: Labels, scored: bool) -> Iterator[tuple[str, str | None, float]]:
     """Text, URL and score (0 to 1) of each record."""
-    found = Found(path, partial(open, path, "rb"))
+    found = Found(path, partial(FileIO, path))
     usable = 0
     for number, row in records(found, _format(path), Reading()):
         if isinstance(row, Fault):
