@@ -152,17 +152,17 @@ def _show(said: dict[str, Any]) -> None:
         _show_report(said["report"])
     else:
         rows = [
-            (name, f"{found.get('documents', 0):,}", size(found.get("bytes", 0)), f"{found.get('ngrams', 0):,}")
+            (name, f"{found['words']:,}", f"{found['vocabulary']:,}", f"{found['ngrams']:,}", f"{found['held_out']:,}")
             for name, found in sorted(said["metrics"].get("languages", {}).items())
         ]
-        out.print(table(("language", "documents", "bytes", "n-grams"), rows))
+        out.print(table(("language", "words", "vocabulary", "n-grams", "texts held out"), rows))
     if "file" in said:
         out.print(words(said["file"]), soft_wrap=True)
 
 
 def _show_report(report: dict[str, Any]) -> None:
     out = console()
-    rows = []
+    rows: list[tuple[Any, ...]] = []
     for split, sides in report["texts"].items():
         for side, found in sides.items():
             rows.append(
