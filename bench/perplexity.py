@@ -1,0 +1,149 @@
+"""Language models of n-grams: how fast they are trained and score, against KenLM on the same text and the same model.
+
+    train     MB/s of text, wall time, and the peak memory of a process that does nothing else (`memory` is 256 MB)
+    score     MB/s of text, CPU time of one core, best of the rounds in turn; KenLM gets an ARPA file of ours, and lines
+              that are cut and in lower case already, which for ours is part of the time
+    equal     the largest difference of the sum of a document between the two
+    AUC       held-out documents against themselves with their words shuffled, and against letters drawn by chance
+
+KenLM's Python package is the peer: `pip install kenlm`.
+"""
+
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from bench.inputs import measurement, scratch, texts
+from gristmill.stages.quality import language_model
+from gristmill.stages.quality.ngram_arpa import normal_form, write_arpa
+from gristmill.stages.quality.ngram_file import Language, load, perplexities_of, score_texts
+
+TRAIN_BYTES = 100_000_000
+SCORE_BYTES = 10_000_000
+ROUNDS = 5
+MEMORY = 256_000_000
+DOCUMENT_CHARS = 20_000
+"""Longer texts are cut, so that there are documents enough to hold some out."""
+
+
+def run(data: Path | None) -> Iterable[dict]:
+    found = [part for text in texts(data, TRAIN_BYTES + SCORE_BYTES) for part in cut(text)]
+    random.Random(1).shuffle(found)
+    held = up_to(found, SCORE_BYTES)
+    learned = found[len(held) :]
+    with scratch() as folder:
+        yield from training(learned, folder)
+        model = load(folder / "model").languages["all"]
+        yield measurement("perplexity.ngrams", sum(model.ngrams), "n-grams")
+        yield measurement("perplexity.model", (folder / "model").stat().st_size / 1e6, "MB")
+        write_arpa(model, folder / "model.arpa")
+        yield from scoring(model, held, folder / "model.arpa")
+        yield from separation(model, held)
+
+
+def cut(text: str) -> Iterator[str]:
+    return (text[at : at + DOCUMENT_CHARS] for at in range(0, len(text), DOCUMENT_CHARS))
+
+
+def up_to(found: list[str], size: int) -> list[str]:
+    sizes = np.cumsum([len(text.encode()) for text in found])
+    return found[: int(np.searchsorted(sizes, min(size, sizes[-1] // 4))) + 1]
+
+
+def bytes_of(found: list[str]) -> int:
+    return sum(len(text.encode()) for text in found)
+
+
+CHILD = """
+import resource, sys
+import pyarrow as pa
+from pathlib import Path
+from gristmill.stages.quality import language_model
+path, memory = Path(sys.argv[1]), int(sys.argv[2])
+def batches():
+    with pa.ipc.open_file(str(path / "texts")) as file:
+        for at in range(file.num_record_batches):
+            yield file.get_batch(at)
+config = language_model.Config(name="bench", memory=memory, min_documents=1)
+language_model.fit(batches(), config, path / "model")
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
+"""
+
+
+def training(found: list[str], folder: Path) -> Iterator[dict]:
+    rows = [pa.array(found[at : at + 200]) for at in range(0, len(found), 200)]
+    with pa.OSFile(str(folder / "texts"), "wb") as sink:
+        batches = [pa.RecordBatch.from_arrays([one, *[pa.nulls(len(one))] * 3, pa.nulls(len(one), pa.string())],
+                                              names=list(language_model.COLUMNS)) for one in rows]  # fmt: skip
+        with pa.ipc.new_file(sink, batches[0].schema) as writer:
+            for batch in batches:
+                writer.write(batch)
+    begun = time.perf_counter()
+    arguments = [sys.executable, "-c", CHILD, str(folder), str(MEMORY)]
+    done = subprocess.run(arguments, check=True, capture_output=True, text=True)
+    taken = time.perf_counter() - begun
+    yield measurement("perplexity.train", bytes_of(found) / taken / 1e6, "MB/s")
+    yield measurement("perplexity.train_memory", int(done.stdout) / 1e6, f"MB at a memory of {MEMORY / 1e6:.0f} MB")
+
+
+def scoring(model: Language, held: list[str], arpa: Path) -> Iterator[dict]:
+    column, prepared = pa.array(held), normal_form(held)
+    score_texts(model, column.slice(0, 1))
+    peer = kenlm_of(arpa)
+    theirs: list[float] = []
+    times: dict[str, list[float]] = {"ours": [], "peer": []}
+
+    def score_all() -> None:
+        theirs[:] = [sum(peer.score(line) for line in text.split("\n")) if text else 0.0 for text in prepared]
+
+    for _ in range(ROUNDS):
+        times["ours"].append(seconds(lambda: score_texts(model, column)))
+        if peer is not None:
+            times["peer"].append(seconds(score_all))
+    size = bytes_of(held) / 1e6
+    rate = size / min(times["peer"]) if peer is not None else None
+    yield measurement("perplexity.score", size / min(times["ours"]), "MB/s", "KenLM, text prepared", rate)
+    if peer is not None:
+        ours = -score_texts(model, column)[:, 0] / 4096
+        worst = float(np.abs(ours - np.array(theirs)).max())
+        yield measurement(f"perplexity.difference, {len(held)} documents", worst, "log10, at most")
+
+
+def kenlm_of(arpa: Path) -> Any:
+    """None where it is not installed."""
+    try:
+        import kenlm
+    except ImportError:
+        return None
+    return kenlm.Model(str(arpa))
+
+
+def seconds(call: Callable[[], object]) -> float:
+    begun = time.process_time()
+    call()
+    return time.process_time() - begun
+
+
+def separation(model: Language, held: list[str]) -> Iterator[dict]:
+    draw = random.Random(2)
+    prose = [text for text in held if len(text.split()) >= 20][:2000]
+    shuffled = [" ".join(draw.sample(text.split(), len(text.split()))) for text in prose]
+    letters = ["".join(draw.choices("abcdefghijklmnopqrstuvwxyz     ", k=len(text))) for text in prose]
+    plain = [" ".join(text.split()) for text in prose]  # in one line, as the shuffled ones are
+    good = perplexities_of(model, pa.array(plain))
+    for name, bad in (("shuffled words", shuffled), ("random characters", letters)):
+        yield measurement(f"perplexity.auc, {name}", auc(good, perplexities_of(model, pa.array(bad))), "AUC")
+
+
+def auc(low: np.ndarray, high: np.ndarray) -> float:
+    """How often one of the first has less than one of the second."""
+    order = np.sort(low)
+    below = np.searchsorted(order, high, side="left") + np.searchsorted(order, high, side="right")
+    return float(below.mean() / 2 / len(low))
