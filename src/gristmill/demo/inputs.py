@@ -1,4 +1,4 @@
-"""Build the demo inputs: a crawl, reference prose, code and an eval suite, from the running Python alone.
+"""Build the demo inputs: a crawl, reference prose, code, an eval suite and scored texts, from the running Python alone.
 
 Nothing is downloaded. The same version of Python, its libraries and the same seed give the same bytes in every file.
 At scale 1: about 27 MB of HTML in two snapshots and one page of 20 MB, 0.5 MB of reference, 8 MB of code; it takes
@@ -15,6 +15,7 @@ from gristmill.demo.crawl import FIRST, SECOND, SNAPSHOTS, Crawl
 from gristmill.demo.files import write_code, write_reference
 from gristmill.demo.listings import listings
 from gristmill.demo.plants import plant_texts
+from gristmill.demo.sales import write_judged
 from gristmill.demo.truth import KINDS, Plant, Truth
 from gristmill.demo.warc import Response
 from gristmill.errors import UserError
@@ -41,6 +42,7 @@ def build(folder: Path, seed: int = 0, scale: float = 1.0) -> Truth:
     _add_listings(crawl)
     for snapshot in SNAPSHOTS:
         _write_snapshot(crawl, snapshot, folder)
+    write_judged(folder / "quality", crawl.rng("judged"), good)
     write_reference(folder / "reference", truth)
     write_code(folder / "code", truth)
     truth.good.sort()
@@ -107,7 +109,7 @@ def _write_snapshot(crawl: Crawl, snapshot: str, folder: Path) -> None:
 def summary(folder: Path, truth: Truth) -> str:
     """What lies in the folder, and what was planted, in a few lines."""
     lines = []
-    for name in ("crawl", "reference", "code", "evals"):
+    for name in ("crawl", "reference", "code", "evals", "quality"):
         sizes = [path.stat().st_size for path in sorted((folder / name).rglob("*")) if path.is_file()]
         lines.append(f"{name:<10} {len(sizes):>5} files {sum(sizes) / 1e6:>8.1f} MB")
     lines.append(f"{len(truth.good)} good pages, {len(truth.other)} listings, planted defects:")

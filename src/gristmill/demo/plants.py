@@ -1,4 +1,5 @@
-"""Defects in what pages say: copies, boilerplate, personal data, secrets, eval items, gibberish, spam, languages.
+"""Defects in what pages say: copies, boilerplate, personal data, secrets, eval items, gibberish, spam, sales talk,
+languages.
 
 Everything is made up from the seed: the addresses, keys and secrets have the right shape and open nothing.
 """
@@ -14,6 +15,7 @@ from gristmill.demo.articles import Article, Block, jaccard
 from gristmill.demo.crawl import Crawl
 from gristmill.demo.languages import LANGUAGES, foreign
 from gristmill.demo.pages import MIRRORS
+from gristmill.demo.sales import sales_page
 from gristmill.demo.warc import Response
 
 NEAR_COPY_WORDS = 250
@@ -185,6 +187,8 @@ def _junk(crawl: Crawl) -> None:
         words = rng.sample(_SPAM, 5)
         blocks = tuple(Block("p", ", ".join(rng.choices(words, k=60))) for _ in range(5))
         crawl.plant_page("keyword_spam", Article(f"offers.{number}", " ".join(words), blocks))
+    for number in range(crawl.number(24)):
+        crawl.plant_page("sales_talk", sales_page(crawl.rng("sales", str(number)), f"deals.{number}"))
     for number in range(max(len(LANGUAGES), crawl.number(24))):
         lang = LANGUAGES[number % len(LANGUAGES)]
         article, snapshot = foreign(lang, rng, number), crawl.next_snapshot()
