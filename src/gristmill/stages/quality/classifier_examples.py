@@ -85,7 +85,8 @@ def hold_out(found: Examples, share: float, seed: int) -> tuple[Array, bool]:
     np.add.at(sizes, (of, found.high.astype(int)), found.ends - found.starts)
     wanted = [int(share * int(total)) for total in sizes.sum(axis=0)]
     turn: Any = np.array([seed % 2**64], np.uint64) * GOLDEN
-    keys: Any = mix.py_func(groups ^ np.asarray(mix.py_func(turn)))
+    salted: Any = groups ^ np.asarray(mix.py_func(turn))
+    keys: Any = mix.py_func(salted)
     held, taken = np.zeros(len(groups), np.bool_), [0, 0]
     for group in np.argsort(keys, kind="stable").tolist():
         size = [int(one) for one in sizes[group]]
