@@ -216,9 +216,11 @@ def _fill(
     """Writes the rows of the texts to `rows`, and what they are made of to `spans` where there is room."""
     words, slots = borrow(vocabulary.data), borrow(vocabulary.slots)
     word_starts, word_ends = borrow(vocabulary.starts), borrow(vocabulary.ends)
-    kept, before = none
-    room, found, recent, begun = work
-    begins, stops = spans
+    kept, before = borrow(none[0]), borrow(none[1])
+    room = (borrow(work[0][0]), borrow(work[0][1]), borrow(work[0][2]))
+    found, recent, begun = borrow(work[1]), borrow(work[2]), borrow(work[3])
+    begins, stops = borrow(spans[0]), borrow(spans[1])
+    data, rows, shape = borrow(data), borrow(rows), borrow(shape)
     base, buckets, maxn = shape[1], shape[2], shape[4]
     n = 0
     for text in range(starts.size):
