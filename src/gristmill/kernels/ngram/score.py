@@ -22,6 +22,8 @@ Array = np.ndarray[Any, Any]
 _BEFORE = 8
 """Tokens that stand in front of those that are scored at once: no n-gram is longer."""
 _TOKENS = 3 * ROOM + 2 * _BEFORE
+_AHEAD = 16
+"""Look-ups between asking for a line of memory and reading it."""
 _LOW = np.uint64(0xFFFF)
 _16 = np.uint64(16)
 _EMPTY = np.uint64(0)
@@ -42,6 +44,8 @@ class Scratch(NamedTuple):
     """int64: the probability of that."""
     left: Array
     """int64, [tokens, 8]: the sum of the backoffs of these n-grams, up to each length."""
+    mixed: Array
+    """uint64: the mixed hashes of the n-grams that are looked for, one after the other."""
     waiting: Array
     """int64: tokens whose next longer n-gram is looked for."""
 
@@ -55,6 +59,7 @@ def scratch() -> Scratch:
         np.zeros(_TOKENS, np.int64),
         np.zeros(_TOKENS, np.int64),
         np.zeros((_TOKENS, 8), np.int64),
+        np.zeros(_TOKENS + _AHEAD, np.uint64),
         np.zeros(_TOKENS, np.int64),
     )
 
@@ -69,6 +74,7 @@ def _look_up(
     """
     hashes, rolled, lengths, steps, left = spare.hashes, spare.rolled, spare.lengths, spare.steps, spare.left
     table = address_of(slots)
+    mixed = spare.mixed
     first, places, walk = shape[0, 0], shape[0, 1], shape[0, 2]
     for at in range(_BEFORE, tokens):
         rolled[at] = mix(hashes[at])
@@ -91,21 +97,21 @@ def _look_up(
         kept = 0
         for place in range(count):
             at = waiting[place]
-            if lengths[at - 1] >= order:
-                rolled[at] = longer(rolled[at], hashes[at - order])
-                prefetch(table, 8 * (first + place_of(mix(rolled[at]), places)))
-                waiting[kept] = at
-                kept += 1
+            rolled[at] = longer(rolled[at], hashes[at - order])
+            mixed[kept] = mix(rolled[at])
+            waiting[kept] = at
+            kept += int(lengths[at - 1] >= order)
         count, kept = kept, 0
         for place in range(count):
             at = waiting[place]
-            slot = find(table, first, places, walk, mix(rolled[at]))
-            if slot != _EMPTY:
-                lengths[at] = order + 1
-                steps[at] = np.int64(slot >> _16 & _LOW)
-                left[at, order + 1] = left[at, order] + np.int64(np.int16(slot & _LOW))
-                waiting[kept] = at
-                kept += 1
+            prefetch(table, 8 * (first + place_of(mixed[place + _AHEAD], places)))
+            slot = find(table, first, places, walk, mixed[place])
+            is_there = slot != _EMPTY  # no branch: nobody could predict it
+            lengths[at] += int(is_there)
+            steps[at] = np.int64(slot >> _16 & _LOW) if is_there else steps[at]
+            left[at, order + 1] = left[at, order] + np.int64(np.int16(slot & _LOW))
+            waiting[kept] = at
+            kept += int(is_there)
         count = kept
     return missing
 
