@@ -1,7 +1,8 @@
 """What a language model says of texts: the sum of the logarithms of the probabilities of their words.
 
-Every look-up is a line of memory from anywhere. So words are taken by the hundred: all places are known, and asked for,
-before the first is read, and the processor has many on the way at once.
+Every look-up is a line of memory from anywhere. So words are taken by the hundred, and order by order: the look-ups of
+one order do not wait for each other, no branch depends on what one finds, and the processor has many on the way at once
+(asking for the lines beforehand made it no faster).
 """
 
 from typing import Any, NamedTuple
@@ -11,9 +12,8 @@ from numba import njit
 
 from gristmill.kernels.hash.splitmix import mix
 from gristmill.kernels.memory import address_of
-from gristmill.kernels.memory_blocks import prefetch
 from gristmill.kernels.ngram.cut import LONGEST, ROOM, ROOM_BYTES, Addresses, CutTables, cut_some
-from gristmill.kernels.ngram.tables import STEPS, Tables, find, longer, place_of
+from gristmill.kernels.ngram.tables import STEPS, Tables, find, longer
 from gristmill.kernels.text.fasttext_output import exponential
 from gristmill.kernels.text.words import hash_bytes
 
@@ -22,8 +22,6 @@ Array = np.ndarray[Any, Any]
 _BEFORE = 8
 """Tokens that stand in front of those that are scored at once: no n-gram is longer."""
 _TOKENS = 3 * ROOM + 2 * _BEFORE
-_AHEAD = 16
-"""Look-ups between asking for a line of memory and reading it."""
 _LOW = np.uint64(0xFFFF)
 _16 = np.uint64(16)
 _EMPTY = np.uint64(0)
@@ -59,7 +57,7 @@ def scratch() -> Scratch:
         np.zeros(_TOKENS, np.int64),
         np.zeros(_TOKENS, np.int64),
         np.zeros((_TOKENS, 8), np.int64),
-        np.zeros(_TOKENS + _AHEAD, np.uint64),
+        np.zeros(_TOKENS, np.uint64),
         np.zeros(_TOKENS, np.int64),
     )
 
@@ -78,7 +76,6 @@ def _look_up(
     first, places, walk = shape[0, 0], shape[0, 1], shape[0, 2]
     for at in range(_BEFORE, tokens):
         rolled[at] = mix(hashes[at])
-        prefetch(table, 8 * (first + place_of(rolled[at], places)))
     missing = count = 0
     for at in range(_BEFORE, tokens):
         slot = find(table, first, places, walk, rolled[at])
@@ -104,7 +101,6 @@ def _look_up(
         count, kept = kept, 0
         for place in range(count):
             at = waiting[place]
-            prefetch(table, 8 * (first + place_of(mixed[place + _AHEAD], places)))
             slot = find(table, first, places, walk, mixed[place])
             is_there = slot != _EMPTY  # no branch: nobody could predict it
             lengths[at] += int(is_there)
