@@ -65,8 +65,8 @@ def train_command(
             _show(said)
         if told and mill.recipe.strict:
             raise UserError(
-                f"{mill.recipe.path}: strict is true and the run has {counted(len(told), 'warning')}: {'; '.join(told)}. "
-                "The model is stored. Mend the recipe, or set strict: false."
+                f"{mill.recipe.path}: strict is true and the run has {counted(len(told), 'warning')}: "
+                f"{'; '.join(told)}. The model is stored. Mend the recipe, or set strict: false."
             )
 
 
@@ -83,8 +83,8 @@ def _names(mill: Mill, name: str | None) -> list[str]:
     models = [node_id.removeprefix(f"{ROUTE}/") for node_id, node in mill.graph.nodes.items() if _is_model(node)]
     if not models:
         raise UserError(
-            f"{mill.recipe.path} trains no model of quality. Add quality: {{classifiers: {{NAME: {{positives: {{sources: "
-            "[...]}, negatives: {sources: [...]}}}} to it (docs/quality.md)."
+            f"{mill.recipe.path} trains no model of quality. Add quality: {{classifiers: {{NAME: {{positives: "
+            "{sources: [...]}, negatives: {sources: [...]}}}} to it (docs/quality.md)."
         )
     if name is not None and name not in models:
         raise UserError(f"{mill.recipe.path} trains no model {name}. {suggest(name, models, 'Models')}")

@@ -1,7 +1,8 @@
 """What a language model says of texts: the sum of the logarithms of the probabilities of their words.
 
-Every look-up is a line of memory from anywhere. So words are taken by the hundred: all places are known, and asked for,
-before the first is read, and the processor has many on the way at once.
+Every look-up is a line of memory from anywhere. So words are taken by the hundred, and order by order: the look-ups of
+one order do not wait for each other, no branch depends on what one finds, and the processor has many on the way at once
+(asking for the lines beforehand made it no faster).
 """
 
 from typing import Any, NamedTuple
@@ -11,9 +12,8 @@ from numba import njit
 
 from gristmill.kernels.hash.splitmix import mix
 from gristmill.kernels.memory import address_of
-from gristmill.kernels.memory_blocks import prefetch
 from gristmill.kernels.ngram.cut import LONGEST, ROOM, ROOM_BYTES, Addresses, CutTables, cut_some
-from gristmill.kernels.ngram.tables import STEPS, Tables, find, longer, place_of
+from gristmill.kernels.ngram.tables import STEPS, Tables, find, longer
 from gristmill.kernels.text.fasttext_output import exponential
 from gristmill.kernels.text.words import hash_bytes
 
@@ -42,6 +42,8 @@ class Scratch(NamedTuple):
     """int64: the probability of that."""
     left: Array
     """int64, [tokens, 8]: the sum of the backoffs of these n-grams, up to each length."""
+    mixed: Array
+    """uint64: the mixed hashes of the n-grams that are looked for, one after the other."""
     waiting: Array
     """int64: tokens whose next longer n-gram is looked for."""
 
@@ -55,6 +57,7 @@ def scratch() -> Scratch:
         np.zeros(_TOKENS, np.int64),
         np.zeros(_TOKENS, np.int64),
         np.zeros((_TOKENS, 8), np.int64),
+        np.zeros(_TOKENS, np.uint64),
         np.zeros(_TOKENS, np.int64),
     )
 
@@ -69,10 +72,10 @@ def _look_up(
     """
     hashes, rolled, lengths, steps, left = spare.hashes, spare.rolled, spare.lengths, spare.steps, spare.left
     table = address_of(slots)
+    mixed = spare.mixed
     first, places, walk = shape[0, 0], shape[0, 1], shape[0, 2]
     for at in range(_BEFORE, tokens):
         rolled[at] = mix(hashes[at])
-        prefetch(table, 8 * (first + place_of(rolled[at], places)))
     missing = count = 0
     for at in range(_BEFORE, tokens):
         slot = find(table, first, places, walk, rolled[at])
@@ -91,21 +94,20 @@ def _look_up(
         kept = 0
         for place in range(count):
             at = waiting[place]
-            if lengths[at - 1] >= order:
-                rolled[at] = longer(rolled[at], hashes[at - order])
-                prefetch(table, 8 * (first + place_of(mix(rolled[at]), places)))
-                waiting[kept] = at
-                kept += 1
+            rolled[at] = longer(rolled[at], hashes[at - order])
+            mixed[kept] = mix(rolled[at])
+            waiting[kept] = at
+            kept += int(lengths[at - 1] >= order)
         count, kept = kept, 0
         for place in range(count):
             at = waiting[place]
-            slot = find(table, first, places, walk, mix(rolled[at]))
-            if slot != _EMPTY:
-                lengths[at] = order + 1
-                steps[at] = np.int64(slot >> _16 & _LOW)
-                left[at, order + 1] = left[at, order] + np.int64(np.int16(slot & _LOW))
-                waiting[kept] = at
-                kept += 1
+            slot = find(table, first, places, walk, mixed[place])
+            is_there = slot != _EMPTY  # no branch: nobody could predict it
+            lengths[at] += int(is_there)
+            steps[at] = np.int64(slot >> _16 & _LOW) if is_there else steps[at]
+            left[at, order + 1] = left[at, order] + np.int64(np.int16(slot & _LOW))
+            waiting[kept] = at
+            kept += int(is_there)
         count = kept
     return missing
 

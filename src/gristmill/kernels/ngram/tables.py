@@ -25,8 +25,9 @@ LEAST_PROBABILITY = 65535
 LARGEST_BACKOFF = 32767
 """Steps, up and down: a factor of 10**8."""
 
+LEAST_WALK = 4
 LONGEST_WALK = 1 << 16
-"""Slots that a look-up may pass; with 3 of 5 slots filled by a hash it is about a hundred."""
+"""Slots that a look-up may pass; with half of the slots filled it is some dozen."""
 
 _HALF = np.uint64(32)
 _LOW = np.uint64(0xFFFFFFFF)
@@ -60,14 +61,25 @@ def place_of(mixed: np.uint64, places: int) -> int:
 
 @njit(nogil=True, cache=True, forceinline=True)
 def find(slots: int, first: int, places: int, walk: int, mixed: np.uint64) -> np.uint64:
-    """What stands in the slot of an n-gram whose hash is mixed; 0 where it is not there. `slots` is an address."""
+    """What stands in the slot of an n-gram whose hash is mixed; 0 where it is not there. `slots` is an address.
+
+    Four slots are compared without a branch, which nobody could predict; hardly one in ten look-ups goes on from there.
+    """
     mark = max(mixed & _LOW, _ONE)
     at = first + place_of(mixed, places)
-    for step in range(at, at + walk):
-        slot = eight_bytes_at(slots, 8 * step)
-        if slot == _EMPTY or slot >> _HALF == mark:
-            return slot  # type: ignore[no-any-return]
-    return _EMPTY
+    one, two = eight_bytes_at(slots, 8 * at), eight_bytes_at(slots, 8 * at + 8)
+    three, four = eight_bytes_at(slots, 8 * at + 16), eight_bytes_at(slots, 8 * at + 24)
+    found = four if four >> _HALF == mark else _EMPTY
+    found = three if three >> _HALF == mark else found
+    found = two if two >> _HALF == mark else found
+    found = one if one >> _HALF == mark else found
+    ends = (one == _EMPTY) | (two == _EMPTY) | (three == _EMPTY) | (four == _EMPTY) | (found != _EMPTY)
+    if not ends:
+        for step in range(at + LEAST_WALK, at + walk):
+            slot = eight_bytes_at(slots, 8 * step)
+            if slot == _EMPTY or slot >> _HALF == mark:
+                return slot  # type: ignore[no-any-return]
+    return found
 
 
 @njit(nogil=True, cache=True)

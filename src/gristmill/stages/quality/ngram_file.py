@@ -26,7 +26,7 @@ from gristmill.errors import UserError
 from gristmill.kernels.ngram.counts import FIRST_WORD, HIGHEST_ORDER, MOST_WORDS
 from gristmill.kernels.ngram.cut import cut_tables
 from gristmill.kernels.ngram.score import perplexities, score, scratch
-from gristmill.kernels.ngram.tables import LONGEST_WALK, Tables
+from gristmill.kernels.ngram.tables import LEAST_WALK, LONGEST_WALK, Tables
 from gristmill.kernels.ngram.vocabulary import hash_strings
 from gristmill.stages.quality.ngram_train import SPECIAL, Estimate
 
@@ -208,7 +208,7 @@ def check_shape(shape: Array, orders: int, slots: int) -> None:
         raise ValueError("the shape of tables")
     first = 0
     for begin, places, walk in shape.tolist():
-        if begin != first or not 0 < places < 1 << 32 or not 0 < walk <= LONGEST_WALK:
+        if begin != first or not 0 < places < 1 << 32 or not LEAST_WALK <= walk <= LONGEST_WALK:
             raise ValueError("the shape of tables")
         first += places + walk
     if first != slots:

@@ -20,7 +20,7 @@ import numpy as np
 
 from gristmill.kernels.ngram import counts as kernel
 from gristmill.kernels.ngram.cut import ROOM, ROOM_BYTES, cut_tables, hash_texts
-from gristmill.kernels.ngram.tables import hash_ngrams, lay_out, log10, packed
+from gristmill.kernels.ngram.tables import LEAST_WALK, hash_ngrams, lay_out, log10, packed
 from gristmill.kernels.ngram.vocabulary import Vocabulary, hash_strings, number_texts, vocabulary_of
 from gristmill.stages.quality.ngram_runs import RowFile, Sorter
 
@@ -29,7 +29,7 @@ Texts = Callable[[], Iterable[tuple[Array, Array]]]
 """Gives the texts as often as asked: bytes and offsets, some texts at a time."""
 
 SPECIAL = ("<unk>", "<s>", "</s>")
-LOAD = 5, 3
+LOAD = 2
 """Places of a table, by n-grams: fewer make look-ups longer, more make the file larger."""
 _BLOCK_ROWS = 1 << 16
 
@@ -243,7 +243,7 @@ def _tables(
 
 def write_slots(blocks: Iterable[Array], ngrams: int, file: IO[bytes]) -> tuple[int, int, int]:
     """Lays rows, sorted by hash, out into slots: places, slots that were written, how far a look-up goes."""
-    places = max(ngrams * LOAD[0] // LOAD[1], 8)
+    places = max(ngrams * LOAD, 8)
     free = written = walk = 0
     for block in blocks:
         for begin in range(0, len(block), _BLOCK_ROWS):
@@ -254,7 +254,7 @@ def write_slots(blocks: Iterable[Array], ngrams: int, file: IO[bytes]) -> tuple[
             walk = max(walk, furthest)
             file.write(slots[: free - written].tobytes())
             written = free
-    walk = max(walk + 1, 2)  # one further, to see that it is empty
+    walk = max(walk + 1, LEAST_WALK)  # one further, to see that it is empty
     file.write(bytes(8 * (places + walk - written)))
     return places, places + walk, walk
 
