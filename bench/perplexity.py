@@ -2,7 +2,8 @@
 
     train     MB/s of text, wall time, and the peak memory of a process that does nothing else (`memory` is 256 MB)
     score     MB/s of text, CPU time of one core, best of the rounds in turn; KenLM gets an ARPA file of ours, and lines
-              that are cut and in lower case already, which for ours is part of the time
+              that are cut and in lower case already, which for ours is part of the time; then text as it is, which
+              Python cuts for it by a regular expression
     equal     the largest difference of the sum of a document between the two
     AUC       held-out documents against themselves with their words shuffled, and against letters drawn by chance
 
@@ -10,6 +11,7 @@ KenLM's Python package is the peer: `pip install kenlm`.
 """
 
 import random
+import re
 import subprocess
 import sys
 import time
@@ -29,15 +31,16 @@ TRAIN_BYTES = 100_000_000
 SCORE_BYTES = 10_000_000
 ROUNDS = 5
 MEMORY = 256_000_000
+WORD, DIGIT = re.compile(r"\w+"), re.compile(r"\d")
 DOCUMENT_CHARS = 20_000
 """Longer texts are cut, so that there are documents enough to hold some out."""
 
 
 def run(data: Path | None) -> Iterable[dict]:
-    found = [part for text in texts(data, TRAIN_BYTES + SCORE_BYTES) for part in cut(text)]
-    random.Random(1).shuffle(found)
-    held = up_to(found, SCORE_BYTES)
-    learned = found[len(held) :]
+    whole = texts(data, TRAIN_BYTES + SCORE_BYTES)
+    random.Random(1).shuffle(whole)
+    apart = up_to(whole, SCORE_BYTES)  # whole texts: the pieces of a book know each other
+    held, learned = ([part for text in some for part in cut(text)] for some in (apart, whole[len(apart) :]))
     with scratch() as folder:
         yield from training(learned, folder)
         model = load(folder / "model").languages["all"]
@@ -98,19 +101,27 @@ def scoring(model: Language, held: list[str], arpa: Path) -> Iterator[dict]:
     score_texts(model, column.slice(0, 1))
     peer = kenlm_of(arpa)
     theirs: list[float] = []
-    times: dict[str, list[float]] = {"ours": [], "peer": []}
+    times: dict[str, list[float]] = {"ours": [], "peer": [], "raw": []}
 
     def score_all() -> None:
         theirs[:] = [sum(peer.score(line) for line in text.split("\n")) if text else 0.0 for text in prepared]
+
+    def cut_and_score_all() -> None:
+        for text in held:
+            for line in text.lower().split("\n"):
+                peer.score(" ".join(WORD.findall(DIGIT.sub("0", line))))
 
     for _ in range(ROUNDS):
         times["ours"].append(seconds(lambda: score_texts(model, column)))
         if peer is not None:
             times["peer"].append(seconds(score_all))
+            times["raw"].append(seconds(cut_and_score_all))
     size = bytes_of(held) / 1e6
     rate = size / min(times["peer"]) if peer is not None else None
     yield measurement("perplexity.score", size / min(times["ours"]), "MB/s", "KenLM, text prepared", rate)
     if peer is not None:
+        raw = size / min(times["raw"])
+        yield measurement("perplexity.score", size / min(times["ours"]), "MB/s", "KenLM, text cut by Python", raw)
         ours = -score_texts(model, column)[:, 0] / 4096
         worst = float(np.abs(ours - np.array(theirs)).max())
         yield measurement(f"perplexity.difference, {len(held)} documents", worst, "log10, at most")
@@ -131,15 +142,56 @@ def seconds(call: Callable[[], object]) -> float:
     return time.process_time() - begun
 
 
+COMMON = frozenset(
+    [
+        "the",
+        "of",
+        "and",
+        "to",
+        "a",
+        "in",
+        "that",
+        "he",
+        "was",
+        "it",
+        "his",
+        "i",
+        "with",
+        "as",
+        "for",
+        "is",
+        "had",
+        "you",
+        "not",
+        "be",
+        "her",
+        "on",
+        "at",
+        "by",
+        "which",
+    ]
+)
+
+
 def separation(model: Language, held: list[str]) -> Iterator[dict]:
+    """Of all held-out documents, and of those that are English prose: three words of ten are common ones, which
+    indexes, tables and lists of dates do not have.
+    """
+    found = [text for text in held if len(text.split()) >= 20][:2000]
+    prose = [text for text in found if sum(w in COMMON for w in text.lower().split()) >= len(text.split()) * 0.3]
+    for kind, some in (("all", found), ("prose", prose)):
+        yield from apart(model, some, kind)
+
+
+def apart(model: Language, found: list[str], kind: str) -> Iterator[dict]:
     draw = random.Random(2)
-    prose = [text for text in held if len(text.split()) >= 20][:2000]
-    shuffled = [" ".join(draw.sample(text.split(), len(text.split()))) for text in prose]
-    letters = ["".join(draw.choices("abcdefghijklmnopqrstuvwxyz     ", k=len(text))) for text in prose]
-    plain = [" ".join(text.split()) for text in prose]  # in one line, as the shuffled ones are
-    good = perplexities_of(model, pa.array(plain))
+    shuffled = [" ".join(draw.sample(text.split(), len(text.split()))) for text in found]
+    letters = ["".join(draw.choices("abcdefghijklmnopqrstuvwxyz     ", k=len(text))) for text in found]
+    plain = [" ".join(text.split()) for text in found]  # in one line, as the shuffled ones are
+    good = perplexities_of(model, pa.array(plain, pa.string()))
     for name, bad in (("shuffled words", shuffled), ("random characters", letters)):
-        yield measurement(f"perplexity.auc, {name}", auc(good, perplexities_of(model, pa.array(bad))), "AUC")
+        value = auc(good, perplexities_of(model, pa.array(bad, pa.string()))) if found else 0.0
+        yield measurement(f"perplexity.auc, {name}, {kind}", value, f"AUC, {len(found)} documents")
 
 
 def auc(low: np.ndarray, high: np.ndarray) -> float:
