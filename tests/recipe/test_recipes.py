@@ -87,13 +87,13 @@ def test_every_recipe_loads(path: Path, tmp_path: Path) -> None:
     """A recipe that ships has no mistake once its variables are set, wherever they point."""
     folders = dict.fromkeys(("CRAWL", "REFERENCE", "REPOSITORIES"), str(tmp_path))
     env = {**folders, "STORE": str(tmp_path / "store")}
-    inputs = "../demo/inputs/"
-    if inputs in (text := path.read_text()):  # made by `make demo`
+    suite, judged = "../demo/inputs/evals", "../demo/inputs/quality"
+    if suite in (text := path.read_text()):  # made by `make demo`
         evals.write(tmp_path / "evals", evals.suite(Random(1)))
         (tmp_path / "quality").mkdir()
         (tmp_path / "quality" / "judged.jsonl").touch()
         path = tmp_path / path.name
-        path.write_text(text.replace(inputs, ""))
+        path.write_text(text.replace(suite, "evals").replace(judged, "quality"))
     assert load(path, env=env).routes
 
 
