@@ -43,7 +43,7 @@ def run(data: Path | None) -> Iterable[dict]:
         model = load(folder / "model").languages["all"]
         yield measurement("perplexity.ngrams", sum(model.ngrams), "n-grams")
         yield measurement("perplexity.model", (folder / "model").stat().st_size / 1e6, "MB")
-        write_arpa(model, folder / "model.arpa")
+        write_arpa(load(folder / "model"), "all", folder / "model.arpa")
         yield from scoring(model, held, folder / "model.arpa")
         yield from separation(model, held)
 

@@ -4,9 +4,12 @@ Two sets. `text`: 100 MB by source (books and mathematics against product docume
 `web`: prose of books, textbooks and manuals against pages of the web, both as the extractor leaves them, whole sites
 held out. The library gets the examples that ours makes of the same texts, a line each, and its own defaults but for
 two-word n-grams. Wall time from texts (ours) or the file of lines (the library) to the model.
+
+Without a folder: the manual of Python against the demo's sales talk. Then scoring (`_quality_scoring.py`).
 """
 
 import hashlib
+import itertools
 import json
 import os
 import re
@@ -15,13 +18,16 @@ import sys
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from random import Random
 from urllib.parse import urlsplit
 
 import numpy as np
 import pyarrow as pa
 import zstandard
 
-from bench.inputs import measurement, scratch, warc_files
+from bench._quality_scoring import scoring
+from bench.inputs import made_up_texts, measurement, scratch, warc_files
+from gristmill.demo.sales import sales_page
 from gristmill.kernels.quality.features import cut_words
 from gristmill.stages.contract import Piece
 from gristmill.stages.extract import extract
@@ -35,6 +41,10 @@ from gristmill.stages.quality.classifier_train import train
 HIGH, LOW = ("gutenberg-en", "latex-math"), ("sql-docs", "dotnet-docs")
 LIMIT_BYTES = 50_000_000
 """Of each class."""
+MADE_UP = 400
+"""Texts of each class, where no data are given."""
+SCORE_BYTES, BUCKETS = 8_000_000, 2_000_000
+"""Texts that are scored, and the size of the models that do."""
 PROSE = ("debian-handbook", "postgresql", "httpd.apache", "djangoproject", "help.libreoffice", "www.debian", "lilypond")
 """Hosts of manuals and handbooks among the pages; the others are pages of the web."""
 Labelled = list[tuple[str, bool, str]]
@@ -43,12 +53,15 @@ Labelled = list[tuple[str, bool, str]]
 
 def run(data: Path | None) -> Iterable[dict]:
     if data is None:
-        raise SystemExit("bench quality needs --data: a folder with text/, text_large/ (JSONL) and warc/")
-    yield from training(data)
+        yield from training({"made_up": made_up()})
+    else:
+        yield from training({"text": by_source(data), "web": web_against_prose(data)})
+    large = None if data is None else data / "text_large"
+    yield from scoring(large if large is None or large.exists() else data, SCORE_BYTES, BUCKETS)
 
 
-def training(data: Path) -> Iterator[dict]:
-    for name, texts in (("text", by_source(data)), ("web", web_against_prose(data))):
+def training(sets: dict[str, Labelled]) -> Iterator[dict]:
+    for name, texts in sets.items():
         held = [digest(group) % 10 == 0 for _, _, group in texts]
         known = [row for row, out in zip(texts, held, strict=True) if not out]
         unseen = [row for row, out in zip(texts, held, strict=True) if out]
@@ -153,6 +166,14 @@ def table(texts: Labelled) -> pa.Table:
     rows = [(text, high, float(high), digest(group)) for text, high, group in texts]
     columns = [pa.array(column, field.type) for column, field in zip(zip(*rows, strict=True), SCHEMA, strict=True)]
     return pa.Table.from_arrays(columns, schema=SCHEMA)
+
+
+def made_up() -> Labelled:
+    manual = itertools.islice(made_up_texts(), MADE_UP)
+    pages = [sales_page(Random(number), "page") for number in range(MADE_UP)]
+    talk = ["\n".join(block.text for block in page.blocks) for page in pages]
+    named = [(True, manual), (False, talk)]
+    return [(text, high, f"site {number % 20}") for high, texts in named for number, text in enumerate(texts)]
 
 
 def by_source(data: Path) -> Labelled:

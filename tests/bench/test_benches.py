@@ -40,6 +40,7 @@ SMALL = {
     "pii": {"LIMIT_BYTES": 100_000, "PEER_BYTES": 10_000, "ATTACK_MB": (0.01, 0.02, 0.04), "ROUNDS": 1},
     "plan": {"FILES": 3, "SHARE": "50%", "TEXT_BYTES": 200_000},
     "pack": {"DOCUMENTS": 2000, "FEW": 500},
+    "quality": {"MADE_UP": 40, "SCORE_BYTES": 30_000, "BUCKETS": 1000},
     "readers": {"LIMIT_BYTES": 100_000, "SHARD_TOKENS": 1 << 14, "MERGES": (300, 66_000)},
     "reducers": {"GIGABYTES": "0.002", "FILES": 2},
     "signals": {"LIMIT_BYTES": 100_000, "PEER_BYTES": 10_000, "ROUNDS": 1},

@@ -2,6 +2,7 @@
 
 import gzip
 import io
+import json
 import re
 from pathlib import Path
 from random import Random
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 from gristmill.demo import evals
+from gristmill.demo.sales import write_judged
 from gristmill.engine.executors.executor import InlineExecutor
 from gristmill.engine.mill import Mill, Silent, find_warnings
 from gristmill.errors import UserError
@@ -87,13 +89,11 @@ def test_every_recipe_loads(path: Path, tmp_path: Path) -> None:
     """A recipe that ships has no mistake once its variables are set, wherever they point."""
     folders = dict.fromkeys(("CRAWL", "REFERENCE", "REPOSITORIES"), str(tmp_path))
     env = {**folders, "STORE": str(tmp_path / "store")}
-    suite, judged = "../demo/inputs/evals", "../demo/inputs/quality"
-    if suite in (text := path.read_text()):  # made by `make demo`
+    if "../demo/inputs/evals" in (text := path.read_text()):  # made by `make demo`
         evals.write(tmp_path / "evals", evals.suite(Random(1)))
-        (tmp_path / "quality").mkdir()
-        (tmp_path / "quality" / "judged.jsonl").touch()
+        write_judged(tmp_path / "quality", Random(1), [])
         path = tmp_path / path.name
-        path.write_text(text.replace(suite, "evals").replace(judged, "quality"))
+        path.write_text(text.replace("../demo/inputs/", ""))
     assert load(path, env=env).routes
 
 
@@ -114,7 +114,13 @@ def test_decontamination_is_a_comment_away(name: str, tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_web_takes_each_page_for_its_own_reason(crawl: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """From a crawl to verdicts: language first, then repetition, then quality; a good page is kept."""
-    found, warned = reasons(RECIPES / "web.yaml", monkeypatch, CRAWL=str(crawl), STORE=str(tmp_path / "store"))
+    good = [
+        {"text": " ".join(f"Chapter {n}: the miller of town {n} ground {m} sacks." for m in range(9))}
+        for n in range(40)
+    ]
+    (tmp_path / "good.jsonl").write_text("".join(json.dumps(record) + "\n" for record in good))
+    env = {"CRAWL": str(crawl), "REFERENCE": str(tmp_path / "good.jsonl"), "STORE": str(tmp_path / "store")}
+    found, warned = reasons(RECIPES / "web.yaml", monkeypatch, **env)
     assert found == {"other_language": 1, "too_many_duplicate_paragraphs": 1, "too_few_words": 1, "kept": 1}
     assert any("rule set" in message and "matched no document" in message for message in warned)
 

@@ -99,14 +99,14 @@ def test_an_arpa_file_says_what_we_score_with(tmp_path):
     """Written and read, it gives the same sums to the last step, and its tables are the same."""
     sentences = made_up()
     language = ngram_file.load(trained(tmp_path / "m", sentences, 3, (1, 1, 2))).languages["all"]
-    ngram_arpa.write_arpa(language, tmp_path / "m.arpa")
+    ngram_arpa.write_arpa(ngram_file.Model("m", {"all": language}), "all", tmp_path / "m.arpa")
     read = ngram_arpa.read_arpa(tmp_path / "m.arpa")
     assert read.ngrams == language.ngrams
     assert np.array_equal(read.tables.slots, language.tables.slots)
     others = [*made_up(seed=5, lines=50), ["not", "known"]]
     assert np.array_equal(logs(read, others), logs(language, others))
     with pytest.raises(UserError, match="came from an ARPA file"):
-        ngram_arpa.write_arpa(read, tmp_path / "again.arpa")
+        ngram_arpa.write_arpa(ngram_file.Model("m", {"en": read}), "en", tmp_path / "again.arpa")
 
 
 def arpa(*lines):

@@ -144,7 +144,7 @@ def test_too_little_text_is_told(tmp_path):
 
 def test_an_arpa_file_scores_the_language_that_it_is_for(model, tmp_path):
     """To the same value as the model that it was written from; a recipe that names another language is refused."""
-    ngram_arpa.write_arpa(ngram_file.load(model[0]).language("en"), tmp_path / "en.arpa")
+    ngram_arpa.write_arpa(ngram_file.load(model[0]), "en", tmp_path / "en.arpa")
     batch = documents(["the mill stands by a hill", "die Mühle steht"], ["en", "de"])
     config = perplexity.Config(models={"other": {"file": str(tmp_path / "en.arpa"), "language": "en"}})
     perplexity.check(config)

@@ -11,7 +11,7 @@ import numpy as np
 from numba import njit
 
 from gristmill.kernels.hash.splitmix import mix
-from gristmill.kernels.memory import address_of
+from gristmill.kernels.memory import address_of, borrow
 from gristmill.kernels.ngram.cut import LONGEST, ROOM, ROOM_BYTES, Addresses, CutTables, cut_some
 from gristmill.kernels.ngram.tables import STEPS, Tables, find, longer
 from gristmill.kernels.text.fasttext_output import exponential
@@ -25,6 +25,7 @@ _TOKENS = 3 * ROOM + 2 * _BEFORE
 _LOW = np.uint64(0xFFFF)
 _16 = np.uint64(16)
 _EMPTY = np.uint64(0)
+_ONE = np.uint64(1)
 
 
 class Scratch(NamedTuple):
@@ -45,7 +46,7 @@ class Scratch(NamedTuple):
     mixed: Array
     """uint64: the mixed hashes of the n-grams that are looked for, one after the other."""
     waiting: Array
-    """int64: tokens whose next longer n-gram is looked for."""
+    """uint64: tokens whose next longer n-gram is looked for."""
 
 
 def scratch() -> Scratch:
@@ -58,7 +59,7 @@ def scratch() -> Scratch:
         np.zeros(_TOKENS, np.int64),
         np.zeros((_TOKENS, 8), np.int64),
         np.zeros(_TOKENS, np.uint64),
-        np.zeros(_TOKENS, np.int64),
+        np.zeros(_TOKENS, np.uint64),
     )
 
 
@@ -68,16 +69,19 @@ def _look_up(
 ) -> int:
     """Finds the longest n-gram that ends with each token, from the first new one on; how many words are not known.
 
-    Order by order: a longer n-gram is there only if the two that are one word shorter are.
+    Order by order: a longer n-gram is there only if the two that are one word shorter are. Places are unsigned: of a
+    signed one, each use asks whether it counts from the end.
     """
-    hashes, rolled, lengths, steps, left = spare.hashes, spare.rolled, spare.lengths, spare.steps, spare.left
+    hashes, rolled, lengths = borrow(spare.hashes), borrow(spare.rolled), borrow(spare.lengths)
+    steps, left, mixed, queue = borrow(spare.steps), borrow(spare.left), borrow(spare.mixed), borrow(waiting)
     table = address_of(slots)
-    mixed = spare.mixed
     first, places, walk = shape[0, 0], shape[0, 1], shape[0, 2]
-    for at in range(_BEFORE, tokens):
+    begun, ended = np.uint64(_BEFORE), np.uint64(tokens)
+    for at in range(begun, ended):
         rolled[at] = mix(hashes[at])
-    missing = count = 0
-    for at in range(_BEFORE, tokens):
+    missing = 0
+    count = np.uint64(0)
+    for at in range(begun, ended):
         slot = find(table, first, places, walk, rolled[at])
         if slot == _EMPTY:
             missing += 1
@@ -86,28 +90,29 @@ def _look_up(
         rolled[at] = hashes[at]
         lengths[at] = 1
         steps[at] = np.int64(slot >> _16 & _LOW)
-        left[at, 1] = np.int64(np.int16(slot & _LOW))
-        waiting[count] = at
-        count += int(hashes[at] != begin)
+        left[at, _ONE] = np.int64(np.int16(slot & _LOW))
+        queue[count] = at
+        count += np.uint64(hashes[at] != begin)
     for order in range(1, len(shape)):
         first, places, walk = shape[order, 0], shape[order, 1], shape[order, 2]
-        kept = 0
+        back = np.uint64(order)
+        kept = np.uint64(0)
         for place in range(count):
-            at = waiting[place]
-            rolled[at] = longer(rolled[at], hashes[at - order])
+            at = queue[place]
+            rolled[at] = longer(rolled[at], hashes[at - back])
             mixed[kept] = mix(rolled[at])
-            waiting[kept] = at
-            kept += int(lengths[at - 1] >= order)
-        count, kept = kept, 0
+            queue[kept] = at
+            kept += np.uint64(lengths[at - _ONE] >= order)
+        count, kept = kept, np.uint64(0)
         for place in range(count):
-            at = waiting[place]
+            at = queue[place]
             slot = find(table, first, places, walk, mixed[place])
             is_there = slot != _EMPTY  # no branch: nobody could predict it
-            lengths[at] += int(is_there)
+            lengths[at] += np.int64(is_there)
             steps[at] = np.int64(slot >> _16 & _LOW) if is_there else steps[at]
-            left[at, order + 1] = left[at, order] + np.int64(np.int16(slot & _LOW))
-            waiting[kept] = at
-            kept += int(is_there)
+            left[at, back + _ONE] = left[at, back] + np.int64(np.int16(slot & _LOW))
+            queue[kept] = at
+            kept += np.uint64(is_there)
         count = kept
     return missing
 

@@ -31,7 +31,7 @@ from gristmill.kernels.ngram.tables import Tables, hash_ngrams, packed, unpacked
 from gristmill.kernels.ngram.vocabulary import hash_strings
 from gristmill.stages.ingest.decompress import Fault
 from gristmill.stages.ingest.stream import MAGIC_BYTES, compression
-from gristmill.stages.quality.ngram_file import Language, special_hashes
+from gristmill.stages.quality.ngram_file import Language, Model, special_hashes
 from gristmill.stages.quality.ngram_train import write_slots
 
 Array = np.ndarray[Any, Any]
@@ -48,10 +48,11 @@ _WRONG = {
 }
 
 
-def write_arpa(language: Language, path: str | os.PathLike[str], name: str = "") -> None:
-    """All n-grams of a model of ours; `name` stands in the error of one that has no list of them."""
+def write_arpa(model: Model, name: str, path: str | os.PathLike[str]) -> None:
+    """All n-grams of the model of a language."""
+    language = model.language(name)
     if len(language.grams) != language.order - 1:
-        raise UserError(f"{name or 'the model'} came from an ARPA file and holds no n-grams to write. Copy that file.")
+        raise UserError(f"{model.path} came from an ARPA file and holds no n-grams to write. Copy that file.")
     words = [word.decode("utf-8", "replace") for word in _split(language.words.tobytes(), language.offsets)]
     hashes = np.concatenate([np.zeros(1, np.uint64), hash_strings(language.words, language.offsets)])
     with open(path, "w", encoding="utf-8", newline="\n") as file:
@@ -60,7 +61,7 @@ def write_arpa(language: Language, path: str | os.PathLike[str], name: str = "")
         for order, count in enumerate(language.ngrams, 1):
             file.write(f"\n\\{order}-grams:\n")
             for begin in range(0, count, _ROWS):
-                ids = _numbers(language, order, np.arange(begin, min(begin + _ROWS, count)), name)
+                ids = _numbers(language, order, np.arange(begin, min(begin + _ROWS, count)), model.path)
                 file.writelines(_lines(language, order, ids, hashes, words))
         file.write("\n\\end\\\n")
 
@@ -70,17 +71,17 @@ def _split(data: bytes, offsets: Array) -> Iterator[bytes]:
     return (data[begin:end] for begin, end in pairwise(at))
 
 
-def _numbers(language: Language, order: int, places: Array, name: str) -> Array:
+def _numbers(language: Language, order: int, places: Array, path: str) -> Array:
     """The words of n-grams of an order, by their places in its list."""
     found = np.empty((len(places), order), np.int64)
     for length in range(order, 1, -1):
         pairs = language.grams[length - 2][places]
         places, found[:, order - length] = pairs[:, 0].astype(np.int64), pairs[:, 1]
         if len(places) and (places.max() >= language.ngrams[length - 2] or pairs[:, 1].max() > language.ngrams[0]):
-            raise UserError(f"{name or 'the model'} is damaged: an n-gram names one that is not there. Train it again.")
+            raise UserError(f"{path} is damaged: an n-gram names one that is not there. Train it again.")
     found[:, -1] = places + 1
     if (found < 1).any():
-        raise UserError(f"{name or 'the model'} is damaged: an n-gram names word 0. Train it again.")
+        raise UserError(f"{path} is damaged: an n-gram names word 0. Train it again.")
     return found
 
 
