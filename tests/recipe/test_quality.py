@@ -226,6 +226,11 @@ CASES = {
         10,
         ["no.jsonl", "does not exist"],
     ),
+    "a variable that is not set": (
+        "quality:\n  classifiers:\n    edu: {positives: {files: [\"${NO_FILE}\"]}, negatives: {sources: [crawl]}}\n",
+        10,
+        ["the environment variable NO_FILE is not set"],
+    ),
     "a number out of range": (
         f"quality:\n  classifiers:\n    {EDU.replace('}}', '}, buckets: 0}')}\n",
         10,

@@ -104,7 +104,9 @@ def _load_models(draft: Draft, raw: Any) -> list[Trained] | None:
                 draft.add_at_key(
                     (*at, "name"), f"{dotted(at)}.name is not a field: the model is called {name} already."
                 )
-            elif (model := _load_model(draft, name, values, at)) is not None:
+            elif (model := _load_model(draft, name, values, at)) is None:
+                return None  # its mistake may be one that was told before, such as a variable that is not set
+            else:
                 models.append(model)
     return models if len(draft.mistakes) == before else None
 
