@@ -227,7 +227,7 @@ CASES = {
         ["no.jsonl", "does not exist"],
     ),
     "a variable that is not set": (
-        "quality:\n  classifiers:\n    edu: {positives: {files: [\"${NO_FILE}\"]}, negatives: {sources: [crawl]}}\n",
+        'quality:\n  classifiers:\n    edu: {positives: {files: ["${NO_FILE}"]}, negatives: {sources: [crawl]}}\n',
         10,
         ["the environment variable NO_FILE is not set"],
     ),
