@@ -3,7 +3,9 @@
 Harm shows where memory is watched: `test_memory` runs this with bounds checked and with fences around arrays.
 """
 
+import tempfile
 from itertools import pairwise
+from pathlib import Path
 from random import Random
 
 import numpy as np
@@ -28,10 +30,19 @@ from gristmill.kernels.hash.hashset import build, hash_digests, hash_strings, ha
 from gristmill.kernels.hash.word_counts import add_words, export, no_words
 from gristmill.kernels.html import bounds as html
 from gristmill.kernels.html.meta_tags import find_tags
+from gristmill.kernels.ngram.arpa import read_ngrams
+from gristmill.kernels.ngram.cut import ROOM, ROOM_BYTES, cut_tables, cut_texts
+from gristmill.kernels.ngram.cut import hash_texts as hash_texts_of_words
+from gristmill.kernels.ngram.score import perplexities, score, scratch
+from gristmill.kernels.ngram.tables import Tables
+from gristmill.kernels.ngram.vocabulary import number_texts, vocabulary_of
+from gristmill.kernels.quality.features import Shape, count_words, cut_words, passages, rows_of, vocabulary
+from gristmill.kernels.quality.train import hash_pieces, score_rows, texts_with, train_weights
 from gristmill.kernels.scrub import shapes
 from gristmill.kernels.scrub.candidates import find_candidates
 from gristmill.kernels.signals.batch import measure
 from gristmill.kernels.signals.terms import word_sets
+from gristmill.kernels.text import fasttext_linear as linear
 from gristmill.kernels.text.byte_strings import order_of, take_strings
 from gristmill.kernels.text.code_scan import MARK_BYTES, MARKS, comment_chars, encoded_runs, visible_chars
 from gristmill.kernels.text.cut_spans import first_bad_row, take_blank_lines, without_spans
@@ -47,6 +58,10 @@ from gristmill.kernels.urls.robots import decide, sites_and_paths, write_rule
 from gristmill.kernels.urls.spelling import names
 from gristmill.kernels.urls.words import find_inside, find_words, hash_tokens, openings
 from gristmill.stages.decontaminate.units import Counted, table_of
+from gristmill.stages.measure.fasttext_model import parse
+from gristmill.stages.quality.classifier_file import model_bytes
+from gristmill.stages.quality.ngram_file import special_hashes
+from gristmill.stages.quality.ngram_train import Settings, estimate
 
 TABLES = unicode_tables()
 KINDS = np.random.default_rng(1).integers(0, 6, 1 << 16, np.uint8)
@@ -56,6 +71,7 @@ PIECES = st.one_of(
     st.sampled_from([b" ", b"  ", b"\n", b"\r\n", b"\n\n", b"\\", b"word ", b"A" * 9, b"=" * 70, b"'''", b'"', b"/*"]),
     st.sampled_from([b"<", b"</", b"<!--", b"-->", b"<meta name=robots", b">", b"<script", b"</script>"]),
     st.sampled_from([b"http://a.b:80/", b"//", b"?a=%", b"&amp;", b"%2", b"%41", b";x=", b"#!", b"@", b".", b"[::1]"]),
+    st.sampled_from([b"</s>", b"__label__", b"<unk>", b"<s>", b"\0", b"-1.5\t", "\u5b57\u0e01".encode(), b"a" * 130]),
     st.sampled_from(["ȺȾ".encode(), "\u3000".encode(), "\u2019".encode(), b"\xf0\x9f\x98", b"\xe2\x80", b"\xff" * 9]),
 )
 ROWS = st.lists(st.lists(PIECES, max_size=12).map(b"".join), max_size=5)
@@ -187,13 +203,85 @@ def read_evals(rows, before, draw):
     assert (hits[:, TEXT_FROM] <= hits[:, TEXT_TO]).all()
 
 
+def read_models(rows, before, draw):
+    """What classifiers and language models learn of texts, and say of them."""
+    data, offsets = arrays(rows, before, np.int64)
+    starts, ends = offsets[:-1].copy(), offsets[1:].copy()
+    for words, most in ((1, 1), (2, 3), (7, 100)):
+        begins, stops, owners = cut_words(data, starts, ends, words, most)
+        assert (starts[owners] <= begins).all()
+        assert (begins < stops).all()
+        assert (stops <= ends[owners]).all()
+        found, firsts, begins, stops = passages(data, starts, ends, words, 9)
+        assert (np.diff(firsts) == np.maximum(count_words(data, starts, ends) - words + 1, 0)).all()
+        assert (found < 9).all()
+    hashes = hash_pieces(data, starts, ends)
+    for shape in (Shape(1, 0, 0, 0), Shape(2, 0, 0, 7), Shape(3, 1, 4, 50), Shape(1, 2, 2, 3)):
+        learn(data, starts, ends, hashes, shape, draw)
+    spaces = np.empty(ROOM_BYTES, np.uint8), np.empty((ROOM, 3), np.int64)
+    plain, stops = cut_texts(data, offsets, cut_tables(), *spaces)
+    assert len(stops) == len(rows)
+    assert len(plain) == (stops[-1] if rows else 0)
+    hashes, firsts = hash_texts_of_words(data, offsets, cut_tables(), *spaces)
+    known = vocabulary_of(np.unique(hashes[hashes != 0])[::2].copy())
+    ids, same = number_texts(data, offsets, cut_tables(), *spaces, known)
+    assert (same == firsts).all()
+    assert len(ids) == len(hashes)
+    if len(ids):
+        with tempfile.TemporaryDirectory() as folder:
+            speak(data, offsets, Path(folder), draw.randint(1, 5))
+    lines = b"".join(b"-1.5\t" + row.replace(b"\n", b" ") + b"\t-0.25\n" + row + b"\n" for row in rows)
+    for order in (1, 2, 8):
+        for some in (lines, data.tobytes()):
+            room = np.empty(3, np.uint64), np.empty((3, 2)), np.empty((3, 2), np.int64)
+            text = np.frombuffer(some, np.uint8)
+            at, read, passed, wrong = read_ngrams(text, 0, order, 3, *room, special_hashes())
+            assert 0 <= at <= len(text)
+            assert read == passed <= 3
+            assert wrong in range(5)
+
+
+def learn(data, starts, ends, hashes, shape, draw):
+    """A classifier says of texts what its training says, whatever they hold."""
+    known = vocabulary(data, starts, ends, 1, 20)
+    size = len(known.starts) + shape.buckets
+    made = rows_of(known, shape, data, starts, ends, with_spans=True)
+    assert (made.rows < size).all()
+    owners = np.repeat(np.arange(len(starts)), np.diff(made.firsts))
+    assert (starts[owners] <= made.begins).all()
+    assert (made.ends <= ends[owners]).all()
+    high = np.array([draw.random() < 0.5 for _ in starts], np.bool_)
+    ones = np.ones(len(starts))
+    weights = train_weights(made.rows, made.firsts, size, high.astype(float), ones, hashes, 2, 2.0, 1)
+    assert np.isfinite(weights).all()
+    assert texts_with(made.rows, made.firsts, high.astype(np.int64), size).sum() <= len(made.rows)
+    model = parse(np.frombuffer(model_bytes(known, shape, weights, 1, (1, 1)), np.uint8), "model")
+    said = linear.means(model.arrays, model.weights, data, starts, ends)
+    none = np.diff(made.firsts) == 0
+    assert (np.isnan(said) == none).all()
+    assert np.allclose(said[~none], score_rows(made.rows, made.firsts, weights)[~none], atol=1e-5)
+
+
+def speak(data, offsets, folder, order):
+    """A language model of texts gives every one of them that has a word a perplexity."""
+    least = (1, 1, 1, 2, 2)[:order]
+    made = estimate(lambda: [(data, offsets)], Settings(order, least, 30, 1 << 24), folder)
+    tables = Tables(np.fromfile(made.slots, np.uint64), np.array(made.shape, np.int64), special_hashes())
+    found = score(data, offsets[:-1].copy(), offsets[1:].copy(), tables, cut_tables(), scratch())
+    assert (found[:, 2] <= found[:, 1]).all()
+    assert (np.isfinite(perplexities(found)) == (found[:, 1] > 0)).all()
+
+
 def table_for(units, seed_words):
     starts = np.cumsum([0, *map(len, units)]).astype(np.int64)
     ngrams, allowed = np.full(len(units), 9, np.int64), np.diff(starts) // 5
     return table_of(Counted(starts, np.concatenate([np.zeros(0, np.uint64), *units])), ngrams, allowed, seed_words)
 
 
-@pytest.mark.parametrize("read", [read_texts, read_strings, read_urls, read_evals])
+READERS = [read_texts, read_strings, read_urls, read_evals, read_models]
+
+
+@pytest.mark.parametrize("read", READERS)
 @settings(deadline=None, max_examples=150)
 @given(ROWS, st.sampled_from([b"", b"ab\xff"]), st.randoms())
 def test_any_bytes_do_no_harm(read, rows, before, draw):
@@ -201,7 +289,7 @@ def test_any_bytes_do_no_harm(read, rows, before, draw):
     read(rows, before, draw)
 
 
-@pytest.mark.parametrize("read", [read_texts, read_strings, read_urls, read_evals])
+@pytest.mark.parametrize("read", READERS)
 def test_sizes_around_those_that_are_read_at_once(read):
     """8, 16, 32 and 64 bytes are read at once, but not where they are not there."""
     for byte in (b"a", b" ", b"\n", b"\xff", b"\xc2", b"<", b"/", b"%"):

@@ -5,6 +5,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -15,6 +16,9 @@ from gristmill.recipe.load import load
 from gristmill.recipe.settings import Entry, all_entries
 from gristmill.stages.dedup.near_candidates import Config as SketchConfig
 from gristmill.stages.dedup.near_index import write_index
+from gristmill.stages.quality import language_model_of_files
+from gristmill.tokenizer.files import write_json
+from gristmill.tokenizer.model import Tokenizer
 
 VALUES = ("0", "1", "2", "5e-324", "0.1234567891", "0.9999999999", "16", "600", "65536", "2147483648", "4294967296")
 VALUES += ("1000000000000000000", str(2**60), str(2**63 - 1), "1e300", "1.7976931348623157e308")
@@ -30,6 +34,7 @@ ALSO = {
 NEEDED |= {"keep_quality": ["language", "signals"]}
 ALSO |= {"keep_quality": {"score": "signals.words"}}
 ALSO |= {"quality": {"models": "{q: {file: toxic.bin, label: fine}}"}}
+ALSO |= {"perplexity": {"models": "{p: mill.ngrams}"}, "count_tokens": {"tokenizer": "tokenizer.json"}}
 ALSO |= {"safety": {"terms": "terms.txt", "toxicity": "toxic.bin"}}
 KEYS = {"keep": "en", "sample_bytes": "d", "domains": "d", "tiers": "A", "upsample": "s", "floors": "language"}
 """Names that the recipe has, for settings that are names with numbers."""
@@ -51,6 +56,9 @@ def folder(tmp_path):
     shutil.copy(Path(__file__).parents[1] / "stages" / "scrub" / "toxic.bin", tmp_path)
     columns = [pa.array([lines[0]["text"]]), pa.array([b"x" * 16], pa.binary(16))]
     write_index(tmp_path / "index", [pa.RecordBatch.from_arrays(columns, ["text", "doc_id"])], SketchConfig())
+    write_json(Tokenizer.from_merges("gristmill", np.zeros(0, np.int32), np.zeros(0, np.int32)), tmp_path)
+    learned = language_model_of_files.Config(name="mill", files=(str(tmp_path / "texts.jsonl"),), min_documents=1)
+    language_model_of_files.make(learned, tmp_path / "mill.ngrams")
     question = lines[0]["text"].split(".")[0]
     evals.write(tmp_path / "evals", {"mill": [evals.Item("m", f"{question}?", "two stones")]})
     return tmp_path

@@ -18,13 +18,13 @@ import pytest
 
 from exchanged import run_step, stages_of
 from golden_evals import decontaminate_outputs
+from golden_quality import LANGUAGE_MODEL, model_outputs
 from gristmill.engine.schedule.task_cache import ENGINE
 from gristmill.stages import READERS, STEPS
 from gristmill.stages.contract import Piece
 from gristmill.stages.dedup.near_candidates import Config as SketchConfig
 from gristmill.stages.dedup.near_index import write_index
 from gristmill.stages.mix import mix
-from gristmill.stages.quality import language_model
 from gristmill.stages.scrub import safety, safety_hashes, safety_scores
 from gristmill.stages.select import index
 from gristmill.stages.shards import shard_groups, shards, tokens
@@ -251,12 +251,8 @@ def outputs(folder):
     write_json(Tokenizer.from_merges("gristmill", np.zeros(0, np.int32), np.zeros(0, np.int32)), folder / "bytes")
     CONFIGS["count_tokens"] = {"tokenizer": str(folder / "bytes" / "tokenizer.json")}
     CONFIGS["known_dedup"] = {"indexes": [str(folder / "index")], "verify_jaccard": 0.5}
-    found[LANGUAGE_MODEL] = {
-        "version": language_model.VERSION,
-        "libraries": {library: version_of(library) for library in language_model.LIBRARIES},
-        "output": language_model_bytes(folder / "model.ngrams"),
-    }
-    CONFIGS["perplexity"] = {"models": {"mill": str(folder / "model.ngrams")}}
+    found |= model_outputs(folder, TEXTS, COPIES, digest_of)
+    CONFIGS["perplexity"] = {"models": {"mill": str(folder / LANGUAGE_MODEL)}}
     for name, module_name in {**READERS, **STEPS}.items():
         if name in SAFETY or name == "decontaminate":
             continue
@@ -285,18 +281,7 @@ TAKEDOWNS = ("takedown_match", "takedown_sets", "takedown")
 SAFETY = {"safety_hashes": safety_hashes, "safety_scores": safety_scores, "safety": safety}
 EVALS = ("eval_suite", "eval_index", "eval_index_new", "eval_scan", "eval_scan_new", "eval_match")
 SHARDS = {"tokens": tokens, "shard_groups": shard_groups, "shards": shards, "mix": mix}
-
-
-LANGUAGE_MODEL = "language_model"
-
-
-def language_model_bytes(path):
-    """The file of a language model of the fixed texts."""
-    columns = [pa.array(TEXTS), *(pa.nulls(len(TEXTS)) for _ in range(3)), pa.nulls(len(TEXTS), pa.string())]
-    batch = pa.RecordBatch.from_arrays(columns, names=list(language_model.COLUMNS))
-    config = language_model.Config(name="mill", min_documents=1, order=3, prune=(1, 1, 1))
-    language_model.fit([batch], config, path)
-    return hashlib.sha256(path.read_bytes()).hexdigest()[:16]
+MODELS = ("quality_sample", "quality_text", "classifier", "language_model")
 
 
 def tokenizer_bytes(folder):
@@ -436,7 +421,7 @@ def made(tmp_path_factory):
 
 @pytest.mark.parametrize(
     "name",
-    [*sorted({*READERS, *STEPS, *SAFETY}), PART, TOKENIZER, SAMPLE, INDEX, LANGUAGE_MODEL, *SHARDS, *TAKEDOWNS, *EVALS],
+    [*sorted({*READERS, *STEPS, *SAFETY}), PART, TOKENIZER, SAMPLE, INDEX, *MODELS, *SHARDS, *TAKEDOWNS, *EVALS],
 )
 def test_a_changed_output_has_a_new_version(name, made):
     """The hash of a stage's output changes only together with its VERSION (or a library's)."""

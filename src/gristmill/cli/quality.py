@@ -141,7 +141,7 @@ def arpa_command(
     chosen = known[0] if language is None else language.lower()
     if chosen not in model.languages:
         raise UserError(f"{file} has no model of {language}. {suggest(chosen, known, 'Languages')}")
-    ngram_arpa.write_arpa(model.languages[chosen], out, str(file))
+    ngram_arpa.write_arpa(model, chosen, out)
     say(f"{out}: {chosen}, {size(out.stat().st_size)}")
 
 

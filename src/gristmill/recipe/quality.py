@@ -1,7 +1,8 @@
 """The `quality` of a recipe: models that a run trains, as steps in the routes of the documents that they learn from.
 
 A model is trained on the documents of its sources as they are just before the first step that uses it; of a source none
-of whose steps does, as they are behind the steps of its own, before those of every source.
+of whose steps does, as they are behind the steps of its own, before those of every source. Where several are trained in
+one place, they are in the order in which other sources use them.
 """
 
 import heapq
@@ -10,6 +11,7 @@ import itertools
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
 from types import ModuleType
 from typing import Any
 
@@ -60,24 +62,35 @@ class Trained:
     """A model that is to be trained."""
 
     name: str
+    kind: str
+    """The field that it stands in."""
     steps: tuple[Step, ...]
     """Those that take its sample, and the one that trains it."""
     sources: frozenset[str]
 
 
 def load_quality(draft: Draft, raw: Any, routes: Routes) -> Routes:
-    """The routes with the steps that train the models; as they were where the recipe has none, or mistakes in them."""
-    models = _load_models(draft, raw) if isinstance(raw, dict) else []
+    """The routes with the steps that train the models. Where there are mistakes in them, only the routes that use none:
+    what else is wrong with the others cannot be known.
+    """
+    models = _load_models(draft, {} if raw is None else raw)
     if models is None or not _are_known(draft, routes, models):
-        return routes
-    return {name: _with_models(name, route, models) for name, route in routes.items()}
+        return {name: route for name, route in routes.items() if not any(map(_used, route))}
+    placed = {name: _places(name, route, models) for name, route in routes.items()}
+    somewhere = {model for places in placed.values() for model in places}
+    for name, places in placed.items():  # one of files alone that no step uses is trained all the same
+        places.update({model.name: _own_end(routes[name]) for model in models if model.name not in somewhere})
+    models = _in_order_of_use(models, list(placed.values()))
+    return {name: _with_models(route, models, placed[name]) for name, route in routes.items()}
 
 
-def _load_models(draft: Draft, raw: Mapping[str, Any]) -> list[Trained] | None:
+def _load_models(draft: Draft, raw: Any) -> list[Trained] | None:
     before = len(draft.mistakes)
+    if not isinstance(raw, dict):  # which is told with the other fields of the recipe
+        return None
     fields = check(draft, QualityFields, raw, AT)
     models: list[Trained] = []
-    for kind, modules in _KINDS.items() if fields is not None else ():
+    for kind in _KINDS if fields is not None else ():
         for name, values in getattr(fields, kind).items():
             at: Path = (*AT, kind, name)
             if not _NAME.fullmatch(name):
@@ -91,15 +104,16 @@ def _load_models(draft: Draft, raw: Mapping[str, Any]) -> list[Trained] | None:
                 draft.add_at_key(
                     (*at, "name"), f"{dotted(at)}.name is not a field: the model is called {name} already."
                 )
-            elif (model := _load_model(draft, name, values, at, modules)) is not None:
+            elif (model := _load_model(draft, name, values, at)) is None:
+                return None  # its mistake may be one that was told before, such as a variable that is not set
+            else:
                 models.append(model)
     return models if len(draft.mistakes) == before else None
 
 
-def _load_model(
-    draft: Draft, name: str, values: Mapping[str, Any], at: Path, modules: tuple[ModuleType, ModuleType]
-) -> Trained | None:
-    of_documents, of_files = modules
+def _load_model(draft: Draft, name: str, values: Mapping[str, Any], at: Path) -> Trained | None:
+    kind = str(at[1])
+    of_documents, of_files = _KINDS[kind]
     config: Any = load_config(draft, of_documents.Config, {**values, "name": name}, at)
     if config is None:
         return None
@@ -117,7 +131,7 @@ def _load_model(
         return None
     fit = Step(f"{ROUTE}/{name}", step_of(name), ROUTE, module.__name__, config, line, at)
     if not sides:
-        return Trained(name, (fit,), frozenset())
+        return Trained(name, kind, (fit,), frozenset())
     seed = getattr(config, "seed", draft.seed)
     taken = sample.Config(sample_bytes=config.sample_bytes, sides=sides, seed=seed)
     parts = ("sample", sample, taken), ("text", texts, texts.Config(name=name, sides=sides))
@@ -125,37 +139,75 @@ def _load_model(
         Step(f"{fit.id}_{part}", f"{fit.name}_{part}", ROUTE, stage.__name__, some, line, stands_for=fit.id)
         for part, stage, some in parts
     ]
-    return Trained(name, (*steps, fit), frozenset(sides))
+    return Trained(name, kind, (*steps, fit), frozenset(sides))
 
 
 def _are_known(draft: Draft, routes: Routes, models: Sequence[Trained]) -> bool:
-    """Whether every model that a step asks for is trained; mistakes where not."""
-    known = {step_of(model.name): model.name for model in models}
+    """Whether every model that a step asks for is trained and of its kind, and no step has the name of one that trains;
+    mistakes where not.
+    """
     before = len(draft.mistakes)
+    known = {model.name: model for model in models}
+    taken = {step.name: model.name for model in models for step in model.steps}
     for step in {step.id: step for route in routes.values() for step in route}.values():
-        for used in _used(step):
-            if used not in known:
-                name = used.removeprefix(step_of(""))
-                fix = suggest(name, list(known.values()), "Models") if known else "The recipe has no field quality."
+        if step.name in taken:
+            told = f"{step.id} has the name of a step that trains the model {taken[step.name]}. Rename its module."
+            draft.mistakes.add(step.line, told)
+        kind = getattr(importlib.import_module(step.module), "TRAINED", None)
+        for name in _used(step):
+            if name not in known:
+                fix = suggest(name, list(known), "Models") if known else "The recipe has no field quality."
                 told = f"{step.id} uses the model {name}, which the recipe does not train. {fix}"
                 draft.mistakes.add(step.line, f"{told} For a model that exists, write file in place of trained.")
+            elif kind not in (None, known[name].kind):
+                told = f"{step.id} uses the model {name} of quality.{known[name].kind}, and those of quality.{kind} are"
+                draft.mistakes.add(step.line, f"{told} for it. Name one of them.")
     return len(draft.mistakes) == before
 
 
 def _used(step: Step) -> list[str]:
-    """The trained models that a step uses."""
+    """The names of the trained models that a step uses."""
     module = importlib.import_module(step.module)
-    return [name for name in uses_of(module, step.config) if hasattr(module, "uses") and name.startswith(step_of(""))]
+    prefix = step_of("")
+    used = uses_of(module, step.config) if hasattr(module, "uses") else ()
+    return [name.removeprefix(prefix) for name in used if name.startswith(prefix)]
 
 
-def _with_models(source: str, route: tuple[Step, ...], models: Sequence[Trained]) -> tuple[Step, ...]:
-    """A route with the steps of all models that one of its steps uses, or that learn from its source."""
-    own_end = next((at for at, step in enumerate(route) if step.route == EVERY_SOURCE), len(route))
+def _own_end(route: Sequence[Step]) -> int:
+    """Where the steps of every source begin."""
+    return next((at for at, step in enumerate(route) if step.route == EVERY_SOURCE), len(route))
+
+
+def _places(source: str, route: Sequence[Step], models: Sequence[Trained]) -> dict[str, int]:
+    """Before which step of a route each model is trained that one of them uses, or that learns from the source."""
+    found: dict[str, int] = {}
+    for at, step in enumerate(route):
+        for name in _used(step):
+            found.setdefault(name, at)
+    learned = {model.name: _own_end(route) for model in models if source in model.sources}
+    return {**learned, **found}
+
+
+def _in_order_of_use(models: Sequence[Trained], placed: Sequence[Mapping[str, int]]) -> list[Trained]:
+    """Models in an order that no route turns round; as they stand where there is none (`in_order` tells)."""
+    before: dict[str, dict[str, None]] = {model.name: {} for model in models}  # a set has no order of its own
+    for places in placed:
+        for one, other in itertools.permutations(places, 2):
+            if places[one] < places[other]:
+                before[other][one] = None
+    by_name = {model.name: model for model in models}
+    try:
+        return [by_name[name] for name in TopologicalSorter(before).static_order()]
+    except CycleError:
+        return list(models)
+
+
+def _with_models(route: Sequence[Step], models: Sequence[Trained], places: Mapping[str, int]) -> tuple[Step, ...]:
+    """A route with the steps of its models."""
     before: dict[int, list[Step]] = {}
     for model in models:
-        users = [at for at, step in enumerate(route) if step_of(model.name) in _used(step)]
-        if users or source in model.sources:
-            before.setdefault(users[0] if users else own_end, []).extend(model.steps)
+        if model.name in places:
+            before.setdefault(places[model.name], []).extend(model.steps)
     return tuple(step for at in range(len(route) + 1) for step in (*before.get(at, ()), *route[at : at + 1]))
 
 

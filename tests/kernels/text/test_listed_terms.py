@@ -120,6 +120,7 @@ def found_in(texts: list[str], terms: list[str]) -> list[list[str]]:
 @settings(max_examples=300)
 @given(TEXTS, TERMS)
 @example(["@ss ss .@ss"], ["@ss"])
+@example(["S-"], ["&S"])
 @example(["a-b a.b a b", "a" + " " * 40 + "b"], ["a b"])
 @example(["é\u0301a_ カナ漢"], ["カナ", "é"])
 def test_found_terms_are_those_of_plain_python(texts, terms):

@@ -33,6 +33,8 @@ LIBRARIES = ("unicode",)
 READS = ("text",)
 MAY_READ = (LABEL,)
 ONLY_KEPT = True
+TRAINED = "language_models"
+"""The field of `quality` whose models it takes."""
 BANDS = ("head", "middle", "tail")
 
 Array = np.ndarray[Any, Any]

@@ -27,6 +27,8 @@ VERSION = 1
 LIBRARIES = ()
 READS = ("text",)
 ONLY_KEPT = True
+TRAINED = "classifiers"
+"""The field of `quality` whose models it takes."""
 
 HIGH = "high"
 """What our own classifiers call good text."""

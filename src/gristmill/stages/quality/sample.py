@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import pyarrow as pa
 from pydantic import Field
 
+from gristmill.counted import counted
 from gristmill.stages.contract import Bytes, StageConfig
 from gristmill.stages.tokenizer import tokenizer_sample
 from gristmill.stages.tokenizer.tokenizer_sample import TRAIN
@@ -69,9 +70,8 @@ def warnings(found: dict[str, Any], config: Config) -> Sequence[str]:
         if counts is None:
             told.append(f"no text of {sources} is left to learn from ({side})")
         elif not taken:
-            told.append(
-                f"no document of {sources} fits into {config.sample_bytes:,} bytes ({side}). Raise sample_bytes"
-            )
+            budget = counted(config.sample_bytes, "byte")
+            told.append(f"no document of {sources} fits into {budget} ({side}). Raise sample_bytes")
     return told
 
 

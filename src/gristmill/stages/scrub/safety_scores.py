@@ -24,7 +24,7 @@ from gristmill.stages.scrub import term_lists
 from gristmill.stages.select.lists import told_of_oddities
 from gristmill.stages.select.tally import NOTHING
 
-VERSION = 2
+VERSION = 3
 LIBRARIES = ("unicode",)
 READS = ("text",)
 ONLY_KEPT = True

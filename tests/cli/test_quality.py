@@ -1,0 +1,260 @@
+"""gristmill quality: models of a recipe are trained, shown and written; and what runs again when a setting changes."""
+
+import json
+import random
+import shutil
+from datetime import UTC, datetime
+from types import SimpleNamespace
+
+import pytest
+
+from conftest import Project
+from gristmill.demo.warc import Response, write
+from gristmill.stages.measure import fasttext_model
+
+RECIPE = """
+recipe: small
+seed: 5
+store: ./store
+sources:
+  crawl: {kind: web, read: {format: warc, paths: ["in/*.warc.gz"]}}
+  books: {kind: text, read: {format: jsonl, paths: ["in/*.jsonl"], fields: {key: id}, part_bytes: 20KB}}
+quality:
+  classifiers:
+    edu:
+      positives: {sources: [books]}
+      negatives: {sources: [crawl]}
+      held_out_share: 0.3
+      min_count: 1
+      buckets: 1000
+      epochs: 2
+  language_models:
+    clean: {sources: [books], order: 2, min_documents: 10}
+steps:
+  web:
+    - extract
+    - quality: {models: {edu: {trained: edu}}}
+    - perplexity: {models: {clean: {trained: clean}}}
+    - keep_quality: {score: quality.edu, min_score: 0.01}
+  text: []
+"""
+COMMON = [f"word{n}" for n in range(200)]
+TRAINING = {f"quality/{name}" for name in ("edu_sample", "edu_text", "edu", "clean_sample", "clean_text", "clean")}
+SCORING = {"web/quality", "web/perplexity"}
+
+
+def prose(side, number):
+    draw = random.Random(f"{side} {number}")
+    return " ".join(draw.choice(COMMON) if draw.random() < 0.8 else f"{side}{draw.randrange(60)}" for _ in range(60))
+
+
+def written(folder):
+    """The recipe and its inputs: 64 pages of eight sites in two files, 64 books of eight."""
+    made = Project(folder)
+    (folder / "in").mkdir(parents=True)
+    for file in range(2):
+        pages = [
+            Response(
+                f"https://www.site{n % 8}.example/{n}", f"<html><body><p>{prose('bad', n)}.</p></body></html>".encode()
+            )
+            for n in range(file * 32, file * 32 + 32)
+        ]
+        write(folder / "in" / f"{file}.warc.gz", pages, datetime(2026, 11, 1, tzinfo=UTC))
+    books = [{"id": n, "url": f"https://press{n % 8}.example/{n}", "text": f"{prose('good', n)}."} for n in range(64)]
+    (folder / "in" / "books.jsonl").write_text("\n".join(map(json.dumps, books)))
+    made.recipe.write_text(RECIPE)
+    return made
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory):
+    """The project, with everything run and the models as files."""
+    made = written(tmp_path_factory.mktemp("small"))
+    run = made.run()
+    return SimpleNamespace(project=made, recipe=made.recipe, folder=made.folder, run=run, models=models_of(run))
+
+
+def models_of(run):
+    return {name: run.made[f"quality/{name}"].model.hash for name in ("edu", "clean")}
+
+
+@pytest.fixture
+def files(small, say):
+    """The models as `train --out` writes them."""
+    out = small.folder / "models"
+    if not out.exists():
+        done = say("quality", "train", small.recipe, "--out", out, "--json")
+        assert done.code == 0, done.err
+        (small.folder / "said.jsonl").write_text(done.out)
+    return out
+
+
+@pytest.fixture
+def changed(small, tmp_path, edit):
+    """Run the project again with another setting, in a copy of it: the steps that had something to do."""
+
+    def change(old, new):
+        made = Project(tmp_path / "copy")
+        shutil.copytree(small.folder, made.folder)
+        edit(made.recipe, old, new)
+        run = made.run()
+        return set(made.executed(run)), run
+
+    return change
+
+
+@pytest.mark.parametrize("command", ["train", "report", "arpa"])
+def test_every_command_has_help_with_an_example(command, say):
+    assert f"Example: gristmill quality {command}" in " ".join(say("quality", command, "--help").out.split())
+
+
+def test_train_writes_every_model_and_says_what_it_is(small, files):
+    """One object for each; their files are what the run has stored, and nothing was trained again."""
+    said = [json.loads(line) for line in (small.folder / "said.jsonl").read_text().splitlines()]
+    assert [one["model"] for one in said] == ["edu", "clean"]
+    assert {one["model"]: one["hash"] for one in said} == small.models
+    assert sorted(file.name for file in files.iterdir()) == ["clean.ngrams", "edu.bin"]
+    assert [one["file"] for one in said] == [str(files / "edu.bin"), str(files / "clean.ngrams")]
+    assert fasttext_model.load(str(files / "edu.bin")).labels == ("high", "low")
+    texts = said[0]["report"]["texts"]
+    assert sum(side["documents"] for split in texts.values() for side in split.values()) == 128
+    assert said[0]["report"]["auc"] > 0.9
+    assert said[1]["metrics"]["languages"]["all"]["words"] > 1000
+
+
+def test_train_shows_a_person_how_it_does_on_sites_that_it_never_saw(small, say):
+    """The one that is named, and no other."""
+    shown = say("quality", "train", small.recipe, "edu")
+    assert shown.code == 0, shown.err
+    for part in (small.models["edu"][:16], "held out", "AUC", "precision", "good", "bad"):
+        assert part in shown.out
+    assert "clean" not in shown.out
+    other = say("quality", "train", small.recipe, "clean")
+    assert other.code == 0, other.err
+    assert "vocabulary" in other.out
+
+
+def test_train_runs_no_further_than_the_models_need(small, say, tmp_path):
+    """In a store with nothing in it: no score, no verdict."""
+    done = say("quality", "train", small.recipe, "edu", "--store", tmp_path / "store", "--json")
+    assert done.code == 0, done.err
+    assert json.loads(done.out)["hash"] == small.models["edu"]
+    nodes = small.project.mill(store=str(tmp_path / "store")).last_run()["nodes"]
+    assert {"web/extract", "quality/edu"} < nodes.keys()
+    assert nodes.keys().isdisjoint(SCORING | {"quality/clean", "web/keep_quality"})
+
+
+def test_report_shows_what_lies_behind_the_model(small, files, say):
+    said = json.loads((small.folder / "said.jsonl").read_text().splitlines()[0])
+    assert json.loads(say("quality", "report", files / "edu.bin", "--json").out) == said["report"]
+    shown = say("quality", "report", files / "edu.bin").out
+    assert f"AUC {said['report']['auc']:.4f}" in shown
+    assert said["report"]["telling"]["high"][0]["ngram"] in shown
+
+
+def test_arpa_writes_a_file_with_every_ngram(files, say, tmp_path):
+    done = say("quality", "arpa", files / "clean.ngrams", "--out", tmp_path / "clean.arpa")
+    assert done.code == 0, done.err
+    assert "clean.arpa: all, " in " ".join(done.out.split())
+    text = (tmp_path / "clean.arpa").read_text()
+    assert text.startswith("\\data\\\nngram 1=") or "\\data\\\nngram 1=" in text
+    assert "\\2-grams:" in text
+    assert "\\3-grams:" not in text
+    assert text.rstrip().endswith("\\end\\")
+
+
+MISTAKES = {
+    "no model in the recipe": (("train", "plain.yaml"), "trains no model of quality. Add quality:"),
+    "a wrong name": (("train", "recipe.yaml", "edv"), "trains no model edv. Did you mean edu?"),
+    "a file in place of a folder": (("train", "recipe.yaml", "--out", "recipe.yaml"), "is a file, and models go into"),
+    "no file to report of": (("report", "no.bin"), "no.bin is no file"),
+    "a folder to report of": (("report", "in"), "in is no file"),
+    "what is no model": (("report", "in/books.jsonl"), "no classifier that gristmill trained"),
+    "a language model is no classifier": (("report", "models/clean.ngrams"), "no classifier that gristmill trained"),
+    "no file to write": (("arpa", "no.ngrams", "--out", "x"), "no.ngrams is no file"),
+    "a classifier is no language model": (("arpa", "models/edu.bin", "--out", "x"), "edu.bin"),
+    "an empty language model": (("arpa", "empty", "--out", "x"), "empty"),
+    "a language that it does not have": (
+        ("arpa", "models/clean.ngrams", "--language", "de", "--out", "x"),
+        "has no model of de",
+    ),
+    "a folder that is not there": (("arpa", "models/clean.ngrams", "--out", "no/x"), "the folder no does not exist"),
+    "a folder in place of a file": (("arpa", "models/clean.ngrams", "--out", "in"), "Name another"),
+}
+
+
+@pytest.mark.parametrize("case", MISTAKES)
+def test_a_mistake_ends_with_2_and_its_fix(case, small, files, say, monkeypatch):
+    monkeypatch.chdir(small.folder)
+    plain = RECIPE.partition("quality:\n")[0] + "steps: {web: [extract], text: []}\n"
+    (small.folder / "plain.yaml").write_text(plain)
+    (small.folder / "empty").touch()
+    arguments, told = MISTAKES[case]
+    said = say("quality", *arguments)
+    assert said.code == 2
+    assert told in " ".join(said.err.split())
+    assert "Traceback" not in said.err
+    assert not (small.folder / "x").exists()
+
+
+def test_strict_makes_an_error_of_a_warning_and_keeps_the_model(tmp_path, say, edit):
+    """All books of one press: what is held out is too much like what was learned."""
+    made = written(tmp_path / "strict")
+    books = made.folder / "in" / "books.jsonl"
+    lines = [json.loads(line) | {"url": "https://one.example/"} for line in books.read_text().splitlines()]
+    books.write_text("\n".join(map(json.dumps, lines)))
+    edit(made.recipe, "seed: 5", "seed: 5\nstrict: true")
+    told = say("quality", "train", made.recipe, "edu")
+    assert told.code == 2
+    assert "strict is true and the run has" in " ".join(told.err.split())
+    assert "of one site" in told.err
+    assert "The model is stored" in " ".join(told.err.split())
+    edit(made.recipe, "strict: true", "strict: false")
+    loose = say("quality", "train", made.recipe, "edu", "--json")
+    assert loose.code == 0, loose.err
+    assert any("of one site" in line for line in json.loads(loose.out)["warnings"])
+    assert not any(line.endswith("new)") for line in loose.err.splitlines())
+
+
+def test_another_threshold_scores_and_trains_nothing(changed):
+    """Law 3: a verdict is a selection over what is stored."""
+    executed, _ = changed("min_score: 0.01", "min_score: 0.6")
+    assert "web/keep_quality" in executed
+    assert executed.isdisjoint(TRAINING | SCORING | {"web/extract"})
+
+
+def test_another_percentile_scores_trains_and_ranks_nothing(small, tmp_path, edit):
+    made = Project(tmp_path / "copy")
+    shutil.copytree(small.folder, made.folder)
+    edit(made.recipe, "min_score: 0.01", "keep_percentile: 0.25, per: [source]")
+    first = made.executed(made.run())
+    assert set(first).isdisjoint(TRAINING | SCORING)
+    edit(made.recipe, "keep_percentile: 0.25", "keep_percentile: 0.5")
+    second = set(made.executed(made.run()))
+    assert "web/keep_quality" in second
+    assert not [name for name in second if "ranks" in name]
+    assert second.isdisjoint(TRAINING | SCORING | {"web/extract", "crawl/ingest"})
+
+
+def test_another_setting_of_a_classifier_trains_and_scores_and_extracts_nothing(changed, small):
+    """The sample is the same, and so are the texts and the other model."""
+    executed, run = changed("epochs: 2", "epochs: 3")
+    assert {"quality/edu", "web/quality", "web/keep_quality"} <= executed
+    assert executed.isdisjoint({"crawl/ingest", "books/ingest", "web/extract", "web/perplexity"})
+    assert executed & TRAINING == {"quality/edu"}
+    assert models_of(run)["edu"] != small.models["edu"]
+    assert models_of(run)["clean"] == small.models["clean"]
+
+
+def test_parts_of_another_size_make_the_same_models(changed, small):
+    """How documents are cut into parts is no matter of theirs."""
+    _, run = changed("part_bytes: 20KB", "part_bytes: 7KB")
+    assert len(run.made["books/ingest"].tasks) > len(small.run.made["books/ingest"].tasks) > 1
+    assert models_of(run) == small.models
+
+
+@pytest.mark.slow
+def test_the_number_of_workers_makes_the_same_models(small, tmp_path):
+    """One process, this one, or two of their own."""
+    run = small.project.run(workers=2, store=str(tmp_path / "store"))
+    assert models_of(run) == small.models

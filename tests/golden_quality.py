@@ -1,0 +1,70 @@
+"""What the stages that train models of quality make of fixed texts, for tests/stages/test_golden.py."""
+
+import hashlib
+
+import pyarrow as pa
+
+from exchanged import run_stage
+from gristmill.stages.quality import classifier, language_model, sample, texts
+from gristmill.stages.quality.classifier import Side
+from gristmill.stages.stage_interface import libraries_of, version_of
+
+LANGUAGE_MODEL = "model.ngrams"
+"""The file of the language model, in the folder that is given."""
+SIDES = {"mill": "positive", "shop": "negative"}
+
+
+def model_outputs(folder, fixed, copies, digest_of):
+    """Of texts with copies: a sample, its texts, a classifier. Of the fixed texts: a language model."""
+    rows = len(copies)
+    known = {
+        "text": pa.array(copies),
+        "text_bytes": pa.array([len(text.encode()) for text in copies], pa.int64()),
+        "doc_id": pa.array([hashlib.md5(bytes([n])).digest() for n in range(rows)], pa.binary(16)),
+        "source": pa.array([("mill", "shop")[n % 2] for n in range(rows)]),
+        "url": pa.array([None, *(f"https://www.site{n // 2}.co.uk/{n}" for n in range(1, rows))]),
+        "language_hint": pa.array(["en"] * rows),
+    }
+    taken = sample.Config(sample_bytes=900, sides=SIDES, seed=3)
+    (split,), counts = run_stage(sample, taken, [pa.table(known)])
+    known["quality_mill_sample.split"] = split["split"]
+    told = texts.Config(name="mill", sides=SIDES)
+    (layer,), _ = run_stage(texts, told, [pa.table(known)])
+    learned = classifier.Config(
+        name="mill",
+        positives=Side(sources=("mill",)),
+        negatives=Side(sources=("shop",)),
+        buckets=1000,
+        char_ngrams=(2, 3),
+        min_count=1,
+        min_words=5,
+        example_words=10,
+        held_out_share=0.3,
+    )
+    every = pa.array(["train"] * rows)
+    (whole,), _ = run_stage(texts, told, [pa.table({**known, "quality_mill_sample.split": every})])
+    numbers = classifier.fit(whole.to_batches(), learned, folder / "mill.bin")
+    spoken = language_model.Config(name="mill", min_documents=1, order=3, prune=(1, 1, 1))
+    columns = [pa.array(fixed), *(pa.nulls(len(fixed)) for _ in range(3)), pa.nulls(len(fixed), pa.string())]
+    batch = pa.RecordBatch.from_arrays(columns, names=list(language_model.COLUMNS))
+    language_model.fit([batch], spoken, folder / LANGUAGE_MODEL)
+    assert split["split"].null_count not in (0, rows)
+    assert "auc" in numbers
+    found = {
+        "quality_sample": (sample, taken, digest_of([split.to_pylist(), counts])),
+        "quality_text": (texts, told, digest_of(layer.to_pylist())),
+        "classifier": (classifier, learned, _hash(folder / "mill.bin")),
+        "language_model": (language_model, spoken, _hash(folder / LANGUAGE_MODEL)),
+    }
+    return {
+        name: {
+            "version": module.VERSION,
+            "libraries": {library: version_of(library) for library in libraries_of(module, config)},
+            "output": output,
+        }
+        for name, (module, config, output) in found.items()
+    }
+
+
+def _hash(path):
+    return hashlib.sha256(path.read_bytes()).hexdigest()[:16]

@@ -1,0 +1,282 @@
+"""The field `quality`: where the steps that train a model stand, in which order, and its mistakes."""
+
+import json
+
+import pytest
+
+from gristmill.errors import UserError
+from gristmill.recipe.load import load
+from gristmill.stages.quality import (
+    classifier,
+    classifier_of_files,
+    language_model,
+    language_model_of_files,
+    sample,
+    texts,
+)
+
+SOURCES = """recipe: demo
+seed: 9
+sources:
+  crawl: {kind: web, read: {format: jsonl, paths: [a.jsonl]}}
+  books: {kind: text, read: {format: jsonl, paths: [b.jsonl]}}
+  other: {kind: code, read: {format: jsonl, paths: [c.jsonl]}}
+"""
+STEPS = "steps: {web: [extract, language, quality: {models: {edu: {trained: edu}}}, signals], all: [exact_dedup]}\n"
+TOP = SOURCES + STEPS
+"""Seven lines: what a case adds begins on line 8."""
+EDU = "edu: {positives: {sources: [books]}, negatives: {sources: [crawl]}}"
+FIELD = f"quality: {{classifiers: {{{EDU}}}}}\n"
+ADDED = ["quality/edu_sample", "quality/edu_text", "quality/edu"]
+CLEAN = ["quality/clean_sample", "quality/clean_text", "quality/clean"]
+
+
+def loaded(folder, text):
+    path = folder / "r.yaml"
+    path.write_text(text)
+    return load(path)
+
+
+def ids(steps):
+    return [step.id for step in steps]
+
+
+def used(list_name, model, stage="quality"):
+    return f"steps: {{{list_name}: [{stage}: {{models: {{x: {{trained: {model}}}}}}}], all: [exact_dedup]}}\n"
+
+
+def test_a_model_is_trained_just_before_the_first_step_that_uses_it(tmp_path):
+    """A source that only gives text trains behind the steps of its own; one that does neither has no step more."""
+    recipe = loaded(tmp_path, TOP + FIELD)
+    own = ["web/extract", "web/language"]
+    last = ["web/quality", "web/signals", "all/exact_dedup"]
+    assert ids(recipe.routes["crawl"]) == [*own, *ADDED, *last]
+    assert ids(recipe.routes["books"]) == [*ADDED, "all/exact_dedup"]
+    assert ids(recipe.routes["other"]) == ["all/exact_dedup"]
+
+
+def test_text_is_taken_behind_the_own_steps_of_a_source(tmp_path):
+    recipe = loaded(tmp_path, SOURCES + STEPS.replace("all:", "text: [signals], all:") + FIELD)
+    assert ids(recipe.routes["books"]) == ["text/signals", *ADDED, "all/exact_dedup"]
+
+
+def test_a_model_that_nobody_uses_is_trained_all_the_same(tmp_path):
+    """A classifier is first read, and then used."""
+    recipe = loaded(tmp_path, SOURCES + "steps: {web: [extract], all: [exact_dedup]}\n" + FIELD)
+    assert ids(recipe.routes["crawl"]) == ["web/extract", *ADDED, "all/exact_dedup"]
+    assert ids(recipe.routes["other"]) == ["all/exact_dedup"]
+
+
+def test_a_user_under_all_puts_the_training_on_every_route(tmp_path):
+    """Behind what all sources have before it, so that every source passes the steps in one order."""
+    steps = "steps: {web: [extract], all: [exact_dedup, quality: {models: {edu: {trained: edu}}}]}\n"
+    recipe = loaded(tmp_path, SOURCES + steps + FIELD)
+    for name, own in (("crawl", ["web/extract"]), ("books", []), ("other", [])):
+        assert ids(recipe.routes[name]) == [*own, "all/exact_dedup", *ADDED, "all/quality"]
+
+
+def test_a_second_user_trains_nothing_again(tmp_path):
+    steps = "steps:\n  web:\n    - quality: {models: {edu: {trained: edu}, again: {trained: edu}}}\n  all:\n"
+    more = "    - perplexity: {models: {clean: {trained: clean}}}\n"
+    field = f"quality:\n  classifiers: {{{EDU}}}\n  language_models: {{clean: {{sources: [books]}}}}\n"
+    recipe = loaded(tmp_path, SOURCES + steps + more + field)
+    assert ids(recipe.routes["crawl"]) == [*ADDED, "web/quality", *CLEAN, "all/perplexity"]
+    assert ids(recipe.routes["books"]) == [*ADDED, *CLEAN, "all/perplexity"]
+
+
+def test_steps_stand_in_an_order_in_which_every_source_passes_them(tmp_path):
+    """That of the recipe is the one in which a run goes through them."""
+    steps = (
+        "steps:\n  text: [extract, language]\n  code: [signals, quality: {models: {edu: {trained: edu}}}]\n"
+        "  web: [perplexity: {models: {clean: {trained: clean}}}]\n  all: [exact_dedup]\n"
+    )
+    field = f"quality:\n  classifiers: {{{EDU}}}\n  language_models: {{clean: {{sources: [books]}}}}\n"
+    recipe = loaded(tmp_path, SOURCES + steps + field)
+    place = {step.id: at for at, step in enumerate(recipe.steps)}
+    assert len(place) == len(recipe.steps)
+    for route in recipe.routes.values():
+        assert [place[step.id] for step in route] == sorted(place[step.id] for step in route)
+
+
+def test_models_that_sources_use_in_different_orders_are_told(tmp_path):
+    """Each training would wait for the other."""
+    edu, clean = "quality: {models: {edu: {trained: edu}}}", "perplexity: {models: {clean: {trained: clean}}}"
+    steps = f"steps:\n  web: [{edu}, {clean}]\n  text: [{clean}, {edu}]\n  code: []\n"
+    field = f"quality:\n  classifiers: {{{EDU}}}\n  language_models: {{clean: {{sources: [books, crawl]}}}}\n"
+    with pytest.raises(UserError, match=r"r\.yaml:11: .*different orders\. Use them in the same order"):
+        loaded(tmp_path, SOURCES + steps + field)
+
+
+def test_the_steps_have_their_sides_their_budget_and_the_seed(tmp_path):
+    """What is not set is filled from the recipe; another seed of one model is its own."""
+    field = FIELD.replace("}}}}", "}, sample_bytes: 2KB, buckets: 1k}}}", 1)
+    assert field != FIELD
+    recipe = loaded(tmp_path, TOP + field)
+    taken, texts_of, fit = (step.config for step in recipe.routes["books"][:3])
+    sides = {"books": "positive", "crawl": "negative"}
+    assert taken == sample.Config(sample_bytes=2000, sides=sides, seed=9)
+    assert texts_of == texts.Config(name="edu", sides=sides)
+    assert (fit.name, fit.seed, fit.buckets, fit.sample_bytes) == ("edu", 9, 1000, 2000)
+    assert [step.name for step in recipe.routes["books"][:3]] == [
+        "quality_edu_sample",
+        "quality_edu_text",
+        "quality_edu",
+    ]
+    assert [step.module for step in recipe.routes["books"][:3]] == [m.__name__ for m in (sample, texts, classifier)]
+    own = loaded(tmp_path, TOP + field.replace("buckets", "seed: 4, buckets"))
+    assert [own.routes["books"][at].config.seed for at in (0, 2)] == [4, 4]
+
+
+def test_a_language_model_samples_with_the_seed_of_the_recipe(tmp_path):
+    """It has no seed of its own."""
+    recipe = loaded(
+        tmp_path,
+        SOURCES + used("web", "clean", "perplexity") + "quality: {language_models: {clean: {sources: [books]}}}\n",
+    )
+    assert ids(recipe.routes["crawl"]) == [*CLEAN, "web/perplexity", "all/exact_dedup"]
+    assert recipe.routes["books"][0].config == sample.Config(sample_bytes=100_000_000, sides={"books": "text"}, seed=9)
+    assert recipe.routes["books"][2].module == language_model.__name__
+
+
+def test_a_model_of_files_alone_reads_no_document(tmp_path):
+    """One step, an asset, before its user; one that nobody uses is trained all the same, wherever it stands."""
+    record = json.dumps({"text": "the mill", "score": 4})
+    for name in ("good.jsonl", "bad.jsonl", "judged.jsonl"):
+        (tmp_path / name).write_text(record + "\n")
+    field = (
+        "quality:\n  classifiers:\n    edu: {positives: {files: [good.jsonl]}, negatives: {files: [bad.jsonl]}}\n"
+        "    judged: {labels: [{file: judged.jsonl}]}\n  language_models: {clean: {files: [good.jsonl]}}\n"
+    )
+    recipe = loaded(tmp_path, TOP + field)
+    assert ids(recipe.routes["crawl"])[2:4] == ["quality/edu", "web/quality"]
+    assert ids(recipe.routes["books"]) == ["quality/judged", "quality/clean", "all/exact_dedup"]
+    made = {step.name: step for step in recipe.steps}
+    assert made["quality_edu"].config.positives.files == (str(tmp_path / "good.jsonl"),)
+    assert made["quality_edu"].module == made["quality_judged"].module == classifier_of_files.__name__
+    assert made["quality_clean"].module == language_model_of_files.__name__
+    assert made["quality_edu"].config.seed == 9
+
+
+def test_models_of_one_place_are_trained_in_the_order_in_which_others_use_them(tmp_path):
+    """Reference text that two models learn from waits for neither, and must not turn their order round."""
+    steps = (
+        "steps: {web: [perplexity: {models: {clean: {trained: clean}}}, quality: {models: {edu: {trained: edu}}}]}\n"
+    ).replace("]}", "], text: [], code: []}")
+    field = f"quality:\n  classifiers: {{{EDU}}}\n  language_models: {{clean: {{sources: [books]}}}}\n"
+    recipe = loaded(tmp_path, SOURCES + steps + field)
+    assert ids(recipe.routes["crawl"]) == [*CLEAN, "web/perplexity", *ADDED, "web/quality"]
+    assert ids(recipe.routes["books"]) == [*CLEAN, *ADDED]
+
+
+CASES = {
+    "not a mapping": ("quality: 5\n", 8, ["quality", "mapping"]),
+    "typo": (
+        f"quality: {{clasifiers: {{{EDU}}}}}\n",
+        8,
+        ["quality.clasifiers is not a field", "Did you mean classifiers"],
+    ),
+    "typo inside": (
+        "quality:\n  classifiers:\n    edu:\n      positives: {sources: [books]}\n"
+        "      negatives: {sources: [crawl]}\n      bucket: 3\n",
+        13,
+        ["quality.classifiers.edu.bucket is not a field", "Did you mean buckets"],
+    ),
+    "a model that is no mapping": (
+        "quality:\n  classifiers:\n    edu: books\n",
+        10,
+        ["quality.classifiers.edu must be a mapping"],
+    ),
+    "nothing on one side": (
+        "quality:\n  classifiers:\n    edu: {positives: {sources: [books]}}\n",
+        10,
+        ["there are no negatives", "Name sources or files"],
+    ),
+    "a source on both sides": (
+        "quality:\n  classifiers:\n    edu: {positives: {sources: [books]}, negatives: {sources: [books]}}\n",
+        10,
+        ["has the source books as positive and as negative", "Take it out of one"],
+    ),
+    "an unknown source": (
+        "quality:\n  classifiers:\n    edu:\n      positives: {sources: [boks]}\n      negatives: {sources: [crawl]}\n",
+        11,
+        ["names 'boks', which is no source of the recipe", "Did you mean books"],
+    ),
+    "an unknown source of a language model": (
+        f"quality:\n  classifiers: {{{EDU}}}\n  language_models: {{clean: {{sources: [craw]}}}}\n",
+        10,
+        ["names 'craw', which is no source of the recipe", "Did you mean crawl"],
+    ),
+    "a bad name": (
+        f"quality:\n  classifiers:\n    {EDU}\n    Edu-2: {{}}\n",
+        11,
+        ["'Edu-2' cannot be the name of a model", "begin with a letter"],
+    ),
+    "one name twice": (
+        f"quality:\n  classifiers:\n    {EDU}\n  language_models:\n    edu: {{sources: [books]}}\n",
+        12,
+        ["quality.language_models.edu has the name of another model", "Rename one"],
+    ),
+    "the loader's own field": (
+        "quality:\n  classifiers:\n    edu:\n      name: edu\n      positives: {sources: [books]}\n",
+        11,
+        ["quality.classifiers.edu.name is not a field", "called edu already"],
+    ),
+    "a file that is not there": (
+        "quality:\n  classifiers:\n    edu: {positives: {files: [no.jsonl]}, negatives: {sources: [crawl]}}\n",
+        10,
+        ["no.jsonl", "does not exist"],
+    ),
+    "a variable that is not set": (
+        'quality:\n  classifiers:\n    edu: {positives: {files: ["${NO_FILE}"]}, negatives: {sources: [crawl]}}\n',
+        10,
+        ["the environment variable NO_FILE is not set"],
+    ),
+    "a number out of range": (
+        f"quality:\n  classifiers:\n    {EDU.replace('}}', '}, buckets: 0}')}\n",
+        10,
+        ["quality.classifiers.edu.buckets"],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_mistake_is_told_once_with_its_line_and_its_fix(case, tmp_path):
+    """And none follows from it: that the model is not there is no mistake of the step that uses it."""
+    text, line, fragments = CASES[case]
+    with pytest.raises(UserError) as told:
+        loaded(tmp_path, TOP + text)
+    message = str(told.value)
+    assert message.startswith(f"{tmp_path}/r.yaml:{line}: "), message
+    assert "\n" not in message, message
+    for fragment in fragments:
+        assert fragment in message
+
+
+def test_a_model_that_the_recipe_does_not_train_is_told_at_its_user(tmp_path):
+    """With the one that was meant; and what to write for a model that exists."""
+    told = (
+        r"r\.yaml:7: web/quality uses the model edv, which the recipe does not train\. Did you mean edu\?.*write file"
+    )
+    with pytest.raises(UserError, match=told):
+        loaded(tmp_path, TOP.replace("trained: edu", "trained: edv") + FIELD)
+    with pytest.raises(UserError, match=r"r\.yaml:7: web/quality uses the model edu.*The recipe has no field quality"):
+        loaded(tmp_path, TOP)
+
+
+def test_a_step_asks_for_a_model_of_its_own_kind(tmp_path):
+    """A classifier gives no perplexity."""
+    with pytest.raises(UserError, match=r"r\.yaml:7: web/perplexity uses the model edu of quality\.classifiers, and"):
+        loaded(tmp_path, SOURCES + used("web", "edu", "perplexity") + FIELD)
+
+
+def test_a_step_of_the_users_own_may_not_have_the_name_of_a_training(tmp_path, monkeypatch):
+    """Two steps of one name could not be told apart."""
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "__init__.py").touch()
+    (tmp_path / "mine" / "quality_edu.py").write_text(
+        "from gristmill.stages.contract import StageConfig\nVERSION = 1\nREADS = ()\n"
+        "class Config(StageConfig): pass\ndef fit(batches, config, path): return {}\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(UserError, match="web/quality_edu has the name of a step that trains the model edu"):
+        loaded(tmp_path, TOP.replace("signals", "mine.quality_edu") + FIELD)
