@@ -7,6 +7,8 @@ index in the CPU time of that run is told.
 """
 
 import asyncio
+import itertools
+import json
 import os
 import random
 import statistics
@@ -19,7 +21,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from bench.inputs import measurement, scratch
+from bench.inputs import made_up_texts, measurement, scratch
 from gristmill.engine.executors.executor import InlineExecutor
 from gristmill.engine.mill import Mill, Silent
 from gristmill.engine.plan.graph import INDEX
@@ -98,9 +100,12 @@ def command(store: str, url: str) -> dict:
 
 def share_of_index(data: Path, folder: Path) -> dict:
     """The run of a recipe for the web over real pages."""
-    recipe = folder / "web.yaml"
+    recipe, good = folder / "web.yaml", folder / "good.jsonl"
+    good.write_text("".join(json.dumps({"text": text}) + "\n" for text in itertools.islice(made_up_texts(), 200)))
     recipe.write_text(
-        RECIPE.read_text().replace('"${CRAWL}/*/*.warc.gz"]', f'"{data.resolve()}/**/*.warc.gz"]')
+        RECIPE.read_text()
+        .replace('"${CRAWL}/*/*.warc.gz"]', f'"{data.resolve()}/**/*.warc.gz"]')
+        .replace("${REFERENCE}", str(good))
         + "\ntokenizer:\n  train: {vocab: 16000, sample_bytes: {web: 4MB}}\n"
         + "shards: {seq_len_tokens: 2048, shard_tokens: 500k}\n"
     )

@@ -89,7 +89,9 @@ def _project(folder: Path, parts: int) -> Path:
         path = folder / "crawl" / "2026-01" / f"{number:07}.warc.gz"
         path.touch()
         os.truncate(path, FILE_BYTES)
+    (folder / "reference.jsonl").write_text('{"text": "The miller grinds the corn."}\n')
     text = (ROOT / "recipes" / "web.yaml").read_text().replace("${CRAWL}", str(folder / "crawl"))
+    text = text.replace("${REFERENCE}", str(folder / "reference.jsonl"))
     text = text.replace("${STORE:-./store}", str(folder / "store"))
     tokenizer = "\ntokenizer: {train: {vocab: 128000, sample_bytes: {web: 1GB}}}\nshards: {seq_len_tokens: 8192}\n"
     (folder / "web.yaml").write_text(text + tokenizer)

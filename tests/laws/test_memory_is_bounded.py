@@ -97,8 +97,6 @@ def test_the_coordinator_holds_some_hundred_bytes_for_each_task(tmp_path, monkey
     monkeypatch.setattr(shuffle, "FAN_OUT", 64)
     monkeypatch.setattr(tables, "RECENT", 16)
     monkeypatch.setattr(scale.MadeUp, "slots", 2)
-    (tmp_path / "good.jsonl").touch()
-    monkeypatch.setenv("REFERENCE", str(tmp_path / "good.jsonl"))
     held, tasks = [], []
     for parts in (2, 36, 72):
         mill = Mill(load(scale._project(tmp_path / str(parts), parts)), scale.UNTIL)

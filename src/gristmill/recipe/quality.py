@@ -100,10 +100,6 @@ def _load_models(draft: Draft, raw: Any) -> list[Trained] | None:
                 draft.add_at_key(at, f"{dotted(at)} has the name of another model. Rename one.")
             elif not isinstance(values, dict):
                 draft.add(at, f"{dotted(at)} must be a mapping that says what the model learns, not {show(values)}.")
-            elif "name" in values:
-                draft.add_at_key(
-                    (*at, "name"), f"{dotted(at)}.name is not a field: the model is called {name} already."
-                )
             elif (model := _load_model(draft, name, values, at)) is None:
                 return None  # its mistake may be one that was told before, such as a variable that is not set
             else:
@@ -114,9 +110,10 @@ def _load_models(draft: Draft, raw: Any) -> list[Trained] | None:
 def _load_model(draft: Draft, name: str, values: Mapping[str, Any], at: Path) -> Trained | None:
     kind = str(at[1])
     of_documents, of_files = _KINDS[kind]
-    config: Any = load_config(draft, of_documents.Config, {**values, "name": name}, at)
-    if config is None:
+    fields = load_config(draft, of_documents.Fields, values, at)
+    if fields is None:
         return None
+    config: Any = of_documents.Config(**dict(fields), name=name)
     sides: dict[str, str] = {}
     for side, sources in of_documents.sides(config).items():
         for source in sources:

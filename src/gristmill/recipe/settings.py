@@ -29,12 +29,15 @@ from gristmill.recipe.stage_module import Unfit, find_stage
 from gristmill.recipe.tokenizer import TrainFields
 from gristmill.stages import READERS, STEPS
 from gristmill.stages.contract import FileMark, StageConfig, parse_bytes, parse_count
+from gristmill.stages.quality import classifier, language_model
 from gristmill.stages.select.rules.rule import EXCEPTIONS, stated_in
 
 SECTIONS: dict[str, tuple[str, type[BaseModel]]] = {
     "recipe": ("The top of a recipe.", RecipeFields),
     "source": ("One of `sources`.", SourceFields),
     "read": ("Under `read` of a source, beside the settings of its format.", ReadFields),
+    "classifier": ("One of `quality: {classifiers: ...}` (quality.md).", classifier.Fields),
+    "language_model": ("One of `quality: {language_models: ...}` (perplexity.md).", language_model.Fields),
     "tokenizer": (
         "Under `tokenizer: {train: ...}`. A tokenizer that exists is `tokenizer: {file: PATH}`; `pin: PATH` beside "
         "`train` keeps one that was trained (`gristmill tokenizer pin`).",

@@ -91,11 +91,9 @@ class Options(StageConfig):
         return self
 
 
-class Config(Options):
+class Fields(Options):
     """What a recipe says of a classifier."""
 
-    name: str
-    """Filled by the recipe's loader."""
     positives: Side = Side()
     """Texts that should score high."""
     negatives: Side = Side()
@@ -106,11 +104,16 @@ class Config(Options):
     """Bytes of text that are taken of the sources of each side."""
 
     @model_validator(mode="after")
-    def _has_both(self) -> "Config":
+    def _has_both(self) -> "Fields":
         for name, side in (("positives", self.positives), ("negatives", self.negatives)):
             if not (side.sources or side.files or self.labels):
                 raise ValueError(f"there are no {name}. Name sources or files of them, or labels")
         return self
+
+
+class Config(Fields):
+    name: str
+    """Filled by the recipe's loader."""
 
 
 def sides(config: Config) -> dict[str, tuple[str, ...]]:

@@ -49,7 +49,7 @@ Banded = tuple[Estimate, tuple[float, float] | None]
 Least = Annotated[int, AsCount, Field(ge=1, le=10**9)]
 
 
-class Options(StageConfig):
+class Fields(StageConfig):
     """What a recipe says of a language model."""
 
     sources: tuple[SourceName, ...] = ()
@@ -79,7 +79,7 @@ class Options(StageConfig):
         return value
 
 
-class Config(Options):
+class Config(Fields):
     name: str
     """Of the model; the recipe's loader fills it."""
 
