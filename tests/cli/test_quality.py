@@ -258,3 +258,12 @@ def test_the_number_of_workers_makes_the_same_models(small, tmp_path):
     """One process, this one, or two of their own."""
     run = small.project.run(workers=2, store=str(tmp_path / "store"))
     assert models_of(run) == small.models
+
+
+def test_a_model_gets_its_name_when_it_is_whole(small, say, tmp_path):
+    """What cannot be written is one message, and nothing is left that looks finished."""
+    (tmp_path / "out" / "edu.bin").mkdir(parents=True)
+    done = say("quality", "train", small.recipe, "edu", "--out", tmp_path / "out")
+    assert done.code == 2
+    assert "cannot be written" in done.err
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["edu.bin"]

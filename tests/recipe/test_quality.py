@@ -6,6 +6,7 @@ import pytest
 
 from gristmill.errors import UserError
 from gristmill.recipe.load import load
+from gristmill.recipe.quality import unused_models
 from gristmill.stages.quality import (
     classifier,
     classifier_of_files,
@@ -280,3 +281,21 @@ def test_a_step_of_the_users_own_may_not_have_the_name_of_a_training(tmp_path, m
     monkeypatch.syspath_prepend(str(tmp_path))
     with pytest.raises(UserError, match="web/quality_edu has the name of a step that trains the model edu"):
         loaded(tmp_path, TOP.replace("signals", "mine.quality_edu") + FIELD)
+
+
+def test_nobody_learns_the_words_of_what_is_withheld(tmp_path):
+    """A list of digests behind the training is refused, with where it belongs; before it, it is fine."""
+    (tmp_path / "hashes.txt").write_text("0" * 64 + "\n")
+    late = STEPS.replace("exact_dedup", "safety: {hashes: hashes.txt}")
+    with pytest.raises(UserError, match="all/safety withholds documents, and the model edu would learn"):
+        loaded(tmp_path, SOURCES + late + FIELD)
+    early = STEPS.replace("language,", "language, safety: {hashes: hashes.txt},").replace(
+        "all:", "text: [safety: {hashes: hashes.txt}], all:"
+    )
+    assert loaded(tmp_path, SOURCES + early + FIELD).routes
+
+
+def test_a_model_that_no_step_uses_is_told(tmp_path):
+    recipe = loaded(tmp_path, SOURCES + "steps: {web: [extract]}\n" + FIELD)
+    assert "edu is trained, and no step uses it" in (unused_models(recipe) or "")
+    assert unused_models(loaded(tmp_path, TOP + FIELD)) is None

@@ -20,6 +20,7 @@ from gristmill.query.mixture import foresee_mixture
 from gristmill.query.pinning import tokenizer_hint
 from gristmill.query.plan import PlanLine, make_plan
 from gristmill.recipe.columns import INGEST
+from gristmill.recipe.quality import unused_models
 from gristmill.recipe.shards import idle_settings
 
 MANY_SOURCES = 4
@@ -78,7 +79,7 @@ def command(
         plan_cluster(mill, machines, tokens, prices, json)
         return
     run = look_with_inputs(mill)
-    idle = idle_settings(mill.recipe)
+    idle = " ".join(filter(None, (idle_settings(mill.recipe), unused_models(mill.recipe)))) or None
     stages, hint = make_plan(mill, run, explain), tokenizer_hint(mill, run)
     twice = read_twice(run.inputs)
     disk, mixture = estimate(run, mill.store, mill.known_before()), foresee_mixture(run)

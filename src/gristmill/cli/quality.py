@@ -1,6 +1,8 @@
 """gristmill quality: the models of a recipe's field `quality`, trained, judged and written as files."""
 
+import os
 import shutil
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -56,8 +58,7 @@ def train_command(
         assert made is not None
         path = run.store.local_path(made)
         if out is not None:
-            out.mkdir(parents=True, exist_ok=True)
-            path = Path(shutil.copyfile(path, out / f"{model}.{_suffix(node)}"))
+            path = _written(path, out, f"{model}.{_suffix(node)}")
         said = {"model": model, "file": str(path), "hash": made.hash, "warnings": told, **_about(node, path, run)}
         if json:
             print_json(said)
@@ -68,6 +69,23 @@ def train_command(
                 f"{mill.recipe.path}: strict is true and the run has {counted(len(told), 'warning')}: "
                 f"{'; '.join(told)}. The model is stored. Mend the recipe, or set strict: false."
             )
+
+
+def _written(model: Path, folder: Path, name: str) -> Path:
+    """A copy under its name, which it gets when it is whole."""
+    whole, part = folder / name, folder / f".{name}.part"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(model, part)
+        os.replace(part, whole)
+    except OSError as error:
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
+        raise UserError(
+            f"--out: {whole} cannot be written: {error.strerror or error}. The model is kept in the store. Name "
+            "another folder."
+        ) from None
+    return whole
 
 
 def _suffix(node: Node) -> str:
@@ -110,8 +128,11 @@ def report_command(
     report = _read(file)
     if json:
         print_json(report)
-    else:
+        return
+    try:
         _show({"model": file.name, "report": report, "warnings": []})
+    except (AttributeError, KeyError, TypeError, ValueError):
+        raise UserError(f"{file}: its report is damaged. Train the classifier again.") from None
 
 
 def _read(file: Path) -> dict[str, Any]:
@@ -176,7 +197,7 @@ def _show_report(report: dict[str, Any]) -> None:
             f"{calibration['brier']:.3f}, AUC by length alone {report['length_alone']['auc']:.3f}"
         )
         rows = [
-            (f">= {threshold}", _share(found["precision"]), _share(found["recall"]))
+            (f">= {threshold}", _share(found.get("precision")), _share(found["recall"]))
             for threshold, found in report["thresholds"].items()
         ]
         out.print(table(("score", "precision", "recall"), rows))
@@ -186,7 +207,7 @@ def _show_report(report: dict[str, Any]) -> None:
         ]
         out.print(table(("scored again", "AUC", "of the separation lost"), rows))
     for side, found in report["telling"].items():
-        told = ", ".join(repr(one["ngram"])[1:-1] for one in found[:MOST_SHOWN])
+        told = ", ".join(one["ngram"] for one in found[:MOST_SHOWN])
         out.print(words((f"{side}: ", "bold"), told), soft_wrap=True)
 
 
@@ -199,7 +220,7 @@ _CHANGES = {
 
 
 def _share(value: float | None) -> str:
-    return "" if value is None else f"{value:.3f}"
+    return "-" if value is None else f"{value:.3f}"
 
 
 app.command(name="train", epilog="Example: gristmill quality train recipes/demo.yaml --out models/")(

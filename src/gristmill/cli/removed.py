@@ -36,7 +36,10 @@ def command(
     judges = [node.id for node in seen.nodes.values() if FAILED in node.columns]
     waiting = [node_id for node_id in seen.unfinished() if node_id in judges]
     if not judges:
-        raise UserError(f"{recipe} has no step with rules, so none removed anything. Add heuristics to its steps.")
+        raise UserError(
+            f"{recipe} has no step with rules, and this command is about rules. What other steps took: "
+            f"gristmill funnel {recipe}, gristmill bias {recipe} --step NAME."
+        )
     found = list(_counts(seen, by))
     to_finish = f"{seen.to_finish}{last_finished(seen, 'removed')}" if waiting else ""
     if waiting and not found:

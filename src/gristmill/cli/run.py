@@ -21,6 +21,7 @@ from gristmill.query.funnel import funnels, unread_files
 from gristmill.recipe.columns import INGEST
 from gristmill.recipe.mix import MIX
 from gristmill.recipe.model import Recipe
+from gristmill.recipe.quality import unused_models
 from gristmill.recipe.shards import idle_settings
 
 EXAMPLE = "Example: gristmill run recipes/demo.yaml --workers 2 --until extract"
@@ -60,7 +61,7 @@ def command(
     if tag is not None:
         mill.check_tag(tag)
     with Bars(quiet=json) as bars:
-        if (idle := idle_settings(mill.recipe)) is not None:
+        for idle in filter(None, (idle_settings(mill.recipe), unused_models(mill.recipe))):
             bars.note(idle)
         run = mill.run(workers, bars, retry_crashed, tag)
     record = run.ended

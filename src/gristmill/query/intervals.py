@@ -9,8 +9,7 @@ sums over *clusters*: a host is one, and so is a document without an address. It
 The interval is Wilson's (1927) with the number of independent documents that would have that variance, p (1 - p) / v,
 in place of the number of documents (never more than there are), and Student's t for G - 1 in place of the normal
 quantile (as Korn and Graubard do, 1998). Where all are kept, or none, or there is one cluster, nothing can be learned
-of v: then hosts are taken to be of one mind, and count as sum(all)^2 / sum(all_h^2) documents (Kish), which is the
-number of hosts where they are of one size.
+of v: then every host counts as one document.
 
 The same formulas serve documents (every one counts 1) and bytes (every one counts its size).
 """
@@ -59,7 +58,7 @@ def share_of(kept: Ints, whole: Ints, documents: int) -> Share:
     far: Any = kept - value * sizes
     squares = float(far @ far)
     if part in (0, total) or clusters == 1 or squares <= 0.0:
-        independent, quantile = total**2 / float(sizes @ sizes), NORMAL
+        independent, quantile = float(clusters), NORMAL
     else:
         variance = clusters / (clusters - 1) * squares / total**2
         independent, quantile = value * (1 - value) / variance, student(clusters - 1)

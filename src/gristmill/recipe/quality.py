@@ -18,11 +18,12 @@ from typing import Any
 from pydantic import Field
 
 from gristmill.recipe.check import check
+from gristmill.recipe.columns import columns_of
 from gristmill.recipe.config import load_config
 from gristmill.recipe.draft import Draft
 from gristmill.recipe.fields import EVERY_SOURCE
-from gristmill.recipe.mistakes import Path, dotted, show, suggest
-from gristmill.recipe.model import Step
+from gristmill.recipe.mistakes import Path, dotted, listed, show, suggest
+from gristmill.recipe.model import Recipe, Step
 from gristmill.recipe.stage_module import check_config
 from gristmill.stages.contract import StageConfig
 from gristmill.stages.quality import (
@@ -37,6 +38,8 @@ from gristmill.stages.quality.quality import step_of
 from gristmill.stages.stage_interface import uses_of
 
 AT: Path = ("quality",)
+WITHHELD = "withheld"
+"""The column that says so (query/withheld.py)."""
 ROUTE = "quality"
 """What stands before the slash in the ids of the steps."""
 Routes = dict[str, tuple[Step, ...]]
@@ -81,7 +84,37 @@ def load_quality(draft: Draft, raw: Any, routes: Routes) -> Routes:
     for name, places in placed.items():  # one of files alone that no step uses is trained all the same
         places.update({model.name: _own_end(routes[name]) for model in models if model.name not in somewhere})
     models = _in_order_of_use(models, list(placed.values()))
-    return {name: _with_models(route, models, placed[name]) for name, route in routes.items()}
+    made = {name: _with_models(route, models, placed[name]) for name, route in routes.items()}
+    _refuse_what_is_withheld(draft, made, models)
+    return made
+
+
+def _refuse_what_is_withheld(draft: Draft, routes: Routes, models: Sequence[Trained]) -> None:
+    """A step that says of documents that nothing of them may be shown stands before whoever learns their words."""
+    told: set[tuple[str, str]] = set()
+    for source, route in routes.items():
+        for model in models:
+            if source not in model.sources:
+                continue
+            for step in route[route.index(model.steps[-1]) :]:
+                if WITHHELD in columns_of(step) and (step.id, model.name) not in told:
+                    told.add((step.id, model.name))
+                    draft.mistakes.add(
+                        step.line,
+                        f"{step.stands_for or step.id} withholds documents, and the model {model.name} would learn "
+                        "their words before it. Put it above the first step that uses the model, or, for "
+                        f"{source}, into the list of its kind.",
+                    )
+
+
+def unused_models(recipe: Recipe) -> str | None:
+    """That a model is trained and no step uses it: mostly one whose file has taken its place."""
+    used = {name for step in recipe.steps for name in _used(step)}
+    trained = [step.id.removeprefix(f"{ROUTE}/") for step in recipe.steps if step.route == ROUTE and step.at]
+    idle = [name for name in trained if name not in used]
+    if not idle:
+        return None
+    return f"quality: {listed(idle)} is trained, and no step uses it. Take it out, or use it (docs/quality.md)."
 
 
 def _load_models(draft: Draft, raw: Any) -> list[Trained] | None:

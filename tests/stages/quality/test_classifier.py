@@ -160,3 +160,35 @@ def test_a_missing_side_is_refused():
         Config(name="edu", positives=Side(sources=("a",)))
     with pytest.raises(UserError, match="no text of the negatives"):
         train(table(HIGH[:3], ["short"]), OPTIONS)
+
+
+def test_classes_of_different_languages_are_told():
+    """English against a crawl of many languages; not where both have the same."""
+    apart = {"languages": {"positive": {"en": 90}, "negative": {"en": 50, "de": 30, "fr": 10}}}
+    (told,) = warnings(apart | {"auc": 0.9}, OPTIONS)
+    assert "high: en 100%; low: en 56%, de 33%, fr 11%" in told
+    same = {"languages": {"positive": {"en": 80, "de": 10}, "negative": {"en": 90, "de": 5}}, "auc": 0.9}
+    assert not warnings(same, OPTIONS)
+
+
+def test_a_class_held_out_of_one_site_is_told():
+    sites = {"high": {"sites": 1, "documents": 12}, "low": {"sites": 40, "documents": 300}}
+    found = {"auc": 0.96, "held_out_by_site": 1, "texts": {"held_out": sites}}
+    assert ["of the class high is of one site" in told for told in warnings(found, OPTIONS)] == [True]
+
+
+def test_scores_of_another_scale_are_told_as_such():
+    """Labels 0 and 1 where 5 is the best: none has half of it."""
+    rows = table([prose("good", n) for n in range(9)], [prose("bad", n) for n in range(9)]).to_pydict()
+    rows["target"] = [0.2] * 9 + [0.0] * 9
+    rows[SCHEMA.names[1]] = [False] * 18
+    with pytest.raises(UserError, match="the best has 20% of it"):
+        train(pa.table(rows, schema=SCHEMA), OPTIONS)
+
+
+@pytest.mark.parametrize("report", [b"[1]", b'{"auc": NaN}', b"[" * 200_000, b"7"])
+def test_a_report_that_is_none_is_refused(report, tmp_path):
+    path = tmp_path / "m.bin"
+    path.write_bytes(b"model" + report + len(report).to_bytes(8, "little") + b"gristmill report")
+    with pytest.raises(UserError, match="its report cannot be read"):
+        read_report(path)

@@ -212,6 +212,7 @@ def test_warnings_tell_what_one_cutoff_erases_and_what_did_nothing():
         ({"score": "quality.edu", "keep_percentile": 90}, "less than 1"),
         ({"score": "quality.edu", "per": ["language", "language"]}, "twice"),
         ({"score": "quality.edu", "by_language": {"en": {}}}, "sets no threshold"),
+        ({"score": "quality.edu", "floors": {"language": 0.1}}, "there is none"),
     ],
 )
 def test_slips_are_refused(fields, fault):

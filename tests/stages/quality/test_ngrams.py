@@ -1,5 +1,8 @@
 """Language models of n-grams: estimated as the formulas say, whatever memory holds, and read as they were written."""
 
+import gzip
+import hashlib
+import json
 import math
 import random
 
@@ -199,3 +202,28 @@ def test_the_sentence_goes_on_from_block_to_block(tmp_path):
         theirs += log10_of(word, context, found, left, 3)
         context = (*context[-2:], word)
     assert logs(language, [words])[0] == pytest.approx(theirs, rel=1e-4)
+
+
+def test_sections_that_share_bytes_are_refused(tmp_path):
+    """Each is hashed: a header that names the same bytes a thousand times would take a thousand times as long."""
+    path = trained(tmp_path / "m", made_up(lines=30), 2, (1, 1))
+    data = path.read_bytes()
+    length = int.from_bytes(data[8:16], "little")
+    header = json.loads(data[48 : 48 + length])
+    entry = next(iter(header["languages"].values()))
+    for change in ({"again": next(iter(entry["sections"].values()))}, None):
+        wrong = json.loads(json.dumps(header))
+        only = next(iter(wrong["languages"].values()))
+        only["sections"] = None if change is None else {**only["sections"], **change}
+        told = json.dumps(wrong).encode()
+        begin, now = (-(-(48 + size) // 64) * 64 for size in (length, len(told)))
+        bad = data[:8] + len(told).to_bytes(8, "little") + hashlib.sha256(told).digest() + told
+        path.write_bytes(bad + bytes(now - len(bad)) + data[begin:])
+        with pytest.raises(UserError, match="sections overlap" if change else "do not fit together"):
+            ngram_file.load(path)
+
+
+def test_what_unpacks_to_far_more_than_an_arpa_file_is_refused(tmp_path):
+    (tmp_path / "bomb.arpa.gz").write_bytes(gzip.compress(b"\\data\\\n" + b"\n" * 90_000_000))
+    with pytest.raises(UserError, match="more than 50 times its size"):
+        ngram_arpa.read_arpa(tmp_path / "bomb.arpa.gz")

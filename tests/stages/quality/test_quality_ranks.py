@@ -2,6 +2,7 @@
 
 import hashlib
 import itertools
+import math
 import random
 
 import numpy as np
@@ -54,7 +55,7 @@ def oracle(table, config, group):
     found = [(None, None)] * len(rows)
     for name in {group(row) for row in rows}:
         ranked = [n for n, row in enumerate(rows) if group(row) == name and row["quality.edu"] is not None]
-        ranked = [n for n in ranked if rows[n]["quality.edu"] == rows[n]["quality.edu"]]
+        ranked = [n for n in ranked if math.isfinite(rows[n]["quality.edu"])]
         ranked.sort(key=lambda n: (rows[n]["quality.edu"], hashes[n], ties[n]))
         weight = {n: 1 if config.by == "documents" else rows[n]["text_bytes"] for n in ranked}
         below = 0

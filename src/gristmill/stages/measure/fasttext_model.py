@@ -65,6 +65,11 @@ class FastText:
     def _times(self, direction: Array) -> Array:
         arrays = self.arrays
         found: Array = linear.project(arrays.table, arrays.codes, arrays.norms, arrays.centroids, direction)
+        if not np.isfinite(found).all():
+            raise UserError(
+                "the fastText model is damaged: its input matrix holds values that are no numbers, so its scores say "
+                "nothing. Give another file."
+            )
         found.flags.writeable = False
         return found
 

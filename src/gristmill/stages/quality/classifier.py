@@ -132,18 +132,47 @@ def fit(batches: Iterable[pa.RecordBatch], config: Config, path: Path) -> dict[s
     from gristmill.stages.quality.classifier_train import train
 
     tables = [labelled_files(config)]
+    languages: dict[str, dict[str, int]] = {}
     for batch in batches:
-        text, side, target, group, _ = (batch.column(place) for place in range(5))
+        text, side, target, group, language = (batch.column(place) for place in range(5))
         table = pa.table([text, pc.equal(side, POSITIVE), target, group], names=SCHEMA.names)
         tables.append(table.filter(text.is_valid()).cast(SCHEMA))
+        named = pa.table({"side": side, "language": language.cast(pa.string())}).filter(text.is_valid())
+        for entry in named.group_by(["side", "language"]).aggregate([([], "count_all")]).to_pylist():
+            counts = languages.setdefault(entry["side"], {})
+            name = entry["language"] or "unknown"
+            counts[name] = counts.get(name, 0) + entry["count_all"]
     trained = train(pa.concat_tables(tables), config)
     path.write_bytes(trained.model)
-    return counts_of(trained.report)
+    return {**counts_of(trained.report), "languages": languages}
 
 
 def counts_of(report: Mapping[str, Any]) -> dict[str, Any]:
     """The numbers of a report: all of it but the n-grams."""
     return {name: value for name, value in report.items() if name != "telling"}
+
+
+MOST_APART = 0.3
+"""Share of the texts of one class whose language the other does not have as often."""
+
+
+def _languages_apart(languages: Mapping[str, Mapping[str, int]]) -> list[str]:
+    """That the classes are of different languages: then those are what is easiest to learn."""
+    high, low = languages.get(POSITIVE, {}), languages.get(NEGATIVE, {})
+    if not high or not low:
+        return []
+    shares = [{name: count / sum(side.values()) for name, count in side.items()} for side in (high, low)]
+    apart = sum(abs(shares[0].get(name, 0.0) - shares[1].get(name, 0.0)) for name in {*high, *low}) / 2
+    if apart <= MOST_APART:
+        return []
+    most = [
+        ", ".join(f"{name} {part:.0%}" for name, part in sorted(side.items(), key=lambda one: (-one[1], one[0]))[:3])
+        for side in shares
+    ]
+    return [
+        f"the classes are of different languages (high: {most[0]}; low: {most[1]}), so it may have learned that. "
+        "Train on one language, or cut by language (per: [language])"
+    ]
 
 
 _SHORTCUTS = {
@@ -176,6 +205,14 @@ def warnings(found: Mapping[str, Any], config: Options) -> Sequence[str]:
                 f"{what.format(n=STRIPPED)}, the classifier loses {lost:.0%} of what separates the classes (AUC "
                 f"{change['auc_before']:.3f}, then {change['auc_after']:.3f}): {meaning}"
             )
+    told += _languages_apart(found.get("languages", {}))
+    held = found.get("texts", {}).get("held_out", {})
+    alone = [side for side, counts in held.items() if counts["sites"] == 1 and counts["documents"]]
+    if alone and found.get("held_out_by_site"):
+        told.append(
+            f"what is held out of the class {' and '.join(alone)} is of one site, so AUC and recall are rough: "
+            "another seed holds out another. Add texts of other sites"
+        )
     if config.held_out_share > 0 and found.get("held_out_by_site") == 0:
         told.append(
             "all texts of one side are of one site, so those held out are of the same: what is measured on them "

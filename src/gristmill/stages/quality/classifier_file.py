@@ -61,6 +61,10 @@ def with_report(model: bytes, report: dict[str, Any]) -> bytes:
     return model + told + struct.pack("<q", len(told)) + _MARK
 
 
+def _refuse(name: str) -> Any:
+    raise ValueError(f"{name} is no number")
+
+
 def read_report(path: str | Path) -> dict[str, Any]:
     """The report of the training of a model that a run has made."""
     data = Path(path).read_bytes()
@@ -73,7 +77,9 @@ def read_report(path: str | Path) -> dict[str, Any]:
     try:
         if not 0 < size <= len(data) - tail:
             raise ValueError
-        report: dict[str, Any] = json.loads(data[len(data) - tail - size : len(data) - tail])
-    except ValueError:
+        report: dict[str, Any] = json.loads(data[len(data) - tail - size : len(data) - tail], parse_constant=_refuse)
+        if not isinstance(report, dict):
+            raise ValueError
+    except (ValueError, RecursionError):
         raise UserError(f"{path} is damaged: its report cannot be read. Train the classifier again.") from None
     return report

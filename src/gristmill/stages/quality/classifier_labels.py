@@ -66,8 +66,9 @@ def _score(path: str, number: int, row: dict[str, Any], fields: Labels) -> float
         score = float(row[fields.score]) / fields.best_score
     except (KeyError, TypeError, ValueError):
         raise UserError(
-            f"{path}: record {number} has no number in its field {fields.score!r}. Name the field of the score, or "
-            "take the record out."
+            f"{path}: record {number} has no number in its field {fields.score!r}. It has: "
+            f"{', '.join(list(row)[:20])}. Name the field of the score beside `file` (score: FIELD), or take the "
+            "record out."
         ) from None
     if not 0 <= score <= 1:
         raise UserError(

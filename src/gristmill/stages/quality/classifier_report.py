@@ -97,7 +97,7 @@ def _measures(scores: Array, held: Examples) -> dict[str, Any]:
         over = chances >= threshold
         right, named = int((over & high).sum()), int(over.sum())
         thresholds[str(threshold)] = {
-            "precision": _rounded(right / named if named else 1.0),
+            **({"precision": _rounded(right / named)} if named else {}),
             "recall": _rounded(right / int(high.sum())),
         }
     bins, error = {}, 0.0

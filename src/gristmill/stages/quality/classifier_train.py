@@ -85,6 +85,12 @@ def _sides(texts: Examples) -> dict[str, Any]:
 def _refuse_a_missing_side(training: Examples, removed: dict[str, int]) -> None:
     for name, there in (("positives", training.high.any()), ("negatives", (~training.high).any())):
         if not there:
+            best = float(training.targets.max()) if name == "positives" and len(training.targets) else 1.0
+            if best < 0.5:
+                raise UserError(
+                    f"no text has half of the best score, so there are no positives and no classifier: the best has "
+                    f"{best:.0%} of it. Set best_score of the labels, which is 5 where nothing is said."
+                )
             gone = ", ".join(f"{count:,} {reason}" for reason, count in removed.items() if count) or "none"
             raise UserError(
                 f"no text of the {name} is left to train on (removed in cleaning: {gone}), so there is no classifier. "

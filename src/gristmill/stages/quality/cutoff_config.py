@@ -94,6 +94,10 @@ class Config(Cutoff):
     def _once(self) -> "Config":
         if len(set(self.per)) < len(self.per):
             raise ValueError("per names something twice. Remove one")
+        if self.floors and not self.drops:
+            raise ValueError(
+                "floors keep what a cutoff would take, and there is none. Set keep_percentile or min_score"
+            )
         return self
 
     @property

@@ -120,7 +120,7 @@ class _Reader:
 
     def _fail(self, fact: str) -> UserError:
         return UserError(
-            f"{self._path}:{self._line + 1}: {fact}; the language model cannot be read, so no text can be scored. "
+            f"{self._path}:{max(self._line, 1)}: {fact}; the language model cannot be read, so no text can be scored. "
             "Give a whole ARPA file."
         )
 
@@ -178,7 +178,7 @@ class _Reader:
             self._data, self._at = self._data[self._at :], 0
             data = np.frombuffer(self._data, np.uint8)
             self._at, read, lines, wrong = read_ngrams(data, 0, order, _ROWS, *spaces, special)
-            self._line += lines
+            self._line += lines + (wrong != FINE)
             if wrong != FINE:
                 raise self._fail(_WRONG[wrong])
             if read:
@@ -223,13 +223,22 @@ class _Reader:
         return bool(chunk)
 
 
+_MOST_UNPACKED = 50
+"""Bytes for each packed one: ARPA files pack to a fifth."""
+
+
 def _opened(file: IO[bytes]) -> Iterator[bytes]:
     magic = file.read(MAGIC_BYTES)
     file.seek(0)
     if compression(magic):
         from gristmill.stages.decontaminate.suite_archive import chunks_of
 
-        yield from chunks_of(file)
+        most = _MOST_UNPACKED * (os.fstat(file.fileno()).st_size + (1 << 20))
+        for chunk in chunks_of(file):
+            most -= len(chunk)
+            if most < 0:
+                raise Fault("unpacks_to_too_much", f"it unpacks to more than {_MOST_UNPACKED} times its size")
+            yield chunk
         return
     while chunk := file.read(_CHUNK):
         yield chunk

@@ -15,6 +15,7 @@ import hashlib
 import os
 from collections.abc import Mapping
 from functools import lru_cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -173,10 +174,23 @@ def _load(path: str, size: int, _mtime_ns: int) -> Model:
         entries = orjson.loads(told)["languages"]
         if not isinstance(entries, dict) or not 0 < len(entries) <= _MOST_LANGUAGES:
             raise ValueError("languages")
+        _refuse_overlaps(entries)
         found = {name: _language(data[begin:], entry) for name, entry in entries.items()}
-    except (KeyError, TypeError, ValueError, OverflowError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
         raise _wrong(path, f"its parts do not fit together ({error})") from None
     return Model(path, found)
+
+
+def _refuse_overlaps(entries: Mapping[str, Any]) -> None:
+    """Raises ValueError where sections share bytes: each is hashed, and that shall take no longer than the file is."""
+    spans = [
+        (_count(about["at"]), _count(about["at"]) + _count(about["bytes"]))
+        for entry in entries.values()
+        for about in entry["sections"].values()
+    ]
+    for (_, end), (begin, _) in pairwise(sorted(span for span in spans if span[0] < span[1])):
+        if begin < end:
+            raise ValueError("sections overlap")
 
 
 def _wrong(path: str, fact: str) -> UserError:

@@ -104,9 +104,10 @@ def emit(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
 
 def scores_of(batch: pa.RecordBatch, text: str) -> tuple[Array, Array]:
     """The scores of documents, and which of them have one."""
-    found = parse_value(text).run(Columns(batch))
+    with np.errstate(all="ignore"):
+        found = parse_value(text).run(Columns(batch))
     score = np.broadcast_to(np.asarray(found.data, np.float64), batch.num_rows) + 0.0  # a copy, and -0 is 0
-    scored = ~np.isnan(score)
+    scored = np.isfinite(score)  # what is divided by nothing says nothing
     return score, scored if found.valid is None else scored & found.valid
 
 
