@@ -190,6 +190,9 @@ def _show_report(report: dict[str, Any]) -> None:
                 (split.replace("_", " "), side, f"{found['documents']:,}", size(found["bytes"]), f"{found['sites']:,}")
             )
     out.print(table(("texts", "class", "documents", "bytes", "sites"), rows))
+    gone = ", ".join(f"{count:,} {reason.replace('_', ' ')}" for reason, count in report["removed"].items() if count)
+    if gone:
+        out.print(f"left out in cleaning: {gone}")
     if "auc" in report:
         calibration = report["calibration"]
         out.print(

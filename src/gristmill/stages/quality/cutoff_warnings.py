@@ -35,10 +35,10 @@ def warnings(found: Mapping[str, Any], config: Config) -> Sequence[str]:
     empty = [name for name, one in groups.items() if _count(one, LOW) and not _count(one, KEPT)]
     if config.per and empty:
         fewest = max(sum(_count(groups[name], verdict) for verdict in (KEPT, LOW)) for name in empty)
+        why = "A share of few documents can be less than one" if config.min_score is None else "No score is high enough"
         told.append(
             f"{counted(len(empty), 'group keeps', 'groups keep')} no document ({_some(empty)}; the largest has "
-            f"{fewest:,}). A share of few documents can be less than one: set floors, which keep one at least, or give "
-            "them a cutoff of their own"
+            f"{fewest:,}). {why}: set floors, which keep one at least, or give them a cutoff of their own"
         )
     for by, named in config.exceptions.items():
         seen = {name.lower() for name in found.get(by, {})}

@@ -112,7 +112,7 @@ def _weights(labels: Sequence[str], model: ModelFile, field: str) -> Array:
     raise WrongSetting(
         field,
         f"{where} {fact}, so there would be no score. Write {{file: ..., label: NAME}}. Its labels: "
-        f"{', '.join(labels[:20])}.",
+        f"{', '.join(labels[:20])}{f' and {len(labels) - 20} more' if len(labels) > 20 else ''}.",
     )
 
 
