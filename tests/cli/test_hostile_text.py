@@ -13,6 +13,7 @@ import pytest
 from gristmill.cli.main import COMMANDS, main
 from gristmill.cli.screen import complain
 from gristmill.printable import MOST_CHARACTERS, MOST_LINES
+from gristmill.stages.quality.classifier_file import with_report
 from gristmill.tokenizer.files import write_json
 from gristmill.tokenizer.model import Tokenizer
 
@@ -53,6 +54,8 @@ def hostile(tmp_path_factory):
     (folder / f"evals{IN_A_NAME}" / name).write_text(lines[0])
     suite = {"suite": "s", "version": "1", "benchmarks": {"b": {"files": "*.jsonl", "question": "text", "id": "id"}}}
     (folder / f"evals{IN_A_NAME}" / "suite.yaml").write_text(json.dumps(suite))
+    told = {"texts": {EVIL: {}}, "removed": {EVIL: 3}, "telling": {EVIL: [{"ngram": EVIL}]}}
+    (folder / f"model{IN_A_NAME}.bin").write_bytes(with_report(b"", told))
     empty = np.zeros(0, np.int32)
     write_json(Tokenizer.from_merges("gristmill", empty, empty), folder)
     read = f"{{format: jsonl, paths: ['in*.jsonl'], fields: {{key: id, url: url}}, snapshot: {quoted('(in.*)l')}}}"
@@ -119,6 +122,7 @@ LOOKS = (
     "steps",
     "takedown check requests.yaml recipe.yaml",
     "suite show evalsEVIL -n 3",
+    "quality report modelEVIL.bin",
     "versions recipe.yaml",
     "versions show recipe.yaml",
     "run recipe.yaml --sample 50%",

@@ -32,7 +32,7 @@ ALSO = {
     "decontaminate": {"suite": "evals"},
 }
 NEEDED |= {"keep_quality": ["language", "signals"]}
-ALSO |= {"keep_quality": {"score": "signals.words"}}
+ALSO |= {"keep_quality": {"score": "signals.words", "min_score": "3"}}
 ALSO |= {"quality": {"models": "{q: {file: toxic.bin, label: fine}}"}}
 ALSO |= {"perplexity": {"models": "{p: mill.ngrams}"}, "count_tokens": {"tokenizer": "tokenizer.json"}}
 ALSO |= {"safety": {"terms": "terms.txt", "toxicity": "toxic.bin"}}

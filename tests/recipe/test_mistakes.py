@@ -504,7 +504,7 @@ def test_every_share_begins_at_0() -> None:
     """So that the hundredth of a percentage is always in bounds, and asking for it is no wrong advice."""
     for entry in all_entries():
         for setting in entry.settings:
-            assert not re.search(r"(from|above) (?!0\b)\S+ (to|below) 1\b(?!\.)", setting.type), setting
+            assert not re.search(r"(from|above) (?!0\b)\S+ (to|below) 1\b(?![.,])", setting.type), setting
 
 
 def test_path_is_shown_as_it_was_given(own: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -289,9 +289,10 @@ class _Layout:
         return max(kind.tasks, ceil(1.5 * size / target)), size, files
 
     def _cap(self, kind: Kind) -> float:
-        """How much more a tokenizer is trained on: up to its budget, however large the corpus is."""
+        """How much more a model is trained on: up to its budget, however large the corpus is."""
         nodes = {one.node.id: one.node for one in self.measured.kinds}.values()
-        budget = sum(sum((getattr(node.config, "sample_bytes", None) or {}).values()) for node in nodes)
+        budgets = [getattr(node.config, "sample_bytes", None) or 0 for node in nodes]
+        budget = sum(sum(one.values()) if isinstance(one, dict) else one for one in budgets)
         return min(self.growth, max(budget / max(COMPRESSION * kind.bytes, 1.0), 1.0))
 
     def merges(self, phases: Mapping[tuple[str, str], int]) -> list[Line]:

@@ -148,10 +148,10 @@ def test_a_damaged_file_is_refused_or_does_no_harm() -> None:
             damaged[draw.randrange(min(len(whole), 700))] ^= 1 << draw.randrange(8)
             try:
                 model = parse(damaged, "m.ftz")
+                labels, probabilities = predict(model, pa.array(TEXTS), 2)
             except UserError:
                 refused += 1
                 continue
-            labels, probabilities = predict(model, pa.array(TEXTS), 2)
             assert labels.max() < len(model.labels)
             assert ((probabilities >= 0) & (probabilities <= 1)).all()
     assert refused > 50

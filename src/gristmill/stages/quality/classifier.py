@@ -72,11 +72,11 @@ class Options(StageConfig):
     """Times that all examples are gone through."""
     learning_rate: Annotated[float, Field(gt=0, le=100)] = 2.0
     """The first step of a weight (AdaGrad)."""
-    min_words: Annotated[int, Field(ge=1, le=10_000)] = 20
+    min_words: Annotated[int, AsCount, Field(ge=1, le=10_000)] = 20
     """Words that a text must have to be learned from."""
-    example_words: Annotated[int, AsCount, Field(ge=10, le=1_000_000)] = 512
+    example_words: Annotated[int, AsCount, Field(ge=10, le=100_000)] = 512
     """Words of an example: longer texts are cut into several, so that no book outweighs a page."""
-    examples_per_document: Annotated[int, AsCount, Field(ge=1, le=1_000_000)] = 64
+    examples_per_document: Annotated[int, AsCount, Field(ge=1, le=100_000)] = 64
     """Examples that one text gives at most, from its start on."""
     seed: int = 0
     """Another seed takes other documents, holds others out, and goes through them in another order."""
