@@ -14,6 +14,7 @@ from typer.main import get_command
 
 from gristmill.cli.main import main, make_app
 from gristmill.demo import __main__ as demo
+from gristmill.stages.quality import language_model
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")])
@@ -107,5 +108,8 @@ def write_what_examples_name(folder):
     for name in ("README.md", "prose.txt"):
         shutil.copyfile(ROOT / "README.md", folder / name)
     demo.train_generic(folder / "other", 600)
+    (folder / "models").mkdir()
+    words = language_model.Config(name="clean", files=(str(folder / "prose.txt"),), min_documents=1, order=2)
+    language_model.fit((), words, folder / "models" / "clean.ngrams")
     write_files(folder)
     write_profile(folder)

@@ -229,5 +229,5 @@ def _share(value: float | None) -> str:
 app.command(name="train", epilog="Example: gristmill quality train recipes/demo.yaml --out models/")(
     with_sample(train_command)
 )
-app.command(name="report", epilog="Example: gristmill quality report models/edu.bin")(report_command)
+app.command(name="report", epilog="Example: gristmill quality report models/judged.bin")(report_command)
 app.command(name="arpa", epilog="Example: gristmill quality arpa models/clean.ngrams --out clean.arpa")(arpa_command)
