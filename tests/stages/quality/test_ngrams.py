@@ -223,7 +223,11 @@ def test_sections_that_share_bytes_are_refused(tmp_path):
             ngram_file.load(path)
 
 
-def test_what_unpacks_to_far_more_than_an_arpa_file_is_refused(tmp_path):
-    (tmp_path / "bomb.arpa.gz").write_bytes(gzip.compress(b"\\data\\\n" + b"\n" * 90_000_000))
-    with pytest.raises(UserError, match="more than 50 times its size"):
+@pytest.mark.parametrize(
+    ("line", "told"), [(b" " * 1000 + b"\n", "more than 2 times its size"), (b"\n", "more than 10,000 empty lines")]
+)
+def test_what_unpacks_to_far_more_than_an_arpa_file_is_refused(tmp_path, monkeypatch, line, told):
+    monkeypatch.setattr(ngram_arpa, "_MOST_UNPACKED", 2)
+    (tmp_path / "bomb.arpa.gz").write_bytes(gzip.compress(b"\\data\\\n" + line * (3_000_000 // len(line))))
+    with pytest.raises(UserError, match=told):
         ngram_arpa.read_arpa(tmp_path / "bomb.arpa.gz")

@@ -117,6 +117,7 @@ class _Reader:
     def __init__(self, path: str, file: IO[bytes]) -> None:
         self._path, self._chunks = path, _opened(file)
         self._data, self._at, self._line, self._is_end = b"", 0, 0, False
+        self._empty = 0
 
     def _fail(self, fact: str) -> UserError:
         return UserError(
@@ -211,6 +212,9 @@ class _Reader:
         line = self._data[self._at : end].strip()
         self._at = end + 1
         self._line += 1
+        self._empty += not line
+        if self._empty > _MOST_EMPTY:
+            raise self._fail(f"it has more than {_MOST_EMPTY:,} empty lines")
         return line
 
     def _more(self) -> bool:
@@ -223,6 +227,7 @@ class _Reader:
         return bool(chunk)
 
 
+_MOST_EMPTY = 10_000
 _MOST_UNPACKED = 50
 """Bytes for each packed one: ARPA files pack to a fifth."""
 
