@@ -117,3 +117,11 @@ def test_no_corpus_has_more_groups_than_there_is_room_for():
         tally.add(str(number), rows_of(2))
     assert {group.name: group.documents.all for group in tally.groups()}[OTHER] == 10
     assert len(tally.names) == MOST_GROUPS + 1
+
+
+def test_one_large_host_does_not_hide_that_all_others_lost_everything():
+    """Nothing kept of 178 hosts, one of which has a third of the pages: each counts as one document."""
+    whole = np.array([100, *[1] * 177], np.int64)
+    found = share_of(np.zeros(178, np.int64), whole, int(whole.sum()))
+    assert found.independent == 178
+    assert found.high < 0.03

@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gristmill.errors import UserError
 from gristmill.kernels.text import fasttext as kernel
 from gristmill.kernels.text.fasttext_output import exponential
 from gristmill.stages.measure import fasttext_model
@@ -388,3 +389,14 @@ def test_bytes_that_are_no_text_do_no_harm() -> None:
     labels, probabilities = kernel.predict(model.arrays, data, bounds[:-1], bounds[1:], 1)
     assert np.isfinite(probabilities).all()
     assert (labels < len(model.labels)).all()
+
+
+@pytest.mark.parametrize("labels", [TWO, Tiny.labels], ids=len)
+def test_weights_that_are_no_numbers_are_refused(labels: tuple[str, ...]) -> None:
+    """A text with such a row would have no score, and nobody would know why."""
+    tiny = Tiny(labels=labels)
+    at = tiny.file.index(tiny.rows[3].astype("<f4").tobytes())
+    damaged = tiny.file[:at] + np.float32("nan").tobytes() + tiny.file[at + 4 :]
+    model = parse(np.frombuffer(damaged, np.uint8), "tiny.bin")
+    with pytest.raises(UserError, match="values that are no numbers"):
+        predict(model, pa.array(["the wheel"]), 1)

@@ -63,6 +63,18 @@ def cut_tables() -> CutTables:
     return CutTables(plain, *unicode_tables())
 
 
+@njit(nogil=True, cache=True, forceinline=True)
+def addresses_of(tables: CutTables) -> Addresses:
+    """Of tables that the caller's caller holds."""
+    return (
+        address_of(tables.plain),
+        address_of(tables.pages),
+        address_of(tables.classes),
+        address_of(tables.lower_pages),
+        address_of(tables.lowers),
+    )
+
+
 @njit(nogil=True, cache=True)
 def _put_utf8(out: int, at: int, point: int) -> int:
     """Writes a code point; where the next goes."""
@@ -176,13 +188,7 @@ def cut_texts(data: Array, offsets: Array, tables: CutTables, words: Array, star
     `words` (uint8, ROOM_BYTES) and `starts` (int64, [ROOM, 3]) are scratch.
     """
     text, bytes_ = address_of(data), address_of(words)
-    addresses = (
-        address_of(tables.plain),
-        address_of(tables.pages),
-        address_of(tables.classes),
-        address_of(tables.lower_pages),
-        address_of(tables.lowers),
-    )
+    addresses = addresses_of(tables)
     out = np.empty(2 * (offsets[-1] - offsets[0]) + 16, np.uint8)  # a wide letter becomes four bytes and a space
     ends = np.empty(len(offsets) - 1, np.int64)
     write = 0
@@ -209,13 +215,7 @@ def hash_texts(data: Array, offsets: Array, tables: CutTables, words: Array, sta
     Scratch as in `cut_texts`. A word has two bytes of text or more, counting what is behind it.
     """
     text, bytes_ = address_of(data), address_of(words)
-    addresses = (
-        address_of(tables.plain),
-        address_of(tables.pages),
-        address_of(tables.classes),
-        address_of(tables.lower_pages),
-        address_of(tables.lowers),
-    )
+    addresses = addresses_of(tables)
     room = (offsets[-1] - offsets[0]) // 2 + len(offsets) + ROOM
     hashes, firsts = np.empty(room, np.uint64), np.empty(room, np.bool_)
     found = 0

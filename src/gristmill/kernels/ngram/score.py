@@ -12,7 +12,7 @@ from numba import njit
 
 from gristmill.kernels.hash.splitmix import mix
 from gristmill.kernels.memory import address_of, borrow
-from gristmill.kernels.ngram.cut import LONGEST, ROOM, ROOM_BYTES, Addresses, CutTables, cut_some
+from gristmill.kernels.ngram.cut import LONGEST, ROOM, ROOM_BYTES, Addresses, CutTables, addresses_of, cut_some
 from gristmill.kernels.ngram.tables import STEPS, Tables, find, longer
 from gristmill.kernels.text.fasttext_output import exponential
 from gristmill.kernels.text.words import hash_bytes
@@ -181,13 +181,7 @@ def score(data: Array, begins: Array, ends: Array, tables: Tables, cut: CutTable
     ends of sentences, in steps, down; how many these are; how many words the model does not know. int64, [texts, 3].
     """
     found = np.zeros((len(begins), 3), np.int64)
-    addresses = (
-        address_of(cut.plain),
-        address_of(cut.pages),
-        address_of(cut.classes),
-        address_of(cut.lower_pages),
-        address_of(cut.lowers),
-    )
+    addresses = addresses_of(cut)
     for row in range(len(begins)):
         found[row] = _score_text(
             address_of(data), begins[row], ends[row], tables, addresses, address_of(spare.words), spare

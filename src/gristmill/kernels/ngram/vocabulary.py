@@ -8,7 +8,7 @@ from numba import njit
 from gristmill.kernels.hash.splitmix import mix
 from gristmill.kernels.memory import address_of
 from gristmill.kernels.ngram.counts import FIRST_WORD, UNKNOWN
-from gristmill.kernels.ngram.cut import LONGEST, ROOM, CutTables, cut_some
+from gristmill.kernels.ngram.cut import LONGEST, ROOM, CutTables, addresses_of, cut_some
 from gristmill.kernels.text.words import hash_bytes
 
 Array = np.ndarray[Any, Any]
@@ -58,13 +58,7 @@ def number_texts(
     time leaves its bytes in the vocabulary. Scratch as in `cut_texts`.
     """
     text, bytes_ = address_of(data), address_of(words)
-    addresses = (
-        address_of(tables.plain),
-        address_of(tables.pages),
-        address_of(tables.classes),
-        address_of(tables.lower_pages),
-        address_of(tables.lowers),
-    )
+    addresses = addresses_of(tables)
     slots, hashes, begins, ends, arena, used = known
     mask = len(slots) - 1
     room = (offsets[-1] - offsets[0]) // 2 + len(offsets) + ROOM

@@ -129,6 +129,23 @@ def predict(model: FastText, text: pa.Array, k: int = 1, max_bytes: int | None =
     return kernel.predict(model.scored, data, starts, ends, k)
 
 
+MOST_LABELS = 256
+"""Of a classifier whose score is made of its labels: to say how likely one is, all are put in order."""
+
+
+def scores(model: FastText, text: pa.Array, weights: Array, max_bytes: int | None = None) -> pa.Array:
+    """The sum of the probabilities of all labels, times what each counts, float32; null for a text without a word.
+
+    Of a label that a tree of labels cuts off as hopeless, the probability is 0.
+    """
+    labels, probabilities = predict(model, text, len(model.labels), max_bytes)
+    weight = np.where(labels >= 0, weights[np.maximum(labels, 0)], 0.0)
+    total = np.zeros(len(text))
+    for place in range(labels.shape[1]):  # one after the other: the order of a sum is part of its value
+        total += weight[:, place] * probabilities[:, place]
+    return pa.array(total.astype(np.float32), mask=labels[:, 0] < 0)
+
+
 def _padded(labels: Array, probabilities: Array, k: int) -> tuple[Array, Array]:
     more = ((0, 0), (0, k - labels.shape[1]))
     return np.pad(labels, more, constant_values=-1), np.pad(probabilities, more)

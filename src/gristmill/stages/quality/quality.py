@@ -22,6 +22,7 @@ from pydantic import Field, model_validator
 from gristmill.errors import WrongSetting
 from gristmill.stages.contract import Bytes, File, StageConfig
 from gristmill.stages.measure import fasttext_model
+from gristmill.stages.measure.fasttext_model import MOST_LABELS
 
 VERSION = 1
 LIBRARIES = ()
@@ -32,8 +33,6 @@ TRAINED = "classifiers"
 
 HIGH = "high"
 """What our own classifiers call good text."""
-MOST_LABELS = 256
-"""Of a classifier. To say how likely one label is, all are put in order."""
 _LABEL = "__label__"
 
 Array = np.ndarray[Any, Any]
@@ -128,14 +127,7 @@ def apply(batch: pa.RecordBatch, config: Config, models: Mapping[str, Path] | No
 
 def _scores(text: pa.Array, path: str, model: ModelFile, max_bytes: int | None) -> pa.Array:
     found = fasttext_model.load(path)
-    weights = _weights(found.labels, model, "models")
-    labels, probabilities = fasttext_model.predict(found, text, k=len(found.labels), max_bytes=max_bytes)
-    # Of a label that a tree of labels cuts off as hopeless, the probability is 0.
-    weight = np.where(labels >= 0, weights[np.maximum(labels, 0)], 0.0)
-    score = np.zeros(len(text))
-    for place in range(labels.shape[1]):  # one after the other: the order of a sum is part of its value
-        score += weight[:, place] * probabilities[:, place]
-    return pa.array(score.astype(np.float32), mask=labels[:, 0] < 0)
+    return fasttext_model.scores(found, text, _weights(found.labels, model, "models"), max_bytes)
 
 
 def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from gristmill.kernels.text.listed_terms import Terms, find_terms
 from gristmill.stages.buffers import bytes_of
 from gristmill.stages.contract import File, StageConfig
 from gristmill.stages.measure import fasttext_model
+from gristmill.stages.measure.fasttext_model import MOST_LABELS
 from gristmill.stages.natural_languages import LABEL, language_of, rows_by_label
 from gristmill.stages.scrub import term_lists
 from gristmill.stages.select.lists import told_of_oddities
@@ -30,8 +31,6 @@ READS = ("text",)
 ONLY_KEPT = True
 SCHEMA = pa.schema([("words", pa.int32()), ("terms", pa.int32()), ("toxicity", pa.float32())])
 
-MOST_LABELS = 256
-"""Of a classifier. To say how likely one label is, all are put in order."""
 _LABEL = "__label__"
 
 Array = np.ndarray[Any, Any]
@@ -114,11 +113,8 @@ def _toxicity(text: pa.Array, config: Config) -> pa.Array:
     if config.toxicity is None:
         return pa.nulls(len(text), pa.float32())
     model = fasttext_model.load(config.toxicity)
-    wanted = model.labels.index(config.toxic_label.removeprefix(_LABEL))
-    labels, probabilities = fasttext_model.predict(model, text, k=len(model.labels))
-    # Of a label that a tree of labels cuts off as hopeless, the probability is 0.
-    chance = np.where(labels == wanted, probabilities, np.float32(0)).max(axis=1, initial=0)
-    return pa.array(chance.astype(np.float32), mask=labels[:, 0] < 0)
+    wanted = config.toxic_label.removeprefix(_LABEL)
+    return fasttext_model.scores(model, text, np.array([float(label == wanted) for label in model.labels]))
 
 
 def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> dict[str, Any]:
