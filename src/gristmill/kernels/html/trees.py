@@ -1,0 +1,83 @@
+"""Ensembles of symmetric decision trees over bytes, in integers: the same scores on every machine.
+
+A symmetric ("oblivious") tree asks one question at each level, the same of every row (Kohavi, Li 1995; CatBoost,
+Prokhorenkova and others 2018). So the answers are the bits of the number of a leaf, and no row takes a branch: a level
+is a comparison of sixteen bytes at once, a leaf one look into a table of some hundred bytes.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+
+from gristmill.kernels.memory import borrow
+
+Array = np.ndarray[Any, Any]
+
+ONE = 1024
+"""The score that is a logit of 1."""
+DEEPEST = 8
+"""The number of a leaf is a byte."""
+LARGEST_BIAS = 1 << 28
+MOST_TREES = 1 << 12
+"""With int16 leaves and such a bias no sum leaves an int32."""
+
+_CHUNK = 256
+"""Rows at a time: the numbers of their leaves, their scores and one column of them stay in the first cache."""
+
+
+class Trees(NamedTuple):
+    """The score of a row is the bias and one leaf of each tree; bit d of a leaf's number is
+    `row[features[tree, d]] > thresholds[tree, d]`.
+    """
+
+    features: Array
+    """uint16 (trees, depth)."""
+    thresholds: Array
+    """uint8 (trees, depth). With 255 a level separates nothing."""
+    leaves: Array
+    """int16 (trees, 2^depth)."""
+    bias: int
+    columns: int
+    """How many bytes a row has."""
+
+
+@njit(nogil=True, cache=True)
+def _score(
+    features: Array, thresholds: Array, leaves: Array, bias: int, columns: Array, out: Array, room: Array
+) -> None:
+    features, thresholds, leaves = borrow(features), borrow(thresholds), borrow(leaves)
+    columns, out, room = borrow(columns), borrow(out), borrow(room)
+    for low in range(0, out.size, _CHUNK):
+        size = min(_CHUNK, out.size - low)
+        for at in range(size):
+            out[low + at] = bias
+        for tree in range(features.shape[0]):
+            for at in range(size):
+                room[at] = 0
+            for level in range(features.shape[1]):
+                feature, threshold = features[tree, level], thresholds[tree, level]
+                bit = np.uint8(1 << level)
+                for at in range(size):
+                    room[at] |= bit if columns[feature, low + at] > threshold else np.uint8(0)
+            for at in range(size):
+                out[low + at] += leaves[tree, room[at]]
+
+
+@njit(nogil=True, cache=True)
+def score_columns(features: Array, thresholds: Array, leaves: Array, bias: int, columns: Array, out: Array) -> None:
+    """The score of each row (int32), for callers that are compiled: nothing is checked.
+
+    `columns` is uint8 (columns, rows), so that a column is contiguous.
+    """
+    _score(features, thresholds, leaves, bias, columns, out, np.empty(_CHUNK, np.uint8))
+
+
+def score(trees: Trees, columns: Array, out: Array) -> None:
+    """The score of each row of `columns` (uint8, one row of it for each column) into `out` (int32)."""
+    if columns.dtype != np.uint8 or columns.shape != (trees.columns, out.size) or out.dtype != np.int32:
+        raise ValueError(
+            f"{columns.dtype} columns of {columns.shape} and {out.dtype} scores of {out.shape} do not fit trees over "
+            f"{trees.columns} columns"
+        )
+    score_columns(trees.features, trees.thresholds, trees.leaves, trees.bias, columns, out)
