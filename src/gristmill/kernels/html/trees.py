@@ -74,10 +74,15 @@ def score_columns(features: Array, thresholds: Array, leaves: Array, bias: int, 
 
 
 def score(trees: Trees, columns: Array, out: Array) -> None:
-    """The score of each row of `columns` (uint8, one row of it for each column) into `out` (int32)."""
-    if columns.dtype != np.uint8 or columns.shape != (trees.columns, out.size) or out.dtype != np.int32:
+    """The score of each row of `columns` (uint8, one row of it for each column) into `out` (int32).
+
+    Columns may be longer than `out`: what is behind is not looked at.
+    """
+    fits = columns.dtype == np.uint8 and columns.ndim == 2 and columns.flags.c_contiguous
+    fits = fits and len(columns) == trees.columns and columns.shape[1] >= out.size
+    if not (fits and out.dtype == np.int32 and out.ndim == 1 and out.flags.c_contiguous):
         raise ValueError(
             f"{columns.dtype} columns of {columns.shape} and {out.dtype} scores of {out.shape} do not fit trees over "
-            f"{trees.columns} columns"
+            f"{trees.columns} columns: contiguous uint8 and int32 are needed"
         )
     score_columns(trees.features, trees.thresholds, trees.leaves, trees.bias, columns, out)
