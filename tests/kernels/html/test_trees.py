@@ -42,7 +42,7 @@ def oracle(trees: Trees, columns: np.ndarray) -> list[int]:
     st.integers(1, DEEPEST),
     st.integers(1, 300),
     st.sampled_from([0, 1, 7, 8, 9, 15, 16, 17, 31, 33, 150, 255, 256, 257, 300]),
-    st.sampled_from([0, 3]),
+    st.sampled_from([0, 3, 40]),
 )
 def test_scores_are_those_of_the_definition(seed, trees, depth, columns, rows, longer):
     """Of any number of rows, around those that are worked on at once."""
