@@ -247,11 +247,13 @@ GOOD = {
         ("weights", np.array([1, -1, 1]), "weights from"),
         ("weights", np.array([1, np.nan, 1]), "weights from"),
         ("weights", np.zeros(3), "weights from"),
+        ("weights", np.array([1, 0.001, 0]), "below 1/512 would be rounded to nothing"),
         ("weights", np.full(3, 2.0**60), "weights from"),
         ("settings", PLAIN._replace(depth=9), "of depth 9"),
         ("settings", PLAIN._replace(trees=0), "0 trees"),
         ("settings", PLAIN._replace(l2=0.0), "l2"),
         ("settings", PLAIN._replace(row_share=1.5), "row_share"),
+        ("threads", 0, "0 threads"),
     ],
 )
 def test_what_cannot_be_trained_on_is_refused(name, value, said):

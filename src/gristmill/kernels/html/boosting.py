@@ -75,7 +75,7 @@ class Listed(NamedTuple):
     """Rows that are to be summed up."""
 
     rows: Array
-    """int32."""
+    """uint32."""
     slots: Array
     """uint8: where the sums of their leaf lie."""
     values: Array
@@ -235,6 +235,8 @@ def train(
     row: rows of one group are taken or left together where `row_share` is below 1. Without it each row is a group.
     """
     _check(columns, labels, weights, groups, settings)
+    if threads < 1:
+        raise ValueError(f"{threads} threads: at least 1 is needed")
     rows, depth = columns.shape[1], settings.depth
     counts = np.rint(np.asarray(weights, np.float64) * (1 << WEIGHT_BITS)).astype(np.int64)
     truth = np.asarray(labels).astype(np.int64)
@@ -252,9 +254,10 @@ def train(
     slopes, bends, packed = (np.empty(rows, np.int64) for _ in range(3))
     asked = max(1, round(len(columns) * settings.feature_share))
     grower = _Grower(columns, asked, settings, threads)
+    last = np.uint64(max(int(settings.row_share * 2**64) - 1, 0))
     with ThreadPoolExecutor(threads) as pool:
         for tree in range(settings.trees):
-            taken = _drawn(keys, settings.seed, 2 * tree) < np.uint64(min(int(settings.row_share * 2**64), 2**64 - 1))
+            taken = _drawn(keys, settings.seed, 2 * tree) <= last
             ranked = np.argsort(_drawn(np.arange(len(columns), dtype=np.uint64), settings.seed, 2 * tree + 1))
             features = np.sort(ranked[:asked])
             total = _slopes(chances(), scores, truth, counts, taken, slopes, bends)
@@ -279,7 +282,7 @@ class _Grower:
         self.parts = [slice(low, high) for low, high in pairwise(bounds)]
         self.sums = np.empty((asked, 256 << (settings.depth - 1)), np.int64)
         self.found = np.empty((asked, 2))
-        self.room = Listed(np.empty(rows, np.int32), np.empty(rows, np.uint8), np.empty(rows, np.int64))
+        self.room = Listed(np.empty(rows, np.uint32), np.empty(rows, np.uint8), np.empty(rows, np.int64))
 
     def grow(
         self, pool: ThreadPoolExecutor, features: Array, taken: Array, packed: Array, unit: float, into: Levels
@@ -366,10 +369,12 @@ def _check(columns: Array, labels: Array, weights: Array, groups: Array | None, 
     if not np.isin(labels, (0, 1)).all():
         raise ValueError("a label is 0 or 1")
     total = float(np.sum(weights, dtype=np.float64))
-    if not (np.min(weights) >= 0 and 1 <= total <= LARGEST_SUM):
+    if not (np.min(weights) >= 0 and 0 < total <= LARGEST_SUM):
         raise ValueError(
-            f"weights from {np.min(weights)} on of {total} in all: from 0 on and 1 to {LARGEST_SUM} in all"
+            f"weights from {np.min(weights)} on, {total} in all: none below 0 and {LARGEST_SUM} in all fit"
         )
+    if ((weights > 0) & (np.asarray(weights) * 2 < 2.0**-WEIGHT_BITS)).any():
+        raise ValueError(f"a weight below 1/{2 << WEIGHT_BITS} would be rounded to nothing: multiply all of them")
     if not (1 <= settings.depth <= DEEPEST and 1 <= settings.trees <= MOST_TREES):
         raise ValueError(f"{settings.trees} trees of depth {settings.depth}: 1 to {MOST_TREES} of 1 to {DEEPEST} fit")
     if not (settings.l2 > 0 and settings.learning_rate > 0 and settings.min_leaf_weight >= 0):
