@@ -79,14 +79,19 @@ class Page:
 
     @property
     def is_weak(self) -> bool:
-        """Whether its gold is too weak to be counted in a mean."""
-        return self.set.endswith(WEAK)
+        """As its set is."""
+        return is_weak(self.set)
 
     def score(self, text: str) -> Score:
         """How well an extractor did that gives this text."""
         if self.text is not None:
             return score_text(text, self.text)
         return score_segments(text, self.must_have, self.must_not)
+
+
+def is_weak(name: str) -> bool:
+    """Whether the gold of a set is too weak to be counted in a mean."""
+    return name.endswith(WEAK)
 
 
 class _Place(NamedTuple):

@@ -76,7 +76,8 @@ def domain_of(url: str | None, html: str, record_id: str) -> DomainOf:
 def _own(html: str) -> DomainOf | None:
     """What a page says of itself."""
     said: dict[str, str] = {}
-    linked, loaded = [], []
+    linked: list[str] = []
+    loaded: list[str] = []
     for tag, attributes in _tags(html):
         address = attributes.get("href") or attributes.get("src", "")
         if tag == "link" and attributes.get("rel", "").lower() == "canonical":
