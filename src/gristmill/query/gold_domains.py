@@ -60,8 +60,6 @@ class Owned(Protocol):
     """What a split needs of a page."""
 
     @property
-    def record_id(self) -> str: ...
-    @property
     def set(self) -> str: ...
     @property
     def domain(self) -> str: ...
@@ -137,9 +135,10 @@ def folds(pages: Sequence[Owned], count: int) -> list[int]:
     of_sets: list[Counter[str]] = [Counter() for _ in range(count)]
     chosen: dict[str, int] = {}
     for domain in sorted(held, key=lambda name: (-held[name].total(), _hash(name))):
-        (most, _), *_ = held[domain].most_common(1)
+        sets = held[domain]
+        most = min(sets, key=lambda name: (-sets[name], name))
         fold = min(range(count), key=lambda one: (of_sets[one][most], of_sets[one].total(), one))
-        of_sets[fold] += held[domain]
+        of_sets[fold] += sets
         chosen[domain] = fold
     return [chosen[page.domain] for page in pages]
 
