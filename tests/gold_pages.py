@@ -23,8 +23,11 @@ def text_of(number):
 
 
 def write_archive(path, pages):
-    """A WARC file of {url: html}; the id of each page's record, with its angle brackets."""
-    responses = [Response(url, html if isinstance(html, bytes) else html.encode()) for url, html in pages.items()]
+    """A WARC file of {url: html}, where bytes have no charset; the id of each page's record, with angle brackets."""
+    responses = [
+        Response(url, html, "text/html") if isinstance(html, bytes) else Response(url, html.encode())
+        for url, html in pages.items()
+    ]
     write(path, responses, datetime(2026, 11, 1, tzinfo=UTC))
     ids = {}
     for record in warc.read(Piece(str(path), path.name), warc.Config()):

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 from collections import Counter
 from types import SimpleNamespace
 
@@ -48,7 +49,7 @@ def test_pages_are_decoded_as_recipes_decode_them(tmp_path):
     write_gold(tmp_path)
     html = page("Die Mühle mahlt für das Dorf.", '<meta charset="iso-8859-1">')
     (tmp_path / "warc" / "pages.warc.gz").unlink()
-    ids = write_archive(tmp_path / "warc" / "latin.warc.gz", {"https://m.example/": html.encode("utf-8")})
+    ids = write_archive(tmp_path / "warc" / "latin.warc.gz", {"https://m.example/": html.encode("latin-1")})
     write_rows(tmp_path, [{"warc_record_id": ids["https://m.example/"], "set": "s", "text": "x"}])
     (found,) = read_gold(tmp_path)
     assert "Die Mühle mahlt" in found.html
@@ -99,6 +100,21 @@ def test_the_number_of_a_line_counts_blank_ones(tmp_path):
     write_gold(tmp_path)
     (tmp_path / "gold" / "extraction_gold.jsonl").write_text(f"\n{json.dumps(GOOD)}\n\n\n{{broken\n")
     with pytest.raises(UserError, match=r"gold\.jsonl:5: invalid json"):
+        read_gold(tmp_path)
+
+
+def test_damaged_gold_is_refused(tmp_path):
+    """A cut file, even one of which nothing can be read, and a pipe, for which one would wait for ever."""
+    rows = write_gold(tmp_path)
+    plain = tmp_path / "gold" / "extraction_gold.jsonl"
+    packed = gzip.compress(plain.read_bytes())
+    for kept, line in ((len(packed) - 9, len(rows) + 1), (12, 1)):
+        plain.write_bytes(packed[:kept])
+        with pytest.raises(UserError, match=rf"gold\.jsonl:{line}: truncated gzip"):
+            read_gold(tmp_path)
+    plain.unlink()
+    os.mkfifo(plain)
+    with pytest.raises(UserError, match="is a pipe and no file"):
         read_gold(tmp_path)
 
 

@@ -15,6 +15,7 @@ Pages are decoded by the reader of WARC files that recipes use. Other fields are
 import hashlib
 import os
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -24,7 +25,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from gristmill.counted import counted
 from gristmill.errors import UserError
-from gristmill.places import shown
+from gristmill.places import open_path, shown
 from gristmill.query.gold_domains import domain_of
 from gristmill.query.gold_scores import Score, score_segments, score_text
 from gristmill.recipe.plain_words import tell
@@ -104,12 +105,12 @@ class _Place(NamedTuple):
     def __str__(self) -> str:
         """With its number, for which the file is read again: nobody needs it but who is told of a mistake."""
         left, number = self.position, 1
-        with self.path.open("rb") as file:
-            for chunk in decompressed(file)[1]:
+        with open_path(str(self.path)) as file:
+            chunks = decompressed(file)[1]
+            while left > 0:
+                chunk = next(chunks)
                 number += chunk.count(b"\n", 0, left)
                 left -= len(chunk)
-                if left <= 0:
-                    break
         return f"{shown(str(self.path))}:{number}"
 
 
@@ -182,22 +183,28 @@ def _golds(folder: Path) -> dict[str, tuple[_Line, _Place]]:
 
 
 def _read(path: Path) -> Iterator[tuple[_Line, _Place]]:
+    with _told_if_unreadable(), open_path(str(path)) as file:
+        for position, line in lines(decompressed(file)[1], 0, MAX_LINE_BYTES):
+            place = _Place(path, position)
+            try:
+                yield _checked(_Line.model_validate(parsed(line, first=position == 0)), place), place
+            except Fault as fault:
+                raise UserError(
+                    f"{place}: {fault.reason.replace('_', ' ')}, {fault.detail}. Nothing was scored: gold is whole "
+                    "lines of JSON, an object each. Correct the file."
+                ) from None
+            except ValidationError as error:
+                raise UserError(_told(error, place)) from None
+
+
+@contextmanager
+def _told_if_unreadable() -> Iterator[None]:
     try:
-        with path.open("rb") as file:
-            for position, line in lines(decompressed(file)[1], 0, MAX_LINE_BYTES):
-                place = _Place(path, position)
-                try:
-                    yield _checked(_Line.model_validate(parsed(line, first=position == 0)), place), place
-                except Fault as fault:
-                    raise UserError(
-                        f"{place}: {fault.reason.replace('_', ' ')}, {fault.detail}. Nothing was scored: a line of "
-                        "gold is one JSON object. Correct it, or take it out."
-                    ) from None
-                except ValidationError as error:
-                    raise UserError(_told(error, place)) from None
+        yield
     except OSError as error:
+        name = f"{shown(str(error.filename))} " if error.filename else "A file "
         raise UserError(
-            f"{shown(str(path))} cannot be read: {error.strerror or error}. Nothing was scored. Make it readable."
+            f"{name}cannot be read: {error.strerror or error}. Nothing was scored. Make it readable, or take it away."
         ) from None
 
 
@@ -220,16 +227,11 @@ def _told(error: ValidationError, place: _Place) -> str:
 
 def _responses(path: Path) -> Iterator[tuple[str, Record]]:
     """The records of an archive that have an id, as the reader of recipes gives them."""
-    piece = Piece(str(path), path.name)
-    try:
-        for record in warc.read(piece, warc.Config()):
+    with _told_if_unreadable():
+        for record in warc.read(Piece(str(path), path.name), warc.Config()):
             meta = orjson.loads(record.meta) if record.meta else {}
             if "record_id" in meta:
                 yield meta["record_id"], record
-    except OSError as error:
-        raise UserError(
-            f"{shown(str(path))} cannot be read: {error.strerror or error}. Nothing was scored. Make it readable."
-        ) from None
 
 
 def _missing(folder: Path, golds: dict[str, tuple[_Line, _Place]], refused: dict[str, Record], found: int) -> str:
@@ -250,9 +252,14 @@ def _missing(folder: Path, golds: dict[str, tuple[_Line, _Place]], refused: dict
 
 def _below(folder: Path, wanted: Callable[[str], bool]) -> list[Path]:
     """Files in a folder and below it whose name, in lower case and without what says its compression, is wanted."""
-    return sorted(
-        Path(at, name)
-        for at, _, names in os.walk(folder)
-        for name in names
-        if wanted(without_compression_suffix(name).lower())
-    )
+
+    def refuse(error: OSError) -> None:
+        raise error
+
+    with _told_if_unreadable():
+        return sorted(
+            Path(at, name)
+            for at, _, names in os.walk(folder, onerror=refuse)
+            for name in names
+            if wanted(without_compression_suffix(name).lower())
+        )
