@@ -171,14 +171,13 @@ def test_what_says_most_is_believed():
 
 
 def test_links_to_everybody_say_nothing_and_pictures_say_more():
-    """A page is not Twitter's for its five links to it; one with the same number of links to two hosts is of that which
-    its pictures come from."""
+    """A page is not Twitter's for its five links to it, and links to where its pictures come from count twice."""
     assert "twitter.com" in EVERYWHERE
     links = '<a href="https://twitter.com/x">x</a>' * 5
     assert domain_of(None, links, "id") == ("id", "none")
-    links += '<a href="http://a.org/">a</a><a href="http://b.org/">b</a><img src="http://img.b.org/1.png">'
-    assert domain_of(None, links, "id") == ("b.org", "links")
-    assert domain_of(None, links + '<a href="http://a.org/">a</a>' * 2, "id") == ("a.org", "links")
+    links += '<a href="http://b.org/">b</a>' * 2 + '<img src="http://img.b.org/1.png">'
+    assert domain_of(None, links + '<a href="http://a.org/">a</a>' * 3, "id") == ("b.org", "links")
+    assert domain_of(None, links + '<a href="http://a.org/">a</a>' * 5, "id") == ("a.org", "links")
 
 
 some_pages = some.lists(
@@ -205,6 +204,13 @@ def test_no_domain_is_in_two_folds(pages, count, random):
     assert [of[one.domain] for one in pages] == found
     shuffled = random.sample(pages, len(pages))
     assert folds(shuffled, count) == [of[one.domain] for one in shuffled]
+
+
+def test_a_domain_of_two_sets_goes_where_it_goes_whichever_comes_first():
+    """It has as many pages of one as of the other."""
+    both = [SimpleNamespace(domain="both", set=name) for name in "ab"]
+    others = [SimpleNamespace(domain=name, set=name) for name in "aaaaabbbb"]
+    assert folds([*both, *others], 2) == folds([*reversed(both), *others], 2)
 
 
 def test_each_set_is_spread_over_the_folds():
