@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from gold_pages import write_gold
 from gristmill.cli.main import COMMANDS, main
 from gristmill.cli.screen import complain
 from gristmill.printable import MOST_CHARACTERS, MOST_LINES
@@ -56,6 +57,7 @@ def hostile(tmp_path_factory):
     (folder / f"evals{IN_A_NAME}" / "suite.yaml").write_text(json.dumps(suite))
     told = {"texts": {EVIL: {}}, "removed": {EVIL: 3}, "telling": {EVIL: [{"ngram": EVIL}]}}
     (folder / f"model{IN_A_NAME}.bin").write_bytes(with_report(b"", told))
+    write_gold(folder / f"gold{IN_A_NAME}", (EVIL, f"{EVIL}-weakgold"), (EVIL,), 4)
     empty = np.zeros(0, np.int32)
     write_json(Tokenizer.from_merges("gristmill", empty, empty), folder)
     read = f"{{format: jsonl, paths: ['in*.jsonl'], fields: {{key: id, url: url}}, snapshot: {quoted('(in.*)l')}}}"
@@ -123,6 +125,7 @@ LOOKS = (
     "takedown check requests.yaml recipe.yaml",
     "suite show evalsEVIL -n 3",
     "quality report modelEVIL.bin",
+    "extractor evaluate goldEVIL --tools resiliparse",
     "versions recipe.yaml",
     "versions show recipe.yaml",
     "run recipe.yaml --sample 50%",
@@ -145,6 +148,8 @@ MISTAKES = (
     "takedown verify EVIL",
     "takedown seen EVIL --sample 1",
     "suite check EVIL",
+    "extractor evaluate EVIL",
+    "extractor evaluate goldEVIL --tools EVIL",
     "lineage recipe.yaml --text-file EVIL",
     "lineage recipe.yaml --sample EVIL --token 0",
     "inspect recipe.yaml --stage EVIL",

@@ -41,6 +41,7 @@ COMMANDS = (
         "versions",
         "takedown",
         "suite",
+        "extractor",
         "quality",
         "export",
         "index",

@@ -1,0 +1,155 @@
+"""gristmill extractor: the tools that take the main text out of a page, judged on pages with gold."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from gristmill.cli.options import Json, print_json
+from gristmill.cli.screen import words
+from gristmill.cli.show import Bars, console, size, table
+from gristmill.cli.usage import Commands
+from gristmill.counted import counted
+from gristmill.errors import UserError
+from gristmill.query.extractors import TRAINED, Result, chosen_tools, evaluate, known_tools
+from gristmill.query.gold import Page, read_gold
+from gristmill.query.gold_domains import kinds_of
+from gristmill.query.gold_scores import Score, mean
+
+app = typer.Typer(help="Judge extractors on pages with gold text.", cls=Commands, rich_markup_mode=None)
+
+OVER_PAGES, OVER_SETS = "mean over pages", "mean over sets"
+
+
+def evaluate_command(
+    folder: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FOLDER", help="A folder with WARC files and gold (docs/extraction.md).", show_default=False
+        ),
+    ],
+    tools: Annotated[
+        str | None,
+        typer.Option(metavar="NAMES", help=f"Which, with commas between: {', '.join(known_tools())}. Default: all."),
+    ] = None,
+    folds: Annotated[
+        int | None,
+        typer.Option(
+            min=2, metavar="K", help="Train tools that can be trained K times, each without a Kth of the domains."
+        ),
+    ] = None,
+    limit: Annotated[int | None, typer.Option(min=1, metavar="N", help="Score N pages, always the same.")] = None,
+    json: Json = False,
+) -> None:
+    """Score extractors on pages of which the main text is known.
+
+    Precision, recall and F1 of the words, by set and by language, and the speed of each on one core.
+    """
+    asked = None if tools is None else [name.strip() for name in tools.split(",") if name.strip()]
+    if asked == []:
+        raise UserError(
+            f"--tools is empty, so nothing was scored. Name some of {', '.join(known_tools())}, with commas."
+        )
+    names, skipped = chosen_tools(asked)
+    pages = read_gold(folder, limit)
+    with Bars(quiet=json) as bars:
+        for line in skipped:
+            bars.note(line)
+        results = evaluate(pages, names, folds, bars)
+    about = _about(pages, folds)
+    if json:
+        print_json({**about, "skipped": skipped, "tools": {one.tool: _plain(one) for one in results}})
+    else:
+        _show(about, results)
+
+
+def _about(pages: Sequence[Page], folds: int | None) -> dict[str, Any]:
+    return {
+        "pages": len(pages),
+        "html_bytes": sum(len(page.html.encode()) for page in pages),
+        "domains": len({page.domain for page in pages}),
+        "domains_from": kinds_of(page.domain_from for page in pages),
+        "outside_the_means": sorted({page.set for page in pages if page.is_weak}),
+        "folds": folds,
+    }
+
+
+def _plain(result: Result) -> dict[str, Any]:
+    """For a program."""
+    over_pages, over_sets = result.mean_over_pages(), result.mean_over_sets()
+    return {
+        "bytes_per_second": result.bytes_per_second,
+        "seconds": result.seconds,
+        "mean_over_pages": over_pages and over_pages._asdict(),
+        "mean_over_sets": over_sets and over_sets._asdict(),
+        "sets": {name: _group(scores) for name, scores in result.sets().items()},
+        "languages": {name: _group(scores) for name, scores in result.languages().items()},
+    }
+
+
+def _group(scores: Sequence[Score]) -> dict[str, Any]:
+    return {"pages": len(scores), **mean(scores)._asdict()}
+
+
+def _show(about: dict[str, Any], results: Sequence[Result]) -> None:
+    out = console()
+    rows = [
+        _row(name, one.tool, len(scores), mean(one.sets()[name]))
+        for name, scores in results[0].sets().items()
+        for one in results
+    ]
+    means = [(OVER_PAGES, one.tool, one.mean_over_pages()) for one in results]
+    means += [(OVER_SETS, one.tool, one.mean_over_sets()) for one in results]
+    counted_pages = sum(not page.is_weak for page in results[0].pages)
+    rows += [_row(name, tool, counted_pages, score) for name, tool, score in means if score is not None]
+    out.print(table(("set", "tool", "pages", "precision", "recall", "score"), rows, left=2))
+    rows = [
+        (name, f"{len(scores):,}", *(_share(mean(one.languages()[name]).value) for one in results))
+        for name, scores in results[0].languages().items()
+    ]
+    if rows:
+        out.print()
+        out.print(table(("language", "pages", *(one.tool for one in results)), rows))
+    out.print()
+    rows = [(one.tool, f"{size(one.bytes_per_second)}/s", f"{one.seconds:.1f}") for one in results]
+    out.print(table(("tool", "HTML on one core", "seconds"), rows))
+    out.print()
+    for line in _remarks(about, results):
+        out.print(words((line, "dim")), soft_wrap=True)
+
+
+def _row(name: str, tool: str, pages: int, score: Score) -> tuple[str, ...]:
+    return name, tool, f"{pages:,}", _share(score.precision), _share(score.recall), _share(score.value)
+
+
+def _share(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3f}"
+
+
+def _remarks(about: dict[str, Any], results: Sequence[Result]) -> Iterator[str]:
+    """What one has to know to read the tables."""
+    segments = [name for name, scores in results[0].sets().items() if mean(scores).precision is None]
+    yield "score: F1 of the bags of words, mean over pages" + (
+        f"; of {', '.join(segments)}, the share of segments rightly there or not" if segments else ""
+    )
+    if weak := about["outside_the_means"]:
+        yield f"outside the means and the languages, for their gold is the answer of some tool: {', '.join(weak)}"
+    said = ", ".join(f"{count:,} by {_KINDS[kind]}" for kind, count in about["domains_from"].items())
+    domains = counted(about["domains"], "domain")
+    yield f"{counted(about['pages'], 'page')} of {domains} ({said}), {size(about['html_bytes'])} of HTML"
+    if about["folds"] is not None:
+        trained = ", ".join(one.tool for one in results if one.tool in TRAINED)
+        yield f"{trained}: a model for each of {about['folds']} folds, trained on the others; no domain is in two"
+
+
+_KINDS = {
+    "url": "their address",
+    "canonical": "their canonical link",
+    "og:url": "their og:url",
+    "base": "their base",
+    "links": "their links",
+    "none": "nothing, each for itself",
+}
+
+app.command(name="evaluate", epilog="Example: gristmill extractor evaluate gold/")(evaluate_command)

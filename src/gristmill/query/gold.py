@@ -1,0 +1,265 @@
+"""Pages of which somebody has said what their main text is: gold to judge extractors by.
+
+A folder holds them in two kinds of files, at any depth: web archives with the pages (`*.warc`, also compressed), and
+JSON Lines whose name has `gold` in it (`extraction_gold.jsonl`, also .gz or .zst), a line a page:
+
+    warc_record_id      the WARC-Record-ID of the page's response
+    set                 the collection that it belongs to
+    text                its main text; or, in its place,
+    must_have, must_not segments that an extractor must give, and those that it must not
+    lang, url, comments the language; the address, where the record's own is made up; what readers wrote below
+
+Pages are decoded by the reader of WARC files that recipes use. Other fields are nobody's business here.
+"""
+
+import hashlib
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import orjson
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from gristmill.counted import counted
+from gristmill.errors import UserError
+from gristmill.places import open_path, shown
+from gristmill.query.gold_domains import domain_of
+from gristmill.query.gold_scores import Score, score_segments, score_text
+from gristmill.recipe.plain_words import tell
+from gristmill.schema import Record
+from gristmill.stages.contract import Piece
+from gristmill.stages.ingest import warc
+from gristmill.stages.ingest.decompress import Fault
+from gristmill.stages.ingest.json_value import parsed
+from gristmill.stages.ingest.jsonl import lines
+from gristmill.stages.ingest.stream import decompressed, without_compression_suffix
+
+MAX_LINE_BYTES = 64 << 20
+"""Of a gold file, decompressed; as the reader of JSON Lines has it."""
+WEAK = "-weakgold"
+"""How the name of a set ends whose gold is the answer of some tool."""
+
+
+class _Line(BaseModel):
+    """What is read of a line."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", strict=True)
+
+    warc_record_id: str
+    set: str
+    lang: str | None = None
+    url: str | None = None
+    text: str | None = None
+    comments: str | None = None
+    must_have: list[str] | None = None
+    must_not: list[str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page and what is known of it."""
+
+    record_id: str
+    """Without the angle brackets."""
+    set: str
+    language: str | None
+    url: str | None
+    domain: str
+    """Of its owner, as far as anybody can say; never empty. Pages of one domain look alike."""
+    domain_from: str
+    """What said so: one of gold_domains.KINDS."""
+    html: str
+    text: str | None
+    """Its main text; None where there are segments."""
+    comments: str | None
+    must_have: tuple[str, ...]
+    must_not: tuple[str, ...]
+
+    @property
+    def is_weak(self) -> bool:
+        """As its set is."""
+        return is_weak(self.set)
+
+    def score(self, text: str) -> Score:
+        """How well an extractor did that gives this text."""
+        if self.text is not None:
+            return score_text(text, self.text)
+        return score_segments(text, self.must_have, self.must_not)
+
+
+def is_weak(name: str) -> bool:
+    """Whether the gold of a set is too weak to be counted in a mean."""
+    return name.endswith(WEAK)
+
+
+class _Place(NamedTuple):
+    """A line of a gold file."""
+
+    path: Path
+    position: int
+    """In bytes of the decompressed file."""
+
+    def __str__(self) -> str:
+        """With its number, for which the file is read again: nobody needs it but who is told of a mistake."""
+        left, number = self.position, 1
+        with open_path(str(self.path)) as file:
+            chunks = decompressed(file)[1]
+            while left > 0:
+                chunk = next(chunks)
+                number += chunk.count(b"\n", 0, left)
+                left -= len(chunk)
+        return f"{shown(str(self.path))}:{number}"
+
+
+def read_gold(folder: Path, limit: int | None = None) -> list[Page]:
+    """The pages, in the order of their ids; at most `limit`, always the same. UserError for a folder without any."""
+    if not folder.is_dir():
+        raise UserError(f"{shown(str(folder))} is no folder, so there is no gold to score against. Check the path.")
+    golds = dict(sorted(_golds(folder).items(), key=lambda item: hashlib.blake2b(item[0].encode()).digest())[:limit])
+    archives = _below(folder, lambda name: name.endswith(".warc"))
+    if not archives:
+        raise UserError(
+            f"{shown(str(folder))} has no WARC file in it or below, so the pages of its gold are missing. Put the "
+            "archives beside the gold (*.warc, *.warc.gz, *.warc.zst)."
+        )
+    pages: list[Page] = []
+    refused: dict[str, Record] = {}
+    for path in archives:
+        for record_id, record in _responses(path):
+            if record_id not in golds:
+                continue
+            if record.html is None:
+                refused[record_id] = record
+                continue
+            pages.append(_page(record_id, golds.pop(record_id)[0], record, record.html))
+        if not golds:
+            break
+    if golds:
+        raise UserError(_missing(folder, golds, refused, len(pages)))
+    return sorted(pages, key=lambda page: page.record_id)
+
+
+def _page(record_id: str, gold: _Line, record: Record, html: str) -> Page:
+    url = gold.url or record.url
+    domain = domain_of(url, html, record_id)
+    return Page(
+        record_id,
+        gold.set,
+        gold.lang,
+        url,
+        domain.name,
+        domain.kind,
+        html,
+        gold.text,
+        gold.comments,
+        tuple(gold.must_have or ()),
+        tuple(gold.must_not or ()),
+    )
+
+
+def _golds(folder: Path) -> dict[str, tuple[_Line, _Place]]:
+    """The lines of all gold files, by the id of their page."""
+    paths = _below(folder, lambda name: name.endswith(".jsonl") and "gold" in name)
+    found: dict[str, tuple[_Line, _Place]] = {}
+    for path in paths:
+        for line, place in _read(path):
+            record_id = line.warc_record_id.strip("<>")
+            if record_id in found:
+                raise UserError(
+                    f"{place} has the page {record_id} again, which {found[record_id][1]} has, so it is not clear "
+                    "which of them is right. Take one out."
+                )
+            found[record_id] = line, place
+    if not found:
+        told = f"{shown(str(paths[0]))} has no line in it" if paths else f"{shown(str(folder))} has no gold file"
+        raise UserError(
+            f"{told}, so there is nothing to score against. Gold is a file of JSON Lines with gold in its name "
+            "(extraction_gold.jsonl, also .gz or .zst), in the folder or below it."
+        )
+    return found
+
+
+def _read(path: Path) -> Iterator[tuple[_Line, _Place]]:
+    with _told_if_unreadable(), open_path(str(path)) as file:
+        for position, line in lines(decompressed(file)[1], 0, MAX_LINE_BYTES):
+            place = _Place(path, position)
+            try:
+                yield _checked(_Line.model_validate(parsed(line, first=position == 0)), place), place
+            except Fault as fault:
+                raise UserError(
+                    f"{place}: {fault.reason.replace('_', ' ')}, {fault.detail}. Nothing was scored: gold is whole "
+                    "lines of JSON, an object each. Correct the file."
+                ) from None
+            except ValidationError as error:
+                raise UserError(_told(error, place)) from None
+
+
+@contextmanager
+def _told_if_unreadable() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        name = f"{shown(str(error.filename))} " if error.filename else "A file "
+        raise UserError(
+            f"{name}cannot be read: {error.strerror or error}. Nothing was scored. Make it readable, or take it away."
+        ) from None
+
+
+def _checked(line: _Line, place: _Place) -> _Line:
+    if line.text is None and not (line.must_have or line.must_not):
+        raise UserError(
+            f"{place} has neither text nor segments, so nothing can be scored against it. Give it text, or must_have "
+            "and must_not, or take it out."
+        )
+    return line
+
+
+def _told(error: ValidationError, place: _Place) -> str:
+    found = error.errors(include_url=False)[:1]
+    name = ".".join(map(str, found[0]["loc"]))
+    if found[0]["type"] == "missing":
+        return f"{place} has no {name}. Nothing was scored: a line of gold needs warc_record_id and set. Add it."
+    return f"{place}: {tell(name, found, found[0]['input'])} Nothing was scored. Correct the line, or take it out."
+
+
+def _responses(path: Path) -> Iterator[tuple[str, Record]]:
+    """The records of an archive that have an id, as the reader of recipes gives them."""
+    with _told_if_unreadable():
+        for record in warc.read(Piece(str(path), path.name), warc.Config()):
+            meta = orjson.loads(record.meta) if record.meta else {}
+            if "record_id" in meta:
+                yield meta["record_id"], record
+
+
+def _missing(folder: Path, golds: dict[str, tuple[_Line, _Place]], refused: dict[str, Record], found: int) -> str:
+    """What is said of gold whose page is not there, or is none."""
+    record_id, (_, place) = next(iter(sorted(golds.items())))
+    many = f"{len(golds):,} of {counted(len(golds) + found, 'page')} with gold"
+    if record := refused.get(record_id):
+        detail = f" ({record.detail})" if record.detail else ""
+        return (
+            f"{many} cannot be had from the WARC files below {shown(str(folder))}: the record {record_id} ({place}) is "
+            f"dropped as {record.drop or 'plain text'}{detail}. Nothing was scored. Take such lines out of the gold."
+        )
+    return (
+        f"{many} stand in no WARC file below {shown(str(folder))}: none has a record {record_id} ({place}). Nothing "
+        "was scored. Add the archives that hold them, or take their lines out of the gold."
+    )
+
+
+def _below(folder: Path, wanted: Callable[[str], bool]) -> list[Path]:
+    """Files in a folder and below it whose name, in lower case and without what says its compression, is wanted."""
+
+    def refuse(error: OSError) -> None:
+        raise error
+
+    with _told_if_unreadable():
+        return sorted(
+            Path(at, name)
+            for at, _, names in os.walk(folder, onerror=refuse)
+            for name in names
+            if wanted(without_compression_suffix(name).lower())
+        )

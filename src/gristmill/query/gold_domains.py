@@ -1,0 +1,153 @@
+"""Whose page it is, and a split of pages in which no owner stands on two sides.
+
+Pages of one site share their frame: a model that has seen one knows where the text of the others stands. So pages are
+parted by the registered domain. Where the address does not say it (a host ending in .invalid, a number, none), the page
+itself is asked: <link rel=canonical>, og:url, <base href>, and then whom it links to most often, where links to
+those count twice that it has pictures, styles or scripts from. A page that says nothing stands alone.
+"""
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple, Protocol
+
+import pyarrow as pa
+
+from gristmill.counted import counted
+from gristmill.errors import UserError
+from gristmill.stages.dedup.public_suffix import registered_domain
+from gristmill.stages.dedup.url_parts import ascii_hosts, hosts_of
+
+KINDS = ("url", "canonical", "og:url", "base", "links", "none")
+"""What may say whose page it is, in the order in which it is asked; `none`: its own id stands for a domain."""
+EVERYWHERE = frozenset(
+    {
+        *("facebook.com", "facebook.net", "fbcdn.net", "twitter.com", "x.com", "t.co", "instagram.com", "linkedin.com"),
+        *("pinterest.com", "reddit.com", "tumblr.com", "digg.com", "delicious.com", "del.icio.us", "stumbleupon.com"),
+        *("technorati.com", "myspace.com", "friendfeed.com", "vk.com", "whatsapp.com", "telegram.me", "t.me"),
+        *("google.com", "googleapis.com", "gstatic.com", "googlesyndication.com", "google-analytics.com"),
+        *("googletagmanager.com", "googleusercontent.com", "googleadservices.com", "ggpht.com", "doubleclick.net"),
+        *("youtube.com", "youtu.be", "ytimg.com", "vimeo.com", "flickr.com", "staticflickr.com", "photobucket.com"),
+        *("yahoo.com", "yimg.com", "microsoft.com", "live.com", "bing.com", "apple.com", "amazon.com", "ebay.com"),
+        *("amazon-adsystem.com", "images-amazon.com", "media-amazon.com", "amzn.to", "bit.ly", "tinyurl.com"),
+        *("feedburner.com", "disqus.com", "gravatar.com", "addthis.com", "sharethis.com", "addtoany.com", "gigya.com"),
+        *("wordpress.org", "wp.com", "w.org", "blogger.com", "typepad.com", "sixapart.com", "blogblog.com"),
+        *("wikipedia.org", "wikimedia.org", "creativecommons.org", "w3.org", "schema.org", "ogp.me", "purl.org"),
+        *("cloudflare.com", "jsdelivr.net", "jquery.com", "bootstrapcdn.com", "unpkg.com", "typekit.net"),
+        *("fontawesome.com", "akamaihd.net", "akamai.net", "quantserve.com", "scorecardresearch.com", "outbrain.com"),
+        *("sitemeter.com", "statcounter.com", "typekey.com", "blogs.com", "blogwithintegrity.com", "goodreads.com"),
+        *("taboola.com", "adobe.com", "mozilla.org", "getfirefox.com", "paypal.com", "archive.org"),
+    }
+)
+"""Registered domains that half of all sites link to or load from: no sign of whose page it is."""
+MOST_TAG_CHARACTERS = 2000
+_TAG = re.compile(rf"<(a|base|img|link|meta|script)\s([^<>]{{1,{MOST_TAG_CHARACTERS}}})>", re.I)
+_ATTRIBUTE = re.compile(
+    r"""(?<![\w:-])(content|href|property|rel|src)\s{0,8}=\s{0,8}("[^"]*+|'[^']*+|[^\s"'>]++)""", re.I
+)
+_ABSOLUTE = re.compile(r"(?:https?:)?//", re.I)
+
+
+class DomainOf(NamedTuple):
+    """Whose page it is, and what said so."""
+
+    name: str
+    kind: str
+
+
+class Owned(Protocol):
+    """What a split needs of a page."""
+
+    @property
+    def set(self) -> str: ...
+    @property
+    def domain(self) -> str: ...
+
+
+def domain_of(url: str | None, html: str, record_id: str) -> DomainOf:
+    """The registered domain, or what comes next to it."""
+    (known,) = _domains([url or ""])
+    return DomainOf(known, "url") if known else _own(html) or DomainOf(record_id, "none")
+
+
+def _own(html: str) -> DomainOf | None:
+    """What a page says of itself."""
+    said: dict[str, str] = {}
+    linked: list[str] = []
+    loaded: list[str] = []
+    for tag, attributes in _tags(html):
+        address = attributes.get("href") or attributes.get("src", "")
+        if tag == "link" and attributes.get("rel", "").lower() == "canonical":
+            said.setdefault("canonical", address)
+        elif tag == "meta" and attributes.get("property", "").lower() == "og:url":
+            said.setdefault("og:url", attributes.get("content", ""))
+        elif tag == "base":
+            said.setdefault("base", address)
+        elif _ABSOLUTE.match(address):
+            (linked if tag == "a" else loaded).append(address)
+    kinds = sorted(said, key=KINDS.index)
+    absolute = [said[kind] if _ABSOLUTE.match(said[kind]) else "" for kind in kinds]
+    for kind, domain in zip(kinds, _domains(absolute), strict=True):
+        if domain:
+            return DomainOf(domain, kind)
+    links, sources = (Counter(one for one in _domains(some) if one) for some in (linked, loaded))
+    own = (links + sources).keys() - EVERYWHERE
+    # Twice: a badge of somebody else is one picture with one link.
+    best = min(own, key=lambda one: (-links[one] * (2 if sources[one] else 1), -sources[one], one), default=None)
+    return None if best is None else DomainOf(best, "links")
+
+
+def _tags(html: str) -> Iterator[tuple[str, dict[str, str]]]:
+    """Tags of the kinds that have addresses, with their attributes; of one that is written twice, the first."""
+    for found in _TAG.finditer(html):
+        attributes: dict[str, str] = {}
+        for one in _ATTRIBUTE.finditer(found[2]):
+            attributes.setdefault(one[1].lower(), one[2].strip("\"' \t\r\n"))
+        yield found[1].lower(), attributes
+
+
+def _domains(urls: Sequence[str]) -> list[str | None]:
+    """The registered domain of each; None where nobody can have registered it."""
+    return [_registered(host) for host in hosts_of(ascii_hosts(pa.array(urls, pa.string()))).to_pylist()]
+
+
+def _registered(host: str | None) -> str | None:
+    if host is None or host.startswith("[") or "." not in host:
+        return None
+    last = host.rpartition(".")[2]
+    return None if last.isdigit() or last == "invalid" else registered_domain(host)
+
+
+def folds(pages: Sequence[Owned], count: int) -> list[int]:
+    """The fold (0 to `count` - 1) of each page: all of a domain are in one, and each set is spread over all.
+
+    Domains come in the order of a hash, those with many pages first: a large one that comes late fits nowhere.
+    """
+    held: dict[str, Counter[str]] = {}
+    for page in pages:
+        held.setdefault(page.domain, Counter())[page.set] += 1
+    if not 2 <= count <= len(held):
+        raise UserError(
+            f"the {counted(len(pages), 'page')} are of {counted(len(held), 'domain')}, and cannot be parted into "
+            f"{counted(count, 'fold')}, none of them empty. Ask for 2 to {max(len(held), 2)} folds, or give more pages."
+        )
+    of_sets: list[Counter[str]] = [Counter() for _ in range(count)]
+    chosen: dict[str, int] = {}
+    for domain in sorted(held, key=lambda name: (-held[name].total(), _hash(name))):
+        sets = held[domain]
+        most = min(sets, key=lambda name: (-sets[name], name))
+        fold = min(range(count), key=lambda one: (of_sets[one][most], of_sets[one].total(), one))
+        of_sets[fold] += sets
+        chosen[domain] = fold
+    return [chosen[page.domain] for page in pages]
+
+
+def kinds_of(kinds: Iterable[str]) -> dict[str, int]:
+    """How many pages are of a domain that this or that has said, in the order of KINDS."""
+    counts = Counter(kinds)
+    return {kind: counts[kind] for kind in KINDS if counts[kind]}
+
+
+def _hash(name: str) -> bytes:
+    return hashlib.blake2b(name.encode(), digest_size=16).digest()

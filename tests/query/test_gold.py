@@ -1,0 +1,266 @@
+"""Gold pages are read as they are written, owned by whom they belong to, parted by owner, and scored by their words."""
+
+import gzip
+import json
+import os
+from collections import Counter
+from types import SimpleNamespace
+
+import pytest
+import zstandard
+from hypothesis import given
+from hypothesis import strategies as some
+
+from gold_pages import page, text_of, write_archive, write_gold, write_rows
+from gristmill.errors import UserError
+from gristmill.query.gold import read_gold
+from gristmill.query.gold_domains import EVERYWHERE, KINDS, domain_of, folds
+from gristmill.query.gold_scores import Score, mean, score_segments, score_text
+
+
+def test_pages_are_joined_with_their_gold_by_the_id_of_their_record(tmp_path):
+    """Set, language, domain, markup and gold are those of the page; angle brackets and order do not matter."""
+    rows = write_gold(tmp_path)
+    write_rows(tmp_path, [{**row, "warc_record_id": row["warc_record_id"].strip("<>")} for row in reversed(rows)])
+    pages = {one.record_id: one for one in read_gold(tmp_path)}
+    assert len(pages) == len(rows)
+    for number, row in enumerate(rows):
+        found = pages[row["warc_record_id"].strip("<>")]
+        assert (found.set, found.language, found.text) == (row["set"], row["lang"], row.get("text"))
+        assert (found.domain, found.domain_from) == (f"mill{number}.example", "url")
+        assert found.html == page(text_of(number))
+        assert found.must_have == tuple(row.get("must_have", ()))
+        assert found.score(text_of(number)) == Score(1.0, *([None, None] if "must_have" in row else [1.0, 1.0]))
+
+
+@pytest.mark.parametrize(("suffix", "packed"), [(".gz", gzip.compress), (".zst", zstandard.compress)])
+def test_gold_may_be_compressed_and_lie_anywhere_below(tmp_path, suffix, packed):
+    """What is no gold by its name is not read."""
+    rows = write_gold(tmp_path)
+    plain = tmp_path / "gold" / "extraction_gold.jsonl"
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    (tmp_path / "a" / "b" / f"my-Gold.jsonl{suffix}").write_bytes(packed(plain.read_bytes()))
+    plain.rename(tmp_path / "index.jsonl")
+    assert len(read_gold(tmp_path)) == len(rows)
+
+
+def test_pages_are_decoded_as_recipes_decode_them(tmp_path):
+    """By the page's own <meta>, where the server said nothing."""
+    write_gold(tmp_path)
+    html = page("Die Mühle mahlt für das Dorf.", '<meta charset="iso-8859-1">')
+    (tmp_path / "warc" / "pages.warc.gz").unlink()
+    ids = write_archive(tmp_path / "warc" / "latin.warc.gz", {"https://m.example/": html.encode("latin-1")})
+    write_rows(tmp_path, [{"warc_record_id": ids["https://m.example/"], "set": "s", "text": "x"}])
+    (found,) = read_gold(tmp_path)
+    assert "Die Mühle mahlt" in found.html
+    assert found.url == "https://m.example/"  # the record's own, where the gold has none
+
+
+def test_a_limit_takes_the_same_pages_each_time(tmp_path):
+    """In whatever order the gold has them."""
+    rows = write_gold(tmp_path)
+    first = [one.record_id for one in read_gold(tmp_path, 5)]
+    write_rows(tmp_path, rows[::-1])
+    assert [one.record_id for one in read_gold(tmp_path, 5)] == first
+    assert len(set(first)) == 5
+
+
+GOOD = {"warc_record_id": "<urn:uuid:1>", "set": "s", "text": "t"}
+BAD = {
+    "not JSON": ("{broken", ":2: invalid json"),
+    "no object": ("[1]", ":2: not an object"),
+    "neither text nor segments": (json.dumps({**GOOD, "text": None}), ":2 has neither text nor segments"),
+    "empty segments": (
+        json.dumps({"warc_record_id": "x", "set": "s", "must_have": [], "must_not": []}),
+        ":2 has neither text nor segments",
+    ),
+    "no id": (json.dumps({"set": "s", "text": "t"}), ":2 has no warc_record_id"),
+    "a text that is a number": (json.dumps({**GOOD, "text": 3}), ":2: text must be text, not 3."),
+    "segments that are a text": (json.dumps({**GOOD, "must_have": "a"}), ":2: must_have must be a list, not"),
+    "a segment that is none": (json.dumps({**GOOD, "must_not": ["a", 1]}), ":2: must_not.1 must be text, not 1."),
+    "the same page twice": (json.dumps(GOOD), "again, which"),
+}
+
+
+@pytest.mark.parametrize("what", BAD)
+def test_a_line_that_cannot_be_gold_is_named(tmp_path, what):
+    """File, number of the line, though blank lines stand between, and what to do."""
+    line, told = BAD[what]
+    write_gold(tmp_path)
+    lines = [json.dumps({**GOOD, "warc_record_id": "<urn:uuid:1>"}), line]
+    (tmp_path / "gold" / "extraction_gold.jsonl").write_text("\n".join(lines) + "\n")
+    with pytest.raises(UserError) as error:
+        read_gold(tmp_path)
+    assert told in str(error.value)
+    assert "extraction_gold.jsonl:2" in str(error.value)
+
+
+def test_the_number_of_a_line_counts_blank_ones(tmp_path):
+    """As an editor does."""
+    write_gold(tmp_path)
+    (tmp_path / "gold" / "extraction_gold.jsonl").write_text(f"\n{json.dumps(GOOD)}\n\n\n{{broken\n")
+    with pytest.raises(UserError, match=r"gold\.jsonl:5: invalid json"):
+        read_gold(tmp_path)
+
+
+def test_damaged_gold_is_refused(tmp_path):
+    """A cut file, even one of which nothing can be read, and a pipe, for which one would wait for ever."""
+    rows = write_gold(tmp_path)
+    plain = tmp_path / "gold" / "extraction_gold.jsonl"
+    packed = gzip.compress(plain.read_bytes())
+    for kept, line in ((len(packed) - 9, len(rows) + 1), (12, 1)):
+        plain.write_bytes(packed[:kept])
+        with pytest.raises(UserError, match=rf"gold\.jsonl:{line}: truncated gzip"):
+            read_gold(tmp_path)
+    plain.unlink()
+    os.mkfifo(plain)
+    with pytest.raises(UserError, match="is a pipe and no file"):
+        read_gold(tmp_path)
+
+
+def test_a_folder_in_which_something_is_missing_is_refused(tmp_path):
+    """No folder, no gold, gold without a line, no archive, gold of pages that are not there, or are no pages."""
+
+    def told(folder):
+        with pytest.raises(UserError) as error:
+            read_gold(folder)
+        return str(error.value)
+
+    assert "is no folder" in told(tmp_path / "none")
+    rows = write_gold(tmp_path)
+    gold, archive = tmp_path / "gold" / "extraction_gold.jsonl", tmp_path / "warc" / "pages.warc.gz"
+    write_rows(tmp_path, [*rows, {**GOOD, "warc_record_id": "<urn:uuid:elsewhere>"}])
+    assert "1 of 13 pages with gold stand in no WARC file" in told(tmp_path)
+    assert "a record urn:uuid:elsewhere (" in told(tmp_path)
+    ids = write_archive(tmp_path / "warc" / "empty.warc.gz", {"https://m.example/": " "})
+    write_rows(tmp_path, [{**GOOD, "warc_record_id": ids["https://m.example/"]}])
+    assert "dropped as empty_body" in told(tmp_path)
+    gold.write_text("\n\n")
+    assert "has no line in it" in told(tmp_path)
+    gold.unlink()
+    assert "has no gold file" in told(tmp_path)
+    write_rows(tmp_path, rows)
+    archive.unlink()
+    (tmp_path / "warc" / "empty.warc.gz").unlink()
+    assert "has no WARC file" in told(tmp_path)
+
+
+OWN = {
+    "canonical": '<link rel="canonical" href="https://www.mill.co.uk/a">',
+    "og:url": "<meta property='og:url' content='//blog.mill.co.uk/a'>",
+    "base": "<BASE HREF=http://mill.co.uk/>",
+    "links": '<a href="http://mill.co.uk/a">a</a><a href="http://news.mill.co.uk/b">b</a><a href="http://other.de/">c</a>',
+}
+
+
+@pytest.mark.parametrize("kind", OWN)
+@pytest.mark.parametrize(
+    "url", [None, "https://unknown.invalid/1", "http://10.0.0.1/a", "http://[::1]/", "http://intra/"]
+)
+def test_a_page_without_an_address_is_asked_itself(kind, url):
+    """In the order of KINDS, by the registered domain; a relative address says nothing."""
+    html = page("text", '<link rel=canonical href="/a">' if kind != "canonical" else "", OWN[kind])
+    assert domain_of(url, html, "id") == ("mill.co.uk", kind)
+    assert domain_of("https://a.b.known.com.au/x", html, "id") == ("known.com.au", "url")
+
+
+def test_what_says_most_is_believed():
+    """Each kind before all that come behind it."""
+    html = "".join(markup.replace("mill", f"mill{KINDS.index(kind)}") for kind, markup in reversed(OWN.items()))
+    assert domain_of(None, html, "id") == ("mill1.co.uk", "canonical")
+
+
+def test_links_to_everybody_say_nothing_and_pictures_say_more():
+    """A page is not Twitter's for its five links to it, and links to where its pictures come from count twice."""
+    assert "twitter.com" in EVERYWHERE
+    links = '<a href="https://twitter.com/x">x</a>' * 5
+    assert domain_of(None, links, "id") == ("id", "none")
+    links += '<a href="http://b.org/">b</a>' * 2 + '<img src="http://img.b.org/1.png">'
+    assert domain_of(None, links + '<a href="http://a.org/">a</a>' * 3, "id") == ("b.org", "links")
+    assert domain_of(None, links + '<a href="http://a.org/">a</a>' * 5, "id") == ("a.org", "links")
+
+
+some_pages = some.lists(
+    some.builds(
+        lambda domain, name: SimpleNamespace(domain=f"d{domain}", set=name),
+        some.integers(0, 12),
+        some.sampled_from(["a", "b", "c"]),
+    ),
+    min_size=1,
+    max_size=60,
+)
+
+
+@given(some_pages, some.integers(2, 6), some.randoms())
+def test_no_domain_is_in_two_folds(pages, count, random):
+    """Every fold has pages, all of a domain are together, and the order of the pages has no say."""
+    if len({one.domain for one in pages}) < count:
+        with pytest.raises(UserError, match="cannot be parted"):
+            folds(pages, count)
+        return
+    found = folds(pages, count)
+    assert set(found) == set(range(count))
+    of = dict(zip((one.domain for one in pages), found, strict=True))
+    assert [of[one.domain] for one in pages] == found
+    shuffled = random.sample(pages, len(pages))
+    assert folds(shuffled, count) == [of[one.domain] for one in shuffled]
+
+
+def test_a_domain_of_two_sets_goes_where_it_goes_whichever_comes_first():
+    """It has as many pages of one as of the other."""
+    both = [SimpleNamespace(domain="both", set=name) for name in "ab"]
+    others = [SimpleNamespace(domain=name, set=name) for name in "aaaaabbbb"]
+    assert folds([*both, *others], 2) == folds([*reversed(both), *others], 2)
+
+
+def test_each_set_is_spread_over_the_folds():
+    """Where domains are small, no fold has more than one page of a set above another."""
+    pages = [
+        SimpleNamespace(domain=f"{name}{number}", set=name)
+        for name, size in (("a", 23), ("b", 8), ("c", 5))
+        for number in range(size)
+    ]
+    counts = Counter(zip((one.set for one in pages), folds(pages, 5), strict=True))
+    for name in "abc":
+        sizes = [counts[name, fold] for fold in range(5)]
+        assert max(sizes) - min(sizes) <= 1, (name, sizes)
+
+
+alphabet = "aAbé \n.,米粉ééЖ1_"
+
+
+@given(some.text(alphabet, max_size=30), some.text(alphabet, max_size=30))
+def test_f1_is_that_of_words_taken_off_one_by_one(text, gold):
+    """The oracle crosses out; CJK is written with spaces around each character."""
+
+    def words(side):
+        spaced = "".join(f" {sign} " if sign in "米粉" else sign for sign in side.lower())
+        return "".join(sign if sign.isalnum() or sign == "_" else " " for sign in spaced).split()
+
+    given_words, left = words(text), words(gold)
+    asked, common = len(left), 0
+    for word in given_words:
+        if word in left:
+            left.remove(word)
+            common += 1
+    found = score_text(text, gold)
+    if not given_words and not asked:
+        assert found == Score(1.0, 1.0, 1.0)
+        return
+    precision = common / len(given_words) if given_words else 0.0
+    recall = common / asked if asked else 0.0
+    assert (found.precision, found.recall) == (precision, recall)
+    both = precision + recall
+    assert found.value == pytest.approx(2 * precision * recall / both if both else 0.0)
+
+
+def test_segments_are_rightly_there_or_rightly_not():
+    """White space does not matter; a half is right."""
+    assert score_segments("a b\n c", ["b c", "d"], ["a b c d", "a"]) == Score(0.5)
+    assert score_segments("", [], []) == Score(1.0)
+
+
+def test_a_mean_has_the_precision_of_those_that_have_one():
+    """Segments have none."""
+    assert mean([Score(1.0, 0.5, 0.25), Score(0.0)]) == Score(0.5, 0.5, 0.25)
+    assert mean([Score(0.5)]) == Score(0.5)
