@@ -1,8 +1,8 @@
 """MathML as LaTeX: formulas of pages whose authors left no TeX beside them.
 
-A formula is read as the tag soup that it may be, in one pass, and written from the inside out, so that nothing recurses.
-One that is nested deeper than MAX_DEPTH, or longer than MAX_TEX_CHARS, is written as the plain text in it, or not at all.
-An element without its end (a page cut short, a paragraph that ends first) is left as it is.
+A formula is read as the tag soup that it may be, in one pass, and written from the inside out, so that nothing
+recurses. One that is nested deeper than MAX_DEPTH, or longer than MAX_TEX_CHARS, is written as the plain text in it, or
+not at all. One without its end (a page cut short, a paragraph that ends first) is left as it is.
 
 What is lost: sizes, colours, spacing but for `mspace`, lines and frames of tables, columns that span others, numbers of
 equations (`mlabeledtr`), what is there to take up room (`mphantom`), strikes but for `\\cancel`, all choices of an
@@ -14,7 +14,8 @@ content MathML but for the words and numbers in it. Letters in elements of their
 import html
 import re
 
-from gristmill.stages.extract.mathml_elements import HIDDEN, KNOWN, TOKENS, VOID, Element, Part, build
+from gristmill.stages.extract.mathml_elements import HIDDEN, KNOWN, TOKENS, VOID, build
+from gristmill.stages.extract.mathml_tokens import Element, Part
 from gristmill.stages.extract.tex_symbols import symbols, words
 
 MAX_DEPTH = 200
@@ -30,14 +31,14 @@ _TAG = re.compile(
 """A tag or a comment. Whatever is not closed goes on to the end of the page, so that nothing is looked at twice."""
 _ATTRIBUTE = re.compile(rf"([^\s=/>]+){_S}*(?:={_S}*(?:\"([^\"]*)\"|'([^']*)'|([^\s>]+)))?")
 _LONG_REFERENCE = re.compile(r"&#(?:0*[0-9]{8,}|[xX]0*[0-9a-fA-F]{7,});?")
-_RAW = {
-    name: re.compile(f"</{name}(?=[ \t\n\f\r/>])", re.IGNORECASE)
-    for name in "iframe noembed noframes script style textarea title xmp".split()
-}
+_RAW_NAMES = "iframe noembed noframes script style textarea title xmp"
+_RAW = {name: re.compile(f"</{name}(?=[ \t\n\f\r/>])", re.IGNORECASE) for name in _RAW_NAMES.split()}
 _ENDS = frozenset(
-    "address article aside blockquote body dd details div dl dt fieldset figcaption figure footer form h1 h2 h3 h4 h5 h6 "
-    "head header hr html li main nav ol p pre section table tbody td tfoot th thead tr ul".split()
-) | frozenset(_RAW)
+    (
+        f"{_RAW_NAMES} address article aside blockquote body dd details div dl dt fieldset figcaption figure footer "
+        "form h1 h2 h3 h4 h5 h6 head header hr html li main nav ol p pre section table tbody td tfoot th thead tr ul"
+    ).split()
+)
 """Elements that cannot stand in a formula: a formula that is open there was never closed."""
 _TEX_ENCODINGS = frozenset(("application/x-tex", "tex", "latex"))
 

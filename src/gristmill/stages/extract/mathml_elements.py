@@ -5,44 +5,11 @@ Elements come here when they are closed, so that children are LaTeX already (`Pa
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
 
+from gristmill.stages.extract import mathml_tokens as tokens
 from gristmill.stages.extract import tex_symbols as tex
+from gristmill.stages.extract.mathml_tokens import Element, Part
 from gristmill.stages.extract.tex_symbols import join
-
-
-@dataclass(slots=True)
-class Part:
-    """A piece of LaTeX, and what its neighbours and its parent must know of it."""
-
-    tex: str
-    kind: str = ""
-    """What it is to them: loose text, open, close, bar (fences), prime, big (takes limits), named (a function), fenced,
-    sub, sup, subsup, table, row, atop, prescripts."""
-    text: str = ""
-    """The characters of a token; of a table or a row what stands between \\begin and \\end."""
-    tall: bool = False
-    """Whether fences round it must grow."""
-    fixed: bool = False
-    """Whether a fence must not."""
-    columns: int = 0
-    """Of a table or a row."""
-
-
-@dataclass(slots=True)
-class Element:
-    name: str
-    attributes: dict[str, str]
-    parts: list[Part] = field(default_factory=list)
-
-    def arguments(self, count: int) -> list[Part]:
-        """As many parts as the element must have: missing ones are empty, and those too many go with the last."""
-        parts = [*self.parts, *(Part("") for _ in range(count - len(self.parts)))]
-        return [*parts[: count - 1], _line(parts[count - 1 :])]
-
-    def characters(self) -> str:
-        """The text of a token without the white space around it; a space that does not break is none."""
-        return re.sub("[ \t\n\f\r]+", " ", "".join(part.text for part in self.parts)).strip(" ")
 
 
 def build(element: Element) -> Part:
@@ -50,86 +17,10 @@ def build(element: Element) -> Part:
     return _BUILDERS.get(element.name, _row)(element)
 
 
-_WORD = re.compile(r"[^\W\d_]{2}")
-_NAME = re.compile(r"(?=.*[A-Za-z])[A-Za-z0-9]{2,}(?: [A-Za-z0-9]+)*")
-_LETTER_AND_DIGITS = re.compile(r"[A-Za-z][0-9]+")
-
-
-def _identifier(element: Element) -> Part:
-    text, variant = element.characters(), element.attributes.get("mathvariant", "")
-    function = text.replace(" ", "").replace("\u00a0", "")
-    if function in tex.FUNCTIONS and variant in ("", "normal"):
-        return Part("\\" + function, "big" if function in tex.WITH_LIMITS else "", text)
-    if text and all(char in tex.PRIMES for char in text):
-        return Part("'" * sum(tex.PRIMES[char] for char in text), "prime", text)
-    if _NAME.fullmatch(text) and not _LETTER_AND_DIGITS.fullmatch(text) and variant in ("", "normal", "italic"):
-        if " " in text:
-            return Part(tex.words(text), "named", text)
-        return Part(f"\\math{'it' if variant == 'italic' else 'rm'}{{{text}}}", "named", text)
-    if _WORD.search(text) and not (text.isascii() and variant) and not tex.has_symbols(text):
-        return Part(tex.words(text), "", text)
-    return Part(tex.styled(text, variant), "", text)
-
-
-def _number(element: Element) -> Part:
-    text = element.characters()
-    upright = "normal" if _WORD.search(text) else ""
-    return Part(tex.styled(text, element.attributes.get("mathvariant", upright)), "", text)
-
-
-def _operator(element: Element) -> Part:
-    text, attributes = element.characters(), element.attributes
-    form = attributes.get("form", "")
-    if not text and (attributes.get("fence") == "true" or form in ("prefix", "postfix")):
-        return Part("", "open" if form == "prefix" else "close")
-    if text == "mod":
-        return Part("\\bmod", "", text)
-    if _WORD.search(text) or text in tex.PRIMES:
-        part = _identifier(element)
-        if part.tex.startswith("\\mathrm"):
-            part.tex = f"\\operatorname{{{text}}}"
-        return part
-    kind = "open" if text in tex.OPEN else "close" if text in tex.CLOSE else "big" if text in tex.BIG else ""
-    if text in tex.BARS and form in ("prefix", "postfix"):
-        text, kind = tex.BARS[text], {"prefix": "open", "postfix": "close"}[form]
-    elif text in tex.BARS.values():
-        kind = "bar"
-    bold = "bold" in attributes.get("mathvariant", "") and kind in ("", "big")
-    answer = tex.styled(text, "bold") if bold else tex.operator(text)
-    return Part(answer, kind, text, tall=kind == "big", fixed=attributes.get("stretchy") == "false")
-
-
-_TEXT_STYLES = {"bold": "\\textbf", "italic": "\\textit", "monospace": "\\texttt"}
-
-
-def _text(element: Element) -> Part:
-    """Words; formulas that stand among them are formulas."""
-    command = _TEXT_STYLES.get(element.attributes.get("mathvariant", ""), "\\text")
-    if all(part.kind == "loose" for part in element.parts):
-        text = element.characters()
-        return Part(tex.words(text, command), "", text)
-    pieces, run = [], ""
-    for part in element.parts:
-        if part.kind == "loose":
-            run += part.text
-            continue
-        pieces += [tex.words(re.sub(r"\s+", " ", run), command), part.tex]
-        run = ""
-    return Part(join([*pieces, tex.words(re.sub(r"\s+", " ", run), command)]))
-
-
-def _string(element: Element) -> Part:
-    quotes = element.attributes.get("lquote", '"'), element.attributes.get("rquote", '"')
-    return Part(tex.words(quotes[0] + element.characters() + quotes[1]))
-
-
-def _space(element: Element) -> Part:
-    width = re.match(r"(-?[0-9]*\.?[0-9]+)(em|ex|px|pt|rem|mu)?", element.attributes.get("width", "").strip())
-    if not width or len(width[1]) > 8:
-        return Part("")
-    ems = float(width[1]) / {"ex": 2, "px": 16, "pt": 12, "mu": 18}.get(width[2], 1)
-    steps = ((1.5, "\\qquad"), (0.7, "\\quad"), (0.25, "\\;"), (0.2, "\\:"), (0.1, "\\,"), (-0.1, ""))
-    return Part(next((space for least, space in steps if ems >= least), "\\!"))
+def _arguments(element: Element, count: int) -> list[Part]:
+    """As many parts as the element must have: missing ones are empty, and those too many go with the last."""
+    parts = [*element.parts, *(Part("") for _ in range(count - len(element.parts)))]
+    return [*parts[: count - 1], _line(parts[count - 1 :])]
 
 
 def _row(element: Element) -> Part:
@@ -242,7 +133,7 @@ def _under_over(base: Part, under: Part | None = None, over: Part | None = None)
         return _scripts(Part(f"\\operatorname*{{{name}}}", "big"), under, over)
     if base.text in tex.ARROWS and base.tex and not base.kind:
         below = f"[{{{under.tex}}}]" if under and under.tex else ""
-        return Part(f"\\x{tex.ARROWS[base.text]}{below}{{{over.tex if over else ''}}}")
+        return Part(f"{tex.ARROWS[base.text]}{below}{{{over.tex if over else ''}}}")
     answer = base
     if over and over.text in tex.OVER:
         command = tex.OVER[over.text][not _is_single(base.tex)]
@@ -274,7 +165,7 @@ def _multiscripts(element: Element) -> Part:
 
 
 def _fraction(element: Element) -> Part:
-    top, bottom = element.arguments(2)
+    top, bottom = _arguments(element, 2)
     both = f"{{{top.tex}}}{{{bottom.tex}}}"
     if re.match(r"0+(\.0*)?([a-z%]|\Z)", element.attributes.get("linethickness", "").strip()):
         return Part(f"{{{top.tex}\\atop {bottom.tex}}}", "atop", both, True)
@@ -284,13 +175,9 @@ def _fraction(element: Element) -> Part:
 
 
 def _root(element: Element) -> Part:
-    base, degree = element.arguments(2)
+    base, degree = _arguments(element, 2)
     index = f"{{{degree.tex}}}" if "]" in degree.tex else degree.tex
     return Part(f"\\sqrt[{index}]{{{base.tex}}}" if index else f"\\sqrt{{{base.tex}}}", "", "", base.tall)
-
-
-def _square_root(element: Element) -> Part:
-    return _wrapped("\\sqrt", _row(element))
 
 
 def _wrapped(command: str, part: Part) -> Part:
@@ -360,30 +247,45 @@ def _spoken(element: Element) -> Part:
     return Part(" ".join(part.tex for part in element.parts if part.tex))
 
 
-def _sub(element: Element) -> Part:
-    return _scripts(*element.arguments(2))
-
-
 def _sup(element: Element) -> Part:
-    base, sup = element.arguments(2)
+    base, sup = _arguments(element, 2)
     return _scripts(base, None, sup)
 
 
 def _over(element: Element) -> Part:
-    base, over = element.arguments(2)
+    base, over = _arguments(element, 2)
     return _under_over(base, None, over)
 
 
 _BUILDERS: dict[str, Callable[[Element], Part]] = {
-    **{"mi": _identifier, "mn": _number, "mo": _operator, "mtext": _text, "ms": _string, "mspace": _space},
+    "mi": tokens.identifier,
+    "mn": tokens.number,
+    "mo": tokens.operator,
+    "mtext": tokens.text,
+    "ms": tokens.string,
+    "mspace": tokens.space,
     **dict.fromkeys(("math", "mrow", "mstyle", "mpadded", "merror", "mtd"), _row),
-    **{"msub": _sub, "msup": _sup, "msubsup": lambda element: _scripts(*element.arguments(3))},
-    **{"munder": lambda element: _under_over(*element.arguments(2)), "mover": _over},
-    **{"munderover": lambda element: _under_over(*element.arguments(3)), "mmultiscripts": _multiscripts},
-    **{"mfrac": _fraction, "msqrt": _square_root, "mroot": _root, "menclose": _enclosed, "mfenced": _fences},
-    **{"mtable": _table, "mtr": _table_row, "mlabeledtr": _table_row},
-    **{"semantics": _first, "maction": _first, "apply": _spoken},
-    **{"mphantom": lambda _: Part(""), "none": lambda _: Part(""), "mprescripts": lambda _: Part("", "prescripts")},
+    "msub": lambda element: _scripts(*_arguments(element, 2)),
+    "msup": _sup,
+    "msubsup": lambda element: _scripts(*_arguments(element, 3)),
+    "munder": lambda element: _under_over(*_arguments(element, 2)),
+    "mover": _over,
+    "munderover": lambda element: _under_over(*_arguments(element, 3)),
+    "mmultiscripts": _multiscripts,
+    "mfrac": _fraction,
+    "msqrt": lambda element: _wrapped("\\sqrt", _row(element)),
+    "mroot": _root,
+    "menclose": _enclosed,
+    "mfenced": _fences,
+    "mtable": _table,
+    "mtr": _table_row,
+    "mlabeledtr": _table_row,
+    "semantics": _first,
+    "maction": _first,
+    "apply": _spoken,
+    "mphantom": lambda _: Part(""),
+    "none": lambda _: Part(""),
+    "mprescripts": lambda _: Part("", "prescripts"),
 }
 KNOWN = frozenset(_BUILDERS)
 TOKENS = frozenset(("mi", "mn", "mo", "ms", "mtext"))

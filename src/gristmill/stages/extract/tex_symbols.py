@@ -8,11 +8,10 @@ import re
 import unicodedata
 from collections.abc import Iterable
 
-FUNCTIONS = frozenset(
-    "arccos arcsin arctan arg cos cosh cot coth csc deg det dim exp gcd hom inf ker lg lim liminf limsup ln log max min "
-    "Pr sec sin sinh sup tan tanh".split()
-)
-WITH_LIMITS = frozenset("det gcd inf lim liminf limsup max min Pr sup".split())
+_LIMITS = "det gcd inf lim liminf limsup max min Pr sup"
+_NAMES = "arccos arcsin arctan arg cos cosh cot coth csc deg dim exp hom ker lg ln log sec sin sinh tan tanh"
+FUNCTIONS = frozenset(f"{_LIMITS} {_NAMES}".split())
+WITH_LIMITS = frozenset(_LIMITS.split())
 """What stands under these functions belongs to them, as it does to a sum."""
 BIG = frozenset("∑∏∐⋃⋂⨆⨅⨄⋁⋀⨁⨂⨀∫∬∭⨌∮∯∰")
 
@@ -21,13 +20,17 @@ CLOSE = frozenset(")]}⟩〉⌋⌉⟧⟯")
 BARS = {"|": "|", "∣": "|", "‖": "‖", "∥": "‖"}
 """Fences that look the same on both sides; two of them are relations, unless an element says that it is a fence."""
 PRIMES = {"'": 1, "′": 1, "″": 2, "‴": 3, "⁗": 4, "’": 1}
-ARROWS = dict(
-    zip(
-        "→←↔⇒⇐⇔↦⟶⟵⇌⟹⟸",
-        "right left leftright Right Left Leftright mapsto right left rightleftharpoons Right Left".split(),
-    )
-)
-"""Arrows that grow with what stands over them: the middle of the command's name."""
+ARROWS = {
+    **dict.fromkeys("→⟶", "\\xrightarrow"),
+    **dict.fromkeys("←⟵", "\\xleftarrow"),
+    **dict.fromkeys("⇒⟹", "\\xRightarrow"),
+    **dict.fromkeys("⇐⟸", "\\xLeftarrow"),
+    "↔": "\\xleftrightarrow",
+    "⇔": "\\xLeftrightarrow",
+    "↦": "\\xmapsto",
+    "⇌": "\\xrightleftharpoons",
+}
+"""Arrows that grow with what stands over them."""
 
 OVER = {
     **dict.fromkeys("^ˆ̂", ("hat", "widehat")),
@@ -151,14 +154,14 @@ VARIANTS = {
 def _styled_letters() -> dict[str, tuple[str, str]]:
     """Letters and digits of the mathematical alphabets: the plain one, and its style."""
     latin = "bold italic bold-italic script bold-script fraktur double-struck bold-fraktur sans-serif bold-sans-serif "
-    styles = (latin + "sans-serif-italic sans-serif-bold-italic monospace").split()
-    greek = "bold italic bold-italic bold-sans-serif sans-serif-bold-italic".split()
-    digits = "bold double-struck sans-serif bold-sans-serif monospace".split()
-    blocks = ((0x1D400, 52, styles), (0x1D6A8, 58, greek), (0x1D7CE, 10, digits))
+    latin += "sans-serif-italic sans-serif-bold-italic monospace"
+    greek = "bold italic bold-italic bold-sans-serif sans-serif-bold-italic"
+    digits = "bold double-struck sans-serif bold-sans-serif monospace"
+    blocks = ((0x1D400, 52, latin), (0x1D6A8, 58, greek), (0x1D7CE, 10, digits))
     letters = {
         chr(first + size * place + at): style
         for first, size, block in blocks
-        for place, style in enumerate(block)
+        for place, style in enumerate(block.split())
         for at in range(size)
     }
     letters |= {**dict.fromkeys("ℂℍℕℙℚℝℤⅆⅅⅇⅈⅉℽℾℿ⅀", "double-struck"), **dict.fromkeys("ℬℰℱℋℐℒℳℛℯℊℴ", "script")}
