@@ -1,8 +1,8 @@
 """MathML as LaTeX: formulas of pages whose authors left no TeX beside them.
 
 A formula is read as the tag soup that it may be, in one pass, and written from the inside out, so that nothing
-recurses. One that is nested deeper than MAX_DEPTH, or longer than MAX_TEX_CHARS, is written as the plain text in it, or
-not at all. One without its end (a page cut short, a paragraph that ends first) is left as it is.
+recurses. One that goes beyond the bounds below is written as the plain text in it, or not at all. One without its end
+(a page cut short, a paragraph that ends first) is left as it is.
 
 What is lost: sizes, colours, spacing but for `mspace`, lines and frames of tables, columns that span others, numbers of
 equations (`mlabeledtr`), what is there to take up room (`mphantom`), strikes but for `\\cancel`, all choices of an
@@ -20,7 +20,10 @@ from gristmill.stages.extract.tex_symbols import symbols, words
 
 MAX_DEPTH = 200
 """Elements inside each other. Formulas of real pages reach 20."""
+MAX_TAGS = 50_000
+"""Tags of one formula: half a second."""
 MAX_TEX_CHARS = 65_536
+"""Characters of one formula."""
 
 _S = r"[ \t\n\f\r]"
 _TAG = re.compile(
@@ -126,20 +129,22 @@ def _texts(markup: str) -> list[str]:
 
 
 class _TooMuchError(Exception):
-    """The formula is nested too deep, or its LaTeX is too long."""
+    """The formula goes beyond a bound."""
 
 
 def _convert(markup: str) -> str:
     stack = [Element("math", {})]
     at = 0
-    for tag in _TAG.finditer(markup):
+    for count, tag in enumerate(_TAG.finditer(markup)):
+        if count > MAX_TAGS:
+            raise _TooMuchError
         _add_text(stack[-1], markup[at : tag.start()])
         at = tag.end()
         name = _name(tag)
         if not name:
             continue
         if tag["end"]:
-            if any(element.name == name for element in stack[1:]):
+            if any(element.name == name for element in stack[:0:-1]):
                 while stack[-1].name != name:
                     _close(stack)
                 _close(stack)
@@ -164,6 +169,8 @@ def _add_text(element: Element, text: str) -> None:
     """Text belongs into a token. Elsewhere words are taken as words, and anything else as symbols."""
     if not text or element.name in HIDDEN:
         return
+    if len(text) > MAX_TEX_CHARS:
+        raise _TooMuchError
     text = _unescape(text)
     if element.name in TOKENS:
         element.parts.append(Part("", "loose", text))

@@ -46,14 +46,12 @@ def _line(parts: list[Part]) -> Part:
             inside.append(_fenced(Part(""), [inside.pop()], part))
         else:
             _append(inside, part)
-    while len(levels) > 1:
-        opening, inside = levels.pop()
-        if inside and inside[0].kind == "table":
-            inside[0] = _fenced(opening, inside[:1], Part(""))
+    inside = []
+    for opening, parts in levels:
+        if parts and parts[0].kind == "table" and opening.text:
+            inside += [_fenced(opening, parts[:1], Part("")), *parts[1:]]
         else:
-            inside.insert(0, opening)
-        levels[-1][1].extend(inside)
-    inside = levels[0][1]
+            inside += [opening, *parts] if opening.text else parts
     if len(inside) == 1:
         return inside[0]
     return Part(join(part.tex for part in inside), tall=any(part.tall for part in inside))
@@ -155,13 +153,11 @@ def _under_over(base: Part, under: Part | None = None, over: Part | None = None)
 def _multiscripts(element: Element) -> Part:
     base, *scripts = element.parts or [Part("")]
     middle = next((place for place, part in enumerate(scripts) if part.kind == "prescripts"), len(scripts))
-    answer = base
-    for at in range(0, middle, 2):
-        pair = scripts[at : min(at + 2, middle)]
-        answer = _scripts(answer, *pair) if at == 0 else Part(join([answer.tex, _scripts(Part(""), *pair).tex]))
+    pieces = [_scripts(base, *scripts[: min(2, middle)]).tex]
+    pieces += [_scripts(Part(""), *scripts[at : min(at + 2, middle)]).tex for at in range(2, middle, 2)]
     before = scripts[middle + 1 :]
     starts = [_scripts(Part(""), *before[at : at + 2]).tex for at in range(0, len(before), 2)]
-    return Part(join([*starts, answer.tex]), tall=base.tall) if any(starts) else answer
+    return Part(join([*starts, *pieces]), tall=base.tall)
 
 
 def _fraction(element: Element) -> Part:
