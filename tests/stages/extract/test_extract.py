@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from gristmill.errors import UserError
 from gristmill.stages.extract import extract
-from gristmill.stages.extract.extract import Config, apply, check, language_tag
+from gristmill.stages.extract.extract import Config, apply, check
+from gristmill.stages.extract.facts import MAX_TITLE_CHARS, language_tag
 from gristmill.stages.extract.normalise import normalise
 
 PROSE = "This is a sentence of the article, and it is long enough to be told from an entry of a menu by anyone."
@@ -109,7 +110,7 @@ def test_every_script_survives(text: str) -> None:
         ("<title> </title>", "<h1>The <b>third</b></h1>", "The third"),
         ("", "<svg><title>not this</title></svg>", "known"),
         ("<title>a\u00adb\u202e &amp; e\u0301</title>", "", "ab & é"),
-        ("<title>" + "x" * 5_000 + "</title>", "", "x" * extract.MAX_TITLE_CHARS),
+        ("<title>" + "x" * 5_000 + "</title>", "", "x" * MAX_TITLE_CHARS),
     ],
 )
 def test_the_title_is_the_first_of_three(head: str, body: str, title: str) -> None:

@@ -44,25 +44,25 @@ MAX_SCRIPT_DEPTH = 64
 """Lists and objects inside each other. A script that is longer or deeper is passed over."""
 
 _NAMED = (
-    ("og:title",),
-    ("twitter:title",),
-    ("dc.title", "dcterms.title", "dc:title"),
-    ("content-language",),
-    ("og:locale",),
-    ("author",),
-    ("article:author",),
-    ("dc.creator", "dcterms.creator", "dc:creator"),
-    ("parsely-author",),
-    ("sailthru.author",),
-    ("article:published_time",),
-    ("datepublished",),
-    ("dc.date", "dc.date.issued", "dcterms.created", "dcterms.issued", "dcterms.date", "date", "pubdate")
-    + ("publish_date", "publish-date", "publishdate", "parsely-pub-date", "sailthru.date"),
-    ("og:url",),
-    ("og:site_name",),
-    ("application-name",),
-    ("canonical",),
-    ("application/ld+json",),
+    "og:title",
+    "twitter:title",
+    "dc.title dcterms.title dc:title",
+    "content-language",
+    "og:locale",
+    "author",
+    "article:author",
+    "dc.creator dcterms.creator dc:creator",
+    "parsely-author",
+    "sailthru.author",
+    "article:published_time",
+    "datepublished",
+    "dc.date dc.date.issued dcterms.created dcterms.issued dcterms.date date pubdate publish_date publish-date "
+    "publishdate parsely-pub-date sailthru.date",
+    "og:url",
+    "og:site_name",
+    "application-name",
+    "canonical",
+    "application/ld+json",
 )
 OG_TITLE, TWITTER_TITLE, DC_TITLE, CONTENT_LANGUAGE, OG_LOCALE, AUTHOR, ARTICLE_AUTHOR, DC_CREATOR = range(8)
 PARSELY_AUTHOR, SAILTHRU_AUTHOR, PUBLISHED_TIME, DATE_PUBLISHED, OTHER_DATE, OG_URL, SITE_NAME = range(8, 15)
@@ -74,8 +74,8 @@ _MOST[JSON_LD], _MOST[HEADING_TEXT] = 4, 64
 _MOST_OF_A_PAGE = int(_MOST.sum())
 """Values of one place that are found: the first that can be read is wanted, or some authors, or the parts of a line."""
 
-_NAME_HASHES = np.array([fnv(name) for names in _NAMED for name in names], np.uint64)
-_NAME_BITS = np.array([1 << place for place, names in enumerate(_NAMED) for _ in names], np.int64)
+_NAME_HASHES = np.array([fnv(name) for names in _NAMED for name in names.split()], np.uint64)
+_NAME_BITS = np.array([1 << place for place, names in enumerate(_NAMED) for _ in names.split()], np.int64)
 _IN_META = (1 << CANONICAL) - 1
 _IN_TIME = 1 << DATE_PUBLISHED | 1 << OTHER_DATE
 _MAX_NAME_BYTES = 256
