@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from gristmill.errors import UserError
 from gristmill.stages.extract import extract
 from gristmill.stages.extract.extract import Config, apply, check
-from gristmill.stages.extract.facts import MAX_TITLE_CHARS, language_tag
+from gristmill.stages.extract.facts import MAX_TITLE_CHARS, language_tag, one_line
 from gristmill.stages.extract.normalise import normalise
 
 PROSE = "This is a sentence of the article, and it is long enough to be told from an entry of a menu by anyone."
@@ -280,6 +280,6 @@ def test_texts_of_a_batch_are_those_of_each_alone(texts: list[str | None]) -> No
 @given(st.text("ab é\u0301\u0344\ufffc\ufffd\xad\u200e\u3000\n中가\u11a8🙂\ue000\U0001fbff" + "\u0316", max_size=40))
 def test_a_title_is_in_the_plain_form(text: str) -> None:
     """On one line; what is in that form already is not put into it again."""
-    found = extract._one_line(text)
+    found = one_line(text)
     assert found == " ".join(normalise(" ".join(text.split())).split())
-    assert extract._one_line(found) == found
+    assert one_line(found) == found

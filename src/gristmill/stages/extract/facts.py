@@ -24,6 +24,8 @@ from gristmill.stages.extract.published import published
 MAX_TITLE_CHARS = 300
 MAX_NAME_CHARS = 200
 MAX_URL_CHARS = 2_000
+MAX_LANGUAGE_CHARS = 100
+"""Of a list of languages, of which the first is wanted."""
 
 _META_TITLES = (places.OG_TITLE, places.TWITTER_TITLE, places.DC_TITLE)
 _META_AUTHORS = (places.AUTHOR, places.ARTICLE_AUTHOR, places.DC_CREATOR, places.PARSELY_AUTHOR, places.SAILTHRU_AUTHOR)
@@ -54,7 +56,7 @@ def facts(data: np.ndarray, offsets: np.ndarray) -> pa.RecordBatch:
                     continue
                 if place == places.JSON_LD:
                     linked = linked or read_scripts(markup[place])
-                    values = [unescape(value) for value in linked[column]]
+                    values = list(map(_characters, linked[column]))
                 else:
                     values = _values(markup[place], place)
                 if said := _READ[column](values):
@@ -67,13 +69,19 @@ def _values(markup: list[bytes], place: int) -> list[str]:
     """What stands in one place of a page, with characters for their references."""
     if place == places.HEADING_TEXT:
         markup = [b"".join(markup)]
-    texts = [one.decode("utf-8", "ignore") for one in markup]
+    texts = (one.decode("utf-8", "ignore") for one in markup)
     if place in (places.TITLE, places.HEADING_TEXT):
-        return [unescape(text) if "&" in text else text for text in texts]
-    return [unescape(_NAME.sub(_kept, text)) if "&" in text else text for text in texts]
+        return list(map(_characters, texts))
+    return [_characters(_NAME.sub(_kept, text)) if "&" in text else text for text in texts]
 
 
-_NAME = re.compile(r"&([A-Za-z][A-Za-z0-9]*)(?![A-Za-z0-9])(;?)(=?)")
+_NUMBER = re.compile(r"&#0*(\d{1,7})\d*")
+_NAME = re.compile(r"&([A-Za-z][A-Za-z0-9]*)(;?)(=?)")
+
+
+def _characters(text: str) -> str:
+    """A text with characters for their references. Of a number seven digits are enough; of 4,300 Python takes none."""
+    return unescape(_NUMBER.sub(r"&#\1", text)) if "&" in text else text
 
 
 def _kept(found: re.Match[str]) -> str:
@@ -106,16 +114,18 @@ def _title(values: list[str]) -> str | None:
     return next(filter(None, map(one_line, values)), None)
 
 
-def _site(values: list[str]) -> str | None:
-    return next(filter(None, (one_line(value, MAX_NAME_CHARS) for value in values)), None)
-
-
 _BY = re.compile(r"by:?\s+", re.IGNORECASE)
-_ADDRESS = re.compile(r"(?:https?:)?//|www\.", re.IGNORECASE)
+_ADDRESS = re.compile(r"(?:https?:)?//|www\.|@", re.IGNORECASE)
+"""How what is no name begins: a page or an account."""
+
+
+def _site(values: list[str]) -> str | None:
+    names = (one_line(value, MAX_NAME_CHARS) for value in values)
+    return next((name for name in names if name and not _ADDRESS.match(name)), None)
 
 
 def _author(values: list[str]) -> str | None:
-    """As many names as fit, each once; the address of a profile is none."""
+    """As many names as fit, each once."""
     said = ""
     for value in values:
         name = one_line(value, MAX_NAME_CHARS)
@@ -132,7 +142,7 @@ def _date(values: list[str]) -> str | None:
 
 
 def _language(values: list[str]) -> str | None:
-    return next(filter(None, map(language_tag, values)), None)
+    return next(filter(None, (language_tag(value[:MAX_LANGUAGE_CHARS]) for value in values)), None)
 
 
 _URL = re.compile(r"https?://[^\s/?#]", re.IGNORECASE)
