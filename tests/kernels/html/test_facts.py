@@ -42,12 +42,14 @@ class Head(HTMLParser):
             self.in_head = False
         elif tag == "meta":
             for place in sorted({PLACES[word] for word in words & set(PLACES)}):
-                if self.in_head or place == kernel.DATE_PUBLISHED:
+                if self.in_head:
                     self.add(place, told.get("content"))
+                elif place == kernel.DATE_PUBLISHED:
+                    self.add(kernel.BODY_DATE, told.get("content"))
         elif tag == "link" and "canonical" in words and self.in_head:
             self.add(kernel.CANONICAL, told.get("href"))
         elif tag == "time" and ("pubdate" in told or any(PLACES.get(word) in DATES for word in words)):
-            self.add(kernel.TIME, told.get("datetime"))
+            self.add(kernel.BODY_DATE, told.get("datetime"))
         elif tag == "html":
             for name, value in attrs:
                 if name in LANGUAGES:
@@ -133,7 +135,7 @@ def test_tags_are_those_of_a_parser(page: str, before: bytes) -> None:
         ("<a title='<meta name=author content=a>'>", []),
         ("<link rel='x CANONICAL' href=http://a>", [(kernel.CANONICAL, b"http://a")]),
         ("<body><link rel=canonical href=http://a><meta name=author content=a>", []),
-        ("<body><meta itemprop=datePublished content=2012>", [(kernel.DATE_PUBLISHED, b"2012")]),
+        ("<body><meta itemprop=datePublished content=2012>", [(kernel.BODY_DATE, b"2012")]),
         ("<body><time itemprop='x pubdate' datetime=1><time pubdate datetime=2><time datetime=3>", "12"),
         ("<h1><i>a</i>b<!-- c --></h1><h1>d</h1>", [(kernel.HEADING_TEXT, b"a"), (kernel.HEADING_TEXT, b"b")]),
         ("<h1><img></h1><h1>d<h2>e", [(kernel.HEADING_TEXT, b"d")]),
@@ -144,7 +146,7 @@ def test_tags_are_those_of_a_parser(page: str, before: bytes) -> None:
 )
 def test_what_is_no_tag_says_nothing(page: str, found: list[tuple[int, bytes]] | str) -> None:
     """Foreign content, raw text, comments, tags without an end and the second of two equal attributes."""
-    wanted = [(kernel.TIME, one.encode()) for one in found] if isinstance(found, str) else found
+    wanted = [(kernel.BODY_DATE, one.encode()) for one in found] if isinstance(found, str) else found
     assert find(page.encode()) == [wanted]
 
 

@@ -2,7 +2,7 @@
 
 The pass follows the HTML standard's tokenizer as far as it decides what is a tag: quoted values, comments, raw text
 (script, style, textarea, title). Inside `<svg>` a title is none. Tags count in the head of a page, which ends with
-`<body>`; behind it stand the first heading, what has a date of publication, and JSON-LD.
+`<body>`; behind it stand the first heading, dates of publication (`<time>`, and `<meta>` with itemprop), and JSON-LD.
 """
 
 from typing import Any
@@ -66,7 +66,7 @@ _NAMED = (
 )
 OG_TITLE, TWITTER_TITLE, DC_TITLE, CONTENT_LANGUAGE, OG_LOCALE, AUTHOR, ARTICLE_AUTHOR, DC_CREATOR = range(8)
 PARSELY_AUTHOR, SAILTHRU_AUTHOR, PUBLISHED_TIME, DATE_PUBLISHED, OTHER_DATE, OG_URL, SITE_NAME = range(8, 15)
-APPLICATION_NAME, CANONICAL, JSON_LD, TITLE, HEADING_TEXT, LANG, XML_LANG, TIME, PLACES = range(15, 24)
+APPLICATION_NAME, CANONICAL, JSON_LD, TITLE, HEADING_TEXT, LANG, XML_LANG, BODY_DATE, PLACES = range(15, 24)
 """Where a value may stand. The first ones are named by an attribute, in one of the spellings of `_NAMED`."""
 
 _MOST = np.full(PLACES, 8, np.int64)
@@ -252,10 +252,11 @@ def _read_page(
         head = head and kind != TAG_BODY
         if wanted == _HASH_DATETIME:
             if places & _IN_TIME or has_pubdate:
-                _add_value(data, counts, found, page, TIME, value_from, value_to)
+                _add_value(data, counts, found, page, BODY_DATE, value_from, value_to)
         elif wanted != _NO_NAME:
             places &= _IN_META if kind == _TAG_META else 1 << CANONICAL
-            places &= -1 if head else 1 << DATE_PUBLISHED
+            if not head:
+                places = 1 << BODY_DATE if places >> DATE_PUBLISHED & 1 else 0
             if places:
                 for place in range(PLACES):
                     if places >> place & 1:

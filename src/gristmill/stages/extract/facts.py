@@ -32,7 +32,7 @@ _META_AUTHORS = (places.AUTHOR, places.ARTICLE_AUTHOR, places.DC_CREATOR, places
 SOURCES = {
     "title": (places.TITLE, *_META_TITLES, places.JSON_LD, places.HEADING_TEXT),
     "author": (*_META_AUTHORS, places.JSON_LD),
-    "date": (places.PUBLISHED_TIME, places.DATE_PUBLISHED, places.JSON_LD, places.OTHER_DATE, places.TIME),
+    "date": (places.PUBLISHED_TIME, places.DATE_PUBLISHED, places.JSON_LD, places.OTHER_DATE, places.BODY_DATE),
     "language": (places.LANG, places.XML_LANG, places.CONTENT_LANGUAGE, places.OG_LOCALE),
     "canonical_url": (places.CANONICAL, places.OG_URL),
     "site": (places.SITE_NAME, places.JSON_LD, places.APPLICATION_NAME),
@@ -72,7 +72,10 @@ def _values(markup: list[bytes], place: int) -> list[str]:
     texts = (one.decode("utf-8", "ignore") for one in markup)
     if place in (places.TITLE, places.HEADING_TEXT):
         return list(map(_characters, texts))
-    return [_characters(_NAME.sub(_kept, text)) if "&" in text else text for text in texts]
+    values = [_characters(_NAME.sub(_kept, text)) if "&" in text else text for text in texts]
+    if place == places.BODY_DATE and len({(published(value) or "")[:10] for value in values}) > 1:
+        return []  # comments and other articles have dates as well, and nothing tells which is the page's own
+    return values
 
 
 _NUMBER = re.compile(r"&#0*(\d{1,7})\d*")
