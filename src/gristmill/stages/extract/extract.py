@@ -20,10 +20,7 @@ with attributes.
 """
 
 import importlib.util
-import re
-import unicodedata
 from collections.abc import Iterator
-from functools import lru_cache
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -37,13 +34,13 @@ from gristmill.kernels.html import names as markup
 from gristmill.kernels.html.bounds import scan
 from gristmill.kernels.text.edges import take_spans, trim
 from gristmill.stages.contract import AsCount, Bytes, Count, StageConfig
-from gristmill.stages.extract.normalise import normalise, normalise_rows
+from gristmill.stages.extract.facts import language_tag, one_line
+from gristmill.stages.extract.normalise import normalise_rows
 
 VERSION = 1
 READS = ("html", "text", "title", "language_hint")
 SCHEMA = pa.schema([(name, pa.string()) for name in ("text", "title", "language_hint", "drop", "detail")])
 
-MAX_TITLE_CHARS = 300
 MAX_DETAIL_CHARS = 200
 MAX_NODES = {"resiliparse": 200_000, "trafilatura": 30_000}
 MAX_NAMES = 30_000
@@ -203,22 +200,14 @@ def _faults(sizes: np.ndarray, rows: np.ndarray, config: Config) -> dict[int, _F
 
 def _title(tree: Any) -> str | None:
     """<title>, else og:title, else the first <h1>; on one line."""
-    title = _one_line(tree.title)
+    title = one_line(tree.title)
     if not title and tree.head:
         meta = tree.head.query_selector('meta[property="og:title"]')
-        title = _one_line(meta.getattr("content")) if meta else ""
+        title = one_line(meta.getattr("content")) if meta else ""
     if not title and tree.body:
         heading = tree.body.query_selector("h1")
-        title = _one_line(heading.text) if heading else ""
+        title = one_line(heading.text) if heading else ""
     return title or None
-
-
-def _one_line(text: str | None) -> str:
-    text = " ".join((text or "").split())
-    # Of what prints, the plain form removes one character.
-    if not (text.isprintable() and "\ufffc" not in text and unicodedata.is_normalized("NFC", text)):
-        text = " ".join(normalise(text).split())
-    return text[:MAX_TITLE_CHARS].rstrip()
 
 
 def _language(tree: Any, html: str) -> str | None:
@@ -229,13 +218,3 @@ def _language(tree: Any, html: str) -> str | None:
         meta = tree.head.query_selector('meta[http-equiv="content-language" i]')
         language = language_tag(meta.getattr("content")) if meta else None
     return language
-
-
-_TAG = re.compile(r"(?!utf)[a-z]{2,3}(-[a-z0-9]{1,8}){0,4}")
-
-
-@lru_cache(4096)
-def language_tag(stated: str | None) -> str | None:
-    """The first language tag of a list, in lower case ("en_US, fr" is "en-us"), or None where there is none."""
-    first = re.split("[,;]", stated or "", maxsplit=1)[0].strip().lower().replace("_", "-")
-    return first if _TAG.fullmatch(first) else None
