@@ -157,7 +157,7 @@ def _convert(markup: str) -> str:
         stack.append(Element(name, _attributes(tag) if tag["attributes"] else {}))
         if tag["attributes"].endswith("/") or name in VOID:
             _close(stack)
-        elif len(stack) > MAX_DEPTH:
+        elif len(stack) - 1 > MAX_DEPTH:
             raise _TooMuchError
     _add_text(stack[-1], markup[at:])
     while len(stack) > 1:
