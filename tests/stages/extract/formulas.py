@@ -65,6 +65,7 @@ FORMULAS = {
         r"\begin{bmatrix}a&b\\c&d\end{bmatrix}^T",
     ),
     "determinant": (f"<mrow><mo>|</mo>{TABLE}<mo>|</mo></mrow>", r"\begin{vmatrix}a&b\\c&d\end{vmatrix}"),
+    "determinant in a row": (f"<mi>det</mi><mo>|</mo>{TABLE}<mo>|</mo>", r"\det\begin{vmatrix}a&b\\c&d\end{vmatrix}"),
     "matrix, fenced": (f"<mfenced>{TABLE}</mfenced>", r"\begin{pmatrix}a&b\\c&d\end{pmatrix}"),
     "brace behind a table": (f"{TABLE}<mo>}}</mo>", r"\left.\begin{matrix}a&b\\c&d\end{matrix}\right\}"),
     "row that starts with a bracket": (
@@ -106,6 +107,12 @@ FORMULAS = {
         "<msup><mi>f</mi><mo>′</mo></msup><msup><msup><mi>f</mi><mo>″</mo></msup><mn>2</mn></msup><msup><mi>x</mi><mn>2</mn></msup><mo>'</mo>"
         "<msubsup><mi>y</mi><mi>i</mi><mo>′</mo></msubsup>",
         r"f'{f''}^2x^2{}'y_i'",
+    ),
+    "two primes": ("<msup><mi>f</mi><mrow><mo>′</mo><mo>′</mo></mrow></msup>", "f''"),
+    "limit superior": ("<munder><mo>lim\u2006sup</mo><mi>n</mi></munder>", r"\limsup_n"),
+    "named spaces": (
+        "<mi>a</mi><mspace width='thickmathspace'/><mi>b</mi><mspace width='negativethinmathspace'/><mi>c</mi>",
+        r"a\;b\!c",
     ),
     "scripts of scripts": (
         "<msup><msub><mi>x</mi><mi>i</mi></msub><mn>2</mn></msup><msup><msup><mi>x</mi><mi>a</mi></msup><mi>b</mi></msup>"

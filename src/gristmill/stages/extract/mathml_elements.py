@@ -36,7 +36,9 @@ def _line(parts: list[Part]) -> Part:
         opening, inside = levels[-1]
         kind = part.kind
         if kind == "bar":
-            kind = "open" if place == 0 else "close" if opening.text == part.text and inside else ""
+            closes = opening.text == part.text and inside
+            opens = place == 0 or any(after.kind == "table" for after in parts[place + 1 : place + 2])
+            kind = "close" if closes else "open" if opens else ""
         if kind == "open":
             levels.append((part, []))
         elif kind == "close" and len(levels) > 1:
@@ -61,7 +63,10 @@ def _append(parts: list[Part], part: Part) -> None:
     before = parts[-1] if parts else Part("")
     if part.text == "\u2061" and before.kind == "named" and before.tex.startswith("\\mathrm"):
         parts[-1] = Part(f"\\operatorname{{{before.text}}}", "named", before.text)
-    parts.append(part)
+    if part.kind == before.kind == "prime":
+        parts[-1] = Part(before.tex + part.tex, "prime")
+    else:
+        parts.append(part)
 
 
 _MATRICES = {"()": "pmatrix", "[]": "bmatrix", "{}": "Bmatrix", "||": "vmatrix", "‖‖": "Vmatrix"}
