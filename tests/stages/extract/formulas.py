@@ -108,6 +108,7 @@ FORMULAS = {
         "<msubsup><mi>y</mi><mi>i</mi><mo>′</mo></msubsup>",
         r"f'{f''}^2x^2{}'y_i'",
     ),
+    "references": ("<mi>&#x00003b1;</mi><mi>&#0000946;</mi><mi>&gamma;</mi>", r"\alpha\beta\gamma"),
     "two primes": ("<msup><mi>f</mi><mrow><mo>′</mo><mo>′</mo></mrow></msup>", "f''"),
     "limit superior": ("<munder><mo>lim\u2006sup</mo><mi>n</mi></munder>", r"\limsup_n"),
     "named spaces": (
