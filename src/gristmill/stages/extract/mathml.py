@@ -5,7 +5,7 @@ recurses. One that goes beyond the bounds below is written as the plain text in 
 (a page cut short, a paragraph that ends first) is left as it is.
 
 What is lost: sizes, colours, spacing but for `mspace`, lines and frames of tables, columns that span others, numbers of
-equations (`mlabeledtr`), what is there to take up room (`mphantom`), all kinds of strikes but one (`\\cancel`), all choices of an
+equations (`mlabeledtr`), what is there to take up room (`mphantom`), the kind of a strike, all choices of an
 `maction` but the selected one, long division and columns of sums (`mstack`: its rows one after the other), and
 content MathML but for the words and numbers in it. Letters in elements of their own stay apart: `<mi>s</mi><mi>i</mi>
 <mi>n</mi>` is `sin`, not `\\sin`. Whether an integral's bounds stand beside or above it is left to LaTeX.
