@@ -9,7 +9,7 @@ from collections.abc import Callable
 from gristmill.stages.extract import mathml_tokens as tokens
 from gristmill.stages.extract import tex_symbols as tex
 from gristmill.stages.extract.mathml_tokens import Element, Part
-from gristmill.stages.extract.tex_symbols import join
+from gristmill.stages.extract.tex_symbols import is_single, join
 
 
 def build(element: Element) -> Part:
@@ -36,7 +36,9 @@ def _line(parts: list[Part]) -> Part:
         opening, inside = levels[-1]
         kind = part.kind
         if kind == "bar":
-            kind = "open" if place == 0 else "close" if opening.text == part.text and inside else ""
+            closes = opening.text == part.text and inside
+            opens = place == 0 or any(after.kind == "table" for after in parts[place + 1 : place + 2])
+            kind = "close" if closes else "open" if opens else ""
         if kind == "open":
             levels.append((part, []))
         elif kind == "close" and len(levels) > 1:
@@ -59,11 +61,12 @@ def _line(parts: list[Part]) -> Part:
 
 def _append(parts: list[Part], part: Part) -> None:
     before = parts[-1] if parts else Part("")
-    if part.kind == "prime" and not (before.kind == "prime" or (before.tex != "'" and _is_single(before.tex))):
-        part = Part("{}" + part.tex, "prime", part.text)  # it would be a second superscript
-    elif part.text == "\u2061" and before.kind == "named" and before.tex.startswith("\\mathrm"):
+    if part.text == "\u2061" and before.kind == "named" and before.tex.startswith("\\mathrm"):
         parts[-1] = Part(f"\\operatorname{{{before.text}}}", "named", before.text)
-    parts.append(part)
+    if part.kind == before.kind == "prime":
+        parts[-1] = Part(before.tex + part.tex, "prime")
+    else:
+        parts.append(part)
 
 
 _MATRICES = {"()": "pmatrix", "[]": "bmatrix", "{}": "Bmatrix", "||": "vmatrix", "‖‖": "Vmatrix"}
@@ -90,14 +93,6 @@ def _fenced(opening: Part, inside: list[Part], closing: Part) -> Part:
     return Part(join([left, *(part.tex for part in inside), right]), kind, tall=tall)
 
 
-def _is_single(answer: str) -> bool:
-    """Whether a script that follows speaks of all of it."""
-    return len(answer) == 1 or (len(answer) < 64 and bool(_SINGLE.fullmatch(answer)))
-
-
-_SINGLE = re.compile(r"\\(?:[A-Za-z]+(?:\{[^{}]*\})?|.)|[0-9.,]+")
-
-
 def _group(part: Part) -> str:
     return part.tex if len(part.tex) == 1 and (part.tex.isalnum() or part.tex in "*+-") else f"{{{part.tex}}}"
 
@@ -117,7 +112,7 @@ def _scripts(base: Part, sub: Part | None = None, sup: Part | None = None) -> Pa
         kind = "close"
     elif (base.kind, kind) in (("sub", "sup"), ("sup", "sub")):
         kind = "subsup"
-    elif base.kind not in ("big", "fenced") and (base.kind == "prime" or not _is_single(start)):
+    elif base.kind not in ("big", "fenced") and not is_single(start):
         start = f"{{{start}}}"
     return Part(start + below + above, kind, base.text if kind == "close" else "", base.tall, base.fixed)
 
@@ -134,7 +129,7 @@ def _under_over(base: Part, under: Part | None = None, over: Part | None = None)
         return Part(f"{tex.ARROWS[base.text]}{below}{{{over.tex if over else ''}}}")
     answer = base
     if over and over.text in tex.OVER:
-        command = tex.OVER[over.text][not _is_single(base.tex)]
+        command = tex.OVER[over.text][not is_single(base.tex)]
         answer = Part(f"\\{command}{{{base.tex}}}", "big" if "brace" in command else "", "", base.tall)
     elif over and over.tex:
         answer = Part(f"\\overset{{{over.tex}}}{{{base.tex}}}", "", "", True)
@@ -166,7 +161,7 @@ def _fraction(element: Element) -> Part:
     if re.match(r"0+(\.0*)?([a-z%]|\Z)", element.attributes.get("linethickness", "").strip()):
         return Part(f"{{{top.tex}\\atop {bottom.tex}}}", "atop", both, True)
     if element.attributes.get("bevelled") == "true":
-        return Part("/".join(part.tex if _is_single(part.tex) else f"{{{part.tex}}}" for part in (top, bottom)))
+        return Part("/".join(part.tex if is_single(part.tex) else f"{{{part.tex}}}" for part in (top, bottom)))
     return Part("\\frac" + both, "", "", True)
 
 

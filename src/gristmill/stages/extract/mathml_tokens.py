@@ -42,7 +42,7 @@ _LETTER_AND_DIGITS = re.compile(r"[A-Za-z][0-9]+")
 
 
 def identifier(element: Element) -> Part:
-    text, variant = element.characters().replace("\u00a0", " ").strip(), element.attributes.get("mathvariant", "")
+    text, variant = " ".join(element.characters().split()), element.attributes.get("mathvariant", "")
     function = text.replace(" ", "")
     if function in tex.FUNCTIONS and variant in ("", "normal"):
         return Part("\\" + function, "big" if function in tex.WITH_LIMITS else "", text)
@@ -110,10 +110,25 @@ def string(element: Element) -> Part:
     return Part(tex.words(quotes[0] + element.characters() + quotes[1]))
 
 
+_NAMED_SPACES = {
+    "veryverythin": 1,
+    "verythin": 2,
+    "thin": 3,
+    "medium": 4,
+    "thick": 5,
+    "verythick": 6,
+    "veryverythick": 7,
+}
+"""Eighteenths of an em."""
+
+
 def space(element: Element) -> Part:
-    width = re.match(r"(-?[0-9]*\.?[0-9]+)(em|ex|px|pt|rem|mu)?", element.attributes.get("width", "").strip())
-    if not width or len(width[1]) > 8:
-        return Part("")
-    ems = float(width[1]) / {"ex": 2, "px": 16, "pt": 12, "mu": 18}.get(width[2], 1)
+    stated = element.attributes.get("width", "").strip()
+    width = re.match(r"(-?[0-9]*\.?[0-9]+)(em|ex|px|pt|rem|mu)?", stated)
+    name = stated.removesuffix("mathspace").removeprefix("negative")
+    if width and len(width[1]) < 9:
+        ems = float(width[1]) / {"ex": 2, "px": 16, "pt": 12, "mu": 18}.get(width[2], 1)
+    else:
+        ems = _NAMED_SPACES.get(name, 0) / (-18 if stated.startswith("negative") else 18)
     steps = ((1.5, "\\qquad"), (0.7, "\\quad"), (0.25, "\\;"), (0.2, "\\:"), (0.1, "\\,"), (-0.1, ""))
     return Part(next((space for least, space in steps if ems >= least), "\\!"))

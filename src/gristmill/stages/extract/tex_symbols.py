@@ -174,6 +174,7 @@ def _styled_letters() -> dict[str, tuple[str, str]]:
 
 _STYLED = _styled_letters()
 _ENDS_IN_COMMAND = re.compile(r"\\[A-Za-z]+\Z")
+_SINGLE = re.compile(r"\\(?:[A-Za-z]+(?:\{[^{}]*\})?|.)|[0-9.,]+")
 _TEXT_ESCAPES = {
     **{ord(char): "\\" + char for char in "{}$%#&_"},
     ord("\\"): "\\textbackslash{}",
@@ -183,13 +184,21 @@ _TEXT_ESCAPES = {
 }
 
 
+def is_single(piece: str) -> bool:
+    """Whether a script that follows speaks of all of it, and is its only one."""
+    return (len(piece) == 1 and piece != "'") or (len(piece) < 64 and bool(_SINGLE.fullmatch(piece)))
+
+
 def join(pieces: Iterable[str], numbers: bool = True) -> str:
     """Pieces side by side; a space parts a command from a letter and, if they are `numbers`, digits from digits."""
     out: list[str] = []
     for piece in filter(None, pieces):
-        if out and (
-            (piece[0].isalpha() and _ENDS_IN_COMMAND.search(out[-1][-40:]))
-            or (numbers and piece[0].isdecimal() and out[-1][-1].isdecimal())
+        before = out[-1] if out else ""
+        if piece[0] == "'" and not (is_single(before) or before.endswith(("'", ")", "]"))):
+            out.append("{}")  # a prime is a superscript, and two of them are an error
+        elif before and (
+            (piece[0].isalpha() and _ENDS_IN_COMMAND.search(before[-40:]))
+            or (numbers and piece[0].isdecimal() and before[-1].isdecimal())
         ):
             out.append(" ")
         out.append(piece)
@@ -212,8 +221,6 @@ def symbols(text: str) -> str:
             tex = _SYMBOLS.get(char, char)
             if text[place + 1 : place + 2] in tuple(_NEGATED):
                 tex = "\\neq" if tex == "=" else "\\not" + tex
-            if tex[0] == "'" and pieces and pieces[-1].endswith(("}", "^2", "^3", "^1")):
-                tex = "{}" + tex  # a prime is a superscript, and two of them an error
             pieces.append(tex)
     if run:
         pieces.append(styled(run, run_style))
