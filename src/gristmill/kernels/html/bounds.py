@@ -317,17 +317,22 @@ def _scan(
     return rows, cuts[: ends[-1]], ends
 
 
+def as_words(data: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Bytes as scans take them, which read eight at once, and the same memory as uint64, but for the last few bytes."""
+    data = np.require(data, np.uint8, ["C", "A"])
+    if data.ctypes.data % 8:
+        data = data.copy()
+    data = data.view()
+    data.flags.writeable = False
+    return data, data[: data.size // 8 * 8].view(np.uint64)
+
+
 def scan(data: np.ndarray, offsets: np.ndarray, max_depth: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """For each page, `data[offsets[i]:offsets[i + 1]]`: a row of COLUMNS; and what of it no reader sees.
 
     `cuts[ends[i]:ends[i + 1]]` of the second and third array are the stretches of page i that are the insides of
     comments, scripts and styles. A page deeper than `max_depth` is scanned only to where it gets too deep.
     """
-    data = np.require(data, np.uint8, ["C", "A"])
-    if data.ctypes.data % 8:
-        data = data.copy()
-    data = data.view()
-    data.flags.writeable = False
-    words = data[: data.size // 8 * 8].view(np.uint64)
+    data, words = as_words(data)
     found: tuple[np.ndarray, np.ndarray, np.ndarray] = _scan(data, words, offsets.astype(np.int64), max_depth)
     return found

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from gristmill.kernels.html.bounds import seek, skip_declaration, skip_raw
+from gristmill.kernels.html.bounds import as_words, seek, skip_declaration, skip_raw
 from gristmill.kernels.html.names import (
     BYTE_CLASS,
     BYTE_GREATER,
@@ -291,11 +291,6 @@ def find_facts(data: np.ndarray, offsets: np.ndarray) -> np.ndarray:
     In the order of the markup. A value is as it stands there, with its character references; none is blank, but
     HEADING_TEXT comes in parts, between the tags of a heading, and a part may be.
     """
-    data = np.require(data, np.uint8, ["C", "A"])
-    if data.ctypes.data % 8:
-        data = data.copy()
-    data = data.view()
-    data.flags.writeable = False
-    words = data[: data.size // 8 * 8].view(np.uint64)
+    data, words = as_words(data)
     found: np.ndarray = _find(data, words, offsets.astype(np.int64))
     return found
