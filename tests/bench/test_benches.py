@@ -38,6 +38,7 @@ SMALL = {
     "object_clients": {},
     "perplexity": {"TRAIN_BYTES": 150_000, "SCORE_BYTES": 30_000, "ROUNDS": 1, "DOCUMENT_CHARS": 1000},
     "pii": {"LIMIT_BYTES": 100_000, "PEER_BYTES": 10_000, "ATTACK_MB": (0.01, 0.02, 0.04), "ROUNDS": 1},
+    "pipeline": {"PAGES": 12, "FEW": 6, "FILES": 1, "ROUNDS": 1},
     "plan": {"FILES": 3, "SHARE": "50%", "TEXT_BYTES": 200_000},
     "pack": {"DOCUMENTS": 2000, "FEW": 500},
     "quality": {"MADE_UP": 40, "SCORE_BYTES": 30_000, "BUCKETS": 1000},
