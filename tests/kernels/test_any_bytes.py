@@ -29,6 +29,7 @@ from gristmill.kernels.dedup.sketch import band_hashes_of, shingle_sets
 from gristmill.kernels.hash.hashset import build, hash_digests, hash_strings, hash_words
 from gristmill.kernels.hash.word_counts import add_words, export, no_words
 from gristmill.kernels.html import bounds as html
+from gristmill.kernels.html.facts import find_facts
 from gristmill.kernels.html.meta_tags import find_tags
 from gristmill.kernels.ngram.arpa import read_ngrams
 from gristmill.kernels.ngram.cut import ROOM, ROOM_BYTES, cut_tables, cut_texts
@@ -70,6 +71,9 @@ PIECES = st.one_of(
     st.text(max_size=6).map(str.encode),
     st.sampled_from([b" ", b"  ", b"\n", b"\r\n", b"\n\n", b"\\", b"word ", b"A" * 9, b"=" * 70, b"'''", b'"', b"/*"]),
     st.sampled_from([b"<", b"</", b"<!--", b"-->", b"<meta name=robots", b">", b"<script", b"</script>"]),
+    st.sampled_from(
+        [b"<meta name=date content=", b"<html lang=a>", b"<title>", b"<h1>", b" type=application/ld+json>"]
+    ),
     st.sampled_from([b"http://a.b:80/", b"//", b"?a=%", b"&amp;", b"%2", b"%41", b";x=", b"#!", b"@", b".", b"[::1]"]),
     st.sampled_from([b"</s>", b"__label__", b"<unk>", b"<s>", b"\0", b"-1.5\t", "\u5b57\u0e01".encode(), b"a" * 130]),
     st.sampled_from(["ȺȾ".encode(), "\u3000".encode(), "\u2019".encode(), b"\xf0\x9f\x98", b"\xe2\x80", b"\xff" * 9]),
@@ -152,6 +156,9 @@ def read_strings(rows, before, _):
     comment_chars(offsets, data, np.zeros(len(rows), np.int64), marks, np.full(1, 15))
     visible_chars(offsets, data, np.ones(len(rows), np.bool_))
     encoded_runs(offsets, data, np.ones(256, np.bool_), 3)
+    facts = find_facts(data, wide)
+    assert (wide[facts[:, 0]] <= facts[:, 2]).all()
+    assert (facts[:, 3] <= wide[facts[:, 0] + 1]).all()
     find_tags(data, offsets, 30, np.frombuffer(b"robots", np.uint8), np.array([0, 6]))
     for read in (hash_words, hash_digests, hash_tokens, hash_url_lines, hash_domain_lines):
         read(data)

@@ -16,6 +16,7 @@ from resiliparse.extract.html2text import extract_plain_text
 from resiliparse.parse.html import HTMLTree
 
 from gristmill.errors import UserError
+from gristmill.query.extractor_training import texts_of, train_model
 from gristmill.query.gold import Page, is_weak
 from gristmill.query.gold_domains import folds
 from gristmill.query.gold_scores import Score, mean
@@ -42,7 +43,7 @@ class Trained(NamedTuple):
     """Of a model and some pages: the text of each."""
 
 
-TRAINED: dict[str, Trained] = {}
+TRAINED: dict[str, Trained] = {"gristmill": Trained(train_model, texts_of)}
 """By name. Without folds the step `extract` gives their texts, as it does for the others."""
 
 

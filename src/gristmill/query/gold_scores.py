@@ -25,9 +25,14 @@ class Score(NamedTuple):
     """Of the words of the gold text, those that were given; None for segments."""
 
 
+def words_of(text: str) -> list[str]:
+    """What is counted: words in lower case, and single characters of Chinese, Japanese and Korean."""
+    return _WORDS.findall(text.lower())
+
+
 def score_text(text: str, gold: str) -> Score:
     """Nothing where there is nothing to find is all right; nothing where there is something is precise in nothing."""
-    found, wanted = (Counter(_WORDS.findall(side.lower())) for side in (text, gold))
+    found, wanted = (Counter(words_of(side)) for side in (text, gold))
     common, given, asked = (found & wanted).total(), found.total(), wanted.total()
     if not given + asked:
         return Score(1.0, 1.0, 1.0)

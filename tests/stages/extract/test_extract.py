@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from gristmill.errors import UserError
 from gristmill.stages.extract import extract
-from gristmill.stages.extract.extract import Config, apply, check, language_tag
+from gristmill.stages.extract.extract import Config, apply, check
+from gristmill.stages.extract.facts import MAX_TITLE_CHARS, language_tag, one_line
 from gristmill.stages.extract.normalise import normalise
 
 PROSE = "This is a sentence of the article, and it is long enough to be told from an entry of a menu by anyone."
@@ -109,7 +110,7 @@ def test_every_script_survives(text: str) -> None:
         ("<title> </title>", "<h1>The <b>third</b></h1>", "The third"),
         ("", "<svg><title>not this</title></svg>", "known"),
         ("<title>a\u00adb\u202e &amp; e\u0301</title>", "", "ab & é"),
-        ("<title>" + "x" * 5_000 + "</title>", "", "x" * extract.MAX_TITLE_CHARS),
+        ("<title>" + "x" * 5_000 + "</title>", "", "x" * MAX_TITLE_CHARS),
     ],
 )
 def test_the_title_is_the_first_of_three(head: str, body: str, title: str) -> None:
@@ -279,6 +280,6 @@ def test_texts_of_a_batch_are_those_of_each_alone(texts: list[str | None]) -> No
 @given(st.text("ab é\u0301\u0344\ufffc\ufffd\xad\u200e\u3000\n中가\u11a8🙂\ue000\U0001fbff" + "\u0316", max_size=40))
 def test_a_title_is_in_the_plain_form(text: str) -> None:
     """On one line; what is in that form already is not put into it again."""
-    found = extract._one_line(text)
+    found = one_line(text)
     assert found == " ".join(normalise(" ".join(text.split())).split())
-    assert extract._one_line(found) == found
+    assert one_line(found) == found

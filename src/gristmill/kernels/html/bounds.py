@@ -68,7 +68,7 @@ _trailing_zeros: Any = numbers.trailing_zeros
 
 
 @njit(nogil=True, cache=True, forceinline=True)
-def _seek(data: np.ndarray, words: np.ndarray, at: int, stop: int, byte: int) -> int:
+def seek(data: np.ndarray, words: np.ndarray, at: int, stop: int, byte: int) -> int:
     """Where `byte` stands next, or `stop`; eight bytes at a time, in the (little-endian) order of all our machines."""
     word = at >> 3
     pattern = np.uint64(byte) * BYTE_ONES
@@ -89,14 +89,14 @@ def _seek(data: np.ndarray, words: np.ndarray, at: int, stop: int, byte: int) ->
 
 
 @njit(nogil=True, cache=True, forceinline=True)
-def _skip_raw(data: np.ndarray, words: np.ndarray, at: int, stop: int, code: Any) -> tuple[int, bool]:
+def skip_raw(data: np.ndarray, words: np.ndarray, at: int, stop: int, code: Any) -> tuple[int, bool]:
     """Where the end tag of the raw text element with the hash `code` starts, or `stop`; and whether that is sure.
 
     A script with `<!--` and then `<script` may go on behind its first end tag.
     """
     comment = doubt = False
     while True:
-        at = _seek(data, words, at, stop, 0x3C)
+        at = seek(data, words, at, stop, 0x3C)
         if at + 2 >= stop:
             return stop, not doubt
         if data[at + 1] == 0x2F:
@@ -113,14 +113,14 @@ def _skip_raw(data: np.ndarray, words: np.ndarray, at: int, stop: int, code: Any
 
 
 @njit(nogil=True, cache=True)
-def _skip_declaration(data: np.ndarray, words: np.ndarray, at: int, stop: int, foreign: bool) -> int:
+def skip_declaration(data: np.ndarray, words: np.ndarray, at: int, stop: int, foreign: bool) -> int:
     """Where the comment, doctype, CDATA section or processing instruction that starts at `at` ends."""
     comment = at + 3 < stop and data[at + 1] == 0x21 and data[at + 2] == 0x2D and data[at + 3] == 0x2D
     cdata = foreign and at + 8 < stop and data[at + 2] == 0x5B and data[at + 3] == 0x43 and data[at + 8] == 0x5B
     first = at + 4  # where the text of a comment begins
     at += 4 if comment else 1
     while True:
-        at = _seek(data, words, at, stop, 0x3E)
+        at = seek(data, words, at, stop, 0x3E)
         if at >= stop:
             return stop
         if comment:
@@ -196,7 +196,7 @@ def _skip_attributes(
         while at < stop and BYTE_CLASS[data[at]] == BYTE_SPACE:
             at += 1
         if at < stop and (data[at] == 0x22 or data[at] == 0x27):
-            at = _seek(data, words, at + 1, stop, data[at]) + 1
+            at = seek(data, words, at + 1, stop, data[at]) + 1
         else:
             while at < stop and not BYTE_CLASS[data[at]] & (BYTE_SPACE | BYTE_GREATER):
                 at += 1
@@ -235,7 +235,7 @@ def _measure_page(
     quirks = at <= stop
     while at < stop and page[0, DEPTH] <= max_depth:
         begin = at
-        at = _seek(data, words, at, stop, 0x3C)
+        at = seek(data, words, at, stop, 0x3C)
         sign = data[at + 1] if at + 1 < stop else 0
         closing = sign == 0x2F
         letter = sign
@@ -251,7 +251,7 @@ def _measure_page(
             continue
         start = at
         if not is_tag:
-            at = _skip_declaration(data, words, at, stop, page[STATE_KINDS, page[0, STATE_TOP] - 1] == KIND_FOREIGN)
+            at = skip_declaration(data, words, at, stop, page[STATE_KINDS, page[0, STATE_TOP] - 1] == KIND_FOREIGN)
             if sign == 0x21 and start + 3 < stop and data[start + 2] == 0x2D and data[start + 3] == 0x2D:
                 # Its ends stay: without them the "<" before a comment and the letter behind it would be a tag.
                 closed = data[at - 1] == 0x3E and (data[at - 2] == 0x2D or data[at - 2] == 0x21)
@@ -289,7 +289,7 @@ def _measure_page(
             page[0, BLOCKS] += 1
             page[0, TEXT] += 2 * page[0, STATE_OPEN_LISTS]
         if raw:
-            end, sure = _skip_raw(data, words, at, stop, np.int64(code))
+            end, sure = skip_raw(data, words, at, stop, np.int64(code))
             if sure and kind in (TAG_SCRIPT, TAG_STYLE):
                 written = _cut(at, end, cuts, written)
             at = end
@@ -317,17 +317,22 @@ def _scan(
     return rows, cuts[: ends[-1]], ends
 
 
+def as_words(data: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Bytes as scans take them, which read eight at once, and the same memory as uint64, but for the last few bytes."""
+    data = np.require(data, np.uint8, ["C", "A"])
+    if data.ctypes.data % 8:
+        data = data.copy()
+    data = data.view()
+    data.flags.writeable = False
+    return data, data[: data.size // 8 * 8].view(np.uint64)
+
+
 def scan(data: np.ndarray, offsets: np.ndarray, max_depth: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """For each page, `data[offsets[i]:offsets[i + 1]]`: a row of COLUMNS; and what of it no reader sees.
 
     `cuts[ends[i]:ends[i + 1]]` of the second and third array are the stretches of page i that are the insides of
     comments, scripts and styles. A page deeper than `max_depth` is scanned only to where it gets too deep.
     """
-    data = np.require(data, np.uint8, ["C", "A"])
-    if data.ctypes.data % 8:
-        data = data.copy()
-    data = data.view()
-    data.flags.writeable = False
-    words = data[: data.size // 8 * 8].view(np.uint64)
+    data, words = as_words(data)
     found: tuple[np.ndarray, np.ndarray, np.ndarray] = _scan(data, words, offsets.astype(np.int64), max_depth)
     return found

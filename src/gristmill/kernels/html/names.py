@@ -88,17 +88,17 @@ HASH_MIX = np.uint64(0x9E3779B97F4A7C15)  # FNV alone puts names that end in dig
 BYTE_ONES, BYTE_SEVENS, ALL_BITS = np.uint64(0x0101010101010101), np.uint64(0x7F7F7F7F7F7F7F7F), np.uint64(2**64 - 1)
 
 
-def _hash(name: str) -> int:
-    """FNV-1a, as the scan computes it byte by byte."""
+def fnv(name: str) -> int:
+    """FNV-1a, as scans compute it byte by byte."""
     code = int(HASH_BASIS)
     for byte in name.encode():
         code = (code ^ byte) * int(HASH_PRIME) % 2**64
     return code
 
 
-TAG_HASHES = np.array([_hash(name) for name in TAG_NAMES], np.uint64)
+TAG_HASHES = np.array([fnv(name) for name in TAG_NAMES], np.uint64)
 # Twelve bits of the hash that differ for all known names: a table without collisions.
-TAG_SHIFT = np.uint64(next(s for s in range(52) if len({_hash(k) >> s & 4095 for k in TAG_NAMES}) == len(TAG_NAMES)))
+TAG_SHIFT = np.uint64(next(s for s in range(52) if len({fnv(k) >> s & 4095 for k in TAG_NAMES}) == len(TAG_NAMES)))
 TAG_SLOTS = np.zeros(4096, np.uint8)
 TAG_SLOTS[(TAG_HASHES >> TAG_SHIFT & np.uint64(4095)).astype(np.int64)] = np.arange(len(TAG_NAMES))
 

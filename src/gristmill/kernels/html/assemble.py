@@ -1,0 +1,188 @@
+"""Which blocks of a page stay, and the text that they make."""
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from gristmill.kernels.html.block_names import (
+    B_ELEMENT,
+    B_KIND,
+    B_MARKER,
+    B_QUOTE,
+    B_START,
+    B_STOP,
+    B_UNITS,
+    B_VERBATIM,
+    B_WORDS,
+    BOX_DD,
+    BOX_DT,
+    BOX_TR,
+    E_PATH,
+)
+from gristmill.kernels.html.context import CHANCES
+from gristmill.kernels.html.features import LEVEL
+from gristmill.kernels.memory import address_of, borrow, byte_at
+from gristmill.kernels.memory_writes import copy_bytes, put_byte
+
+LEAST_EXPECTED = 100
+"""Of 1,000: a page of which no choice promises a better F1 has no main content."""
+MAX_INDENT = 8
+BLOCK_ROOM = 64
+"""Bytes that a block may take beside its text."""
+
+
+@njit(nogil=True, cache=True)
+def choose(scores: np.ndarray, blocks: np.ndarray, count: int, keep: np.ndarray) -> int:
+    """Marks the blocks that together promise the best F1 of words; returns that F1, of 1,000.
+
+    Scores are chances that a block is content. With all blocks down to some chance kept, the words that are right are
+    expected to be the sum of chance times words, and so are the words that should be kept, over all blocks.
+    """
+    scores, blocks, keep = borrow(scores), borrow(blocks), borrow(keep)
+    words = np.zeros(256, np.int64)
+    total = 0
+    for row in range(count):
+        byte = min(255, max(0, (scores[row] >> 5) + 128))
+        size = max(1, blocks[row, B_WORDS] + (blocks[row, B_UNITS] >> 1))
+        words[byte] += size
+        total += size * CHANCES[byte]
+    best, least = -1, 256
+    kept = right = 0
+    for byte in range(255, -1, -1):
+        if words[byte]:
+            kept += words[byte]
+            right += words[byte] * CHANCES[byte]
+            promised = 2000 * right // (1000 * kept + total)
+            if promised > best:
+                best, least = promised, byte
+    for row in range(count):
+        keep[row] = min(255, max(0, (scores[row] >> 5) + 128)) >= least and best >= LEAST_EXPECTED
+    return best
+
+
+@njit(nogil=True, cache=True)
+def close_gaps(blocks: np.ndarray, count: int, elements: np.ndarray, keep: np.ndarray) -> None:
+    """Keeps what stands between two kept blocks of the same kind of box and is of that kind itself."""
+    blocks, elements, keep = borrow(blocks), borrow(elements), borrow(keep)
+    for row in range(1, count - 1):
+        if not keep[row] and keep[row - 1] and keep[row + 1]:
+            path = elements[blocks[row, B_ELEMENT], E_PATH]
+            before, after = blocks[row - 1, B_ELEMENT], blocks[row + 1, B_ELEMENT]
+            keep[row] = elements[before, E_PATH] == path and elements[after, E_PATH] == path
+
+
+@njit(nogil=True, cache=True, forceinline=True)
+def _put(text: Any, at: int, byte: int, times: int) -> int:
+    for _ in range(times):
+        put_byte(text, at, byte)
+        at += 1
+    return at
+
+
+@njit(nogil=True, cache=True)
+def _put_number(text: Any, at: int, number: int) -> int:
+    size = 1
+    power = 10
+    while power <= number:
+        power *= 10
+        size += 1
+    for place in range(size - 1, -1, -1):
+        put_byte(text, at + place, 0x30 + number % 10)
+        number //= 10
+    return at + size
+
+
+@njit(nogil=True, cache=True)
+def _put_marker(out: Any, end: int, marker: int) -> int:
+    end = _put(out, end, 0x20, 2 * min(MAX_INDENT, max(0, (marker >> 20) - 1)))
+    number = marker >> 1 & 0x7FFFF
+    if not marker & 1:
+        return _put(out, end, 0x20, 2)
+    if number:
+        end = _put_number(out, end, number - 1)
+        put_byte(out, end, 0x2E)
+    else:
+        put_byte(out, end, 0x2D)
+    put_byte(out, end + 1, 0x20)
+    return end + 2
+
+
+@njit(nogil=True, cache=True)
+def _put_lines(text: Any, begin: int, stop: int, out: Any, end: int, quoted: bool) -> int:
+    """The text of a block; in Markdown every line of a quotation begins with a sign."""
+    if not quoted:
+        copy_bytes(out, end, text, begin, stop - begin)
+        return end + stop - begin
+    for at in range(begin, stop):
+        put_byte(out, end, byte_at(text, at))
+        end += 1
+        if byte_at(text, at) == 0x0A:
+            put_byte(out, end, 0x3E)
+            put_byte(out, end + 1, 0x20)
+            end += 2
+    return end
+
+
+@njit(nogil=True, cache=True)
+def write_text(
+    blocks: np.ndarray,
+    count: int,
+    elements: np.ndarray,
+    keep: np.ndarray,
+    texts: np.ndarray,
+    out: np.ndarray,
+    markdown: bool,
+) -> int:
+    """The kept blocks into `out`; returns where they end. An empty line parts them, but not items, rows and terms.
+
+    `out` needs BLOCK_ROOM bytes a block beside the texts, and three times the texts for Markdown.
+    """
+    text, target = address_of(texts), address_of(out)
+    blocks, elements, keep = borrow(blocks), borrow(elements), borrow(keep)
+    end = 0
+    last = -1
+    for row in range(count):
+        if not keep[row]:
+            continue
+        begin, stop = blocks[row, B_START], blocks[row, B_STOP]
+        kind, marker = blocks[row, B_KIND], blocks[row, B_MARKER]
+        level = LEVEL[kind]
+        is_row = kind == BOX_TR
+        new_table = is_row
+        if last >= 0:
+            end = _put(target, end, 0x0A, 1)
+            tight = marker != 0 and blocks[last, B_MARKER] != 0
+            tight |= is_row and blocks[last, B_KIND] == BOX_TR
+            tight |= kind == BOX_DD and (blocks[last, B_KIND] == BOX_DT or blocks[last, B_KIND] == BOX_DD)
+            new_table &= not tight
+            if not tight:
+                end = _put(target, end, 0x0A, 1)
+        quoted = markdown and blocks[row, B_QUOTE] > 0
+        if quoted:
+            put_byte(target, end, 0x3E)
+            put_byte(target, end + 1, 0x20)
+            end += 2
+        if marker and not level:
+            end = _put_marker(target, end, marker)
+        if markdown:
+            if level:
+                end = _put(target, _put(target, end, 0x23, level), 0x20, 1)
+            elif blocks[row, B_VERBATIM]:
+                end = _put(target, _put(target, end, 0x60, 3), 0x0A, 1)
+            elif is_row:
+                put_byte(target, end, 0x7C)
+                put_byte(target, end + 1, 0x20)
+                end += 2
+        end = _put_lines(text, begin, stop, target, end, quoted)
+        if markdown and blocks[row, B_VERBATIM]:
+            end = _put(target, _put(target, end, 0x0A, 1), 0x60, 3)
+        elif markdown and is_row:
+            end = _put(target, _put(target, end, 0x20, 1), 0x7C, 1)
+            if new_table:
+                end = _put(target, _put(target, end, 0x0A, 1), 0x7C, 1)
+                for at in range(begin - 1, stop):
+                    if at < begin or (byte_at(text, at) == 0x7C and byte_at(text, at - 1) == 0x20):
+                        end = _put(target, _put(target, end, 0x2D, 3), 0x7C, 1)
+        last = row
+    return end

@@ -1,0 +1,225 @@
+"""The attributes of a start tag: what its class, id and role tell, and the few values that extraction asks for."""
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from gristmill.kernels.html.block_names import HINT_ENDINGS, HINT_HIDDEN, HINT_MASK, HINT_WORDS
+from gristmill.kernels.html.bounds import seek
+from gristmill.kernels.html.names import BYTE_CLASS, BYTE_GREATER, BYTE_SLASH, BYTE_SPACE, HASH_BASIS, HASH_PRIME
+
+
+def _name(text: str) -> int:
+    """The name of an attribute as the scan packs it: its letters in lower case, the first lowest."""
+    return int.from_bytes(text.encode(), "little")
+
+
+_CLASS, _ID, _ROLE, _ITEMPROP, _STYLE, _HIDDEN = map(_name, ("class", "id", "role", "itemprop", "style", "hidden"))
+_HREF, _ALT, _TYPE, _ALTTEXT, _DISPLAY, _START = map(_name, ("href", "alt", "type", "alttext", "display", "start"))
+
+(
+    A_HINTS,
+    A_CLASS,
+    A_HREF,
+    A_HREF_END,
+    A_ALT,
+    A_ALT_END,
+    A_TYPE,
+    A_DISPLAY,
+    A_START,
+    A_MATH,
+    ATTRIBUTES,
+) = range(11)
+"""What is noted of a tag: HINTS and a hash of its CLASS; where the values of href and alt (or alttext) begin and end, 0
+if there is none; the first letters of TYPE and DISPLAY; the number of START; MATH: its class is one of those that stand
+for a picture of a formula."""
+
+_SHORTEST_AFFIX = 4
+_LONGEST_VALUE = 400
+"""Bytes of a class or id that are looked at."""
+
+
+@njit(nogil=True, cache=True, forceinline=True)
+def _look_up(table: np.ndarray, code: Any) -> Any:
+    slot = np.int64((code ^ code >> np.uint64(29)) & np.uint64(HINT_MASK))
+    while table[slot, 1]:
+        if table[slot, 0] == code:
+            return np.int64(table[slot, 1])
+        slot = (slot + 1) & HINT_MASK
+    return 0
+
+
+@njit(nogil=True, cache=True)
+def _affixes(data: np.ndarray, begin: int, stop: int) -> Any:
+    """What the beginnings and endings of a long word tell: leftnav, sidebarbox, storycontent."""
+    found: Any = 0
+    code = HASH_BASIS
+    for at in range(begin, stop - 1):
+        code = (code ^ np.uint64(data[at] | 0x20)) * HASH_PRIME
+        if at - begin + 1 >= _SHORTEST_AFFIX:
+            found |= _look_up(HINT_WORDS, code)
+    code = HASH_BASIS
+    for at in range(stop - 1, begin, -1):
+        code = (code ^ np.uint64(data[at] | 0x20)) * HASH_PRIME
+        if stop - at >= _SHORTEST_AFFIX:
+            found |= _look_up(HINT_ENDINGS, code)
+    return found
+
+
+@njit(nogil=True, cache=True)
+def hints_of(data: np.ndarray, begin: int, stop: int) -> int:
+    """What the words of a value tell, one bit a group of HINTS. Words end at any other sign, and before a capital."""
+    found = 0
+    at = begin
+    stop = min(stop, begin + _LONGEST_VALUE)
+    while at < stop:
+        start = at
+        code = HASH_BASIS
+        while at < stop:
+            byte = data[at]
+            letter = byte | 0x20
+            if letter < 0x61 or letter > 0x7A or (at > start and byte < 0x61 and data[at - 1] >= 0x61):
+                break
+            code = (code ^ np.uint64(letter)) * HASH_PRIME
+            at += 1
+        if at - start > 1:
+            word = _look_up(HINT_WORDS, code)
+            if not word and at - start > _SHORTEST_AFFIX + 2 and at - start < 32:
+                word = _affixes(data, start, at)
+            found |= word
+        elif at == start:
+            at += 1
+    return found
+
+
+@njit(nogil=True, cache=True)
+def _is_invisible(data: np.ndarray, begin: int, stop: int) -> bool:
+    """Whether a style says display:none or visibility:hidden."""
+    stop = min(stop, begin + _LONGEST_VALUE)
+    for at in range(begin, stop - 7):
+        if data[at] == 0x3A and (at - begin >= 7):  # :
+            place = at + 1
+            while place < stop and data[place] == 0x20:
+                place += 1
+            letter = data[place] | 0x20 if place + 3 < stop else 0
+            before = data[at - 1] | 0x20
+            if before == 0x79 and letter == 0x6E and data[place + 1] | 0x20 == 0x6F and data[at - 7] | 0x20 == 0x64:
+                return True  # display: no(ne)
+            if before == 0x79 and letter == 0x68 and data[place + 1] | 0x20 == 0x69 and data[at - 10] | 0x20 == 0x76:
+                return True  # visibility: hi(dden)
+    return False
+
+
+@njit(nogil=True, cache=True)
+def _number_of(data: np.ndarray, begin: int, stop: int) -> int:
+    number = 0
+    for at in range(begin, min(stop, begin + 6)):
+        if data[at] < 0x30 or data[at] > 0x39:
+            break
+        number = number * 10 + data[at] - 0x30
+    return number
+
+
+@njit(nogil=True, cache=True)
+def _hash(data: np.ndarray, begin: int, stop: int) -> Any:
+    code = HASH_BASIS
+    for at in range(begin, stop):
+        code = (code ^ np.uint64(data[at])) * HASH_PRIME
+    return np.int64(code >> np.uint64(33))
+
+
+@njit(nogil=True, cache=True)
+def _note(data: np.ndarray, name: Any, begin: int, stop: int, noted: np.ndarray) -> None:
+    if name in (_CLASS, _ID, _ROLE, _ITEMPROP):
+        noted[A_HINTS] |= hints_of(data, begin, stop)
+        if name == _CLASS:
+            noted[A_CLASS] = _hash(data, begin, min(stop, begin + _LONGEST_VALUE))
+            noted[A_MATH] = math_class(data, begin, stop)
+    elif name == _STYLE:
+        if _is_invisible(data, begin, stop):
+            noted[A_HINTS] |= HINT_HIDDEN
+    elif name == _HREF:
+        noted[A_HREF], noted[A_HREF_END] = begin, stop
+    elif name in (_ALT, _ALTTEXT):
+        noted[A_ALT], noted[A_ALT_END] = begin, stop
+    elif name == _HIDDEN:
+        noted[A_HINTS] |= HINT_HIDDEN
+    elif name in (_TYPE, _DISPLAY):
+        code = np.int64(0)
+        for at in range(begin, min(stop, begin + 8)):
+            code |= np.int64(data[at] | 0x20) << np.int64(8 * (at - begin))
+        noted[A_TYPE if name == _TYPE else A_DISPLAY] = code
+        # The inside of a display is what says that a script of type math/tex; mode=display is a block.
+        noted[A_START] += name == _TYPE and stop - begin > 12
+    elif name == _START:
+        noted[A_START] = _number_of(data, begin, stop)
+
+
+MATH_KATEX, MATH_JAX, MATH_IMAGE = 1, 2, 3
+
+
+@njit(nogil=True, cache=True)
+def math_class(data: np.ndarray, begin: int, stop: int) -> int:
+    """Whether a class is katex-html, MathJax (or MathJax_SVG, MathJax_Preview), or one of pictures of formulas."""
+    size = stop - begin
+    if size >= 10 and data[begin] == 0x6B and data[begin + 4] == 0x78 and data[begin + 6] == 0x68:
+        return MATH_KATEX
+    if size >= 7 and data[begin] == 0x4D and data[begin + 4] == 0x4A and data[begin + 6] == 0x78:
+        # MathJax_Display holds another of these, and no script: MathJax writes that behind it.
+        return MATH_JAX
+    if (
+        size >= 8
+        and data[begin] == 0x6D
+        and data[begin + 1] == 0x77
+        and data[begin + 2] == 0x65
+        and data[begin + 3] == 0x2D
+    ):
+        return MATH_IMAGE
+    if size >= 3 and data[begin] == 0x74 and data[begin + 1] == 0x65 and data[begin + 2] == 0x78:
+        return MATH_IMAGE
+    if (
+        size >= 5
+        and data[begin] == 0x6C
+        and data[begin + 1] == 0x61
+        and data[begin + 2] == 0x74
+        and data[begin + 4] == 0x78
+    ):
+        return MATH_IMAGE
+    return 0
+
+
+@njit(nogil=True, cache=True, forceinline=True)
+def read_attributes(data: np.ndarray, words: np.ndarray, at: int, stop: int, noted: np.ndarray, wanted: bool) -> int:
+    """Where the tag ends (its ">" or `stop`). `wanted`: its attributes are noted; otherwise they are only skipped."""
+    while True:
+        while at < stop and BYTE_CLASS[data[at]] & (BYTE_SPACE | BYTE_SLASH):
+            at += 1
+        if at >= stop or data[at] == 0x3E:
+            return at
+        start = at
+        name = np.int64(data[at] | 0x20)
+        at += 1
+        while at < stop and not BYTE_CLASS[data[at]]:
+            if at - start < 8:
+                name |= np.int64(data[at] | 0x20) << np.int64(8 * (at - start))
+            at += 1
+        size = at - start
+        while at < stop and BYTE_CLASS[data[at]] == BYTE_SPACE:
+            at += 1
+        begin = end = at
+        if at < stop and data[at] == 0x3D:
+            at += 1
+            while at < stop and BYTE_CLASS[data[at]] == BYTE_SPACE:
+                at += 1
+            if at < stop and (data[at] == 0x22 or data[at] == 0x27):
+                begin = at + 1
+                end = seek(data, words, begin, stop, data[at])
+                at = end + 1
+            else:
+                begin = at
+                while at < stop and not BYTE_CLASS[data[at]] & (BYTE_SPACE | BYTE_GREATER):
+                    at += 1
+                end = at
+        if wanted and size <= 8:
+            _note(data, name, begin, end, noted)

@@ -1,0 +1,239 @@
+"""Text between tags into a buffer: references decoded, white space folded, and its characters counted."""
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from gristmill.kernels.html.entities import reference
+from gristmill.kernels.memory import byte_at
+from gristmill.kernels.memory_writes import put_byte, put_four_bytes
+
+SPACE, DIGIT, UPPER, COMMA, SIGN, END, CLOSER, SPECIAL = (1 << bit for bit in range(8))
+KINDS = np.zeros(256, np.uint8)
+"""What a byte of ASCII is. END: it may end a sentence; CLOSER: it may follow such an end; SPECIAL: look closer."""
+KINDS[[0x09, 0x0A, 0x0C, 0x0D, 0x20]] = SPACE
+KINDS[0x30:0x3A] = DIGIT
+KINDS[0x41:0x5B] = UPPER
+KINDS[list(b",;:")] = COMMA
+KINDS[list(b"|/>\\")] = SIGN
+KINDS[list(b".!?")] = END
+KINDS[list(b"\"')]")] = CLOSER
+KINDS[[*range(0x09), 0x0B, *range(0x0E, 0x20), 0x7F, 0x26, *range(0x80, 0x100)]] = SPECIAL
+
+(
+    T_CHARS,
+    T_WORDS,
+    T_UNITS,
+    T_ENDS,
+    T_COMMAS,
+    T_DIGITS,
+    T_UPPER,
+    T_SHORT,
+    T_SIGNS,
+    T_CAPITALS,
+    T_LENGTH,
+    T_GAP,
+    T_FIRST,
+    T_LAST,
+    T_BEGIN,
+    TALLIES,
+) = range(16)
+"""What is counted in a block: see the columns of the same names. LENGTH: characters of the word so far; GAP: white
+space waits to be written; BEGIN: where the block's text begins."""
+
+
+@njit(nogil=True, cache=True, forceinline=True)
+def _wide_kind(code: int) -> int:
+    """What a character beyond ASCII is; 0: a letter, or nothing of ours."""
+    if code < 0x2000:
+        if code == 0xA0 or code == 0x1680:
+            return SPACE
+        if 0xC0 <= code <= 0xDE or 0x391 <= code <= 0x3A9 or 0x410 <= code <= 0x42F:
+            return UPPER
+        if code == 0xB7 or code == 0xBB or code == 0xAB or code == 0xA9 or code == 0xAE:
+            return SIGN
+        if code == 0x60C or code == 0x61B:
+            return COMMA
+        if code == 0x61F or code == 0x6D4 or code == 0x964:
+            return END
+        return 0
+    if code <= 0x206F:
+        if code <= 0x200A or code == 0x202F or code == 0x205F or code == 0x2028 or code == 0x2029:
+            return SPACE
+        if code == 0x2026:
+            return END
+        if code == 0x201D or code == 0x2019:
+            return CLOSER
+        if code == 0x2022 or code == 0x203A or code == 0x2039:
+            return SIGN
+        return 0
+    if code == 0x3000:
+        return SPACE
+    if code == 0x3002 or code == 0xFF01 or code == 0xFF1F or code == 0xFF0E:
+        return END
+    if code == 0x3001 or code == 0xFF0C or code == 0xFF1A or code == 0xFF1B:
+        return COMMA
+    if code == 0x300D or code == 0x300F:
+        return CLOSER
+    if 0x2190 <= code <= 0x27BF:
+        return SIGN
+    return 0
+
+
+@njit(nogil=True, cache=True, forceinline=True)
+def is_unit(code: int) -> bool:
+    """A letter of Chinese or Japanese, which are written without spaces."""
+    return 0x3040 <= code <= 0x30FF or 0x3400 <= code <= 0x9FFF or 0xF900 <= code <= 0xFAFF or 0x20000 <= code < 0x40000
+
+
+@njit(nogil=True, cache=True, forceinline=True)
+def end_word(tally: np.ndarray) -> None:
+    """White space or the end of a block behind a word."""
+    if tally[T_LENGTH]:
+        tally[T_SHORT] += tally[T_LENGTH] <= 3
+        tally[T_ENDS] += tally[T_LAST] & END != 0
+        tally[T_LENGTH] = 0
+
+
+@njit(nogil=True, cache=True, forceinline=True)
+def _count(tally: np.ndarray, kind: int, unit: bool) -> None:
+    tally[T_CHARS] += 1
+    if tally[T_CHARS] == 1:
+        tally[T_FIRST] = kind
+    if unit:
+        tally[T_UNITS] += 1
+        tally[T_LENGTH] = 0
+    else:
+        if tally[T_LENGTH] == 0:
+            tally[T_WORDS] += 1
+            tally[T_CAPITALS] += kind == UPPER
+        tally[T_LENGTH] += 1
+    if kind:
+        tally[T_DIGITS] += kind == DIGIT
+        tally[T_UPPER] += kind == UPPER
+        tally[T_COMMAS] += kind == COMMA
+        tally[T_SIGNS] += kind == SIGN
+    # A quotation mark behind the end of a sentence does not undo it.
+    if kind != CLOSER or not tally[T_LAST] & END:
+        tally[T_LAST] = kind
+
+
+@njit(nogil=True, cache=True, forceinline=True)
+def _decoded(data: int, at: int, stop: int) -> tuple[int, int]:
+    """The code point at `at` of UTF-8, and its bytes; what is no UTF-8 counts as one byte."""
+    lead = byte_at(data, at)
+    if lead < 0xE0:
+        if at + 1 < stop:
+            return (lead & 31) << 6 | byte_at(data, at + 1) & 63, 2
+    elif lead < 0xF0:
+        if at + 2 < stop:
+            return (lead & 15) << 12 | (byte_at(data, at + 1) & 63) << 6 | byte_at(data, at + 2) & 63, 3
+    elif at + 3 < stop:
+        high = (lead & 7) << 18 | (byte_at(data, at + 1) & 63) << 12
+        return high | (byte_at(data, at + 2) & 63) << 6 | byte_at(data, at + 3) & 63, 4
+    return 0xFFFD, 1
+
+
+@njit(nogil=True, cache=True, forceinline=True)
+def put_gap(text: int, end: int, tally: np.ndarray) -> int:
+    """The white space that waits, if it has a word before it on its line."""
+    if tally[T_GAP]:
+        tally[T_GAP] = 0
+        if end > tally[T_BEGIN] and byte_at(text, end - 1) != 0x0A:
+            put_byte(text, end, 0x20)
+            return end + 1
+    return end
+
+
+@njit(nogil=True, cache=True)
+def _special(data: int, at: int, stop: int, text: int, end: int, tally: np.ndarray) -> tuple[int, int]:
+    """A reference, a control character, or a character beyond ASCII."""
+    if byte_at(data, at) == 0x26:
+        value, size, after = reference(data, at, stop)
+        if size == 0:
+            end = put_gap(text, end, tally)
+            _count(tally, 0, False)
+            put_byte(text, end, 0x26)
+            return at + 1, end + 1
+        first: Any = np.int64(value & np.uint64(0xFF))
+        code: Any = first
+        if first >= 0xF0:
+            code = 0x10000
+        elif first >= 0xE0:
+            code = (first & 15) << 12 | np.int64(value >> np.uint64(8) & np.uint64(63)) << 6
+            code |= np.int64(value >> np.uint64(16) & np.uint64(63))
+        elif first >= 0x80:
+            code = (first & 31) << 6 | np.int64(value >> np.uint64(8) & np.uint64(63))
+    else:
+        value, after = np.uint64(0), at
+        code = byte_at(data, at)
+        size = 1
+        if code >= 0x80:
+            code, size = _decoded(data, at, stop)
+        for place in range(size):
+            value |= np.uint64(byte_at(data, at + place)) << np.uint64(8 * place)
+        after = at + size
+    if code < 0x80:
+        kind: Any = np.int64(KINDS[code])
+        if kind == SPECIAL and code != 0x26:
+            return after, end  # a control character
+        kind &= 0x7F
+    else:
+        kind = _wide_kind(code)
+    if kind == SPACE:
+        end_word(tally)
+        tally[T_GAP] = 1
+        return after, end
+    end = put_gap(text, end, tally)
+    _count(tally, kind, is_unit(code))
+    if kind == END and code >= 0x3000:
+        tally[T_ENDS] += 1
+        tally[T_LENGTH] = 0
+    put_four_bytes(text, end, np.int64(value & np.uint64(0xFFFFFFFF)))
+    if size > 4:
+        put_four_bytes(text, end + 4, np.int64(value >> np.uint64(32)))
+    return after, end + size
+
+
+@njit(nogil=True, cache=True)
+def take_text(data: int, at: int, stop: int, text: int, end: int, tally: Any, verbatim: bool) -> int:
+    """Adds the text `data[at:stop]`, which has no tags in it, behind `end`; returns where it ends then.
+
+    The buffer needs room for 6 bytes for every 5 of the page, and 8 more.
+    """
+    while at < stop:
+        byte = byte_at(data, at)
+        kind: Any = np.int64(KINDS[byte])
+        if kind == SPECIAL:
+            at, end = _special(data, at, stop, text, end, tally)
+            continue
+        at += 1
+        if kind == SPACE:
+            end_word(tally)
+            if not verbatim:
+                tally[T_GAP] = 1
+            elif byte != 0x0D:
+                if byte == 0x0A or byte == 0x0C:
+                    tally[T_GAP] = 0
+                    byte = 0x0A
+                put_byte(text, end, byte)
+                end += 1
+            elif at >= stop or byte_at(data, at) != 0x0A:
+                put_byte(text, end, 0x0A)
+                end += 1
+            continue
+        end = put_gap(text, end, tally)
+        _count(tally, kind, False)
+        put_byte(text, end, byte)
+        end += 1
+        run = at
+        while at < stop and not KINDS[byte_at(data, at)]:
+            put_byte(text, end, byte_at(data, at))
+            end += 1
+            at += 1
+        if at > run:
+            tally[T_CHARS] += at - run
+            tally[T_LENGTH] += at - run
+            tally[T_LAST] = 0
+    return end

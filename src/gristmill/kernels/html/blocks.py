@@ -1,0 +1,259 @@
+"""A page cut into blocks of text in one pass over its bytes, without a tree.
+
+A block is text between the edges of boxes: a paragraph, a heading, a list item, a cell, the loose text of a <div>. The
+scan keeps a stack of open boxes, and notes for each block what is counted in it and in which box it stands; for each
+box that has text, its name, what its class tells, and its blocks. End tags that the standard implies (`<p>`, `<li>`,
+`<td>`) are. Inline elements are not kept apart: a link or bold text ends with its end tag or with its box.
+
+Work is linear in the size of a page. Boxes deeper than MAX_DEPTH count as part of the box around them.
+"""
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from gristmill.kernels.html.attributes import (
+    A_ALT,
+    A_ALT_END,
+    A_DISPLAY,
+    A_HINTS,
+    A_MATH,
+    A_START,
+    A_TYPE,
+    ATTRIBUTES,
+    MATH_IMAGE,
+    MATH_JAX,
+    MATH_KATEX,
+    read_attributes,
+)
+from gristmill.kernels.html.block_names import (
+    BARRIER,
+    BOX,
+    BOX_BR,
+    BOX_FLAGS,
+    BOX_HASHES,
+    BOX_HR,
+    BOX_HTML,
+    BOX_IMG,
+    BOX_M_MATH,
+    BOX_MATH,
+    BOX_MJX,
+    BOX_MML_MATH,
+    BOX_SCRIPT,
+    BOX_SHIFT,
+    BOX_SLOTS,
+    BOX_SPAN,
+    BOX_STYLE,
+    BOX_TITLE,
+    E_LAST,
+    SKIPPED,
+    VERBATIM,
+)
+from gristmill.kernels.html.block_text import (
+    T_BEGIN,
+    T_CHARS,
+    T_GAP,
+    end_word,
+    take_text,
+)
+from gristmill.kernels.html.bounds import seek, skip_declaration, skip_raw
+from gristmill.kernels.html.boxes import (
+    S_BLOCKS,
+    S_BREAKS,
+    S_END,
+    S_HINTS,
+    S_HTML,
+    S_IMAGES,
+    S_MATH,
+    S_TAGS,
+    S_TITLE,
+    S_TITLE_END,
+    S_VERBATIM,
+    close,
+    flush,
+    imply,
+    pop_to,
+    push,
+)
+from gristmill.kernels.html.inline import (
+    DISPLAY_BLOCK,
+    MATH_TEX,
+    annotation,
+    end_of_span,
+    inline,
+    put_math,
+)
+from gristmill.kernels.html.names import (
+    BYTE_CLASS,
+    BYTE_GREATER,
+    BYTE_LOWER,
+    BYTE_SLASH,
+    BYTE_SPACE,
+    HASH_BASIS,
+    HASH_PRIME,
+)
+from gristmill.kernels.memory import (
+    address_of,
+    borrow,
+    byte_at,
+)
+from gristmill.kernels.memory_writes import (
+    put_byte,
+)
+
+
+@njit(nogil=True, cache=True)
+def cut_page(
+    data: np.ndarray,
+    words: np.ndarray,
+    at: int,
+    stop: int,
+    state: np.ndarray,
+    tally: np.ndarray,
+    stack: np.ndarray,
+    counts: np.ndarray,
+    missing: np.ndarray,
+    noted: np.ndarray,
+    blocks: np.ndarray,
+    elements: np.ndarray,
+    texts: np.ndarray,
+) -> None:
+    source, text = address_of(data), address_of(texts)
+    data, words, state, tally, stack = borrow(data), borrow(words), borrow(state), borrow(tally), borrow(stack)
+    counts, missing, noted = borrow(counts), borrow(missing), borrow(noted)
+    blocks, elements = borrow(blocks), borrow(elements)
+    page = at
+    while at < stop:
+        begin = at
+        at = seek(data, words, at, stop, 0x3C)
+        sign = data[at + 1] if at + 1 < stop else 0
+        closing = sign == 0x2F
+        letter = sign
+        if closing:
+            letter = data[at + 2] if at + 2 < stop else 0
+        is_tag = (letter | 0x20) >= 0x61 and (letter | 0x20) <= 0x7A
+        is_markup = is_tag or sign == 0x21 or sign == 0x3F or (closing and letter != 0)
+        if at < stop and not is_markup:
+            at += 1
+        if at > begin:
+            if tally[T_CHARS] == 0:
+                state[S_HTML] = begin - page
+            state[S_END] = take_text(source, begin, at, text, state[S_END], tally, state[S_VERBATIM] > 0)
+        if at >= stop or not is_markup:
+            continue
+        if not is_tag:
+            at = skip_declaration(data, words, at, stop, False)
+            continue
+        at += 2 if closing else 1
+        code = HASH_BASIS
+        while at < stop and not BYTE_CLASS[data[at]] & (BYTE_SPACE | BYTE_SLASH | BYTE_GREATER):
+            code = (code ^ BYTE_LOWER[data[at]]) * HASH_PRIME
+            at += 1
+        slot = BOX_SLOTS[np.int64(code >> BOX_SHIFT & np.uint64(4095))]
+        kind: Any = np.int64(slot) if BOX_HASHES[slot] == code else np.int64(0)
+        wanted = not closing and kind > 0
+        if wanted:
+            for field in range(ATTRIBUTES):
+                noted[field] = 0
+        at = read_attributes(data, words, at, stop, noted, wanted)
+        if at >= stop:
+            break  # a tag without an end is no tag
+        at += 1
+        state[S_TAGS] += 1
+        if kind == 0:
+            continue
+        flags = BOX_FLAGS[kind]
+        if flags & BOX:
+            if state[S_VERBATIM] and not flags & (VERBATIM | BARRIER):
+                # A line of code that is a box of its own.
+                if state[S_END] > tally[T_BEGIN] and byte_at(text, state[S_END] - 1) != 0x0A:
+                    put_byte(text, state[S_END], 0x0A)
+                    state[S_END] += 1
+                    end_word(tally)
+                continue
+            flush(state, tally, stack, blocks, text)
+            if closing:
+                close(state, stack, counts, elements, kind)
+            else:
+                imply(state, stack, counts, elements, kind)
+                push(state, stack, counts, elements, noted, kind)
+        elif flags & SKIPPED:
+            if closing or missing[kind]:
+                continue
+            end, _ = skip_raw(data, words, at, stop, np.int64(code))
+            if end >= stop:
+                missing[kind] = 1
+                if kind in (BOX_SCRIPT, BOX_STYLE):
+                    break
+                continue
+            if kind == BOX_SCRIPT and noted[A_TYPE] == MATH_TEX:
+                state[S_END] = put_math(source, at, end, text, state[S_END], tally, noted[A_START] > 0)
+            elif kind == BOX_TITLE and not state[S_TITLE_END]:
+                state[S_TITLE], state[S_TITLE_END] = at, end
+            at = end
+        elif kind == BOX_BR:
+            if state[S_END] > tally[T_BEGIN]:
+                end_word(tally)
+                if byte_at(text, state[S_END] - 1) == 0x0A and not state[S_VERBATIM]:
+                    breaks = state[S_BREAKS] + 1
+                    flush(state, tally, stack, blocks, text)
+                    state[S_BREAKS] = breaks
+                else:
+                    put_byte(text, state[S_END], 0x0A)
+                    state[S_END] += 1
+                    state[S_BREAKS] += 1
+            tally[T_GAP] = 0
+        elif kind == BOX_HR:
+            flush(state, tally, stack, blocks, text)
+        elif kind == BOX_IMG:
+            state[S_IMAGES] += 1
+            if noted[A_MATH] == MATH_IMAGE and noted[A_ALT_END] and not missing[BOX_IMG]:
+                state[S_END] = put_math(source, noted[A_ALT], noted[A_ALT_END], text, state[S_END], tally, False)
+        elif kind in (BOX_MATH, BOX_MJX):
+            if closing or missing[kind]:
+                continue
+            end, _ = skip_raw(data, words, at, stop, np.int64(code))
+            if end >= stop:
+                missing[kind] = 1
+                continue
+            if kind == BOX_MJX:
+                inner = at
+                while inner < end:  # MathJax 3 writes MathML for screen readers into its container
+                    inner = seek(data, words, inner, end, 0x3C)
+                    if (
+                        inner + 5 < end
+                        and data[inner + 1] == 0x6D
+                        and data[inner + 2] == 0x61
+                        and data[inner + 3] == 0x74
+                    ):
+                        break
+                    inner += 1
+                at = min(inner, end)
+                continue
+            first, last = noted[A_ALT], noted[A_ALT_END]
+            if not last:
+                first, last = annotation(data, words, at, end)
+            if last:
+                display = noted[A_DISPLAY] & 0xFFFFFFFFFF == DISPLAY_BLOCK
+                state[S_END] = put_math(source, first, last, text, state[S_END], tally, display)
+                at = end
+                missing[BOX_IMG] = 1  # a picture of a formula stands beside its markup
+            else:
+                state[S_MATH] = 1
+        elif kind in (BOX_M_MATH, BOX_MML_MATH):
+            state[S_MATH] = 1
+        elif kind == BOX_SPAN:
+            if wanted:
+                state[S_HINTS] |= noted[A_HINTS]
+                if (noted[A_MATH] == MATH_KATEX or noted[A_MATH] == MATH_JAX) and not missing[BOX_SPAN]:
+                    end = end_of_span(data, words, at, stop)
+                    missing[BOX_SPAN] = end == 0
+                    at = max(at, end)
+        elif kind != BOX_HTML:
+            if wanted:
+                state[S_HINTS] |= noted[A_HINTS]
+            inline(state, tally, noted, kind, closing, source, text)
+    flush(state, tally, stack, blocks, text)
+    pop_to(state, stack, counts, elements, 1)
+    elements[0, E_LAST] = state[S_BLOCKS]

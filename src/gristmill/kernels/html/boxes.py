@@ -1,0 +1,373 @@
+"""Open boxes while a page is cut into blocks: what a tag opens and closes, and the block that ends there."""
+
+import numpy as np
+from numba import njit
+
+from gristmill.kernels.html.attributes import (
+    A_CLASS,
+    A_HINTS,
+    A_START,
+)
+from gristmill.kernels.html.block_names import (
+    ANCESTRY_BIT,
+    B_BREAKS,
+    B_CAPITALS,
+    B_CELL,
+    B_CHARS,
+    B_COMMAS,
+    B_DIGITS,
+    B_ELEMENT,
+    B_ENDS,
+    B_FIRST,
+    B_HINTS,
+    B_HTML,
+    B_IMAGES,
+    B_KIND,
+    B_LAST,
+    B_LINK_CHARS,
+    B_LINKS,
+    B_MARKER,
+    B_QUOTE,
+    B_ROW,
+    B_SHORT,
+    B_SIGNS,
+    B_START,
+    B_STOP,
+    B_STRONG,
+    B_TAGS,
+    B_UNITS,
+    B_UPPER,
+    B_VERBATIM,
+    B_WORDS,
+    BARRIER,
+    BOX_BLOCKQUOTE,
+    BOX_BODY,
+    BOX_DD,
+    BOX_DL,
+    BOX_DT,
+    BOX_FLAGS,
+    BOX_LI,
+    BOX_OL,
+    BOX_P,
+    BOX_TABLE,
+    BOX_TBODY,
+    BOX_TFOOT,
+    BOX_THEAD,
+    BOX_TR,
+    CELL,
+    E_ALL_HINTS,
+    E_ANCESTRY,
+    E_CLASS,
+    E_DEPTH,
+    E_FIRST,
+    E_HINTS,
+    E_KIND,
+    E_LAST,
+    E_PARENT,
+    E_PATH,
+    ELEMENT_COLUMNS,
+    ENDS_PARAGRAPH,
+    HEADINGS,
+    LISTS,
+    VERBATIM,
+)
+from gristmill.kernels.html.block_text import (
+    T_BEGIN,
+    T_CAPITALS,
+    T_CHARS,
+    T_COMMAS,
+    T_DIGITS,
+    T_ENDS,
+    T_FIRST,
+    T_GAP,
+    T_LAST,
+    T_SHORT,
+    T_SIGNS,
+    T_UNITS,
+    T_UPPER,
+    T_WORDS,
+    TALLIES,
+    end_word,
+)
+from gristmill.kernels.memory import (
+    byte_at,
+)
+
+MAX_DEPTH = 512
+(
+    S_TOP,
+    S_BLOCKS,
+    S_ELEMENTS,
+    S_END,
+    S_OVER,
+    S_LINK,
+    S_STRONG,
+    S_LINKS,
+    S_LINK_CHARS,
+    S_STRONG_CHARS,
+    S_BREAKS,
+    S_IMAGES,
+    S_TAGS,
+    S_HINTS,
+    S_HTML,
+    S_ROWS,
+    S_CELLS,
+    S_VERBATIM,
+    S_QUOTES,
+    S_LISTS,
+    S_TITLE,
+    S_TITLE_END,
+    S_MARKDOWN,
+    S_LINK_FROM,
+    S_STRONG_FROM,
+    S_LINK_AT,
+    S_STRONG_AT,
+    S_SLANT_AT,
+    S_MONO_AT,
+    S_HREF,
+    S_HREF_END,
+    S_FULL,
+    S_MATH,
+    STATES,
+) = range(34)
+"""The state of the scan. TOP: open boxes; END: of the text so far; OVER: boxes too deep to note; LINK, STRONG, SLANT,
+MONO: 1 + the number of boxes that were open where a link or bold, slanted, monospaced text began, or 0; MARK: where the
+text stood when it was last asked what of it is inside links."""
+
+K_KIND, K_ELEMENT, K_ROW, K_CELL, K_NUMBER, K_ITEM, STACK_ROWS = range(7)
+"""Rows of the stack: what is open, its row in the table of elements, its table row and cell, the number of a list's
+next item, and whether an item has had a block."""
+
+
+@njit(nogil=True, cache=True)
+def flush(state: np.ndarray, tally: np.ndarray, stack: np.ndarray, blocks: np.ndarray, text: int) -> None:
+    """Ends the block; one without a character never was."""
+    if tally[T_CHARS] == 0:
+        state[S_END] = tally[T_BEGIN]
+        tally[T_GAP] = state[S_LINKS] = 0
+        return
+    end_word(tally)
+    if state[S_LINK]:
+        state[S_LINK_CHARS] += tally[T_CHARS] - state[S_LINK_FROM]
+    if state[S_STRONG]:
+        state[S_STRONG_CHARS] += tally[T_CHARS] - state[S_STRONG_FROM]
+    begin, end = tally[T_BEGIN], state[S_END]
+    while byte_at(text, end - 1) <= 0x20:
+        end -= 1
+    while byte_at(text, begin) == 0x0A:
+        begin += 1
+    top = state[S_TOP] - 1
+    if state[S_BLOCKS] < blocks.shape[0]:
+        row = state[S_BLOCKS]
+        state[S_BLOCKS] = row + 1
+        blocks[row, B_START], blocks[row, B_STOP], blocks[row, B_HTML] = begin, end, state[S_HTML]
+        blocks[row, B_KIND], blocks[row, B_ELEMENT] = stack[K_KIND, top], stack[K_ELEMENT, top]
+        blocks[row, B_CHARS] = tally[T_CHARS]
+        blocks[row, B_WORDS] = tally[T_WORDS] + (tally[T_UNITS] + 1 >> 1)
+        blocks[row, B_LINK_CHARS], blocks[row, B_LINKS] = state[S_LINK_CHARS], state[S_LINKS]
+        blocks[row, B_ENDS], blocks[row, B_COMMAS] = tally[T_ENDS], tally[T_COMMAS]
+        blocks[row, B_DIGITS], blocks[row, B_UPPER] = tally[T_DIGITS], tally[T_UPPER]
+        blocks[row, B_SHORT], blocks[row, B_SIGNS] = tally[T_SHORT], tally[T_SIGNS]
+        blocks[row, B_BREAKS], blocks[row, B_IMAGES] = state[S_BREAKS], state[S_IMAGES]
+        blocks[row, B_TAGS], blocks[row, B_STRONG] = state[S_TAGS], state[S_STRONG_CHARS]
+        blocks[row, B_HINTS] = state[S_HINTS]
+        blocks[row, B_ROW], blocks[row, B_CELL] = stack[K_ROW, top], stack[K_CELL, top]
+        blocks[row, B_QUOTE], blocks[row, B_VERBATIM] = state[S_QUOTES], state[S_VERBATIM] > 0
+        blocks[row, B_FIRST], blocks[row, B_LAST] = tally[T_FIRST], tally[T_LAST]
+        blocks[row, B_UNITS], blocks[row, B_CAPITALS] = tally[T_UNITS], tally[T_CAPITALS]
+        marker = 0
+        item = top
+        while item > 0 and stack[K_KIND, item] != BOX_LI and top - item < 8:
+            item -= 1
+        if stack[K_KIND, item] == BOX_LI:
+            marker = min(state[S_LISTS], 63) << 20 | stack[K_NUMBER, item] << 1 | (stack[K_ITEM, item] == 0)
+            stack[K_ITEM, item] = 1
+        blocks[row, B_MARKER] = marker
+        state[S_END] = end + 3  # room for what parts the cells of a row
+    else:
+        state[S_FULL] = 1
+        state[S_END] = begin
+    for field in range(TALLIES):
+        tally[field] = 0
+    tally[T_BEGIN] = state[S_END]
+    for field in range(S_LINKS, S_HINTS + 1):
+        state[field] = 0
+    state[S_LINK_FROM] = state[S_STRONG_FROM] = 0
+    state[S_LINK_AT] = state[S_STRONG_AT] = state[S_SLANT_AT] = state[S_MONO_AT] = -1
+
+
+@njit(nogil=True, cache=True, forceinline=True)
+def pop_to(state: np.ndarray, stack: np.ndarray, counts: np.ndarray, elements: np.ndarray, height: int) -> None:
+    """Closes all boxes at `height` and above."""
+    for place in range(state[S_TOP] - 1, height - 1, -1):
+        kind = stack[K_KIND, place]
+        counts[kind] -= 1
+        element = stack[K_ELEMENT, place]
+        if elements[element, E_FIRST] == state[S_BLOCKS] and element == state[S_ELEMENTS] - 1:
+            state[S_ELEMENTS] = element
+        else:
+            elements[element, E_LAST] = state[S_BLOCKS]
+        flags = BOX_FLAGS[kind]
+        if flags & (LISTS | VERBATIM):
+            state[S_LISTS] -= flags & LISTS != 0
+            state[S_VERBATIM] -= flags & VERBATIM != 0
+        elif kind == BOX_BLOCKQUOTE:
+            state[S_QUOTES] -= 1
+    state[S_TOP] = height
+    if state[S_LINK] > height:
+        state[S_LINK] = 0
+    if state[S_STRONG] > height:
+        state[S_STRONG] = 0
+
+
+@njit(nogil=True, cache=True)
+def push(
+    state: np.ndarray,
+    stack: np.ndarray,
+    counts: np.ndarray,
+    elements: np.ndarray,
+    noted: np.ndarray,
+    kind: int,
+) -> None:
+    top = state[S_TOP]
+    element = state[S_ELEMENTS]
+    if top >= MAX_DEPTH or element >= elements.shape[0]:
+        state[S_OVER] += 1
+        return
+    parent = stack[K_ELEMENT, top - 1]
+    elements[element, E_PARENT], elements[element, E_KIND] = parent, kind
+    elements[element, E_HINTS] = noted[A_HINTS]
+    # What the class of <body> tells is about the page: sites write article, news and home there.
+    own = 0 if kind == BOX_BODY else noted[A_HINTS]
+    elements[element, E_ALL_HINTS] = elements[parent, E_ALL_HINTS] | own
+    elements[element, E_ANCESTRY] = elements[parent, E_ANCESTRY] | ANCESTRY_BIT[kind]
+    elements[element, E_FIRST] = elements[element, E_LAST] = state[S_BLOCKS]
+    elements[element, E_DEPTH], elements[element, E_CLASS] = top, noted[A_CLASS] & 0x7FFFFFFF
+    outer = elements[parent, E_PARENT]
+    path = np.uint64(kind) * np.uint64(0x9E3779B97F4A7C15) ^ np.uint64(noted[A_CLASS])
+    path = path * np.uint64(0x9E3779B97F4A7C15) ^ np.uint64(elements[parent, E_KIND])
+    path = path * np.uint64(0x9E3779B97F4A7C15) ^ np.uint64(elements[parent, E_CLASS])
+    path = path * np.uint64(0x9E3779B97F4A7C15) ^ np.uint64(elements[outer, E_KIND])
+    path = path * np.uint64(0x9E3779B97F4A7C15) ^ np.uint64(elements[outer, E_CLASS])
+    elements[element, E_PATH] = np.int64(path >> np.uint64(33))
+    state[S_ELEMENTS] = element + 1
+    stack[K_KIND, top], stack[K_ELEMENT, top] = kind, element
+    stack[K_ROW, top], stack[K_CELL, top] = stack[K_ROW, top - 1], stack[K_CELL, top - 1]
+    stack[K_NUMBER, top] = stack[K_ITEM, top] = 0
+    flags = BOX_FLAGS[kind]
+    if kind == BOX_TR:
+        state[S_ROWS] += 1
+        stack[K_ROW, top], stack[K_CELL, top] = state[S_ROWS], 0
+    elif flags & CELL:
+        state[S_CELLS] += 1
+        stack[K_CELL, top] = state[S_CELLS]
+    elif kind == BOX_TABLE:
+        stack[K_ROW, top] = stack[K_CELL, top] = 0
+    elif kind == BOX_OL:
+        stack[K_NUMBER, top] = noted[A_START] if noted[A_START] else 1
+    elif kind == BOX_LI:
+        for place in range(top - 1, max(0, top - 8), -1):
+            if BOX_FLAGS[stack[K_KIND, place]] & LISTS:
+                if stack[K_KIND, place] == BOX_OL:
+                    stack[K_NUMBER, top] = min(stack[K_NUMBER, place] + 1, 0x7FFFF)
+                    stack[K_NUMBER, place] += 1
+                break
+    elif kind == BOX_BLOCKQUOTE:
+        state[S_QUOTES] += 1
+    state[S_LISTS] += flags & LISTS != 0
+    state[S_VERBATIM] += flags & VERBATIM != 0
+    counts[kind] += 1
+    state[S_TOP] = top + 1
+
+
+@njit(nogil=True, cache=True)
+def imply(state: np.ndarray, stack: np.ndarray, counts: np.ndarray, elements: np.ndarray, kind: int) -> None:
+    """End tags that a start tag implies."""
+    flags = BOX_FLAGS[kind]
+    top = state[S_TOP] - 1
+    if flags & ENDS_PARAGRAPH and stack[K_KIND, top] == BOX_P:
+        pop_to(state, stack, counts, elements, top)
+        top -= 1
+    if flags & HEADINGS:
+        if BOX_FLAGS[stack[K_KIND, top]] & HEADINGS:
+            pop_to(state, stack, counts, elements, top)
+        return
+    if kind == BOX_LI and counts[BOX_LI]:
+        place = top
+        while place > 0 and not BOX_FLAGS[stack[K_KIND, place]] & (LISTS | BARRIER):
+            if stack[K_KIND, place] == BOX_LI:
+                pop_to(state, stack, counts, elements, place)
+                return
+            place -= 1
+    elif kind in (BOX_DT, BOX_DD):
+        place = top
+        while place > 0 and stack[K_KIND, place] != BOX_DL and not BOX_FLAGS[stack[K_KIND, place]] & BARRIER:
+            if stack[K_KIND, place] == BOX_DT or stack[K_KIND, place] == BOX_DD:
+                pop_to(state, stack, counts, elements, place)
+                return
+            place -= 1
+    elif flags & CELL or kind in (BOX_TR, BOX_TBODY, BOX_THEAD, BOX_TFOOT):
+        if not counts[BOX_TABLE]:
+            return
+        place = top
+        found = -1
+        while place > 0 and stack[K_KIND, place] != BOX_TABLE:
+            open_kind = stack[K_KIND, place]
+            if open_kind == BOX_TR:
+                if flags & CELL:
+                    break
+                found = place
+            elif BOX_FLAGS[open_kind] & CELL:
+                found = place
+            elif open_kind in (BOX_TBODY, BOX_THEAD, BOX_TFOOT):
+                if flags & CELL or kind == BOX_TR:
+                    break
+                found = place
+            place -= 1
+        if found > 0:
+            pop_to(state, stack, counts, elements, found)
+
+
+@njit(nogil=True, cache=True)
+def close(state: np.ndarray, stack: np.ndarray, counts: np.ndarray, elements: np.ndarray, kind: int) -> None:
+    """The end tag of a box: closes the nearest of its name; a cell hides what is open around its table."""
+    if counts[kind] == 0:
+        return
+    if state[S_OVER] > 0:
+        state[S_OVER] -= 1
+        return
+    table_part = kind in (BOX_TABLE, BOX_TR, BOX_TBODY, BOX_THEAD, BOX_TFOOT)
+    heading = BOX_FLAGS[kind] & HEADINGS != 0
+    place = state[S_TOP] - 1
+    while place > 0:
+        open_kind = stack[K_KIND, place]
+        if open_kind == kind or (heading and BOX_FLAGS[open_kind] & HEADINGS):
+            pop_to(state, stack, counts, elements, place)
+            return
+        if open_kind == BOX_TABLE or (not table_part and BOX_FLAGS[open_kind] & BARRIER):
+            return
+        place -= 1
+
+
+@njit(nogil=True, cache=True)
+def begin_page(
+    state: np.ndarray,
+    tally: np.ndarray,
+    stack: np.ndarray,
+    counts: np.ndarray,
+    missing: np.ndarray,
+    elements: np.ndarray,
+) -> None:
+    """Sets everything as it is before a page: one box is open, the page itself."""
+    for field in range(STATES):
+        state[field] = 0
+    for field in range(TALLIES):
+        tally[field] = 0
+    for kind in range(counts.size):
+        counts[kind] = missing[kind] = 0
+    for row in range(STACK_ROWS):
+        stack[row, 0] = 0
+    for field in range(ELEMENT_COLUMNS):
+        elements[0, field] = 0
+    state[S_TOP] = state[S_ELEMENTS] = 1
+    state[S_LINK_AT] = state[S_STRONG_AT] = state[S_SLANT_AT] = state[S_MONO_AT] = -1

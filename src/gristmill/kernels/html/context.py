@@ -1,0 +1,147 @@
+"""What a second model is told of each block: what the first thinks of it, of its neighbours and of its boxes."""
+
+from decimal import Decimal, localcontext
+
+import numpy as np
+from numba import njit
+
+from gristmill.kernels.html.block_names import (
+    B_CHARS,
+    B_ELEMENT,
+    B_KIND,
+    E_FIRST,
+    E_LAST,
+    E_PARENT,
+    E_PATH,
+)
+from gristmill.kernels.html.features import (
+    G_CHARS,
+    G_LINKS,
+    LEVEL,
+    SUM_CHARS,
+    SUM_PROSE,
+    log,
+    main_box,
+    share,
+    slot_of,
+)
+from gristmill.kernels.memory import borrow
+
+_CONTEXT = [
+    "score",
+    "before1",
+    "before2",
+    "before3",
+    "before4",
+    "next1",
+    "next2",
+    "next3",
+    "next4",
+    "box1",
+    "box2",
+    "box3",
+    "alike",
+    "window2",
+    "window5",
+    "window12",
+    "ahead",
+    "behind",
+    "page_best",
+    "page_mean",
+    "page_content",
+    "since_kept",
+    "until_kept",
+    "away",
+    "after_heading",
+    "rank",
+]
+CONTEXT_FEATURES = [f"score_{name}" for name in _CONTEXT]
+"""What a second model is told beside: what the first thinks of the block, of its neighbours and of its boxes."""
+
+
+def _chances() -> np.ndarray:
+    """The chance, of 1,000, of a score of one byte, which is 128 + 32 times a logit."""
+    with localcontext() as context:
+        context.prec = 30
+        return np.array(
+            [round(Decimal(1000) / (1 + (Decimal(128 - byte) / 32).exp())) for byte in range(256)], np.int64
+        )
+
+
+CHANCES = _chances()
+_CHANCE_SUM = 3
+
+
+@njit(nogil=True, cache=True)
+def measure_scores(
+    scores: np.ndarray,
+    blocks: np.ndarray,
+    count: int,
+    elements: np.ndarray,
+    element_count: int,
+    sums: np.ndarray,
+    away: np.ndarray,
+    keys: np.ndarray,
+    groups: np.ndarray,
+    mask: int,
+    out: np.ndarray,
+    first_column: int,
+) -> None:
+    """Fills the columns of CONTEXT_FEATURES, from `first_column` on, behind `measure`, whose tables it goes on with."""
+    scores, blocks, elements, sums = borrow(scores), borrow(blocks), borrow(elements), borrow(sums)
+    away, keys, groups, out = borrow(away), borrow(keys), borrow(groups), borrow(out)
+    column = first_column
+    best = 0
+    for slot in range(mask + 1):
+        groups[slot, G_LINKS] = 0
+    # Expected content takes the place of prose.
+    sums[SUM_PROSE, 0] = 0
+    for row in range(count):
+        byte = min(255, max(0, (scores[row] >> 5) + 128))
+        out[column, row] = byte
+        best = max(best, byte)
+        held = CHANCES[byte] * blocks[row, B_CHARS]
+        sums[SUM_PROSE, row + 1] = sums[SUM_PROSE, row] + held
+        groups[slot_of(keys, np.int64(elements[blocks[row, B_ELEMENT], E_PATH]) << 1, mask), G_LINKS] += held
+    total = sums[SUM_PROSE, count]
+    chars = sums[SUM_CHARS, count]
+    main_box(elements, element_count, sums, count, away)
+    for shift in range(1, 5):
+        for row in range(count):
+            out[column + shift, row] = out[column, row - shift] if row >= shift else 0
+            out[column + 4 + shift, row] = out[column, row + shift] if row + shift < count else 0
+    since = 255
+    heading = 255
+    for row in range(count):
+        element = blocks[row, B_ELEMENT]
+        box = element
+        for level in range(3):
+            if level or elements[box, E_LAST] - elements[box, E_FIRST] <= 1:
+                box = elements[box, E_PARENT]
+            first, last = elements[box, E_FIRST], elements[box, E_LAST]
+            held = sums[SUM_PROSE, last] - sums[SUM_PROSE, first]
+            out[column + 9 + level, row] = share(held // 1000, sums[SUM_CHARS, last] - sums[SUM_CHARS, first])
+        group = slot_of(keys, np.int64(elements[element, E_PATH]) << 1, mask)
+        out[column + 12, row] = share(groups[group, G_LINKS] // 1000, groups[group, G_CHARS])
+        place = column + 13
+        for reach in (2, 5, 12):
+            first, last = max(0, row - reach), min(count, row + reach + 1)
+            held = sums[SUM_PROSE, last] - sums[SUM_PROSE, first]
+            out[place, row] = share(held // 1000, sums[SUM_CHARS, last] - sums[SUM_CHARS, first])
+            place += 1
+        out[column + 16, row] = share(total - sums[SUM_PROSE, row + 1], total)
+        out[column + 17, row] = share(sums[SUM_PROSE, row], total)
+        out[column + 18, row] = best
+        out[column + 19, row] = share(total // 1000, chars)
+        out[column + 20, row] = log(total // 1000)
+        out[column + 21, row] = since
+        since = 0 if out[column, row] >= 128 else min(255, since + 1)
+        out[column + 23, row] = min(255, away[element])
+        out[column + 24, row] = heading
+        if LEVEL[blocks[row, B_KIND]]:
+            heading = out[column, row]
+        out[column + 25, row] = max(0, 128 + (out[column, row] - best) // 2)
+    since = 255
+    for row in range(count - 1, -1, -1):
+        out[column + 22, row] = since
+        since = 0 if out[column, row] >= 128 else min(255, since + 1)

@@ -1,0 +1,119 @@
+"""Character references of HTML (`&amp;`, `&#8217;`, `&nbsp` without its semicolon) as UTF-8, one at a time."""
+
+from html.entities import html5
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from gristmill.kernels.html.names import HASH_BASIS, HASH_PRIME, fnv
+from gristmill.kernels.memory import byte_at
+
+_LONGEST = max(len(name) for name in html5)
+_SLOTS = 8192
+
+
+def _table() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Hash of each name without its semicolon, its characters as the number that their UTF-8 is, and what it may do.
+
+    The third: the bytes of the characters, and 16 where the name also stands without a semicolon.
+    """
+    hashes = np.zeros(_SLOTS, np.uint64)
+    values = np.zeros(_SLOTS, np.uint64)
+    sizes = np.zeros(_SLOTS, np.int64)
+    for name in sorted({name.rstrip(";") for name in html5}):
+        code = fnv(name)
+        slot = code % _SLOTS
+        while sizes[slot]:
+            slot = (slot + 1) % _SLOTS
+        encoded = html5[name + ";"].encode()
+        hashes[slot], values[slot] = code, int.from_bytes(encoded, "little")
+        sizes[slot] = len(encoded) | (16 if name in html5 else 0)
+    return hashes, values, sizes
+
+
+_HASHES, _VALUES, _SIZES = _table()
+# What the standard makes of &#128; to &#159;: windows-1252, but for the five that it leaves open.
+_WINDOWS = np.array(
+    [
+        ord(bytes([code]).decode("cp1252")) if code not in (0x81, 0x8D, 0x8F, 0x90, 0x9D) else code
+        for code in range(0x80, 0xA0)
+    ],
+    np.int64,
+)
+
+
+@njit(nogil=True, cache=True)
+def utf8_of(code: int) -> tuple[Any, int]:
+    """A code point's UTF-8 as a little-endian number, and its size in bytes."""
+    if code < 0x80:
+        return np.uint64(code), 1
+    if code < 0x800:
+        return np.uint64((0xC0 | code >> 6) | (0x80 | code & 63) << 8), 2
+    if code < 0x10000:
+        return np.uint64((0xE0 | code >> 12) | (0x80 | code >> 6 & 63) << 8 | (0x80 | code & 63) << 16), 3
+    return (
+        np.uint64(
+            (0xF0 | code >> 18)
+            | (0x80 | code >> 12 & 63) << 8
+            | (0x80 | code >> 6 & 63) << 16
+            | (0x80 | code & 63) << 24
+        ),
+        4,
+    )
+
+
+@njit(nogil=True, cache=True)
+def _number(data: int, at: int, stop: int) -> tuple[Any, int, int]:
+    """A numeric reference whose `#` stands before `at`."""
+    hexadecimal = at < stop and byte_at(data, at) | 0x20 == 0x78
+    at += hexadecimal
+    first, code = at, 0
+    while at < stop:
+        byte = byte_at(data, at)
+        letter = byte | 0x20
+        if 0x30 <= byte <= 0x39:
+            digit = byte - 0x30
+        elif hexadecimal and 0x61 <= letter <= 0x66:
+            digit = letter - 0x57
+        else:
+            break
+        code = min(code * (16 if hexadecimal else 10) + digit, 0x110000)
+        at += 1
+    if at == first:
+        return np.uint64(0), 0, at
+    at += at < stop and byte_at(data, at) == 0x3B
+    if 0x80 <= code < 0xA0:
+        code = _WINDOWS[code - 0x80]
+    elif code == 0 or 0xD800 <= code < 0xE000 or code > 0x10FFFF:
+        code = 0xFFFD
+    value, size = utf8_of(code)
+    return value, size, at
+
+
+@njit(nogil=True, cache=True)
+def reference(data: int, at: int, stop: int) -> tuple[Any, int, int]:
+    """What the `&` at `at` stands for: UTF-8 as a little-endian number, its bytes (0: a plain `&`), where it ends."""
+    at += 1
+    if at < stop and byte_at(data, at) == 0x23:
+        return _number(data, at + 1, stop)
+    code = HASH_BASIS
+    found: Any = -1
+    begin, after = at, at
+    while at < stop and at - begin < _LONGEST:
+        byte = byte_at(data, at)
+        letter = byte | 0x20
+        if not (0x30 <= byte <= 0x39 or 0x61 <= letter <= 0x7A):
+            break
+        code = (code ^ np.uint64(byte)) * HASH_PRIME
+        at += 1
+        closed = at < stop and byte_at(data, at) == 0x3B
+        if closed or at - begin <= 6:  # no name without a semicolon is longer
+            slot: Any = np.int64(code & np.uint64(_SLOTS - 1))
+            while _SIZES[slot] and _HASHES[slot] != code:
+                slot = (slot + 1) & (_SLOTS - 1)
+            if _SIZES[slot] and (closed or _SIZES[slot] & 16):
+                found, after = slot, at + closed
+    if found < 0:
+        return np.uint64(0), 0, begin
+    return _VALUES[found], _SIZES[found] & 15, after

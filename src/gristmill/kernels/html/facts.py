@@ -1,0 +1,296 @@
+"""Where a page says what it is: title, author, date, language, address, site. One pass over its bytes finds the spans.
+
+The pass follows the HTML standard's tokenizer as far as it decides what is a tag: quoted values, comments, raw text
+(script, style, textarea, title). Inside `<svg>` a title is none. Tags count in the head of a page, which ends with
+`<body>`; behind it stand the first heading, dates of publication (`<time>`, and `<meta>` with itemprop), and JSON-LD.
+"""
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from gristmill.kernels.html.bounds import as_words, seek, skip_declaration, skip_raw
+from gristmill.kernels.html.names import (
+    BYTE_CLASS,
+    BYTE_GREATER,
+    BYTE_LOWER,
+    BYTE_SLASH,
+    BYTE_SPACE,
+    FLAGS,
+    FOREIGN_ROOT,
+    HASH_BASIS,
+    HASH_PRIME,
+    HEADING,
+    KIND_OTHER,
+    NOT_SVG,
+    RAW,
+    TAG_BODY,
+    TAG_HASHES,
+    TAG_HTML,
+    TAG_NAMES,
+    TAG_PLAINTEXT,
+    TAG_SCRIPT,
+    TAG_SHIFT,
+    TAG_SLOTS,
+    fnv,
+)
+from gristmill.kernels.memory import borrow
+
+MAX_VALUE_BYTES = 1 << 14
+"""Of a longer value the beginning is found."""
+MAX_SCRIPT_BYTES = 1 << 18
+MAX_SCRIPT_DEPTH = 64
+"""Lists and objects inside each other. A script that is longer or deeper is passed over."""
+
+_NAMED = (
+    "og:title",
+    "twitter:title",
+    "dc.title dcterms.title dc:title",
+    "content-language",
+    "og:locale",
+    "author",
+    "article:author",
+    "dc.creator dcterms.creator dc:creator",
+    "parsely-author",
+    "sailthru.author",
+    "article:published_time",
+    "datepublished",
+    "dc.date dc.date.issued dcterms.created dcterms.issued dcterms.date date pubdate publish_date publish-date "
+    "publishdate parsely-pub-date sailthru.date",
+    "og:url",
+    "og:site_name",
+    "application-name",
+    "canonical",
+    "application/ld+json",
+)
+OG_TITLE, TWITTER_TITLE, DC_TITLE, CONTENT_LANGUAGE, OG_LOCALE, AUTHOR, ARTICLE_AUTHOR, DC_CREATOR = range(8)
+PARSELY_AUTHOR, SAILTHRU_AUTHOR, PUBLISHED_TIME, DATE_PUBLISHED, OTHER_DATE, OG_URL, SITE_NAME = range(8, 15)
+APPLICATION_NAME, CANONICAL, JSON_LD, TITLE, HEADING_TEXT, LANG, XML_LANG, BODY_DATE, PLACES = range(15, 24)
+"""Where a value may stand. The first ones are named by an attribute, in one of the spellings of `_NAMED`."""
+
+_MOST = np.full(PLACES, 8, np.int64)
+_MOST[JSON_LD], _MOST[HEADING_TEXT] = 4, 64
+_MOST_OF_A_PAGE = int(_MOST.sum())
+"""Values of one place that are found: the first that can be read is wanted, or some authors, or the parts of a line."""
+
+_NAME_HASHES = np.array([fnv(name) for names in _NAMED for name in names.split()], np.uint64)
+_NAME_BITS = np.array([1 << place for place, names in enumerate(_NAMED) for _ in names.split()], np.int64)
+_IN_META = (1 << CANONICAL) - 1
+_IN_TIME = 1 << DATE_PUBLISHED | 1 << OTHER_DATE
+_MAX_NAME_BYTES = 256
+
+_TAG_META, _TAG_LINK, _TAG_TITLE, _TAG_H1 = map(TAG_NAMES.index, ["meta", "link", "title", "h1"])
+_HASH_TIME = np.uint64(fnv("time"))
+_NAMING = tuple(np.uint64(fnv(name)) for name in ("name", "property", "itemprop", "http-equiv", "rel", "type"))
+_HASH_CONTENT, _HASH_HREF, _HASH_DATETIME, _HASH_PUBDATE, _HASH_LANG, _HASH_XML_LANG = (
+    np.uint64(fnv(name)) for name in ("content", "href", "datetime", "pubdate", "lang", "xml:lang")
+)
+_NO_NAME = np.uint64(0)
+
+
+@njit(nogil=True, cache=True, forceinline=True)
+def _attribute(data: np.ndarray, words: np.ndarray, at: int, stop: int) -> tuple[Any, int, int, int]:
+    """The next attribute of a tag: the hash of its name, its value's begin and end, and where it ends itself.
+
+    Without a name there is none, and it ends where the tag does: at its ">" or `stop`.
+    """
+    while at < stop and BYTE_CLASS[data[at]] & (BYTE_SPACE | BYTE_SLASH):
+        at += 1
+    if at >= stop or data[at] == 0x3E:
+        return _NO_NAME, at, at, at
+    code = (HASH_BASIS ^ BYTE_LOWER[data[at]]) * HASH_PRIME
+    at += 1
+    while at < stop and not BYTE_CLASS[data[at]]:
+        code = (code ^ BYTE_LOWER[data[at]]) * HASH_PRIME
+        at += 1
+    while at < stop and BYTE_CLASS[data[at]] == BYTE_SPACE:
+        at += 1
+    if at >= stop or data[at] != 0x3D:
+        return code, at, at, at
+    at += 1
+    while at < stop and BYTE_CLASS[data[at]] == BYTE_SPACE:
+        at += 1
+    begin = at
+    if at < stop and (data[at] == 0x22 or data[at] == 0x27):
+        at = seek(data, words, at + 1, stop, data[at])
+        return code, begin + 1, at, min(at + 1, stop)
+    while at < stop and not BYTE_CLASS[data[at]] & (BYTE_SPACE | BYTE_GREATER):
+        at += 1
+    return code, begin, at, at
+
+
+@njit(nogil=True, cache=True, forceinline=True)
+def _places(data: np.ndarray, at: int, stop: int) -> int:
+    """The places that the words of an attribute name, as bits; words end with white space or a semicolon."""
+    bits = 0
+    stop = min(stop, at + _MAX_NAME_BYTES)
+    while at < stop:
+        code = HASH_BASIS
+        while at < stop and BYTE_CLASS[data[at]] != BYTE_SPACE and data[at] != 0x3B:
+            code = (code ^ BYTE_LOWER[data[at]]) * HASH_PRIME
+            at += 1
+        for name in range(_NAME_HASHES.size):
+            if _NAME_HASHES[name] == code:
+                bits |= _NAME_BITS[name]
+        at += 1
+    return bits
+
+
+@njit(nogil=True, cache=True, forceinline=True)
+def _is_blank(data: np.ndarray, at: int, stop: int) -> bool:
+    while at < stop and data[at] <= 0x20:
+        at += 1
+    return at >= stop
+
+
+@njit(nogil=True, cache=True, forceinline=True)
+def _is_shallow(data: np.ndarray, at: int, stop: int) -> bool:
+    """Whether JSON nests little enough. Behind its first error this may be wrong, but there nobody reads on."""
+    depth = deepest = 0
+    quoted = False
+    while at < stop:
+        byte = data[at]
+        if byte == 0x22:
+            quoted = not quoted
+        elif quoted:
+            at += byte == 0x5C
+        elif byte == 0x5B or byte == 0x7B:
+            depth += 1
+            deepest = max(depth, deepest)
+        elif byte == 0x5D or byte == 0x7D:
+            depth -= 1
+        at += 1
+    return deepest <= MAX_SCRIPT_DEPTH
+
+
+@njit(nogil=True, cache=True, forceinline=True)
+def _add(counts: np.ndarray, found: np.ndarray, page: int, place: int, begin: int, stop: int) -> None:
+    """Keeps a span; the last number of `counts` is how many are kept, of all pages."""
+    if begin < stop and counts[place] < _MOST[place]:
+        counts[place] += 1
+        row = counts[PLACES]
+        found[row, 0], found[row, 1], found[row, 2], found[row, 3] = page, place, begin, stop
+        counts[PLACES] = row + 1
+
+
+@njit(nogil=True, cache=True, forceinline=True)
+def _add_value(
+    data: np.ndarray, counts: np.ndarray, found: np.ndarray, page: int, place: int, begin: int, stop: int
+) -> None:
+    if not _is_blank(data, begin, stop):
+        _add(counts, found, page, place, begin, min(stop, begin + MAX_VALUE_BYTES))
+
+
+@njit(nogil=True, cache=True)
+def _read_page(
+    data: np.ndarray, words: np.ndarray, at: int, stop: int, page: int, counts: np.ndarray, found: np.ndarray
+) -> None:
+    data, words, counts, found = borrow(data), borrow(words), borrow(counts), borrow(found)
+    counts[:PLACES] = 0
+    head, foreign, in_heading, has_heading = True, False, False, False
+    while at < stop:
+        begin = at
+        at = seek(data, words, at, stop, 0x3C)
+        if in_heading:
+            _add(counts, found, page, HEADING_TEXT, begin, min(at, begin + MAX_VALUE_BYTES))
+            has_heading |= not _is_blank(data, begin, at)
+        sign = data[at + 1] if at + 1 < stop else 0
+        closing = sign == 0x2F
+        letter = sign
+        if closing:
+            letter = data[at + 2] if at + 2 < stop else 0
+        if (letter | 0x20) < 0x61 or (letter | 0x20) > 0x7A:
+            is_declaration = sign == 0x21 or sign == 0x3F or (closing and letter != 0)
+            at = skip_declaration(data, words, at, stop, foreign) if is_declaration else at + 1
+            continue
+        at += 2 if closing else 1
+        code = HASH_BASIS
+        while at < stop and not BYTE_CLASS[data[at]] & (BYTE_SPACE | BYTE_SLASH | BYTE_GREATER):
+            code = (code ^ BYTE_LOWER[data[at]]) * HASH_PRIME
+            at += 1
+        slot = TAG_SLOTS[np.int64(code >> TAG_SHIFT & np.uint64(4095))]
+        kind: Any = np.int64(slot) if TAG_HASHES[slot] == code else KIND_OTHER
+        wanted = _NO_NAME
+        if not closing:
+            if kind == _TAG_META:
+                wanted = _HASH_CONTENT
+            elif kind == _TAG_LINK:
+                wanted = _HASH_HREF
+            elif code == _HASH_TIME:
+                wanted = _HASH_DATETIME
+        reads = wanted != _NO_NAME or (kind == TAG_SCRIPT and not closing)
+        places, has_pubdate = 0, False
+        value_from = value_to = -1
+        while True:
+            name, first, last, at = _attribute(data, words, at, stop)
+            if name == _NO_NAME:
+                break
+            if reads:
+                if name == wanted and value_from < 0:
+                    value_from, value_to = first, last
+                elif name in _NAMING:
+                    places |= _places(data, first, last)
+                has_pubdate |= name == _HASH_PUBDATE
+            elif kind == TAG_HTML and not closing:
+                if name == _HASH_LANG:
+                    _add_value(data, counts, found, page, LANG, first, last)
+                elif name == _HASH_XML_LANG:
+                    _add_value(data, counts, found, page, XML_LANG, first, last)
+        if at >= stop:
+            break  # a tag without an end is no tag
+        at += 1
+        flags = FLAGS[kind]
+        if flags & HEADING:
+            in_heading = kind == _TAG_H1 and not closing and not has_heading
+        if closing:
+            foreign = foreign and not flags & FOREIGN_ROOT
+            continue
+        if flags & FOREIGN_ROOT:
+            foreign = data[at - 2] != 0x2F
+        foreign = foreign and not flags & NOT_SVG
+        head = head and kind != TAG_BODY
+        if wanted == _HASH_DATETIME:
+            if places & _IN_TIME or has_pubdate:
+                _add_value(data, counts, found, page, BODY_DATE, value_from, value_to)
+        elif wanted != _NO_NAME:
+            places &= _IN_META if kind == _TAG_META else 1 << CANONICAL
+            if not head:
+                places = 1 << BODY_DATE if places >> DATE_PUBLISHED & 1 else 0
+            if places:
+                for place in range(PLACES):
+                    if places >> place & 1:
+                        _add_value(data, counts, found, page, place, value_from, value_to)
+        elif flags & RAW and not foreign:
+            end, _ = skip_raw(data, words, at, stop, np.int64(code))
+            if kind == _TAG_TITLE:
+                _add_value(data, counts, found, page, TITLE, at, end)
+            elif places >> JSON_LD & 1 and end - at <= MAX_SCRIPT_BYTES and _is_shallow(data, at, end):
+                _add(counts, found, page, JSON_LD, at, end)
+            at = end
+        elif kind == TAG_PLAINTEXT:
+            break
+
+
+@njit(nogil=True, cache=True)
+def _find(data: np.ndarray, words: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+    found = np.empty((_MOST_OF_A_PAGE + 8 * offsets.size, 4), np.int64)
+    counts = np.zeros(PLACES + 1, np.int64)
+    for page in range(offsets.size - 1):
+        if counts[PLACES] + _MOST_OF_A_PAGE > len(found):
+            more = np.empty((2 * len(found), 4), np.int64)
+            more[: len(found)] = found
+            found = more
+        _read_page(data, words, offsets[page], offsets[page + 1], page, counts, found)
+    return found[: counts[PLACES]]
+
+
+def find_facts(data: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+    """Page, place, begin and end (int64) of what the pages `data[offsets[i]:offsets[i + 1]]` say of themselves.
+
+    In the order of the markup. A value is as it stands there, with its character references; none is blank, but
+    HEADING_TEXT comes in parts, between the tags of a heading, and a part may be.
+    """
+    data, words = as_words(data)
+    found: np.ndarray = _find(data, words, offsets.astype(np.int64))
+    return found

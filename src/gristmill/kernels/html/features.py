@@ -1,0 +1,458 @@
+"""What the model is told of each block: bytes, from whole numbers alone, so that they are the same on any machine."""
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from gristmill.kernels.html.block_names import (
+    ANCESTRY,
+    B_BREAKS,
+    B_CAPITALS,
+    B_CHARS,
+    B_COMMAS,
+    B_DIGITS,
+    B_ELEMENT,
+    B_ENDS,
+    B_FIRST,
+    B_HINTS,
+    B_HTML,
+    B_IMAGES,
+    B_KIND,
+    B_LAST,
+    B_LINK_CHARS,
+    B_LINKS,
+    B_MARKER,
+    B_QUOTE,
+    B_SHORT,
+    B_SIGNS,
+    B_START,
+    B_STOP,
+    B_STRONG,
+    B_TAGS,
+    B_UPPER,
+    B_VERBATIM,
+    B_WORDS,
+    BOX_NAMES,
+    E_ALL_HINTS,
+    E_ANCESTRY,
+    E_DEPTH,
+    E_FIRST,
+    E_HINTS,
+    E_LAST,
+    E_PARENT,
+    E_PATH,
+    HINTS,
+)
+from gristmill.kernels.html.names import HASH_BASIS, HASH_MIX, HASH_PRIME
+from gristmill.kernels.memory import address_of, borrow, byte_at, eight_bytes_at
+
+_OWN = [
+    "chars",
+    "words",
+    "link_density",
+    "links",
+    "word_length",
+    "ends",
+    "ends_a_word",
+    "commas_a_word",
+    "digits",
+    "upper",
+    "capitals",
+    "short_words",
+    "signs",
+    "breaks",
+    "images",
+    "tags",
+    "strong",
+    "first",
+    "last",
+    "kind",
+    "level",
+    "verbatim",
+    "quote",
+    "lists",
+    "copies",
+    "gap",
+    "place",
+    "place_chars",
+    "from_start",
+    "from_end",
+    "alike",
+    "alike_chars",
+    "alike_prose",
+    "alike_links",
+    "in_title",
+    "depth",
+    "prose",
+]
+_BOX = ["chars", "links", "blocks", "prose", "mean"]
+_PAGE = ["main_away", "since_prose", "until_prose", "chars_since", "chars_until", "heading_since"]
+_WHOLE = ["blocks", "chars", "link_density", "prose", "prose_share", "main_share"]
+_NEAR = ["chars", "link_density", "ends", "kind", "level", "last", "prose"]
+SHIFTS = (-3, -2, -1, 1, 2, 3)
+FEATURES = [
+    *_OWN,
+    *(f"box{level}_{name}" for level in (1, 2, 3) for name in _BOX),
+    *_PAGE,
+    *(f"page_{name}" for name in _WHOLE),
+    *(f"hint_{name}" for name in HINTS),
+    *(f"in_{name}" for name in [*ANCESTRY, "heading"]),
+    *(f"{'next' if shift > 0 else 'before'}{abs(shift)}_{name}" for shift in SHIFTS for name in _NEAR),
+    *(f"same_box_{'next' if shift > 0 else 'before'}{abs(shift)}" for shift in (-1, 1)),
+]
+"""Names of what the model is told, in order."""
+_BOX_AT = len(_OWN)
+_PAGE_AT = _BOX_AT + 3 * len(_BOX)
+_WHOLE_AT = _PAGE_AT + len(_PAGE)
+_HINTS_AT = _WHOLE_AT + len(_WHOLE)
+_ANCESTRY_AT = _HINTS_AT + len(HINTS)
+_NEAR_AT = _ANCESTRY_AT + len(ANCESTRY) + 1
+_SAME_AT = _NEAR_AT + len(SHIFTS) * len(_NEAR)
+_NEAR_SOURCES = np.array([_OWN.index(name) for name in _NEAR], np.int64)
+_SHIFTS = np.array(SHIFTS, np.int64)
+_PROSE = _OWN.index("prose")
+_HINT_COUNT, _ANCESTRY_COUNT = len(HINTS), len(ANCESTRY) + 1
+
+_KIND_ORDER = [
+    "p",
+    "blockquote",
+    "pre",
+    "listing",
+    "xmp",
+    "dd",
+    "dt",
+    "li",
+    "ul",
+    "ol",
+    "menu",
+    "dir",
+    "figcaption",
+    "figure",
+    "caption",
+    "td",
+    "th",
+    "tr",
+    "table",
+    "tbody",
+    "thead",
+    "tfoot",
+    "div",
+    "section",
+    "article",
+    "main",
+    "body",
+    "center",
+    "details",
+    "summary",
+    "header",
+    "h1",
+    "h2",
+    "h3",
+    "h4",
+    "h5",
+    "h6",
+    "hgroup",
+    "address",
+    "fieldset",
+    "legend",
+    "form",
+    "button",
+    "aside",
+    "nav",
+    "footer",
+    "dl",
+    "dialog",
+]
+_KIND_CODE = np.zeros(len(BOX_NAMES), np.int64)
+for _name in BOX_NAMES:
+    _KIND_CODE[BOX_NAMES.index(_name)] = _KIND_ORDER.index(_name) if _name in _KIND_ORDER else len(_KIND_ORDER)
+LEVEL = np.zeros(len(BOX_NAMES), np.int64)
+for _number in range(1, 7):
+    LEVEL[BOX_NAMES.index(f"h{_number}")] = _number
+
+MIN_PROSE_WORDS = 12
+TITLE_SLOTS = 256
+
+
+@njit(nogil=True, cache=True, forceinline=True)
+def log(value: int) -> int:
+    """A quarter of a doubling is one step."""
+    if value < 4:
+        return value
+    bits = 0
+    rest = value
+    while rest >= 8:
+        rest >>= 1
+        bits += 1
+    return min(255, 4 * bits + rest)
+
+
+@njit(nogil=True, cache=True, forceinline=True)
+def share(part: int, whole: int) -> int:
+    return min(255, 255 * part // whole) if whole > 0 else 0
+
+
+@njit(nogil=True, cache=True)
+def _title_words(data: np.ndarray, begin: int, stop: int, slots: np.ndarray) -> int:
+    """Puts the words of the title into a small set; returns how many there are."""
+    for slot in range(TITLE_SLOTS):
+        slots[slot] = 0
+    found = 0
+    code = HASH_BASIS
+    size = 0
+    for at in range(begin, min(stop, begin + 400) + 1):
+        byte = data[at] if at < stop else np.uint8(0x20)
+        letter = byte | 0x20
+        if (0x61 <= letter <= 0x7A) or 0x30 <= byte <= 0x39 or byte >= 0x80:
+            code = (code ^ np.uint64(letter if byte < 0x80 else byte)) * HASH_PRIME
+            size += 1
+        elif size:
+            slots[np.int64(code * HASH_MIX >> np.uint64(56))] = np.int64(code >> np.uint64(1))
+            found += 1
+            code = HASH_BASIS
+            size = 0
+    return found
+
+
+@njit(nogil=True, cache=True)
+def _in_title(text: int, begin: int, stop: int, slots: np.ndarray) -> int:
+    """How many of 255 words of a block stand in the title."""
+    found = words = size = 0
+    code = HASH_BASIS
+    for at in range(begin, stop + 1):
+        byte = byte_at(text, at) if at < stop else 0x20
+        letter = byte | 0x20
+        if (0x61 <= letter <= 0x7A) or 0x30 <= byte <= 0x39 or byte >= 0x80:
+            code = (code ^ np.uint64(letter if byte < 0x80 else byte)) * HASH_PRIME
+            size += 1
+        elif size:
+            found += slots[np.int64(code * HASH_MIX >> np.uint64(56))] == np.int64(code >> np.uint64(1))
+            words += 1
+            code = HASH_BASIS
+            size = 0
+    return share(found, words)
+
+
+@njit(nogil=True, cache=True)
+def _text_hash(text: int, begin: int, stop: int) -> Any:
+    code = np.uint64(stop - begin) * HASH_MIX
+    at = begin
+    while at + 8 <= stop:
+        code = (code ^ eight_bytes_at(text, at)) * HASH_MIX
+        code ^= code >> np.uint64(29)
+        at += 8
+    while at < stop:
+        code = (code ^ np.uint64(byte_at(text, at))) * HASH_PRIME
+        at += 1
+    return (code ^ code >> np.uint64(32)) * HASH_MIX
+
+
+@njit(nogil=True, cache=True, forceinline=True)
+def slot_of(keys: np.ndarray, key: Any, mask: int) -> Any:
+    """The place of a key in a table that has room for it."""
+    slot = np.int64(np.uint64(key) * HASH_MIX >> np.uint64(20)) & mask
+    while keys[slot] != -1 and keys[slot] != key:
+        slot = (slot + 1) & mask
+    keys[slot] = key
+    return slot
+
+
+@njit(nogil=True, cache=True, forceinline=True)
+def _is_prose(block: np.ndarray) -> bool:
+    """A block that reads on: a sentence of a dozen words, most of them no links."""
+    long: bool = block[B_WORDS] >= MIN_PROSE_WORDS and block[B_ENDS] > 0
+    return long and block[B_LINK_CHARS] * 3 < block[B_CHARS]
+
+
+(SUM_CHARS, SUM_LINKS, SUM_PROSE, SUM_ROWS) = range(4)
+G_COUNT, G_CHARS, G_LINKS, G_PROSE, G_COLUMNS = range(5)
+
+
+@njit(nogil=True, cache=True)
+def main_box(elements: np.ndarray, count: int, sums: np.ndarray, blocks: int, away: np.ndarray) -> int:
+    """The deepest box that holds most of the prose, and how far up from it each box branches off."""
+    main = 0
+    total = sums[SUM_PROSE, blocks]
+    for element in range(1, count):
+        held = sums[SUM_PROSE, elements[element, E_LAST]] - sums[SUM_PROSE, elements[element, E_FIRST]]
+        if held * 5 >= total * 3 and elements[element, E_DEPTH] > elements[main, E_DEPTH]:
+            main = element
+    for element in range(count):
+        away[element] = -1
+    box, steps = main, 0
+    while True:
+        away[box] = steps
+        if box == 0:
+            break
+        box = elements[box, E_PARENT]
+        steps += 1
+    for element in range(1, count):
+        if away[element] < 0:
+            away[element] = away[elements[element, E_PARENT]]
+    return main
+
+
+@njit(nogil=True, cache=True)
+def measure(
+    blocks: np.ndarray,
+    count: int,
+    elements: np.ndarray,
+    element_count: int,
+    text: Any,
+    data: np.ndarray,
+    title: int,
+    title_end: int,
+    page_bytes: int,
+    sums: np.ndarray,
+    away: np.ndarray,
+    keys: np.ndarray,
+    groups: np.ndarray,
+    mask: int,
+    slots: np.ndarray,
+    out: np.ndarray,
+) -> None:
+    """Fills `out[feature, block]`.
+
+    `sums` has SUM_ROWS rows of `count` + 1, `away` as many places as there are elements and blocks; `keys` and `groups`
+    are tables of `mask` + 1 places, a power of two, at least four times `count`; `slots` has TITLE_SLOTS.
+    """
+    text = address_of(text)
+    blocks, elements, sums, away = borrow(blocks), borrow(elements), borrow(sums), borrow(away)
+    keys, groups, slots, out = borrow(keys), borrow(groups), borrow(slots), borrow(out)
+    for field in range(SUM_ROWS):
+        sums[field, 0] = 0
+    words = 0
+    for row in range(count):
+        prose = blocks[row, B_CHARS] if _is_prose(blocks[row]) else 0
+        sums[SUM_CHARS, row + 1] = sums[SUM_CHARS, row] + blocks[row, B_CHARS]
+        sums[SUM_LINKS, row + 1] = sums[SUM_LINKS, row] + blocks[row, B_LINK_CHARS]
+        sums[SUM_PROSE, row + 1] = sums[SUM_PROSE, row] + prose
+        words += blocks[row, B_WORDS]
+    chars, links, prose_chars = sums[SUM_CHARS, count], sums[SUM_LINKS, count], sums[SUM_PROSE, count]
+    main = main_box(elements, element_count, sums, count, away)
+    main_prose = sums[SUM_PROSE, elements[main, E_LAST]] - sums[SUM_PROSE, elements[main, E_FIRST]]
+    title_words = _title_words(data, title, title_end, slots)
+
+    for slot in range(mask + 1):
+        keys[slot] = -1
+        for field in range(G_COLUMNS):
+            groups[slot, field] = 0
+    for row in range(count):
+        path = np.int64(elements[blocks[row, B_ELEMENT], E_PATH])
+        slot = slot_of(keys, path << 1, mask)
+        groups[slot, G_COUNT] += 1
+        groups[slot, G_CHARS] += blocks[row, B_CHARS]
+        groups[slot, G_LINKS] += blocks[row, B_LINK_CHARS]
+        groups[slot, G_PROSE] += sums[SUM_PROSE, row + 1] - sums[SUM_PROSE, row]
+        code = np.int64(_text_hash(text, blocks[row, B_START], blocks[row, B_STOP]) >> np.uint64(2)) << 1 | 1
+        slot = slot_of(keys, code, mask)
+        groups[slot, G_COUNT] += 1
+        away[element_count + row] = slot
+
+    since, chars_since, heading = 255, 0, 255
+    for row in range(count):
+        block = blocks[row]
+        size, count_words = block[B_CHARS], max(1, block[B_WORDS])
+        element = block[B_ELEMENT]
+        kind = block[B_KIND]
+        out[0, row] = log(size)
+        out[1, row] = log(block[B_WORDS])
+        out[2, row] = share(block[B_LINK_CHARS], size)
+        out[3, row] = log(block[B_LINKS])
+        out[4, row] = min(255, 16 * size // count_words)
+        out[5, row] = log(block[B_ENDS])
+        out[6, row] = share(8 * block[B_ENDS], count_words)
+        out[7, row] = share(4 * block[B_COMMAS], count_words)
+        out[8, row] = share(block[B_DIGITS], size)
+        out[9, row] = share(block[B_UPPER], size)
+        out[10, row] = share(block[B_CAPITALS], count_words)
+        out[11, row] = share(block[B_SHORT], count_words)
+        out[12, row] = share(4 * block[B_SIGNS], count_words)
+        out[13, row] = log(block[B_BREAKS])
+        out[14, row] = log(block[B_IMAGES])
+        out[15, row] = log(block[B_TAGS])
+        out[16, row] = share(block[B_STRONG], size)
+        out[17, row] = block[B_FIRST]
+        out[18, row] = block[B_LAST]
+        out[19, row] = _KIND_CODE[kind]
+        out[20, row] = LEVEL[kind]
+        out[21, row] = block[B_VERBATIM]
+        out[22, row] = min(255, block[B_QUOTE])
+        out[23, row] = block[B_MARKER] >> 20
+        out[24, row] = log(groups[away[element_count + row], G_COUNT])
+        before = blocks[row - 1, B_HTML] if row else 0
+        out[25, row] = log(max(0, block[B_HTML] - before))
+        out[26, row] = share(block[B_HTML], page_bytes)
+        out[27, row] = share(sums[SUM_CHARS, row], chars)
+        out[28, row] = min(255, row)
+        out[29, row] = min(255, count - 1 - row)
+        group = slot_of(keys, np.int64(elements[element, E_PATH]) << 1, mask)
+        out[30, row] = log(groups[group, G_COUNT])
+        out[31, row] = share(groups[group, G_CHARS], chars)
+        out[32, row] = share(groups[group, G_PROSE], prose_chars)
+        out[33, row] = share(groups[group, G_LINKS], groups[group, G_CHARS])
+        out[34, row] = 0
+        if title_words and block[B_STOP] - block[B_START] <= 300:
+            out[34, row] = _in_title(text, block[B_START], block[B_STOP], slots)
+        out[35, row] = min(255, elements[element, E_DEPTH])
+        is_prose = sums[SUM_PROSE, row + 1] > sums[SUM_PROSE, row]
+        out[_PROSE, row] = is_prose
+        box = element
+        near = block[B_HINTS]
+        for level in range(3):
+            at = _BOX_AT + 5 * level
+            if level == 1:
+                near = elements[element, E_HINTS] | elements[box, E_HINTS]
+            if level or elements[box, E_LAST] - elements[box, E_FIRST] <= 1:
+                box = elements[box, E_PARENT]
+            first, last = elements[box, E_FIRST], elements[box, E_LAST]
+            held = sums[SUM_CHARS, last] - sums[SUM_CHARS, first]
+            out[at, row] = share(held, chars)
+            out[at + 1, row] = share(sums[SUM_LINKS, last] - sums[SUM_LINKS, first], held)
+            out[at + 2, row] = log(last - first)
+            out[at + 3, row] = share(sums[SUM_PROSE, last] - sums[SUM_PROSE, first], prose_chars)
+            out[at + 4, row] = log(held // max(1, last - first))
+        out[_PAGE_AT, row] = min(255, away[element])
+        out[_PAGE_AT + 1, row] = since
+        out[_PAGE_AT + 3, row] = log(chars_since)
+        out[_PAGE_AT + 5, row] = heading
+        since = 0 if is_prose else min(255, since + 1)
+        chars_since = 0 if is_prose else chars_since + size
+        heading = 0 if LEVEL[kind] else min(255, heading + 1)
+        at = _WHOLE_AT
+        out[at, row] = log(count)
+        out[at + 1, row] = log(chars)
+        out[at + 2, row] = share(links, chars)
+        out[at + 3, row] = log(prose_chars)
+        out[at + 4, row] = share(prose_chars, chars)
+        out[at + 5, row] = share(main_prose, prose_chars)
+        around, inline = elements[element, E_ALL_HINTS], block[B_HINTS]
+        for bit in range(_HINT_COUNT):
+            out[_HINTS_AT + bit, row] = (
+                3 if inline >> bit & 1 else 2 if near >> bit & 1 else 1 if around >> bit & 1 else 0
+            )
+        for bit in range(_ANCESTRY_COUNT):
+            out[_ANCESTRY_AT + bit, row] = elements[element, E_ANCESTRY] >> bit & 1
+    since, chars_since = 255, 0
+    for row in range(count - 1, -1, -1):
+        out[_PAGE_AT + 2, row] = since
+        out[_PAGE_AT + 4, row] = log(chars_since)
+        is_prose = out[_PROSE, row] != 0
+        since = 0 if is_prose else min(255, since + 1)
+        chars_since = 0 if is_prose else chars_since + blocks[row, B_CHARS]
+    column = _NEAR_AT
+    for shift in _SHIFTS:
+        for source in _NEAR_SOURCES:
+            for row in range(count):
+                other = row + shift
+                out[column, row] = out[source, other] if 0 <= other < count else 255
+            column += 1
+    for row in range(count):
+        box = elements[blocks[row, B_ELEMENT], E_PARENT]
+        for side in range(2):
+            other = row - 1 if side == 0 else row + 1
+            same = 0
+            if 0 <= other < count:
+                same = 1 + (elements[blocks[other, B_ELEMENT], E_PARENT] == box)
+            out[_SAME_AT + side, row] = same

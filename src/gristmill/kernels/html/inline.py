@@ -1,0 +1,212 @@
+"""Elements inside a line: links, emphasis, code, ruby, and formulas."""
+
+import numpy as np
+from numba import njit
+
+from gristmill.kernels.html.attributes import (
+    A_HREF,
+    A_HREF_END,
+)
+from gristmill.kernels.html.block_names import (
+    BOX_A,
+    BOX_FLAGS,
+    BOX_Q,
+    BOX_RT,
+    EMPHASIS,
+    MONOSPACE,
+    SLANTED,
+)
+from gristmill.kernels.html.block_text import (
+    T_CHARS,
+    T_GAP,
+    put_gap,
+    take_text,
+)
+from gristmill.kernels.html.bounds import (
+    seek,
+)
+from gristmill.kernels.html.boxes import (
+    S_END,
+    S_HREF,
+    S_HREF_END,
+    S_LINK,
+    S_LINK_AT,
+    S_LINK_CHARS,
+    S_LINK_FROM,
+    S_LINKS,
+    S_MARKDOWN,
+    S_MONO_AT,
+    S_SLANT_AT,
+    S_STRONG,
+    S_STRONG_AT,
+    S_STRONG_CHARS,
+    S_STRONG_FROM,
+    S_TOP,
+    S_VERBATIM,
+)
+from gristmill.kernels.html.names import (
+    fnv,
+)
+from gristmill.kernels.memory import (
+    byte_at,
+)
+from gristmill.kernels.memory_writes import (
+    put_byte,
+)
+
+_MATH, _ANNOTATION = (np.int64(np.uint64(fnv(name))) for name in ("math", "annotation"))
+MATH_TEX = int.from_bytes(b"math/tex", "little")
+DISPLAY_BLOCK = int.from_bytes(b"block", "little")
+_DISPLAYSTYLE = np.frombuffer(b"{\\displaystyle ", np.uint8)
+
+
+@njit(nogil=True, cache=True)
+def _wrap(text: int, begin: int, end: int, mark: int, size: int) -> int:
+    """Puts a mark of `size` equal bytes before and behind `text[begin:end]`; returns where it ends then."""
+    while begin < end and byte_at(text, begin) <= 0x20:
+        begin += 1
+    if begin >= end:
+        return end
+    for at in range(end - 1, begin - 1, -1):
+        put_byte(text, at + size, byte_at(text, at))
+    for at in range(size):
+        put_byte(text, begin + at, mark)
+        put_byte(text, end + size + at, mark)
+    return end + 2 * size
+
+
+@njit(nogil=True, cache=True)
+def put_math(data: int, begin: int, stop: int, text: int, end: int, tally: np.ndarray, display: bool) -> int:
+    """TeX between dollar signs."""
+    while begin < stop and byte_at(data, begin) <= 0x20:
+        begin += 1
+    while begin < stop and byte_at(data, stop - 1) <= 0x20:
+        stop -= 1
+    if stop - begin > _DISPLAYSTYLE.size and byte_at(data, stop - 1) == 0x7D:
+        same = 0
+        while same < _DISPLAYSTYLE.size and byte_at(data, begin + same) == _DISPLAYSTYLE[same]:
+            same += 1
+        if same == _DISPLAYSTYLE.size:
+            begin, stop = begin + same, stop - 1
+    if begin >= stop:
+        return end
+    end = put_gap(text, end, tally)
+    for _ in range(1 + display):
+        put_byte(text, end, 0x24)
+        end += 1
+    end = take_text(data, begin, stop, text, end, tally, False)
+    tally[T_GAP] = 0
+    for _ in range(1 + display):
+        put_byte(text, end, 0x24)
+        end += 1
+    tally[T_CHARS] += 2
+    return end
+
+
+@njit(nogil=True, cache=True)
+def annotation(data: np.ndarray, words: np.ndarray, at: int, stop: int) -> tuple[int, int]:
+    """Where the TeX of a formula begins and ends, or 0 twice."""
+    while True:
+        at = seek(data, words, at, stop, 0x3C)
+        if at + 12 >= stop:
+            return 0, 0
+        if data[at + 1] | 0x20 == 0x61 and data[at + 4] | 0x20 == 0x6F and data[at + 10] | 0x20 == 0x6E:
+            begin = seek(data, words, at, stop, 0x3E) + 1
+            for place in range(at + 11, begin - 2):
+                if data[place] | 0x20 == 0x74 and data[place + 1] | 0x20 == 0x65 and data[place + 2] | 0x20 == 0x78:
+                    return begin, seek(data, words, begin, stop, 0x3C)
+        at += 1
+
+
+@njit(nogil=True, cache=True)
+def end_of_span(data: np.ndarray, words: np.ndarray, at: int, stop: int) -> int:
+    """Behind the end tag of the <span> that `at` stands in, or 0 if it has none."""
+    depth = 1
+    while True:
+        at = seek(data, words, at, stop, 0x3C)
+        if at + 6 >= stop:
+            return 0
+        closing = data[at + 1] == 0x2F
+        name = at + 1 + closing
+        if data[name] | 0x20 == 0x73 and data[name + 2] | 0x20 == 0x61 and data[name + 3] | 0x20 == 0x6E:
+            depth += -1 if closing else 1
+            if depth == 0:
+                return seek(data, words, at, stop, 0x3E) + 1
+        at += 1
+
+
+@njit(nogil=True, cache=True)
+def _end_inline(
+    state: np.ndarray, tally: np.ndarray, kind: int, data: int, text: int, place: int, mark: int, size: int
+) -> None:
+    if state[place] >= 0:
+        state[S_END] = _wrap(text, state[place], state[S_END], mark, size)
+        state[place] = -1
+
+
+@njit(nogil=True, cache=True)
+def _end_link(state: np.ndarray, data: int, text: int) -> None:
+    """Makes `[words](address)` of a link that ends."""
+    begin, end = state[S_LINK_AT], state[S_END]
+    state[S_LINK_AT] = -1
+    if begin < 0 or state[S_HREF] >= state[S_HREF_END]:
+        return
+    while begin < end and byte_at(text, begin) <= 0x20:
+        begin += 1
+    if begin >= end:
+        return
+    for at in range(end - 1, begin - 1, -1):
+        put_byte(text, at + 1, byte_at(text, at))
+    put_byte(text, begin, 0x5B)
+    put_byte(text, end + 1, 0x5D)
+    put_byte(text, end + 2, 0x28)
+    end += 3
+    for at in range(state[S_HREF], state[S_HREF_END]):
+        if byte_at(data, at) > 0x20:
+            put_byte(text, end, byte_at(data, at))
+            end += 1
+    put_byte(text, end, 0x29)
+    state[S_END] = end + 1
+
+
+@njit(nogil=True, cache=True)
+def inline(
+    state: np.ndarray,
+    tally: np.ndarray,
+    noted: np.ndarray,
+    kind: int,
+    closing: bool,
+    data: int,
+    text: int,
+) -> None:
+    """The start or end tag of an element that is no box."""
+    flags = BOX_FLAGS[kind]
+    markdown = state[S_MARKDOWN]
+    if kind == BOX_A:
+        if state[S_LINK]:
+            state[S_LINK_CHARS] += tally[T_CHARS] - state[S_LINK_FROM]
+            state[S_LINK] = 0
+            if markdown:
+                _end_link(state, data, text)
+        if not closing and noted[A_HREF_END]:
+            state[S_LINK], state[S_LINK_FROM] = state[S_TOP], tally[T_CHARS]
+            state[S_LINKS] += 1
+            state[S_LINK_AT] = state[S_END]
+            state[S_HREF], state[S_HREF_END] = noted[A_HREF], noted[A_HREF_END]
+    elif flags & EMPHASIS:
+        if state[S_STRONG]:
+            state[S_STRONG_CHARS] += tally[T_CHARS] - state[S_STRONG_FROM]
+            state[S_STRONG] = 0
+            if markdown:
+                _end_inline(state, tally, kind, data, text, S_STRONG_AT, 0x2A, 2)
+        if not closing:
+            state[S_STRONG], state[S_STRONG_FROM], state[S_STRONG_AT] = state[S_TOP], tally[T_CHARS], state[S_END]
+    elif markdown and flags & (SLANTED | MONOSPACE) and not state[S_VERBATIM]:
+        place = S_SLANT_AT if flags & SLANTED else S_MONO_AT
+        if not closing:
+            state[place] = state[S_END]
+        else:
+            _end_inline(state, tally, kind, data, text, place, 0x2A if flags & SLANTED else 0x60, 1)
+    elif (kind in (BOX_RT, BOX_Q)) and tally[T_CHARS]:
+        put_byte(text, state[S_END], 0x22 if kind == BOX_Q else 0x29 if closing else 0x28)
+        state[S_END] += 1

@@ -1,0 +1,170 @@
+"""A page from its bytes to its main text: cut into blocks, measured, scored twice, chosen, written."""
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from gristmill.kernels.html.assemble import BLOCK_ROOM, choose, close_gaps, write_text
+from gristmill.kernels.html.attributes import ATTRIBUTES
+from gristmill.kernels.html.block_names import BLOCK_COLUMNS, BOX_NAMES, ELEMENT_COLUMNS
+from gristmill.kernels.html.block_text import TALLIES
+from gristmill.kernels.html.blocks import cut_page
+from gristmill.kernels.html.boxes import (
+    MAX_DEPTH,
+    S_BLOCKS,
+    S_ELEMENTS,
+    S_FULL,
+    S_MARKDOWN,
+    S_TITLE,
+    S_TITLE_END,
+    STACK_ROWS,
+    STATES,
+    begin_page,
+)
+from gristmill.kernels.html.context import CONTEXT_FEATURES, measure_scores
+from gristmill.kernels.html.features import (
+    FEATURES,
+    G_COLUMNS,
+    SUM_ROWS,
+    TITLE_SLOTS,
+    measure,
+)
+from gristmill.kernels.html.table_rows import join_rows
+from gristmill.kernels.html.trees import score_columns
+
+MAX_BLOCKS = 200_000
+"""Of a page; 3,353 real pages have 110 in the mean, and 12,000 at the most."""
+_WIDE = 32
+_FIRST = len(FEATURES)
+COLUMNS = len(FEATURES) + len(CONTEXT_FEATURES)
+
+
+@njit(nogil=True, cache=True)
+def _stride(count: int) -> int:
+    return (count + _WIDE - 1) // _WIDE * _WIDE
+
+
+@njit(nogil=True, cache=True)
+def columns_of(flat: np.ndarray, count: int) -> np.ndarray:
+    """The columns of a page of `count` blocks, with room for as many as are scored at once."""
+    stride = _stride(count)
+    return flat[: COLUMNS * stride].reshape((COLUMNS, stride))
+
+
+@njit(nogil=True, cache=True)
+def cut_and_measure(
+    data: np.ndarray,
+    words: np.ndarray,
+    begin: int,
+    stop: int,
+    markdown: bool,
+    small: Any,
+    tables: Any,
+    texts: np.ndarray,
+    flat: np.ndarray,
+) -> tuple[int, int]:
+    """Blocks and what the first model is told of them; returns how many blocks and elements there are.
+
+    `flat` holds COLUMNS columns of as many rows as there are blocks, rounded up to 32.
+    """
+    state, tally, stack, counts, missing, noted, slots = small
+    blocks, elements, moved, sums, away, keys, groups = tables
+    begin_page(state, tally, stack, counts, missing, elements)
+    state[S_MARKDOWN] = markdown
+    cut_page(data, words, begin, stop, state, tally, stack, counts, missing, noted, blocks, elements, texts)
+    count = join_rows(blocks, state[S_BLOCKS], elements, state[S_ELEMENTS], texts, moved)
+    columns = columns_of(flat, count)
+    mask = 15
+    while mask < 4 * count:
+        mask = 2 * mask + 1
+    title, title_end = state[S_TITLE], state[S_TITLE_END]
+    # fmt: off
+    measure(
+        blocks, count, elements, state[S_ELEMENTS], texts, data, title, title_end, stop - begin,
+        sums, away, keys, groups, mask, slots, columns,
+    )
+    # fmt: on
+    return count, mask
+
+
+@njit(nogil=True, cache=True)
+def tell_scores(count: int, mask: int, scores: np.ndarray, small: Any, tables: Any, flat: np.ndarray) -> None:
+    """What the second model is told beside what `cut_and_measure` told the first."""
+    blocks, elements, _, sums, away, keys, groups = tables
+    number = small[0][S_ELEMENTS]
+    columns = columns_of(flat, count)
+    measure_scores(scores, blocks, count, elements, number, sums, away, keys, groups, mask, columns, _FIRST)
+
+
+@njit(nogil=True, cache=True)
+def score_page(count: int, mask: int, small: Any, tables: Any, flat: np.ndarray, first: Any, second: Any) -> np.ndarray:
+    """What the second model thinks of each block, with what the first thinks of all of them."""
+    columns = columns_of(flat, count)
+    scores = np.empty(count, np.int32)
+    score_columns(first.features, first.thresholds, first.leaves, first.bias, columns, scores)
+    tell_scores(count, mask, scores, small, tables, flat)
+    score_columns(second.features, second.thresholds, second.leaves, second.bias, columns, scores)
+    return scores
+
+
+@njit(nogil=True, cache=True)
+def main_text(
+    data: np.ndarray,
+    words: np.ndarray,
+    begin: int,
+    stop: int,
+    markdown: bool,
+    small: Any,
+    tables: Any,
+    texts: np.ndarray,
+    flat: np.ndarray,
+    first: Any,
+    second: Any,
+    out: np.ndarray,
+) -> int:
+    """The main text of `data[begin:stop]` into `out`; returns where it ends, or -1 for a page of too many blocks."""
+    count, mask = cut_and_measure(data, words, begin, stop, markdown, small, tables, texts, flat)
+    if small[0][S_FULL]:
+        return -1
+    if count == 0:
+        return 0
+    scores = score_page(count, mask, small, tables, flat, first, second)
+    keep = np.empty(count, np.uint8)
+    choose(scores, tables[0], count, keep)
+    close_gaps(tables[0], count, tables[1], keep)
+    return write_text(tables[0], count, tables[1], keep, texts, out, markdown)
+
+
+class Room:
+    """Memory for pages of at most so many bytes, used again for each."""
+
+    def __init__(self, page_bytes: int, max_blocks: int = MAX_BLOCKS) -> None:
+        self.page_bytes = page_bytes
+        blocks = min(page_bytes // 4 + 8, max_blocks)
+        elements = min(page_bytes // 3 + 8, 2 * MAX_BLOCKS)
+        slots = 16
+        while slots <= 4 * blocks:
+            slots *= 2
+        kinds = len(BOX_NAMES)
+        self.small = (
+            np.empty(STATES, np.int64),
+            np.empty(TALLIES, np.int64),
+            np.empty((STACK_ROWS, MAX_DEPTH + 1), np.int64),
+            np.empty(kinds, np.int64),
+            np.empty(kinds, np.int64),
+            np.empty(ATTRIBUTES, np.int64),
+            np.empty(TITLE_SLOTS, np.int64),
+        )
+        self.tables = (
+            np.empty((blocks, BLOCK_COLUMNS), np.int32),
+            np.empty((elements, ELEMENT_COLUMNS), np.int32),
+            np.empty(blocks + 1, np.int32),
+            np.empty((SUM_ROWS, blocks + 1), np.int64),
+            np.empty(elements + blocks + 1, np.int64),
+            np.empty(slots, np.int64),
+            np.empty((slots, G_COLUMNS), np.int64),
+        )
+        self.texts = np.empty(page_bytes * 6 // 5 + 64, np.uint8)
+        self.flat = np.empty(COLUMNS * (blocks + _WIDE), np.uint8)
+        self.out = np.empty(3 * self.texts.size + BLOCK_ROOM * blocks, np.uint8)

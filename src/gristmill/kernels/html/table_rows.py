@@ -1,0 +1,87 @@
+"""Cells of a table row made one block, as a reader sees them."""
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from gristmill.kernels.html.block_names import (
+    B_BREAKS,
+    B_CAPITALS,
+    B_CELL,
+    B_CHARS,
+    B_ELEMENT,
+    B_HINTS,
+    B_KIND,
+    B_LAST,
+    B_ROW,
+    B_START,
+    B_STOP,
+    B_UNITS,
+    BOX_FLAGS,
+    BOX_TR,
+    CELL,
+    E_DEPTH,
+    E_FIRST,
+    E_KIND,
+    E_LAST,
+    E_PARENT,
+)
+from gristmill.kernels.memory import address_of, borrow, byte_at
+from gristmill.kernels.memory_writes import put_byte
+
+MAX_CELL_BYTES = 200
+"""A row of a table with a longer cell is laid out, and no row of data."""
+
+
+@njit(nogil=True, cache=True)
+def join_rows(
+    blocks: np.ndarray, count: int, elements: np.ndarray, element_count: int, text: Any, moved: np.ndarray
+) -> int:
+    """Makes one block of the cells of a row, where each has one short block; returns the number of blocks then."""
+    text = address_of(text)
+    blocks, elements, moved = borrow(blocks), borrow(elements), borrow(moved)
+    read = write = 0
+    while read < count:
+        last = read + 1
+        if blocks[read, B_ROW]:
+            simple = blocks[read, B_STOP] - blocks[read, B_START] <= MAX_CELL_BYTES
+            while last < count and blocks[last, B_ROW] == blocks[read, B_ROW]:
+                simple &= blocks[last, B_CELL] != blocks[last - 1, B_CELL]
+                simple &= blocks[last, B_STOP] - blocks[last, B_START] <= MAX_CELL_BYTES and not blocks[last, B_BREAKS]
+                last += 1
+            if not simple:
+                last = read + 1
+        for field in range(blocks.shape[1]):
+            blocks[write, field] = blocks[read, field]
+        moved[read] = write
+        if last > read + 1:
+            blocks[write, B_KIND] = BOX_TR
+            for other in range(read + 1, last):
+                moved[other] = write
+                end = blocks[write, B_STOP]
+                put_byte(text, end, 0x20)
+                put_byte(text, end + 1, 0x7C)
+                put_byte(text, end + 2, 0x20)
+                size = blocks[other, B_STOP] - blocks[other, B_START]
+                for at in range(size):
+                    put_byte(text, end + 3 + at, byte_at(text, blocks[other, B_START] + at))
+                blocks[write, B_STOP] = end + 3 + size
+                for field in range(B_CHARS, B_HINTS):
+                    blocks[write, field] += blocks[other, field]
+                blocks[write, B_HINTS] |= blocks[other, B_HINTS]
+                blocks[write, B_UNITS] += blocks[other, B_UNITS]
+                blocks[write, B_CAPITALS] += blocks[other, B_CAPITALS]
+                blocks[write, B_LAST] = blocks[other, B_LAST]
+            box = blocks[write, B_ELEMENT]
+            while BOX_FLAGS[elements[box, E_KIND]] & CELL == 0 and elements[box, E_DEPTH] > 1:
+                box = elements[box, E_PARENT]
+            blocks[write, B_ELEMENT] = elements[box, E_PARENT]
+        write += 1
+        read = last
+    moved[count] = write
+    if write < count:
+        for element in range(element_count):
+            elements[element, E_FIRST] = moved[elements[element, E_FIRST]]
+            elements[element, E_LAST] = moved[elements[element, E_LAST]]
+    return write

@@ -1,0 +1,190 @@
+"""MathML as LaTeX: formulas of pages whose authors left no TeX beside them.
+
+A formula is read as the tag soup that it may be, in one pass, and written from the inside out, so that nothing
+recurses. One that goes beyond the bounds below is written as the plain text in it, or not at all. One without its end
+(a page cut short, a paragraph that ends first) is left as it is.
+
+What is lost: sizes, colours, spacing but for `mspace`, lines and frames of tables, columns that span others, numbers of
+equations (`mlabeledtr`), what is there to take up room (`mphantom`), the kind of a strike, all choices of an
+`maction` but the selected one, long division and columns of sums (`mstack`: its rows one after the other), and
+content MathML but for the words and numbers in it. Letters in elements of their own stay apart: `<mi>s</mi><mi>i</mi>
+<mi>n</mi>` is `sin`, not `\\sin`. Whether an integral's bounds stand beside or above it is left to LaTeX.
+"""
+
+import html
+import re
+
+from gristmill.stages.extract.mathml_elements import HIDDEN, KNOWN, TOKENS, VOID, build
+from gristmill.stages.extract.mathml_tokens import Element, Part
+from gristmill.stages.extract.tex_symbols import symbols, words
+
+MAX_DEPTH = 200
+"""Elements inside each other. Those of an article of Wikipedia reach 10."""
+MAX_TAGS = 50_000
+"""Tags of one formula: 0.6 s."""
+MAX_TEX_CHARS = 65_536
+"""Characters of one formula."""
+
+_S = r"[ \t\n\f\r]"
+_TAG = re.compile(
+    r"<!--(?:-?>|.*?(?:--!?>|\Z))|<[!?][^>]*+(?:>|\Z)|<(?P<end>/?)(?P<name>[A-Za-z][^ \t\n\f\r/>]*+)"
+    rf"(?P<attributes>(?:[^>=]++|={_S}*+(?:\"[^\"]*+(?:\"|\Z)|'[^']*+(?:'|\Z))?+)*+)(?:>|\Z)",
+    re.DOTALL,
+)
+"""A tag or a comment. Whatever is not closed goes on to the end of the page, so that nothing is looked at twice."""
+_ATTRIBUTE = re.compile(rf"([^\s=/>]+){_S}*(?:={_S}*(?:\"([^\"]*)\"|'([^']*)'|([^\s>]+)))?")
+_LONG_REFERENCE = re.compile(r"&#[0-9]{20,};?")
+"""Of no character; Python refuses to read numbers of thousands of digits."""
+_RAW_NAMES = "iframe noembed noframes script style textarea title xmp"
+_RAW = {name: re.compile(f"</{name}(?=[ \t\n\f\r/>])", re.IGNORECASE) for name in _RAW_NAMES.split()}
+_ENDS = frozenset(
+    (
+        f"{_RAW_NAMES} address article aside blockquote body dd details div dl dt fieldset figcaption figure footer "
+        "form h1 h2 h3 h4 h5 h6 head header hr html li main nav ol p pre section table tbody td tfoot th thead tr ul"
+    ).split()
+)
+"""Elements that cannot stand in a formula: a formula that is open there was never closed."""
+_TEX_ENCODINGS = frozenset(("application/x-tex", "tex", "latex"))
+
+
+def with_latex(page: bytes) -> bytes:
+    """The page with LaTeX as `alttext` in place of each formula that has no TeX of its own; all else as it was."""
+    text = page.decode("utf-8", "surrogateescape")
+    out: list[str] = []
+    done = at = 0
+    while tag := _TAG.search(text, at):
+        at = tag.end()
+        name = _name(tag)
+        if not name or tag["end"]:
+            continue
+        if name in _RAW:
+            end = _RAW[name].search(text, at)
+            at = end.start() if end else len(text)
+        elif name == "math" and not tag["attributes"].endswith("/"):
+            attributes = _attributes(tag)
+            at, closed, has_tex = _formula(text, at)
+            if closed and not (has_tex or attributes.get("alttext", "").strip()):
+                block = attributes.get("display") == "block" or attributes.get("mode") == "display"
+                alttext = latex(text[tag.start() : at])
+                for char, escaped in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ('"', "&quot;")):
+                    alttext = alttext.replace(char, escaped)
+                out.append(text[done : tag.start()])
+                out.append(f'<math display="{"block" if block else "inline"}" alttext="{alttext}"></math>')
+                done = at
+    out.append(text[done:])
+    return "".join(out).encode("utf-8", "surrogateescape")
+
+
+def latex(markup: str) -> str:
+    """The LaTeX of one element, without dollars."""
+    try:
+        answer = _convert(markup)
+    except _TooMuchError:
+        texts = (_unescape(text) for text in _texts(markup))
+        answer = words(" ".join(" ".join(texts).split()))
+    return answer if len(answer) <= MAX_TEX_CHARS else ""
+
+
+def _formula(text: str, at: int) -> tuple[int, bool, bool]:
+    """Where the formula that began before `at` ends; whether by its own end tag; whether there is TeX in it."""
+    depth, has_tex = 1, False
+    for tag in _TAG.finditer(text, at):
+        name = _name(tag)
+        if name in _ENDS:
+            return tag.start(), False, has_tex
+        if name == "math":
+            depth += -1 if tag["end"] else not tag["attributes"].endswith("/")
+            if not depth:
+                return tag.end(), True, has_tex
+        elif name == "annotation" and not tag["end"]:
+            has_tex |= _attributes(tag).get("encoding", "").strip().lower() in _TEX_ENCODINGS
+    return len(text), False, has_tex
+
+
+def _name(tag: re.Match[str]) -> str:
+    """Without prefix (`mml:math`); nothing for a comment."""
+    return (tag["name"] or "").rpartition(":")[2].lower()
+
+
+def _attributes(tag: re.Match[str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for name, *values in _ATTRIBUTE.findall(tag["attributes"]):
+        found.setdefault(name.lower(), _unescape("".join(values)))
+    return found
+
+
+def _unescape(text: str) -> str:
+    return html.unescape(_LONG_REFERENCE.sub("\ufffd", text)) if "&" in text else text
+
+
+def _texts(markup: str) -> list[str]:
+    """What stands between the tags, outside of annotations."""
+    texts, at, hidden = [], 0, 0
+    for tag in _TAG.finditer(markup):
+        if not hidden:
+            texts.append(markup[at : tag.start()])
+        if _name(tag) in HIDDEN and not tag["attributes"].endswith("/"):
+            hidden = max(0, hidden + (-1 if tag["end"] else 1))
+        at = tag.end()
+    return [*texts, "" if hidden else markup[at:]]
+
+
+class _TooMuchError(Exception):
+    """The formula goes beyond a bound."""
+
+
+def _convert(markup: str) -> str:
+    stack = [Element("math", {})]
+    at = 0
+    for count, tag in enumerate(_TAG.finditer(markup)):
+        if count > MAX_TAGS:
+            raise _TooMuchError
+        _add_text(stack[-1], markup[at : tag.start()])
+        at = tag.end()
+        name = _name(tag)
+        if not name:
+            continue
+        if tag["end"]:
+            if any(element.name == name for element in stack[:0:-1]):
+                while stack[-1].name != name:
+                    _close(stack)
+                _close(stack)
+            continue
+        if stack[-1].name in TOKENS:
+            if name not in KNOWN:
+                continue  # <b>, <span>, <br>: their text is the token's
+            if stack[-1].name != "mtext":
+                _close(stack)  # nothing but text stands in it, so its end tag is missing
+        stack.append(Element(name, _attributes(tag) if tag["attributes"] else {}))
+        if tag["attributes"].endswith("/") or name in VOID:
+            _close(stack)
+        elif len(stack) - 1 > MAX_DEPTH:
+            raise _TooMuchError
+    _add_text(stack[-1], markup[at:])
+    while len(stack) > 1:
+        _close(stack)
+    return build(stack[0]).tex
+
+
+def _add_text(element: Element, text: str) -> None:
+    """Text belongs into a token. Elsewhere words are taken as words, and anything else as symbols."""
+    if not text or element.name in HIDDEN:
+        return
+    if len(text) > MAX_TEX_CHARS:
+        raise _TooMuchError
+    text = _unescape(text)
+    if element.name in TOKENS:
+        element.parts.append(Part("", "loose", text))
+    elif text.strip():
+        spoken = re.search(r"[^\W\d_]{2}", text)
+        plain = words(re.sub(r"\s+", " ", text)) if spoken else symbols("".join(text.split()))
+        element.parts.append(Part(plain, "loose", text))
+
+
+def _close(stack: list[Element]) -> None:
+    element = stack.pop()
+    if element.name not in HIDDEN:
+        part = build(element)
+        if len(part.tex) + len(part.text) > 2 * MAX_TEX_CHARS:
+            raise _TooMuchError
+        stack[-1].parts.append(part)
