@@ -22,11 +22,16 @@ from gristmill.kernels.html.block_names import (
 )
 from gristmill.kernels.html.context import CHANCES
 from gristmill.kernels.html.features import LEVEL
-from gristmill.kernels.memory import address_of, borrow, byte_at
+from gristmill.kernels.html.names import HASH_MIX
+from gristmill.kernels.memory import address_of, borrow, byte_at, eight_bytes_at
 from gristmill.kernels.memory_writes import copy_bytes, put_byte
 
 LEAST_EXPECTED = 100
 """Of 1,000: a page of which no choice promises a better F1 has no main content."""
+WINDOW = 24
+COPY_BYTES = 60
+HOLDER_BYTES = 400
+"""Sizes of a beginning by which blocks are compared, of blocks that are, and of those that may hold others."""
 MAX_INDENT = 8
 BLOCK_ROOM = 64
 """Bytes that a block may take beside its text."""
@@ -70,6 +75,70 @@ def close_gaps(blocks: np.ndarray, count: int, elements: np.ndarray, keep: np.nd
             path = elements[blocks[row, B_ELEMENT], E_PATH]
             before, after = blocks[row - 1, B_ELEMENT], blocks[row + 1, B_ELEMENT]
             keep[row] = elements[before, E_PATH] == path and elements[after, E_PATH] == path
+
+
+@njit(nogil=True, cache=True)
+def drop_copies(
+    blocks: np.ndarray, count: int, keep: np.ndarray, texts: np.ndarray, keys: np.ndarray, owners: np.ndarray, mask: int
+) -> None:
+    """Leaves out what says again what other kept blocks say: a long block that is there twice, the second time, and one
+    that holds the beginnings of three others, as a copy of the article for another layout does.
+
+    `keys` and `owners` are tables of `mask` + 1 places, a power of two, more than there are blocks.
+    """
+    text = address_of(texts)
+    blocks, keep, keys, owners = borrow(blocks), borrow(keep), borrow(keys), borrow(owners)
+    for slot in range(mask + 1):
+        owners[slot, 0] = -1
+    longest = 0
+    for row in range(count):
+        begin, stop = blocks[row, B_START], blocks[row, B_STOP]
+        if not keep[row] or stop - begin < COPY_BYTES:
+            continue
+        longest = max(longest, stop - begin)
+        slot = _window_slot(keys, owners, _window(text, begin), mask)
+        if owners[slot, 0] < 0:
+            owners[slot, 0] = row
+            continue
+        first = blocks[owners[slot, 0], B_START]
+        same = 0
+        if blocks[owners[slot, 0], B_STOP] - first == stop - begin:
+            while same < stop - begin and byte_at(text, begin + same) == byte_at(text, first + same):
+                same += 1
+        keep[row] = same < stop - begin
+    if longest < HOLDER_BYTES:
+        return
+    for row in range(count):
+        begin, stop = blocks[row, B_START], blocks[row, B_STOP]
+        if not keep[row] or stop - begin < HOLDER_BYTES:
+            continue
+        held = 0
+        for at in range(begin + 1, stop - WINDOW):
+            before = byte_at(text, at - 1)
+            if before <= 0x20 or before == 0x2E or before >= 0x80:  # a paragraph may be glued to the one before it
+                slot = _window_slot(keys, owners, _window(text, at), mask)
+                held += owners[slot, 0] >= 0 and owners[slot, 0] != row
+        keep[row] = held < 3
+
+
+@njit(nogil=True, cache=True, forceinline=True)
+def _window(text: Any, at: int) -> Any:
+    """A hash of the WINDOW bytes at `at`."""
+    code = eight_bytes_at(text, at) * HASH_MIX
+    code = (code ^ code >> np.uint64(29) ^ eight_bytes_at(text, at + 8)) * HASH_MIX
+    code = (code ^ code >> np.uint64(29) ^ eight_bytes_at(text, at + 16)) * HASH_MIX
+    return np.int64((code ^ code >> np.uint64(32)) >> np.uint64(1))
+
+
+@njit(nogil=True, cache=True, forceinline=True)
+def _window_slot(keys: np.ndarray, owners: np.ndarray, key: Any, mask: int) -> Any:
+    """Where a window is, or would be."""
+    slot = key & mask
+    while owners[slot, 0] >= 0 and keys[slot] != key:
+        slot = (slot + 1) & mask
+    if owners[slot, 0] < 0:
+        keys[slot] = key
+    return slot
 
 
 @njit(nogil=True, cache=True, forceinline=True)

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from gristmill.kernels.html.assemble import BLOCK_ROOM, choose, close_gaps, write_text
+from gristmill.kernels.html.assemble import BLOCK_ROOM, choose, close_gaps, drop_copies, write_text
 from gristmill.kernels.html.attributes import ATTRIBUTES
 from gristmill.kernels.html.block_names import BLOCK_COLUMNS, BOX_NAMES, ELEMENT_COLUMNS
 from gristmill.kernels.html.block_text import TALLIES
@@ -109,6 +109,16 @@ def score_page(count: int, mask: int, small: Any, tables: Any, flat: np.ndarray,
 
 
 @njit(nogil=True, cache=True)
+def decide(scores: np.ndarray, count: int, mask: int, tables: Any, texts: np.ndarray, keep: np.ndarray) -> int:
+    """Marks the blocks that make up the text; returns the F1 that is expected of the choice, of 1,000."""
+    blocks, elements, _, _, _, keys, groups = tables
+    promised = choose(scores, blocks, count, keep)
+    close_gaps(blocks, count, elements, keep)
+    drop_copies(blocks, count, keep, texts, keys, groups, mask)
+    return promised
+
+
+@njit(nogil=True, cache=True)
 def main_text(
     data: np.ndarray,
     words: np.ndarray,
@@ -131,8 +141,7 @@ def main_text(
         return 0
     scores = score_page(count, mask, small, tables, flat, first, second)
     keep = np.empty(count, np.uint8)
-    choose(scores, tables[0], count, keep)
-    close_gaps(tables[0], count, tables[1], keep)
+    decide(scores, count, mask, tables, texts, keep)
     return write_text(tables[0], count, tables[1], keep, texts, out, markdown)
 
 

@@ -18,7 +18,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gristmill.errors import UserError
-from gristmill.kernels.html.assemble import choose, close_gaps
 from gristmill.kernels.html.block_names import B_START, B_STOP
 from gristmill.kernels.html.bounds import as_words
 from gristmill.kernels.html.boxes import S_FULL, S_MATH
@@ -30,6 +29,7 @@ from gristmill.kernels.html.page import (
     Room,
     columns_of,
     cut_and_measure,
+    decide,
     main_text,
     score_page,
     tell_scores,
@@ -196,6 +196,5 @@ class Extractor:
         if not count:
             return Judged(blocks, np.zeros(0, np.int32), keep, 0)
         scores = score_page(count, mask, room.small, room.tables, room.flat, self.model.first, self.second)
-        promised = choose(scores, room.tables[0], count, keep)
-        close_gaps(room.tables[0], count, room.tables[1], keep)
+        promised = decide(scores, count, mask, room.tables, room.texts, keep)
         return Judged(blocks, scores, keep.astype(bool), promised)
