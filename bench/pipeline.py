@@ -28,13 +28,14 @@ import yaml
 from bench.inputs import measurement, scratch, spread, web_pages
 from gristmill.demo.warc import Response, write
 from gristmill.engine.publish.run_record import newest_run
+from gristmill.errors import UserError
 from gristmill.recipe.load import load
 from gristmill.schema import Record
 from gristmill.stages.measure.language import built_in_model
 from gristmill.store.store import Store
 
 PAGES = int(os.environ.get("PAGES", "800"))
-"""Spread evenly over all that there are; datatrove does some 30 a second."""
+"""Spread evenly over all that there are; datatrove does some 13 a second."""
 FEW = 40
 """Of these, for what it takes to start."""
 FILES = 4
@@ -47,6 +48,7 @@ STEPS = (
 )
 """Of recipes/web.yaml."""
 PEER = "datatrove"
+PACKAGES = "pip install 'datatrove[io,processing]==0.10.1' spacy lxml_html_clean"
 ROOT = Path(__file__).parents[1]
 
 
@@ -71,15 +73,14 @@ def run(data: Path | None) -> Iterable[dict]:
         size, start_size = written(folder / "all", pages), written(folder / "few", few)
         ours(folder / "all.yaml", folder / "warm")  # compiles
         mine = Pair(*(our_best(folder, name) for name in ("all", "few")), size, start_size)
-        theirs = None
-        if (peer := datatrove(folder, "all")) is not None and (peer_start := datatrove(folder, "few")) is not None:
-            theirs = Pair(peer, peer_start, size, start_size)
+        few_by_peer = datatrove(folder, "few")
+        theirs = few_by_peer and Pair(datatrove(folder, "all"), few_by_peer, size, start_size)
     told = f"of {len(pages):,} pages, {size / 1e6:.1f} MB of HTML"
     yield row("mb_per_cpu_second", f"MB of HTML a CPU second, {told}", mine.rate, theirs and theirs.rate)
     yield row("start", f"CPU s for {len(few)} pages", mine.start.cpu_s, theirs and theirs.start.cpu_s, less=True)
     yield row("without_start", "MB of HTML a CPU second", mine.further_rate, theirs and theirs.further_rate)
-    hmine = [one and 1e6 / one.further_rate / 3600 for one in (mine, theirs)]
-    yield row("hmine_per_tb", "CPU hmine for a TB of HTML, without start", *hmine, less=True)
+    hours = [one and 1e6 / one.further_rate / 3600 for one in (mine, theirs)]
+    yield row("hours_per_tb", "CPU hours for a TB of HTML, without start", *hours, less=True)
     yield row("documents_read", "documents", mine.all.read, theirs and theirs.all.read)
     yield row("documents_kept", "documents", mine.all.kept, theirs and theirs.all.kept)
     for name, seconds in mine.all.steps.items():
@@ -150,7 +151,10 @@ def our_recipe(crawl: Path) -> dict[str, Any]:
 
 
 def ours(recipe: Path, store: Path) -> Took:
-    _, cpu_s = timed([sys.executable, "-m", "gristmill", "run", str(recipe), "--store", str(store), "--workers", "1"])
+    command = [sys.executable, "-m", "gristmill", "run", str(recipe), "--store", str(store), "--workers", "1"]
+    done, cpu_s = timed(command)
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(command)} failed:\n{done.stderr[-3000:]}")
     record = newest_run(Store(str(store)), "bench")
     assert record is not None
     nodes = record["nodes"]
@@ -160,25 +164,25 @@ def ours(recipe: Path, store: Path) -> Took:
 
 
 def datatrove(folder: Path, name: str) -> Took | None:
-    """None where it is not installed."""
-    python = os.environ.get("BENCH_PIPELINE_PYTHON", sys.executable)
+    """None where it is not installed, and nobody said that it is."""
+    python = os.environ.get("BENCH_PIPELINE_PYTHON")
     script = Path(__file__).with_name("_pipeline_datatrove.py")
-    work = Path(tempfile.mkdtemp(dir=folder))
-    done = timed([python, str(script), str(folder / name), str(work), str(built_in_model())])
-    if done is None:
+    work = tempfile.mkdtemp(dir=folder)
+    done, cpu_s = timed([python or sys.executable, str(script), str(folder / name), work, str(built_in_model())])
+    if done.returncode == 0:
+        told = json.loads(done.stdout.splitlines()[-1])
+        return Took(cpu_s, told["read"], told["kept"], {})
+    if python is None and "ModuleNotFoundError" in done.stderr:
         return None
-    told = json.loads(done[0].splitlines()[-1])
-    return Took(done[1], told["read"], told["kept"], {})
+    raise UserError(
+        f"datatrove in {python or sys.executable} failed, so there is nothing to compare: "
+        f"{done.stderr.strip().splitlines()[-1]}. Give BENCH_PIPELINE_PYTHON a Python with: {PACKAGES}"
+    )
 
 
-def timed(command: Sequence[str]) -> tuple[str, float] | None:
-    """What a command prints, and the CPU seconds of it and of all that it started; None if a package is missing."""
+def timed(command: Sequence[str]) -> tuple[subprocess.CompletedProcess[str], float]:
+    """A command that was run, and the CPU seconds of it and of all that it started."""
     with tempfile.NamedTemporaryFile() as seconds:
         tree = [sys.executable, str(Path(__file__).with_name("_process_tree.py")), seconds.name, *command]
         done = subprocess.run(tree, capture_output=True, text=True)
-        cpu = seconds.read()
-    if done.returncode == 0:
-        return done.stdout, float(cpu)
-    if "ModuleNotFoundError" in done.stderr or "ImportError: Please install" in done.stderr:
-        return None
-    raise RuntimeError(f"{' '.join(command)} failed:\n{done.stderr[-3000:]}")
+        return done, float(seconds.read() or 0)
