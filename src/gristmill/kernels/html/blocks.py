@@ -45,9 +45,11 @@ from gristmill.kernels.html.block_names import (
     BOX_SLOTS,
     BOX_SPAN,
     BOX_STYLE,
+    BOX_SVG,
     BOX_TITLE,
     E_LAST,
     SKIPPED,
+    SPACED,
     VERBATIM,
 )
 from gristmill.kernels.html.block_text import (
@@ -124,6 +126,7 @@ def cut_page(
     counts, missing, noted = borrow(counts), borrow(missing), borrow(noted)
     blocks, elements = borrow(blocks), borrow(elements)
     page = at
+    math_end = mjx_end = at  # of the outermost formula without TeX: nobody looks for it again inside
     while at < stop:
         begin = at
         at = seek(data, words, at, stop, 0x3C)
@@ -164,6 +167,9 @@ def cut_page(
         if kind == 0:
             continue
         flags = BOX_FLAGS[kind]
+        if flags & SPACED and not state[S_VERBATIM]:  # what is drawn in a box of its own parts the words around it
+            end_word(tally)
+            tally[T_GAP] = 1
         if flags & BOX:
             if state[S_VERBATIM] and not flags & (VERBATIM | BARRIER):
                 # A line of code that is a box of its own.
@@ -179,7 +185,7 @@ def cut_page(
                 imply(state, stack, counts, elements, kind)
                 push(state, stack, counts, elements, noted, kind)
         elif flags & SKIPPED:
-            if closing or missing[kind]:
+            if closing or missing[kind] or (kind == BOX_SVG and data[at - 2] == 0x2F):
                 continue
             end, _ = skip_raw(data, words, at, stop, np.int64(code))
             if end >= stop:
@@ -211,13 +217,16 @@ def cut_page(
             if noted[A_MATH] == MATH_IMAGE and noted[A_ALT_END] and not missing[BOX_IMG]:
                 state[S_END] = put_math(source, noted[A_ALT], noted[A_ALT_END], text, state[S_END], tally, False)
         elif kind in (BOX_MATH, BOX_MJX):
-            if closing or missing[kind]:
+            if closing or missing[kind] or data[at - 2] == 0x2F or (kind == BOX_MATH and at < math_end):
                 continue
-            end, _ = skip_raw(data, words, at, stop, np.int64(code))
+            end = mjx_end if kind == BOX_MJX else at
+            if at >= end:
+                end, _ = skip_raw(data, words, at, stop, np.int64(code))
             if end >= stop:
                 missing[kind] = 1
                 continue
             if kind == BOX_MJX:
+                mjx_end = end
                 inner = at
                 while inner < end:  # MathJax 3 writes MathML for screen readers into its container
                     inner = seek(data, words, inner, end, 0x3C)
@@ -232,15 +241,15 @@ def cut_page(
                 at = min(inner, end)
                 continue
             first, last = noted[A_ALT], noted[A_ALT_END]
-            if not last:
+            if first >= last:
                 first, last = annotation(data, words, at, end)
-            if last:
+            if first < last:
                 display = noted[A_DISPLAY] & 0xFFFFFFFFFF == DISPLAY_BLOCK
                 state[S_END] = put_math(source, first, last, text, state[S_END], tally, display)
                 at = end
                 missing[BOX_IMG] = 1  # a picture of a formula stands beside its markup
             else:
-                state[S_MATH] = 1
+                state[S_MATH], math_end = 1, end
         elif kind in (BOX_M_MATH, BOX_MML_MATH):
             state[S_MATH] = 1
         elif kind == BOX_SPAN:
