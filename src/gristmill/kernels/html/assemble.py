@@ -265,7 +265,7 @@ def write_text(
             if new_table:
                 end = _put(target, _new_line(target, end, quoted), 0x7C, 1)
                 for at in range(begin - 1, stop):
-                    if at < begin or (byte_at(text, at) == 0x7C and byte_at(text, at - 1) == 0x20):
+                    if at < begin or (at > begin and byte_at(text, at) == 0x7C and byte_at(text, at - 1) == 0x20):
                         end = _put(target, _put(target, end, 0x2D, 3), 0x7C, 1)
         last = row
     return end

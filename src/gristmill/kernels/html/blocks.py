@@ -214,7 +214,7 @@ def cut_page(
             flush(state, tally, stack, blocks, text)
         elif kind == BOX_IMG:
             state[S_IMAGES] += 1
-            if noted[A_MATH] == MATH_IMAGE and noted[A_ALT_END] and not missing[BOX_IMG]:
+            if wanted and noted[A_MATH] == MATH_IMAGE and noted[A_ALT_END] and not missing[BOX_IMG]:
                 state[S_END] = put_math(source, noted[A_ALT], noted[A_ALT_END], text, state[S_END], tally, False)
         elif kind in (BOX_MATH, BOX_MJX):
             if closing or missing[kind] or data[at - 2] == 0x2F or (kind == BOX_MATH and at < math_end):
