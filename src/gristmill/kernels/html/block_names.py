@@ -23,12 +23,25 @@ _SETS = {
     "MONOSPACE": "code kbd samp tt",
     "VERBATIM": "listing pre xmp",
     "SPACED": "applet audio canvas iframe input object select svg textarea video",
+    "NESTED": "object svg template",
     "OTHERS": "a br hr html img m:math math mjx-container mml:math q rt ruby span",
 }
 BOX_NAMES = ["", *sorted({name for names in _SETS.values() for name in names.split()})]
-(BOX, SKIPPED, ENDS_PARAGRAPH, CELL, BARRIER, LISTS, HEADINGS, EMPHASIS, SLANTED, MONOSPACE, VERBATIM, SPACED) = (
-    1 << bit for bit in range(len(_SETS) - 1)
-)
+(
+    BOX,
+    SKIPPED,
+    ENDS_PARAGRAPH,
+    CELL,
+    BARRIER,
+    LISTS,
+    HEADINGS,
+    EMPHASIS,
+    SLANTED,
+    MONOSPACE,
+    VERBATIM,
+    SPACED,
+    NESTED,
+) = (1 << bit for bit in range(len(_SETS) - 1))
 BOX_FLAGS = np.zeros(len(BOX_NAMES), np.int64)
 for _bit, _members in enumerate(_SETS.values()):
     BOX_FLAGS[[BOX_NAMES.index(name) for name in _members.split()]] |= 1 << _bit

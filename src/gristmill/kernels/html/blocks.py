@@ -48,6 +48,7 @@ from gristmill.kernels.html.block_names import (
     BOX_SVG,
     BOX_TITLE,
     E_LAST,
+    NESTED,
     SKIPPED,
     SPACED,
     VERBATIM,
@@ -82,7 +83,6 @@ from gristmill.kernels.html.inline import (
     DISPLAY_BLOCK,
     MATH_TEX,
     annotation,
-    end_of_span,
     inline,
     put_math,
 )
@@ -95,6 +95,7 @@ from gristmill.kernels.html.names import (
     HASH_BASIS,
     HASH_PRIME,
 )
+from gristmill.kernels.html.skipped import end_of_nested, end_of_script
 from gristmill.kernels.memory import (
     address_of,
     borrow,
@@ -125,6 +126,7 @@ def cut_page(
     data, words, state, tally, stack = borrow(data), borrow(words), borrow(state), borrow(tally), borrow(stack)
     counts, missing, noted = borrow(counts), borrow(missing), borrow(noted)
     blocks, elements = borrow(blocks), borrow(elements)
+    # `missing`: 1 for elements that have no end tag behind here, 2 for those with too few.
     page = at
     math_end = mjx_end = at  # of the outermost formula without TeX: nobody looks for it again inside
     while at < stop:
@@ -149,10 +151,12 @@ def cut_page(
             at = skip_declaration(data, words, at, stop, False)
             continue
         at += 2 if closing else 1
+        name = at
         code = HASH_BASIS
         while at < stop and not BYTE_CLASS[data[at]] & (BYTE_SPACE | BYTE_SLASH | BYTE_GREATER):
             code = (code ^ BYTE_LOWER[data[at]]) * HASH_PRIME
             at += 1
+        size = at - name
         slot = BOX_SLOTS[np.int64(code >> BOX_SHIFT & np.uint64(4095))]
         kind: Any = np.int64(slot) if BOX_HASHES[slot] == code else np.int64(0)
         wanted = not closing and kind > 0
@@ -185,14 +189,23 @@ def cut_page(
                 imply(state, stack, counts, elements, kind)
                 push(state, stack, counts, elements, noted, kind)
         elif flags & SKIPPED:
-            if closing or missing[kind] or (kind == BOX_SVG and data[at - 2] == 0x2F):
+            if closing or missing[kind] == 1 or (kind == BOX_SVG and data[at - 2] == 0x2F):
                 continue
-            end, _ = skip_raw(data, words, at, stop, np.int64(code))
+            end, sure = skip_raw(data, words, at, stop, np.int64(code))
             if end >= stop:
                 missing[kind] = 1
                 if kind in (BOX_SCRIPT, BOX_STYLE):
                     break
                 continue
+            if not missing[kind] and (flags & NESTED or (kind == BOX_SCRIPT and not sure)):
+                if kind == BOX_SCRIPT:
+                    last = end_of_script(data, words, at, stop)
+                else:
+                    last = end_of_nested(data, words, at, stop, name, size)
+                if last < stop:
+                    end = last
+                else:
+                    missing[kind] = 2
             if kind == BOX_SCRIPT and noted[A_TYPE] == MATH_TEX:
                 state[S_END] = put_math(source, at, end, text, state[S_END], tally, noted[A_START] > 0)
             elif kind == BOX_TITLE and not state[S_TITLE_END]:
@@ -256,9 +269,9 @@ def cut_page(
             if wanted:
                 state[S_HINTS] |= noted[A_HINTS]
                 if (noted[A_MATH] == MATH_KATEX or noted[A_MATH] == MATH_JAX) and not missing[BOX_SPAN]:
-                    end = end_of_span(data, words, at, stop)
-                    missing[BOX_SPAN] = end == 0
-                    at = max(at, end)
+                    end = end_of_nested(data, words, at, stop, name, size)
+                    missing[BOX_SPAN] = end >= stop
+                    at = at if end >= stop else end
         elif kind != BOX_HTML:
             if wanted:
                 state[S_HINTS] |= noted[A_HINTS]

@@ -18,6 +18,7 @@ from gristmill.kernels.html.block_names import (
     SLANTED,
 )
 from gristmill.kernels.html.block_text import (
+    T_BEGIN,
     T_CHARS,
     T_GAP,
     put_gap,
@@ -123,23 +124,6 @@ def annotation(data: np.ndarray, words: np.ndarray, at: int, stop: int) -> tuple
 
 
 @njit(nogil=True, cache=True)
-def end_of_span(data: np.ndarray, words: np.ndarray, at: int, stop: int) -> int:
-    """Behind the end tag of the <span> that `at` stands in, or 0 if it has none."""
-    depth = 1
-    while True:
-        at = seek(data, words, at, stop, 0x3C)
-        if at + 6 >= stop:
-            return 0
-        closing = data[at + 1] == 0x2F
-        name = at + 1 + closing
-        if data[name] | 0x20 == 0x73 and data[name + 2] | 0x20 == 0x61 and data[name + 3] | 0x20 == 0x6E:
-            depth += -1 if closing else 1
-            if depth == 0:
-                return seek(data, words, at, stop, 0x3E) + 1
-        at += 1
-
-
-@njit(nogil=True, cache=True)
 def _end_inline(
     state: np.ndarray, tally: np.ndarray, kind: int, data: int, text: int, place: int, mark: int, size: int
 ) -> None:
@@ -212,13 +196,22 @@ def inline(
         else:
             _end_inline(state, tally, kind, data, text, place, 0x2A if flags & SLANTED else 0x60, 1)
     elif kind == BOX_Q:
-        if not closing or state[S_QUOTED]:
+        if state[S_QUOTED] if closing else not _behind_mark(text, tally[T_BEGIN], state[S_END]):
             state[S_QUOTED] += -1 if closing else 1
             end = state[S_END] if closing else put_gap(text, state[S_END], tally)
             put_byte(text, end, 0x22)
             state[S_END] = end + 1
     elif kind in (BOX_RT, BOX_RUBY):
         _reading(state, tally, kind, closing, text)
+
+
+@njit(nogil=True, cache=True)
+def _behind_mark(text: int, begin: int, end: int) -> bool:
+    """Whether a quotation mark was just written: \" or one of those between U+2018 and U+201F."""
+    if end > begin and byte_at(text, end - 1) == 0x22:
+        return True
+    wide = end - begin >= 3 and byte_at(text, end - 3) == 0xE2 and byte_at(text, end - 2) == 0x80
+    return bool(wide and byte_at(text, end - 1) >= 0x98 and byte_at(text, end - 1) <= 0x9F)
 
 
 @njit(nogil=True, cache=True)
