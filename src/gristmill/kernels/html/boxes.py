@@ -363,11 +363,14 @@ def begin_page(
     stack: np.ndarray,
     counts: np.ndarray,
     missing: np.ndarray,
+    noted: np.ndarray,
     elements: np.ndarray,
 ) -> None:
     """Sets everything as it is before a page: one box is open, the page itself."""
     for field in range(STATES):
         state[field] = 0
+    for field in range(noted.size):
+        noted[field] = 0
     for field in range(TALLIES):
         tally[field] = 0
     for kind in range(counts.size):
