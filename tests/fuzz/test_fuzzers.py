@@ -22,6 +22,7 @@ NAMES = (
     "parquet",
     "text",
     "code",
+    "page",
     "recipe",
     "tokenizer_json",
     "tokenizer_ranks",
