@@ -39,6 +39,7 @@ TEXTS = {
     "<pre><code><span>if</span> a:\n  <b>b</b>\n</code></pre>": "if a:\n  b",
     "<pre>a<br>b<br><br>  c</pre>": "a\nb\n\n  c",
     "<pre>a  <svg></svg>  b</pre>": "a    b",
+    "<pre>a<svg></svg>b\n  <svg></svg>c<input>\nd</pre>": "a b\n  c\nd",
     "<p>a <code>b  c</code>": "a b c",
     # quotations and readings
     "<p>say <q>a b</q>, <q>c</q>.": 'say "a b", "c".',
