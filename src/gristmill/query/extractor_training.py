@@ -25,7 +25,7 @@ from gristmill.stages.extract.main_text import Blocks, Extractor, Model, TooMany
 Array = np.ndarray[Any, Any]
 
 FIRST = Settings(trees=300, depth=6, learning_rate=0.05, l2=3.0, feature_share=0.2, row_share=0.7, seed=1)
-SECOND = Settings(trees=200, depth=6, learning_rate=0.05, l2=3.0, feature_share=0.3, row_share=0.7, seed=2)
+SECOND = Settings(trees=200, depth=6, learning_rate=0.05, l2=3.0, feature_share=0.2, row_share=0.7, seed=2)
 INNER_FOLDS = 5
 MAX_CELLS = 400_000_000
 """Words of a page times words of its gold: a larger page is left out."""
