@@ -165,7 +165,7 @@ def _hints_again(data: np.ndarray, begin: int, stop: int, noted: np.ndarray) -> 
     return code
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, forceinline=True)
 def _note(data: np.ndarray, name: Any, begin: int, stop: int, noted: np.ndarray) -> None:
     if name in (_CLASS, _ID, _ROLE, _ITEMPROP):
         code = _hints_again(data, begin, stop, noted)
