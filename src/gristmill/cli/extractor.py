@@ -1,4 +1,4 @@
-"""gristmill extractor: the tools that take the main text out of a page, judged on pages with gold."""
+"""gristmill extractor: the tools that take the main text out of a page, judged on pages with gold; and ours, trained."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from gristmill.cli import extractor_train
 from gristmill.cli.options import Json, print_json
 from gristmill.cli.screen import words
 from gristmill.cli.show import Bars, console, size, table
@@ -17,7 +18,11 @@ from gristmill.query.gold import Page, read_gold
 from gristmill.query.gold_domains import kinds_of
 from gristmill.query.gold_scores import Score, mean
 
-app = typer.Typer(help="Judge extractors on pages with gold text.", cls=Commands, rich_markup_mode=None)
+app = typer.Typer(
+    help="Judge extractors on pages with gold text; train ours, and look at what it keeps.",
+    cls=Commands,
+    rich_markup_mode=None,
+)
 
 OVER_PAGES, OVER_SETS = "mean over pages", "mean over sets"
 
@@ -153,3 +158,4 @@ _KINDS = {
 }
 
 app.command(name="evaluate", epilog="Example: gristmill extractor evaluate gold/")(evaluate_command)
+app.command(name="train", epilog=extractor_train.EXAMPLE)(extractor_train.command)
