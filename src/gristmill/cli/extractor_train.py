@@ -3,7 +3,7 @@
 import hashlib
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,6 +13,7 @@ import typer
 from gristmill.cli.options import Json, print_json
 from gristmill.cli.screen import words
 from gristmill.cli.show import Bars, console, size, table
+from gristmill.cli.whole_file import write_whole
 from gristmill.counted import counted, percent
 from gristmill.errors import UserError
 from gristmill.query.extractor_training import STEPS, Learned, Told, learn
@@ -45,7 +46,7 @@ def command(
     with Bars(quiet=json) as bars, _told(bars) as tell:
         learned = learn(pages, tell)
     data = write_model(learned.model)
-    write_file(out, data)
+    write_whole(out, data)
     said = {
         "file": str(out),
         "bytes": len(data),
@@ -90,20 +91,6 @@ def _told(bars: Bars) -> Iterator[Told]:
 
     yield tell
     next(steps, None)
-
-
-def write_file(path: Path, data: bytes) -> None:
-    """Under its name when it is whole."""
-    part = path.with_name(f".{path.name}.part")
-    try:
-        part.write_bytes(data)
-        os.replace(part, path)
-    except OSError as error:
-        with suppress(OSError):
-            part.unlink(missing_ok=True)
-        raise UserError(
-            f"--out {path} cannot be written ({error.strerror or error}), so it is as it was. Name another file."
-        ) from None
 
 
 def _show(said: dict[str, Any], learned: Learned) -> None:

@@ -198,7 +198,7 @@ def _golds(folder: Path) -> dict[str, tuple[_Line, _Place]]:
 
 
 def _read(path: Path) -> Iterator[tuple[_Line, _Place]]:
-    with _told_if_unreadable(), open_path(str(path)) as file:
+    with told_if_unreadable(), open_path(str(path)) as file:
         for position, line in lines(decompressed(file)[1], 0, MAX_LINE_BYTES):
             place = _Place(path, position)
             try:
@@ -213,7 +213,8 @@ def _read(path: Path) -> Iterator[tuple[_Line, _Place]]:
 
 
 @contextmanager
-def _told_if_unreadable() -> Iterator[None]:
+def told_if_unreadable() -> Iterator[None]:
+    """A file that the system does not give is the user's to mend."""
     try:
         yield
     except OSError as error:
@@ -242,7 +243,7 @@ def _told(error: ValidationError, place: _Place) -> str:
 
 def _responses(path: Path) -> Iterator[tuple[str, Record]]:
     """The records of an archive that have an id, as the reader of recipes gives them."""
-    with _told_if_unreadable():
+    with told_if_unreadable():
         for record in warc.read(Piece(str(path), path.name), warc.Config()):
             meta = orjson.loads(record.meta) if record.meta else {}
             if "record_id" in meta:
@@ -271,7 +272,7 @@ def _below(folder: Path, wanted: Callable[[str], bool]) -> list[Path]:
     def refuse(error: OSError) -> None:
         raise error
 
-    with _told_if_unreadable():
+    with told_if_unreadable():
         return sorted(
             Path(at, name)
             for at, _, names in os.walk(folder, onerror=refuse)
