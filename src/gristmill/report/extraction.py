@@ -32,7 +32,8 @@ main { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 2
 article { border-left: .3rem solid #8886; background: #8882; margin: .3rem 0; padding: .3rem .7rem }
 article.kept { border-color: var(--kept); background: #2a9d5c2e }
 article div, pre { white-space: pre-wrap; overflow-wrap: anywhere; margin: .1rem 0 0 }
-article.dropped div { opacity: .75 }
+article.dropped { padding: .1rem .7rem } article.dropped div { opacity: .75 }
+div.code { font-family: ui-monospace, monospace; font-size: .9em }
 pre { font: inherit; background: var(--soft); padding: .6rem .8rem }
 b { display: inline-block; min-width: 3.2em }
 """
@@ -53,7 +54,7 @@ def page(shown: Mapping[str, Any]) -> str:
             '<p class="soft">Green: kept; grey: dropped. In front, the chance that a block is content.</p>',
             *_articles(shown["blocks"]),
             "</section><section><h2>Text</h2>",
-            f"<pre>{escaped(shown['text'] or '')}</pre>",
+            f'<pre dir="auto">{escaped(shown["text"] or "")}</pre>',
             "</section></main></body></html>\n",
         ]
     )
@@ -89,12 +90,14 @@ def _articles(blocks: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     for block in blocks[:MOST_BLOCKS]:
         told = [block["kind"], counted(block["words"], "word")]
         told += [f"{block['in_links']:.0%} in links"] if block["in_links"] else []
-        told += [f"in {', '.join(block['inside'])}"] if block["inside"] else []
+        around = [name for name in block["inside"] if name not in (block["kind"], "heading")]
+        told += [f"in {', '.join(around)}"] if around else []
         told += [f"classes: {', '.join(block['hints'])}"] if block["hints"] else []
+        code = ' class="code"' if "pre" in (block["kind"], *block["inside"]) else ""
         yield (
             f'<article class="{"kept" if block["kept"] else "dropped"}">'
             f"<p><b>{block['chance']:.1%}</b> {escaped(' · '.join(told))}</p>"
-            f"<div>{escaped(block['text'])}</div></article>"
+            f'<div dir="auto"{code}>{escaped(block["text"])}</div></article>'
         )
     if len(blocks) > MOST_BLOCKS:
         yield f'<p class="loud">{counted(len(blocks) - MOST_BLOCKS, "more block")} not shown here (--json has all).</p>'
