@@ -14,6 +14,7 @@ import sys
 from pathlib import Path
 
 import bench
+from gristmill.errors import UserError
 
 
 def names() -> list[str]:
@@ -35,10 +36,14 @@ def main() -> int:
         print(f"bench: --data {given.data} is not a folder. Leave it out to measure on made-up data.", file=sys.stderr)
         return 2
     rows = []
-    for name in chosen:
-        for row in importlib.import_module(f"bench.{name}").run(given.data):
-            rows.append(row)
-            print(json.dumps(row), flush=True)
+    try:
+        for name in chosen:
+            for row in importlib.import_module(f"bench.{name}").run(given.data):
+                rows.append(row)
+                print(json.dumps(row), flush=True)
+    except UserError as error:
+        print(f"bench: {error}", file=sys.stderr)
+        return 2
     if not given.json:
         print(table(rows), file=sys.stderr)
     return 0

@@ -1,8 +1,8 @@
 """Gold for pages of documentation, from their own markup: `python -m bench._documentation_gold DATA OUT`.
 
 Manuals come from a few generators whose markup says plainly where the text of a page is, so their gold costs nothing.
-Nobody has read it: it is for training, where sets of news and weblogs alone teach that short entries, terms and code are
-no content, and not for scores. DATA has the WARC files and pages_index.jsonl.zst; OUT becomes a folder for
+Nobody has read it: it is for training, where sets of news and weblogs alone teach that short entries, terms and code
+are no content, and not for scores. DATA has the WARC files and pages_index.jsonl.zst; OUT becomes a folder for
 `gristmill extractor train`.
 """
 

@@ -3,7 +3,7 @@
 import io
 import json
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -11,6 +11,9 @@ from tempfile import TemporaryDirectory
 import zstandard
 
 from gristmill.demo import build
+from gristmill.schema import Record
+from gristmill.stages.contract import Piece
+from gristmill.stages.ingest import warc
 
 DEMO_SCALE = 1.0
 """Of the demo's crawl, where a bench makes one."""
@@ -30,6 +33,19 @@ def warc_files(data: Path | None, folder: Path) -> list[Path]:
         return found
     build(folder / "demo", scale=DEMO_SCALE)
     return sorted((folder / "demo" / "crawl").rglob("*.warc.gz"))
+
+
+def web_pages(data: Path | None, folder: Path) -> list[Record]:
+    """The pages of those files, decoded."""
+    files = warc_files(data, folder)
+    records = (record for path in files for record in warc.read(Piece(str(path), path.name), warc.Config()))
+    return [record for record in records if record.html is not None and record.drop is None]
+
+
+def spread(pages: Sequence[Record], most: int) -> list[Record]:
+    """So many of them, evenly over all."""
+    count = min(most, len(pages))
+    return [pages[number * len(pages) // count] for number in range(count)]
 
 
 def texts(data: Path | None, limit_bytes: int) -> list[str]:

@@ -5,11 +5,17 @@ import json
 import math
 import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from bench.__main__ import main, names, table
+from tests.gold_pages import text_of, write_gold
 from tests.laws.test_chaos import RECIPE
+
+from bench import _process_tree, extract
+from gristmill.query.extractors import TRAINED, Trained
 
 ROOT = Path(__file__).parents[2]
 SMALL = {
@@ -26,7 +32,7 @@ SMALL = {
     "encode": {"READ_BYTES": 200_000, "LIMIT_BYTES": 200_000, "BATCH_BYTES": 100_000, "MERGES": 300},
     "engine": {"TINY_PARTS": 3},
     "exactdup": {"LIMIT_BYTES": 200_000, "ROUNDS": 1},
-    "extraction": {},
+    "extract": {"ROUNDS": 1, "SLOW_PAGES": 2},
     "ingest": {"ROUNDS": 1},
     "language": {"LIMIT_BYTES": 50_000, "ROUNDS": 1},
     "lineage": {"TOKENS": 5, "SCALE": 0.05},
@@ -38,6 +44,7 @@ SMALL = {
     "object_clients": {},
     "perplexity": {"TRAIN_BYTES": 150_000, "SCORE_BYTES": 30_000, "ROUNDS": 1, "DOCUMENT_CHARS": 1000},
     "pii": {"LIMIT_BYTES": 100_000, "PEER_BYTES": 10_000, "ATTACK_MB": (0.01, 0.02, 0.04), "ROUNDS": 1},
+    "pipeline": {"PAGES": 12, "FEW": 6, "FILES": 1, "ROUNDS": 1},
     "plan": {"FILES": 3, "SHARE": "50%", "TEXT_BYTES": 200_000},
     "pack": {"DOCUMENTS": 2000, "FEW": 500},
     "quality": {"MADE_UP": 40, "SCORE_BYTES": 30_000, "BUCKETS": 1000},
@@ -97,3 +104,51 @@ def test_benches_that_the_readme_names_exist(monkeypatch, capsys):
     monkeypatch.setattr("sys.argv", ["bench", "nearby"])
     assert main() == 2
     assert "neardup" in capsys.readouterr().err
+
+
+def test_an_extractor_that_learns_is_scored_on_pages_that_it_has_not_seen(tmp_path, monkeypatch):
+    """By folds, each set beside the libraries; the means leave weak gold out."""
+    write_gold(tmp_path, sets=("news", "tool-weakgold"))
+    gold = {f"mill{number}.example": text_of(number) for number in range(12)}
+
+    def answers(seen, pages):
+        assert not seen & {page.domain for page in pages}
+        return [gold[page.domain] for page in pages]
+
+    monkeypatch.setitem(TRAINED, extract.OURS, Trained(lambda pages: {page.domain for page in pages}, answers))
+    rows = list(extract.quality(tmp_path))
+    assert all(row["value"] == 1 for row in rows)
+    assert [(row["name"], row["unit"]) for row in rows if row["peer"] == "resiliparse"] == [
+        ("extract.f1_news", "F1, 6 pages, 5 folds"),
+        ("extract.f1_tool-weakgold", "F1, 6 pages, 5 folds"),
+        ("extract.f1_mean_over_pages", "F1, 6 pages, 5 folds"),
+        ("extract.f1_mean_over_sets", "F1, 6 pages, 5 folds"),
+    ]
+
+
+def test_a_setting_of_a_bench_that_is_wrong_is_told_in_one_message(monkeypatch, capsys):
+    """EXTRACT names a tool of the step `extract`."""
+    monkeypatch.setattr("bench.pipeline.EXTRACT", "resiliparsee")
+    monkeypatch.setattr("sys.argv", ["bench", "pipeline"])
+    assert main() == 2
+    told = capsys.readouterr().err
+    assert told.startswith("bench: ")
+    assert "resiliparse" in told.replace("resiliparsee", "")
+    assert "Traceback" not in told
+
+
+def test_what_a_command_leaves_behind_is_measured_with_it(tmp_path):
+    """A process that outlives its parent is waited for."""
+    left = """
+import os, pathlib, sys
+parent = os.getpid()
+if not os.fork():
+    while os.getppid() == parent:
+        pass
+    pathlib.Path(sys.argv[1]).write_text("done")
+"""
+    script = Path(_process_tree.__file__)
+    command = [sys.executable, str(script), str(tmp_path / "cpu"), sys.executable, "-c", left, str(tmp_path / "left")]
+    subprocess.run(command, check=True)
+    assert (tmp_path / "left").read_text() == "done"
+    assert float((tmp_path / "cpu").read_text()) > 0

@@ -21,6 +21,8 @@ class Response:
     content_type: str | None = "text/html; charset=utf-8"
     status: str = "200 OK"
     headers: tuple[tuple[str, str], ...] = field(default=())
+    fields: tuple[tuple[str, str], ...] = field(default=())
+    """Of its WARC record, beside those that every record has."""
     cut: float | None = None
     """Share of the response's compressed bytes that reaches the file; None for all of them."""
 
@@ -47,9 +49,8 @@ def write(path: Path, responses: Iterable[Response], start: datetime) -> list[Da
             f"GET {parts.path or '/'} HTTP/1.1\r\nHost: {parts.netloc}\r\nUser-Agent: CCBot/2.0\r\nAccept: */*\r\n\r\n"
         )
         out += _member("request", response.url, when, "application/http; msgtype=request", ask.encode(), [])
-        member = _member(
-            "response", response.url, when, "application/http; msgtype=response", _http(response, when), []
-        )
+        content_type, block = "application/http; msgtype=response", _http(response, when)
+        member = _member("response", response.url, when, content_type, block, list(response.fields))
         if response.cut is not None:
             member = member[: int(len(member) * response.cut)]
             damages.append(Damage(response.url, len(out), len(member)))

@@ -31,6 +31,14 @@ NO_LANGUAGE = "unknown"
 OPTIONAL = {"trafilatura": "gristmill[trafilatura]"}
 """Tools that may not be installed, and what installs them."""
 
+
+class Markup(Protocol):
+    """A page, with gold or without."""
+
+    @property
+    def html(self) -> str: ...
+
+
 Timed = Callable[[Sequence[Page]], tuple[list[str], float]]
 """The texts of some pages, and the seconds of this thread that they took."""
 
@@ -154,10 +162,10 @@ def _runs(
     if tool in TRAINED and parts is not None:
         yield tool, [(part, partial(_trained, TRAINED[tool], parts, number)) for number, part in enumerate(parts)]
     elif tool == "resiliparse":
-        yield tool, [(pages, lambda: _bare_resiliparse)]
-        yield TRIMMED, [(pages, partial(_by_stage, tool))]
+        yield tool, [(pages, lambda: bare_resiliparse)]
+        yield TRIMMED, [(pages, partial(by_stage, tool))]
     else:
-        yield tool, [(pages, partial(_by_stage, tool))]
+        yield tool, [(pages, partial(by_stage, tool))]
 
 
 def _result(name: str, pages: Sequence[Page], rounds: Sequence[_Round], progress: Progress) -> Result:
@@ -190,11 +198,11 @@ def _trained(tool: Trained, parts: Sequence[Sequence[Page]], left_out: int) -> T
     return timed
 
 
-def _by_stage(tool: str) -> Timed:
+def by_stage(tool: str) -> Callable[[Sequence[Markup]], tuple[list[str], float]]:
     """As the step `extract` does it in a recipe."""
     config = extract.Config.model_validate({"tool": tool})
 
-    def timed(pages: Sequence[Page]) -> tuple[list[str], float]:
+    def timed(pages: Sequence[Markup]) -> tuple[list[str], float]:
         batch = _batch(pages)
         begun = time.thread_time()
         result = extract.apply(batch, config)
@@ -204,7 +212,7 @@ def _by_stage(tool: str) -> Timed:
     return timed
 
 
-def _bare_resiliparse(pages: Sequence[Page]) -> tuple[list[str], float]:
+def bare_resiliparse(pages: Sequence[Markup]) -> tuple[list[str], float]:
     """The library as it comes; of pages that the step would not have it parse, nothing: they could take hours."""
     verdicts = extract.apply(_batch(pages), extract.Config(tool="resiliparse")).column("drop").to_pylist()
     parsed = [drop in (None, "no_main_content") for drop in verdicts]
@@ -216,7 +224,7 @@ def _bare_resiliparse(pages: Sequence[Page]) -> tuple[list[str], float]:
     return texts, time.thread_time() - begun
 
 
-def _batch(pages: Sequence[Page]) -> pa.RecordBatch:
+def _batch(pages: Sequence[Markup]) -> pa.RecordBatch:
     absent = pa.nulls(len(pages), pa.string())
     columns = [pa.array([page.html for page in pages], pa.string()), absent, absent, absent]
     return pa.RecordBatch.from_arrays(columns, names=list(extract.READS))

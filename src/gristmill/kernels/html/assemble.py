@@ -178,18 +178,27 @@ def _put_marker(out: Any, end: int, marker: int) -> int:
 
 
 @njit(nogil=True, cache=True)
+def _new_line(out: Any, end: int, quoted: bool) -> int:
+    """In Markdown every line of a quotation begins with a sign."""
+    put_byte(out, end, 0x0A)
+    if quoted:
+        put_byte(out, end + 1, 0x3E)
+        put_byte(out, end + 2, 0x20)
+    return end + (3 if quoted else 1)
+
+
+@njit(nogil=True, cache=True)
 def _put_lines(text: Any, begin: int, stop: int, out: Any, end: int, quoted: bool) -> int:
-    """The text of a block; in Markdown every line of a quotation begins with a sign."""
+    """The text of a block."""
     if not quoted:
         copy_bytes(out, end, text, begin, stop - begin)
         return end + stop - begin
     for at in range(begin, stop):
-        put_byte(out, end, byte_at(text, at))
-        end += 1
         if byte_at(text, at) == 0x0A:
-            put_byte(out, end, 0x3E)
-            put_byte(out, end + 1, 0x20)
-            end += 2
+            end = _new_line(out, end, True)
+        else:
+            put_byte(out, end, byte_at(text, at))
+            end += 1
     return end
 
 
@@ -205,7 +214,10 @@ def write_text(
 ) -> int:
     """The kept blocks into `out`; returns where they end. An empty line parts them, but not items, rows and terms.
 
-    `out` needs BLOCK_ROOM bytes a block beside the texts, and three times the texts for Markdown.
+    `out` needs three times the texts, and BLOCK_ROOM bytes a block. In Markdown a line end becomes three bytes in a
+    quotation, and what parts cells, one byte in two, has four more in the line below a table's first row. A block has
+    besides at most 5 bytes before it, 24 of a marker (eight indents, a number of six digits, a dot, a space), 8 of
+    fences or a heading's signs, 4 around a row and 8 of the line below it, and 6 for quoted line ends.
     """
     text, target = address_of(texts), address_of(out)
     blocks, elements, keep = borrow(blocks), borrow(elements), borrow(keep)
@@ -219,6 +231,7 @@ def write_text(
         level = LEVEL[kind]
         is_row = kind == BOX_TR
         new_table = is_row
+        verbatim, quoted = blocks[row, B_VERBATIM], markdown and blocks[row, B_QUOTE] > 0
         if last >= 0:
             end = _put(target, end, 0x0A, 1)
             tight = marker != 0 and blocks[last, B_MARKER] != 0
@@ -226,32 +239,33 @@ def write_text(
             tight |= kind == BOX_DD and (blocks[last, B_KIND] == BOX_DT or blocks[last, B_KIND] == BOX_DD)
             new_table &= not tight
             if not tight:
+                if quoted and blocks[last, B_QUOTE] > 0:
+                    end = _put(target, end, 0x3E, 1)
                 end = _put(target, end, 0x0A, 1)
-        quoted = markdown and blocks[row, B_QUOTE] > 0
         if quoted:
             put_byte(target, end, 0x3E)
             put_byte(target, end + 1, 0x20)
             end += 2
-        if marker and not level:
+        if marker and not level and not verbatim:  # one would shift the first line of code alone
             end = _put_marker(target, end, marker)
         if markdown:
             if level:
                 end = _put(target, _put(target, end, 0x23, level), 0x20, 1)
-            elif blocks[row, B_VERBATIM]:
-                end = _put(target, _put(target, end, 0x60, 3), 0x0A, 1)
+            elif verbatim:
+                end = _new_line(target, _put(target, end, 0x60, 3), quoted)
             elif is_row:
                 put_byte(target, end, 0x7C)
                 put_byte(target, end + 1, 0x20)
                 end += 2
         end = _put_lines(text, begin, stop, target, end, quoted)
-        if markdown and blocks[row, B_VERBATIM]:
-            end = _put(target, _put(target, end, 0x0A, 1), 0x60, 3)
+        if markdown and verbatim and not level:
+            end = _put(target, _new_line(target, end, quoted), 0x60, 3)
         elif markdown and is_row:
             end = _put(target, _put(target, end, 0x20, 1), 0x7C, 1)
             if new_table:
-                end = _put(target, _put(target, end, 0x0A, 1), 0x7C, 1)
+                end = _put(target, _new_line(target, end, quoted), 0x7C, 1)
                 for at in range(begin - 1, stop):
-                    if at < begin or (byte_at(text, at) == 0x7C and byte_at(text, at - 1) == 0x20):
+                    if at < begin or (at > begin and byte_at(text, at) == 0x7C and byte_at(text, at - 1) == 0x20):
                         end = _put(target, _put(target, end, 0x2D, 3), 0x7C, 1)
         last = row
     return end

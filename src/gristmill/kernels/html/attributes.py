@@ -16,7 +16,8 @@ def _name(text: str) -> int:
 
 
 _CLASS, _ID, _ROLE, _ITEMPROP, _STYLE, _HIDDEN = map(_name, ("class", "id", "role", "itemprop", "style", "hidden"))
-_HREF, _ALT, _TYPE, _ALTTEXT, _DISPLAY, _START = map(_name, ("href", "alt", "type", "alttext", "display", "start"))
+_HREF, _ALT, _TYPE, _ALTTEXT, _DISPLAY = map(_name, ("href", "alt", "type", "alttext", "display"))
+_START, _VALUE = map(_name, ("start", "value"))
 
 (
     A_HINTS,
@@ -32,7 +33,8 @@ _HREF, _ALT, _TYPE, _ALTTEXT, _DISPLAY, _START = map(_name, ("href", "alt", "typ
     ATTRIBUTES,
 ) = range(11)
 """What is noted of a tag: HINTS and a hash of its CLASS; where the values of href and alt (or alttext) begin and end, 0
-if there is none; the first letters of TYPE and DISPLAY; the number of START; MATH: its class is one of those that stand
+if there is none; the first letters of TYPE and DISPLAY; 1 + the number of START or VALUE, 0
+if there is none (of a script: whether its formula is a block); MATH: its class is one of those that stand
 for a picture of a formula."""
 
 _SHORTEST_AFFIX = 4
@@ -113,12 +115,15 @@ def _is_invisible(data: np.ndarray, begin: int, stop: int) -> bool:
 
 @njit(nogil=True, cache=True)
 def _number_of(data: np.ndarray, begin: int, stop: int) -> int:
+    """1 + the number that a value begins with, of at most six digits; 0 if it is none."""
     number = 0
+    if begin >= stop or data[begin] < 0x30 or data[begin] > 0x39:
+        return 0
     for at in range(begin, min(stop, begin + 6)):
         if data[at] < 0x30 or data[at] > 0x39:
             break
         number = number * 10 + data[at] - 0x30
-    return number
+    return number + 1
 
 
 @njit(nogil=True, cache=True)
@@ -150,9 +155,9 @@ def _note(data: np.ndarray, name: Any, begin: int, stop: int, noted: np.ndarray)
         for at in range(begin, min(stop, begin + 8)):
             code |= np.int64(data[at] | 0x20) << np.int64(8 * (at - begin))
         noted[A_TYPE if name == _TYPE else A_DISPLAY] = code
-        # The inside of a display is what says that a script of type math/tex; mode=display is a block.
+        # A script of type math/tex; mode=display holds a formula on a line of its own.
         noted[A_START] += name == _TYPE and stop - begin > 12
-    elif name == _START:
+    elif name in (_START, _VALUE):
         noted[A_START] = _number_of(data, begin, stop)
 
 
@@ -176,17 +181,10 @@ def math_class(data: np.ndarray, begin: int, stop: int) -> int:
         and data[begin + 3] == 0x2D
     ):
         return MATH_IMAGE
-    if size >= 3 and data[begin] == 0x74 and data[begin + 1] == 0x65 and data[begin + 2] == 0x78:
-        return MATH_IMAGE
-    if (
-        size >= 5
-        and data[begin] == 0x6C
-        and data[begin + 1] == 0x61
-        and data[begin + 2] == 0x74
-        and data[begin + 4] == 0x78
-    ):
-        return MATH_IMAGE
-    return 0
+    if size >= 5 and data[begin] == 0x6C and data[begin + 1] == 0x61:  # latex
+        begin += 2
+    is_tex = stop - begin >= 3 and data[begin] == 0x74 and data[begin + 1] == 0x65 and data[begin + 2] == 0x78
+    return MATH_IMAGE if is_tex and (stop - begin == 3 or data[begin + 3] <= 0x20) else 0
 
 
 @njit(nogil=True, cache=True, forceinline=True)

@@ -22,20 +22,34 @@ _SETS = {
     "SLANTED": "em i",
     "MONOSPACE": "code kbd samp tt",
     "VERBATIM": "listing pre xmp",
-    "OTHERS": "a br hr html img m:math math mjx-container mml:math q rt span",
+    "SPACED": "applet audio canvas iframe input object select svg textarea video",
+    "NESTED": "object svg template",
+    "OTHERS": "a br hr html img m:math math mjx-container mml:math q rt ruby span",
 }
 BOX_NAMES = ["", *sorted({name for names in _SETS.values() for name in names.split()})]
-(BOX, SKIPPED, ENDS_PARAGRAPH, CELL, BARRIER, LISTS, HEADINGS, EMPHASIS, SLANTED, MONOSPACE, VERBATIM) = (
-    1 << bit for bit in range(len(_SETS) - 1)
-)
+(
+    BOX,
+    SKIPPED,
+    ENDS_PARAGRAPH,
+    CELL,
+    BARRIER,
+    LISTS,
+    HEADINGS,
+    EMPHASIS,
+    SLANTED,
+    MONOSPACE,
+    VERBATIM,
+    SPACED,
+    NESTED,
+) = (1 << bit for bit in range(len(_SETS) - 1))
 BOX_FLAGS = np.zeros(len(BOX_NAMES), np.int64)
 for _bit, _members in enumerate(_SETS.values()):
     BOX_FLAGS[[BOX_NAMES.index(name) for name in _members.split()]] |= 1 << _bit
 (BOX_A, BOX_BODY, BOX_BR, BOX_BUTTON, BOX_DD, BOX_DIV, BOX_DL, BOX_DT, BOX_HR, BOX_HTML, BOX_IMG, BOX_LI, BOX_MATH) = (
     map(BOX_NAMES.index, ["a", "body", "br", "button", "dd", "div", "dl", "dt", "hr", "html", "img", "li", "math"])
 )
-(BOX_MJX, BOX_OL, BOX_P, BOX_Q, BOX_RT, BOX_SCRIPT, BOX_SPAN, BOX_STYLE, BOX_TABLE, BOX_TBODY) = map(
-    BOX_NAMES.index, ["mjx-container", "ol", "p", "q", "rt", "script", "span", "style", "table", "tbody"]
+(BOX_MJX, BOX_OL, BOX_P, BOX_Q, BOX_RT, BOX_RUBY, BOX_SCRIPT, BOX_SPAN, BOX_STYLE, BOX_SVG, BOX_TABLE, BOX_TBODY) = map(
+    BOX_NAMES.index, ["mjx-container", "ol", "p", "q", "rt", "ruby", "script", "span", "style", "svg", "table", "tbody"]
 )
 (BOX_TD, BOX_TFOOT, BOX_TH, BOX_THEAD, BOX_TITLE, BOX_TR, BOX_BLOCKQUOTE, BOX_M_MATH, BOX_MML_MATH) = map(
     BOX_NAMES.index, ["td", "tfoot", "th", "thead", "title", "tr", "blockquote", "m:math", "mml:math"]

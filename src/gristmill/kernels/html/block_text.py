@@ -147,7 +147,7 @@ def put_gap(text: int, end: int, tally: np.ndarray) -> int:
 
 
 @njit(nogil=True, cache=True)
-def _special(data: int, at: int, stop: int, text: int, end: int, tally: np.ndarray) -> tuple[int, int]:
+def _special(data: int, at: int, stop: int, text: int, end: int, tally: np.ndarray, verbatim: bool) -> tuple[int, int]:
     """A reference, a control character, or a character beyond ASCII."""
     if byte_at(data, at) == 0x26:
         value, size, after = reference(data, at, stop)
@@ -183,8 +183,11 @@ def _special(data: int, at: int, stop: int, text: int, end: int, tally: np.ndarr
         kind = _wide_kind(code)
     if kind == SPACE:
         end_word(tally)
-        tally[T_GAP] = 1
-        return after, end
+        if not verbatim:
+            tally[T_GAP] = 1
+            return after, end
+        put_byte(text, end, 0x20 if code >= 0x80 else 0x0A if code > 0x09 and code < 0x20 else code)
+        return after, end + 1
     end = put_gap(text, end, tally)
     _count(tally, kind, is_unit(code))
     if kind == END and code >= 0x3000:
@@ -200,13 +203,13 @@ def _special(data: int, at: int, stop: int, text: int, end: int, tally: np.ndarr
 def take_text(data: int, at: int, stop: int, text: int, end: int, tally: Any, verbatim: bool) -> int:
     """Adds the text `data[at:stop]`, which has no tags in it, behind `end`; returns where it ends then.
 
-    The buffer needs room for 6 bytes for every 5 of the page, and 8 more.
+    The buffer needs room for 6 bytes for every 5 of these, and 8 more.
     """
     while at < stop:
         byte = byte_at(data, at)
         kind: Any = np.int64(KINDS[byte])
         if kind == SPECIAL:
-            at, end = _special(data, at, stop, text, end, tally)
+            at, end = _special(data, at, stop, text, end, tally, verbatim)
             continue
         at += 1
         if kind == SPACE:
@@ -214,10 +217,7 @@ def take_text(data: int, at: int, stop: int, text: int, end: int, tally: Any, ve
             if not verbatim:
                 tally[T_GAP] = 1
             elif byte != 0x0D:
-                if byte == 0x0A or byte == 0x0C:
-                    tally[T_GAP] = 0
-                    byte = 0x0A
-                put_byte(text, end, byte)
+                put_byte(text, end, 0x0A if byte == 0x0C else byte)
                 end += 1
             elif at >= stop or byte_at(data, at) != 0x0A:
                 put_byte(text, end, 0x0A)

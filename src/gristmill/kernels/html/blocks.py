@@ -45,9 +45,12 @@ from gristmill.kernels.html.block_names import (
     BOX_SLOTS,
     BOX_SPAN,
     BOX_STYLE,
+    BOX_SVG,
     BOX_TITLE,
     E_LAST,
+    NESTED,
     SKIPPED,
+    SPACED,
     VERBATIM,
 )
 from gristmill.kernels.html.block_text import (
@@ -80,7 +83,6 @@ from gristmill.kernels.html.inline import (
     DISPLAY_BLOCK,
     MATH_TEX,
     annotation,
-    end_of_span,
     inline,
     put_math,
 )
@@ -93,6 +95,7 @@ from gristmill.kernels.html.names import (
     HASH_BASIS,
     HASH_PRIME,
 )
+from gristmill.kernels.html.skipped import end_of_nested, end_of_script
 from gristmill.kernels.memory import (
     address_of,
     borrow,
@@ -123,7 +126,9 @@ def cut_page(
     data, words, state, tally, stack = borrow(data), borrow(words), borrow(state), borrow(tally), borrow(stack)
     counts, missing, noted = borrow(counts), borrow(missing), borrow(noted)
     blocks, elements = borrow(blocks), borrow(elements)
+    # `missing`: 1 for elements that have no end tag behind here, 2 for those with too few.
     page = at
+    math_end = mjx_end = at  # of the outermost formula without TeX: nobody looks for it again inside
     while at < stop:
         begin = at
         at = seek(data, words, at, stop, 0x3C)
@@ -146,10 +151,12 @@ def cut_page(
             at = skip_declaration(data, words, at, stop, False)
             continue
         at += 2 if closing else 1
+        name = at
         code = HASH_BASIS
         while at < stop and not BYTE_CLASS[data[at]] & (BYTE_SPACE | BYTE_SLASH | BYTE_GREATER):
             code = (code ^ BYTE_LOWER[data[at]]) * HASH_PRIME
             at += 1
+        size = at - name
         slot = BOX_SLOTS[np.int64(code >> BOX_SHIFT & np.uint64(4095))]
         kind: Any = np.int64(slot) if BOX_HASHES[slot] == code else np.int64(0)
         wanted = not closing and kind > 0
@@ -164,6 +171,9 @@ def cut_page(
         if kind == 0:
             continue
         flags = BOX_FLAGS[kind]
+        if flags & SPACED and not state[S_VERBATIM]:  # what is drawn in a box of its own parts the words around it
+            end_word(tally)
+            tally[T_GAP] = 1
         if flags & BOX:
             if state[S_VERBATIM] and not flags & (VERBATIM | BARRIER):
                 # A line of code that is a box of its own.
@@ -179,14 +189,23 @@ def cut_page(
                 imply(state, stack, counts, elements, kind)
                 push(state, stack, counts, elements, noted, kind)
         elif flags & SKIPPED:
-            if closing or missing[kind]:
+            if closing or missing[kind] == 1 or (kind == BOX_SVG and data[at - 2] == 0x2F):
                 continue
-            end, _ = skip_raw(data, words, at, stop, np.int64(code))
+            end, sure = skip_raw(data, words, at, stop, np.int64(code))
             if end >= stop:
                 missing[kind] = 1
                 if kind in (BOX_SCRIPT, BOX_STYLE):
                     break
                 continue
+            if not missing[kind] and (flags & NESTED or (kind == BOX_SCRIPT and not sure)):
+                if kind == BOX_SCRIPT:
+                    last = end_of_script(data, words, at, stop)
+                else:
+                    last = end_of_nested(data, words, at, stop, name, size)
+                if last < stop:
+                    end = last
+                else:
+                    missing[kind] = 2
             if kind == BOX_SCRIPT and noted[A_TYPE] == MATH_TEX:
                 state[S_END] = put_math(source, at, end, text, state[S_END], tally, noted[A_START] > 0)
             elif kind == BOX_TITLE and not state[S_TITLE_END]:
@@ -208,16 +227,19 @@ def cut_page(
             flush(state, tally, stack, blocks, text)
         elif kind == BOX_IMG:
             state[S_IMAGES] += 1
-            if noted[A_MATH] == MATH_IMAGE and noted[A_ALT_END] and not missing[BOX_IMG]:
+            if wanted and noted[A_MATH] == MATH_IMAGE and noted[A_ALT_END] and not missing[BOX_IMG]:
                 state[S_END] = put_math(source, noted[A_ALT], noted[A_ALT_END], text, state[S_END], tally, False)
         elif kind in (BOX_MATH, BOX_MJX):
-            if closing or missing[kind]:
+            if closing or missing[kind] or data[at - 2] == 0x2F or (kind == BOX_MATH and at < math_end):
                 continue
-            end, _ = skip_raw(data, words, at, stop, np.int64(code))
+            end = mjx_end if kind == BOX_MJX else at
+            if at >= end:
+                end, _ = skip_raw(data, words, at, stop, np.int64(code))
             if end >= stop:
                 missing[kind] = 1
                 continue
             if kind == BOX_MJX:
+                mjx_end = end
                 inner = at
                 while inner < end:  # MathJax 3 writes MathML for screen readers into its container
                     inner = seek(data, words, inner, end, 0x3C)
@@ -232,24 +254,24 @@ def cut_page(
                 at = min(inner, end)
                 continue
             first, last = noted[A_ALT], noted[A_ALT_END]
-            if not last:
+            if first >= last:
                 first, last = annotation(data, words, at, end)
-            if last:
+            if first < last:
                 display = noted[A_DISPLAY] & 0xFFFFFFFFFF == DISPLAY_BLOCK
                 state[S_END] = put_math(source, first, last, text, state[S_END], tally, display)
                 at = end
                 missing[BOX_IMG] = 1  # a picture of a formula stands beside its markup
             else:
-                state[S_MATH] = 1
+                state[S_MATH], math_end = 1, end
         elif kind in (BOX_M_MATH, BOX_MML_MATH):
             state[S_MATH] = 1
         elif kind == BOX_SPAN:
             if wanted:
                 state[S_HINTS] |= noted[A_HINTS]
                 if (noted[A_MATH] == MATH_KATEX or noted[A_MATH] == MATH_JAX) and not missing[BOX_SPAN]:
-                    end = end_of_span(data, words, at, stop)
-                    missing[BOX_SPAN] = end == 0
-                    at = max(at, end)
+                    end = end_of_nested(data, words, at, stop, name, size)
+                    missing[BOX_SPAN] = end >= stop
+                    at = at if end >= stop else end
         elif kind != BOX_HTML:
             if wanted:
                 state[S_HINTS] |= noted[A_HINTS]

@@ -128,11 +128,13 @@ MAX_DEPTH = 512
     S_HREF_END,
     S_FULL,
     S_MATH,
+    S_RUBY,
+    S_QUOTED,
     STATES,
-) = range(34)
+) = range(36)
 """The state of the scan. TOP: open boxes; END: of the text so far; OVER: boxes too deep to note; LINK, STRONG, SLANT,
 MONO: 1 + the number of boxes that were open where a link or bold, slanted, monospaced text began, or 0; MARK: where the
-text stood when it was last asked what of it is inside links."""
+text stood when it was last asked what of it is inside links; RUBY: a reading is open; QUOTED: open <q>."""
 
 K_KIND, K_ELEMENT, K_ROW, K_CELL, K_NUMBER, K_ITEM, STACK_ROWS = range(7)
 """Rows of the stack: what is open, its row in the table of elements, its table row and cell, the number of a list's
@@ -154,8 +156,11 @@ def flush(state: np.ndarray, tally: np.ndarray, stack: np.ndarray, blocks: np.nd
     begin, end = tally[T_BEGIN], state[S_END]
     while byte_at(text, end - 1) <= 0x20:
         end -= 1
-    while byte_at(text, begin) == 0x0A:
-        begin += 1
+    first = begin
+    while byte_at(text, first) <= 0x20:  # blank lines go, the indentation of the first other stays
+        first += 1
+        if byte_at(text, first - 1) == 0x0A:
+            begin = first
     top = state[S_TOP] - 1
     if state[S_BLOCKS] < blocks.shape[0]:
         row = state[S_BLOCKS]
@@ -192,7 +197,7 @@ def flush(state: np.ndarray, tally: np.ndarray, stack: np.ndarray, blocks: np.nd
     tally[T_BEGIN] = state[S_END]
     for field in range(S_LINKS, S_HINTS + 1):
         state[field] = 0
-    state[S_LINK_FROM] = state[S_STRONG_FROM] = 0
+    state[S_LINK_FROM] = state[S_STRONG_FROM] = state[S_RUBY] = 0
     state[S_LINK_AT] = state[S_STRONG_AT] = state[S_SLANT_AT] = state[S_MONO_AT] = -1
 
 
@@ -264,11 +269,13 @@ def push(
     elif kind == BOX_TABLE:
         stack[K_ROW, top] = stack[K_CELL, top] = 0
     elif kind == BOX_OL:
-        stack[K_NUMBER, top] = noted[A_START] if noted[A_START] else 1
+        stack[K_NUMBER, top] = noted[A_START] - 1 if noted[A_START] else 1
     elif kind == BOX_LI:
         for place in range(top - 1, max(0, top - 8), -1):
             if BOX_FLAGS[stack[K_KIND, place]] & LISTS:
                 if stack[K_KIND, place] == BOX_OL:
+                    if noted[A_START]:
+                        stack[K_NUMBER, place] = noted[A_START] - 1
                     stack[K_NUMBER, top] = min(stack[K_NUMBER, place] + 1, 0x7FFFF)
                     stack[K_NUMBER, place] += 1
                 break

@@ -87,7 +87,7 @@ _OWN = [
     "prose",
 ]
 _BOX = ["chars", "links", "blocks", "prose", "mean"]
-_PAGE = ["main_away", "since_prose", "until_prose", "chars_since", "chars_until", "heading_since"]
+_PAGE = "main_away since_prose until_prose chars_since chars_until heading_since title_away since_title".split()
 _WHOLE = ["blocks", "chars", "link_density", "prose", "prose_share", "main_share"]
 _NEAR = ["chars", "link_density", "ends", "kind", "level", "last", "prose"]
 SHIFTS = (-3, -2, -1, 1, 2, 3)
@@ -112,6 +112,7 @@ _SAME_AT = _NEAR_AT + len(SHIFTS) * len(_NEAR)
 _NEAR_SOURCES = np.array([_OWN.index(name) for name in _NEAR], np.int64)
 _SHIFTS = np.array(SHIFTS, np.int64)
 _PROSE = _OWN.index("prose")
+_IN_TITLE = _OWN.index("in_title")
 _HINT_COUNT, _ANCESTRY_COUNT = len(HINTS), len(ANCESTRY) + 1
 
 _KIND_ORDER = [
@@ -270,17 +271,11 @@ G_COUNT, G_CHARS, G_LINKS, G_PROSE, G_COLUMNS = range(5)
 
 
 @njit(nogil=True, cache=True)
-def main_box(elements: np.ndarray, count: int, sums: np.ndarray, blocks: int, away: np.ndarray) -> int:
-    """The deepest box that holds most of the prose, and how far up from it each box branches off."""
-    main = 0
-    total = sums[SUM_PROSE, blocks]
-    for element in range(1, count):
-        held = sums[SUM_PROSE, elements[element, E_LAST]] - sums[SUM_PROSE, elements[element, E_FIRST]]
-        if held * 5 >= total * 3 and elements[element, E_DEPTH] > elements[main, E_DEPTH]:
-            main = element
+def branch_off(elements: np.ndarray, count: int, box: int, away: np.ndarray) -> None:
+    """How far up from a box each box branches off; 0: it is in it."""
     for element in range(count):
         away[element] = -1
-    box, steps = main, 0
+    steps = 0
     while True:
         away[box] = steps
         if box == 0:
@@ -290,7 +285,42 @@ def main_box(elements: np.ndarray, count: int, sums: np.ndarray, blocks: int, aw
     for element in range(1, count):
         if away[element] < 0:
             away[element] = away[elements[element, E_PARENT]]
+
+
+@njit(nogil=True, cache=True)
+def main_box(elements: np.ndarray, count: int, sums: np.ndarray, blocks: int, away: np.ndarray) -> int:
+    """The deepest box that holds most of the prose, and how far up from it each box branches off."""
+    main = 0
+    total = sums[SUM_PROSE, blocks]
+    for element in range(1, count):
+        held = sums[SUM_PROSE, elements[element, E_LAST]] - sums[SUM_PROSE, elements[element, E_FIRST]]
+        if held * 5 >= total * 3 and elements[element, E_DEPTH] > elements[main, E_DEPTH]:
+            main = element
+    branch_off(elements, count, main, away)
     return main
+
+
+@njit(nogil=True, cache=True)
+def _near_title(
+    blocks: np.ndarray, count: int, elements: np.ndarray, element_count: int, away: np.ndarray, out: np.ndarray
+) -> None:
+    """Where each block stands to the one that says the title of the page, the best heading before any other."""
+    best, found = 0, -1
+    for row in range(count):
+        told = np.int64(out[_IN_TITLE, row])
+        if told >= 128 and blocks[row, B_WORDS] >= 2:
+            level = LEVEL[blocks[row, B_KIND]]
+            told += 300 - 20 * level if level else 0
+            if told > best:
+                best, found = told, row
+    if found < 0:
+        for row in range(count):
+            out[_PAGE_AT + 6, row] = out[_PAGE_AT + 7, row] = 255
+        return
+    branch_off(elements, element_count, elements[blocks[found, B_ELEMENT], E_PARENT], away)
+    for row in range(count):
+        out[_PAGE_AT + 6, row] = min(254, away[blocks[row, B_ELEMENT]])
+        out[_PAGE_AT + 7, row] = min(254, 128 + row - found) if row >= found else max(0, 128 + row - found)
 
 
 @njit(nogil=True, cache=True)
@@ -434,6 +464,7 @@ def measure(
             )
         for bit in range(_ANCESTRY_COUNT):
             out[_ANCESTRY_AT + bit, row] = elements[element, E_ANCESTRY] >> bit & 1
+    _near_title(blocks, count, elements, element_count, away, out)
     since, chars_since = 255, 0
     for row in range(count - 1, -1, -1):
         out[_PAGE_AT + 2, row] = since

@@ -12,11 +12,13 @@ from gristmill.kernels.html.block_names import (
     BOX_FLAGS,
     BOX_Q,
     BOX_RT,
+    BOX_RUBY,
     EMPHASIS,
     MONOSPACE,
     SLANTED,
 )
 from gristmill.kernels.html.block_text import (
+    T_BEGIN,
     T_CHARS,
     T_GAP,
     put_gap,
@@ -36,6 +38,8 @@ from gristmill.kernels.html.boxes import (
     S_LINKS,
     S_MARKDOWN,
     S_MONO_AT,
+    S_QUOTED,
+    S_RUBY,
     S_SLANT_AT,
     S_STRONG,
     S_STRONG_AT,
@@ -115,23 +119,7 @@ def annotation(data: np.ndarray, words: np.ndarray, at: int, stop: int) -> tuple
             for place in range(at + 11, begin - 2):
                 if data[place] | 0x20 == 0x74 and data[place + 1] | 0x20 == 0x65 and data[place + 2] | 0x20 == 0x78:
                     return begin, seek(data, words, begin, stop, 0x3C)
-        at += 1
-
-
-@njit(nogil=True, cache=True)
-def end_of_span(data: np.ndarray, words: np.ndarray, at: int, stop: int) -> int:
-    """Behind the end tag of the <span> that `at` stands in, or 0 if it has none."""
-    depth = 1
-    while True:
-        at = seek(data, words, at, stop, 0x3C)
-        if at + 6 >= stop:
-            return 0
-        closing = data[at + 1] == 0x2F
-        name = at + 1 + closing
-        if data[name] | 0x20 == 0x73 and data[name + 2] | 0x20 == 0x61 and data[name + 3] | 0x20 == 0x6E:
-            depth += -1 if closing else 1
-            if depth == 0:
-                return seek(data, words, at, stop, 0x3E) + 1
+            at = begin - 1
         at += 1
 
 
@@ -181,7 +169,7 @@ def inline(
 ) -> None:
     """The start or end tag of an element that is no box."""
     flags = BOX_FLAGS[kind]
-    markdown = state[S_MARKDOWN]
+    markdown = state[S_MARKDOWN] and not state[S_VERBATIM]
     if kind == BOX_A:
         if state[S_LINK]:
             state[S_LINK_CHARS] += tally[T_CHARS] - state[S_LINK_FROM]
@@ -201,12 +189,42 @@ def inline(
                 _end_inline(state, tally, kind, data, text, S_STRONG_AT, 0x2A, 2)
         if not closing:
             state[S_STRONG], state[S_STRONG_FROM], state[S_STRONG_AT] = state[S_TOP], tally[T_CHARS], state[S_END]
-    elif markdown and flags & (SLANTED | MONOSPACE) and not state[S_VERBATIM]:
+    elif markdown and flags & (SLANTED | MONOSPACE):
         place = S_SLANT_AT if flags & SLANTED else S_MONO_AT
         if not closing:
             state[place] = state[S_END]
         else:
             _end_inline(state, tally, kind, data, text, place, 0x2A if flags & SLANTED else 0x60, 1)
-    elif (kind in (BOX_RT, BOX_Q)) and tally[T_CHARS]:
-        put_byte(text, state[S_END], 0x22 if kind == BOX_Q else 0x29 if closing else 0x28)
+    elif kind == BOX_Q:
+        if state[S_QUOTED] if closing else not _behind_mark(text, tally[T_BEGIN], state[S_END]):
+            state[S_QUOTED] += -1 if closing else 1
+            end = state[S_END] if closing else put_gap(text, state[S_END], tally)
+            put_byte(text, end, 0x22)
+            state[S_END] = end + 1
+    elif kind in (BOX_RT, BOX_RUBY):
+        _reading(state, tally, kind, closing, text)
+
+
+@njit(nogil=True, cache=True)
+def _behind_mark(text: int, begin: int, end: int) -> bool:
+    """Whether a quotation mark was just written: \" or one of those between U+2018 and U+201F."""
+    if end > begin and byte_at(text, end - 1) == 0x22:
+        return True
+    wide = end - begin >= 3 and byte_at(text, end - 3) == 0xE2 and byte_at(text, end - 2) == 0x80
+    return bool(wide and byte_at(text, end - 1) >= 0x98 and byte_at(text, end - 1) <= 0x9F)
+
+
+@njit(nogil=True, cache=True)
+def _reading(state: np.ndarray, tally: np.ndarray, kind: int, closing: bool, text: int) -> None:
+    """Ruby: how a word is read stands in parentheses behind it. The end tag of <rt> may be missing."""
+    if state[S_RUBY]:
+        state[S_RUBY] = tally[T_GAP] = 0
+        if byte_at(text, state[S_END] - 1) == 0x28:
+            state[S_END] -= 1
+        else:
+            put_byte(text, state[S_END], 0x29)
+            state[S_END] += 1
+    if kind == BOX_RT and not closing and tally[T_CHARS]:
+        state[S_RUBY], tally[T_GAP] = 1, 0
+        put_byte(text, state[S_END], 0x28)
         state[S_END] += 1

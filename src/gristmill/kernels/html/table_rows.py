@@ -18,6 +18,7 @@ from gristmill.kernels.html.block_names import (
     B_START,
     B_STOP,
     B_UNITS,
+    B_VERBATIM,
     BOX_FLAGS,
     BOX_TR,
     CELL,
@@ -34,6 +35,12 @@ MAX_CELL_BYTES = 200
 """A row of a table with a longer cell is laid out, and no row of data."""
 
 
+@njit(nogil=True, cache=True, forceinline=True)
+def _is_one_line(blocks: np.ndarray, row: int) -> bool:
+    size = blocks[row, B_STOP] - blocks[row, B_START]
+    return bool(size <= MAX_CELL_BYTES and not blocks[row, B_BREAKS] and not blocks[row, B_VERBATIM])
+
+
 @njit(nogil=True, cache=True)
 def join_rows(
     blocks: np.ndarray, count: int, elements: np.ndarray, element_count: int, text: Any, moved: np.ndarray
@@ -45,10 +52,9 @@ def join_rows(
     while read < count:
         last = read + 1
         if blocks[read, B_ROW]:
-            simple = blocks[read, B_STOP] - blocks[read, B_START] <= MAX_CELL_BYTES
+            simple = _is_one_line(blocks, read)
             while last < count and blocks[last, B_ROW] == blocks[read, B_ROW]:
-                simple &= blocks[last, B_CELL] != blocks[last - 1, B_CELL]
-                simple &= blocks[last, B_STOP] - blocks[last, B_START] <= MAX_CELL_BYTES and not blocks[last, B_BREAKS]
+                simple &= blocks[last, B_CELL] != blocks[last - 1, B_CELL] and _is_one_line(blocks, last)
                 last += 1
             if not simple:
                 last = read + 1

@@ -1,0 +1,104 @@
+"""Main text of web pages: megabytes of HTML a second on one core, and how right it is, beside two libraries.
+
+Ours is the step `extract` as it comes. The libraries are resiliparse, its main content and nothing else, and
+trafilatura through the step, set for precision. Speed is CPU time over all pages of the data folder, in batches, the
+best of some rounds in turns; trafilatura takes longer, so it gets some of the pages, spread evenly, and one round.
+
+F1 is that of words against gold text, as `gristmill extractor evaluate` has it (docs/extraction.md), where the data
+folder has gold. What our extractor has learned it learned from gold: so it is trained anew for each of FOLDS parts of
+the domains without them, and scored on these: a minute each. `FOLDS=0` in the environment scores the step as it comes,
+which has seen the pages.
+"""
+
+import importlib.util
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from bench.inputs import measurement, scratch, spread, web_pages
+from gristmill.query.extractors import BATCH_PAGES, TRAINED, TRIMMED, Result, bare_resiliparse, by_stage, evaluate
+from gristmill.query.gold import read_gold
+from gristmill.query.gold_scores import Score, mean
+from gristmill.schema import Record
+from gristmill.stages.extract.extract import Config
+
+ROUNDS = 3
+SLOW_PAGES = 800
+"""For trafilatura."""
+FOLDS = int(os.environ.get("FOLDS", "5"))
+OURS = Config().tool
+BARE, SLOW = "resiliparse", "trafilatura"
+
+Timed = Callable[[Sequence[Any]], tuple[list[str], float]]
+
+
+def run(data: Path | None) -> Iterator[dict[str, Any]]:
+    yield from speed(data)
+    if data is None or not (data / "gold").is_dir():
+        name = "extract.f1: skipped, needs a data folder with gold/ and warc/"
+        yield {"name": name, "value": None, "unit": "F1", "peer": None, "peer_value": None, "ratio": None}
+        return
+    yield from quality(data)
+
+
+def speed(data: Path | None) -> Iterator[dict[str, Any]]:
+    if data is not None and (data / "warc").is_dir():
+        data = data / "warc"
+    with scratch() as folder:
+        pages = web_pages(data, folder)
+    few = spread(pages, SLOW_PAGES)
+    ours, bare = by_stage(OURS), bare_resiliparse
+    rounds = [(seconds(ours, pages), seconds(bare, pages)) for _ in range(ROUNDS)]
+    best, theirs = (min(taken) for taken in zip(*rounds, strict=True))
+    unit = f"MB/s of HTML on one core, {len(pages):,} pages, {size(pages):.0f} MB"
+    yield measurement("extract.speed", size(pages) / best, unit, f"{BARE}, main content", size(pages) / theirs)
+    slow = size(few) / seconds(by_stage(SLOW), few) if is_there(SLOW) else None
+    rate = size(few) / min(seconds(ours, few) for _ in range(ROUNDS))
+    unit = f"MB/s of HTML on one core, {len(few):,} of the pages"
+    yield measurement("extract.speed_of_fewer", rate, unit, SLOW, slow)
+
+
+def is_there(library: str) -> bool:
+    return importlib.util.find_spec(library) is not None
+
+
+def size(pages: Sequence[Record]) -> float:
+    """MB of HTML."""
+    return sum(len(page.html.encode()) for page in pages if page.html is not None) / 1e6
+
+
+def seconds(tool: Timed, pages: Sequence[Record]) -> float:
+    tool(pages[:1])  # imports and compiles
+    return sum(tool(pages[at : at + BATCH_PAGES])[1] for at in range(0, len(pages), BATCH_PAGES))
+
+
+def quality(data: Path) -> Iterator[dict[str, Any]]:
+    tools = list(dict.fromkeys([OURS, BARE, *([SLOW] if is_there(SLOW) else [])]))
+    folds = FOLDS if OURS in TRAINED and FOLDS else None
+    results = {one.tool: one for one in evaluate(read_gold(data), tools, folds, _Silent())}
+    ours = results.pop(TRIMMED if OURS == BARE else OURS)
+    others = {name: results.get(name) for name in (BARE, TRIMMED, SLOW) if name != ours.tool}
+    told = f"pages, {folds} folds" if folds else "pages that it was trained on" if OURS in TRAINED else "pages"
+    for name, scores in ours.sets().items():
+        its = {tool: result and mean(result.sets()[name]) for tool, result in others.items()}
+        yield from beside(f"f1_{name}", f"F1, {len(scores):,} {told}", mean(scores), its)
+    counted = sum(not page.is_weak for page in ours.pages)
+    for name, of in (("over_pages", Result.mean_over_pages), ("over_sets", Result.mean_over_sets)):
+        if (score := of(ours)) is not None:
+            its = {tool: result and of(result) for tool, result in others.items()}
+            yield from beside(f"f1_mean_{name}", f"F1, {counted:,} {told}", score, its)
+
+
+def beside(name: str, unit: str, score: Score, others: dict[str, Score | None]) -> Iterator[dict[str, Any]]:
+    """A row for each of the others."""
+    for tool, its in others.items():
+        yield measurement(f"extract.{name}", score.value, unit, tool, its and its.value)
+
+
+class _Silent:
+    def promise(self, name: str, total: int) -> None:
+        pass
+
+    def walk(self, name: str, items: Iterable[Any]) -> Iterator[Any]:
+        yield from items

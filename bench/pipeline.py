@@ -1,0 +1,188 @@
+"""From WARC files to filtered, deduplicated documents: our whole web path against datatrove's, on the same files.
+
+Ours are the steps of recipes/web.yaml that FineWeb has too, by `gristmill run` with one worker: extraction, language,
+signals, the rules of Gopher, C4 and FineWeb, and duplicates by URL, text and near likeness. datatrove's are the blocks
+that made FineWeb, with trafilatura (_pipeline_datatrove.py), in the Python that BENCH_PIPELINE_PYTHON names; it has to
+have `datatrove[io,processing]`, spacy and lxml_html_clean. It looks for near duplicates alone. Both use the language
+model lid.176.ftz.
+
+Time is CPU time of all processes, with compiled kernels. What a run takes to start, seconds in ours and in theirs,
+weighs on pages as few as these and on no corpus; so a run over a few pages is measured as well, and the hours for a TB
+are those of pages beyond these. `PAGES=3353` in the environment asks for other than 800 pages,
+`EXTRACT=resiliparse` for another extractor than the default.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from bench.inputs import measurement, scratch, spread, web_pages
+from gristmill.demo.warc import Response, write
+from gristmill.engine.publish.run_record import newest_run
+from gristmill.errors import UserError
+from gristmill.recipe.load import load
+from gristmill.schema import Record
+from gristmill.stages.measure.language import built_in_model
+from gristmill.store.store import Store
+
+PAGES = int(os.environ.get("PAGES", "800"))
+"""Spread evenly over all that there are; datatrove does some 13 a second."""
+FEW = 40
+"""Of these, for what it takes to start."""
+FILES = 4
+ROUNDS = 3
+"""Of ours, the best of which counts; datatrove has one."""
+EXTRACT = os.environ.get("EXTRACT")
+STEPS = (
+    *("extract", "language", "keep_language", "signals", "heuristics", "lines"),
+    *("url_dedup", "exact_dedup", "near_dedup"),
+)
+"""Of recipes/web.yaml."""
+PEER = "datatrove"
+PACKAGES = "pip install 'datatrove[io,processing]==0.10.1' spacy lxml_html_clean"
+ROOT = Path(__file__).parents[1]
+
+
+@dataclass(frozen=True, slots=True)
+class Took:
+    """A run of one of the two."""
+
+    cpu_s: float
+    read: int
+    """Pages that it took for such."""
+    kept: int
+    steps: dict[str, float]
+    """CPU seconds of each step, where they are known."""
+
+
+def run(data: Path | None) -> Iterable[dict]:
+    with scratch() as folder:
+        for name in ("all", "few"):
+            write_recipe(folder, name)
+        pages = spread(web_pages(data, folder), PAGES)
+        few = spread(pages, FEW)
+        size, start_size = written(folder / "all", pages), written(folder / "few", few)
+        ours(folder / "all.yaml", folder / "warm")  # compiles
+        mine = Pair(*(our_best(folder, name) for name in ("all", "few")), size, start_size)
+        few_by_peer = datatrove(folder, "few")
+        theirs = few_by_peer and Pair(datatrove(folder, "all"), few_by_peer, size, start_size)
+    told = f"of {len(pages):,} pages, {size / 1e6:.1f} MB of HTML"
+    yield row("mb_per_cpu_second", f"MB of HTML a CPU second, {told}", mine.rate, theirs and theirs.rate)
+    yield row("start", f"CPU s for {len(few)} pages", mine.start.cpu_s, theirs and theirs.start.cpu_s, less=True)
+    yield row("without_start", "MB of HTML a CPU second", mine.further_rate, theirs and theirs.further_rate)
+    hours = [one and 1e6 / one.further_rate / 3600 for one in (mine, theirs)]
+    yield row("hours_per_tb", "CPU hours for a TB of HTML, without start", *hours, less=True)
+    yield row("documents_read", "documents", mine.all.read, theirs and theirs.all.read)
+    yield row("documents_kept", "documents", mine.all.kept, theirs and theirs.all.kept)
+    for name, seconds in mine.all.steps.items():
+        share = 100 * seconds / mine.all.cpu_s
+        yield measurement(f"pipeline.step_{name}", share, f"% of our CPU time, {size / seconds / 1e6:.0f} MB/s of HTML")
+    rest = 100 * (1 - sum(mine.all.steps.values()) / mine.all.cpu_s)
+    yield measurement("pipeline.no_step", rest, "% of our CPU time: start, coordinator, start of the worker")
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """All pages, and a few of them."""
+
+    all: Took
+    start: Took
+    size: int
+    start_size: int
+
+    @property
+    def rate(self) -> float:
+        """MB a CPU second."""
+        return self.size / self.all.cpu_s / 1e6
+
+    @property
+    def further_rate(self) -> float:
+        """The same for what comes after the few."""
+        return (self.size - self.start_size) / max(self.all.cpu_s - self.start.cpu_s, 1e-3) / 1e6
+
+
+def row(name: str, unit: str, value: float, peer_value: float | None, less: bool = False) -> dict:
+    return measurement(f"pipeline.{name}", value, unit, PEER, peer_value, less)
+
+
+def written(folder: Path, pages: Sequence[Record]) -> int:
+    """The pages in WARC files; their bytes."""
+    folder.mkdir()
+    bodies = [(page.html or "").encode() for page in pages]
+    # As Common Crawl says it; without that datatrove guesses from the bytes, and passes over a fifth of real pages.
+    known = (("WARC-Identified-Payload-Type", "text/html"),)
+    responses = [
+        Response(page.url or f"https://unknown.example/{number}", body, fields=known)
+        for number, (page, body) in enumerate(zip(pages, bodies, strict=True))
+    ]
+    for number in range(FILES):
+        write(folder / f"{number}.warc.gz", responses[number::FILES], datetime(2026, 11, 1, tzinfo=UTC))
+    return sum(map(len, bodies))
+
+
+def our_best(folder: Path, name: str) -> Took:
+    runs = (ours(folder / f"{name}.yaml", folder / f"{name}-{number}") for number in range(ROUNDS))
+    return min(runs, key=lambda one: one.cpu_s)
+
+
+def write_recipe(folder: Path, name: str) -> None:
+    path = folder / f"{name}.yaml"
+    path.write_text(yaml.safe_dump(our_recipe(folder / name), sort_keys=False))
+    load(path)  # a mistake is told before anything runs
+
+
+def our_recipe(crawl: Path) -> dict[str, Any]:
+    """Those steps of recipes/web.yaml, with its thresholds."""
+    whole = yaml.safe_load((ROOT / "recipes" / "web.yaml").read_text())
+    steps = [step for step in whole["steps"]["web"] if (step if isinstance(step, str) else next(iter(step))) in STEPS]
+    if EXTRACT:
+        steps = [{"extract": {"tool": EXTRACT}} if step == "extract" else step for step in steps]
+    source = {"kind": "web", "domain": "web", "read": {"format": "warc", "paths": [f"{crawl}/*.warc.gz"]}}
+    return {"recipe": "bench", "seed": whole["seed"], "sources": {"crawl": source}, "steps": {"web": steps}}
+
+
+def ours(recipe: Path, store: Path) -> Took:
+    command = [sys.executable, "-m", "gristmill", "run", str(recipe), "--store", str(store), "--workers", "1"]
+    done, cpu_s = timed(command)
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(command)} failed:\n{done.stderr[-3000:]}")
+    record = newest_run(Store(str(store)), "bench")
+    assert record is not None
+    nodes = record["nodes"]
+    steps = {node_id.partition("/")[2]: node["cost"]["cpu_s"] for node_id, node in nodes.items() if node["executed"]}
+    read = next(node["metrics"] for node in nodes.values() if node["kind"] == "read")
+    return Took(cpu_s, read["rows"] - sum(read["dropped"].values()), record["documents"], steps)
+
+
+def datatrove(folder: Path, name: str) -> Took | None:
+    """None where it is not installed, and nobody said that it is."""
+    python = os.environ.get("BENCH_PIPELINE_PYTHON")
+    script = Path(__file__).with_name("_pipeline_datatrove.py")
+    work = tempfile.mkdtemp(dir=folder)
+    done, cpu_s = timed([python or sys.executable, str(script), str(folder / name), work, str(built_in_model())])
+    if done.returncode == 0:
+        told = json.loads(done.stdout.splitlines()[-1])
+        return Took(cpu_s, told["read"], told["kept"], {})
+    if python is None and "ModuleNotFoundError" in done.stderr:
+        return None
+    raise UserError(
+        f"datatrove in {python or sys.executable} failed, so there is nothing to compare: "
+        f"{done.stderr.strip().splitlines()[-1]}. Give BENCH_PIPELINE_PYTHON a Python with: {PACKAGES}"
+    )
+
+
+def timed(command: Sequence[str]) -> tuple[subprocess.CompletedProcess[str], float]:
+    """A command that was run, and the CPU seconds of it and of all that it started."""
+    with tempfile.NamedTemporaryFile() as seconds:
+        tree = [sys.executable, str(Path(__file__).with_name("_process_tree.py")), seconds.name, *command]
+        done = subprocess.run(tree, capture_output=True, text=True)
+        return done, float(seconds.read() or 0)

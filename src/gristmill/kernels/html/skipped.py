@@ -1,0 +1,62 @@
+"""Where elements end whose inside is no text of the page, or not as it stands there."""
+
+import numpy as np
+from numba import njit
+
+from gristmill.kernels.html.bounds import seek
+from gristmill.kernels.html.names import BYTE_CLASS, BYTE_GREATER, BYTE_SLASH, BYTE_SPACE
+
+_NAME_ENDS = BYTE_SPACE | BYTE_SLASH | BYTE_GREATER
+_SCRIPT = np.frombuffer(b"script", np.uint8)
+
+
+@njit(nogil=True, cache=True)
+def end_of_nested(data: np.ndarray, words: np.ndarray, at: int, stop: int, name: int, size: int) -> int:
+    """Where the end tag of an element starts that may hold others of its name, or `stop` if it has none.
+
+    Its name are the `size` letters at `name`.
+    """
+    depth = 1
+    while True:
+        at = seek(data, words, at, stop, 0x3C)
+        if at + 2 + size >= stop:
+            return stop
+        closing = data[at + 1] == 0x2F
+        begin, same = at + 1 + closing, 0
+        while same < size and data[begin + same] | 0x20 == data[name + same] | 0x20:
+            same += 1
+        if same == size and BYTE_CLASS[data[begin + size]] & _NAME_ENDS:
+            depth += -1 if closing else 1
+            if depth == 0:
+                return at
+        at += 1
+
+
+@njit(nogil=True, cache=True)
+def end_of_script(data: np.ndarray, words: np.ndarray, at: int, stop: int) -> int:
+    """Where the end tag of a script starts, or `stop`: an end tag of one that a comment in it opens is not it."""
+    comment = inner = False
+    while True:
+        if comment:
+            behind = at
+            at = seek(data, words, at, stop, 0x3C)
+            while behind < at and comment:
+                behind = seek(data, words, behind, at, 0x3E)
+                comment = behind >= at or data[behind - 1] != 0x2D or data[behind - 2] != 0x2D
+                behind += 1
+            inner &= comment
+        else:
+            at = seek(data, words, at, stop, 0x3C)
+        if at + 8 >= stop:
+            return stop
+        closing = data[at + 1] == 0x2F
+        begin, same = at + 1 + closing, 0
+        while same < 6 and data[begin + same] | 0x20 == _SCRIPT[same]:
+            same += 1
+        if same == 6 and BYTE_CLASS[data[begin + 6]] & _NAME_ENDS:
+            if closing and not inner:
+                return at
+            inner = comment and not closing
+        elif data[at + 1] == 0x21 and data[at + 2] == 0x2D and data[at + 3] == 0x2D:
+            comment = True
+        at += 1
