@@ -20,7 +20,7 @@ from gristmill.query.extractor_training import STEPS, Learned, Told, learn
 from gristmill.query.gold import read_golds
 from gristmill.stages.extract.main_text import write_model
 
-EXAMPLE = "Example: gristmill extractor train gold/ --out main_text.model"
+EXAMPLE = "Example: gristmill extractor train gold/ --out own.model"
 MOST_SHOWN = 12
 """Features that gained most, on the screen; --json has all."""
 

@@ -220,10 +220,14 @@ def page_of_corpus(seen: Seen, url: str | None, doc_id: str | None) -> Page:
             f"{last_finished(seen, 'extractor show')}"
         )
     asked = f"--url {url}" if url is not None else f"--id {doc_id}"
-    documents = rows(seen, INGEST, None, None, records=False, url=url, doc_id=doc_id)
+    found = rows(seen, INGEST, None, None, records=False, url=url, doc_id=doc_id)
+    documents = (row for row in found if row.text is not None or row.withheld is not None)
     row = next(documents, None)
     if row is None:
-        raise UserError(f"{asked}: {seen.told} has no such document, so there is nothing to show. Look with inspect.")
+        raise UserError(
+            f"{asked}: {seen.told} has no such document with anything to extract, so there is nothing to show. "
+            "gristmill inspect shows what there is."
+        )
     if row.withheld is not None:
         raise UserError(f"{asked}: {told(row.withheld)}, so it is not shown. Ask for another document.")
     fields = row.fields
@@ -231,8 +235,8 @@ def page_of_corpus(seen: Seen, url: str | None, doc_id: str | None) -> Page:
     html = _markup(seen, place.document.part, place.row)
     if html is None:
         raise UserError(
-            f"{asked}: the document {fields['doc_id'].hex()} of {fields['source']} was read as plain text, or not at "
-            "all, so it has no blocks to show. Ask for a page."
+            f"{asked}: the document {fields['doc_id'].hex()} of {fields['source']} was read as plain text, so it has "
+            "no blocks to show. Ask for a page."
         )
     config, notes = _config_of(seen, fields["source"])
     if next(documents, None) is not None:
