@@ -36,7 +36,7 @@ def command(
     force: Annotated[bool, typer.Option("--force", help="Write it over a file that is there.")] = False,
     json: Json = False,
 ) -> None:
-    """Train a model of the extractor on pages of which the main text is known.
+    """Train a model of the extractor on pages with gold.
 
     Says what it was trained on, and which features tell most. The same pages make the same file, in whatever order and
     on however many cores.
