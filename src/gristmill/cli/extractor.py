@@ -20,7 +20,7 @@ from gristmill.query.gold_domains import kinds_of
 from gristmill.query.gold_scores import Score, mean
 
 app = typer.Typer(
-    help="Judge extractors on pages with gold text; train ours, and look at what it keeps.",
+    help="Judge extractors on gold pages; train ours, see what it keeps.",
     cls=Commands,
     rich_markup_mode=None,
 )

@@ -16,7 +16,7 @@ from gristmill.errors import UserError
 from gristmill.query.extractor_pages import Page, is_archive, page_of_archive, page_of_corpus, page_of_file, show
 from gristmill.report.extraction import OPENING, page, summary
 
-EXAMPLE = "Example: gristmill extractor show recipes/demo.yaml --url handbook.pyworkshop.example"
+EXAMPLE = "Example: gristmill extractor show recipes/demo.yaml --url pyworkshop"
 DEFAULT = Path("extractor-show.html")
 MOST = 10**9
 
