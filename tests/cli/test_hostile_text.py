@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+from html import escape
 from types import SimpleNamespace
 
 import numpy as np
@@ -58,6 +59,7 @@ def hostile(tmp_path_factory):
     told = {"texts": {EVIL: {}}, "removed": {EVIL: 3}, "telling": {EVIL: [{"ngram": EVIL}]}}
     (folder / f"model{IN_A_NAME}.bin").write_bytes(with_report(b"", told))
     write_gold(folder / f"gold{IN_A_NAME}", (EVIL, f"{EVIL}-weakgold"), (EVIL,), 4)
+    (folder / f"page{IN_A_NAME}.html").write_text(f"<title>{escape(EVIL)}</title><p>{escape(EVIL)} {plain * 9}</p>")
     empty = np.zeros(0, np.int32)
     write_json(Tokenizer.from_merges("gristmill", empty, empty), folder)
     read = f"{{format: jsonl, paths: ['in*.jsonl'], fields: {{key: id, url: url}}, snapshot: {quoted('(in.*)l')}}}"
@@ -126,6 +128,9 @@ LOOKS = (
     "suite show evalsEVIL -n 3",
     "quality report modelEVIL.bin",
     "extractor evaluate goldEVIL --tools resiliparse",
+    "extractor train goldEVIL --out trainedEVIL --force",
+    "extractor show pageEVIL.html --out shownEVIL.html",
+    "extractor show goldEVIL/warc/pages.warc.gz --number 1 --out shown2EVIL.html",
     "versions recipe.yaml",
     "versions show recipe.yaml",
     "run recipe.yaml --sample 50%",
@@ -150,6 +155,11 @@ MISTAKES = (
     "suite check EVIL",
     "extractor evaluate EVIL",
     "extractor evaluate goldEVIL --tools EVIL",
+    "extractor train EVIL --out new",
+    "extractor train goldEVIL --out recipe.yaml/EVIL",
+    "extractor show EVIL",
+    "extractor show goldEVIL/warc/pages.warc.gz --url EVIL",
+    "extractor show recipe.yaml --url EVIL-none",
     "lineage recipe.yaml --text-file EVIL",
     "lineage recipe.yaml --sample EVIL --token 0",
     "inspect recipe.yaml --stage EVIL",
@@ -226,6 +236,7 @@ def test_no_command_lets_data_reach_the_terminal(hostile, typed):
         hostile / f"report{IN_A_NAME}" / "audit.html",
         hostile / f"audit{IN_A_NAME}.html",
         hostile / f"bias{IN_A_NAME}.html",
+        hostile / f"shown{IN_A_NAME}.html",
     ):
         page = path.read_text()
         assert "<script" not in page

@@ -45,14 +45,17 @@ def test_a_command_line_that_cannot_be_meant_is_one_message(say, line):
     assert done.out == ""
 
 
-@pytest.mark.parametrize("group", [(), ("tokenizer",), ("shards",), ("versions",)])
+@pytest.mark.parametrize("group", [(), ("tokenizer",), ("shards",), ("versions",), ("extractor",)])
 def test_a_list_of_commands_has_whole_sentences(say, monkeypatch, group):
     """At 80 columns, each on its line; without a command the same list is shown, and the exit code is 2."""
     monkeypatch.setenv("COLUMNS", "80")
     shown = say(*group, "--help")
     assert shown.code == 0
     listed = shown.out.partition("Commands:\n")[2].splitlines()
-    assert len(listed) == {(): len(COMMANDS), ("tokenizer",): 7, ("shards",): 4, ("versions",): 6}[group]
+    assert (
+        len(listed)
+        == {(): len(COMMANDS), ("tokenizer",): 7, ("shards",): 4, ("versions",): 6, ("extractor",): 3}[group]
+    )
     assert all(line.endswith(".") and not line.endswith("..") and len(line) <= 80 for line in listed), listed
     without = say(*group)
     assert (without.code, without.out, without.err) == (2, "", shown.out)

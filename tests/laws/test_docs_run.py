@@ -8,7 +8,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from tests.gold_pages import write_gold
+from tests.gold_pages import page as gold_page
+from tests.gold_pages import text_of, write_gold
 from tests.laws.test_own_steps_page import write_files
 from tests.laws.test_slurm_page import write_profile
 from typer.main import get_command
@@ -113,5 +114,6 @@ def write_what_examples_name(folder):
     words = language_model.Config(name="clean", files=(str(folder / "prose.txt"),), min_documents=1, order=2)
     language_model.fit((), words, folder / "models" / "clean.ngrams")
     write_gold(folder / "gold")
+    (folder / "page.html").write_text(gold_page(text_of(0)))
     write_files(folder)
     write_profile(folder)

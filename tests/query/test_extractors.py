@@ -87,7 +87,7 @@ def test_folds_are_refused_where_nothing_is_trained(gold, monkeypatch):
     with pytest.raises(UserError, match="--folds 3 is for tools that are trained, and none is among resiliparse"):
         evaluate(gold, ["resiliparse"], 3, Silent())
     monkeypatch.setitem(extractors.TRAINED, "learned", Trained(None, None))
-    with pytest.raises(UserError, match="Add learned to --tools, or leave --folds out"):
+    with pytest.raises(UserError, match="Add gristmill or learned to --tools, or leave --folds out"):
         evaluate(gold, ["resiliparse"], 3, Silent())
     with pytest.raises(UserError, match="12 domains, and cannot be parted into 13 folds"):
         evaluate(gold, ["learned"], 13, Silent())

@@ -1,4 +1,4 @@
-"""gristmill extractor: the tools that take the main text out of a page, judged on pages with gold."""
+"""gristmill extractor: the tools that take the main text out of a page, judged; and ours, trained and looked at."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -6,7 +6,9 @@ from typing import Annotated, Any
 
 import typer
 
+from gristmill.cli import extractor_show, extractor_train
 from gristmill.cli.options import Json, print_json
+from gristmill.cli.sample_option import with_sample
 from gristmill.cli.screen import words
 from gristmill.cli.show import Bars, console, size, table
 from gristmill.cli.usage import Commands
@@ -17,7 +19,11 @@ from gristmill.query.gold import Page, read_gold
 from gristmill.query.gold_domains import kinds_of
 from gristmill.query.gold_scores import Score, mean
 
-app = typer.Typer(help="Judge extractors on pages with gold text.", cls=Commands, rich_markup_mode=None)
+app = typer.Typer(
+    help="Judge extractors on gold pages; train ours, see what it keeps.",
+    cls=Commands,
+    rich_markup_mode=None,
+)
 
 OVER_PAGES, OVER_SETS = "mean over pages", "mean over sets"
 
@@ -153,3 +159,5 @@ _KINDS = {
 }
 
 app.command(name="evaluate", epilog="Example: gristmill extractor evaluate gold/")(evaluate_command)
+app.command(name="train", epilog=extractor_train.EXAMPLE)(extractor_train.command)
+app.command(name="show", epilog=extractor_show.EXAMPLE)(with_sample(extractor_show.command))

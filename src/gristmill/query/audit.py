@@ -107,14 +107,14 @@ def _audited(seen: Seen, node: NodeFacts) -> Audited | None:
     module = importlib.import_module(name)
     if not hasattr(module, "highlights"):
         return None
-    return Audited(node, module, node.config if isinstance(node, Node) else _recorded(seen, node, module))
+    return Audited(node, module, node.config if isinstance(node, Node) else recorded_config(seen, node, module))
 
 
 class _NotKept(Exception):
     """Of a folder a record has the files and not their names."""
 
 
-def _recorded(seen: Seen, node: NodeFacts, module: ModuleType) -> StageConfig | None:
+def recorded_config(seen: Seen, node: NodeFacts, module: ModuleType) -> StageConfig | None:
     """The config of a step as the record of a run has it, with the copies that the store keeps of its files."""
     assert seen.record is not None
     told = seen.record["nodes"][node.id]

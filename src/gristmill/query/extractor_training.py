@@ -12,10 +12,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gristmill.counted import counted
 from gristmill.errors import UserError
 from gristmill.kernels.html.align import align
-from gristmill.kernels.html.boosting import Settings, train
+from gristmill.kernels.html.boosting import Settings, Trained, train
 from gristmill.kernels.html.bounds import as_words
+from gristmill.kernels.html.context import CONTEXT_FEATURES
+from gristmill.kernels.html.features import FEATURES
+from gristmill.kernels.html.page import COLUMNS
 from gristmill.kernels.html.trees import Trees, score
 from gristmill.query.gold import Page
 from gristmill.query.gold_domains import folds
@@ -27,6 +31,8 @@ Array = np.ndarray[Any, Any]
 FIRST = Settings(trees=300, depth=6, learning_rate=0.05, l2=3.0, feature_share=0.2, row_share=0.7, seed=1)
 SECOND = Settings(trees=200, depth=6, learning_rate=0.05, l2=3.0, feature_share=0.2, row_share=0.7, seed=2)
 INNER_FOLDS = 5
+STEPS = INNER_FOLDS + 4
+"""Of a training that are told; with fewer domains than folds there are fewer."""
 MAX_CELLS = 400_000_000
 """Words of a page times words of its gold: a larger page is left out."""
 PAGE_WEIGHT = 20.0
@@ -52,6 +58,30 @@ class Labelled(NamedTuple):
     """bool: content, or what readers wrote."""
     weights: Array
     """0: nobody has said."""
+
+
+class OfSet(NamedTuple):
+    """What a model was trained on, of one set."""
+
+    pages: int
+    domains: int
+    blocks: int
+    """Of which somebody has said what they are."""
+    content: int
+    """Blocks that are."""
+
+
+class Learned(NamedTuple):
+    """A model, and what it was made of."""
+
+    model: Model
+    sets: dict[str, OfSet]
+    domains: int
+    """Of all sets: one may have pages in several."""
+    left_out: int
+    """Pages of which nothing can be learned: without text, or too long to be aligned."""
+    gains: dict[str, dict[str, float]]
+    """By the fields of Model: the share of all gain that each feature has, those with most first."""
 
 
 def labelled(page: Page, extractor: Extractor) -> Labelled | None:
@@ -110,25 +140,30 @@ def _by_segments(html: bytes, blocks: Blocks, page: Page) -> Labelled:
 
 
 def train_model(pages: Sequence[Page], tell: Told = lambda _: None) -> Model:
-    """A model of some pages, the same for the same pages in any order of their domains."""
+    """A model of some pages, the same for the same pages in any order."""
+    return learn(pages, tell).model
+
+
+def learn(pages: Sequence[Page], tell: Told = lambda _: None) -> Learned:
+    """The same with what it was made of."""
     extractor = Extractor(_nothing())
     ordered = sorted(pages, key=lambda page: page.record_id)
+    fold_count = min(INNER_FOLDS, len({page.domain for page in ordered}))
     tell("cutting pages into blocks, and aligning them with their gold")
     found = [labelled(page, extractor) for page in ordered]
     known = [one for one in found if one is not None]
-    numbers = [number for number, one in zip(folds(ordered, INNER_FOLDS), found, strict=True) if one is not None]
-    if not any(one.content.any() for one in known) or len(set(numbers)) < 2:
-        raise UserError(
-            f"Of {len(pages)} pages no model can be trained: pages of two domains at the least are needed, with text "
-            "that is in their gold. See docs/extraction.md for the layout."
-        )
+    if fold_count < 2 or not any(one.content.any() for one in known):
+        raise UserError(_too_little(len(pages)))
+    numbers = [number for number, one in zip(folds(ordered, fold_count), found, strict=True) if one is not None]
+    if len(set(numbers)) < 2:
+        raise UserError(_too_little(len(pages)))
     columns = [one.blocks.columns for one in known]
     contents = [one.content for one in known]
     scores: list[Array] = [np.empty(0, np.int32)] * len(known)
     for fold in sorted(set(numbers)):
-        tell(f"the first model without fold {fold + 1} of {INNER_FOLDS}")
+        tell(f"the first model without fold {fold + 1} of {fold_count}")
         rest = [at for at, number in enumerate(numbers) if number != fold]
-        trees = _trained(rest, columns, contents, known, FIRST)
+        trees = _trained(rest, columns, contents, known, FIRST).trees
         for at, number in enumerate(numbers):
             if number == fold:
                 scores[at] = _scored(trees, columns[at])
@@ -139,8 +174,41 @@ def train_model(pages: Sequence[Page], tell: Told = lambda _: None) -> Model:
     tell("the second model")
     second = _trained(everything, told, contents, known, SECOND)
     tell("the model that keeps comments")
-    comments = [at for at, one in enumerate(known)]
-    return Model(first, second, _trained(comments, told, [one.comments for one in known], known, SECOND))
+    with_comments = _trained(everything, told, [one.comments for one in known], known, SECOND)
+    made = (first, second, with_comments)
+    used = [page for page, one in zip(ordered, found, strict=True) if one is not None]
+    sets, domains = _sets(used, known), len({page.domain for page in used})
+    gains = {name: _gains(one) for name, one in zip(Model._fields, made, strict=True)}
+    return Learned(Model(*(one.trees for one in made)), sets, domains, len(found) - len(known), gains)
+
+
+def _too_little(pages: int) -> str:
+    return (
+        f"Of {counted(pages, 'page')} no model can be trained: pages of two domains at the least are needed, with text "
+        "that is in their gold. See docs/extraction.md for the layout."
+    )
+
+
+def _sets(pages: Sequence[Page], known: Sequence[Labelled]) -> dict[str, OfSet]:
+    held: dict[str, list[tuple[Page, Labelled]]] = {}
+    for page, one in zip(pages, known, strict=True):
+        held.setdefault(page.set, []).append((page, one))
+    return {
+        name: OfSet(
+            len(some),
+            len({page.domain for page, _ in some}),
+            sum(int((one.weights > 0).sum()) for _, one in some),
+            sum(int((one.content & (one.weights > 0)).sum()) for _, one in some),
+        )
+        for name, some in sorted(held.items())
+    }
+
+
+def _gains(trained: Trained) -> dict[str, float]:
+    names = [*FEATURES, *CONTEXT_FEATURES][: trained.trees.columns]
+    sums = np.bincount(trained.trees.features.ravel(), trained.gains.ravel(), len(names))
+    order = sorted(range(len(names)), key=lambda at: (-sums[at], at))
+    return {names[at]: float(sums[at] / max(sums.sum(), 1e-9)) for at in order}
 
 
 def _trained(
@@ -149,13 +217,13 @@ def _trained(
     labels: Sequence[Array],
     pages: Sequence[Labelled],
     settings: Settings,
-) -> Trees:
+) -> Trained:
     weights = np.concatenate([pages[at].weights for at in chosen])
     some = weights > 0
     groups = np.concatenate([np.full(len(labels[at]), at) for at in chosen])[some]
     wanted = np.concatenate([labels[at] for at in chosen])[some].astype(np.uint8)
     table = np.ascontiguousarray(np.concatenate([columns[at] for at in chosen], axis=1)[:, some])
-    return train(table, wanted, weights[some], settings, groups, threads=os.cpu_count() or 1).trees
+    return train(table, wanted, weights[some], settings, groups, threads=os.cpu_count() or 1)
 
 
 def _scored(trees: Trees, columns: Array) -> Array:
@@ -166,8 +234,6 @@ def _scored(trees: Trees, columns: Array) -> Array:
 
 def _nothing() -> Model:
     """A model that says nothing, to cut pages with."""
-    from gristmill.kernels.html.features import FEATURES
-    from gristmill.kernels.html.page import COLUMNS
 
     def empty(columns: int) -> Trees:
         return Trees(np.zeros((1, 1), np.uint16), np.zeros((1, 1), np.uint8), np.zeros((1, 2), np.int16), 0, columns)

@@ -14,7 +14,7 @@ Pages are decoded by the reader of WARC files that recipes use. Other fields are
 
 import hashlib
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -117,7 +117,7 @@ class _Place(NamedTuple):
 def read_gold(folder: Path, limit: int | None = None) -> list[Page]:
     """The pages, in the order of their ids; at most `limit`, always the same. UserError for a folder without any."""
     if not folder.is_dir():
-        raise UserError(f"{shown(str(folder))} is no folder, so there is no gold to score against. Check the path.")
+        raise UserError(f"{shown(str(folder))} is no folder, so there is no gold in it. Check the path.")
     golds = dict(sorted(_golds(folder).items(), key=lambda item: hashlib.blake2b(item[0].encode()).digest())[:limit])
     archives = _below(folder, lambda name: name.endswith(".warc"))
     if not archives:
@@ -140,6 +140,21 @@ def read_gold(folder: Path, limit: int | None = None) -> list[Page]:
     if golds:
         raise UserError(_missing(folder, golds, refused, len(pages)))
     return sorted(pages, key=lambda page: page.record_id)
+
+
+def read_golds(folders: Sequence[Path]) -> list[Page]:
+    """The pages of several folders, in the order of their ids. UserError for a page that two of them have."""
+    found: dict[str, tuple[Page, Path]] = {}
+    for folder in folders:
+        for page in read_gold(folder):
+            if page.record_id in found:
+                raise UserError(
+                    f"{shown(str(folder))} has gold for the page {page.record_id}, and so has "
+                    f"{shown(str(found[page.record_id][1]))}, so it is not clear which of them is right. Nothing was "
+                    "done. Take one out, or name each folder once."
+                )
+            found[page.record_id] = page, folder
+    return [found[record_id][0] for record_id in sorted(found)]
 
 
 def _page(record_id: str, gold: _Line, record: Record, html: str) -> Page:
@@ -176,21 +191,21 @@ def _golds(folder: Path) -> dict[str, tuple[_Line, _Place]]:
     if not found:
         told = f"{shown(str(paths[0]))} has no line in it" if paths else f"{shown(str(folder))} has no gold file"
         raise UserError(
-            f"{told}, so there is nothing to score against. Gold is a file of JSON Lines with gold in its name "
+            f"{told}, so there is no gold to read. Gold is a file of JSON Lines with gold in its name "
             "(extraction_gold.jsonl, also .gz or .zst), in the folder or below it."
         )
     return found
 
 
 def _read(path: Path) -> Iterator[tuple[_Line, _Place]]:
-    with _told_if_unreadable(), open_path(str(path)) as file:
+    with told_if_unreadable(), open_path(str(path)) as file:
         for position, line in lines(decompressed(file)[1], 0, MAX_LINE_BYTES):
             place = _Place(path, position)
             try:
                 yield _checked(_Line.model_validate(parsed(line, first=position == 0)), place), place
             except Fault as fault:
                 raise UserError(
-                    f"{place}: {fault.reason.replace('_', ' ')}, {fault.detail}. Nothing was scored: gold is whole "
+                    f"{place}: {fault.reason.replace('_', ' ')}, {fault.detail}. Nothing was done: gold is whole "
                     "lines of JSON, an object each. Correct the file."
                 ) from None
             except ValidationError as error:
@@ -198,20 +213,21 @@ def _read(path: Path) -> Iterator[tuple[_Line, _Place]]:
 
 
 @contextmanager
-def _told_if_unreadable() -> Iterator[None]:
+def told_if_unreadable() -> Iterator[None]:
+    """A file that the system does not give is the user's to mend."""
     try:
         yield
     except OSError as error:
         name = f"{shown(str(error.filename))} " if error.filename else "A file "
         raise UserError(
-            f"{name}cannot be read: {error.strerror or error}. Nothing was scored. Make it readable, or take it away."
+            f"{name}cannot be read: {error.strerror or error}. Nothing was done. Make it readable, or take it away."
         ) from None
 
 
 def _checked(line: _Line, place: _Place) -> _Line:
     if line.text is None and not (line.must_have or line.must_not):
         raise UserError(
-            f"{place} has neither text nor segments, so nothing can be scored against it. Give it text, or must_have "
+            f"{place} has neither text nor segments, so nothing can be held against it. Give it text, or must_have "
             "and must_not, or take it out."
         )
     return line
@@ -221,13 +237,13 @@ def _told(error: ValidationError, place: _Place) -> str:
     found = error.errors(include_url=False)[:1]
     name = ".".join(map(str, found[0]["loc"]))
     if found[0]["type"] == "missing":
-        return f"{place} has no {name}. Nothing was scored: a line of gold needs warc_record_id and set. Add it."
-    return f"{place}: {tell(name, found, found[0]['input'])} Nothing was scored. Correct the line, or take it out."
+        return f"{place} has no {name}. Nothing was done: a line of gold needs warc_record_id and set. Add it."
+    return f"{place}: {tell(name, found, found[0]['input'])} Nothing was done. Correct the line, or take it out."
 
 
 def _responses(path: Path) -> Iterator[tuple[str, Record]]:
     """The records of an archive that have an id, as the reader of recipes gives them."""
-    with _told_if_unreadable():
+    with told_if_unreadable():
         for record in warc.read(Piece(str(path), path.name), warc.Config()):
             meta = orjson.loads(record.meta) if record.meta else {}
             if "record_id" in meta:
@@ -242,11 +258,11 @@ def _missing(folder: Path, golds: dict[str, tuple[_Line, _Place]], refused: dict
         detail = f" ({record.detail})" if record.detail else ""
         return (
             f"{many} cannot be had from the WARC files below {shown(str(folder))}: the record {record_id} ({place}) is "
-            f"dropped as {record.drop or 'plain text'}{detail}. Nothing was scored. Take such lines out of the gold."
+            f"dropped as {record.drop or 'plain text'}{detail}. Nothing was done. Take such lines out of the gold."
         )
     return (
         f"{many} stand in no WARC file below {shown(str(folder))}: none has a record {record_id} ({place}). Nothing "
-        "was scored. Add the archives that hold them, or take their lines out of the gold."
+        "was done. Add the archives that hold them, or take their lines out of the gold."
     )
 
 
@@ -256,7 +272,7 @@ def _below(folder: Path, wanted: Callable[[str], bool]) -> list[Path]:
     def refuse(error: OSError) -> None:
         raise error
 
-    with _told_if_unreadable():
+    with told_if_unreadable():
         return sorted(
             Path(at, name)
             for at, _, names in os.walk(folder, onerror=refuse)

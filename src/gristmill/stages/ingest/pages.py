@@ -85,7 +85,7 @@ def record(position: int, found: Found, tape: Tape, config: Limits) -> Record:
             _response(row, mime, found, tape, config, meta, notes)
         elif kind in ("resource", "conversion"):
             row.content_type, label = http.media_type(mime)
-            _document(row, tape.at(found.start, found.stop - found.start), label, config)
+            document(row, tape.at(found.start, found.stop - found.start), label, config)
         elif kind in _OTHER_TYPES or kind == "filedesc":
             row.drop = f"{kind}_record"
         else:
@@ -111,7 +111,7 @@ def _response(
         elif _HTML.match(block):
             notes.append("no_http_header")
             row.content_type = "text/html"
-            _document(row, block, label, config)
+            document(row, block, label, config)
         elif row.content_type is not None and row.content_type not in ("application/http", *config.html_types):
             row.drop, row.detail = "not_text", row.content_type
         else:
@@ -140,10 +140,10 @@ def _response(
     if body.fault:
         row.drop, row.detail = body.fault, body.detail
         return
-    _document(row, body.data, label, config, robots)
+    document(row, body.data, label, config, robots)
 
 
-def _document(row: Record, body: bytes, label: str | None, config: Limits, robots: bool = False) -> None:
+def document(row: Record, body: bytes, label: str | None, config: Limits, robots: bool = False) -> None:
     """Decode a body into `html` or `text`, by the row's content type."""
     if row.content_type is None:
         row.content_type = _sniffed(body)

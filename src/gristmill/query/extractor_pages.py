@@ -1,0 +1,269 @@
+"""A page and what our extractor makes of each of its blocks; the page comes from a file, an archive or a corpus."""
+
+import math
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import orjson
+import pyarrow as pa
+
+from gristmill.counted import counted, size
+from gristmill.engine.plan.graph import Node
+from gristmill.engine.publish.run_record import last_finished
+from gristmill.engine.schedule.seen import Seen
+from gristmill.errors import UserError
+from gristmill.kernels.html.block_names import (
+    ANCESTRY,
+    B_CHARS,
+    B_KIND,
+    B_LINK_CHARS,
+    B_UNITS,
+    B_WORDS,
+    BOX_NAMES,
+    HINTS,
+)
+from gristmill.kernels.html.features import FEATURES
+from gristmill.kernels.html.page import MAX_BLOCKS
+from gristmill.kernels.html.trees import ONE
+from gristmill.places import shown
+from gristmill.query.audit import recorded_config
+from gristmill.query.documents import rows
+from gristmill.query.gold import told_if_unreadable
+from gristmill.query.lookup import find
+from gristmill.query.withheld import told
+from gristmill.recipe.columns import INGEST
+from gristmill.schema import Record
+from gristmill.stages.contract import Piece
+from gristmill.stages.extract import extract
+from gristmill.stages.extract.main_text import Extractor, Judged, default_model, read_model
+from gristmill.stages.ingest import pages, sniff, warc
+from gristmill.stages.ingest.decompress import Fault
+from gristmill.stages.ingest.stream import decompressed
+from gristmill.store.parquet import open_parts
+from gristmill.store.store import Part
+
+FACTS = ("title", "author", "date", "language_hint", "canonical_url", "site")
+STEP = "extract"
+_TAG = re.compile(r"<(?:!doctype\b|[a-z][a-z0-9]*[\s/>])", re.I)
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page, and how it is to be extracted."""
+
+    origin: str
+    """Where it was read."""
+    url: str | None
+    html: str
+    config: extract.Config
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    text: str
+    kept: bool
+    chance: float
+    """That it is content, 0 to 1, as the model has it."""
+    kind: str
+    """Its innermost box: p, h2, li, tr."""
+    words: int
+    in_links: float
+    """Share of its characters, 0 to 1."""
+    hints: tuple[str, ...]
+    """What class names in it and around it are about (HINTS)."""
+    inside: tuple[str, ...]
+    """Elements around it (ANCESTRY)."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShownPage:
+    """What the extractor makes of a page."""
+
+    origin: str
+    url: str | None
+    settings: dict[str, str | bool | None]
+    facts: dict[str, str | None]
+    """What the page says of itself."""
+    promised: float | None
+    """The F1 that is expected of the choice, 0 to 1; None where nothing was chosen from."""
+    drop: str | None
+    """Why it has no text."""
+    detail: str | None
+    text: str | None
+    """As the step gives it."""
+    blocks: tuple[Block, ...]
+    notes: tuple[str, ...]
+
+
+def show(page: Page) -> ShownPage:
+    """The blocks with their chances, and the text that the step makes of those that are kept."""
+    config = page.config
+    row = [pa.array([value], pa.string()) for value in (page.html, None, None, None)]
+    (found,) = extract.apply(pa.RecordBatch.from_arrays(row, names=list(extract.READS)), config).to_pylist()
+    judged = None
+    if found["drop"] in (None, "no_main_content"):
+        model = read_model(Path(config.model)) if config.model else default_model()
+        extractor = Extractor(model, config.comments, config.markdown, config.max_nodes or MAX_BLOCKS)
+        judged = extractor.judged(page.html.encode())
+    return ShownPage(
+        page.origin,
+        page.url,
+        {name: getattr(config, name) for name in ("comments", "markdown", "model")},
+        {name: found[name] for name in FACTS},
+        judged.promised / 1000 if judged and judged.blocks.texts else None,
+        found["drop"],
+        found["detail"],
+        found["text"],
+        tuple(_blocks(judged)) if judged else (),
+        page.notes,
+    )
+
+
+def _blocks(judged: Judged) -> list[Block]:
+    columns = judged.blocks.columns
+    hints = {name: columns[FEATURES.index(f"hint_{name}")].tolist() for name in HINTS}
+    inside = {name: columns[FEATURES.index(f"in_{name}")].tolist() for name in [*ANCESTRY, "heading"]}
+    found = []
+    for at, (text, row) in enumerate(zip(judged.blocks.texts, judged.blocks.table.tolist(), strict=True)):
+        found.append(
+            Block(
+                text,
+                bool(judged.kept[at]),
+                (1 + math.tanh(int(judged.scores[at]) / ONE / 2)) / 2,
+                BOX_NAMES[row[B_KIND]] or "text",
+                row[B_WORDS] + row[B_UNITS] // 2,
+                row[B_LINK_CHARS] / max(1, row[B_CHARS]),
+                tuple(name for name, values in hints.items() if values[at]),
+                tuple(name for name, values in inside.items() if values[at]),
+            )
+        )
+    return found
+
+
+def is_archive(location: str) -> bool:
+    """Whether a file is a web archive, by its first bytes or, where they are packed in another way, by its name."""
+    piece = Piece(location, Path(location).name)
+    with told_if_unreadable():
+        return sniff.format_of(piece) in ("warc", "wet") or sniff.format_by_name(piece.name) in ("warc", "wet")
+
+
+def page_of_file(location: str) -> Page:
+    """A page that is a file."""
+    record = Record(0, content_type="text/html")
+    pages.document(record, _content(location), None, warc.Config())
+    why = record.detail or (record.drop or "no tag in it").replace("_", " ")
+    if record.html is None or not _TAG.search(record.html):
+        raise UserError(
+            f"{shown(location)} is no page of HTML ({why}), so there are no blocks to show. Name a file with markup, a "
+            "WARC file with --url, or a recipe with --url."
+        )
+    return Page(shown(location), None, record.html, extract.Config())
+
+
+def _content(location: str) -> bytes:
+    most = warc.Config().max_record_bytes
+    data = bytearray()
+    try:
+        with told_if_unreadable(), Piece(location, Path(location).name).open() as file:
+            for chunk in decompressed(file)[1]:
+                data += chunk
+                if len(data) > most:
+                    raise UserError(
+                        f"{shown(location)} has more than {size(most)}, and no page has, so it is not shown. Name the "
+                        "file of a page."
+                    )
+    except Fault as fault:
+        raise UserError(
+            f"{shown(location)} cannot be unpacked ({fault.reason.replace('_', ' ')}), so there is no page to show. "
+            "Name another file."
+        ) from None
+    return bytes(data)
+
+
+def page_of_archive(location: str, record_id: str | None, url: str | None, number: int | None) -> Page:
+    """The page of a record, the first with an address, or that of a number, from 1."""
+    refused: Record | None = None
+    count = 0
+    with told_if_unreadable():
+        for record in warc.read(Piece(location, Path(location).name), warc.Config()):
+            meta = orjson.loads(record.meta) if record.meta else {}
+            count += record.html is not None
+            if record_id is not None:
+                is_it = meta.get("record_id") == record_id.strip("<>")
+            elif url is not None:
+                is_it = record.url == url and record.drop not in warc.BESIDE
+            else:
+                is_it = record.html is not None and count == number
+            if is_it and record.html is not None:
+                origin = f"{shown(location)}#{record.position}"
+                return Page(origin, record.url, record.html, extract.Config())
+            refused = record if is_it and refused is None else refused
+    asked = f"record {record_id}" if record_id else f"page of the address {url}" if url else f"page number {number}"
+    if refused is not None:
+        why = f"{refused.drop or 'plain text'}{f' ({refused.detail})' if refused.detail else ''}"
+        raise UserError(
+            f"The {asked} in {shown(location)} has no markup ({why}), so there are no blocks to show. Name another."
+        )
+    raise UserError(
+        f"{shown(location)} has no {asked}, so there is nothing to show. It has {counted(count, 'page')}: --number 1 "
+        "is the first of them."
+    )
+
+
+def page_of_corpus(seen: Seen, url: str | None, doc_id: str | None) -> Page:
+    """The first document with this in its address, or whose id begins so, as the step of its source extracts it."""
+    if not any(seen.documents.values()):
+        raise UserError(
+            f"Nothing of {seen.told} has been read as it is now, so there is no page to show. {seen.to_finish}"
+            f"{last_finished(seen, 'extractor show')}"
+        )
+    asked = f"--url {url}" if url is not None else f"--id {doc_id}"
+    found = rows(seen, INGEST, None, None, records=False, url=url, doc_id=doc_id)
+    documents = (row for row in found if row.text is not None or row.withheld is not None)
+    row = next(documents, None)
+    if row is None:
+        raise UserError(
+            f"{asked}: {seen.told} has no such document with anything to extract, so there is nothing to show. "
+            "gristmill inspect shows what there is."
+        )
+    if row.withheld is not None:
+        raise UserError(f"{asked}: {told(row.withheld)}, so it is not shown. Ask for another document.")
+    fields = row.fields
+    (place, *_) = find(seen, doc_id=fields["doc_id"].hex())
+    html = _markup(seen, place.document.part, place.row)
+    if html is None:
+        raise UserError(
+            f"{asked}: the document {fields['doc_id'].hex()} of {fields['source']} was read as plain text, so it has "
+            "no blocks to show. Ask for a page."
+        )
+    config, notes = _config_of(seen, fields["source"])
+    if next(documents, None) is not None:
+        notes = (*notes, f"{asked} is true of more than one document; this is the first")
+    return Page(f"{fields['source']}: {fields['locator']}", fields["url"], html, config, notes)
+
+
+def _markup(seen: Seen, part: Part, row: int) -> str | None:
+    (reader,) = open_parts(seen.store, [part])
+    for group, rows_in_group in enumerate(reader.groups):
+        if row < rows_in_group:
+            html: str | None = reader.read_group(group, ["html"])["html"][row].as_py()
+            return html
+        row -= rows_in_group
+    return None
+
+
+def _config_of(seen: Seen, source: str) -> tuple[extract.Config, tuple[str, ...]]:
+    """The settings of the step on the way of a source, and what is to be said of them."""
+    steps = [seen.nodes[node_id] for node_id in seen.chains[source] if seen.nodes[node_id].name == STEP]
+    if not steps:
+        return extract.Config(), (f"{source} has no step {STEP}; this is what it would do without settings",)
+    step = steps[0]
+    config = step.config if isinstance(step, Node) else recorded_config(seen, step, extract)
+    if not isinstance(config, extract.Config):
+        raise UserError(f"The settings of {step.id} are not kept with the run, so nothing is shown. Give the recipe.")
+    if config.tool == "gristmill":
+        return config, ()
+    note = f"{step.id} has tool: {config.tool}, which has no blocks; this is what gristmill makes of the page"
+    return config.model_copy(update={"tool": "gristmill"}), (note,)

@@ -1,0 +1,271 @@
+"""gristmill extractor show: every block of a page with what became of it, as a page that can do nothing."""
+
+import gzip
+import json
+import re
+from functools import partial
+from html.parser import HTMLParser
+
+import pytest
+
+from gold_pages import PROSE, page, text_of, write_archive
+from gristmill.query.extractor_pages import Page, page_of_file, show
+from gristmill.stages.extract import extract
+from gristmill.stages.extract.main_text import DEFAULT, Extractor
+from gristmill.stages.ingest import warc
+
+EVIL = (
+    "</style></textarea></pre></div><script>alert(1)</script><img src=x onerror=alert(2)>"
+    "\"'`&amp;lt;b&amp;gt; \x00 \x1b[31m \u202e javascript:alert(3)"
+)
+
+
+class Seen(HTMLParser):
+    """What a browser would see of a page: its elements, their attributes and its words."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.names, self.data = [], set(), []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.names |= {name for name, _ in attrs}
+
+    def handle_data(self, data):
+        self.data.append(data)
+
+
+@pytest.fixture
+def shown(say, tmp_path, monkeypatch):
+    """The page that the command writes, as a browser sees it, with what it said."""
+    monkeypatch.chdir(tmp_path)
+
+    def ask(*words):
+        done = say("extractor", "show", *words)
+        assert done.code == 0, done.err
+        text = (tmp_path / "extractor-show.html").read_text()
+        return done, text, Seen(text)
+
+    return ask
+
+
+@pytest.fixture(scope="module")
+def archive(tmp_path_factory):
+    path = tmp_path_factory.mktemp("archive") / "pages.warc.gz"
+    pages = {f"https://mill{number}.example/": page(text_of(number)) for number in range(3)}
+    ids = write_archive(path, {**pages, "https://pdf.example/": b"%PDF-1.4"})
+    return path, ids
+
+
+def test_every_block_is_there_with_its_score_and_the_text_is_of_those_that_are_kept(shown, tmp_path):
+    """Green ones make up the text, word for word; grey ones are not in it."""
+    (tmp_path / "a.html").write_text(page(text_of(1), '<meta name=author content="A. Miller">'))
+    done, text, seen = shown("a.html")
+    asked = show(page_of_file("a.html"))
+    assert [one.text for one in asked.blocks if not one.kept] == ["Home Contact Imprint"]
+    assert "\n\n".join(one.text for one in asked.blocks if one.kept) == asked.text
+    for kept, name in ((True, "kept"), (False, "dropped")):
+        assert text.count(f'<article class="{name}">') == sum(one.kept is kept for one in asked.blocks)
+    (menu,) = [one for one in asked.blocks if not one.kept]
+    assert (menu.kind, menu.words, menu.in_links, menu.inside) == ("nav", 3, 1.0, ("nav",))
+    assert menu.chance < 0.5 < min(one.chance for one in asked.blocks if one.kept)
+    for wanted in (f"{menu.chance:.1%}", f"promised F1 {asked.promised:.1%}", "A. Miller", "A page", "3 words"):
+        assert wanted in " ".join(seen.data)
+    words = len(asked.text.split())
+    told = f"4 of 5 blocks kept; {words / (words + 3):.1%} of {words + 3} words; promised F1 {asked.promised:.1%}"
+    assert done.out == f"extractor-show.html: {told}.\n"
+    assert told in seen.data
+
+
+@pytest.mark.parametrize("options", [(), ("--markdown",), ("--comments",)])
+def test_nothing_in_a_page_can_act(shown, tmp_path, options):
+    """Tags, quotes, ends of elements, escapes and NUL in a text, a title, an address are words; no link lives."""
+    hostile = EVIL.replace("<", "&lt;").replace("\x1b", "&#27;")
+    head = f'<meta name=author content="{hostile.replace(chr(34), "&quot;")}"><link rel=canonical href="javascript:x">'
+    body = page(f"{PROSE} {hostile}\n{PROSE} <a href='https://evil.example/'>there</a> {PROSE}", head)
+    body = body.replace("A page", hostile)
+    (tmp_path / "a.html").write_text(body + "<script>alert(4)</script><textarea>alert(5)</textarea>")
+    _, text, seen = shown("a.html", *options)
+    allowed = "html head meta title style body h1 h2 p table tr th td main section article b div pre"
+    assert set(seen.tags) <= set(allowed.split())
+    assert seen.names <= {"lang", "charset", "name", "content", "http-equiv", "class", "dir"}
+    assert "alert(1)" in "".join(seen.data)  # it is there to be seen
+    assert "alert(4)" not in text
+    assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]", text)
+    policy = re.search('Content-Security-Policy" content="([^"]+)"', text)
+    assert policy[1] == "default-src 'none'; style-src 'unsafe-inline'"
+    assert text.index("Content-Security-Policy") < text.index("<title>")
+    assert text.count("<style>") == text.count("</style>") == 1
+
+
+def test_a_page_of_an_archive_by_its_record_its_address_or_its_number(shown, archive):
+    """Three names of one page."""
+    path, ids = archive
+    url = "https://mill1.example/"
+    texts = {shown(path, *words)[1] for words in (("--url", url), ("--record", ids[url]), ("--number", 2))}
+    assert len(texts) == 1
+    assert "Number 1, line 3" in texts.pop()
+
+
+def test_a_document_of_a_corpus_has_the_settings_of_its_step(shown, everything, routes):
+    """By a part of its address or its id, from the recipe or from the store alone."""
+    project = everything.project
+    _, from_recipe, _ = shown(project.recipe, "--url", "mill.example/asked")
+    _, from_store, _ = shown(f"{project.store}@v1", "--url", "mill.example/asked")
+    assert from_recipe == from_store
+    assert "How many sacks of rye" in from_recipe
+    done, _, _ = shown(routes.project.recipe, "--url", "mill.example/1")
+    assert "--url mill.example/1 is true of more than one document; this is the first" in done.err
+
+
+def test_settings_of_the_step_count_and_options_go_before_them(project, say, monkeypatch, tmp_path):
+    """Its model and its comments; of another tool it is said that these are not its blocks."""
+    monkeypatch.chdir(tmp_path)
+    (project.folder / "own.model").write_bytes(DEFAULT.read_bytes())
+    write_archive(project.folder / "in" / "a.warc.gz", {"https://mill.example/": page(text_of(1))})
+    source = "{kind: web, read: {format: warc, paths: ['in/a.warc.gz']}}"
+    for step in ("extract: {comments: true, model: own.model}", "extract: {tool: resiliparse}"):
+        project.recipe.write_text(f"recipe: p\nstore: ./store\nsources:\n  crawl: {source}\nsteps:\n  - {step}\n")
+        project.run()
+        (made, kept) = (
+            json.loads(say("extractor", "show", where, "--url", "mill", "--markdown", "--json").out)
+            for where in (project.recipe, f"{project.store}@p")
+        )
+        assert made["settings"]["markdown"] is True
+        assert made["blocks"] == kept["blocks"]
+        if "own.model" in step:
+            assert made["settings"]["comments"] is kept["settings"]["comments"] is True
+            assert made["settings"]["model"].endswith("own.model")
+            assert kept["settings"]["model"].startswith(str(project.store))
+            assert made["notes"] == []
+        else:
+            (note,) = made["notes"]
+            assert "has tool: resiliparse, which has no blocks" in note
+
+
+def test_a_program_gets_all_of_it_and_no_page_unless_it_names_one(say, tmp_path, monkeypatch):
+    """One object; a page without text has its reason."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.html").write_text(page(text_of(1)))
+    found = json.loads(say("extractor", "show", "a.html", "--json").out)
+    assert found["text"] == text_of(1).replace("\n", "\n\n")
+    assert [one["kind"] for one in found["blocks"] if one["kept"]] == ["p"] * 4
+    assert not (tmp_path / "extractor-show.html").exists()
+    (tmp_path / "a.html").write_text("<html><body></body></html>")
+    assert json.loads(say("extractor", "show", "a.html", "--json", "--out", "b.html").out)["text"] is None
+    assert "dropped as no_main_content" in (tmp_path / "b.html").read_text()
+
+
+def test_a_page_that_the_step_refuses_is_shown_with_the_reason():
+    """Too large, or of too many blocks: no block is made up for it."""
+    for limit, reason in (({"max_html_bytes": 10}, "html_too_large"), ({"max_nodes": 2}, "too_many_nodes")):
+        found = show(Page("here", None, page(text_of(1)), extract.Config(**limit)))
+        assert (found.drop, found.blocks, found.promised, found.text) == (reason, (), None, None)
+
+
+def test_the_worst_scores_are_chances_too(monkeypatch):
+    """A model may be anybody's: no score is too large for a percentage."""
+    judged = Extractor.judged
+
+    def wild(self, html):
+        found = judged(self, html)
+        found.scores[:2] = -(2**31), 2**31 - 1
+        return found
+
+    monkeypatch.setattr(Extractor, "judged", wild)
+    found = show(Page("here", None, page(text_of(1)), extract.Config()))
+    assert [one.chance for one in found.blocks[:2]] == [0.0, 1.0]
+
+
+def test_nothing_is_written_over_that_is_not_its_own(say, tmp_path, monkeypatch):
+    """Its own earlier page is; anything else with --force alone."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.html").write_text(page(text_of(1)))
+    assert say("extractor", "show", "a.html").code == 0
+    (tmp_path / "a.html").write_text(page(text_of(2)))
+    assert say("extractor", "show", "a.html").code == 0
+    assert "Number 2" in (tmp_path / "extractor-show.html").read_text()
+    before = (tmp_path / "a.html").read_text()
+    done = say("extractor", "show", "a.html", "--out", "a.html")
+    assert (done.code, (tmp_path / "a.html").read_text()) == (2, before)
+    assert "a.html exists and is no page of this command, so nothing was done" in done.err
+    assert say("extractor", "show", "a.html", "--out", "a.html", "--force").code == 0
+    assert "Number 2" in (tmp_path / "a.html").read_text()
+    assert not list(tmp_path.glob(".*"))
+
+
+def test_mistakes_are_one_message(say, tmp_path, archive, everything, monkeypatch):
+    """With the exit code of a user's mistake, and no page."""
+    monkeypatch.chdir(tmp_path)
+    path, ids = archive
+    recipe = everything.project.recipe
+    for name, data in (
+        ("pdf.html", b"%PDF-1.4 <html>"),
+        ("empty.html", b""),
+        ("prose.html", PROSE.encode()),
+        ("bytes.html", bytes(range(256)) * 20),
+        ("page.html", page(text_of(1)).encode()),
+        ("cut.html.gz", b"\x1f\x8b\x08\x00\x00\x00\x00\x00"),
+        ("no.model", b"nothing"),
+    ):
+        (tmp_path / name).write_bytes(data)
+    for line, told in (
+        (("none.html",), "none.html cannot be read: No such file"),
+        ((tmp_path,), "is a folder and no file"),
+        (("pdf.html",), "is no page of HTML (application/pdf)"),
+        (("empty.html",), "is no page of HTML (empty body)"),
+        (("prose.html",), "is no page of HTML (no tag in it)"),
+        (("bytes.html",), "is no page of HTML"),
+        (("cut.html.gz",), "cannot be unpacked"),
+        (("https://mill.example/",), "nothing is downloaded"),
+        (("page.html", "--url", "x"), "--url has no meaning for page.html, which is one page"),
+        (("page.html", "--sample", "1%"), "Leave --sample out"),
+        (("page.html", "--model", "no.model"), "no.model is no model of the extractor"),
+        (("page.html", "--out", "none/a.html"), "there is no folder none"),
+        (("page.html", "--out", "."), "is a folder"),
+        ((path,), "is a web archive, and no page of it is named"),
+        ((path, "--url", "x", "--number", "1"), "more than one page is asked for"),
+        ((path, "--id", "00"), "--id has no meaning for"),
+        ((path, "--number", "9"), "has no page number 9, so there is nothing to show. It has 3 pages"),
+        ((path, "--record", "urn:uuid:none"), "has no record urn:uuid:none"),
+        ((path, "--url", "https://pdf.example/"), "has no markup (not_text (application/pdf))"),
+        ((path, "--record", ids["https://pdf.example/"]), "has no markup (not_text (application/pdf))"),
+        ((recipe,), "is a corpus, and no page of it is named"),
+        ((recipe, "--record", "x"), "--record has no meaning for"),
+        ((recipe, "--url", "nowhere.example"), "has no such document"),
+        ((recipe, "--id", "xyz"), "--id xyz is not an id"),
+        ((everything.project.store, "--url", "x"), "Write STORE@NAME"),
+    ):
+        done = say("extractor", "show", *line)
+        assert (done.code, done.out) == (2, ""), line
+        assert told in done.err, (line, done.err)
+        assert "Traceback" not in done.err
+    assert not (tmp_path / "extractor-show.html").exists()
+
+
+def test_plain_text_of_a_corpus_has_no_blocks(say, everything, tmp_path, monkeypatch):
+    """Notes were read as text; the message says so."""
+    monkeypatch.chdir(tmp_path)
+    rows = say("inspect", everything.project.recipe, "--source", "notes", "-n", 1, "--json").out
+    done = say("extractor", "show", everything.project.recipe, "--id", json.loads(rows)["doc_id"])
+    assert done.code == 2
+    assert "was read as plain text" in done.err
+
+
+def test_archives_are_known_by_their_first_bytes(tmp_path, archive, say, monkeypatch):
+    """Whatever they are called."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.html").write_bytes(archive[0].read_bytes())
+    assert say("extractor", "show", "a.html", "--number", 1).code == 0
+
+
+def test_a_file_that_unpacks_without_end_is_not_read_to_its_end(say, tmp_path, monkeypatch):
+    """No page is larger than a record may be."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(warc, "Config", partial(warc.Config, max_record_bytes=1000))
+    (tmp_path / "a.html.gz").write_bytes(gzip.compress(page(text_of(1) * 10).encode()))
+    done = say("extractor", "show", "a.html.gz")
+    assert done.code == 2
+    assert "a.html.gz has more than 1.0 KB, and no page has" in done.err

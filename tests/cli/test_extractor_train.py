@@ -1,0 +1,136 @@
+"""gristmill extractor train: a file of the same bytes for the same gold, and what it was made of."""
+
+import hashlib
+import json
+
+import numpy as np
+import pytest
+
+from gold_pages import page, text_of, write_archive, write_gold, write_rows
+from gristmill.kernels.html.boosting import Trained
+from gristmill.kernels.html.features import FEATURES
+from gristmill.kernels.html.trees import Trees
+from gristmill.query import extractor_training
+from gristmill.query.extractor_training import learn
+from gristmill.query.gold import read_gold, read_golds
+from gristmill.stages.extract.main_text import read_model, write_model
+
+
+@pytest.fixture(autouse=True)
+def few_trees(monkeypatch):
+    for name in ("FIRST", "SECOND"):
+        settings = getattr(extractor_training, name)
+        monkeypatch.setattr(extractor_training, name, settings._replace(trees=5, learning_rate=0.5))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    made = tmp_path_factory.mktemp("gold")
+    write_gold(made)
+    return made
+
+
+@pytest.fixture(scope="module")
+def other(tmp_path_factory):
+    """A second folder, of one set with pages of one domain more."""
+    made = tmp_path_factory.mktemp("other")
+    (made / "gold").mkdir()
+    urls = {f"https://www.dam.example/{number}": page(text_of(number)) for number in range(2)}
+    ids = write_archive(made / "pages.warc.gz", urls)
+    write_rows(
+        made, [{"warc_record_id": ids[url], "set": "manuals", "text": text_of(at)} for at, url in enumerate(urls)]
+    )
+    return made
+
+
+def test_a_model_is_written_and_said_to_be_what_it_is(say, folder, other, tmp_path):
+    """Its sets, what tells most, its hash, and how a recipe takes it; and the extractor takes it."""
+    out = tmp_path / "own.model"
+    done = say("extractor", "train", folder, other, "--out", out)
+    assert done.code == 0, done.err
+    data = out.read_bytes()
+    assert hashlib.sha256(data).hexdigest() in done.out
+    rows = [line.split() for line in done.out.splitlines()]
+    assert ["manuals", "2", "1", "10", "80.0%"] in rows
+    assert ["marked", "3", "3", "6", "50.0%"] in rows
+    assert ["all", "14", "13", "61", "77.0%"] in rows
+    assert f"extract: {{model: {out}}}" in done.out
+    assert done.err.count("the first model without fold") == 5
+    assert [path.name for path in tmp_path.iterdir()] == ["own.model"]
+    assert write_model(read_model(out)) == data
+    (tmp_path / "a.html").write_text(page(text_of(77)))
+    shown = json.loads(say("extractor", "show", tmp_path / "a.html", "--model", out, "--json").out)
+    assert shown["text"] == text_of(77).replace("\n", "\n\n")
+
+
+def test_a_program_gets_the_same_numbers(say, folder, tmp_path):
+    """One object, with the gain of every feature."""
+    out = tmp_path / "own.model"
+    done = say("extractor", "train", folder, "--out", out, "--json")
+    found = json.loads(done.out)
+    assert found["sha256"] == hashlib.sha256(out.read_bytes()).hexdigest()
+    assert (found["bytes"], found["pages"], found["domains"], found["left_out"]) == (out.stat().st_size, 12, 12, 0)
+    assert found["sets"]["news"] == {"pages": 3, "domains": 3, "blocks": 15, "content": 12}
+    for gains in found["gains"].values():
+        assert sum(gains.values()) == pytest.approx(1)
+        assert list(gains.values()) == sorted(gains.values(), reverse=True)
+    assert len(found["gains"]["second"]) > len(found["gains"]["first"])
+
+
+def test_the_same_pages_in_any_order_and_on_any_cores_make_the_same_bytes(folder, other, monkeypatch):
+    """And another page makes others."""
+    pages = read_golds([folder, other])
+    assert pages == read_golds([other, folder])
+    made = write_model(learn(pages).model)
+    monkeypatch.setattr(extractor_training.os, "cpu_count", lambda: 3)
+    assert write_model(learn(pages[::-1]).model) == made
+    assert write_model(learn(pages[2:]).model) != made
+
+
+def test_gain_is_summed_over_all_trees_and_shared_out_by_feature():
+    """A feature that several levels ask about has the sum; those that none asks about have nothing, and come last."""
+    features = np.array([[1, 0], [1, 2]], np.uint16)
+    trees = Trees(features, np.zeros((2, 2), np.uint8), np.zeros((2, 4), np.int16), 0, len(FEATURES))
+    gains = extractor_training._gains(Trained(trees, np.array([[1.0, 2.0], [4.0, 1.0]])))
+    assert list(gains) == [FEATURES[1], FEATURES[0], *FEATURES[2:]]
+    assert list(gains.values())[:4] == [5 / 8, 2 / 8, 1 / 8, 0]
+
+
+def test_few_domains_are_trained_with_fewer_folds(folder):
+    """Three of them with three."""
+    told = []
+    learned = learn(read_gold(folder)[:3], told.append)
+    assert sum("without fold" in line for line in told) == learned.domains == 3
+    assert len(told) == extractor_training.STEPS - 2
+
+
+def test_mistakes_are_told_before_the_training(say, folder, tmp_path, monkeypatch):
+    """Nobody waits for minutes to hear of a path; what was there stays."""
+    monkeypatch.setattr("gristmill.cli.extractor_train.learn", lambda *_: pytest.fail("it was trained"))
+    (tmp_path / "there").write_bytes(b"as it was")
+    for line, told in (
+        ((folder,), "needs --out"),
+        ((folder, "--out", tmp_path), "is a folder"),
+        ((folder, "--out", tmp_path / "none" / "m"), "there is no folder"),
+        ((folder, "--out", tmp_path / "there"), "exists, and another model may be in it"),
+        ((tmp_path / "none", "--out", tmp_path / "m"), "is no folder"),
+        ((folder, folder, "--out", tmp_path / "m"), "it is not clear which of them is right"),
+    ):
+        done = say("extractor", "train", *line)
+        assert (done.code, done.out) == (2, ""), line
+        assert told in done.err
+        assert "Traceback" not in done.err
+    assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("there", b"as it was")]
+
+
+def test_force_writes_over_a_file_and_too_little_gold_over_none(say, folder, tmp_path):
+    """Pages of one domain cannot be split, so no model is made of them."""
+    out = tmp_path / "own.model"
+    out.write_bytes(b"as it was")
+    alone = tmp_path / "alone"
+    write_gold(alone, sets=("news", "marked"), pages=1)
+    done = say("extractor", "train", alone, "--out", out, "--force")
+    assert (done.code, out.read_bytes()) == (2, b"as it was")
+    assert "Of 1 page no model can be trained: pages of two domains at the least are needed" in done.err
+    assert say("extractor", "train", folder, "--out", out, "--force").code == 0
+    assert read_model(out)
