@@ -87,7 +87,10 @@ _OWN = [
     "prose",
 ]
 _BOX = ["chars", "links", "blocks", "prose", "mean"]
-_PAGE = "main_away since_prose until_prose chars_since chars_until heading_since title_away since_title".split()
+_PAGE = [
+    *("main_away", "since_prose", "until_prose", "chars_since", "chars_until", "heading_since", "title_away"),
+    "since_title",
+]
 _WHOLE = ["blocks", "chars", "link_density", "prose", "prose_share", "main_share"]
 _NEAR = ["chars", "link_density", "ends", "kind", "level", "last", "prose"]
 SHIFTS = (-3, -2, -1, 1, 2, 3)
@@ -305,9 +308,10 @@ def _near_title(
     blocks: np.ndarray, count: int, elements: np.ndarray, element_count: int, away: np.ndarray, out: np.ndarray
 ) -> None:
     """Where each block stands to the one that says the title of the page, the best heading before any other."""
-    best, found = 0, -1
+    best: Any = 0
+    found = -1
     for row in range(count):
-        told = np.int64(out[_IN_TITLE, row])
+        told: Any = np.int64(out[_IN_TITLE, row])
         if told >= 128 and blocks[row, B_WORDS] >= 2:
             level = LEVEL[blocks[row, B_KIND]]
             told += 300 - 20 * level if level else 0
