@@ -103,8 +103,8 @@ def read_model(path: Path) -> Model:
         parts.append(from_bytes(data[at + _SIZE.size : at + _SIZE.size + size], str(path)))
         at += _SIZE.size + size
     model = Model(*parts)
-    if [trees.columns for trees in model] != [len(FEATURES), COLUMNS, COLUMNS]:
-        raise UserError(f"{path} is damaged: its trees are not in their order. {_FIX}")
+    if at != len(data) or [trees.columns for trees in model] != [len(FEATURES), COLUMNS, COLUMNS]:
+        raise UserError(f"{path} is damaged: it does not hold three ensembles in their order, and no more. {_FIX}")
     return model
 
 

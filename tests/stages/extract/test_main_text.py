@@ -1,0 +1,193 @@
+"""Our own extractor as the step uses it: models in files, options, bounds, pages that know nothing of each other."""
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.stages.extract.test_extract import PROSE, batch, one, page
+
+from gristmill.errors import UserError
+from gristmill.kernels.html.bounds import as_words
+from gristmill.kernels.html.features import FEATURES
+from gristmill.kernels.html.page import COLUMNS, MAX_BLOCKS
+from gristmill.kernels.html.trees import Trees
+from gristmill.stages.extract.extract import Config, apply
+from gristmill.stages.extract.main_text import DEFAULT, Extractor, Model, default_model, read_model, write_model
+
+SURE = 8_192
+"""A score whose chance is that of something certain."""
+
+
+def trees(columns: int, score: int) -> Trees:
+    """An ensemble that gives every block the same score."""
+    shape = (1, 1)
+    return Trees(np.zeros(shape, np.uint16), np.zeros(shape, np.uint8), np.zeros((1, 2), np.int16), score, columns)
+
+
+ALL_OR_NOTHING = Model(trees(len(FEATURES), 0), trees(COLUMNS, -SURE), trees(COLUMNS, SURE))
+"""Nothing is content, and with comments all of it."""
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> str:
+    path = tmp_path / "all.model"
+    path.write_bytes(write_model(ALL_OR_NOTHING))
+    return str(path)
+
+
+def text_of(extractor: Extractor, html: bytes) -> bytes:
+    return extractor.text(*as_words(np.frombuffer(html, np.uint8)), 0, len(html))
+
+
+def everything(html: str, markdown: bool = False) -> str:
+    return text_of(Extractor(ALL_OR_NOTHING, comments=True, markdown=markdown), html.encode()).decode()
+
+
+def test_a_model_is_the_same_from_its_file(model: str) -> None:
+    """All three ensembles, to the number."""
+    for path, expected in ((Path(model), ALL_OR_NOTHING), (DEFAULT, default_model())):
+        found = read_model(path)
+        assert write_model(found) == write_model(expected) == path.read_bytes()
+
+
+def test_options_choose_the_model_and_the_form(model: str) -> None:
+    """The config's own model, its ensemble for comments, Markdown."""
+    html = page(f"<h2>Heading</h2><p>{PROSE}</p><div class=comments><p>First!</p></div>")
+    assert one(Config(model=model), html=html)["drop"] == "no_main_content"
+    with_comments = one(Config(model=model, comments=True), html=html)
+    assert with_comments["text"] == f"Heading\n\n{PROSE}\n\nFirst!"
+    assert one(Config(model=model, comments=True, markdown=True), html=html)["text"].startswith("## Heading\n\n")
+
+
+@pytest.mark.parametrize(
+    ("damage", "told"),
+    [
+        (lambda data: b"", "is no model of the extractor"),
+        (lambda data: b"x" + data, "is no model of the extractor"),
+        (lambda data: data[:8] + b"x" * 32 + data[40:], "measured other features"),
+        (lambda data: data[:30], "measured other features"),
+        (lambda data: data[:40], "is no file of trees"),
+        (lambda data: data[:44], "is no file of trees"),
+        (lambda data: data[:-1], "is damaged"),
+        (lambda data: data[: len(data) // 2], "is"),
+        (lambda data: data + b"x", "is damaged"),
+        (lambda data: data[:40] + b"\xff" * 8 + data[48:], "is damaged"),
+        (lambda data: data[:-40] + bytes([data[-40] ^ 1]) + data[-39:], "is damaged"),
+        (lambda data: write_model(ALL_OR_NOTHING._replace(second=ALL_OR_NOTHING.first)), "is damaged"),
+    ],
+)
+def test_a_damaged_model_is_refused(model: str, damage, told: str) -> None:  # type: ignore[no-untyped-def]
+    """With its path and what to do, before any page is read with it."""
+    Path(model).write_bytes(damage(Path(model).read_bytes()))
+    with pytest.raises(UserError, match=told) as error:
+        one(Config(model=model), html=page(PROSE))
+    assert model in str(error.value)
+    assert "Train" in str(error.value)
+
+
+def test_no_flipped_bit_of_a_model_is_believed(model: str) -> None:
+    """Each is noticed: everything in the file is hashed, or has one value."""
+    data = Path(model).read_bytes()
+    for place in range(len(data)):
+        Path(model).write_bytes(data[:place] + bytes([data[place] ^ 1 << place % 8]) + data[place + 1 :])
+        with pytest.raises(UserError):
+            read_model(Path(model))
+
+
+def test_a_model_that_is_not_there_is_told(tmp_path: Path) -> None:
+    """A folder is no file either."""
+    for path in (tmp_path / "none.model", tmp_path):
+        with pytest.raises(UserError, match="cannot be read"):
+            read_model(path)
+
+
+def test_bounds_hold_to_the_unit(model: str) -> None:
+    """As many bytes and blocks as are allowed; one more has its reason and no text."""
+    html = page("".join(f"<p>{PROSE} {number}.</p>" for number in range(20)))
+    exact = Config(model=model, comments=True, max_html_bytes=len(html), max_nodes=20)
+    assert one(exact, html=html)["text"].count(PROSE) == 20
+    for limits, reason in (
+        ({"max_html_bytes": len(html) - 1}, "html_too_large"),
+        ({"max_nodes": 19}, "too_many_nodes"),
+    ):
+        row = one(Config.model_validate(limits), html=html)
+        assert (row["drop"], row["text"]) == (reason, None)
+        assert any(str(limit) in row["detail"] for limit in limits.values())
+
+
+def test_more_blocks_than_any_page_has_are_too_many() -> None:
+    """Whatever the config allows."""
+    assert one(Config(max_nodes=10 * MAX_BLOCKS), html="<p>x" * (MAX_BLOCKS + 1))["drop"] == "too_many_nodes"
+
+
+def test_a_page_larger_than_any_before_gets_its_room() -> None:
+    """3 MB behind a small page, to the last word, and a small one again."""
+    extractor = Extractor(ALL_OR_NOTHING, comments=True)
+    long = " ".join(f"word{number}" for number in range(300_000))
+    for text in ("small", long, "small"):
+        assert text_of(extractor, f"<p>{text}</p>".encode()).decode() == text
+
+
+PIECES = st.one_of(
+    st.sampled_from(
+        ["<p>", "</p>", "<b>x", "<td>", "<li>", "<ol start=5>", "<img class=tex alt=y>", "</img>", "<math>"]
+    ),
+    st.sampled_from(["</math>", "<math alttext=z>", "<mi>x</mi>", "<pre>", "<q>", "<rt>", "<svg>", "<title>t</title>"]),
+    st.sampled_from(
+        [PROSE, "word ", "&amp;", "<a href=u>", "</a>", "<h1>", "<div class=comments>", "<!--", "<script>"]
+    ),
+)
+PAGES = st.lists(PIECES, max_size=25).map("".join)
+
+
+@settings(max_examples=120, deadline=None)
+@given(st.lists(PAGES, min_size=2, max_size=4), st.booleans())
+def test_a_text_depends_on_its_page_alone(pages: list[str], markdown: bool) -> None:
+    """Memory is used again for each page, and holds nothing of the one before."""
+    used = Extractor(ALL_OR_NOTHING, True, markdown)
+    for html in pages:
+        fresh = Extractor(ALL_OR_NOTHING, True, markdown)
+        for array in fresh._room.small:
+            array[...] = 77
+        assert text_of(used, html.encode()) == text_of(fresh, html.encode())
+
+
+def test_two_threads_give_the_texts_of_one() -> None:
+    """The step runs in threads: kernels let go of the lock, and each call has memory of its own."""
+    pages = [page(f"<h1>{number}</h1>" + f"<p>{PROSE} {number} &amp; more.</p><li>x" * 40) for number in range(60)]
+    batches = [batch(*({"html": html} for html in pages[first:] + pages[:first])) for first in range(8)]
+    alone = [apply(one_batch, Config()) for one_batch in batches]
+    with ThreadPoolExecutor(2) as threads:
+        together = list(threads.map(lambda one_batch: apply(one_batch, Config()), batches))
+    assert all(found.equals(expected) for found, expected in zip(together, alone, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("html", "text"),
+    [
+        ("<p>a <math><mfrac><mi>a</mi><mn>2</mn></mfrac></math> b", "a $\\frac{a}{2}$ b"),
+        ("<p>a <math><mfrac><mi>a</mi><mn>2</mn></mfrac></math>, <math alttext=x></math>", "a $\\frac{a}{2}$, $x$"),
+        ("<p>a <m:math><m:mi>x</m:mi></m:math> b", "a $x$ b"),
+        ("<p>a <math><mi>x</mi>", "a x"),
+    ],
+)
+def test_formulas_without_tex_are_written_in_it(html: str, text: str) -> None:
+    """MathML is made TeX where the page has no TeX of its own; what has no end stays text."""
+    assert everything(html) == text
+
+
+@settings(max_examples=60, deadline=None)
+@given(PAGES)
+def test_what_is_judged_is_what_is_written(html: str) -> None:
+    """The blocks that `judged` keeps are the text, in their order."""
+    extractor = Extractor()
+    judged = extractor.judged(html.encode())
+    text = text_of(extractor, html.encode()).decode()
+    at = 0
+    for block, kept in zip(judged.blocks.texts, judged.kept, strict=True):
+        if kept:
+            at = text.index(block, at) + len(block)
+    assert bool(judged.kept.any()) == bool(text)
