@@ -22,6 +22,7 @@ NAMES = (
     "parquet",
     "text",
     "code",
+    "page",
     "recipe",
     "tokenizer_json",
     "tokenizer_ranks",
@@ -54,7 +55,8 @@ def test_every_target_is_tried_here() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.slow if "tokenizer" in name else ()) for name in NAMES]
+    "name",
+    [pytest.param(name, marks=pytest.mark.slow if "tokenizer" in name or name == "page" else ()) for name in NAMES],
 )
 def test_old_findings_hold(name: str) -> None:
     """A seed, every file of the corpus, and some changes to them, break nothing."""

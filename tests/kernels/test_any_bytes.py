@@ -31,6 +31,7 @@ from gristmill.kernels.hash.word_counts import add_words, export, no_words
 from gristmill.kernels.html import bounds as html
 from gristmill.kernels.html.facts import find_facts
 from gristmill.kernels.html.meta_tags import find_tags
+from gristmill.kernels.html.page import Room
 from gristmill.kernels.ngram.arpa import read_ngrams
 from gristmill.kernels.ngram.cut import ROOM, ROOM_BYTES, cut_tables, cut_texts
 from gristmill.kernels.ngram.cut import hash_texts as hash_texts_of_words
@@ -59,6 +60,7 @@ from gristmill.kernels.urls.robots import decide, sites_and_paths, write_rule
 from gristmill.kernels.urls.spelling import names
 from gristmill.kernels.urls.words import find_inside, find_words, hash_tokens, openings
 from gristmill.stages.decontaminate.units import Counted, table_of
+from gristmill.stages.extract.main_text import Extractor
 from gristmill.stages.measure.fasttext_model import parse
 from gristmill.stages.quality.classifier_file import model_bytes
 from gristmill.stages.quality.ngram_file import special_hashes
@@ -73,6 +75,12 @@ PIECES = st.one_of(
     st.sampled_from([b"<", b"</", b"<!--", b"-->", b"<meta name=robots", b">", b"<script", b"</script>"]),
     st.sampled_from(
         [b"<meta name=date content=", b"<html lang=a>", b"<title>", b"<h1>", b" type=application/ld+json>"]
+    ),
+    st.sampled_from(
+        [b"<p>", b"<b>", b"<q>", b"<td>", b"<li>", b"<rt>", b"<pre>", b"<math>", b"</math>", b"<svg/>", b"&#"]
+    ),
+    st.sampled_from(
+        [b"<img class=tex alt=x>", b"</img>", b"<blockquote>", b"<ol start=9>", b"<table>", b"<annotation tex"]
     ),
     st.sampled_from([b"http://a.b:80/", b"//", b"?a=%", b"&amp;", b"%2", b"%41", b";x=", b"#!", b"@", b".", b"[::1]"]),
     st.sampled_from([b"</s>", b"__label__", b"<unk>", b"<s>", b"\0", b"-1.5\t", "\u5b57\u0e01".encode(), b"a" * 130]),
@@ -135,6 +143,19 @@ def read_texts(rows, before, draw):
     html.scan(data, offsets.astype(np.int64), 20)
     opened = shapes.openings([b"wor"])
     find_candidates(data, offsets, shapes.CLASSES, opened, np.zeros(64, np.uint8), shapes.ANY_LONG)
+
+
+def read_pages(rows, before, _):
+    """What extraction does with markup, in memory for no byte more than a page has."""
+    data, words = html.as_words(np.frombuffer(before + b"".join(rows), np.uint8))
+    ends = np.cumsum([len(before), *map(len, rows)]).tolist()
+    for markdown in (False, True):
+        extractor = Extractor(markdown=markdown)
+        for row, (begin, stop) in zip(rows, pairwise(ends), strict=True):
+            extractor._room = Room(len(row))
+            text = extractor.text(data, words, begin, stop)
+            extractor._room = Room(4 * len(row) + 64)
+            assert extractor.text(*html.as_words(np.frombuffer(row, np.uint8)), 0, len(row)) == text
 
 
 def read_strings(rows, before, _):
@@ -285,7 +306,7 @@ def table_for(units, seed_words):
     return table_of(Counted(starts, np.concatenate([np.zeros(0, np.uint64), *units])), ngrams, allowed, seed_words)
 
 
-READERS = [read_texts, read_strings, read_urls, read_evals, read_models]
+READERS = [read_texts, read_pages, read_strings, read_urls, read_evals, read_models]
 
 
 @pytest.mark.parametrize("read", READERS)

@@ -1,6 +1,6 @@
 import builtins
 import importlib.util
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 import pytest
@@ -40,14 +40,17 @@ ROWS: list[dict[str, str | None]] = [
     {"html": page(f"<p>{PROSE} 中文 é 🙂</p><!-- {PROSE} -->")},
     {"html": page(f"<script>{PROSE}</script><p>{PROSE}</p>"), "text": "not this"},
 ]
-REASONS = [None, None, None, "no_main_content", "empty_text", "nested_too_deep", None, None]
+RESILIPARSE = Config(tool="resiliparse")
+REASONS = [None, None, None, "no_main_content", "empty_text", "no_main_content", None, None]
 
 
-def test_one_row_for_each_row_in_order() -> None:
+@pytest.mark.parametrize("tool", ["gristmill", "resiliparse"])
+def test_one_row_for_each_row_in_order(tool: Literal["gristmill", "resiliparse"]) -> None:
     """Good, bad, empty and absent rows each get one row of the schema, at their place."""
-    result = apply(batch(*ROWS), Config())
+    result = apply(batch(*ROWS), Config(tool=tool))
     assert result.schema == extract.SCHEMA
-    assert result.column("drop").to_pylist() == REASONS
+    deep = "nested_too_deep" if tool == "resiliparse" else "no_main_content"
+    assert result.column("drop").to_pylist() == [*REASONS[:5], deep, *REASONS[6:]]
     assert [text is None for text in result.column("text").to_pylist()] == [
         reason is not None or row == {} for reason, row in zip(REASONS, ROWS, strict=True)
     ]
@@ -57,21 +60,25 @@ def test_one_row_for_each_row_in_order() -> None:
 def test_a_slice_gives_the_slice_of_the_result(offset: int) -> None:
     """The engine may cut a part anywhere: rows know nothing of their neighbours or their place in a buffer."""
     whole = batch(*ROWS)
-    for length in range(len(ROWS) + 1 - offset):
-        assert apply(whole.slice(offset, length), Config()).equals(apply(whole, Config()).slice(offset, length))
+    for config in (Config(), RESILIPARSE):
+        result = apply(whole, config)
+        for length in range(len(ROWS) + 1 - offset):
+            assert apply(whole.slice(offset, length), config).equals(result.slice(offset, length))
 
 
 def test_plain_text_passes_through_in_plain_form() -> None:
     """Title and language of a row of text stay as they are: the language may be C++."""
     row = one(**ROWS[1])
-    assert row == {"text": "plain\ntext\n\nmore", "title": "kept", "language_hint": "C++", "drop": None, "detail": None}
+    known = {"text": "plain\ntext\n\nmore", "title": "kept", "language_hint": "C++"}
+    assert row == {name: known.get(name) for name in extract.SCHEMA.names}
 
 
 def test_blank_lines_are_folded_to_the_configured_number() -> None:
     """max_blank_lines holds for text and for pages."""
     assert one(Config(max_blank_lines=0), text="a\n\n\nb")["text"] == "a\nb"
-    html = page(f"<p>{PROSE}</p><p>{PROSE}</p>")
-    assert one(Config(max_blank_lines=0), html=html)["text"] == f"{PROSE}\n{PROSE}"
+    html = page(f"<p>{PROSE}</p><p>And {PROSE}</p>")
+    assert one(Config(max_blank_lines=0), html=html)["text"] == f"{PROSE}\nAnd {PROSE}"
+    assert one(Config(max_blank_lines=1), html=html)["text"] == f"{PROSE}\n\nAnd {PROSE}"
 
 
 def test_menus_scripts_forms_comments_and_pictures_are_left_out() -> None:
@@ -85,12 +92,15 @@ def test_menus_scripts_forms_comments_and_pictures_are_left_out() -> None:
 def test_paragraphs_lists_and_code_keep_their_shape() -> None:
     """A blank line between paragraphs, a line for each item, and the indentation of code to the space."""
     code = "def f(x):\n    if x:\n        return 1\n\treturn 2"
-    items = f"<div><div><div><div><ul><li>{PROSE}</li><li>two</li></ul>"
-    text = one(html=page(f"<h1>Heading</h1><p>{PROSE}</p><p>{PROSE}</p><pre>{code}</pre>{items}<p>{PROSE}</p>"))["text"]
-    assert f"{PROSE}\n\n{PROSE}\n" in text
-    assert code in text
-    assert f"• {PROSE}\n" in text
-    assert text.startswith("Heading\n")
+    prose = [f"{word} {PROSE}" for word in ("One", "Two", "Three", "Four")]
+    items = f"<div><div><div><div><ul><li>{prose[2]}</li><li>two of {PROSE}</li></ul>"
+    html = page(f"<h1>Heading</h1><p>{prose[0]}</p><p>{prose[1]}</p><pre>{code}</pre>{items}<p>{prose[3]}</p>")
+    for config, bullet in ((Config(), "-"), (RESILIPARSE, "•")):
+        text = one(config, html=html)["text"]
+        assert f"{prose[0]}\n\n{prose[1]}\n" in text
+        assert code in text
+        assert f"{bullet} {prose[2]}\n" in text
+        assert text.startswith("Heading\n")
 
 
 @pytest.mark.parametrize(
@@ -144,23 +154,23 @@ def test_a_language_tag_is_a_tag_or_nothing(stated: str) -> None:
 @pytest.mark.parametrize(
     ("reason", "html", "config"),
     [
-        ("html_too_large", page("x" * 1_000), Config(max_html_bytes=1_000)),
-        ("html_too_large", "<p>x</p>" * 2_600_000, Config()),
-        ("too_many_nodes", page("<p>x" * 100), Config(max_nodes=100)),
-        ("too_many_nodes", page("<br>" * 300_000), Config()),
-        ("nested_too_deep", page("<i>" * 20), Config(max_depth=20)),
-        ("nested_too_deep", "<div>" * 50_000, Config()),
-        ("nested_too_deep", "<div>" * 500 + "word " * 400_000, Config()),
-        ("too_many_attributes", page("<p " + " ".join(f"a{n}" for n in range(2_000)) + ">x"), Config()),
-        ("too_many_attributes", "".join(f"<p a{n}>" for n in range(100_000)), Config()),
-        ("too_many_lines", page("<p>" + f"{PROSE}<br>" * 40_000), Config()),
-        ("no_main_content", page(" <p>&nbsp;</p> "), Config()),
-        ("no_main_content", "\0\0", Config()),
+        ("html_too_large", page("x" * 1_000), {"max_html_bytes": 1_000}),
+        ("html_too_large", "<p>x</p>" * 2_600_000, {}),
+        ("too_many_nodes", page("<p>x" * 100), {"max_nodes": 100}),
+        ("too_many_nodes", page("<br>" * 300_000), {}),
+        ("nested_too_deep", page("<i>" * 20), {"max_depth": 20}),
+        ("nested_too_deep", "<div>" * 50_000, {}),
+        ("nested_too_deep", "<div>" * 500 + "word " * 400_000, {}),
+        ("too_many_attributes", page("<p " + " ".join(f"a{n}" for n in range(2_000)) + ">x"), {}),
+        ("too_many_attributes", "".join(f"<p a{n}>" for n in range(100_000)), {}),
+        ("too_many_lines", page("<p>" + f"{PROSE}<br>" * 40_000), {}),
+        ("no_main_content", page(" <p>&nbsp;</p> "), {}),
+        ("no_main_content", "\0\0", {}),
     ],
 )
-def test_each_bound_has_its_reason(reason: str, html: str, config: Config) -> None:
-    """A page over a bound has the reason and no text, and costs no more than the scan."""
-    row = one(config, html=html)
+def test_each_bound_has_its_reason(reason: str, html: str, config: dict[str, int]) -> None:
+    """A page over a bound of a library has the reason and no text, and costs no more than the scan."""
+    row = one(Config.model_validate({"tool": "resiliparse", **config}), html=html)
     assert (row["drop"], row["text"]) == (reason, None)
     assert row["detail"] is None or str(row["detail"]).split()[0].isdigit()
 
@@ -169,13 +179,16 @@ def test_bounds_hold_to_the_unit() -> None:
     """A page as large, as deep and as rich as is allowed is extracted; one unit more is not."""
     html = page(f"<p>{PROSE}</p>")
     elements, depth, size = 6, 4, len(html)
-    exact = {"max_html_bytes": size, "max_nodes": elements}
+    exact: dict[str, Any] = {"tool": "resiliparse", "max_html_bytes": size, "max_nodes": elements}
     assert one(Config.model_validate(exact), html=html)["text"] == PROSE
-    for name, limit in exact.items():
-        assert one(Config.model_validate({name: limit - 1}), html=html)["drop"] is not None
+    for name in ("max_html_bytes", "max_nodes"):
+        assert one(Config.model_validate({**exact, name: exact[name] - 1}), html=html)["drop"] is not None
     deep = page("<i>" * (8 - depth + 1) + PROSE)
-    assert one(Config(max_depth=8), html=deep)["drop"] is None
-    assert one(Config(max_depth=8), html=page("<i>" * (8 - depth + 2) + PROSE))["drop"] == "nested_too_deep"
+    assert one(Config(tool="resiliparse", max_depth=8), html=deep)["drop"] is None
+    assert (
+        one(Config(tool="resiliparse", max_depth=8), html=page("<i>" * (8 - depth + 2) + PROSE))["drop"]
+        == "nested_too_deep"
+    )
 
 
 @pytest.mark.parametrize(
@@ -183,16 +196,16 @@ def test_bounds_hold_to_the_unit() -> None:
 )
 def test_what_a_library_raises_is_a_verdict_on_its_row(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
     """An extractor that fails on one page drops that page, says how, and leaves its neighbours alone."""
-    real = extract.extract_plain_text
+    real = extract.by_resiliparse
 
-    def fail(tree: Any, **options: Any) -> str:
-        if tree.title == "bad":
+    def fail(html: str, comments: bool) -> str:
+        if "bad" in html:
             raise error
-        return str(real(tree, **options))
+        return real(html, comments)
 
-    monkeypatch.setattr(extract, "extract_plain_text", fail)
+    monkeypatch.setattr(extract, "by_resiliparse", fail)
     good = {"html": page(f"<p>{PROSE}</p>")}
-    rows = apply(batch(good, {"html": page("<p>x", "<title>bad</title>")}, good), Config()).to_pylist()
+    rows = apply(batch(good, {"html": page("<p>x", "<title>bad</title>")}, good), RESILIPARSE).to_pylist()
     assert [row["drop"] for row in rows] == [None, "extractor_error", None]
     assert rows[1]["detail"].startswith(type(error).__name__)
     assert len(rows[1]["detail"]) <= extract.MAX_DETAIL_CHARS
@@ -219,11 +232,11 @@ def test_a_missing_extra_is_the_users_to_fix(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_the_default_tool_imports_no_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A page is extracted with resiliparse where trafilatura cannot be imported."""
+    """A page is extracted with our own where neither library can be imported."""
     real = builtins.__import__
 
     def refuse(name: str, *rest: Any, **more: Any) -> Any:
-        assert not name.startswith("trafilatura")
+        assert not name.startswith(("trafilatura", "resiliparse.extract"))
         return real(name, *rest, **more)
 
     monkeypatch.setattr(builtins, "__import__", refuse)
@@ -258,11 +271,11 @@ def test_trimming_keeps_the_heading_and_drops_the_menu() -> None:
     html = page("".join(f"<p>{line}</p>" for line in lines))
     rows = batch({"html": html}, {"text": "\n\n".join(lines)}, {"html": html, "title": "of no use"})
     article, everything = ("\n\n".join(part) for part in (lines[2:6], lines))
-    assert apply(rows, Config()).column("text").to_pylist() == [article, everything, article]
-    assert apply(rows, Config(trim_edges=False)).column("text").to_pylist() == [everything] * 3
+    assert apply(rows, RESILIPARSE).column("text").to_pylist() == [article, everything, article]
+    assert apply(rows, Config(tool="resiliparse", trim_edges=False)).column("text").to_pylist() == [everything] * 3
     titled = page("".join(f"<p>{line}</p>" for line in lines), "<title>Contact: the page</title>")
-    assert one(html=titled)["text"] == article
-    assert one(html=titled.replace("<p>Contact", "<p>Contact: the page"))["text"].startswith(
+    assert one(RESILIPARSE, html=titled)["text"] == article
+    assert one(RESILIPARSE, html=titled.replace("<p>Contact", "<p>Contact: the page"))["text"].startswith(
         "Contact: the page\n\nThe h"
     )
 

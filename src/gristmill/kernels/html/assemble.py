@@ -17,7 +17,10 @@ from gristmill.kernels.html.block_names import (
     B_WORDS,
     BOX_DD,
     BOX_DT,
+    BOX_TABLE,
     BOX_TR,
+    E_KIND,
+    E_PARENT,
     E_PATH,
 )
 from gristmill.kernels.html.context import CHANCES
@@ -203,6 +206,15 @@ def _put_lines(text: Any, begin: int, stop: int, out: Any, end: int, quoted: boo
 
 
 @njit(nogil=True, cache=True)
+def _table_of(elements: np.ndarray, element: int) -> int:
+    """The table of a row: around it, or around its <tbody>."""
+    for _ in range(2):
+        if elements[element, E_KIND] != BOX_TABLE:
+            element = elements[element, E_PARENT]
+    return element
+
+
+@njit(nogil=True, cache=True)
 def write_text(
     blocks: np.ndarray,
     count: int,
@@ -235,7 +247,8 @@ def write_text(
         if last >= 0:
             end = _put(target, end, 0x0A, 1)
             tight = marker != 0 and blocks[last, B_MARKER] != 0
-            tight |= is_row and blocks[last, B_KIND] == BOX_TR
+            if is_row and blocks[last, B_KIND] == BOX_TR:
+                tight |= _table_of(elements, blocks[row, B_ELEMENT]) == _table_of(elements, blocks[last, B_ELEMENT])
             tight |= kind == BOX_DD and (blocks[last, B_KIND] == BOX_DT or blocks[last, B_KIND] == BOX_DD)
             new_table &= not tight
             if not tight:

@@ -7,7 +7,16 @@ from numba import njit
 
 from gristmill.kernels.html.block_names import HINT_ENDINGS, HINT_HIDDEN, HINT_MASK, HINT_WORDS
 from gristmill.kernels.html.bounds import seek
-from gristmill.kernels.html.names import BYTE_CLASS, BYTE_GREATER, BYTE_SLASH, BYTE_SPACE, HASH_BASIS, HASH_PRIME
+from gristmill.kernels.html.names import (
+    BYTE_CLASS,
+    BYTE_GREATER,
+    BYTE_SLASH,
+    BYTE_SPACE,
+    HASH_BASIS,
+    HASH_MIX,
+    HASH_PRIME,
+)
+from gristmill.kernels.memory import address_of, byte_at, eight_bytes_at
 
 
 def _name(text: str) -> int:
@@ -37,6 +46,9 @@ if there is none; the first letters of TYPE and DISPLAY; 1 + the number of START
 if there is none (of a script: whether its formula is a block); MATH: its class is one of those that stand
 for a picture of a formula."""
 
+_REMEMBERED = 512
+NOTED = ATTRIBUTES + 2 * _REMEMBERED
+"""Numbers that are kept of tags: of the last one, and behind them what values of a page have told, by their hash."""
 _SHORTEST_AFFIX = 4
 _LONGEST_VALUE = 400
 """Bytes of a class or id that are looked at."""
@@ -126,20 +138,39 @@ def _number_of(data: np.ndarray, begin: int, stop: int) -> int:
     return number + 1
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, forceinline=True)
 def _hash(data: np.ndarray, begin: int, stop: int) -> Any:
-    code = HASH_BASIS
-    for at in range(begin, stop):
-        code = (code ^ np.uint64(data[at])) * HASH_PRIME
-    return np.int64(code >> np.uint64(33))
+    text = address_of(data)
+    code = np.uint64(stop - begin + 1) * HASH_MIX
+    while begin + 8 <= stop:
+        code = (code ^ eight_bytes_at(text, begin)) * HASH_MIX
+        code ^= code >> np.uint64(29)
+        begin += 8
+    while begin < stop:
+        code = (code ^ np.uint64(byte_at(text, begin))) * HASH_PRIME
+        begin += 1
+    return np.int64(code ^ code >> np.uint64(32))
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, forceinline=True)
+def _hints_again(data: np.ndarray, begin: int, stop: int, noted: np.ndarray) -> Any:
+    """`hints_of`, remembered: pages use few classes many times. Returns the hash of the value; adds its hints."""
+    stop = min(stop, begin + _LONGEST_VALUE)
+    code = _hash(data, begin, stop)
+    place = ATTRIBUTES + (code & (_REMEMBERED - 1))
+    if noted[place] != code:
+        noted[place] = code
+        noted[place + _REMEMBERED] = hints_of(data, begin, stop)
+    noted[A_HINTS] |= noted[place + _REMEMBERED]
+    return code
+
+
+@njit(nogil=True, cache=True, forceinline=True)
 def _note(data: np.ndarray, name: Any, begin: int, stop: int, noted: np.ndarray) -> None:
     if name in (_CLASS, _ID, _ROLE, _ITEMPROP):
-        noted[A_HINTS] |= hints_of(data, begin, stop)
+        code = _hints_again(data, begin, stop, noted)
         if name == _CLASS:
-            noted[A_CLASS] = _hash(data, begin, min(stop, begin + _LONGEST_VALUE))
+            noted[A_CLASS] = code >> 33 & 0x7FFFFFFF
             noted[A_MATH] = math_class(data, begin, stop)
     elif name == _STYLE:
         if _is_invisible(data, begin, stop):

@@ -137,10 +137,10 @@ def _decoded(data: int, at: int, stop: int) -> tuple[int, int]:
 
 @njit(nogil=True, cache=True, forceinline=True)
 def put_gap(text: int, end: int, tally: np.ndarray) -> int:
-    """The white space that waits, if it has a word before it on its line."""
+    """The white space that waits, if it stands behind a word."""
     if tally[T_GAP]:
         tally[T_GAP] = 0
-        if end > tally[T_BEGIN] and byte_at(text, end - 1) != 0x0A:
+        if end > tally[T_BEGIN] and byte_at(text, end - 1) > 0x20:
             put_byte(text, end, 0x20)
             return end + 1
     return end

@@ -171,7 +171,7 @@ def cut_page(
         if kind == 0:
             continue
         flags = BOX_FLAGS[kind]
-        if flags & SPACED and not state[S_VERBATIM]:  # what is drawn in a box of its own parts the words around it
+        if flags & SPACED:  # what is drawn in a box of its own parts the words around it
             end_word(tally)
             tally[T_GAP] = 1
         if flags & BOX:

@@ -141,7 +141,7 @@ K_KIND, K_ELEMENT, K_ROW, K_CELL, K_NUMBER, K_ITEM, STACK_ROWS = range(7)
 next item, and whether an item has had a block."""
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, forceinline=True)
 def flush(state: np.ndarray, tally: np.ndarray, stack: np.ndarray, blocks: np.ndarray, text: int) -> None:
     """Ends the block; one without a character never was."""
     if tally[T_CHARS] == 0:
@@ -225,7 +225,7 @@ def pop_to(state: np.ndarray, stack: np.ndarray, counts: np.ndarray, elements: n
         state[S_STRONG] = 0
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, forceinline=True)
 def push(
     state: np.ndarray,
     stack: np.ndarray,
@@ -287,7 +287,7 @@ def push(
     state[S_TOP] = top + 1
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, forceinline=True)
 def imply(state: np.ndarray, stack: np.ndarray, counts: np.ndarray, elements: np.ndarray, kind: int) -> None:
     """End tags that a start tag implies."""
     flags = BOX_FLAGS[kind]
@@ -335,7 +335,7 @@ def imply(state: np.ndarray, stack: np.ndarray, counts: np.ndarray, elements: np
             pop_to(state, stack, counts, elements, found)
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, forceinline=True)
 def close(state: np.ndarray, stack: np.ndarray, counts: np.ndarray, elements: np.ndarray, kind: int) -> None:
     """The end tag of a box: closes the nearest of its name; a cell hides what is open around its table."""
     if counts[kind] == 0:
@@ -363,11 +363,14 @@ def begin_page(
     stack: np.ndarray,
     counts: np.ndarray,
     missing: np.ndarray,
+    noted: np.ndarray,
     elements: np.ndarray,
 ) -> None:
     """Sets everything as it is before a page: one box is open, the page itself."""
     for field in range(STATES):
         state[field] = 0
+    for field in range(noted.size):
+        noted[field] = 0
     for field in range(TALLIES):
         tally[field] = 0
     for kind in range(counts.size):

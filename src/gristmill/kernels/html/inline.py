@@ -157,7 +157,7 @@ def _end_link(state: np.ndarray, data: int, text: int) -> None:
     state[S_END] = end + 1
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, forceinline=True)
 def inline(
     state: np.ndarray,
     tally: np.ndarray,

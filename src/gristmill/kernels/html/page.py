@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 
 from gristmill.kernels.html.assemble import BLOCK_ROOM, choose, close_gaps, drop_copies, write_text
-from gristmill.kernels.html.attributes import ATTRIBUTES
+from gristmill.kernels.html.attributes import NOTED
 from gristmill.kernels.html.block_names import BLOCK_COLUMNS, BOX_NAMES, ELEMENT_COLUMNS
 from gristmill.kernels.html.block_text import TALLIES
 from gristmill.kernels.html.blocks import cut_page
@@ -70,7 +70,7 @@ def cut_and_measure(
     """
     state, tally, stack, counts, missing, noted, slots = small
     blocks, elements, moved, sums, away, keys, groups = tables
-    begin_page(state, tally, stack, counts, missing, elements)
+    begin_page(state, tally, stack, counts, missing, noted, elements)
     state[S_MARKDOWN] = markdown
     cut_page(data, words, begin, stop, state, tally, stack, counts, missing, noted, blocks, elements, texts)
     count = join_rows(blocks, state[S_BLOCKS], elements, state[S_ELEMENTS], texts, moved)
@@ -162,7 +162,7 @@ class Room:
             np.empty((STACK_ROWS, MAX_DEPTH + 1), np.int64),
             np.empty(kinds, np.int64),
             np.empty(kinds, np.int64),
-            np.empty(ATTRIBUTES, np.int64),
+            np.empty(NOTED, np.int64),
             np.empty(TITLE_SLOTS, np.int64),
         )
         self.tables = (

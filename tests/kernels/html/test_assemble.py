@@ -1,0 +1,151 @@
+"""Which blocks stay, against searches through all choices; and the alignment of a page's words with its gold."""
+
+from functools import cache
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gristmill.kernels.html.align import align
+from gristmill.kernels.html.assemble import (
+    COPY_BYTES,
+    HOLDER_BYTES,
+    LEAST_EXPECTED,
+    WINDOW,
+    choose,
+    close_gaps,
+    drop_copies,
+)
+from gristmill.kernels.html.block_names import (
+    B_ELEMENT,
+    B_START,
+    B_STOP,
+    B_UNITS,
+    B_WORDS,
+    BLOCK_COLUMNS,
+    E_PATH,
+    ELEMENT_COLUMNS,
+)
+from gristmill.kernels.html.context import CHANCES
+from gristmill.kernels.html.features import G_COLUMNS
+
+SCORES = st.one_of(st.integers(-6000, 6000), st.sampled_from([0, 31, 32, -32, -33, -(2**31), 2**31 - 1]))
+
+
+def best_choice(scores: list[int], sizes: list[int]) -> tuple[int, int]:
+    """The F1 of 1,000 that the best threshold promises, and the highest threshold that promises it."""
+    bytes_ = [min(255, max(0, (score >> 5) + 128)) for score in scores]
+    chances = [int(CHANCES[byte]) for byte in bytes_]
+    total = sum(size * chance for size, chance in zip(sizes, chances, strict=True))
+    promises = {}
+    for least in sorted(set(bytes_), reverse=True):
+        kept = [place for place, byte in enumerate(bytes_) if byte >= least]
+        right = sum(sizes[place] * chances[place] for place in kept)
+        promises[least] = 2000 * right // (1000 * sum(sizes[place] for place in kept) + total)
+    best = max(promises.values())
+    return best, next(least for least, promised in promises.items() if promised == best)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.tuples(SCORES, st.integers(0, 300), st.integers(0, 50)), min_size=1, max_size=30))
+def test_the_choice_is_the_best_of_all_thresholds(rows: list[tuple[int, int, int]]) -> None:
+    """Of those that keep everything from some score on; none, where no choice promises enough."""
+    blocks = np.zeros((len(rows), BLOCK_COLUMNS), np.int32)
+    blocks[:, B_WORDS], blocks[:, B_UNITS] = [row[1] for row in rows], [row[2] for row in rows]
+    scores = [row[0] for row in rows]
+    keep = np.full(len(rows), 7, np.uint8)
+    found = choose(np.array(scores, np.int32), blocks, len(rows), keep)
+    best, least = best_choice(scores, [max(1, words + units // 2) for _, words, units in rows])
+    assert found == best
+    enough = best >= LEAST_EXPECTED
+    assert keep.tolist() == [enough and min(255, max(0, (score >> 5) + 128)) >= least for score in scores]
+
+
+@given(st.lists(st.tuples(st.booleans(), st.integers(0, 2)), max_size=12))
+def test_a_gap_between_two_of_its_kind_is_closed(rows: list[tuple[bool, int]]) -> None:
+    """From the first on: a block that was taken in stands beside the next."""
+    blocks = np.zeros((len(rows), BLOCK_COLUMNS), np.int32)
+    blocks[:, B_ELEMENT] = np.arange(len(rows))
+    elements = np.zeros((len(rows), ELEMENT_COLUMNS), np.int32)
+    elements[:, E_PATH] = [path for _, path in rows]
+    keep = np.array([kept for kept, _ in rows], np.uint8)
+    close_gaps(blocks, len(rows), elements, keep)
+    expected = [kept for kept, _ in rows]
+    for row in range(1, len(rows) - 1):
+        alike = {path for _, path in rows[row - 1 : row + 2]}
+        expected[row] |= expected[row - 1] and expected[row + 1] and len(alike) == 1
+    assert keep.tolist() == expected
+
+
+def without_copies(texts: list[bytes], keep: list[bool]) -> list[bool]:
+    """By comparing texts, with no hash."""
+    keep = list(keep)
+    owners: dict[bytes, int] = {}
+    long = [row for row, text in enumerate(texts) if keep[row] and len(text) >= COPY_BYTES]
+    for row in long:
+        first = owners.setdefault(texts[row][:WINDOW], row)
+        keep[row] = first == row or texts[first] != texts[row]
+    for row in long:
+        text = texts[row]
+        if not keep[row] or len(text) < HOLDER_BYTES:
+            continue
+        places = [
+            at
+            for at in range(1, len(text) - WINDOW)
+            if text[at - 1] <= 32 or text[at - 1] in b"." or text[at - 1] >= 128
+        ]
+        keep[row] = sum(owners.get(text[at : at + WINDOW], row) != row for at in places) < 3
+    return keep
+
+
+PIECES = [bytes([65 + n]) * 3 + b" paragraph of the page, which says something of its own, %d." % n for n in range(6)]
+TEXTS = st.one_of(
+    st.sampled_from([*PIECES, b"short", PIECES[0][:40], PIECES[1] + b" And more."]),
+    st.lists(st.sampled_from([*PIECES, b" ", b"x" * 90, "ü".encode()]), min_size=4, max_size=9).map(b"".join),
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.tuples(TEXTS, st.sampled_from([True, True, False])), max_size=9))
+def test_copies_are_those_that_a_comparison_finds(rows: list[tuple[bytes, bool]]) -> None:
+    """A long block for the second time, and one that holds the beginnings of three others."""
+    texts, kept = [text for text, _ in rows], [kept for _, kept in rows]
+    ends = np.cumsum([0, *map(len, texts)])
+    blocks = np.zeros((len(rows), BLOCK_COLUMNS), np.int32)
+    blocks[:, B_START], blocks[:, B_STOP] = ends[:-1], ends[1:]
+    keep = np.array(kept, np.uint8)
+    buffer = np.frombuffer(b"".join(texts), np.uint8).copy()
+    drop_copies(blocks, len(rows), keep, buffer, np.empty(64, np.int64), np.empty((64, G_COLUMNS), np.int64), 63)
+    assert keep.tolist() == without_copies(texts, kept)
+
+
+def best_score(page: list[int], gold: list[int], found: list[bool] | None = None) -> int:
+    """What the best alignment counts: 2 for a pair, 4 for one behind another; with `found`, of those words and all."""
+
+    @cache
+    def best(row: int, column: int, run: bool) -> int:
+        if row == len(page):
+            return 0
+        must, may = (found is not None and found[row]), (found is None or found[row])
+        values = [-(10**6)] if must else [best(row + 1, column, False)]
+        if column < len(gold):
+            values.append(best(row, column + 1, False))
+            if may and page[row] == gold[column]:
+                values.append((4 if run else 2) + best(row + 1, column + 1, True))
+        return max(values)
+
+    return best(0, 0, False)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(st.integers(0, 4), max_size=14), st.lists(st.integers(0, 4), max_size=14))
+def test_an_alignment_counts_as_much_as_the_best(page: list[int], gold: list[int]) -> None:
+    """The words that are marked can be aligned, all of them, and no choice of words counts more."""
+    found = align(np.array(page, np.int64), np.array(gold, np.int64)).astype(bool).tolist()
+    assert best_score(page, gold, found) == best_score(page, gold)
+
+
+def test_a_sentence_is_aligned_as_a_whole() -> None:
+    """Its words in a menu before it are not taken."""
+    page = [1, 2, 3, 9, 9, 1, 2, 3, 4]
+    assert align(np.array(page), np.array([1, 2, 3, 4])).tolist() == [0, 0, 0, 0, 0, 1, 1, 1, 1]

@@ -1,0 +1,168 @@
+"""What a reader sees of a page is there in its text: lines, lists, tables, code, quotations, formulas, Markdown."""
+
+import pytest
+from tests.kernels.html.cutting import Cut, text_of
+
+TEXTS = {
+    # lines
+    "<p>a<br>b<br/> c": "a\nb\nc",
+    "<p>a<br> <br>b<br><br><br>c": "a\n\nb\n\nc",
+    "<p> a <b>b </b>c<i> d</i>\n\t e ": "a b c d e",
+    "<p>x<sup>2</sup> + H<sub>2</sub>O": "x2 + H2O",
+    "<div>a<div>b</div>c</div>d": "a\n\nb\n\nc\n\nd",
+    "a<hr>b": "a\n\nb",
+    # lists
+    "<ul><li>a<li>b<li> </li><li>c</ul>d": "- a\n- b\n- c\n\nd",
+    "<ul><li>a<ul><li>b<ol><li>c</ol></ul><li>d</ul>": "- a\n  - b\n    1. c\n- d",
+    "<ul><li><p>a</p><p>b</p></li><li>c</li></ul>": "- a\n  b\n- c",
+    "<ol><li>a<li>b</ol><ol start=9><li>c<li>d</ol>": "1. a\n2. b\n9. c\n10. d",
+    "<ol start=0><li>a<li value=7>b<li>c</ol>": "0. a\n7. b\n8. c",
+    "<ol start=-3><li>a</ol><ol start=x><li>b</ol>": "1. a\n1. b",
+    "<ol start=999999999><li>a<li>b</ol>": "524286. a\n524286. b",
+    "<ul>" * 20 + "<li>a": "                - a",
+    "<ul><li>a<pre>b\n  c</pre></ul>": "- a\nb\n  c",
+    "<dl><dt>a<dd>b<dd>c<dt>d</dl>": "a\nb\nc\n\nd",
+    # tables
+    "<table><caption>t<tr><th>a<th>b<tr><td>1<td>2</table>": "t\n\na | b\n1 | 2",
+    "<table><tr><td>a<td> <td>c</table>": "a | c",
+    "<table><tr><td>a<br>b<td>c</table>": "a\nb\n\nc",
+    "<table><tr><td>a<td>b<br>c</table>": "a\n\nb\nc",
+    "<table><tr><td>a<td><p>b<p>c</table>": "a\n\nb\n\nc",
+    "<table><tr><td><pre>1\n2</pre><td><pre>a\nb</pre></table>": "1\n2\n\na\nb",
+    f"<table><tr><td>a<td>{'b' * 201}</table>": f"a\n\n{'b' * 201}",
+    "<table><tr><td>a<table><tr><td>b<td>c</table>d<td>e</table>": "a\n\nb | c\n\nd | e",
+    # code
+    "<pre>\n\n  a\n\tb  c\n\n\nd \n</pre>": "  a\n\tb  c\n\n\nd",
+    "<pre>a\r\nb\rc\x0cd</pre>": "a\nb\nc\nd",
+    "<pre>a:\n&nbsp;&nbsp;&#32;b&#10;&#9;c&NewLine;\xa0d</pre>": "a:\n   b\n\tc\n d",
+    "<pre><div>a</div><div>  b</div><p>c</pre>": "a\n  b\nc",
+    "<pre><code><span>if</span> a:\n  <b>b</b>\n</code></pre>": "if a:\n  b",
+    "<pre>a<br>b<br><br>  c</pre>": "a\nb\n\n  c",
+    "<pre>a  <svg></svg>  b</pre>": "a    b",
+    "<pre>a<svg></svg>b\n  <svg></svg>c<input>\nd</pre>": "a b\n  c\nd",
+    "<p>a <code>b  c</code>": "a b c",
+    # quotations and readings
+    "<p>say <q>a b</q>, <q>c</q>.": 'say "a b", "c".',
+    "<p><q>a</q> b": '"a" b',
+    "<p>\u201e<q>a</q>\u201c b</q>": "\u201ea\u201c b",
+    "<p><q></q><p>a": "a",
+    "<ruby>漢<rp>(</rp><rt>kan</rt><rp>)</rp>字<rp>(</rp><rt>ji</rt><rp>)</rp></ruby>。": "漢(kan)字(ji)。",
+    "<ruby>漢 <rt>kan <rt></rt>字 <rt>ji</ruby> x": "漢(kan)字(ji) x",
+    "<p><rt>a</rt>": "a",
+    # formulas
+    "a <math alttext='x&lt;y'><mi>x</mi></math> b": "a $x<y$ b",
+    "<math display=block alttext='{\\displaystyle x}'><mi>x</mi></math>": "$$x$$",
+    '<math alttext=""><mi>x</mi><annotation encoding="application/x-tex">y</annotation></math>': "$y$",
+    "<math><mi>x</mi><annotation encoding=other>y</annotation><annotation encoding=TeX>z</math>.": "$z$.",
+    "<math alttext=x></math><img class='mwe-math-fallback-image-inline' alt='x'>": "$x$",
+    "<img class='mwe-math-fallback' alt='{\\displaystyle x}'>, <img class=tex alt=y> <img class='latex z' alt=z>": (
+        "$x$, $y$ $z$"
+    ),
+    "a<img class=text-center alt=b><img class=latexture alt=c></img>": "a",
+    '<span class=katex><span class=katex-mathml><math><mi>x</mi><annotation encoding="application/x-tex">x^2'
+    "</annotation></math></span><span class=katex-html><span>x</span><span>2</span></span></span> a": "$x^2$ a",
+    '<span class=MathJax_Preview>p</span><span class="MathJax"><span>x</span></span>'
+    '<script type="math/tex">x_1</script> and <script type="math/tex; mode=display">y</script>': "$x_1$ and $$y$$",
+    "<mjx-container><mjx-math><mjx-mi>x</mjx-mi></mjx-math><mjx-assistive-mml><math alttext=x><mi>x</mi></math>"
+    "</mjx-assistive-mml></mjx-container> a": "$x$ a",
+    "<math/>a<math><mi>x</mi><math><mi>y</mi></math>": "axy",
+}
+
+MARKDOWN = {
+    "<h1>a</h1><h3>b</h3>c": "# a\n\n### b\n\nc",
+    "<p>a <b>b</b> <strong> c </strong><i>d</i> <em>e</em> <code>f</code>": "a **b** **c** *d* *e* `f`",
+    "<p><b>a<i>b</i></b><b></b>": "**a*b***",
+    "<p><b>a<b>b<b>c": "**a****b**c",
+    "<p>a <a href='http://x.example/?a b'>b c</a> <a>d</a> <a href=''>e</a> <a href=f> </a>": (
+        "a [b c](http://x.example/?ab) d e"
+    ),
+    "<ul><li>a<ol><li>b</ol></ul>": "- a\n  1. b",
+    "<table><tr><th>a<th>b<tr><td>1<td>2</table>": "| a | b |\n|---|---|\n| 1 | 2 |",
+    "<table><tr><th>|a<th>b</table>": "| |a | b |\n|---|---|",
+    "<pre>a\n  <b>b</b> <a href=x>c</a></pre>": "```\na\n  b c\n```",
+    "<blockquote><p>a<br>b<p>c</blockquote>d": "> a\n> b\n>\n> c\n\nd",
+    "<blockquote><pre>a\nb</pre></blockquote>": "> ```\n> a\n> b\n> ```",
+    "<table><tbody><tr><td>a<td>b</table><table><tr><td>c<td>d<tr><td>e<td>f</table>": (
+        "| a | b |\n|---|---|\n\n| c | d |\n|---|---|\n| e | f |"
+    ),
+    "<table><thead><tr><td>a<td>b<tbody><tr><td>c<td>d</table>": "| a | b |\n|---|---|\n| c | d |",
+    "<blockquote><table><tr><td>a<td>b</table></blockquote>": "> | a | b |\n> |---|---|",
+}
+
+
+@pytest.mark.parametrize("page", TEXTS)
+def test_plain_text(page: str) -> None:
+    """Each as it should read."""
+    assert text_of(page) == TEXTS[page]
+
+
+@pytest.mark.parametrize("page", MARKDOWN)
+def test_markdown(page: str) -> None:
+    """Each as a reader of Markdown expects it."""
+    assert text_of(page, markdown=True) == MARKDOWN[page]
+
+
+UNITS = [
+    "<b>x",
+    "<b>&nGt;",
+    "<b>x<p>",
+    "<b>x<b>y<td>",
+    "<i>x</i>",
+    "<tt>x</tt>",
+    "<b><i><tt>x</tt></i></b>",
+    "<a href=x>y",
+    "<a href=x>y</a>",
+    "<q>",
+    "<q>x",
+    "<rt>",
+    "x<rt>",
+    "<ruby>x<rt>",
+    "x<p>",
+    "x<br>",
+    "x<hr>",
+    "<h6>x",
+    "&nGt;",
+    "&nGt;<p>",
+    "x<q>",
+    "<td>x",
+    "<li>x",
+    "<ol><li>x",
+    "<ul><li>x",
+    "<ol start=999999><li>x",
+    "<pre>x<p>",
+    "<math alttext=x></math>",
+    "<script type=math/tex>x</script>",
+    "<img class=tex alt=x>",
+    "<table><tr><td>Ĥ",
+    "<tr><td>x<td>y",
+    "<blockquote>a<br>",
+    "<blockquote><table><tr><td>x<td>y",
+    "<input>x",
+    "x<svg/>y",
+    "<td>|",
+    "<tr><td> |<td>|",
+]
+BEGINNINGS = (
+    "",
+    "x",
+    "<blockquote>",
+    "<blockquote><table><tr>",
+    "<pre>",
+    "<ul>" * 20 + "<li>",
+    "<table><tr><td>| |<td>",
+)
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_nothing_needs_more_room_than_there_is(unit: str) -> None:
+    """What is written is bound by the size of the page, whatever it repeats, in Markdown too."""
+    for beginning in BEGINNINGS:
+        for times in (1, 3, 500):
+            page = beginning + unit * times
+            for markdown in (False, True):
+                exact = Cut(page, markdown)
+                assert exact.used_bytes + 8 <= exact.room.texts.size
+                roomy = Cut(page, markdown, 4 * len(page) + 100)
+                assert roomy.count == exact.count
+                assert len(roomy.written()) <= exact.room.out.size
+                assert exact.written() == roomy.written()
