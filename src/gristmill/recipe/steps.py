@@ -78,7 +78,7 @@ def _load_step(draft: Draft, route: str, item: Any, at: Path, used: dict[str, in
         draft.add_at_key((*at, second), f"{dotted(at)} holds two keys, {first} and {second}, in one step. {fix}")
         return None
     if not item or not isinstance(item, dict | str):
-        example = "Write a name, or a name with its fields: - extract: {tool: resiliparse}."
+        example = "Write a name, or a name with its fields: - extract: {tool: trafilatura}."
         draft.add(at, f"{dotted(at)} must be a step, not {show(item)}. {example}")
         return None
     name, config_at, fields = (item, at, None) if isinstance(item, str) else _only(item, at)

@@ -15,13 +15,16 @@ from gristmill.kernels.html.block_names import (
     B_UNITS,
     B_VERBATIM,
     B_WORDS,
+    BOX_BUTTON,
     BOX_DD,
     BOX_DT,
     BOX_TABLE,
     BOX_TR,
+    E_ALL_HINTS,
     E_KIND,
     E_PARENT,
     E_PATH,
+    HINT_COOKIE,
 )
 from gristmill.kernels.html.context import CHANCES
 from gristmill.kernels.html.features import LEVEL
@@ -35,6 +38,8 @@ WINDOW = 24
 COPY_BYTES = 60
 HOLDER_BYTES = 400
 """Sizes of a beginning by which blocks are compared, of blocks that are, and of those that may hold others."""
+MAX_BUTTON_WORDS = 5
+"""Longer ones are headings of what they open, as in lists of questions."""
 MAX_INDENT = 8
 BLOCK_ROOM = 64
 """Bytes that a block may take beside its text."""
@@ -78,6 +83,24 @@ def close_gaps(blocks: np.ndarray, count: int, elements: np.ndarray, keep: np.nd
             path = elements[blocks[row, B_ELEMENT], E_PATH]
             before, after = blocks[row - 1, B_ELEMENT], blocks[row + 1, B_ELEMENT]
             keep[row] = elements[before, E_PATH] == path and elements[after, E_PATH] == path
+
+
+@njit(nogil=True, cache=True)
+def drop_controls(blocks: np.ndarray, count: int, elements: np.ndarray, keep: np.ndarray) -> None:
+    """Leaves out what buttons say, and what asks about cookies unless the page has hardly anything else."""
+    blocks, elements, keep = borrow(blocks), borrow(elements), borrow(keep)
+    asked = others = 0
+    for row in range(count):
+        if keep[row] and blocks[row, B_KIND] == BOX_BUTTON and blocks[row, B_WORDS] <= MAX_BUTTON_WORDS:
+            keep[row] = 0
+        if keep[row]:
+            cookies = elements[blocks[row, B_ELEMENT], E_ALL_HINTS] & HINT_COOKIE != 0
+            asked += blocks[row, B_WORDS] if cookies else 0
+            others += 0 if cookies else blocks[row, B_WORDS]
+    if asked == 0 or asked > others:
+        return
+    for row in range(count):
+        keep[row] &= elements[blocks[row, B_ELEMENT], E_ALL_HINTS] & HINT_COOKIE == 0
 
 
 @njit(nogil=True, cache=True)

@@ -113,7 +113,8 @@ HINTS = {
     "postmeta entrymeta updated",
     "tags": "tags tag category categories topics cat archive archives keywords labels taxonomy",
     "widget": "widget widgets module box panel block portlet textwidget card tile",
-    "popup": "cookie cookies consent gdpr popup modal overlay dialog notice alert notification lightbox paywall",
+    "cookie": "cookie cookies consent gdpr ccpa onetrust cookiebot cookieconsent cookienotice cookiebar didomi",
+    "popup": "popup modal overlay dialog notice alert notification lightbox paywall",
     "hidden": "hidden hide none invisible skip noprint noscreen offscreen visuallyhidden",
     "media": "caption image img photo gallery video player slide slider thumbnail thumb media figure credit carousel "
     "slideshow picture photos images audio",
@@ -125,6 +126,7 @@ HINTS = {
     "code": "code highlight syntax sourcecode codehilite terminal console",
 }
 HINT_HIDDEN = 1 << list(HINTS).index("hidden")
+HINT_COOKIE = 1 << list(HINTS).index("cookie")
 HINT_COMMENT = 1 << list(HINTS).index("comment")
 _HINT_SLOTS = 4096
 

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from gristmill.kernels.html.assemble import BLOCK_ROOM, choose, close_gaps, drop_copies, write_text
+from gristmill.kernels.html.assemble import BLOCK_ROOM, choose, close_gaps, drop_controls, drop_copies, write_text
 from gristmill.kernels.html.attributes import NOTED
 from gristmill.kernels.html.block_names import BLOCK_COLUMNS, BOX_NAMES, ELEMENT_COLUMNS
 from gristmill.kernels.html.block_text import TALLIES
@@ -114,6 +114,7 @@ def decide(scores: np.ndarray, count: int, mask: int, tables: Any, texts: np.nda
     blocks, elements, _, _, _, keys, groups = tables
     promised = choose(scores, blocks, count, keep)
     close_gaps(blocks, count, elements, keep)
+    drop_controls(blocks, count, elements, keep)
     drop_copies(blocks, count, keep, texts, keys, groups, mask)
     return promised
 
