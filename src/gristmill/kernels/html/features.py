@@ -333,7 +333,7 @@ def measure(
     count: int,
     elements: np.ndarray,
     element_count: int,
-    text: Any,
+    texts: np.ndarray,
     data: np.ndarray,
     title: int,
     title_end: int,
@@ -351,7 +351,7 @@ def measure(
     `sums` has SUM_ROWS rows of `count` + 1, `away` as many places as there are elements and blocks; `keys` and `groups`
     are tables of `mask` + 1 places, a power of two, at least four times `count`; `slots` has TITLE_SLOTS.
     """
-    text = address_of(text)
+    text = address_of(texts)
     blocks, elements, sums, away = borrow(blocks), borrow(elements), borrow(sums), borrow(away)
     keys, groups, slots, out = borrow(keys), borrow(groups), borrow(slots), borrow(out)
     for field in range(SUM_ROWS):

@@ -43,10 +43,10 @@ def _is_one_line(blocks: np.ndarray, row: int) -> bool:
 
 @njit(nogil=True, cache=True)
 def join_rows(
-    blocks: np.ndarray, count: int, elements: np.ndarray, element_count: int, text: Any, moved: np.ndarray
+    blocks: np.ndarray, count: int, elements: np.ndarray, element_count: int, texts: np.ndarray, moved: np.ndarray
 ) -> int:
     """Makes one block of the cells of a row, where each has one short block; returns the number of blocks then."""
-    text = address_of(text)
+    text = address_of(texts)
     blocks, elements, moved = borrow(blocks), borrow(elements), borrow(moved)
     read = write = 0
     while read < count:
