@@ -1,6 +1,5 @@
 """Cells of a table row made one block, as a reader sees them."""
 
-from typing import Any
 
 import numpy as np
 from numba import njit
