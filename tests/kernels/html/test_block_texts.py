@@ -76,6 +76,8 @@ MARKDOWN = {
     "<p>a <a href='http://x.example/?a b'>b c</a> <a>d</a> <a href=''>e</a> <a href=f> </a>": (
         "a [b c](http://x.example/?ab) d e"
     ),
+    "<h2>a<br>b</h2><blockquote><h3>c<br>d</h3><pre>\te\nf": "## a b\n\n> ### c d\n>\n> ```\n> \te\n> f\n> ```",
+    "<pre>a\n```\nb````</pre>": "`````\na\n```\nb````\n`````",
     "<ul><li>a<ol><li>b</ol></ul>": "- a\n  1. b",
     "<table><tr><th>a<th>b<tr><td>1<td>2</table>": "| a | b |\n|---|---|\n| 1 | 2 |",
     "<table><tr><th>|a<th>b</table>": "| |a | b |\n|---|---|",
@@ -141,6 +143,8 @@ UNITS = [
     "x<svg/>y",
     "<td>|",
     "<tr><td> |<td>|",
+    "<pre>```````",
+    "<pre>`</pre>",
 ]
 BEGINNINGS = (
     "",
