@@ -239,8 +239,9 @@ def write_text(
 
     `out` needs three times the texts, and BLOCK_ROOM bytes a block. In Markdown a line end becomes three bytes in a
     quotation, what parts cells, one byte in two, has four more in the line below a table's first row, and a sign that
-    could end a fence of code has one more in both. A block has besides at most 5 bytes before it, 24 of a marker (eight indents, a number of six digits, a dot, a space), 8 of
-    fences or a heading's signs, 4 around a row and 8 of the line below it, and 6 for quoted line ends.
+    could end a fence of code has one more in both. A block has besides at most 5 bytes before it, 24 of a marker (eight
+    indents, a number of six digits, a dot, a space), 8 of fences or a heading's signs, 4 around a row and 8 of the line
+    below it, and 6 for quoted line ends.
     """
     text, target = address_of(texts), address_of(out)
     blocks, elements, keep = borrow(blocks), borrow(elements), borrow(keep)
