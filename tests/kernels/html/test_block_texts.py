@@ -50,6 +50,7 @@ TEXTS = {
     "<p><q></q><p>a": "a",
     "<ruby>漢<rp>(</rp><rt>kan</rt><rp>)</rp>字<rp>(</rp><rt>ji</rt><rp>)</rp></ruby>。": "漢(kan)字(ji)。",
     "<ruby>漢 <rt>kan <rt></rt>字 <rt>ji</ruby> x": "漢(kan)字(ji) x",
+    "<ruby>漢<rp>(<rt>kan<rp>)</ruby>, <ruby>字<rp>(</rp><rt>ji</rt><rp>)</rp></ruby>": "漢(kan), 字(ji)",
     "<p><rt>a</rt>": "a",
     # formulas
     "a <math alttext='x&lt;y'><mi>x</mi></math> b": "a $x<y$ b",
