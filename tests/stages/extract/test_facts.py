@@ -6,8 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from resiliparse.parse.html import HTMLTree
 
-from gristmill.stages.extract import extract
-from gristmill.stages.extract.facts import MAX_NAME_CHARS, MAX_TITLE_CHARS, SCHEMA, facts
+from gristmill.stages.extract.facts import MAX_NAME_CHARS, MAX_TITLE_CHARS, SCHEMA, facts, language_tag, one_line
 
 
 def rows(*pages: str | bytes) -> list[dict[str, Any]]:
@@ -181,6 +180,21 @@ TITLES = st.one_of(
 )
 
 
+def title_of(tree: Any) -> str | None:
+    """<title>, else og:title, else the first <h1>. The oracle."""
+    meta, heading = tree.head.query_selector('meta[property="og:title"]'), tree.body.query_selector("h1")
+    named, headed = meta.getattr("content") if meta else "", heading.text if heading else ""
+    return one_line(tree.title) or one_line(named) or one_line(headed) or None
+
+
+def language_of(tree: Any) -> str | None:
+    """<html lang>, else <meta http-equiv="content-language">. The oracle."""
+    root = tree.document.first_element_child
+    meta = tree.head.query_selector('meta[http-equiv="content-language" i]')
+    stated = language_tag(root.getattr("lang") or root.getattr("xml:lang"))
+    return stated or (language_tag(meta.getattr("content")) if meta else None)
+
+
 @settings(deadline=None, max_examples=200)
 @given(
     title=TITLES,
@@ -198,7 +212,7 @@ def test_title_and_language_are_those_of_a_tree(
     )
     tree = HTMLTree.parse(page)
     row = rows(page)[0]
-    assert (row["title"], row["language"]) == (extract._title(tree), extract._language(tree, page))
+    assert (row["title"], row["language"]) == (title_of(tree), language_of(tree))
 
 
 def test_nothing_is_said_of_no_page() -> None:
