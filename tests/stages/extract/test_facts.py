@@ -181,22 +181,18 @@ TITLES = st.one_of(
 
 
 def title_of(tree: Any) -> str | None:
-    """<title>, else og:title, else the first <h1>; on one line."""
-    title = one_line(tree.title)
-    if not title and (meta := tree.head.query_selector('meta[property="og:title"]')):
-        title = one_line(meta.getattr("content"))
-    if not title and (heading := tree.body.query_selector("h1")):
-        title = one_line(heading.text)
-    return title or None
+    """<title>, else og:title, else the first <h1>. The oracle."""
+    meta, heading = tree.head.query_selector('meta[property="og:title"]'), tree.body.query_selector("h1")
+    named, headed = meta.getattr("content") if meta else "", heading.text if heading else ""
+    return one_line(tree.title) or one_line(named) or one_line(headed) or None
 
 
 def language_of(tree: Any) -> str | None:
-    """<html lang>, else <meta http-equiv="content-language">."""
+    """<html lang>, else <meta http-equiv="content-language">. The oracle."""
     root = tree.document.first_element_child
     meta = tree.head.query_selector('meta[http-equiv="content-language" i]')
-    return language_tag(root.getattr("lang") or root.getattr("xml:lang")) or (
-        language_tag(meta.getattr("content")) if meta else None
-    )
+    stated = language_tag(root.getattr("lang") or root.getattr("xml:lang"))
+    return stated or (language_tag(meta.getattr("content")) if meta else None)
 
 
 @settings(deadline=None, max_examples=200)

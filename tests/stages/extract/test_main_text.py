@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.stages.extract.test_extract import PROSE, batch, one, page
 
@@ -145,6 +145,7 @@ PAGES = st.lists(PIECES, max_size=25).map("".join)
 
 @settings(max_examples=120, deadline=None)
 @given(st.lists(PAGES, min_size=2, max_size=4), st.booleans())
+@example(["<img class=tex alt=y>", "</img>"], False)
 def test_a_text_depends_on_its_page_alone(pages: list[str], markdown: bool) -> None:
     """Memory is used again for each page, and holds nothing of the one before."""
     used = Extractor(ALL_OR_NOTHING, True, markdown)

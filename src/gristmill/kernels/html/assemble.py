@@ -214,16 +214,27 @@ def _new_line(out: Any, end: int, quoted: bool) -> int:
 
 
 @njit(nogil=True, cache=True)
-def _put_lines(text: Any, begin: int, stop: int, out: Any, end: int, quoted: bool) -> int:
-    """The text of a block."""
-    if not quoted:
+def _fence_of(text: Any, begin: int, stop: int) -> int:
+    """Signs of a fence around code: one more than it has in a row, three at least."""
+    longest = run = 0
+    for at in range(begin, stop):
+        run = run + 1 if byte_at(text, at) == 0x60 else 0
+        longest = max(longest, run)
+    return max(3, longest + 1)
+
+
+@njit(nogil=True, cache=True)
+def _put_lines(text: Any, begin: int, stop: int, out: Any, end: int, quoted: bool, heading: bool) -> int:
+    """The text of a block; a heading of Markdown is one line."""
+    if not quoted and not heading:
         copy_bytes(out, end, text, begin, stop - begin)
         return end + stop - begin
     for at in range(begin, stop):
-        if byte_at(text, at) == 0x0A:
-            end = _new_line(out, end, True)
+        byte = byte_at(text, at)
+        if byte == 0x0A and not heading:
+            end = _new_line(out, end, quoted)
         else:
-            put_byte(out, end, byte_at(text, at))
+            put_byte(out, end, 0x20 if byte == 0x0A else byte)
             end += 1
     return end
 
@@ -250,13 +261,14 @@ def write_text(
     """The kept blocks into `out`; returns where they end. An empty line parts them, but not items, rows and terms.
 
     `out` needs three times the texts, and BLOCK_ROOM bytes a block. In Markdown a line end becomes three bytes in a
-    quotation, and what parts cells, one byte in two, has four more in the line below a table's first row. A block has
-    besides at most 5 bytes before it, 24 of a marker (eight indents, a number of six digits, a dot, a space), 8 of
-    fences or a heading's signs, 4 around a row and 8 of the line below it, and 6 for quoted line ends.
+    quotation, what parts cells, one byte in two, has four more in the line below a table's first row, and a sign that
+    could end a fence of code has one more in both. A block has besides at most 5 bytes before it, 24 of a marker (eight
+    indents, a number of six digits, a dot, a space), 8 of fences or a heading's signs, 4 around a row and 8 of the line
+    below it, and 6 for quoted line ends.
     """
     text, target = address_of(texts), address_of(out)
     blocks, elements, keep = borrow(blocks), borrow(elements), borrow(keep)
-    end = 0
+    end = fence = 0
     last = -1
     for row in range(count):
         if not keep[row]:
@@ -288,14 +300,15 @@ def write_text(
             if level:
                 end = _put(target, _put(target, end, 0x23, level), 0x20, 1)
             elif verbatim:
-                end = _new_line(target, _put(target, end, 0x60, 3), quoted)
+                fence = _fence_of(text, begin, stop)
+                end = _new_line(target, _put(target, end, 0x60, fence), quoted)
             elif is_row:
                 put_byte(target, end, 0x7C)
                 put_byte(target, end + 1, 0x20)
                 end += 2
-        end = _put_lines(text, begin, stop, target, end, quoted)
+        end = _put_lines(text, begin, stop, target, end, quoted, markdown and level > 0)
         if markdown and verbatim and not level:
-            end = _put(target, _new_line(target, end, quoted), 0x60, 3)
+            end = _put(target, _new_line(target, end, quoted), 0x60, fence)
         elif markdown and is_row:
             end = _put(target, _put(target, end, 0x20, 1), 0x7C, 1)
             if new_table:

@@ -111,16 +111,17 @@ def hints_of(data: np.ndarray, begin: int, stop: int) -> int:
 def _is_invisible(data: np.ndarray, begin: int, stop: int) -> bool:
     """Whether a style says display:none or visibility:hidden."""
     stop = min(stop, begin + _LONGEST_VALUE)
-    for at in range(begin, stop - 7):
-        if data[at] == 0x3A and (at - begin >= 7):  # :
+    for at in range(begin + 7, stop - 4):
+        if data[at] == 0x3A and data[at - 1] | 0x20 == 0x79:  # y:
             place = at + 1
             while place < stop and data[place] == 0x20:
                 place += 1
-            letter = data[place] | 0x20 if place + 3 < stop else 0
-            before = data[at - 1] | 0x20
-            if before == 0x79 and letter == 0x6E and data[place + 1] | 0x20 == 0x6F and data[at - 7] | 0x20 == 0x64:
+            if place + 3 >= stop:
+                return False
+            first, second = data[place] | 0x20, data[place + 1] | 0x20
+            if first == 0x6E and second == 0x6F and data[at - 7] | 0x20 == 0x64:
                 return True  # display: no(ne)
-            if before == 0x79 and letter == 0x68 and data[place + 1] | 0x20 == 0x69 and data[at - 10] | 0x20 == 0x76:
+            if first == 0x68 and second == 0x69 and at - begin >= 10 and data[at - 10] | 0x20 == 0x76:
                 return True  # visibility: hi(dden)
     return False
 

@@ -51,8 +51,8 @@ for _bit, _members in enumerate(_SETS.values()):
 (BOX_MJX, BOX_OL, BOX_P, BOX_Q, BOX_RT, BOX_RUBY, BOX_SCRIPT, BOX_SPAN, BOX_STYLE, BOX_SVG, BOX_TABLE, BOX_TBODY) = map(
     BOX_NAMES.index, ["mjx-container", "ol", "p", "q", "rt", "ruby", "script", "span", "style", "svg", "table", "tbody"]
 )
-(BOX_TD, BOX_TFOOT, BOX_TH, BOX_THEAD, BOX_TITLE, BOX_TR, BOX_BLOCKQUOTE, BOX_M_MATH, BOX_MML_MATH) = map(
-    BOX_NAMES.index, ["td", "tfoot", "th", "thead", "title", "tr", "blockquote", "m:math", "mml:math"]
+(BOX_TD, BOX_TFOOT, BOX_TH, BOX_THEAD, BOX_TITLE, BOX_TR, BOX_BLOCKQUOTE, BOX_M_MATH, BOX_MML_MATH, BOX_RP) = map(
+    BOX_NAMES.index, ["td", "tfoot", "th", "thead", "title", "tr", "blockquote", "m:math", "mml:math", "rp"]
 )
 BOX_HASHES = np.array([fnv(name) for name in BOX_NAMES], np.uint64)
 BOX_SHIFT = np.uint64(next(s for s in range(52) if len({fnv(k) >> s & 4095 for k in BOX_NAMES}) == len(BOX_NAMES)))

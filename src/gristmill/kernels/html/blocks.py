@@ -40,6 +40,7 @@ from gristmill.kernels.html.block_names import (
     BOX_MATH,
     BOX_MJX,
     BOX_MML_MATH,
+    BOX_RP,
     BOX_SCRIPT,
     BOX_SHIFT,
     BOX_SLOTS,
@@ -190,6 +191,9 @@ def cut_page(
                 push(state, stack, counts, elements, noted, kind)
         elif flags & SKIPPED:
             if closing or missing[kind] == 1 or (kind == BOX_SVG and data[at - 2] == 0x2F):
+                continue
+            if kind == BOX_RP:  # its end tag may be missing, and what it holds is a parenthesis
+                at = seek(data, words, at, stop, 0x3C)
                 continue
             end, sure = skip_raw(data, words, at, stop, np.int64(code))
             if end >= stop:
