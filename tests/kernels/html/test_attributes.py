@@ -19,10 +19,10 @@ from gristmill.kernels.html.attributes import (
     A_MATH,
     A_START,
     A_TYPE,
-    ATTRIBUTES,
     MATH_IMAGE,
     MATH_JAX,
     MATH_KATEX,
+    NOTED,
     hints_of,
     read_attributes,
 )
@@ -39,7 +39,7 @@ LISTED = sorted(GROUPS)
 def noted_of(tag: bytes) -> tuple[np.ndarray, bytes]:
     """What is noted of a start tag, and what stands behind it."""
     data, words = as_words(np.frombuffer(tag, np.uint8))
-    noted = np.zeros(ATTRIBUTES, np.int64)
+    noted = np.zeros(NOTED, np.int64)
     end = read_attributes(data, words, tag.index(b"<x") + 2, len(tag), noted, True)
     return noted, tag[end:]
 
