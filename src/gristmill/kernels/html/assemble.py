@@ -25,9 +25,10 @@ from gristmill.kernels.html.block_names import (
     E_PARENT,
     E_PATH,
     HINT_COOKIE,
+    HINT_INVISIBLE,
 )
 from gristmill.kernels.html.context import CHANCES
-from gristmill.kernels.html.features import LEVEL
+from gristmill.kernels.html.features import LEVEL, MAX_TRIES, text_hash
 from gristmill.kernels.html.names import HASH_MIX
 from gristmill.kernels.memory import address_of, borrow, byte_at, eight_bytes_at
 from gristmill.kernels.memory_writes import copy_bytes, put_byte
@@ -87,20 +88,23 @@ def close_gaps(blocks: np.ndarray, count: int, elements: np.ndarray, keep: np.nd
 
 @njit(nogil=True, cache=True)
 def drop_controls(blocks: np.ndarray, count: int, elements: np.ndarray, keep: np.ndarray) -> None:
-    """Leaves out what buttons say, and what asks about cookies unless the page has hardly anything else."""
+    """Leaves out what buttons say, what asks about cookies, and what nobody sees; the last two unless the page has
+    hardly anything else: pages hide all of themselves until a script has run.
+    """
     blocks, elements, keep = borrow(blocks), borrow(elements), borrow(keep)
-    asked = others = 0
     for row in range(count):
         if keep[row] and blocks[row, B_KIND] == BOX_BUTTON and blocks[row, B_WORDS] <= MAX_BUTTON_WORDS:
             keep[row] = 0
-        if keep[row]:
-            cookies = elements[blocks[row, B_ELEMENT], E_ALL_HINTS] & HINT_COOKIE != 0
-            asked += blocks[row, B_WORDS] if cookies else 0
-            others += 0 if cookies else blocks[row, B_WORDS]
-    if asked == 0 or asked > others:
-        return
-    for row in range(count):
-        keep[row] &= elements[blocks[row, B_ELEMENT], E_ALL_HINTS] & HINT_COOKIE == 0
+    for hint in (HINT_COOKIE, HINT_INVISIBLE):
+        hinted = others = 0
+        for row in range(count):
+            if keep[row] and elements[blocks[row, B_ELEMENT], E_ALL_HINTS] & hint:
+                hinted += blocks[row, B_WORDS]
+            elif keep[row]:
+                others += blocks[row, B_WORDS]
+        if hinted and hinted <= others:
+            for row in range(count):
+                keep[row] &= elements[blocks[row, B_ELEMENT], E_ALL_HINTS] & hint == 0
 
 
 @njit(nogil=True, cache=True)
@@ -110,7 +114,7 @@ def drop_copies(
     """Leaves out what says again what other kept blocks say: a long block that is there twice, the second time, and one
     that holds the beginnings of three others, as a copy of the article for another layout does.
 
-    `keys` and `owners` are tables of `mask` + 1 places, a power of two, more than there are blocks.
+    `keys` and `owners` are tables of `mask` + 1 places, a power of two, more than twice as many as there are blocks.
     """
     text = address_of(texts)
     blocks, keep, keys, owners = borrow(blocks), borrow(keep), borrow(keys), borrow(owners)
@@ -122,7 +126,11 @@ def drop_copies(
         if not keep[row] or stop - begin < COPY_BYTES:
             continue
         longest = max(longest, stop - begin)
-        slot = _window_slot(keys, owners, _window(text, begin), mask)
+        window = _window_slot(keys, owners, _window(text, begin), mask)
+        if owners[window, 0] < 0:
+            owners[window, 0] = row
+        whole = np.int64(text_hash(text, begin, stop) >> np.uint64(1))
+        slot = _window_slot(keys, owners, whole, mask)
         if owners[slot, 0] < 0:
             owners[slot, 0] = row
             continue
@@ -142,8 +150,9 @@ def drop_copies(
         for at in range(begin + 1, stop - WINDOW):
             before = byte_at(text, at - 1)
             if before <= 0x20 or before == 0x2E or before >= 0x80:  # a paragraph may be glued to the one before it
-                slot = _window_slot(keys, owners, _window(text, at), mask)
-                held += owners[slot, 0] >= 0 and owners[slot, 0] != row
+                here = _window(text, at)
+                slot = _window_slot(keys, owners, here, mask)
+                held += owners[slot, 0] >= 0 and owners[slot, 0] != row and keys[slot] == here
         keep[row] = held < 3
 
 
@@ -160,7 +169,9 @@ def _window(text: Any, at: int) -> Any:
 def _window_slot(keys: np.ndarray, owners: np.ndarray, key: Any, mask: int) -> Any:
     """Where a window is, or would be."""
     slot = key & mask
-    while owners[slot, 0] >= 0 and keys[slot] != key:
+    for _ in range(MAX_TRIES):
+        if owners[slot, 0] < 0 or keys[slot] == key:
+            break
         slot = (slot + 1) & mask
     if owners[slot, 0] < 0:
         keys[slot] = key

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from gristmill.kernels.html.block_names import HINT_ENDINGS, HINT_HIDDEN, HINT_MASK, HINT_WORDS
+from gristmill.kernels.html.block_names import HINT_ENDINGS, HINT_HIDDEN, HINT_INVISIBLE, HINT_MASK, HINT_WORDS
 from gristmill.kernels.html.bounds import seek
 from gristmill.kernels.html.names import (
     BYTE_CLASS,
@@ -128,15 +128,17 @@ def _is_invisible(data: np.ndarray, begin: int, stop: int) -> bool:
 
 @njit(nogil=True, cache=True)
 def _number_of(data: np.ndarray, begin: int, stop: int) -> int:
-    """1 + the number that a value begins with, of at most six digits; 0 if it is none."""
+    """1 + the number that a value begins with; 0 if it is none, -1 if it is negative or has more than six digits."""
     number = 0
-    if begin >= stop or data[begin] < 0x30 or data[begin] > 0x39:
-        return 0
-    for at in range(begin, min(stop, begin + 6)):
+    if begin < stop and data[begin] == 0x2D:
+        return -1
+    for at in range(begin, stop):
         if data[at] < 0x30 or data[at] > 0x39:
-            break
+            return number + 1 if at > begin else 0
+        if at - begin >= 6:
+            return -1
         number = number * 10 + data[at] - 0x30
-    return number + 1
+    return number + 1 if stop > begin else 0
 
 
 @njit(nogil=True, cache=True, forceinline=True)
@@ -175,13 +177,13 @@ def _note(data: np.ndarray, name: Any, begin: int, stop: int, noted: np.ndarray)
             noted[A_MATH] = math_class(data, begin, stop)
     elif name == _STYLE:
         if _is_invisible(data, begin, stop):
-            noted[A_HINTS] |= HINT_HIDDEN
+            noted[A_HINTS] |= HINT_HIDDEN | HINT_INVISIBLE
     elif name == _HREF:
         noted[A_HREF], noted[A_HREF_END] = begin, stop
     elif name in (_ALT, _ALTTEXT):
         noted[A_ALT], noted[A_ALT_END] = begin, stop
     elif name == _HIDDEN:
-        noted[A_HINTS] |= HINT_HIDDEN
+        noted[A_HINTS] |= HINT_HIDDEN | HINT_INVISIBLE
     elif name in (_TYPE, _DISPLAY):
         code = np.int64(0)
         for at in range(begin, min(stop, begin + 8)):

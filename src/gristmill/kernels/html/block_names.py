@@ -126,6 +126,9 @@ HINTS = {
     "code": "code highlight syntax sourcecode codehilite terminal console",
 }
 HINT_HIDDEN = 1 << list(HINTS).index("hidden")
+UNCOUNTED = 1 << 20
+HINT_INVISIBLE = 1 << 30
+"""By its style or the attribute hidden; what names tell of that is one of the groups."""
 HINT_COOKIE = 1 << list(HINTS).index("cookie")
 HINT_COMMENT = 1 << list(HINTS).index("comment")
 _HINT_SLOTS = 4096
@@ -202,7 +205,7 @@ TAGS          tags since the block before it
 STRONG        characters inside <b> and <strong>
 HINTS         what class names of the inline elements in it tell
 MARKER        depth of lists << 20 | number of the item + 1 (0: unordered) << 1 | 1 if it is the first of its item; or 0
-ROW, CELL     the table row that it stands in, and the cell; 0: none
+ROW, CELL     the table row that it stands in, and which of its cells, from 1 on (from UNCOUNTED on: of no row); 0: none
 QUOTE         block quotations around it
 VERBATIM      1: white space counts
 FIRST, LAST   kinds of its first and last character (block_text.py)

@@ -49,6 +49,7 @@ from gristmill.kernels.html.block_names import (
     BOX_SVG,
     BOX_TITLE,
     E_LAST,
+    HINT_INVISIBLE,
     NESTED,
     SKIPPED,
     SPACED,
@@ -188,7 +189,7 @@ def cut_page(
                 close(state, stack, counts, elements, kind)
             else:
                 imply(state, stack, counts, elements, kind)
-                push(state, stack, counts, elements, noted, kind)
+                push(state, tally, stack, counts, elements, noted, kind)
         elif flags & SKIPPED:
             if closing or missing[kind] == 1 or (kind == BOX_SVG and data[at - 2] == 0x2F):
                 continue
@@ -272,7 +273,10 @@ def cut_page(
         elif kind == BOX_SPAN:
             if wanted:
                 state[S_HINTS] |= noted[A_HINTS]
-                if (noted[A_MATH] == MATH_KATEX or noted[A_MATH] == MATH_JAX) and not missing[BOX_SPAN]:
+                # KaTeX may write its boxes alone, without the MathML that has the formula.
+                picture = noted[A_MATH] == MATH_JAX or (noted[A_MATH] == MATH_KATEX and missing[BOX_IMG])
+                picture |= noted[A_MATH] == 0 and noted[A_HINTS] & HINT_INVISIBLE != 0
+                if picture and not missing[BOX_SPAN]:
                     end = end_of_nested(data, words, at, stop, name, size)
                     missing[BOX_SPAN] = end >= stop
                     at = at if end >= stop else end

@@ -69,6 +69,7 @@ from gristmill.kernels.html.block_names import (
     ENDS_PARAGRAPH,
     HEADINGS,
     LISTS,
+    UNCOUNTED,
     VERBATIM,
 )
 from gristmill.kernels.html.block_text import (
@@ -94,6 +95,8 @@ from gristmill.kernels.memory import (
 )
 
 MAX_DEPTH = 512
+MAX_NUMBER = 500_000
+"""Of an item of a list; one with a larger or a negative number has none."""
 (
     S_TOP,
     S_BLOCKS,
@@ -228,6 +231,7 @@ def pop_to(state: np.ndarray, stack: np.ndarray, counts: np.ndarray, elements: n
 @njit(nogil=True, cache=True, forceinline=True)
 def push(
     state: np.ndarray,
+    tally: np.ndarray,
     stack: np.ndarray,
     counts: np.ndarray,
     elements: np.ndarray,
@@ -265,19 +269,30 @@ def push(
         stack[K_ROW, top], stack[K_CELL, top] = state[S_ROWS], 0
     elif flags & CELL:
         state[S_CELLS] += 1
-        stack[K_CELL, top] = state[S_CELLS]
+        stack[K_CELL, top] = UNCOUNTED + state[S_CELLS] % UNCOUNTED
+        if stack[K_KIND, top - 1] == BOX_TR and stack[K_CELL, top - 1] < UNCOUNTED - 1:
+            if stack[K_CELL, top - 1] and stack[K_ITEM, top - 1] == state[S_BLOCKS]:
+                # The cell before is empty: room for what parts it from this one, of three of the four bytes of its tag.
+                state[S_END] += 3
+                tally[T_BEGIN] = state[S_END]
+            stack[K_CELL, top - 1] += 1
+            stack[K_ITEM, top - 1] = state[S_BLOCKS]
+            stack[K_CELL, top] = stack[K_CELL, top - 1]
     elif kind == BOX_TABLE:
         stack[K_ROW, top] = stack[K_CELL, top] = 0
     elif kind == BOX_OL:
-        stack[K_NUMBER, top] = noted[A_START] - 1 if noted[A_START] else 1
+        stack[K_NUMBER, top] = noted[A_START] - 1 if noted[A_START] > 0 else 1
+        if noted[A_START] < 0:
+            stack[K_NUMBER, top] = MAX_NUMBER
     elif kind == BOX_LI:
         for place in range(top - 1, max(0, top - 8), -1):
             if BOX_FLAGS[stack[K_KIND, place]] & LISTS:
                 if stack[K_KIND, place] == BOX_OL:
                     if noted[A_START]:
-                        stack[K_NUMBER, place] = noted[A_START] - 1
-                    stack[K_NUMBER, top] = min(stack[K_NUMBER, place] + 1, 0x7FFFF)
-                    stack[K_NUMBER, place] += 1
+                        stack[K_NUMBER, place] = noted[A_START] - 1 if noted[A_START] > 0 else MAX_NUMBER
+                    if stack[K_NUMBER, place] < MAX_NUMBER:
+                        stack[K_NUMBER, top] = stack[K_NUMBER, place] + 1
+                        stack[K_NUMBER, place] += 1
                 break
     elif kind == BOX_BLOCKQUOTE:
         state[S_QUOTES] += 1

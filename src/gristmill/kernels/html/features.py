@@ -177,6 +177,7 @@ for _number in range(1, 7):
 
 MIN_PROSE_WORDS = 12
 TITLE_SLOTS = 256
+MAX_TRIES = 64
 
 
 @njit(nogil=True, cache=True, forceinline=True)
@@ -239,7 +240,7 @@ def _in_title(text: int, begin: int, stop: int, slots: np.ndarray) -> int:
 
 
 @njit(nogil=True, cache=True)
-def _text_hash(text: int, begin: int, stop: int) -> Any:
+def text_hash(text: int, begin: int, stop: int) -> Any:
     code = np.uint64(stop - begin) * HASH_MIX
     at = begin
     while at + 8 <= stop:
@@ -254,11 +255,16 @@ def _text_hash(text: int, begin: int, stop: int) -> Any:
 
 @njit(nogil=True, cache=True, forceinline=True)
 def slot_of(keys: np.ndarray, key: Any, mask: int) -> Any:
-    """The place of a key in a table that has room for it."""
+    """The place of a key in a table that has room for it. After some tries it shares one: a page could be made to have
+    all its keys in a row, and would take a time that grows with the square of its size.
+    """
     slot = np.int64(np.uint64(key) * HASH_MIX >> np.uint64(20)) & mask
-    while keys[slot] != -1 and keys[slot] != key:
+    for _ in range(MAX_TRIES):
+        if keys[slot] == -1 or keys[slot] == key:
+            break
         slot = (slot + 1) & mask
-    keys[slot] = key
+    if keys[slot] == -1:
+        keys[slot] = key
     return slot
 
 
@@ -379,7 +385,7 @@ def measure(
         groups[slot, G_CHARS] += blocks[row, B_CHARS]
         groups[slot, G_LINKS] += blocks[row, B_LINK_CHARS]
         groups[slot, G_PROSE] += sums[SUM_PROSE, row + 1] - sums[SUM_PROSE, row]
-        code = np.int64(_text_hash(text, blocks[row, B_START], blocks[row, B_STOP]) >> np.uint64(2)) << 1 | 1
+        code = np.int64(text_hash(text, blocks[row, B_START], blocks[row, B_STOP]) >> np.uint64(2)) << 1 | 1
         slot = slot_of(keys, code, mask)
         groups[slot, G_COUNT] += 1
         away[element_count + row] = slot

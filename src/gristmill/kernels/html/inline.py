@@ -21,6 +21,8 @@ from gristmill.kernels.html.block_text import (
     T_BEGIN,
     T_CHARS,
     T_GAP,
+    T_LENGTH,
+    T_WORDS,
     put_gap,
     take_text,
 )
@@ -124,11 +126,38 @@ def annotation(data: np.ndarray, words: np.ndarray, at: int, stop: int) -> tuple
 
 
 @njit(nogil=True, cache=True)
+def _has(text: int, begin: int, end: int, one: int, other: int) -> bool:
+    """Whether one of two bytes is in a text."""
+    at = begin
+    while at < end and byte_at(text, at) != one and byte_at(text, at) != other:
+        at += 1
+    return at < end
+
+
+@njit(nogil=True, cache=True)
+def _is_plain_address(data: int, begin: int, end: int) -> bool:
+    """Whether an address can stand in parentheses, and leads somewhere: javascript: and data: do not."""
+    for at in range(begin, end):
+        byte = byte_at(data, at)
+        if byte in (0x28, 0x29, 0x3C, 0x3E):
+            return False
+        if byte == 0x3A:
+            letter = byte_at(data, begin) | 0x20
+            return letter in (0x68, 0x66, 0x6D)  # http, ftp, mailto
+        if byte in (0x2F, 0x3F, 0x23):
+            return not _has(data, at, end, 0x28, 0x29) and not _has(data, at, end, 0x3C, 0x3E)
+    return True
+
+
+@njit(nogil=True, cache=True)
 def _end_inline(
     state: np.ndarray, tally: np.ndarray, kind: int, data: int, text: int, place: int, mark: int, size: int
 ) -> None:
     if state[place] >= 0:
-        state[S_END] = _wrap(text, state[place], state[S_END], mark, size)
+        # Code is as it stands: no marks inside it, and none around code that has a backtick.
+        in_code = place != S_MONO_AT and state[S_MONO_AT] >= 0
+        if not in_code and not (mark == 0x60 and _has(text, state[place], state[S_END], 0x60, 0x60)):
+            state[S_END] = _wrap(text, state[place], state[S_END], mark, size)
         state[place] = -1
 
 
@@ -137,7 +166,9 @@ def _end_link(state: np.ndarray, data: int, text: int) -> None:
     """Makes `[words](address)` of a link that ends."""
     begin, end = state[S_LINK_AT], state[S_END]
     state[S_LINK_AT] = -1
-    if begin < 0 or state[S_HREF] >= state[S_HREF_END]:
+    if begin < 0 or state[S_HREF] >= state[S_HREF_END] or state[S_MONO_AT] >= 0:
+        return
+    if _has(text, begin, end, 0x5B, 0x5D) or not _is_plain_address(data, state[S_HREF], state[S_HREF_END]):
         return
     while begin < end and byte_at(text, begin) <= 0x20:
         begin += 1
@@ -174,6 +205,7 @@ def inline(
         if state[S_LINK]:
             state[S_LINK_CHARS] += tally[T_CHARS] - state[S_LINK_FROM]
             state[S_LINK] = 0
+            _drop_pilcrow(state, tally, text)
             if markdown:
                 _end_link(state, data, text)
         if not closing and noted[A_HREF_END]:
@@ -203,6 +235,21 @@ def inline(
             state[S_END] = end + 1
     elif kind in (BOX_RT, BOX_RUBY):
         _reading(state, tally, kind, closing, text)
+
+
+@njit(nogil=True, cache=True)
+def _drop_pilcrow(state: np.ndarray, tally: np.ndarray, text: int) -> None:
+    """A link behind a heading that says nothing but the sign of a paragraph leads to the heading itself."""
+    end = state[S_END]
+    if state[S_LINK_AT] < 0 or end - state[S_LINK_AT] not in (2, 3) or byte_at(text, end - 1) != 0xB6:
+        return
+    if byte_at(text, end - 2) == 0xC2 and (end - state[S_LINK_AT] == 2 or byte_at(text, end - 3) == 0x20):
+        state[S_END], state[S_LINK_AT] = state[S_LINK_AT], -1
+        state[S_LINK_CHARS] -= 1
+        state[S_LINKS] -= 1
+        tally[T_CHARS] -= 1
+        tally[T_WORDS] -= tally[T_LENGTH] == 1
+        tally[T_LENGTH] = 0
 
 
 @njit(nogil=True, cache=True)

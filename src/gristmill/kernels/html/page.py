@@ -5,7 +5,14 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from gristmill.kernels.html.assemble import BLOCK_ROOM, choose, close_gaps, drop_controls, drop_copies, write_text
+from gristmill.kernels.html.assemble import (
+    BLOCK_ROOM,
+    choose,
+    close_gaps,
+    drop_controls,
+    drop_copies,
+    write_text,
+)
 from gristmill.kernels.html.attributes import NOTED
 from gristmill.kernels.html.block_names import BLOCK_COLUMNS, BOX_NAMES, ELEMENT_COLUMNS
 from gristmill.kernels.html.block_text import TALLIES
@@ -109,10 +116,26 @@ def score_page(count: int, mask: int, small: Any, tables: Any, flat: np.ndarray,
 
 
 @njit(nogil=True, cache=True)
-def decide(scores: np.ndarray, count: int, mask: int, tables: Any, texts: np.ndarray, keep: np.ndarray) -> int:
-    """Marks the blocks that make up the text; returns the F1 that is expected of the choice, of 1,000."""
+def decide(
+    scores: np.ndarray,
+    more: np.ndarray,
+    count: int,
+    mask: int,
+    tables: Any,
+    texts: np.ndarray,
+    keep: np.ndarray,
+) -> int:
+    """Marks the blocks that make up the text; returns the F1 that is expected of the choice, of 1,000.
+
+    `more` are scores by which further blocks may be chosen, or nothing.
+    """
     blocks, elements, _, _, _, keys, groups = tables
     promised = choose(scores, blocks, count, keep)
+    if more.size:
+        others = np.empty(count, np.uint8)
+        choose(more, blocks, count, others)
+        for row in range(count):
+            keep[row] |= others[row]
     close_gaps(blocks, count, elements, keep)
     drop_controls(blocks, count, elements, keep)
     drop_copies(blocks, count, keep, texts, keys, groups, mask)
@@ -132,6 +155,8 @@ def main_text(
     flat: np.ndarray,
     first: Any,
     second: Any,
+    with_comments: Any,
+    comments: bool,
     out: np.ndarray,
 ) -> int:
     """The main text of `data[begin:stop]` into `out`; returns where it ends, or -1 for a page of too many blocks."""
@@ -142,7 +167,8 @@ def main_text(
         return 0
     scores = score_page(count, mask, small, tables, flat, first, second)
     keep = np.empty(count, np.uint8)
-    decide(scores, count, mask, tables, texts, keep)
+    more = score_page(count, mask, small, tables, flat, first, with_comments) if comments else scores[:0]
+    decide(scores, more, count, mask, tables, texts, keep)
     return write_text(tables[0], count, tables[1], keep, texts, out, markdown)
 
 

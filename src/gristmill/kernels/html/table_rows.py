@@ -1,6 +1,5 @@
 """Cells of a table row made one block, as a reader sees them."""
 
-
 import numpy as np
 from numba import njit
 
@@ -26,6 +25,7 @@ from gristmill.kernels.html.block_names import (
     E_KIND,
     E_LAST,
     E_PARENT,
+    UNCOUNTED,
 )
 from gristmill.kernels.memory import address_of, borrow, byte_at
 from gristmill.kernels.memory_writes import put_byte
@@ -41,33 +41,53 @@ def _is_one_line(blocks: np.ndarray, row: int) -> bool:
 
 
 @njit(nogil=True, cache=True)
+def _part(text: int, at: int, times: int) -> int:
+    """What parts cells, once and for each empty one; returns where it ends."""
+    for _ in range(times):
+        put_byte(text, at, 0x20)
+        put_byte(text, at + 1, 0x7C)
+        put_byte(text, at + 2, 0x20)
+        at += 3
+    return at
+
+
+@njit(nogil=True, cache=True)
 def join_rows(
     blocks: np.ndarray, count: int, elements: np.ndarray, element_count: int, texts: np.ndarray, moved: np.ndarray
 ) -> int:
-    """Makes one block of the cells of a row, where each has one short block; returns the number of blocks then."""
+    """Makes one block of the cells of a row, where each has one short block; returns the number of blocks then.
+
+    Empty cells have left room for what parts them (boxes.py), so the others stay in their columns.
+    """
     text = address_of(texts)
     blocks, elements, moved = borrow(blocks), borrow(elements), borrow(moved)
     read = write = 0
+    tried = 0  # rows up to here were looked at, and are no rows of data
     while read < count:
         last = read + 1
-        if blocks[read, B_ROW]:
+        if blocks[read, B_ROW] and read >= tried:
             simple = _is_one_line(blocks, read)
             while last < count and blocks[last, B_ROW] == blocks[read, B_ROW]:
                 simple &= blocks[last, B_CELL] != blocks[last - 1, B_CELL] and _is_one_line(blocks, last)
                 last += 1
             if not simple:
-                last = read + 1
+                tried, last = last, read + 1
         for field in range(blocks.shape[1]):
             blocks[write, field] = blocks[read, field]
         moved[read] = write
         if last > read + 1:
             blocks[write, B_KIND] = BOX_TR
+            if blocks[read, B_CELL] > 1 and blocks[read, B_CELL] < UNCOUNTED:
+                begin = blocks[read, B_START] - 3 * (blocks[read, B_CELL] - 1)
+                _part(text, begin, blocks[read, B_CELL] - 1)
+                blocks[write, B_START] = begin + 1
+            cell = blocks[read, B_CELL]
             for other in range(read + 1, last):
                 moved[other] = write
                 end = blocks[write, B_STOP]
-                put_byte(text, end, 0x20)
-                put_byte(text, end + 1, 0x7C)
-                put_byte(text, end + 2, 0x20)
+                empty = min(blocks[other, B_CELL] - cell, (blocks[other, B_START] - end) // 3) - 1
+                cell = blocks[other, B_CELL]
+                end = _part(text, end, 1 + max(0, empty)) - 3
                 size = blocks[other, B_STOP] - blocks[other, B_START]
                 for at in range(size):
                     put_byte(text, end + 3 + at, byte_at(text, blocks[other, B_START] + at))

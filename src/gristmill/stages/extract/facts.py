@@ -78,12 +78,12 @@ def _values(markup: list[bytes], place: int) -> list[str]:
     return values
 
 
-_NUMBER = re.compile(r"&#0*(\d{1,7})\d*")
+_NUMBER = re.compile(r"&#0*(\d{8})\d*")
 _NAME = re.compile(r"&([A-Za-z][A-Za-z0-9]*)(;?)(=?)")
 
 
 def _characters(text: str) -> str:
-    """A text with characters for their references. Of a number seven digits are enough; of 4,300 Python takes none."""
+    """A text with characters for their references. Eight digits are beyond Unicode; of 4,300 Python takes none."""
     return unescape(_NUMBER.sub(r"&#\1", text)) if "&" in text else text
 
 

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import Any
 
 # Numbers are wanted as they stand: some write 20120304 for a date.
@@ -12,6 +13,9 @@ _ABOUT_THE_PAGE = ("article", "posting", "report")
 """How the types end that are a page's own text: NewsArticle, BlogPosting. Other things of the page come after them."""
 _PART_OF_IT = {"comment", "review", "imageobject", "rating"}
 """Types that have authors and dates of their own."""
+
+MAX_VALUES = 32
+"""Of one thing, that are looked at."""
 
 Node = dict[str, Any]
 
@@ -27,11 +31,16 @@ def read_scripts(scripts: Iterable[bytes]) -> dict[str, list[str]]:
     for node in sorted(nodes, key=lambda node: not any(kind.endswith(_ABOUT_THE_PAGE) for kind in _types(node))):
         if _types(node) & _PART_OF_IT:
             continue
-        found["title"] += _texts(node.get("headline"), names)
-        found["author"] = found["author"] or list(_texts(node.get("author"), names))
-        found["date"] += _texts(node.get("datePublished"), names)
-        found["site"] += _texts(node.get("publisher"), names)
+        found["title"] += _first(_texts(node.get("headline"), names))
+        found["author"] = found["author"] or _first(_texts(node.get("author"), names))
+        found["date"] += _first(_texts(node.get("datePublished"), names))
+        found["site"] += _first(_texts(node.get("publisher"), names))
     return found
+
+
+def _first(texts: Iterator[str]) -> list[str]:
+    """A page may refer a thousand times to a thing with a thousand names."""
+    return list(islice(texts, MAX_VALUES))
 
 
 def _parsed(script: bytes) -> Any:

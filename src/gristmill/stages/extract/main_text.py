@@ -51,7 +51,7 @@ class Model(NamedTuple):
     first: Trees
     second: Trees
     with_comments: Trees
-    """In place of the second, where readers' comments are wanted."""
+    """Beside the second, where readers' comments are wanted."""
 
 
 class TooManyBlocks(Exception):
@@ -133,7 +133,7 @@ class Extractor:
     ) -> None:
         self.model = model or default_model()
         self.max_blocks = min(max_blocks, MAX_BLOCKS)
-        self.second = self.model.with_comments if comments else self.model.second
+        self.comments = comments
         self.markdown = markdown
         self._room = Room(1 << 20, self.max_blocks)
 
@@ -153,7 +153,7 @@ class Extractor:
         # fmt: off
         end = main_text(
             data, words, begin, stop, self.markdown, room.small, room.tables, room.texts, room.flat,
-            self.model.first, self.second, room.out,
+            *self.model, self.comments, room.out,
         )
         # fmt: on
         if end < 0:
@@ -190,11 +190,17 @@ class Extractor:
 
     def judged(self, page: bytes) -> Judged:
         """The blocks of a page with their scores, and those that make up its text."""
-        blocks, count, mask = self._cut(with_latex(page) if b"math" in page else page)
+        blocks, count, mask = self._cut(page)
+        if self._room.small[0][S_MATH]:
+            blocks, count, mask = self._cut(with_latex(page))
         room = self._room
         keep = np.zeros(count, np.uint8)
         if not count:
             return Judged(blocks, np.zeros(0, np.int32), keep, 0)
-        scores = score_page(count, mask, room.small, room.tables, room.flat, self.model.first, self.second)
-        promised = decide(scores, count, mask, room.tables, room.texts, keep)
+        first, second, with_comments = self.model
+        scores = score_page(count, mask, room.small, room.tables, room.flat, first, second)
+        more = scores[:0]
+        if self.comments:
+            more = score_page(count, mask, room.small, room.tables, room.flat, first, with_comments)
+        promised = decide(scores, more, count, mask, room.tables, room.texts, keep)
         return Judged(blocks, scores, keep.astype(bool), promised)
