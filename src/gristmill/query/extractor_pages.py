@@ -36,7 +36,7 @@ from gristmill.recipe.columns import INGEST
 from gristmill.schema import Record
 from gristmill.stages.contract import Piece
 from gristmill.stages.extract import extract
-from gristmill.stages.extract.main_text import Extractor, Judged, default_model, read_model
+from gristmill.stages.extract.main_text import Extractor, Judged, default_model, kept_model
 from gristmill.stages.ingest import pages, sniff, warc
 from gristmill.stages.ingest.decompress import Fault
 from gristmill.stages.ingest.stream import decompressed
@@ -104,7 +104,7 @@ def show(page: Page) -> ShownPage:
     (found,) = extract.apply(pa.RecordBatch.from_arrays(row, names=list(extract.READS)), config).to_pylist()
     judged = None
     if found["drop"] in (None, "no_main_content"):
-        model = read_model(Path(config.model)) if config.model else default_model()
+        model = default_model() if config.model is None else kept_model(config.model)
         extractor = Extractor(model, config.comments, config.markdown, config.max_nodes or MAX_BLOCKS)
         judged = extractor.judged(page.html.encode())
     return ShownPage(

@@ -125,7 +125,8 @@ def read_gold(folder: Path, limit: int | None = None) -> list[Page]:
             f"{shown(str(folder))} has no WARC file in it or below, so the pages of its gold are missing. Put the "
             "archives beside the gold (*.warc, *.warc.gz, *.warc.zst)."
         )
-    pages: list[Page] = []
+    pages: dict[str, Page] = {}
+    archive_of: dict[str, Path] = {}
     refused: dict[str, Record] = {}
     for path in archives:
         for record_id, record in _responses(path):
@@ -134,12 +135,17 @@ def read_gold(folder: Path, limit: int | None = None) -> list[Page]:
             if record.html is None:
                 refused[record_id] = record
                 continue
-            pages.append(_page(record_id, golds.pop(record_id)[0], record, record.html))
-        if not golds:
-            break
-    if golds:
-        raise UserError(_missing(folder, golds, refused, len(pages)))
-    return sorted(pages, key=lambda page: page.record_id)
+            if record_id in pages:
+                raise UserError(
+                    f"{shown(str(path))} has a page with the id {record_id}, and so has "
+                    f"{shown(str(archive_of[record_id]))}, so it is not clear of which the gold is "
+                    f"({golds[record_id][1]}). Nothing was done. Take one of them out."
+                )
+            pages[record_id] = _page(record_id, golds[record_id][0], record, record.html)
+            archive_of[record_id] = path
+    if missing := {record_id: gold for record_id, gold in golds.items() if record_id not in pages}:
+        raise UserError(_missing(folder, missing, refused, len(pages)))
+    return [pages[record_id] for record_id in sorted(pages)]
 
 
 def read_golds(folders: Sequence[Path]) -> list[Page]:
@@ -230,7 +236,25 @@ def _checked(line: _Line, place: _Place) -> _Line:
             f"{place} has neither text nor segments, so nothing can be held against it. Give it text, or must_have "
             "and must_not, or take it out."
         )
+    for name, texts in (
+        ("set", [line.set]),
+        ("warc_record_id", [line.warc_record_id.strip("<>")]),
+        ("text", [] if line.text is None else [line.text]),
+        ("must_have", line.must_have or []),
+        ("must_not", line.must_not or []),
+    ):
+        if not all(text.strip() for text in texts):
+            raise UserError(
+                f"{place} has nothing in {name}{_EMPTY.get(name, '')}. Nothing was done. Fill it in, or take it out."
+            )
     return line
+
+
+_EMPTY = {
+    "text": ", so no tool could give any of it",
+    "must_have": ", and every text has that, so it would say nothing",
+    "must_not": ", and every text has that, so no tool could be right",
+}
 
 
 def _told(error: ValidationError, place: _Place) -> str:
