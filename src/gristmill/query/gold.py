@@ -13,7 +13,9 @@ Pages are decoded by the reader of WARC files that recipes use. Other fields are
 """
 
 import hashlib
+import html
 import os
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -27,7 +29,7 @@ from gristmill.counted import counted
 from gristmill.errors import UserError
 from gristmill.places import open_path, shown
 from gristmill.query.gold_domains import domain_of
-from gristmill.query.gold_scores import Score, score_segments, score_text
+from gristmill.query.gold_scores import Score, score_segments, score_text, words_of
 from gristmill.recipe.plain_words import tell
 from gristmill.schema import Record
 from gristmill.stages.contract import Piece
@@ -41,6 +43,7 @@ MAX_LINE_BYTES = 64 << 20
 """Of a gold file, decompressed; as the reader of JSON Lines has it."""
 WEAK = "-weakgold"
 """How the name of a set ends whose gold is the answer of some tool."""
+_TAG = re.compile("<[^<>]*>")
 
 
 class _Line(BaseModel):
@@ -82,6 +85,13 @@ class Page:
     def is_weak(self) -> bool:
         """As its set is."""
         return is_weak(self.set)
+
+    @property
+    def is_strange(self) -> bool:
+        """Whether no word of its gold stands in it: the gold may be that of another page."""
+        texts = [self.text] if self.text is not None else [*self.must_have, *self.must_not]
+        wanted = {word for text in texts for word in words_of(text)}
+        return wanted.isdisjoint(words_of(html.unescape(_TAG.sub(" ", self.html))))
 
     def score(self, text: str) -> Score:
         """How well an extractor did that gives this text."""
@@ -225,9 +235,8 @@ def told_if_unreadable() -> Iterator[None]:
         yield
     except OSError as error:
         name = f"{shown(str(error.filename))} " if error.filename else "A file "
-        raise UserError(
-            f"{name}cannot be read: {error.strerror or error}. Nothing was done. Make it readable, or take it away."
-        ) from None
+        fix = "Check the path." if isinstance(error, FileNotFoundError) else "Make it readable, or take it away."
+        raise UserError(f"{name}cannot be read: {error.strerror or error}. Nothing was done. {fix}") from None
 
 
 def _checked(line: _Line, place: _Place) -> _Line:
