@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from gold_pages import write_gold
+from gold_pages import write_gold, write_rows
 from gristmill.query.extractors import TRIMMED
 
 
@@ -29,6 +29,23 @@ def test_tables_show_sets_languages_means_and_speed(say, folder):
     assert "B/s" in done.out
     assert "outside the means and the languages, for their gold is the answer of some tool: tool-weakgold" in done.out
     assert "12 pages of 12 domains (12 by their address)" in done.out
+
+
+def test_a_score_that_is_not_fair_is_said_to_be_none(say, folder, tmp_path):
+    """Of our own tool without folds; and pages that have no word of their gold are counted."""
+    out = say("extractor", "evaluate", folder, "--tools", "gristmill").out
+    (line,) = [one for one in out.splitlines() if "fair" in one]
+    assert "gristmill: the built-in model was trained on gold such as this" in line
+    assert "--folds" in line
+    rows = write_gold(tmp_path)
+    write_rows(tmp_path, [{**rows[0], "text": "Ganz andere Worte"}, *rows[1:]])
+    done = say("extractor", "evaluate", tmp_path, "--tools", "resiliparse")
+    assert "warning: 1 page has no word of its gold" in done.out
+    assert "fair" not in done.out
+    done = say("extractor", "evaluate", tmp_path, "--tools", "gristmill", "--folds", "2", "--limit", "1")
+    assert done.code == 2
+    assert "1 page is of 1 domain, and cannot be parted into 2 folds" in done.err
+    assert "Give pages of more domains." in done.err
 
 
 def test_a_program_gets_the_same_numbers(say, folder):

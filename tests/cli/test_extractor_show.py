@@ -209,10 +209,20 @@ def test_mistakes_are_one_message(say, tmp_path, archive, everything, monkeypatc
         ("page.html", page(text_of(1)).encode()),
         ("cut.html.gz", b"\x1f\x8b\x08\x00\x00\x00\x00\x00"),
         ("no.model", b"nothing"),
+        ("a.parquet", b"PAR1" + bytes(100) + b"<p>PAR1"),
+        ("a.jsonl", b'{"html": "<p>A page</p>"}\n' * 2),
+        ("a.lz4", b"\x04\x22\x4d\x18<p>"),
+        ("zeros", b"GIF" + bytes(100)),
     ):
         (tmp_path / name).write_bytes(data)
+    write_archive(tmp_path / "none.warc.gz", {"https://pdf.example/": b"%PDF-1.4"})
     for line, told in (
-        (("none.html",), "none.html cannot be read: No such file"),
+        (("none.html",), "none.html cannot be read: No such file or directory. Nothing was done. Check the path."),
+        (("a.parquet",), "it is a Parquet file, so"),
+        (("a.jsonl",), "it is JSON Lines, so"),
+        (("a.lz4",), "it is packed with lz4"),
+        (("zeros",), "is no page of HTML"),
+        (("none.warc.gz", "--number", "1"), "It has 0 pages: name an archive with responses of HTML."),
         ((tmp_path,), "is a folder and no file"),
         (("pdf.html",), "is no page of HTML (application/pdf)"),
         (("empty.html",), "is no page of HTML (empty body)"),

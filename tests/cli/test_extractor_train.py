@@ -132,5 +132,6 @@ def test_force_writes_over_a_file_and_too_little_gold_over_none(say, folder, tmp
     done = say("extractor", "train", alone, "--out", out, "--force")
     assert (done.code, out.read_bytes()) == (2, b"as it was")
     assert "Of 1 page no model can be trained: pages of two domains at the least are needed" in done.err
+    assert "of 1 domain had such text" in done.err
     assert say("extractor", "train", folder, "--out", out, "--force").code == 0
     assert read_model(out)

@@ -78,6 +78,11 @@ BAD = {
     "a text that is a number": (json.dumps({**GOOD, "text": 3}), ":2: text must be text, not 3."),
     "segments that are a text": (json.dumps({**GOOD, "must_have": "a"}), ":2: must_have must be a list, not"),
     "a segment that is none": (json.dumps({**GOOD, "must_not": ["a", 1]}), ":2: must_not.1 must be text, not 1."),
+    "an empty text": (json.dumps({**GOOD, "text": " "}), ":2 has nothing in text, so no tool"),
+    "an empty set": (json.dumps({**GOOD, "set": ""}), ":2 has nothing in set."),
+    "an empty id": (json.dumps({**GOOD, "warc_record_id": "<>"}), ":2 has nothing in warc_record_id."),
+    "an empty segment": (json.dumps({**GOOD, "must_have": ["a", ""]}), ":2 has nothing in must_have, and every text"),
+    "an empty segment not to have": (json.dumps({**GOOD, "must_not": ["\n"]}), ":2 has nothing in must_not, and every"),
     "the same page twice": (json.dumps(GOOD), "again, which"),
 }
 
@@ -143,6 +148,18 @@ def test_a_folder_in_which_something_is_missing_is_refused(tmp_path):
     archive.unlink()
     (tmp_path / "warc" / "empty.warc.gz").unlink()
     assert "has no WARC file" in told(tmp_path)
+
+
+def test_two_pages_of_one_id_are_refused(tmp_path):
+    """Whichever file comes first; without gold for it nobody minds."""
+    rows = write_gold(tmp_path)
+    archive = tmp_path / "warc" / "pages.warc.gz"
+    (tmp_path / "warc" / "copy.warc.gz").write_bytes(archive.read_bytes())
+    with pytest.raises(UserError, match=r"pages\.warc\.gz has a page with the id .*copy\.warc\.gz.*gold\.jsonl:\d"):
+        read_gold(tmp_path)
+    archive.unlink()
+    write_archive(archive, {"https://elsewhere.example/": page(text_of(1))})
+    assert len(read_gold(tmp_path)) == len(rows)
 
 
 OWN = {

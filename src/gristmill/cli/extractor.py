@@ -78,6 +78,7 @@ def _about(pages: Sequence[Page], folds: int | None) -> dict[str, Any]:
         "domains_from": kinds_of(page.domain_from for page in pages),
         "outside_the_means": sorted({page.set for page in pages if page.is_weak}),
         "folds": folds,
+        "gold_of_other_pages": sum(page.is_strange for page in pages),
     }
 
 
@@ -147,6 +148,16 @@ def _remarks(about: dict[str, Any], results: Sequence[Result]) -> Iterator[str]:
     if about["folds"] is not None:
         trained = ", ".join(one.tool for one in results if one.tool in TRAINED)
         yield f"{trained}: a model for each of {about['folds']} folds, trained on the others; no domain is in two"
+    elif seen := [one.tool for one in results if one.tool in TRAINED]:
+        yield (
+            f"{', '.join(seen)}: the built-in model was trained on gold such as this, so its score is no fair one "
+            "where it has seen these pages; --folds 5 scores models that have not"
+        )
+    if strange := about["gold_of_other_pages"]:
+        yield (
+            f"warning: {counted(strange, 'page has', 'pages have')} no word of {'its' if strange == 1 else 'their'} "
+            "gold, which may be that of others; no tool can do well there"
+        )
 
 
 _KINDS = {

@@ -11,7 +11,7 @@ from gristmill.cli.options import A_RUN, Json, StoreUri, id_prefix, is_run, open
 from gristmill.cli.sample_option import refuse_sample
 from gristmill.cli.screen import words
 from gristmill.cli.show import console
-from gristmill.cli.whole_file import write_whole
+from gristmill.cli.whole_file import check_place, write_whole
 from gristmill.errors import UserError
 from gristmill.query.extractor_pages import Page, is_archive, page_of_archive, page_of_corpus, page_of_file, show
 from gristmill.report.extraction import OPENING, page, summary
@@ -77,11 +77,7 @@ def command(
 
 def _check(out: Path, force: bool) -> None:
     """That the page may be written there, before anything is read."""
-    if out.is_dir():
-        raise UserError(f"--out {out} is a folder, so nothing was done. Name a file.")
-    if not out.parent.is_dir():
-        raise UserError(f"--out {out}: there is no folder {out.parent}, so nothing was done. Make it first.")
-    if out.exists() and not force and not _is_own(out):
+    if check_place(out, "nothing was done") and not force and not _is_own(out):
         raise UserError(
             f"--out {out} exists and is no page of this command, so nothing was done. Name another file with --out, or "
             "write over it with --force."
@@ -92,7 +88,7 @@ def _is_own(path: Path) -> bool:
     wanted = OPENING.encode()
     try:
         with path.open("rb") as file:
-            return path.is_file() and file.read(len(wanted)) == wanted
+            return file.read(len(wanted)) == wanted
     except OSError:
         return False
 

@@ -1,7 +1,6 @@
 """gristmill extractor train: a model of the extractor, made of gold pages."""
 
 import hashlib
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import islice
@@ -13,7 +12,7 @@ import typer
 from gristmill.cli.options import Json, print_json
 from gristmill.cli.screen import words
 from gristmill.cli.show import Bars, console, size, table
-from gristmill.cli.whole_file import write_whole
+from gristmill.cli.whole_file import check_place, write_whole
 from gristmill.counted import counted, percent
 from gristmill.errors import UserError
 from gristmill.query.extractor_training import STEPS, Learned, Told, learn
@@ -66,17 +65,11 @@ def command(
 
 def _check(out: Path, force: bool) -> None:
     """That the file can be written, before the minutes that a training takes."""
-    if out.is_dir():
-        raise UserError(f"--out {out} is a folder, and a model is a file, so nothing was trained. Name a file.")
-    if not out.parent.is_dir():
-        raise UserError(f"--out {out}: there is no folder {out.parent}, so nothing was trained. Make it first.")
-    if out.exists() and not force:
+    if check_place(out, "nothing was trained") and not force:
         raise UserError(
             f"--out {out} exists, and another model may be in it, so nothing was trained. Name another file, or write "
             "over it with --force."
         )
-    if not os.access(out.parent, os.W_OK):
-        raise UserError(f"--out {out}: nobody may write into {out.parent}, so nothing was trained. Name another file.")
 
 
 @contextmanager

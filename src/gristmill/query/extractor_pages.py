@@ -36,7 +36,7 @@ from gristmill.recipe.columns import INGEST
 from gristmill.schema import Record
 from gristmill.stages.contract import Piece
 from gristmill.stages.extract import extract
-from gristmill.stages.extract.main_text import Extractor, Judged, default_model, read_model
+from gristmill.stages.extract.main_text import Extractor, Judged, default_model, kept_model
 from gristmill.stages.ingest import pages, sniff, warc
 from gristmill.stages.ingest.decompress import Fault
 from gristmill.stages.ingest.stream import decompressed
@@ -45,6 +45,8 @@ from gristmill.store.store import Part
 
 FACTS = ("title", "author", "date", "language_hint", "canonical_url", "site")
 STEP = "extract"
+_LZ4 = b"\x04\x22\x4d\x18"
+_KINDS = {"parquet": "a Parquet file", "jsonl": "JSON Lines", "json": "JSON"}
 _TAG = re.compile(r"<(?:!doctype\b|[a-z][a-z0-9]*[\s/>])", re.I)
 
 
@@ -104,7 +106,7 @@ def show(page: Page) -> ShownPage:
     (found,) = extract.apply(pa.RecordBatch.from_arrays(row, names=list(extract.READS)), config).to_pylist()
     judged = None
     if found["drop"] in (None, "no_main_content"):
-        model = read_model(Path(config.model)) if config.model else default_model()
+        model = default_model() if config.model is None else kept_model(config.model)
         extractor = Extractor(model, config.comments, config.markdown, config.max_nodes or MAX_BLOCKS)
         judged = extractor.judged(page.html.encode())
     return ShownPage(
@@ -152,14 +154,30 @@ def is_archive(location: str) -> bool:
 def page_of_file(location: str) -> Page:
     """A page that is a file."""
     record = Record(0, content_type="text/html")
-    pages.document(record, _content(location), None, warc.Config())
+    content = _content(location)
+    pages.document(record, content, None, warc.Config())
     why = record.detail or (record.drop or "no tag in it").replace("_", " ")
+    other = _other_kind(location, content)
+    if other is None and b"\0" in content[:1024] and not (record.html and _TAG.search(record.html)):
+        other = "binary data"
+    if other is not None:
+        raise UserError(
+            f"{shown(location)} is no page of HTML: it is {other}, so there are no blocks to show. Name a file with "
+            "markup, a WARC file with --url, or a recipe that reads it, with --url."
+        )
     if record.html is None or not _TAG.search(record.html):
         raise UserError(
             f"{shown(location)} is no page of HTML ({why}), so there are no blocks to show. Name a file with markup, a "
             "WARC file with --url, or a recipe with --url."
         )
     return Page(shown(location), None, record.html, extract.Config())
+
+
+def _other_kind(location: str, content: bytes) -> str | None:
+    """What a file is by its first bytes, where they are those of something that may hold pages and is none."""
+    if content.startswith(_LZ4):
+        return "packed with lz4, which is unpacked with lz4 -d"
+    return _KINDS.get(sniff.format_of(Piece(location, Path(location).name)) or "")
 
 
 def _content(location: str) -> bytes:
@@ -206,9 +224,9 @@ def page_of_archive(location: str, record_id: str | None, url: str | None, numbe
         raise UserError(
             f"The {asked} in {shown(location)} has no markup ({why}), so there are no blocks to show. Name another."
         )
+    fix = "--number 1 is the first of them" if count else "name an archive with responses of HTML"
     raise UserError(
-        f"{shown(location)} has no {asked}, so there is nothing to show. It has {counted(count, 'page')}: --number 1 "
-        "is the first of them."
+        f"{shown(location)} has no {asked}, so there is nothing to show. It has {counted(count, 'page')}: {fix}."
     )
 
 

@@ -153,10 +153,10 @@ def learn(pages: Sequence[Page], tell: Told = lambda _: None) -> Learned:
     found = [labelled(page, extractor) for page in ordered]
     known = [one for one in found if one is not None]
     if fold_count < 2 or not any(one.content.any() for one in known):
-        raise UserError(_too_little(len(pages)))
+        raise UserError(_too_little(ordered, found))
     numbers = [number for number, one in zip(folds(ordered, fold_count), found, strict=True) if one is not None]
     if len(set(numbers)) < 2:
-        raise UserError(_too_little(len(pages)))
+        raise UserError(_too_little(ordered, found))
     columns = [one.blocks.columns for one in known]
     contents = [one.content for one in known]
     scores: list[Array] = [np.empty(0, np.int32)] * len(known)
@@ -182,10 +182,13 @@ def learn(pages: Sequence[Page], tell: Told = lambda _: None) -> Learned:
     return Learned(Model(*(one.trees for one in made)), sets, domains, len(found) - len(known), gains)
 
 
-def _too_little(pages: int) -> str:
+def _too_little(pages: Sequence[Page], found: Sequence[Labelled | None]) -> str:
+    aligned = [page for page, one in zip(pages, found, strict=True) if one is not None and one.content.any()]
+    domains = counted(len({page.domain for page in aligned}), "domain")
     return (
-        f"Of {counted(pages, 'page')} no model can be trained: pages of two domains at the least are needed, with text "
-        "that is in their gold. See docs/extraction.md for the layout."
+        f"Of {counted(len(pages), 'page')} no model can be trained: pages of two domains at the least are needed, with "
+        f"text that is in their gold, and {counted(len(aligned), 'page')} of {domains} had such text. Add pages of "
+        "other domains; docs/extraction.md has the layout."
     )
 
 

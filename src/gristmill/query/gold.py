@@ -13,7 +13,9 @@ Pages are decoded by the reader of WARC files that recipes use. Other fields are
 """
 
 import hashlib
+import html
 import os
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -27,7 +29,7 @@ from gristmill.counted import counted
 from gristmill.errors import UserError
 from gristmill.places import open_path, shown
 from gristmill.query.gold_domains import domain_of
-from gristmill.query.gold_scores import Score, score_segments, score_text
+from gristmill.query.gold_scores import Score, score_segments, score_text, words_of
 from gristmill.recipe.plain_words import tell
 from gristmill.schema import Record
 from gristmill.stages.contract import Piece
@@ -41,6 +43,7 @@ MAX_LINE_BYTES = 64 << 20
 """Of a gold file, decompressed; as the reader of JSON Lines has it."""
 WEAK = "-weakgold"
 """How the name of a set ends whose gold is the answer of some tool."""
+_TAG = re.compile("<[^<>]*>")
 
 
 class _Line(BaseModel):
@@ -82,6 +85,13 @@ class Page:
     def is_weak(self) -> bool:
         """As its set is."""
         return is_weak(self.set)
+
+    @property
+    def is_strange(self) -> bool:
+        """Whether no word of its gold stands in it: the gold may be that of another page."""
+        texts = [self.text] if self.text is not None else [*self.must_have, *self.must_not]
+        wanted = {word for text in texts for word in words_of(text)}
+        return wanted.isdisjoint(words_of(html.unescape(_TAG.sub(" ", self.html))))
 
     def score(self, text: str) -> Score:
         """How well an extractor did that gives this text."""
@@ -125,7 +135,8 @@ def read_gold(folder: Path, limit: int | None = None) -> list[Page]:
             f"{shown(str(folder))} has no WARC file in it or below, so the pages of its gold are missing. Put the "
             "archives beside the gold (*.warc, *.warc.gz, *.warc.zst)."
         )
-    pages: list[Page] = []
+    pages: dict[str, Page] = {}
+    archive_of: dict[str, Path] = {}
     refused: dict[str, Record] = {}
     for path in archives:
         for record_id, record in _responses(path):
@@ -134,12 +145,17 @@ def read_gold(folder: Path, limit: int | None = None) -> list[Page]:
             if record.html is None:
                 refused[record_id] = record
                 continue
-            pages.append(_page(record_id, golds.pop(record_id)[0], record, record.html))
-        if not golds:
-            break
-    if golds:
-        raise UserError(_missing(folder, golds, refused, len(pages)))
-    return sorted(pages, key=lambda page: page.record_id)
+            if record_id in pages:
+                raise UserError(
+                    f"{shown(str(path))} has a page with the id {record_id}, and so has "
+                    f"{shown(str(archive_of[record_id]))}, so it is not clear of which the gold is "
+                    f"({golds[record_id][1]}). Nothing was done. Take one of them out."
+                )
+            pages[record_id] = _page(record_id, golds[record_id][0], record, record.html)
+            archive_of[record_id] = path
+    if missing := {record_id: gold for record_id, gold in golds.items() if record_id not in pages}:
+        raise UserError(_missing(folder, missing, refused, len(pages)))
+    return [pages[record_id] for record_id in sorted(pages)]
 
 
 def read_golds(folders: Sequence[Path]) -> list[Page]:
@@ -219,9 +235,8 @@ def told_if_unreadable() -> Iterator[None]:
         yield
     except OSError as error:
         name = f"{shown(str(error.filename))} " if error.filename else "A file "
-        raise UserError(
-            f"{name}cannot be read: {error.strerror or error}. Nothing was done. Make it readable, or take it away."
-        ) from None
+        fix = "Check the path." if isinstance(error, FileNotFoundError) else "Make it readable, or take it away."
+        raise UserError(f"{name}cannot be read: {error.strerror or error}. Nothing was done. {fix}") from None
 
 
 def _checked(line: _Line, place: _Place) -> _Line:
@@ -230,7 +245,25 @@ def _checked(line: _Line, place: _Place) -> _Line:
             f"{place} has neither text nor segments, so nothing can be held against it. Give it text, or must_have "
             "and must_not, or take it out."
         )
+    for name, texts in (
+        ("set", [line.set]),
+        ("warc_record_id", [line.warc_record_id.strip("<>")]),
+        ("text", [] if line.text is None else [line.text]),
+        ("must_have", line.must_have or []),
+        ("must_not", line.must_not or []),
+    ):
+        if not all(text.strip() for text in texts):
+            raise UserError(
+                f"{place} has nothing in {name}{_EMPTY.get(name, '')}. Nothing was done. Fill it in, or take it out."
+            )
     return line
+
+
+_EMPTY = {
+    "text": ", so no tool could give any of it",
+    "must_have": ", and every text has that, so it would say nothing",
+    "must_not": ", and every text has that, so no tool could be right",
+}
 
 
 def _told(error: ValidationError, place: _Place) -> str:

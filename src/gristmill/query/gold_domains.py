@@ -128,9 +128,10 @@ def folds(pages: Sequence[Owned], count: int) -> list[int]:
     for page in pages:
         held.setdefault(page.domain, Counter())[page.set] += 1
     if not 2 <= count <= len(held):
+        most = f"Ask for {'2' if len(held) == 2 else f'2 to {len(held)}'} folds, or give" if len(held) > 1 else "Give"
         raise UserError(
-            f"the {counted(len(pages), 'page')} are of {counted(len(held), 'domain')}, and cannot be parted into "
-            f"{counted(count, 'fold')}, none of them empty. Ask for 2 to {max(len(held), 2)} folds, or give more pages."
+            f"{counted(len(pages), 'page is', 'pages are')} of {counted(len(held), 'domain')}, and cannot be parted "
+            f"into {counted(count, 'fold')}, none of them empty. Nothing was done. {most} pages of more domains."
         )
     of_sets: list[Counter[str]] = [Counter() for _ in range(count)]
     chosen: dict[str, int] = {}

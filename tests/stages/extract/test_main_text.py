@@ -1,5 +1,6 @@
 """Our own extractor as the step uses it: models in files, options, bounds, pages that know nothing of each other."""
 
+import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -14,8 +15,18 @@ from gristmill.kernels.html.bounds import as_words
 from gristmill.kernels.html.features import FEATURES
 from gristmill.kernels.html.page import COLUMNS, MAX_BLOCKS
 from gristmill.kernels.html.trees import Trees
+from gristmill.recipe.load import load
+from gristmill.stages.extract import main_text
 from gristmill.stages.extract.extract import Config, apply
-from gristmill.stages.extract.main_text import DEFAULT, Extractor, Model, default_model, read_model, write_model
+from gristmill.stages.extract.main_text import (
+    DEFAULT,
+    MAX_MODEL_BYTES,
+    Extractor,
+    Model,
+    default_model,
+    read_model,
+    write_model,
+)
 
 SURE = 8_192
 """A score whose chance is that of something certain."""
@@ -100,8 +111,54 @@ def test_no_flipped_bit_of_a_model_is_believed(model: str) -> None:
 def test_a_model_that_is_not_there_is_told(tmp_path: Path) -> None:
     """A folder is no file either."""
     for path in (tmp_path / "none.model", tmp_path):
-        with pytest.raises(UserError, match="cannot be read"):
+        with pytest.raises(UserError, match=r"cannot be read.*(Check the path|Name a file)"):
             read_model(path)
+
+
+def test_only_a_file_of_a_models_size_is_read(tmp_path: Path) -> None:
+    """A pipe would be waited for, and a device never ends."""
+    os.mkfifo(tmp_path / "pipe")
+    with (tmp_path / "large").open("wb") as file:
+        file.truncate(MAX_MODEL_BYTES + 1)
+    for path, told in (
+        (tmp_path / "pipe", "is a pipe and no file, so it cannot be read. Name a file"),
+        (Path("/dev/zero"), "is a device and no file"),
+        (tmp_path / "large", "has more than 64.0 MB, and no model has.*Train one"),
+    ):
+        with pytest.raises(UserError, match=told):
+            read_model(path)
+
+
+def test_a_model_is_refused_with_the_recipe_and_its_line(tmp_path: Path) -> None:
+    """Before anything is ingested: what is no model, nothing at all, and a model of other features."""
+    (tmp_path / "none.model").write_bytes(b"nothing")
+    (tmp_path / "other.model").write_bytes(DEFAULT.read_bytes()[:8] + b"x" * 32)
+    recipe = tmp_path / "r.yaml"
+    for named, told in (
+        ("none.model", "is no model of the extractor"),
+        ('""', "is a folder and no file"),
+        ("other.model", "measured other features"),
+    ):
+        source = "{kind: web, read: {format: text, paths: [none.model], suffixes: [.model]}}"
+        recipe.write_text(
+            f"recipe: p\nstore: ./store\nsources:\n  a: {source}\nsteps:\n  - extract:\n      model: {named}\n"
+        )
+        with pytest.raises(UserError, match=told) as error:
+            load(recipe)
+        assert "r.yaml:7: steps" in str(error.value)
+        assert "model: " in str(error.value)
+
+
+def test_a_model_is_read_once_for_many_batches_and_anew_when_it_has_changed(model: str, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+    """Whatever the path says."""
+    read: list[str] = []
+    monkeypatch.setattr(main_text, "read_model", lambda path: read.append(path) or ALL_OR_NOTHING)
+    for _ in range(3):
+        one(Config(model=model), html=page(PROSE))
+    assert read == [model]
+    os.utime(model, ns=(1, 1))
+    one(Config(model=model), html=page(PROSE))
+    assert read == [model, model]
 
 
 def test_bounds_hold_to_the_unit(model: str) -> None:

@@ -8,20 +8,19 @@ rules and is the slowest. bench/extract.py scores all of them.
 
 import importlib.util
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Annotated, Literal
 
 import numpy as np
 import pyarrow as pa
 from pydantic import Field
 
-from gristmill.errors import WrongSetting
+from gristmill.errors import UserError, WrongSetting
 from gristmill.kernels.html.bounds import as_words
 from gristmill.kernels.html.page import MAX_BLOCKS
 from gristmill.kernels.text.edges import take_spans, trim
 from gristmill.stages.contract import AsCount, Bytes, Count, File, StageConfig
 from gristmill.stages.extract.facts import facts, language_tag
-from gristmill.stages.extract.main_text import Extractor, TooManyBlocks, default_model, read_model
+from gristmill.stages.extract.main_text import Extractor, TooManyBlocks, default_model, kept_model
 from gristmill.stages.extract.normalise import normalise_rows
 from gristmill.stages.extract.other_tools import Fault, bounded_pages, by_resiliparse, by_trafilatura
 
@@ -66,7 +65,9 @@ def libraries(config: Config) -> tuple[str, ...]:
 
 
 def check(config: Config) -> None:
-    """Raises WrongSetting where the config asks for an extractor that is not installed, or for what it cannot do."""
+    """Raises WrongSetting where the config asks for a tool that is not installed, for what it cannot do, or for a
+    model that is none.
+    """
     if config.tool == "trafilatura" and importlib.util.find_spec("trafilatura") is None:
         raise WrongSetting(
             "tool",
@@ -81,6 +82,11 @@ def check(config: Config) -> None:
         raise WrongSetting(
             "model", f"{config.tool} has no models, so this one would do nothing. Set tool: gristmill, or leave it out."
         )
+    if config.model is not None:
+        try:
+            kept_model(config.model)
+        except UserError as error:
+            raise WrongSetting("model", error) from None
 
 
 def apply(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
@@ -135,7 +141,7 @@ def _by_gristmill(html: pa.StringArray, config: Config) -> Iterator[bytes | Faul
     if html.null_count == len(html):
         yield from [None] * len(html)
         return
-    model = read_model(Path(config.model)) if config.model else default_model()
+    model = default_model() if config.model is None else kept_model(config.model)
     extractor = Extractor(model, config.comments, config.markdown, config.max_nodes or MAX_BLOCKS)
     data, offsets = _bytes_of(html)
     data, words = as_words(data)

@@ -10,13 +10,15 @@ set of features is not for this code.
 """
 
 import hashlib
+import os
 import struct
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from gristmill.counted import size
 from gristmill.errors import UserError
 from gristmill.kernels.html.block_names import B_START, B_STOP
 from gristmill.kernels.html.bounds import as_words
@@ -35,12 +37,15 @@ from gristmill.kernels.html.page import (
     tell_scores,
 )
 from gristmill.kernels.html.trees import Trees
+from gristmill.places import local_path, place_of, shown
 from gristmill.stages.extract.mathml import with_latex
 from gristmill.stages.extract.trees_file import from_bytes, to_bytes
 
 Array = np.ndarray[Any, Any]
 
 DEFAULT = Path(__file__).with_name("main_text.model")
+MAX_MODEL_BYTES = 64_000_000
+"""Some hundred times ours: what is larger is something else."""
 _MARK = b"gm text\n"
 _SIZE = struct.Struct("<Q")
 
@@ -85,30 +90,61 @@ def write_model(model: Model) -> bytes:
     return _MARK + _names_hash() + b"".join(_SIZE.pack(len(part)) + part for part in parts)
 
 
-def read_model(path: Path) -> Model:
+def read_model(location: str | Path) -> Model:
     """The model of a file. Raises UserError for a file that is none, or is damaged, or of other features."""
+    path = shown(str(location))
     try:
-        data = path.read_bytes()
+        with place_of(str(location)).open() as file:
+            data = file.read(MAX_MODEL_BYTES + 1)
     except OSError as error:
-        raise UserError(f"{path} cannot be read ({error.strerror}), so no page can be extracted with it.") from error
+        raise UserError(
+            f"{path} cannot be read ({error.strerror or error}), so no page can be extracted with it. Check the path, "
+            "and that it may be read."
+        ) from None
+    if len(data) > MAX_MODEL_BYTES:
+        raise UserError(
+            f"{path} has more than {size(MAX_MODEL_BYTES)}, and no model has, so no page can be extracted with it. "
+            f"{_FIX}"
+        )
     if not data.startswith(_MARK):
         raise UserError(f"{path} is no model of the extractor, so no page can be extracted. {_FIX}")
     at = len(_MARK)
     if data[at : at + 32] != _names_hash():
-        raise UserError(f"{path} was trained by another version of gristmill, which measured other features. {_FIX}")
+        raise UserError(
+            f"{path} was trained by another version of gristmill, which measured other features, so no page can be "
+            f"extracted with it. {_FIX}"
+        )
     at += 32
     parts = []
     for _ in Model._fields:
-        size = _SIZE.unpack_from(data, at)[0] if len(data) >= at + _SIZE.size else 0
-        parts.append(from_bytes(data[at + _SIZE.size : at + _SIZE.size + size], str(path)))
-        at += _SIZE.size + size
+        length = _SIZE.unpack_from(data, at)[0] if len(data) >= at + _SIZE.size else 0
+        parts.append(from_bytes(data[at + _SIZE.size : at + _SIZE.size + length], path))
+        at += _SIZE.size + length
     model = Model(*parts)
     if at != len(data) or [trees.columns for trees in model] != [len(FEATURES), COLUMNS, COLUMNS]:
-        raise UserError(f"{path} is damaged: it does not hold three ensembles in their order, and no more. {_FIX}")
+        raise UserError(
+            f"{path} is damaged: it does not hold three ensembles in their order, and no more, so no page can be "
+            f"extracted with it. {_FIX}"
+        )
     return model
 
 
 _FIX = "Train one with: gristmill extractor train FOLDER --out FILE."
+
+
+def kept_model(location: str) -> Model:
+    """The same, kept for the process as long as the file stays the same: a step asks for it with each batch."""
+    path = local_path(location)
+    try:
+        status = None if path is None else os.stat(path)
+    except OSError:
+        return read_model(location)  # which tells why
+    return _kept(location, *((status.st_ino, status.st_size, status.st_mtime_ns) if status else ()))
+
+
+@lru_cache(maxsize=4)
+def _kept(location: str, *_mark: int) -> Model:
+    return read_model(location)
 
 
 def _names_hash() -> bytes:

@@ -1,0 +1,61 @@
+"""A file of --out has its name when it is whole, and nothing else in its folder is touched."""
+
+import os
+
+import pytest
+
+from gristmill.cli import whole_file
+from gristmill.cli.whole_file import check_place, write_whole
+from gristmill.errors import UserError
+
+
+def test_a_link_or_a_pipe_that_lies_in_wait_is_not_written_through(tmp_path, monkeypatch):
+    """Even where somebody has guessed the name: what the link leads to stays, and so does the link."""
+    kept = tmp_path / "kept"
+    kept.write_bytes(b"as it was")
+    monkeypatch.setattr(whole_file.secrets, "token_hex", lambda _: "guessed")
+    for lay in (lambda trap: trap.symlink_to(kept), os.mkfifo):
+        trap = tmp_path / ".guessed.part"
+        lay(trap)
+        with pytest.raises(UserError, match="cannot be written"):
+            write_whole(tmp_path / "out", b"new")
+        assert os.path.lexists(trap)
+        trap.unlink()
+    assert (kept.read_bytes(), os.listdir(tmp_path)) == (b"as it was", ["kept"])
+
+
+def test_the_mode_is_that_of_any_new_file(tmp_path):
+    """As the umask gives it."""
+    (tmp_path / "other").write_bytes(b"")
+    write_whole(tmp_path / "out", b"new")
+    assert (tmp_path / "out").stat().st_mode == (tmp_path / "other").stat().st_mode
+    assert (tmp_path / "out").read_bytes() == b"new"
+
+
+def test_nothing_is_left_of_a_write_that_fails(tmp_path, monkeypatch):
+    """Not by an error, nor by a key that stops it."""
+    (tmp_path / "out").write_bytes(b"as it was")
+    for error, told in ((OSError(28, "No space left on device"), UserError), (KeyboardInterrupt(), KeyboardInterrupt)):
+
+        def fail(*_, error=error):
+            raise error
+
+        monkeypatch.setattr(whole_file.os, "replace", fail)
+        with pytest.raises(told):
+            write_whole(tmp_path / "out", b"new")
+    assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("out", b"as it was")]
+
+
+def test_a_place_that_can_have_no_file_is_refused_before_the_work(tmp_path):
+    """A pipe, which would be waited for; a device, which a file would take the place of; a folder; no folder."""
+    os.mkfifo(tmp_path / "pipe")
+    for path, told in (
+        (tmp_path / "pipe", "is a pipe and no file, so nothing was done"),
+        (whole_file.Path("/dev/null"), "is a device and no file"),
+        (tmp_path, "is a folder and no file"),
+        (tmp_path / "none" / "out", "there is no folder"),
+        (tmp_path / ("x" * 300), "cannot be written"),
+    ):
+        with pytest.raises(UserError, match=told):
+            check_place(path, "nothing was done")
+    assert check_place(tmp_path / "out", "nothing was done") is False
