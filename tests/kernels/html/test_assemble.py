@@ -81,10 +81,11 @@ def without_copies(texts: list[bytes], keep: list[bool]) -> list[bool]:
     """By comparing texts, with no hash."""
     keep = list(keep)
     owners: dict[bytes, int] = {}
+    wholes: dict[bytes, int] = {}
     long = [row for row, text in enumerate(texts) if keep[row] and len(text) >= COPY_BYTES]
     for row in long:
-        first = owners.setdefault(texts[row][:WINDOW], row)
-        keep[row] = first == row or texts[first] != texts[row]
+        owners.setdefault(texts[row][:WINDOW], row)
+        keep[row] = wholes.setdefault(texts[row], row) == row
     for row in long:
         text = texts[row]
         if not keep[row] or len(text) < HOLDER_BYTES:

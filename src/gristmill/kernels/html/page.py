@@ -105,14 +105,17 @@ def tell_scores(count: int, mask: int, scores: np.ndarray, small: Any, tables: A
 
 
 @njit(nogil=True, cache=True)
-def score_page(count: int, mask: int, small: Any, tables: Any, flat: np.ndarray, first: Any, second: Any) -> np.ndarray:
-    """What the second model thinks of each block, with what the first thinks of all of them."""
+def score_page(
+    count: int, mask: int, small: Any, tables: Any, flat: np.ndarray, first: Any, second: Any, scores: np.ndarray
+) -> None:
+    """What the second model thinks of each block, with what the first thinks of all of them, into `scores` (int32).
+
+    It returns no array: Numba loses what it needs for that where a kernel that Python calls is part of another.
+    """
     columns = columns_of(flat, count)
-    scores = np.empty(count, np.int32)
     score_columns(first.features, first.thresholds, first.leaves, first.bias, columns, scores)
     tell_scores(count, mask, scores, small, tables, flat)
     score_columns(second.features, second.thresholds, second.leaves, second.bias, columns, scores)
-    return scores
 
 
 @njit(nogil=True, cache=True)
@@ -165,9 +168,12 @@ def main_text(
         return -1
     if count == 0:
         return 0
-    scores = score_page(count, mask, small, tables, flat, first, second)
+    scores = np.empty(count, np.int32)
+    score_page(count, mask, small, tables, flat, first, second, scores)
     keep = np.empty(count, np.uint8)
-    more = score_page(count, mask, small, tables, flat, first, with_comments) if comments else scores[:0]
+    more = np.empty(count if comments else 0, np.int32)
+    if comments:
+        score_page(count, mask, small, tables, flat, first, with_comments, more)
     decide(scores, more, count, mask, tables, texts, keep)
     return write_text(tables[0], count, tables[1], keep, texts, out, markdown)
 
@@ -208,3 +214,8 @@ class Room:
         self.texts = np.empty(page_bytes * 5 // 4 + 64, np.uint8)
         self.flat = np.empty(COLUMNS * (blocks + _WIDE), np.uint8)
         self.out = np.empty(3 * self.texts.size + BLOCK_ROOM * blocks, np.uint8)
+
+    def columns(self, count: int) -> np.ndarray:
+        """What models were told of a page of `count` blocks (uint8, a row for each feature), until the next page."""
+        stride = -(-count // _WIDE) * _WIDE
+        return self.flat[: COLUMNS * stride].reshape(COLUMNS, stride)[:, :count]

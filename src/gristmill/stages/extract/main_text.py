@@ -29,7 +29,6 @@ from gristmill.kernels.html.page import (
     COLUMNS,
     MAX_BLOCKS,
     Room,
-    columns_of,
     cut_and_measure,
     decide,
     main_text,
@@ -215,14 +214,14 @@ class Extractor:
             raise TooManyBlocks
         table = room.tables[0][:count].copy()
         texts = [room.texts[row[B_START] : row[B_STOP]].tobytes().decode("utf-8", "replace") for row in table]
-        return Blocks(table, texts, columns_of(room.flat, count)[: len(FEATURES), :count].copy()), count, mask
+        return Blocks(table, texts, room.columns(count)[: len(FEATURES)].copy()), count, mask
 
     def told(self, page: bytes, scores: Array) -> Array:
         """What the second model is told of a page whose blocks have these scores by the first; uint8."""
         _, count, mask = self._cut(page)
         room = self._room
         tell_scores(count, mask, scores, room.small, room.tables, room.flat)
-        return columns_of(room.flat, count)[:, :count].copy()
+        return room.columns(count).copy()
 
     def judged(self, page: bytes) -> Judged:
         """The blocks of a page with their scores, and those that make up its text."""
@@ -234,9 +233,9 @@ class Extractor:
         if not count:
             return Judged(blocks, np.zeros(0, np.int32), keep, 0)
         first, second, with_comments = self.model
-        scores = score_page(count, mask, room.small, room.tables, room.flat, first, second)
-        more = scores[:0]
+        scores, more = np.empty(count, np.int32), np.empty(count if self.comments else 0, np.int32)
+        score_page(count, mask, room.small, room.tables, room.flat, first, second, scores)
         if self.comments:
-            more = score_page(count, mask, room.small, room.tables, room.flat, first, with_comments)
+            score_page(count, mask, room.small, room.tables, room.flat, first, with_comments, more)
         promised = decide(scores, more, count, mask, room.tables, room.texts, keep)
         return Judged(blocks, scores, keep.astype(bool), promised)
