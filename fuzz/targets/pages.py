@@ -55,7 +55,7 @@ def _check_bytes(data: bytes, told: Extractor) -> None:
     """Also bytes that are no text: `told` has seen other pages, and one of its own has seen none."""
     array, its_words = as_words(np.frombuffer(data, np.uint8))
     texts = []
-    for extractor in (told, Extractor(None, told.second is told.model.with_comments, told.markdown)):
+    for extractor in (told, Extractor(None, told.comments, told.markdown)):
         try:
             texts.append(extractor.text(array, its_words, 0, len(data)))
         except TooManyBlocks:
