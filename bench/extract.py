@@ -20,7 +20,7 @@ from bench.inputs import measurement, scratch, spread, web_pages
 from gristmill.query.extractors import BATCH_PAGES, TRAINED, TRIMMED, Result, bare_resiliparse, by_stage, evaluate
 from gristmill.query.gold import read_gold
 from gristmill.query.gold_scores import Score, mean
-from gristmill.schema import Record
+from gristmill.schema import Record, as_str
 from gristmill.stages.extract.extract import Config
 
 ROUNDS = 3
@@ -65,7 +65,7 @@ def is_there(library: str) -> bool:
 
 def size(pages: Sequence[Record]) -> float:
     """MB of HTML."""
-    return sum(len(page.html.encode()) for page in pages if page.html is not None) / 1e6
+    return sum(len(as_str(page.html).encode()) for page in pages if page.html is not None) / 1e6
 
 
 def seconds(tool: Timed, pages: Sequence[Record]) -> float:

@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 import zstandard
 
 from gristmill.demo import build
-from gristmill.schema import Record
+from gristmill.schema import Record, as_str
 from gristmill.stages.contract import Piece
 from gristmill.stages.ingest import warc
 
@@ -39,7 +39,12 @@ def web_pages(data: Path | None, folder: Path) -> list[Record]:
     """The pages of those files, decoded."""
     files = warc_files(data, folder)
     records = (record for path in files for record in warc.read(Piece(str(path), path.name), warc.Config()))
-    return [record for record in records if record.html is not None and record.drop is None]
+    found = []
+    for record in records:
+        if record.html is not None and record.drop is None:
+            record.html = as_str(record.html)
+            found.append(record)
+    return found
 
 
 def spread(pages: Sequence[Record], most: int) -> list[Record]:

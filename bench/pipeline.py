@@ -30,7 +30,7 @@ from gristmill.demo.warc import Response, write
 from gristmill.engine.publish.run_record import newest_run
 from gristmill.errors import UserError
 from gristmill.recipe.load import load
-from gristmill.schema import Record
+from gristmill.schema import Record, as_str
 from gristmill.stages.measure.language import built_in_model
 from gristmill.store.store import Store
 
@@ -117,7 +117,7 @@ def row(name: str, unit: str, value: float, peer_value: float | None, less: bool
 def written(folder: Path, pages: Sequence[Record]) -> int:
     """The pages in WARC files; their bytes."""
     folder.mkdir()
-    bodies = [(page.html or "").encode() for page in pages]
+    bodies = [as_str(page.html or "").encode() for page in pages]
     # As Common Crawl says it; without that datatrove guesses from the bytes, and passes over a fifth of real pages.
     known = (("WARC-Identified-Payload-Type", "text/html"),)
     responses = [

@@ -29,6 +29,7 @@ from bench._quality_scoring import scoring
 from bench.inputs import made_up_texts, measurement, scratch, warc_files
 from gristmill.demo.sales import sales_page
 from gristmill.kernels.quality.features import cut_words
+from gristmill.schema import as_str
 from gristmill.stages.contract import Piece
 from gristmill.stages.extract import extract
 from gristmill.stages.ingest import warc
@@ -195,7 +196,7 @@ def web_against_prose(data: Path) -> Labelled:
         for path in warc_files(data / "warc", folder):
             rows = [row for row in warc.read(Piece(str(path), path.name), warc.Config()) if row.html]
             empty = pa.nulls(len(rows), pa.string())
-            columns = [pa.array([row.html for row in rows], pa.string()), empty, empty, empty]
+            columns = [pa.array([as_str(row.html) for row in rows if row.html], pa.string()), empty, empty, empty]
             batch = pa.RecordBatch.from_arrays(columns, names=list(extract.READS))
             texts = extract.apply(batch, extract.Config()).column("text").to_pylist()
             for row, text in zip(rows, texts, strict=True):

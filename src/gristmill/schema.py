@@ -62,16 +62,21 @@ class Record:
     content_type: str | None = None
     charset: str | None = None
     """The encoding that the bytes were decoded from."""
-    html: str | None = None
-    """Decoded markup, for an extractor."""
-    text: str | None = None
-    """Plain text, for inputs that hold text."""
+    html: str | bytes | None = None
+    """Decoded markup, for an extractor. Readers of ours also give bytes that they know to be UTF-8."""
+    text: str | bytes | None = None
+    """Plain text, for inputs that hold text; the same."""
     meta: str | None = None
     """A JSON object with whatever else the reader knew (HTTP status, robots headers, unmapped fields)."""
     drop: str | None = None
     """Why the record is not a document, or None."""
     detail: str | None = None
     """One line for a person who looks at a dropped record: the library's error, the status code, the size."""
+
+
+def as_str(text: str | bytes) -> str:
+    """The markup or text of a record, for people and libraries."""
+    return text if isinstance(text, str) else text.decode()
 
 
 def layer_schema(schema: pa.Schema) -> pa.Schema:

@@ -259,7 +259,7 @@ class _Rows:
 
 def _column(seen: Seen, parts: Sequence[Document], name: str) -> pa.ChunkedArray:
     """Only its own stretches of the files are read."""
-    tables = [PartReader(seen.store, document.part, in_stretches=True).read([name]) for document in parts]
+    tables = [PartReader(seen.store, document.part).read([name]) for document in parts]
     return pa.concat_tables(tables)[name]
 
 

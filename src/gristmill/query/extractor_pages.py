@@ -33,7 +33,7 @@ from gristmill.query.gold import told_if_unreadable
 from gristmill.query.lookup import find
 from gristmill.query.withheld import told
 from gristmill.recipe.columns import INGEST
-from gristmill.schema import Record
+from gristmill.schema import Record, as_str
 from gristmill.stages.contract import Piece
 from gristmill.stages.extract import extract
 from gristmill.stages.extract.main_text import Extractor, Judged, default_model, kept_model
@@ -158,19 +158,20 @@ def page_of_file(location: str) -> Page:
     pages.document(record, content, None, warc.Config())
     why = record.detail or (record.drop or "no tag in it").replace("_", " ")
     other = _other_kind(location, content)
-    if other is None and b"\0" in content[:1024] and not (record.html and _TAG.search(record.html)):
+    html = as_str(record.html or "")
+    if other is None and b"\0" in content[:1024] and not _TAG.search(html):
         other = "binary data"
     if other is not None:
         raise UserError(
             f"{shown(location)} is no page of HTML: it is {other}, so there are no blocks to show. Name a file with "
             "markup, a WARC file with --url, or a recipe that reads it, with --url."
         )
-    if record.html is None or not _TAG.search(record.html):
+    if not _TAG.search(html):
         raise UserError(
             f"{shown(location)} is no page of HTML ({why}), so there are no blocks to show. Name a file with markup, a "
             "WARC file with --url, or a recipe with --url."
         )
-    return Page(shown(location), None, record.html, extract.Config())
+    return Page(shown(location), None, html, extract.Config())
 
 
 def _other_kind(location: str, content: bytes) -> str | None:
@@ -216,7 +217,7 @@ def page_of_archive(location: str, record_id: str | None, url: str | None, numbe
                 is_it = record.html is not None and count == number
             if is_it and record.html is not None:
                 origin = f"{shown(location)}#{record.position}"
-                return Page(origin, record.url, record.html, extract.Config())
+                return Page(origin, record.url, as_str(record.html), extract.Config())
             refused = record if is_it and refused is None else refused
     asked = f"record {record_id}" if record_id else f"page of the address {url}" if url else f"page number {number}"
     if refused is not None:

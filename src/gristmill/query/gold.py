@@ -31,7 +31,7 @@ from gristmill.places import open_path, shown
 from gristmill.query.gold_domains import domain_of
 from gristmill.query.gold_scores import Score, score_segments, score_text, words_of
 from gristmill.recipe.plain_words import tell
-from gristmill.schema import Record
+from gristmill.schema import Record, as_str
 from gristmill.stages.contract import Piece
 from gristmill.stages.ingest import warc
 from gristmill.stages.ingest.decompress import Fault
@@ -151,7 +151,7 @@ def read_gold(folder: Path, limit: int | None = None) -> list[Page]:
                     f"{shown(str(archive_of[record_id]))}, so it is not clear of which the gold is "
                     f"({golds[record_id][1]}). Nothing was done. Take one of them out."
                 )
-            pages[record_id] = _page(record_id, golds[record_id][0], record, record.html)
+            pages[record_id] = _page(record_id, golds[record_id][0], record, as_str(record.html))
             archive_of[record_id] = path
     if missing := {record_id: gold for record_id, gold in golds.items() if record_id not in pages}:
         raise UserError(_missing(folder, missing, refused, len(pages)))

@@ -20,7 +20,7 @@ class Layers:
             if seen.nodes[node_id].has_layers and at in seen.made[node_id].layers:
                 parts[node_id] = seen.made[node_id].layers[at][0]
         self.document = document
-        self._readers = {name: PartReader(seen.store, part, in_stretches=True) for name, part in parts.items()}
+        self._readers = {name: PartReader(seen.store, part) for name, part in parts.items()}
         self._group = -1
         self._read: dict[tuple[str, str], pa.Array] = {}
 

@@ -161,10 +161,10 @@ def _told(seen: Seen, read: Mapping[str, Sequence[str]]) -> str:
 
 def _answers(seen: Seen, document: Document, todo: Todo) -> Iterator[Place]:
     """What the rows of a part answer, row group by row group; no group is read that has none of them."""
-    columns = PartReader(seen.store, document.part, in_stretches=True)
+    columns = PartReader(seen.store, document.part)
     asks_texts = any(question.column == TEXT for question, _ in todo)
-    texts = PartReader(seen.store, text_layer(seen, document), in_stretches=True) if asks_texts else columns
-    verdicts = PartReader(seen.store, _corpus(seen, document), in_stretches=True)
+    texts = PartReader(seen.store, text_layer(seen, document)) if asks_texts else columns
+    verdicts = PartReader(seen.store, _corpus(seen, document))
     first_row = 0
     for group, rows in enumerate(columns.groups):
         kept = verdicts.read_group(group, ["drop"])["drop"].combine_chunks().is_null().to_numpy(zero_copy_only=False)

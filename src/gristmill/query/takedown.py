@@ -195,7 +195,7 @@ def text_of(seen: Seen, place: Place) -> str | None:
 
 
 def _value(seen: Seen, place: Place, part: Part, column: str) -> Any:
-    row, reader = place.row, PartReader(seen.store, part, in_stretches=True)
+    row, reader = place.row, PartReader(seen.store, part)
     for group, rows in enumerate(reader.groups):
         if row < rows:
             return reader.read_group(group, [column])[column][row].as_py()

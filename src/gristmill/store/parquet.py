@@ -22,6 +22,10 @@ BULKY = ("html", "text", "meta", "ids")
 """Columns of long values: a dictionary or min/max statistics of them costs time and tells nothing."""
 
 
+MUCH_OF = 4
+"""From this share of a part on it is read as a whole, where it is on a disk of this machine."""
+
+
 class Misaligned(Exception):
     """Two layers do not speak of the same rows. Joining them would mix documents up, so it is refused."""
 
@@ -70,14 +74,13 @@ class PartWriter:
 class PartReader:
     """One part: what it says of itself, and its columns, which are fetched and checked when they are asked for.
 
-    Of a local store a part that is wanted for more than its verdicts is mapped and hashed as a whole, unless whoever
-    opens it wants few of its columns: then `in_stretches`, as from a store at the other end of a network.
+    Of a local store a part of which much is wanted is mapped and hashed as a whole; what is little beside the rest,
+    such as the address of a page beside its markup, is read as from a store at the other end of a network.
     """
 
-    def __init__(self, store: Store, part: Part, *, in_stretches: bool = False) -> None:
+    def __init__(self, store: Store, part: Part) -> None:
         self.part = part
         self.store = store
-        self._is_mapped = store.is_local and not in_stretches
         self._opened = None if part.verdicts is None else Opened(store, part)
         self._file = self._whole() if self._opened is None else _through(self._opened)
         metadata = self._file.metadata
@@ -96,10 +99,12 @@ class PartReader:
         """What has to be fetched to read columns of one row group, or of all."""
         if self._opened is None or set(SMALL).issuperset(columns):
             return []
-        if self._is_mapped:
+        runs = self._opened.missing(columns, group)
+        wanted = sum(run[-1].stop - run[0].start for run in runs)
+        if self.store.is_local and wanted * MUCH_OF >= self.part.file_bytes:
             self._file, self._opened = self._whole(), None
             return []
-        return self._opened.missing(columns, group)
+        return runs
 
     def take(self, chunks: Sequence[Chunk], data: bytes) -> None:
         assert self._opened is not None

@@ -9,7 +9,7 @@ import lz4.frame
 import pytest
 import zstandard
 
-from gristmill.schema import Record
+from gristmill.schema import Record, as_str
 from gristmill.stages.contract import Piece
 from gristmill.stages.ingest import resync, warc
 
@@ -59,7 +59,15 @@ def rows(
 ) -> list[Record]:
     """What the reader makes of a file with these bytes."""
     path.write_bytes(data)
-    return list(warc.read(Piece(str(path), name, start, stop), warc.Config.model_validate(config)))
+    return piece(path, name, start, stop, **config)
+
+
+def piece(path: Path, name: str, start: int = 0, stop: int | None = None, **config: object) -> list[Record]:
+    """The same of a piece of a file that is there; bytes that are UTF-8 as strings."""
+    found = list(warc.read(Piece(str(path), name, start, stop), warc.Config.model_validate(config)))
+    for row in found:
+        row.html, row.text = (None if one is None else as_str(one) for one in (row.html, row.text))
+    return found
 
 
 def reasons(found: Iterable[Record]) -> list[str | None]:

@@ -164,3 +164,24 @@ def test_broken_utf8_is_not_made_to_read_as_latin_letters():
     assert charset.decode(mistaken, "utf-8", False)[0].startswith("Мельница")
     french = ("Le moulin à eau était bâti près de la rivière. " * 60).encode("cp1252")
     assert charset.decode(french, "utf-8", False)[0].startswith("Le moulin à eau était")
+
+
+@settings(deadline=None, max_examples=300)
+@given(
+    st.sampled_from([sample[2] for sample in SAMPLES] + ["plain ASCII", "~{VPND~}", "\x1b$)C", "a\0b", "", "é"]),
+    st.sampled_from(["utf-8", "cp949", "cp932", "gb18030", "cp1251", "utf-16-le", "utf-8-sig", "hz", "iso2022_jp"]),
+    st.sampled_from([None, "", "utf-8", "hz-gb-2312", "gbk", "euc-kr", "iso-8859-1", "no such name"]),
+    st.booleans(),
+)
+def test_bytes_that_stay_are_what_decoding_gives(text: str, codec: str, label: str | None, markup: bool) -> None:
+    """Where nobody has to decode, decoding would have given those bytes as UTF-8, and replaced nothing."""
+    body = text.encode(codec, "replace")
+    if charset.stays(body, label):
+        assert charset.decode(body, label, markup) == (body.decode(), "utf-8", 0)
+
+
+def test_most_pages_stay() -> None:
+    """UTF-8 of any script, and ASCII that says what it is."""
+    for page in (RUSSIAN, KOREAN, GERMAN * 10, "plain ASCII"):
+        assert charset.stays(html(page).encode(), "utf-8")
+        assert charset.stays(html(page).encode(), None)

@@ -2,6 +2,7 @@
 
 import gzip
 import random
+import re
 from itertools import pairwise
 from pathlib import Path
 
@@ -10,10 +11,10 @@ import lz4.frame
 import orjson
 import pytest
 import zstandard
-from tests.stages.ingest.archives import KINDS, SUFFIX, http, packed, page, reasons, record, rows, small_seams
+from tests.stages.ingest.archives import KINDS, SUFFIX, http, packed, page, piece, reasons, record, rows, small_seams
 
 from gristmill.stages.contract import Piece
-from gristmill.stages.ingest import warc
+from gristmill.stages.ingest import walk, warc, warc_headers
 from gristmill.stages.ingest.resync import seam_before
 from gristmill.stages.ingest.source import Source
 
@@ -201,11 +202,7 @@ def test_frames_need_not_end_where_records_do(path: Path, kind: str, cut: int) -
 def _pieces(data: bytes, path: Path, name: str, cuts: list[int]) -> list[object]:
     path.write_bytes(data)
     edges = [0, *cuts, None]
-    return [
-        row
-        for start, stop in pairwise(edges)
-        for row in warc.read(Piece(str(path), name, start or 0, stop), warc.Config())
-    ]
+    return [row for start, stop in pairwise(edges) for row in piece(path, name, start or 0, stop)]
 
 
 @pytest.mark.parametrize("style", ["plain", "gzip", "zstd", "lz4", "one gzip", "blocks"])
@@ -313,3 +310,38 @@ def test_a_config_refuses_what_it_does_not_know() -> None:
     assert warc.Config.model_validate({"max_record_bytes": "2MiB"}).max_record_bytes == 2 << 20
     with pytest.raises(ValueError, match="max_bytes"):
         warc.Config.model_validate({"max_bytes": 1})
+
+
+HEADS = [
+    b"WARC/1.0\r\nWARC-Type: response\r\nContent-Length: 3",
+    b"WARC/1.1\nWARC-Type:response\nWARC-TYPE: request\ncontent-length:  3  ",
+    b"WARC/1.0\r\nWARC-Type: response\r\n folded\r\nContent-Length: 3",
+    b"WARC/1.0\r\nWARC-Type : response\r\nContent-Length: 3\r\nno colon",
+    b"WARC/1.0\r\nWARC-Target-URI: http://a.example:80/\r\nX:\r\nContent-Length: 3",
+    b"WARC/1.0",
+    b"WARC/1.0\r\n: nameless\r\nContent-Length: 3",
+    b"WARC/1.0\r\nb\xe9: 1\r\nContent-Length: 3",
+]
+
+
+@pytest.mark.parametrize("head", HEADS)
+def test_plain_headers_are_read_as_all_others(head: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The short way through a header without oddities finds what the long way does."""
+    found = warc_headers.warc_fields(head)
+    monkeypatch.setattr(warc_headers, "_PLAIN_FIELD", re.compile(rb"\n(\n)(\n)"))
+    lines = warc_headers.warc_fields(head)
+    assert lines[0].get(b"content-length", b"3") == b"3"
+    assert found == lines
+
+
+@pytest.mark.parametrize("head", HEADS)
+@pytest.mark.parametrize("end", [b"\r\n\r\n", b"\n\n", b"\r\n", b"", b"\r\n\r\nmore\r\n\r\n", b"\r\n\r\n\r\n\r\n"])
+@pytest.mark.parametrize("body", [b"abc", b"", b"abcd", b"WARC/1.0\r\nX: y\r\n\r\n", b"\r\n\r\n\r\n"])
+def test_a_frame_that_is_one_record_is_read_as_all_others(
+    path: Path, head: bytes, end: bytes, body: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The short way to the only record of a frame finds what walking over the frame does."""
+    data = gzip.compress(head + b"\r\n\r\n" + body + end, mtime=0) + packed("gzip", page(1))
+    found = rows(data, path)
+    monkeypatch.setattr(walk, "_only_record", lambda data, limit: None)
+    assert found == rows(data, path)

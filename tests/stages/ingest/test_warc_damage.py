@@ -10,7 +10,7 @@ from pathlib import Path
 
 import orjson
 import pytest
-from tests.stages.ingest.archives import KINDS, SUFFIX, http, packed, page, reasons, record, rows, small_seams
+from tests.stages.ingest.archives import KINDS, SUFFIX, http, packed, page, piece, reasons, record, rows, small_seams
 
 from gristmill.schema import Record
 from gristmill.stages.contract import Piece
@@ -253,11 +253,7 @@ def damaged(chance: random.Random, path: Path) -> None:
     assert [row.position for row in whole] == sorted(row.position for row in whole)
     assert len({row.key or row.position for row in whole}) == len(whole)
     edges = [0, *sorted(chance.choices(range(len(data) + 1), k=2)), None]
-    pieces = [
-        row
-        for start, stop in pairwise(edges)
-        for row in warc.read(Piece(str(path), name, start or 0, stop), warc.Config())
-    ]
+    pieces = [row for start, stop in pairwise(edges) for row in piece(path, name, start or 0, stop)]
     assert pieces == whole, "the pieces differ from the whole"
     if kind == "plain":
         with Source(str(path)) as source:

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -33,6 +34,8 @@ from gristmill.store.store import Store
 
 ROW_GROUP_CHARACTERS = 8 << 20
 """All that a row group holds, in every column: large enough for Parquet, small enough to hold several in memory."""
+MARKUP_WEIGHT = 4
+"""Markup counts a quarter there: one step reads it, and leaves a sixth as text to all others."""
 ROW_GROUP_ROWS = 1 << 16
 MOST_RECORD_CHARACTERS = 1 << 28
 """A record with more than this in all its fields becomes a row without content: a column of Arrow has 2 GiB, and a
@@ -151,26 +154,41 @@ def _bytes(text: str) -> bytes:
 
 
 def _groups(work: Read, seen: dict[str, Any] | None) -> Iterator[_Group]:
-    rows: dict[str, list[object]] = {name: [] for name in DOCUMENTS.names if name != "text_bytes"}
+    rows: dict[str, list[Any]] = {name: [] for name in DOCUMENTS.names if name != "text_bytes"}
     keys = _Keys()
-    held = 0
+    held = markup = 0
     for name, record in _taken(work, seen):
         held += _add_row(rows, work, name, record)
+        markup += len(rows["html"][-1] or "")
         if record.key is not None:
             keys.meet(name, record.key)
-        if held >= ROW_GROUP_CHARACTERS or len(rows["doc_id"]) >= ROW_GROUP_ROWS:
+        weight = held - markup + markup // MARKUP_WEIGHT
+        if weight >= ROW_GROUP_CHARACTERS or len(rows["doc_id"]) >= ROW_GROUP_ROWS:
             yield _Group(_batch_of(rows), held, *keys.told())
             for column in rows.values():
                 column.clear()
-            held = 0
+            held = markup = 0
     if rows["doc_id"]:
         yield _Group(_batch_of(rows), held, *keys.told())
 
 
 def _batch_of(rows: dict[str, list[object]]) -> pa.RecordBatch:
-    columns = {name: pa.array(values, DOCUMENTS.field(name).type) for name, values in rows.items()}
+    columns = {name: _array(values, DOCUMENTS.field(name).type) for name, values in rows.items()}
     columns["text_bytes"] = pc.add(text_bytes(columns["html"]), text_bytes(columns["text"]))
     return pa.RecordBatch.from_arrays([columns[name] for name in DOCUMENTS.names], schema=DOCUMENTS)
+
+
+def _array(values: list[Any], kind: pa.DataType) -> pa.Array:
+    """A column; bytes in one of strings are UTF-8, as whoever read them knows, and go into it as they are."""
+    if kind != pa.string() or bytes not in set(map(type, values)):
+        return pa.array(values, kind)
+    held = [value.encode() if isinstance(value, str) else value or b"" for value in values]
+    offsets = np.zeros(len(held) + 1, np.int64)
+    np.cumsum([len(value) for value in held], out=offsets[1:])
+    valid = np.array([value is not None for value in values])
+    buffers = [pa.py_buffer(np.packbits(valid, bitorder="little")), pa.py_buffer(offsets), pa.py_buffer(b"".join(held))]
+    # By way of 64 bits: what is too large for 32 is refused then, and not written with wrong offsets.
+    return pa.LargeStringArray.from_buffers(len(held), buffers[1], buffers[2], buffers[0]).cast(pa.string())
 
 
 def row_of(work: Read, name: str, record: Record) -> pa.RecordBatch:

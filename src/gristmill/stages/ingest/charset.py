@@ -10,7 +10,10 @@ import re
 
 from resiliparse.parse.encoding import detect_encoding, map_encoding_to_html5
 
+from gristmill.kernels.text.utf8 import continuation_bytes
+
 BOMS = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))
+_BOM_BYTES = tuple(mark for mark, _ in BOMS)
 
 # Labels beyond the WHATWG table of the library; pages in these are few but whole.
 _MORE_LABELS = {
@@ -93,6 +96,17 @@ def declared_in_markup(body: bytes) -> str | None:
     return "utf-8" if name and name.startswith("utf-16") else name
 
 
+def stays(body: bytes, label: str | None) -> bool:
+    """Whether decoding would give the same bytes as UTF-8, so that nobody has to; where that is not clear, no.
+
+    A page that is all ASCII may be HZ, and one with few other characters East Asian text that is UTF-8 by chance.
+    """
+    if body.startswith(_BOM_BYTES) or b"\x1b" in body or b"\0" in body:
+        return False
+    more = continuation_bytes(body)
+    return more > CHANCE_BYTES or (more >= 0 and not label) or (more == 0 and b"~{" not in body)
+
+
 def decode(body: bytes, label: str | None, markup: bool) -> tuple[str, str, int]:
     """The text, the name of its encoding, and how many replacement characters decoding put in.
 
@@ -121,7 +135,8 @@ def _valid_but(body: bytes, text: str, label: str | None, markup: bool) -> tuple
     tries = [declared] if declared in _EAST_ASIAN and len(text) < len(body) else []
     if declared == "hz" and b"~{" in body:
         tries.append("hz")
-    tries += [name for escape, name in _STATEFUL.items() if escape in body]
+    if b"\x1b" in body:
+        tries += [name for escape, name in _STATEFUL.items() if escape in body]
     if b"\0" in body:
         tries += [name] if (name := _looks_utf16(body)) else []
     for name in tries:

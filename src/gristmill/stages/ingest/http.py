@@ -22,6 +22,12 @@ from gristmill.stages.ingest.decompress import raise_for_memory
 from gristmill.stages.ingest.warc_headers import blank_line, decoded
 
 _STATUS = re.compile(rb"(?:HTTP/\d(?:\.\d)?|ICY)[ \t]+(\d{3})(?!\d)")
+_FIELD = re.compile(
+    rb"\n[ \t\r\x0b\x0c]*(content-type|content-encoding|content-language|transfer-encoding|x-robots-tag)"
+    rb"[ \t\r\x0b\x0c]*:([^\n]*)",
+    re.I,
+)
+"""The fields that say what a body is, wherever they stand."""
 _CHUNK = re.compile(rb"[ \t]*([0-9A-Fa-f]{1,8})[ \t]*(?:;[^\r\n]{0,4096})?\r?\n")
 _TYPE = re.compile(r"\s*[\"']?([\w.+\-]+/[\w.+*\-]+)", re.A)
 # `*+` gives nothing back: two plain `\s*` share out a run of spaces in as many ways as it is long.
@@ -45,18 +51,15 @@ class Body:
 
 
 def parse_head(block: bytes) -> tuple[int, dict[str, str], int] | None:
-    """Status, fields by lower-case name, and where the body starts; None where the block is no HTTP response."""
+    """Status, the fields that are of use by lower-case name, and where the body starts; None for no HTTP response."""
     status = _STATUS.match(block)
     if status is None:
         return None
     span = blank_line(block) or (len(block), len(block))
     fields: dict[str, str] = {}
     tags: list[str] = []
-    for line in block[: span[0]].split(b"\n")[1:]:
-        name, colon, value = line.partition(b":")
-        if not colon:
-            continue
-        key = name.strip().lower().decode("latin-1")
+    for name, value in _FIELD.findall(block, 0, span[0]):
+        key = name.lower().decode()
         text = decoded(value.strip()) or ""
         fields.setdefault(key, text)
         if key == "x-robots-tag":

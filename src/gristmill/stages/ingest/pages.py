@@ -156,7 +156,11 @@ def document(row: Record, body: bytes, label: str | None, config: Limits, robots
         row.drop = "not_text"
         row.detail = next(kind for start, kind in _BINARY if body.startswith(start))
     else:
-        text, row.charset, replaced = charset.decode(body, label, markup)
+        text: str | bytes
+        if charset.stays(body, label):
+            text, row.charset, replaced = body, "utf-8", 0
+        else:
+            text, row.charset, replaced = charset.decode(body, label, markup)
         if replaced > config.max_replacement_share * len(text):
             row.drop = "undecodable_charset"
             row.detail = f"{row.charset}: {replaced} of {len(text)} characters cannot be decoded"

@@ -34,6 +34,9 @@ class Tape(Protocol):
     def at(self, offset: int, length: int) -> bytes:
         """`length` bytes from `offset`; fewer only at the end."""
 
+    def all_of_it(self) -> bytes:
+        """The tape from its beginning, where it is one intact frame in one piece, and nothing elsewhere."""
+
     def glance(self, offset: int, length: int) -> bytes:
         """The same, for a look at a place where a header only claims that something is."""
 
@@ -59,6 +62,9 @@ class PlainTape:
         self.glance = source.peek
         self.known = source.size
         self.arc = holds_arc(source.read(0, 1 << 20))
+
+    def all_of_it(self) -> bytes:
+        return b""
 
     def must(self, offset: int, length: int) -> int:
         return max(0, min(length, self.known - offset))
@@ -114,6 +120,9 @@ class FrameTape:
             return bytes(view[first : first + length])
 
     glance = at
+
+    def all_of_it(self) -> bytes:
+        return self._data if self._frame.end is not None and isinstance(self._data, bytes) else b""
 
     def must(self, offset: int, length: int) -> int:
         wanted = offset - self._base + length

@@ -42,6 +42,9 @@ class Found:
 
 
 def walk(tape: Tape, max_record_bytes: int) -> Iterator[Found]:
+    if (only := _only_record(tape.all_of_it(), max_record_bytes)) is not None:
+        yield only
+        return
     offset = 0
     told = False
     while data := tape.at(offset, FIRST_READ_BYTES):
@@ -65,6 +68,24 @@ def walk(tape: Tape, max_record_bytes: int) -> Iterator[Found]:
         offset = after
     if tape.fault and not told:
         yield Found(offset, offset, offset, fault=tape.fault, detail="no record could be read from the frame's end")
+
+
+def _only_record(data: bytes, limit: int) -> Found | None:
+    """The record that is all of the tape, as in most archives: what `_warc_record` finds there, without its questions.
+
+    None where it is not as simple as that.
+    """
+    if not (data.startswith(b"WARC/") and data.endswith(b"\r\n\r\n")):
+        return None
+    head = data[:FIRST_READ_BYTES]
+    span = blank_line(head)
+    if span is None or WARC_HEAD.search(head, 5, span[0]):
+        return None
+    fields, _ = warc_fields(head[: span[0]])
+    length = fields.get(b"content-length", b"")
+    if not length.isdigit() or len(length) > 15 or int(length) > limit or span[1] + int(length) + 4 != len(data):
+        return None
+    return Found(0, span[1], len(data) - 4, fields)
 
 
 def _warc_record(tape: Tape, offset: int, data: bytes, limit: int) -> tuple[Found, int]:

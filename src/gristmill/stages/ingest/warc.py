@@ -35,7 +35,7 @@ from gristmill.stages.ingest.source import Source
 from gristmill.stages.ingest.tape import FrameTape, PlainTape
 from gristmill.stages.ingest.walk import walk
 
-VERSION = 2
+VERSION = 3
 LIBRARIES = ("fastwarc", "resiliparse", "brotli", "zstandard", "lz4")
 POSITIONS = "bytes of the file"
 BESIDE = pages.BESIDE

@@ -15,6 +15,8 @@ ARC_HEAD = re.compile(
 ARC_SEARCH = re.compile(rb"(?<=\n)" + ARC_HEAD.pattern)
 ARC_REACH = 17_000
 _BLANK = re.compile(rb"\r?\n\r?\n")
+_PLAIN_FIELD = re.compile(rb"\n([!-9;-~]+):([^\n]*)")
+"""A line as all are in most headers: not folded, no space before the colon."""
 
 
 def opens_record(data: bytes) -> str | None:
@@ -46,6 +48,9 @@ def blank_line(data: bytes, start: int = 0) -> tuple[int, int] | None:
 
 def warc_fields(head: bytes) -> tuple[dict[bytes, bytes], bool]:
     """Fields by lower-case name (the first of each name), and whether every line was a field."""
+    plain = _PLAIN_FIELD.findall(head)
+    if len(plain) == head.count(b"\n"):
+        return {name.lower(): value.strip() for name, value in reversed(plain)}, True
     fields: dict[bytes, bytes] = {}
     folded: dict[bytes, list[bytes]] = {}
     clean = True

@@ -27,9 +27,10 @@ from gristmill.stages.buffers import views_of
 from gristmill.stages.contract import StageConfig
 from gristmill.stages.measure.comment_marks import FAMILY_OF, marks, quotes
 
-VERSION = 1
+VERSION = 2
 LIBRARIES = ()
 READS = ("text", "language_hint", "locator")
+ONLY_KEPT = True
 SCHEMA = pa.schema(
     [
         pa.field("extension", pa.string()),

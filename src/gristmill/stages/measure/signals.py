@@ -7,7 +7,8 @@ side of its threshold (3 of 10 lines is not above 0.3, float32(0.3) is). docs/si
 Stop words are those of the document's language, where a step `language` stands before this one (stop_words.py), and
 Gopher's English ones elsewhere. Of a language without a list their number is null: it is not known.
 
-No verdict is taken here, so that a new threshold re-runs a selection and not the measurement.
+No verdict is taken here, so that a new threshold re-runs a selection and not the measurement. What an earlier step
+dropped is not measured: half of a crawl is in other languages.
 """
 
 import io
@@ -31,9 +32,10 @@ from gristmill.stages.contract import File, LanguageName, StageConfig
 from gristmill.stages.measure.stop_words import GOPHER, STOP_WORDS
 from gristmill.stages.natural_languages import FOUND_ANYWHERE, LABEL, language_of, rows_by_label
 
-VERSION = 2
+VERSION = 3
 LIBRARIES = ()  # integers and IEEE basic operations: no library changes them; Unicode's version is in the config
 READS = ("text",)
+ONLY_KEPT = True
 SCHEMA = pa.schema(
     [pa.field(name, pa.int32()) for name in COUNTS]
     + [pa.field("byte_entropy_bits", pa.float32()), pa.field("xml_header", pa.bool_())]
@@ -78,7 +80,7 @@ def may_read(config: Config) -> tuple[str, ...]:
     return (LABEL,) if config.stop_words is None else ()
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=256)  # a list for each language
 def _sets(stop_words: tuple[str, ...], blocked_terms: tuple[str, ...]) -> WordSets:
     return word_sets(stop_words, blocked_terms)
 

@@ -27,9 +27,10 @@ from gristmill.stages.buffers import views_of
 from gristmill.stages.contract import AsCount, StageConfig
 from gristmill.stages.natural_languages import LABEL, WITHOUT_SPACES, language_of, rows_by_label
 
-VERSION = 2
+VERSION = 3
 LIBRARIES = ()
 READS = ("text",)
+ONLY_KEPT = True
 MAY_READ = (LABEL,)
 SCHEMA = pa.schema(
     [
