@@ -28,7 +28,8 @@ from gristmill.kernels.html.block_names import (
     HINT_INVISIBLE,
 )
 from gristmill.kernels.html.context import CHANCES
-from gristmill.kernels.html.features import LEVEL, MAX_TRIES, text_hash
+from gristmill.kernels.html.features import LEVEL
+from gristmill.kernels.html.hashes import MAX_TRIES, text_hash
 from gristmill.kernels.html.names import HASH_MIX
 from gristmill.kernels.memory import address_of, borrow, byte_at, eight_bytes_at
 from gristmill.kernels.memory_writes import copy_bytes, put_byte

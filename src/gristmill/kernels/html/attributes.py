@@ -7,6 +7,7 @@ from numba import njit
 
 from gristmill.kernels.html.block_names import HINT_ENDINGS, HINT_HIDDEN, HINT_INVISIBLE, HINT_MASK, HINT_WORDS
 from gristmill.kernels.html.bounds import seek
+from gristmill.kernels.html.hashes import mixed
 from gristmill.kernels.html.names import (
     BYTE_CLASS,
     BYTE_GREATER,
@@ -16,7 +17,7 @@ from gristmill.kernels.html.names import (
     HASH_MIX,
     HASH_PRIME,
 )
-from gristmill.kernels.memory import address_of, byte_at, eight_bytes_at
+from gristmill.kernels.memory import address_of
 
 
 def _name(text: str) -> int:
@@ -142,24 +143,10 @@ def _number_of(data: np.ndarray, begin: int, stop: int) -> int:
 
 
 @njit(nogil=True, cache=True, forceinline=True)
-def _hash(data: np.ndarray, begin: int, stop: int) -> Any:
-    text = address_of(data)
-    code = np.uint64(stop - begin + 1) * HASH_MIX
-    while begin + 8 <= stop:
-        code = (code ^ eight_bytes_at(text, begin)) * HASH_MIX
-        code ^= code >> np.uint64(29)
-        begin += 8
-    while begin < stop:
-        code = (code ^ np.uint64(byte_at(text, begin))) * HASH_PRIME
-        begin += 1
-    return np.int64(code ^ code >> np.uint64(32))
-
-
-@njit(nogil=True, cache=True, forceinline=True)
 def _hints_again(data: np.ndarray, begin: int, stop: int, noted: np.ndarray) -> Any:
     """`hints_of`, remembered: pages use few classes many times. Returns the hash of the value; adds its hints."""
     stop = min(stop, begin + _LONGEST_VALUE)
-    code = _hash(data, begin, stop)
+    code = np.int64(mixed(address_of(data), begin, stop, np.uint64(stop - begin + 1) * HASH_MIX))
     place = ATTRIBUTES + (code & (_REMEMBERED - 1))
     if noted[place] != code:
         noted[place] = code

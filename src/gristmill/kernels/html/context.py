@@ -23,8 +23,8 @@ from gristmill.kernels.html.features import (
     log,
     main_box,
     share,
-    slot_of,
 )
+from gristmill.kernels.html.hashes import slot_of
 from gristmill.kernels.memory import borrow
 
 _CONTEXT = [

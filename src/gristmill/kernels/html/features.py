@@ -44,8 +44,8 @@ from gristmill.kernels.html.block_names import (
     E_PATH,
     HINTS,
 )
-from gristmill.kernels.html.names import HASH_BASIS, HASH_MIX, HASH_PRIME
-from gristmill.kernels.memory import address_of, borrow, byte_at, eight_bytes_at
+from gristmill.kernels.html.hashes import in_title, slot_of, text_hash, title_words
+from gristmill.kernels.memory import address_of, borrow
 
 _OWN = [
     "chars",
@@ -176,8 +176,6 @@ for _number in range(1, 7):
     LEVEL[BOX_NAMES.index(f"h{_number}")] = _number
 
 MIN_PROSE_WORDS = 12
-TITLE_SLOTS = 256
-MAX_TRIES = 64
 
 
 @njit(nogil=True, cache=True, forceinline=True)
@@ -196,76 +194,6 @@ def log(value: int) -> int:
 @njit(nogil=True, cache=True, forceinline=True)
 def share(part: int, whole: int) -> int:
     return min(255, 255 * part // whole) if whole > 0 else 0
-
-
-@njit(nogil=True, cache=True)
-def _title_words(data: np.ndarray, begin: int, stop: int, slots: np.ndarray) -> int:
-    """Puts the words of the title into a small set; returns how many there are."""
-    for slot in range(TITLE_SLOTS):
-        slots[slot] = 0
-    found = 0
-    code = HASH_BASIS
-    size = 0
-    for at in range(begin, min(stop, begin + 400) + 1):
-        byte = data[at] if at < stop else np.uint8(0x20)
-        letter = byte | 0x20
-        if (0x61 <= letter <= 0x7A) or 0x30 <= byte <= 0x39 or byte >= 0x80:
-            code = (code ^ np.uint64(letter if byte < 0x80 else byte)) * HASH_PRIME
-            size += 1
-        elif size:
-            slots[np.int64(code * HASH_MIX >> np.uint64(56))] = np.int64(code >> np.uint64(1))
-            found += 1
-            code = HASH_BASIS
-            size = 0
-    return found
-
-
-@njit(nogil=True, cache=True)
-def _in_title(text: int, begin: int, stop: int, slots: np.ndarray) -> int:
-    """How many of 255 words of a block stand in the title."""
-    found = words = size = 0
-    code = HASH_BASIS
-    for at in range(begin, stop + 1):
-        byte = byte_at(text, at) if at < stop else 0x20
-        letter = byte | 0x20
-        if (0x61 <= letter <= 0x7A) or 0x30 <= byte <= 0x39 or byte >= 0x80:
-            code = (code ^ np.uint64(letter if byte < 0x80 else byte)) * HASH_PRIME
-            size += 1
-        elif size:
-            found += slots[np.int64(code * HASH_MIX >> np.uint64(56))] == np.int64(code >> np.uint64(1))
-            words += 1
-            code = HASH_BASIS
-            size = 0
-    return share(found, words)
-
-
-@njit(nogil=True, cache=True)
-def text_hash(text: int, begin: int, stop: int) -> Any:
-    code = np.uint64(stop - begin) * HASH_MIX
-    at = begin
-    while at + 8 <= stop:
-        code = (code ^ eight_bytes_at(text, at)) * HASH_MIX
-        code ^= code >> np.uint64(29)
-        at += 8
-    while at < stop:
-        code = (code ^ np.uint64(byte_at(text, at))) * HASH_PRIME
-        at += 1
-    return (code ^ code >> np.uint64(32)) * HASH_MIX
-
-
-@njit(nogil=True, cache=True, forceinline=True)
-def slot_of(keys: np.ndarray, key: Any, mask: int) -> Any:
-    """The place of a key in a table that has room for it. After some tries it shares one: a page could be made to have
-    all its keys in a row, and would take a time that grows with the square of its size.
-    """
-    slot = np.int64(np.uint64(key) * HASH_MIX >> np.uint64(20)) & mask
-    for _ in range(MAX_TRIES):
-        if keys[slot] == -1 or keys[slot] == key:
-            break
-        slot = (slot + 1) & mask
-    if keys[slot] == -1:
-        keys[slot] = key
-    return slot
 
 
 @njit(nogil=True, cache=True, forceinline=True)
@@ -372,7 +300,7 @@ def measure(
     chars, links, prose_chars = sums[SUM_CHARS, count], sums[SUM_LINKS, count], sums[SUM_PROSE, count]
     main = main_box(elements, element_count, sums, count, away)
     main_prose = sums[SUM_PROSE, elements[main, E_LAST]] - sums[SUM_PROSE, elements[main, E_FIRST]]
-    title_words = _title_words(data, title, title_end, slots)
+    named = title_words(data, title, title_end, slots)
 
     for slot in range(mask + 1):
         keys[slot] = -1
@@ -433,8 +361,8 @@ def measure(
         out[32, row] = share(groups[group, G_PROSE], prose_chars)
         out[33, row] = share(groups[group, G_LINKS], groups[group, G_CHARS])
         out[34, row] = 0
-        if title_words and block[B_STOP] - block[B_START] <= 300:
-            out[34, row] = _in_title(text, block[B_START], block[B_STOP], slots)
+        if named and block[B_STOP] - block[B_START] <= 300:
+            out[34, row] = in_title(text, block[B_START], block[B_STOP], slots)
         out[35, row] = min(255, elements[element, E_DEPTH])
         is_prose = sums[SUM_PROSE, row + 1] > sums[SUM_PROSE, row]
         out[_PROSE, row] = is_prose

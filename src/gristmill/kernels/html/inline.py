@@ -150,9 +150,7 @@ def _is_plain_address(data: int, begin: int, end: int) -> bool:
 
 
 @njit(nogil=True, cache=True)
-def _end_inline(
-    state: np.ndarray, tally: np.ndarray, kind: int, data: int, text: int, place: int, mark: int, size: int
-) -> None:
+def _end_inline(state: np.ndarray, text: int, place: int, mark: int, size: int) -> None:
     if state[place] >= 0:
         # Code is as it stands: no marks inside it, and none around code that has a backtick.
         in_code = place != S_MONO_AT and state[S_MONO_AT] >= 0
@@ -218,7 +216,7 @@ def inline(
             state[S_STRONG_CHARS] += tally[T_CHARS] - state[S_STRONG_FROM]
             state[S_STRONG] = 0
             if markdown:
-                _end_inline(state, tally, kind, data, text, S_STRONG_AT, 0x2A, 2)
+                _end_inline(state, text, S_STRONG_AT, 0x2A, 2)
         if not closing:
             state[S_STRONG], state[S_STRONG_FROM], state[S_STRONG_AT] = state[S_TOP], tally[T_CHARS], state[S_END]
     elif markdown and flags & (SLANTED | MONOSPACE):
@@ -226,7 +224,7 @@ def inline(
         if not closing:
             state[place] = state[S_END]
         else:
-            _end_inline(state, tally, kind, data, text, place, 0x2A if flags & SLANTED else 0x60, 1)
+            _end_inline(state, text, place, 0x2A if flags & SLANTED else 0x60, 1)
     elif kind == BOX_Q:
         if state[S_QUOTED] if closing else not _behind_mark(text, tally[T_BEGIN], state[S_END]):
             state[S_QUOTED] += -1 if closing else 1

@@ -34,9 +34,9 @@ from gristmill.kernels.html.features import (
     FEATURES,
     G_COLUMNS,
     SUM_ROWS,
-    TITLE_SLOTS,
     measure,
 )
+from gristmill.kernels.html.hashes import TITLE_SLOTS
 from gristmill.kernels.html.table_rows import join_rows
 from gristmill.kernels.html.trees import score_columns
 
