@@ -146,8 +146,8 @@ def test_damage_is_found_where_it_is_read_and_nowhere_else(tmp_path, column):
     assert found.value.part_hash == part.hash
 
 
-def test_a_local_part_is_hashed_as_a_whole_when_more_than_verdicts_is_read(tmp_path):
-    """As it always was; its verdicts alone do not need it."""
+def test_a_local_part_is_hashed_as_a_whole_when_much_of_it_is_read(tmp_path):
+    """A small column beside the markup is compared with its own hash, and verdicts need neither."""
     store = Store(str(tmp_path))
     part = write(store)
     path = tmp_path / "parts" / part.hash[:2] / f"{part.hash}.parquet"
@@ -156,7 +156,12 @@ def test_a_local_part_is_hashed_as_a_whole_when_more_than_verdicts_is_read(tmp_p
     data[len(data) // 2] ^= 1
     path.write_bytes(data)
     assert PartReader(store, part).read(["drop"]).num_rows == GROUPS * ROWS
+    assert PartReader(store, part).read(["words"]).num_rows == GROUPS * ROWS
     with pytest.raises(CorruptPart, match="does not match its hash"):
+        PartReader(store, part).read(["words", "html"])
+    path.write_bytes(bytes(byte ^ 1 for byte in data))
+    assert PartReader(store, part).read(["drop"]).num_rows == GROUPS * ROWS
+    with pytest.raises(CorruptPart, match="does not match the hash of a stretch of it"):
         PartReader(store, part).read(["words"])
 
 
