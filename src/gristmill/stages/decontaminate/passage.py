@@ -27,9 +27,10 @@ class Piece(NamedTuple):
 
 
 class Words:
-    """The words of one text."""
+    """The words of a stretch of a text."""
 
     def __init__(self, data: Array, begin: int, end: int) -> None:
+        self.begin = begin
         self.text = data[begin:end].tobytes()
 
     @cached_property
@@ -58,7 +59,8 @@ class Words:
         return letters_of(self.text[self.spans[first, 0] : self.spans[last - 1, 1]].decode("utf-8", "replace"))
 
     def bytes(self, first: int, last: int) -> tuple[int, int]:
-        return int(self.spans[first, 0]), int(self.spans[last - 1, 1])
+        """Where some words begin and end in the whole text."""
+        return self.begin + int(self.spans[first, 0]), self.begin + int(self.spans[last - 1, 1])
 
     def stands_alone(self, first: int, last: int, in_a_line: bool, edge: int = 0) -> bool:
         """Whether some words, perhaps with `edge` more at the ends, are all there is between the ends of two sentences
