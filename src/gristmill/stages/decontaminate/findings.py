@@ -206,7 +206,7 @@ def _copies(hits: Array, own: Words, words: Words, size: int) -> tuple[int, list
         if hit[TEXT_FROM] < hit[TEXT_TO]:
             best = max(best, (size - hit[EDITS]) * MILLION // size)
             places.append((hit[TEXT_FROM], hit[TEXT_TO]))
-    is_true = bool(places) and own.agrees(words)
+    is_true = bool(places) and all(own.agrees(words, *place) for place in places)
     return (best, places) if is_true else (0, [])
 
 
@@ -276,7 +276,7 @@ def _marked(found: list[_Placed], index: Index) -> Iterator[Finding]:
         is_enough = unit.needs == NOTHING or is_supported
         is_short = finding.rule == FUZZY and not index.tables[table].ngram[finding.unit] <= high - low
         if (not is_enough and unit.needs == ALONE_OR_SUPPORT) or (is_short and not is_supported):
-            in_a_line = index.weights[table][finding.unit] < ALONE
+            in_a_line = index.weights[table][finding.unit] < (STRONG if finding.rule == FUZZY else ALONE)
             edge = 1 if finding.rule == FUZZY else 0  # its first or last word may have been exchanged
             is_enough = finding.rule != NGRAM and words.stands_alone(low, high, in_a_line, edge)
         if is_enough:

@@ -24,7 +24,9 @@ from gristmill.stages.decontaminate.support import has_more, support_of
 from gristmill.stages.decontaminate.units import (
     CODE,
     COMMON_ITEMS,
+    EDITED,
     NO_MARKS,
+    QUESTION,
     SAVED,
     SEED_WORDS,
     STRONG,
@@ -103,7 +105,8 @@ def write_index(
         ngrams = np.maximum(1, np.round(asked * sizes / np.maximum(weights, 0.5))).astype(np.int64)
         allowed = np.array([_allowed(protections[items[u.item].benchmark], fuzzy) for u in units])
         # Code that was edited is found by runs of its tokens: alignments cost as much as all else and found little.
-        aligned = np.array([name != TOKENS and u.piece != CODE for u in units], np.bool_) & (weights >= STRONG)
+        aligned = np.array([name != TOKENS and u.piece != CODE for u in units], np.bool_)
+        aligned &= weights >= np.array([EDITED if u.piece == QUESTION else STRONG for u in units])
         edits = np.where(aligned & (allowed >= 0), ((1 - allowed) * sizes + 1e-9).astype(np.int64), -1)
         marks = led if name == SHORT else NO_MARKS
         table = table_of(words, ngrams, edits, {TEXT: SEED_WORDS, SHORT: 1, TOKENS: CODE_SEED}[name], marks)

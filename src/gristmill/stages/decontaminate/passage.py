@@ -45,12 +45,14 @@ class Words:
     @cached_property
     def named(self) -> dict[int, str]:
         """How each word reads, by its hash."""
-        letters = (letters_of(self.text[low:high].decode("utf-8", "replace")) for low, high in self.spans.tolist())
-        return dict(zip(self.words.tolist(), letters, strict=True))
+        return {word: self.letters(at, at + 1) for at, word in enumerate(self.words.tolist())}
 
-    def agrees(self, other: "Words") -> bool:
-        """Whether words of this and the other that have the same hash are the same."""
-        return all(other.named.get(number, word) == word for number, word in self.named.items())
+    def agrees(self, other: "Words", first: int, last: int) -> bool:
+        """Whether those of some words of the other that have the hash of a word of this are that word."""
+        return all(
+            self.named.get(word) in (None, other.letters(at, at + 1))
+            for at, word in enumerate(other.words[first:last].tolist(), first)
+        )
 
     def letters(self, first: int, last: int) -> str:
         """Letters and digits of some words, in lower case."""

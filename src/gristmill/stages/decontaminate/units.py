@@ -50,6 +50,9 @@ STRONG = 8
 phrases that people write for themselves (`The sun is responsible for`)."""
 ALONE = 4
 """Words of a question that flags where it stands alone between other sentences."""
+EDITED = 6
+"""Words of a question that is found with a word changed: one that has a line for itself, and of STRONG words or more
+wherever a longer one would be."""
 IN_A_LINE = 3
 """Words of a question that flags where it has a line for itself."""
 SHARED = 3
