@@ -1,7 +1,7 @@
 """Decontamination: how fast, how much of what was planted it finds, and how much that is clean it flags.
 
     speed    what the stage does with texts, one core, CPU time, best of the rounds: with 30,000 items and with 30 of
-             them, prose and code apart; against datatrove's n-gram filter with the same items
+             them, evenly of all benchmarks, prose and code apart; against datatrove's filter with the same items
     recall   items of every benchmark put into real texts in many ways (_plants.py); found is one whose document is
              flagged for it
     clean    documents, pages and paragraphs without an item, and documents with what prompts have in common
@@ -18,6 +18,7 @@ import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -94,7 +95,7 @@ def run(data: Path | None, misses: bool = False) -> Iterator[dict]:
 def speed(data: Path | None, folder: Path, fill: int) -> Iterator[dict]:
     """Of what the stage does, with all items of a suite, filled up, and with a few."""
     suite = read_suite(str(build_suite(data, folder, fill)))
-    few = sorted(suite.items, key=lambda item: item.digest)[:FEW_ITEMS]
+    few = evenly(suite.items, FEW_ITEMS)
     paths = folder / "all", folder / "few"
     for path, items in zip(paths, (suite.items, few), strict=True):
         write_index(items, suite.protections, NGRAM, FUZZY, path)
@@ -206,10 +207,21 @@ def tell(name: str, items: Sequence[Item], texts: Sequence[str], found: Sequence
 
 
 def sample_of(items: Sequence[Item]) -> list[Item]:
-    by_benchmark: dict[str, list[Item]] = {}
+    return [item for own in by_benchmark(items).values() for item in own[:PER_BENCHMARK]]
+
+
+def evenly(items: Sequence[Item], count: int) -> list[Item]:
+    """As many of each benchmark, code among them: 30 drawn from all would be questions and sentences alone."""
+    rounds = zip_longest(*by_benchmark(items).values())
+    return [item for one in rounds for item in one if item][:count]
+
+
+def by_benchmark(items: Sequence[Item]) -> dict[str, list[Item]]:
+    """By their hash."""
+    found: dict[str, list[Item]] = {}
     for item in sorted(items, key=lambda item: item.digest):
-        by_benchmark.setdefault(item.benchmark, []).append(item)
-    return [item for own in by_benchmark.values() for item in own[:PER_BENCHMARK]]
+        found.setdefault(item.benchmark, []).append(item)
+    return found
 
 
 def carriers(data: Path | None) -> list[str]:

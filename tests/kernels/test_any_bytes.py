@@ -18,6 +18,7 @@ from gristmill.kernels.bpe.pretoken_counts import count_pretokens
 from gristmill.kernels.bpe.pretokenize import CL100K
 from gristmill.kernels.decontaminate.code import fill_kept, match_code, sums_of_tokens, word_hash
 from gristmill.kernels.decontaminate.match import TEXT_FROM, TEXT_TO
+from gristmill.kernels.decontaminate.support import Support
 from gristmill.kernels.decontaminate.texts import match_texts, word_spans, words_of
 from gristmill.kernels.dedup.exact_hash import NONE, WHITESPACE, WORDS, hash_texts
 from gristmill.kernels.dedup.keepers import keepers
@@ -225,7 +226,9 @@ def read_evals(rows, before, draw):
     whole = table_for([words[starts[row] : starts[row + 1]] for row in chosen], 5)
     short = table_for([words[starts[row] : starts[row + 1]] for row in chosen], 1)
     wide = offsets.astype(np.int64)
-    match_texts(data, wide, word_tables(), whole, short, kept)
+    count = len(short.ngram)
+    support = Support(np.ones(count, np.int64), np.full(count, 9), np.arange(count + 1), np.resize(words, count))
+    match_texts(data, wide, word_tables(), whole, short, support, kept)
     ranges = np.stack([np.arange(len(rows)), wide[:-1], wide[1:]], axis=1)
     hits, _ = match_code(data, wide, ranges, kept, table_for(tokens, 8))
     assert (hits[:, TEXT_FROM] <= hits[:, TEXT_TO]).all()

@@ -29,6 +29,41 @@ def _spread(builder: Any, value: Any) -> Any:
     return builder.shuffle_vector(single, nothing, ir.Constant(lanes, [0] * BLOCK))
 
 
+def _is(builder: Any, found: Any, sign: str) -> Any:
+    return builder.icmp_unsigned("==", found, _same(ord(sign)))
+
+
+def _is_word(builder: Any, found: Any) -> Any:
+    """Which bytes are ASCII letters, digits or `_`."""
+    folded = builder.sub(builder.or_(found, _same(32)), _same(ord("a")))
+    letters = builder.icmp_unsigned("<", folded, _same(26))
+    digits = builder.icmp_unsigned("<", builder.sub(found, _same(ord("0"))), _same(10))
+    return builder.or_(builder.or_(letters, digits), _is(builder, found, "_"))
+
+
+def _one_bit_each(builder: Any, lanes: Any) -> Any:
+    """64 truth values as the bits of a number."""
+    if not builder.module.triple.startswith("aarch64"):
+        return builder.bitcast(lanes, ir.IntType(64))
+    # LLVM puts four sums of sixteen lanes together through memory; pairs added three times are one register.
+    weights = ir.Constant(_BLOCK, [1 << lane % 8 for lane in range(BLOCK)])
+    weighed = builder.select(lanes, weights, _same(0))
+    kind = ir.VectorType(ir.IntType(8), 16)
+    add = cgutils.get_or_insert_function(
+        builder.module, ir.FunctionType(kind, [kind, kind]), "llvm.aarch64.neon.addp.v16i8"
+    )
+    lanes = ir.VectorType(ir.IntType(32), 16)
+    parts = [
+        builder.shuffle_vector(weighed, weighed, ir.Constant(lanes, [*range(at, at + 16)]))
+        for at in range(0, BLOCK, 16)
+    ]
+    halves = [builder.call(add, parts[:2]), builder.call(add, parts[2:])]
+    quarter = builder.call(add, halves)
+    last = builder.call(add, [quarter, quarter])
+    numbers = builder.bitcast(last, ir.VectorType(ir.IntType(64), 2))
+    return builder.extract_element(numbers, ir.Constant(ir.IntType(32), 0))
+
+
 def _bits_of(given: tuple[Any, ...], chosen: Callable[[Any, Any, Any], Any]) -> Any:
     """Type and code of: which of 64 bytes are chosen. `given`: the address, a place, and what else the choice takes."""
     if not all(isinstance(one, types.Integer) for one in given):
@@ -37,7 +72,7 @@ def _bits_of(given: tuple[Any, ...], chosen: Callable[[Any, Any, Any], Any]) -> 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         size = ir.Constant(ir.IntType(64), BLOCK)
         found = builder.load(pointer(builder, args[0], args[1], size, _BLOCK), align=1)
-        return builder.bitcast(chosen(builder, found, args[2:]), ir.IntType(64))
+        return _one_bit_each(builder, chosen(builder, found, args[2:]))
 
     return types.uint64(types.uint64, *[types.int64] * (len(given) - 1)), codegen
 
@@ -45,13 +80,7 @@ def _bits_of(given: tuple[Any, ...], chosen: Callable[[Any, Any, Any], Any]) -> 
 def _word_bits(context: Any, address: Any, index: Any) -> Any:
     """Which of the 64 bytes from `index` on are ASCII letters, digits or `_`."""
 
-    def chosen(builder: Any, found: Any, _: Any) -> Any:
-        folded = builder.sub(builder.or_(found, _same(32)), _same(ord("a")))
-        letters = builder.icmp_unsigned("<", folded, _same(26))
-        digits = builder.icmp_unsigned("<", builder.sub(found, _same(ord("0"))), _same(10))
-        return builder.or_(builder.or_(letters, digits), builder.icmp_unsigned("==", found, _same(ord("_"))))
-
-    return _bits_of((address, index), chosen)
+    return _bits_of((address, index), lambda builder, found, _: _is_word(builder, found))
 
 
 def _wide_bits(context: Any, address: Any, index: Any) -> Any:
@@ -67,6 +96,31 @@ def _bytes_in(context: Any, address: Any, index: Any, fold: Any, low: Any, span:
         return builder.icmp_unsigned("<", builder.sub(builder.or_(found, fold), low), span)
 
     return _bits_of((address, index, fold, low, span), chosen)
+
+
+def _code_signs(context: Any, address: Any, index: Any) -> Any:
+    """Signs of code in the 64 bytes from `index` on: `=`, `;`, braces, round or square brackets behind a word; twice
+    the ends of lines behind a colon. The byte before `index` is looked at.
+    """
+    if not (isinstance(address, types.Integer) and isinstance(index, types.Integer)):
+        raise TypingError("an address and an index are integers")
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        size, one = ir.Constant(ir.IntType(64), BLOCK), ir.Constant(ir.IntType(64), 1)
+        found = builder.load(pointer(builder, args[0], args[1], size, _BLOCK), align=1)
+        before = builder.load(pointer(builder, args[0], builder.sub(args[1], one), size, _BLOCK), align=1)
+        opens = builder.or_(_is(builder, found, "("), _is(builder, found, "["))
+        braces = builder.icmp_unsigned("<", builder.sub(found, _same(ord("{"))), _same(3))
+        others = builder.or_(builder.or_(_is(builder, found, ";"), _is(builder, found, "=")), braces)
+        ends = builder.and_(_is(builder, found, "\n"), _is(builder, before, ":"))
+        singles = builder.zext(builder.or_(builder.and_(opens, _is_word(builder, before)), others), _BLOCK)
+        signs = builder.add(singles, builder.select(ends, _same(2), _same(0)))
+        total = cgutils.get_or_insert_function(
+            builder.module, ir.FunctionType(ir.IntType(8), [_BLOCK]), "llvm.vector.reduce.add.v64i8"
+        )
+        return builder.zext(builder.call(total, [signs]), ir.IntType(64))
+
+    return types.int64(types.uint64, types.int64), codegen
 
 
 def _prefetch(context: Any, address: Any, index: Any) -> Any:
@@ -87,4 +141,5 @@ def _prefetch(context: Any, address: Any, index: Any) -> Any:
 word_bits: Any = intrinsic(_word_bits)
 wide_bits: Any = intrinsic(_wide_bits)
 bytes_in: Any = intrinsic(_bytes_in)
+code_signs: Any = intrinsic(_code_signs)
 prefetch: Any = intrinsic(_prefetch)

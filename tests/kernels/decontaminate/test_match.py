@@ -18,9 +18,11 @@ from gristmill.kernels.decontaminate.match import (
     UNIT_TO,
     make_scratch,
     match,
+    pack_postings,
     seeds_of,
-    sift,
+    unpack_postings,
 )
+from gristmill.kernels.decontaminate.sift import follow, sift
 from gristmill.kernels.dedup.shingles import ROLL
 from gristmill.stages.decontaminate.units import Counted, table_of
 
@@ -43,18 +45,20 @@ def rolled(words):
     return np.array(sums, np.uint64)
 
 
+def leads_in(sums, words, units):
+    maybe, leads = np.empty(words + 1, np.uint64), np.empty((words + 1, 2), np.int64)
+    known = sift(sums, 0, max(words - units.seed_words + 1, 0), units.seed_words, units.filter, maybe)
+    return leads[: follow(sums, words, maybe, known, units, leads)]
+
+
 def hits_in(texts, units):
     """The hits of each text, and in which ones a bound was reached."""
     seen, rows = make_scratch(units)
     hits, found, ends, bounded = np.empty((1, FIELDS), np.int64), 0, [0], []
     for row, text in enumerate(texts):
         sums = rolled(HASHES[np.array(text, np.int64)].tolist())
-        maybe = np.empty(len(text) + 1, np.int64)
-        last = max(len(text) - units.seed_words + 1, 0)
-        count = sift(sums, 0, last, units.seed_words, units.filter, maybe, 0)
-        hits, found, is_bounded = match(
-            sums, len(text), row, units.seed_words, maybe[:count], units, seen, rows, hits, found
-        )
+        leads = leads_in(sums, len(text), units)
+        hits, found, is_bounded = match(sums, len(text), row, units.seed_words, leads, units, seen, rows, hits, found)
         ends.append(found)
         bounded.append(is_bounded)
     return [hits[low:high] for low, high in pairwise(ends)], bounded
@@ -153,10 +157,22 @@ def test_words_with_other_hashes_but_the_same_seed_are_no_hit():
     others = np.append(HASHES[:1] + np.uint64(1), HASHES[1:2] - ROLL)
     sums = rolled(others.tolist())
     assert seeds_of(others, np.zeros(1, np.int64), 2) == seeds_of(HASHES, np.zeros(1, np.int64), 2)
-    maybe = np.empty(3, np.int64)
-    assert sift(sums, 0, 1, 2, table.filter, maybe, 0) == 1
+    leads = leads_in(sums, 2, table)
+    assert len(leads) == 1
     seen, rows = make_scratch(table)
-    assert match(sums, 2, 0, 2, maybe[:1], table, seen, rows, np.empty((1, FIELDS), np.int64), 0)[1] == 0
+    assert match(sums, 2, 0, 2, leads, table, seen, rows, np.empty((1, FIELDS), np.int64), 0)[1] == 0
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(WORDS, min_size=1, max_size=4), st.integers(-1, 4), st.integers(5, 13))
+def test_postings_are_unpacked_as_they_were_packed(units, allowed, ngram):
+    """So that what a file has, and what a scan uses, are the same."""
+    table = units_of(units, ngram, allowed)
+    of_unit, at_word = unpack_postings(table.postings)
+    about = (table.starts, table.words, table.ngram, table.allowed)
+    assert np.array_equal(pack_postings(of_unit, at_word, table.seed_words, *about), table.postings)
+    for unit, at in zip(of_unit.tolist(), at_word.tolist(), strict=True):
+        assert 0 <= (at if at >= 0 else -1 - at) <= len(units[unit]) - table.seed_words
 
 
 def test_one_word_repeated_has_no_more_hits_than_the_bound():

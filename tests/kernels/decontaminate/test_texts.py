@@ -8,6 +8,7 @@ from tests.kernels.dedup.test_shingles import words_of as oracle
 
 from gristmill.kernels.decontaminate.code import fill_kept
 from gristmill.kernels.decontaminate.match import IS_RUN, ROW, TEXT_FROM, TEXT_TO, UNIT
+from gristmill.kernels.decontaminate.support import Support
 from gristmill.kernels.decontaminate.texts import match_texts, word_spans, words_of
 from gristmill.kernels.dedup.shingles import word_tables
 from gristmill.stages.decontaminate.units import count_words, table_of
@@ -53,9 +54,19 @@ LONG = units(["one two three four five six seven eight nine ten", "漢 字 か �
 SHORT_UNITS = units(["lorem ipsum dolor"], seed_words=1)
 
 
-def found(texts, marks=NO_MARKS):
+FOURTEEN = "one two three four five six seven eight nine ten eleven twelve thirteen fourteen"
+EDITED = table_of(
+    count_words([FOURTEEN]),
+    np.full(1, 20, np.int64),
+    np.full(1, 3, np.int64),
+    4,
+)
+NO_SUPPORT = Support(np.zeros(1, np.int64), np.zeros(1, np.int64), np.zeros(2, np.int64), np.zeros(0, np.uint64))
+
+
+def found(texts, marks=NO_MARKS, long=LONG, support=NO_SUPPORT):
     data, offsets = arrays(texts)
-    return match_texts(data, offsets, word_tables(), LONG, SHORT_UNITS, marks)
+    return match_texts(data, offsets, word_tables(), long, SHORT_UNITS, support, marks)
 
 
 @settings(max_examples=60, deadline=None)
@@ -68,6 +79,18 @@ def test_a_unit_is_found_wherever_it_lies_in_a_text(before, between):
     hits, short, *_ = found([f"{filler} {unit} lorem{between}ipsum{between}dolor"])
     assert hits[:, [UNIT, IS_RUN, TEXT_FROM, TEXT_TO]].tolist() == [[0, 1, words, words + 10]]
     assert short[:, [TEXT_FROM, TEXT_TO]].tolist() == [[words + 10, words + 13]]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 3000), st.integers(5, 10), st.integers(0, 40))
+def test_a_unit_with_a_change_is_found_wherever_it_lies_in_a_text(before, changed, behind):
+    """Also where the words that say that an alignment is worth it are in the stretch behind."""
+    unit = FOURTEEN.split()
+    unit[changed - 1] = "other"
+    filler = ("x" * 7 + " ") * (before // 8) + "y" * (before % 8)
+    words = len(filler.split())
+    hits, *_ = found([f"{filler} {' '.join(unit)} {'z ' * behind}"], long=EDITED)
+    assert hits[:, [UNIT, IS_RUN, TEXT_FROM, TEXT_TO]].tolist() == [[0, 0, words, words + 14]]
 
 
 def test_texts_are_read_apart():
@@ -86,7 +109,7 @@ def test_a_word_that_leads_to_code_marks_what_is_around_it():
     table = table_of(count_words(["lorem ipsum dolor"]), np.full(1, 8, np.int64), np.full(1, -1, np.int64), 1, led)
     texts = ["word " * 3000, "word " * 1500 + "Lambda " + "word " * 1500, "lambda", "lambda " * 2000]
     data, offsets = arrays(texts)
-    ranges = match_texts(data, offsets, word_tables(), LONG, table, marks)[3]
+    ranges = match_texts(data, offsets, word_tables(), LONG, table, NO_SUPPORT, marks)[3]
     assert [row for row, _, _ in ranges.tolist()] == [1, 2, 3]
     for row, low, high in ranges.tolist():
         assert offsets[row] <= low < high <= offsets[row + 1]

@@ -20,10 +20,12 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from gristmill.kernels.decontaminate.match import FIELDS, ROW, TEXT_FROM, TEXT_TO, Units, make_scratch, match, sift
+from gristmill.kernels.decontaminate.match import FIELDS, ROW, TEXT_FROM, TEXT_TO, Units, make_scratch, match
+from gristmill.kernels.decontaminate.sift import follow, is_in, sift
 from gristmill.kernels.dedup.shingles import ROLL
 from gristmill.kernels.memory import address_of, byte_at, eight_bytes_at, trailing_zeros
-from gristmill.kernels.memory_blocks import BLOCK, bytes_in, word_bits
+from gristmill.kernels.memory_blocks import BLOCK, bytes_in, code_signs, wide_bits, word_bits
+from gristmill.kernels.memory_writes import put_eight_bytes
 
 Array = np.ndarray[Any, Any]
 
@@ -37,6 +39,9 @@ _ONE = np.uint64(1)
 _LOW = np.uint64(0x7F7F7F7F7F7F7F7F)
 _HIGH = np.uint64(0x8080808080808080)
 _CASE = np.uint64(0x2020202020202020)
+_ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
+_ONES = np.uint64(0x0101010101010101)
+_LINES, _BACKSLASHES = _ONES * np.uint64(10), _ONES * np.uint64(92)
 _GROUP = 8
 """Blocks that are dense or not together: 512 bytes."""
 _DENSE = 3
@@ -93,6 +98,18 @@ def _chunk(text: int, at: int, end: int, size: int) -> np.uint64:
 
 
 @njit(nogil=True, cache=True)
+def _hash(text: int, at: int, end: int, size: int) -> np.uint64:
+    """Of a word."""
+    state = _SEED
+    while end - at > 8:
+        state = (state ^ eight_bytes_at(text, at)) * _PRIME
+        state ^= state >> np.uint64(32)
+        at += 8
+    state = (state ^ _chunk(text, at, end, size)) * _PRIME
+    return state ^ (state >> np.uint64(32))
+
+
+@njit(nogil=True, cache=True)
 def _word(text: int, at: int, end: int, size: int) -> tuple[np.uint64, int]:
     """The hash of the word that begins at `at`, and where it ends."""
     state = _SEED
@@ -117,18 +134,6 @@ def word_hash(data: Array) -> np.uint64:
 
 
 @njit(nogil=True, cache=True)
-def is_kept(state: np.uint64, kept: Array) -> bool:
-    """Whether a hash is in a table that `fill_kept` made."""
-    mask = len(kept) - 1
-    place = np.int64(state >> np.uint64(40)) & mask
-    while kept[place]:
-        if kept[place] == state:
-            return True
-        place = (place + 1) & mask
-    return False
-
-
-@njit(nogil=True, cache=True)
 def fill_kept(hashes: Array, kept: Array) -> None:
     """Puts the hashes of words into a table with room for more; 0 is free."""
     mask = len(kept) - 1
@@ -140,8 +145,21 @@ def fill_kept(hashes: Array, kept: Array) -> None:
 
 
 @njit(nogil=True, cache=True)
-def _line_end(text: int, at: int, end: int) -> int:
-    while at < end and byte_at(text, at) != 10:
+def _zeros(chunk: np.uint64) -> np.uint64:
+    """The lowest bit that is set is in the first of eight bytes that is 0."""
+    return (chunk - _ONES) & ~chunk & _HIGH
+
+
+@njit(nogil=True, cache=True)
+def _find(text: int, at: int, end: int, byte: int) -> int:
+    """Where a byte is, from `at` on; `end` for nowhere."""
+    same = np.uint64(byte) * _ONES
+    while at + 8 <= end:
+        zeros = _zeros(eight_bytes_at(text, at) ^ same)
+        if zeros:
+            return at + int(trailing_zeros(zeros) >> 3)
+        at += 8
+    while at < end and byte_at(text, at) != byte:
         at += 1
     return at
 
@@ -184,11 +202,14 @@ def _begins_string(text: int, at: int, begin: int, end: int) -> bool:
 def _after_three(text: int, at: int, begin: int, end: int) -> int:
     """Behind three quotes that begin at `at`, with the string where they begin one that ends."""
     if byte_at(text, at) == 96:
-        return _line_end(text, at, end)
+        return _find(text, at, end, 10)
     if _begins_string(text, at, begin, end):
-        for place in range(at + 3, end - 2):
-            if byte_at(text, place) == byte_at(text, at) and _are_three(text, place, end):
+        quote = byte_at(text, at)
+        place = _find(text, at + 3, end, quote)
+        while place < end:
+            if _are_three(text, place, end):
                 return place + 3
+            place = _find(text, place + 1, end, quote)
     return at + 3
 
 
@@ -196,8 +217,16 @@ def _after_three(text: int, at: int, begin: int, end: int) -> int:
 def _after_string(text: int, at: int, end: int) -> int:
     """Behind a string that begins at `at`; it ends with its line."""
     quote = byte_at(text, at)
+    same = np.uint64(quote) * _ONES
     at += 1
     while at < end:
+        if at + 8 <= end:
+            chunk = eight_bytes_at(text, at)
+            zeros = _zeros(chunk ^ same) | _zeros(chunk ^ _LINES) | _zeros(chunk ^ _BACKSLASHES)
+            if not zeros:
+                at += 8
+                continue
+            at += int(trailing_zeros(zeros) >> 3)
         byte = byte_at(text, at)
         if byte == 10:
             return at
@@ -210,107 +239,135 @@ def _after_string(text: int, at: int, end: int) -> int:
 
 
 @njit(nogil=True, cache=True)
+def _masks(text: int, at: int, end: int) -> tuple[np.uint64, np.uint64, np.uint64]:
+    """Of up to 64 bytes from `at` on: which are no blanks, which are ends of lines, which are parts of words."""
+    if at + BLOCK <= end:
+        blanks = bytes_in(text, at, 0, 0, 33) | bytes_in(text, at, 0, 40, 2)
+        return ~blanks, bytes_in(text, at, 0, 10, 1), word_bits(text, at) | wide_bits(text, at)
+    signs = lines = words = np.uint64(0)
+    for k in range(end - at):
+        kind, bit = _KINDS[byte_at(text, at + k)], _ONE << np.uint64(k)
+        if kind == _LINE:
+            lines |= bit
+        elif kind != _BLANK:
+            signs |= bit
+            if kind in (_WORD, _DIGIT):
+                words |= bit
+    return signs, lines, words
+
+
+@njit(nogil=True, cache=True)
+def _after_special(text: int, at: int, begin: int, end: int, kind: int, before: int) -> tuple[int, np.uint64]:
+    """Behind what begins at `at` with a quote, a digit, `#`, `/` or `.`; and its token, 0 for none."""
+    ahead = byte_at(text, at + 1) if at + 1 < end else 0
+    if kind == _QUOTE:
+        if _are_three(text, at, end):
+            return _after_three(text, at, begin, end), np.uint64(0)
+        return _after_string(text, at, end), LITERAL
+    if kind == _HASH:
+        return _find(text, at, end, 10), np.uint64(0)
+    if kind == _SLASH:
+        if ahead == 47 and (before == 10 or before == 59 or before == 123 or before == 125):
+            return _find(text, at, end, 10), np.uint64(0)
+        if ahead == 42:
+            at = _find(text, at + 3, end, 47)
+            while at < end and byte_at(text, at - 1) != 42:
+                at = _find(text, at + 1, end, 47)
+            return min(at + 1, end), np.uint64(0)
+    if kind == _DIGIT or (kind == _DOT and _KINDS[ahead] == _DIGIT):
+        at += 1
+        while at < end and (
+            _KINDS[byte_at(text, at)] == _DIGIT or _KINDS[byte_at(text, at)] == _WORD or byte_at(text, at) == 46
+        ):
+            at += 1
+        return at, LITERAL
+    return at + 1, _SIGNS[byte_at(text, at)]
+
+
+@njit(nogil=True, cache=True)
 def sums_of_tokens(data: Array, begin: int, end: int, kept: Array, sums: Array, starts: Array, count: int) -> int:
     """Counts the tokens of data[begin:end], on from `count`; sums[i] becomes the rolled sum of the first i of them,
     starts[i] where token i begins. There are as many tokens as bytes, at most.
     """
     text, size = address_of(data), len(data)
+    table, mask = address_of(kept), len(kept) - 1
+    at_sums, at_starts = address_of(sums), address_of(starts)
+    total = eight_bytes_at(at_sums, 8 * count)
     at = begin
     before = 10  # the last byte that was no white space; the start of a line is one
     last = before_last = np.uint64(0)
+    base = stop = begin  # of the bytes that the masks are of
+    signs = lines = words = np.uint64(0)
     while at < end:
-        byte = byte_at(text, at)
-        kind = _KINDS[byte]
-        if kind <= _LINE:
-            before = 10 if kind == _LINE else before
-            at += 1
+        if at >= stop:
+            base, stop = at, min(at + BLOCK, end)
+            signs, lines, words = _masks(text, at, end)
+        passed = np.uint64(at - base)
+        skipped = trailing_zeros(signs >> passed)
+        if lines >> passed & ~(_ALL << np.uint64(skipped) if skipped < 64 else np.uint64(0)):
+            before = 10
+        at += skipped
+        if at >= stop:
+            at = stop
             continue
         start = at
+        byte = byte_at(text, at)
+        kind = _KINDS[byte]
         if kind == _WORD:
-            token, at = _word(text, at, end, size)
-            if before != 46 and not is_kept(token, kept):
+            length = trailing_zeros(~(words >> np.uint64(at - base)))
+            if at + length < stop:
+                token = _hash(text, at, at + length, size)
+                at += length
+            else:
+                token, at = _word(text, at, end, size)
+            if before != 46 and not is_in(table, mask, token):
                 token = NAME
         elif kind == _OTHER:
             token = _SIGNS[byte]
             at += 1
         else:
-            ahead = byte_at(text, at + 1) if at + 1 < end else 0
-            token = LITERAL
-            if kind == _QUOTE:
-                if _are_three(text, at, end):
-                    at = _after_three(text, at, begin, end)
-                    continue
-                at = _after_string(text, at, end)
-            elif kind == _HASH or (
-                kind == _SLASH and ahead == 47 and (before == 10 or before == 59 or before == 123 or before == 125)
-            ):
-                at = _line_end(text, at, end)
+            at, token = _after_special(text, at, begin, end, kind, before)
+            if token == 0:
                 continue
-            elif kind == _SLASH and ahead == 42:
-                at += 3
-                while at < end and not (byte_at(text, at) == 47 and byte_at(text, at - 1) == 42):
-                    at += 1
-                at = min(at + 1, end)
-                continue
-            elif kind == _DIGIT or (kind == _DOT and _KINDS[ahead] == _DIGIT):
-                at += 1
-                while at < end and (
-                    _KINDS[byte_at(text, at)] == _DIGIT or _KINDS[byte_at(text, at)] == _WORD or byte_at(text, at) == 46
-                ):
-                    at += 1
-            else:
-                token = _SIGNS[byte]
-                at += 1
         before = byte
         if token == LITERAL and before_last == LITERAL and last in (_COMMA, _COLON):
             count -= 1  # the sign between two literals
+            total = eight_bytes_at(at_sums, 8 * count)
             last, before_last = LITERAL, np.uint64(0)
             continue
-        starts[count] = start
-        sums[count + 1] = sums[count] * ROLL + token
+        total = total * ROLL + token
+        put_eight_bytes(at_starts, 8 * count, np.uint64(start))
         count += 1
+        put_eight_bytes(at_sums, 8 * count, total)
         before_last, last = last, token
     return count
 
 
 @njit(nogil=True, cache=True)
-def _ones(bits: np.uint64) -> int:
-    bits = bits - ((bits >> _ONE) & np.uint64(0x5555555555555555))
-    bits = (bits & np.uint64(0x3333333333333333)) + ((bits >> np.uint64(2)) & np.uint64(0x3333333333333333))
-    bits = (bits + (bits >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
-    return int(np.int64((bits * np.uint64(0x0101010101010101)) >> np.uint64(56)))
+def _sign(before: int, byte: int) -> int:
+    """What a byte behind another one counts for, as `code_signs` has it."""
+    if byte == 40 or byte == 91:
+        return int(before < 128 and (_KINDS[before] == _WORD or _KINDS[before] == _DIGIT))
+    if byte == 10:
+        return 2 * int(before == 58)
+    return int(byte == 59 or byte == 61 or 123 <= byte <= 125)
 
 
 @njit(nogil=True, cache=True)
 def _signs(text: int, at: int, begin: int, end: int) -> int:
     """Signs of code in a group that begins at `at`; of what lies before `begin` nothing is known."""
     stop = min(at + _GROUP * BLOCK, end)
-    before = byte_at(text, at - 1) if at > begin else 10
-    word, colon = np.uint64(_is_word(before)), np.uint64(before == 58)  # the byte before
     signs = 0
+    if at == begin:
+        signs = _sign(10, byte_at(text, at))
+        at += 1
     while at + BLOCK <= stop:
-        words, colons = word_bits(text, at), bytes_in(text, at, 0, 58, 1)
-        opens = bytes_in(text, at, 0, 40, 1) | bytes_in(text, at, 0, 91, 1)
-        others = bytes_in(text, at, 0, 59, 1) | bytes_in(text, at, 0, 61, 1) | bytes_in(text, at, 0, 123, 3)
-        blocks = bytes_in(text, at, 0, 10, 1) & (colons << _ONE | colon)
-        signs += _ones(opens & (words << _ONE | word) | others) + 2 * _ones(blocks)
-        word, colon = words >> np.uint64(63), colons >> np.uint64(63)
+        signs += code_signs(text, at)
         at += BLOCK
     while at < stop:
-        byte = byte_at(text, at)
-        if byte == 59 or byte == 61 or 123 <= byte <= 125 or ((byte == 40 or byte == 91) and word):
-            signs += 1
-        elif byte == 10 and colon:
-            signs += 2
-        word, colon = np.uint64(_is_word(byte)), np.uint64(byte == 58)
+        signs += _sign(byte_at(text, at - 1), byte_at(text, at))
         at += 1
     return signs
-
-
-@njit(nogil=True, cache=True)
-def _is_word(byte: int) -> bool:
-    """As `word_bits` has it: an ASCII letter or digit, or `_`."""
-    return bool(byte < 128 and (_KINDS[byte] == _WORD or _KINDS[byte] == _DIGIT))
 
 
 @njit(nogil=True, cache=True)
@@ -322,7 +379,8 @@ def match_code(data: Array, offsets: Array, ranges: Array, kept: Array, units: U
     room = 1 << 16
     starts = np.empty(room, np.int64)
     sums = np.zeros(room + 1, np.uint64)
-    maybe = np.empty(room, np.int64)
+    maybe = np.empty(room, np.uint64)
+    leads = np.empty((room, 2), np.int64)
     seen, rows = make_scratch(units)
     hits = np.empty((64, FIELDS), np.int64)
     found = 0
@@ -333,7 +391,8 @@ def match_code(data: Array, offsets: Array, ranges: Array, kept: Array, units: U
             room = 2 * (end - begin)
             starts = np.empty(room, np.int64)
             sums = np.zeros(room + 1, np.uint64)
-            maybe = np.empty(room, np.int64)
+            maybe = np.empty(room, np.uint64)
+            leads = np.empty((room, 2), np.int64)
         count = 0
         read = begin  # so far
         before = 0
@@ -357,13 +416,14 @@ def match_code(data: Array, offsets: Array, ranges: Array, kept: Array, units: U
             at = stop
         if count < units.seed_words:
             continue
-        candidates = sift(sums, 0, count - units.seed_words + 1, units.seed_words, units.filter, maybe, 0)
-        if not candidates:
+        known = sift(sums, 0, count - units.seed_words + 1, units.seed_words, units.filter, maybe)
+        led = follow(sums, count, maybe, known, units, leads)
+        if not led:
             continue
         was = found
         # Of each range by itself: what was seen of a unit in another one of the same text says nothing.
         hits, found, is_bounded = match(
-            sums, count, number, units.seed_words, maybe[:candidates], units, seen, rows, hits, found
+            sums, count, number, units.seed_words, leads[:led], units, seen, rows, hits, found
         )
         for k in range(was, found):
             stop = starts[hits[k, TEXT_TO]] if hits[k, TEXT_TO] < count else end

@@ -19,7 +19,8 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from gristmill.kernels.dedup.shingles import ROLL, roll_power
+from gristmill.kernels.dedup.shingles import ROLL
+from gristmill.kernels.memory import borrow
 
 Array = np.ndarray[Any, Any]
 
@@ -27,17 +28,21 @@ FIELDS = 8
 ROW, UNIT, IS_RUN, UNIT_FROM, UNIT_TO, TEXT_FROM, TEXT_TO, EDITS = range(FIELDS)
 """Columns of a hit; places count words."""
 
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-_LENGTH = np.uint64(0xC0AC29B7C97C50DD)
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+LENGTH = np.uint64(0xC0AC29B7C97C50DD)
 _ONE = np.uint64(1)
-_UPPER = np.uint64(0xFFFFFFFF00000000)
-_LOWER = np.uint64(0xFFFFFFFF)
+UPPER = np.uint64(0xFFFFFFFF00000000)
+LOWER = np.uint64(0xFFFFFFFF)
 _SIX_BITS = np.uint64(63)
 _CELLS_PER_WORD = 64
 _CELLS = 1_000_000
 RUNS = 1000
 """Of one unit in one text."""
-_AROUND = 12
+LAST, GOES_ON, IS_EDGE, HAS_NEXT, HAS_BEFORE = (np.uint64(1 << bit) for bit in (63, 62, 61, 60, 59))
+UNIT_BITS, WORD_BITS, AT_WORD = LOWER, np.uint64((1 << 27) - 1), np.uint64(32)
+"""Of the first number of a posting."""
+FIVE_BITS = np.uint64(31)
+AROUND = 12
 """Words on both sides of a seed that are looked at before an alignment is tried."""
 
 
@@ -46,14 +51,14 @@ class Units(NamedTuple):
 
     seed_words: int
     """Words of a seed."""
+    gate: npt.NDArray[np.uint64]
+    """One bit for each seed of one word, and for each mark; none for longer seeds."""
     filter: npt.NDArray[np.uint64]
     """Three bits of one number for each seed."""
     slots: npt.NDArray[np.uint64]
     """Hash table of seeds, open addressing: the upper half of one, and 1 + the place of its first posting; 0: free."""
-    of_unit: npt.NDArray[np.int64]
-    """Postings, those of a seed together: the unit."""
-    at_word: npt.NDArray[np.int64]
-    """And its word where the seed begins; of the last posting of a seed, -1 - that."""
+    postings: npt.NDArray[np.uint64]
+    """Those of a seed together, two numbers each: see `pack_postings`."""
     starts: npt.NDArray[np.int64]
     """Unit u has the words starts[u] to starts[u + 1]."""
     words: npt.NDArray[np.uint64]
@@ -68,11 +73,12 @@ def _seed(words: Array, at: int, length: int) -> np.uint64:
     total = np.uint64(0)
     for k in range(length):
         total = total * ROLL + words[at + k]
-    return total + np.uint64(length) * _LENGTH
+    return total + np.uint64(length) * LENGTH
 
 
 @njit(nogil=True, cache=True)
-def _three_bits(seed: np.uint64) -> np.uint64:
+def three_bits(seed: np.uint64) -> np.uint64:
+    """Of a number of the filter, those of a seed."""
     one, two, three = seed & _SIX_BITS, seed >> np.uint64(6) & _SIX_BITS, seed >> np.uint64(12) & _SIX_BITS
     return _ONE << one | _ONE << two | _ONE << three
 
@@ -121,21 +127,84 @@ def choose_seeds(starts: Array, counts: Array, width: int, steps: Array) -> tupl
 def fill_table(sorted_seeds: Array, filter_: Array, slots: Array) -> None:
     """Puts seeds, sorted as their postings are, into filter and table."""
     mask = len(slots) - 1
-    shift = np.uint64(64 - _bits(len(slots)))
-    narrow = np.uint64(64 - _bits(len(filter_)))
+    shift = np.uint64(64 - table_bits(len(slots)))
+    narrow = np.uint64(64 - table_bits(len(filter_)))
     for at in range(len(sorted_seeds)):
         seed = sorted_seeds[at]
         if at and seed == sorted_seeds[at - 1]:
             continue
-        filter_[seed >> narrow] |= _three_bits(seed)
-        place = np.int64(seed * _GOLDEN >> shift)
+        filter_[seed >> narrow] |= three_bits(seed)
+        place = np.int64(seed * GOLDEN >> shift)
         while slots[place]:
             place = (place + 1) & mask
-        slots[place] = seed & _UPPER | np.uint64(at + 1)
+        slots[place] = seed & UPPER | np.uint64(at + 1)
 
 
 @njit(nogil=True, cache=True)
-def _bits(size: int) -> int:
+def pack_postings(
+    of_unit: Array, at_word: Array, length: int, starts: Array, words: Array, ngram: Array, allowed: Array
+) -> Array:
+    """Postings as three numbers that lie together, so that most are passed over without a look at their unit.
+
+    The first: unit, word of it where the seed begins, flags (the last of its seed; whether a word beside the seed has
+    to be equal; whether the seed is one end of its unit, and a word beside it has to be equal or an alignment likely;
+    whether a word is behind it and before it). The second: half of the hashes of those two words. The third, of seeds
+    at an end: five bits of the words next to it, and how many of them may be missing (`_is_near`).
+
+    `at_word` of the last posting of a seed is -1 - the word.
+    """
+    packed = np.zeros((len(of_unit), 3), np.uint64)
+    for posting in range(len(of_unit)):
+        unit, at = of_unit[posting], at_word[posting]
+        head = np.uint64(unit) | (LAST if at < 0 else np.uint64(0))
+        at = at if at >= 0 else -1 - at
+        begin, end = starts[unit], starts[unit + 1]
+        behind = begin + at + length
+        if min(ngram[unit], end - begin) > length:
+            is_inside = at > 0 and behind < end
+            head |= GOES_ON if is_inside or allowed[unit] < 0 else IS_EDGE
+        if behind < end:
+            head |= HAS_NEXT
+            packed[posting, 1] |= words[behind] & LOWER
+        if at > 0:
+            head |= HAS_BEFORE
+            packed[posting, 1] |= words[begin + at - 1] << np.uint64(32)
+        packed[posting, 0] = head | np.uint64(at) << AT_WORD
+        if head & IS_EDGE:
+            packed[posting, 2] = _beside(words, begin, end, at, length)
+    return packed
+
+
+@njit(nogil=True, cache=True)
+def _beside(words: Array, begin: int, end: int, at: int, length: int) -> np.uint64:
+    low, high = max(begin, begin + at - AROUND), min(end, begin + at + AROUND)
+    packed = np.uint64(0)
+    beside = high - low - length
+    for k in range(beside):
+        word = words[begin + length + k] if at == 0 else words[begin + at - 1 - k]
+        packed |= (word & FIVE_BITS) << np.uint64(5 * k)
+    return packed | np.uint64(2 * (high - low) // 5 + AROUND - beside) << np.uint64(60)
+
+
+@njit(nogil=True, cache=True)
+def fill_gate(seeds: Array, gate: Array) -> None:
+    """Sets the bits of seeds, of which the upper half is enough."""
+    shift = np.uint64(58 - table_bits(len(gate)))
+    for seed in seeds:
+        place = seed >> shift
+        gate[place >> np.uint64(6)] |= _ONE << (place & _SIX_BITS)
+
+
+def unpack_postings(packed: Array) -> tuple[Array, Array]:
+    """Units and words, as `pack_postings` takes them."""
+    head = packed[:, 0]
+    at_word = (head >> AT_WORD & WORD_BITS).astype(np.int64)
+    return (head & UNIT_BITS).astype(np.int64), np.where(head & LAST, -1 - at_word, at_word)
+
+
+@njit(nogil=True, cache=True)
+def table_bits(size: int) -> int:
+    """Of the places of a table."""
     bits = 0
     while 1 << bits < size:
         bits += 1
@@ -150,15 +219,18 @@ def _word(sums: Array, at: int) -> np.uint64:
 @njit(nogil=True, cache=True)
 def _is_near(sums: Array, count: int, words: Array, begin: int, size: int, at: int, diagonal: int) -> bool:
     """Whether three of five words around a place are in the text, there or one word further on either side."""
-    low, high = max(0, at - _AROUND), min(size, at + _AROUND)
-    equal = 0
+    low, high = max(0, at - AROUND), min(size, at + AROUND)
+    misses = 2 * (high - low) // 5
     for k in range(low, high):
         wanted = words[begin + k]
         for place in range(max(0, k + diagonal - 1), min(count, k + diagonal + 2)):
             if _word(sums, place) == wanted:
-                equal += 1
                 break
-    return 5 * equal >= 3 * (high - low)
+        else:
+            misses -= 1
+            if misses < 0:
+                return False
+    return True
 
 
 @njit(nogil=True, cache=True)
@@ -219,22 +291,8 @@ def make_scratch(units: Units) -> tuple[Array, Array]:
     most = 0
     for unit in range(len(units.allowed)):
         most = max(most, units.allowed[unit])
+    # Row, diagonal and end of the last run; diagonal and row of the last alignment; row and number of runs.
     return np.full((max(len(units.ngram), 1), 7), -1, np.int64), np.zeros((4, 2 * most + 8), np.int64)
-
-
-@njit(nogil=True, cache=True)
-def sift(sums: Array, begin: int, end: int, length: int, filter_: Array, maybe: Array, found: int) -> int:
-    """Adds to `maybe` the places from `begin` to `end` where a window of `length` words may be a seed."""
-    narrow = np.uint64(64 - _bits(len(filter_)))
-    power = roll_power(length)
-    kind = np.uint64(length) * _LENGTH
-    for at in range(begin, end):
-        seed = sums[at + length] - sums[at] * power + kind
-        bits = _three_bits(seed)
-        if filter_[seed >> narrow] & bits == bits:
-            maybe[found] = at
-            found += 1
-    return found
 
 
 @njit(nogil=True, cache=True)
@@ -243,7 +301,7 @@ def match(
     count: int,
     row: int,
     length: int,
-    maybe: Array,
+    leads: Array,
     units: Units,
     seen: Array,
     rows: Array,
@@ -252,31 +310,22 @@ def match(
 ) -> tuple[Array, int, bool]:
     """Adds the hits of one text, whose words have the rolled sums `sums`, to those found so far.
 
-    `maybe`: the places that `sift` found. `seen` and `rows` are of `make_scratch`; `row` rises from call to call.
+    `leads`: what `follow` found. `seen` and `rows` are of `make_scratch`; `row` rises from call to call.
     Returns hits, their number, and whether the bound on work was reached.
     """
-    shift = np.uint64(64 - _bits(len(units.slots)))
-    mask = len(units.slots) - 1
+    sums, leads, seen, rows = borrow(sums), borrow(leads), borrow(seen), borrow(rows)
+    postings, starts, words = borrow(units.postings), borrow(units.starts), borrow(units.words)
+    ngram, allowed = borrow(units.ngram), borrow(units.allowed)
     cells = _CELLS + _CELLS_PER_WORD * count
-    power = roll_power(length)
-    kind = np.uint64(length) * _LENGTH
-    slots, of_unit, at_words = units.slots, units.of_unit, units.at_word
-    starts, words, ngram, allowed = units.starts, units.words, units.ngram, units.allowed
     is_bounded = False
-    for at in maybe:
-        seed = sums[at + length] - sums[at] * power + kind
-        place = np.int64(seed * _GOLDEN >> shift)
-        while slots[place] and slots[place] & _UPPER != seed & _UPPER:
-            place = (place + 1) & mask
-        posting = int(np.int64(slots[place] & _LOWER)) - 1
+    for lead in range(len(leads)):
+        at, posting = leads[lead, 0], leads[lead, 1]
         while posting >= 0:
-            at_word = int(at_words[posting])
-            unit = int(of_unit[posting])
-            posting = posting + 1 if at_word >= 0 else -1
-            at_word = at_word if at_word >= 0 else -1 - at_word
+            head = postings[posting, 0]
+            posting = -1 if head & LAST else posting + 1
+            unit, at_word = int(np.int64(head & UNIT_BITS)), int(np.int64(head >> AT_WORD & WORD_BITS))
             begin, end = starts[unit], starts[unit + 1]
-            is_inside = at_word > 0 and begin + at_word + length < end
-            if min(ngram[unit], end - begin) > length and (is_inside or allowed[unit] < 0):
+            if head & GOES_ON:
                 # A run that is longer than the seed has an equal word on either side. One with edits on both sides is
                 # left to other seeds of its unit, but for those at its ends.
                 behind = begin + at_word + length
@@ -286,15 +335,32 @@ def match(
             if seen[unit, 5] == row and seen[unit, 6] >= RUNS:
                 is_bounded = True
                 continue
-            hits, found, used = _extend(
-                sums, count, row, at, length, unit, at_word, units, seen, rows, hits, found, cells
-            )
-            cells -= used
+            size, diagonal = end - begin, at - at_word
+            low, high = _run(sums, count, row, at, length, unit, at_word, words, begin, size, seen)
+            if low == high:
+                continue
+            is_spent = cells <= 0
+            cells -= high - low
+            if high - low >= ngram[unit] or high - low == size:
+                hits = _put(hits, found, (row, unit, 1, low, high, low + diagonal, high + diagonal, 0))
+                found += 1
+                seen[unit, 6] = seen[unit, 6] + 1 if seen[unit, 5] == row else 1
+                seen[unit, 5] = row
+            edits = allowed[unit]
+            if edits < 0 or high - low == size or is_spent:
+                continue
+            if not _is_new(sums, count, row, unit, at_word, diagonal, words, begin, size, seen):
+                continue
+            made, start, stop = _align(sums, count, words, begin, size, diagonal, edits, rows)
+            cells -= size * (2 * edits + 5)
+            if made <= edits:
+                hits = _put(hits, found, (row, unit, 0, 0, size, start, stop, made))
+                found += 1
     return hits, found, is_bounded or cells <= 0
 
 
 @njit(nogil=True, cache=True)
-def _extend(
+def _run(
     sums: Array,
     count: int,
     row: int,
@@ -302,45 +368,43 @@ def _extend(
     length: int,
     unit: int,
     at_word: int,
-    units: Units,
+    words: Array,
+    begin: int,
+    size: int,
     seen: Array,
-    rows: Array,
-    hits: Array,
-    found: int,
-    cells: int,
-) -> tuple[Array, int, int]:
-    begin = units.starts[unit]
-    size = units.starts[unit + 1] - begin
+) -> tuple[int, int]:
+    """The words of a unit that are equal, on both sides of a seed of it; none where they were seen before."""
     diagonal = at - at_word
-    # Row, diagonal and end of the last run; diagonal and row of the last alignment; row and number of runs.
-    state = seen[unit]
-    if state[0] == row and state[1] == diagonal and at < state[2]:
-        return hits, found, 0
-    words = units.words
+    if seen[unit, 0] == row and seen[unit, 1] == diagonal and at < seen[unit, 2]:
+        return 0, 0
     low, high = at_word, at_word
     while high < size and high + diagonal < count and _word(sums, high + diagonal) == words[begin + high]:
         high += 1
     if high - at_word < length:
-        return hits, found, 0  # another seed with the same hash
+        return 0, 0  # another seed with the same hash
     while low > 0 and low + diagonal > 0 and _word(sums, low + diagonal - 1) == words[begin + low - 1]:
         low -= 1
-    state[0], state[1], state[2] = row, diagonal, high + diagonal
-    used = high - low
-    if high - low >= units.ngram[unit] or high - low == size:
-        hits = _put(hits, found, (row, unit, 1, low, high, low + diagonal, high + diagonal, 0))
-        found += 1
-        state[5], state[6] = row, state[6] + 1 if state[5] == row else 1
-    allowed = int(units.allowed[unit])
-    if allowed < 0 or high - low == size or cells <= 0:
-        return hits, found, used
-    if state[4] == row and abs(state[3] - diagonal) <= 2:
-        return hits, found, used
+    seen[unit, 0], seen[unit, 1], seen[unit, 2] = row, diagonal, high + diagonal
+    return low, high
+
+
+@njit(nogil=True, cache=True)
+def _is_new(
+    sums: Array,
+    count: int,
+    row: int,
+    unit: int,
+    at_word: int,
+    diagonal: int,
+    words: Array,
+    begin: int,
+    size: int,
+    seen: Array,
+) -> bool:
+    """Whether an alignment is likely, and none was tried close by."""
+    if seen[unit, 4] == row and abs(seen[unit, 3] - diagonal) <= 2:
+        return False
     if not _is_near(sums, count, words, begin, size, at_word, diagonal):
-        return hits, found, used
-    state[3], state[4] = diagonal, row
-    edits, start, stop = _align(sums, count, words, begin, size, diagonal, allowed, rows)
-    used += size * (2 * allowed + 5)
-    if edits <= allowed:
-        hits = _put(hits, found, (row, unit, 0, 0, size, start, stop, edits))
-        found += 1
-    return hits, found, used
+        return False
+    seen[unit, 3], seen[unit, 4] = diagonal, row
+    return True

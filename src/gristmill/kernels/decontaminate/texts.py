@@ -5,8 +5,9 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from gristmill.kernels.decontaminate.code import is_kept
-from gristmill.kernels.decontaminate.match import FIELDS, Units, make_scratch, match, sift
+from gristmill.kernels.decontaminate.match import FIELDS, Units, make_scratch, match
+from gristmill.kernels.decontaminate.sift import make_room, read_text
+from gristmill.kernels.decontaminate.support import Support, drop_unsupported
 from gristmill.kernels.dedup.shingles import ROLL, WordTables, room_for, sums_of
 from gristmill.kernels.memory import address_of, byte_at, half_at
 from gristmill.kernels.memory_blocks import BLOCK
@@ -15,92 +16,57 @@ from gristmill.kernels.text.unicode_classes import LETTER, MARK, NUMBER, PIECE, 
 Array = np.ndarray[Any, Any]
 
 
-_STRETCH = 1024
-"""Bytes of text whose words are looked for before the next are read: their sums stay in the first-level cache."""
-
-
 @njit(nogil=True, cache=True)
-def _cut(data: Array, at: int, end: int) -> int:
-    """The end of a stretch: a space, which is in no word, or that of the text."""
-    stop = at + _STRETCH
-    while stop < end and data[stop] != 32:
-        stop += 1
-    return min(stop, end)
-
-
-@njit(nogil=True, cache=True)
-def _add(threes: Array, known: int, row: int, one: int, two: int) -> tuple[Array, int]:
-    if known == len(threes):
-        grown = np.empty((2 * known, 3), np.int64)
-        grown[:known] = threes
+def _add(threes: Array, known: int, row: int, pairs: Array, count: int) -> tuple[Array, int]:
+    """Threes with `count` more: pairs of a row."""
+    if known + count > len(threes):
+        grown = np.empty((2 * (known + count), 3), np.int64)
+        grown[:known] = threes[:known]
         threes = grown
-    threes[known, 0], threes[known, 1], threes[known, 2] = row, one, two
-    return threes, known + 1
-
-
-@njit(nogil=True, cache=True)
-def _add_range(ranges: Array, known: int, row: int, begin: int, end: int) -> tuple[Array, int]:
-    """Ranges with one more, which begins no earlier than the last; two that meet are one."""
-    if known and ranges[known - 1, 0] == row and begin <= ranges[known - 1, 2]:
-        ranges[known - 1, 2] = max(ranges[known - 1, 2], end)
-        return ranges, known
-    return _add(ranges, known, row, begin, end)
+    for k in range(count):
+        threes[known + k, 0], threes[known + k, 1], threes[known + k, 2] = row, pairs[k, 0], pairs[k, 1]
+    return threes, known + count
 
 
 @njit(nogil=True, cache=True)
 def match_texts(
-    data: Array, offsets: Array, tables: WordTables, units: Units, short: Units, marks: Array
+    data: Array, offsets: Array, tables: WordTables, units: Units, short: Units, support: Support, marks: Array
 ) -> tuple[Array, Array, Array, Array, Array]:
     """The hits of all texts with units and with those that one word leads to, each in order of their rows; of texts
     with hits some places (row, byte, word); ranges of bytes around words of `marks` (row, begin, end), where code may
-    be; and in which rows the bound on work was reached.
+    be; and in which rows the bound on work was reached. Hits of short units that have no support are left out.
     """
     longest = 0
     for row in range(len(offsets) - 1):
         longest = max(longest, offsets[row + 1] - offsets[row])
-    sums = np.empty(room_for(longest), np.uint64)
-    edge = np.empty(BLOCK, np.uint8)
-    maybe, maybe_short = np.empty(len(sums), np.int64), np.empty(len(sums), np.int64)
+    room = make_room(longest)
     seen, rows = make_scratch(units)
     seen_short, rows_short = make_scratch(short)
+    supported = np.full(max(len(short.ngram), 1), -1, np.int64)
     hits, hits_short = np.empty((64, FIELDS), np.int64), np.empty((64, FIELDS), np.int64)
     ranges, places = np.empty((64, 3), np.int64), np.empty((64, 3), np.int64)
     found = found_short = known = placed = 0
     bounded = np.zeros(len(offsets) - 1, np.bool_)
-    sums[0] = 0
     for row in range(len(offsets) - 1):
         begin, end = int(offsets[row]), int(offsets[row + 1])
-        at = begin
-        count = sifted = candidates = shorts = 0
-        hits_before, places_before = found + found_short, placed
-        while at < end:
-            stop = _cut(data, at, end)
-            places, placed = _add(places, placed, row, at - begin, count)
-            before = count
-            count = sums_of(data, at, stop, tables, sums, count, edge)
-            last = max(count - units.seed_words + 1, sifted)
-            candidates = sift(sums, sifted, last, units.seed_words, units.filter, maybe, candidates)
-            sifted = last
-            was = shorts
-            shorts = sift(sums, before, count, 1, short.filter, maybe_short, shorts)
-            is_marked = False
-            for k in range(was, shorts):
-                word = sums[maybe_short[k] + 1] - sums[maybe_short[k]] * ROLL
-                is_marked |= is_kept(word, marks)
-            if is_marked:
-                ranges, known = _add_range(ranges, known, row, max(at - _STRETCH, begin), min(stop + _STRETCH, end))
-            at = stop
-        if candidates:
+        count, led, led_short, stretches, marked = read_text(data, begin, end, tables, units, short, marks, room)
+        before = found + found_short
+        if led:
             hits, found, bounded[row] = match(
-                sums, count, row, units.seed_words, maybe[:candidates], units, seen, rows, hits, found
+                room.sums, count, row, units.seed_words, room.leads[:led], units, seen, rows, hits, found
             )
-        if shorts:
+        if led_short:
+            leads, was = room.leads_short[:led_short], found_short
             hits_short, found_short, is_bounded = match(
-                sums, count, row, 1, maybe_short[:shorts], short, seen_short, rows_short, hits_short, found_short
+                room.sums, count, row, 1, leads, short, seen_short, rows_short, hits_short, found_short
             )
             bounded[row] |= is_bounded
-        if found + found_short == hits_before:
-            placed = places_before
+            if found_short > was:
+                found_short = drop_unsupported(room.sums, count, row, hits_short, was, found_short, support, supported)
+        if marked:
+            ranges, known = _add(ranges, known, row, room.ranges, marked)
+        if found + found_short > before:
+            places, placed = _add(places, placed, row, room.stretches, stretches)
     return hits[:found].copy(), hits_short[:found_short].copy(), places[:placed].copy(), ranges[:known].copy(), bounded
 
 

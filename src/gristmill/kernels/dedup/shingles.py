@@ -230,8 +230,10 @@ def _scan_wide(
 
 
 @njit(nogil=True, cache=True)
-def _scan(data: int, at: int, stop: int, size: int, tables: Addresses, out: int, count: int, edge: Array) -> int:
-    """Counts the words, on from `count`; number i of `out` becomes the rolled sum of the hashes of the first i."""
+def scan_words(data: int, at: int, stop: int, size: int, tables: Addresses, out: int, count: int, edge: Array) -> int:
+    """Counts the words, on from `count`; number i of `out` becomes the rolled sum of the hashes of the first i. As
+    `sums_of`, with addresses for arrays.
+    """
     sum_ = eight_bytes_at(out, 8 * count)
     begin = -1  # of a word that is open where a block begins
     while at < stop:
@@ -291,7 +293,7 @@ def sums_of(data: Array, begin: int, end: int, tables: WordTables, buffer: Array
     pages, classes = address_of(tables.pages), address_of(tables.classes)
     lower_pages, lowers = address_of(tables.lower_pages), address_of(tables.lowers)
     addresses = (pages, classes, lower_pages, lowers, address_of(tables.short))
-    return _scan(address_of(data), begin, end, len(data), addresses, address_of(buffer), count, edge)
+    return scan_words(address_of(data), begin, end, len(data), addresses, address_of(buffer), count, edge)
 
 
 @njit(nogil=True, cache=True)

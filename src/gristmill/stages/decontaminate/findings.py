@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from gristmill.kernels.decontaminate.code import match_code
 from gristmill.kernels.decontaminate.match import EDITS, IS_RUN, ROW, TEXT_FROM, TEXT_TO, UNIT, UNIT_FROM, UNIT_TO
+from gristmill.kernels.decontaminate.support import cover_half
 from gristmill.kernels.decontaminate.texts import match_texts
 from gristmill.kernels.dedup.shingles import word_tables
 from gristmill.stages.buffers import bytes_of
@@ -26,6 +27,7 @@ from gristmill.stages.decontaminate.code_tokens import MIN_EDITED, is_renamed, k
 from gristmill.stages.decontaminate.index import SHORT, TEXT, TOKENS, Index
 from gristmill.stages.decontaminate.passage import BESIDE_WORDS, SEVERAL, Words, pieces_of
 from gristmill.stages.decontaminate.suite import Item
+from gristmill.stages.decontaminate.support import MOST, NEAR_WORDS
 from gristmill.stages.decontaminate.units import (
     ALONE,
     ALONE_OR_SUPPORT,
@@ -45,10 +47,6 @@ Array = np.ndarray[Any, Any]
 NGRAM, EXACT, FUZZY, RENAMED = range(4)
 RULES = ("ngram", "exact", "fuzzy", "code")
 MILLION = 1_000_000
-NEAR_WORDS = 60
-"""Between a question and what supports it, beside the words of its choices."""
-MOST = 0.8
-"""Of the words of an item: what says that it is there."""
 _WORD_COLUMNS = np.array([0, 0, 0, 0, 0, 1, 1, 0])
 """Of a hit: TEXT_FROM and TEXT_TO, which count words from the start of a text."""
 
@@ -81,10 +79,10 @@ def find(texts: pa.Array, index: Index) -> tuple[list[Finding], Array]:
     hits: dict[int, list[tuple[str, Array]]] = {}
     tables = index.tables
     texts_hit, short_hit, places, ranges, bounded = match_texts(
-        data, offsets, word_tables(), tables[TEXT], tables[SHORT], index.marks
+        data, offsets, word_tables(), tables[TEXT], tables[SHORT], index.support, index.marks
     )
     code_hit, over = match_code(data, offsets, ranges, kept_words(), tables[TOKENS])
-    for name, here in ((TEXT, texts_hit), (SHORT, short_hit), (TOKENS, code_hit)):
+    for name, here in ((TEXT, texts_hit), (SHORT, short_hit), (TOKENS, _well_covered(code_hit, index))):
         rows, first = np.unique(here[:, ROW], return_index=True)
         for row, part in zip(rows.tolist(), np.split(here, first[1:]), strict=False):
             hits.setdefault(row, []).append((name, part))
@@ -95,40 +93,61 @@ def find(texts: pa.Array, index: Index) -> tuple[list[Finding], Array]:
     return found, bounded | over
 
 
+def _well_covered(hits: Array, index: Index) -> Array:
+    """Hits of code of which a text has half: whatever their names are, the others say nothing."""
+    table, (counts, firsts) = index.tables[TOKENS], index.code_counts
+    order = np.lexsort((hits[:, UNIT], hits[:, ROW]))
+    return np.asarray(hits[cover_half(hits, order, table.starts, table.ngram, counts, firsts)])
+
+
+_Hits = tuple[str, int, Array]
+"""A table, a unit of it, and its hits in one text."""
+
+
 def _in_text(row: int, text: Array, hits: list[tuple[str, Array]], places: Array, index: Index) -> list[Finding]:
     """The findings in one text. Of its words those are read that lie around hits."""
-    worded = [(name, rows) for name, rows in hits if name != TOKENS]
-    first_byte, first_word, stop = _window(worded, places, len(text), index)
-    words = Words(text, first_byte, stop)
-    found: list[_Placed] = []
-    for name, rows in hits:
-        own = rows if name == TOKENS else rows - first_word * _WORD_COLUMNS
-        for number in np.unique(rows[:, UNIT]).tolist():
-            mine = own[rows[:, UNIT] == number]
-            if name == TOKENS:
-                found += _tokens(row, text.tobytes(), mine, number, index)
-            else:
-                found += _words(row, words, mine, name, number, index)
-    return [
-        one if one.rule == RENAMED else one._replace(spans=tuple(first_byte + place for place in one.spans))
-        for one in _marked(found, words, index)
+    by_unit: list[_Hits] = [
+        (name, number, rows[rows[:, UNIT] == number])
+        for name, rows in hits
+        for number in np.unique(rows[:, UNIT]).tolist()
     ]
+    found: list[_Placed] = []
+    for (name, number, mine), (words, first) in zip(by_unit, _windows(by_unit, text, places, index), strict=True):
+        if name == TOKENS:
+            found += _tokens(row, text, mine, number, words, index)
+        else:
+            found += _words(row, words, mine - first * _WORD_COLUMNS, name, number, index)
+    return list(_marked(found, index))
 
 
-def _window(hits: Sequence[tuple[str, Array]], places: Array, size: int, index: Index) -> tuple[int, int, int]:
-    """The first byte and the first word of the stretch of a text that is read for its hits, and its end."""
-    if not hits:
-        return 0, 0, 0
-    items = {index.units[name][number].item for name, rows in hits for number in np.unique(rows[:, UNIT]).tolist()}
-    letters = (
-        sum(map(len, (index.items[at].question, index.items[at].answer, *index.items[at].choices))) for at in items
-    )
-    margin = 2 * NEAR_WORDS + 2 * max(letters)  # more than `_is_supported` looks at: a word has a letter
-    low = min(int(rows[:, TEXT_FROM].min()) for _, rows in hits) - margin
-    high = max(int(rows[:, TEXT_TO].max()) for _, rows in hits) + margin
-    begin = max(int(np.searchsorted(places[:, 2], low, "right")) - 1, 0)
-    end = int(np.searchsorted(places[:, 2], high))
-    return int(places[begin, 1]), int(places[begin, 2]), int(places[end, 1]) if end < len(places) else size
+def _windows(hits: Sequence[_Hits], text: Array, places: Array, index: Index) -> list[tuple[Words, int]]:
+    """What is read of a text for the hits of each unit, and its first word; those that overlap are one."""
+    groups: list[tuple[int, int, list[int]]] = []
+    for begin, end, at in sorted(_asked(hits, places, index)):
+        if groups and begin <= groups[-1][1]:
+            first, last, members = groups.pop()
+            groups.append((first, max(last, end), [*members, at]))
+        else:
+            groups.append((begin, end, [at]))
+    made = [(Words(text, 0, 0), 0)] * len(hits)
+    for begin, end, members in groups:
+        stop = int(places[end, 1]) if end < len(places) else len(text)
+        window = Words(text, int(places[begin, 1]), stop), int(places[begin, 2])
+        for at in members:
+            made[at] = window
+    return made
+
+
+def _asked(hits: Sequence[_Hits], places: Array, index: Index) -> Iterator[tuple[int, int, int]]:
+    """From which place to which one words are read for each unit, and its number here. Code is compared as it is."""
+    for at, (name, number, rows) in enumerate(hits):
+        if name != TOKENS:
+            item = index.items[index.units[name][number].item]
+            letters = sum(map(len, (item.question, item.answer, *item.choices)))
+            margin = 2 * NEAR_WORDS + 2 * letters  # more than `_is_supported` looks at: a word has a letter
+            low, high = int(rows[:, TEXT_FROM].min()) - margin, int(rows[:, TEXT_TO].max()) + margin
+            begin = max(int(np.searchsorted(places[:, 2], low, "right")) - 1, 0)
+            yield begin, int(np.searchsorted(places[:, 2], high)), at
 
 
 class _Placed(NamedTuple):
@@ -136,6 +155,7 @@ class _Placed(NamedTuple):
 
     finding: Finding
     table: str
+    words: Words
     low: int
     high: int
 
@@ -157,7 +177,7 @@ def _words(row: int, words: Words, hits: Array, name: str, number: int, index: I
     ):
         where = tuple(place for low, high in spans for place in words.bytes(low, high))
         made = Finding(row, key, number, unit.piece, EXACT, False, MILLION, 0, b"", 0, where)
-        yield _Placed(made, name, spans[0][0], spans[-1][1])
+        yield _Placed(made, name, words, spans[0][0], spans[-1][1])
         return
     alike, copies = _copies(hits, own, words, size)
     counts = index.counts[name][number]
@@ -174,7 +194,7 @@ def _words(row: int, words: Words, hits: Array, name: str, number: int, index: I
         total = int(counts.sum())
         share, packed = int(bits.sum()) * MILLION // total, np.packbits(bits).tobytes()
         made = made._replace(rule=NGRAM, share=share, bits=packed, windows=total)
-    yield _Placed(made, name, spans[0][0], spans[-1][1])
+    yield _Placed(made, name, words, spans[0][0], spans[-1][1])
 
 
 def _copies(hits: Array, own: Words, words: Words, size: int) -> tuple[int, list[tuple[int, int]]]:
@@ -186,34 +206,33 @@ def _copies(hits: Array, own: Words, words: Words, size: int) -> tuple[int, list
         if hit[TEXT_FROM] < hit[TEXT_TO]:
             best = max(best, (size - hit[EDITS]) * MILLION // size)
             places.append((hit[TEXT_FROM], hit[TEXT_TO]))
-    is_true = bool(places) and own.agrees(words)
+    is_true = bool(places) and all(own.agrees(words, *place) for place in places)
     return (best, places) if is_true else (0, [])
 
 
-def _tokens(row: int, text: bytes, hits: Array, number: int, index: Index) -> Iterator[_Placed]:
+def _tokens(row: int, text: Array, hits: Array, number: int, words: Words, index: Index) -> Iterator[_Placed]:
     """What runs of the same tokens come to: those count in which names go together."""
     table, unit = index.tables[TOKENS], index.units[TOKENS][number]
     size = int(table.starts[number + 1] - table.starts[number])
     ngram = int(table.ngram[number])
     counts = index.counts[TOKENS][number]
     windows = max(size - ngram + 1, 1)
-    if _share_of_runs(hits, windows, ngram, counts) < MILLION // 2:
-        return  # whatever its names are
     code = unit.text.encode()
     starts = [*read_tokens(unit.text)[1].tolist(), len(code)]
     kept = []
     for row_of, hit in enumerate(hits.tolist()):
         mine = code[starts[hit[UNIT_FROM]] : starts[hit[UNIT_TO]]].decode("utf-8", "replace")
-        if is_renamed(mine, text[hit[TEXT_FROM] : hit[TEXT_TO]].decode("utf-8", "replace")):
+        if is_renamed(mine, text[hit[TEXT_FROM] : hit[TEXT_TO]].tobytes().decode("utf-8", "replace")):
             kept.append(row_of)
     hits = hits[kept]
     share = _share_of_runs(hits, windows, ngram, counts)
     if share == MILLION or (share and size >= MIN_EDITED):
         begun, ended = hits[:, TEXT_FROM].tolist(), hits[:, TEXT_TO].tolist()
-        spans = [(low, low + len(text[low:high].rstrip())) for low, high in zip(begun, ended, strict=True)]
+        spans = [(low, low + len(text[low:high].tobytes().rstrip())) for low, high in zip(begun, ended, strict=True)]
         where = tuple(place for span in _merged(sorted(spans)) for place in span)
         key = int(index.keys[unit.item])
-        yield _Placed(Finding(row, key, number, unit.piece, RENAMED, False, share, 0, b"", 0, where), TOKENS, 0, 0)
+        made = Finding(row, key, number, unit.piece, RENAMED, False, share, 0, b"", 0, where)
+        yield _Placed(made, TOKENS, words, 0, 0)
 
 
 def _share_of_runs(hits: Array, windows: int, ngram: int, counts: Array) -> int:
@@ -245,19 +264,19 @@ def _merged(spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     return made
 
 
-def _marked(found: list[_Placed], words: Words, index: Index) -> Iterator[Finding]:
+def _marked(found: list[_Placed], index: Index) -> Iterator[Finding]:
     """Findings that have what they need, and whether they are whole."""
     pieces: dict[int, set[int]] = {}
     for one in found:
         if max(one.finding.share, one.finding.alike) >= MOST * MILLION:
             pieces.setdefault(one.finding.item, set()).add(one.finding.piece)
-    for finding, table, low, high in found:
+    for finding, table, words, low, high in found:
         unit = index.units[table][finding.unit]
         is_supported = _is_supported(unit, words, low, high, index)
         is_enough = unit.needs == NOTHING or is_supported
         is_short = finding.rule == FUZZY and not index.tables[table].ngram[finding.unit] <= high - low
         if (not is_enough and unit.needs == ALONE_OR_SUPPORT) or (is_short and not is_supported):
-            in_a_line = index.weights[table][finding.unit] < ALONE
+            in_a_line = index.weights[table][finding.unit] < (STRONG if finding.rule == FUZZY else ALONE)
             edge = 1 if finding.rule == FUZZY else 0  # its first or last word may have been exchanged
             is_enough = finding.rule != NGRAM and words.stands_alone(low, high, in_a_line, edge)
         if is_enough:

@@ -16,18 +16,25 @@ import orjson
 
 from gristmill.kernels.decontaminate.code import fill_kept
 from gristmill.kernels.decontaminate.match import Units, seeds_of
+from gristmill.kernels.decontaminate.support import Support
 from gristmill.stages.decontaminate.code_tokens import code_units, count_tokens, marks_of
 from gristmill.stages.decontaminate.suite import Item, Protection
 from gristmill.stages.decontaminate.suite_form import item_from
+from gristmill.stages.decontaminate.support import has_more, support_of
 from gristmill.stages.decontaminate.units import (
     CODE,
     COMMON_ITEMS,
+    EDITED,
     NO_MARKS,
+    QUESTION,
+    SAVED,
     SEED_WORDS,
     STRONG,
     Counted,
     Unit,
     count_words,
+    from_saved,
+    saved_form,
     table_of,
     units_of,
     weights_of,
@@ -59,6 +66,10 @@ class Index(NamedTuple):
     """Words of each unit."""
     marks: Array
     """Hash table of words that lead to code."""
+    support: Support
+    """Of the units that one word leads to."""
+    code_counts: tuple[Array, Array]
+    """`counts` of code in one array, and where those of each unit begin."""
 
 
 def key_of(item: Item) -> int:
@@ -94,12 +105,12 @@ def write_index(
         ngrams = np.maximum(1, np.round(asked * sizes / np.maximum(weights, 0.5))).astype(np.int64)
         allowed = np.array([_allowed(protections[items[u.item].benchmark], fuzzy) for u in units])
         # Code that was edited is found by runs of its tokens: alignments cost as much as all else and found little.
-        aligned = np.array([name != TOKENS and u.piece != CODE for u in units], np.bool_) & (weights >= STRONG)
+        aligned = np.array([name != TOKENS and u.piece != CODE for u in units], np.bool_)
+        aligned &= weights >= np.array([EDITED if u.piece == QUESTION else STRONG for u in units])
         edits = np.where(aligned & (allowed >= 0), ((1 - allowed) * sizes + 1e-9).astype(np.int64), -1)
         marks = led if name == SHORT else NO_MARKS
         table = table_of(words, ngrams, edits, {TEXT: SEED_WORDS, SHORT: 1, TOKENS: CODE_SEED}[name], marks)
-        for field, value in table._asdict().items():
-            arrays[f"{name}_{field}"] = np.asarray(value)
+        arrays |= {f"{name}_{field}": value for field, value in saved_form(table).items()}
         arrays[f"{name}_weights"] = weights
         arrays[f"{name}_units"] = np.array([[u.item, u.piece, u.needs] for u in units], np.int64).reshape(-1, 3)
         arrays[f"{name}_texts"] = _packed(orjson.dumps(texts))
@@ -161,8 +172,9 @@ def open_index(path: Path) -> Index:
         units, tables, counts, weights = {}, {}, {}, {}
         marks = arrays["marks"]
         for name in TABLES:
-            fields = {field: arrays[f"{name}_{field}"] for field in Units._fields}
-            tables[name] = Units(**{**fields, "seed_words": int(fields["seed_words"])})
+            tables[name] = from_saved(
+                {field: arrays[f"{name}_{field}"] for field in SAVED}, marks[marks > 0] if name == SHORT else NO_MARKS
+            )
             texts = orjson.loads(arrays[f"{name}_texts"].tobytes())
             about = arrays[f"{name}_units"].tolist()
             units[name] = [
@@ -173,4 +185,7 @@ def open_index(path: Path) -> Index:
             windows = np.maximum(np.diff(table.starts) - table.ngram + 1, 1)
             bits = np.unpackbits(arrays[f"{name}_counts"])[: int(windows.sum())].astype(np.bool_)
             counts[name] = np.split(bits, np.cumsum(windows)[:-1]) if len(windows) else []
-    return Index(items, np.array([key_of(item) for item in items], np.uint64), units, tables, counts, weights, marks)
+            code_counts = bits, np.cumsum(windows) - windows  # of the last table, which is that of code
+    keys = np.array([key_of(item) for item in items], np.uint64)
+    support = support_of(items, units[SHORT], {unit.item for name in TABLES for unit in units[name] if has_more(unit)})
+    return Index(items, keys, units, tables, counts, weights, marks, support, code_counts)

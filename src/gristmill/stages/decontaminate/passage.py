@@ -27,9 +27,10 @@ class Piece(NamedTuple):
 
 
 class Words:
-    """The words of one text."""
+    """The words of a stretch of a text."""
 
     def __init__(self, data: Array, begin: int, end: int) -> None:
+        self.begin = begin
         self.text = data[begin:end].tobytes()
 
     @cached_property
@@ -44,12 +45,14 @@ class Words:
     @cached_property
     def named(self) -> dict[int, str]:
         """How each word reads, by its hash."""
-        letters = (letters_of(self.text[low:high].decode("utf-8", "replace")) for low, high in self.spans.tolist())
-        return dict(zip(self.words.tolist(), letters, strict=True))
+        return {word: self.letters(at, at + 1) for at, word in enumerate(self.words.tolist())}
 
-    def agrees(self, other: "Words") -> bool:
-        """Whether words of this and the other that have the same hash are the same."""
-        return all(other.named.get(number, word) == word for number, word in self.named.items())
+    def agrees(self, other: "Words", first: int, last: int) -> bool:
+        """Whether those of some words of the other that have the hash of a word of this are that word."""
+        return all(
+            self.named.get(word) in (None, other.letters(at, at + 1))
+            for at, word in enumerate(other.words[first:last].tolist(), first)
+        )
 
     def letters(self, first: int, last: int) -> str:
         """Letters and digits of some words, in lower case."""
@@ -58,7 +61,8 @@ class Words:
         return letters_of(self.text[self.spans[first, 0] : self.spans[last - 1, 1]].decode("utf-8", "replace"))
 
     def bytes(self, first: int, last: int) -> tuple[int, int]:
-        return int(self.spans[first, 0]), int(self.spans[last - 1, 1])
+        """Where some words begin and end in the whole text."""
+        return self.begin + int(self.spans[first, 0]), self.begin + int(self.spans[last - 1, 1])
 
     def stands_alone(self, first: int, last: int, in_a_line: bool, edge: int = 0) -> bool:
         """Whether some words, perhaps with `edge` more at the ends, are all there is between the ends of two sentences

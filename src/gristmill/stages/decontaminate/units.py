@@ -18,7 +18,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from gristmill.kernels.decontaminate.match import Units, choose_seeds, fill_table, seeds_of
+from gristmill.kernels.decontaminate.match import (
+    Units,
+    choose_seeds,
+    fill_gate,
+    fill_table,
+    pack_postings,
+    seeds_of,
+    unpack_postings,
+)
 from gristmill.kernels.decontaminate.texts import words_of
 from gristmill.kernels.dedup.shingles import word_tables
 from gristmill.stages.buffers import bytes_of
@@ -42,6 +50,9 @@ STRONG = 8
 phrases that people write for themselves (`The sun is responsible for`)."""
 ALONE = 4
 """Words of a question that flags where it stands alone between other sentences."""
+EDITED = 6
+"""Words of a question that is found with a word changed: one that has a line for itself, and of STRONG words or more
+wherever a longer one would be."""
 IN_A_LINE = 3
 """Words of a question that flags where it has a line for itself."""
 SHARED = 3
@@ -54,11 +65,15 @@ _MARKS = re.compile(r"<<[^<>]{0,200}>>|\[(?:header|title|step|substeps)\]")
 """GSM8K's notes for a calculator, HellaSwag's for the parts of an article."""
 FILTER_BITS = 10
 """Of the filter, for each seed: so that it stays in the second-level cache with tens of thousands of items."""
+GATE_BITS = 256
+"""Of the gate, for each word that leads somewhere: they are few, and almost no other passes by chance."""
 _SIGNS = re.compile(r"[^\w\s]")
 _JOINED = re.compile(r"(?<=\w)['’\-‐‑,.](?=\w)")
 
 
 NO_MARKS = np.zeros(0, np.uint64)
+SAVED = ("seed_words", "filter", "slots", "of_unit", "at_word", "starts", "words", "ngram", "allowed")
+"""Arrays of a table in a file."""
 
 
 class Unit(NamedTuple):
@@ -188,7 +203,7 @@ def table_of(counted: Counted, ngrams: Array, allowed: Array, seed_words: int, m
     fill_table(seeds, filter_, slots)
     fill_table(seeds_of(marks, np.arange(len(marks)), 1), filter_, np.zeros(_power_of_two(2 * len(marks)), np.uint64))
     ends = np.append(seeds[1:] != seeds[:-1], True) if len(seeds) else np.zeros(0, np.bool_)
-    return Units(
+    made = (
         seed_words,
         filter_,
         slots,
@@ -199,6 +214,26 @@ def table_of(counted: Counted, ngrams: Array, allowed: Array, seed_words: int, m
         ngrams,
         allowed,
     )
+    return from_saved(dict(zip(SAVED, made, strict=True)), marks)
+
+
+def saved_form(table: Units) -> dict[str, Array]:
+    """A table as a file has it: what follows from the rest is left out, postings are plain numbers."""
+    of_unit, at_word = unpack_postings(table.postings)
+    fields = {**table._asdict(), "of_unit": of_unit, "at_word": at_word}
+    return {name: np.asarray(fields[name]) for name in SAVED}
+
+
+def from_saved(fields: Mapping[str, Any], marks: Array = NO_MARKS) -> Units:
+    """The table of a file. `marks`: hashes of words that are to pass its gate besides."""
+    seed_words, slots = int(fields["seed_words"]), fields["slots"]
+    about = [fields[name] for name in ("starts", "words", "ngram", "allowed")]
+    led = slots[slots > 0] if seed_words == 1 else NO_MARKS
+    seeds = np.concatenate([led, seeds_of(marks, np.arange(len(marks)), 1)])
+    gate = np.zeros(_power_of_two(GATE_BITS * len(seeds) // 64), np.uint64)
+    fill_gate(seeds, gate)
+    postings = pack_postings(fields["of_unit"], fields["at_word"], seed_words, *about)
+    return Units(seed_words, gate, fields["filter"], slots, postings, *about)
 
 
 def _power_of_two(least: int) -> int:

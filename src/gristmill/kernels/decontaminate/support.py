@@ -1,0 +1,103 @@
+"""Hits that cannot count, dropped before anybody reads their text.
+
+Of the short questions of a suite (`a knife`) books are full, and of the runs of tokens of its code all code is. Most of
+them say nothing, and that takes a look at the hashes around them, or at how much of a unit they are together.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+from gristmill.kernels.decontaminate.match import FIELDS, ROW, TEXT_TO, UNIT, UNIT_FROM, UNIT_TO
+from gristmill.kernels.dedup.shingles import ROLL
+
+Array = np.ndarray[Any, Any]
+
+
+class Support(NamedTuple):
+    """What a unit needs behind it, at least, to count."""
+
+    least: npt.NDArray[np.int64]
+    """Of each unit: how many different words of its support; 0: it is never dropped."""
+    reach: npt.NDArray[np.int64]
+    """Of each unit: within how many words."""
+    starts: npt.NDArray[np.int64]
+    """The words of unit u are words[starts[u] : starts[u + 1]], each once."""
+    words: npt.NDArray[np.uint64]
+
+
+@njit(nogil=True, cache=True)
+def _has_support(sums: Array, count: int, behind: int, unit: int, support: Support) -> bool:
+    asked = support.least[unit]
+    begin, end = support.starts[unit], support.starts[unit + 1]
+    last = min(behind + support.reach[unit], count)
+    for k in range(begin, end):
+        if end - k < asked:
+            return False
+        wanted = support.words[k]
+        for at in range(behind, last):
+            if sums[at + 1] - sums[at] * ROLL == wanted:
+                asked -= 1
+                break
+        if asked == 0:
+            return True
+    return False
+
+
+@njit(nogil=True, cache=True)
+def drop_unsupported(
+    sums: Array, count: int, row: int, hits: Array, begin: int, end: int, support: Support, supported: Array
+) -> int:
+    """Takes the hits of units without support out of hits[begin:end], those of one text; where the others end.
+    All hits of a unit stay where one has support.
+
+    `supported`: of each unit the last row in which it had it; `row` rises from call to call.
+    """
+    for k in range(begin, end):
+        unit = hits[k, UNIT]
+        if supported[unit] != row and _has_support(sums, count, hits[k, TEXT_TO], unit, support):
+            supported[unit] = row
+    kept = begin
+    for k in range(begin, end):
+        unit = hits[k, UNIT]
+        if support.least[unit] == 0 or supported[unit] == row:
+            for field in range(FIELDS):
+                hits[kept, field] = hits[k, field]
+            kept += 1
+    return kept
+
+
+@njit(nogil=True, cache=True)
+def cover_half(hits: Array, order: Array, starts: Array, ngram: Array, counts: Array, firsts: Array) -> Array:
+    """Of each hit, whether it and the others of its unit in its text hold half of the n-grams that count.
+
+    `order` sorts hits by row and unit; counts[firsts[u]:] says of each n-gram of unit u whether it counts.
+    """
+    most = 1
+    for unit in range(len(ngram)):
+        most = max(most, starts[unit + 1] - starts[unit] - ngram[unit] + 1)
+    there = np.zeros(most, np.bool_)
+    kept = np.zeros(len(hits), np.bool_)
+    low = 0
+    while low < len(order):
+        row, unit = hits[order[low], ROW], hits[order[low], UNIT]
+        windows = max(starts[unit + 1] - starts[unit] - ngram[unit] + 1, 1)
+        there[:windows] = False
+        high = low
+        while high < len(order) and hits[order[high], ROW] == row and hits[order[high], UNIT] == unit:
+            first = hits[order[high], UNIT_FROM]
+            last = max(hits[order[high], UNIT_TO] - ngram[unit] + 1, first + 1)
+            for k in range(first, min(last, windows)):
+                there[k] = True
+            high += 1
+        total = held = 0
+        for k in range(windows):
+            if counts[firsts[unit] + k]:
+                total += 1
+                held += there[k]
+        for k in range(low, high):
+            kept[order[k]] = 2 * held >= total
+        low = high
+    return kept

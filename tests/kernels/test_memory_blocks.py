@@ -1,0 +1,36 @@
+"""64 bytes at once are what they are one by one."""
+
+import re
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numba import njit
+
+from gristmill.kernels.memory import address_of
+from gristmill.kernels.memory_blocks import bytes_in, code_signs, wide_bits, word_bits
+
+BYTES = st.one_of(
+    st.binary(min_size=65, max_size=80),
+    st.lists(st.sampled_from(list(b"aZ_09 \n:;=()[]{|}~\x80\xff@`/")), min_size=65, max_size=80).map(bytes),
+)
+
+
+@njit
+def masks(data, at, low, span):
+    text = address_of(data)
+    return word_bits(text, at), wide_bits(text, at), bytes_in(text, at, 32, low, span), code_signs(text, at)
+
+
+@settings(max_examples=400, deadline=None)
+@given(BYTES, st.integers(0, 255), st.integers(1, 40))
+def test_bits_and_counts_are_those_of_single_bytes(data, low, span):
+    """Letters, bytes outside of ASCII, a range of bytes, and signs of code, one of which looks at the byte before."""
+    at = len(data) - 64
+    words, wide, within, signs = masks(np.frombuffer(data, np.uint8), at, low, span)
+    block = data[at:]
+    assert words == sum(1 << k for k, byte in enumerate(block) if re.match(rb"\w", bytes([byte]), re.ASCII))
+    assert wide == sum(1 << k for k, byte in enumerate(block) if byte > 127)
+    assert within == sum(1 << k for k, byte in enumerate(block) if ((byte | 32) - low) % 256 < span)
+    brackets = len(re.findall(rb"(?<=\w)[(\[]", data[at - 1 :], re.ASCII))
+    assert signs == brackets + len(re.findall(rb"[;={|}]", block)) + 2 * len(re.findall(rb"(?<=:)\n", data[at - 1 :]))
