@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from hypothesis import settings
+from tests.cpu_seconds import mark_slow
 
 from gristmill import stages
 from gristmill.cli import verify
@@ -47,6 +48,11 @@ STEPS = """
   - stagebox.weigh
   - stagebox.bundle
 """
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    mark_slow(items)
 
 
 class Project:
