@@ -52,7 +52,7 @@ test: $(VENV)/dev
 	$(BIN)/pytest -n 2 --dist worksteal
 
 test-fast: $(VENV)/dev
-	$(BIN)/pytest -m 'not slow' -n 2 --dist worksteal
+	EXAMPLES=25 $(BIN)/pytest -m 'not slow' -n 2 --dist worksteal
 
 # Executors of clusters alone: Ray on two nodes, and Slurm where its packages are (apt-get install slurm-wlm munge).
 test-cluster: $(VENV)/dev

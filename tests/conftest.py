@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from hypothesis import settings
+from tests.cpu_seconds import mark_slow
 
 from gristmill import stages
 from gristmill.cli import verify
@@ -24,8 +25,8 @@ from gristmill.stages import own_code
 from gristmill.store.store import Store
 from slurm_cluster import Cluster, missing
 
-# No test depends on time: on a busy machine an example may take as long as it likes.
-settings.register_profile("gristmill", deadline=None)
+# No test depends on time: on a busy machine an example may take as long as it likes. `make test-fast` takes fewer.
+settings.register_profile("gristmill", deadline=None, max_examples=int(os.environ.get("EXAMPLES", "100")))
 settings.load_profile("gristmill")
 
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # as in a job that a shell started in the background
@@ -47,6 +48,11 @@ STEPS = """
   - stagebox.weigh
   - stagebox.bundle
 """
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    mark_slow(items)
 
 
 class Project:

@@ -5,6 +5,7 @@ import json
 import math
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +16,7 @@ from tests.gold_pages import text_of, write_gold
 from tests.laws.test_chaos import RECIPE
 
 from bench import _process_tree, extract
+from gristmill.demo import build
 from gristmill.query.extractors import TRAINED, Trained
 
 ROOT = Path(__file__).parents[2]
@@ -74,15 +76,24 @@ def test_every_bench_has_a_small_size():
     assert sorted(SMALL) == names()
 
 
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory):
+    """A small demo, made once: a second of work, and six benches want it."""
+    folder = tmp_path_factory.mktemp("demo") / "inputs"
+    build(folder, scale=0.02)
+    return folder
+
+
 @pytest.mark.slow
+@pytest.mark.usefixtures("in_this_process")
 @pytest.mark.parametrize("name", sorted(SMALL))
-def test_a_bench_runs_without_data_of_the_user(name, monkeypatch):
+def test_a_bench_runs_without_data_of_the_user(name, monkeypatch, demo):
     """Each measurement is JSON, has a value that is a number, and a line in the table."""
     module = importlib.import_module(f"bench.{name}")
     for constant, value in SMALL[name].items():
         assert hasattr(module, constant), f"bench/{name}.py has no {constant}"
         monkeypatch.setattr(module, constant, value)
-    monkeypatch.setattr("bench.inputs.DEMO_SCALE", 0.02)
+    monkeypatch.setattr("bench.inputs.build", lambda folder, **_: shutil.copytree(demo, folder))
     cores = os.sched_getaffinity(0)  # some benches keep to one
     try:
         rows = list(module.run(None))

@@ -5,6 +5,7 @@ import shutil
 
 import pytest
 
+from conftest import Project
 from gristmill.engine.mill import Silent
 from gristmill.engine.publish.garbage import alone, collect, find_garbage, refuse_no_store
 from gristmill.engine.publish.run_record import task_names
@@ -12,17 +13,29 @@ from gristmill.errors import UserError
 from gristmill.store.leases import hold
 from gristmill.store.store import Store
 
+STEPS = "  - stagebox.length\n  - stagebox.longer_than: {{chars: {}}}\n"
 
-@pytest.fixture
-def tagged(project, edit):
+
+@pytest.fixture(scope="module")
+def tagged_once(tmp_path_factory):
     """A tagged version that the recipe as it stands does not need any more."""
+    project = Project(tmp_path_factory.mktemp("tagged"))
+    project.write_inputs(records=80)
     project.write_inputs(files=1, records=20)
-    project.write_recipe("  - stagebox.length\n  - stagebox.longer_than: {chars: 12}\n")
+    project.write_recipe(STEPS.format(12))
     project.run()
     mill = project.mill()
     mill.store.write_json("versions/v1.json", mill.last_run(finished=True))
-    edit(project.recipe, "chars: 12", "chars: 14")
+    project.write_recipe(STEPS.format(14))
     project.run()
+    return project
+
+
+@pytest.fixture
+def tagged(tagged_once, tmp_path):
+    """The same in a folder of its own, to be damaged."""
+    project = Project(tmp_path / "tagged")
+    shutil.copytree(tagged_once.folder, project.folder, symlinks=True)
     assert not find_garbage(project.mill().store, project.look()).files
     return project
 

@@ -313,7 +313,7 @@ READERS = [read_texts, read_pages, read_strings, read_urls, read_evals, read_mod
 
 
 @pytest.mark.parametrize("read", READERS)
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=100)
 @given(ROWS, st.sampled_from([b"", b"ab\xff"]), st.randoms())
 def test_any_bytes_do_no_harm(read, rows, before, draw):
     """Text or not, in any cut."""

@@ -12,11 +12,14 @@ from pathlib import Path
 
 import pytest
 
+from conftest import Project
 from gristmill.engine.executors.executor import InlineExecutor
-from gristmill.engine.mill import Silent
+from gristmill.engine.mill import Mill, Silent
 from gristmill.errors import UserError
 from gristmill.loader import Loader
 from gristmill.query.verify import verify
+from gristmill.recipe.load import load
+from gristmill.recipe.model import Recipe
 from sharded import Corpus
 
 STEPS = "[stagebox.length, stagebox.exact, stagebox.two_rounds, stagebox.vocabulary, stagebox.rarity]"
@@ -84,9 +87,8 @@ def kind_of(name: str) -> str:
 class Mended:
     """What a user has after running the recipe on a store."""
 
-    def __init__(self, corpus: Corpus) -> None:
-        project = corpus.project
-        mill = project.mill()
+    def __init__(self, project: Project, recipe: Recipe) -> None:
+        mill = Mill(recipe)
         mill.executor = lambda *_: InlineExecutor(mill.store)
         run = mill.run(None, Silent())
         self.parts = project.parts(run)
@@ -101,7 +103,8 @@ def test_damage_is_repaired_or_refused(project, edit):
     corpus = Corpus(project)
     corpus.recipe(shards="shard_tokens: 20000")
     edit(project.recipe, "steps: []", f"steps: {STEPS}")
-    whole = Mended(corpus)
+    recipe = load(project.recipe)  # once: it reads nothing of the store
+    whole = Mended(project, recipe)
     mill = project.mill()
     mill.store.write_json("versions/v1.json", mill.last_run(finished=True))
     pristine = project.folder / "pristine"
@@ -131,7 +134,7 @@ def test_damage_is_repaired_or_refused(project, edit):
                 damage(project.store / name, draw, project.store / other)
                 what = f"{damage.__name__} of {name} (a file of kind {kind})"
                 try:
-                    mended = Mended(corpus)
+                    mended = Mended(project, recipe)
                 except UserError:
                     refused += 1
                     mended = None

@@ -51,6 +51,9 @@ def batches(html=1500, drop="short", seed=1):
     ]
 
 
+WHOLE = pa.Table.from_batches(batches())
+
+
 def write(store, groups=None, identity=b""):
     writer = PartWriter(SCHEMA, identity)
     for batch in batches() if groups is None else groups:
@@ -78,14 +81,19 @@ def stores(tmp_path):
     return Store(str(tmp_path / "local")), Store(f"memory://{tmp_path}")
 
 
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    """A part in each of two stores, to be read."""
+    return [(store, write(store)) for store in stores(tmp_path_factory.mktemp("ranges"))]
+
+
 @given(wanted=st.lists(st.sampled_from(SCHEMA.names), min_size=1, unique=True), near=st.sampled_from([0, 1 << 16]))
-def test_columns_by_ranges_are_those_of_the_whole(wanted, near, tmp_path_factory):
+def test_columns_by_ranges_are_those_of_the_whole(wanted, near, written):
     """Whichever are asked for, from a disk and from far away, at once or one by one."""
-    expected = pa.Table.from_batches(batches()).select(wanted).to_pylist()
+    expected = WHOLE.select(wanted).to_pylist()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("gristmill.store.verdicts.NEAR_BYTES", near)
-        for store in stores(tmp_path_factory.mktemp("ranges")):
-            part = write(store)
+        for store, part in written:
             at_once = join(open_parts(store, [part]), [(0, name, name) for name in wanted])
             assert [row for batch in at_once for row in batch.to_pylist()] == expected
             reader = PartReader(store, part)

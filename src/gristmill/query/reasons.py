@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from functools import lru_cache
 
 from gristmill.engine.plan.graph import CORPUS, Node
 from gristmill.engine.schedule.run import Run
@@ -53,11 +54,21 @@ class Reasons:
 
     def read(self, text: bytes) -> None:
         """Add what stands in some code."""
-        for node in ast.walk(ast.parse(text)):
-            if isinstance(node, ast.Constant) and isinstance(node.value, str) and _WORD.fullmatch(node.value):
-                self.words.add(node.value)
-            elif isinstance(node, ast.JoinedStr):
-                self.around.update(_around(node))
+        words, around = _words_of(text)
+        self.words |= words
+        self.around |= around
+
+
+@lru_cache(maxsize=512)
+def _words_of(text: bytes) -> tuple[frozenset[str], frozenset[tuple[str, str]]]:
+    words: set[str] = set()
+    around: set[tuple[str, str]] = set()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and _WORD.fullmatch(node.value):
+            words.add(node.value)
+        elif isinstance(node, ast.JoinedStr):
+            around.update(_around(node))
+    return frozenset(words), frozenset(around)
 
 
 def _around(node: ast.JoinedStr) -> Iterator[tuple[str, str]]:

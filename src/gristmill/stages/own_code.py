@@ -20,6 +20,7 @@ import sys
 import traceback
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from types import ModuleType
 from typing import Any
 
@@ -166,8 +167,13 @@ def _parents(name: str) -> Iterator[str]:
         yield name
 
 
-def imports_of(source: SourceFile) -> Iterator[str]:
-    """Every name that might be a module: `from a import b` may mean the module a.b."""
+@lru_cache(maxsize=512)
+def imports_of(source: SourceFile) -> tuple[str, ...]:
+    """Every name that might be a module: `from a import b` may mean the module a.b. The same code is parsed once."""
+    return tuple(_imports(source))
+
+
+def _imports(source: SourceFile) -> Iterator[str]:
     package = source.name.split(".") if source.is_package else source.name.split(".")[:-1]
     for node in ast.walk(_parse(source)):
         if isinstance(node, ast.Import):

@@ -8,6 +8,7 @@ import importlib.metadata
 import inspect
 import unicodedata
 from collections.abc import Mapping
+from functools import cache
 from types import ModuleType
 from typing import Any, Literal
 
@@ -70,8 +71,12 @@ def libraries_of(module: ModuleType, config: StageConfig) -> tuple[str, ...]:
     return tuple(libraries)
 
 
+@cache
 def version_of(library: str) -> str:
-    """The version of an installed distribution; `unicode` is the character database of the running Python."""
+    """The version of an installed distribution; `unicode` is the character database of the running Python.
+
+    Kept: to parse what a distribution says of itself takes a millisecond, and a plan asks for each of its steps.
+    """
     return unicodedata.unidata_version if library == "unicode" else importlib.metadata.version(library)
 
 

@@ -26,6 +26,7 @@ NEAR_BYTES = 1 << 16
 """Chunks with no more than this between them are fetched at once: another question takes as long as a megabyte."""
 _SCHEMA = pa.schema([("hash", pa.binary(32)), ("data", pa.binary())])
 _OPTIONS = pa.ipc.IpcWriteOptions(compression="zstd", use_threads=False)
+_READ_OPTIONS = pa.ipc.IpcReadOptions(use_threads=False)
 
 
 class Chunk(NamedTuple):
@@ -64,7 +65,7 @@ class Opened:
         """`part` has verdicts; they are checked against their name, and against what the part says of them."""
         assert part.verdicts is not None
         self._part, beside = part, part.verdicts.part
-        with pa.ipc.open_stream(store.get_part(beside)) as stream:
+        with pa.ipc.open_stream(store.get_part(beside), options=_READ_OPTIONS) as stream:
             rows = stream.read_all()
         data = [value.as_buffer() for value in rows["data"]]
         self.footer = bytes(data[-1])

@@ -19,7 +19,6 @@ import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from functools import cache
 from typing import Any
 
 from gristmill.engine.executors import ray_host
@@ -328,10 +327,7 @@ def _versions(task: Task) -> dict[str, str]:
     """What a node must have in common with this machine to do a task."""
     module, config = getattr(task.work, "module", None), getattr(task.work, "config", None)
     libraries = libraries_of(sys.modules[module], config) if module in sys.modules and config is not None else ()
-    return {"gristmill": ray_host.sources(), **{library: _version(library) for library in libraries}}
-
-
-_version = cache(version_of)
+    return {"gristmill": ray_host.sources(), **{library: version_of(library) for library in libraries}}
 
 
 def _leave_probe(store: Store) -> str | None:

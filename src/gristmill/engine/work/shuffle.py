@@ -224,11 +224,14 @@ class Spill:
 
     def _in_memory(self, limit: int) -> Iterator[Block]:
         held: list[pa.Table] = []
+        held_bytes = 0
         for records in self._closed():
-            if held and sum(table.nbytes for table in held) + records.nbytes > limit:
+            size = records.nbytes  # asked once: Arrow walks through all buffers
+            if held and held_bytes + size > limit:
                 yield Block(pa.concat_tables(held).combine_chunks())
-                held = []
+                held, held_bytes = [], 0
             held.append(records)
+            held_bytes += size
         if held:
             yield Block(pa.concat_tables(held).combine_chunks())
 

@@ -1,0 +1,86 @@
+"""What each test costs: a plugin of pytest that measures, and a command that lists the slow ones for `slow_tests.txt`.
+
+    CPU_SECONDS=FOLDER pytest -n 2 --dist worksteal -p tests.cpu_seconds
+    python tests/cpu_seconds.py FOLDER > tests/slow_tests.txt
+
+Seconds are those of the process and of its children that have ended: a busy machine changes them little, and the clock
+much. Tests that are marked as slow where they stand are not listed.
+"""
+
+import json
+import os
+import sys
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+BUDGET_S = 150.0
+"""Of all tests that are not slow: two processes collect them in 20 more, and two minutes on two cores are 240."""
+
+
+def used() -> float:
+    return sum(os.times()[:4])
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    before = used()
+    done = yield
+    if item.get_closest_marker("slow") is None or item.nodeid.partition("[")[0] in listed():
+        with Path(os.environ["CPU_SECONDS"], f"{os.getpid()}.jsonl").open("a") as file:
+            file.write(json.dumps([item.nodeid, used() - before]) + "\n")
+    return done
+
+
+def costs_of(folder: Path) -> dict[str, list[float]]:
+    """By function, of each of its tests."""
+    found: dict[str, list[float]] = defaultdict(list)
+    for path in sorted(folder.glob("*.jsonl")):
+        for line in path.read_text().splitlines():
+            name, seconds = json.loads(line)
+            found[name.partition("[")[0]].append(seconds)
+    return found
+
+
+def slow_ones(costs: Mapping[str, list[float]], budget_s: float = BUDGET_S) -> list[str]:
+    """Functions to leave out, the dearest tests first, until the others fit; a third of each file stays."""
+    left = sum(map(sum, costs.values()))
+    stay: dict[str, int] = defaultdict(int)
+    for name in costs:
+        stay[_file(name)] += 1
+    least = {file: max(1, count // 3) for file, count in stay.items()}
+    slow = []
+    for name in sorted(costs, key=lambda name: -sum(costs[name]) / len(costs[name])):
+        if left <= budget_s:
+            break
+        if stay[_file(name)] > least[_file(name)]:
+            stay[_file(name)] -= 1
+            left -= sum(costs[name])
+            slow.append(name)
+    return sorted(slow)
+
+
+def _file(name: str) -> str:
+    return name.partition("::")[0]
+
+
+@cache
+def listed() -> frozenset[str]:
+    """Functions of slow_tests.txt."""
+    return frozenset(Path(__file__).with_name("slow_tests.txt").read_text(encoding="utf-8").split())
+
+
+def mark_slow(items: list[Any]) -> None:
+    """Tests of functions that are listed are as slow as those that say so themselves."""
+    slow = listed()
+    for item in items:
+        if item.nodeid.partition("[")[0] in slow:
+            item.add_marker(pytest.mark.slow)
+
+
+if __name__ == "__main__":
+    sys.stdout.write("\n".join([*slow_ones(costs_of(Path(sys.argv[1]))), ""]))
