@@ -10,7 +10,7 @@ code of its callees is in sight. That one alone becomes machine code.
 from typing import Any
 
 import llvmlite.binding as llvm
-from numba.core import codegen, compiler, cpu, environment, targetconfig
+from numba.core import codegen, compiler, cpu, environment
 
 _ENVIRONMENT = "_ZN08NumbaEnv"
 
@@ -101,16 +101,5 @@ def _wrapper_where_python_calls(self: Any, library: Any, *rest: Any, **more: Any
         _wrapper(self, library, *rest, **more)
 
 
-_equal: Any = targetconfig.TargetConfig.__eq__
-
-
-def _equal_settings(self: Any, other: Any) -> Any:
-    """Numba compares the settings of its compilers 200,000 times, all of them; most often what is set is equal."""
-    if isinstance(other, targetconfig.TargetConfig) and self._values == other._values:
-        return type(self) is type(other) or _equal(self, other)
-    return _equal(self, other)
-
-
 codegen.JITCodeLibrary._finalize_specific = _finalize_with_environments  # type: ignore[method-assign]
 cpu.CPUContext.create_cpython_wrapper = _wrapper_where_python_calls  # type: ignore[method-assign]
-targetconfig.TargetConfig.__eq__ = _equal_settings  # type: ignore[method-assign]
