@@ -1,12 +1,13 @@
 """Shorter ways through Numba's compiler end where its own do."""
 
+import functools
 import itertools
 import operator
 
 import numpy as np
 import pytest
 from numba import njit, types
-from numba.core import base, compiler, dispatcher, ir, postproc, typed_passes
+from numba.core import base, compiler, dispatcher, errors, ir, postproc, typed_passes
 from numba.core.errors import TypingError
 from numba.core.registry import cpu_target
 from numba.core.runtime.context import NRTContext
@@ -119,6 +120,51 @@ def test_what_is_registered_later_is_found(typing):
         return lambda x: x + x
 
     assert njit(lambda x: twice(x))(4) == 8
+
+
+def test_implementations_are_told_their_place_where_they_ask_for_it():
+    def asks(context, builder, sig, args, loc=None): ...
+
+    def asks_not(context, builder, sig, args):
+        for loc in args:
+            print(loc)
+
+    plain = numbas(base, "_has_loc")
+    for function in (asks, asks_not, functools.partial(asks, 1), functools.wraps(asks)(lambda *args: args)):
+        assert shortcuts._takes_place(function) == plain(function)
+
+
+@pytest.mark.parametrize("way", [shortcuts._Place, errors.new_error_context])
+def test_an_error_says_where_it_happened(way):
+    """In the words that Numba uses; other errors are left as they are."""
+    place = ir.Loc("file.py", 3)
+    told = pytest.raises(TypingError, match=r"(?s)wrong.*During: typing of x at .*file\.py \(3\)")
+    with told, way("typing of {name} at {loc}", name="x", loc=place):
+        raise TypingError("wrong")
+    with pytest.raises(ValueError, match=r"^other$"), way("typing at {loc}", loc=place):
+        raise ValueError("other")
+
+
+def test_operations_on_arrays_are_fused_as_numba_does():
+    """Functions that have some are rewritten, the others need not be."""
+
+    def fused(x, y):
+        return (x + y) * x - y
+
+    def plain(x, y):
+        return (x[0] + y[0]) * x[1]
+
+    numbers = np.arange(5.0), np.arange(5.0) * 3
+    asked = []
+    with pytest.MonkeyPatch.context() as patch:
+        original = numbas(typed_passes.NopythonRewrites, "run_pass")
+        key = (typed_passes.NopythonRewrites, "run_pass")
+        patch.setitem(shortcuts._plain, key, lambda self, state: asked.append(state.func_id) or original(self, state))
+        assert (njit(fused)(*numbers) == fused(*numbers)).all()
+        assert njit(plain)(*numbers) == plain(*numbers)
+    names = [about.func_name for about in asked]
+    assert "fused" in names
+    assert "plain" not in names
 
 
 def test_every_shortcut_is_taken_and_can_be_left():

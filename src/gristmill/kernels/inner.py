@@ -93,13 +93,20 @@ def _finalize_with_environments(self: Any) -> None:
                 self._codegen.set_env(variable.name, found)
 
 
-_wrapper: Any = cpu.CPUContext.create_cpython_wrapper
+_python_wrapper: Any = cpu.CPUContext.create_cpython_wrapper
+_c_wrapper: Any = cpu.CPUContext.create_cfunc_wrapper
 
 
 def _wrapper_where_python_calls(self: Any, library: Any, *rest: Any, **more: Any) -> None:
     if not isinstance(library, InnerLibrary):
-        _wrapper(self, library, *rest, **more)
+        _python_wrapper(self, library, *rest, **more)
+
+
+def _wrapper_where_c_calls(self: Any, library: Any, *rest: Any) -> None:
+    if not isinstance(library, InnerLibrary):
+        _c_wrapper(self, library, *rest)
 
 
 codegen.JITCodeLibrary._finalize_specific = _finalize_with_environments  # type: ignore[method-assign]
 cpu.CPUContext.create_cpython_wrapper = _wrapper_where_python_calls  # type: ignore[method-assign]
+cpu.CPUContext.create_cfunc_wrapper = _wrapper_where_c_calls  # type: ignore[method-assign]

@@ -9,20 +9,35 @@ import operator
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from types import BuiltinFunctionType
+from types import BuiltinFunctionType, FunctionType
 from typing import Any
 
 from llvmlite.binding import ffi
-from numba.core import base, dispatcher, ir, postproc, targetconfig, transforms, typed_passes, types
+from numba.core import (
+    base,
+    codegen,
+    dispatcher,
+    errors,
+    ir,
+    lowering,
+    postproc,
+    targetconfig,
+    transforms,
+    typed_passes,
+    typeinfer,
+    types,
+)
 from numba.core.runtime.context import NRTContext
 from numba.core.types.functions import BaseFunction
 
 _SCALARS = (types.Number, types.Boolean)
 _OPERATORS = {item for item in vars(operator).values() if callable(item)}
+_OPERATIONS = {"binop", "inplace_binop", "unary", "call"}
 _NO_VARIABLES = {str, int, float, bool, type(None), type, ir.Loc, type(ir.UNDEFINED), BuiltinFunctionType}
 
 _listed: Callable[[Any], list[Any]] = operator.methodcaller("list_vars")
 _settings: Callable[[], Any] = targetconfig.ConfigStack.top_or_none
+_errors: Any = errors
 _known_calls: dict[Any, Any] = {}
 _known_sizes: dict[str, int] = {}
 _known_references: dict[Any, bool] = {}
@@ -118,13 +133,63 @@ def _refresh(self: Any) -> None:
 
 
 def _registered(context: Any) -> tuple[int, ...]:
-    lists = [
-        len(getattr(registry, name))
-        for registries in (context._registries, context.typing_context._registries)
-        for registry, loader in registries.items()
-        for name in loader.registry_items
-    ]
-    return (len(sys.modules), id(context._registries), len(lists), sum(lists))
+    known = (context._registries, context.typing_context._registries)
+    size = sum(map(len, known))
+    if context.typing_context.__dict__.get("_lists", [])[:1] != [size]:
+        lists = [getattr(of, name) for each in known for of, loader in each.items() for name in loader.registry_items]
+        context.typing_context._lists = [size, *lists]
+    return len(sys.modules), id(context._registries), sum(map(len, context.typing_context._lists[1:]))
+
+
+def _rewritten(self: Any, state: Any) -> bool:
+    """What is rewritten after types are known are operations on arrays and keys that are strings."""
+    if any(isinstance(kind, types.StringLiteral) for kind in state.typemap.values()) or _makes_arrays(state):
+        return bool(_plain[typed_passes.NopythonRewrites, "run_pass"](self, state))
+    return False
+
+
+def _makes_arrays(state: Any) -> bool:
+    return any(
+        isinstance(state.typemap[statement.target.name], types.Array)
+        for block in state.func_ir.blocks.values()
+        for statement in block.find_insts(ir.Assign)
+        if isinstance(statement.value, ir.Expr) and statement.value.op in _OPERATIONS
+    )
+
+
+def _takes_place(function: Any) -> bool:
+    """Whether an implementation wants to know for which line it is called."""
+    if type(function) is not FunctionType or hasattr(function, "__wrapped__"):
+        return bool(_plain[base, "_has_loc"](function))
+    code = function.__code__
+    return "loc" in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+
+
+def _optimise_functions(self: Any, module: Any) -> None:
+    """What is only declared has nothing to optimise."""
+    module.data_layout = self._codegen._data_layout
+    for function in module.functions:
+        if not function.is_declaration:
+            passes, builder = self._codegen._function_pass_manager()
+            passes.run(function, builder)
+
+
+class _Place:
+    """Where an error happened, should there be one; the same as Numba's, which starts a generator for every line."""
+
+    __slots__ = ("_about", "_args", "_message")
+
+    def __init__(self, message: str, *args: Any, **about: Any) -> None:
+        self._message, self._args, self._about = message, args, about
+        place = about.get("loc")
+        if place is not None and not place.filename.startswith(_errors._numba_path):
+            _errors.loc_info.update(about)
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        if isinstance(error, errors.NumbaError):
+            error.add_context(_errors._format_msg(self._message, self._args, self._about))
 
 
 def _no_annotation(self: Any, state: Any) -> bool:
@@ -155,7 +220,12 @@ _OURS: Sequence[tuple[Any, str, Any]] = (
     (base.BaseContext, "get_abi_sizeof", _abi_size),
     (base.BaseContext, "refresh", _refresh),
     (NRTContext, "_call_incref_decref", _count_references),
+    (base, "_has_loc", _takes_place),
+    (codegen.CPUCodeLibrary, "_optimize_functions", _optimise_functions),
     (typed_passes.AnnotateTypes, "run_pass", _no_annotation),
+    (typed_passes.NopythonRewrites, "run_pass", _rewritten),
+    (lowering, "new_error_context", _Place),
+    (typeinfer, "new_error_context", _Place),
     (dispatcher, "ev", _Quiet(dispatcher.ev)),  # type: ignore[attr-defined]
     (ffi.lib._lock, "_cblist", []),
 )
