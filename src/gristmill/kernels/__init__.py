@@ -27,6 +27,7 @@ from typing import Any
 from numba.core import caching, dispatcher, types
 
 from gristmill.kernels.inner import InnerCompiler, rebuild
+from gristmill.kernels.shortcuts import take_shortcuts
 
 HERE = Path(__file__).parent
 _IMPORTS = re.compile(r"^from gristmill\.kernels\.([\w.]+) import", re.MULTILINE)
@@ -53,7 +54,7 @@ def _source(module: str) -> bytes:
 @cache
 def _with_imports(module: str) -> frozenset[str]:
     """A kernel and all that it imports, at any distance."""
-    found, open_ends = {"__init__", "inner", module}, [module]
+    found, open_ends = {"__init__", "inner", "shortcuts", module}, [module]
     while open_ends:
         new = set(_IMPORTS.findall(_source(open_ends.pop()).decode())) - found
         found |= new
@@ -268,6 +269,8 @@ def _call_template(self: Any, args: tuple[Any, ...], kws: Mapping[str, Any]) -> 
 
 def _compile_or_let_go(self: Any, sig: Any) -> Any:
     """Numba tries forms that cannot be compiled, and takes another one: the lock must not outlive the attempt."""
+    if sig in self.overloads:
+        return self.overloads[sig].entry_point
     try:
         return _compile(self, sig)
     except BaseException:
@@ -294,3 +297,4 @@ dispatcher._DispatcherBase.get_call_template = _call_template  # type: ignore[me
 dispatcher._DispatcherBase.get_overload = _get_overload  # type: ignore[method-assign, assignment]
 _compiler._customize_flags = _customize_flags
 dispatcher.FunctionCache = _Shared  # type: ignore[attr-defined]
+take_shortcuts()

@@ -117,17 +117,18 @@ def is_kernel(name: str) -> bool:
     return HERE.joinpath(*name.split(".")).with_suffix(".py").is_file()
 
 
-def _imports(module: str) -> list[str]:
+@cache
+def _imports(module: str) -> tuple[str, ...]:
     if not module.startswith(_PREFIX):
-        return []
+        return ()
     spec = find_spec(module)
     if spec is None or not spec.origin or not spec.origin.endswith(".py"):
-        return []
+        return ()
     found = []
     for item in ast.walk(ast.parse(Path(spec.origin).read_bytes())):
         if isinstance(item, ast.ImportFrom) and item.module and item.module.startswith(_PREFIX):
             found += [item.module, *(f"{item.module}.{name.name}" for name in item.names)]
-    return [name for name in found if _is_module(name)]
+    return tuple(name for name in found if _is_module(name))
 
 
 @cache

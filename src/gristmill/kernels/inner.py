@@ -10,7 +10,7 @@ code of its callees is in sight. That one alone becomes machine code.
 from typing import Any
 
 import llvmlite.binding as llvm
-from numba.core import codegen, compiler, cpu, environment, targetconfig
+from numba.core import codegen, compiler, cpu, environment
 
 _ENVIRONMENT = "_ZN08NumbaEnv"
 
@@ -93,24 +93,20 @@ def _finalize_with_environments(self: Any) -> None:
                 self._codegen.set_env(variable.name, found)
 
 
-_wrapper: Any = cpu.CPUContext.create_cpython_wrapper
+_python_wrapper: Any = cpu.CPUContext.create_cpython_wrapper
+_c_wrapper: Any = cpu.CPUContext.create_cfunc_wrapper
 
 
 def _wrapper_where_python_calls(self: Any, library: Any, *rest: Any, **more: Any) -> None:
     if not isinstance(library, InnerLibrary):
-        _wrapper(self, library, *rest, **more)
+        _python_wrapper(self, library, *rest, **more)
 
 
-_equal: Any = targetconfig.TargetConfig.__eq__
-
-
-def _equal_settings(self: Any, other: Any) -> Any:
-    """Numba compares the settings of its compilers 200,000 times, all of them; most often what is set is equal."""
-    if isinstance(other, targetconfig.TargetConfig) and self._values == other._values:
-        return type(self) is type(other) or _equal(self, other)
-    return _equal(self, other)
+def _wrapper_where_c_calls(self: Any, library: Any, *rest: Any) -> None:
+    if not isinstance(library, InnerLibrary):
+        _c_wrapper(self, library, *rest)
 
 
 codegen.JITCodeLibrary._finalize_specific = _finalize_with_environments  # type: ignore[method-assign]
 cpu.CPUContext.create_cpython_wrapper = _wrapper_where_python_calls  # type: ignore[method-assign]
-targetconfig.TargetConfig.__eq__ = _equal_settings  # type: ignore[method-assign]
+cpu.CPUContext.create_cfunc_wrapper = _wrapper_where_c_calls  # type: ignore[method-assign]
