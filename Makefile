@@ -49,7 +49,7 @@ kernels: $(VENV)/dev
 
 test: $(VENV)/dev
 	@$(MAKE) --no-print-directory --jobs 2 kernels lint  # before two processes come to the same kernels
-	$(BIN)/pytest -n 2 --dist worksteal
+	$(BIN)/pytest -n 3 --dist worksteal  # on two cores: tests of clusters wait for most of their time
 
 test-fast: $(VENV)/dev
 	EXAMPLES=25 $(BIN)/pytest -m 'not slow' -n 2 --dist worksteal
