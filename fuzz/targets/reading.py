@@ -59,6 +59,8 @@ def check_rows(rows: Sequence[Record]) -> None:
     for row in rows:
         for name in _STRINGS:
             value = getattr(row, name)
+            if name in ("html", "text") and isinstance(value, bytes):
+                value = value.decode()  # which fails where they are no UTF-8
             hold(value is None or isinstance(value, str), f"{name} is not a string")
             if value is not None:
                 value.encode()
