@@ -183,7 +183,10 @@ def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> d
 
 def warnings(found: Mapping[str, Any], config: Config) -> Sequence[str]:
     if found.get("documents_seen") and not found.get("benchmarks"):
-        return ("no document holds an item of the suite. That may be so; put one into a document to see it found",)
+        return (
+            "no document was flagged for an item of the suite. That may be so; `gristmill suite touched` tells what "
+            "was let go because more than common_documents have it; put an item into a document to see it found",
+        )
     return ()
 
 
