@@ -345,3 +345,15 @@ def test_a_frame_that_is_one_record_is_read_as_all_others(
     found = rows(data, path)
     monkeypatch.setattr(walk, "_only_record", lambda data, limit: None)
     assert found == rows(data, path)
+
+
+def test_the_first_empty_line_ends_a_header_whatever_lines_end_with() -> None:
+    """Also where a bare line feed stands before two empty lines: the second one is the body's."""
+    assert warc_headers.blank_line(b"A: b\n\r\n\r\nbody") == (4, 7)
+    assert warc_headers.blank_line(b"A: b\r\n\r\nbody\n\r\n") == (4, 8)
+
+
+def test_many_line_ends_behind_a_record_cost_it_nothing(path: Path) -> None:
+    """It is kept, and so is the next; the run is not walked over for every record that claims to end there."""
+    found = rows(packed("gzip", page(1) + b"\r\n" * 20_000 + page(2)), path)
+    assert [row.drop for row in found] == [None, None]

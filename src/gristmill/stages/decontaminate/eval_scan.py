@@ -38,7 +38,7 @@ HIT = pa.struct(
     ]
 )
 SCHEMA = pa.schema([("hits", pa.list_(pa.field("item", HIT))), ("bounded", pa.bool_())])
-"""bounded: whether the bound on the work for one text was reached, and copies with changes may be missing."""
+"""bounded: whether the bound on the work for one text was reached, and copies may be missing."""
 
 
 class Config(StageConfig):
@@ -69,7 +69,7 @@ def warnings(found: dict[str, Any], config: StageConfig) -> Sequence[str]:
     if not count:
         return ()
     return (
-        f"in {counted(count, 'document')} the bound on work was reached, so copies with changes may be missing there. "
+        f"in {counted(count, 'document')} the bound on work was reached, so copies may be missing there. "
         "gristmill sql finds them: eval_scan.bounded",
     )
 

@@ -24,6 +24,7 @@ from gristmill.stages.ingest.warc_headers import (
 
 FIRST_READ_BYTES = 1 << 12
 SEARCH_BYTES = 1 << 20
+MOST_LINE_ENDS = 1 << 12
 
 
 @dataclass(slots=True)
@@ -181,10 +182,15 @@ def _cut_head(tape: Tape, data: bytes) -> bool:
 
 
 def _landing(tape: Tape, offset: int) -> int | None:
-    """Where the next record starts, or the tape ends, with nothing but line ends before it."""
+    """Where the next record starts, or the tape ends, with nothing but line ends before it, and no great many of them:
+    any number of records may claim to end before the same run.
+    """
+    last = offset + MOST_LINE_ENDS
     while data := tape.glance(offset, 256):
         rest = data.lstrip(b"\r\n")
         offset += len(data) - len(rest)
+        if offset > last:
+            return None
         if rest:
             rest = tape.glance(offset, FIRST_READ_BYTES if tape.arc else 5)
             if tape.arc and b"\n" not in rest:

@@ -10,7 +10,8 @@ WARC_HEAD = re.compile(rb"WARC/[01]\.\d{1,2}[ \t]*\r?\n[A-Za-z][A-Za-z0-9-]{0,60
 WARC_REACH = 96
 ARC_HEAD = re.compile(
     rb"(?P<url>(?:filedesc|dns|https?|ftp|whois|gopher|news|nntp|mailto|metadata):[^\r\n]{1,16384}?)"
-    rb" (?P<ip>[0-9A-Fa-f.:]{2,45}) (?P<date>\d{8,20}) (?P<mime>[^\r\n]{0,256}?) ?(?P<length>[^ \r\n]{1,15})[ \t]*\r?\n"
+    rb" (?P<ip>[0-9A-Fa-f.:]{2,45}) (?P<date>\d{8,20}) (?P<mime>[^\r\n]{0,256}?) ?"
+    rb"(?P<length>[^ \t\r\n]{1,15})[ \t]*+\r?\n"
 )
 ARC_SEARCH = re.compile(rb"(?<=\n)" + ARC_HEAD.pattern)
 ARC_REACH = 17_000
@@ -40,7 +41,7 @@ def blank_line(data: bytes, start: int = 0) -> tuple[int, int] | None:
     """Where the first empty line starts and ends."""
     at = data.find(b"\r\n\r\n", start)
     bare = data.find(b"\n\n", start, at if at >= 0 else len(data))
-    if at >= 0 and bare < 0 and data.find(b"\n\r\n", start, at) < 0:
+    if at >= 0 and bare < 0 and data.find(b"\n\r\n", start, at + 2) < 0:  # also one that goes over into it
         return at, at + 4
     found = _BLANK.search(data, start)
     return found.span() if found else None
