@@ -23,7 +23,7 @@ BULKY = ("html", "text", "meta", "ids")
 
 
 MUCH_OF = 4
-"""From this share of a part on it is read as a whole, where it is on a disk of this machine."""
+"""Where a fourth of a part is wanted, it is read as a whole, if it is on a disk of this machine."""
 
 
 class Misaligned(Exception):

@@ -17,6 +17,7 @@ from gristmill.stages.contract import Piece
 from gristmill.stages.ingest import walk, warc, warc_headers
 from gristmill.stages.ingest.resync import seam_before
 from gristmill.stages.ingest.source import Source
+from gristmill.stages.ingest.tape import FrameTape
 
 
 @pytest.fixture
@@ -357,3 +358,19 @@ def test_many_line_ends_behind_a_record_cost_it_nothing(path: Path) -> None:
     """It is kept, and so is the next; the run is not walked over for every record that claims to end there."""
     found = rows(packed("gzip", page(1) + b"\r\n" * 20_000 + page(2)), path)
     assert [row.drop for row in found] == [None, None]
+
+
+def test_records_that_claim_to_end_before_one_run_of_line_ends_share_no_walk(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Twice as many of them, before a run twice as long, are twice the looks, and not four times as many."""
+    looks = []
+    monkeypatch.setattr(FrameTape, "glance", lambda tape, *where: looks.append(where) or tape.at(*where))
+    counts = []
+    for many in (500, 1000):
+        looks.clear()
+        heads = [b"WARC/1.0\r\nContent-Length: %010d\r\n\r\n" % (40 * left) for left in reversed(range(many))]
+        rows(packed("gzip", b"".join(heads) + b"\r\n" * 20 * many + b"junk"), path)
+        counts.append(len(looks))
+    assert counts[0] > 500
+    assert counts[1] < 2.5 * counts[0]
