@@ -187,3 +187,11 @@ def test_every_shortcut_is_taken_and_can_be_left():
     finally:
         shortcuts.take_shortcuts()
     assert isinstance(dispatcher.ev, shortcuts._Quiet)
+
+
+def test_functions_that_are_in_no_module_are_compiled():
+    """As those that a user makes of a string."""
+    made = {"njit": njit}
+    exec("@njit\ndef twice(x):\n    return 2 * x\n\n@njit\ndef more(x):\n    return twice(x) + 1\n", made)
+    assert made["more"].__module__ is None
+    assert made["more"](20) == 41

@@ -249,12 +249,12 @@ def inner_form(kernel: Any) -> Any:
 
 
 def _is_kernel(function: Any) -> bool:
-    return bool(function.__module__.startswith(__name__))
+    return bool((function.__module__ or "").startswith(__name__))
 
 
 def _is_inner(function: Any) -> bool:
     """Kernels, and what Numba itself brings along for them."""
-    return bool(function.__module__.startswith((f"{__name__}.", "numba.")))
+    return bool((function.__module__ or "").startswith((f"{__name__}.", "numba.")))
 
 
 def _call_template(self: Any, args: tuple[Any, ...], kws: Mapping[str, Any]) -> Any:

@@ -1,6 +1,7 @@
 """Words of texts: where they stand agrees with what they are, in every script; matching reads texts apart."""
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.kernels.dedup.test_shingles import TEXTS, hash_word
@@ -101,17 +102,61 @@ def test_texts_are_read_apart():
     assert hits[:, [ROW, UNIT]].tolist() == [[1, 1], [2, 0]]
 
 
-def test_a_word_that_leads_to_code_marks_what_is_around_it():
-    """Ranges lie in their text, are sorted, and do not overlap; without such a word there are none."""
-    led = count_words(["lambda"]).words
+def ranges_of(texts, *words):
+    """Stretches that are read as code, where words lead to it."""
+    led = count_words(words).words
     marks = np.zeros(64, np.uint64)
     fill_kept(led, marks)
     table = table_of(count_words(["lorem ipsum dolor"]), np.full(1, 8, np.int64), np.full(1, -1, np.int64), 1, led)
-    texts = ["word " * 3000, "word " * 1500 + "Lambda " + "word " * 1500, "lambda", "lambda " * 2000]
     data, offsets = arrays(texts)
-    ranges = match_texts(data, offsets, word_tables(), LONG, table, NO_SUPPORT, marks)[3]
+    return data, offsets, match_texts(data, offsets, word_tables(), LONG, table, NO_SUPPORT, marks)[3]
+
+
+def test_a_word_that_leads_to_code_marks_what_is_around_it():
+    """Ranges lie in their text, are sorted, and do not overlap; without such a word there are none."""
+    texts = ["word " * 3000, "word " * 1500 + "(Lambda " + "word " * 1500, "lambda", "(lambda " * 2000]
+    data, offsets, ranges = ranges_of(texts, "lambda")
     assert [row for row, _, _ in ranges.tolist()] == [1, 2, 3]
     for row, low, high in ranges.tolist():
         assert offsets[row] <= low < high <= offsets[row + 1]
         assert b"lambda" in data[low:high].tobytes().lower()
     assert ranges[0, 2] - ranges[0, 1] < 5000
+
+
+CODE = [
+    "return total\n",
+    "    return not seen\n",
+    "if small: return one\n",
+    "x.append (one)\n",
+    "best = max(len(one), 3)\n",
+    "sorted(words, key=len, reverse=True)\n",
+    "map(len, words)\n",
+    "assert len(one) == 3\n",
+    "else return other;\n",
+    "raise KeyError\n",
+    "return\n",
+    "número\nlen(one)\n",
+]
+PROSE = [
+    "they return to the mill. ",
+    "on their way, return to it. ",
+    "what they return, they keep. ",
+    "It is late. Return it tomorrow. ",
+    "for each \\lambda in it. ",
+    "\\begin{enumerate} of things \\end{enumerate} and so on. ",
+]
+
+
+@pytest.mark.parametrize("line", CODE)
+@pytest.mark.parametrize("before", ["", "word " * 700, "a line,\nanother one\n\n"])
+def test_a_mark_of_code_is_seen_however_code_is_written(line, before):
+    """With the line before and behind it, wherever the stretches of a text end."""
+    _, _, ranges = ranges_of([before + line + "x = 1\n" * 30], "return", "append", "len", "keyerror")
+    assert len(ranges) == 1
+
+
+@pytest.mark.parametrize("line", PROSE)
+def test_words_of_sentences_and_of_formulas_lead_to_no_code(line):
+    """The same words as in code."""
+    _, _, ranges = ranges_of(["word " + line * 300 + "word " * 30], "return", "lambda", "enumerate")
+    assert len(ranges) == 0

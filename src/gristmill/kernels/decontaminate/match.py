@@ -1,9 +1,10 @@
 """Where a document has what eval items say: seeds, runs of equal words, and alignments with few edits.
 
 Items are *units*, lists of words (64-bit hashes). Of each unit some short windows, the *seeds*, are in a hash table,
-and before it stands a filter of a few hundred kilobytes: a document costs one look into the filter for each of its
-words, and almost all of them end there. A seed that is found is extended, word by word, to the *run* of equal words
-around it. Seeds lie so close that a run of `ngram` words holds one, whatever its place: no such run is missed.
+and before it stands a filter of a few hundred kilobytes, in two halves: a document costs one look into the first for
+each of its words, a second look for one in thirty, and almost all of them end there. A seed that is found is extended,
+word by word, to the *run* of equal words around it. Seeds lie so close that a run of `ngram` words holds one, whatever
+its place: no such run is missed.
 
     run        at least `ngram` words, or the whole unit
     alignment  where a run is shorter and the unit has `allowed` edits: the whole unit with no more edits than that
@@ -38,12 +39,14 @@ _CELLS_PER_WORD = 64
 _CELLS = 1_000_000
 RUNS = 1000
 """Of one unit in one text."""
-LAST, GOES_ON, IS_EDGE, HAS_NEXT, HAS_BEFORE = (np.uint64(1 << bit) for bit in (63, 62, 61, 60, 59))
+LAST, GOES_ON, IS_PART = (np.uint64(1 << bit) for bit in (63, 62, 61))
 UNIT_BITS, WORD_BITS, AT_WORD = LOWER, np.uint64((1 << 27) - 1), np.uint64(32)
 """Of the first number of a posting."""
 FIVE_BITS = np.uint64(31)
+AT_COUNT, AT_MISSES = np.uint64(48), np.uint64(56)
+"""Of the third number of a posting: how many words behind the seed are in it, and how many of all may be missing."""
 AROUND = 12
-"""Words on both sides of a seed that are looked at before an alignment is tried."""
+"""Words from the start of a seed, on either side, that are looked at before an alignment is tried."""
 
 
 class Units(NamedTuple):
@@ -54,11 +57,11 @@ class Units(NamedTuple):
     gate: npt.NDArray[np.uint64]
     """One bit for each seed of one word, and for each mark; none for longer seeds."""
     filter: npt.NDArray[np.uint64]
-    """Three bits of one number for each seed."""
+    """Two halves of equal size: three bits of one number of each for every seed."""
     slots: npt.NDArray[np.uint64]
     """Hash table of seeds, open addressing: the upper half of one, and 1 + the place of its first posting; 0: free."""
     postings: npt.NDArray[np.uint64]
-    """Those of a seed together, two numbers each: see `pack_postings`."""
+    """Those of a seed together, three numbers each: see `pack_postings`."""
     starts: npt.NDArray[np.int64]
     """Unit u has the words starts[u] to starts[u + 1]."""
     words: npt.NDArray[np.uint64]
@@ -128,13 +131,16 @@ def fill_table(sorted_seeds: Array, filter_: Array, slots: Array) -> None:
     """Puts seeds, sorted as their postings are, into filter and table."""
     mask = len(slots) - 1
     shift = np.uint64(64 - table_bits(len(slots)))
-    narrow = np.uint64(64 - table_bits(len(filter_)))
+    half = len(filter_) // 2
+    narrow = np.uint64(64 - table_bits(half))
     for at in range(len(sorted_seeds)):
         seed = sorted_seeds[at]
         if at and seed == sorted_seeds[at - 1]:
             continue
-        filter_[seed >> narrow] |= three_bits(seed)
-        place = np.int64(seed * GOLDEN >> shift)
+        spread = seed * GOLDEN
+        filter_[np.int64(seed >> narrow)] |= three_bits(seed)
+        filter_[half + np.int64(spread >> narrow)] |= three_bits(spread)
+        place = np.int64(spread >> shift)
         while slots[place]:
             place = (place + 1) & mask
         slots[place] = seed & UPPER | np.uint64(at + 1)
@@ -147,9 +153,9 @@ def pack_postings(
     """Postings as three numbers that lie together, so that most are passed over without a look at their unit.
 
     The first: unit, word of it where the seed begins, flags (the last of its seed; whether a word beside the seed has
-    to be equal; whether the seed is one end of its unit, and a word beside it has to be equal or an alignment likely;
-    whether a word is behind it and before it). The second: half of the hashes of those two words. The third, of seeds
-    at an end: five bits of the words next to it, and how many of them may be missing (`_is_near`).
+    to be equal; whether there is more to the unit than the seed). The second: five bits of each word before the seed,
+    the nearest in the lowest; the third: the same of those behind it, their number, and how many of all may be missing
+    where a run of `ngram` words or an alignment (`_is_near`) goes through the seed.
 
     `at_word` of the last posting of a seed is -1 - the word.
     """
@@ -158,32 +164,22 @@ def pack_postings(
         unit, at = of_unit[posting], at_word[posting]
         head = np.uint64(unit) | (LAST if at < 0 else np.uint64(0))
         at = at if at >= 0 else -1 - at
-        begin, end = starts[unit], starts[unit + 1]
-        behind = begin + at + length
-        if min(ngram[unit], end - begin) > length:
-            is_inside = at > 0 and behind < end
-            head |= GOES_ON if is_inside or allowed[unit] < 0 else IS_EDGE
-        if behind < end:
-            head |= HAS_NEXT
-            packed[posting, 1] |= words[behind] & LOWER
-        if at > 0:
-            head |= HAS_BEFORE
-            packed[posting, 1] |= words[begin + at - 1] << np.uint64(32)
+        begin, size = starts[unit], starts[unit + 1] - starts[unit]
+        needed = min(ngram[unit], size)
+        if needed > length:
+            is_inside = at > 0 and at + length < size
+            head |= IS_PART | (GOES_ON if is_inside or allowed[unit] < 0 else np.uint64(0))
         packed[posting, 0] = head | np.uint64(at) << AT_WORD
-        if head & IS_EDGE:
-            packed[posting, 2] = _beside(words, begin, end, at, length)
+        before, behind = min(at, AROUND), min(max(size - at, 0), AROUND) - length
+        for k in range(before):
+            packed[posting, 1] |= (words[begin + at - 1 - k] & FIVE_BITS) << np.uint64(5 * k)
+        for k in range(behind):
+            packed[posting, 2] |= (words[begin + at + length + k] & FIVE_BITS) << np.uint64(5 * k)
+        misses = before + behind - min(needed, AROUND) + length
+        if allowed[unit] >= 0:
+            misses = max(misses, 2 * (before + length + behind) // 5)
+        packed[posting, 2] |= np.uint64(behind) << AT_COUNT | np.uint64(max(misses, 0)) << AT_MISSES
     return packed
-
-
-@njit(nogil=True, cache=True)
-def _beside(words: Array, begin: int, end: int, at: int, length: int) -> np.uint64:
-    low, high = max(begin, begin + at - AROUND), min(end, begin + at + AROUND)
-    packed = np.uint64(0)
-    beside = high - low - length
-    for k in range(beside):
-        word = words[begin + length + k] if at == 0 else words[begin + at - 1 - k]
-        packed |= (word & FIVE_BITS) << np.uint64(5 * k)
-    return packed | np.uint64(2 * (high - low) // 5 + AROUND - beside) << np.uint64(60)
 
 
 @njit(nogil=True, cache=True)

@@ -12,31 +12,48 @@ from numba import njit
 
 from gristmill.kernels.decontaminate.match import (
     AROUND,
+    AT_COUNT,
+    AT_MISSES,
+    AT_WORD,
     FIVE_BITS,
     GOES_ON,
     GOLDEN,
-    HAS_BEFORE,
-    HAS_NEXT,
-    IS_EDGE,
+    IS_PART,
     LAST,
     LENGTH,
     LOWER,
     UPPER,
+    WORD_BITS,
     Units,
     table_bits,
     three_bits,
 )
 from gristmill.kernels.dedup.shingles import ROLL, WordTables, roll_power, room_for, scan_words
-from gristmill.kernels.memory import address_of, byte_at, eight_bytes_at
-from gristmill.kernels.memory_blocks import BLOCK, prefetch
+from gristmill.kernels.memory import address_of, byte_at, eight_bytes_at, trailing_zeros
+from gristmill.kernels.memory_blocks import BLOCK, prefetch, wide_bits, word_bits
 from gristmill.kernels.memory_writes import put_eight_bytes
 
 Array = np.ndarray[Any, Any]
 
 STRETCH = 1024
 """Bytes of text whose words are looked for before the next are read."""
-_TOGETHER = 32
+_TOGETHER = 64
 """Places that are followed to their postings at once, so that memory is asked for all of them before it is needed."""
+_NEAR = 16
+"""Bytes on both sides of a word that are looked at for signs of code."""
+_NOTHING, _LETTER, _COMMA, _SIGN = range(4)
+
+
+def _kinds() -> Array:
+    """What a byte is beside a word of code, or of prose."""
+    kinds = np.zeros(256, np.uint8)
+    kinds[[one for one in range(128) if chr(one).isalpha()]] = _LETTER
+    kinds[np.frombuffer(b",.", np.uint8)] = _COMMA
+    kinds[np.frombuffer(b"=;:(){}[]<>", np.uint8)] = _SIGN
+    return kinds
+
+
+_KINDS = _kinds()
 
 
 class Room(NamedTuple):
@@ -94,7 +111,7 @@ def _passes(filter_: int, narrow: np.uint64, seed: np.uint64) -> bool:
 @njit(nogil=True, cache=True)
 def sift(sums: Array, begin: int, end: int, length: int, filter_: Array, maybe: Array) -> int:
     """Puts the places from `begin` to `end` where a window of `length` words may be a seed into `maybe`; how many."""
-    narrow = np.uint64(64 - table_bits(len(filter_)))
+    narrow = np.uint64(64 - table_bits(len(filter_) // 2))
     power = roll_power(length)
     kind = np.uint64(length) * LENGTH
     at_sums, at_filter, at_maybe = address_of(sums), address_of(filter_), address_of(maybe)
@@ -116,35 +133,38 @@ def _bit(gate: int, shift: np.uint64, seed: np.uint64) -> int:
 
 
 @njit(nogil=True, cache=True)
-def _goes_on(head: np.uint64, sides: np.uint64, sums: int, at: int, length: int, count: int) -> bool:
-    """Whether a word beside the seed of a posting is equal, by half of its hash."""
-    if head & HAS_NEXT and at + length < count:
-        word = eight_bytes_at(sums, 8 * (at + length + 1)) - eight_bytes_at(sums, 8 * (at + length)) * ROLL
-        if (word ^ sides) & LOWER == 0:
-            return True
-    if head & HAS_BEFORE and at > 0:
-        word = eight_bytes_at(sums, 8 * at) - eight_bytes_at(sums, 8 * (at - 1)) * ROLL
-        return bool((word ^ (sides >> np.uint64(32))) & LOWER == 0)
-    return False
+def _is_at(sums: int, at: int, count: int, wanted: np.uint64) -> bool:
+    """Whether a word of a text may be one of a unit, by five bits."""
+    if at < 0 or at >= count:
+        return False
+    word = eight_bytes_at(sums, 8 * (at + 1)) - eight_bytes_at(sums, 8 * at) * ROLL
+    return bool((word ^ wanted) & FIVE_BITS == 0)
 
 
 @njit(nogil=True, cache=True)
-def _may_align(head: np.uint64, beside: np.uint64, sums: int, at: int, length: int, count: int) -> bool:
-    """Whether words next to the seed, on the side of the rest of its unit, are enough: as `_is_near` has it, by five
-    bits of each.
-    """
-    misses = int(np.int64(beside >> np.uint64(60)))
-    step = 1 if head & HAS_NEXT else -1
-    place = at + length if step > 0 else at - 1
-    for _ in range(AROUND):
-        wanted = beside & FIVE_BITS
-        beside >>= np.uint64(5)
-        is_there = False
-        for near in range(max(place - 1, 0), min(place + 2, count)):
-            word = eight_bytes_at(sums, 8 * (near + 1)) - eight_bytes_at(sums, 8 * near) * ROLL
-            is_there |= word & FIVE_BITS == wanted
-        place += step
+def _leads_on(
+    head: np.uint64, before: np.uint64, behind: np.uint64, sums: int, at: int, length: int, count: int
+) -> bool:
+    """Whether words around a seed are there, or one place further, as a run or an alignment through it has them."""
+    words_behind = int(np.int64(behind >> AT_COUNT & np.uint64(15)))
+    words_before = min(int(np.int64(head >> AT_WORD & WORD_BITS)), AROUND)
+    misses = int(np.int64(behind >> AT_MISSES))
+    for k in range(words_behind):
+        place = at + length + k
+        is_there = _is_at(sums, place, count, behind)
+        if not is_there:
+            is_there = _is_at(sums, place - 1, count, behind) or _is_at(sums, place + 1, count, behind)
         misses -= not is_there
+        behind >>= np.uint64(5)
+    for k in range(words_before):
+        if misses < 0:
+            break
+        place = at - 1 - k
+        is_there = _is_at(sums, place, count, before)
+        if not is_there:
+            is_there = _is_at(sums, place - 1, count, before) or _is_at(sums, place + 1, count, before)
+        misses -= not is_there
+        before >>= np.uint64(5)
     return bool(misses >= 0)
 
 
@@ -156,21 +176,30 @@ def _follow(
     power: np.uint64,
     maybe: int,
     known: int,
+    second: int,
+    narrow: np.uint64,
     slots: int,
     bits: int,
     postings: int,
     leads: int,
     led: int,
 ) -> int:
-    """Adds to `leads` those of `known` places whose window is a seed that a posting may go on from; how many."""
+    """Adds to `leads` those of `known` places whose window is a seed that a posting may go on from; how many. `second`:
+    the second half of the filter.
+    """
     shift, mask = np.uint64(64 - bits), (1 << bits) - 1
     kind = np.uint64(length) * LENGTH
-    if known > 1:
-        for k in range(known):
-            at = int(np.int64(eight_bytes_at(maybe, 8 * k)))
-            seed = eight_bytes_at(sums, 8 * (at + length)) - eight_bytes_at(sums, 8 * at) * power + kind
-            prefetch(slots, 8 * np.int64(seed * GOLDEN >> shift))
+    passed = 0
     for k in range(known):
+        at = int(np.int64(eight_bytes_at(maybe, 8 * k)))
+        seed = eight_bytes_at(sums, 8 * (at + length)) - eight_bytes_at(sums, 8 * at) * power + kind
+        put_eight_bytes(maybe, 8 * passed, np.uint64(at))
+        passed += int(_passes(second, narrow, seed * GOLDEN))
+    for k in range(passed):
+        at = int(np.int64(eight_bytes_at(maybe, 8 * k)))
+        seed = eight_bytes_at(sums, 8 * (at + length)) - eight_bytes_at(sums, 8 * at) * power + kind
+        prefetch(slots, 8 * np.int64(seed * GOLDEN >> shift))
+    for k in range(passed):
         at = int(np.int64(eight_bytes_at(maybe, 8 * k)))
         seed = eight_bytes_at(sums, 8 * (at + length)) - eight_bytes_at(sums, 8 * at) * power + kind
         place = int(np.int64(seed * GOLDEN >> shift))
@@ -178,17 +207,20 @@ def _follow(
         while slot and (slot ^ seed) & UPPER:
             place = (place + 1) & mask
             slot = eight_bytes_at(slots, 8 * place)
+        if not slot:
+            continue
         first = posting = int(np.int64(slot & LOWER)) - 1
+        next_, last = min(at + length, count - 1), max(at - 1, 0)
+        next_word = eight_bytes_at(sums, 8 * (next_ + 1)) - eight_bytes_at(sums, 8 * next_) * ROLL
+        last_word = eight_bytes_at(sums, 8 * (last + 1)) - eight_bytes_at(sums, 8 * last) * ROLL
         while posting >= 0:
             head = eight_bytes_at(postings, 24 * posting)
-            if (
-                not head & (GOES_ON | IS_EDGE)
-                or _goes_on(head, eight_bytes_at(postings, 24 * posting + 8), sums, at, length, count)
-                or (
-                    head & IS_EDGE
-                    and _may_align(head, eight_bytes_at(postings, 24 * posting + 16), sums, at, length, count)
-                )
-            ):
+            before = eight_bytes_at(postings, 24 * posting + 8)
+            behind = eight_bytes_at(postings, 24 * posting + 16)
+            may_go_on = (
+                not head & GOES_ON or not (behind ^ next_word) & FIVE_BITS or not (before ^ last_word) & FIVE_BITS
+            )
+            if may_go_on and (not head & IS_PART or _leads_on(head, before, behind, sums, at, length, count)):
                 put_eight_bytes(leads, 16 * led, np.uint64(at))
                 put_eight_bytes(leads, 16 * led + 8, np.uint64(first))
                 led += 1
@@ -207,12 +239,95 @@ def follow(sums: Array, count: int, maybe: Array, known: int, units: Units, lead
         roll_power(units.seed_words),
         address_of(maybe),
         known,
+        address_of(units.filter) + 4 * len(units.filter),
+        np.uint64(64 - table_bits(len(units.filter) // 2)),
         address_of(units.slots),
         table_bits(len(units.slots)),
         address_of(units.postings),
         address_of(leads),
         0,
     )
+
+
+@njit(nogil=True, cache=True)
+def _word_at(text: int, at: int, size: int, number: int) -> int:
+    """Where a word of a stretch stands; -1 where characters outside ASCII come before it, or the end of all texts."""
+    inside = np.uint64(0)
+    while at + BLOCK <= size:
+        words = word_bits(text, at)
+        if wide_bits(text, at):
+            return -1
+        starts = words & ~(words << np.uint64(1) | inside)
+        while starts:
+            if number == 0:
+                return at + int(trailing_zeros(starts))
+            starts &= starts - np.uint64(1)
+            number -= 1
+        inside = words >> np.uint64(63)
+        at += BLOCK
+    return -1
+
+
+@njit(nogil=True, cache=True)
+def _is_prose(text: int, begin: int, end: int, at: int) -> bool:
+    """Whether the word at a place of text[begin:end] is one of a sentence or a command of TeX, and none of code: words
+    are on both sides of it in its line, behind a comma or a stop at most, and no sign of code is near.
+    """
+    stop = at
+    while stop < end and (
+        _KINDS[byte_at(text, stop)] == _LETTER or 48 <= byte_at(text, stop) <= 57 or byte_at(text, stop) == 95
+    ):
+        stop += 1
+    before = byte_at(text, at - 1) if at > begin else 10
+    behind = byte_at(text, stop) if stop < end else 10
+    if before == 92 or (before == 123 and behind == 125):  # \lambda, \begin{enumerate}
+        return True
+    low, high = max(at - _NEAR, begin), min(stop + _NEAR, end)
+    first, last = at - 1, stop
+    while first > low and byte_at(text, first) == 32:
+        first -= 1
+    while last < high - 1 and byte_at(text, last) == 32:
+        last += 1
+    if first < low or last >= high or first == at - 1:
+        return False
+    left, right = _KINDS[byte_at(text, first)], _KINDS[byte_at(text, last)]
+    signs = 0
+    for place in range(low, high):
+        signs += _KINDS[byte_at(text, place)] == _SIGN
+    return bool(left in (_LETTER, _COMMA) and right in (_LETTER, _COMMA) and not signs)
+
+
+@njit(nogil=True, cache=True)
+def _mark_in(
+    text: int,
+    begin: int,
+    end: int,
+    size: int,
+    at: int,
+    stop: int,
+    sums: int,
+    first: int,
+    maybe: int,
+    low: int,
+    high: int,
+    marked: int,
+    mask: int,
+    step: int,
+) -> int:
+    """Where the first mark (step -1: the last) of a stretch text[at:stop] stands that is none of prose; -1: there is
+    none. The words of the stretch begin with number `first`; places of those that may be marks are in `maybe`, from
+    `low` to `high`. Where characters outside ASCII come before it, one end of the stretch stands for the place.
+    """
+    for k in range(high - low):
+        place = int(np.int64(eight_bytes_at(maybe, 8 * (low + k if step > 0 else high - 1 - k))))
+        word = eight_bytes_at(sums, 8 * (place + 1)) - eight_bytes_at(sums, 8 * place) * ROLL
+        if is_in(marked, mask, word):
+            there = _word_at(text, at, size, place - first)
+            if there < 0:
+                return at if step > 0 else stop
+            if not _is_prose(text, begin, end, there):
+                return there
+    return -1
 
 
 @njit(nogil=True, cache=True)
@@ -262,7 +377,9 @@ def read_text(
     )
     sums, maybe, maybe_short = address_of(room.sums), address_of(room.maybe), address_of(room.maybe_short)
     leads, leads_short = address_of(room.leads), address_of(room.leads_short)
-    filter_, narrow = address_of(units.filter), np.uint64(64 - table_bits(len(units.filter)))
+    filter_, narrow = address_of(units.filter), np.uint64(64 - table_bits(len(units.filter) // 2))
+    second, second_short = filter_ + 4 * len(units.filter), address_of(short.filter) + 4 * len(short.filter)
+    narrow_short = np.uint64(64 - table_bits(len(short.filter) // 2))
     gate, gate_shift = address_of(short.gate), np.uint64(58 - table_bits(len(short.gate)))
     slots, bits, postings = address_of(units.slots), table_bits(len(units.slots)), address_of(units.postings)
     slots_short, bits_short = address_of(short.slots), table_bits(len(short.slots))
@@ -292,20 +409,17 @@ def read_text(
             seed = eight_bytes_at(sums, 8 * (place + 1)) - eight_bytes_at(sums, 8 * start) * power + kind
             put_eight_bytes(maybe, 8 * known, np.uint64(start))
             known += int(_passes(filter_, narrow, seed))
-        is_marked = False
-        for k in range(waiting, shorts):
-            place = int(np.int64(eight_bytes_at(maybe_short, 8 * k)))
-            word = eight_bytes_at(sums, 8 * (place + 1)) - eight_bytes_at(sums, 8 * place) * ROLL
-            is_marked |= is_in(marked, marked_mask, word)
-        if is_marked:
-            low, high = max(at - STRETCH, begin), min(stop + STRETCH, end)
+        around = (text, begin, end, size, at, stop, sums, first, maybe_short, waiting, shorts, marked, marked_mask)
+        mark = _mark_in(*around, 1)
+        if mark >= 0:
+            low, high = max(mark - STRETCH, begin), min(_mark_in(*around, -1) + STRETCH, end)
             if ranges and low <= room.ranges[ranges - 1, 1]:
                 room.ranges[ranges - 1, 1] = high
             else:
                 room.ranges[ranges, 0], room.ranges[ranges, 1] = low, high
                 ranges += 1
         at = stop
-        ahead = AROUND + 1 if at < end else 0  # words that `_may_align` looks at
+        ahead = AROUND + 1 if at < end else 0  # words that `_leads_on` looks at
         if shorts:
             ready = _ready(maybe_short, shorts, count - ahead)
             led_short = _follow(
@@ -315,6 +429,8 @@ def read_text(
                 ROLL,
                 maybe_short,
                 ready,
+                second_short,
+                narrow_short,
                 slots_short,
                 bits_short,
                 postings_short,
@@ -324,6 +440,6 @@ def read_text(
             shorts = _keep(maybe_short, ready, shorts)
         if known >= _TOGETHER or (known and at == end):
             ready = _ready(maybe, known, count - length - ahead + 1)
-            led = _follow(sums, count, length, power, maybe, ready, slots, bits, postings, leads, led)
+            led = _follow(sums, count, length, power, maybe, ready, second, narrow, slots, bits, postings, leads, led)
             known = _keep(maybe, ready, known)
     return count, led, led_short, stretches, ranges

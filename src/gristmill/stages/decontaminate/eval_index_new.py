@@ -5,7 +5,7 @@ from typing import Any
 
 from gristmill.stages.decontaminate import eval_index
 
-VERSION = 2
+VERSION = 3
 LIBRARIES = ("unicode",)
 
 

@@ -109,7 +109,8 @@ def write_index(
         aligned &= weights >= np.array([EDITED if u.piece == QUESTION else STRONG for u in units])
         edits = np.where(aligned & (allowed >= 0), ((1 - allowed) * sizes + 1e-9).astype(np.int64), -1)
         marks = led if name == SHORT else NO_MARKS
-        table = table_of(words, ngrams, edits, {TEXT: SEED_WORDS, SHORT: 1, TOKENS: CODE_SEED}[name], marks)
+        width = {TEXT: SEED_WORDS, SHORT: 1, TOKENS: CODE_SEED}[name]
+        table = table_of(words, ngrams, edits, width, marks, words.words if name == TOKENS else counted.words)
         arrays |= {f"{name}_{field}": value for field, value in saved_form(table).items()}
         arrays[f"{name}_weights"] = weights
         arrays[f"{name}_units"] = np.array([[u.item, u.piece, u.needs] for u in units], np.int64).reshape(-1, 3)

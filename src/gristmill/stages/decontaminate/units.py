@@ -64,7 +64,8 @@ MOST_POSTINGS = 64
 _MARKS = re.compile(r"<<[^<>]{0,200}>>|\[(?:header|title|step|substeps)\]")
 """GSM8K's notes for a calculator, HellaSwag's for the parts of an article."""
 FILTER_BITS = 10
-"""Of the filter, for each seed: so that it stays in the second-level cache with tens of thousands of items."""
+"""Of both halves of the filter, for each seed, at least: with tens of thousands of items it stays in the second-level
+cache."""
 GATE_BITS = 256
 """Of the gate, for each word that leads somewhere: they are few, and almost no other passes by chance."""
 _SIGNS = re.compile(r"[^\w\s]")
@@ -179,11 +180,20 @@ def _needs(item: Item, words: float, is_shared: bool, protection: Protection) ->
     return SUPPORT if supported else None
 
 
-def table_of(counted: Counted, ngrams: Array, allowed: Array, seed_words: int, marks: Array = NO_MARKS) -> Units:
+def table_of(
+    counted: Counted,
+    ngrams: Array,
+    allowed: Array,
+    seed_words: int,
+    marks: Array = NO_MARKS,
+    everyone: Array | None = None,
+) -> Units:
     """Seeds of all units in a table; none of units with fewer words than a seed has. Of a seed that very many units
-    have, the first are found by it. `marks`: hashes of words that are to pass the filter besides.
+    have, the first are found by it. `marks`: hashes of words that are to pass the gate besides. `everyone`: words
+    among which a word is rare or not, those of the units among them; without it, theirs alone.
     """
-    _, which, times = np.unique(counted.words, return_inverse=True, return_counts=True)
+    known, times = np.unique(counted.words if everyone is None else everyone, return_counts=True)
+    which = np.searchsorted(known, counted.words)
     sizes = counted.sizes()
     steps = np.where(ngrams <= sizes, np.minimum(sizes // SEEDS, ngrams - seed_words + 1), sizes // SEEDS)
     if seed_words == 1:  # one seed a unit, its rarest word
@@ -198,10 +208,9 @@ def table_of(counted: Counted, ngrams: Array, allowed: Array, seed_words: int, m
     few = rank < MOST_POSTINGS
     seeds, owner, at = seeds[few], owner[few], at[few]
     different = int((np.diff(seeds) != 0).sum()) + 1 if len(seeds) else 0
-    filter_ = np.zeros(_power_of_two(FILTER_BITS * (different + len(marks)) // 64), np.uint64)
+    filter_ = np.zeros(_power_of_two(FILTER_BITS * different // 64), np.uint64)
     slots = np.zeros(_power_of_two(3 * different // 2), np.uint64)
     fill_table(seeds, filter_, slots)
-    fill_table(seeds_of(marks, np.arange(len(marks)), 1), filter_, np.zeros(_power_of_two(2 * len(marks)), np.uint64))
     ends = np.append(seeds[1:] != seeds[:-1], True) if len(seeds) else np.zeros(0, np.bool_)
     made = (
         seed_words,
