@@ -98,6 +98,24 @@ def test_the_version_is_told_in_three_ways(typed):
     assert made["tool"]["setuptools"]["dynamic"]["version"] == {"attr": "gristmill.__version__"}
 
 
+@pytest.mark.parametrize(
+    ("arguments", "left_out"),
+    [
+        (["--version"], ("numba", "pyarrow", "pydantic")),
+        (["status", "no.yaml"], ("gristmill.stages.decontaminate.index",)),
+    ],
+)
+def test_a_command_imports_what_it_needs(arguments, left_out):
+    """Modules of which it needs none are most of the second that a command takes to start."""
+    code = (
+        "import sys; from gristmill.cli import main; sys.argv[1:] = sys.argv[2:]; main.run_command(); "
+        "print([name for name in sys.argv[0].split() if name in sys.modules])"
+    )
+    command = [sys.executable, "-c", f"import sys; sys.argv[0] = {' '.join(left_out)!r}; {code}", "-", *arguments]
+    ended = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert ended.stdout.splitlines()[-1] == "[]"
+
+
 def test_the_package_runs_as_a_module():
     """`python -m gristmill` is `gristmill`."""
     done = subprocess.run([sys.executable, "-m", "gristmill", "--version"], capture_output=True, text=True, check=True)

@@ -102,10 +102,6 @@ def run_command() -> int:
     asked = sys.argv[1] if len(sys.argv) > 1 else None
     with _importing():
         app = make_app([asked] if asked in COMMANDS else () if asked == "--version" else COMMANDS)
-        from gristmill.query.opening import tell_damage
-        from gristmill.stages import own_code
-        from gristmill.store.store import CorruptPart
-
     if asked in WITH_WORKERS:
         from gristmill.engine.executors.early_server import fork_early
 
@@ -118,9 +114,6 @@ def run_command() -> int:
     except typer.TyperException as error:
         complain(told(error))
         return 2
-    except CorruptPart as corrupt:
-        complain(tell_damage(corrupt, _recipe()))
-        return 2
     except UserError as error:
         complain(error)
         return 2
@@ -130,18 +123,30 @@ def run_command() -> int:
     except CannotPrint:
         raise
     except Exception as error:
-        if isinstance(error, MemoryError) or "can't start new thread" in str(error):
-            complain(
-                f"this process may not have what it needs ({error or 'memory'}). What is finished is kept. Allow more "
-                "memory and processes (ulimit -v, ulimit -u; the limits of the container), or use fewer --workers."
-            )
-            return 2
-        own_fault = own_code.told(error)
-        if own_fault is None:
-            traceback.print_exc()
-            return 1
-        complain(f"{own_fault}\nWhat is finished is kept. Correct the code and run again.")
+        return _tell(error)
+
+
+def _tell(error: Exception) -> int:
+    """What went wrong, if it is no bug of ours; the exit code."""
+    from gristmill.query.opening import tell_damage
+    from gristmill.stages import own_code
+    from gristmill.store.store import CorruptPart
+
+    if isinstance(error, CorruptPart):
+        complain(tell_damage(error, _recipe()))
         return 2
+    if isinstance(error, MemoryError) or "can't start new thread" in str(error):
+        complain(
+            f"this process may not have what it needs ({error or 'memory'}). What is finished is kept. Allow more "
+            "memory and processes (ulimit -v, ulimit -u; the limits of the container), or use fewer --workers."
+        )
+        return 2
+    own_fault = own_code.told(error)
+    if own_fault is None:
+        traceback.print_exception(error)
+        return 1
+    complain(f"{own_fault}\nWhat is finished is kept. Correct the code and run again.")
+    return 2
 
 
 @contextmanager

@@ -2,13 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gristmill.engine.plan.graph import NodeFacts
 from gristmill.engine.schedule.seen import Seen
 from gristmill.errors import UserError
-from gristmill.stages.decontaminate.eval_suite import Opened, open_suite
-from gristmill.stages.decontaminate.suite_form import Item
+
+if TYPE_CHECKING:  # a tenth of the time that any command takes to start, for what one option shows
+    from gristmill.stages.decontaminate.eval_suite import Opened
+    from gristmill.stages.decontaminate.suite_form import Item
 
 STEP = "decontaminate"
 COLUMN = "evidence"
@@ -77,7 +79,7 @@ class Suites:
         self._opened: dict[str, Opened] = {}
         self._items: dict[str, dict[tuple[str, str], Item]] = {}
 
-    def of(self, step: str) -> Opened:
+    def of(self, step: str) -> "Opened":
         if step not in self._opened:
             made = self._seen.made[part_of_step(step, _SUITE)].model
             if made is None:
@@ -85,17 +87,19 @@ class Suites:
                     f"the eval suite of {step} is not in {self._seen.store.uri}, so its items cannot be shown. "
                     f"{self._seen.to_finish}"
                 )
+            from gristmill.stages.decontaminate.eval_suite import open_suite
+
             self._opened[step] = open_suite(self._seen.store.local_path(made))
         return self._opened[step]
 
-    def item(self, flag: Flag) -> Item:
+    def item(self, flag: Flag) -> "Item":
         if flag.step not in self._items:
             known = self.of(flag.step).items.values()
             self._items[flag.step] = {(one.item.benchmark, one.item.id): one.item for one in known}
         return self._items[flag.step][flag.benchmark, flag.item]
 
 
-def text_of(item: Item, flag: Flag) -> str:
+def text_of(item: "Item", flag: Flag) -> str:
     """The piece of an item that a flag is about; of several, the one with the most words of the passage."""
     value: str | tuple[str, ...] = getattr(item, flag.piece)
     if isinstance(value, str):
@@ -104,7 +108,7 @@ def text_of(item: Item, flag: Flag) -> str:
     return max(value, key=lambda text: len(words.intersection(text.lower().split())) / (len(text.split()) or 1))
 
 
-def plain(flag: Flag, item: Item) -> dict[str, Any]:
+def plain(flag: Flag, item: "Item") -> dict[str, Any]:
     """A flag with its item, for a program."""
     return {
         **{name: value for name, value in flag.__dict__.items() if name != "item"},
