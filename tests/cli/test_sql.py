@@ -56,6 +56,23 @@ def test_documents_are_those_of_the_python_api(everything, ask):
         assert found == expected
 
 
+def test_a_step_that_stands_twice_has_one_row_a_document(project):
+    """What the last said that said anything of it, in SQL as in Python; each of them by its id."""
+    texts = ["one two", "one two three four five", "one two three four five\none two three four five\nlorem ipsum {"]
+    (project.folder / "in" / "00.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+    rules = "{gopher_quality: {min_words: 3, min_stop_words: 0}}"
+    project.write_recipe(f"- signals\n- heuristics: {rules}\n- lines\n- signals\n", pattern="in/00.jsonl")
+    project.run()
+    corpus = gristmill.open(project.recipe)
+    found = corpus.sql("select doc_id, words from signals order by part, row").to_pylist()
+    [again] = corpus.sql('select count(*) n, count(words) m from "all/signals_2"').to_pylist()
+    assert again == {"n": 3, "m": 2}
+    table = corpus.documents(kept=None, columns=["doc_id", "signals.words"])
+    assert [{"doc_id": row["doc_id"], "words": row["signals.words"]} for row in table.rows()] == found
+    assert len(found) == 3
+    assert found[0]["words"] == 2, "dropped before it was measured again"
+
+
 def test_verdicts_are_those_of_all_layers(everything, ask):
     """The first of a document is its final one."""
     firsts = {row.fields["doc_id"].hex(): row for row in rows(everything.run, None, True, None)}

@@ -183,7 +183,7 @@ def origin_of(seen: Seen, source: str, name: str, kept: bool | None) -> Origin:
     if step:
         names = {INGEST: INGEST} | {one: seen.nodes[one].name for one in layers if one != INGEST}
         found = [one for one, plain_name in names.items() if step in (one, plain_name) and column in layers[one]]
-        return Origin(name, tuple((one, column) for one in found[-1:]))
+        return Origin(name, tuple((one, column) for one in reversed(found)))
     if name in _FINAL:
         return Origin(name, ((f"{source}/{CORPUS}", _FINAL[name]),))
     if name == LANGUAGE:

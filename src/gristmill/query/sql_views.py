@@ -124,20 +124,28 @@ class Views:
         return " union all ".join(made)
 
     def _step(self, nodes: Sequence[NodeFacts]) -> str:
-        """The columns of a step, or of all of the same name."""
+        """The columns of a step, or of all of the same name. Where a source goes through several of them, a document
+        has one row, with what the last said that said anything of it.
+        """
         made = []
-        for node in nodes:
-            layer = INGEST if node.name == INGEST else node.id
-            own = [name for name in node.columns if name not in ("doc_id", "source")]
-            for source in self._sources(node.sources):
-                wanted = [(INGEST, "doc_id"), *((layer, name) for name in own), *self._marks(source)]
-                values = [
-                    f"{self._shown(source, name, self._value(source, (layer, name)))} as {quoted(name)}" for name in own
-                ]
-                made.append(
-                    f"select {self._value(source, wanted[0])} as doc_id, {literal(source)} as source, "
-                    f"{', '.join(values)}, {_PLACE} from {self._read(f'step-{node.id}', source, wanted)}"
-                )
+        for source in self._sources(dict.fromkeys(source for node in nodes for source in node.sources)):
+            mine = [node for node in reversed(nodes) if source in node.sources]
+            places: dict[str, list[Place]] = {}
+            for node in mine:
+                for name in node.columns:
+                    if name not in ("doc_id", "source"):
+                        places.setdefault(name, []).append((INGEST if node.name == INGEST else node.id, name))
+            wanted = [(INGEST, "doc_id"), *(place for some in places.values() for place in some), *self._marks(source)]
+            values = []
+            for name, some in places.items():
+                said = [self._value(source, place) for place in some]
+                value = said[0] if len(said) == 1 else f"coalesce({', '.join(said)})"
+                values.append(f"{self._shown(source, name, value)} as {quoted(name)}")
+            read = self._read(f"step-{'+'.join(node.id for node in mine)}", source, wanted)
+            made.append(
+                f"select {self._value(source, wanted[0])} as doc_id, {literal(source)} as source, "
+                f"{', '.join(values)}, {_PLACE} from {read}"
+            )
         return " union all by name ".join(made)
 
     def _samples(self) -> str:
