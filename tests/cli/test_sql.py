@@ -61,7 +61,10 @@ def test_a_step_that_stands_twice_has_one_row_a_document(project):
     texts = ["one two", "one two three four five", "one two three four five\none two three four five\nlorem ipsum {"]
     (project.folder / "in" / "00.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
     rules = "{gopher_quality: {min_words: 3, min_stop_words: 0}}"
-    project.write_recipe(f"- signals\n- heuristics: {rules}\n- lines\n- signals\n", pattern="in/00.jsonl")
+    project.write_recipe(
+        f"- signals\n- heuristics: {rules}\n- lines: {{terminal_punctuation: false}}\n- signals\n",
+        pattern="in/00.jsonl",
+    )
     project.run()
     corpus = gristmill.open(project.recipe)
     found = corpus.sql("select doc_id, words from signals order by part, row").to_pylist()
