@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from hypothesis import settings
-from tests.cpu_seconds import mark_slow
+from tests.cpu_seconds import begin_early, mark_slow
 
 from gristmill import stages
 from gristmill.cli import verify
@@ -54,28 +54,6 @@ STEPS = """
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     mark_slow(items)
     begin_early(items, int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")))
-
-
-def begin_early(items: list[pytest.Item], workers: int) -> None:
-    """Sort tests so that each of several workers, which get stretches of equal length, begins with some of those that
-    take long by the clock; one of them has all that need a Ray cluster, which takes half a minute to start.
-    """
-    on_ray = [item for item in items if "_ray_nodes" in item.fixturenames or _parameter(item, "name") == "ray"]  # type: ignore[attr-defined]
-    early = [[item] for item in items if item.get_closest_marker("early") and item not in on_ray]
-    groups = [on_ray, *early]
-    first = [[item for group in groups[worker::workers] for item in group] for worker in range(workers)]
-    taken = {item for some in first for item in some}
-    rest = [item for item in items if item not in taken]
-    items.clear()
-    for worker, some in enumerate(first):
-        left = sum(map(len, first[worker:])) + len(rest)
-        share = max(left // (workers - worker) - len(some), 0)
-        items += [*some, *rest[:share]]
-        rest = rest[share:]
-
-
-def _parameter(item: pytest.Item, name: str) -> Any:
-    return item.callspec.params.get(name) if hasattr(item, "callspec") else None
 
 
 class Project:

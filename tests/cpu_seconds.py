@@ -1,4 +1,5 @@
-"""What each test costs: a plugin of pytest that measures, and a command that lists the slow ones for `slow_tests.txt`.
+"""What each test costs: a plugin of pytest that measures, a command that lists the slow ones for `slow_tests.txt`, and
+the order in which those begin that take longest.
 
     CPU_SECONDS=FOLDER pytest -n 2 --dist worksteal -p tests.cpu_seconds
     python tests/cpu_seconds.py FOLDER > tests/slow_tests.txt
@@ -80,6 +81,28 @@ def mark_slow(items: list[Any]) -> None:
     for item in items:
         if item.nodeid.partition("[")[0] in slow:
             item.add_marker(pytest.mark.slow)
+
+
+def begin_early(items: list[Any], workers: int) -> None:
+    """Sort tests so that each of several workers, which get stretches of equal length, begins with some of those that
+    take long by the clock; one of them has all that need a Ray cluster, which takes half a minute to start.
+    """
+    on_ray = [item for item in items if "_ray_nodes" in item.fixturenames or _parameter(item, "name") == "ray"]
+    early = [[item] for item in items if item.get_closest_marker("early") and item not in on_ray]
+    groups = [on_ray, *early]
+    first = [[item for group in groups[worker::workers] for item in group] for worker in range(workers)]
+    taken = {item for some in first for item in some}
+    rest = [item for item in items if item not in taken]
+    items.clear()
+    for worker, some in enumerate(first):
+        left = sum(map(len, first[worker:])) + len(rest)
+        share = max(left // (workers - worker) - len(some), 0)
+        items += [*some, *rest[:share]]
+        rest = rest[share:]
+
+
+def _parameter(item: Any, name: str) -> Any:
+    return item.callspec.params.get(name) if hasattr(item, "callspec") else None
 
 
 if __name__ == "__main__":
