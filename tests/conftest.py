@@ -65,13 +65,13 @@ class Project:
         self.notes: list[str] = []
         self.store = folder / "store"
 
-    def write_inputs(self, files: int = 4, records: int = 200, seed: int = 7) -> None:
+    def write_inputs(self, files: int = 4, records: int | None = None, seed: int = 7) -> None:
+        """Files of so many records each; without a number the first has two parts, the others one."""
         draw = random.Random(seed)
         (self.folder / "in").mkdir(exist_ok=True)
         for number in range(files):
-            lines = [
-                json.dumps({"text": " ".join(draw.choices(WORDS[:5], k=draw.randint(1, 7)))}) for _ in range(records)
-            ]
+            size = records if records is not None else 70 if number else 200
+            lines = [json.dumps({"text": " ".join(draw.choices(WORDS[:5], k=draw.randint(1, 7)))}) for _ in range(size)]
             (self.folder / "in" / f"{number:02}.jsonl").write_text("\n".join([*lines, "{broken", ""]))
 
     def write_recipe(self, steps: str = STEPS, read: str = "", top: str = "", pattern: str = "in/*.jsonl") -> None:

@@ -202,7 +202,7 @@ def test_status_tells_tasks_rows_speed_and_memory(ran, typed):
     for stage in told["stages"]:
         assert stage["tasks_done"] > 0
         assert stage["tasks_open"] == 0
-        assert stage["rows"] == 804
+        assert stage["rows"] == 414
         assert stage["peak_rss_bytes"] > 10_000_000
     assert "peak memory" in typed("status", project.recipe).stdout
 

@@ -18,7 +18,7 @@ def test_a_line_has_the_task_its_bytes_and_its_hot_key():
 
 def test_status_names_skewed_steps_and_no_others(project, say, monkeypatch):
     """From the recipe and from the store alone, for people and for programs."""
-    project.write_inputs()  # parts enough to say what is usual
+    project.write_inputs(records=200)  # parts enough to say what is usual
     project.run()
     name = f"{project.store}@project"
     assert "Skewed" not in say("status", project.recipe).out

@@ -20,6 +20,7 @@ from gristmill.store.verdicts import NEAR_BYTES
 Table = npt.NDArray[np.void]
 
 _OPTIONS = pa.ipc.IpcWriteOptions(compression="zstd", use_threads=False)
+_READ_OPTIONS = pa.ipc.IpcReadOptions(use_threads=False)
 ROW = np.dtype([("to", "<u8"), ("length", "<u8"), ("memory", "<u8"), ("rows", "<u8"), ("hash", "V32")])
 """A segment in the table of its file: destination, bytes in the file, bytes in memory, rows, SHA-256."""
 
@@ -218,5 +219,5 @@ def _right(data: memoryview, file: Part, expected: str) -> memoryview:
 
 
 def _opened(data: memoryview) -> pa.Table:
-    with pa.ipc.open_stream(data) as reader:
+    with pa.ipc.open_stream(data, options=_READ_OPTIONS) as reader:
         return reader.read_all()
