@@ -14,7 +14,7 @@ from gristmill.kernels.decontaminate.texts import match_texts, word_spans, words
 from gristmill.kernels.dedup.shingles import word_tables
 from gristmill.stages.decontaminate.units import count_words, table_of
 
-NO_MARKS = np.zeros(64, np.uint64)
+NO_MARKS = np.zeros(128, np.uint64)
 
 
 def arrays(texts, before=b"", after=b""):
@@ -102,11 +102,12 @@ def test_texts_are_read_apart():
     assert hits[:, [ROW, UNIT]].tolist() == [[1, 1], [2, 0]]
 
 
-def ranges_of(texts, *words):
+def ranges_of(texts, *words, between=()):
     """Stretches that are read as code, where words lead to it."""
     led = count_words(words).words
-    marks = np.zeros(64, np.uint64)
-    fill_kept(led, marks)
+    marks = np.zeros(128, np.uint64)
+    fill_kept(led, marks[:64])
+    fill_kept(count_words(between).words, marks[64:])
     table = table_of(count_words(["lorem ipsum dolor"]), np.full(1, 8, np.int64), np.full(1, -1, np.int64), 1, led)
     data, offsets = arrays(texts)
     return data, offsets, match_texts(data, offsets, word_tables(), LONG, table, NO_SUPPORT, marks)[3]
@@ -160,3 +161,18 @@ def test_words_of_sentences_and_of_formulas_lead_to_no_code(line):
     """The same words as in code."""
     _, _, ranges = ranges_of(["word " + line * 300 + "word " * 30], "return", "lambda", "enumerate")
     assert len(ranges) == 0
+
+
+def test_a_mark_that_stands_between_words_in_code_leads_to_it_everywhere():
+    """`x for x in y` is code, and looks like a sentence."""
+    line = "alpha_of_the_delta_that_is_here for alpha_of_the_delta_that_is_here in "
+    assert len(ranges_of([line * 300], "for", "return")[2]) == 0
+    assert len(ranges_of([line * 300], "for", "return", between=["for"])[2]) == 1
+
+
+@pytest.mark.parametrize("last", ["x.append(1)\n", "they return it to them, and then some.\n"])
+def test_words_are_counted_from_mark_to_mark(last):
+    """Behind hundreds of marks that are prose, and where no blank ends a stretch."""
+    for filler in ("\\return\n", "{return}", "they return to it, word "):
+        ranges = ranges_of([filler * 400 + "\n" + last + "x = 1\n" * 30], "return", "append")[2]
+        assert len(ranges) == (last[0] == "x")

@@ -250,25 +250,6 @@ def follow(sums: Array, count: int, maybe: Array, known: int, units: Units, lead
 
 
 @njit(nogil=True, cache=True)
-def _word_at(text: int, at: int, size: int, number: int) -> int:
-    """Where a word of a stretch stands; -1 where characters outside ASCII come before it, or the end of all texts."""
-    inside = np.uint64(0)
-    while at + BLOCK <= size:
-        words = word_bits(text, at)
-        if wide_bits(text, at):
-            return -1
-        starts = words & ~(words << np.uint64(1) | inside)
-        while starts:
-            if number == 0:
-                return at + int(trailing_zeros(starts))
-            starts &= starts - np.uint64(1)
-            number -= 1
-        inside = words >> np.uint64(63)
-        at += BLOCK
-    return -1
-
-
-@njit(nogil=True, cache=True)
 def _is_prose(text: int, begin: int, end: int, at: int) -> bool:
     """Whether the word at a place of text[begin:end] is one of a sentence or a command of TeX, and none of code: words
     are on both sides of it in its line, behind a comma or a stop at most, and no sign of code is near.
@@ -298,36 +279,49 @@ def _is_prose(text: int, begin: int, end: int, at: int) -> bool:
 
 
 @njit(nogil=True, cache=True)
-def _mark_in(
+def _leads_to_code(
     text: int,
     begin: int,
     end: int,
     size: int,
     at: int,
-    stop: int,
     sums: int,
     first: int,
     maybe: int,
     low: int,
     high: int,
-    marked: int,
+    marks: int,
     mask: int,
-    step: int,
-) -> int:
-    """Where the first mark (step -1: the last) of a stretch text[at:stop] stands that is none of prose; -1: there is
-    none. The words of the stretch begin with number `first`; places of those that may be marks are in `maybe`, from
-    `low` to `high`. Where characters outside ASCII come before it, one end of the stretch stands for the place.
+) -> bool:
+    """Whether one of the words of the stretch that begins at `at` is a mark, and no word of prose. The words of the
+    stretch begin with number `first`; places of those that may be marks are in `maybe`, from `low` to `high`.
+
+    Words are counted once, from mark to mark. Behind a character outside ASCII, and at the end of all texts, nobody
+    counts, and every mark leads to code.
     """
-    for k in range(high - low):
-        place = int(np.int64(eight_bytes_at(maybe, 8 * (low + k if step > 0 else high - 1 - k))))
+    starts = inside = np.uint64(0)
+    block, counted = at - BLOCK, first  # where the block begins, and words before what is left of its `starts`
+    for k in range(low, high):
+        place = int(np.int64(eight_bytes_at(maybe, 8 * k)))
         word = eight_bytes_at(sums, 8 * (place + 1)) - eight_bytes_at(sums, 8 * place) * ROLL
-        if is_in(marked, mask, word):
-            there = _word_at(text, at, size, place - first)
-            if there < 0:
-                return at if step > 0 else stop
-            if not _is_prose(text, begin, end, there):
-                return there
-    return -1
+        if not is_in(marks, mask, word):
+            continue
+        if is_in(marks + 8 * (mask + 1), mask, word):
+            return True
+        while counted < place or not starts:
+            while starts and counted < place:
+                starts &= starts - np.uint64(1)
+                counted += 1
+            if not starts:
+                block += BLOCK
+                if block + BLOCK > size or wide_bits(text, block):
+                    return True
+                words = word_bits(text, block)
+                starts = words & ~(words << np.uint64(1) | inside)
+                inside = words >> np.uint64(63)
+        if not _is_prose(text, begin, end, block + int(trailing_zeros(starts))):
+            return True
+    return False
 
 
 @njit(nogil=True, cache=True)
@@ -384,7 +378,7 @@ def read_text(
     slots, bits, postings = address_of(units.slots), table_bits(len(units.slots)), address_of(units.postings)
     slots_short, bits_short = address_of(short.slots), table_bits(len(short.slots))
     postings_short = address_of(short.postings)
-    marked, marked_mask = address_of(marks), len(marks) - 1
+    marked, marked_mask = address_of(marks), len(marks) // 2 - 1
     length = units.seed_words
     power = roll_power(length)
     kind = np.uint64(length) * LENGTH
@@ -409,10 +403,8 @@ def read_text(
             seed = eight_bytes_at(sums, 8 * (place + 1)) - eight_bytes_at(sums, 8 * start) * power + kind
             put_eight_bytes(maybe, 8 * known, np.uint64(start))
             known += int(_passes(filter_, narrow, seed))
-        around = (text, begin, end, size, at, stop, sums, first, maybe_short, waiting, shorts, marked, marked_mask)
-        mark = _mark_in(*around, 1)
-        if mark >= 0:
-            low, high = max(mark - STRETCH, begin), min(_mark_in(*around, -1) + STRETCH, end)
+        if _leads_to_code(text, begin, end, size, at, sums, first, maybe_short, waiting, shorts, marked, marked_mask):
+            low, high = max(at - STRETCH, begin), min(stop + STRETCH, end)
             if ranges and low <= room.ranges[ranges - 1, 1]:
                 room.ranges[ranges - 1, 1] = high
             else:

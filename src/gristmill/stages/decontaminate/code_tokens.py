@@ -33,6 +33,15 @@ ALIKE = 0.75
 _IMPORT = re.compile(r"(?m)^[ \t]*+(?:import|from)\b[^\n]*+\n?")
 _NAMED = re.compile(r"(\.?)\b([A-Za-z]\w*+)")
 _WORD = re.compile(r"\w*+")
+_ASIDE = re.compile(
+    r'"""[^"]*+(?:"(?!"")[^"]*+)*+"""|'
+    r"'''[^']*+(?:'(?!'')[^']*+)*+'''"
+    r'|"(?:[^"\\\n]|\\.)*+"|'
+    r"'(?:[^'\\\n]|\\.)*+'|#[^\n]*+"
+)
+"""Strings and comments, of which a copy may have others."""
+_ELSEWHERE = 50
+"""Times that a word which stands between words in code, too, leads to prose, besides those that are known."""
 _BUILT_IN = """
 abs all any ascii bin bool bytearray bytes callable chr classmethod complex dict dir divmod enumerate eval exec filter
 float format frozenset getattr hasattr hash hex id input int isinstance issubclass iter len list map max min next object
@@ -89,23 +98,33 @@ def code_units(items: Sequence[Item], protections: Mapping[str, Protection]) -> 
     return [unit for unit, size in zip(units, sizes.tolist(), strict=True) if size >= MIN_TOKENS]
 
 
-def marks_of(units: Sequence[Unit], times: Mapping[str, int]) -> list[str]:
+def marks_of(units: Sequence[Unit], times: Mapping[str, int]) -> tuple[list[str], list[str]]:
     """A few words of which every unit has one, and its copies under other names too: those first that lead to the most
-    units for each time (`times`) that they lead to prose.
+    units for each time (`times`) that they lead to prose. And those of them that stand between words in code, as they
+    do in prose (`x for x in y if z`): others have a sign beside them, or begin a line.
     """
-    kept = set(_kept_names())
+    kept, beside_signs = set(_kept_names()), {*_BUILT_IN.split(), "return", "elif", "lambda"}
     left: dict[str, set[int]] = {}
+    between: set[str] = set()
     for number, unit in enumerate(units):
-        for found in _NAMED.finditer(_IMPORT.sub("", unit.text)):
-            if found[1] or found[2] in kept:
-                left.setdefault(found[2].lower(), set()).add(number)
+        text = _IMPORT.sub("", unit.text)
+        found = [*_NAMED.finditer(_ASIDE.sub(" ", text))] or [*_NAMED.finditer(text)]
+        for one in found:
+            if one[1] or one[2] in kept:
+                left.setdefault(one[2].lower(), set()).add(number)
+                if not one[1] and one[2] not in beside_signs:
+                    between.add(one[2].lower())
+
+    def cost(word: str) -> tuple[float, str]:
+        return (1 + times.get(word, 0) + _ELSEWHERE * (word in between)) / len(left[word]), word
+
     marks = []
     while left:
-        best = min(left, key=lambda word: ((1 + times.get(word, 0)) / len(left[word]), word))
+        best = min(left, key=cost)
         marks.append(best)
         met = left.pop(best)
         left = {word: rest for word, held in left.items() if (rest := held - met)}
-    return sorted(marks)
+    return sorted(marks), sorted(between.intersection(marks))
 
 
 def is_renamed(one: str, other: str) -> bool:

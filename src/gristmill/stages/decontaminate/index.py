@@ -65,7 +65,7 @@ class Index(NamedTuple):
     weights: dict[str, Array]
     """Words of each unit."""
     marks: Array
-    """Hash table of words that lead to code."""
+    """Hash tables of words that lead to code, and behind it of those that do so wherever they stand, equally large."""
     support: Support
     """Of the units that one word leads to."""
     code_counts: tuple[Array, Array]
@@ -87,9 +87,11 @@ def write_index(
     counted = count_words([unit.text for unit in found])
     long = counted.sizes() >= SEED_WORDS
     code = code_units(items, protections)
-    led = count_words(marks_of(code, _times([unit for unit in found if unit.piece != CODE]))).words
-    arrays["marks"] = np.zeros(max(64, 1 << (2 * len(led)).bit_length()), np.uint64)
-    fill_kept(led, arrays["marks"])
+    marks, between = marks_of(code, _times([unit for unit in found if unit.piece != CODE]))
+    led = count_words(marks).words
+    arrays["marks"] = np.zeros((2, max(64, 1 << (2 * len(led)).bit_length())), np.uint64)
+    fill_kept(led, arrays["marks"][0])
+    fill_kept(count_words(between).words, arrays["marks"][1])
     for name, units in (
         (TEXT, [unit for unit, is_long in zip(found, long, strict=True) if is_long]),
         (SHORT, [unit for unit, is_long in zip(found, long, strict=True) if not is_long]),
@@ -108,9 +110,9 @@ def write_index(
         aligned = np.array([name != TOKENS and u.piece != CODE for u in units], np.bool_)
         aligned &= weights >= np.array([EDITED if u.piece == QUESTION else STRONG for u in units])
         edits = np.where(aligned & (allowed >= 0), ((1 - allowed) * sizes + 1e-9).astype(np.int64), -1)
-        marks = led if name == SHORT else NO_MARKS
         width = {TEXT: SEED_WORDS, SHORT: 1, TOKENS: CODE_SEED}[name]
-        table = table_of(words, ngrams, edits, width, marks, words.words if name == TOKENS else counted.words)
+        besides = led if name == SHORT else NO_MARKS
+        table = table_of(words, ngrams, edits, width, besides, words.words if name == TOKENS else counted.words)
         arrays |= {f"{name}_{field}": value for field, value in saved_form(table).items()}
         arrays[f"{name}_weights"] = weights
         arrays[f"{name}_units"] = np.array([[u.item, u.piece, u.needs] for u in units], np.int64).reshape(-1, 3)
@@ -172,9 +174,10 @@ def open_index(path: Path) -> Index:
         items = [item_from(one) for one in orjson.loads(arrays["items"].tobytes())]
         units, tables, counts, weights = {}, {}, {}, {}
         marks = arrays["marks"]
+        led = marks[0][marks[0] > 0]
         for name in TABLES:
             tables[name] = from_saved(
-                {field: arrays[f"{name}_{field}"] for field in SAVED}, marks[marks > 0] if name == SHORT else NO_MARKS
+                {field: arrays[f"{name}_{field}"] for field in SAVED}, led if name == SHORT else NO_MARKS
             )
             texts = orjson.loads(arrays[f"{name}_texts"].tobytes())
             about = arrays[f"{name}_units"].tolist()
@@ -189,4 +192,4 @@ def open_index(path: Path) -> Index:
             code_counts = bits, np.cumsum(windows) - windows  # of the last table, which is that of code
     keys = np.array([key_of(item) for item in items], np.uint64)
     support = support_of(items, units[SHORT], {unit.item for name in TABLES for unit in units[name] if has_more(unit)})
-    return Index(items, keys, units, tables, counts, weights, marks, support, code_counts)
+    return Index(items, keys, units, tables, counts, weights, marks.reshape(-1), support, code_counts)
