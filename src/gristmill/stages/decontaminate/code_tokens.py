@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from gristmill.kernels.decontaminate.code import NAME, fill_kept, sums_of_tokens, word_hash
+from gristmill.kernels.decontaminate.tokens import NAME, fill_kept, sums_of_tokens, word_hash
 from gristmill.kernels.dedup.shingles import ROLL
 from gristmill.stages.buffers import bytes_of
 from gristmill.stages.decontaminate.suite import Item, Protection
