@@ -1,4 +1,4 @@
-"""Code of eval items as tokens, whatever its names, literals and layout (`kernels/decontaminate/code.py`).
+"""Code of eval items as tokens, whatever its names, literals and layout (`kernels/decontaminate/tokens.py`).
 
 A hit says that the tokens are the same with every name taken for any other. `is_renamed` then asks whether the names of
 one are those of the other, renamed: each name always the same other name.
