@@ -16,10 +16,11 @@ from hypothesis import strategies as st
 from gristmill.kernels.bpe.pretoken_classes import class_table
 from gristmill.kernels.bpe.pretoken_counts import count_pretokens
 from gristmill.kernels.bpe.pretokenize import CL100K
-from gristmill.kernels.decontaminate.code import fill_kept, match_code, sums_of_tokens, word_hash
+from gristmill.kernels.decontaminate.code import match_code
 from gristmill.kernels.decontaminate.match import TEXT_FROM, TEXT_TO
 from gristmill.kernels.decontaminate.support import Support
 from gristmill.kernels.decontaminate.texts import match_texts, word_spans, words_of
+from gristmill.kernels.decontaminate.tokens import fill_kept, sums_of_tokens, word_hash
 from gristmill.kernels.dedup.exact_hash import NONE, WHITESPACE, WORDS, hash_texts
 from gristmill.kernels.dedup.keepers import keepers
 from gristmill.kernels.dedup.known import PADDING_BYTES, find_known, pack_sets

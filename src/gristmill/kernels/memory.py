@@ -79,6 +79,15 @@ def _trailing_zeros(context: Any, value: Any) -> Any:
     return types.int64(types.uint64), codegen
 
 
+def _leading_zeros(context: Any, value: Any) -> Any:
+    """Zero bits above the highest one of an unsigned 64-bit number; 64 for 0."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.ctlz(args[0], ir.Constant(ir.IntType(1), 0))
+
+    return types.int64(types.uint64), codegen
+
+
 def _address_of(context: Any, array: Any) -> Any:
     """The address of the first element of a contiguous array."""
     if not isinstance(array, types.Array) or array.layout != "C":
@@ -112,5 +121,6 @@ half_at: Any = intrinsic(_half_at)
 four_bytes_at: Any = intrinsic(_four_bytes_at)
 eight_bytes_at: Any = intrinsic(_eight_bytes_at)
 trailing_zeros: Any = intrinsic(_trailing_zeros)
+leading_zeros: Any = intrinsic(_leading_zeros)
 address_of: Any = intrinsic(_address_of)
 borrow: Any = intrinsic(_borrow)

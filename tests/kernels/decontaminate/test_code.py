@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gristmill.kernels.decontaminate.code import LITERAL, NAME, match_code, sums_of_tokens, word_hash
+from gristmill.kernels.decontaminate.code import match_code
 from gristmill.kernels.decontaminate.match import ROW, TEXT_FROM, TEXT_TO, UNIT
+from gristmill.kernels.decontaminate.tokens import LITERAL, NAME, sums_of_tokens, word_hash
 from gristmill.kernels.dedup.shingles import ROLL
 from gristmill.stages.decontaminate.code_tokens import count_tokens, kept_words, read_tokens
 from gristmill.stages.decontaminate.units import table_of
@@ -87,17 +88,68 @@ def test_tokens_equal_the_oracle(code):
     assert tokens(code) == [as_hash(token) for token in oracle(code)]
 
 
-@settings(max_examples=200, deadline=None)
-@given(CODE, st.binary(max_size=20), st.binary(max_size=20))
+def amid(code, before, after):
+    """Tokens of a stretch that lies between others, and where each begins in it."""
+    data = np.frombuffer(before + code + after, np.uint8)
+    begin, end = len(before), len(before) + len(code)
+    sums, starts = np.zeros(len(code) + 2, np.uint64), np.empty(len(code) + 1, np.int64)
+    count = sums_of_tokens(data, begin, end, kept_words(), sums, starts, 0)
+    return (sums[1 : count + 1] - sums[:count] * ROLL).tolist(), (starts[:count] - begin).tolist()
+
+
+@settings(max_examples=300, deadline=None)
+@given(CODE, st.binary(max_size=20), st.binary(max_size=150))
 def test_neighbours_in_the_buffer_do_not_count(code, before, after):
     """A stretch has the same tokens wherever it lies, and each begins in it, one behind the other."""
-    data = np.frombuffer(before + code.encode() + after, np.uint8)
-    size = len(code.encode())
-    sums, starts = np.zeros(size + 2, np.uint64), np.empty(size + 1, np.int64)
-    count = sums_of_tokens(data, len(before), len(before) + size, kept_words(), sums, starts, 0)
-    assert (sums[1 : count + 1] - sums[:count] * ROLL).tolist() == tokens(code)
-    assert (np.diff(starts[:count]) > 0).all()
-    assert ((starts[:count] >= len(before)) & (starts[:count] < len(before) + size)).all()
+    found, starts = amid(code.encode(), before, after)
+    assert found == tokens(code)
+    assert (np.diff(starts) > 0).all()
+    assert all(0 <= start < len(code.encode()) for start in starts)
+
+
+ODD = [
+    *PIECES.split(),
+    *" \n\t\0#",
+    "'''",
+    '"""',
+    "```",
+    "//",
+    "/*",
+    "*/",
+    ". ",
+    ".(",
+    "..5",
+    "\r\n",
+    "x" * 70,
+    "9" * 70,
+]
+
+
+@settings(max_examples=600, deadline=None)
+@given(st.lists(st.sampled_from(ODD).map(str.encode) | st.binary(max_size=9), max_size=60).map(b"".join))
+def test_a_block_has_the_tokens_of_its_bytes(code):
+    """The last bytes of all data are read one token at a time, others by blocks: both find the same."""
+    code = code[:71]
+    assert amid(code, b"", b"") == amid(code, b"", bytes(range(80)))
+
+
+LONG = (
+    PROGRAM.strip()
+    + """
+x = a. (b).c // 2 /* it's */ + '''no''' + foo.1e5 + [1, 2.5, .5: 'a']  # a note.
+"""
+    + "n" * 63
+    + ".append(9)"
+)
+
+
+@pytest.mark.parametrize("at", range(66))
+def test_tokens_do_not_depend_on_where_blocks_begin(at):
+    """Nor on where a stretch begins and ends: at every byte of a block."""
+    found, starts = amid(LONG.encode(), b"", b"")
+    assert amid(b" " * at + LONG.encode(), b"", b" " * 80) == (found, [start + at for start in starts])
+    for cut in (LONG.encode()[at:], LONG.encode()[: len(LONG) - at]):
+        assert amid(cut, b"(", b"a" * 80) == amid(cut, b"", b"")
 
 
 class Renamed(ast.NodeTransformer):

@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 from tests.kernels.dedup.test_shingles import TEXTS, hash_word
 from tests.kernels.dedup.test_shingles import words_of as oracle
 
-from gristmill.kernels.decontaminate.code import fill_kept
 from gristmill.kernels.decontaminate.match import IS_RUN, ROW, TEXT_FROM, TEXT_TO, UNIT
 from gristmill.kernels.decontaminate.support import Support
 from gristmill.kernels.decontaminate.texts import match_texts, word_spans, words_of
+from gristmill.kernels.decontaminate.tokens import fill_kept
 from gristmill.kernels.dedup.shingles import word_tables
 from gristmill.stages.decontaminate.units import count_words, table_of
 

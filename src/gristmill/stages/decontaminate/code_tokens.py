@@ -1,4 +1,4 @@
-"""Code of eval items as tokens, whatever its names, literals and layout (`kernels/decontaminate/code.py`).
+"""Code of eval items as tokens, whatever its names, literals and layout (`kernels/decontaminate/tokens.py`).
 
 A hit says that the tokens are the same with every name taken for any other. `is_renamed` then asks whether the names of
 one are those of the other, renamed: each name always the same other name.
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from gristmill.kernels.decontaminate.code import NAME, fill_kept, sums_of_tokens, word_hash
+from gristmill.kernels.decontaminate.tokens import NAME, fill_kept, sums_of_tokens, word_hash
 from gristmill.kernels.dedup.shingles import ROLL
 from gristmill.stages.buffers import bytes_of
 from gristmill.stages.decontaminate.suite import Item, Protection

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import orjson
 
-from gristmill.kernels.decontaminate.code import fill_kept
 from gristmill.kernels.decontaminate.match import Units, seeds_of
 from gristmill.kernels.decontaminate.support import Support
+from gristmill.kernels.decontaminate.tokens import fill_kept
 from gristmill.stages.decontaminate.code_tokens import code_units, count_tokens, marks_of
 from gristmill.stages.decontaminate.suite import Item, Protection
 from gristmill.stages.decontaminate.suite_form import item_from

@@ -1,0 +1,180 @@
+"""Where strings, comments and numbers of code end, whatever the language.
+
+A stretch may begin anywhere, inside of a string in triple quotes, too. So three quotes begin one only where a program
+would write that, and where three more end it; elsewhere they are nothing, and no code is taken for a string.
+"""
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from gristmill.kernels.memory import byte_at, eight_bytes_at, trailing_zeros
+
+Array = np.ndarray[Any, Any]
+
+BLANK, LINE, WORD, DIGIT, QUOTE, HASH, SLASH, DOT, OTHER = range(9)
+NOTHING = np.uint64(0)
+LITERAL = np.uint64(0x13198A2E03707344)
+SIGN = np.uint64(0xA4093822299F31D0)
+"""The token of a sign is so many times its byte."""
+_ONES = np.uint64(0x0101010101010101)
+_HIGH = np.uint64(0x8080808080808080)
+_LINES, _BACKSLASHES = _ONES * np.uint64(10), _ONES * np.uint64(92)
+
+
+def _kinds() -> Array:
+    kinds = np.full(256, OTHER, np.uint8)
+    kinds[:33] = kinds[ord("(")] = kinds[ord(")")] = BLANK
+    kinds[10] = LINE
+    kinds[128:] = WORD
+    for one in range(128):
+        if chr(one).isalpha() or one == ord("_"):
+            kinds[one] = WORD
+    kinds[ord("0") : ord("9") + 1] = DIGIT
+    for sign, kind in (('"', QUOTE), ("'", QUOTE), ("`", QUOTE), ("#", HASH), ("/", SLASH), (".", DOT)):
+        kinds[ord(sign)] = kind
+    return kinds
+
+
+KINDS = _kinds()
+_GOES_ON = np.isin(np.arange(256), np.frombuffer(b"),.%]};+", np.uint8))
+"""What stands in a line behind three quotes that end a string."""
+_LEADS_ON = np.isin(np.arange(256), np.frombuffer(b"([{=,:+%", np.uint8))
+"""What stands in a line before three quotes that begin one."""
+
+
+@njit(nogil=True, cache=True)
+def _zeros(chunk: np.uint64) -> np.uint64:
+    """The lowest bit that is set is in the first of eight bytes that is 0."""
+    return (chunk - _ONES) & ~chunk & _HIGH
+
+
+@njit(nogil=True, cache=True)
+def _find(text: int, at: int, end: int, byte: int) -> int:
+    """Where a byte is, from `at` on; `end` for nowhere."""
+    same = np.uint64(byte) * _ONES
+    while at + 8 <= end:
+        zeros = _zeros(eight_bytes_at(text, at) ^ same)
+        if zeros:
+            return at + int(trailing_zeros(zeros) >> 3)
+        at += 8
+    while at < end and byte_at(text, at) != byte:
+        at += 1
+    return at
+
+
+@njit(nogil=True, cache=True)
+def _are_three(text: int, at: int, end: int) -> bool:
+    """Whether a quote is the first of three."""
+    quote = byte_at(text, at)
+    return bool(at + 2 < end and byte_at(text, at + 1) == quote and byte_at(text, at + 2) == quote)
+
+
+@njit(nogil=True, cache=True)
+def _before(text: int, at: int, begin: int, passed: int) -> int:
+    """The last place before `at` that is no blank, no tab and not `passed`; begin - 1 for none."""
+    at -= 1
+    while at >= begin and (byte_at(text, at) == 32 or byte_at(text, at) == 9 or byte_at(text, at) == passed):
+        at -= 1
+    return at
+
+
+@njit(nogil=True, cache=True)
+def _begins_string(text: int, at: int, begin: int, end: int) -> bool:
+    """Whether three quotes at `at` begin a string, rather than end one that began before `begin`."""
+    place = _before(text, at, begin, 32)
+    if place < begin or byte_at(text, place) == 10:
+        behind = at + 3
+        while behind < end and (byte_at(text, behind) == 32 or byte_at(text, behind) == 13):
+            behind += 1
+        if behind < end and byte_at(text, behind) != 10:
+            return not _GOES_ON[byte_at(text, behind)]
+        place = _before(text, at, begin, 10)
+        return bool(place >= begin and byte_at(text, place) == 58)
+    if place == at - 1 and KINDS[byte_at(text, place)] == WORD:  # r, f, rb
+        longest = place - 2 >= begin and KINDS[byte_at(text, place - 1)] == WORD
+        return not (longest and KINDS[byte_at(text, place - 2)] == WORD)
+    return bool(_LEADS_ON[byte_at(text, place)])
+
+
+@njit(nogil=True, cache=True)
+def _after_three(text: int, at: int, begin: int, end: int) -> int:
+    """Behind three quotes that begin at `at`, with the string where they begin one that ends."""
+    if byte_at(text, at) == 96:
+        return _find(text, at, end, 10)
+    if _begins_string(text, at, begin, end):
+        quote = byte_at(text, at)
+        place = _find(text, at + 3, end, quote)
+        while place < end:
+            if _are_three(text, place, end):
+                return place + 3
+            place = _find(text, place + 1, end, quote)
+    return at + 3
+
+
+@njit(nogil=True, cache=True)
+def _after_string(text: int, at: int, end: int) -> int:
+    """Behind a string that begins at `at`; it ends with its line."""
+    quote = byte_at(text, at)
+    same = np.uint64(quote) * _ONES
+    at += 1
+    while at < end:
+        if at + 8 <= end:
+            chunk = eight_bytes_at(text, at)
+            zeros = _zeros(chunk ^ same) | _zeros(chunk ^ _LINES) | _zeros(chunk ^ _BACKSLASHES)
+            if not zeros:
+                at += 8
+                continue
+            at += int(trailing_zeros(zeros) >> 3)
+        byte = byte_at(text, at)
+        if byte == 10:
+            return at
+        at += 1
+        if byte == quote:
+            break
+        if byte == 92:
+            at += 1
+    return min(at, end)
+
+
+@njit(nogil=True, cache=True)
+def _after_number(text: int, at: int, end: int) -> int:
+    while at < end and (
+        KINDS[byte_at(text, at)] == DIGIT or KINDS[byte_at(text, at)] == WORD or byte_at(text, at) == 46
+    ):
+        at += 1
+    return at
+
+
+@njit(nogil=True, cache=True)
+def _after_slash(text: int, at: int, end: int, before: int) -> tuple[int, np.uint64]:
+    ahead = byte_at(text, at + 1) if at + 1 < end else 0
+    if ahead == 47 and (before == 10 or before == 59 or before == 123 or before == 125):
+        return _find(text, at, end, 10), NOTHING
+    if ahead != 42:
+        return at + 1, np.uint64(47) * SIGN
+    at = _find(text, at + 3, end, 47)
+    while at < end and byte_at(text, at - 1) != 42:
+        at = _find(text, at + 1, end, 47)
+    return min(at + 1, end), NOTHING
+
+
+@njit(nogil=True, cache=True)
+def after_odd(text: int, at: int, begin: int, end: int, before: int) -> tuple[int, np.uint64]:
+    """Behind a string, a number, a comment or a sign that begins at `at`, and its token; `before` is the first byte of
+    the token before it, or the end of a line.
+    """
+    byte = byte_at(text, at)
+    kind = KINDS[byte]
+    if kind == QUOTE:
+        if _are_three(text, at, end):
+            return _after_three(text, at, begin, end), NOTHING
+        return _after_string(text, at, end), LITERAL
+    if kind == HASH:
+        return _find(text, at, end, 10), NOTHING
+    if kind == SLASH:
+        return _after_slash(text, at, end, before)
+    if kind == DIGIT or (kind == DOT and at + 1 < end and KINDS[byte_at(text, at + 1)] == DIGIT):
+        return _after_number(text, at + 1, end), LITERAL
+    return at + 1, np.uint64(byte) * SIGN

@@ -1,0 +1,249 @@
+"""The tokens of code, with what a copyist changes left out: names, literals, comments, layout.
+
+    for item in items:    # all of them         for each in things:
+        total += item * 2                           sum_so_far += each * 3.5
+
+have the same tokens. A word stands for itself where it is one of the `kept` (keywords, names that languages define) or
+follows a dot; any other is the one token NAME, a number or a string LITERAL. Strings in triple quotes, `#` to the end
+of a line, `/* */`, `//` where a statement cannot go on, and the line of a Markdown fence are nothing. Literals with
+commas or colons between them are one: tables of numbers are like each other. Round brackets are left out: who prints
+code from its syntax tree sets them anew. Every other sign is a token.
+
+Words and signs are found by masks of 64 bytes, one after the other, without a look at what lies between them. Strings,
+numbers, comments, words longer than a block and the last bytes of all data are odd: each is read by itself.
+"""
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from gristmill.kernels.decontaminate.literals import BLANK, KINDS, LINE, LITERAL, NOTHING, SIGN, WORD, after_odd
+from gristmill.kernels.decontaminate.sift import is_in
+from gristmill.kernels.dedup.shingles import ROLL
+from gristmill.kernels.memory import address_of, byte_at, eight_bytes_at, leading_zeros, trailing_zeros
+from gristmill.kernels.memory_blocks import BLOCK, code_bits
+from gristmill.kernels.memory_writes import put_eight_bytes
+
+Array = np.ndarray[Any, Any]
+
+NAME = np.uint64(0x243F6A8885A308D3)
+_COMMA, _COLON = np.array([ord(","), ord(":")], np.uint64) * SIGN
+_SEED = np.uint64(0xCBF29CE484222325)
+_PRIME = np.uint64(0x9E3779B97F4A7C15)
+_ONE = np.uint64(1)
+_ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
+_TOP = np.uint64(1 << 63)
+_LOW = np.uint64(0x7F7F7F7F7F7F7F7F)
+_HIGH = np.uint64(0x8080808080808080)
+_CASE = np.uint64(0x2020202020202020)
+
+
+@njit(nogil=True, cache=True)
+def _leading_word(chunk: np.uint64) -> int:
+    """How many of eight bytes, from the first on, are letters, digits, `_` or no ASCII."""
+    low = chunk & _LOW
+    folded = low | _CASE
+    letters = (folded + np.uint64(0x1F1F1F1F1F1F1F1F)) & ~(folded + np.uint64(0x0505050505050505))
+    digits = (low + np.uint64(0x5050505050505050)) & ~(low + np.uint64(0x4646464646464646))
+    scores = ~((low ^ np.uint64(0x5F5F5F5F5F5F5F5F)) + _LOW)
+    return int(trailing_zeros(~(letters | digits | scores | chunk) & _HIGH) >> 3)
+
+
+@njit(nogil=True, cache=True)
+def _chunk(text: int, at: int, end: int, size: int) -> np.uint64:
+    """Eight bytes from `at` on; zeros behind `end`."""
+    chunk = np.uint64(0)
+    if at + 8 <= size:
+        chunk = eight_bytes_at(text, at)
+        if end - at < 8:
+            chunk &= (_ONE << np.uint64(8 * (end - at))) - _ONE
+        return np.uint64(chunk)
+    for place in range(at, end):
+        chunk |= np.uint64(byte_at(text, place)) << np.uint64(8 * (place - at))
+    return chunk
+
+
+@njit(nogil=True, cache=True)
+def _word(text: int, at: int, end: int, size: int) -> tuple[np.uint64, int]:
+    """The hash of the word that begins at `at`, and where it ends."""
+    state = _SEED
+    while at < end:
+        chunk = _chunk(text, at, end, size)
+        length = _leading_word(chunk)
+        if length < 8:
+            if length:
+                state = (state ^ (chunk & ((_ONE << np.uint64(8 * length)) - _ONE))) * _PRIME
+                state ^= state >> np.uint64(32)
+            return state, at + length
+        state = (state ^ chunk) * _PRIME
+        state ^= state >> np.uint64(32)
+        at += 8
+    return state, min(at, end)
+
+
+@njit(nogil=True, cache=True)
+def word_hash(data: Array) -> np.uint64:
+    """Of a word that stands for itself."""
+    return _word(address_of(data), 0, len(data), len(data))[0]
+
+
+@njit(nogil=True, cache=True)
+def fill_kept(hashes: Array, kept: Array) -> None:
+    """Puts the hashes of words into a table with room for more; 0 is free."""
+    mask = len(kept) - 1
+    for state in hashes:
+        place = np.int64(state >> np.uint64(40)) & mask
+        while kept[place]:
+            place = (place + 1) & mask
+        kept[place] = state
+
+
+@njit(nogil=True, cache=True)
+def _edge_bits(text: int, at: int, end: int) -> tuple[np.uint64, np.uint64]:
+    """Of up to 64 bytes from `at` on: which are no blanks, and which are ends of lines."""
+    signs = lines = np.uint64(0)
+    for k in range(min(end - at, BLOCK)):
+        kind, bit = KINDS[byte_at(text, at + k)], _ONE << np.uint64(k)
+        if kind == LINE:
+            lines |= bit
+        elif kind != BLANK:
+            signs |= bit
+    return signs, lines
+
+
+@njit(nogil=True, cache=True)
+def _numbers(words: np.uint64, digits: np.uint64, dots: np.uint64) -> np.uint64:
+    """What may begin a number: a digit, a dot before one, a dot that is the last byte."""
+    return np.uint64((digits & ~(words << _ONE)) | (dots & (digits >> _ONE | _TOP)))
+
+
+@njit(nogil=True, cache=True)
+def _behind_dots(dots: np.uint64, blanks: np.uint64) -> np.uint64:
+    """What is the first behind dots that is no blank; `dots` are the places right behind them."""
+    return np.uint64((blanks + (dots & blanks) | dots) & ~blanks)
+
+
+@njit(nogil=True, cache=True)
+def _hash(text: int, at: int, length: int) -> np.uint64:
+    """Of a word that does not lie in the last eight bytes of all data."""
+    state = _SEED
+    while length > 8:
+        state = (state ^ eight_bytes_at(text, at)) * _PRIME
+        state ^= state >> np.uint64(32)
+        at += 8
+        length -= 8
+    state = (state ^ eight_bytes_at(text, at) & _ALL >> np.uint64(64 - 8 * length)) * _PRIME
+    return np.uint64(state ^ (state >> np.uint64(32)))
+
+
+@njit(nogil=True, cache=True)
+def _unless_name(word: np.uint64, table: int, mask: int) -> np.uint64:
+    """A word that is kept, or NAME; one look, and no branch, for nearly all words."""
+    held = eight_bytes_at(table, 8 * (np.int64(word >> np.uint64(40)) & mask))
+    is_name = held != word
+    if is_name & (held != 0):
+        is_name = not is_in(table, mask, word)
+    return np.uint64(word ^ (word ^ NAME) & np.uint64(0) - np.uint64(is_name))
+
+
+@njit(nogil=True, cache=True)
+def _goes_on(sums: int, first: int, count: int) -> bool:
+    """Whether the last two tokens are a literal, and a comma or colon."""
+    if count < first + 2:
+        return False
+    between = eight_bytes_at(sums, 8 * count - 8)
+    last = eight_bytes_at(sums, 8 * count) - between * ROLL
+    if last != _COMMA and last != _COLON:
+        return False
+    return bool(between - eight_bytes_at(sums, 8 * count - 16) * ROLL == LITERAL)
+
+
+@njit(nogil=True, cache=True)
+def sums_of_tokens(data: Array, begin: int, end: int, kept: Array, sums: Array, starts: Array, count: int) -> int:
+    """Counts the tokens of data[begin:end], on from `count`; sums[i] becomes the rolled sum of the first i of them,
+    starts[i] where token i begins. There are as many tokens as bytes, at most.
+    """
+    text, size = address_of(data), len(data)
+    table, mask = address_of(kept), len(kept) - 1
+    at_sums, at_starts = address_of(sums), address_of(starts)
+    total = eight_bytes_at(at_sums, 8 * count)
+    first = count
+    before = 10  # the first byte of the last token; a line that has begun since is one
+    at = begin
+    while at < end:
+        base, stop = at, min(at + BLOCK, end)
+        if base + BLOCK + 8 > size:
+            odd, lines = _edge_bits(text, base, end)
+            words = digits = dots = tokens = np.uint64(0)
+            blanks = ~lines
+        else:
+            words, digits, blanks, lines, dots, odd = code_bits(text, base)
+            words &= _ALL >> np.uint64(BLOCK - (stop - base))
+            # A word that may go on behind the block is left for the next one, if it is not all of it.
+            used = BLOCK - leading_zeros(~words)
+            if used == 0:
+                used = BLOCK
+                odd |= _ONE
+            stop = min(base + used, end)
+            inside = _ALL >> np.uint64(BLOCK - (stop - base))
+            tokens = ~(blanks | words & words << _ONE) & inside
+            odd = (odd | _numbers(words, digits, dots)) & inside
+            lines &= inside
+            blanks &= ~lines
+        passed = np.uint64(0)
+        while True:  # from one odd token to the next
+            left = _ALL << passed
+            dotted = _behind_dots((dots & left) << _ONE | np.uint64(before == 46) << passed, blanks)
+            next_odd = odd & left
+            left &= (next_odd - _ONE) & ~next_odd
+            run = tokens & left
+            marks = run | lines & left
+            while run:
+                here = np.uint64(trailing_zeros(run))
+                run &= run - _ONE
+                start = base + int(np.int64(here))
+                word = words >> here
+                if word & _ONE:
+                    token = _hash(text, start, trailing_zeros(~word))
+                    if not dotted >> here & _ONE:
+                        token = _unless_name(token, table, mask)
+                else:
+                    token = np.uint64(byte_at(text, start)) * SIGN
+                total = total * ROLL + token
+                put_eight_bytes(at_starts, 8 * count, np.uint64(start))
+                count += 1
+                put_eight_bytes(at_sums, 8 * count, total)
+            if marks:
+                before = byte_at(text, base + BLOCK - 1 - leading_zeros(marks))
+            if not next_odd:
+                at = stop
+                break
+            here = np.uint64(trailing_zeros(next_odd))
+            start = base + int(np.int64(here))
+            byte = byte_at(text, start)
+            number = trailing_zeros(~((words | dots) >> here))
+            if digits >> here & _ONE and start + number < stop:
+                at, token = start + number, LITERAL
+            elif byte == 35 and lines >> here:
+                at, token = start + trailing_zeros(lines >> here), NOTHING
+            elif KINDS[byte] == WORD:
+                token, at = _word(text, start, end, size)
+                if before != 46:
+                    token = _unless_name(token, table, mask)
+            else:
+                at, token = after_odd(text, start, begin, end, before)
+            if token != NOTHING:
+                before = byte
+                if token == LITERAL and _goes_on(at_sums, first, count):
+                    count -= 1
+                    total = eight_bytes_at(at_sums, 8 * count)
+                else:
+                    total = total * ROLL + token
+                    put_eight_bytes(at_starts, 8 * count, np.uint64(start))
+                    count += 1
+                    put_eight_bytes(at_sums, 8 * count, total)
+            if at >= stop:
+                break
+            passed = np.uint64(at - base)
+    return count
