@@ -170,7 +170,7 @@ def test_a_mark_that_stands_between_words_in_code_leads_to_it_everywhere():
     assert len(ranges_of([line * 300], "for", "return", between=["for"])[2]) == 1
 
 
-@pytest.mark.parametrize("last", ["x.append(1)\n", "they return it to them, and then some.\n"])
+@pytest.mark.parametrize("last", ["x.append(1)\n", "Then all of them return it to them, and then some.\n"])
 def test_words_are_counted_from_mark_to_mark(last):
     """Behind hundreds of marks that are prose, and where no blank ends a stretch."""
     for filler in ("\\return\n", "{return}", "they return to it, word "):
