@@ -42,7 +42,9 @@ def test_bits_and_counts_are_those_of_single_bytes(data, low, span):
     assert wide == sum(1 << k for k, byte in enumerate(block) if byte > 127)
     assert within == sum(1 << k for k, byte in enumerate(block) if ((byte | 32) - low) % 256 < span)
     brackets = len(re.findall(rb"(?<=\w)[(\[]", data[at - 1 :], re.ASCII))
-    assert signs == brackets + len(re.findall(rb"[;={|}]", block)) + 2 * len(re.findall(rb"(?<=:)\n", data[at - 1 :]))
+    assert signs == brackets + len(re.findall(rb"[;={|}]", block)) + 2 * len(
+        re.findall(rb"(?<=:)[\r\n]", data[at - 1 :])
+    )
 
 
 @pytest.mark.parametrize("bits", [code_bits, code_bits_by(_code_kinds)], ids=["fast_here", "comparisons"])

@@ -116,7 +116,8 @@ def _code_signs(context: Any, address: Any, index: Any) -> Any:
         opens = builder.or_(_is(builder, found, "("), _is(builder, found, "["))
         braces = builder.icmp_unsigned("<", builder.sub(found, _same(ord("{"))), _same(3))
         others = builder.or_(builder.or_(_is(builder, found, ";"), _is(builder, found, "=")), braces)
-        ends = builder.and_(_is(builder, found, "\n"), _is(builder, before, ":"))
+        lines = builder.or_(_is(builder, found, "\n"), _is(builder, found, "\r"))
+        ends = builder.and_(lines, _is(builder, before, ":"))
         singles = builder.zext(builder.or_(builder.and_(opens, _is_word(builder, before)), others), _BLOCK)
         signs = builder.add(singles, builder.select(ends, _same(2), _same(0)))
         total = cgutils.get_or_insert_function(

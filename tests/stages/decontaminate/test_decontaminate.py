@@ -204,6 +204,24 @@ def test_spellings_of_an_item_are_one_flag(tmp_path):
     assert [(flag["rule"], round(flag["coverage"] * 42)) for flag in row["evidence"]] == [("fuzzy", 40)]
 
 
+SCRIPTS = {
+    "Burmese": "မြန်မာနိုင်ငံ၏ မြို့တော်က ဘယ်မြို့ဖြစ်ပါသလဲ ဆိုတာ ပြောပြပေးပါ။",
+    "Khmer": "តើរាជធានីនៃប្រទេសកម្ពុជាឈ្មោះអ្វី? តើទីក្រុងនេះត្រូវបានបង្កើតឡើងនៅឆ្នាំណា?",
+    "Thai": "เมืองหลวงของประเทศไทยคือเมืองอะไร และก่อตั้งขึ้นในปีใด",
+    "Arabic": "ما هي عاصمة هذا البلد القديم؟",
+    "Hindi": "इस पुराने देश की राजधानी क्या है।",
+    "Amharic": "የዚህ አሮጌ አገር ዋና ከተማ ማን ናት፧",
+}
+
+
+@pytest.mark.parametrize("script", sorted(SCRIPTS))
+def test_questions_of_any_script_are_found(tmp_path, script):
+    """Marks are no words of their own, and a question ends where its script ends one."""
+    step = Step(write_suite(tmp_path, {"b": [item(0, q=SCRIPTS[script], a="word")]}))
+    found = step.flags([f"{prose(1)}\n{SCRIPTS[script]} word {prose(2)}", prose(3)])
+    assert [{one for one, _ in flags} for flags in found] == [{"i0"}, set()]
+
+
 def test_flags_are_sorted_and_name_places_of_the_text(step):
     """Whatever is between start and stop is of the item."""
     draw = random.Random(3)

@@ -29,7 +29,7 @@ def _sign(before: int, byte: int) -> int:
     """What a byte behind another one counts for, as `code_signs` has it."""
     if byte == 40 or byte == 91:
         return int(before < 128 and (KINDS[before] == WORD or KINDS[before] == DIGIT))
-    if byte == 10:
+    if byte == 10 or byte == 13:
         return 2 * int(before == 58)
     return int(byte == 59 or byte == 61 or 123 <= byte <= 125)
 

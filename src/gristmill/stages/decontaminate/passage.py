@@ -16,7 +16,8 @@ BESIDE_WORDS = 8
 """Between a question and an answer of one or two words."""
 SEVERAL = 3
 """Words of an answer that is no word that stands there by chance."""
-_ENDS = frozenset('.!?:;…。！？：；|>)("“”‘’*#•')
+_ENDS = frozenset('.!?:;…。！？：；|>)("“”‘’*#•') | frozenset("؟۔।॥።፧։།༎။។៕")
+"""What stands between a question and what is before or behind it, in any script."""
 
 
 class Piece(NamedTuple):
