@@ -90,10 +90,10 @@ class Steps:
             at = max(end, at + 1) if end is not None else at + 1
         return self.count
 
-    def _sequence(self, nodes: Sequence[Any], place: int, at: int) -> Iterator[int]:
+    def _sequence(self, nodes: Sequence[Any], first: int, at: int) -> Iterator[int]:
         if self.count > self.limit:
             return
-        for place in range(place, len(nodes)):
+        for place in range(first, len(nodes)):
             kind, given = nodes[place]
             if kind is _One:
                 self.count += 1
