@@ -16,6 +16,7 @@ from tests.gold_pages import text_of, write_gold
 from tests.laws.test_chaos import RECIPE
 
 from bench import _process_tree, extract
+from gristmill.cli import main as cli
 from gristmill.demo import build
 from gristmill.query.extractors import TRAINED, Trained
 
@@ -37,16 +38,16 @@ SMALL = {
     "extract": {"ROUNDS": 1, "SLOW_PAGES": 2},
     "ingest": {"ROUNDS": 1},
     "language": {"LIMIT_BYTES": 50_000, "ROUNDS": 1},
-    "lineage": {"TOKENS": 5, "SCALE": 0.05},
-    "loader": {"SHARDS": 8, "WARM_SAMPLES": 40, "PEERS": {}},
+    "lineage": {"TOKENS": 5},
+    "loader": {"SHARDS": 8, "WARM_SAMPLES": 40, "PEERS": {}, "ROUNDS": 1, "PAIRS": 1},
     "lookup": {"DOCUMENTS": 300, "PART_ROWS": 200, "ASKED": 2, "PER_HOST": 5},
     "memory": {"GIGABYTES": (0.001, 0.002)},
-    "on_ray": {"NODES": 1, "TASKS": 5, "PARTS": 1, "FILES": 1, "LOSSES": 0},
+    "on_ray": {"NODES": 1, "TASKS": 5, "PARTS": 1, "TASK_S": 0.0, "FILES": 1, "LOSSES": 0},
     "neardup": {"GIGABYTES": (0.0003, 0.0004, 0.0005), "CROWDS": (50, 100), "DOCUMENTS": 100},
     "object_clients": {},
     "perplexity": {"TRAIN_BYTES": 150_000, "SCORE_BYTES": 30_000, "ROUNDS": 1, "DOCUMENT_CHARS": 1000},
     "pii": {"LIMIT_BYTES": 100_000, "PEER_BYTES": 10_000, "ATTACK_MB": (0.01, 0.02, 0.04), "ROUNDS": 1},
-    "pipeline": {"PAGES": 12, "FEW": 6, "FILES": 1, "ROUNDS": 1},
+    "pipeline": {"PAGES": 12, "FEW": 6, "FILES": 1, "ROUNDS": 1, "WARM_UPS": 0},
     "plan": {"FILES": 3, "SHARE": "50%", "TEXT_BYTES": 200_000},
     "pack": {"DOCUMENTS": 2000, "FEW": 500},
     "quality": {"MADE_UP": 40, "SCORE_BYTES": 30_000, "BUCKETS": 1000},
@@ -65,7 +66,7 @@ SMALL = {
     "takedown": {"DOCUMENTS": 200, "SHARDS": 8},
     "terms": {"LIMIT_BYTES": 200_000, "PEER_BYTES": 20_000, "ROUNDS": 1},
     "tokenize_shards": {"LIMIT_BYTES": 200_000, "PEER_BYTES": 100_000},
-    "train_bpe": {"MEGABYTES": 1, "MERGES": 500},
+    "train_bpe": {"MEGABYTES": 0.2, "MERGES": 300},
     "whatif": {"DOCUMENTS": 500},
 }
 """By bench: the constants that set its size."""
@@ -84,8 +85,27 @@ def demo(tmp_path_factory):
     return folder
 
 
+@pytest.fixture
+def commands_here(monkeypatch, capfd):
+    """`python -m gristmill` with what a bench types behind it is run here: a process takes seconds to start."""
+    run = subprocess.run
+
+    def typed(command, **named):
+        if command[:2] != [sys.executable, "-m"] or command[2] not in ("gristmill", "gristmill.cli.main"):
+            return run(command, **named)
+        capfd.readouterr()
+        with monkeypatch.context() as patch, pytest.raises(SystemExit) as ended:
+            patch.setattr(sys, "argv", ["gristmill", *command[3:]])
+            cli.main()
+        said = capfd.readouterr()
+        assert not (named.get("check") and ended.value.code), said.err
+        return subprocess.CompletedProcess(command, ended.value.code or 0, said.out, said.err)
+
+    monkeypatch.setattr(subprocess, "run", typed)
+
+
 @pytest.mark.slow
-@pytest.mark.usefixtures("in_this_process")
+@pytest.mark.usefixtures("in_this_process", "commands_here")
 @pytest.mark.parametrize("name", sorted(SMALL))
 def test_a_bench_runs_without_data_of_the_user(name, monkeypatch, demo):
     """Each measurement is JSON, has a value that is a number, and a line in the table."""
@@ -93,7 +113,8 @@ def test_a_bench_runs_without_data_of_the_user(name, monkeypatch, demo):
     for constant, value in SMALL[name].items():
         assert hasattr(module, constant), f"bench/{name}.py has no {constant}"
         monkeypatch.setattr(module, constant, value)
-    monkeypatch.setattr("bench.inputs.build", lambda folder, **_: shutil.copytree(demo, folder))
+    for maker in ("bench.inputs", "bench.lineage"):
+        monkeypatch.setattr(f"{maker}.build", lambda folder, **_: shutil.copytree(demo, folder))
     cores = os.sched_getaffinity(0)  # some benches keep to one
     try:
         rows = list(module.run(None))
