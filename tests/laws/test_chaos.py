@@ -98,6 +98,8 @@ class Chaos:
         self.draw = draw
         self.kills = {"worker": 0, "server": 0, "driver": 0}
         self.process = None
+        self.strangers = set()
+        """Processes of other sessions: nobody comes into one but by being born there."""
 
     def start(self, *arguments):
         path = os.pathsep.join([str(Path(gristmill.__file__).parents[1]), str(TESTS)])
@@ -133,10 +135,15 @@ class Chaos:
     def family(self):
         """pid -> parent of the fork server and its workers, also of those that outlived theirs."""
         found = {}
-        for pid in (int(entry) for entry in os.listdir("/proc") if entry.isdigit()):
+        alive = {int(entry) for entry in os.listdir("/proc") if entry.isdigit()}
+        self.strangers &= alive
+        for pid in sorted(alive - self.strangers):
             try:
-                if pid == self.process.pid or os.getsid(pid) != self.process.pid:
-                    continue  # asked first: files of all processes, read again and again, would cost more than the runs
+                if pid == self.process.pid:
+                    continue
+                if os.getsid(pid) != self.process.pid:
+                    self.strangers.add(pid)  # asked once: all processes, again and again, would cost more than the runs
+                    continue
                 name, _, rest = Path(f"/proc/{pid}/stat").read_text().partition("(")[2].rpartition(")")
                 fields = rest.split()
                 ours = name == NAME or "forkserver" in Path(f"/proc/{pid}/cmdline").read_text()
