@@ -203,7 +203,7 @@ class Chaos:
         while self.lives() and not self.workers():
             pass
         while self.lives():
-            match self.draw.choices(["one", "storm", "server", "driver"], [5, 5, 2, 2])[0]:
+            match self.draw.choices(["one", "storm", "server", "driver"], [5, 5, 2, 4 * self.spares_drivers()])[0]:
                 case "one":
                     self.kill_workers(1)
                 case "storm":
@@ -215,6 +215,10 @@ class Chaos:
                     break
             self.go_on()
         self.end()
+
+    def spares_drivers(self):
+        """Whether fewer of them were killed than their share of all kills."""
+        return self.kills["driver"] * KILLS < OF_DRIVERS * sum(self.kills.values())
 
     def forget_some_tasks(self):
         """Lose records, so that a finished run has work again to be killed in."""

@@ -22,8 +22,8 @@ STEPS = """
 """
 KINDS = {"Read", "Map", "Emit", "Merge", "Reduce", "Collect", "Fit", "Scatter", "Build", "Gather"}
 TEXT_BYTES = 2000
-MOST_A_TASK = 500
-"""Bytes that the coordinator may hold for each task, with all that goes by parts and files: 350 here, and a coroutine
+MOST_A_TASK = 450
+"""Bytes that the coordinator may hold for each task, with all that goes by parts and files: 260 here, and a coroutine
 that waits would be thousands."""
 
 
