@@ -9,6 +9,8 @@ import time
 from pathlib import Path
 
 SEQ_LEN, BATCH = 8192, 32
+ROUNDS, PAIRS = map(int, sys.argv[3:5])
+"""Of which the best counts, or the median."""
 
 
 def start_up(manifest: Path) -> dict:
@@ -47,14 +49,14 @@ def seek(manifest: Path) -> dict:
 
 
 def rate(manifest: Path) -> dict:
-    """Million tokens a second on one core, the best of seven."""
+    """Million tokens a second on one core, the best of some rounds."""
     from gristmill.loader import Loader
 
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
 
     def best(look=lambda batch: batch.tokens, samples: int = BATCH, threads: int = 0) -> float:
         found = 0.0
-        for _ in range(7):
+        for _ in range(ROUNDS):
             with Loader(manifest, batch_samples=samples, threads=threads) as loader:
                 begun, tokens = time.process_time(), 0
                 for batch in loader:
@@ -64,7 +66,7 @@ def rate(manifest: Path) -> dict:
         return found
 
     return {
-        "memmap": max(memmap_rate(manifest) for _ in range(7)),
+        "memmap": max(memmap_rate(manifest) for _ in range(ROUNDS)),
         "tokens": best(),
         "tokens_one_thread": best(threads=1),
         "batch_of_1": best(samples=1),
@@ -74,7 +76,7 @@ def rate(manifest: Path) -> dict:
 
 
 def masked(manifest: Path) -> dict:
-    """CPU time of all batches with a receipt by that without, the median of 15 pairs that take turns; and to open."""
+    """CPU time of all batches with a receipt by that without, the median of pairs that take turns; and to open."""
     from gristmill.loader import Loader
 
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
@@ -99,7 +101,7 @@ def masked(manifest: Path) -> dict:
             ("labels_padded", lambda batch: batch.labels, "padding"),
         ):
             options = {"mask": manifest.parent / receipt, "mask_tokens": mask_tokens}
-            pairs = [seconds(look, **options) / seconds(look) for _ in range(15)]
+            pairs = [seconds(look, **options) / seconds(look) for _ in range(PAIRS)]
             found[f"{name}_{receipt}"] = sorted(pairs)[len(pairs) // 2]
         found[f"open_{receipt}"] = min(opening[::2]) * 1e3
         opening.clear()

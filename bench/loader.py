@@ -27,6 +27,8 @@ from gristmill.shardformat.manifest import manifest_hash, read_manifest
 SEQ_LEN, BATCH = 8192, 32
 SHARD_SAMPLES, SHARDS, GROUPS = 12_207, 10_000, 8
 WARM_SHARDS, WARM_SAMPLES, WARM_GROUPS = 8, 3_000, 4
+ROUNDS, PAIRS = 7, 15
+"""Of rates, the best of which counts; and of runs with a receipt and without one, the median."""
 
 GIVEN = """
 import json, os, random, struct, sys, time, numpy as np
@@ -131,7 +133,7 @@ def run(_data: Path | None) -> Iterable[dict]:
 
 def child(what: str, manifest: Path) -> dict:
     """A measurement in a process of its own, so that memory and imports are those of the loader."""
-    command = [sys.executable, "-m", "bench._loader_child", what, str(manifest)]
+    command = [sys.executable, "-m", "bench._loader_child", what, str(manifest), str(ROUNDS), str(PAIRS)]
     return json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)
 
 

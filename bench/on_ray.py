@@ -33,6 +33,8 @@ from gristmill.store.store import Store
 TASKS = 500
 PARTS = 60
 """Of a run of tasks of two seconds."""
+TASK_S = 2.0
+"""What each of them waits."""
 FILES = 24
 """Of a run that loses nodes."""
 LOSSES = int(os.environ.get("LOSSES", "12"))
@@ -98,14 +100,14 @@ def task_overhead(folder: Path, address: str) -> Iterable[dict]:
 
 
 def whole_run(folder: Path, address: str) -> Iterable[dict]:
-    recipe = _recipe(folder, PARTS, "waiting.wait: {seconds: 2.0}", 1)
+    recipe = _recipe(folder, PARTS, f"waiting.wait: {{seconds: {TASK_S}}}", 1)
     seconds = {}
     for name, workers in (("local", NODES), ("ray", None)):
         begun = time.perf_counter()
         mill = Mill(load(recipe, store=str(folder / name)), executor=name, address=address if name == "ray" else None)
         mill.run(workers, Silent())
         seconds[name] = time.perf_counter() - begun
-    unit = f"s for {PARTS} tasks of 2 s with {NODES} workers (asked: within 10% of local)"
+    unit = f"s for {PARTS} tasks of {TASK_S:g} s with {NODES} workers (asked: within 10% of local)"
     yield measurement("on_ray.whole_run", seconds["ray"], unit, "local", seconds["local"], less=True)
 
 

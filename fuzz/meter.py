@@ -50,7 +50,9 @@ class Meter:
     def reach(self, block: int) -> None:
         self.edges.add(self._last << 20 | block)
         self._last = block
-        self.add(1)
+        self.work += 1
+        if self.work > self.limit:  # as in `add`: a call of it would take as long as all else here
+            self.add(0)
 
     def each(self, items: Iterable[Any]) -> Iterator[Any]:
         for item in items:
@@ -58,31 +60,42 @@ class Meter:
             yield item
 
     def made(self, value: Any) -> Any:
-        self.add(1 + size_of(value))
+        self.add(1 if type(value) in _WITHOUT_SIZE else 1 + size_of(value))
         return value
 
     def grown(self, value: Any) -> None:
         """After `value += …`: strings are made anew, the other containers grow."""
-        self.add(1 + (len(value) if isinstance(value, str | bytes) else 0))
+        self.add(1 + (len(value) if isinstance(value, _STRINGS) else 0))
 
     def within(self, item: Any, container: Any) -> bool:
-        searched = isinstance(container, str | bytes | bytearray | list | tuple | deque)
-        self.add(1 + (len(container) if searched else 0))
+        self.add(1 + (len(container) if isinstance(container, _SEARCHED) else 0))
         return item in container
 
     def equal(self, one: Any, other: Any) -> Any:
-        both = isinstance(one, str | bytes) and isinstance(other, str | bytes) and len(one) == len(other)
+        both = isinstance(one, _STRINGS) and isinstance(other, _STRINGS) and len(one) == len(other)
         self.add(1 + (len(one) if both else 0))
         return one == other
 
     def call(self, function: Any, /, *given: Any, **named: Any) -> Any:
-        self.add(1)
+        self.work += 1
+        if self.work > self.limit:
+            self.add(0)
         result = function(*given, **named)
-        cost = _cost(function, given, named, result)
-        if cost:
-            self.add(cost)
+        kind = type(function)
+        if kind is types.MethodType:
+            function, kind = function.__func__, type(function.__func__)
+        if kind is not types.FunctionType or _MARK not in function.__globals__:
+            self.add(_cost(function, kind, given, named, result))
         return result
 
+
+_STRINGS = (str, bytes)
+_TEXTS = (str, bytes, bytearray)
+_LISTS = (list, deque)
+_HASHED = (dict, set, frozenset)
+_SEARCHED = (*_TEXTS, list, tuple, deque)
+_SIZED = frozenset((*_TEXTS, list, *_HASHED))
+_WITHOUT_SIZE = frozenset((int, float, bool, type(None)))
 
 METER = Meter()
 _NAMES = {f"__work_{name}__": getattr(METER, name) for name in ("call", "made", "grown", "within", "equal", "each")}
@@ -137,13 +150,13 @@ _LAZY_DICT = frozenset(
 def size_of(value: Any) -> int:
     """Bytes of a string or buffer, entries of a collection; 0 for what has neither."""
     kind = type(value)
-    if kind in (bytes, str, bytearray, list, dict, set, frozenset):
+    if kind in _SIZED:
         return len(value)
+    if kind in _WITHOUT_SIZE:
+        return 0
     if kind is tuple:
-        return len(value) + sum(
-            size_of(item) for item in value if type(item) in (bytes, str) or hasattr(item, "nbytes")
-        )
-    if isinstance(value, str | bytes):
+        return len(value) + sum(size_of(item) for item in value if type(item) in _STRINGS or hasattr(item, "nbytes"))
+    if isinstance(value, _STRINGS):
         return len(value)
     nbytes = getattr(value, "nbytes", 0)
     return nbytes if isinstance(nbytes, int) else 0
@@ -153,35 +166,35 @@ def _sizes(given: tuple[Any, ...], named: dict[str, Any], result: Any) -> int:
     return sum(map(size_of, given)) + sum(map(size_of, named.values())) + size_of(result)
 
 
-def _cost(function: Any, given: tuple[Any, ...], named: dict[str, Any], result: Any) -> int:
-    kind = type(function)
-    if kind is types.MethodType:
-        function, kind = function.__func__, type(function.__func__)
+def _cost(function: Any, kind: type, given: tuple[Any, ...], named: dict[str, Any], result: Any) -> int:
+    """Of a call of what does not count itself."""
+    if isinstance(function, types.BuiltinFunctionType):
+        return _of_builtin(function.__self__, function.__name__, given, named, result)
     if kind is types.FunctionType:
-        if _MARK in function.__globals__ or function.__name__ in _FREE:
-            return 0
-        return _sizes(given, named, result)
+        return 0 if function.__name__ in _FREE else _sizes(given, named, result)
     if isinstance(function, type):
         if function in _FREE_TYPES or issubclass(function, BaseException) or _is_metered(function):
             return 0
         return _sizes(given, named, result)
     if hasattr(function, "py_func"):  # a kernel looks at its arrays where it must, not at all of them
         return size_of(result)
-    if isinstance(function, types.BuiltinFunctionType):
-        owner, name = function.__self__, function.__name__
-        if isinstance(owner, str | bytes | bytearray):
-            return _of_text(owner, name, given, result)
-        if isinstance(owner, list | deque):
-            if name == "extend":
-                return size_of(given[0])
-            return 0 if name in _LAZY_LIST and not (name == "pop" and given) else len(owner)
-        if isinstance(owner, dict | set | frozenset):
-            return 0 if name in _LAZY_DICT else len(owner) + sum(map(size_of, given))
-        if isinstance(owner, re.Pattern):
-            return _of_pattern(name, given, result)
-        if name in _FREE:
-            return 0
     return _sizes(given, named, result)
+
+
+def _of_builtin(owner: Any, name: str, given: tuple[Any, ...], named: dict[str, Any], result: Any) -> int:
+    if isinstance(owner, types.ModuleType):
+        return 0 if name in _FREE else _sizes(given, named, result)
+    if isinstance(owner, _TEXTS):
+        return _of_text(owner, name, given, result)
+    if isinstance(owner, _LISTS):
+        if name == "extend":
+            return size_of(given[0])
+        return 0 if name in _LAZY_LIST and not (name == "pop" and given) else len(owner)
+    if isinstance(owner, _HASHED):
+        return 0 if name in _LAZY_DICT else len(owner) + sum(map(size_of, given))
+    if isinstance(owner, re.Pattern):
+        return _of_pattern(name, given, result)
+    return 0 if name in _FREE else _sizes(given, named, result)
 
 
 def _is_metered(kind: type) -> bool:

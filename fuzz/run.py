@@ -47,10 +47,13 @@ class Fuzzer:
     edges: set[int] = field(default_factory=set)
     found: dict[str, Found] = field(default_factory=dict)
     tries: int = 0
+    corpus_holds: bool = False
+    """Somebody else tries the files of the corpus: here they are changed alone."""
 
     def start(self) -> None:
-        for data in (*self.target.seeds(), *corpus_of(self.target.name)):
-            self.files.append(data)
+        seeds, corpus = list(self.target.seeds()), corpus_of(self.target.name)
+        self.files += [*seeds, *corpus]
+        for data in seeds if self.corpus_holds else self.files[:]:
             self.tried(data)
 
     def step(self, number: int) -> None:
@@ -128,11 +131,16 @@ def corpus_of(name: str) -> list[bytes]:
 
 
 def fuzz(
-    target: Target, seed: int, seconds: float | None = None, tries: int | None = None, last: Path | None = None
+    target: Target,
+    seed: int,
+    seconds: float | None = None,
+    tries: int | None = None,
+    last: Path | None = None,
+    corpus_holds: bool = False,
 ) -> Fuzzer:
     """Run until the time is over or so many tries are made."""
     with TemporaryDirectory(prefix="gristmill-fuzz-") as folder, small_windows():
-        fuzzer = Fuzzer(target, seed, Path(folder), last)
+        fuzzer = Fuzzer(target, seed, Path(folder), last, corpus_holds=corpus_holds)
         fuzzer.start()
         end = time.monotonic() + seconds if seconds is not None else None
         number = 0

@@ -5,6 +5,7 @@ but where these grow faster than the text, so do its own on some text. Captures 
 """
 
 import re
+import sys
 from collections.abc import Iterator, Sequence
 from re import _constants as op  # type: ignore[attr-defined]
 from re import _parser as parser  # type: ignore[attr-defined]
@@ -13,6 +14,54 @@ from typing import Any
 Text = str | bytes
 _SPACE, _DIGIT = frozenset(map(ord, " \t\n\r\f\v")), frozenset(range(48, 58))
 _WORD = frozenset(c for c in range(128) if chr(c).isalnum()) | {95}
+_END = -1
+"""Behind the last character: nothing accepts it."""
+_ASSERTS = (op.ASSERT, op.ASSERT_NOT)
+_REPEATS = (op.MAX_REPEAT, op.MIN_REPEAT, op.POSSESSIVE_REPEAT)
+
+
+class _One(dict[int, bool]):
+    """Whether a part that is one character accepts it: asked a million times, of a few dozen characters."""
+
+    def __init__(self, node: Any, flags: int) -> None:
+        super().__init__({_END: False})
+        self.node, self.flags = node, flags
+
+    def __missing__(self, char: int) -> bool:
+        self[char] = found = self._accepts(char)
+        return found
+
+    def _accepts(self, char: int) -> bool:
+        kind, given = self.node
+        if kind is op.ANY:
+            return char != 10 or bool(self.flags & re.DOTALL)
+        cases = (char, _swapped(char)) if self.flags & re.IGNORECASE else (char,)
+        if kind is op.IN:
+            return any(in_set(given, case) for case in cases)
+        return (given in cases) == (kind is op.LITERAL)
+
+
+def _plain(nodes: Sequence[Any], flags: int) -> list[tuple[Any, Any]]:
+    """The tree in lists and tuples alone, with what is asked at every step worked out before."""
+    return [_plain_node(kind, given, flags) for kind, given in nodes]
+
+
+def _plain_node(kind: Any, given: Any, flags: int) -> tuple[Any, Any]:
+    if kind in (op.LITERAL, op.NOT_LITERAL, op.ANY, op.IN):
+        return _One, _One((kind, given), flags)
+    if kind is op.BRANCH:
+        return kind, [_plain(branch, flags) for branch in given[1]]
+    if kind is op.SUBPATTERN:
+        return kind, _plain(given[3], flags)
+    if kind in _REPEATS:
+        most = sys.maxsize if given[1] is op.MAXREPEAT else int(given[1])
+        return kind, (int(given[0]), most, _plain(given[2], flags))
+    if kind is op.ATOMIC_GROUP:
+        return kind, _plain(given, flags)
+    if kind in _ASSERTS:
+        width = parser.SubPattern(None, given[1]).getwidth()[0] if given[0] < 0 else 0
+        return kind, (width, _plain(given[1], flags))
+    return kind, given
 
 
 class Steps:
@@ -20,68 +69,73 @@ class Steps:
 
     def __init__(self, pattern: re.Pattern[Any], limit: int = 1 << 62) -> None:
         self.tree = list(parser.parse(pattern.pattern, pattern.flags & ~re.DEBUG))
-        self.flags = pattern.flags
         self.is_bytes = isinstance(pattern.pattern, bytes)
         self.count, self.limit = 0, limit
-        self.text: Sequence[int] = ()
+        self._nodes = _plain(self.tree, pattern.flags)
+        self._many_lines = bool(pattern.flags & re.MULTILINE)
+        self._text: list[int] = []
+        self._end = 0
 
     def search(self, text: Text, everywhere: bool = True, whole: bool = False) -> int:
         """The steps of a search through a text, or of one match at its start, which may have to be all of the text."""
-        self.text = [ord(c) for c in text] if isinstance(text, str) else text
+        self._text = [*(map(ord, text) if isinstance(text, str) else text), _END]
+        self._end = len(text)
         self.count = 0
         at = 0
-        while at <= len(self.text) and self.count < self.limit:
-            ends = self._sequence(self.tree, 0, at)
-            end = next((end for end in ends if not whole or end == len(self.text)), None)
+        while at <= self._end and self.count < self.limit:
+            ends = self._sequence(self._nodes, 0, at)
+            end = next((end for end in ends if end == self._end) if whole else ends, None)
             if not everywhere:
                 break
             at = max(end, at + 1) if end is not None else at + 1
         return self.count
 
-    def _sequence(self, nodes: Sequence[Any], place: int, at: int) -> Iterator[int]:
+    def _sequence(self, nodes: Sequence[Any], first: int, at: int) -> Iterator[int]:
         if self.count > self.limit:
             return
-        if place == len(nodes):
-            yield at
-            return
-        for end in self._node(nodes[place], at):
-            yield from self._sequence(nodes, place + 1, end)
+        for place in range(first, len(nodes)):
+            kind, given = nodes[place]
+            if kind is _One:
+                self.count += 1
+                if not given[self._text[at]]:
+                    return
+                at += 1
+            elif kind is op.AT or kind in _ASSERTS:
+                if not self._holds(kind, given, at):
+                    return
+            else:
+                for end in self._node(kind, given, at):
+                    yield from self._sequence(nodes, place + 1, end)
+                return
+        yield at
 
-    def _node(self, node: Any, at: int) -> Iterator[int]:
-        kind, given = node
-        if kind in (op.LITERAL, op.NOT_LITERAL, op.ANY, op.IN):
-            if self._single(node, at):
-                yield at + 1
-        elif kind is op.BRANCH:
-            for branch in given[1]:
+    def _holds(self, kind: Any, given: Any, at: int) -> bool:
+        if kind is op.AT:
+            self.count += 1
+            return self._at(given, at)
+        width, inner = given
+        found = at >= width and next(self._sequence(inner, 0, at - width), None) is not None
+        return found == (kind is op.ASSERT)
+
+    def _node(self, kind: Any, given: Any, at: int) -> Iterator[int]:
+        if kind is op.BRANCH:
+            for branch in given:
                 yield from self._sequence(branch, 0, at)
         elif kind is op.SUBPATTERN:
-            yield from self._sequence(given[3], 0, at)
-        elif kind in (op.MAX_REPEAT, op.MIN_REPEAT, op.POSSESSIVE_REPEAT):
+            yield from self._sequence(given, 0, at)
+        elif kind in _REPEATS:
             yield from self._repeat(kind, given, at)
         elif kind is op.ATOMIC_GROUP:
             yield from [end for end in [next(self._sequence(given, 0, at), None)] if end is not None]
-        elif kind in (op.ASSERT, op.ASSERT_NOT):
-            width = parser.SubPattern(None, given[1]).getwidth()[0] if given[0] < 0 else 0
-            found = at >= width and next(self._sequence(given[1], 0, at - width), None) is not None
-            if found == (kind is op.ASSERT):
-                yield at
-        elif kind is op.AT:
-            self.count += 1
-            if self._at(given, at):
-                yield at
         elif kind is op.GROUPREF:
-            yield from (end for end in (at, at + 1) if end <= len(self.text))
+            yield from (end for end in (at, at + 1) if end <= self._end)
         else:
             raise NotImplementedError(str(kind))
 
     def _repeat(self, kind: Any, given: Any, at: int) -> Iterator[int]:
-        least, most, inner = int(given[0]), given[1], given[2]
-        single = len(inner) == 1 and inner[0][0] in (op.LITERAL, op.NOT_LITERAL, op.ANY, op.IN)
-        if single and kind is not op.MIN_REPEAT:
-            end = at
-            while (most is op.MAXREPEAT or end - at < most) and self._single(inner[0], end):
-                end += 1
+        least, most, inner = given
+        if len(inner) == 1 and inner[0][0] is _One and kind is not op.MIN_REPEAT:
+            end = self._run(inner[0][1], at, at + most)
             if kind is op.POSSESSIVE_REPEAT:
                 yield from [end] * (end - at >= least)
                 return
@@ -92,42 +146,33 @@ class Steps:
         ends = self._times(inner, at, 0, least, most, kind is op.MIN_REPEAT)
         yield from ends if kind is not op.POSSESSIVE_REPEAT else [end for end in [next(ends, None)] if end is not None]
 
-    def _times(self, inner: Any, at: int, done: int, least: int, most: Any, lazy: bool) -> Iterator[int]:
-        more = most is op.MAXREPEAT or done < most
+    def _run(self, one: _One, at: int, stop: int) -> int:
+        """Where a run of characters ends, at the latest there."""
+        end = at
+        while end < stop and one[self._text[end]]:
+            end += 1
+        self.count += end - at + (end < stop)
+        return end
+
+    def _times(self, inner: Any, at: int, done: int, least: int, most: int, lazy: bool) -> Iterator[int]:
         if lazy and done >= least:
             yield at
-        if more:
+        if done < most:
             for end in self._sequence(inner, 0, at):
                 if end > at or done < least:
                     yield from self._times(inner, end, done + 1, least, most, lazy)
         if not lazy and done >= least:
             yield at
 
-    def _single(self, node: Any, at: int) -> bool:
-        self.count += 1
-        if at >= len(self.text):
-            return False
-        kind, given = node
-        char = self.text[at]
-        if kind is op.ANY:
-            return char != 10 or bool(self.flags & re.DOTALL)
-        if kind in (op.LITERAL, op.NOT_LITERAL):
-            return self._same(char, given) == (kind is op.LITERAL)
-        return in_set(given, char) or (bool(self.flags & re.IGNORECASE) and in_set(given, _swapped(char)))
-
-    def _same(self, one: int, other: int) -> bool:
-        return one == other or (bool(self.flags & re.IGNORECASE) and _swapped(one) == other)
-
     def _at(self, where: Any, at: int) -> bool:
-        here = self.text[at] if at < len(self.text) else -1
-        before = self.text[at - 1] if at else -1
+        here = self._text[at]
+        before = self._text[at - 1] if at else _END
         if where in (op.AT_BOUNDARY, op.AT_NON_BOUNDARY):
             return ((here in _WORD) != (before in _WORD)) == (where is op.AT_BOUNDARY)
-        many = bool(self.flags & re.MULTILINE)
         if where in (op.AT_BEGINNING, op.AT_BEGINNING_STRING):
-            return at == 0 or (many and where is op.AT_BEGINNING and before == 10)
-        last = at == len(self.text)
-        return last or (where is op.AT_END and here == 10 and (many or at + 1 == len(self.text)))
+            return at == 0 or (self._many_lines and where is op.AT_BEGINNING and before == 10)
+        last = at == self._end
+        return last or (where is op.AT_END and here == 10 and (self._many_lines or at + 1 == self._end))
 
 
 def _swapped(char: int) -> int:

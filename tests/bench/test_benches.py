@@ -5,6 +5,7 @@ import json
 import math
 import os
 import re
+import runpy
 import shutil
 import subprocess
 import sys
@@ -37,17 +38,17 @@ SMALL = {
     "extract": {"ROUNDS": 1, "SLOW_PAGES": 2},
     "ingest": {"ROUNDS": 1},
     "language": {"LIMIT_BYTES": 50_000, "ROUNDS": 1},
-    "lineage": {"TOKENS": 5, "SCALE": 0.05},
-    "loader": {"SHARDS": 8, "WARM_SAMPLES": 40, "PEERS": {}},
+    "lineage": {"TOKENS": 5},
+    "loader": {"SHARDS": 8, "WARM_SAMPLES": 40, "PEERS": {}, "ROUNDS": 1, "PAIRS": 1},
     "lookup": {"DOCUMENTS": 300, "PART_ROWS": 200, "ASKED": 2, "PER_HOST": 5},
     "memory": {"GIGABYTES": (0.001, 0.002)},
-    "on_ray": {"NODES": 1, "TASKS": 5, "PARTS": 1, "FILES": 1, "LOSSES": 0},
+    "on_ray": {"NODES": 1, "TASKS": 5, "PARTS": 1, "TASK_S": 0.0, "FILES": 1, "LOSSES": 0},
     "neardup": {"GIGABYTES": (0.0003, 0.0004, 0.0005), "CROWDS": (50, 100), "DOCUMENTS": 100},
     "object_clients": {},
     "perplexity": {"TRAIN_BYTES": 150_000, "SCORE_BYTES": 30_000, "ROUNDS": 1, "DOCUMENT_CHARS": 1000},
     "pii": {"LIMIT_BYTES": 100_000, "PEER_BYTES": 10_000, "ATTACK_MB": (0.01, 0.02, 0.04), "ROUNDS": 1},
-    "pipeline": {"PAGES": 12, "FEW": 6, "FILES": 1, "ROUNDS": 1},
-    "plan": {"FILES": 3, "SHARE": "50%", "TEXT_BYTES": 200_000},
+    "pipeline": {"PAGES": 12, "FEW": 6, "FILES": 1, "ROUNDS": 1, "WARM_UPS": 0},
+    "plan": {"FILES": 2, "SHARE": "50%", "TEXT_BYTES": 50_000},
     "pack": {"DOCUMENTS": 2000, "FEW": 500},
     "quality": {"MADE_UP": 40, "SCORE_BYTES": 30_000, "BUCKETS": 1000},
     "readers": {"LIMIT_BYTES": 100_000, "SHARD_TOKENS": 1 << 14, "MERGES": (300, 66_000)},
@@ -65,10 +66,12 @@ SMALL = {
     "takedown": {"DOCUMENTS": 200, "SHARDS": 8},
     "terms": {"LIMIT_BYTES": 200_000, "PEER_BYTES": 20_000, "ROUNDS": 1},
     "tokenize_shards": {"LIMIT_BYTES": 200_000, "PEER_BYTES": 100_000},
-    "train_bpe": {"MEGABYTES": 1, "MERGES": 500},
+    "train_bpe": {"MEGABYTES": 0.2, "MERGES": 300},
     "whatif": {"DOCUMENTS": 500},
 }
 """By bench: the constants that set its size."""
+HERE = ("gristmill", "gristmill.cli.main", "bench.scale", "bench.train_bpe")
+"""Modules that benches start as commands, and that need no process of their own to be tried."""
 
 
 def test_every_bench_has_a_small_size():
@@ -78,14 +81,47 @@ def test_every_bench_has_a_small_size():
 
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory):
-    """A small demo, made once: a second of work, and six benches want it."""
+    """A small demo, made once: a second of work, and seven benches want it."""
     folder = tmp_path_factory.mktemp("demo") / "inputs"
     build(folder, scale=0.02)
     return folder
 
 
+@pytest.fixture
+def commands_here(monkeypatch, capfd):
+    """`python -m MODULE` with what a bench types behind it is run here: a process takes seconds to start."""
+    run = subprocess.run
+
+    def typed(command, **named):
+        if command[:2] != [sys.executable, "-m"] or command[2] not in HERE or kills_itself(command):
+            return run(command, **named)
+        capfd.readouterr()
+        with monkeypatch.context() as patch:
+            patch.setattr(sys, "argv", command[2:])
+            code = ended_with(command[2])
+        said = capfd.readouterr()
+        assert not (named.get("check") and code), said.err
+        return subprocess.CompletedProcess(command, code, said.out, said.err)
+
+    monkeypatch.setattr(subprocess, "run", typed)
+
+
+def kills_itself(command):
+    """A run of this bench that ends half-way."""
+    return command[2] == "bench.scale" and command[-1] != "0"
+
+
+def ended_with(module):
+    try:
+        runpy.run_module(module, run_name="__main__")
+    except SystemExit as ended:
+        return ended.code or 0
+    return 0
+
+
 @pytest.mark.slow
-@pytest.mark.usefixtures("in_this_process")
+@pytest.mark.filterwarnings("ignore:.*found in sys.modules:RuntimeWarning")
+@pytest.mark.usefixtures("in_this_process", "commands_here")
 @pytest.mark.parametrize("name", sorted(SMALL))
 def test_a_bench_runs_without_data_of_the_user(name, monkeypatch, demo):
     """Each measurement is JSON, has a value that is a number, and a line in the table."""
@@ -93,7 +129,9 @@ def test_a_bench_runs_without_data_of_the_user(name, monkeypatch, demo):
     for constant, value in SMALL[name].items():
         assert hasattr(module, constant), f"bench/{name}.py has no {constant}"
         monkeypatch.setattr(module, constant, value)
-    monkeypatch.setattr("bench.inputs.build", lambda folder, **_: shutil.copytree(demo, folder))
+    some = shutil.ignore_patterns("*-0000[023].warc.gz")  # one archive of four is enough, but for a mixture
+    monkeypatch.setattr("bench.inputs.build", lambda folder, **_: shutil.copytree(demo, folder, ignore=some))
+    monkeypatch.setattr("bench.lineage.build", lambda folder, **_: shutil.copytree(demo, folder))
     cores = os.sched_getaffinity(0)  # some benches keep to one
     try:
         rows = list(module.run(None))

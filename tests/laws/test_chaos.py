@@ -98,6 +98,8 @@ class Chaos:
         self.draw = draw
         self.kills = {"worker": 0, "server": 0, "driver": 0}
         self.process = None
+        self.strangers = set()
+        """Processes of other sessions: nobody comes into one but by being born there."""
 
     def start(self, *arguments):
         path = os.pathsep.join([str(Path(gristmill.__file__).parents[1]), str(TESTS)])
@@ -133,10 +135,15 @@ class Chaos:
     def family(self):
         """pid -> parent of the fork server and its workers, also of those that outlived theirs."""
         found = {}
-        for pid in (int(entry) for entry in os.listdir("/proc") if entry.isdigit()):
+        alive = {int(entry) for entry in os.listdir("/proc") if entry.isdigit()}
+        self.strangers &= alive
+        for pid in sorted(alive - self.strangers):
             try:
-                if pid == self.process.pid or os.getsid(pid) != self.process.pid:
-                    continue  # asked first: files of all processes, read again and again, would cost more than the runs
+                if pid == self.process.pid:
+                    continue
+                if os.getsid(pid) != self.process.pid:
+                    self.strangers.add(pid)  # asked once: all processes, again and again, would cost more than the runs
+                    continue
                 name, _, rest = Path(f"/proc/{pid}/stat").read_text().partition("(")[2].rpartition(")")
                 fields = rest.split()
                 ours = name == NAME or "forkserver" in Path(f"/proc/{pid}/cmdline").read_text()
@@ -196,7 +203,7 @@ class Chaos:
         while self.lives() and not self.workers():
             pass
         while self.lives():
-            match self.draw.choices(["one", "storm", "server", "driver"], [5, 5, 2, 2])[0]:
+            match self.draw.choices(["one", "storm", "server", "driver"], [5, 5, 2, 4 * self.spares_drivers()])[0]:
                 case "one":
                     self.kill_workers(1)
                 case "storm":
@@ -208,6 +215,10 @@ class Chaos:
                     break
             self.go_on()
         self.end()
+
+    def spares_drivers(self):
+        """Whether fewer of them were killed than their share of all kills."""
+        return self.kills["driver"] * KILLS < OF_DRIVERS * sum(self.kills.values())
 
     def forget_some_tasks(self):
         """Lose records, so that a finished run has work again to be killed in."""

@@ -45,23 +45,30 @@ ENTRIES = {entry.name: entry for entry in all_entries()}
 STEPS = [name for name, entry in ENTRIES.items() if entry.kind == "step"]
 
 
-@pytest.fixture
-def folder(tmp_path):
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """What recipes name."""
+    folder = tmp_path_factory.mktemp("files")
     text = "The mill number {} stands by the water and grinds grain of many farmers.\n\nIt has two stones. "
     lines = [{"text": text.format(n % 5) * (1 + n % 3), "url": f"http://a.org/{n}"} for n in range(12)]
     pages = [{"html": f"<html><body><p>{text.format(n)}</p></body></html>"} for n in range(3)]
     for name, records in (("texts", lines), ("pages", pages)):
-        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
-    (tmp_path / "terms.txt").write_text("mill\n")
-    shutil.copy(Path(__file__).parents[1] / "stages" / "scrub" / "toxic.bin", tmp_path)
+        (folder / f"{name}.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+    (folder / "terms.txt").write_text("mill\n")
+    shutil.copy(Path(__file__).parents[1] / "stages" / "scrub" / "toxic.bin", folder)
     columns = [pa.array([lines[0]["text"]]), pa.array([b"x" * 16], pa.binary(16))]
-    write_index(tmp_path / "index", [pa.RecordBatch.from_arrays(columns, ["text", "doc_id"])], SketchConfig())
-    write_json(Tokenizer.from_merges("gristmill", np.zeros(0, np.int32), np.zeros(0, np.int32)), tmp_path)
-    learned = language_model_of_files.Config(name="mill", files=(str(tmp_path / "texts.jsonl"),), min_documents=1)
-    language_model_of_files.make(learned, tmp_path / "mill.ngrams")
+    write_index(folder / "index", [pa.RecordBatch.from_arrays(columns, ["text", "doc_id"])], SketchConfig())
+    write_json(Tokenizer.from_merges("gristmill", np.zeros(0, np.int32), np.zeros(0, np.int32)), folder)
+    learned = language_model_of_files.Config(name="mill", files=(str(folder / "texts.jsonl"),), min_documents=1)
+    language_model_of_files.make(learned, folder / "mill.ngrams")
     question = lines[0]["text"].split(".")[0]
-    evals.write(tmp_path / "evals", {"mill": [evals.Item("m", f"{question}?", "two stones")]})
-    return tmp_path
+    evals.write(folder / "evals", {"mill": [evals.Item("m", f"{question}?", "two stones")]})
+    return folder
+
+
+@pytest.fixture
+def folder(files, tmp_path):
+    return shutil.copytree(files, tmp_path, dirs_exist_ok=True)
 
 
 def written(values: dict[str, str]) -> str:

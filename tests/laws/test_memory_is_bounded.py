@@ -22,8 +22,8 @@ STEPS = """
 """
 KINDS = {"Read", "Map", "Emit", "Merge", "Reduce", "Collect", "Fit", "Scatter", "Build", "Gather"}
 TEXT_BYTES = 2000
-MOST_A_TASK = 500
-"""Bytes that the coordinator may hold for each task, with all that goes by parts and files: 350 here, and a coroutine
+MOST_A_TASK = 450
+"""Bytes that the coordinator may hold for each task, with all that goes by parts and files: 260 here, and a coroutine
 that waits would be thousands."""
 
 
@@ -89,7 +89,7 @@ def test_four_times_the_input_takes_the_same_memory_in_every_kind_of_task(projec
 def test_the_coordinator_holds_some_hundred_bytes_for_each_task(tmp_path, monkeypatch):
     """Of a crawl through recipes/web.yaml, a tokenizer and shards; whoever does the tasks makes the answers up.
 
-    What it holds at a time, the window of parts and the tables of an exchange, is full with 36 parts already; modules
+    What it holds at a time, the window of parts and the tables of an exchange, is full with 18 parts already; modules
     and their caches are loaded by the first run, of two.
     """
     monkeypatch.setattr(shuffle, "FEW_FILES", 16)
@@ -98,7 +98,7 @@ def test_the_coordinator_holds_some_hundred_bytes_for_each_task(tmp_path, monkey
     monkeypatch.setattr(tables, "RECENT", 16)
     monkeypatch.setattr(scale.MadeUp, "slots", 2)
     held, tasks = [], []
-    for parts in (2, 36, 72):
+    for parts in (2, 18, 54):
         mill = Mill(load(scale._project(tmp_path / str(parts), parts)), scale.UNTIL)
         executor = scale.MadeUp(mill.store, 0)
         monkeypatch.setattr(mill, "executor", lambda *_, executor=executor: executor)

@@ -149,9 +149,9 @@ def test_two_runs_at_once_do_no_task_twice(project):
     """They share the work through the store and end with the same bytes."""
     project.write_inputs(files=8)
     whole = project.run(store=str(project.folder / "undisturbed"))
-    runs = [project.start("--json", "--workers", "1") for _ in range(3)]
+    runs = [project.start("--json", "--workers", "1") for _ in range(2)]
     said = [process.communicate() for process in runs]
-    assert [process.returncode for process in runs] == [0, 0, 0], said
+    assert [process.returncode for process in runs] == [0, 0], said
     ended = [json.loads(out.splitlines()[-1]) for out, _ in said]
     executed = sum(stage["executed"] for one in ended for stage in one["stages"])
     assert executed == sum(len(made.tasks) for made in whole.made.values())

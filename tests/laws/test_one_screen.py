@@ -1,6 +1,7 @@
 """Law 10, for terminals: one module prints, so that text from data is made harmless in one place."""
 
 import ast
+import re
 from pathlib import Path
 
 import gristmill
@@ -12,6 +13,11 @@ MODULES = {"logging", "rich.console", "rich.markup", "rich.text", "rich", "click
 """They write to a terminal, or read markup out of text. For the types of rich there is `TYPE_ONLY`."""
 TYPE_ONLY = {"rich.console": {"ConsoleOptions", "Group", "RenderableType"}, "rich.text": {"Text"}}
 STREAMS = {"stdout", "stderr", "__stdout__", "__stderr__"}
+WORDS = re.compile(
+    r"\b(?:print|input|Console|Text)\s*\(|from_markup|from_ansi|assemble|echo|print_exc|stdout|stderr|os\s*\.\s*write|"
+    r"\b(?:err|markup)\s*=|\b(?:logging|rich|click|getpass|curses)\b"
+)
+"""A module without any of them is not looked at further, which takes a hundred times as long."""
 
 
 def offences(tree):
@@ -47,8 +53,9 @@ def test_nothing_prints_but_the_screen():
     for path in sorted(SOURCE.rglob("*.py")):
         name = path.relative_to(SOURCE).as_posix()
         if name not in MAY_PRINT:
-            tree = ast.parse(path.read_text(encoding="utf-8"))
-            found += [f"{name}:{line} {fact}" for line, fact in offences(tree)]
+            text = path.read_text(encoding="utf-8")
+            facts = offences(ast.parse(text)) if WORDS.search(text) else ()
+            found += [f"{name}:{line} {fact}" for line, fact in facts]
     assert not found, "\n".join(found)
 
 
@@ -70,5 +77,6 @@ def test_the_law_sees_what_it_forbids():
         "from rich.console import Console",
     )
     for way in ways:
+        assert WORDS.search(way), way
         assert list(offences(ast.parse(way))), way
     assert not list(offences(ast.parse("out.print(1)\nfrom rich.text import Text\ntraceback.print_exc()")))
