@@ -1,9 +1,9 @@
 """A plugin of pytest: every array of NumPy ends right before a page that cannot be read, and is gone when freed.
 
 So a kernel that goes beyond an array, or on using one that is gone, crashes where it does so, with the machine code
-that users run. FENCE=before lets arrays begin right behind such a page instead, FENCE=behind,before runs every test both
-ways. What Numba allocates itself comes from the C library: MALLOC_MMAP_THRESHOLD_ has freed memory unmapped there too,
-and MALLOC_PERTURB_ overwrites the rest.
+that users run. FENCE=before lets arrays begin right behind such a page instead, FENCE=behind,before runs each test in
+both ways. What Numba allocates itself comes from the C library: MALLOC_MMAP_THRESHOLD_ has freed memory unmapped there
+too, and MALLOC_PERTURB_ overwrites the rest.
 """
 
 import ctypes

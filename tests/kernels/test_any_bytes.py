@@ -93,14 +93,21 @@ ROWS = st.lists(st.lists(PIECES, max_size=12).map(b"".join), max_size=5)
 
 def arrays(rows, before=b"", kind=np.int32):
     offsets = np.cumsum([len(before), *map(len, rows)]).astype(kind)
-    return np.frombuffer(before + b"".join(rows), np.uint8), offsets
+    return np.frombuffer(before + b"".join(rows), np.uint8).copy(), offsets
+
+
+def fixed(*some):
+    """Arrays as Arrow lends them: with the types of the product there is nothing to compile."""
+    for one in some:
+        one.flags.writeable = False
+    return some
 
 
 def spans_in(rows, draw):
     """Some bounds in each row, two for a span."""
     chosen = [sorted(draw.sample(range(len(row) + 1), min(4, (len(row) + 1) // 2 * 2))) for row in rows]
     firsts = np.cumsum([0, *map(len, chosen)]).astype(np.int64)
-    return firsts, np.array([bound for row in chosen for bound in row], np.int64)
+    return firsts, *fixed(np.array([bound for row in chosen for bound in row], np.int64))
 
 
 def read_texts(rows, before, draw):
@@ -125,13 +132,14 @@ def read_texts(rows, before, draw):
             keys, _, owners, _ = count_units(data, offsets, paragraphs, fold, 1, TABLES)
             wanted = [np.sort(keys[owners == row]) for row in range(len(rows))]
             starts = np.cumsum([0, *map(len, wanted)]).astype(np.int64)
-            flat = np.concatenate([np.empty(0, np.uint64), *wanted])
+            (flat,) = fixed(np.concatenate([np.empty(0, np.uint64), *wanted]))
             spans, hashes, _ = find_units(data, offsets, starts, flat, paragraphs, fold, 1, TABLES)
             assert set(hashes.tolist()) == set(keys.tolist())
             take_blank_lines(data, offsets, spans)
     valid = np.ones(len(rows), np.bool_)
-    cut_lines(offsets, data, valid, TABLES, 2, 5, True, True, True)
-    measure(offsets, data, valid, TABLES, word_sets(["the"], ["bad word"]))
+    lent = fixed(offsets.copy(), data.copy())
+    cut_lines(*lent, valid, TABLES, 2, 5, True, True, True)
+    measure(*lent, valid, TABLES, word_sets(["the"], ["bad word"]))
     band_hashes_of(data, offsets, 3, 2, 2, "fast", 1, np.zeros(len(rows), np.uint64), word_tables())
     starts, packed = pack_sets(*shingle_sets(data, offsets, 2, word_tables()))
     padded = np.concatenate([packed, np.zeros(PADDING_BYTES, np.uint8)])
@@ -169,16 +177,17 @@ def read_strings(rows, before, _):
     assert [taken[a:b].tobytes() for a, b in pairwise(ends)] == sorted(rows)
     found = export(add_words(no_words(16), data, wide, np.ones(len(rows), np.int64)))
     assert len(found.counts) == len(set(rows))
-    count_pretokens(no_words(16), data, wide, CL100K, class_table())
+    count_pretokens(no_words(16), data, offsets, CL100K, class_table())
     repeated_spans(data, wide, np.arange(len(rows)), 8)
     hash_strings(data, offsets)
     ranks = np.frombuffer(bytes(range(len(rows) * 3)), np.uint8).reshape(len(rows), 3)
-    keepers(np.zeros(len(rows), np.uint64), np.zeros(len(rows), np.uint64), ranks)
-    marks = np.zeros((1, MARKS * MARK_BYTES), np.uint8)
-    marks[0, :2], marks[0, 16:18], marks[0, 24:26] = (47, 47), (47, 42), (42, 47)
-    comment_chars(offsets, data, np.zeros(len(rows), np.int64), marks, np.full(1, 15))
-    visible_chars(offsets, data, np.ones(len(rows), np.bool_))
-    encoded_runs(offsets, data, np.ones(256, np.bool_), 3)
+    keepers(*fixed(np.zeros(len(rows), np.uint64), np.zeros(len(rows), np.uint64)), ranks.copy())
+    marks = np.zeros((1, MARKS, MARK_BYTES), np.uint8)
+    marks.flat[:2], marks.flat[16:18], marks.flat[24:26] = (47, 47), (47, 42), (42, 47)
+    lent = fixed(offsets.copy(), data.copy())
+    comment_chars(*lent, np.zeros(len(rows), np.int64), marks, np.full(1, 15))
+    visible_chars(*lent, np.ones(len(rows), np.bool_))
+    encoded_runs(*lent, np.ones(256, np.bool_), 3)
     facts = find_facts(data, wide)
     assert (wide[facts[:, 0]] <= facts[:, 2]).all()
     assert (facts[:, 3] <= wide[facts[:, 0] + 1]).all()
@@ -204,7 +213,7 @@ def read_urls(rows, before, _):
     find_inside(listed, pairs, lengths, data, spans)
     _, _, path_offsets, paths, _ = sites_and_paths(data, spans)
     rules = [write_rule(np.frombuffer(row, np.uint8)).tobytes() for row in rows]
-    rule_data, rule_offsets = arrays(rules, kind=np.int64)
+    rule_data, rule_offsets = arrays(rules)
     last = np.full(len(rows), len(rows))
     decide(paths, path_offsets, rule_data, rule_offsets, np.zeros(len(rows), np.int64), last)
 
@@ -226,12 +235,11 @@ def read_evals(rows, before, draw):
         tokens.append(sums[1 : count + 1] - sums[:count] * ROLL)
     whole = table_for([words[starts[row] : starts[row + 1]] for row in chosen], 5)
     short = table_for([words[starts[row] : starts[row + 1]] for row in chosen], 1)
-    wide = offsets.astype(np.int64)
     count = len(short.ngram)
     support = Support(np.ones(count, np.int64), np.full(count, 9), np.arange(count + 1), np.resize(words, count))
-    match_texts(data, wide, word_tables(), whole, short, support, kept)
-    ranges = np.stack([np.arange(len(rows)), wide[:-1], wide[1:]], axis=1)
-    hits, _ = match_code(data, wide, ranges, kept, table_for(tokens, 8))
+    match_texts(data, offsets, word_tables(), whole, short, support, kept)
+    ranges = np.stack([np.arange(len(rows)), offsets[:-1], offsets[1:]], axis=1)
+    hits, _ = match_code(data, offsets, ranges, kept, table_for(tokens, 8))
     assert (hits[:, TEXT_FROM] <= hits[:, TEXT_TO]).all()
 
 
@@ -285,7 +293,7 @@ def learn(data, starts, ends, hashes, shape, draw):
     ones = np.ones(len(starts))
     weights = train_weights(made.rows, made.firsts, size, high.astype(float), ones, hashes, 2, 2.0, 1)
     assert np.isfinite(weights).all()
-    assert texts_with(made.rows, made.firsts, high.astype(np.int64), size).sum() <= len(made.rows)
+    assert texts_with(made.rows, made.firsts, high.astype(np.int8), size).sum() <= len(made.rows)
     model = parse(np.frombuffer(model_bytes(known, shape, weights, 1, (1, 1)), np.uint8), "model")
     said = linear.means(model.arrays, model.weights, data, starts, ends)
     none = np.diff(made.firsts) == 0

@@ -91,7 +91,6 @@ OPTIONS = st.tuples(
 )
 
 
-@settings(max_examples=400, deadline=None)
 @given(st.lists(TEXTS, min_size=1, max_size=4), OPTIONS)
 @example(["A line that stays.\n\nnav\n\nAnother line here.\n"], (3, 1000, True, True, True))
 @example(["nav\n\nOne line that stays.\n\nnav\n\n"], (3, 1000, True, True, True))

@@ -125,7 +125,6 @@ CONFIGS = st.builds(
 )
 
 
-@settings(deadline=None, max_examples=150)
 @given(DOCUMENTS, CONFIGS)
 def test_what_is_repeated_too_often_goes_and_nothing_else(documents, config):
     """Every line over the limit is cut (but the first, if asked for), no other loses a byte; a cut can be undone."""
