@@ -17,9 +17,7 @@ from gristmill.kernels.text.byte_strings import order_of
 # Lengths around 8 (one load), 15 (the longest inside a slot) and 16 and 24 (whole steps of a long one).
 LENGTHS = [0, 1, 2, 7, 8, 9, 14, 15, 16, 17, 23, 24, 25, 40]
 WORDS = st.lists(
-    st.sampled_from(LENGTHS).flatmap(
-        lambda size: st.text("\0a\xff", min_size=size, max_size=size)
-    ),
+    st.sampled_from(LENGTHS).flatmap(lambda size: st.text("\0a\xff", min_size=size, max_size=size)),
     max_size=60,
 ).map(lambda words: [word.encode("latin-1") for word in words])
 
