@@ -25,7 +25,7 @@ HOST = st.one_of(
 URLS = st.one_of(
     st.builds(
         "{}{}{}{}{}{}".format,
-        st.sampled_from(["", "http://", "HTTPS://", "//", "ftp://", "http:\\\\", " http://"]),
+        st.sampled_from(["", "http://", "HTTPS://", "//", "://", "a:/", "ftp://", "http:\\\\", " http://"]),
         st.sampled_from(["", "user@", "u:p@", "a@b@"]),
         HOST,
         st.sampled_from(["", ":80", ":443", ":8080", ":", ":x", ":080"]),
