@@ -146,7 +146,7 @@ def read_texts(rows, before, draw):
     bands, owners = np.zeros((len(rows), 1), np.uint64), np.arange(len(rows))
     find_known(bands, starts, padded, bands[:, 0].copy(), owners, starts, padded, 1, 2, 4)
     hashes, _ = hash_terms(np.frombuffer(b"a\nword &\nb a\n" + data[: 1 << 10].tobytes(), np.uint8), word_tables())
-    words, found = find_terms(data, offsets, np.arange(len(rows)), word_tables(), terms_of(hashes))
+    words, found = find_terms(lent[1], offsets, np.arange(len(rows)), word_tables(), terms_of(hashes))
     assert len(words) == len(rows)
     assert (offsets[found[:, 0]] <= found[:, 1]).all()
     assert (found[:, 2] <= offsets[found[:, 0] + 1]).all()
@@ -231,7 +231,7 @@ def read_evals(rows, before, draw):
     tokens = []
     for row in chosen:
         sums, begins = np.zeros(len(rows[row]) + 2, np.uint64), np.empty(len(rows[row]) + 1, np.int64)
-        count = sums_of_tokens(data, offsets[row], offsets[row + 1], kept, sums, begins, 0)
+        count = sums_of_tokens(data, int(offsets[row]), int(offsets[row + 1]), kept, sums, begins, 0)
         tokens.append(sums[1 : count + 1] - sums[:count] * ROLL)
     whole = table_for([words[starts[row] : starts[row + 1]] for row in chosen], 5)
     short = table_for([words[starts[row] : starts[row + 1]] for row in chosen], 1)
@@ -258,12 +258,13 @@ def read_models(rows, before, draw):
     hashes = hash_pieces(data, starts, ends)
     learn(data, starts, ends, hashes, draw.choice(SHAPES), draw)
     spaces = np.empty(ROOM_BYTES, np.uint8), np.empty((ROOM, 3), np.int64)
-    plain, stops = cut_texts(data, offsets, cut_tables(), *spaces)
+    (lent,) = fixed(data.copy())
+    plain, stops = cut_texts(lent, offsets, cut_tables(), *spaces)
     assert len(stops) == len(rows)
     assert len(plain) == (stops[-1] if rows else 0)
-    hashes, firsts = hash_texts_of_words(data, offsets, cut_tables(), *spaces)
+    hashes, firsts = hash_texts_of_words(lent, offsets, cut_tables(), *spaces)
     known = vocabulary_of(np.unique(hashes[hashes != 0])[::2].copy())
-    ids, same = number_texts(data, offsets, cut_tables(), *spaces, known)
+    ids, same = number_texts(lent, offsets, cut_tables(), *spaces, known)
     assert (same == firsts).all()
     assert len(ids) == len(hashes)
     if len(ids) and draw.random() < 0.5:
@@ -305,7 +306,7 @@ def speak(data, offsets, folder, order):
     """A language model of texts gives every one of them that has a word a perplexity."""
     least = (1, 1, 1, 2, 2)[:order]
     made = estimate(lambda: [(data, offsets)], Settings(order, least, 30, 1 << 24), folder)
-    tables = Tables(np.fromfile(made.slots, np.uint64), np.array(made.shape, np.int64), special_hashes())
+    tables = Tables(*fixed(np.fromfile(made.slots, np.uint64)), np.array(made.shape, np.int64), special_hashes())
     found = score(data, offsets[:-1].copy(), offsets[1:].copy(), tables, cut_tables(), scratch())
     assert (found[:, 2] <= found[:, 1]).all()
     assert (np.isfinite(perplexities(found)) == (found[:, 1] > 0)).all()

@@ -20,7 +20,8 @@ def test_what_is_left_of_a_span_is_its_whole_characters_or_lines(texts, lines, d
     offsets = np.cumsum([0, *map(len, encoded)]).astype(np.int32)
     firsts = np.cumsum([0, *map(len, spans)])
     bounds = np.array([bound for bounds in spans for bound in bounds], np.int64)
-    buffer = np.frombuffer(b"".join(encoded) or b"\0", np.uint8)
+    bounds.flags.writeable = False
+    buffer = np.frombuffer(b"".join(encoded) or b"\0", np.uint8).copy()
     new_firsts, new_bounds = snap_spans(buffer, offsets, firsts, bounds, lines)
     for row, text in enumerate(texts):
         pieces = text.split("\n") if lines else list(text)
