@@ -1,13 +1,15 @@
-"""A plugin of pytest: every array of NumPy ends right before a page that cannot be read, and is unmapped when freed.
+"""A plugin of pytest: every array of NumPy ends right before a page that cannot be read, and is gone when freed.
 
 So a kernel that goes beyond an array, or on using one that is gone, crashes where it does so, with the machine code
-that users run. FENCE=before lets arrays begin right behind such a page instead. What Numba allocates itself comes from
-the C library: MALLOC_MMAP_THRESHOLD_ has freed memory unmapped there too, and MALLOC_PERTURB_ overwrites the rest.
+that users run. FENCE=before lets arrays begin right behind such a page instead, FENCE=behind,before runs each test in
+both ways. What Numba allocates itself comes from the C library: MALLOC_MMAP_THRESHOLD_ has freed memory unmapped there
+too, and MALLOC_PERTURB_ overwrites the rest.
 """
 
 import ctypes
 import mmap
 import os
+from collections import deque
 from typing import Any
 
 import numpy as np
@@ -15,7 +17,7 @@ import pytest
 
 PAGE = mmap.PAGESIZE
 _NO_ACCESS = 0
-BEFORE = os.environ.get("FENCE") == "before"
+SIDES = os.environ.get("FENCE", "behind").split(",")
 _SET_HANDLER = 304  # PyDataMem_SetHandler in NumPy's table of C functions, which never changes its order
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -24,27 +26,48 @@ _libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ct
 _libc.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
 _libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
 _maps: dict[int, tuple[int, int, int]] = {}
-"""Of each array by its address: where its pages begin, their bytes, and its own."""
+"""Of each array by its address: where its pages begin, the bytes between its fences, and its own."""
+_freed: dict[int, deque[int]] = {}
+"""Pages that nobody may read, by their bytes: the oldest are lent again, as they were left."""
+WAITING = 64
+"""Freed ones of a size before any is lent again: what goes on using one crashes until then."""
+KEPT_BYTES = 16 * PAGE
+"""Larger ones are unmapped."""
+_ACCESS = mmap.PROT_READ | mmap.PROT_WRITE
+_FAILED = ctypes.c_void_p(-1).value
+_side = SIDES[:1]
 
 
 def _take(_: Any, size: int) -> int:
-    inside = -(-max(size, 1) // PAGE) * PAGE
-    base = _libc.mmap(None, inside + 2 * PAGE, _NO_ACCESS, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, -1, 0)
-    if base == ctypes.c_void_p(-1).value or _libc.mprotect(base + PAGE, inside, mmap.PROT_READ | mmap.PROT_WRITE):
+    inside = (max(size, 1) + PAGE - 1) & -PAGE
+    freed = _freed.get(inside)
+    if freed is not None and len(freed) > WAITING:
+        base = freed.popleft()
+    else:
+        base = _libc.mmap(None, inside + 2 * PAGE, _NO_ACCESS, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, -1, 0)
+    if base == _FAILED or _libc.mprotect(base + PAGE, inside, _ACCESS):
         return 0
-    address = int(base) + PAGE + (0 if BEFORE else inside - max(size, 1))
-    _maps[address] = base, inside + 2 * PAGE, size
+    address: int = base + PAGE + (0 if _side == ["before"] else inside - max(size, 1))
+    _maps[address] = base, inside, size
     return address
 
 
 def _give_back(_: Any, address: int | None, size: int) -> None:
-    if address:
-        base, length, _ = _maps.pop(address)
-        _libc.munmap(base, length)
+    if not address:
+        return
+    base, inside, _ = _maps.pop(address)
+    if inside > KEPT_BYTES:
+        _libc.munmap(base, inside + 2 * PAGE)
+    else:
+        _libc.mprotect(base + PAGE, inside, _NO_ACCESS)
+        _freed.setdefault(inside, deque()).append(base)
 
 
 def _take_zeros(_: Any, number: int, size: int) -> int:
-    return _take(_, number * size)
+    address = _take(_, number * size)
+    if address:
+        ctypes.memset(address, 0, number * size)
+    return address
 
 
 def _take_other(_: Any, address: int | None, size: int) -> int:
@@ -96,6 +119,12 @@ def _copied(original: Any) -> Any:
         return copy
 
     return frombuffer
+
+
+@pytest.fixture(autouse=True, scope="session", params=SIDES)
+def side(request: pytest.FixtureRequest) -> None:
+    """Of the session, so that all tests of one side come before those of the other."""
+    _side[:] = [request.param]
 
 
 @pytest.hookimpl(wrapper=True)

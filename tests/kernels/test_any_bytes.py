@@ -10,7 +10,7 @@ from random import Random
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gristmill.kernels.bpe.pretoken_classes import class_table
@@ -69,6 +69,7 @@ from gristmill.stages.quality.ngram_file import special_hashes
 from gristmill.stages.quality.ngram_train import Settings, estimate
 
 TABLES = unicode_tables()
+SHAPES = Shape(1, 0, 0, 0), Shape(2, 0, 0, 7), Shape(3, 1, 4, 50), Shape(1, 2, 2, 3)
 KINDS = np.random.default_rng(1).integers(0, 6, 1 << 16, np.uint8)
 PIECES = st.one_of(
     st.binary(max_size=12),
@@ -93,14 +94,21 @@ ROWS = st.lists(st.lists(PIECES, max_size=12).map(b"".join), max_size=5)
 
 def arrays(rows, before=b"", kind=np.int32):
     offsets = np.cumsum([len(before), *map(len, rows)]).astype(kind)
-    return np.frombuffer(before + b"".join(rows), np.uint8), offsets
+    return np.frombuffer(before + b"".join(rows), np.uint8).copy(), offsets
+
+
+def fixed(*some):
+    """Arrays as Arrow lends them: with the types of the product there is nothing to compile."""
+    for one in some:
+        one.flags.writeable = False
+    return some
 
 
 def spans_in(rows, draw):
     """Some bounds in each row, two for a span."""
     chosen = [sorted(draw.sample(range(len(row) + 1), min(4, (len(row) + 1) // 2 * 2))) for row in rows]
     firsts = np.cumsum([0, *map(len, chosen)]).astype(np.int64)
-    return firsts, np.array([bound for row in chosen for bound in row], np.int64)
+    return firsts, *fixed(np.array([bound for row in chosen for bound in row], np.int64))
 
 
 def read_texts(rows, before, draw):
@@ -125,20 +133,21 @@ def read_texts(rows, before, draw):
             keys, _, owners, _ = count_units(data, offsets, paragraphs, fold, 1, TABLES)
             wanted = [np.sort(keys[owners == row]) for row in range(len(rows))]
             starts = np.cumsum([0, *map(len, wanted)]).astype(np.int64)
-            flat = np.concatenate([np.empty(0, np.uint64), *wanted])
+            (flat,) = fixed(np.concatenate([np.empty(0, np.uint64), *wanted]))
             spans, hashes, _ = find_units(data, offsets, starts, flat, paragraphs, fold, 1, TABLES)
             assert set(hashes.tolist()) == set(keys.tolist())
             take_blank_lines(data, offsets, spans)
     valid = np.ones(len(rows), np.bool_)
-    cut_lines(offsets, data, valid, TABLES, 2, 5, True, True, True)
-    measure(offsets, data, valid, TABLES, word_sets(["the"], ["bad word"]))
+    lent = fixed(offsets.copy(), data.copy())
+    cut_lines(*lent, valid, TABLES, 2, 5, True, True, True)
+    measure(*lent, valid, TABLES, word_sets(["the"], ["bad word"]))
     band_hashes_of(data, offsets, 3, 2, 2, "fast", 1, np.zeros(len(rows), np.uint64), word_tables())
     starts, packed = pack_sets(*shingle_sets(data, offsets, 2, word_tables()))
     padded = np.concatenate([packed, np.zeros(PADDING_BYTES, np.uint8)])
     bands, owners = np.zeros((len(rows), 1), np.uint64), np.arange(len(rows))
     find_known(bands, starts, padded, bands[:, 0].copy(), owners, starts, padded, 1, 2, 4)
     hashes, _ = hash_terms(np.frombuffer(b"a\nword &\nb a\n" + data[: 1 << 10].tobytes(), np.uint8), word_tables())
-    words, found = find_terms(data, offsets, np.arange(len(rows)), word_tables(), terms_of(hashes))
+    words, found = find_terms(lent[1], offsets, np.arange(len(rows)), word_tables(), terms_of(hashes))
     assert len(words) == len(rows)
     assert (offsets[found[:, 0]] <= found[:, 1]).all()
     assert (found[:, 2] <= offsets[found[:, 0] + 1]).all()
@@ -169,16 +178,17 @@ def read_strings(rows, before, _):
     assert [taken[a:b].tobytes() for a, b in pairwise(ends)] == sorted(rows)
     found = export(add_words(no_words(16), data, wide, np.ones(len(rows), np.int64)))
     assert len(found.counts) == len(set(rows))
-    count_pretokens(no_words(16), data, wide, CL100K, class_table())
+    count_pretokens(no_words(16), data, offsets, CL100K, class_table())
     repeated_spans(data, wide, np.arange(len(rows)), 8)
     hash_strings(data, offsets)
     ranks = np.frombuffer(bytes(range(len(rows) * 3)), np.uint8).reshape(len(rows), 3)
-    keepers(np.zeros(len(rows), np.uint64), np.zeros(len(rows), np.uint64), ranks)
-    marks = np.zeros((1, MARKS * MARK_BYTES), np.uint8)
-    marks[0, :2], marks[0, 16:18], marks[0, 24:26] = (47, 47), (47, 42), (42, 47)
-    comment_chars(offsets, data, np.zeros(len(rows), np.int64), marks, np.full(1, 15))
-    visible_chars(offsets, data, np.ones(len(rows), np.bool_))
-    encoded_runs(offsets, data, np.ones(256, np.bool_), 3)
+    keepers(*fixed(np.zeros(len(rows), np.uint64), np.zeros(len(rows), np.uint64)), ranks.copy())
+    marks = np.zeros((1, MARKS, MARK_BYTES), np.uint8)
+    marks.flat[:2], marks.flat[16:18], marks.flat[24:26] = (47, 47), (47, 42), (42, 47)
+    lent = fixed(offsets.copy(), data.copy())
+    comment_chars(*lent, np.zeros(len(rows), np.int64), marks, np.full(1, 15))
+    visible_chars(*lent, np.ones(len(rows), np.bool_))
+    encoded_runs(*lent, np.ones(256, np.bool_), 3)
     facts = find_facts(data, wide)
     assert (wide[facts[:, 0]] <= facts[:, 2]).all()
     assert (facts[:, 3] <= wide[facts[:, 0] + 1]).all()
@@ -204,7 +214,7 @@ def read_urls(rows, before, _):
     find_inside(listed, pairs, lengths, data, spans)
     _, _, path_offsets, paths, _ = sites_and_paths(data, spans)
     rules = [write_rule(np.frombuffer(row, np.uint8)).tobytes() for row in rows]
-    rule_data, rule_offsets = arrays(rules, kind=np.int64)
+    rule_data, rule_offsets = arrays(rules)
     last = np.full(len(rows), len(rows))
     decide(paths, path_offsets, rule_data, rule_offsets, np.zeros(len(rows), np.int64), last)
 
@@ -222,16 +232,15 @@ def read_evals(rows, before, draw):
     tokens = []
     for row in chosen:
         sums, begins = np.zeros(len(rows[row]) + 2, np.uint64), np.empty(len(rows[row]) + 1, np.int64)
-        count = sums_of_tokens(data, offsets[row], offsets[row + 1], kept, sums, begins, 0)
+        count = sums_of_tokens(data, int(offsets[row]), int(offsets[row + 1]), kept, sums, begins, 0)
         tokens.append(sums[1 : count + 1] - sums[:count] * ROLL)
     whole = table_for([words[starts[row] : starts[row + 1]] for row in chosen], 5)
     short = table_for([words[starts[row] : starts[row + 1]] for row in chosen], 1)
-    wide = offsets.astype(np.int64)
     count = len(short.ngram)
     support = Support(np.ones(count, np.int64), np.full(count, 9), np.arange(count + 1), np.resize(words, count))
-    match_texts(data, wide, word_tables(), whole, short, support, kept)
-    ranges = np.stack([np.arange(len(rows)), wide[:-1], wide[1:]], axis=1)
-    hits, _ = match_code(data, wide, ranges, kept, table_for(tokens, 8))
+    match_texts(data, offsets, word_tables(), whole, short, support, kept)
+    ranges = np.stack([np.arange(len(rows)), offsets[:-1], offsets[1:]], axis=1)
+    hits, _ = match_code(data, offsets, ranges, kept, table_for(tokens, 8))
     assert (hits[:, TEXT_FROM] <= hits[:, TEXT_TO]).all()
 
 
@@ -248,18 +257,18 @@ def read_models(rows, before, draw):
         assert (np.diff(firsts) == np.maximum(count_words(data, starts, ends) - words + 1, 0)).all()
         assert (found < 9).all()
     hashes = hash_pieces(data, starts, ends)
-    for shape in (Shape(1, 0, 0, 0), Shape(2, 0, 0, 7), Shape(3, 1, 4, 50), Shape(1, 2, 2, 3)):
-        learn(data, starts, ends, hashes, shape, draw)
+    learn(data, starts, ends, hashes, draw.choice(SHAPES), draw)
     spaces = np.empty(ROOM_BYTES, np.uint8), np.empty((ROOM, 3), np.int64)
-    plain, stops = cut_texts(data, offsets, cut_tables(), *spaces)
+    (lent,) = fixed(data.copy())
+    plain, stops = cut_texts(lent, offsets, cut_tables(), *spaces)
     assert len(stops) == len(rows)
     assert len(plain) == (stops[-1] if rows else 0)
-    hashes, firsts = hash_texts_of_words(data, offsets, cut_tables(), *spaces)
+    hashes, firsts = hash_texts_of_words(lent, offsets, cut_tables(), *spaces)
     known = vocabulary_of(np.unique(hashes[hashes != 0])[::2].copy())
-    ids, same = number_texts(data, offsets, cut_tables(), *spaces, known)
+    ids, same = number_texts(lent, offsets, cut_tables(), *spaces, known)
     assert (same == firsts).all()
     assert len(ids) == len(hashes)
-    if len(ids):
+    if len(ids) and draw.random() < 0.5:
         with tempfile.TemporaryDirectory() as folder:
             speak(data, offsets, Path(folder), draw.randint(1, 5))
     lines = b"".join(b"-1.5\t" + row.replace(b"\n", b" ") + b"\t-0.25\n" + row + b"\n" for row in rows)
@@ -286,7 +295,7 @@ def learn(data, starts, ends, hashes, shape, draw):
     ones = np.ones(len(starts))
     weights = train_weights(made.rows, made.firsts, size, high.astype(float), ones, hashes, 2, 2.0, 1)
     assert np.isfinite(weights).all()
-    assert texts_with(made.rows, made.firsts, high.astype(np.int64), size).sum() <= len(made.rows)
+    assert texts_with(made.rows, made.firsts, high.astype(np.int8), size).sum() <= len(made.rows)
     model = parse(np.frombuffer(model_bytes(known, shape, weights, 1, (1, 1)), np.uint8), "model")
     said = linear.means(model.arrays, model.weights, data, starts, ends)
     none = np.diff(made.firsts) == 0
@@ -298,7 +307,7 @@ def speak(data, offsets, folder, order):
     """A language model of texts gives every one of them that has a word a perplexity."""
     least = (1, 1, 1, 2, 2)[:order]
     made = estimate(lambda: [(data, offsets)], Settings(order, least, 30, 1 << 24), folder)
-    tables = Tables(np.fromfile(made.slots, np.uint64), np.array(made.shape, np.int64), special_hashes())
+    tables = Tables(*fixed(np.fromfile(made.slots, np.uint64)), np.array(made.shape, np.int64), special_hashes())
     found = score(data, offsets[:-1].copy(), offsets[1:].copy(), tables, cut_tables(), scratch())
     assert (found[:, 2] <= found[:, 1]).all()
     assert (np.isfinite(perplexities(found)) == (found[:, 1] > 0)).all()
@@ -314,7 +323,6 @@ READERS = [read_texts, read_pages, read_strings, read_urls, read_evals, read_mod
 
 
 @pytest.mark.parametrize("read", READERS)
-@settings(deadline=None, max_examples=100)
 @given(ROWS, st.sampled_from([b"", b"ab\xff"]), st.randoms())
 def test_any_bytes_do_no_harm(read, rows, before, draw):
     """Text or not, in any cut."""

@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numba import njit
 
@@ -31,7 +31,6 @@ def masks(data, at, low, span):
     return word_bits(text, at), wide_bits(text, at), bytes_in(text, at, 32, low, span), code_signs(text, at)
 
 
-@settings(max_examples=400, deadline=None)
 @given(BYTES, st.integers(0, 255), st.integers(1, 40))
 def test_bits_and_counts_are_those_of_single_bytes(data, low, span):
     """Letters, bytes outside of ASCII, a range of bytes, and signs of code, one of which looks at the byte before."""

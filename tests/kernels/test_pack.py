@@ -67,7 +67,6 @@ def packed(function, lengths, seq_len):
 
 
 @given(LENGTHS)
-@settings(max_examples=400, deadline=None)
 def test_best_fit_makes_the_samples_of_the_plain_algorithm(case):
     """Same pieces in the same samples in the same order as one document at a time."""
     seq_len, lengths = case
@@ -83,7 +82,6 @@ def test_concat_cuts_the_stream_of_all_tokens(case):
 
 
 @given(LENGTHS, st.sampled_from([best_fit, concat]))
-@settings(max_examples=200, deadline=None)
 def test_every_token_is_in_one_sample(case, function):
     """The pieces of each document are all of it, once, and no sample is over-full or empty."""
     seq_len, lengths = case
@@ -98,7 +96,6 @@ def test_every_token_is_in_one_sample(case, function):
 
 
 @given(LENGTHS)
-@settings(max_examples=200, deadline=None)
 def test_best_fit_cuts_no_document_that_fits(case):
     """A document has one piece unless it is longer than a sample, and then all pieces but the last fill a sample."""
     seq_len, lengths = case

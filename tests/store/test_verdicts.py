@@ -6,7 +6,7 @@ from collections import Counter
 import pyarrow as pa
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gristmill.store import parquet
@@ -87,6 +87,7 @@ def written(tmp_path_factory):
     return [(store, write(store)) for store in stores(tmp_path_factory.mktemp("ranges"))]
 
 
+@settings(max_examples=40)
 @given(wanted=st.lists(st.sampled_from(SCHEMA.names), min_size=1, unique=True), near=st.sampled_from([0, 1 << 16]))
 def test_columns_by_ranges_are_those_of_the_whole(wanted, near, written):
     """Whichever are asked for, from a disk and from far away, at once or one by one."""

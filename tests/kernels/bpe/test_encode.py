@@ -94,7 +94,7 @@ def test_rows_are_the_merged_pre_tokens_of_each_text(texts: list[str], seed: int
     rows = [text.encode() for text in texts]
     wanted = []
     for row in rows:
-        data = np.frombuffer(row or b"\0", np.uint8)
+        data = np.frombuffer(row or b"\0", np.uint8).copy()
         ends = split(data, np.array([0, len(row)], np.int32), CL100K, class_table())[0].tolist()
         wanted.append([number for begin, end in pairwise([0, *ends]) for number in oracle(row[begin:end], merges)])
     assert encode(rows, vocabulary_of(merges)) == wanted
@@ -124,7 +124,7 @@ def test_of_two_merges_of_a_pair_the_later_counts() -> None:
     """As in the library, which reads merges into a map."""
     a = int(BYTE_IDS[ord("a")])
     merges = make_merges(BYTE_IDS, *np.array([[a, a, 3, 500], [a, a, 9, 501]]).T)
-    data, offsets = np.zeros(8, np.uint8), np.zeros(1, np.int64)
+    data, offsets = np.frombuffer(bytes(8), np.uint8), np.zeros(1, np.int64)
     none = kernel.build_whole(data, offsets, np.zeros(0, np.int32))
     assert encode([b"aa"], kernel.Vocabulary(merges, none, data, offsets)) == [[501]]
 

@@ -34,9 +34,13 @@ from gristmill.tokenizer.patterns import OTHER_TEXTS, PATTERNS, pattern_of, reco
 
 TABLE = class_table()
 NAMES = list(PATTERNS)
+SCANNERS = list({pattern.scanner: name for name, pattern in PATTERNS.items()}.values())
+"""A name of each: the library cuts by texts of one scanner alike (test_patterns_that_share_a_scanner_cut_alike)."""
 POINTS = np.array([point for point in range(0x110000) if not 0xD800 <= point < 0xE000])
 FLAT = TABLE[CLASSES_AT + (TABLE[PAGES_AT + (POINTS >> 8)].astype(int) << 8) + (POINTS & 255)]
-PAGES = [page.astype(np.uint32).tobytes().decode("utf-32-le") for page in np.array_split(POINTS, 500)]
+USED = (POINTS < 0x40000) | (POINTS >> 16 == 14) | (POINTS % 97 == 0)
+"""Planes in which Unicode has characters, and some points of all others."""
+PAGES = [page.astype(np.uint32).tobytes().decode("utf-32-le") for page in np.array_split(POINTS[USED], 200)]
 MOVED = frozenset(map(chr, moved_points()))
 
 CONTEXTS = (
@@ -81,7 +85,7 @@ def cuts(texts: Sequence[str], name: str) -> list[list[str]]:
     encoded = [text.encode() for text in texts]
     offsets = np.concatenate([[0], np.cumsum([len(data) for data in encoded])]).astype(np.int32)
     data = b"".join(encoded)
-    ends, counts = split(np.frombuffer(data or b"\0", np.uint8), offsets, PATTERNS[name].scanner, TABLE)
+    ends, counts = split(np.frombuffer(data or b"\0", np.uint8).copy(), offsets, PATTERNS[name].scanner, TABLE)
     result = []
     for text in range(len(texts)):
         places = [int(offsets[text]), *ends[counts[text] : counts[text + 1]].tolist()]
@@ -105,10 +109,10 @@ def differing(texts: Sequence[str], name: str) -> list[tuple[str, list[str], lis
 
 
 def property_set(expression: str) -> np.ndarray:  # type: ignore[type-arg]
-    """Code points that the library matches with an expression for one character."""
+    """Code points, of those used, that the library matches with an expression for one character."""
     others = library.Split(Regex(f"(?:{expression})+"), "removed")
     rest = "".join(piece for page in PAGES for piece, _ in others.pre_tokenize_str(page))
-    return np.setdiff1d(POINTS, np.frombuffer(rest.encode("utf-32-le"), np.uint32), assume_unique=True)
+    return np.setdiff1d(POINTS[USED], np.frombuffer(rest.encode("utf-32-le"), np.uint32), assume_unique=True)
 
 
 @cache
@@ -139,8 +143,9 @@ def in_contexts(characters: Iterable[str]) -> list[str]:
 )
 def test_classes_of_every_code_point_are_the_library_s(expression: str, bit: int) -> None:
     """Each bit of the table is set for exactly the characters that the expression matches in `tokenizers`."""
-    differences = np.setxor1d(POINTS[FLAT & bit != 0], property_set(expression))
+    differences = np.setxor1d(POINTS[USED & (FLAT & bit != 0)], property_set(expression))
     assert set(map(chr, differences)) <= excused()
+    assert not FLAT[~USED].any()
 
 
 def test_table_is_the_same_under_every_python() -> None:
@@ -165,13 +170,13 @@ def test_every_class_boundary_in_context_is_cut_as_by_the_library(name: str) -> 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", SCANNERS)
 def test_code_points_in_context_are_cut_as_by_the_library(name: str) -> None:
     """Every character of living scripts that is written often, and some of all others, alone and in contexts.
 
     The scanner knows a character by its class alone, and the classes of all are compared above.
     """
-    chosen = POINTS[(POINTS < 0x3400) | (POINTS % 101 == 0)]
+    chosen = POINTS[(POINTS < 0x3400) | (POINTS % 1009 == 0)]
     assert not differing(in_contexts(map(chr, chosen)), name)[:3]
 
 
@@ -199,11 +204,10 @@ def test_long_texts_are_cut_as_by_the_library(name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", SCANNERS)
 def test_many_long_texts_are_cut_as_by_the_library(name: str) -> None:
-    """Ten thousand texts over small alphabets are cut as by `tokenizers`."""
-    for seed in range(2):
-        assert not differing(drawn(100 + seed, 5000), name)[:3]
+    """Four thousand texts over small alphabets are cut as by `tokenizers`."""
+    assert not differing(drawn(100, 4000), name)[:3]
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -83,7 +83,6 @@ def oracle(text, units, ngram):
     return found
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.lists(WORDS, min_size=1, max_size=3), st.lists(st.integers(0, 2), max_size=40), st.data())
 def test_every_run_is_found_whatever_its_place(units, text, data):
     """Of an n-gram's length or more, or a whole unit; also where words repeat, and several units have the same."""
@@ -98,7 +97,6 @@ def test_every_run_is_found_whatever_its_place(units, text, data):
     assert not is_bounded
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.lists(st.lists(st.integers(0, 2), min_size=2, max_size=4), min_size=1, max_size=4), st.data())
 def test_units_shorter_than_a_seed_are_found_by_one_word(units, data):
     """The whole unit, and no part of one."""
@@ -116,7 +114,6 @@ def distance(one, other):
     return row[-1]
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.lists(st.integers(0, 3), min_size=10, max_size=24), st.lists(st.integers(0, 3), max_size=50), st.data())
 def test_an_alignment_has_the_edits_that_it_tells(unit, text, data):
     """The stretch of the text is as near to the unit as is said, and near enough."""
@@ -129,7 +126,6 @@ def test_an_alignment_has_the_edits_that_it_tells(unit, text, data):
         assert distance(unit, there) == hit[EDITS] <= allowed
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.integers(20, 60), st.integers(0, 10**6), st.sampled_from("x-+"), st.integers(0, 30), st.integers(0, 30))
 @example(20, 10, "-", 0, 0)
 def test_a_unit_with_one_edit_is_found_where_it_is(size, place, kind, before, after):

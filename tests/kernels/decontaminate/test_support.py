@@ -1,7 +1,7 @@
 """Hits are dropped where nothing around them could make them count, and nowhere else."""
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.kernels.decontaminate.test_match import HASHES, rolled
 
@@ -17,7 +17,6 @@ def support_for(bags, least, reach):
     return Support(np.array(least, np.int64), np.array(reach, np.int64), starts, words)
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.lists(st.integers(0, 8), min_size=1, max_size=30), BAGS, st.data())
 def test_a_unit_stays_where_one_of_its_hits_has_support(text, bags, data):
     """All its hits, in order; so do units that need none. The hits before those of this text are left alone."""
@@ -40,7 +39,6 @@ def test_a_unit_stays_where_one_of_its_hits_has_support(text, bags, data):
     assert not hits[:2].any()
 
 
-@settings(max_examples=300, deadline=None)
 @given(
     st.lists(st.tuples(st.integers(1, 12), st.integers(1, 8)), min_size=1, max_size=3),
     st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2), st.integers(0, 11), st.integers(1, 12)), max_size=10),

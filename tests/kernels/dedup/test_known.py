@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gristmill.kernels.dedup.known import PADDING_BYTES, find_known, pack_sets
@@ -34,7 +34,6 @@ def find(mine, known, owners=None, starts=None, over=1, under=2):
     )
 
 
-@settings(deadline=None, max_examples=200)
 @given(SETS, SETS, st.integers(1, 4))
 def test_the_most_similar_is_found(mine, known, over):
     """Of those with a Jaccard of at least over / 4 the greatest, of equals the first."""

@@ -16,7 +16,7 @@ U64 = (1 << 64) - 1
 WORD_SEED, WORD_MUL, WORD_END = 0x452821E638D01377, 0x9E3779B97F4A7C15, 0xD6E8FEB86659FD93
 ROLL, LENGTH, WORDLESS = 0xBE5466CF34E90C6D, 0xC0AC29B7C97C50DD, 0x3F84D5B5B5470917
 
-ASCII = st.text(st.sampled_from("aB zZ09_-.\n'`@[{/:^\x00\x7f"), max_size=150)
+ASCII = st.text("aB zZ09_-.\n'`@[{/:^\x00\x7f", max_size=150)
 WORDS = st.lists(st.sampled_from(["a", "The", "word_1", "eight888", "ninechars", "sixteen_16_chars", "X" * 40]))
 ANY = st.text(
     st.one_of(
@@ -125,14 +125,13 @@ def shingles(text: str | bytes, ngram: int, before: bytes = b"", after: bytes = 
     return buffer[:count].tolist()
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(TEXTS, st.integers(1, 6))
 def test_shingles_equal_the_oracle(text, ngram):
     """Every shingle of every text is that of the plain-Python definition, in order."""
     assert shingles(text, ngram) == oracle(text, ngram)
 
 
-@settings(max_examples=300, deadline=None)
 @given(TEXTS, st.binary(max_size=80), st.binary(max_size=80))
 def test_neighbours_in_the_buffer_do_not_count(text, before, after):
     """A text has the same shingles wherever it lies between other bytes, valid or not."""

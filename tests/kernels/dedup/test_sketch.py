@@ -79,7 +79,6 @@ def bands_oracle(sketch: list[int], bands: int, rows: int, salt: int) -> list[in
     return found
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.lists(TEXTS, max_size=5), st.integers(1, 4), st.sampled_from([np.int32, np.int64]))
 def test_sets_are_the_sorted_distinct_shingles(texts, ngram, kind):
     """The sets of many texts are those of each by itself, sorted, without duplicates and never empty."""
@@ -99,14 +98,12 @@ def test_sorting_equals_numpy(values, times):
     assert found[:count].tolist() == np.unique(as_set(values)).tolist()
 
 
-@settings(max_examples=300, deadline=None)
 @given(SETS, SETS)
 def test_jaccard_counts_as_python_sets_do(one, two):
     """Intersection and union are exact."""
     assert jaccard(as_set(one), as_set(two)) == (len({*one} & {*two}), len({*one} | {*two}))
 
 
-@settings(max_examples=250, deadline=None)
 @given(SETS, SETS, st.data())
 def test_the_early_exit_answers_exactly(one, two, data):
     """At, just below and just above the true similarity, the answer is that of exact fractions."""

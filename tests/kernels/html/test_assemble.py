@@ -46,7 +46,6 @@ def best_choice(scores: list[int], sizes: list[int]) -> tuple[int, int]:
     return best, next(least for least, promised in promises.items() if promised == best)
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.lists(st.tuples(SCORES, st.integers(0, 300), st.integers(0, 50)), min_size=1, max_size=30))
 def test_the_choice_is_the_best_of_all_thresholds(rows: list[tuple[int, int, int]]) -> None:
     """Of those that keep everything from some score on; none, where no choice promises enough."""
@@ -106,7 +105,6 @@ TEXTS = st.one_of(
 )
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.lists(st.tuples(TEXTS, st.sampled_from([True, True, False])), max_size=9))
 def test_copies_are_those_that_a_comparison_finds(rows: list[tuple[bytes, bool]]) -> None:
     """A long block for the second time, and one that holds the beginnings of three others."""

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from gristmill.kernels.html.attributes import (
@@ -65,7 +65,6 @@ VALUES = st.lists(st.tuples(NAMES, st.sampled_from([" ", "-", "_", "", "2", "."]
 )
 
 
-@settings(max_examples=300, deadline=None)
 @given(VALUES, st.booleans())
 @example("leftnav sidebarBox storycontent HTMLContent a" + "b" * 40, False)
 @example("x" * 395 + " sidebar", False)
@@ -91,7 +90,6 @@ PAIRS = st.tuples(
 )
 
 
-@settings(max_examples=200, deadline=None)
 @given(
     st.lists(PAIRS, max_size=5, unique_by=lambda pair: pair[0].lower()),
     st.sampled_from([">", " >", "/>", " / >", ">x>"]),

@@ -1,7 +1,7 @@
 """Pages cut into blocks: no word is lost, glued, invented or moved, against a plain reading of the page."""
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.kernels.html.cutting import Cut, read_words, text_of, words_of
 
@@ -33,7 +33,6 @@ TAGS = st.sampled_from(
 SOUP = st.lists(st.one_of(WORDS, WORDS, TAGS, st.sampled_from(SKIPPED)), max_size=60).map("".join)
 
 
-@settings(max_examples=400, deadline=None)
 @given(SOUP)
 @example("one<b>two</b> <i>three</i><p>four<span>five</span> six")
 def test_every_word_is_there_once_and_in_order(page: str) -> None:

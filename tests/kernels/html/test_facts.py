@@ -106,7 +106,6 @@ PIECES = st.one_of(
 )
 
 
-@settings(max_examples=150, deadline=None)
 @given(st.lists(PIECES, max_size=8).map("".join), st.binary(max_size=9))
 def test_tags_are_those_of_a_parser(page: str, before: bytes) -> None:
     """Whatever the order, quotes and case of attributes, and whatever looks like a tag inside comments and scripts."""

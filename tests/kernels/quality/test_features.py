@@ -20,7 +20,7 @@ def flat(texts: list[str]):
     """Texts as bytes, and where each starts and ends; some bytes before them belong to none."""
     parts = [text.encode() for text in texts]
     bounds = np.cumsum([3, *map(len, parts)]).astype(np.int64)
-    return np.frombuffer(b"..." + b"".join(parts), np.uint8), bounds[:-1].copy(), bounds[1:].copy()
+    return np.frombuffer(b"..." + b"".join(parts), np.uint8).copy(), bounds[:-1].copy(), bounds[1:].copy()
 
 
 def known_words() -> Vocabulary:

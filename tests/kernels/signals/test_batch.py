@@ -47,7 +47,6 @@ def expected(text, stop_words=GOPHER_STOP_WORDS, terms=()):
     return {name: slow.get(name, 0) for name in (*COUNTS, "byte_entropy_bits", "xml_header")}
 
 
-@settings(max_examples=250, deadline=None)
 @given(st.lists(st.one_of(st.sampled_from(PHRASES), TEXTS), max_size=14), st.sampled_from(["\n", "\n\n", " ", "\n \n"]))
 def test_every_signal_equals_the_oracle(pieces, between):
     """On text made of the phrases that rules look for, repeated lines and any characters."""
@@ -120,8 +119,8 @@ def test_odd_texts_equal_the_oracle(text):
     [("a ", 1), ("a-", 2), ("[1] ", 3), ("+", 1), ("x\n", 1), ("lorem cookies ", 2), ("漢", 1), ("-+", 2), ("a! ", 2)],
 )
 def test_a_huge_document_takes_linear_work(unit, tokens):
-    """Four million bytes of the worst repetitions come to an end, with counts that can be worked out by hand."""
-    times = 4_000_000 // len(unit.encode())
+    """A million bytes of the worst repetitions come to an end, with counts that can be worked out by hand."""
+    times = 1_000_000 // len(unit.encode())
     row = measured([unit * times])[0]
     assert row["bytes"] == times * len(unit.encode())
     assert row["chars"] == times * len(unit)

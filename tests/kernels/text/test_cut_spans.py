@@ -24,10 +24,12 @@ def whole_is_blank(data):
 
 
 def arrays(texts, spans):
-    data = np.frombuffer(b"".join(texts) or b"\0", np.uint8)
+    data = np.frombuffer(b"".join(texts) or b"\0", np.uint8).copy()
     offsets = np.cumsum([0, *map(len, texts)]).astype(np.int32)
     firsts = np.cumsum([0, *map(len, spans)]).astype(np.int64)
-    return data, offsets, firsts, np.array([bound for one in spans for bound in one], np.int64)
+    bounds = np.array([bound for one in spans for bound in one], np.int64)
+    bounds.flags.writeable = False
+    return data, offsets, firsts, bounds
 
 
 def remainder(text, spans):

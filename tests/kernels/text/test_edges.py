@@ -41,7 +41,7 @@ def plainly(text, title=""):
 def trimmed(*rows, wanted=True):
     """What is left of texts; each comes with a title."""
     texts, titles = ([row[part].encode() for row in rows] for part in (0, 1))
-    text, title = (np.frombuffer(b"".join(parts), np.uint8) for parts in (texts, titles))
+    text, title = (np.frombuffer(b"".join(parts), np.uint8).copy() for parts in (texts, titles))
     offsets, title_offsets = (np.cumsum([0, *map(len, parts)]).astype(np.int64) for parts in (texts, titles))
     starts, stops = offsets[:-1].copy(), offsets[1:].copy()
     trim(text, starts, stops, title, title_offsets, np.full(len(rows), wanted))

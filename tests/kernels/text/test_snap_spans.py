@@ -1,15 +1,14 @@
 """Spans shrink to whole characters or lines, never grow."""
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gristmill.kernels.text.snap_spans import snap_spans
 
-TEXTS = st.lists(st.text(st.sampled_from("aé漢🙂\n"), max_size=12), max_size=5)
+TEXTS = st.lists(st.text("aé漢🙂\n", max_size=12), max_size=5)
 
 
-@settings(max_examples=200, deadline=None)
 @given(TEXTS, st.booleans(), st.data())
 def test_what_is_left_of_a_span_is_its_whole_characters_or_lines(texts, lines, data):
     """Of the pieces that Python cuts a text into, those that lie wholly in a span, and nothing else."""
@@ -21,7 +20,8 @@ def test_what_is_left_of_a_span_is_its_whole_characters_or_lines(texts, lines, d
     offsets = np.cumsum([0, *map(len, encoded)]).astype(np.int32)
     firsts = np.cumsum([0, *map(len, spans)])
     bounds = np.array([bound for bounds in spans for bound in bounds], np.int64)
-    buffer = np.frombuffer(b"".join(encoded) or b"\0", np.uint8)
+    bounds.flags.writeable = False
+    buffer = np.frombuffer(b"".join(encoded) or b"\0", np.uint8).copy()
     new_firsts, new_bounds = snap_spans(buffer, offsets, firsts, bounds, lines)
     for row, text in enumerate(texts):
         pieces = text.split("\n") if lines else list(text)

@@ -111,7 +111,7 @@ def test_cuts(text, expected):
     assert split_tokens(text) == [token for token in expected.split("|") if token]
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(TEXTS)
 def test_tokens_equal_the_oracle(text):
     """The compiled scan cuts where the plain-Python rules cut."""

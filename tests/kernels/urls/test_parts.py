@@ -25,21 +25,21 @@ HOST = st.one_of(
 URLS = st.one_of(
     st.builds(
         "{}{}{}{}{}{}".format,
-        st.sampled_from(["", "http://", "HTTPS://", "//", "ftp://", "http:\\\\", " http://"]),
+        st.sampled_from(["", "http://", "HTTPS://", "//", "://", "a:/", "ftp://", "http:\\\\", " http://"]),
         st.sampled_from(["", "user@", "u:p@", "a@b@"]),
         HOST,
         st.sampled_from(["", ":80", ":443", ":8080", ":", ":x", ":080"]),
         st.sampled_from(["", "/", "/a", "/A/", "/a//", "\\b", "/%7Eu", "/a:b@c"]),
         st.sampled_from(["", "?q=1", "?q=http://e.com/", "#top", "?a/#b", " "]),
     ),
-    st.text(st.sampled_from("ab.:/\\?#@[]% 8"), max_size=14),
+    st.text("ab.:/\\?#@[]% 8", max_size=14),
 )
 
 
 def arrow(values: list[str]) -> tuple[np.ndarray, np.ndarray]:
     data = [value.encode() for value in values]
     offsets = np.cumsum([0, *map(len, data)]).astype(np.int32)
-    return np.frombuffer(b"".join(data) or b"\0", np.uint8), offsets
+    return np.frombuffer(b"".join(data) or b"\0", np.uint8).copy(), offsets
 
 
 def lines(values: list[str]) -> np.ndarray:
@@ -81,7 +81,7 @@ def exact(url: str) -> str:
     return host + (":" + port if port else "") + ("/" if rest.startswith("?") else "") + rest
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(URLS)
 def test_the_parts_of_a_url_are_those_of_the_plain_parser(url):
     """Schemes, user names, ports, brackets, trailing dots, back slashes, fragments, and junk."""
@@ -118,7 +118,6 @@ def test_a_domain_stands_for_itself_and_every_host_below_it(entry, blocked, free
     assert [label == 0 for label in found.tolist()] == [True] * len(blocked) + [False] * len(free)
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.lists(HOST, max_size=6), st.lists(URLS, min_size=1, max_size=6))
 @pytest.mark.slow
 def test_lookups_of_domains_equal_those_in_a_set_of_text(entries, urls):
@@ -135,7 +134,6 @@ def test_lookups_of_domains_equal_those_in_a_set_of_text(entries, urls):
         assert shown[shown_offsets[row] : shown_offsets[row + 1]].tobytes().decode() == (wanted or "")
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.lists(URLS, max_size=6), st.lists(URLS, min_size=1, max_size=6))
 @pytest.mark.slow
 def test_lookups_of_urls_equal_those_in_a_set_of_text(entries, urls):
@@ -175,7 +173,6 @@ def hash_words_of(entries: set[str]) -> np.ndarray:
 
 
 @pytest.mark.slow
-@settings(max_examples=300, deadline=None)
 @given(st.sets(WORDS, max_size=4), PIECES, st.integers(1, 3))
 def test_words_of_urls_are_whole_and_different(words, pieces, wanted):
     """A URL is found when it has as many different listed words as are asked for; they are shown in their order."""
@@ -191,7 +188,6 @@ def test_words_of_urls_are_whole_and_different(words, pieces, wanted):
 
 
 @pytest.mark.slow
-@settings(max_examples=300, deadline=None)
 @given(st.sets(st.one_of(WORDS, st.sampled_from(["m-c", "pam", "x", "é/"])), max_size=4), PIECES)
 def test_letters_inside_urls_are_found_where_python_finds_them(entries, pieces):
     """The first place with a listed entry counts, and of several there the shortest."""

@@ -142,8 +142,8 @@ def test_items_that_cannot_be_protected_stop_the_run(tmp_path):
 
 @settings(max_examples=25, deadline=None)
 @given(
-    st.text(st.sampled_from("aß水🌾 .\n"), max_size=30),
-    st.text(st.sampled_from("aß水🌾 .\n"), max_size=30),
+    st.text("aß水🌾 .\n", max_size=30),
+    st.text("aß水🌾 .\n", max_size=30),
     st.sampled_from([0, 1, 3, 10, 10**6]),
 )
 def test_a_cut_takes_the_item_and_its_margin_and_no_half_characters(cutting, before, after, margin):

@@ -4,7 +4,7 @@ import hashlib
 
 import numpy as np
 import pyarrow as pa
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gristmill.engine.work.shuffle import cut
@@ -29,7 +29,6 @@ def exchange(tables, function, bits):
 groups = st.lists(st.lists(st.tuples(st.integers(0, 14), st.integers(0, 14)), max_size=8), max_size=8)
 
 
-@settings(max_examples=150, deadline=None)
 @given(groups, st.sampled_from([0, 1, 3]))
 def test_clusters_are_the_components_of_all_links(links_by_meet, bits):
     """Each group knows some links; at the end every document has the best of its component, and their number."""

@@ -125,7 +125,6 @@ CONFIGS = st.builds(
 )
 
 
-@settings(deadline=None, max_examples=150)
 @given(DOCUMENTS, CONFIGS)
 def test_what_is_repeated_too_often_goes_and_nothing_else(documents, config):
     """Every line over the limit is cut (but the first, if asked for), no other loses a byte; a cut can be undone."""
@@ -154,7 +153,7 @@ def test_what_is_repeated_too_often_goes_and_nothing_else(documents, config):
     assert shown == lines
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=40)
 @given(DOCUMENTS, CONFIGS, st.sampled_from([0, 1, 6]), st.sampled_from([None, 1, 300]), st.randoms())
 @pytest.mark.slow
 def test_cuts_do_not_depend_on_order_parts_batches_and_blocks(documents, config, bits, limit, random):

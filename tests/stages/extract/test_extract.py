@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gristmill.errors import UserError
@@ -211,7 +211,6 @@ def test_what_a_library_raises_is_a_verdict_on_its_row(error: Exception, monkeyp
     assert len(rows[1]["detail"]) <= extract.MAX_DETAIL_CHARS
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.lists(st.one_of(st.none(), st.text(max_size=30), st.text("<>/!-='\" abdiptrs\n\0", max_size=60)), max_size=5))
 def test_no_markup_raises(pages: list[str | None]) -> None:
     """Any strings at all are pages: each gets text or a reason, never both, never neither."""

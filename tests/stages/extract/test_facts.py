@@ -195,7 +195,6 @@ def language_of(tree: Any) -> str | None:
     return stated or (language_tag(meta.getattr("content")) if meta else None)
 
 
-@settings(deadline=None, max_examples=200)
 @given(
     title=TITLES,
     heading=st.sampled_from(["", "<h1>head <i>line</i></h1>", "<h1></h1>", "<svg><title>x</title></svg>"]),

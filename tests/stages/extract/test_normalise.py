@@ -47,14 +47,13 @@ def oracle(text: str, max_blank_lines: int = 1) -> str:
     return unicodedata.normalize("NFC", cut)
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(TEXTS, st.integers(0, 3))
 def test_equals_the_plain_python_oracle(text: str, max_blank_lines: int) -> None:
     """The one-pass scan gives what the steps give one by one."""
     assert normalise(text, max_blank_lines) == oracle(text, max_blank_lines)
 
 
-@settings(max_examples=300, deadline=None)
 @given(TEXTS, st.integers(0, 2))
 def test_a_second_time_changes_nothing(text: str, max_blank_lines: int) -> None:
     """The plain form of a plain form is itself."""

@@ -169,7 +169,6 @@ def test_bombs_are_bounded_while_they_unpack(name: str) -> None:
     transfer=st.sampled_from(["", "chunked"]),
     name=st.sampled_from(["", *sorted(ENCODERS)]),
 )
-@settings(deadline=None, max_examples=300)
 def test_no_bytes_make_it_fail(raw: bytes, transfer: str, name: str) -> None:
     """Whatever the bytes under whatever header: a body or a fault, never an exception."""
     body = http.body_of({"content-encoding": name, "transfer-encoding": transfer}, raw, 1000)

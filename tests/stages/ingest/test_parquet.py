@@ -248,4 +248,4 @@ def test_damaged_row_group_costs_itself_only(tmp_path):
 @pytest.mark.slow
 def test_many_damaged_row_groups_cost_themselves_only(tmp_path):
     """The same over many more files."""
-    fuzz(tmp_path, range(120, 700))
+    fuzz(tmp_path, range(120, 320))

@@ -137,11 +137,11 @@ def test_headers_that_cannot_be_read_are_rows(path: Path, head: bytes) -> None:
     assert reasons(rows(page(1) + head + b"body\r\n\r\n" + page(2), path)) == [None, "bad_warc_header", None]
 
 
-@pytest.mark.parametrize("start", [b"", b"WARC/1.0\r\nWARC-Type: resource\r\nContent-Length: 99999999\r\n\r\n"])
+@pytest.mark.parametrize("start", [b"", b"WARC/1.0\r\nWARC-Type: resource\r\nContent-Length: 60000000\r\n\r\n"])
 def test_frames_that_decode_to_very_much_take_little_memory(path: Path, start: bytes) -> None:
-    """A small member that decodes to 100 MB, as a record or as garbage, is passed over in bounded memory."""
+    """A small member that decodes to 64 MB, as a record or as garbage, is passed over in bounded memory."""
     packer = zlib.compressobj(9, wbits=31)
-    bomb = packer.compress(start) + b"".join(packer.compress(bytes(1 << 20)) for _ in range(100)) + packer.flush()
+    bomb = packer.compress(start) + b"".join(packer.compress(bytes(1 << 20)) for _ in range(64)) + packer.flush()
     path.write_bytes(packed("gzip", page(1)) + bomb + packed("gzip", page(2)))
     config = warc.Config.model_validate({"max_record_bytes": "4MB"})
     tracemalloc.start()
@@ -273,9 +273,9 @@ def test_no_damage_breaks_the_laws(path: Path, batch: int, monkeypatch: pytest.M
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("batch", range(100, 140))
+@pytest.mark.parametrize("batch", range(100, 116))
 def test_no_damage_breaks_the_laws_at_length(path: Path, batch: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same for two thousand more."""
+    """The same for 800 more."""
     small_seams(monkeypatch, 300)
     for case in range(50):
         damaged(random.Random(f"{batch} {case}"), path)

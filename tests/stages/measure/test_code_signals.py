@@ -7,7 +7,7 @@ import tokenize
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gristmill.stages.measure.code_signals import Config, apply
@@ -59,7 +59,6 @@ PIECES = st.sampled_from(
 )
 
 
-@settings(max_examples=150, deadline=None)
 @given(st.lists(PIECES, max_size=12))
 def test_python_comments_are_those_of_the_tokenizer(lines: list[str]) -> None:
     """On code that Python reads, the scan without a grammar finds what its tokenizer finds."""

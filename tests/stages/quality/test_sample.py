@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from exchanged import run_exchange
@@ -73,6 +73,7 @@ def test_each_side_gives_its_first_documents_by_hash_as_far_as_the_budget_goes(s
     assert set(split.drop_null().to_pylist()) <= {TRAIN}
 
 
+@settings(max_examples=40)
 @given(st.lists(st.integers(0, ROWS), max_size=6), st.integers(0, 4))
 def test_the_cut_into_parts_and_reducers_takes_no_other_document(cuts, bits):
     split, counts = taken(config_of(), cuts, bits=bits)

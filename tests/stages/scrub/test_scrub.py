@@ -47,7 +47,6 @@ PIECES = st.one_of(
 )
 
 
-@settings(deadline=None, max_examples=150)
 @given(st.lists(PIECES, max_size=8).map("".join), st.sampled_from(ACTIONS))
 def test_idempotent_whatever_stands_beside_what(key, text, action):
     """Also where a replacement uncovers what it stood beside."""

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gristmill.errors import UserError
@@ -209,7 +209,6 @@ CONDITIONS = st.recursive(
 )
 
 
-@settings(max_examples=150, deadline=None)
 @given(CONDITIONS)
 @pytest.mark.slow
 def test_any_condition_equals_its_evaluation_row_by_row(pair: Pair) -> None:

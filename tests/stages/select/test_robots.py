@@ -175,11 +175,10 @@ def test_every_short_rule_matches_every_short_path_as_its_regular_expression_doe
     assert found.tolist() == [regexes[rule].match(path) is not None for rule, path in pairs]
 
 
-RULE_PATHS = st.text(st.sampled_from("ab/*$"), max_size=6).map("/".__add__)
-PATHS = st.text(st.sampled_from("ab/$*"), max_size=8).map("/".__add__)
+RULE_PATHS = st.text("ab/*$", max_size=6).map("/".__add__)
+PATHS = st.text("ab/$*", max_size=8).map("/".__add__)
 
 
-@settings(max_examples=400, deadline=None)
 @given(st.lists(st.tuples(st.booleans(), RULE_PATHS), max_size=6), PATHS)
 def test_verdicts_equal_those_of_regular_expressions(rules, path):
     """All rules tried, the longest taken: the definition, in plain Python."""

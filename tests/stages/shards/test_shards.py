@@ -70,7 +70,6 @@ def test_the_shards_hold_every_document_once_and_whole(tmp_path, pack):
 
 
 @given(st.integers(1, 10**15), st.integers(1, 10**10))
-@settings(max_examples=300, deadline=None)
 def test_the_number_of_shards_is_the_nearest_power_of_two(tokens, wanted):
     """No other power of two brings the tokens of a shard nearer to what is wanted, in ratio."""
 
