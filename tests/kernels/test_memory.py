@@ -175,6 +175,7 @@ def test_a_check_tells_of_what_goes_beyond(tmp_path):
     ], done.stderr
 
 
+@pytest.mark.early
 @pytest.mark.slow
 def test_kernels_stay_between_fences():
     """The machine code that users run, with arrays that end (begin) at a page that is not there."""

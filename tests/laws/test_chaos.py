@@ -265,6 +265,7 @@ def assert_nothing_was_given_up(store):
         assert "worker_crashed" not in record["body"]["metrics"].get("dropped", {})
 
 
+@pytest.mark.early
 @pytest.mark.slow
 def test_300_kills_give_the_same_bytes_and_no_document_is_given_up(tmp_path):
     """Law 9: a fault outside never becomes a verdict inside."""

@@ -97,6 +97,7 @@ class Mended:
             self.samples = hashlib.sha256(b"".join(batch.tokens.tobytes() for batch in loader)).hexdigest()
 
 
+@pytest.mark.early
 @pytest.mark.slow
 def test_damage_is_repaired_or_refused(project, edit):
     """At least 200 trials over every kind of file; the same parts, shards and samples come out, or a message."""
