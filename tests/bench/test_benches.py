@@ -122,7 +122,7 @@ def ended_with(module):
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*found in sys.modules:RuntimeWarning")
 @pytest.mark.usefixtures("in_this_process", "commands_here")
-@pytest.mark.parametrize("name", sorted({*SMALL} - {"on_ray"}) + [pytest.param("on_ray", marks=pytest.mark.early)])
+@pytest.mark.parametrize("name", [*sorted({*SMALL} - {"on_ray"}), pytest.param("on_ray", marks=pytest.mark.early)])
 def test_a_bench_runs_without_data_of_the_user(name, monkeypatch, demo):
     """Each measurement is JSON, has a value that is a number, and a line in the table."""
     module = importlib.import_module(f"bench.{name}")
