@@ -107,7 +107,11 @@ class Session:
             near = nearest(name, self.views)
             meant = f"Did you mean {quoted(near) if '/' in near else near}? " if near else ""
             return f"There is no view {name}, so nothing was asked. {meant}Views: {self._names()}."
-        return " ".join(_POINTER.sub("", message).split())
+        plain = " ".join(_POINTER.sub("", message).split())
+        slashed = next((name for name in self.views if "/" in name), None)
+        if slashed is not None and plain.endswith('at or near "/"'):
+            return f"{plain}. A name with a slash stands in quotes: {quoted(slashed)}."
+        return plain
 
     def _names(self) -> str:
         return ", ".join(name for name in self.views if "/" not in name)
