@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from tests.stages.decontaminate.suites import item, write_suite
 
 from gristmill.cli.main import run_command
 from gristmill.demo import evals
@@ -34,6 +35,13 @@ def describe(folder, setting):
     """Add a setting to the benchmark."""
     file = folder / "suite.yaml"
     file.write_text(file.read_text().replace("{files:", f"{{{setting}, files:", 1))
+
+
+def test_words_are_those_that_are_compared(tmp_path, typed):
+    """A letter of a script without spaces is one; white space counts none of them."""
+    write_suite(tmp_path, {"th": [item(0, q="เมืองหลวงของประเทศไทยคือเมืองอะไร")]})
+    _, said = typed("show", tmp_path, "--json")
+    assert json.loads(said.out)["fewest_words"] > 20
 
 
 def test_show_tells_what_a_suite_holds(folder, typed):

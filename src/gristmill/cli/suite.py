@@ -19,7 +19,7 @@ from gristmill.stages.decontaminate.suite import Item, Suite, pin_suite, read_wi
 from gristmill.stages.decontaminate.suite_benchmark import Counts
 from gristmill.stages.decontaminate.suite_describe import protection_set
 from gristmill.stages.decontaminate.suite_ready import ready, ready_names
-from gristmill.stages.decontaminate.units import units_of
+from gristmill.stages.decontaminate.units import count_words, units_of
 
 app = typer.Typer(
     help="Check and pin eval suites; show which items a corpus held.",
@@ -136,7 +136,7 @@ def _head(suite: Suite) -> dict[str, Any]:
 
 
 def _numbers(name: str, suite: Suite, items: Sequence[Item], counts: Counts) -> dict[str, Any]:
-    sizes = [len(item.question.split()) for item in items]
+    sizes = count_words([item.question for item in items]).sizes().tolist()
     return {
         "benchmark": name,
         "items": len(items),
