@@ -92,7 +92,8 @@ def test_every_run_is_found_whatever_its_place(units, text, data):
         low = data.draw(st.integers(0, len(unit) - 1))
         at = data.draw(st.integers(0, len(text)))
         text = text[:at] + unit[low : data.draw(st.integers(low, len(unit)))] + text[at:]
-    (hits,), (is_bounded,) = hits_in([text], units_of(units, ngram))
+    seed_words = data.draw(st.integers(2, 5))
+    (hits,), (is_bounded,) = hits_in([text], units_of(units, ngram, seed_words=seed_words))
     assert runs_of(hits) == oracle(text, units, ngram)
     assert not is_bounded
 

@@ -1,6 +1,8 @@
 """Decontamination: what counts when all documents are seen, what a benchmark may say of itself, and what is cut."""
 
+import json
 import random
+import re
 
 import pyarrow as pa
 import pytest
@@ -10,7 +12,9 @@ from tests.stages.decontaminate.suites import Step, item, prose, write_suite
 
 from gristmill.errors import CannotBeMet
 from gristmill.stages.decontaminate import eval_index, eval_suite, findings
+from gristmill.stages.decontaminate.code_tokens import marks_of
 from gristmill.stages.decontaminate.index import open_index
+from gristmill.stages.decontaminate.units import CODE, Unit
 
 ITEM = item(0)
 WORDS = ITEM["q"].split()
@@ -202,6 +206,34 @@ def test_spellings_of_an_item_are_one_flag(tmp_path):
     assert [len(found) for found in step.hits([text])] == [2], "units that are found there"
     (row,), _ = step.run([text])
     assert [(flag["rule"], round(flag["coverage"] * 42)) for flag in row["evidence"]] == [("fuzzy", 40)]
+
+
+@pytest.mark.parametrize(
+    ("code", "marks", "between"),
+    [
+        ("# all of them\nx = y if z else w", ["else"], ["else"]),
+        ('x = "all of them" if z else w', ["else"], ["else"]),
+        ('def f(x):\n    """Return all of them."""\n    return x', ["return"], []),
+        ("x = [a for a in b if c in a]\ny = x.append(b)", ["append"], []),
+        ("# for all\nx = y + z", ["all"], []),
+    ],
+)
+def test_marks_are_words_that_copies_have(code, marks, between):
+    """None of a comment or a string where code has one; those with a sign beside them before those between words."""
+    assert marks_of([Unit(0, CODE, code)], {}) == (marks, between)
+
+
+def test_code_that_is_one_expression_is_found_in_a_suite_of_its_own(tmp_path):
+    """Its keywords stand between words, as they do in prose."""
+    code = "total = [x for x in seen if x not in given] + [x for x in given if x]\n"
+    (tmp_path / "b.jsonl").write_text(json.dumps({"id": "i", "q": prose(9), "c": code}))
+    (tmp_path / "suite.yaml").write_text(
+        "suite: s\nversion: '1'\nbenchmarks: {b: {files: b.jsonl, id: id, question: q, code: c}}\n"
+    )
+    names = {"total": "value_of_all_that", "x": "one_of_these_that_are_here", "seen": "known_so_far_from_others"}
+    copy = re.sub(r"\w+", lambda word: names.get(word[0], word[0]), code)
+    found = Step(tmp_path).flags([f"{prose(1)}\n\n{copy}\nprint(x[0])\n{prose(2)}", prose(3)])
+    assert [{one for one, _ in flags} for flags in found] == [{"i"}, set()]
 
 
 SCRIPTS = {

@@ -43,8 +43,9 @@ LAST, GOES_ON, IS_PART = (np.uint64(1 << bit) for bit in (63, 62, 61))
 UNIT_BITS, WORD_BITS, AT_WORD = LOWER, np.uint64((1 << 27) - 1), np.uint64(32)
 """Of the first number of a posting."""
 FIVE_BITS = np.uint64(31)
-AT_COUNT, AT_MISSES = np.uint64(48), np.uint64(56)
-"""Of the third number of a posting: how many words behind the seed are in it, and how many of all may be missing."""
+AT_COUNT, AT_MISSES = np.uint64(55), np.uint64(59)
+"""Of the third number of a posting: how many words behind the seed are in it, eleven at most, and how many of all may
+be missing."""
 AROUND = 12
 """Words from the start of a seed, on either side, that are looked at before an alignment is tried."""
 

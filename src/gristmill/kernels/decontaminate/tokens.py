@@ -19,7 +19,7 @@ import numpy as np
 from numba import njit
 
 from gristmill.kernels.decontaminate.literals import BLANK, KINDS, LINE, LITERAL, NOTHING, SIGN, WORD, after_odd
-from gristmill.kernels.decontaminate.sift import is_in
+from gristmill.kernels.decontaminate.marks import is_in
 from gristmill.kernels.dedup.shingles import ROLL
 from gristmill.kernels.memory import address_of, byte_at, eight_bytes_at, leading_zeros, trailing_zeros
 from gristmill.kernels.memory_blocks import BLOCK, code_bits

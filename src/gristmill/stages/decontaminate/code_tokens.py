@@ -6,7 +6,7 @@ one are those of the other, renamed: each name always the same other name.
 
 import keyword
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from difflib import SequenceMatcher
 from functools import lru_cache
 from typing import Any
@@ -108,12 +108,10 @@ def marks_of(units: Sequence[Unit], times: Mapping[str, int]) -> tuple[list[str]
     between: set[str] = set()
     for number, unit in enumerate(units):
         text = _IMPORT.sub("", unit.text)
-        found = [*_NAMED.finditer(_ASIDE.sub(" ", text))] or [*_NAMED.finditer(text)]
-        for one in found:
-            if one[1] or one[2] in kept:
-                left.setdefault(one[2].lower(), set()).add(number)
-                if not one[1] and one[2] not in beside_signs:
-                    between.add(one[2].lower())
+        for one in _lasting(_ASIDE.sub(" ", text), kept) or _lasting(text, kept):
+            left.setdefault(one[2].lower(), set()).add(number)
+            if not one[1] and one[2] not in beside_signs:
+                between.add(one[2].lower())
 
     def cost(word: str) -> tuple[float, str]:
         return (1 + times.get(word, 0) + _ELSEWHERE * (word in between)) / len(left[word]), word
@@ -125,6 +123,11 @@ def marks_of(units: Sequence[Unit], times: Mapping[str, int]) -> tuple[list[str]
         met = left.pop(best)
         left = {word: rest for word, held in left.items() if (rest := held - met)}
     return sorted(marks), sorted(between.intersection(marks))
+
+
+def _lasting(text: str, kept: Set[str]) -> list[re.Match[str]]:
+    """Words that a copy under other names has, too."""
+    return [found for found in _NAMED.finditer(text) if found[1] or found[2] in kept]
 
 
 def is_renamed(one: str, other: str) -> bool:
