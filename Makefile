@@ -6,7 +6,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --co
 
 unexport PYTHONDONTWRITEBYTECODE  # the tests start hundreds of processes, and each would compile all modules again
 
-.PHONY: demo demo-score demo-audit demo-shards test test-fast test-memory test-cluster test-objects test-export kernels lint bench clean fuzz
+.PHONY: demo picture test test-fast test-memory test-cluster test-objects test-export kernels lint bench clean fuzz
 
 $(VENV)/base: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -26,18 +26,15 @@ demo/inputs/truth.json: | $(VENV)/base
 
 demo: $(VENV)/base demo/inputs/truth.json
 	$(BIN)/gristmill run recipes/demo.yaml
-	@$(MAKE) --no-print-directory --jobs 2 demo-audit demo-score demo-shards  # each needs one core
+	@$(BIN)/python -m gristmill.demo score recipes/demo.yaml demo/inputs
+	@echo
+	@echo "Try next:"
+	@echo "  $(BIN)/gristmill funnel recipes/demo.yaml                     # what each step dropped, and why"
+	@echo "  $(BIN)/gristmill inspect recipes/demo.yaml --clusters -n 3    # near duplicates side by side"
+	@echo "  $(BIN)/gristmill sample recipes/demo.yaml --step 3900         # what a trainer reads there"
 
-demo-score:
-	$(BIN)/python -m gristmill.demo score recipes/demo.yaml demo/inputs
-
-demo-audit:
-	$(BIN)/python -m gristmill.demo generic demo/generic
-	$(BIN)/gristmill tokenizer audit recipes/demo.yaml --against demo/generic --sizes 1000,2000,4000,8000 --out demo/audit
-
-demo-shards:
-	$(BIN)/gristmill shards verify recipes/demo.yaml
-	$(BIN)/gristmill sample recipes/demo.yaml --step 3900 --chars 300
+picture: demo  # of the README
+	$(BIN)/python -m gristmill.demo picture recipes/demo.yaml docs/demo.svg
 
 lint: $(VENV)/dev
 	$(BIN)/ruff check src tests bench fuzz

@@ -35,7 +35,7 @@ def test_a_run_says_what_it_gave_up_and_the_commands_that_it_names_work(project,
     project.write_recipe(f"  - stagebox.deadly: {{mended: '{project.folder / 'mended'}'}}\n")
     for done in (typed("run", project.recipe), typed("run", project.recipe)):
         assert done.code == 0
-        assert "Documents given up because they kill their worker every time: 1 (1 by all/deadly)." in done.out
+        assert "1 document given up because every attempt killed the worker (1 by all/deadly)." in done.out
         assert f"gristmill inspect {project.recipe} --dropped --reason worker_crashed" in done.out
         assert f"gristmill run {project.recipe} --retry-crashed" in done.out
     assert json.loads(typed("run", project.recipe, "--json").out)["given_up"] == {"all/deadly": 1}

@@ -31,7 +31,7 @@ def ran(say):
     return typed
 
 
-def test_a_run_ends_with_its_languages(tmp_path, ran):
+def test_a_verbose_run_shows_its_languages(tmp_path, ran):
     """Both are kept by Gopher's rules, each by its own stop words; the table and the JSON say so."""
     path = recipe(tmp_path, "{gopher_quality: {min_words: 10}}")
     found = json.loads(ran("run", path, "--json"))
@@ -39,7 +39,7 @@ def test_a_run_ends_with_its_languages(tmp_path, ran):
         "de": (25, 25),
         "en": (25, 25),
     }
-    shown = ran("run", path)
+    shown = ran("run", path, "--verbose")
     assert "Languages of the documents of notes." in shown
     assert "100.0%" in shown
 

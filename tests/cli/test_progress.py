@@ -36,7 +36,7 @@ def test_a_log_line_tells_all_of_it_and_what_changed(bars, capsys):
         work(bars, "web/signals", 1)
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 3
-    assert "1 of 6 tasks, 0 of 2 stages done, at least" in lines[0]
+    assert "1 of 6 tasks, 0 of 2 stages done; " in lines[0]
     assert lines[0].endswith("web/extract 1/3 (1 new)")
     assert lines[1].endswith("web/extract 2/3 (1 new)")
     assert lines[2].endswith("web/signals 1/3 (1 new)")
@@ -66,14 +66,14 @@ def test_what_is_cached_does_not_count_as_work(bars):
     assert bars.summary() == "1 of 1 stage done"
 
 
-def test_compiling_is_no_throughput_and_no_promise(bars):
+def test_compiling_counts_as_neither_throughput_nor_time_left(bars):
     """The first task waits two minutes for machine code; the others will not."""
     bars.expect(node("a"), 5)
     work(bars, "a", 1, wall_s=121.0, compile_s=120.0)
     assert bars.stages["a"].rate == "1.0 KB/s a worker"
     assert bars.summary().endswith("about 0:04 left")
     bars.expect(node("b"), 1)
-    assert bars.summary().endswith("time left not known (compiling)")
+    assert bars.summary() == "0 of 2 stages done"
 
 
 def test_after_a_stop_the_time_left_is_that_of_the_work_to_come(bars):
@@ -93,24 +93,27 @@ def test_stages_to_come_take_as_long_as_in_earlier_runs(bars):
     bars.settled(node("a"))
     work(bars, "a", 1, wall_s=5.0)
     assert bars.summary() == "0 of 2 stages done, about 0:50 left"
+    assert bars.line().startswith("1 of 7 tasks, ")
     bars.expect(node("b"), 6)
     bars.settled(node("b"))
     assert bars.summary() == "0 of 2 stages done, about 1:10 left"
 
 
-def test_what_nobody_knows_is_not_told(bars):
-    """A stage that never ran may take any time: what is known is the least, and nothing where that is nothing."""
+def test_no_time_is_shown_before_every_stage_has_an_estimate(bars, capsys):
+    """Nor a total of tasks that grows: a stage that never ran may have any number of tasks."""
     bars.begin([node("a"), node("b")], {})
     bars.expect(node("a"), 2)
     bars.settled(node("a"))
     work(bars, "a", 1, wall_s=5.0)
-    assert bars.summary() == "0 of 2 stages done, at least 0:05 left"
+    assert bars.summary() == "0 of 2 stages done"
     work(bars, "a", 1)
-    assert bars.summary() == "1 of 2 stages done, time left not known"
+    assert bars.summary() == "1 of 2 stages done"
+    assert "2 tasks done, 1 of 2 stages done; a 2/2" in capsys.readouterr().err
     bars.expect(node("b"), 2)
     bars.settled(node("b"))
     work(bars, "b", 1, wall_s=61.0, compile_s=60.0)
     assert bars.summary().startswith("1 of 2 stages done, about 0:0")
+    assert "3 of 4 tasks, 1 of 2 stages done, about" in capsys.readouterr().err
     work(bars, "b", 1)
     assert bars.summary() == "2 of 2 stages done"
 

@@ -226,10 +226,10 @@ def test_another_threshold_scores_and_trains_nothing(changed):
 def test_another_percentile_scores_trains_and_ranks_nothing(small, tmp_path, edit):
     made = Project(tmp_path / "copy")
     shutil.copytree(small.folder, made.folder)
-    edit(made.recipe, "min_score: 0.01", "keep_percentile: 0.25, per: [source]")
+    edit(made.recipe, "min_score: 0.01", "keep_best: 0.75, per: [source]")
     first = made.executed(made.run())
     assert set(first).isdisjoint(TRAINING | SCORING)
-    edit(made.recipe, "keep_percentile: 0.25", "keep_percentile: 0.5")
+    edit(made.recipe, "keep_best: 0.75", "keep_best: 0.5")
     second = set(made.executed(made.run()))
     assert "web/keep_quality" in second
     assert not [name for name in second if "ranks" in name]

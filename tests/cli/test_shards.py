@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -49,13 +50,16 @@ def gristmill(capsys, monkeypatch):
 
 
 @pytest.mark.slow
-def test_a_run_ends_with_the_mixture_and_where_it_lies(corpus, gristmill):
-    """The table names phases, groups and shares; the last line is a path that a loader opens."""
+def test_a_run_ends_with_the_tokens_and_the_folder_of_the_shards(corpus, gristmill):
+    """A loader opens that folder; with --verbose a table shows phases, groups and shares."""
     code, out, err = gristmill("run", corpus.project.recipe)
+    assert code == 0, err
+    assert "cooldown" not in out
+    (folder,) = re.findall(r"tokens; the mixture draws .* samples: (.*)$", out, re.M)
+    code, out, err = gristmill("run", corpus.project.recipe, "-v")
     assert code == 0, err
     assert "cooldown" in out
     assert "notes/A" in out
-    folder = out.strip().splitlines()[-1].removeprefix("Shards and manifest: ")
     with Loader(folder) as loader:
         assert sum(len(batch.tokens) for batch in loader) == loader.samples
         assert not loader._reader.shards.checks.seal_broken  # all are sealed as a loader expects
@@ -207,7 +211,7 @@ def test_every_command_on_shards_takes_a_sample(corpus, gristmill):
     corpus.recipe(more=", part_bytes: 1KB")
     code, out, err = gristmill("run", recipe, "--sample", "60%", "--workers", 1)
     assert code == 0, err
-    assert "Other commands look at it with --sample 60%" in out
+    assert "To look at it, add --sample 60% to a command" in out
     assert f"{corpus.project.store}@small-sample-60pct" in out
     for command in (("shards", "head"), ("shards", "verify"), ("shards", "decode"), ("sample",), ("tokenizer", "show")):
         code, _, err = gristmill(*command, recipe, "--sample", "60%")

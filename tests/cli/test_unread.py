@@ -6,7 +6,7 @@ import shlex
 from dataclasses import replace
 
 from gristmill.cli.options import as_typed
-from gristmill.cli.run import _show_unread, unread_records
+from gristmill.cli.run import _unread_details, _unread_lines, unread_records
 from gristmill.engine.mill import find_warnings
 from gristmill.engine.plan.inputs import unread
 
@@ -21,7 +21,7 @@ steps: [stagebox.length]
 """
 
 
-def test_a_run_says_once_a_source_what_could_not_be_read_and_how_to_look(project, capfd, say):
+def test_a_run_says_once_a_source_what_could_not_be_read_and_how_to_look(project, say):
     """How many, of how many, and why; the command that it names shows them. A source without any is not spoken of, an
     empty text is no fault, and a file that is lost as a whole is told as such.
     """
@@ -38,13 +38,15 @@ def test_a_run_says_once_a_source_what_could_not_be_read_and_how_to_look(project
         "table": {"wrong_field_count": 2, "unclosed_quote": 1},
         "lines": {"invalid_json": 1},
     }
-    _show_unread(run, as_typed(run.graph.recipe, None))
-    told = capfd.readouterr().out
+    told = "\n".join(_unread_details(run, as_typed(run.graph.recipe, None)))
     assert "table: 3 of 6 records could not be read (wrong_field_count 2, unclosed_quote 1).\n" in told
     assert "lines: 1 of 3 records could not be read (invalid_json 1).\n" in told
     assert "whole" not in told
     commands = re.findall("To look: gristmill (.*)", told)
     assert [say(*shlex.split(command)).out.count(" by ingest: ") for command in commands] == [2, 1]
+    short, look = _unread_lines(run, as_typed(run.graph.recipe, None))
+    assert short == "4 records could not be read (table 3, lines 1)."
+    assert say(*shlex.split(look.removeprefix("To look: gristmill "))).out.count(" by ingest: ") >= 4
     (lost,) = [line for line in find_warnings(run) if "could not be read" in line]
     assert lost.startswith("table/ingest: files, or the rest of them, could not be read (missing_column 1)")
 
@@ -91,3 +93,21 @@ def test_records_that_are_read_well_are_no_faults():
     )
     assert unread(dict.fromkeys(beside, 5)) == {}
     assert list(unread({**dict.fromkeys(beside, 9), "b": 1, "c": 2, "a": 1})) == ["c", "a", "b"]
+
+
+def test_a_run_prints_a_short_summary_and_its_warnings_last(project, say):
+    """However many steps and reasons there are; --verbose adds the funnel above it."""
+    project.write_recipe("  - stagebox.length\n  - stagebox.longer_than: {chars: 12}\n")
+    short = say("run", project.recipe)
+    assert short.code == 0, short.err
+    lines = short.out.splitlines()
+    assert re.fullmatch(r"Read 4\d\d documents from 1 source; kept [\d,]+ \([\d.]+%\), [\d.]+ KB of text\.", lines[0])
+    assert re.fullmatch(r"project version \w{12}: \d+ tasks? run, \d+ cached; \d warnings?\.", lines[1])
+    assert lines[2] == "4 records could not be read (notes 4)."
+    assert lines[-1] == f"What was dropped, and why: gristmill funnel {project.recipe}"
+    assert len(lines) == 5
+    assert len([line for line in short.err.splitlines() if line.startswith("WARNING: ")]) == int(lines[1].split()[-2])
+    assert "not_longer" not in short.out
+    verbose = say("run", project.recipe, "-v").out
+    assert "not_longer" in verbose
+    assert verbose.splitlines()[-2:] == lines[2:4]

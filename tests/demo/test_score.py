@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from gristmill.demo.score import DECONTAMINATE, Line, Row, Score, TextOf, Texts, score, table
+from gristmill.demo.score import DECONTAMINATE, Line, Row, Score, TextOf, Texts, score, summary, table
 from gristmill.demo.truth import KINDS, Plant, Sign, Truth
 
 ALL_STEPS = {step for kind in KINDS.values() for step in kind.steps}
@@ -155,7 +155,7 @@ def test_a_good_page_is_lost_when_no_copy_of_it_lives() -> None:
     found = score(made, verdicts, ALL_STEPS)
     assert found.good.lost == 2
     assert found.good.by == {"near_dedup: near_duplicate": 1, "heuristics: too_short": 1}
-    assert table(found).endswith("lost: 2 (heuristics: too_short 1, near_dedup: near_duplicate 1)")
+    assert summary(found).endswith("lost: 2 (heuristics: too_short 1, near_dedup: near_duplicate 1)")
 
 
 def test_another_snapshot_of_a_page_stands_for_it() -> None:
@@ -190,14 +190,14 @@ def test_a_document_without_an_item_that_is_dropped_as_one_is_a_false_positive()
     wrong = Row("web", url, "a.warc.gz#9", snapshot, DECONTAMINATE, "eval_item")
     found = score(made, [*verdicts, wrong], ALL_STEPS, text_of())
     assert (found.evals.caught, found.evals.false_positives, found.evals.recall) == (8, 1, 1.0)
-    assert f"eval items: recall 1.000, precision {8 / 9:.3f}, false positives 1 by decontaminate" in table(found)
+    assert f"eval items: recall 1.000, precision {8 / 9:.3f}, false positives 1 by decontaminate" in summary(found)
 
 
 def test_values_that_nobody_planted_lower_the_precision_of_their_kind() -> None:
     """Two addresses caught and two more replaced: half of what went was one."""
     made = truth()
     found = score(made, rows(made), ALL_STEPS, text_of(), {"email": 2, "secret": 0})
-    shown = table(found)
+    shown = summary(found)
     assert "email: recall 1.000, precision 0.500, false positives 2 by scrub" in shown
     assert "secret: recall 1.000, precision 1.000, false positives 0 by scrub" in shown
     assert "ip_address: recall" not in shown

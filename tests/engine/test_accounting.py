@@ -126,7 +126,7 @@ def test_files_that_a_source_does_not_read_are_counted_by_reason(project, say_fi
     assert sum(one["files"] for one in told.values()) + len(run.inputs["repos"].files) == len(names) + 1
     for command in ("funnel", "status"):
         for where in (str(project.recipe), f"{project.store}@tree"):
-            assert "Files of repos that are not read: 2 excluded (such as " in say_files(command, where)
+            assert "Files of repos that were left out: 2 excluded (such as " in say_files(command, where)
 
 
 @pytest.fixture

@@ -6,7 +6,9 @@ import shutil
 import sys
 from importlib.util import find_spec
 from pathlib import Path
+from pydoc_data import topics
 
+import pyarrow as pa
 import pytest
 from tests.gold_pages import page as gold_page
 from tests.gold_pages import text_of, write_gold
@@ -17,10 +19,13 @@ from typer.main import get_command
 from gristmill.cli.main import main, make_app
 from gristmill.demo import __main__ as demo
 from gristmill.stages.quality import language_model
+from gristmill.stages.tokenizer import tokenizer, tokenizer_sample
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")])
-COMMAND = re.compile(r"^(?:\t|    +)@?(?:\.venv/bin/|\$\(BIN\)/)?((?:gristmill|python -m gristmill[.\w]*) .*)$", re.M)
+COMMAND = re.compile(
+    r"^(?:\t|    +)@?(?:echo \" +)?(?:\.venv/bin/|\$\(BIN\)/)?((?:gristmill|python -m gristmill[.\w]*) .*)$", re.M
+)
 SCALE = 0.08
 """Of the demo's inputs: enough for every planted defect."""
 FINDS_NOTHING = ("shards find",)
@@ -103,14 +108,24 @@ def take_down(folder):
     recipe.write_text(f"{recipe.read_text()}\ntakedowns: takedown/requests.yaml\n")
 
 
+def train_tokenizer(folder, vocab):
+    """A tokenizer of other texts, to compare with."""
+    texts = pa.array([text for _, text in sorted(topics.topics.items())])
+    columns = [texts, pa.array(["prose"] * len(texts)), pa.array([tokenizer_sample.TRAIN] * len(texts))]
+    folder.mkdir()
+    batch = pa.RecordBatch.from_arrays(columns, names=("sampled", "domain", "split"))
+    tokenizer.fit([batch], tokenizer.Config(vocab=vocab), folder / "tokenizer.json")
+
+
 def write_what_examples_name(folder):
     """Files of the user's own that examples stand for."""
-    (folder / "held_out").mkdir()
+    for name in ("held_out", "docs"):
+        (folder / name).mkdir()
     reference = next((folder / "demo" / "inputs" / "reference").glob("*.jsonl.zst"))
     shutil.copyfile(reference, folder / "held_out" / "code-0.jsonl.zst")
     for name in ("README.md", "prose.txt"):
         shutil.copyfile(ROOT / "README.md", folder / name)
-    demo.train_generic(folder / "other", 600)
+    train_tokenizer(folder / "other", 600)
     (folder / "models").mkdir()
     words = language_model.Config(name="clean", files=(str(folder / "prose.txt"),), min_documents=1, order=2)
     language_model.fit((), words, folder / "models" / "clean.ngrams")

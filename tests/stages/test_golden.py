@@ -233,7 +233,7 @@ CONFIGS = {
     "substring_dedup": {"min_bytes": 60},
     "keep_quality": {
         "score": {"rank_mean": ["signals.words", "-signals.digit_chars"]},
-        "keep_percentile": 0.4,
+        "keep_best": 0.6,
         "floors": {"language": 0.1},
         "buckets": 4,
         "by": "bytes",

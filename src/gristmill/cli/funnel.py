@@ -7,15 +7,17 @@ from rich.console import Group as Lines
 
 from gristmill.cli.language_table import language_table, languages, languages_heading
 from gristmill.cli.options import Json, RecipeOrRun, StoreUri, open_seen, print_json
-from gristmill.cli.screen import words
+from gristmill.cli.screen import print_paragraph, words
 from gristmill.cli.show import console, listed_steps, size, table
-from gristmill.counted import percent
+from gristmill.counted import counted, percent
 from gristmill.engine.publish.run_record import last_finished
 from gristmill.engine.schedule.seen import Seen
 from gristmill.errors import UserError
 from gristmill.query.funnel import funnels, unread_files
 
 EXAMPLE = "Example: gristmill funnel recipes/demo.yaml"
+MOST_REASONS = 5
+"""Reasons for leaving files out that are shown for a source."""
 COLUMNS = ("source", "step", "reason", "documents", "share", "text", "as read")
 
 _Row = tuple[str, str, str, str, str, str, str]
@@ -59,10 +61,14 @@ def show_funnel(seen: Seen) -> None:
 
 
 def show_unread_files(seen: Seen) -> None:
-    """A line for each source with files that are not read: nothing that lies there goes untold."""
+    """A line for each source with files that were left out: the most frequent reasons, each with an example."""
     for source, reasons in unread_files(seen).items():
-        kinds = ", ".join(f"{one['files']:,} {why} (such as {one['example']})" for why, one in reasons.items())
-        console().print(words(f"Files of {source} that are not read: {kinds}"), soft_wrap=True)
+        by_files = sorted(reasons.items(), key=lambda item: (-item[1]["files"], item[0]))
+        kinds = [f"{one['files']:,} {why} (such as {one['example']})" for why, one in by_files[:MOST_REASONS]]
+        if rest := by_files[MOST_REASONS:]:
+            files = sum(one["files"] for _, one in rest)
+            kinds.append(f"{files:,} for {counted(len(rest), 'other reason')} (all with --json)")
+        print_paragraph(f"Files of {source} that were left out: {', '.join(kinds)}")
 
 
 def funnel_table(found: Mapping[str, Any]) -> Lines:

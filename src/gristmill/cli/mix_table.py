@@ -48,10 +48,19 @@ def _is_over(group: Mapping[str, int]) -> bool:
     return group["drawn_samples"] > group["cap_samples"]
 
 
+def mix_totals(manifest: Mapping[str, Any]) -> str:
+    """The tokens in the shards, and those that the mixture draws from them."""
+    found = tally(manifest)
+    return f"{short(sum(group['tokens'] for group in found['groups'].values()))} tokens; {_drawn(found)}:"
+
+
+def _drawn(found: Mapping[str, Any]) -> str:
+    tokens, samples = (sum(phase[name] for phase in found["phases"].values()) for name in ("tokens", "samples"))
+    return f"the mixture draws {short(tokens)} in {counted(samples, 'sample')}"
+
+
 def _notes(found: Mapping[str, Any]) -> list[str]:
-    drawn = sum(phase["tokens"] for phase in found["phases"].values())
-    samples = sum(phase["samples"] for phase in found["phases"].values())
-    notes = [f"\nIn all {short(drawn)} tokens in {counted(samples, 'sample')}."]
+    notes = [f"\n{_drawn(found).capitalize()}."]
     if any(map(_is_over, found["groups"].values())):
         notes.append("! more often than max_epochs allows")
     unused = {name: group["tokens"] for name, group in found["groups"].items() if not group["drawn_samples"]}

@@ -1,6 +1,7 @@
 """gristmill run: carry out a recipe; what the store has already is not done again."""
 
-from collections.abc import Mapping
+import os
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -8,10 +9,11 @@ import typer
 
 from gristmill.cli.funnel import show_funnel
 from gristmill.cli.language_table import languages
+from gristmill.cli.mix_table import mix_table, mix_totals
 from gristmill.cli.options import Json, RecipePath, StoreUri, Workers, as_typed, open_mill, print_json
-from gristmill.cli.screen import passage, words
-from gristmill.cli.show import Bars, console, listed_steps
-from gristmill.counted import counted
+from gristmill.cli.screen import print_paragraph
+from gristmill.cli.show import Bars, console, listed_steps, size
+from gristmill.counted import counted, percent
 from gristmill.engine.asked import check_executor, refuse_warnings
 from gristmill.engine.mill import find_warnings
 from gristmill.engine.plan.inputs import unread
@@ -50,12 +52,13 @@ def command(
     retry_crashed: Annotated[
         bool, typer.Option("--retry-crashed", help="Try documents again that were given up as they killed workers.")
     ] = False,
+    verbose: Annotated[
+        bool,
+        typer.Option("--verbose", "-v", help="Also show the funnel, languages, unread records and the mixture."),
+    ] = False,
     json: Json = False,
 ) -> None:
-    """Run what is not cached, and end with the funnel.
-
-    The funnel is what came in, what was dropped, and what is left.
-    """
+    """Run what is not cached, then show what was read and kept, and all warnings."""
     check_executor(executor, address, profile)
     mill = open_mill(recipe, store, until, executor, address, profile)
     if tag is not None:
@@ -64,29 +67,33 @@ def command(
         for idle in filter(None, (idle_settings(mill.recipe), unused_models(mill.recipe))):
             bars.note(idle)
         run = mill.run(workers, bars, retry_crashed, tag)
+    shown = len(bars.notes)
     record = run.ended
     named = as_typed(mill.recipe, store)
     warnings = find_warnings(run, named)
-    for warning in warnings:
-        bars.note(f"WARNING: {warning}")
-    gone = None if mill.store.is_shared else _ends_with_us(mill.store.uri)
     if json:
-        bars.notes.extend([gone] if gone else [])
+        bars.notes.extend(f"WARNING: {warning}" for warning in warnings)
+        if not mill.store.is_shared:
+            bars.notes.append(_store_is_gone(mill.store.uri))
+        for note in bars.notes[shown:]:
+            print_paragraph(note, stderr=True)
         print_json(
             {**summary(run, record, bars.notes, warnings), "shards": run.shards, "tag": tag, **_tried(mill.recipe)}
         )
     else:
-        _show(run, record)
-        _show_unread(run, named)
-        _show_what_is_missing(mill.recipe, recipe, record)
-        _show_mix(run)
-        _show_given_up(run, named)
-        if gone is not None:
-            console().print(passage(f"\n{gone}"), soft_wrap=True)
+        if verbose:
+            _show_details(run, named)
+        _show_summary(run, record, len(warnings))
+        for line in (*_unread_lines(run, named), *_limits(mill.recipe, recipe, record), *_given_up_lines(run, named)):
+            print_paragraph(line)
+        if not mill.store.is_shared:
+            print_paragraph(_store_is_gone(mill.store.uri))
         if tag is not None:
-            kept = f"Kept as version {tag}: look at it with {mill.store.uri}@{tag}"
-            for line in ("", kept):
-                console().print(words(line), soft_wrap=True)
+            print_paragraph(f"Kept as version {tag}. To look at it: gristmill funnel {mill.store.uri}@{tag}")
+        if not verbose and mill.store.is_shared and funnels(run):
+            print_paragraph(f"What was dropped, and why: gristmill funnel {named}")
+        for warning in warnings:
+            print_paragraph(f"WARNING: {warning}", stderr=True)
     refuse_warnings(mill.recipe, warnings)
 
 
@@ -135,13 +142,40 @@ def unread_records(run: Run) -> dict[str, dict[str, int]]:
     return {source: reasons for source, reasons in found.items() if reasons}
 
 
-def _show(run: Run, record: dict) -> None:  # type: ignore[type-arg]
-    out = console()
-    executed = sum(node["executed"] for node in record["nodes"].values())
-    cached = sum(node["cached"] for node in record["nodes"].values())
+def _show_summary(run: Run, record: dict, warnings: int) -> None:  # type: ignore[type-arg]
+    """Three lines: what was read and kept, the tokens, the version."""
+    found = funnels(run).values()
+    if found:
+        (read, _), (kept, text) = (
+            (sum(one[what]["rows"] for one in found), sum(one[what]["text_bytes"] for one in found))
+            for what in ("read", "kept")
+        )
+        sources = counted(len(found), "source")
+        share = f"{kept:,} ({percent(kept, read)})"
+        print_paragraph(f"Read {counted(read, 'document')} from {sources}; kept {share}, {size(text)} of text.")
+    manifest = read_model(run, MIX)
+    if manifest is not None:
+        print_paragraph(f"{mix_totals(manifest)} {_from_here(run.shards)}")
+    ran, cached = (sum(node[name] for node in record["nodes"].values()) for name in ("executed", "cached"))
+    tasks = f"{counted(ran, 'task')} run, {cached:,} cached"
+    print_paragraph(f"{record['recipe']} version {record['version']}: {tasks}; {counted(warnings, 'warning')}.")
+
+
+def _from_here(place: str | None) -> str:
+    """A folder below the current one by its relative path, anything else as it is."""
+    here = f"{Path.cwd()}{os.sep}"
+    return (place or "").removeprefix(here)
+
+
+def _show_details(run: Run, recipe: str) -> None:
     show_funnel(run)
-    ran = f"{counted(executed, 'task')} run, {cached:,} cached"
-    out.print(f"\n{record['recipe']} version {record['version']}: {ran}.")
+    for line in _unread_details(run, recipe):
+        print_paragraph(line)
+    manifest = read_model(run, MIX)
+    if manifest is not None:
+        console().print()
+        console().print(mix_table(manifest))
+    console().print()
 
 
 def _tried(recipe: Recipe) -> dict[str, Any]:
@@ -150,68 +184,57 @@ def _tried(recipe: Recipe) -> dict[str, Any]:
     return {"sample": recipe.sample, "limits": limits}
 
 
-def _ends_with_us(store: str) -> str:
+def _store_is_gone(store: str) -> str:
     return (
-        f"The store {store} is in the memory of this command and ends with it: what was made is gone now. To keep it, "
-        "name a folder (store: in the recipe, or --store)."
+        f"The store {store} was in the memory of this command, so its contents are gone now. To keep them, name a "
+        "folder (store: in the recipe, or --store)."
     )
 
 
-def _show_what_is_missing(recipe: Recipe, path: Path, record: Mapping[str, Any]) -> None:
-    """Nobody shall take a trial for the whole."""
-    told = [
-        f"{name}: its first {counted(source.limit, 'record')} at most (limit)."
-        for name, source in recipe.sources.items()
-        if source.limit is not None
-    ]
+def _limits(recipe: Recipe, path: Path, record: Mapping[str, Any]) -> Iterator[str]:
+    """Why this run is not the whole corpus: limits, a sample, --until."""
+    for name, source in recipe.sources.items():
+        if source.limit is not None:
+            yield f"{name}: only its first {counted(source.limit, 'record')} (limit)."
     if recipe.sample is not None:
         share = f"{recipe.sample * 100:.12g}%"
-        told.append(
-            f"This is a sample of about {share} of every source, at least a record of each, kept as {recipe.name}; "
-            f"{recipe.file_name} is as it was. "
-            f"Other commands look at it with --sample {share}, such as: gristmill inspect {path} --sample {share}; "
-            f"or by its name: {recipe.store}@{recipe.name}"
+        yield (
+            f"This is a sample of about {share} of every source (at least one record of each), stored as "
+            f"{recipe.name}; {recipe.file_name} is unchanged. To look at it, add --sample {share} to a command: "
+            f"gristmill inspect {path} --sample {share}; or use its name: {recipe.store}@{recipe.name}"
         )
     if record["not_run"]:
         not_run = listed_steps(record["not_run"], recipe.sources)
-        told.append(f"Stopped after {record['until']} as asked (--until); not run: {not_run}.")
-    for line in ("", *told) if told else ():
-        console().print(words(line), soft_wrap=True)
+        yield f"Stopped after {record['until']} (--until); not run: {not_run}."
 
 
-def _show_mix(run: Run) -> None:
-    """The mixture and where its shards lie, of a recipe that has them."""
-    from gristmill.cli.mix_table import mix_table
+def _unread_lines(run: Run, recipe: str) -> Iterator[str]:
+    """One line for all records that could not be read, and one for all files that were left out."""
+    records = {source: sum(reasons.values()) for source, reasons in unread_records(run).items()}
+    if records:
+        where = ", ".join(f"{source} {count:,}" for source, count in records.items())
+        yield f"{counted(sum(records.values()), 'record')} could not be read ({where})."
+        yield f"To look: gristmill inspect {recipe} --stage {INGEST} --dropped"
+    files = {source: sum(one["files"] for one in kinds.values()) for source, kinds in unread_files(run).items()}
+    if files:
+        where = ", ".join(f"{source} {count:,}" for source, count in files.items())
+        yield f"{counted(sum(files.values()), 'file')} left out ({where}); gristmill funnel {recipe} says why."
 
-    manifest = read_model(run, MIX)
-    if manifest is not None:
-        out = console()
-        out.print()
-        out.print(mix_table(manifest))
-        out.print(words(f"Shards and manifest: {run.shards}"), soft_wrap=True)
 
-
-def _show_unread(run: Run, recipe: str) -> None:
-    """A line for each source with records that could not be read, and where to look at the most frequent kind."""
+def _unread_details(run: Run, recipe: str) -> Iterator[str]:
+    """For each source with records that could not be read: the reasons, and how to look at the most frequent one."""
     for source, reasons in unread_records(run).items():
         read = run.made[f"{source}/{INGEST}"].metrics["rows"]
         kinds = ", ".join(f"{reason} {rows:,}" for reason, rows in reasons.items())
-        told = (
-            f"\n{source}: {sum(reasons.values()):,} of {counted(read, 'record')} could not be read ({kinds}).\n"
-            f"To look: gristmill inspect {recipe} --stage {INGEST} --source {source} --reason {next(iter(reasons))}"
-        )
-        console().print(passage(told), soft_wrap=True)
+        yield f"\n{source}: {sum(reasons.values()):,} of {counted(read, 'record')} could not be read ({kinds})."
+        yield f"To look: gristmill inspect {recipe} --stage {INGEST} --source {source} --reason {next(iter(reasons))}"
 
 
-def _show_given_up(run: Run, recipe: str) -> None:
+def _given_up_lines(run: Run, recipe: str) -> Iterator[str]:
     found = given_up(run)
     if found:
         steps = ", ".join(f"{count:,} by {node_id}" for node_id, count in found.items())
-        console().print(
-            passage(
-                f"\nDocuments given up because they kill their worker every time: {sum(found.values()):,} ({steps}).\n"
-                f"To look: gristmill inspect {recipe} --dropped --reason worker_crashed\n"
-                f"To try again, after an update or with more memory: gristmill run {recipe} --retry-crashed"
-            ),
-            soft_wrap=True,
-        )
+        documents = counted(sum(found.values()), "document")
+        yield f"{documents} given up because every attempt killed the worker ({steps})."
+        yield f"To look: gristmill inspect {recipe} --dropped --reason worker_crashed"
+        yield f"To try again, after an update or with more memory: gristmill run {recipe} --retry-crashed"

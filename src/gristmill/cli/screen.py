@@ -70,6 +70,12 @@ def passage(text: str, style: str = "") -> Text:
     return Text(printable(text), style)
 
 
+def print_paragraph(text: str, stderr: bool = False) -> None:
+    """Sentences: a terminal breaks their lines between words, a pipe gets them unbroken."""
+    screen = Screen(stderr)
+    screen.print(passage(text), soft_wrap=not screen.is_terminal)
+
+
 def say(message: str) -> None:
     """A line on standard output that is never broken."""
     sys.stdout.write(printable(message) + "\n")

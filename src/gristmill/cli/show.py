@@ -113,11 +113,18 @@ class Stage:
         return self.expected - self.done
 
     @property
+    def tasks_to_come(self) -> int | None:
+        """Known tasks, or as many as an earlier run had; None while neither is known."""
+        if self.more and not self.before[0]:
+            return None
+        return max(self.left, self.before[0] - self.done if self.more else 0)
+
+    @property
     def seconds_left(self) -> float | None:
-        """Of one worker: from what a task of the stage takes, now or in an earlier run; None where nobody knows."""
-        to_come = max(self.left, self.before[0] - self.done if self.more else 0)
+        """Worker seconds, estimated from the tasks of this run or of an earlier one; None without an estimate."""
+        to_come = self.tasks_to_come
         if not to_come:
-            return None if self.more and not self.before[0] else 0.0
+            return to_come
         tasks, seconds = (self.timed, self.cost_s) if _says_enough(self.timed, self.expected) else self.before
         return to_come * seconds / tasks if tasks else None
 
@@ -158,8 +165,6 @@ class Bars:
         """When the first task began that was carried out."""
         self._busy_s = 0.0
         """Of all workers, with compiling."""
-        self._compiles = False
-        """Whether a task had to wait for that."""
 
     def __enter__(self) -> "Bars":
         if self._live:
@@ -214,7 +219,6 @@ class Bars:
                 stage.cost_s += worked
                 stage.timed += 1
             else:
-                self._compiles = self._compiles or worked < took
                 stage.bytes_in += result.metrics.get("bytes_in", 0)
                 self._worked(stage, took, worked)
             self._moved(node.id, stage)
@@ -282,23 +286,18 @@ class Bars:
         self._say(message)
 
     def summary(self) -> str:
-        """`12 of 30 stages done, about 1:20 left`; `at least`, where what some stage will take is not known.
-
-        Where kernels are compiled, a stage that has not begun may wait for that longer than for its work.
-        """
+        """`12 of 30 stages done, about 1:20 left`. No time is shown while a stage has no estimate."""
         stages = f"{sum(one.is_done for one in self.stages.values()):,} of {counted(len(self.stages), 'stage')} done"
-        if self._worked_since is None or all(stage.is_done for stage in self.stages.values()):
-            return stages
         known = [stage.seconds_left for stage in self.stages.values()]
+        if self._worked_since is None or None in known or all(stage.is_done for stage in self.stages.values()):
+            return stages
         at_once = max(1.0, self._busy_s / max(time.monotonic() - self._worked_since, 1e-9))
         left = round(sum(one or 0.0 for one in known) / at_once)
-        if None in known and (self._compiles or not left):
-            return f"{stages}, time left not known{' (compiling)' if self._compiles else ''}"
-        return f"{stages}, {'at least' if None in known else 'about'} {left // 60}:{left % 60:02} left"
+        return f"{stages}, about {left // 60}:{left % 60:02} left"
 
     def line(self) -> str:
-        """For a log: all of it, then what was worked at since the last line, and by how much, as far as a line goes."""
-        done, left = self._counts()
+        """A log line: overall progress, then the stages that moved since the last line, as many as fit."""
+        done, total = self._counts()
         moved, found = [], 0
         for name, stage in self.stages.items():
             cached = stage.cached - stage.told[1]
@@ -307,7 +306,8 @@ class Bars:
             stage.told = stage.done, stage.cached
             if worked:
                 moved.append(f"{one_line(name)} {stage.done:,}/{stage.expected:,} ({worked:,} new)")
-        line = f"{done:,} of {counted(done + left, 'task')}, {self.summary()}"
+        tasks = f"{counted(done, 'task')} done" if total is None else f"{done:,} of {counted(total, 'task')}"
+        line = f"{tasks}, {self.summary()}"
         line += f"; {found:,} found in the store" if found else ""
         for number, one in enumerate(moved):
             if len(line) + len(one) > LOG_CHARS:
@@ -315,15 +315,18 @@ class Bars:
             line += f"{', ' if number else '; '}{one}"
         return line
 
-    def _counts(self) -> tuple[int, int]:
-        """Tasks done, tasks left."""
+    def _counts(self) -> tuple[int, int | None]:
+        """Tasks done, and tasks in all; None while some stage does not know its tasks."""
         stages = self.stages.values()
-        return sum(stage.done for stage in stages), sum(stage.left for stage in stages)
+        done, to_come = sum(stage.done for stage in stages), [stage.tasks_to_come for stage in stages]
+        return done, None if None in to_come else done + sum(filter(None, to_come))
 
     def _draw(self, name: str, stage: Stage) -> None:
-        """Finished stages are folded into the first line."""
-        done, left = self._counts()
-        self._progress.update(self._all, completed=done, total=done + left, told=self.summary())
+        """Finished stages are folded into the first line, which counts stages while the number of tasks is unknown."""
+        done, total = self._counts()
+        if total is None:
+            done, total = sum(one.is_done for one in self.stages.values()), len(self.stages)
+        self._progress.update(self._all, completed=done, total=total, told=self.summary())
         if stage.bar is None:
             stage.bar = self._progress.add_task(one_line(name), total=0, told="", visible=False)
         self._progress.update(

@@ -2,19 +2,26 @@
 
 python -m gristmill.demo build demo/inputs
 python -m gristmill.demo score recipes/demo.yaml demo/inputs
+python -m gristmill.demo picture recipes/demo.yaml docs/demo.svg
 """
 
 import argparse
+import io
+import os
+import re
+import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
 
-import pyarrow as pa
+from rich._export_format import CONSOLE_SVG_FORMAT
+from rich.console import Console
+from rich.text import Text
 
 from gristmill.cli.screen import complain, say, speaking
-from gristmill.demo.inputs import build, summary
+from gristmill.demo import inputs
 from gristmill.demo.pages import FOOTER
-from gristmill.demo.score import Row, Texts, score, table
+from gristmill.demo.score import Row, Texts, score, summary, table
 from gristmill.demo.truth import Truth
 from gristmill.engine.mill import Mill
 from gristmill.engine.schedule.run import Run
@@ -22,9 +29,10 @@ from gristmill.errors import UserError
 from gristmill.query.documents import rows
 from gristmill.recipe.columns import INGEST
 from gristmill.recipe.load import load
-from gristmill.stages.tokenizer import tokenizer, tokenizer_sample
 
 SCRUB = "scrub"
+WIDTH = 100
+"""Columns of the picture."""
 KIND_OF = {"email": "email", "ip": "ip_address", "secret": "secret"}
 """Types of scrub, and the kinds of what was planted for them."""
 
@@ -39,37 +47,45 @@ def main() -> int:
     scorer = commands.add_parser("score", help="compare a finished run with the truth")
     scorer.add_argument("recipe", type=Path)
     scorer.add_argument("folder", type=Path, help="the folder that `build` filled")
-    generic = commands.add_parser("generic", help="train a tokenizer on Python's reference alone, to compare with")
-    generic.add_argument("folder", type=Path)
-    generic.add_argument("--vocab", type=int, default=8000)
+    scorer.add_argument("--table", action="store_true", help="also show every kind of defect")
+    painter = commands.add_parser("picture", help="draw what `run` and `funnel` print for a finished run")
+    painter.add_argument("recipe", type=Path)
+    painter.add_argument("out", type=Path, help="an SVG file")
     given = parser.parse_args()
     try:
         if given.command == "build":
-            say(summary(given.folder, build(given.folder, given.seed, given.scale)))
-        elif given.command == "generic":
-            train_generic(given.folder, given.vocab)
+            say(inputs.summary(given.folder, inputs.build(given.folder, given.seed, given.scale)))
+        elif given.command == "picture":
+            given.out.write_text(draw(given.recipe))
         else:
-            say(score_run(given.recipe, Truth.read(given.folder / "truth.json")))
+            say(score_run(given.recipe, Truth.read(given.folder / "truth.json"), given.table))
     except UserError as error:
         complain(error)
         return 2
     return 0
 
 
-def train_generic(folder: Path, vocab: int) -> None:
-    """A tokenizer that knows nothing of the demo corpus but English: trained on the prose that comes with Python."""
-    from pydoc_data import topics
+def draw(recipe: Path) -> str:
+    """The output of two commands as SVG, in fonts of the reader's system."""
+    screen = Console(record=True, width=WIDTH, file=io.StringIO(), highlight=False)
+    for command in ("run", "funnel"):
+        environment = {**os.environ, "COLUMNS": str(WIDTH)}
+        ran = subprocess.run(
+            [sys.executable, "-m", "gristmill", command, str(recipe)], env=environment, capture_output=True, text=True
+        )
+        if ran.returncode:
+            raise UserError(f"gristmill {command} {recipe} failed, so nothing was drawn. {ran.stderr}")
+        screen.print(Text(f"$ gristmill {command} {recipe}", "bold green"))
+        shown = ran.stdout if command == "run" else ran.stdout.partition("\n\n")[0]
+        for line in shown.splitlines():
+            screen.print(Text(line.rstrip()), no_wrap=True)
+    layout = re.sub(r"@font-face \{\{.*?\}\}", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL)
+    layout = layout.replace("Fira Code", "ui-monospace").replace("<svg ", '<svg xml:space="preserve" ')
+    return screen.export_svg(title="Gristmill", code_format=layout)
 
-    texts = pa.array([text for _, text in sorted(topics.topics.items())])
-    names = ("sampled", "domain", "split")
-    columns = [texts, pa.array(["prose"] * len(texts)), pa.array([tokenizer_sample.TRAIN] * len(texts))]
-    folder.mkdir(parents=True, exist_ok=True)
-    batch = pa.RecordBatch.from_arrays(columns, names=names)
-    tokenizer.fit([batch], tokenizer.Config(vocab=vocab), folder / "tokenizer.json")
 
-
-def score_run(recipe: Path, truth: Truth) -> str:
-    """The table of planted defects for the run that the recipe's store holds."""
+def score_run(recipe: Path, truth: Truth, with_table: bool) -> str:
+    """How the planted defects fared in the run that the recipe's store holds."""
     mill = Mill(load(recipe))
     run = mill.look()
     texts: dict[tuple[str, str], Texts | None] = {}
@@ -87,9 +103,15 @@ def score_run(recipe: Path, truth: Truth) -> str:
     if SCRUB in steps:
         in_pages, beside = count_replaced(run, truth)
         wrong |= in_pages
-    shown = table(score(truth, verdicts, steps, lambda url, snapshot: texts.get((url, snapshot)), wrong))
-    told = ", ".join(f"{what} {number}" for what, number in sorted(beside.items()))
-    return f"{shown}\n{SCRUB} also replaced, where the truth says nothing: {told}" if told else shown
+    found = score(truth, verdicts, steps, lambda url, snapshot: texts.get((url, snapshot)), wrong)
+    others = ", ".join(f"{what} {number}" for what, number in sorted(beside.items()))
+    return "\n".join(
+        [
+            *([table(found)] if with_table else []),
+            summary(found),
+            *([f"Replaced by {SCRUB} in documents without planted defects: {others}"] if others else []),
+        ]
+    )
 
 
 def count_replaced(run: Run, truth: Truth) -> tuple[dict[str, int], Counter[str]]:

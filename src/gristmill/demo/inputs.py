@@ -107,11 +107,7 @@ def _write_snapshot(crawl: Crawl, snapshot: str, folder: Path) -> None:
 
 
 def summary(folder: Path, truth: Truth) -> str:
-    """What lies in the folder, and what was planted, in a few lines."""
-    lines = []
-    for name in ("crawl", "reference", "code", "evals", "quality"):
-        sizes = [path.stat().st_size for path in sorted((folder / name).rglob("*")) if path.is_file()]
-        lines.append(f"{name:<10} {len(sizes):>5} files {sum(sizes) / 1e6:>8.1f} MB")
-    lines.append(f"{len(truth.good)} good pages, {len(truth.other)} listings, planted defects:")
-    lines += [f"  {kind:<20} {len(truth.plants[kind]):>4}" for kind in KINDS]
-    return "\n".join(lines)
+    """What is in the folder, in one line."""
+    sizes = [path.stat().st_size for path in folder.rglob("*") if path.is_file()]
+    planted = f"{sum(len(truth.plants[kind]) for kind in KINDS)} planted defects of {len(KINDS)} kinds"
+    return f"{folder}: {len(sizes)} files, {sum(sizes) / 1e6:.1f} MB; {len(truth.good)} good pages, {planted}"

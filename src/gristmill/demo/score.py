@@ -246,7 +246,7 @@ def _file_name(path: str) -> str:
 
 
 def table(found: Score) -> str:
-    """A plain table: planted, caught, by which step; then the good pages."""
+    """One row for each kind of defect: planted, caught, by which step."""
     rows = [("defect", "planted", "caught", "missed", "by")]
     for line in found.lines:
         if not line.present:
@@ -259,14 +259,26 @@ def table(found: Score) -> str:
             by += [f"gone by other steps {line.elsewhere}"] if line.elsewhere else []
             rows.append((line.kind, str(line.planted), str(line.caught), str(line.missed), ", ".join(by)))
     widths = [max(len(row[i]) for row in rows) for i in range(4)]
-    text = [
+    return "\n".join(
         f"{kind:<{widths[0]}}  {planted:>{widths[1]}}  {caught:>{widths[2]}}  {missed:>{widths[3]}}  {by}".rstrip()
         for kind, planted, caught, missed, by in rows
+    )
+
+
+def summary(found: Score) -> str:
+    """What was planted and caught in all, the steps with false positives counted, and the good pages."""
+    lines = [line for line in found.lines if line.present and line.measured]
+    planted, caught, elsewhere, missed = (
+        sum(getattr(line, name) for line in lines) for name in ("planted", "caught", "elsewhere", "missed")
+    )
+    text = [
+        f"Planted defects: {planted} of {len(lines)} kinds; caught {caught}, missed {missed}, "
+        f"removed by other steps {elsewhere}."
     ]
     for line in (*found.lines, found.evals):
         if line.present and line.precision is not None:
             shares = f"recall {line.recall:.3f}, precision {line.precision:.3f}"
-            text.append(f"{line.kind}: {shares}, false positives {line.false_positives} by {line.expected_by}")
+            text.append(f"  {line.kind}: {shares}, false positives {line.false_positives} by {line.expected_by}")
     reasons = ", ".join(f"{what} {number}" for what, number in sorted(found.good.by.items()))
-    text.append(f"good pages: {found.good.total}, lost: {found.good.lost}" + (f" ({reasons})" if reasons else ""))
+    text.append(f"Good pages: {found.good.total}, lost: {found.good.lost}" + (f" ({reasons})" if reasons else ""))
     return "\n".join(text)

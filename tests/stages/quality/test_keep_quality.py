@@ -58,7 +58,7 @@ def kept_of(rows, **where):
 
 
 def test_the_best_share_of_each_language_stays():
-    rows = judged(Config(score="quality.edu", keep_percentile=0.9, per=("language",)))
+    rows = judged(Config(score="quality.edu", keep_best=0.1, per=("language",)))
     for language in ("en", "de", "sw"):
         kept, scored = kept_of(rows, **{"language.label": language})
         assert abs(kept - 0.1 * scored) <= 1
@@ -72,9 +72,9 @@ def test_the_best_share_of_each_language_stays():
 
 
 def test_one_cutoff_for_all_erases_what_scores_low_and_a_floor_keeps_its_best():
-    alone = judged(Config(score="quality.edu", keep_percentile=0.8))
+    alone = judged(Config(score="quality.edu", keep_best=0.2))
     assert kept_of(alone, **{"language.label": "sw"})[0] == 0
-    floored = judged(Config(score="quality.edu", keep_percentile=0.8, floors={"language": 0.25}))
+    floored = judged(Config(score="quality.edu", keep_best=0.2, floors={"language": 0.25}))
     kept, scored = kept_of(floored, **{"language.label": "sw"})
     assert 0 <= kept - 0.25 * scored < 1
     assert kept_of(alone, **{"language.label": "en"}) == kept_of(floored, **{"language.label": "en"})
@@ -88,7 +88,7 @@ def test_a_floor_keeps_one_document_of_the_smallest_group():
 
 
 def test_shares_may_be_counted_in_bytes():
-    rows = judged(Config(score="quality.edu", keep_percentile=0.5, by="bytes"))
+    rows = judged(Config(score="quality.edu", keep_best=0.5, by="bytes"))
     sizes = Counter()
     for row in rows:
         if row["score"] is not None:
@@ -134,7 +134,7 @@ def test_without_a_cutoff_nothing_goes_and_buckets_are_equal_shares():
 
 @pytest.mark.parametrize("unscored", ["keep", "drop"])
 def test_documents_without_a_score_go_where_the_recipe_says(unscored):
-    rows = judged(Config(score="quality.edu", keep_percentile=0.5, unscored=unscored))
+    rows = judged(Config(score="quality.edu", keep_best=0.5, unscored=unscored))
     found = {row["drop"] for row in rows if row["quality.edu"] is None}
     assert found == ({None} if unscored == "keep" else {"unscored"})
 
@@ -160,7 +160,7 @@ def test_scores_are_joined():
 
 def test_metrics_tell_the_score_at_the_cutoff():
     """The best document below it, once for each group, whatever the batches."""
-    config = Config(score="quality.edu", keep_percentile=0.7, per=("language",), by="bytes")
+    config = Config(score="quality.edu", keep_best=0.3, per=("language",), by="bytes")
     table = documents()
     layers = {}
     for name, module, part in keep_quality.prerequisites(config):
@@ -187,7 +187,7 @@ def verdicts(kept, low, unscored=0):
 
 
 def test_warnings_tell_what_one_cutoff_erases_and_what_did_nothing():
-    config = Config(score="quality.edu", keep_percentile=0.9)
+    config = Config(score="quality.edu", keep_best=0.1)
     found = {
         "groups": {"all documents": verdicts(90, 700)},
         "language": {"en": verdicts(90, 600), "sw": verdicts(0, 100)},
@@ -196,7 +196,7 @@ def test_warnings_tell_what_one_cutoff_erases_and_what_did_nothing():
     assert "95% of 1 language: sw 100.0%" in told
     (told,) = keep_quality.warnings({"groups": {"all documents": verdicts(9, 0)}}, config)
     assert told == "it dropped no document for its score"
-    per = Config(score="quality.edu", keep_percentile=0.9, per=("language",))
+    per = Config(score="quality.edu", keep_best=0.1, per=("language",))
     (told,) = keep_quality.warnings({"groups": {"en": verdicts(9, 81), "is": verdicts(0, 4)}}, per)
     assert "1 group keeps no document (is; the largest has 4)" in told
     (told,) = keep_quality.warnings({"groups": {"en": verdicts(9, 81, 2)}}, per)
@@ -209,10 +209,10 @@ def test_warnings_tell_what_one_cutoff_erases_and_what_did_nothing():
         ({"score": "quality.edu +"}, "found the end"),
         ({"score": {"max": ["quality.edu"]}}, "at least 2"),
         ({"score": {"max": ["a.b", "c.d"], "mean": ["a.b", "c.d"]}}, "joined in one way"),
-        ({"score": "quality.edu", "keep_percentile": 90}, "less than 1"),
+        ({"score": "quality.edu", "keep_best": 90}, "less than or equal to 1"),
         ({"score": "quality.edu", "per": ["language", "language"]}, "twice"),
         ({"score": "quality.edu", "by_language": {"en": {}}}, "sets no threshold"),
-        ({"score": "quality.edu", "floors": {"language": 0.1}}, "there is none"),
+        ({"score": "quality.edu", "floors": {"language": 0.1}}, "there is no cutoff"),
     ],
 )
 def test_slips_are_refused(fields, fault):
@@ -234,20 +234,20 @@ STEPS = "  - signals\n  - keep_quality: {{score: -signals.words, {cutoff}}}"
 
 def test_a_changed_cutoff_runs_neither_scoring_nor_ranking(project):
     """Of a whole run: only the verdicts and what reads them."""
-    project.write_recipe(STEPS.format(cutoff="keep_percentile: 0.5, buckets: 4, per: [source]"))
+    project.write_recipe(STEPS.format(cutoff="keep_best: 0.5, buckets: 4, per: [source]"))
     first = project.run()
     assert {"all/signals", "all/quality_ranks", "all/keep_quality"} <= set(project.executed(first))
-    project.write_recipe(STEPS.format(cutoff="keep_percentile: 0.6, min_score: -6, buckets: 8, per: [source]"))
+    project.write_recipe(STEPS.format(cutoff="keep_best: 0.4, min_score: -6, buckets: 8, per: [source]"))
     ran = set(project.executed(project.run()))
     assert "all/keep_quality" in ran
     assert not {"all/signals", "all/quality_ranks"} & ran
 
 
 def test_whatif_answers_of_stored_ranks_and_refuses_what_would_rank_anew(project):
-    project.write_recipe(STEPS.format(cutoff="keep_percentile: 0.5"))
+    project.write_recipe(STEPS.format(cutoff="keep_best: 0.5"))
     run = project.run()
     mill = project.mill()
-    (answer,) = ask(mill, mill.look(), ["keep_quality.keep_percentile=0.75"])
+    (answer,) = ask(mill, mill.look(), ["keep_quality.keep_best=0.25"])
     assert (answer.come.documents, answer.go.documents) == (0, answer.corpus - round(answer.corpus / 2))
     assert answer.corpus == run.made["notes/corpus"].metrics["funnel"]["kept"]["rows"]
     with pytest.raises(UserError, match="quality_ranks, which runs before all/keep_quality, would have to run again"):
@@ -255,7 +255,7 @@ def test_whatif_answers_of_stored_ranks_and_refuses_what_would_rank_anew(project
 
 
 def test_by_tokens_needs_the_step_that_counts_them(project):
-    project.write_recipe(STEPS.format(cutoff="keep_percentile: 0.5, by: tokens"))
+    project.write_recipe(STEPS.format(cutoff="keep_best: 0.5, by: tokens"))
     with pytest.raises(UserError, match=r"no step count_tokens stands before it\. Add - count_tokens"):
         project.mill()
 
@@ -268,3 +268,14 @@ def test_a_floor_for_domains_is_filled_from_the_sources(project):
     project.recipe.write_text(project.recipe.read_text().replace("kind: text,", "kind: text, domain: web,"))
     (step,) = (step for step in project.mill().recipe.steps if step.name == "keep_quality")
     assert json.loads(step.config.model_dump_json())["source_domains"] == {"notes": "web"}
+
+
+def test_the_old_name_of_keep_best_means_what_it_did_and_warns():
+    """keep_percentile counts what is dropped; both names at once are refused."""
+    old, new = Config(score="quality.edu", keep_percentile=0.57), Config(score="quality.edu", keep_best=0.43)
+    assert old.dropped_share == new.dropped_share == 0.57
+    counts = {"groups": {"all": {"kept": {"documents": 43}, "low_quality": {"documents": 57}}}}
+    assert "keep_percentile: 0.57 is keep_best: 0.43" in keep_quality.warnings(counts, old)[0]
+    assert keep_quality.warnings(counts, new) == []
+    with pytest.raises(ValueError, match="old name of keep_best"):
+        Config(score="quality.edu", keep_percentile=0.57, keep_best=0.43)

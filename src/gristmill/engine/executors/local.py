@@ -162,10 +162,7 @@ class LocalExecutor:
     def _hear_of_compiling(self) -> None:
         if not self._compiles:
             self._compiles = True
-            self._note(
-                "compiling: tasks wait for machine code that this installation has not needed before, minutes on a new "
-                "one, seconds for some more; it is kept where that can be written, and later runs do not wait"
-            )
+            self._note("compiling kernels (once, 1 to 2 minutes on a new installation)")
 
     def _take_idle(self) -> "_Process | None":
         """A worker that waits for work; those that were killed meanwhile had no task to take with them."""

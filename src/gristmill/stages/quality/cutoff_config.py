@@ -1,6 +1,7 @@
 """What a recipe may say about cutoffs."""
 
 from collections.abc import Mapping
+from decimal import Decimal
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
@@ -12,8 +13,8 @@ from gristmill.stages.select.expressions import parse_value
 from gristmill.stages.select.rules.rule import ByLanguage, ByName, BySource
 
 Several = Annotated[tuple[Score, ...], Field(min_length=2, max_length=32)]
+Share = Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)]
 Percentile = Annotated[float, Field(ge=0, lt=1, allow_inf_nan=False)]
-"""0.9 keeps the best tenth."""
 
 
 class Ensemble(StageConfig):
@@ -49,8 +50,31 @@ class Cutoff(StageConfig):
 
     min_score: Annotated[float, Field(allow_inf_nan=False)] | None = None
     """The lowest score that is kept; null: any."""
+    keep_best: Share | None = None
+    """The share of the group that is kept, the highest scores first, 0 to 1: 0.1 keeps the best tenth; null: all."""
     keep_percentile: Percentile | None = None
-    """The share of the group that goes, from the lowest score on, 0 to 1: 0.9 keeps the best tenth; null: none."""
+    """Old name, accepted with a warning: the share that is dropped. 0.9 is keep_best: 0.1."""
+
+    @model_validator(mode="after")
+    def _one_share(self) -> "Cutoff":
+        if self.keep_best is not None and self.keep_percentile is not None:
+            raise ValueError("keep_percentile is the old name of keep_best, and both are set. Remove keep_percentile")
+        return self
+
+    @property
+    def dropped_share(self) -> float | None:
+        """The share of the group below the cutoff. In decimals: 1 - 0.57 is more than 0.43 in binary."""
+        if self.keep_best is None:
+            return self.keep_percentile
+        return float(1 - Decimal(repr(self.keep_best)))
+
+    @property
+    def stated(self) -> dict[str, float | None]:
+        """The cutoffs that are written out, null ones too."""
+        found = {"min_score": self.min_score} if "min_score" in self.model_fields_set else {}
+        if self.model_fields_set & {"keep_best", "keep_percentile"}:
+            found["dropped_share"] = self.dropped_share
+        return found
 
 
 class Config(Cutoff):
@@ -95,9 +119,7 @@ class Config(Cutoff):
         if len(set(self.per)) < len(self.per):
             raise ValueError("per names something twice. Remove one")
         if self.floors and not self.drops:
-            raise ValueError(
-                "floors keep what a cutoff would take, and there is none. Set keep_percentile or min_score"
-            )
+            raise ValueError("floors keep what a cutoff would drop, and there is no cutoff. Set keep_best or min_score")
         return self
 
     @property
@@ -111,20 +133,20 @@ class Config(Cutoff):
         return {by: named for by, named in found.items() if named}
 
     @property
-    def _cutoffs(self) -> list[Cutoff]:
+    def cutoffs(self) -> list[Cutoff]:
         return [self, *(one for named in self.exceptions.values() for one in named.values())]
 
     @property
-    def percentiles(self) -> list[float]:
-        """Every share that goes somewhere."""
-        return sorted({one.keep_percentile for one in self._cutoffs if one.keep_percentile is not None})
+    def dropped_shares(self) -> list[float]:
+        """The dropped share of every cutoff that has one."""
+        return sorted({one.dropped_share for one in self.cutoffs if one.dropped_share is not None})
 
     @property
     def drops(self) -> bool:
         """Whether there is any cutoff; without one the step writes ranks for tiers and weights."""
-        return bool(self.percentiles) or any(one.min_score is not None for one in self._cutoffs)
+        return bool(self.dropped_shares) or any(one.min_score is not None for one in self.cutoffs)
 
     @property
     def is_ranked(self) -> bool:
         """A plain threshold needs no ranks, and then has none to show."""
-        return bool(self.percentiles or self.per or self.buckets) or not self.drops
+        return bool(self.dropped_shares or self.per or self.buckets) or not self.drops

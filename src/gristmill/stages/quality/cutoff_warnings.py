@@ -23,6 +23,11 @@ def warnings(found: Mapping[str, Any], config: Config) -> Sequence[str]:
     groups: Mapping[str, Verdicts] = found.get("groups", {})
     sums = {name: sum(_count(one, name) for one in groups.values()) for name in (KEPT, LOW, UNSCORED)}
     told = []
+    if old := [one.keep_percentile for one in config.cutoffs if one.keep_percentile is not None]:
+        told.append(
+            f"keep_percentile is the old name of keep_best, and counts what is dropped: keep_percentile: {old[0]:g} is "
+            f"keep_best: {1 - old[0]:.12g}. Write that; a later release will refuse the old name"
+        )
     if sums[UNSCORED]:
         fate = "dropped" if config.unscored == "drop" else "kept"
         of = sum(sums.values())
@@ -77,8 +82,8 @@ def explain(config: Config) -> Sequence[str]:
     """The cutoffs, for a plan."""
     whole = f"each {' and '.join(config.per)}" if config.per else "all documents together"
     told = []
-    if config.keep_percentile is not None:
-        told.append(f"keeps the best {percent(1 - config.keep_percentile, 1)} of {whole}, by {config.by}")
+    if config.dropped_share is not None:
+        told.append(f"keeps the best {percent(1 - config.dropped_share, 1)} of {whole}, by {config.by}")
     if config.min_score is not None:
         told.append(f"keeps scores from {config.min_score:g} on")
     for by, named in config.exceptions.items():

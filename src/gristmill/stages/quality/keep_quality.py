@@ -1,6 +1,6 @@
 """Verdicts by quality: from which score on, or which share of each group, the best first.
 
-    - keep_quality: {score: quality.edu, keep_percentile: 0.9, per: [language]}    the best tenth of every language
+    - keep_quality: {score: quality.edu, keep_best: 0.1, per: [language]}          the best tenth of every language
     - keep_quality: {score: quality.edu, min_score: 0.5}                           a threshold, the same for all
     - keep_quality: {score: {rank_mean: [quality.edu, quality.dclm]}, buckets: 20} no verdict: for tiers and weights
 
@@ -25,7 +25,7 @@ from gristmill.stages.quality.cutoff_warnings import explain, warnings
 from gristmill.stages.quality.groups import COLUMNS, GroupedBy, columns_of, groups_of, name_of, values_of
 from gristmill.stages.quality.quality_ranks import WEIGHTS, scores_of, weights_of
 from gristmill.stages.select.expressions import parse_value
-from gristmill.stages.select.rules.rule import Exceptions, stated_in, thresholds
+from gristmill.stages.select.rules.rule import Exceptions, thresholds
 from gristmill.stages.select.vectors import Vector
 from gristmill.stages.select.verdicts import Failing, first_of, tell
 
@@ -158,7 +158,7 @@ class _Judged(NamedTuple):
     scored: Array
     ranks: _Ranks | None
     min_score: Any
-    keep_percentile: Any
+    dropped_share: Any
     floors: Mapping[GroupedBy, Array]
     """For each floor the documents that it keeps."""
 
@@ -167,7 +167,7 @@ class _Judged(NamedTuple):
         by_score = self.scored & (self.score < self.min_score)
         if self.ranks is None:
             return by_score, np.zeros(len(by_score), np.bool_)
-        return by_score, self.scored & (self.ranks.rank < self.keep_percentile)
+        return by_score, self.scored & (self.ranks.rank < self.dropped_share)
 
     def spared(self) -> Array:
         return np.asarray(np.any([np.zeros(len(self.score), np.bool_), *self.floors.values()], axis=0))
@@ -178,7 +178,7 @@ def _judge(batch: pa.RecordBatch, config: Config) -> _Judged:
     found = []
     for by, named in config.exceptions.items():
         names, own = values_of(batch, by, config.source_domains)
-        stated = [stated_in(named[key]) if (key := _key(by, name)) in named else {} for name in names]
+        stated = [named[key].stated if (key := _key(by, name)) in named else {} for name in names]
         found.append(Exceptions(stated, own))
     floors = {
         by: scored & (_ranks(batch, _floor(by, config), config).above < share) for by, share in config.floors.items()
@@ -188,7 +188,7 @@ def _judge(batch: pa.RecordBatch, config: Config) -> _Judged:
         scored,
         _ranks(batch, _RANKS, config) if config.is_ranked else None,
         thresholds(config, "min_score", found),
-        thresholds(config, "keep_percentile", found),
+        thresholds(config, "dropped_share", found),
         floors,
     )
 
@@ -206,7 +206,7 @@ def apply(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
         groups, place = groups_of(batch, config.per, config.source_domains)
         group = Vector("text", pa.array(list(map(name_of, groups)), pa.string()).take(pa.array(place)))
         left = [("group", group), ("score", value), ("rank", Vector("number", judged.ranks.rank))]
-        failings.append(Failing(LOW, by_rank, left, "<", judged.keep_percentile))
+        failings.append(Failing(LOW, by_rank, left, "<", judged.dropped_share))
     if config.unscored == "drop":
         failings.append(Failing(UNSCORED, ~judged.scored, [("score", value)], "", None))
     first = first_of(failings, batch.num_rows)
@@ -242,7 +242,7 @@ def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> d
     found["kept_by_floors"] = {by: int((kept & (by_score | by_rank)).sum()) for by, kept in judged.floors.items()}
     if judged.ranks is not None:
         found["cutoffs"] = {}
-        for share in config.percentiles:
+        for share in config.dropped_shares:
             edge = judged.scored & (judged.ranks.rank < share) & (judged.ranks.through >= share)
             for row in np.flatnonzero(edge & np.isfinite(judged.score)).tolist():
                 found["cutoffs"].setdefault(names[place[row]], {})[f"{share:g}"] = float(judged.score[row])
