@@ -22,11 +22,11 @@ $(VENV)/dev: $(VENV)/base
 
 demo/inputs/truth.json: | $(VENV)/base
 	@rm -rf demo/inputs
-	@$(BIN)/python -m gristmill.kernels & $(BIN)/python -m gristmill.demo build demo/inputs  # compiles on the other core
+	@$(BIN)/python -m gristmill.kernels & $(BIN)/python -m demo build demo/inputs  # compiles on the other core
 
 demo: $(VENV)/base demo/inputs/truth.json
 	$(BIN)/gristmill run recipes/demo.yaml
-	@$(BIN)/python -m gristmill.demo score recipes/demo.yaml demo/inputs
+	@$(BIN)/python -m demo score recipes/demo.yaml demo/inputs
 	@echo
 	@echo "Try next:"
 	@echo "  $(BIN)/gristmill funnel recipes/demo.yaml                     # what each step dropped, and why"
@@ -34,11 +34,11 @@ demo: $(VENV)/base demo/inputs/truth.json
 	@echo "  $(BIN)/gristmill sample recipes/demo.yaml --step 3900         # what a trainer reads there"
 
 picture: demo  # of the README
-	$(BIN)/python -m gristmill.demo picture recipes/demo.yaml docs/demo.svg
+	$(BIN)/python -m demo picture recipes/demo.yaml docs/demo.svg
 
 lint: $(VENV)/dev
-	$(BIN)/ruff check src tests bench fuzz
-	$(BIN)/ruff format --check src tests bench fuzz
+	$(BIN)/ruff check src tests bench fuzz demo
+	$(BIN)/ruff format --check src tests bench fuzz demo
 	$(BIN)/mypy
 
 kernels: $(VENV)/base
@@ -90,4 +90,4 @@ bench: $(VENV)/dev
 	$(BIN)/python -m bench all
 
 clean:
-	rm -rf demo .mypy_cache .ruff_cache $(SERVERS) $(READERS)
+	rm -rf demo/inputs demo/store demo/audit .mypy_cache .ruff_cache $(SERVERS) $(READERS)

@@ -13,7 +13,7 @@ from typing import Any
 import zstandard
 
 from bench.inputs import made_up_texts
-from gristmill.demo import evals
+from demo import evals
 
 FILES = {
     "gsm8k": ("gsm8k__test.jsonl.zst", "gsm8k"),

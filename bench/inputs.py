@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 
 import zstandard
 
-from gristmill.demo import build
+from demo import build
 from gristmill.schema import Record, as_str
 from gristmill.stages.contract import Piece
 from gristmill.stages.ingest import warc

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from bench.inputs import measurement, scratch
-from gristmill.demo import build
+from demo import build
 from gristmill.engine.mill import Mill, Silent
 from gristmill.loader.order import Order
 from gristmill.query.lives import shard_pieces

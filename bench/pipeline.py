@@ -26,7 +26,7 @@ from typing import Any
 import yaml
 
 from bench.inputs import measurement, scratch, spread, web_pages
-from gristmill.demo.warc import Response, write
+from demo.warc import Response, write
 from gristmill.engine.publish.run_record import newest_run
 from gristmill.errors import UserError
 from gristmill.recipe.load import load

@@ -27,7 +27,7 @@ import zstandard
 
 from bench._quality_scoring import scoring
 from bench.inputs import made_up_texts, measurement, scratch, warc_files
-from gristmill.demo.sales import sales_page
+from demo.sales import sales_page
 from gristmill.kernels.quality.features import cut_words
 from gristmill.schema import as_str
 from gristmill.stages.contract import Piece

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import orjson
 
-from gristmill.demo.warc import Response, write
+from demo.warc import Response, write
 from gristmill.stages.contract import Piece
 from gristmill.stages.ingest import warc
 

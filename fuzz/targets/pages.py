@@ -8,9 +8,9 @@ from random import Random
 import numpy as np
 import pyarrow as pa
 
+from demo.articles import Article, Block
+from demo.pages import Site, render
 from fuzz.target import Target, hold, words
-from gristmill.demo.articles import Article, Block
-from gristmill.demo.pages import Site, render
 from gristmill.kernels.html.bounds import as_words
 from gristmill.stages.extract import extract
 from gristmill.stages.extract.main_text import Extractor, TooManyBlocks

@@ -17,7 +17,7 @@ from tests.gold_pages import text_of, write_gold
 from tests.laws.test_chaos import RECIPE
 
 from bench import _process_tree, extract
-from gristmill.demo import build
+from demo import build
 from gristmill.query.extractors import TRAINED, Trained
 
 ROOT = Path(__file__).parents[2]

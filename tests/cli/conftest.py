@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from conftest import Project
+from demo import evals
+from demo.warc import Response, write
 from gristmill.cli.main import main
-from gristmill.demo import evals
-from gristmill.demo.warc import Response, write
 from gristmill.tokenizer.files import write_json
 from gristmill.tokenizer.model import Tokenizer
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from gristmill.demo.__main__ import count_replaced
-from gristmill.demo.truth import Plant, Truth
+from demo.__main__ import count_replaced
+from demo.truth import Plant, Truth
 
 PAGE = "https://mill.example/written"
 

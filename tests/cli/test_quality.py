@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from conftest import Project
-from gristmill.demo.warc import Response, write
+from demo.warc import Response, write
 from gristmill.stages.measure import fasttext_model
 
 RECIPE = """

@@ -5,8 +5,8 @@ import json
 import pytest
 from tests.stages.decontaminate.suites import item, write_suite
 
+from demo import evals
 from gristmill.cli.main import run_command
-from gristmill.demo import evals
 from gristmill.stages.decontaminate.suite import read_suite
 from gristmill.stages.decontaminate.suite_ready import ready_names
 

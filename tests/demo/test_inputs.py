@@ -16,10 +16,10 @@ import zstandard
 from fastwarc.warc import ArchiveIterator, WarcRecordType
 from resiliparse.extract.html2text import extract_plain_text
 
-from gristmill.demo.articles import STOP_WORDS, shingles
-from gristmill.demo.broken import DEEP_TAGS, HUGE_BYTES
-from gristmill.demo.inputs import build
-from gristmill.demo.truth import KINDS, Sign, Truth
+from demo.articles import STOP_WORDS, shingles
+from demo.broken import DEEP_TAGS, HUGE_BYTES
+from demo.inputs import build
+from demo.truth import KINDS, Sign, Truth
 from gristmill.errors import UserError
 
 pytestmark = pytest.mark.slow
@@ -71,7 +71,7 @@ def test_a_build_in_another_process_has_the_same_bytes(made: tuple[Path, Truth],
     """The order of sets, which changes from process to process, reaches no file."""
     folder, _ = made
     again = tmp_path / "again"
-    command = [sys.executable, "-m", "gristmill.demo", "build", str(again), "--seed", "3", "--scale", str(SCALE)]
+    command = [sys.executable, "-m", "build", str(again), "--seed", "3", "--scale", str(SCALE)]
     done = subprocess.run(command, env={**os.environ, "PYTHONHASHSEED": "12345"}, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert files(again) == files(folder)

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from gristmill.demo.score import DECONTAMINATE, Line, Row, Score, TextOf, Texts, score, summary, table
-from gristmill.demo.truth import KINDS, Plant, Sign, Truth
+from demo.score import DECONTAMINATE, Line, Row, Score, TextOf, Texts, score, summary, table
+from demo.truth import KINDS, Plant, Sign, Truth
 
 ALL_STEPS = {step for kind in KINDS.values() for step in kind.steps}
 

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from demo.warc import Response, write
 from gristmill import stages
-from gristmill.demo.warc import Response, write
 from gristmill.engine.mill import find_warnings
 from gristmill.engine.publish.run_record import see
 from gristmill.query.funnel import unread_files

@@ -24,7 +24,7 @@ CALLS = """
 import json, shlex, sys
 from numba.core import dispatcher, types
 from gristmill.cli.main import main
-from gristmill.demo import __main__ as demo
+from demo import __main__ as demo
 
 plain, calls = dispatcher._DispatcherBase._compile_for_args, {}
 
@@ -68,7 +68,7 @@ def demo_commands() -> list[str]:
     """Those of `make demo`, with tasks in the process that is watched."""
     makefile = (ROOT / "Makefile").read_text()
     block = makefile[makefile.index("\ndemo:") : makefile.index("\nlint:")]
-    lines = [line.replace("python -m gristmill.demo", "demo") for line in re.findall(r"\$\(BIN\)/(.+)", block)]
+    lines = [line.replace("python -m demo", "demo") for line in re.findall(r"^\t@?\$\(BIN\)/(.+)", block, re.M)]
     return [line + " --executor inline" * line.startswith("gristmill run") for line in lines]
 
 
@@ -76,7 +76,8 @@ def calls_of_the_demo(folder: Path) -> dict[str, list[str]]:
     """Every function that Python code calls in `make demo`, with the types of what it is given."""
     shutil.copytree(ROOT / "recipes", folder / "recipes")
     commands = json.dumps(["demo build demo/inputs", *demo_commands()])
-    subprocess.run([sys.executable, "-c", CALLS, commands], check=True, capture_output=True, cwd=folder)
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    subprocess.run([sys.executable, "-c", CALLS, commands], check=True, capture_output=True, cwd=folder, env=environment)
     found: dict[str, list[str]] = json.loads((folder / "calls.json").read_text())
     return {name: sorted(forms) for name, forms in sorted(found.items())}
 

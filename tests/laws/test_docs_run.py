@@ -16,15 +16,16 @@ from tests.laws.test_own_steps_page import write_files
 from tests.laws.test_slurm_page import write_profile
 from typer.main import get_command
 
+from demo import __main__ as demo
 from gristmill.cli.main import main, make_app
-from gristmill.demo import __main__ as demo
 from gristmill.stages.quality import language_model
 from gristmill.stages.tokenizer import tokenizer, tokenizer_sample
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")])
 COMMAND = re.compile(
-    r"^(?:\t|    +)@?(?:echo \" +)?(?:\.venv/bin/|\$\(BIN\)/)?((?:gristmill|python -m gristmill[.\w]*) .*)$", re.M
+    r"^(?:\t|    +)@?(?:echo \" +)?(?:\.venv/bin/|\$\(BIN\)/)?((?:gristmill|python -m (?:gristmill[.\w]*|demo)) .*)$",
+    re.M,
 )
 SCALE = 0.08
 """Of the demo's inputs: enough for every planted defect."""
@@ -78,7 +79,7 @@ def test_every_printed_command_runs(tmp_path, monkeypatch, capfd, request):
             program()
         return ended.value.code or 0
 
-    assert typed(f"python -m gristmill.demo build demo/inputs --scale {SCALE}") == 0
+    assert typed(f"python -m demo build demo/inputs --scale {SCALE}") == 0
     assert typed("gristmill run recipes/demo.yaml --tag before") == 0, capfd.readouterr().err
     write_what_examples_name(tmp_path)
     once = {" ".join(shlex.split(line, comments=True)): (where, line) for where, line in reversed([*printed()])}

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from gristmill.demo import evals
+from demo import evals
 from gristmill.engine.mill import Mill, Silent
 from gristmill.errors import UserError
 from gristmill.recipe.load import load

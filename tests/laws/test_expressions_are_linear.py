@@ -15,7 +15,7 @@ from fuzz.steps import Steps, attacks
 
 import gristmill
 
-LEFT_OUT = ("gristmill.kernels", "gristmill.demo", "gristmill.cli", "gristmill.__main__", "gristmill.loader.torch")
+LEFT_OUT = ("gristmill.kernels", "gristmill.cli", "gristmill.__main__", "gristmill.loader.torch")
 """Kernels have none; the others read what we wrote ourselves or what is printed."""
 LINES = "matched with a whole line, from its beginning on, of the first 40,000 characters of a file"
 SHORT = {

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gristmill.demo import __main__ as demo
+from demo import __main__ as demo
 from gristmill.recipe.cluster import ClusterFields
 
 ROOT = Path(__file__).parents[2]

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from gristmill.demo import evals
-from gristmill.demo.sales import write_judged
+from demo import evals
+from demo.sales import write_judged
 from gristmill.engine.executors.executor import InlineExecutor
 from gristmill.engine.mill import Mill, Silent, find_warnings
 from gristmill.errors import UserError

@@ -7,8 +7,8 @@ import pkgutil
 import pytest
 from tests.stages.test_golden import CONFIGS, step_output
 
+from demo import evals
 from gristmill import stages
-from gristmill.demo import evals
 from gristmill.engine.plan.graph import build
 from gristmill.stages import STEPS
 from gristmill.stages.contract import fields_of_output

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gristmill.demo.warc import Response, write
+from demo.warc import Response, write
 from gristmill.engine.mill import find_warnings
 from gristmill.kernels.urls.parts import split_urls
 from gristmill.kernels.urls.robots import decide, sites_and_paths

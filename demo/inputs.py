@@ -8,16 +8,16 @@ about eight seconds of one core.
 from datetime import UTC, datetime
 from pathlib import Path
 
-from gristmill.demo import evals, warc
-from gristmill.demo.articles import Article, articles
-from gristmill.demo.broken import cut_page, plant_broken
-from gristmill.demo.crawl import FIRST, SECOND, SNAPSHOTS, Crawl
-from gristmill.demo.files import write_code, write_reference
-from gristmill.demo.listings import listings
-from gristmill.demo.plants import plant_texts
-from gristmill.demo.sales import write_judged
-from gristmill.demo.truth import KINDS, Plant, Truth
-from gristmill.demo.warc import Response
+from demo import evals, warc
+from demo.articles import Article, articles
+from demo.broken import cut_page, plant_broken
+from demo.crawl import FIRST, SECOND, SNAPSHOTS, Crawl
+from demo.files import write_code, write_reference
+from demo.listings import listings
+from demo.plants import plant_texts
+from demo.sales import write_judged
+from demo.truth import KINDS, Plant, Truth
+from demo.warc import Response
 from gristmill.errors import UserError
 
 ARTICLES = 700

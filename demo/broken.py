@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import brotli
 
-from gristmill.demo.articles import Article, Block
-from gristmill.demo.crawl import Crawl
-from gristmill.demo.languages import first_sentence, foreign
-from gristmill.demo.pages import SITES
-from gristmill.demo.warc import Response, chunked
+from demo.articles import Article, Block
+from demo.crawl import Crawl
+from demo.languages import first_sentence, foreign
+from demo.pages import SITES
+from demo.warc import Response, chunked
 
 HUGE_BYTES = 20_000_000
 DEEP_TAGS = 50_000

@@ -10,13 +10,13 @@ from base64 import b64encode
 from dataclasses import replace
 from random import Random
 
-from gristmill.demo import evals
-from gristmill.demo.articles import Article, Block, jaccard
-from gristmill.demo.crawl import Crawl
-from gristmill.demo.languages import LANGUAGES, foreign
-from gristmill.demo.pages import MIRRORS
-from gristmill.demo.sales import sales_page
-from gristmill.demo.warc import Response
+from demo import evals
+from demo.articles import Article, Block, jaccard
+from demo.crawl import Crawl
+from demo.languages import LANGUAGES, foreign
+from demo.pages import MIRRORS
+from demo.sales import sales_page
+from demo.warc import Response
 
 NEAR_COPY_WORDS = 250
 """Words that the original of a near copy has at least: one edit in a shorter page is no near copy any more."""

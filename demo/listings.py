@@ -9,7 +9,7 @@ import pydoc
 import re
 from typing import Any
 
-from gristmill.demo.articles import stdlib
+from demo.articles import stdlib
 
 MODULES = [
     "array",

@@ -3,10 +3,10 @@
 from dataclasses import dataclass, field
 from random import Random
 
-from gristmill.demo.articles import Article
-from gristmill.demo.pages import SITES, Site, dated, render, url_of
-from gristmill.demo.truth import Plant, Truth
-from gristmill.demo.warc import Response
+from demo.articles import Article
+from demo.pages import SITES, Site, dated, render, url_of
+from demo.truth import Plant, Truth
+from demo.warc import Response
 
 SNAPSHOTS = {"2026-09": "September", "2026-10": "October"}
 FIRST, SECOND = SNAPSHOTS

@@ -7,7 +7,7 @@ import html
 from dataclasses import dataclass, field
 from random import Random
 
-from gristmill.demo.articles import Article, Block
+from demo.articles import Article, Block
 
 SITES = {
     "handbook.pyworkshop.example": "The Python Workshop Handbook",

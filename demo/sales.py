@@ -8,7 +8,7 @@ import json
 from pathlib import Path
 from random import Random
 
-from gristmill.demo.articles import Article, Block
+from demo.articles import Article, Block
 
 JUDGED = 60
 """Texts with a score, of either kind."""

@@ -7,8 +7,8 @@ from random import Random
 
 import zstandard
 
-from gristmill.demo.articles import sources, stdlib
-from gristmill.demo.truth import Plant, Truth
+from demo.articles import sources, stdlib
+from demo.truth import Plant, Truth
 
 CODE_BYTES = 8_000_000
 _FILES = 3

@@ -3,7 +3,7 @@
 import re
 from random import Random
 
-from gristmill.demo.articles import Article, Block
+from demo.articles import Article, Block
 
 _TEXTS = {
     "de": """Der kleine Bahnhof von {place} liegt am Rand der Stadt, und nur {n} Züge halten dort an einem

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import NamedTuple
 
-from gristmill.demo.truth import KINDS, Kind, Plant, Sign, Truth
+from demo.truth import KINDS, Kind, Plant, Sign, Truth
 from gristmill.stages import STEPS
 
 DECONTAMINATE = "decontaminate"

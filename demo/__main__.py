@@ -1,8 +1,8 @@
 """Build the demo inputs, and score a run of the demo recipe against the truth about them.
 
-python -m gristmill.demo build demo/inputs
-python -m gristmill.demo score recipes/demo.yaml demo/inputs
-python -m gristmill.demo picture recipes/demo.yaml docs/demo.svg
+python -m demo build demo/inputs
+python -m demo score recipes/demo.yaml demo/inputs
+python -m demo picture recipes/demo.yaml docs/demo.svg
 """
 
 import argparse
@@ -18,11 +18,11 @@ from rich._export_format import CONSOLE_SVG_FORMAT
 from rich.console import Console
 from rich.text import Text
 
+from demo import inputs
+from demo.pages import FOOTER
+from demo.score import Row, Texts, score, summary, table
+from demo.truth import Truth
 from gristmill.cli.screen import complain, say, speaking
-from gristmill.demo import inputs
-from gristmill.demo.pages import FOOTER
-from gristmill.demo.score import Row, Texts, score, summary, table
-from gristmill.demo.truth import Truth
 from gristmill.engine.mill import Mill
 from gristmill.engine.schedule.run import Run
 from gristmill.errors import UserError
@@ -38,7 +38,7 @@ KIND_OF = {"email": "email", "ip": "ip_address", "secret": "secret"}
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m gristmill.demo", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(prog="python -m demo", description=__doc__.splitlines()[0])
     commands = parser.add_subparsers(required=True, dest="command")
     builder = commands.add_parser("build", help="make the inputs")
     builder.add_argument("folder", type=Path, help="a new or empty folder")
