@@ -18,7 +18,7 @@ NO_DOCUMENT = frozenset(
 )
 """Reasons of records that never were documents; all others are faults of a document, or of what should be one."""
 
-NO_FAULT = NO_DOCUMENT | {"http_status", "not_text", "empty_body", "empty_text", "empty_file"}
+NO_FAULT = NO_DOCUMENT | {"http_status", "not_text", "empty_body", "empty_text", "empty_file", "not_code"}
 """Reasons of records that a reader has read well, and that hold nothing for a corpus; its others are faults."""
 
 DOCUMENTS = pa.schema(

@@ -24,6 +24,7 @@ from gristmill.errors import UserError
 
 pytestmark = pytest.mark.slow
 
+ROOT = Path(__file__).parents[2]
 SCALE = 0.02
 Pages = dict[tuple[str, str], tuple[dict[str, str], bytes]]
 
@@ -71,8 +72,10 @@ def test_a_build_in_another_process_has_the_same_bytes(made: tuple[Path, Truth],
     """The order of sets, which changes from process to process, reaches no file."""
     folder, _ = made
     again = tmp_path / "again"
-    command = [sys.executable, "-m", "build", str(again), "--seed", "3", "--scale", str(SCALE)]
-    done = subprocess.run(command, env={**os.environ, "PYTHONHASHSEED": "12345"}, capture_output=True, text=True)
+    command = [sys.executable, "-m", "demo", "build", str(again), "--seed", "3", "--scale", str(SCALE)]
+    done = subprocess.run(
+        command, env={**os.environ, "PYTHONHASHSEED": "12345"}, cwd=ROOT, capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr
     assert files(again) == files(folder)
     _, different, unread = filecmp.cmpfiles(folder, again, files(folder), shallow=False)

@@ -77,7 +77,9 @@ def calls_of_the_demo(folder: Path) -> dict[str, list[str]]:
     shutil.copytree(ROOT / "recipes", folder / "recipes")
     commands = json.dumps(["demo build demo/inputs", *demo_commands()])
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    subprocess.run([sys.executable, "-c", CALLS, commands], check=True, capture_output=True, cwd=folder, env=environment)
+    subprocess.run(
+        [sys.executable, "-c", CALLS, commands], check=True, capture_output=True, cwd=folder, env=environment
+    )
     found: dict[str, list[str]] = json.loads((folder / "calls.json").read_text())
     return {name: sorted(forms) for name, forms in sorted(found.items())}
 

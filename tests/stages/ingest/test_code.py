@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from gristmill.engine.plan.inputs import unread
 from gristmill.stages.contract import Piece
 from gristmill.stages.ingest import code
 
@@ -99,8 +100,8 @@ def test_changed_license_file_is_read_again(tree):
     [
         (b"", "empty_file", "utf-8"),
         (b"\n\n", "empty_file", "utf-8"),
-        (b"\x7fELF\x02\x01\x01\0\0", "binary_file", None),
-        (b"\x1f\x8b\x08" + bytes(20), "binary_file", None),
+        (b"\x7fELF\x02\x01\x01\0\0", "not_code", None),
+        (b"\x1f\x8b\x08" + bytes(20), "not_code", None),
         (b"x = 1  # " + "d\xe9j\xe0 vu \xe0 l'\xe9t\xe9, o\xf9 \xe7a".encode("latin-1"), None, "cp1252"),
         (b"x" * 101, "record_too_large", None),
     ],
@@ -118,6 +119,38 @@ def test_language_and_size_are_stated(tree):
     row = rows(tree, ["src/a.py"])["src/a.py"]
     assert row.language_hint == "Python"
     assert json.loads(row.meta) == {"bytes": 9, "language_by": "extension"}
+
+
+def test_prose_translations_and_unknown_languages_are_not_code(tmp_path):
+    """Unless the recipe takes any text file, or names languages, in any case."""
+    files = {
+        "a.py": "x = 1\n",
+        "b.po": 'msgid "mill"\n',
+        "README.md": "# Mill\n",
+        "notes": "a mill\n",
+        "run": "#!/bin/sh\n",
+    }
+    for name, content in files.items():
+        (tmp_path / name).write_text(content)
+
+    def kept(**config):
+        return [name for name, row in rows(tmp_path, list(files), **config).items() if row.drop is None]
+
+    assert kept() == ["a.py", "run"]
+    assert kept(languages="any") == list(files)
+    assert kept(languages=["markdown", "Python"]) == ["a.py", "README.md"]
+    assert {row.drop for row in rows(tmp_path, ["b.po", "notes"]).values()} == {"not_code"}
+    assert unread({"not_code": 3}) == {}
+    with pytest.raises(ValueError, match=r"Pyhton is not a known language.*Did you mean Python"):
+        code.Config(languages=["Pyhton"])
+
+
+def test_binary_files_are_left_out_by_their_names():
+    """They are counted by suffix and are no warning: every project has pictures."""
+    names = ["logo.PNG", "locale/de.mo", "lib.so"]
+    assert not any(code.WANTED(name, code.Config()) for name in names)
+    assert {code.OTHER_SUFFIX(name, code.Config()) for name in names} == {None}
+    assert code.OTHER_SUFFIX("rows.csv.gz", code.Config()) == ".csv"
 
 
 def test_dependencies_and_version_control_are_left_out():

@@ -5,15 +5,20 @@ that has any. Those are other files, so the planner names them (`companions`) an
 stays a function of what the task reads. A license text that nobody recognises is `NOASSERTION`, which no default of the
 recipe may paper over; no license file at all leaves `license` null, for the recipe to fill. Notebooks stay JSON text.
 
-Files of records (`.jsonl`, `.csv`, `.parquet`, `.warc` and the like, compressed or not) are data and no code: each
-would be one document. They are not read, and a run says how many there are; a source of their own reads them. `.json`
-is code.
+Files of records (`.jsonl`, `.csv`, `.parquet`, `.warc` and the like, compressed or not) and binary files (`.png`) are
+left out by their names; a run counts them by suffix. Prose (`README`, `.txt`, Markdown), translations (`.po`), data
+(SVG), other binary files and files of no known language are rows with the reason `not_code`, unless `languages` says
+otherwise. `.json` is code.
 """
 
+import re
 from collections.abc import Iterator, Sequence
+from difflib import get_close_matches
 from functools import lru_cache
 from pathlib import PurePosixPath
-from typing import Literal
+from typing import Any, Literal
+
+from pydantic import field_validator
 
 from gristmill.schema import Record
 from gristmill.stages.contract import Bytes, Piece, StageConfig
@@ -21,17 +26,31 @@ from gristmill.stages.ingest import spdx
 from gristmill.stages.ingest.decode import decode
 from gristmill.stages.ingest.decompress import Fault
 from gristmill.stages.ingest.fields import dump
+from gristmill.stages.ingest.language_table import BY_EXTENSION, BY_INTERPRETER, BY_NAME
 from gristmill.stages.ingest.languages import language
 from gristmill.stages.ingest.sniff import format_by_name
 from gristmill.stages.ingest.stream import bounded, plain_chunks, without_compression_suffix
 from gristmill.stages.ingest.text import VCS_DIRS
 
-VERSION = 1
+VERSION = 2
 LIBRARIES = ("orjson", "resiliparse")
 POSITIONS = "the whole file"
 
 _DATA = frozenset(("csv", "jsonl", "parquet", "warc", "wet"))
 """Formats whose files hold many documents."""
+_BINARY = frozenset(
+    re.findall(
+        r"\w+",
+        "7z a avi bin bmp bz2 class db deb dll dylib egg eot exe flac gif gmo gz ico img iso jar jpeg jpg lib mo mov "
+        "mp3 mp4 npy npz o obj ogg onnx otf pak pdf pickle pkl png psd pt pyc pyd pyo rar rpm so sqlite tar tgz tif "
+        "tiff ttf war wasm wav webm webp whl woff woff2 xz zip zst",
+    )
+)
+"""Suffixes of files that are never text."""
+_PROSE = ("AsciiDoc", "Markdown", "Org", "reStructuredText", "Roff", "Text", "Textile", "Wikitext")
+_NOT_CODE = frozenset((*_PROSE, "BibTeX", "CSV", "Diff", "G-code", "Gettext Catalog", "Go Checksums", "SVG", "TSV"))
+"""Prose, translations and data among the languages of the table."""
+_LANGUAGES = {name.lower(): name for table in (BY_EXTENSION, BY_NAME, BY_INTERPRETER) for name in table.values()}
 
 
 class Config(StageConfig):
@@ -59,10 +78,32 @@ class Config(StageConfig):
     """Names of folders, at any depth, whose files are no documents of this source: dependencies that live elsewhere
     under licenses of their own, and what a build wrote. `build` is not among them: many keep build scripts there.
     Folders of version control are always left out."""
+    languages: Literal["code", "any"] | tuple[str, ...] = "code"
+    """Which files are documents: `code` (every programming, markup and configuration language; no prose, translations
+    or data), `any` text file, or a list of languages by their GitHub names. Others are dropped as `not_code`."""
     license: Literal["from_files", "from_recipe"] = "from_files"
     """Whether to look for licenses in the files, or leave `license` to the recipe."""
     max_record_bytes: Bytes = 64 << 20
     """A larger file is dropped as `record_too_large`. Bytes."""
+
+    @field_validator("languages")
+    @classmethod
+    def _known(cls, value: Any) -> Any:
+        """Names in any case, as the table writes them."""
+        if isinstance(value, str):
+            return value
+        for name in value:
+            if name.lower() not in _LANGUAGES:
+                near = get_close_matches(name.lower(), _LANGUAGES, 1)
+                hint = f"Did you mean {_LANGUAGES[near[0]]}?" if near else "Write it as GitHub names it."
+                raise ValueError(f"{name} is not a known language, so no file would match it. {hint}")
+        return tuple(_LANGUAGES[name.lower()] for name in value)
+
+    def takes(self, name: str | None) -> bool:
+        """Whether files of a language are documents; None: of no known language."""
+        if self.languages == "any":
+            return True
+        return name is not None and (name not in _NOT_CODE if self.languages == "code" else name in self.languages)
 
 
 def SPLITTABLE(name: str) -> bool:
@@ -72,7 +113,9 @@ def SPLITTABLE(name: str) -> bool:
 
 def WANTED(name: str, config: Config) -> bool:
     """Whether the file of that path below the root is a document; by its path alone."""
-    return SKIPPED_FOLDER(name, config) is None and format_by_name(name) not in _DATA
+    if SKIPPED_FOLDER(name, config) is not None or format_by_name(name) in _DATA:
+        return False
+    return PurePosixPath(name).suffix[1:].lower() not in _BINARY
 
 
 def OTHER_SUFFIX(name: str, config: Config) -> str | None:
@@ -110,9 +153,7 @@ def companions(names: Sequence[str]) -> dict[str, tuple[str, ...]]:
 
 
 def read(piece: Piece, config: Config, companions: Sequence[Piece] = ()) -> Iterator[Record]:
-    """Reasons: `empty_file`, `binary_file`, `invalid_utf8`, `record_too_large`. Compressed files are binary here: in a
-    tree of code they are data.
-    """
+    """Reasons: `not_code`, `empty_file`, `invalid_utf8`, `record_too_large`."""
     if piece.start > 0 or piece.stop == 0:
         return
     record = Record(0)
@@ -122,13 +163,17 @@ def read(piece: Piece, config: Config, companions: Sequence[Piece] = ()) -> Iter
         text, record.charset = decode(data)
         if not text or text.isspace():
             raise Fault("empty_file", f"{len(data)} bytes, none of them visible")
+        found = language(piece.name, text)
+        if not config.takes(found[0] if found else None):
+            raise Fault("not_code", found[0] if found else "no known language")
     except Fault as fault:
-        record.drop, record.detail = fault.reason, fault.detail
+        binary = fault.reason == "binary_file"  # among code that is no damage
+        record.drop, record.detail = ("not_code", f"binary: {fault.detail}") if binary else (fault.reason, fault.detail)
         yield record
         return
     record.text = text
     meta: dict[str, str | int] = {"bytes": len(data)}
-    if found := language(piece.name, text):
+    if found:
         record.language_hint, meta["language_by"] = found
     if config.license == "from_files":
         if stated := spdx.header(text):

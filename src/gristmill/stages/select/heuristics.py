@@ -31,7 +31,7 @@ from gristmill.stages.select.tally import LANGUAGES, Tally
 from gristmill.stages.select.vectors import Columns
 from gristmill.stages.select.verdicts import Group, RuleSet, all_of, failing, first_of, reasons_of, rule_set, tell
 
-VERSION = 2
+VERSION = 3
 LIBRARIES = ()
 ONLY_KEPT = True
 SCHEMA = pa.schema(

@@ -4,8 +4,9 @@ A file goes if its longest line is over 1000 characters or its mean line over 10
 characters are letters and digits; if `<?xml version=` is in its first 100 characters (but for XSLT, a program); if its
 first lines say that a tool made it; if it is a notebook, which is JSON with code inside; if a run of base64 or hex is
 over 1024 characters or such runs make up half of it. An HTML file must be a fifth visible text, at least 100 characters
-of it. JSON and YAML are data above 5000 characters and nothing below 50. Python, Java and JavaScript must have 1 to 80%
-comments (the languages for which SantaCoder published that rule).
+of it. JSON and YAML are data above 5000 characters and nothing below 50. Python, Java and JavaScript may have at most
+80% comments. SantaCoder also required at least 1%; StarCoder2 did not. On 9,800 Python files of released packages that
+rule drops 12%, nearly all of them good, so `min_comments_share` is off by default.
 
 Exceptions that are ours, by looking at what the rules would drop: prose and markup may have long lines, since a
 paragraph is a line there; JavaScript and CSS with less than 5% white space are minified.
@@ -51,7 +52,7 @@ RULES = (
 
 _LONG_LINES = {"max_line_chars": 100_000, "max_mean_line_chars": None}
 _DATA = {"min_chars": 50, "max_chars": 5000}
-_COMMENTED = {"min_comments_share": 0.01, "max_comments_share": 0.8}
+_COMMENTED = {"max_comments_share": 0.8}
 _UNMINIFIED = {"min_spaces_share": 0.05}
 BY_LANGUAGE: dict[str, dict[str, Any]] = {
     **dict.fromkeys(("markdown", "restructuredtext", "tex", "html", "rmarkdown", "asciidoc", "text"), _LONG_LINES),
