@@ -38,7 +38,7 @@ KINDS = {
     "truncated_gzip": Kind(Sign.FILE, ("ingest",), _BROKEN_MEMBER),
     "bad_json_line": Kind(Sign.FILE, ("ingest",)),
     "invalid_utf8_line": Kind(Sign.FILE, ("ingest",)),
-    "binary_file": Kind(Sign.FILE, ("ingest",), ("not_code",)),
+    "binary_file": Kind(Sign.FILE, ("ingest",), frozenset({"not_code"})),
     "empty_file": Kind(Sign.FILE, ("ingest",)),
     "http_404": Kind(Sign.DROPPED, ("ingest",)),
     "redirect": Kind(Sign.DROPPED, ("ingest",)),
