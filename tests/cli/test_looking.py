@@ -266,11 +266,13 @@ def test_a_hit_of_grep_is_shown_where_it_stands(typed):
     assert "... " in shown
     assert "grain5x49 [*grain5x50*] [*grain5x51*]" in shown
     assert "Document 5." not in shown
-    assert re.search(r"\.\.\. \d+ more characters \(--full\)", shown)
+    assert re.search(r"\.\.\. \d+ more characters \(--chars, --full\)", shown)
     many = typed("inspect", "--url", "page5", "--grep", r"grain5x\d+").out
     assert "[*grain5x0*]" in many
-    left = int(re.search(r"\.\.\. (\d+) more hits, \d+ more characters \(--full\)", many)[1])
+    left = int(re.search(r"\.\.\. (\d+) more hits, \d+ more characters \(--chars, --full\)", many)[1])
     assert left + many.count("[*") == 60
+    few = typed("inspect", "--url", "page5", "--grep", r"grain5x\d+", "--chars", "40").out
+    assert 0 < few.count("[*grain5x") < many.count("[*grain5x")
     full = typed("inspect", "--url", "page5", "--grep", r"grain5x\d+", "--full").out
     assert full.count("[*grain5x") == 60
     assert "more" not in full

@@ -100,6 +100,11 @@ CASES: dict[str, tuple[str, int, list[str]]] = {
     "no sources": ("recipe: demo\nsteps: []\n", 1, ["sources is missing", "Add it"]),
     "no steps": (TOP, 1, ["steps is missing", "Add it"]),
     "seed is text": (TOP + "steps: []\nseed: abc\n", 5, ["seed must be a whole number, not 'abc'"]),
+    "a tokenizer by its name on a hub": (
+        TOP + "steps: []\ntokenizer: {file: some-lab/tokenizer-8B}\n",
+        5,
+        ["Nothing is downloaded by its name on a hub"],
+    ),
     "seed is negative": (TOP + "steps: []\nseed: -1\n", 5, ["seed must be at least 0, not -1"]),
     "seed is true": (TOP + "steps: []\nseed: true\n", 5, ["seed must be a number, not true"]),
     "seed is a fraction": (TOP + "steps: []\nseed: 1.5\n", 5, ["seed must be a whole number, not 1.5"]),
@@ -491,7 +496,7 @@ def test_mistake_is_told_with_its_line_and_its_fix(case: str, loaded: Callable[.
 
 
 @pytest.mark.parametrize(
-    ("value", "meant"), [("60", "0.6"), ("7.5", "0.075"), ("100", "1"), ("101", None), ("1.2", None)]
+    ("value", "meant"), [("60", "0.6"), ("7", None), ("12.5", "0.125"), ("100", "1"), ("101", None), ("1.2", None)]
 )
 def test_a_percentage_where_a_share_belongs(value: str, meant: str | None, loaded: Callable[..., Recipe]) -> None:
     """What was meant is asked, where the hundredth of it is in bounds."""

@@ -54,6 +54,9 @@ def command(
     source: Annotated[list[str] | None, typer.Option(metavar="NAME", help="Only this source. May be repeated.")] = None,
     skip: Annotated[int, typer.Option(min=0, max=MOST, metavar="N", help="Leave out the first N.")] = 0,
     number: Annotated[int, typer.Option("-n", "--number", min=1, max=MOST, metavar="N", help="How many to show.")] = 10,
+    chars: Annotated[
+        int, typer.Option(min=1, max=MOST, metavar="N", help="How many characters of a text to show.")
+    ] = SHOWN_CHARACTERS,
     full: Annotated[bool, typer.Option("--full", help="Show whole texts.")] = False,
     url: Annotated[str | None, typer.Option(metavar="TEXT", help="Only documents with this in their URL.")] = None,
     doc_id: Annotated[
@@ -132,7 +135,7 @@ def command(
         if json:
             print_json(_plain(row, suites))
         else:
-            _show(out, row, full, pattern, suites)
+            _show(out, row, MOST if full else chars, pattern, suites)
     if count == 0:
         with_records = () if shows_all or reason is not None else ask(records=True)
         is_one = any(row.reason in NO_DOCUMENT for row in with_records)
@@ -195,7 +198,7 @@ def _plain(row: Row, suites: Suites) -> dict[str, Any]:
     return {**row.fields, "verdict": verdict, "columns": row.columns, "text": row.text, **cuts, **flags}
 
 
-def _show(out: Screen, row: Row, full: bool, grep: re.Pattern[str] | None, suites: Suites) -> None:
+def _show(out: Screen, row: Row, chars: int, grep: re.Pattern[str] | None, suites: Suites) -> None:
     fields = row.fields
     if row.reason is None and row.unjudged:
         verdict = words(("not judged yet", "yellow"), f" by {', '.join(row.unjudged)}")
@@ -218,11 +221,11 @@ def _show(out: Screen, row: Row, full: bool, grep: re.Pattern[str] | None, suite
     for line in _lines(known, out.width):
         out.print(line, soft_wrap=True)
     if row.flags:
-        show_flags(out, [(flag, suites.item(flag)) for flag in row.flags], full)
+        show_flags(out, [(flag, suites.item(flag)) for flag in row.flags], chars == MOST)
     if row.pieces:
         _show_cuts(out, row)
     elif row.text and not row.flags:
-        _show_text(out, row.text, full, grep)
+        _show_text(out, row.text, chars, grep)
     out.print()
 
 
@@ -238,12 +241,12 @@ def _lines(facts: Iterable[Text], width: int) -> Iterator[Text]:
         yield line
 
 
-def _show_text(out: Screen, text: str, full: bool, grep: re.Pattern[str] | None) -> None:
+def _show_text(out: Screen, text: str, chars: int, grep: re.Pattern[str] | None) -> None:
     """How a text begins, or the passage around the first hit; hits are red, and without colours between [* and *]."""
     hits = [] if grep is None else [found.span() for found in grep.finditer(text) if found[0]]
     first = hits[0][0] if hits else 0
-    start = 0 if full or first < SHOWN_CHARACTERS // 2 else first - SHOWN_CHARACTERS // 2
-    stop = len(text) if full else min(len(text), start + SHOWN_CHARACTERS)
+    start = max(0, first - chars // 2)
+    stop = min(len(text), start + chars)
     made = words(("... ", "dim") if start else "")
     at = start
     for begin, end in hits:
@@ -263,7 +266,7 @@ def _show_text(out: Screen, text: str, full: bool, grep: re.Pattern[str] | None)
         if more
     ]
     if left:
-        out.print(words((f"... {', '.join(left)} (--full)", "dim")))
+        out.print(words((f"... {', '.join(left)} (--chars, --full)", "dim")))
 
 
 def _show_cuts(out: Screen, row: Row) -> None:

@@ -1,11 +1,14 @@
 """A recipe while it is being loaded: its values, their lines, and the mistakes found so far."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from gristmill.recipe.locations import exists, locate, why_not
 from gristmill.recipe.mistakes import Mistakes, Path, dotted
 from gristmill.recipe.yaml_lines import Tree
+
+_HUB_NAME = re.compile(r"[\w-]++/[\w-][\w.-]*+")
 
 
 @dataclass(frozen=True)
@@ -48,7 +51,10 @@ class Draft:
             return location
         try:
             if not exists(location):
-                self.add(path, f"{dotted(path)} is {text!r}, and {location} does not exist. Correct the path.")
+                fix = "Correct the path."
+                if path[0] == "tokenizer" and _HUB_NAME.fullmatch(text):
+                    fix = "Nothing is downloaded by its name on a hub: download its tokenizer.json and name that file."
+                self.add(path, f"{dotted(path)} is {text!r}, and {location} does not exist. {fix}")
         except Exception as error:  # an object store fails in its library's own ways
             cause = f"{type(error).__name__}: {error}"
             self.add(path, f"{dotted(path)}: {location} cannot be reached ({cause}). Check access to it.")

@@ -97,8 +97,8 @@ def _fix(wanted: list[str], found: Sequence[ErrorDetails], value: Any) -> str:
     return ""
 
 
-LEAST_PERCENTAGE = 2
-"""A number from here on may be meant as a percentage; one just above 1 is a share that slipped."""
+LEAST_PERCENTAGE = 10
+"""A number from here on is probably a percentage; below it may be anything."""
 
 
 def _as_share(found: Sequence[ErrorDetails], value: Any) -> float | None:

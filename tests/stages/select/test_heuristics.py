@@ -326,3 +326,9 @@ def test_reasons_are_unique_over_all_sets() -> None:
     assert len(reasons) == len(set(reasons))
     assert all(reason.isidentifier() for reason in reasons)
     assert set(heuristics.SETS) == set(ALL)
+
+
+def test_a_field_that_does_not_exist_is_named_before_the_missing_rules():
+    """`drop: [c4]` is a slip of the field's name; that there is no rule follows from it."""
+    with pytest.raises(ValidationError, match="drop"):
+        Config.model_validate({"drop": ["c4"]})

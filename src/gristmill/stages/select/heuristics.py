@@ -96,6 +96,8 @@ class Config(StageConfig):
             raise ValueError("rules lists own, and there are no own rules. Write some under own, or remove it")
         written = [name for name in values if name in known and name not in listed and values[name] not in _ABSENT]
         rules = (*listed, *written)
+        if not rules and values.keys() - cls.model_fields.keys():
+            return values  # refused for a field that does not exist
         if not rules:
             raise ValueError(f"there is no rule. List some under rules: {', '.join(SETS)}")
         defaults: dict[str, Any] = {name: {} for name in rules if name in SETS and values.get(name) is None}
