@@ -1,10 +1,13 @@
 """Command lines that cannot be meant are told in one message of our own, and help has whole sentences."""
 
 import shlex
+import subprocess
+import sys
 
 import pytest
+from typer.main import get_command
 
-from gristmill.cli.main import COMMANDS
+from gristmill.cli.main import COMMANDS, make_app
 
 REFUSED = {
     "inspect r.yaml -n 0": "-n must be at least 1, not 0. Nothing was done. -n N: How many to show.",
@@ -59,3 +62,17 @@ def test_a_list_of_commands_has_whole_sentences(say, monkeypatch, group):
     assert all(line.endswith(".") and not line.endswith("..") and len(line) <= 80 for line in listed), listed
     without = say(*group)
     assert (without.code, without.out, without.err) == (2, "", shown.out)
+
+
+def test_the_help_says_of_every_command_what_the_command_says_of_itself():
+    """The list is written by hand, so that the help needs no command."""
+    for name, command in get_command(make_app()).commands.items():
+        assert command.get_short_help_str(200) == COMMANDS[name], name
+
+
+@pytest.mark.parametrize(("words", "code"), [(["--help"], 0), (["rnu"], 2)])
+def test_the_help_and_a_mistyped_command_import_no_command(words, code):
+    """They answer in a tenth of a second; NumPy alone takes longer."""
+    script = f"import sys; sys.argv[1:] = {words}\nfrom gristmill.cli.main import run_command\ncode = run_command()\n"
+    script += f"assert code == {code} and not {{'numpy', 'pyarrow', 'numba'}} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", script], check=True, capture_output=True)

@@ -7,7 +7,7 @@ import sys
 import traceback
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -20,39 +20,36 @@ from gristmill.objects.patience import waits_told
 from gristmill.printable import CannotPrint
 from gristmill.stopping import Interrupted, stopped
 
-COMMANDS = (
-    *(
-        "init",
-        "steps",
-        "plan",
-        "run",
-        "status",
-        "funnel",
-        "inspect",
-        "lineage",
-        "removed",
-        "audit",
-        "bias",
-        "whatif",
-        "diff",
-        "sql",
-    ),
-    *(
-        "versions",
-        "takedown",
-        "suite",
-        "extractor",
-        "quality",
-        "export",
-        "index",
-        "tokenizer",
-        "shards",
-        "sample",
-        "budget",
-        "verify",
-        "gc",
-    ),
-)
+COMMANDS = {
+    "init": "Write a starter recipe with a comment on every field.",
+    "steps": "List the steps of a recipe, or show one with its settings.",
+    "plan": "Show what a run would do, and why.",
+    "run": "Run what is not cached, then show what was read and kept.",
+    "status": "Show what each stage has done, and what it cost.",
+    "funnel": "Show what came in, what each step dropped, and what is left.",
+    "inspect": "Show documents, and what was decided about them.",
+    "lineage": "Show the life of a document.",
+    "removed": "Show how many documents each rule removed.",
+    "audit": "Draw a sample of what steps matched, to be read by a person.",
+    "bias": "Show whom a step keeps and whom it removes.",
+    "whatif": "Show what another setting of a step would keep and drop.",
+    "diff": "Show what changed from version A to version B.",
+    "sql": "Ask with SQL (DuckDB, extra `sql`).",
+    "versions": "List what runs made; name it, keep it, make it again.",
+    "takedown": "Take documents down, and prove it.",
+    "suite": "Check and pin eval suites; show which items a corpus held.",
+    "extractor": "Judge extractors on gold pages; train ours, see what it keeps.",
+    "quality": "Train and judge models of quality; write them as files.",
+    "export": "Write the kept documents as a dataset.",
+    "index": "Write an index of the documents that a recipe kept.",
+    "tokenizer": "Train a tokenizer on a recipe's corpus, audit it, use it.",
+    "shards": "Check the shards of a manifest, and look into them.",
+    "sample": "Show the documents that a training step sees.",
+    "budget": "Show how many tokens a model wants, and what they cost.",
+    "verify": "Hash every part again and compare it with its name.",
+    "gc": "Remove from the store what nothing needs.",
+}
+"""What the help says of each, so that it imports none of them."""
 
 WITH_WORKERS = ("run", "verify")
 
@@ -71,12 +68,23 @@ def _options(
     """What stands before a command."""
 
 
+class _Commands(Commands):
+    """All commands by name; only those that `make_app` imported can be run."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(COMMANDS)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
 def make_app(names: Collection[str] = COMMANDS) -> typer.Typer:
-    """The commands of these names. Only what is asked for is imported: all of them take a second to start."""
+    """The commands of these names, imported; importing all of them takes two seconds."""
     app = typer.Typer(
         name="gristmill",
         help="Raw crawls, code and licensed text in; a clean corpus out, reproducible to the byte.",
-        cls=Commands,
+        cls=_Commands,
         add_completion=False,
         pretty_exceptions_enable=False,
         rich_markup_mode=None,
@@ -101,7 +109,7 @@ def run_command() -> int:
     """Its exit code. A bug is told here, where what it quotes from data is made printable, not by the interpreter."""
     asked = sys.argv[1] if len(sys.argv) > 1 else None
     with _importing():
-        app = make_app([asked] if asked in COMMANDS else () if asked == "--version" else COMMANDS)
+        app = make_app([asked] if asked in COMMANDS else ())
     if asked in WITH_WORKERS:
         from gristmill.engine.executors.early_server import fork_early
 

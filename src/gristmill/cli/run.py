@@ -58,7 +58,10 @@ def command(
     ] = False,
     json: Json = False,
 ) -> None:
-    """Run what is not cached, then show what was read and kept, and all warnings."""
+    """Run what is not cached, then show what was read and kept.
+
+    Warnings come last. The funnel, languages and the mixture are shown with --verbose.
+    """
     check_executor(executor, address, profile)
     mill = open_mill(recipe, store, until, executor, address, profile)
     if tag is not None:
