@@ -22,9 +22,9 @@ from gristmill.engine.files.config_files import store_copies
 from gristmill.engine.files.content import ContentHashes
 from gristmill.engine.plan.graph import Node, build
 from gristmill.engine.plan.inputs import read_twice
-from gristmill.engine.publish.catalog import check_name, give_name, wanted_again
-from gristmill.engine.publish.folder import publish
-from gristmill.engine.publish.run_record import finished_runs, make_record, run_records
+from gristmill.engine.publish.catalog import check_name, give_name, turn, wanted_again
+from gristmill.engine.publish.folder import point_latest, publish
+from gristmill.engine.publish.run_record import finished_runs, make_record, newest_run, next_name, run_records
 from gristmill.engine.schedule.run import Run
 from gristmill.engine.schedule.task_cache import Earlier, Item, Listener
 from gristmill.engine.work.task import Result, Task
@@ -37,7 +37,7 @@ from gristmill.recipe.mistakes import listed
 from gristmill.recipe.model import Recipe
 from gristmill.stages.own_code import Code
 from gristmill.stopping import Interrupted, heeded
-from gristmill.store.leases import await_collection, hold
+from gristmill.store.leases import Lease, await_collection, hold
 from gristmill.store.store import CorruptPart, Store
 
 EXECUTORS = ("local", "inline", "ray", "slurm")
@@ -138,7 +138,7 @@ class Mill:
                 try:
                     wait_for(run.go(), executor)
                     datasets = {node.id: run.stages.write_datasets(node) for node in self.graph.nodes.values()}
-                    run.shards = publish(run, listener.note)
+                    run.shards = publish(run)
                 except CorruptPart as corrupt:
                     self._take_away(corrupt, earlier)
                     earlier.executed.update(*(made.executed for made in run.made.values()))
@@ -146,10 +146,10 @@ class Mill:
                 except BaseException as stop:
                     with suppress(UserError):  # a store that is away, or full, must not hide why the run stops
                         if run.tasks.begun:  # else it was refused, and the recipe has not been run
-                            self._record(run, started, {}, f"stopped: {type(stop).__name__}")
+                            self._record(run, lease, started, {}, f"stopped: {type(stop).__name__}")
                         self.store.sweep_temporaries()
                     raise
-                run.ended = self._record(run, started, datasets, "finished")
+                run.ended = self._record(run, lease, started, datasets, "finished")
                 wanted_again(self.store, lease, run.ended)
                 if tag is not None:
                     give_name(self.store, lease, tag, run.ended, "--tag")
@@ -167,12 +167,20 @@ class Mill:
         earlier.damaged[corrupt.part_hash] = corrupt.fact
         self.store.remove_damaged(corrupt)
 
-    def _record(self, run: Run, started: datetime, datasets: Mapping[str, Any], status: str) -> dict[str, Any]:
-        now = datetime.now(UTC)
-        run.cost = requests.since(self._asked)
-        before = self.last_run(finished=True) if datasets else None
-        record = make_record(run, started, now, datasets, status, self.until, before)
-        self.store.write_json(f"runs/{self.recipe.name}/{now.strftime('%Y-%m-%dT%H-%M-%S.%fZ')}.json", record)
+    def _record(
+        self, run: Run, lease: Lease, started: datetime, datasets: Mapping[str, Any], status: str
+    ) -> dict[str, Any]:
+        """Record a run as the next one of the store. Runs that end at once do this one after the other, so the newest,
+        its parent and `latest` agree.
+        """
+        with turn(self.store, lease):
+            now, name = datetime.now(UTC), next_name(self.store, lease.id)
+            run.cost = requests.since(self._asked)
+            before = newest_run(self.store, self.recipe.name, whole_only=True) if datasets else None
+            record = make_record(run, name, started, now, datasets, status, self.until, before)
+            self.store.write_json(f"runs/{self.recipe.name}/{name}.json", record)
+            if datasets and self.until is None:
+                point_latest(run, run.listener.note)
         return record
 
     def check_tag(self, tag: str) -> None:

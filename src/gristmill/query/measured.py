@@ -10,7 +10,7 @@ import orjson
 
 from gristmill.engine.mill import Mill
 from gristmill.engine.plan.graph import CORPUS, Node
-from gristmill.engine.publish.run_record import end_of, finished_runs, task_names
+from gristmill.engine.publish.run_record import end_of, finished_runs, is_partial, order_of, task_names
 from gristmill.errors import UserError
 from gristmill.recipe.columns import INGEST
 from gristmill.recipe.mix import MIX
@@ -142,8 +142,8 @@ def _candidates(mill: Mill) -> Iterator[dict[str, Any]]:
     if recipe.sample is None:
         folders = dict.fromkeys(path.split("/")[1] for path, _ in mill.store.list_files("runs"))
         names += [name for name in folders if name.startswith(f"{recipe.name}-sample-")]
-    found = [run for name in names for run in finished_runs(mill.store, name) if run.get("until") is None]
-    return iter(sorted(found, key=lambda run: str(run["ended"]), reverse=True))
+    found = [run for name in names for run in finished_runs(mill.store, name) if not is_partial(run)]
+    return iter(sorted(found, key=order_of, reverse=True))
 
 
 def _share(name: str, recipe: str) -> float:

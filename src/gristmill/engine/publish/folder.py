@@ -35,8 +35,8 @@ _WITHOUT_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK, errno.
 """How a disk says that a file cannot have a second name."""
 
 
-def publish(run: Seen, note: Callable[[str], None] = lambda _: None) -> str | None:
-    """Publish the manifest of a run that has one; where it lies, as a location that a loader opens."""
+def publish(run: Seen) -> str | None:
+    """Publish the manifest of a run that has one; where it is, as a location that a loader opens."""
     manifest = read_model(run, MIX)
     if manifest is None:
         return None
@@ -55,11 +55,16 @@ def publish(run: Seen, note: Callable[[str], None] = lambda _: None) -> str | No
     name, content = f"{folder}/manifest.json", json.dumps(whole, indent=2).encode()
     if store.read_file(name) != content:
         store.write_file(name, content)
-    if store.is_local:
-        why = _point(f"{store.root}/{FOLDER}/{run.name}/{LATEST}", manifest["hash"][:12])
+    return f"{store.uri.rstrip('/')}/{folder}"
+
+
+def point_latest(run: Seen, note: Callable[[str], None]) -> None:
+    """Let `latest` point to the shards of the newest run, on a disk; a note where that cannot be."""
+    manifest = read_model(run, MIX) if run.store.is_local else None
+    if manifest is not None:
+        why = _point(f"{run.store.root}/{FOLDER}/{run.name}/{LATEST}", manifest["hash"][:12])
         if why is not None:
             note(why)
-    return f"{store.uri.rstrip('/')}/{folder}"
 
 
 def find_manifest(seen: Seen) -> str:
