@@ -11,7 +11,7 @@ from conftest import Project
 from gristmill.engine import mill as mill_module
 from gristmill.engine.publish import catalog
 from gristmill.engine.publish.garbage import alone, collect, find_garbage
-from gristmill.engine.publish.run_record import newest_run, next_name, order_of, run_records, see
+from gristmill.engine.publish.run_record import newest_run, next_name, see
 from gristmill.store.leases import hold
 from gristmill.store.store import Store
 
@@ -38,8 +38,17 @@ def run_with(project, chars, monkeypatch=None, ahead_s=0):
 
 
 def numbers(store):
-    """Of all runs, the newest first."""
-    return [int(order_of(record).split("-")[1]) for record in run_records(store)]
+    """Of the records of all runs, in the order of their names."""
+    return sorted(int(path.split("/")[2].split("-")[1]) for path, _ in store.list_files("runs"))
+
+
+def rename(store, name):
+    """Give the record of the last run another name; what it says."""
+    *_, (path, _) = store.list_files("runs")
+    record = store.read_record(path)
+    store.remove(path)
+    store.write_json(f"runs/project/{name}.json", record)
+    return record
 
 
 def test_the_newest_run_is_the_last_one_whatever_the_clocks_say(notes, say, monkeypatch):
@@ -58,7 +67,7 @@ def test_the_newest_run_is_the_last_one_whatever_the_clocks_say(notes, say, monk
         with alone(store):
             collect(store, find_garbage(store))
         assert not catalog.missing_parts(store, version)
-    assert numbers(store) == [4, 3, 2, 1]
+    assert numbers(store) == [1, 2, 3, 4]
     listed = [json.loads(line) for line in say("versions", notes.store, "--json").out.splitlines()]
     assert [one["newest"] for one in listed] == [True, False, False, False]
     assert newest in say("funnel", f"{notes.store}@project").err
@@ -69,11 +78,8 @@ def test_runs_of_earlier_versions_of_gristmill_come_before_all_numbered_ones(not
     """Their records have times for names, and these order them, also one that is dated 2099."""
     store, hashes = Store(str(notes.store)), []
     for chars, name in ((12, "2026-11-17T09-00-00.000000Z"), (14, "2099-01-01T00-00-00.000000Z")):
-        record = run_with(notes, chars)
-        store.remove(f"runs/project/{record.pop('run')}.json")
-        record["ended"] = f"{name[:10]}T00:00:00+00:00"
-        store.write_json(f"runs/project/{name}.json", record)
-        hashes.append(record["version"])
+        run_with(notes, chars)
+        hashes.append(rename(store, name)["version"])
     assert newest_run(store, "project")["version"] == hashes[1]
     assert [one.hash for one in catalog.list_versions(store)] == hashes[::-1]
     now = run_with(notes, 16, monkeypatch)
@@ -115,17 +121,16 @@ def test_two_runs_that_end_at_once_are_recorded_one_after_the_other(notes, monke
     ended["first"] = run_with(notes, 12)
     thread.join()
     assert (ended["first"]["parent"], ended["second"]["parent"]) == (first, ended["first"]["version"])
-    assert numbers(Store(str(notes.store))) == [3, 2, 1]
+    assert numbers(Store(str(notes.store))) == [1, 2, 3]
 
 
 def test_a_store_that_cannot_keep_writers_apart_keeps_both_runs(notes):
     """They have one number, each its own record, and every command takes the same one for the newest."""
     store = Store(str(notes.store))
-    found = [run_with(notes, chars) for chars in (12, 14)]
-    for record, writer in zip(found, ("b" * 32, "a" * 32), strict=True):
-        store.remove(f"runs/project/{record['run']}.json")
-        record["run"] = f"run-{7:012}-{writer}"
-        store.write_json(f"runs/project/{record['run']}.json", record)
+    found = []
+    for chars, writer in ((14, "a"), (12, "b")):
+        run_with(notes, chars)
+        found.insert(0, rename(store, f"run-{7:012}-{writer}"))
     assert newest_run(store, "project")["version"] == found[0]["version"]
     assert [one.hash for one in catalog.list_versions(store)] == [one["version"] for one in found]
     assert next_name(store, "c") == "run-000000000008-c"
@@ -138,7 +143,7 @@ def test_numbers_are_counted_over_all_recipes_of_a_store(notes):
     notes.run()
     run_with(notes, 14)
     store = Store(str(notes.store))
-    assert numbers(store) == [3, 2, 1]
+    assert numbers(store) == [1, 2, 3]
     assert [one.recipe for one in catalog.list_versions(store)] == ["project", "another", "project"]
 
 

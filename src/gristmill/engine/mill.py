@@ -24,7 +24,8 @@ from gristmill.engine.plan.graph import Node, build
 from gristmill.engine.plan.inputs import read_twice
 from gristmill.engine.publish.catalog import check_name, give_name, turn, wanted_again
 from gristmill.engine.publish.folder import point_latest, publish
-from gristmill.engine.publish.run_record import finished_runs, make_record, newest_run, next_name, run_records
+from gristmill.engine.publish.input_changes import input_changes
+from gristmill.engine.publish.run_record import is_partial, make_record, newest_run, next_name, run_records
 from gristmill.engine.schedule.run import Run
 from gristmill.engine.schedule.task_cache import Earlier, Item, Listener
 from gristmill.engine.work.task import Result, Task
@@ -109,8 +110,7 @@ class Mill:
         A part that turns out to be damaged is taken away, and the run starts over: what is there is not done again.
         `retry_crashed` also runs the tasks again that gave documents up because they killed their worker.
         """
-        started = datetime.now(UTC)
-        self._asked = requests.counted()
+        self._started, self._asked = datetime.now(UTC), requests.counted()
         earlier = Earlier()
         with waits_told(listener.note), hold(self.store, "run", self.recipe.name) as lease:
             await_collection(self.store, lease, listener.note)
@@ -146,13 +146,16 @@ class Mill:
                 except BaseException as stop:
                     with suppress(UserError):  # a store that is away, or full, must not hide why the run stops
                         if run.tasks.begun:  # else it was refused, and the recipe has not been run
-                            self._record(run, lease, started, {}, f"stopped: {type(stop).__name__}")
+                            self._record(run, lease, {}, f"stopped: {type(stop).__name__}")
                         self.store.sweep_temporaries()
                     raise
-                run.ended = self._record(run, lease, started, datasets, "finished")
+                last = self.newest_whole()
+                run.ended = self._record(run, lease, datasets, "finished")
                 wanted_again(self.store, lease, run.ended)
                 if tag is not None:
                     give_name(self.store, lease, tag, run.ended, "--tag")
+                for line in input_changes(run, last):
+                    listener.note(line)
                 keep(self.store, self.graph.modules)
                 self.store.sweep_temporaries()
                 return run
@@ -167,18 +170,15 @@ class Mill:
         earlier.damaged[corrupt.part_hash] = corrupt.fact
         self.store.remove_damaged(corrupt)
 
-    def _record(
-        self, run: Run, lease: Lease, started: datetime, datasets: Mapping[str, Any], status: str
-    ) -> dict[str, Any]:
+    def _record(self, run: Run, lease: Lease, datasets: Mapping[str, Any], status: str) -> dict[str, Any]:
         """Record a run as the next one of the store. Runs that end at once do this one after the other, so the newest,
         its parent and `latest` agree.
         """
         with turn(self.store, lease):
-            now, name = datetime.now(UTC), next_name(self.store, lease.id)
             run.cost = requests.since(self._asked)
-            before = newest_run(self.store, self.recipe.name, whole_only=True) if datasets else None
-            record = make_record(run, name, started, now, datasets, status, self.until, before)
-            self.store.write_json(f"runs/{self.recipe.name}/{name}.json", record)
+            before = self.newest_whole() if datasets else None
+            record = make_record(run, self._started, datetime.now(UTC), datasets, status, self.until, before)
+            self.store.write_json(f"runs/{self.recipe.name}/{next_name(self.store, lease.id)}.json", record)
             if datasets and self.until is None:
                 point_latest(run, run.listener.note)
         return record
@@ -199,9 +199,14 @@ class Mill:
             raise UserError(f"--tag {tag} is the name of the recipe, which stands for its last run. Use another --tag.")
         check_name(self.store, tag, "--tag")
 
-    def last_run(self, finished: bool = False) -> dict[str, Any] | None:
-        """The newest run record of this recipe."""
-        return next((finished_runs if finished else run_records)(self.store, self.recipe.name), None)
+    def newest_whole(self) -> dict[str, Any] | None:
+        """The record of the newest run of this recipe that is not partial."""
+        found = newest_run(self.store, self.recipe.name)
+        return None if found is None or is_partial(found) else found
+
+    def last_run(self) -> dict[str, Any] | None:
+        """The newest run record of this recipe, however it ended."""
+        return next(run_records(self.store, self.recipe.name), None)
 
     def known_before(self) -> dict[str, Mapping[str, Any]]:
         """Of each node what its newest run says: the newest run of all may have ended before it (`--until`, a kill)."""

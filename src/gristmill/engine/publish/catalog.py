@@ -20,15 +20,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from gristmill.counted import counted
-from gristmill.engine.publish.run_record import (
-    datasets_of,
-    dropped_versions,
-    is_partial,
-    last_of_kind,
-    names_in,
-    order_of,
-    read_runs,
-)
+from gristmill.engine.publish.run_record import datasets_of, dropped_versions, is_partial, last_of_kind, names_in
 from gristmill.engine.work.task import part_from_json
 from gristmill.errors import UserError
 from gristmill.recipe.mistakes import nearest
@@ -74,9 +66,9 @@ class Version:
     @property
     def why(self) -> str:
         """What keeps it, or that nothing does."""
-        reasons = [(bool(self.names), "named"), (self.is_pinned, "pinned"), (self.is_newest, "the newest run")]
-        reasons.append((self.is_last_partial, "the last partial run"))
-        kept = " and ".join(reason for holds, reason in reasons if holds)
+        holds = {"named": self.names, "pinned": self.is_pinned, "the newest run": self.is_newest}
+        holds["the last partial run"] = self.is_last_partial
+        kept = " and ".join(reason for reason, is_so in holds.items() if is_so)
         if kept:
             return f"kept: {kept}"
         return "dropped: gc may take it" if self.is_dropped else "older: gc may take it"
@@ -84,16 +76,12 @@ class Version:
     @property
     def state(self) -> str:
         """In plain words."""
-        return f"{self.part}; {self._kept}" if self.part else self._kept
-
-    @property
-    def _kept(self) -> str:
-        if not self.missing:
-            return self.why
-        gone = f"{self.missing:,} of {counted(self.datasets, 'dataset')} gone"
-        if self.is_kept:
-            return f"{self.why}, but {gone}"
-        return "gone" if self.missing == self.datasets else f"partly gone: {gone}"
+        told, gone = self.why, f"{self.missing:,} of {counted(self.datasets, 'dataset')} gone"
+        if self.missing and self.is_kept:
+            told = f"{self.why}, but {gone}"
+        elif self.missing:
+            told = "gone" if self.missing == self.datasets else f"partly gone: {gone}"
+        return f"{self.part}; {told}" if self.part else told
 
     def told(self, store: Store) -> str:
         """How other commands name it."""
@@ -106,28 +94,27 @@ def list_versions(store: Store, recipe: str | None = None, damaged: list[str] | 
     """
     records: dict[tuple[str, str], dict[str, Any]] = {}
     names: dict[tuple[str, str], list[str]] = {}
-    dropped = dropped_versions(store)
     last: set[tuple[tuple[str, str], bool]] = set()
-    for _, record, is_last in last_of_kind(read_runs(store, recipe, damaged), dropped):
-        if "recipe" in record and "ended" in record:
-            at = (record["recipe"], record["version"])
-            last.update([(at, is_partial(record))] if is_last else [])
-            if at not in records or is_partial(records[at]) > is_partial(record):
-                records[at] = record
+    for record, is_last in last_of_kind(store, recipe, damaged):
+        at = (record["recipe"], record["version"])
+        last.update([(at, is_partial(record))] if is_last else [])
+        if at not in records or is_partial(records[at]) > is_partial(record):
+            records[at] = record
     for name, record in _named(store, damaged):
         at = (record["recipe"], record["version"])
         if recipe in (None, record["recipe"]):
             names.setdefault(at, []).append(name)
             records.setdefault(at, record)
+    dropped = dropped_versions(store)
     there = {path.rsplit("/", 1)[1].removesuffix(".json") for path, _ in store.list_files("datasets")}
     found = []
-    for at in sorted(records, key=lambda at: (order_of(records[at]), at), reverse=True):
-        made = datasets_of(records[at])
+    for at, record in records.items():
+        made = datasets_of(record)
         given = names.get(at, [])
         found.append(
             Version(
                 *at,
-                records[at],
+                record,
                 tuple(sorted(name for name in given if name != at[1])),
                 at[1] in given,
                 at in dropped,

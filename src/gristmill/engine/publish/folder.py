@@ -16,6 +16,7 @@ import json
 import os
 import uuid
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -59,12 +60,23 @@ def publish(run: Seen) -> str | None:
 
 
 def point_latest(run: Seen, note: Callable[[str], None]) -> None:
-    """Let `latest` point to the shards of the newest run, on a disk; a note where that cannot be."""
+    """Let the link `latest` point to the shards of the newest run, at once; a note where that cannot be."""
     manifest = read_model(run, MIX) if run.store.is_local else None
-    if manifest is not None:
-        why = _point(f"{run.store.root}/{FOLDER}/{run.name}/{LATEST}", manifest["hash"][:12])
-        if why is not None:
-            note(why)
+    target = "" if manifest is None else manifest["hash"][:12]
+    link = f"{run.store.root}/{FOLDER}/{run.name}/{LATEST}"
+    if manifest is None or (os.path.islink(link) and os.readlink(link) == target):
+        return
+    temporary = f"{link}.{uuid.uuid4().hex[:8]}"
+    try:
+        os.symlink(target, temporary)
+        os.replace(temporary, link)
+    except OSError as error:
+        with suppress(OSError):
+            os.unlink(temporary)
+        note(
+            f"{link} cannot be made a link to the newest shards: {error.strerror}. They are complete in "
+            f"{os.path.join(os.path.dirname(link), target)}. Move away what stands in its place, and run again"
+        )
 
 
 def find_manifest(seen: Seen) -> str:
@@ -143,23 +155,3 @@ def _wanted(manifest: dict[str, Any]) -> Iterator[str]:
     for group in manifest["groups"]:
         for shard in group["shards"]:
             yield from (shard["bin"], shard["index"], shard["lineage"])
-
-
-def _point(link: str, target: str) -> str | None:
-    """Let a symbolic link point to another folder, at once; why that cannot be, where it cannot."""
-    if os.path.islink(link) and os.readlink(link) == target:
-        return None
-    temporary = f"{link}.{uuid.uuid4().hex[:8]}"
-    try:
-        os.symlink(target, temporary)
-        try:
-            os.replace(temporary, link)
-        except OSError:
-            os.unlink(temporary)
-            raise
-    except OSError as error:
-        return (
-            f"{link} cannot be made a link to the newest shards: {error.strerror}. They are complete in "
-            f"{os.path.join(os.path.dirname(link), target)}. Move away what stands in its place, and run again"
-        )
-    return None

@@ -11,7 +11,7 @@ are named by a time, and come before all numbered ones. `last_of_kind` alone dec
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -43,11 +43,6 @@ def next_name(store: Store, writer: str) -> str:
     return f"run-{max((int(found[1]) for found in numbered if found), default=0) + 1:012}-{writer}"
 
 
-def order_of(record: Mapping[str, Any]) -> str:
-    """Sorts records as the names of their files do."""
-    return str(record.get("run") or record["ended"])
-
-
 def is_partial(record: Mapping[str, Any]) -> bool:
     """Whether the run ended before the end of its recipe (`--until`, `quality train`, `tokenizer train`)."""
     return record.get("until") is not None
@@ -55,7 +50,6 @@ def is_partial(record: Mapping[str, Any]) -> bool:
 
 def make_record(
     run: Run,
-    name: str,
     started: datetime,
     ended: datetime,
     datasets: Mapping[str, Any],
@@ -66,7 +60,6 @@ def make_record(
     """`before`: the newest whole run of the recipe before this one."""
     recipe = run.graph.recipe
     return {
-        "run": name,
         "recipe": recipe.name,
         "status": status,
         "started": started.isoformat(),
@@ -251,32 +244,28 @@ def last_finished(seen: Seen, command: str = "") -> str:
     return f"; its last finished run, of {end_of(last)}{end}: {f'gristmill {command} {name}' if command else name}"
 
 
-def newest_run(
-    store: Store, recipe: str, damaged: list[str] | None = None, whole_only: bool = False
-) -> dict[str, Any] | None:
-    """What STORE@RECIPE means: the newest whole run; a recipe that has none, its last partial one."""
+def newest_run(store: Store, recipe: str, damaged: list[str] | None = None) -> dict[str, Any] | None:
+    """What STORE@RECIPE means: the newest whole run; of a recipe that has none, the last partial one."""
     partial = None
-    for _, run, is_last in last_of_kind(read_runs(store, recipe, damaged), dropped_versions(store)):
+    for run, is_last in last_of_kind(store, recipe, damaged):
         if is_last and not is_partial(run):
             return run
         partial = run if is_last else partial
-    return None if whole_only else partial
+    return partial
 
 
 def last_of_kind(
-    runs: Iterable[tuple[str, dict[str, Any]]], dropped: Set[tuple[str, str]]
-) -> Iterator[tuple[str, dict[str, Any], bool]]:
-    """Finished runs of those given, the newest first, and whether each is the last of its recipe that was not dropped:
-    of whole runs (that is the newest), or of partial ones.
+    store: Store, recipe: str | None = None, damaged: list[str] | None = None, without: tuple[str, str] | None = None
+) -> Iterator[tuple[dict[str, Any], bool]]:
+    """Finished runs, the newest first, and whether each is the last of its recipe that was not dropped: of whole runs
+    (that is the newest), or of partial ones. `without`: as though that version (recipe, hash) had been dropped.
     """
-    seen = set()
-    for path, run in runs:
-        if run["status"] == "finished":
-            recipe = path.split("/")[1]
-            kind = (recipe, is_partial(run))
-            is_last = kind not in seen and (recipe, run.get("version")) not in dropped
-            seen.update([kind] if is_last else [])
-            yield path, run, is_last
+    dropped, seen = {*dropped_versions(store), without}, set()
+    for run in finished_runs(store, recipe, damaged):
+        kind = (run["recipe"], is_partial(run))
+        is_last = kind not in seen and (run["recipe"], run["version"]) not in dropped
+        seen.update([kind] if is_last else [])
+        yield run, is_last
 
 
 def dropped_versions(store: Store) -> set[tuple[str, str]]:
@@ -319,22 +308,15 @@ def _find(store: Store, name: str, damaged: list[str]) -> dict[str, Any]:
 
 def run_records(store: Store, recipe: str | None = None, damaged: list[str] | None = None) -> Iterator[dict[str, Any]]:
     """Of a recipe, or of all; the newest first. Damaged ones are left out, and `damaged` gets what is wrong."""
-    return (record for _, record in read_runs(store, recipe, damaged))
-
-
-def read_runs(
-    store: Store, recipe: str | None = None, damaged: list[str] | None = None
-) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The same with their paths."""
     paths = (path for path, _ in store.list_files("runs" if recipe is None else f"runs/{recipe}"))
     for path in sorted(paths, key=lambda path: (path.rpartition("/")[2], path), reverse=True):
         try:
             record = store.read_record(path)
             if record is None:
                 continue
-            if not isinstance(record, dict) or not {"status", "nodes"} <= set(record):
+            if not isinstance(record, dict) or not {"recipe", "status", "version", "ended", "nodes"} <= set(record):
                 raise store.damaged(path)
-            yield path, record
+            yield record
         except DamagedRecord as error:
             if damaged is not None and error.fact not in damaged:
                 damaged.append(error.fact)
