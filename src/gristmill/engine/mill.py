@@ -171,9 +171,7 @@ class Mill:
         self.store.remove_damaged(corrupt)
 
     def _record(self, run: Run, lease: Lease, datasets: Mapping[str, Any], status: str) -> dict[str, Any]:
-        """Record a run as the next one of the store. Runs that end at once do this one after the other, so the newest,
-        its parent and `latest` agree.
-        """
+        """Record a run as the next one of its store. Runs take turns, so the newest, its parent and `latest` agree."""
         with turn(self.store, lease):
             run.cost = requests.since(self._asked)
             before = self.newest_whole() if datasets else None

@@ -5,9 +5,8 @@
     versions/<hash>.json               the same under its own hash: it is pinned
     dropped/<recipe>/<hash>.json       nobody wants it any more, though it be the newest, until a run makes it again
 
-Runs of one recipe that made the same are one version. Its parent is the version of the newest whole run of the recipe
-before it. A partial run (`--until`) is never the newest and never a parent. Changes of the catalog wait until garbage
-collection is over, and for each other.
+Runs of one recipe that made the same are one version. Its parent is the newest whole run before it; a partial run
+(`--until`) is never that. Changes of the catalog wait until garbage collection is over, and for each other.
 """
 
 import contextlib

@@ -35,9 +35,7 @@ def input_changes(run: Run, before: Mapping[str, Any] | None) -> Iterator[str]:
 
 
 def _documents(store: Store, told: Mapping[str, Any], names: Collection[str]) -> dict[str, int | None]:
-    """Of each file, by the records of the tasks that read it; None where one did not count the documents by file, and
-    nothing where one cannot be read.
-    """
+    """Of each file, by the records of the tasks that read it; None or nothing where these do not tell."""
     found: dict[str, int | None] = {}
     for task in store.each(store.read_json, (f"tasks/{key}.json" for key in task_names(store, told))):
         if task is None:

@@ -36,9 +36,7 @@ _NUMBERED = re.compile(r".*/run-(\d{12})-[0-9a-f]+\.json")
 
 
 def next_name(store: Store, writer: str) -> str:
-    """The name of the next run's record. Two that write at once on a store that cannot keep them apart get the same
-    number; the writer's id keeps both records, and orders them.
-    """
+    """The name of the next run's record; the id of its writer keeps two apart that got the same number at once."""
     numbered = (_NUMBERED.fullmatch(path) for path, _ in store.list_files("runs"))
     return f"run-{max((int(found[1]) for found in numbered if found), default=0) + 1:012}-{writer}"
 
