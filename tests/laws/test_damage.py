@@ -107,7 +107,7 @@ def test_damage_is_repaired_or_refused(project, edit):
     recipe = load(project.recipe)  # once: it reads nothing of the store
     whole = Mended(project, recipe)
     mill = project.mill()
-    mill.store.write_json("versions/v1.json", mill.last_run(finished=True))
+    mill.store.write_json("versions/v1.json", mill.newest_whole())
     pristine = project.folder / "pristine"
     store = _Restored(project.store, pristine)
     names = sorted(str(path.relative_to(pristine)) for path in pristine.rglob("*") if _is_own_file(path))

@@ -9,7 +9,7 @@ Whatever a user can mend is a `gristmill.UserError` with the message that the co
 """
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from typing import Any
 
@@ -22,6 +22,7 @@ from gristmill.api.tables import Table
 from gristmill.counted import counted, size
 from gristmill.engine.asked import check_executor, refuse_warnings
 from gristmill.engine.mill import Mill, available_cores, find_warnings
+from gristmill.engine.publish.input_changes import input_changes
 from gristmill.engine.publish.run_record import describe, last_finished, see
 from gristmill.engine.schedule.seen import Seen
 from gristmill.errors import UserError
@@ -124,7 +125,8 @@ class Corpus:
         """What a run would do, and why."""
         with as_python(self._told):
             mill = self._open()
-            return Plan(mill, make_plan(mill, opening.look_with_inputs(mill)))
+            run = opening.look_with_inputs(mill)
+            return Plan(mill, make_plan(mill, run), input_changes(run, mill.newest_whole()))
 
     def funnel(self) -> "Funnel":
         """What came in, what each step took, what is left."""
@@ -241,7 +243,7 @@ class Lives(Table):
 class Plan(Table):
     """One line a step: tasks that are in the store, that would run, that wait for others, and why."""
 
-    def __init__(self, mill: Mill, lines: Sequence[Any]) -> None:
+    def __init__(self, mill: Mill, lines: Sequence[Any], changes: Iterable[str]) -> None:
         rows = [
             {
                 "step": line.id,
@@ -254,7 +256,7 @@ class Plan(Table):
         ]
         self.is_done = not any(line.to_run or line.waiting for line in lines)
         """Whether everything is in the store."""
-        super().__init__(rows, ["Nothing to do: everything is in the store."] if self.is_done else [])
+        super().__init__(rows, [*(["Nothing to do: everything is in the store."] if self.is_done else []), *changes])
         self.title = f"{mill.recipe.path}, store {mill.store.uri}"
 
 

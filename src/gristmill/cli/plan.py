@@ -12,6 +12,7 @@ from gristmill.cli.screen import passage, words
 from gristmill.cli.show import console, size, table
 from gristmill.counted import counted
 from gristmill.engine.plan.inputs import read_twice
+from gristmill.engine.publish.input_changes import input_changes
 from gristmill.errors import UserError
 from gristmill.printable import one_line
 from gristmill.query.disk import Disk, estimate
@@ -81,7 +82,7 @@ def command(
     run = look_with_inputs(mill)
     idle = " ".join(filter(None, (idle_settings(mill.recipe), unused_models(mill.recipe)))) or None
     stages, hint = make_plan(mill, run, explain), tokenizer_hint(mill, run)
-    twice = read_twice(run.inputs)
+    twice, inputs = read_twice(run.inputs), list(input_changes(run, mill.newest_whole()))
     disk, mixture = estimate(run, mill.store, mill.known_before()), foresee_mixture(run)
     if json:
         listed = [
@@ -95,7 +96,7 @@ def command(
             }
             for stage in stages
         ]
-        told = {"recipe": mill.recipe.name, "store": mill.recipe.store, "stages": listed}
+        told = {"recipe": mill.recipe.name, "store": mill.recipe.store, "stages": listed, "inputs": inputs}
         foreseen = {"fault": mixture.fault, "warnings": mixture.warnings}
         print_json({**told, "hint": hint, "idle": idle, "disk": _plain(disk), "mixture": foreseen, "warnings": twice})
         _refuse(mixture.fault)
@@ -117,10 +118,10 @@ def command(
         out.print(f"\nNothing to do: everything is in the store, {size(disk.stored_bytes)}.")
     elif any(stage.waiting for stage in stages):
         out.print("\n+: more tasks follow when what they read exists.")
-    for line in (hint, idle):
-        if line is not None:
+    for line in (hint, idle, "\n".join(inputs)):
+        if line:
             out.print()
-            out.print(words(line), soft_wrap=True)
+            out.print(passage(line), soft_wrap=True)
     if is_open:
         _show_disk(disk, mill.recipe.store)
     for warning in (*twice, *mixture.warnings):

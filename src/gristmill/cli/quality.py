@@ -13,7 +13,7 @@ from gristmill.cli.sample_option import with_sample
 from gristmill.cli.screen import say, words
 from gristmill.cli.show import Bars, console, size, table
 from gristmill.cli.usage import Commands
-from gristmill.counted import counted
+from gristmill.engine.asked import refuse_warnings
 from gristmill.engine.mill import Mill, find_warnings
 from gristmill.engine.plan.graph import Node
 from gristmill.errors import UserError
@@ -64,11 +64,7 @@ def train_command(
             print_json(said)
         else:
             _show(said)
-        if told and mill.recipe.strict:
-            raise UserError(
-                f"{mill.recipe.path}: strict is true and the run has {counted(len(told), 'warning')}: "
-                f"{'; '.join(told)}. The model is stored. Mend the recipe, or set strict: false."
-            )
+        refuse_warnings(mill.recipe, told, "model")
 
 
 def _written(model: Path, folder: Path, name: str) -> Path:

@@ -11,6 +11,7 @@ from gristmill.cli.screen import complain, words
 from gristmill.cli.show import Bars, console, size, table
 from gristmill.cli.tokenizer_open import AnyTokenizer, load_aloud, measure
 from gristmill.counted import counted
+from gristmill.engine.asked import refuse_warnings
 from gristmill.engine.mill import find_warnings
 from gristmill.errors import UserError
 from gristmill.query.sample import open_for_tokenizer, sample_texts, tokenizer_file
@@ -67,11 +68,7 @@ def command(
         print_json(said)
     else:
         _show(said)
-    if told and mill.recipe.strict:
-        raise UserError(
-            f"{mill.recipe.path}: strict is true and the run has {counted(len(told), 'warning')}: {'; '.join(told)}. "
-            "The tokenizer is stored. Mend the recipe, or set strict: false."
-        )
+    refuse_warnings(mill.recipe, told, "tokenizer")
 
 
 def _write(tokenizer: AnyTokenizer, path: Path, folder: Path) -> list[Path]:

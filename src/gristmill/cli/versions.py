@@ -9,7 +9,7 @@ from gristmill.cli import versions_reproduce
 from gristmill.cli.options import Json, StoreUri, is_run, print_json
 from gristmill.cli.sample_option import with_sample
 from gristmill.cli.screen import words
-from gristmill.cli.show import console, size, table
+from gristmill.cli.show import console, listed_steps, size, table
 from gristmill.cli.usage import Commands
 from gristmill.cli.versions_open import Named, open_place, open_version, tell
 from gristmill.counted import counted
@@ -51,8 +51,9 @@ RecipeOrStore = Annotated[
 def list_command(recipe: RecipeOrStore, store: StoreUri = None, json: Json = False) -> None:
     """List versions, the newest first.
 
-    Those of a recipe, or of all recipes of a store. A version is kept as long as it has a name or a pin, or is the
-    newest of its recipe; others gristmill gc may take.
+    Those of a recipe, or of all recipes of a store, in the order of their runs. A version is kept as long as it has a
+    name or a pin, or is the newest of its recipe; gristmill gc may remove others. A partial run (--until, quality
+    train) is never the newest; the last one is kept beside it.
     """
     if is_run(recipe):
         raise UserError(
@@ -103,12 +104,13 @@ def show_command(version: Named, store: StoreUri = None, json: Json = False) -> 
     lines = [
         ("version", found.hash),
         ("names", ", ".join(found.names) or "-"),
-        ("recipe", found.recipe + (f", as far as {record['until']}" if record.get("until") else "")),
+        ("recipe", found.recipe),
         ("state", found.state),
         ("ended", end_of(record)),
         ("documents", _count(record, "documents")),
         ("tokens", _count(record, "tokens")),
         ("parent", record.get("parent") or "-"),
+        *([("not run", listed_steps(record["not_run"], record["chains"]))] if found.part else []),
         ("sources", ", ".join(record["chains"])),
         ("files", f"{len(gone):,} missing, the first: {gone[0]}" if gone else "all there, by their names"),
     ]
@@ -217,7 +219,9 @@ def as_json(version: Version) -> dict[str, Any]:
         "version": version.hash,
         "names": version.names,
         "recipe": version.recipe,
+        "newest": version.is_newest,
         "until": record.get("until"),
+        "not_run": record.get("not_run", []),
         "started": record.get("started"),
         "ended": record["ended"],
         "documents": record.get("documents"),

@@ -7,7 +7,7 @@ import typer
 
 from gristmill.cli.options import Json, StoreUri, Workers, print_json
 from gristmill.cli.screen import words
-from gristmill.cli.show import Bars, console
+from gristmill.cli.show import Bars, console, listed_steps
 from gristmill.cli.versions_open import Named, open_version
 from gristmill.counted import counted
 from gristmill.engine.publish.run_record import datasets_of
@@ -37,10 +37,12 @@ def command(
         different = reproduce(found, place.store, mill, workers, bars)
     if json:
         told = {"version": found.hash, "same": different is None, "datasets": len(datasets_of(found.record))}
+        told |= {"until": found.record.get("until"), "not_run": found.record.get("not_run", [])}
         print_json({**told, "difference": None if different is None else asdict(different)})
     elif different is None:
         all_of_it = counted(len(datasets_of(found.record)), "dataset")
-        console().print(words(f"The same: {found.hash} of {found.recipe}, {all_of_it}."), soft_wrap=True)
+        same = "The same as far as it goes" if found.part else "The same"
+        console().print(words(f"{same}: {found.hash} of {found.recipe}, {all_of_it}."), soft_wrap=True)
     else:
         now = "is not made any more" if different.now is None else f"is now {different.now[:12]}"
         place_in = (
@@ -54,5 +56,8 @@ def command(
             ),
             soft_wrap=True,
         )
+    if found.part and not json:
+        missing = listed_steps(found.record.get("not_run", ()), found.record["chains"])
+        console().print(words(f"That run is {found.part}. It did not run: {missing}."), soft_wrap=True)
     if different is not None:
         raise typer.Exit(1)

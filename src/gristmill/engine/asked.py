@@ -25,10 +25,10 @@ def check_executor(executor: str | None, address: str | None, profile: str | Non
         )
 
 
-def refuse_warnings(recipe: Recipe, warnings: Sequence[str]) -> None:
+def refuse_warnings(recipe: Recipe, warnings: Sequence[str], stored: str = "output") -> None:
     """What a strict recipe has at the end of a run in place of warnings."""
     if warnings and recipe.strict:
         raise UserError(
             f"{recipe.path}: strict is true and the run has {counted(len(warnings), 'warning')}: "
-            f"{'; '.join(warnings)}. The output is stored. Mend the recipe, or set strict: false."
+            f"{'; '.join(warnings)}. The {stored} is stored. Mend the recipe, or set strict: false."
         )

@@ -22,9 +22,10 @@ from gristmill.engine.files.config_files import store_copies
 from gristmill.engine.files.content import ContentHashes
 from gristmill.engine.plan.graph import Node, build
 from gristmill.engine.plan.inputs import read_twice
-from gristmill.engine.publish.catalog import check_name, give_name, wanted_again
-from gristmill.engine.publish.folder import publish
-from gristmill.engine.publish.run_record import finished_runs, make_record, run_records
+from gristmill.engine.publish.catalog import check_name, give_name, turn, wanted_again
+from gristmill.engine.publish.folder import point_latest, publish
+from gristmill.engine.publish.input_changes import input_changes
+from gristmill.engine.publish.run_record import is_partial, make_record, newest_run, next_name, run_records
 from gristmill.engine.schedule.run import Run
 from gristmill.engine.schedule.task_cache import Earlier, Item, Listener
 from gristmill.engine.work.task import Result, Task
@@ -37,7 +38,7 @@ from gristmill.recipe.mistakes import listed
 from gristmill.recipe.model import Recipe
 from gristmill.stages.own_code import Code
 from gristmill.stopping import Interrupted, heeded
-from gristmill.store.leases import await_collection, hold
+from gristmill.store.leases import Lease, await_collection, hold
 from gristmill.store.store import CorruptPart, Store
 
 EXECUTORS = ("local", "inline", "ray", "slurm")
@@ -109,8 +110,7 @@ class Mill:
         A part that turns out to be damaged is taken away, and the run starts over: what is there is not done again.
         `retry_crashed` also runs the tasks again that gave documents up because they killed their worker.
         """
-        started = datetime.now(UTC)
-        self._asked = requests.counted()
+        self._started, self._asked = datetime.now(UTC), requests.counted()
         earlier = Earlier()
         with waits_told(listener.note), hold(self.store, "run", self.recipe.name) as lease:
             await_collection(self.store, lease, listener.note)
@@ -138,7 +138,7 @@ class Mill:
                 try:
                     wait_for(run.go(), executor)
                     datasets = {node.id: run.stages.write_datasets(node) for node in self.graph.nodes.values()}
-                    run.shards = publish(run, listener.note)
+                    run.shards = publish(run)
                 except CorruptPart as corrupt:
                     self._take_away(corrupt, earlier)
                     earlier.executed.update(*(made.executed for made in run.made.values()))
@@ -146,13 +146,16 @@ class Mill:
                 except BaseException as stop:
                     with suppress(UserError):  # a store that is away, or full, must not hide why the run stops
                         if run.tasks.begun:  # else it was refused, and the recipe has not been run
-                            self._record(run, started, {}, f"stopped: {type(stop).__name__}")
+                            self._record(run, lease, {}, f"stopped: {type(stop).__name__}")
                         self.store.sweep_temporaries()
                     raise
-                run.ended = self._record(run, started, datasets, "finished")
+                last = self.newest_whole()
+                run.ended = self._record(run, lease, datasets, "finished")
                 wanted_again(self.store, lease, run.ended)
                 if tag is not None:
                     give_name(self.store, lease, tag, run.ended, "--tag")
+                for line in input_changes(run, last):
+                    listener.note(line)
                 keep(self.store, self.graph.modules)
                 self.store.sweep_temporaries()
                 return run
@@ -167,12 +170,15 @@ class Mill:
         earlier.damaged[corrupt.part_hash] = corrupt.fact
         self.store.remove_damaged(corrupt)
 
-    def _record(self, run: Run, started: datetime, datasets: Mapping[str, Any], status: str) -> dict[str, Any]:
-        now = datetime.now(UTC)
-        run.cost = requests.since(self._asked)
-        before = self.last_run(finished=True) if datasets else None
-        record = make_record(run, started, now, datasets, status, self.until, before)
-        self.store.write_json(f"runs/{self.recipe.name}/{now.strftime('%Y-%m-%dT%H-%M-%S.%fZ')}.json", record)
+    def _record(self, run: Run, lease: Lease, datasets: Mapping[str, Any], status: str) -> dict[str, Any]:
+        """Record a run as the next one of its store. Runs take turns, so the newest, its parent and `latest` agree."""
+        with turn(self.store, lease):
+            run.cost = requests.since(self._asked)
+            before = self.newest_whole() if datasets else None
+            record = make_record(run, self._started, datetime.now(UTC), datasets, status, self.until, before)
+            self.store.write_json(f"runs/{self.recipe.name}/{next_name(self.store, lease.id)}.json", record)
+            if datasets and self.until is None:
+                point_latest(run, run.listener.note)
         return record
 
     def check_tag(self, tag: str) -> None:
@@ -191,9 +197,14 @@ class Mill:
             raise UserError(f"--tag {tag} is the name of the recipe, which stands for its last run. Use another --tag.")
         check_name(self.store, tag, "--tag")
 
-    def last_run(self, finished: bool = False) -> dict[str, Any] | None:
-        """The newest run record of this recipe."""
-        return next((finished_runs if finished else run_records)(self.store, self.recipe.name), None)
+    def newest_whole(self) -> dict[str, Any] | None:
+        """The record of the newest run of this recipe that is not partial."""
+        found = newest_run(self.store, self.recipe.name)
+        return None if found is None or is_partial(found) else found
+
+    def last_run(self) -> dict[str, Any] | None:
+        """The newest run record of this recipe, however it ended."""
+        return next(run_records(self.store, self.recipe.name), None)
 
     def known_before(self) -> dict[str, Mapping[str, Any]]:
         """Of each node what its newest run says: the newest run of all may have ended before it (`--until`, a kill)."""

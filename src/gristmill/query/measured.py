@@ -10,7 +10,7 @@ import orjson
 
 from gristmill.engine.mill import Mill
 from gristmill.engine.plan.graph import CORPUS, Node
-from gristmill.engine.publish.run_record import end_of, finished_runs, task_names
+from gristmill.engine.publish.run_record import end_of, finished_runs, is_partial, task_names
 from gristmill.errors import UserError
 from gristmill.recipe.columns import INGEST
 from gristmill.recipe.mix import MIX
@@ -138,12 +138,11 @@ def _identity(node: Node, record: Mapping[str, Any]) -> Any:
 
 def _candidates(mill: Mill) -> Iterator[dict[str, Any]]:
     """Finished runs, the newest first: of the recipe and of its samples, or of the one sample that is asked for."""
-    recipe, names = mill.recipe, [mill.recipe.name]
-    if recipe.sample is None:
-        folders = dict.fromkeys(path.split("/")[1] for path, _ in mill.store.list_files("runs"))
-        names += [name for name in folders if name.startswith(f"{recipe.name}-sample-")]
-    found = [run for name in names for run in finished_runs(mill.store, name) if run.get("until") is None]
-    return iter(sorted(found, key=lambda run: str(run["ended"]), reverse=True))
+    name, samples = mill.recipe.name, mill.recipe.sample is None
+    for run in finished_runs(mill.store):
+        of = run["recipe"]
+        if not is_partial(run) and (of == name or (samples and of.startswith(f"{name}-sample-"))):
+            yield run
 
 
 def _share(name: str, recipe: str) -> float:

@@ -5,11 +5,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from gristmill.counted import counted
 from gristmill.engine.mill import Mill
 from gristmill.engine.plan.graph import CORPUS, Node, reads_from
 from gristmill.engine.publish.run_record import task_names
 from gristmill.engine.schedule.run import Run
 from gristmill.places import shown_exact
+from gristmill.recipe.mistakes import listed
 
 MOST_NAMED = 3
 """Files or parts that a reason names before it counts the rest."""
@@ -91,10 +93,10 @@ def _why(node: Node, run: Run, earlier: Mapping[str, Mapping[str, Any]], last: M
             if lost:
                 found.append(_name_some(lost, "is no longer in the store", "are no longer in the store"))
             if changed > len(lost):
-                found.append(f"what it reads changed ({changed - len(lost)} {_tasks(changed - len(lost))})")
+                found.append(f"what it reads changed ({counted(changed - len(lost), 'task')})")
     if made.waiting and not found:
         waits_for = _unfinished_before(node, run)
-        found.append(f"waits for {_listed(waits_for)}" if waits_for else "waits for an earlier step")
+        found.append(f"waits for {listed(waits_for, MOST_NAMED)}" if waits_for else "waits for an earlier step")
     return found or ["not in the store"]
 
 
@@ -157,7 +159,7 @@ def describe_change(old: Any, new: Any) -> str:
     if isinstance(old, list) and isinstance(new, list):
         gone, come = ([item for item in one if item not in other] for one, other in ((old, new), (new, old)))
         groups = [(gone, "without"), (come, "with")]
-        told = [f"{word} {_listed([_show(item) for item in some])}" for some, word in groups if some]
+        told = [f"{word} {listed(map(_show, some), MOST_NAMED)}" for some, word in groups if some]
         if told:
             return " and ".join(told)
         if sorted(map(str, old)) == sorted(map(str, new)):
@@ -192,18 +194,7 @@ def file_changes(before: Mapping[str, str] | None, now: Mapping[str, str]) -> li
 
 
 def _name_some(names: Sequence[str], one: str, many: str) -> str:
-    if len(names) == 1:
-        return f"{names[0]} {one}"
-    return f"{_listed(names)} {many}"
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-    return ", ".join(names[:MOST_NAMED]) + more
-
-
-def _tasks(count: int) -> str:
-    return "task" if count == 1 else "tasks"
+    return f"{listed(names, MOST_NAMED)} {one if len(names) == 1 else many}"
 
 
 def _plain(stage: str) -> str:

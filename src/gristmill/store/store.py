@@ -5,7 +5,7 @@
     tasks/<key>.json              what one task made, written after its parts
     datasets/<hash>.json          parts in order, written after their tasks
     stages/<key>.json             all tasks of a stage at once, written after its datasets
-    runs/<recipe>/<time>.json     a run: its stages, what was cached, metrics
+    runs/<recipe>/run-7-….json    a run: its stages, what was cached, metrics; the highest number is the newest
     versions/<name>.json          a finished run that somebody named
     dropped/<recipe>/<hash>.json  a version that nobody wants any more
     inputs/<recipe>.json          sizes, times and hashes of input files: saves hashing an unchanged file again

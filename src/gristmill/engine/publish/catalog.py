@@ -1,12 +1,12 @@
 """The catalog: every finished run is a version, named by the hash of all that it made.
 
-    runs/<recipe>/<time>.json          the run; the newest of a recipe is kept, older ones garbage collection may take
+    runs/<recipe>/run-<number>-….json  the run; the newest of a recipe is kept, older ones garbage collection may take
     versions/<name>.json               a copy of it under a name, kept until it is dropped
     versions/<hash>.json               the same under its own hash: it is pinned
     dropped/<recipe>/<hash>.json       nobody wants it any more, though it be the newest, until a run makes it again
 
-Runs of one recipe that made the same are one version. Its parent is the version that the recipe's finished run before
-it made. Whoever changes the catalog waits until garbage collection is over, and for others who change it.
+Runs of one recipe that made the same are one version. Its parent is the newest whole run before it; a partial run
+(`--until`) is never that. Changes of the catalog wait until garbage collection is over, and for each other.
 """
 
 import contextlib
@@ -19,7 +19,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from gristmill.counted import counted
-from gristmill.engine.publish.run_record import datasets_of, dropped_versions, finished_runs, names_in
+from gristmill.engine.publish.run_record import datasets_of, dropped_versions, is_partial, last_of_kind, names_in
 from gristmill.engine.work.task import part_from_json
 from gristmill.errors import UserError
 from gristmill.recipe.mistakes import nearest
@@ -40,12 +40,14 @@ class Version:
     recipe: str
     hash: str
     record: Mapping[str, Any]
-    """Of the newest of these runs."""
+    """Of the newest of these runs; of a whole one where there is one."""
     names: tuple[str, ...]
     is_pinned: bool
     is_dropped: bool
     is_newest: bool
-    """Of its recipe, among those that were not dropped: one for runs to the end, one for those that `--until` ended."""
+    """The newest whole run of its recipe that was not dropped."""
+    is_last_partial: bool
+    """The same of runs that ended before the end of the recipe."""
     datasets: int
     missing: int
     """Datasets that are not in the store any more."""
@@ -53,15 +55,19 @@ class Version:
     @property
     def is_kept(self) -> bool:
         """Whether garbage collection leaves it alone."""
-        return bool(self.names) or self.is_pinned or self.is_newest
+        return bool(self.names) or self.is_pinned or self.is_newest or self.is_last_partial
+
+    @property
+    def part(self) -> str:
+        """How far the run of a partial version went; nothing of a whole one."""
+        return f"partial, up to {self.record['until']}" if is_partial(self.record) else ""
 
     @property
     def why(self) -> str:
         """What keeps it, or that nothing does."""
-        until = self.record.get("until")
-        newest = "the newest run" + (f" as far as {until}" if until else "")
-        reasons = [(bool(self.names), "named"), (self.is_pinned, "pinned"), (self.is_newest, newest)]
-        kept = " and ".join(reason for holds, reason in reasons if holds)
+        holds = {"named": self.names, "pinned": self.is_pinned, "the newest run": self.is_newest}
+        holds["the last partial run"] = self.is_last_partial
+        kept = " and ".join(reason for reason, is_so in holds.items() if is_so)
         if kept:
             return f"kept: {kept}"
         return "dropped: gc may take it" if self.is_dropped else "older: gc may take it"
@@ -69,12 +75,12 @@ class Version:
     @property
     def state(self) -> str:
         """In plain words."""
-        if not self.missing:
-            return self.why
-        gone = f"{self.missing:,} of {counted(self.datasets, 'dataset')} gone"
-        if self.is_kept:
-            return f"{self.why}, but {gone}"
-        return "gone" if self.missing == self.datasets else f"partly gone: {gone}"
+        told, gone = self.why, f"{self.missing:,} of {counted(self.datasets, 'dataset')} gone"
+        if self.missing and self.is_kept:
+            told = f"{self.why}, but {gone}"
+        elif self.missing:
+            told = "gone" if self.missing == self.datasets else f"partly gone: {gone}"
+        return f"{self.part}; {told}" if self.part else told
 
     def told(self, store: Store) -> str:
         """How other commands name it."""
@@ -87,11 +93,12 @@ def list_versions(store: Store, recipe: str | None = None, damaged: list[str] | 
     """
     records: dict[tuple[str, str], dict[str, Any]] = {}
     names: dict[tuple[str, str], list[str]] = {}
-    for record in finished_runs(store, recipe, damaged):
-        if "recipe" in record and "ended" in record:
-            at = (record["recipe"], record["version"])
-            if at not in records or records[at]["ended"] < record["ended"]:
-                records[at] = record
+    last: set[tuple[tuple[str, str], bool]] = set()
+    for record, is_last in last_of_kind(store, recipe, damaged):
+        at = (record["recipe"], record["version"])
+        last.update([(at, is_partial(record))] if is_last else [])
+        if at not in records or is_partial(records[at]) > is_partial(record):
+            records[at] = record
     for name, record in _named(store, damaged):
         at = (record["recipe"], record["version"])
         if recipe in (None, record["recipe"]):
@@ -99,12 +106,8 @@ def list_versions(store: Store, recipe: str | None = None, damaged: list[str] | 
             records.setdefault(at, record)
     dropped = dropped_versions(store)
     there = {path.rsplit("/", 1)[1].removesuffix(".json") for path, _ in store.list_files("datasets")}
-    found, seen = [], set()
-    for at in sorted(records, key=lambda at: (str(records[at]["ended"]), at), reverse=True):
-        record, is_dropped = records[at], at in dropped
-        ending = (record["recipe"], record.get("until") is None)
-        is_newest = not is_dropped and ending not in seen
-        seen.update([ending] if is_newest else [])
+    found = []
+    for at, record in records.items():
         made = datasets_of(record)
         given = names.get(at, [])
         found.append(
@@ -113,8 +116,9 @@ def list_versions(store: Store, recipe: str | None = None, damaged: list[str] | 
                 record,
                 tuple(sorted(name for name in given if name != at[1])),
                 at[1] in given,
-                is_dropped,
-                is_newest,
+                at in dropped,
+                (at, False) in last,
+                (at, True) in last,
                 len(made),
                 len(made - there),
             )
@@ -142,7 +146,8 @@ def find_version(store: Store, name: str, recipe: str | None = None) -> Version:
     versions = list_versions(store, recipe, damaged)
     for same in (
         [one for one in versions if name in one.names],
-        [one for one in versions if one.recipe == name and one.is_newest][:1],
+        [one for one in versions if one.recipe == name and one.is_newest],
+        [one for one in versions if one.recipe == name and one.is_last_partial],
         [one for one in versions if one.hash == name],
     ):
         if len(same) > 1:
@@ -205,7 +210,7 @@ def changing(store: Store, note: Callable[[str], None]) -> Iterator[Lease]:
 
 
 @contextmanager
-def _turn(store: Store, lease: Lease) -> Iterator[None]:
+def turn(store: Store, lease: Lease) -> Iterator[None]:
     """One after the other; who is dead is not waited for."""
     while claim(store, _CLAIM, lease) is not None:
         time.sleep(_TURN_SECONDS)
@@ -217,7 +222,7 @@ def _turn(store: Store, lease: Lease) -> Iterator[None]:
 
 def give_name(store: Store, lease: Lease, name: str, record: Mapping[str, Any], told: str) -> None:
     """Keep a finished run under a name; whoever was first has it."""
-    with _turn(store, lease):
+    with turn(store, lease):
         check_name(store, name, told)
         _undrop(store, record["recipe"], record["version"])
         store.write_json(f"versions/{name}.json", record)
@@ -225,20 +230,20 @@ def give_name(store: Store, lease: Lease, name: str, record: Mapping[str, Any], 
 
 def pin(store: Store, lease: Lease, version: Version) -> None:
     """Keep a version without a name: under its hash."""
-    with _turn(store, lease):
+    with turn(store, lease):
         _undrop(store, version.recipe, version.hash)
         store.write_json(f"versions/{version.hash}.json", version.record)
 
 
 def take_name(store: Store, lease: Lease, name: str) -> None:
     """Take one name, or a pin, away."""
-    with _turn(store, lease):
+    with turn(store, lease):
         _remove(store, f"versions/{name}.json")
 
 
 def drop(store: Store, lease: Lease, version: Version) -> None:
     """Let a version go, with its names and its pin, though it be the newest."""
-    with _turn(store, lease):
+    with turn(store, lease):
         told = {"recipe": version.recipe, "version": version.hash, "dropped": datetime.now(UTC).isoformat()}
         store.write_json(f"dropped/{version.recipe}/{version.hash}.json", told)
         for name in (*version.names, *([version.hash] if version.is_pinned else [])):
@@ -248,7 +253,7 @@ def drop(store: Store, lease: Lease, version: Version) -> None:
 def wanted_again(store: Store, lease: Lease, record: Mapping[str, Any]) -> None:
     """A run has made a version: that it was dropped once does not count any more."""
     if (record["recipe"], record["version"]) in dropped_versions(store):
-        with _turn(store, lease):
+        with turn(store, lease):
             _undrop(store, record["recipe"], record["version"])
 
 

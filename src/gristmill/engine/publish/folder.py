@@ -16,6 +16,7 @@ import json
 import os
 import uuid
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -35,8 +36,8 @@ _WITHOUT_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK, errno.
 """How a disk says that a file cannot have a second name."""
 
 
-def publish(run: Seen, note: Callable[[str], None] = lambda _: None) -> str | None:
-    """Publish the manifest of a run that has one; where it lies, as a location that a loader opens."""
+def publish(run: Seen) -> str | None:
+    """Publish the manifest of a run that has one; where it is, as a location that a loader opens."""
     manifest = read_model(run, MIX)
     if manifest is None:
         return None
@@ -55,11 +56,27 @@ def publish(run: Seen, note: Callable[[str], None] = lambda _: None) -> str | No
     name, content = f"{folder}/manifest.json", json.dumps(whole, indent=2).encode()
     if store.read_file(name) != content:
         store.write_file(name, content)
-    if store.is_local:
-        why = _point(f"{store.root}/{FOLDER}/{run.name}/{LATEST}", manifest["hash"][:12])
-        if why is not None:
-            note(why)
     return f"{store.uri.rstrip('/')}/{folder}"
+
+
+def point_latest(run: Seen, note: Callable[[str], None]) -> None:
+    """Let the link `latest` point to the shards of the newest run, at once; a note where that cannot be."""
+    manifest = read_model(run, MIX) if run.store.is_local else None
+    target = "" if manifest is None else manifest["hash"][:12]
+    link = f"{run.store.root}/{FOLDER}/{run.name}/{LATEST}"
+    if manifest is None or (os.path.islink(link) and os.readlink(link) == target):
+        return
+    temporary = f"{link}.{uuid.uuid4().hex[:8]}"
+    try:
+        os.symlink(target, temporary)
+        os.replace(temporary, link)
+    except OSError as error:
+        with suppress(OSError):
+            os.unlink(temporary)
+        note(
+            f"{link} cannot be made a link to the newest shards: {error.strerror}. They are complete in "
+            f"{os.path.join(os.path.dirname(link), target)}. Move away what stands in its place, and run again"
+        )
 
 
 def find_manifest(seen: Seen) -> str:
@@ -138,23 +155,3 @@ def _wanted(manifest: dict[str, Any]) -> Iterator[str]:
     for group in manifest["groups"]:
         for shard in group["shards"]:
             yield from (shard["bin"], shard["index"], shard["lineage"])
-
-
-def _point(link: str, target: str) -> str | None:
-    """Let a symbolic link point to another folder, at once; why that cannot be, where it cannot."""
-    if os.path.islink(link) and os.readlink(link) == target:
-        return None
-    temporary = f"{link}.{uuid.uuid4().hex[:8]}"
-    try:
-        os.symlink(target, temporary)
-        try:
-            os.replace(temporary, link)
-        except OSError:
-            os.unlink(temporary)
-            raise
-    except OSError as error:
-        return (
-            f"{link} cannot be made a link to the newest shards: {error.strerror}. They are complete in "
-            f"{os.path.join(os.path.dirname(link), target)}. Move away what stands in its place, and run again"
-        )
-    return None

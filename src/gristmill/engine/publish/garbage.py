@@ -1,8 +1,8 @@
 """Garbage collection: what no recipe and no version needs any more.
 
 Needed is what these name: every version that has a name or a pin; of every recipe that the store has seen the newest
-finished run, and the newest that did not end early (`--until`), but for versions that were dropped (`catalog.py`); the
-given recipe as it is now; and every folder of shards that was published.
+whole run and the last partial one (`--until`), but for versions that were dropped (`catalog.py`); the given recipe as
+it is now; and every folder of shards that was published. No clock decides which run is the newest (`run_record.py`).
 A trainer may be reading such a folder on another machine, so it goes only when it is named. Everything else among
 parts, tasks and datasets may go, and so may kernels that were compiled from other sources than these. Where a record
 that could name something cannot be read, nothing goes at all.
@@ -18,7 +18,7 @@ from typing import Any
 from gristmill.engine.executors.shared_kernels import FOLDER as KERNELS
 from gristmill.engine.executors.shared_kernels import current as current_kernels
 from gristmill.engine.publish.folder import FOLDER, LATEST
-from gristmill.engine.publish.run_record import datasets_of, dropped_versions, task_names
+from gristmill.engine.publish.run_record import datasets_of, last_of_kind, task_names
 from gristmill.engine.schedule.run import Run
 from gristmill.engine.schedule.seen import Seen
 from gristmill.engine.work.task import part_from_json
@@ -26,7 +26,7 @@ from gristmill.errors import UserError
 from gristmill.recipe.mix import MIX
 from gristmill.shardformat.manifest import read_manifest
 from gristmill.store.leases import hold, holders
-from gristmill.store.records import DamagedRecord
+from gristmill.store.records import DAMAGED, DamagedRecord
 from gristmill.store.store import CorruptPart, Store, with_verdicts
 
 _OURS = re.compile(
@@ -101,13 +101,12 @@ def _find(store: Store, seen: Seen | None, named: Sequence[str], without: tuple[
     parts: set[str] = set()
     needed_by: dict[str, None] = {}
     older: dict[str, set[str]] = {}
-    for path, record in _records(store, without):
-        if path is None:
+    for holder, record in _records(store, without):
+        if holder is None:
             with suppress(KeyError, TypeError, AttributeError):  # of another shape: it is let go, whatever it was
                 older[f"{record['recipe']} {record['version']}"] = datasets_of(record)
             continue
-        kind, name, *_ = path.removesuffix(".json").split("/")
-        needed_by[f"version {name}" if kind == "versions" else f"the last run of {name}"] = None
+        needed_by[holder] = None
         try:
             for node in record["nodes"].values():
                 if node.get("stage"):
@@ -117,7 +116,7 @@ def _find(store: Store, seen: Seen | None, named: Sequence[str], without: tuple[
                 datasets.update(node["datasets"].values())
                 parts.update(part["hash"] for part in node.get("config_files", ()))
         except (KeyError, TypeError, AttributeError):
-            raise store.damaged(path) from None
+            raise DamagedRecord(f"The record of {holder} in {store.uri} {DAMAGED}") from None
     for name in datasets:
         dataset = store.read_record(f"datasets/{name}.json")
         entries = (dataset or {}).get("parts", ())
@@ -161,7 +160,7 @@ def _find(store: Store, seen: Seen | None, named: Sequence[str], without: tuple[
         tuple(sorted(published - going)),
         tuple(needed_by),
         tuple(sorted(foreign)),
-        tuple(version for version, made in reversed(older.items()) if not made.isdisjoint(going_datasets)),
+        tuple(version for version, made in older.items() if not made.isdisjoint(going_datasets)),
     )
 
 
@@ -225,22 +224,13 @@ def _manifest_hashes(store: Store, task: dict[str, Any]) -> Iterator[str]:
 
 
 def _records(store: Store, without: tuple[str, str] | None) -> Iterator[tuple[str | None, Any]]:
-    """Of finished runs, with the path of the record where it keeps something alive, else None; the oldest first."""
-    dropped = dropped_versions(store) | ({without} if without is not None else set())
-    newest: dict[tuple[str, bool], tuple[str, Any]] = {}
-    for path, _ in store.list_files("runs"):
-        record = store.read_record(path)
-        if record is None or record["status"] != "finished":
-            continue
-        if (record["recipe"], record.get("version")) in dropped:
-            yield None, record
-            continue
-        ending = record["recipe"], record.get("until") is None
-        if ending in newest:
-            yield None, newest[ending][1]
-        newest[ending] = (path, record)
-    yield from newest.values()
+    """Of finished runs, with what it is where it keeps something alive, else None; the newest first."""
+    damaged: list[str] = []
+    for record, is_last in last_of_kind(store, None, damaged, without):
+        yield f"the last run of {record['recipe']}" if is_last else None, record
+    if damaged:
+        raise DamagedRecord(damaged[0])
     for path, _ in store.list_files("versions"):
-        record = store.read_record(path)
-        if record is not None and (record.get("recipe"), record.get("version")) != without:
-            yield path, record
+        version = store.read_record(path)
+        if version is not None and (version.get("recipe"), version.get("version")) != without:
+            yield f"version {path.removeprefix('versions/').removesuffix('.json')}", version

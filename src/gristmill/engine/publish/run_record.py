@@ -1,11 +1,16 @@
 """The record of a run: written at its end, and enough to look at what it made.
 
 It names every step with its columns and datasets, so whoever looks needs neither the recipe nor the inputs nor the code
-of the steps. A run is named by its version (`run --tag NAME`), by its recipe's name (then it is the newest that did not
-end early), or by the hash that `run` shows.
+of the steps. A run is named by its version (`run --tag NAME`), by its recipe's name (the newest whole run), or by the
+hash that `run` shows.
+
+Runs are ordered by the names of their records, `runs/<recipe>/run-<number>-<writer>.json`, and never by a clock. The
+number is one more than the highest in the store when the record is written. Records of earlier versions of Gristmill
+are named by a time, and come before all numbered ones. `last_of_kind` alone decides which run is the newest.
 """
 
 import os
+import re
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
@@ -27,6 +32,18 @@ from gristmill.store.store import Store
 
 _MODEL = "model"
 """Stands for the source among the datasets of a step that has files and no layers."""
+_NUMBERED = re.compile(r".*/run-(\d{12})-[0-9a-f]+\.json")
+
+
+def next_name(store: Store, writer: str) -> str:
+    """The name of the next run's record; the id of its writer keeps two apart that got the same number at once."""
+    numbered = (_NUMBERED.fullmatch(path) for path, _ in store.list_files("runs"))
+    return f"run-{max((int(found[1]) for found in numbered if found), default=0) + 1:012}-{writer}"
+
+
+def is_partial(record: Mapping[str, Any]) -> bool:
+    """Whether the run ended before the end of its recipe (`--until`, `quality train`, `tokenizer train`)."""
+    return record.get("until") is not None
 
 
 def make_record(
@@ -38,7 +55,7 @@ def make_record(
     until: str | None,
     before: Mapping[str, Any] | None,
 ) -> dict[str, Any]:
-    """`before`: the finished run of the recipe before this one."""
+    """`before`: the newest whole run of the recipe before this one."""
     recipe = run.graph.recipe
     return {
         "recipe": recipe.name,
@@ -226,16 +243,27 @@ def last_finished(seen: Seen, command: str = "") -> str:
 
 
 def newest_run(store: Store, recipe: str, damaged: list[str] | None = None) -> dict[str, Any] | None:
-    """What STORE@RECIPE means: the newest run that came to the recipe's end; else the newest that `--until` ended. What
-    was dropped does not count.
+    """What STORE@RECIPE means: the newest whole run; of a recipe that has none, the last partial one."""
+    partial = None
+    for run, is_last in last_of_kind(store, recipe, damaged):
+        if is_last and not is_partial(run):
+            return run
+        partial = run if is_last else partial
+    return partial
+
+
+def last_of_kind(
+    store: Store, recipe: str | None = None, damaged: list[str] | None = None, without: tuple[str, str] | None = None
+) -> Iterator[tuple[dict[str, Any], bool]]:
+    """Finished runs, the newest first, and whether each is the last of its recipe that was not dropped: of whole runs
+    (that is the newest), or of partial ones. `without`: as though that version (recipe, hash) had been dropped.
     """
-    dropped, ended_early = dropped_versions(store), None
+    dropped, seen = {*dropped_versions(store), without}, set()
     for run in finished_runs(store, recipe, damaged):
-        if (recipe, run["version"]) not in dropped:
-            if run.get("until") is None:
-                return run
-            ended_early = ended_early or run
-    return ended_early
+        kind = (run["recipe"], is_partial(run))
+        is_last = kind not in seen and (run["recipe"], run["version"]) not in dropped
+        seen.update([kind] if is_last else [])
+        yield run, is_last
 
 
 def dropped_versions(store: Store) -> set[tuple[str, str]]:
@@ -245,7 +273,7 @@ def dropped_versions(store: Store) -> set[tuple[str, str]]:
 
 
 def _find(store: Store, name: str, damaged: list[str]) -> dict[str, Any]:
-    """The record of a version; else that of the newest whole run of a recipe, or of the newest at all; else by hash.
+    """The record of a version; else that of the newest run of a recipe; else by hash (a whole run first).
     `damaged` is told what is wrong with records on the way to it.
     """
     version = store.read_record(f"versions/{name}.json")
@@ -261,7 +289,8 @@ def _find(store: Store, name: str, damaged: list[str]) -> dict[str, Any]:
             "again, and the run is recorded anew."
         )
     if found is None:
-        found = next((run for run in finished_runs(store, None, damaged) if run["version"] == name), None)
+        same = (run for run in finished_runs(store, None, damaged) if run["version"] == name)
+        found = min(same, key=is_partial, default=None)
     if found is None and next(run_records(store, name), None) is not None:
         raise UserError(
             f"{store.uri}@{name}: no run of {name} has come to its end, so there is nothing to look at. Run its recipe "
@@ -276,13 +305,14 @@ def _find(store: Store, name: str, damaged: list[str]) -> dict[str, Any]:
 
 
 def run_records(store: Store, recipe: str | None = None, damaged: list[str] | None = None) -> Iterator[dict[str, Any]]:
-    """Of a recipe, or of all; the newest first. What is damaged is passed over, and `damaged` hears of it."""
-    for path, _ in reversed(list(store.list_files("runs" if recipe is None else f"runs/{recipe}"))):
+    """Of a recipe, or of all; the newest first. Damaged ones are left out, and `damaged` gets what is wrong."""
+    paths = (path for path, _ in store.list_files("runs" if recipe is None else f"runs/{recipe}"))
+    for path in sorted(paths, key=lambda path: (path.rpartition("/")[2], path), reverse=True):
         try:
             record = store.read_record(path)
             if record is None:
                 continue
-            if not isinstance(record, dict) or not {"status", "nodes"} <= set(record):
+            if not isinstance(record, dict) or not {"recipe", "status", "version", "ended", "nodes"} <= set(record):
                 raise store.damaged(path)
             yield record
         except DamagedRecord as error:

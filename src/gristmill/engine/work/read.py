@@ -55,11 +55,13 @@ def perform_read(work: Read, store: Store, probe: bool) -> Result:
     seen = 0
     if work.share is not None:
         result.metrics["seen"] = {"rows": 0, "dropped": {}}
-    for group in _groups(work, result.metrics.get("seen")):
+    files: dict[str, int] = {}
+    for group in _groups(work, result.metrics.get("seen"), files):
         seen += group.batch.num_rows
         if not probe:
             parts.add(group)
     parts.end()
+    result.files = {exact(name): count for name, count in files.items()}
     result.cost["write_cpu_s"] = round(parts.write_cpu_s, 6)
     return Result(values=[seen]) if probe else result
 
@@ -153,12 +155,14 @@ def _bytes(text: str) -> bytes:
     return text.encode("utf-8", "surrogateescape")
 
 
-def _groups(work: Read, seen: dict[str, Any] | None) -> Iterator[_Group]:
+def _groups(work: Read, seen: dict[str, Any] | None, files: dict[str, int]) -> Iterator[_Group]:
+    """Row groups of what is read; `files` gets the rows of each file."""
     rows: dict[str, list[Any]] = {name: [] for name in DOCUMENTS.names if name != "text_bytes"}
     keys = _Keys()
     held = markup = 0
     for name, record in _taken(work, seen):
         held += _add_row(rows, work, name, record)
+        files[name] = files.get(name, 0) + 1
         markup += len(rows["html"][-1] or "")
         if record.key is not None:
             keys.meet(name, record.key)

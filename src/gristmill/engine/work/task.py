@@ -238,6 +238,8 @@ class Result:
     """What `tally` of an exchange counted."""
     values: list[Any] = field(default_factory=list)
     """Answers of a task that makes no parts."""
+    files: dict[str, int] = field(default_factory=dict)
+    """Of a reader: rows by file."""
     hot_key: tuple[str, int] | None = None
     """Of a reducer: the key that has the most records, in hexadecimal, and how many, where that is a large share."""
 
@@ -313,6 +315,7 @@ def result_to_json(result: Result) -> dict[str, Any]:
         "poisoned": result.poisoned,
         "evidence": result.evidence,
         **({"tally": result.tally} if result.tally else {}),
+        **({"files": result.files} if result.files else {}),
         **({"hot_key": result.hot_key} if result.hot_key else {}),
     }
 
