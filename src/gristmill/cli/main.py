@@ -128,7 +128,7 @@ def run_command() -> int:
 
 def _tell(error: Exception) -> int:
     """What went wrong, if it is no bug of ours; the exit code."""
-    from gristmill.kernels.code_files import OthersCanWrite
+    from gristmill.engine.executors.shared_kernels import OthersCanWrite
 
     if isinstance(error, OthersCanWrite):  # before anything that imports kernels
         complain(error)

@@ -1,6 +1,5 @@
 """gristmill verify: is everything in the store what it says it is, and does it come out the same again?"""
 
-from functools import partial
 from typing import Annotated
 
 import typer
@@ -49,7 +48,7 @@ def command(
 
         def check(share: float) -> Findings:
             of_recipe = (seen.graph.modules, seen.graph.code) if isinstance(seen, Run) else ()
-            looked = open_mill(recipe, store).look(keep=partial(is_chosen, share)) if share else seen
+            looked = open_mill(recipe, store).look(keep=lambda task, _: is_chosen(share, task.key)) if share else seen
             return verify(looked, share, make_executor(seen.store, workers, *of_recipe), bars)
 
         before = check(0) if repair else None

@@ -30,36 +30,36 @@ def make_private(folder: Path, root: Path) -> None:
     """Make a folder (`root`, or one in it) that only this user can write to. OthersCanWrite where somebody else can
     write there, or can put another folder in its place.
     """
-    if not folder.is_dir():
+    if not os.path.isdir(folder):
         for at in reversed((folder, *folder.parents)):
             at.mkdir(0o700, exist_ok=True)
-    for at in (folder, root, *_above(root)):
-        _refuse_others(at, root)
+    _refuse_others(str(folder), str(root))
+
+
+@cache
+def _refuse_others(folder: str, root: str) -> None:
+    if folder != root:
+        _refuse_others(root, root)
+    above = {*Path(root).parents, *Path(root).resolve().parents} if folder == root else ()
+    user = os.geteuid()
+    for at in (Path(folder), *above):
+        found, owners, others = at.stat(), {user, 0}, stat.S_IWGRP | stat.S_IWOTH
+        if at in above:
+            owners.add(NOBODY)
+            if found.st_mode & stat.S_ISVTX:  # as in /tmp: nobody can rename what belongs to another
+                others = 0
+            elif user == os.getegid() == found.st_gid:  # the user's own group, as `useradd` makes it
+                others = stat.S_IWOTH
+        if found.st_mode & others or found.st_uid not in owners:
+            fix = (
+                f"run: chmod go-w {shlex.quote(str(at))}" if found.st_uid == user else "name another in NUMBA_CACHE_DIR"
+            )
+            raise OthersCanWrite(
+                f"Other users can write to {at}, so they could replace the compiled kernels in {root}, which run with "
+                f"your rights. Nothing was run. Delete {root} unless you trust these users, and {fix}"
+            )
     if not os.access(folder, os.W_OK):
         raise PermissionError(f"{folder} cannot be written")
-
-
-@cache
-def _above(root: Path) -> tuple[Path, ...]:
-    return *root.parents, *root.resolve().parents
-
-
-@cache
-def _refuse_others(at: Path, root: Path) -> None:
-    found, user = at.stat(), os.geteuid()
-    is_above = at in _above(root)
-    others = stat.S_IWGRP | stat.S_IWOTH
-    if is_above and user == os.getegid() == found.st_gid:
-        others = stat.S_IWOTH  # a group with the number of the user is the user's own: `useradd` makes it
-    if is_above and found.st_mode & stat.S_ISVTX:
-        others = 0  # as in /tmp: nobody can rename what belongs to another
-    if not found.st_mode & others and found.st_uid in ((user, 0, NOBODY) if is_above else (user, 0)):
-        return
-    fix = f"run: chmod go-w {shlex.quote(str(at))}" if found.st_uid == user else "let XDG_CACHE_HOME name another"
-    raise OthersCanWrite(
-        f"Other users can write to {at}, so they could replace the compiled kernels in {root}, which run with your "
-        f"rights. Nothing was run. Delete {root} unless you trust those users, and {fix}"
-    )
 
 
 def is_whole(path: str | Path, data: bytes) -> bool:
@@ -69,7 +69,7 @@ def is_whole(path: str | Path, data: bytes) -> bool:
 
 def _digest(path: str | Path, content: bytes | memoryview) -> bytes:
     """The folder's name has the kernel and the hash of its sources in it."""
-    name = "/".join(Path(path).parts[-2:]).encode()
+    name = "/".join(str(path).split(os.sep)[-2:]).encode()
     return hashlib.sha256(hashlib.sha256(name).digest() + hashlib.sha256(content).digest()).digest()
 
 
@@ -101,9 +101,8 @@ class CheckedFiles(IndexDataCacheFile):
             return pickle.loads(memoryview(data)[32:])
         with suppress(OSError):
             os.unlink(path)
-        logging.getLogger(__package__).warning(
-            "%s was damaged. It was deleted, and the kernel is compiled again.", ascii(path)[1:-1]
-        )
+        told = f"{ascii(path)[1:-1]} was damaged. It was deleted, and the kernel is compiled again."
+        logging.getLogger(__package__).warning(told)
         raise FileNotFoundError(path)
 
     def _save_data(self, name: str, data: Any) -> None:

@@ -27,6 +27,7 @@ from gristmill.store.store import CorruptPart, Part, Store, with_verdicts
 RECORDS = ("runs", "versions", "dropped", "inputs", "stages", "datasets", "tasks")
 """Folders of records. Those that name others are listed before them: a run may write meanwhile."""
 OTHER_HASH = "does not match its hash"
+NO_TASK = 32 * "0"
 
 
 @dataclass
@@ -81,12 +82,8 @@ def parse_share(text: str | None) -> float:
     return share
 
 
-def is_chosen(share: float, task: Task, _: Result) -> bool:
+def is_chosen(share: float, key: str) -> bool:
     """Whether a task is among a share of all: by its key, so that it is the same each time."""
-    return _is_among(share, task.key)
-
-
-def _is_among(share: float, key: str) -> bool:
     return int(key[:8], 16) < share * 2**32
 
 
@@ -95,7 +92,7 @@ def verify(seen: Seen, share: float, executor: Executor, listener: Listener) -> 
     a recipe's tasks again.
     """
     assert not share or isinstance(seen, Run), "only a recipe's tasks can run again"
-    chosen = [pair for pair in seen.tasks.kept if is_chosen(share, *pair)] if isinstance(seen, Run) else []
+    chosen = [pair for pair in seen.tasks.kept if is_chosen(share, pair[0].key)] if isinstance(seen, Run) else []
     findings = Findings()
     # Lists and records are read out here, where a signal ends it all at once: in the loop nobody would hear it.
     named = _check_records(seen.store, findings)
@@ -166,7 +163,7 @@ def _named_in(kind: str, body: Mapping[str, Any]) -> Iterator[str | _Named]:
     for node in (body,) if kind == "stages" else body["nodes"].values() if kind == "versions" else ():
         yield from (f"tasks/{key}.json" for key in node.get("tasks", ()))
         yield from (f"datasets/{name}.json" for name in node["datasets"].values())
-        yield from (_Named(part_from_json(part), "", node["name"]) for part in node.get("config_files", ()))
+        yield from (_Named(part_from_json(part), NO_TASK, node["name"]) for part in node.get("config_files", ()))
         if node.get("stage"):
             yield f"stages/{node['stage']}.json"
 
@@ -186,7 +183,8 @@ def _published(seen: Seen, findings: Findings, parts: Mapping[str, Part]) -> dic
             manifest = read_manifest(f"{store.uri.rstrip('/')}/{FOLDER}/{folder}")
         except UserError as error:
             findings.damaged[f"{FOLDER}/{folder}/manifest.json"] = f"is damaged ({error})"
-        else:
+            continue
+        if store.is_local:  # elsewhere it names the parts themselves
             wanted |= {f"{FOLDER}/{folder}/{name}": digest for digest, name in manifest.files.items()}
     with suppress(CorruptPart):  # found below, with all parts
         planned = contents(seen)
@@ -195,16 +193,14 @@ def _published(seen: Seen, findings: Findings, parts: Mapping[str, Part]) -> dic
             if store.read_file(manifest_json) != planned[1]:
                 findings.damaged.setdefault(manifest_json, "is missing, or is not what the run wrote")
             wanted |= {name: part.hash for name, part in planned[2].items()}
-    return {name: digest for name, digest in wanted.items() if not _is_second_name(store, name, parts.get(digest))}
-
-
-def _is_second_name(store: Store, name: str, part: Part | None) -> bool:
-    """Of a store elsewhere, the manifest names the parts themselves."""
-    with suppress(FileNotFoundError):
-        return not store.is_local or (
-            part is not None and os.path.samefile(f"{store.root}/{name}", store.part_path(part))
-        )
-    return False
+    paths = {name: f"{store.root}/{name}" for name in wanted}
+    return {
+        name: digest
+        for name, digest in wanted.items()
+        if digest not in parts
+        or not os.path.exists(paths[name])
+        or not os.path.samefile(paths[name], store.part_path(parts[digest]))
+    }
 
 
 async def _check(
@@ -246,7 +242,7 @@ def _unchecked(seen: Seen, share: float, findings: Findings) -> list[str]:
         for node_id, node in (newest_run(seen.store, seen.name) or {"nodes": {}})["nodes"].items():
             missing |= {key: f"{node_id}, {label}" for key, label in task_names(seen.store, node).items()}
         lost = missing.keys() - {key for made in seen.made.values() for key in made.tasks}
-    return sorted(missing[key] for key in lost if _is_among(share, key))
+    return sorted(missing[key] for key in lost if is_chosen(share, key))
 
 
 async def _hash(

@@ -35,6 +35,7 @@ from gristmill.counted import counted
 from gristmill.errors import UserError
 from gristmill.kernels import HERE, cache_folder, cache_root, digest_of, module_of
 from gristmill.kernels.ahead import kernels_of, to_compile
+from gristmill.kernels.code_files import OthersCanWrite as OthersCanWrite
 from gristmill.kernels.code_files import is_whole, make_private
 from gristmill.store.faults import Unwritable
 from gristmill.store.store import Store
