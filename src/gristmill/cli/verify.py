@@ -69,7 +69,7 @@ def _show(found: Findings, before: Findings | None, recipe: str) -> None:
     out = console()
     if before is not None and before.has_damage:
         _show_damage(before)
-        out.print("Repaired as far as the recipe makes it; after that:")
+        out.print("What the recipe makes of it was made again. Checked once more:")
     _show_damage(found)
     for label in found.different:
         out.print(words(f"different: {label}"))

@@ -6,11 +6,11 @@ code is only used from a folder that nobody else can write to.
 """
 
 import hashlib
-import logging
 import os
 import pickle
 import shlex
 import stat
+import warnings
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -18,6 +18,7 @@ from typing import Any
 
 from numba.core.caching import IndexDataCacheFile
 
+DAMAGED = "This compiled kernel was damaged. It was deleted, and is compiled again."
 NOBODY = 65534
 """Owner of files that belong to root outside of a container whose root is another."""
 
@@ -101,8 +102,7 @@ class CheckedFiles(IndexDataCacheFile):
             return pickle.loads(memoryview(data)[32:])
         with suppress(OSError):
             os.unlink(path)
-        told = f"{ascii(path)[1:-1]} was damaged. It was deleted, and the kernel is compiled again."
-        logging.getLogger(__package__).warning(told)
+        warnings.showwarning(DAMAGED, RuntimeWarning, ascii(path)[1:-1], 0)  # whatever filters warnings have
         raise FileNotFoundError(path)
 
     def _save_data(self, name: str, data: Any) -> None:

@@ -54,19 +54,9 @@ class Findings:
         return bool(self.broken or self.damaged)
 
     def as_json(self) -> dict[str, Any]:
-        return {
-            "parts": self.parts,
-            "records": self.records,
-            "broken": [
-                {"part": part.hash, "fact": fact, "made_by": self.made_by.get(part.hash)}
-                for part, fact in self.broken.items()
-            ],
-            "damaged": self.damaged,
-            "recomputed": self.recomputed,
-            "unchecked": self.unchecked,
-            "different": self.different,
-            "survivors": self.survivors,
-        }
+        told = {name: value for name, value in vars(self).items() if name != "made_by"}
+        broken = ((part.hash, fact, self.made_by.get(part.hash)) for part, fact in self.broken.items())
+        return told | {"broken": [dict(zip(("part", "fact", "made_by"), one, strict=True)) for one in broken]}
 
 
 def parse_share(text: str | None) -> float:
@@ -187,20 +177,16 @@ def _published(seen: Seen, findings: Findings, parts: Mapping[str, Part]) -> dic
         if store.is_local:  # elsewhere it names the parts themselves
             wanted |= {f"{FOLDER}/{folder}/{name}": digest for digest, name in manifest.files.items()}
     with suppress(CorruptPart):  # found below, with all parts
-        planned = contents(seen)
-        if planned is not None and any(store.list_files(planned[0])):
-            manifest_json = f"{planned[0]}/manifest.json"
-            if store.read_file(manifest_json) != planned[1]:
-                findings.damaged.setdefault(manifest_json, "is missing, or is not what the run wrote")
-            wanted |= {name: part.hash for name, part in planned[2].items()}
-    paths = {name: f"{store.root}/{name}" for name in wanted}
-    return {
-        name: digest
-        for name, digest in wanted.items()
-        if digest not in parts
-        or not os.path.exists(paths[name])
-        or not os.path.samefile(paths[name], store.part_path(parts[digest]))
-    }
+        folder, content, files = contents(seen) or ("", b"", {})
+        if folder and any(store.list_files(folder)):
+            if store.read_file(f"{folder}/manifest.json") != content:
+                findings.damaged.setdefault(f"{folder}/manifest.json", "is missing, or is not what the run wrote")
+            wanted |= {name: part.hash for name, part in files.items()}
+
+    def is_part(path: str, digest: str) -> bool:
+        return digest in parts and os.path.exists(path) and os.path.samefile(path, store.part_path(parts[digest]))
+
+    return {name: digest for name, digest in wanted.items() if not is_part(f"{store.root}/{name}", digest)}
 
 
 async def _check(
