@@ -191,6 +191,8 @@ def test_verify_names_what_is_damaged_and_makes_it_again(project, edit):
     for name in sorted(name for name in store.files if _is_own_file(store.pristine / name)):
         group = "unnamed" if kind_of(name) in UNNAMED else GROUPS.get(name.split("/")[0], "")
         groups.setdefault(group, {}).setdefault(kind_of(name), []).append(name)
+    kinds_there = {kind for kinds in groups.values() for kind in kinds}
+    assert {*UNNAMED, "tasks", "stages", "datasets", "parts .segments", "shards .json", "shards .index"} <= kinds_there
     for damage in (flip, empty, delete, swap, replace):
         for kinds in [kinds for group, kinds in groups.items() if damage is not delete or group != "unnamed"]:
             store.restore()

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any
 
 from gristmill.counted import counted
 from gristmill.engine.executors.executor import Executor
@@ -88,12 +88,11 @@ def verify(seen: Seen, share: float, executor: Executor, listener: Listener) -> 
     named = _check_records(seen.store, findings)
     parts = list(_parts_in(seen.store))
     findings.parts, by_hash = len(parts), {part.hash: part for part in parts}
-    findings.broken = {one.part: "is missing" for digest, one in named.items() if digest not in by_hash}
+    findings.broken = {part: "is missing" for digest, (part, *_) in named.items() if digest not in by_hash}
     files = {part.name: part.hash for part in parts} | _published(seen, findings, by_hash)
     wait_for(_check(seen.store, files, chosen, executor, findings, listener), executor)
     findings.broken |= {part: fact for part in parts if (fact := findings.damaged.pop(part.name, ""))}
-    makers = {part.hash: named[part.hash] for part in findings.broken if part.hash in named}
-    findings.made_by = {digest: _told(seen, maker) for digest, maker in makers.items()}
+    findings.made_by = {part.hash: _told(seen, *named[part.hash]) for part in findings.broken if part.hash in named}
     findings.unchecked = _unchecked(seen, share, findings) if share else []
     return findings
 
@@ -112,13 +111,8 @@ def clear_away(seen: Run, found: Findings) -> None:
             seen.store.remove(name)
 
 
-class _Named(NamedTuple):
-    """A part that a record names."""
-
-    part: Part
-    task: str
-    """The key of the task that made it."""
-    label: str
+_Named = tuple[Part, str, str]
+"""A part that a record names, the key of the task that made it, and that task in words."""
 
 
 def _check_records(store: Store, findings: Findings) -> dict[str, _Named]:
@@ -131,8 +125,8 @@ def _check_records(store: Store, findings: Findings) -> dict[str, _Named]:
     for name, body in chain(zip(names, store.each(store.read_json, names), strict=True), runs):
         with suppress(KeyError, TypeError, AttributeError, IndexError, ValueError):  # another version's: not used
             for one in _named_in(name.partition("/")[0], body) if body is not None else ():
-                if isinstance(one, _Named):
-                    parts[one.part.hash] = one
+                if not isinstance(one, str):
+                    parts[one[0].hash] = one
                 elif one not in there:
                     findings.damaged[one] = "is missing"
     for name in there & store.damaged_records.keys():
@@ -144,16 +138,16 @@ def _named_in(kind: str, body: Mapping[str, Any]) -> Iterator[str | _Named]:
     """Records and parts that a record names and that must be there as long as it is."""
     if kind == "tasks":
         label = f"{body['node']}, {body['label']}"
-        yield from (_Named(part, body["key"], label) for part in with_verdicts(map(part_from_json, body["parts"])))
+        yield from ((part, body["key"], label) for part in with_verdicts(map(part_from_json, body["parts"])))
     elif kind == "datasets":
         for entry in body["parts"]:
             yield f"tasks/{entry['task']}.json"
             for part in with_verdicts((part_from_json(entry),)):
-                yield _Named(part, entry["task"], body["produced_by"]["node"])
+                yield part, entry["task"], body["produced_by"]["node"]
     for node in (body,) if kind == "stages" else body["nodes"].values() if kind == "versions" else ():
         yield from (f"tasks/{key}.json" for key in node.get("tasks", ()))
         yield from (f"datasets/{name}.json" for name in node["datasets"].values())
-        yield from (_Named(part_from_json(part), NO_TASK, node["name"]) for part in node.get("config_files", ()))
+        yield from ((part_from_json(part), NO_TASK, node["name"]) for part in node.get("config_files", ()))
         if node.get("stage"):
             yield f"stages/{node['stage']}.json"
 
@@ -209,14 +203,13 @@ async def _check(
     findings.different.sort()
 
 
-def _told(seen: Seen, maker: _Named) -> str:
+def _told(seen: Seen, _: Part, task: str, label: str) -> str:
     """The step and the task that made a part, and the recipe where it is another, as far as runs are on record."""
-    if any(maker.task in made.tasks or maker.task in made.missing for made in seen.made.values()):
-        return maker.label
-    for record in run_records(seen.store):
-        if any(maker.task in task_names(seen.store, node) for node in record["nodes"].values()):
-            return f"{maker.label} of the recipe {record['recipe']}"
-    return maker.label
+    if not any(task in made.tasks or task in made.missing for made in seen.made.values()):
+        for record in run_records(seen.store):
+            if any(task in task_names(seen.store, node) for node in record["nodes"].values()):
+                return f"{label} of the recipe {record['recipe']}"
+    return label
 
 
 def _unchecked(seen: Seen, share: float, findings: Findings) -> list[str]:
