@@ -265,6 +265,26 @@ def test_verify_finds_damage_and_repairs_it(ran, typed):
     assert path.read_bytes() == content
 
 
+def test_a_damaged_task_record_is_named_and_its_tasks_are_counted_as_unchecked(ran, typed):
+    """A run that finds all steps done opens no task record; `verify` opens all, and --repair does the task again."""
+    project, _ = ran
+    paths = sorted(project.store.glob("tasks/*.json"))
+    content = paths[0].read_bytes()
+    paths[0].write_bytes(content[:99] + bytes([content[99] ^ 1]) + content[100:])
+    assert typed("run", project.recipe).returncode == 0
+    found = typed("verify", project.recipe, "--recompute", "100%", "--json")
+    told = json.loads(found.stdout)
+    assert (found.returncode, list(told["damaged"])) == (1, [f"tasks/{paths[0].name}"])
+    assert told["unchecked"]
+    assert told["recomputed"] + len(told["unchecked"]) == len(paths)
+    shown = typed("verify", project.recipe)
+    assert (shown.returncode, f"tasks/{paths[0].name} is damaged" in shown.stdout) == (1, True)
+    repaired = typed("verify", project.recipe, "--repair", "--recompute", "100%", "--json")
+    told = json.loads(repaired.stdout)
+    assert (repaired.returncode, told["damaged"], told["recomputed"]) == (0, {}, len(paths))
+    assert "It was not used" in repaired.stderr
+
+
 def test_verify_recompute_runs_tasks_again_and_compares(ran, typed):
     """A pure stage comes out the same; a record that names other bytes is found."""
     project, _ = ran

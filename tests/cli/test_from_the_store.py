@@ -227,7 +227,7 @@ def test_a_fault_names_the_step_and_the_recipe(project, say):
     assert told.code == 1
     assert re.search(rf"part {both[0].hash} does not match its hash; made by all/longer_than, .*\d$", told.out, re.M)
     assert re.search(rf"part {both[1].hash} .*; made by all/longer_than, .* of the recipe other$", told.out, re.M)
-    assert f"To make broken parts again: gristmill verify --repair {project.recipe}\n" in told.out
+    assert f"To repair it: gristmill verify --repair {project.recipe}\n" in told.out
     assert "verify --repair RECIPE, with the file" in say("verify", f"{project.store}@project").out
     assert say("inspect", project.recipe, "--kept").code == 0, "verdicts are read, which lie beside the part"
     met = say("inspect", project.recipe, "--dropped")

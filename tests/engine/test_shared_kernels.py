@@ -109,6 +109,20 @@ def test_a_damaged_object_is_refused_and_made_again(copied):
 
 
 @pytest.mark.slow
+def test_damaged_code_of_this_machine_is_not_signed(copied):
+    """Others would take it, find it damaged, and compile it, each of them."""
+    store, path = copied
+    assert fetch(store, STAGES) == 1
+    path.unlink()
+    [code] = cache_folder("hash.radix").glob("*.nbc")
+    whole = code.read_bytes()
+    code.write_bytes(whole[:-1])
+    assert keep(store, STAGES) == 0
+    code.write_bytes(whole)
+    assert keep(store, STAGES) == 1
+
+
+@pytest.mark.slow
 def test_an_object_under_the_name_of_another_is_refused(copied, monkeypatch):
     """It is signed together with its name: code of another kernel, version or target is not this one's."""
     store, path = copied

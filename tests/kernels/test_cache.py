@@ -1,11 +1,22 @@
 """Compiling once: what several processes do on a machine that has no compiled kernels yet."""
 
 import os
+import pickle
+import random
+import shutil
 import subprocess
 import sys
+import warnings
+from contextlib import nullcontext
+from pickle import loads
 
+import numpy as np
 import pytest
 
+from gristmill.kernels import code_files
+from gristmill.kernels.code_files import CheckedFiles, OthersCanWrite, make_private
+from gristmill.kernels.dedup.buckets import mixed as mix_all
+from gristmill.kernels.hash.radix import _sort_digits
 from gristmill.shardformat.splitmix import mixed
 
 SCRIPT = """
@@ -86,3 +97,113 @@ def test_what_cannot_be_compiled_keeps_nobody_waiting(tmp_path):
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
     done = subprocess.run([sys.executable, "-c", FAILING], env=environment, capture_output=True, text=True, check=True)
     assert done.stdout.splitlines() == ["TypingError", "False True"] * 2 + ["False True"]
+
+
+@pytest.fixture
+def kept(tmp_path):
+    """Copies of real files of compiled code: (the files of a function, its key, path) of each."""
+    keys, order = np.arange(9, dtype=np.uint64), np.arange(9)
+    _sort_digits(keys, order, keys.copy(), order.copy())
+    mix_all(keys)
+    found = []
+    for function in (_sort_digits, mix_all):
+        cache = function._cache
+        folder = tmp_path / os.path.basename(cache.cache_path)
+        shutil.copytree(cache.cache_path, folder, dirs_exist_ok=True)
+        files = CheckedFiles(str(folder), cache._impl.filename_base, "")
+        [(key, name)] = files._load_index().items()
+        found += [(files, key, folder / files._index_name), (files, key, folder / name)]
+    return found
+
+
+def test_damaged_compiled_code_is_deleted_and_never_unpickled(kept, monkeypatch):
+    """A flipped bit anywhere, a cut, a file of another function, one without its hash: each counts as absent."""
+    read, said = [], []
+    monkeypatch.setattr(warnings, "showwarning", lambda message, _, path, line: said.append((message, path)))
+    monkeypatch.setattr(pickle, "loads", lambda data: read.append(bytes(data)) or loads(data))
+    draw = random.Random(13)
+    wholes = [path.read_bytes() for *_, path in kept]
+    for (files, key, path), whole, others in zip(kept, wholes, [wholes[2:]] * 2 + [wholes[:2]] * 2, strict=True):
+        assert files.load(key) is not None
+        bits = [*range(40), *draw.sample(range(8 * len(whole)), 200), *range(8 * len(whole) - 9, 8 * len(whole))]
+        flipped = [whole[: at >> 3] + bytes([whole[at >> 3] ^ 1 << (at & 7)]) + whole[(at >> 3) + 1 :] for at in bits]
+        for data in (*flipped, *others, b"", whole[:31], whole[:-1], whole[32:], whole + b"\0"):
+            path.write_bytes(data)
+            read.clear()
+            assert files.load(key) is None
+            assert data[32:] not in read
+            assert not path.exists()
+            assert said.pop() == (code_files.DAMAGED, str(path))
+        path.write_bytes(whole)
+        assert files.load(key) is not None
+    assert not said
+
+
+def test_code_is_not_taken_for_another_form(kept):
+    """An index and the code of two processes that wrote at once do not belong together."""
+    files, key, _ = kept[0]
+    files.save(key, "code")
+    assert files.load(key) == "code"
+    name = files._load_index()[key]
+    files._save_index({"another form": name})
+    assert files.load("another form") is None
+
+
+AGAIN = SCRIPT.replace('print("ready", flush=True)\nsys.stdin.readline()\n', "")
+
+
+@pytest.mark.slow
+def test_a_process_compiles_again_what_is_damaged_and_says_so_once(tmp_path):
+    """The next one finds it whole, and nothing is said."""
+    environment, said = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}, []
+    for _ in range(3):
+        done = subprocess.run(
+            [sys.executable, "-c", AGAIN], env=environment, capture_output=True, text=True, check=True
+        )
+        said.append((done.stdout, done.stderr))
+        [path] = tmp_path.rglob("*.1.nbc")
+        if len(said) == 1:
+            path.write_bytes(path.read_bytes()[:-1] + b"\0")
+    told = f"{path}:0: RuntimeWarning: {code_files.DAMAGED}\n"
+    assert said == [("1\n", ""), ("1\n", told), ("0\n", "")]
+
+
+@pytest.mark.parametrize(
+    ("at", "mode", "owner", "refused"),
+    [
+        ("kernels", 0o700, "me", False),
+        ("kernels", 0o755, "me", False),
+        ("kernels", 0o770, "me", True),
+        ("kernels", 0o707, "me", True),
+        ("kernels", 0o1777, "me", True),
+        ("kernels/one", 0o722, "me", True),
+        (".", 0o777, "me", True),
+        (".", 0o1777, "me", False),
+        ("kernels", 0o700, "another", True),
+        (".", 0o1777, "another", True),
+    ],
+)
+def test_code_is_only_kept_where_nobody_else_can_write(tmp_path, monkeypatch, at, mode, owner, refused):
+    """Below the cache's folder, and above it where the folder could be exchanged (not in a /tmp that is sticky)."""
+    root = tmp_path / "cache" / "kernels"
+    make_private(root / "one", root)
+    assert {path.stat().st_mode & 0o777 for path in (root / "one", root, root.parent)} == {0o700}
+    (root.parent / at).chmod(mode)
+    code_files._refuse_others.cache_clear()
+    if owner == "another" and os.getuid() == 0:
+        os.chown(root.parent / at, 12345, 12345)
+    elif owner == "another":
+        monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+    with pytest.raises(OthersCanWrite, match="Other users can write to") if refused else nullcontext():
+        make_private(root / "one", root)
+
+
+def test_a_shared_folder_is_one_message(tmp_path):
+    """Exit code 2, the folder and the way out; no traceback, though kernels are imported before a command begins."""
+    (tmp_path / "kernels").mkdir()
+    (tmp_path / "kernels").chmod(0o777)
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    command = [sys.executable, "-m", "gristmill.cli.main", "run", "recipe.yaml"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert done.stderr.endswith(f"and run: chmod go-w {tmp_path / 'kernels'}\n")

@@ -17,7 +17,7 @@ from gristmill.engine.executors.executor import InlineExecutor
 from gristmill.engine.mill import Mill, Silent
 from gristmill.errors import UserError
 from gristmill.loader import Loader
-from gristmill.query.verify import verify
+from gristmill.query.verify import clear_away, verify
 from gristmill.recipe.load import load
 from gristmill.recipe.model import Recipe
 from sharded import Corpus
@@ -64,6 +64,18 @@ def digit(path: Path, draw: random.Random, other: Path) -> None:
     at = draw.choice(places)
     data[at] = 48 + (data[at] - 47) % 10
     write(path, bytes(data))
+
+
+def empty(path: Path, _: random.Random, __: Path) -> None:
+    write(path, b"")
+
+
+def replace(path: Path, draw: random.Random, other: Path) -> None:
+    """Another file under the name: a second name of a part is none any more."""
+    content = path.read_bytes()
+    path.unlink()
+    path.write_bytes(content)
+    flip(path, draw, other)
 
 
 DAMAGES = (flip, truncate, delete, swap, exchange_content, digit)
@@ -150,6 +162,60 @@ def test_damage_is_repaired_or_refused(project, edit):
     assert not verify(project.look(), 0.0, project.mill().executor(1), Silent()).broken
 
 
+CATALOG = {"runs", "versions", "dropped"}
+"""Records that no run can make again."""
+UNNAMED = {*CATALOG, "inputs"}
+"""Nothing else names these files, so nobody can know that one was deleted."""
+
+GROUPS = {"stages": "steps", "shards": "published"}
+
+
+@pytest.mark.slow
+def test_verify_names_what_is_damaged_and_makes_it_again(project, edit):
+    """One file of every kind and every kind of damage: `verify` names the file, and after its repair all is as it was.
+
+    Files of several kinds are damaged at once, but not those that name each other.
+    """
+    corpus = Corpus(project)
+    corpus.write("notes", 30, 11)
+    corpus.recipe(mix="mix: {tokens: 8k, max_epochs: 50}", shards="shard_tokens: 20000")
+    edit(project.recipe, "steps: []", f"steps: {STEPS}")
+    recipe = load(project.recipe)
+    whole = Mended(project, recipe)
+    mill = project.mill()
+    mill.store.write_json("versions/v1.json", mill.last_run(finished=True))
+    mill.store.write_json("dropped/other/0123456789ab.json", {})
+    store = _Restored(project.store, project.folder / "pristine")
+    draw = random.Random(9)
+    groups: dict[str, dict[str, list[str]]] = {}
+    for name in sorted(name for name in store.files if _is_own_file(store.pristine / name)):
+        group = "unnamed" if kind_of(name) in UNNAMED else GROUPS.get(name.split("/")[0], "")
+        groups.setdefault(group, {}).setdefault(kind_of(name), []).append(name)
+    kinds_there = {kind for kinds in groups.values() for kind in kinds}
+    assert {*UNNAMED, "tasks", "stages", "datasets", "parts .segments", "shards .json", "shards .index"} <= kinds_there
+    for damage in (flip, empty, delete, swap, replace):
+        for kinds in [kinds for group, kinds in groups.items() if damage is not delete or group != "unnamed"]:
+            store.restore()
+            hit: set[str] = set()
+            for found in kinds.values():
+                free = [name for name in found if store.names_of(name).isdisjoint(hit)] or found
+                name, *others = draw.sample(free, min(2, len(free)))
+                if others or damage is not swap:
+                    hit |= store.names_of(name)
+                    store.is_hit(name, *others)
+                    damage(project.store / name, draw, project.store / (others or [name])[0])
+            seen = project.look()
+            findings = verify(seen, 0.0, InlineExecutor(seen.store), Silent())
+            told = {*findings.damaged, *(part.name for part in findings.broken)}
+            for name in hit:
+                assert not told.isdisjoint(store.names_of(name)), f"{damage.__name__} of {name}"
+            clear_away(seen, findings)
+            assert Mended(project, recipe).parts == whole.parts, damage
+            left = verify(again := project.look(), 0.0, InlineExecutor(again.store), Silent())
+            assert (left.broken, left.damaged.keys() - told) == ({}, set()), damage
+            assert all(kind_of(name) in CATALOG for name in left.damaged), damage
+
+
 def _is_own_file(path: Path) -> bool:
     return path.is_file() and not path.is_symlink() and not any(part.is_symlink() for part in path.parents)
 
@@ -186,6 +252,10 @@ class _Restored:
                 shutil.copy2(self.pristine / name, self.store / name, follow_symlinks=False)
             here[inode] = name
         self.clean = {name: _mark(self.store / name) for name in self.files}
+
+    def names_of(self, name: str) -> set[str]:
+        """A file's name, and its second names."""
+        return {other for other, inode in self.files.items() if inode == self.files[name]}
 
     def is_hit(self, *names: str) -> None:
         """These, and second names of the same files, are to be restored, although the clock may not have moved yet."""

@@ -108,13 +108,13 @@ def main() -> None:
 def run_command() -> int:
     """Its exit code. A bug is told here, where what it quotes from data is made printable, not by the interpreter."""
     asked = sys.argv[1] if len(sys.argv) > 1 else None
-    with _importing():
-        app = make_app([asked] if asked in COMMANDS else ())
-    if asked in WITH_WORKERS:
-        from gristmill.engine.executors.early_server import fork_early
-
-        fork_early()
     try:
+        with _importing():
+            app = make_app([asked] if asked in COMMANDS else ())
+        if asked in WITH_WORKERS:
+            from gristmill.engine.executors.early_server import fork_early
+
+            fork_early()
         with waits_told(complain):
             return int(app(prog_name="gristmill", standalone_mode=False) or 0)
     except SystemExit as end:
@@ -136,6 +136,11 @@ def run_command() -> int:
 
 def _tell(error: Exception) -> int:
     """What went wrong, if it is no bug of ours; the exit code."""
+    from gristmill.engine.executors.shared_kernels import OthersCanWrite
+
+    if isinstance(error, OthersCanWrite):  # before anything that imports kernels
+        complain(error)
+        return 2
     from gristmill.query.opening import tell_damage
     from gristmill.stages import own_code
     from gristmill.store.store import CorruptPart

@@ -1,6 +1,5 @@
 """gristmill verify: is everything in the store what it says it is, and does it come out the same again?"""
 
-from functools import partial
 from typing import Annotated
 
 import typer
@@ -12,8 +11,10 @@ from gristmill.counted import counted
 from gristmill.engine.mill import make_executor
 from gristmill.engine.schedule.run import Run
 from gristmill.errors import UserError
-from gristmill.query.verify import Findings, is_chosen, parse_share, verify
+from gristmill.query.verify import Findings, clear_away, is_chosen, parse_share, verify
 
+MOST_NAMED = 5
+"""Tasks that a message names."""
 EXAMPLE = "Example: gristmill verify recipes/demo.yaml --recompute 5%"
 
 
@@ -22,54 +23,64 @@ def command(
     recompute: Annotated[
         str | None, typer.Option(metavar="SHARE", help="Also run this share of the tasks again and compare: 5%, 100%.")
     ] = None,
-    repair: Annotated[bool, typer.Option("--repair", help="Make broken parts again.")] = False,
+    repair: Annotated[bool, typer.Option("--repair", help="Make what is damaged again.")] = False,
     workers: Workers = None,
     store: StoreUri = None,
     json: Json = False,
 ) -> None:
-    """Hash every part again and compare it with its name.
+    """Hash every part and published file again, and read every record.
 
     With --recompute, run tasks again and compare the bytes.
     """
     share = parse_share(recompute)
-    if repair and is_run(recipe):
+    if (repair or share) and is_run(recipe):
+        option = "--repair" if repair else "--recompute"
         raise UserError(
-            "--repair makes parts again, and for that the recipe, its inputs and the code of its steps are needed, "
-            f"which {recipe} does not name. Nothing was checked. Give the recipe's file, or leave --repair out."
+            f"{option} runs tasks again, and for that the recipe, its inputs and the code of its steps are needed, "
+            f"which {recipe} does not name. Nothing was checked. Give the recipe's file, or leave {option} out."
         )
     seen = open_seen(recipe, store)
-    if share and isinstance(seen, Run):
-        seen = open_mill(recipe, store).look(keep=partial(is_chosen, share))
     if not any(made.tasks for made in seen.made.values()) and not any(seen.store.list_files(f"runs/{seen.name}")):
         raise UserError(
             f"Nothing of {seen.told} has been run with this store, so there is nothing to check. {seen.to_finish}"
         )
     with Bars(quiet=json) as bars:
-        of_recipe = (seen.graph.modules, seen.graph.code) if isinstance(seen, Run) else ()
-        found = verify(seen, share, make_executor(seen.store, workers, *of_recipe), bars)
-        if found.broken and repair:
-            for part in found.broken:
-                seen.store.remove_part(part)
+
+        def check(share: float) -> Findings:
+            of_recipe = (seen.graph.modules, seen.graph.code) if isinstance(seen, Run) else ()
+            looked = open_mill(recipe, store).look(keep=lambda task, _: is_chosen(share, task.key)) if share else seen
+            return verify(looked, share, make_executor(seen.store, workers, *of_recipe), bars)
+
+        before = check(0) if repair else None
+        if before is not None and before.has_damage and isinstance(seen, Run):
+            clear_away(seen, before)
             open_mill(recipe, store).run(workers, bars)
+            seen = open_seen(recipe, store)
+        found = check(share) if share or before is None or before.has_damage else before
     if json:
-        print_json(found.as_json())
+        print_json(found.as_json() | ({} if before is None else {"before": before.as_json()}))
     else:
-        _show(found, repair, recipe)
-    if found.different or found.survivors or (found.broken and not repair):
+        _show(found, before, recipe)
+    if found.different or found.survivors or found.unchecked or found.has_damage:
         raise typer.Exit(1)
 
 
-def _show(found: Findings, repaired: bool, recipe: str) -> None:
+def _show(found: Findings, before: Findings | None, recipe: str) -> None:
     out = console()
-    for part, fact in found.broken.items():
-        maker = found.made_by.get(part.hash, "no recipe that is on record")
-        out.print(words(f"part {part.hash} {fact}; made by {maker}"), soft_wrap=True)
+    if before is not None and before.has_damage:
+        _show_damage(before)
+        out.print("What the recipe makes of it was made again. Checked once more:")
+    _show_damage(found)
     for label in found.different:
         out.print(words(f"different: {label}"))
-    mended = ", taken away and made again where the recipe needs them" if repaired and found.broken else ""
-    out.print(f"{counted(found.parts, 'part')} hashed, {len(found.broken):,} broken{mended}.")
+    counts = f"{counted(found.parts, 'part')} hashed, {len(found.broken):,} broken"
+    out.print(f"{counts}. {counted(found.records, 'record')} read. Damaged or missing files: {len(found.damaged):,}.")
     if found.recomputed:
         out.print(f"{counted(found.recomputed, 'task')} run again, {len(found.different):,} came out different.")
+    if found.unchecked:
+        some = "; ".join([*found.unchecked[:MOST_NAMED], *(["…"] if found.unchecked[MOST_NAMED:] else [])])
+        told = "could not be checked: a record or part of theirs, or of a task before them, is damaged"
+        out.print(words(f"{counted(len(found.unchecked), 'task')} {told} ({some})."), soft_wrap=True)
     if found.survivors:
         out.print(
             f"Documents that were given up because they killed their worker, and survive now: {found.survivors:,}. "
@@ -77,6 +88,17 @@ def _show(found: Findings, repaired: bool, recipe: str) -> None:
             markup=False,
             soft_wrap=True,
         )
-    if found.broken and not repaired:
+    if found.has_damage and before is None:
         name = "RECIPE, with the file of the recipe" if is_run(recipe) else recipe
-        out.print(words(f"To make broken parts again: gristmill verify --repair {name}"), soft_wrap=True)
+        out.print(words(f"To repair it: gristmill verify --repair {name}"), soft_wrap=True)
+    elif found.has_damage:
+        out.print("What is left is not of this recipe, or cannot be made again: restore it from a copy, or delete it.")
+
+
+def _show_damage(found: Findings) -> None:
+    out = console()
+    for name, fact in sorted(found.damaged.items()):
+        out.print(words(f"{name} {fact}"), soft_wrap=True)
+    for part, fact in found.broken.items():
+        maker = found.made_by.get(part.hash, "no recipe that is on record")
+        out.print(words(f"part {part.hash} {fact}; made by {maker}"), soft_wrap=True)

@@ -158,6 +158,8 @@ class Mill:
                     listener.note(line)
                 keep(self.store, self.graph.modules)
                 self.store.sweep_temporaries()
+                for fact in self.store.damaged_records.values():
+                    listener.note(f"{fact}. It was not used. To check all records: gristmill verify {self.recipe.path}")
                 return run
 
     def _take_away(self, corrupt: CorruptPart, earlier: Earlier) -> None:

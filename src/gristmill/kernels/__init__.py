@@ -2,7 +2,8 @@
 
 Numba keeps compiled code on disk and looks only at the file of a function to see whether it is stale. Code that was
 inlined from another file goes on in its old form, silently. So the compiled code of a kernel lies in a folder that is
-named by its content and that of the kernels it imports: change one, and it and those that use it are compiled anew.
+named by its content, that of the kernels it imports, and Numba's version: change one, and it and those that use it are
+compiled anew. Only the user can write to it, and every file is checked before it is used (`code_files.py`).
 Where the sources lie does not matter, so two installations of one version share what was compiled.
 
 Workers that start side by side on a new machine would each compile every kernel. Whoever comes to a function that
@@ -24,8 +25,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numba
 from numba.core import caching, dispatcher, types
 
+from gristmill.kernels.code_files import CheckedFiles, make_private
 from gristmill.kernels.inner import InnerCompiler, rebuild
 from gristmill.kernels.shortcuts import take_shortcuts
 
@@ -43,7 +46,7 @@ def cache_root() -> Path:
     """Where compiled code is kept."""
     chosen = os.environ.get("NUMBA_CACHE_DIR")
     root = Path(chosen) if chosen else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "gristmill"
-    return root / "kernels"
+    return root.absolute() / "kernels"
 
 
 @cache
@@ -64,8 +67,8 @@ def _with_imports(module: str) -> frozenset[str]:
 
 @cache
 def digest_of(module: str) -> str:
-    """The content of a kernel and of all that it imports."""
-    total = hashlib.sha256()
+    """The content of a kernel and of all that it imports, and the version of their compiler."""
+    total = hashlib.sha256(numba.__version__.encode())
     for name in sorted(_with_imports(module)):
         total.update(hashlib.sha256(_source(name)).digest())
     return total.hexdigest()[:16]
@@ -129,6 +132,9 @@ class _ByContent(caching._CacheLocator):
     def get_disambiguator(self) -> str:
         return str(self._line)
 
+    def ensure_cache_path(self) -> None:
+        make_private(self._folder, self._folder.parent)
+
     @classmethod
     def from_function(cls, function: Any, path: str) -> "_ByContent | None":
         """None for functions of others, and where nothing can be written."""
@@ -137,7 +143,7 @@ class _ByContent(caching._CacheLocator):
             return None
         found = cls(function, module)
         try:
-            found.ensure_cache_path()  # type: ignore[no-untyped-call]
+            found.ensure_cache_path()
         except OSError:
             return None
         return found
@@ -159,7 +165,9 @@ class _Shared(caching.FunctionCache):
 
     def __init__(self, function: Any) -> None:
         super().__init__(function)  # type: ignore[no-untyped-call]
-        if module_of(Path(function.__code__.co_filename)) and not isinstance(self._impl.locator, _ByContent):
+        if isinstance(self._impl.locator, _ByContent):
+            self._cache_file = CheckedFiles(self.cache_path, self._impl.filename_base, "")  # type: ignore[no-untyped-call]
+        elif module_of(Path(function.__code__.co_filename)):
             self.disable()  # type: ignore[no-untyped-call]  # other places do not know what a kernel imports
         self._held: int | None = None
         self._begun = False
@@ -190,7 +198,7 @@ class _Shared(caching.FunctionCache):
         self._begun = True
         compiling.begin()
         with suppress(OSError):  # a disk without locks: everybody compiles, as without this class
-            os.makedirs(self.cache_path, exist_ok=True)
+            self._impl.locator.ensure_cache_path()
             self._held = os.open(self._lock, os.O_RDWR | os.O_CREAT, 0o644)
             fcntl.flock(self._held, fcntl.LOCK_EX)
         found = super().load_overload(sig, target_context)  # type: ignore[no-untyped-call]

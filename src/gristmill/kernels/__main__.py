@@ -5,6 +5,10 @@ meanwhile takes what is there and compiles the rest.
 """
 
 from gristmill.kernels.ahead import compile_all, listed
+from gristmill.kernels.code_files import OthersCanWrite
 
 if __name__ == "__main__":
-    compile_all(listed())
+    try:
+        compile_all(listed())
+    except OthersCanWrite as error:
+        raise SystemExit(str(error)) from None

@@ -1,23 +1,33 @@
-"""Checking a store: parts against their names, and tasks against what they made before."""
+"""Checking a store: records, parts and published files by their hashes, and tasks by what they made before."""
 
 import asyncio
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any
 
 from gristmill.counted import counted
 from gristmill.engine.executors.executor import Executor
 from gristmill.engine.executors.insist import insist
 from gristmill.engine.mill import wait_for
-from gristmill.engine.publish.run_record import run_records, task_names
+from gristmill.engine.publish.folder import FOLDER, contents
+from gristmill.engine.publish.garbage import published_in
+from gristmill.engine.publish.run_record import newest_run, run_records, task_names
 from gristmill.engine.schedule.run import Run
 from gristmill.engine.schedule.seen import Seen
 from gristmill.engine.schedule.task_cache import Listener
 from gristmill.engine.work.task import Hash, Result, Task, part_from_json
 from gristmill.errors import UserError
 from gristmill.places import Place
+from gristmill.shardformat.manifest import read_manifest
 from gristmill.store.store import CorruptPart, Part, Store, with_verdicts
+
+RECORDS = ("runs", "versions", "dropped", "inputs", "stages", "datasets", "tasks")
+"""Folders of records. Those that name others are listed before them: a run may write meanwhile."""
+OTHER_HASH = "does not match its hash"
+NO_TASK = 32 * "0"
 
 
 @dataclass
@@ -25,26 +35,28 @@ class Findings:
     """What a check found."""
 
     parts: int = 0
+    records: int = 0
     broken: dict[Part, str] = field(default_factory=dict)
+    damaged: dict[str, str] = field(default_factory=dict)
+    """Records and published files, by name -> what is wrong."""
     made_by: dict[str, str] = field(default_factory=dict)
     """Of broken parts, by hash: the step and the task that made it; the recipe, where it is another. Missing: nobody is
     on record."""
     recomputed: int = 0
+    unchecked: list[str] = field(default_factory=list)
+    """Tasks that were to run again and could not: their record, or one before them, is lost."""
     different: list[str] = field(default_factory=list)
     survivors: int = 0
     """Documents that were given up because they killed their worker, and do so no more."""
 
+    @property
+    def has_damage(self) -> bool:
+        return bool(self.broken or self.damaged)
+
     def as_json(self) -> dict[str, Any]:
-        return {
-            "parts": self.parts,
-            "broken": [
-                {"part": part.hash, "fact": fact, "made_by": self.made_by.get(part.hash)}
-                for part, fact in self.broken.items()
-            ],
-            "recomputed": self.recomputed,
-            "different": self.different,
-            "survivors": self.survivors,
-        }
+        told = {name: value for name, value in vars(self).items() if name != "made_by"}
+        broken = ((part.hash, fact, self.made_by.get(part.hash)) for part, fact in self.broken.items())
+        return told | {"broken": [dict(zip(("part", "fact", "made_by"), one, strict=True)) for one in broken]}
 
 
 def parse_share(text: str | None) -> float:
@@ -60,33 +72,84 @@ def parse_share(text: str | None) -> float:
     return share
 
 
-def is_chosen(share: float, task: Task, _: Result) -> bool:
+def is_chosen(share: float, key: str) -> bool:
     """Whether a task is among a share of all: by its key, so that it is the same each time."""
-    return int(task.key[:8], 16) < share * 2**32
+    return int(key[:8], 16) < share * 2**32
 
 
 def verify(seen: Seen, share: float, executor: Executor, listener: Listener) -> Findings:
-    """Hash every part of the store, look for parts that are missing, and run a share of a recipe's tasks again."""
-    if share and not isinstance(seen, Run):
-        raise UserError(
-            "--recompute runs tasks again, and for that the recipe, its inputs and the code of its steps are needed, "
-            f"which {seen.told} does not name. Nothing was checked. Give the recipe's file, or leave --recompute out."
-        )
-    chosen = [pair for pair in seen.tasks.kept if is_chosen(share, *pair)] if isinstance(seen, Run) else []
+    """Read every record of the store, hash every part and published file, look for what is missing, and run a share of
+    a recipe's tasks again.
+    """
+    assert not share or isinstance(seen, Run), "only a recipe's tasks can run again"
+    chosen = [pair for pair in seen.tasks.kept if is_chosen(share, pair[0].key)] if isinstance(seen, Run) else []
     findings = Findings()
     # Lists and records are read out here, where a signal ends it all at once: in the loop nobody would hear it.
+    named = _check_records(seen.store, findings)
     parts = list(_parts_in(seen.store))
-    findings.parts = len(parts)
-    known = {part.hash for part in parts}
-    maker: dict[str, str] = {}
-    for part, label in _wanted(seen):
-        maker.setdefault(part.hash, label)
-        if part.hash not in known:
-            findings.broken[part] = "is missing"
-    wait_for(_check(seen.store, parts, chosen, executor, findings, listener), executor)
-    findings.made_by = {part.hash: maker[part.hash] for part in findings.broken if part.hash in maker}
-    _blame_others(seen, findings)
+    findings.parts, by_hash = len(parts), {part.hash: part for part in parts}
+    findings.broken = {part: "is missing" for digest, (part, *_) in named.items() if digest not in by_hash}
+    files = {part.name: part.hash for part in parts} | _published(seen, findings, by_hash)
+    wait_for(_check(seen.store, files, chosen, executor, findings, listener), executor)
+    findings.broken |= {part: fact for part in parts if (fact := findings.damaged.pop(part.name, ""))}
+    findings.made_by = {part.hash: _told(seen, *named[part.hash]) for part in findings.broken if part.hash in named}
+    findings.unchecked = _unchecked(seen, share, findings) if share else []
     return findings
+
+
+def clear_away(seen: Run, found: Findings) -> None:
+    """Remove what is damaged, so that a run makes it again. A damaged record is written over; but a run that finds the
+    record of a whole step does not open those of its tasks, so that goes where it names one that is lost.
+    """
+    for part in found.broken:
+        seen.store.remove_part(part)
+    for name, fact in found.damaged.items():
+        if name.startswith(f"{FOLDER}/") and fact == OTHER_HASH:
+            seen.store.unmark(name)
+    for name in [f"stages/{key}.json" for key in seen.stages.keys.values()]:
+        if any(one in found.damaged for one in _named_in("stages", seen.store.read_json(name) or {"datasets": {}})):
+            seen.store.remove(name)
+
+
+_Named = tuple[Part, str, str]
+"""A part that a record names, the key of the task that made it, and that task in words."""
+
+
+def _check_records(store: Store, findings: Findings) -> dict[str, _Named]:
+    """Read all records and look for the records that they name; all parts that they name, by hash."""
+    names = [name for folder in RECORDS for name, _ in store.list_files(folder) if name.endswith(".json")]
+    findings.records = len(names)
+    recipes = dict.fromkeys(name.split("/")[1] for name in names if name.startswith("runs/"))
+    runs = (("versions", newest_run(store, recipe)) for recipe in recipes)  # gc keeps what it names, as of a version
+    there, parts = set(names), {}
+    for name, body in chain(zip(names, store.each(store.read_json, names), strict=True), runs):
+        with suppress(KeyError, TypeError, AttributeError, IndexError, ValueError):  # another version's: not used
+            for one in _named_in(name.partition("/")[0], body) if body is not None else ():
+                if not isinstance(one, str):
+                    parts[one[0].hash] = one
+                elif one not in there:
+                    findings.damaged[one] = "is missing"
+    for name in there & store.damaged_records.keys():
+        findings.damaged[name] = store.damaged_records[name].partition(f"{name} ")[2] or store.damaged_records[name]
+    return parts
+
+
+def _named_in(kind: str, body: Mapping[str, Any]) -> Iterator[str | _Named]:
+    """Records and parts that a record names and that must be there as long as it is."""
+    if kind == "tasks":
+        label = f"{body['node']}, {body['label']}"
+        yield from ((part, body["key"], label) for part in with_verdicts(map(part_from_json, body["parts"])))
+    elif kind == "datasets":
+        for entry in body["parts"]:
+            yield f"tasks/{entry['task']}.json"
+            for part in with_verdicts((part_from_json(entry),)):
+                yield part, entry["task"], body["produced_by"]["node"]
+    for node in (body,) if kind == "stages" else body["nodes"].values() if kind == "versions" else ():
+        yield from (f"tasks/{key}.json" for key in node.get("tasks", ()))
+        yield from (f"datasets/{name}.json" for name in node["datasets"].values())
+        yield from ((part_from_json(part), NO_TASK, node["name"]) for part in node.get("config_files", ()))
+        if node.get("stage"):
+            yield f"stages/{node['stage']}.json"
 
 
 def _parts_in(store: Store) -> Iterator[Part]:
@@ -95,17 +158,42 @@ def _parts_in(store: Store) -> Iterator[Part]:
         yield Part(digest, suffix, size)
 
 
+def _published(seen: Seen, findings: Findings, parts: Mapping[str, Part]) -> dict[str, str]:
+    """Files in published folders that are no second names of parts, with their hashes; manifests are checked here."""
+    store = seen.store
+    wanted: dict[str, str] = {}
+    for folder in published_in(store):
+        try:
+            manifest = read_manifest(f"{store.uri.rstrip('/')}/{FOLDER}/{folder}")
+        except UserError as error:
+            findings.damaged[f"{FOLDER}/{folder}/manifest.json"] = f"is damaged ({error})"
+            continue
+        if store.is_local:  # elsewhere it names the parts themselves
+            wanted |= {f"{FOLDER}/{folder}/{name}": digest for digest, name in manifest.files.items()}
+    with suppress(CorruptPart):  # found below, with all parts
+        folder, content, files = contents(seen) or ("", b"", {})
+        if folder and any(store.list_files(folder)):
+            if store.read_file(f"{folder}/manifest.json") != content:
+                findings.damaged.setdefault(f"{folder}/manifest.json", "is missing, or is not what the run wrote")
+            wanted |= {name: part.hash for name, part in files.items()}
+
+    def is_part(path: str, digest: str) -> bool:
+        return digest in parts and os.path.exists(path) and os.path.samefile(path, store.part_path(parts[digest]))
+
+    return {name: digest for name, digest in wanted.items() if not is_part(f"{store.root}/{name}", digest)}
+
+
 async def _check(
     store: Store,
-    parts: Sequence[Part],
+    files: Mapping[str, str],
     chosen: Sequence[tuple[Task, Result]],
     executor: Executor,
     findings: Findings,
     listener: Listener,
 ) -> None:
-    listener.note(f"hashing {counted(len(parts), 'part')}")
-    hashing = asyncio.as_completed([_hash(store, part, executor, findings, listener) for part in parts])
-    for one in listener.track("parts", hashing, len(parts)):
+    listener.note(f"hashing {counted(len(files), 'part')}")
+    hashing = asyncio.as_completed([_hash(store, *file, executor, findings, listener) for file in files.items()])
+    for one in listener.track("parts", hashing, len(files)):
         await one
     if chosen:
         listener.note(f"running {counted(len(chosen), 'task')} again")
@@ -115,40 +203,37 @@ async def _check(
     findings.different.sort()
 
 
-def _blame_others(seen: Seen, findings: Findings) -> None:
-    """Broken parts that another recipe of the store made, as far as runs are on record."""
-    unknown = {part.hash for part in findings.broken} - findings.made_by.keys()
-    for record in run_records(seen.store) if unknown else ():
-        for node_id, node in record["nodes"].items() if record["recipe"] != seen.name else ():
-            for key, label in task_names(seen.store, node).items():
-                parts = (seen.store.read_json(f"tasks/{key}.json") or {}).get("parts", ())
-                for part in with_verdicts(map(part_from_json, parts)):
-                    if part.hash in unknown:
-                        told = f"{node_id}, {label} of the recipe {record['recipe']}"
-                        findings.made_by.setdefault(part.hash, told)
+def _told(seen: Seen, _: Part, task: str, label: str) -> str:
+    """The step and the task that made a part, and the recipe where it is another, as far as runs are on record."""
+    if not any(task in made.tasks or task in made.missing for made in seen.made.values()):
+        for record in run_records(seen.store):
+            if any(task in task_names(seen.store, node) for node in record["nodes"].values()):
+                return f"{label} of the recipe {record['recipe']}"
+    return label
 
 
-def _wanted(seen: Seen) -> Iterator[tuple[Part, str]]:
-    """The parts that the tasks of a corpus made, as far as they are on record, and those of its layers; by whom."""
-    for node_id, made in seen.made.items():
-        labels = dict(made.tasks.items()) | {key: label for key, (label, _) in made.missing.items()}
-        for key, label in labels.items():
-            record = seen.store.read_json(f"tasks/{key}.json")
-            for part in with_verdicts(map(part_from_json, (record or {}).get("parts", ()))):
-                yield part, f"{node_id}, {label}"
-        for layer, key in made.layers.values():
-            for part in with_verdicts((layer,)):
-                yield part, f"{node_id}, {labels[key]}" if key in labels else node_id
+def _unchecked(seen: Seen, share: float, findings: Findings) -> list[str]:
+    """Tasks of the share that cannot be run again, as a record or a part of theirs, or before them, is lost."""
+    missing = {key: f"{node}, {label}" for node, made in seen.made.items() for key, (label, _) in made.missing.items()}
+    files = {key: f"tasks/{key}.json" for key in missing}
+    lost = {key for key, name in files.items() if name in findings.damaged or seen.store.read_file(name) is not None}
+    if lost and lost == missing.keys():  # else the recipe has not run to its end, and the rest was never done
+        for node_id, node in (newest_run(seen.store, seen.name) or {"nodes": {}})["nodes"].items():
+            missing |= {key: f"{node_id}, {label}" for key, label in task_names(seen.store, node).items()}
+        lost = missing.keys() - {key for made in seen.made.values() for key in made.tasks}
+    return sorted(missing[key] for key in lost if is_chosen(share, key))
 
 
-async def _hash(store: Store, part: Part, executor: Executor, findings: Findings, listener: Listener) -> None:
-    place = Place(store.part_path(part), None if store.is_local else store.fs)
+async def _hash(
+    store: Store, name: str, digest: str, executor: Executor, findings: Findings, listener: Listener
+) -> None:
+    place = Place(f"{store.root}/{name}", None if store.is_local else store.fs)
     if store.is_local and not os.path.isfile(place.path):
-        findings.broken[part] = "is no file"
+        findings.damaged[name] = "is no file" if os.path.lexists(place.path) else "is missing"
         return
-    result = await insist(Task("", "verify", part.hash, Hash((place,), blocks=False)), executor, listener.note)
-    if result.values[0].sha256 != part.hash:
-        findings.broken[part] = "does not match its hash"
+    result = await insist(Task("", "verify", digest, Hash((place,), blocks=False)), executor, listener.note)
+    if result.values[0].sha256 != digest:
+        findings.damaged[name] = OTHER_HASH
 
 
 async def _again(task: Task, made: Result, executor: Executor, findings: Findings, listener: Listener) -> None:

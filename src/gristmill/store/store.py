@@ -108,6 +108,8 @@ class Store:
         self.uri = uri
         self.fs, root = system_of(uri)
         self.root = root.rstrip("/")
+        self.damaged_records: dict[str, str] = {}
+        """Records that this object met and did not believe: name -> what is wrong with it."""
         kind = DiskFiles if isinstance(self.fs, LocalFileSystem) else ObjectFiles
         self._files: Files = kind(uri, self.fs, self.root)
 
@@ -257,8 +259,9 @@ class Store:
 
     def damaged(self, name: str) -> DamagedRecord:
         """What to tell of a record that cannot be read, or that says what this version does not understand."""
-        found = self._files.in_the_way(name)
-        return DamagedRecord(found or f"{self.uri.rstrip('/')}/{name} {DAMAGED}")
+        fact = self._files.in_the_way(name) or f"{self.uri.rstrip('/')}/{name} {DAMAGED}"
+        self.damaged_records[name] = fact
+        return DamagedRecord(fact)
 
     def read_file(self, name: str) -> bytes | None:
         """The bytes of a file by its path below the store, or None when there is none."""

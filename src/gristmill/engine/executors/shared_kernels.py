@@ -35,6 +35,8 @@ from gristmill.counted import counted
 from gristmill.errors import UserError
 from gristmill.kernels import HERE, cache_folder, cache_root, digest_of, module_of
 from gristmill.kernels.ahead import kernels_of, to_compile
+from gristmill.kernels.code_files import OthersCanWrite as OthersCanWrite
+from gristmill.kernels.code_files import is_whole, make_private
 from gristmill.store.faults import Unwritable
 from gristmill.store.store import Store
 
@@ -96,7 +98,7 @@ def fetch_once(store: Store, stages: Sequence[str]) -> bool:
         return False
     root = cache_root()
     with suppress(OSError):  # no place for compiled code
-        root.mkdir(parents=True, exist_ok=True)
+        make_private(root, root)
         with _locked(root, "fetch"):
             if to_compile(stages):
                 fetch(store, stages)
@@ -178,21 +180,24 @@ def _split(file: str) -> tuple[str, str]:
 
 
 def _compiled(folder: Path) -> Functions:
-    """What Python calls of a kernel, as it lies on disk; what only other kernels call is in there already."""
+    """What Python calls of a kernel, as it is on disk; what only other kernels call is in there already. Functions
+    with a damaged file are left out: nobody else is to have them.
+    """
     found: Functions = {}
     for index in folder.glob(f"*{_INDEX}"):
         function, _ = _split(index.name)
         if not function.endswith(".inner"):
             with _locked(folder, function):
                 paths = [path for path in folder.glob(f"{function}.*") if path.suffix in (_INDEX, _CODE)]
-                mine = [path for path in paths if _split(path.name)[0] == function]
-                found[function] = {_split(path.name)[1]: path.read_bytes() for path in mine}
+                mine = {path: path.read_bytes() for path in paths if _split(path.name)[0] == function}
+            if all(is_whole(path, data) for path, data in mine.items()):
+                found[function] = {_split(path.name)[1]: data for path, data in mine.items()}
     return found
 
 
 def _take(folder: Path, functions: Functions) -> int:
     """Write the functions that this machine does not have, each with its index last."""
-    folder.mkdir(parents=True, exist_ok=True)
+    make_private(folder, folder.parent)
     taken = 0
     for function, files in functions.items():
         with _locked(folder, function):

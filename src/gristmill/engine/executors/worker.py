@@ -18,6 +18,7 @@ from gristmill.engine.work.task import Task
 from gristmill.errors import UserError
 from gristmill.kernels import compiling
 from gristmill.kernels.ahead import compile_all
+from gristmill.kernels.code_files import OthersCanWrite
 from gristmill.printable import guard_streams
 from gristmill.stages import own_code
 from gristmill.stages.own_code import Code
@@ -89,7 +90,7 @@ def _answer(asked: bytes, store: Store) -> Any:
         task = unpickled(asked)
         what = f"{task.node}, {task.label}"
         return perform(task, store)
-    except (UserError, CorruptPart) as error:
+    except (UserError, CorruptPart, OthersCanWrite) as error:
         return error
     except MemoryError:
         return WorkerDied("MemoryError", False, True, peak_bytes())

@@ -37,26 +37,30 @@ _WITHOUT_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK, errno.
 
 
 def publish(run: Seen) -> str | None:
-    """Publish the manifest of a run that has one; where it is, as a location that a loader opens."""
-    manifest = read_model(run, MIX)
-    if manifest is None:
+    """Publish the manifest of a run that has one; its location, which a loader opens."""
+    planned = contents(run)
+    if planned is None:
+        return None
+    store, (folder, content, files) = run.store, planned
+    for name, part in files.items():
+        give_name(store, part, name)
+    if store.read_file(f"{folder}/manifest.json") != content:
+        store.write_file(f"{folder}/manifest.json", content)
+    return f"{store.uri.rstrip('/')}/{folder}"
+
+
+def contents(run: Seen) -> tuple[str, bytes, dict[str, Part]] | None:
+    """The folder of a run's shards, its manifest.json, and the part that every other file in it is a name of."""
+    manifest, catalogue, tokenizer = read_model(run, MIX), read_model(run, SHARDS), _part(run, TOKENIZER)
+    if manifest is None or catalogue is None or tokenizer is None:
         return None
     store, folder = run.store, folder_of(run.name, manifest["hash"])
-    catalogue = read_model(run, SHARDS)
-    assert catalogue is not None
-    tokenizer = _part(run, TOKENIZER)
-    assert tokenizer is not None
-    files = {}
+    files, where = {}, {}
     for part, names in [(tokenizer, ("tokenizer.json",)), *_named(catalogue)]:
-        if store.is_local:
-            for name in names:
-                give_name(store, part, f"{folder}/{name}")
-        files[part.hash] = names[0] if store.is_local else store.location(part)
-    whole = {**manifest, "files": {digest: files[digest] for digest in _wanted(manifest)}}
-    name, content = f"{folder}/manifest.json", json.dumps(whole, indent=2).encode()
-    if store.read_file(name) != content:
-        store.write_file(name, content)
-    return f"{store.uri.rstrip('/')}/{folder}"
+        where[part.hash] = names[0] if store.is_local else store.location(part)
+        files.update({f"{folder}/{name}": part for name in names} if store.is_local else {})
+    whole = {**manifest, "files": {digest: where[digest] for digest in _wanted(manifest)}}
+    return folder, json.dumps(whole, indent=2).encode(), files
 
 
 def point_latest(run: Seen, note: Callable[[str], None]) -> None:

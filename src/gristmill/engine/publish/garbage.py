@@ -129,7 +129,7 @@ def _find(store: Store, seen: Seen | None, named: Sequence[str], without: tuple[
             parts.update(_hashes(task["parts"]))
             if task["node"].endswith(f"/{MIX}"):
                 manifests.update(_manifest_hashes(store, task))
-    published = {folder for folder in _published(store) if folder.split("/")[1] not in manifests}
+    published = {folder for folder in published_in(store) if folder.split("/")[1] not in manifests}
     going = {_find_named(name, published, store) for name in named}
     for folder in published - going:
         manifest = read_manifest(f"{store.uri.rstrip('/')}/{FOLDER}/{folder}")
@@ -195,7 +195,7 @@ def _hashes(entries: Iterable[Any]) -> Iterator[str]:
     return (part.hash for part in with_verdicts(map(part_from_json, entries)))
 
 
-def _published(store: Store) -> list[str]:
+def published_in(store: Store) -> list[str]:
     """Folders of shards (RECIPE/HASH) in the store."""
     paths = [path.split("/") for path, _ in store.list_files(FOLDER) if path.endswith("/manifest.json")]
     return [f"{recipe}/{version}" for _, recipe, version, _ in paths if version != LATEST]
@@ -205,7 +205,7 @@ def _find_named(name: str, published: set[str], store: Store) -> str:
     wanted = name.strip("/").removeprefix(f"{FOLDER}/")
     if wanted in published:
         return wanted
-    if wanted in _published(store):
+    if wanted in published_in(store):
         raise UserError(
             f"--published {name}: a version, or the last run of a recipe, needs that folder. Nothing was removed. "
             "Name another, or drop the version first."
