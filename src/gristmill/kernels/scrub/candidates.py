@@ -39,7 +39,7 @@ Array = np.ndarray[Any, Any]
 _ONE = np.uint64(1)
 _TOP = np.uint64(1 << 63)
 _TOP_3 = np.uint64(7 << 61)
-_2, _3 = np.uint64(2), np.uint64(3)
+_2, _3, _61, _62, _63 = np.uint64(2), np.uint64(3), np.uint64(61), np.uint64(62), np.uint64(63)
 
 
 @njit(nogil=True, cache=True)
@@ -72,6 +72,7 @@ def _scan(
     at = begin
     covered, last_at, last_colon = begin, begin, begin
     word, digit = False, False  # whether the byte before the block is one
+    last = np.uint64(0)  # `words` of the block before
     while at < end:
         block, place = data, at
         if at + BLOCK > size:
@@ -167,15 +168,17 @@ def _scan(
                 found = _put(found, count, KEY, row, here, here + 11)
                 count += 1
         # `dot` is a word of three letters; behind `at`, of two, a bracket closes
-        dots = ds & words >> _2 & ~(words >> _3)
-        ats = words >> _ONE & ~(words >> _2) & (closers >> _2 | closers >> _3)
-        spelt = words & ~(words << _ONE | np.uint64(word)) & (dots | ats | _TOP_3)
-        while spelt:
-            here = at + trailing_zeros(spelt)
-            spelt &= spelt - _ONE
+        one, two, three = words << _ONE | last >> _63, words << _2 | last >> _62, words << _3 | last >> _61
+        spelt = ds & ~one & (words >> _2 | _TOP_3) & ~(words >> _3)
+        ats = one & two & ~three & ~words & (closers | closers >> _ONE | _TOP)
+        while spelt | ats:
+            here = at + trailing_zeros(spelt) if spelt else at + trailing_zeros(ats) - 2
+            ats &= ats - _ONE if not spelt else ats
+            spelt &= spelt - _ONE if spelt else spelt
             if is_spelt(data, here, begin, end, kinds):
                 found = _put(found, count, SPELT, row, here, here + 2)
                 count += 1
+        last = words
         word = words >> np.uint64(63) != 0
         digit = digits >> np.uint64(63) != 0
         at += BLOCK

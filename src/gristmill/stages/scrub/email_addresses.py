@@ -45,8 +45,8 @@ _SPELT = re.compile(
     re.IGNORECASE,
 )
 """An address whose signs are words."""
-_MOST_SPELT = 120
-"""Bytes around a word of it that are looked at."""
+SPELT_STEP, _MOST_SPELT = 60, 120
+"""Bytes that are looked at together, and around them."""
 _LARGE = frozenset({"com", "net", "org", "edu", "gov", "mil", "info", "biz"})
 _SENTENCE = re.compile(
     r"(?:us|me|him|her|them|it|looks?|looking|visit|available|here|site|online|is|are|was|be|and|or)@.*"
@@ -112,17 +112,15 @@ def _is_kept(domain: str, kept: Collection[str]) -> bool:
     return any(_is_below(domain, one) for one in (*kept, *RESERVED))
 
 
-def find_spelt(text: bytes, start: int, stop: int, kept: Collection[str]) -> Iterator[Finding]:
-    """`name [at] domain [dot] com`, `NAME AT DOMAIN DOT COM`, by a word of it at [start, stop).
+def find_spelt(text: bytes, start: int, kept: Collection[str]) -> Iterator[Finding]:
+    """`name [at] domain [dot] com`, `NAME AT DOMAIN DOT COM`, with a word for a sign in SPELT_STEP bytes from `start`.
 
     Without brackets, at least one dot is a word, and the last label is a large domain or a country.
     """
     low = max(0, start - _MOST_SPELT)
-    if not _SPELT_AT.search(text, low, stop + 1):
+    if not _SPELT_AT.search(text, low, start + SPELT_STEP):
         return
-    for found in _SPELT.finditer(text, low, stop + _MOST_SPELT):
-        if not found.start() <= start < found.end():
-            continue
+    for found in _SPELT.finditer(text, low, start + SPELT_STEP + _MOST_SPELT):
         name, domain, last = (
             re.sub(_DOT, b".", part, flags=re.IGNORECASE).decode().lower() for part in found.group(1, 3, 4)
         )

@@ -70,6 +70,7 @@ def find_all(
 
 def _claims(text: Document, places: Iterable[tuple[int, int, int]], wanted: Wanted) -> Iterator[Finding]:
     data, types = text.data, wanted.types
+    spelt = 0  # up to where words for signs were looked at
     hidden = 0  # where the last private key ends: what stands in it is no candidate
     shown = list[cards.Shown]()
     for kind, start, stop in places:
@@ -80,8 +81,9 @@ def _claims(text: Document, places: Iterable[tuple[int, int, int]], wanted: Want
                 yield from _numbers(text, start, stop, types, shown)
             case shapes.AT:
                 yield from email_addresses.find_email(data, start, stop, wanted.kept_domains)
-            case shapes.SPELT:
-                yield from email_addresses.find_spelt(data, start, stop, wanted.kept_domains)
+            case shapes.SPELT if start >= spelt:
+                spelt = start + email_addresses.SPELT_STEP
+                yield from email_addresses.find_spelt(data, start, wanted.kept_domains)
             case shapes.LOGIN:
                 yield from email_addresses.find_password(data, start, stop)
             case shapes.COLONS:
