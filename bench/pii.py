@@ -121,6 +121,7 @@ def batch_of(found: list[str]) -> pa.RecordBatch:
         "text": pa.array(found, pa.string()),
         "url": pa.nulls(rows, pa.string()),
         "source": pa.array(["x"] * rows),
+        "locator": pa.array([f"x.jsonl#{row}" for row in range(rows)]),
     }
     return pa.record_batch({**columns, "language.label": pa.array(["en"] * rows)})
 

@@ -153,9 +153,10 @@ def test_the_card_says_what_it_is(everything, exported, expected):
 def test_the_card_says_what_nobody_looked_for(everything, routes):
     """Personal data and benchmarks, where the recipe has no step for them."""
     counts = ({"crawl": 1}, {"crawl": 1}, {("crawl", "unknown"): 1}, {"unknown": 1})
-    for run, is_told in ((routes.run, True), (everything.run, False)):
-        text = card(run, Exported("x", "parquet", pa.schema([]), {}, *counts))
-        assert ("No step looked for personal data" in text) == is_told
+    for run, scrubbed, is_told in ((routes.run, (), True), (everything.run, ("crawl",), False)):
+        text = card(run, Exported("x", "parquet", pa.schema([]), {}, frozenset(scrubbed), *counts, {"url": 3}))
+        assert ("Personal data was not removed in crawl" in text) == is_told
+        assert ("values changed there: url (3)" in text) != is_told
         assert ("No step looked for items of benchmarks" in text) == is_told
 
 
@@ -163,7 +164,7 @@ def test_names_from_data_are_no_markup(everything):
     """A license or a reason may be anything."""
     hostile = "[a](javascript:x) <img src=x> `b` | c\n---\n# d"
     counts = ({"crawl": 1}, {"crawl": 1}, {("crawl", hostile): 1}, {hostile: 1})
-    text = card(everything.run, Exported("x", "parquet", pa.schema([]), {}, *counts))
+    text = card(everything.run, Exported("x", "parquet", pa.schema([]), {}, frozenset(), *counts, {}))
     assert "<img" not in text
     assert "](javascript" not in text
     assert text.count("\n# ") == 1

@@ -350,6 +350,9 @@ ATTACKS = [
     Attack("scrub", "headers of tokens", fill(b"eyJhbGciOiJIUzI1NiJ9.")),
     Attack("scrub", "words of wallets", fill(b"1A1zP1eP5QGefi2DMPTfTL5SLmv7DivfNa ")),
     Attack("scrub", "logins", fill(b"x://u:pass")),
+    Attack("scrub", "words for signs", fill(b"a at b dot ")),
+    Attack("scrub", "words for signs in brackets", fill(b"a (at) a (dot) ")),
+    Attack("scrub", "passwords of placeholders", fill(b"your_x", b"x://u:")),
     Attack("scrub", "settings", fill(b"password=a1B2c3D4e5F6g7H8i9 ")),
     # Models and shards
     Attack("tokenizer", "a vocabulary", vocabulary),

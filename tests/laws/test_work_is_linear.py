@@ -96,7 +96,8 @@ def _index(path: Path) -> None:
 def _scrub(path: Path) -> None:
     stage = importlib.import_module("gristmill.stages.scrub.scrub")
     finding = importlib.import_module("gristmill.stages.scrub.finding")
-    columns = {"text": [path.read_text()], "url": ["https://a.de/"], "source": ["mill"], "language.label": ["en"]}
+    text = [path.read_text()]
+    columns = {"text": text, "url": ["https://a.de/"], "source": ["mill"], "locator": text, "language.label": ["en"]}
     stage.apply(
         pa.record_batch(columns), stage.Config(types=[one for one in finding.ALL if one != "name"], max_density=None)
     )

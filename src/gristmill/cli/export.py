@@ -50,10 +50,20 @@ def command(
         told = export(seen, out, format, names, _bytes(file_size), workers or available_cores(), track)
     if json:
         files = [{"name": name, "bytes": one[0], "sha256": one[1], "rows": one[2]} for name, one in told.files.items()]
-        print_json({"out": out, "documents": told.documents, "text_bytes": told.text_bytes, "files": files})
+        print_json(
+            {
+                "out": out,
+                "documents": told.documents,
+                "text_bytes": told.text_bytes,
+                "replaced": told.replaced,
+                "files": files,
+            }
+        )
         return
     text, stored = sum(told.text_bytes.values()), sum(file_bytes for file_bytes, _, _ in told.files.values())
     done = f"{counted(told.documents, 'document')}, {size(text)} of text, in {counted(len(told.files), 'file')}"
+    if changed := ", ".join(f"{name} {count:,}" for name, count in told.replaced.items() if count):
+        console().print(words(f"Values that scrub changed in columns beside the text: {changed}."), soft_wrap=True)
     console().print(words(f"{out}: {done} of {size(stored)}. README.md there says what it is."), soft_wrap=True)
 
 

@@ -3,7 +3,8 @@
 import io
 import math
 import os
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from itertools import chain
 from pathlib import Path
@@ -18,7 +19,9 @@ from gristmill.cli.options import Json, RecipeOrRun, StoreUri, open_seen, print_
 from gristmill.cli.screen import complain, json_text, read_line, words, write_bytes
 from gristmill.cli.show import console, table, value_text
 from gristmill.errors import UserError
+from gristmill.query.export import scrub_batch, scrub_configs
 from gristmill.query.sql import Session
+from gristmill.stages.scrub.scrub import Config
 
 MOST_ROWS = 1000
 """That a table shows: it is laid out as a whole."""
@@ -56,7 +59,8 @@ def command(
         raise UserError(f"{' and '.join(['--shell', *given] if shell else given)} exclude each other. Choose one.")
     if parquet is not None:
         _check_file(parquet)
-    session = Session(open_seen(recipe, store))
+    seen = open_seen(recipe, store)
+    session = Session(seen)
 
     def show(answer: Answer) -> None:
         try:
@@ -65,7 +69,7 @@ def command(
             elif csv:
                 _print_csv(answer)
             elif parquet is not None:
-                _write(answer, parquet)
+                _write(answer, parquet, list(scrub_configs(seen).values()))
             else:
                 _show(answer)
         except (OverflowError, ValueError, pa.ArrowException) as error:
@@ -170,12 +174,15 @@ def _check_file(file: Path) -> None:
         raise UserError(f"--parquet {file}: there is no folder {file.parent}, so nothing was asked. Make it first.")
 
 
-def _write(answer: Answer, file: Path) -> None:
+def _write(answer: Answer, file: Path, configs: Sequence[Config]) -> None:
+    """To a file, which may leave: scrubbed as the sources of the corpus are."""
     schema, batches = answer
     temporary = file.with_name(f".{file.name}.{os.getpid()}")
     try:
         with pq.ParquetWriter(temporary, schema, compression="zstd") as writer:
             for batch in batches:
+                for config in configs:
+                    batch = scrub_batch(batch, config, Counter(), ())
                 writer.write_batch(batch)
         os.replace(temporary, file)
     except OSError as error:

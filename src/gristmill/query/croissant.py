@@ -7,46 +7,8 @@ from typing import Any
 import pyarrow as pa
 
 from gristmill.counted import counted
-from gristmill.query.dataset_card import MEANINGS, Exported, license_names
+from gristmill.query.dataset_card import DATA, MEANINGS, Exported, license_names
 
-_CONTEXT = {
-    "@language": "en",
-    "@vocab": "https://schema.org/",
-    "citeAs": "cr:citeAs",
-    "column": "cr:column",
-    "conformsTo": "dct:conformsTo",
-    "cr": "http://mlcommons.org/croissant/",
-    "data": {"@id": "cr:data", "@type": "@json"},
-    "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
-    "dct": "http://purl.org/dc/terms/",
-    "equivalentProperty": "cr:equivalentProperty",
-    "examples": {"@id": "cr:examples", "@type": "@json"},
-    "extract": "cr:extract",
-    "field": "cr:field",
-    "fileObject": "cr:fileObject",
-    "fileProperty": "cr:fileProperty",
-    "fileSet": "cr:fileSet",
-    "format": "cr:format",
-    "includes": "cr:includes",
-    "isLiveDataset": "cr:isLiveDataset",
-    "jsonPath": "cr:jsonPath",
-    "key": "cr:key",
-    "md5": "cr:md5",
-    "parentField": "cr:parentField",
-    "path": "cr:path",
-    "rai": "http://mlcommons.org/croissant/RAI/",
-    "recordSet": "cr:recordSet",
-    "references": "cr:references",
-    "regex": "cr:regex",
-    "repeated": "cr:repeated",
-    "replace": "cr:replace",
-    "samplingRate": "cr:samplingRate",
-    "sc": "https://schema.org/",
-    "separator": "cr:separator",
-    "source": "cr:source",
-    "subField": "cr:subField",
-    "transform": "cr:transform",
-}
 _ENCODINGS = {"parquet": "application/x-parquet", "jsonl.zst": "application/jsonlines+zstd"}
 
 
@@ -76,7 +38,7 @@ def croissant(told: Exported) -> bytes:
     is_one = len(files) == 1
     read_from = {"fileObject": {"@id": files[0]["@id"]}} if is_one else {"fileSet": {"@id": whole["@id"]}}
     made = {
-        "@context": _CONTEXT,
+        "@context": DATA["croissant_context"],
         "@type": "sc:Dataset",
         "conformsTo": "http://mlcommons.org/croissant/1.0",
         "name": told.name,

@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -20,19 +21,8 @@ from gristmill.query.documents import LANGUAGE
 from gristmill.query.funnel import funnel_lines, funnels
 from gristmill.recipe.columns import INGEST
 
-KNOWN_LICENSES = frozenset(
-    {
-        *("apache-2.0", "mit", "openrail", "bigscience-openrail-m", "afl-3.0", "artistic-2.0", "bsl-1.0"),
-        *("bsd-2-clause", "bsd-3-clause", "bsd-3-clause-clear", "cc", "cc0-1.0", "cc-by-2.0", "cc-by-2.5"),
-        *("cc-by-3.0", "cc-by-4.0", "cc-by-sa-3.0", "cc-by-sa-4.0", "cc-by-nc-2.0", "cc-by-nc-3.0"),
-        *("cc-by-nc-4.0", "cc-by-nd-4.0", "cc-by-nc-nd-3.0", "cc-by-nc-nd-4.0", "cc-by-nc-sa-2.0"),
-        *("cc-by-nc-sa-3.0", "cc-by-nc-sa-4.0", "cdla-sharing-1.0", "cdla-permissive-1.0"),
-        *("cdla-permissive-2.0", "wtfpl", "ecl-2.0", "epl-1.0", "epl-2.0", "etalab-2.0", "eupl-1.1"),
-        *("eupl-1.2", "agpl-3.0", "gfdl", "gpl", "gpl-2.0", "gpl-3.0", "lgpl", "lgpl-2.1", "lgpl-3.0", "isc"),
-        *("lppl-1.3c", "ms-pl", "mpl-2.0", "odc-by", "odbl", "ofl-1.1", "osl-3.0", "pddl", "postgresql"),
-        *("ncsa", "unlicense", "zlib"),
-    }
-)
+DATA: dict[str, Any] = json.loads(Path(__file__).with_name("card.json").read_text())
+KNOWN_LICENSES = frozenset(DATA["licenses"])
 """Names that Hugging Face knows, beside `other` and `unknown`."""
 _SIZES = ("n<1K", "1K<n<10K", "10K<n<100K", "100K<n<1M", "1M<n<10M", "10M<n<100M", "100M<n<1B", "1B<n<10B")
 _AFTERWARDS = ("tokenizer", "shards", "mix")
@@ -64,6 +54,8 @@ class Exported:
     schema: pa.Schema
     files: Mapping[str, tuple[int, str, int]]
     """Name -> bytes, sha256, rows."""
+    scrubbed: frozenset[str]
+    """Sources that were scrubbed."""
     sources: Mapping[str, int]
     """Documents of each."""
     text_bytes: Mapping[str, int]
@@ -71,6 +63,8 @@ class Exported:
     licenses: Mapping[tuple[str, str | None], int]
     """Documents by source and license."""
     languages: Mapping[str, int]
+    replaced: Mapping[str, int]
+    """Values that scrub changed, by column."""
 
     @property
     def documents(self) -> int:
@@ -166,8 +160,17 @@ def _limits(seen: Seen, told: Exported) -> Iterator[str]:
     ]
     if without:
         yield f"The language was not measured in {_cell(', '.join(without))}."
-    if not names & {"scrub", "pii"}:
-        yield "No step looked for personal data: names, addresses and numbers that stand in the texts are still there."
+    if told.scrubbed:
+        changed = ", ".join(f"{name} ({count:,})" for name, count in told.replaced.items() if count)
+        yield (
+            "The step scrub replaced personal data and secrets in the texts, and this export did in the other columns; "
+            f"values changed there: {_cell(changed) or 'none'}. Names of persons and postal addresses may be left."
+        )
+    if raw := [source for source in told.sources if source not in told.scrubbed]:
+        yield (
+            f"Personal data was not removed in {_cell(', '.join(raw))}: no step scrub looked for names, addresses, "
+            "numbers and secrets, and they are still in the texts, titles and URLs."
+        )
     if "decontaminate" not in names:
         yield "No step looked for items of benchmarks in the texts."
     if not any("dedup" in name for name in names):

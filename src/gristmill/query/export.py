@@ -12,7 +12,7 @@ import hashlib
 import os
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,16 +24,18 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import zstandard
 
-from gristmill.engine.plan.graph import CORPUS
+from gristmill.engine.plan.graph import CORPUS, Node
 from gristmill.engine.schedule.seen import Document, Seen
 from gristmill.errors import UserError
 from gristmill.places import is_url
+from gristmill.query.audit import recorded_config
 from gristmill.query.columns import Columns, origin_of
 from gristmill.query.croissant import croissant
 from gristmill.query.dataset_card import Exported, card
 from gristmill.query.opening import check_finished
 from gristmill.recipe.columns import INGEST
 from gristmill.recipe.mistakes import suggest
+from gristmill.stages.scrub import scrub
 from gristmill.store.parquet import join, open_parts
 from gristmill.store.processes import name_of_self, runs
 
@@ -45,6 +47,8 @@ ROW_BYTES = 64
 GROUP_BYTES = 16 << 20
 """Of a row group, before compression."""
 PARTIAL = ".partial"
+_EXACT = ("doc_id", "source", "text")
+"""Columns that need no scrub: ids, names of the recipe, and texts, which the step has scrubbed."""
 _COUNTED = ("source", "license", "language", "text_bytes")
 
 Stretch = tuple[Document, int, int]
@@ -65,6 +69,8 @@ class _Written:
     licenses: Counter[tuple[str, str | None]] = field(default_factory=Counter)
     """By source and license."""
     languages: Counter[str] = field(default_factory=Counter)
+    replaced: Counter[str] = field(default_factory=Counter)
+    """Values that scrub changed, by column."""
 
 
 def export(
@@ -92,6 +98,7 @@ def export(
     files = list(_cut(read, file_bytes))
     if not files:
         raise UserError(f"{seen.told} keeps no document, so there is nothing to export. gristmill funnel shows why.")
+    configs = scrub_configs(seen)
     temporary = _temporary(folder)
     try:
         (temporary / "data").mkdir(parents=True)
@@ -101,9 +108,9 @@ def export(
         ]
         write = _write_parquet if file_format == "parquet" else _write_lines
         with ThreadPoolExecutor(max(workers, 1)) as pool:
-            done = pool.map(lambda one: _write(read, chosen.schema, write, *one), work)
+            done = pool.map(lambda one: _write(read, chosen.schema, write, configs, *one), work)
             written = [one for one in track(done, len(work)) if isinstance(one, _Written)]
-        told = _told(seen, file_format, chosen.schema, written)
+        told = _told(seen, file_format, chosen.schema, written, frozenset(configs))
         (temporary / "README.md").write_text(card(seen, told), encoding="utf-8")
         (temporary / "croissant.json").write_bytes(croissant(told))
         os.rename(temporary, folder)
@@ -185,6 +192,7 @@ def _write(
     read: Columns,
     schema: pa.Schema,
     write: Callable[[Path, pa.Schema, Iterator[pa.Table]], None],
+    configs: Mapping[str, scrub.Config],
     folder: Path,
     name: str,
     stretches: Sequence[Stretch],
@@ -194,6 +202,8 @@ def _write(
     def batches() -> Iterator[pa.RecordBatch]:
         for document, start, stop in stretches:
             for batch in read.read(document, (start, stop)):
+                if document.source in configs:
+                    batch = scrub_batch(batch, configs[document.source], made.replaced)
                 _count(made, batch)
                 yield batch.select(schema.names)
 
@@ -203,6 +213,33 @@ def _write(
     with path.open("rb") as file:
         made.sha256 = hashlib.file_digest(file, "sha256").hexdigest()
     return made
+
+
+def scrub_configs(seen: Seen) -> dict[str, scrub.Config]:
+    """The settings of the last step `scrub` of each source that has one."""
+    found = {}
+    for source, chain in seen.chains.items():
+        for node in (seen.nodes[step] for step in chain if seen.nodes[step].name == "scrub"):
+            config = node.config if isinstance(node, Node) else recorded_config(seen, node, scrub)
+            if not isinstance(config, scrub.Config):
+                raise UserError(
+                    f"The store has no copy of a folder that {node.id} names, so columns beside the text cannot be "
+                    "scrubbed, and nothing was written. Name the recipe in place of the run."
+                )
+            found[source] = config
+    return found
+
+
+def scrub_batch(
+    batch: pa.RecordBatch, config: scrub.Config, replaced: Counter[str], exact: Collection[str] = _EXACT
+) -> pa.RecordBatch:
+    """The batch as it may leave the store; values that change are counted by column."""
+    columns = []
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        after, changed = (column, 0) if name in exact else scrub.scrub_column(column, config)
+        replaced[name] += changed
+        columns.append(after)
+    return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
 
 
 def _count(made: _Written, batch: pa.RecordBatch) -> None:
@@ -243,9 +280,11 @@ def _write_lines(path: Path, schema: pa.Schema, tables: Iterator[pa.Table]) -> N
                 out.write(b"".join(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE) for row in batch.to_pylist()))
 
 
-def _told(seen: Seen, file_format: str, schema: pa.Schema, written: Sequence[_Written]) -> Exported:
+def _told(
+    seen: Seen, file_format: str, schema: pa.Schema, written: Sequence[_Written], scrubbed: frozenset[str]
+) -> Exported:
     """What all files together are."""
-    names = ("sources", "text_bytes", "licenses", "languages")
+    names = ("sources", "text_bytes", "licenses", "languages", "replaced")
     sums: Mapping[str, Counter[object]] = {name: Counter() for name in names}
     for one in written:
         for name, counts in sums.items():
@@ -255,5 +294,6 @@ def _told(seen: Seen, file_format: str, schema: pa.Schema, written: Sequence[_Wr
         file_format,
         schema,
         {one.name: (one.file_bytes, one.sha256, one.rows) for one in written},
+        scrubbed,
         *(dict(sorted(counts.items(), key=lambda item: str(item[0]))) for counts in sums.values()),  # type: ignore[arg-type]
     )

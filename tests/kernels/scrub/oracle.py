@@ -19,7 +19,7 @@ KEY = re.compile(rb"(?<!-)-----BEG[^\n]{2}[^\n]{0,49}? KE")
 
 def candidates(text, prefixes, long_words):
     """All of one text, as a set of (kind, start, stop)."""
-    return {*words(text, prefixes, long_words), *at_signs(text), *colons(text), *keys(text)}
+    return {*words(text, prefixes, long_words), *at_signs(text), *colons(text), *keys(text), *spelt(text)}
 
 
 def words(text, prefixes, long_words):
@@ -155,6 +155,17 @@ def colons(text):
         shaped = len(run[0]) <= shapes.MOST_HEX and count >= 2 and (b"::" in run[0] or count in (5, 7))
         if inner and whole and shaped:
             yield shapes.COLONS, start, stop
+
+
+def spelt(text):
+    """`dot` with something before and behind it, and `at` in brackets, with one space at most inside of them."""
+    for found in re.finditer(rb"(?i)(?<![A-Za-z0-9_])(?:dot(?![A-Za-z0-9_])|at(?= ?[)\]}]))", text):
+        start, stop = found.span()
+        opened = re.search(rb"([(\[{]) ?\Z", text[max(0, start - 2) : start])
+        closed = text[stop:].lstrip(b" ")[:1]
+        bracketed = opened and opened[1] + closed in (b"()", b"[]", b"{}")
+        if 0 < start <= len(text) - 4 and (stop - start == 3 or bracketed):
+            yield shapes.SPELT, start, start + 2
 
 
 def keys(text):

@@ -18,6 +18,7 @@ PIECES = st.one_of(
     st.sampled_from(
         [b"ghp_", b"sk-", b"AKIA", b"-----BEGIN RSA PRIVATE KEY-----", b"00-1a-2b-3c-4d-5e", b"2a00:1:", b"::"]
     ),
+    st.sampled_from([b"dot", b"at", b"DOT", b"At", b"(at)", b"[ at ]", b"{dot}", b" dot ", b"(", b"]", b"{ at}", b"d"]),
     st.text("ABCDEFGHJKLMNPabcdefghijk123456789", min_size=5, max_size=40).map(str.encode),
     st.sampled_from(
         [b"x.com", "müller.de".encode(), "。".encode(), b"word " * 9, b"abcdefghijklmnopqrstuvwxyz", b"\xff"]
@@ -53,12 +54,13 @@ def test_every_place_in_a_block_is_the_same():
         shapes.IBAN: b"DE89370400440532013000",
         shapes.KEY: b"-----BEGIN ",
         shapes.LOGIN: b"u:pw",
+        shapes.SPELT: b"Do",
     }
     for kind, shape in wanted.items():
         around = (
             (b"x://", b"@h.org")
             if kind == shapes.LOGIN
-            else (b" ", b"PRIVATE KEY-----" if kind == shapes.KEY else b" ")
+            else (b" ", {shapes.KEY: b"PRIVATE KEY-----", shapes.SPELT: b"t "}.get(kind, b" "))
         )
         for before in range(130):
             text = b"." * before + around[0] + shape + around[1] + b"......."

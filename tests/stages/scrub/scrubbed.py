@@ -5,13 +5,14 @@ import pyarrow as pa
 from gristmill.stages.scrub import scrub
 
 
-def scrub_texts(texts, languages=None, urls=None, **settings):
+def scrub_texts(texts, languages=None, urls=None, locators=None, **settings):
     """The answers of the stage."""
     config = scrub.Config.model_validate(settings)
     columns = {
         "text": pa.array(texts, pa.string()),
         "url": pa.array(urls or [None] * len(texts), pa.string()),
         "source": pa.array(["mill"] * len(texts)),
+        "locator": pa.array(locators or ["mill.txt#0"] * len(texts), pa.string()),
     }
     if languages:
         columns["language.label"] = pa.array(languages, pa.string())

@@ -66,6 +66,19 @@ def found(text, language="en", **settings):
         "x =+14158675309",
         "e.g., ['7.1.4.34', 1806]",
         'state" and "8.2.4.45 Markup declaration open',
+        "### SQL Server 2012 Upgrade Advisor, **Version 1.1.0.102**",
+        "SQL Server Connector version 1.0.4.0 is installed on the SQL Server",
+        "| DacFx Version | `162.2.33.41` | on the server |",
+        '"contentVersion": "145.33.32.156"',
+        "[Extensions] 2.5.29.37 = x",
+        "said.\n\n38.17.6.1.\u00a0Security of the server",
+        "postgres://app:your_password@db.corp.com/x",
+        "mysql://root:MyStrongPassw0rd@db.corp.com postgres://u:changeme@db.corp.com redis://:password_here@h.io",
+        "amqp://me:%(pw)s@mq.corp.com amqp://me:#{pw}@mq.corp.com https://u:{{ password }}@h.io",
+        "meet me at home dot com, look at amazon dot com, or visit us at mill dot org",
+        "point at the dot in the middle; LOOK AT EACH DOT TO SEE IT; at first Dot could",
+        "matrix.at(at).x, foo[at].com, jane at example dot com, see (at) page.two",
+        "icon@ui.app.png",
     ],
 )
 def test_what_only_looks_like_it_stays(text):
@@ -91,6 +104,21 @@ def test_what_only_looks_like_it_stays(text):
         ("อีเมลabc@mail.co.th", [("email", "abc@mail.co.th")]),
         ("é" * 40 + "@web.de", [("email", "é" * 32 + "@web.de")]),
         ("a@b.com@c.org", [("email", "b.com@c.org")]),
+        ("jane@mill.org.txt", [("email", "jane@mill.org")]),
+        ("Ask jane@mill.org.Then come.", [("email", "jane@mill.org")]),
+        ("jane.doe AT mill DOT org", [("email", "jane.doe AT mill DOT org")]),
+        ("JANE AT MAIL DOT MILL DOT CO DOT UK!", [("email", "JANE AT MAIL DOT MILL DOT CO DOT UK")]),
+        ("to john dot doe at mill dot edu.", [("email", "john dot doe at mill dot edu")]),
+        ("bob [at] foo [dot] com", [("email", "bob [at] foo [dot] com")]),
+        ("info(at)zdh(dot)de", [("email", "info(at)zdh(dot)de")]),
+        ("support { AT } fairkom.eu;", [("email", "support { AT } fairkom.eu")]),
+        ("'jane-at-mill-dot-com'", [("email", "jane-at-mill-dot-com")]),
+        ("jane [at] mill dot de", [("email", "jane [at] mill dot de")]),
+        ("# version 3\n45.33.32.156", [("ip", "45.33.32.156")]),
+        ("version 3 of the host 45.33.32.156", [("ip", "45.33.32.156")]),
+        ("upgraded http://45.33.32.156/x.png", [("ip", "45.33.32.156")]),
+        ('PeerIpAddress = "14.1.10.1"', [("ip", "14.1.10.1")]),
+        ('prefix = "14.1.10.1/32"', [("ip", "14.1.10.1")]),
         ("http://45.33.32.156:80/", [("ip", "45.33.32.156")]),
         ("from 1.2.3.4 (client ip)", [("ip", "1.2.3.4")]),
         ("[2607:f8b0:4004:c07::64]:443", [("ip", "2607:f8b0:4004:c07::64")]),
@@ -127,18 +155,25 @@ def test_a_number_without_country_needs_a_place():
 
 
 def test_options_are_found_where_they_are_named():
-    """MAC, IMEI, obfuscated addresses and settings of passwords."""
-    text = "MAC 00:1B:44:11:3A:B7, 00-1b-44-11-3a-b8; IMEI 490154203237518; bob [at] foo [dot] com; "
-    text += "api_key = 'a8Kq0Zp3Lx7Vw2Nd'"
+    """MAC, IMEI and settings of passwords."""
+    text = "MAC 00:1B:44:11:3A:B7, 00-1b-44-11-3a-b8; IMEI 490154203237518; api_key = 'a8Kq0Zp3Lx7Vw2Nd'"
     assert found(text) == []
-    named = ["mac", "imei", "obfuscated_email", "generic_secret"]
-    assert [kind for kind, _ in found(text, types=named)] == [
-        "mac",
-        "mac",
-        "imei",
-        "obfuscated_email",
-        "generic_secret",
-    ]
+    named = ["mac", "imei", "generic_secret"]
+    assert [kind for kind, _ in found(text, types=named)] == ["mac", "mac", "imei", "generic_secret"]
+
+
+def test_what_a_password_is_set_to_is_no_placeholder_code_or_public_key():
+    """`PublicKeyToken`, words that stand for a password, and calls stay."""
+    text = "PublicKeyToken=b77a5c561934e089 password = 'ComplexPassword01' token = get_token_from_x9y8z7w6(a) "
+    assert found(text + "secret: ${VAULT_SECRET_A1B2C3}", types=["generic_secret"]) == []
+
+
+def test_both_spellings_of_an_address_have_one_pseudonym(tmp_path):
+    """An address whose signs are words is that address."""
+    (tmp_path / "key").write_bytes(bytes(range(32)))
+    texts = ["jane@mill.org", "JANE (at) mill [dot] org", "jane at mill dot org"]
+    after = scrub_texts(texts, action="pseudonym", key=str(tmp_path / "key"))["text"].to_pylist()
+    assert len(set(after)) == 1
 
 
 def test_a_private_key_goes_whole():

@@ -122,7 +122,7 @@ def test_pseudonyms_have_the_form_and_no_owner(key):
 def test_nulls_and_texts_without_anything():
     """A null stays null throughout; a text without findings has empty lists."""
     rows = scrub_texts([None, "nothing", ""]).to_pylist()
-    assert rows[0] == dict.fromkeys(scrub.SCHEMA.names)
+    assert rows[0] == dict.fromkeys(scrub.SCHEMA.names) | {"locator": "mill.txt#0"}
     for row, text in zip(rows[1:], ("nothing", ""), strict=True):
         assert row["text"] == text
         assert [row["replaced_spans"], row["replaced_types"], row["replaced_bytes"]] == [[], [], 0]
@@ -141,7 +141,8 @@ def test_a_document_that_is_mostly_personal_data_is_dropped():
 def test_slices_of_a_batch_are_the_batch():
     """The engine may call with any slice."""
     columns = {"text": pa.array([*SOME, None]), "url": pa.nulls(len(SOME) + 1, pa.string())}
-    batch = pa.record_batch({**columns, "source": pa.array(["mill"] * (len(SOME) + 1))})
+    columns |= dict.fromkeys(("source", "locator"), pa.array(["mill"] * (len(SOME) + 1)))
+    batch = pa.record_batch(columns)
     whole = scrub.apply(batch, scrub.Config()).to_pylist()
     step = 5
     sliced = [scrub.apply(batch.slice(at, step), scrub.Config()) for at in range(0, batch.num_rows, step)]
@@ -151,7 +152,7 @@ def test_slices_of_a_batch_are_the_batch():
 def test_counts_by_type_source_and_language():
     """Of all findings, and of documents that have some; and a scrub that found nothing at all says so."""
     texts = ["a@b.com and c@d.org", "45.33.32.156", "nothing"]
-    columns = {"text": texts, "url": pa.nulls(3, pa.string()), "source": ["one", "two", "two"]}
+    columns = {"text": texts, "url": pa.nulls(3, pa.string()), "source": ["one", "two", "two"], "locator": ["x"] * 3}
     batch = pa.record_batch({**columns, "language.label": pa.array(["en", None, "de"])})
     config = scrub.Config()
     found = scrub.metrics(batch, scrub.apply(batch, config), config)

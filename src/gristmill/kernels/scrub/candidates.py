@@ -22,12 +22,14 @@ from gristmill.kernels.scrub.shapes import (
     KEY,
     MIN_TOKEN,
     NUMBER,
+    SPELT,
     WORD,
     at_sign,
     colons_at,
     dashed_mac,
     is_in,
     is_key,
+    is_spelt,
     number_at,
     word_kind,
 )
@@ -36,6 +38,8 @@ Array = np.ndarray[Any, Any]
 
 _ONE = np.uint64(1)
 _TOP = np.uint64(1 << 63)
+_TOP_3 = np.uint64(7 << 61)
+_2, _3, _61, _62, _63 = np.uint64(2), np.uint64(3), np.uint64(61), np.uint64(62), np.uint64(63)
 
 
 @njit(nogil=True, cache=True)
@@ -68,6 +72,7 @@ def _scan(
     at = begin
     covered, last_at, last_colon = begin, begin, begin
     word, digit = False, False  # whether the byte before the block is one
+    last = np.uint64(0)  # `words` of the block before
     while at < end:
         block, place = data, at
         if at + BLOCK > size:
@@ -75,18 +80,19 @@ def _scan(
                 edge[k] = byte_at(data, at + k) if at + k < size else 0
             block, place = address_of(edge), 0
         words = word_bits(block, place)
-        digits = bytes_in(block, place, 0, 48, 10)
-        signs = bytes_in(block, place, 0, 64, 1)
-        colons = bytes_in(block, place, 0, 58, 1)
+        digits = bytes_in(block, place, 0, 48, 11)  # and `:`, which is no word
+        signs = bytes_in(block, place, 0x24, 100, 1)  # `@` and backticks, and the letter d
         dashes = bytes_in(block, place, 0, 45, 1)
+        closers = bytes_in(block, place, 0x74, 0x7D, 1) & ~words  # `)`, `]`, `}`, and `-`, `=` and two control signs
         limit = min(BLOCK, end - at)
         if limit < BLOCK:
             mask = (_ONE << np.uint64(limit)) - _ONE
             words &= mask
             digits &= mask
             signs &= mask
-            colons &= mask
             dashes &= mask
+        colons, digits = digits & ~words, digits & words
+        signs, ds = signs & ~words, signs & words
         runs = words & (words >> _ONE)
         runs &= runs >> np.uint64(2)
         runs &= runs >> np.uint64(4)
@@ -136,6 +142,8 @@ def _scan(
         while signs:
             here = at + trailing_zeros(signs)
             signs &= signs - _ONE
+            if byte_at(data, here) != 64:
+                continue
             kind, start, stop = at_sign(data, here, begin, end, kinds, last_at)
             last_at = here + 1
             if kind >= 0:
@@ -159,6 +167,18 @@ def _scan(
             if (here == begin or byte_at(data, here - 1) != 45) and is_key(data, here, end):
                 found = _put(found, count, KEY, row, here, here + 11)
                 count += 1
+        # `dot` is a word of three letters; behind `at`, of two, a bracket closes
+        one, two, three = words << _ONE | last >> _63, words << _2 | last >> _62, words << _3 | last >> _61
+        spelt = ds & ~one & (words >> _2 | _TOP_3) & ~(words >> _3)
+        ats = one & two & ~three & ~words & (closers | closers >> _ONE | _TOP)
+        while spelt | ats:
+            here = at + trailing_zeros(spelt) if spelt else at + trailing_zeros(ats) - 2
+            ats &= ats - _ONE if not spelt else ats
+            spelt &= spelt - _ONE if spelt else spelt
+            if is_spelt(data, here, begin, end, kinds):
+                found = _put(found, count, SPELT, row, here, here + 2)
+                count += 1
+        last = words
         word = words >> np.uint64(63) != 0
         digit = digits >> np.uint64(63) != 0
         at += BLOCK

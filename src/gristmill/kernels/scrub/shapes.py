@@ -9,6 +9,7 @@ WALLET   a word in the alphabet and of the length of a wallet's address
 IBAN     two capitals and two digits, alone before more groups or as the beginning of a word of 15 to 34
 CODED    a word of 9, 10, 16 or 18 capitals and digits, as national ids are
 KEY      `-----BEGIN ... PRIVATE KEY`
+SPELT    two bytes of the word `dot`, or of `at` in brackets, in any case: `name (at) domain dot org`
 LONG     any other word of at least 12 with a digit in it, as far as `long_words` asks for them
 """
 
@@ -23,7 +24,7 @@ from gristmill.kernels.memory import byte_at
 
 Array = np.ndarray[Any, Any]
 
-NUMBER, AT, LOGIN, COLONS, TOKEN, WALLET, IBAN, CODED, KEY, LONG = range(10)
+NUMBER, AT, LOGIN, COLONS, TOKEN, WALLET, IBAN, CODED, KEY, LONG, SPELT = range(11)
 
 MIN_DIGITS = 7
 MIN_BARE = 8
@@ -340,6 +341,20 @@ def _is_dashed_mac(data: int, start: int, begin: int, end: int, classes: int) ->
     if start + 17 == end:
         return True
     return not is_in(classes, byte_at(data, start + 17), WORD) and byte_at(data, start + 17) != 45
+
+
+@njit(nogil=True, cache=True)
+def is_spelt(data: int, at: int, begin: int, end: int, classes: int) -> bool:
+    """Whether `dot`, or `at` in brackets, begins at this beginning of a word, with something behind it."""
+    if at == begin or at + 4 > end:
+        return False
+    first, second, third = byte_at(data, at) | 32, byte_at(data, at + 1) | 32, byte_at(data, at + 2)
+    if first == 100:
+        return second == 111 and third | 32 == 116 and not is_in(classes, byte_at(data, at + 3), WORD)
+    opened = byte_at(data, at - 2 if byte_at(data, at - 1) == 32 and at - 2 >= begin else at - 1)
+    closed = byte_at(data, at + 3) if third == 32 else third
+    bracketed = (opened == 40 and closed == 41) or (opened | 32 == 123 and closed == opened + 2)
+    return bool(first == 97 and second == 116 and bracketed)
 
 
 @njit(nogil=True, cache=True)

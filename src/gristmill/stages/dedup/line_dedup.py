@@ -4,6 +4,9 @@ All occurrences go, with their line ends, but for lines on a protected list; wit
 stays. Blank lines go with a cut where otherwise two gaps would meet or the text would begin or end with one. What was
 cut is in `cut_spans` (see cut.py). A document without a visible character left is `all_lines_repeated`.
 
+Lines without a letter are never counted or cut: rulers, numbers, dates, rows of signs. A character outside ASCII counts
+as a letter.
+
 Made for web pages. Source code and tables repeat lines for good reasons (`return None`, `@Override`): a recipe has this
 step among those of kind web.
 """

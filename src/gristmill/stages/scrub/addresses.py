@@ -1,14 +1,15 @@
 """IP and MAC addresses.
 
-Private, loopback, link-local, documentation, multicast and reserved ranges stay. Four numbers with dots are no address
-in the company of versions, sections and file names, and four small ones (1.2.3.4) only beside a word that says so.
+Private, loopback, link-local, documentation, multicast and reserved ranges stay. The nearest telling word before four
+numbers on their line decides: after `Version` they are a version, after `host` an address. Four small ones (1.2.3.4)
+are an address only with such a word. Other lines have no say.
 """
 
 import ipaddress
 import re
 from collections.abc import Iterator
 
-from gristmill.stages.scrub.finding import Finding, is_near, same_length, words
+from gristmill.stages.scrub.finding import Finding, same_length
 
 _QUAD = re.compile(rb"(?<![\w.])(\d{1,3})\.(\d{1,3})\.(\d{1,3})\.(\d{1,3})(?!\w|\.\w|-[A-Za-z])")
 _SMALL = 32
@@ -16,17 +17,22 @@ _SMALL = 32
 _SECTION = 100
 _RESOLVERS = ([8, 8, 8, 8], [8, 8, 4, 4], [9, 9, 9, 9])
 """Small numbers that are an address wherever they stand."""
-_ABOUT = words(
-    *("ip", "ips", "ipv4", "address", "addresses", "addr", "host", "hosts", "server", "client", "ping", "dns", "port"),
-    *("nameserver", "resolver", "gateway", "router", "proxy", "remote", "visitor", "peer", "subnet", "connect"),
-    *("connected", "connection", "login", "logged", "dirección", "adresse", "adresa", "indirizzo", "endereço"),
+_ABOUT = (
+    "[a-z]*ip|ips|ipv4|[a-z]*ip(?:v4)?addr(?:ess)?|address(?:es)?|addr|hosts?|server|client|ping|dns|port|nameserver"
+    "|resolver|gateway|router|proxy|remote|visitor|peer|subnet|connect(?:ed|ion)?|login|logged|dirección|adress[ea]"
+    "|adresa|indirizzo|endereço"
 )
-_VERSIONED = words(
-    *("version", "versions", "ver", "v", "release", "released", "releases", "rev", "revision", "build", "changelog"),
-    *("section", "sections", "chapter", "clause", "table", "figure", "fig", "oid", "upgrade", "upgraded", "update"),
-    *("updated", "assembly", "fileversion", "productversion", "versión", "versão", "versione", "wersja", "sec"),
-    *("appendix", "annex", "paragraph", "article", "rule", "driver", "firmware", "sdk", "patch", "package"),
+_VERSIONED = (
+    "[a-z]*versions?|ver|v|release[ds]?|rev|revision|build|changelog|sections?|sec|chapter|clause|table|figure|fig|oid"
+    "|up(?:grade|date)d?|assembly|versión|versão|versione|wersja|appendix|annex|paragraph|article|rule|driver|firmware"
+    "|sdk|patch|package"
 )
+_TELLING = re.compile(rf"(?<![a-z])(?:({_ABOUT})|{_VERSIONED})(?![a-z])".encode())
+"""The first group: words of addresses. Otherwise words of versions and sections."""
+_BEFORE, _AFTER = 40, 16
+"""Bytes of the line in which a telling word counts."""
+_NEVER = frozenset({0, 10, 127, *range(224, 256)})
+"""First numbers of ranges that are not public: the frequent ones, for speed."""
 _FOUR = re.compile(rb"\d{1,3}(?:\.\d{1,3}){3}")
 _TO = re.compile(rb"-\d{1,3}(?:\.\d{1,3}){3}(?![\w.])")
 _FROM = re.compile(rb"(?<![\w.])\d{1,3}(?:\.\d{1,3}){3}-$")
@@ -40,7 +46,7 @@ def find_ipv4(text: bytes, start: int, stop: int) -> Iterator[Finding]:
         numbers = [int(one) for one in found.groups()]
         if max(numbers) > 255 or any(len(one) > 1 and one.startswith(b"0") for one in found.groups()):
             continue
-        if _is_other(text, begin, end, numbers):
+        if numbers[0] in _NEVER or numbers[:2] == [192, 168] or _is_other(text, begin, end, numbers):
             continue
         address = ipaddress.IPv4Address(bytes(numbers))
         if is_public(address):
@@ -68,18 +74,29 @@ def _is_other(text: bytes, start: int, stop: int, numbers: list[int]) -> bool:
         return True
     if _FILE.match(text, stop, min(len(text), stop + 8)):
         return True
-    if after == b". " and max(numbers) < _SECTION and (start == 0 or before[-1:] == b"\n"):  # 43.7.3.1. Heading
+    headed = text.startswith((b". ", b".\xc2\xa0"), stop) and before[-1:] in (b"", b"\n")  # 43.7.3.1. Heading
+    if headed and max(numbers) < _SECTION:
         return True
-    about = is_near(text, start, stop, _ABOUT, 28, 16)
-    if is_near(text, start, stop, _VERSIONED, 40, 0) and not about:
+    about = text[max(0, start - 3) : start] == b"://" or _told(text, start, stop)
+    if about is False:
         return True
     if numbers[2] == numbers[3] == 0 and after[:1] != b"/":
         return not about
-    marked = before[-1:] == b"/" or before[-1:] == b"@" or (after[:1] == b":" and after[1:2].isdigit())
+    marked = before[-1:] in (b"/", b"@") or (after[:1] in (b":", b"/") and after[1:].isdigit())  # a port, a network
     known = numbers in _RESOLVERS
     small = max(numbers) < _SMALL or (numbers[2] == 0 and numbers[3] < _SMALL)
     small |= max(numbers[:3]) < 10 and numbers[3] < _SECTION  # 8.2.4.45: two addresses in a million
+    small |= numbers[:2] == [2, 5]  # 2.5.29.37: an object identifier of X.500
     return small and not about and not marked and not known
+
+
+def _told(text: bytes, start: int, stop: int) -> bool | None:
+    """Whether the nearest telling word of the line speaks of addresses; None: no word does."""
+    before = text[max(0, start - _BEFORE) : start].rpartition(b"\n")[2].lower()
+    after = text[stop : stop + _AFTER].partition(b"\n")[0].lower()
+    if nearest := [*_TELLING.finditer(before)][-1:]:
+        return nearest[0][1] is not None
+    return any(found[1] for found in _TELLING.finditer(after)) or None
 
 
 def is_public(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:

@@ -36,12 +36,23 @@ _FOREIGN = re.compile(rf"[^\w.%+'{_MARKS}-]")
 """What may stand in a name, and never does: it belongs to what stands before."""
 _UNSPACED = re.compile("[" + "".join(f"{chr(low)}-{chr(high)}" for low, high in UNIT_RANGES + PIECE_RANGES) + "]")
 """Han, kana, Thai and their kin: no space parts a sentence from the address behind it."""
-_OBFUSCATED = re.compile(
-    rb"(?<![\w.+-])([A-Za-z0-9][\w.+-]{0,63}) ?(?:\[ ?at ?\]|\( ?at ?\)|\{ ?at ?\}|<at>) ?"
-    rb"((?:[A-Za-z0-9-]{1,63} ?(?:\[ ?dot ?\]|\( ?dot ?\)|\{ ?dot ?\}|<dot>|\.) ?){1,5})"
-    rb"([A-Za-z]{2,24})(?![A-Za-z0-9])",
+_DOT = rb"(?: ?(?:\[ ?dot ?\]|\( ?dot ?\)|\{ ?dot ?\}) ?| dot |-dot-|\.)"
+_SPELT_AT = re.compile(rb"[ \[({-]at[ \])}-]", re.IGNORECASE)
+_SPELT = re.compile(
+    rb"(?<![\w.+@-])([a-z0-9](?:[\w+]|[.-](?!dot-|at-)){0,63}(?:" + _DOT + rb"\w{1,30}){0,3})"
+    rb"( ?(?:\[ ?at ?\]|\( ?at ?\)|\{ ?at ?\}) ?| at |-at-)"
+    rb"((?:[a-z0-9](?:[a-z0-9]|-(?!dot-)){0,62}" + _DOT + rb"){1,5})([a-z]{2,24})(?![\w@-]|\.\w)",
     re.IGNORECASE,
 )
+"""An address whose signs are words."""
+SPELT_STEP, _MOST_SPELT = 60, 120
+"""Bytes that are looked at together, and around them."""
+_LARGE = frozenset({"com", "net", "org", "edu", "gov", "mil", "info", "biz"})
+_SENTENCE = re.compile(
+    r"(?:us|me|him|her|them|it|looks?|looking|visit|available|here|site|online|is|are|was|be|and|or)@.*"
+    rf"|.*\.(?:a[mst]|be|by|do|in|is|it|me|my|no|so|to|us|(?!(?:{'|'.join(sorted(_LARGE))})$)[a-z]{{3,}})"
+)
+"""`visit us at mill dot com`, `look at the dot in it`: without brackets, no name and no country."""
 
 
 def find_email(text: bytes, start: int, stop: int, kept: Collection[str]) -> Iterator[Finding]:
@@ -86,7 +97,10 @@ def _domain(text: bytes, start: int, stop: int) -> tuple[str, int] | None:
     if narrow is None:
         return None
     domain = narrow[0].decode().lower()
-    return (domain, narrow.end()) if len(domain) <= 253 and has_suffix(domain) else None
+    rest = domain.rpartition(".")[0]
+    if not has_suffix(domain) and "." in rest and rest.rpartition(".")[2] in _LARGE:
+        domain = rest  # jane@mill.org.txt, jane@mill.org.Write
+    return (domain, start + len(domain)) if len(domain) <= 253 and has_suffix(domain) else None
 
 
 @lru_cache(maxsize=1 << 12)
@@ -98,21 +112,39 @@ def _is_kept(domain: str, kept: Collection[str]) -> bool:
     return any(_is_below(domain, one) for one in (*kept, *RESERVED))
 
 
-def find_obfuscated(text: bytes, kept: Collection[str]) -> Iterator[Finding]:
-    """`name [at] domain [dot] com`."""
-    for found in _OBFUSCATED.finditer(text):
-        labels = re.split(rb" ?(?:\[ ?dot ?\]|\( ?dot ?\)|\{ ?dot ?\}|<dot>|\.) ?", found[2], flags=re.IGNORECASE)
-        domain = b".".join([*filter(None, labels), found[3]]).decode().lower()
-        if has_suffix(domain) and not _is_kept(domain, kept):
-            yield Finding(found.start(), found.end(), "obfuscated_email", f"{found[1].decode().lower()}@{domain}")
+def find_spelt(text: bytes, start: int, kept: Collection[str]) -> Iterator[Finding]:
+    """`name [at] domain [dot] com`, `NAME AT DOMAIN DOT COM`, with a word for a sign in SPELT_STEP bytes from `start`.
+
+    Without brackets, at least one dot is a word, and the last label is a large domain or a country.
+    """
+    low = max(0, start - _MOST_SPELT)
+    if not _SPELT_AT.search(text, low, start + SPELT_STEP):
+        return
+    for found in _SPELT.finditer(text, low, start + SPELT_STEP + _MOST_SPELT):
+        name, domain, last = (
+            re.sub(_DOT, b".", part, flags=re.IGNORECASE).decode().lower() for part in found.group(1, 3, 4)
+        )
+        value = f"{name}@{domain}{last}"
+        bare = not re.search(rb"[\[({]", found[2])
+        if bare and (b"dot" not in found[3].lower() or _SENTENCE.fullmatch(value)):
+            continue
+        if has_suffix(domain + last) and not _is_kept(domain + last, kept):
+            yield Finding(found.start(), found.end(), "email", value)
 
 
 _DOCUMENTED = ("example.com", "example.org", "example.net", "example.edu", "example", "invalid", "test")
 """Hosts of examples; a password of a host inside of a network, or of this machine, is one."""
 _HOST = re.compile(rb"[A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\]")
 _NO_PASSWORDS = re.compile(
-    rb"(?i)(?:pass(?:word|wd|phrase)?|pwd|pw|secret|token|user(?:name)?|x+|\*+|\.+|changeme|example)\d{0,3}"
+    rb"(?i)(?=.*(?:pass|pwd|pw|secret|token|user|change|replace|example|placeholder|redacted|dummy|xx|\*|\.|here))"
+    rb"(?:(?:your|my|the|some|any|this|our|db|database|mysql|postgres(?:ql)?|mongo(?:db)?|redis|root|admin|app|new|old|"
+    rb"default|strong|super|very|long|here|change|replace|insert|enter|put|me|it|with|actual|real|example|sample|test|"
+    rb"dummy|fake|placeholder|redacted|passphrase|passw[o0]rd|passwd|pass|pwd|pw|secret|token|key|username|user|name|"
+    rb"x++|\*++|\.++)[-_. ]?)++\d{0,3}"
 )
+"""What stands for a password: words of placeholders, and nothing else."""
+_FILLED = re.compile(rb"\$|[<{[(%].*[>}\])%$]|.*(?:[$#]\{|\{\{)|%(?:\(\w*\))?s|[\"'`+]", re.DOTALL)
+"""What a program fills in."""
 
 
 def find_password(text: bytes, start: int, stop: int) -> Iterator[Finding]:
@@ -123,9 +155,13 @@ def find_password(text: bytes, start: int, stop: int) -> Iterator[Finding]:
     user, colon, password = text[start:stop].partition(b":")
     if not colon or not password or (not user and len(password) < 3) or b"@" in password:
         return
-    if (password[:1] in b"$<{[(%" and password[-1:] in b">}])%$") or password.startswith(b"$") or b"${" in password:
-        return
-    if len(password) < 3 or _NO_PASSWORDS.fullmatch(password) or password == user or b"EXAMPLE" in password:
+    if (
+        _FILLED.match(password)
+        or len(password) < 3
+        or _NO_PASSWORDS.fullmatch(password)
+        or password == user
+        or b"EXAMPLE" in password
+    ):
         return
     at = stop - len(password)
     try:

@@ -16,7 +16,7 @@ from gristmill.stages.scrub.finding import Document, Finding, is_near
 
 _FIRST = (
     *("secret", "email", "iban", "card", "ip", "national_id", "wallet", "mac", "imei", "phone", "generic_secret"),
-    *("obfuscated_email", "name"),
+    "name",
 )
 """Who takes a stretch that several claim."""
 _ORDER = {type_: place for place, type_ in enumerate(_FIRST)}
@@ -54,13 +54,12 @@ def find_all(
     if "generic_secret" in wanted.types:
         long_words = shapes.ANY_LONG
     found = find_candidates(data, offsets, shapes.CLASSES, _openings(), np.zeros(64, np.uint8), long_words)
-    extra = bool(wanted.types & {"obfuscated_email", "name"})
     edges = np.flatnonzero(np.diff(found[:, 0], prepend=-1, append=len(texts)))
     listed = found.tolist()
     by_row = {
         listed[edge][0]: listed[edge:stop] for edge, stop in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)
     }
-    for row in range(len(texts)) if extra else by_row:
+    for row in range(len(texts)) if "name" in wanted.types else by_row:
         begin, end = int(offsets[row]), int(offsets[row + 1])
         text = Document(data[begin:end].tobytes(), partial(regions, row))
         places = ((kind, start - begin, stop - begin) for _, kind, start, stop in by_row.get(row, ()))
@@ -71,6 +70,7 @@ def find_all(
 
 def _claims(text: Document, places: Iterable[tuple[int, int, int]], wanted: Wanted) -> Iterator[Finding]:
     data, types = text.data, wanted.types
+    spelt = 0  # up to where words for signs were looked at
     hidden = 0  # where the last private key ends: what stands in it is no candidate
     shown = list[cards.Shown]()
     for kind, start, stop in places:
@@ -81,6 +81,9 @@ def _claims(text: Document, places: Iterable[tuple[int, int, int]], wanted: Want
                 yield from _numbers(text, start, stop, types, shown)
             case shapes.AT:
                 yield from email_addresses.find_email(data, start, stop, wanted.kept_domains)
+            case shapes.SPELT if start >= spelt:
+                spelt = start + email_addresses.SPELT_STEP
+                yield from email_addresses.find_spelt(data, start, wanted.kept_domains)
             case shapes.LOGIN:
                 yield from email_addresses.find_password(data, start, stop)
             case shapes.COLONS:
@@ -102,8 +105,6 @@ def _claims(text: Document, places: Iterable[tuple[int, int, int]], wanted: Want
         if kind in (shapes.TOKEN, shapes.LONG, shapes.WALLET) and "generic_secret" in types:
             yield from secrets.find_generic(data, start, stop)
     yield from cards.of_cards(data, shown)
-    if "obfuscated_email" in types:
-        yield from email_addresses.find_obfuscated(data, wanted.kept_domains)
     if "name" in types and wanted.name_model is not None:
         yield from names.find_names(data, wanted.name_model, wanted.name_labels)
 

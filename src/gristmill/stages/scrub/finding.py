@@ -16,7 +16,6 @@ Type = Literal[
     "mac",
     "imei",
     "generic_secret",
-    "obfuscated_email",
     "name",
 ]
 ALL: tuple[Type, ...] = get_args(Type)

@@ -162,7 +162,6 @@ def _name(draw: _Draw, written: str) -> str:
 
 _FORMS: dict[str, Callable[[_Draw, str], str]] = {
     "email": _email,
-    "obfuscated_email": _email,
     "ip": _ip,
     "phone": _phone,
     "card": _card,

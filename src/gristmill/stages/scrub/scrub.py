@@ -1,9 +1,12 @@
 """Personal data and secrets go: each is replaced by a placeholder, a mask or a pseudonym of the same form.
 
 E-mail addresses, public IP addresses, phone numbers, payment cards, IBANs, national ids, crypto wallets and secrets
-(API keys, private keys, passwords in URLs) are looked for; MAC addresses, IMEIs, `name [at] domain` and what a
-`password` is set to where they are asked for. One pass over the bytes finds what has the shape of one (kernels/scrub),
+(API keys, private keys, passwords in URLs) are looked for; MAC addresses, IMEIs and what a `password` is set to only
+if `types` names them. One pass over the bytes finds what has the shape of one (kernels/scrub),
 checksums and what stands around decide (the files beside this one). docs/scrub.md says what counts and what stays.
+
+`locator`, which leaves with shards and their sidecars, is scrubbed as well: it has file names and keys of records.
+An export does the same for all its other columns (`scrub_column`).
 
 What was replaced is recorded: `replaced_spans` in bytes of the text before, `replacement_spans` in bytes of the text
 after, both start, stop, start, stop ..., and `replaced_types`. A document that is mostly personal data is dropped.
@@ -34,14 +37,15 @@ from gristmill.stages.scrub.replacements import Action, Replacer
 from gristmill.stages.scrub.rewrite import Edit, scrubbed, shifted
 from gristmill.stages.select.tally import NOTHING
 
-VERSION = 2
+VERSION = 3
 ONLY_KEPT = True
-READS = ("text", "url", "source")
+READS = ("text", "url", "source", "locator")
 MAY_READ = (LABEL,)
 _SPANS = pa.list_(pa.field("item", pa.int64()))
 SCHEMA = pa.schema(
     [
         pa.field("text", pa.string()),
+        pa.field("locator", pa.string()),
         pa.field("replaced_spans", _SPANS),
         pa.field("replacement_spans", _SPANS),
         pa.field("replaced_types", pa.list_(pa.field("item", pa.string()))),
@@ -58,8 +62,8 @@ MIN_KEY_BYTES = 16
 
 class Config(StageConfig):
     types: tuple[Type, ...] = TYPES
-    """What is looked for. Beside these: mac, imei, generic_secret (what a `password` or `api_key` is set to),
-    obfuscated_email (`name [at] domain`), name (of persons, by `name_model`)."""
+    """What is looked for. Also available: mac, imei, generic_secret (what a `password` or `api_key` is set to), name
+    (of persons, by `name_model`)."""
     action: Action | dict[Type, Action] = "placeholder"
     """What takes its place. placeholder: `<EMAIL>`; mask: `*` for every letter and digit; pseudonym: a value of the
     same form, a function of `key` and the value. For all types, or by type; one that is not named: placeholder."""
@@ -102,7 +106,7 @@ class Config(StageConfig):
 def libraries(config: Config) -> tuple[str, ...]:
     found: list[str] = []
     for types, declared in (
-        ({"email", "obfuscated_email"}, public_suffix.LIBRARIES),
+        ({"email"}, public_suffix.LIBRARIES),
         ({"phone"}, phones.LIBRARIES),
         ({"name"}, names.LIBRARIES),
     ):
@@ -149,12 +153,45 @@ def _key(path: str) -> bytes:
     return key
 
 
+def _replacer(config: Config) -> Replacer:
+    placeholders: dict[str, str] = {type_: config.placeholder(type_) for type_ in ALL}
+    return Replacer(config.actions(), placeholders, _key(config.key) if config.key else None)
+
+
+def scrub_column(column: pa.Array, config: Config) -> tuple[pa.Array, int]:
+    """Any column but the text, with the same replacements in its strings, and how many strings changed.
+
+    `%40`, as URLs have it, counts as `@`. Names of persons are looked for in texts only.
+    """
+    if "string" not in str(column.type):
+        return column, 0
+    if pa.types.is_nested(column.type):
+        rows, strings = column.to_pylist(), list[str]()
+        _each(rows, strings.append)
+        made, changed = scrub_column(pa.array(strings, pa.string()), config)
+        left = iter(made.to_pylist())
+        return pa.array(_each(rows, lambda _: next(left)), column.type), changed
+    wanted = _wanted(config)
+    wanted = wanted._replace(types=wanted.types - {"name"})
+    decoded = pc.replace_substring(column, "%40", "@")
+    after, edits = scrubbed(decoded, lambda _: config.regions, wanted, _replacer(config))
+    is_changed = np.isin(np.arange(len(column)), list(edits))
+    return (pc.if_else(pa.array(is_changed), after, column) if edits else column), len(edits)
+
+
+def _each(value: Any, do: Callable[[str], Any]) -> Any:
+    """What `do` makes of each string in nested values, in order."""
+    if isinstance(value, dict):
+        return {name: _each(one, do) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(_each(one, do) for one in value)
+    return do(value) if isinstance(value, str) else value
+
+
 def apply(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
     """A row without text has nulls."""
     text = batch.column("text")
-    placeholders: dict[str, str] = {type_: config.placeholder(type_) for type_ in ALL}
-    replacer = Replacer(config.actions(), placeholders, _key(config.key) if config.key else None)
-    after, edits = scrubbed(text, _regions(batch, config), _wanted(config), replacer)
+    after, edits = scrubbed(text, _regions(batch, config), _wanted(config), _replacer(config))
     missing = text.is_null()
     replaced = np.zeros(len(text), np.int64)
     for row, listed in edits.items():
@@ -162,6 +199,7 @@ def apply(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
     drop, detail = _verdicts(text, edits, replaced, config)
     columns = [
         after,
+        scrub_column(batch.column("locator"), config)[0],
         _lists(edits, missing, lambda listed: [bound for edit in listed for bound in (edit.start, edit.stop)], _SPANS),
         _lists(edits, missing, lambda listed: [bound for span in shifted(listed) for bound in span], _SPANS),
         _lists(edits, missing, lambda listed: [edit.type for edit in listed], SCHEMA.field("replaced_types").type),

@@ -97,7 +97,8 @@ _UNCHECKED_BITS = 4.2
 _MIN_BITS = 3.0
 """Bits of entropy a character that a key has at least."""
 _PLACEHOLDER = re.compile(
-    r"EXAMPLE|example|xxxx|XXXX|\*\*\*|0{8}|12345678|abcdef(?:gh|12)|ABCDEFGH|(?i:your|dummy|fake|insert|placeholder)"
+    r"EXAMPLE|example|xxxx|XXXX|\*\*\*|0{8}|12345678|abcdef(?:gh|12)|ABCDEFGH|(?i:your|dummy|fake|insert|placeholder"
+    r"|passw[o0]rd|change.?me|replace.?me|redacted)"
 )
 
 _ABOUT_AWS = words(
@@ -106,12 +107,15 @@ _ABOUT_AWS = words(
 _AWS_SECRET = re.compile(rb"(?<![A-Za-z0-9/+=])[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+=])")
 _AWS_ID = re.compile(rb"(?:AKIA|ASIA)[A-Z2-7]{16}")
 _BESIDE = (b"aws", b"secret", b"accesskey", b"accountkey", b"hooks.slack", b"akia", b"asia", b":aa")
+_JOINED = f"{_DIGITS}+/=_:-".encode()
+_MIN_BESIDE = 40
+"""Bytes of such a key, with what is joined to it."""
 _ACCOUNT_KEY = re.compile(rb"(?i)(?:AccountKey|SharedAccessKey)\s{0,2}=\s{0,2}([A-Za-z0-9+/]{43,86}==?)")
 _TELEGRAM = re.compile(rb"(?<![\w])\d{8,10}:AA[A-Za-z0-9_-]{33}(?![\w-])")
 _HOOK = re.compile(rb"hooks\.slack\.com/services/(T[A-Z0-9]{8,12}/B[A-Z0-9]{8,12}/[A-Za-z0-9]{24})(?!\w)")
 _NAMED = re.compile(
-    rb"(?i)(?:pass(?:word|wd|phrase)?|pwd|secret|token|api[_-]?key|apikey|access[_-]?key|auth[_-]?key|credentials?|private[_-]?key)"
-    rb"[\"'`]{0,2}\s{0,4}(?::=|=>|[:=])\s{0,4}[\"'`]{0,2}([A-Za-z0-9+/_.~=-]{16,200}+)"
+    rb"(?i)(?<!publickey)(?:pass(?:word|wd|phrase)?|pwd|secret|token|api[_-]?key|apikey|access[_-]?key|auth[_-]?key|credentials?|private[_-]?key)"
+    rb"[\"'`]{0,2}\s{0,4}(?::=|=>|[:=])\s{0,4}[\"'`]{0,2}([A-Za-z0-9+/_.~=-]{16,200}+)(?![(\[])"
 )
 _BEGIN = re.compile(rb"-----BEGIN (?:[A-Z0-9]+ ){0,4}PRIVATE KEY(?: BLOCK)?-----")
 _END = re.compile(rb"-----END (?:[A-Z0-9]+ ){0,4}PRIVATE KEY(?: BLOCK)?-----")
@@ -175,8 +179,9 @@ def _has_header(part: bytes) -> bool:
 def find_beside(text: bytes, start: int, stop: int) -> Iterator[Finding]:
     """Keys without a beginning of their own, by what stands beside the word at [start, stop)."""
     low, high = max(0, start - 100), min(len(text), stop + 100)
-    around = text[low:high].lower()
-    if not any(map(around.__contains__, _BESIDE)):
+    before, after = text[low:start], text[stop:high]
+    joined = high - low - len(before.rstrip(_JOINED)) - len(after.lstrip(_JOINED))
+    if joined < _MIN_BESIDE or not any(map(text[low:high].lower().__contains__, _BESIDE)):
         return
     for found in _AWS_SECRET.finditer(text, low, high):
         if found.start() <= start < found.end():
