@@ -19,7 +19,7 @@ from gristmill.stages.dedup.alarm import AlarmShare, alarms
 from gristmill.stages.dedup.keep_order import KeepOrder, unseen_sources
 from gristmill.stages.dedup.scope import Scope
 
-VERSION = 1
+VERSION = 2
 ONLY_KEPT = True
 RECORD_SCHEMA = copies.RECORD_SCHEMA
 SUMMARIES = {"reduce": "in_short"}
@@ -32,8 +32,8 @@ class Config(StageConfig):
     normalise: Literal["none", "whitespace", "words"] = "whitespace"
     """What counts as the same text. none: the same bytes; whitespace: runs of white space count as one space, and at
     the ends not at all; words: only letters and numbers count, in lower case, and where a word ends."""
-    scope: Scope = "snapshot"
-    """snapshot: documents of one source and one snapshot are compared; source: of one source; global: all."""
+    scope: Scope = "global"
+    """global: all documents are compared; snapshot: those of one snapshot, of any source; source: of one source."""
     keep: KeepOrder = KeepOrder()
     """Which of several copies stays."""
     alarm_share: AlarmShare = 0.9

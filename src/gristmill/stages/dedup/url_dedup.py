@@ -14,7 +14,7 @@ from gristmill.stages.dedup.alarm import AlarmShare, alarms
 from gristmill.stages.dedup.keep_order import KeepOrder, fixed_bytes, unseen_sources
 from gristmill.stages.dedup.scope import Scope
 
-VERSION = 1
+VERSION = 2
 LIBRARIES = ()
 ONLY_KEPT = True
 PREREQUISITES = ("gristmill.stages.dedup.url_parts",)
@@ -24,8 +24,8 @@ SCHEMA = pa.schema([("url_count", pa.int32()), ("drop", pa.string()), ("detail",
 
 
 class Config(url_parts.Config):
-    scope: Scope = "snapshot"
-    """snapshot: documents of one source and one snapshot are compared; source: of one source; global: all."""
+    scope: Scope = "global"
+    """global: all documents are compared; snapshot: those of one snapshot, of any source; source: of one source."""
     keep: KeepOrder = KeepOrder()
     """Which of several documents of a URL stays."""
     alarm_share: AlarmShare = 0.9
