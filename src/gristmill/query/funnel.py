@@ -7,7 +7,6 @@ from gristmill.engine.plan.graph import CORPUS, NodeFacts
 from gristmill.engine.schedule.run import Run
 from gristmill.engine.schedule.seen import Seen
 from gristmill.recipe.columns import INGEST
-from gristmill.recipe.mistakes import listed
 from gristmill.schema import NO_DOCUMENT
 from gristmill.stages import STEPS
 from gristmill.stages.dedup.scope import SCOPE_WORDS
@@ -35,7 +34,7 @@ def scope_of(node: NodeFacts, sources: Collection[str]) -> str | None:
     if not STEPS.get(node.name, "").startswith("gristmill.stages.dedup.") or "scope" not in node.identity["config"]:
         return None
     words = SCOPE_WORDS[node.identity["config"]["scope"]]
-    return words if len(node.sources) == len(sources) else f"{words} of this route ({listed(node.sources, 5)})"
+    return words if len(node.sources) == len(sources) else f"{words} of this route"
 
 
 def unread_files(seen: Seen) -> dict[str, dict[str, dict[str, Any]]]:

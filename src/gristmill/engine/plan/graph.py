@@ -265,7 +265,12 @@ def _copies_step(recipe: Recipe, routes: Mapping[str, Sequence[Step]]) -> Step |
     sources = Counter(step.id for steps in routes.values() for step in steps)
     groups: dict[str, tuple[str, Scope]] = {}
     for name, steps in routes.items():
-        scopes = {step.id: step.config.model_dump()["scope"] for step in steps if step.name in _COMPARE_TEXTS}
+        scopes: dict[str, Scope] = {}
+        is_changed = False  # a text that is cut after a comparison may be a copy that nobody has compared
+        for step in steps:
+            if step.name in _COMPARE_TEXTS:
+                scopes = {**({} if is_changed else scopes), step.id: step.config.model_dump()["scope"]}
+            is_changed = "text" in columns_of(step) or (is_changed and step.id not in scopes)
         for step_id in sorted(scopes, key=lambda one: (-len(scope_reads(scopes[one])), sources[one])):
             groups[name] = (step_id, scopes[step_id])  # the widest is the last
     by = {column for _, scope in groups.values() for column in scope_reads(scope)}

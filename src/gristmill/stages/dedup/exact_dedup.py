@@ -21,7 +21,7 @@ from gristmill.stages.dedup.scope import Scope
 
 VERSION = 2
 ONLY_KEPT = True
-RECORD_SCHEMA = copies.RECORD_SCHEMA
+RECORD_SCHEMA, in_short = copies.RECORD_SCHEMA, copies.in_short
 SUMMARIES = {"reduce": "in_short"}
 SCHEMA = pa.schema([("dup_count", pa.int32()), ("drop", pa.string()), ("detail", pa.string())])
 
@@ -60,10 +60,6 @@ def emit(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
 def reduce(records: pa.Table, config: Config, others: pa.Table | None = None) -> pa.Table:
     """For every text `dup_count`, how many documents of the scope have it; a verdict on all of them but one."""
     return copies.verdicts(records, others, "duplicate_text", "dup_count")
-
-
-def in_short(records: pa.Table, config: Config) -> pa.Table:
-    return copies.in_short(records)
 
 
 def warnings(found: dict[str, Any], config: Config) -> Sequence[str]:

@@ -18,7 +18,7 @@ VERSION = 2
 LIBRARIES = ()
 ONLY_KEPT = True
 PREREQUISITES = ("gristmill.stages.dedup.url_parts",)
-RECORD_SCHEMA = copies.RECORD_SCHEMA
+RECORD_SCHEMA, in_short = copies.RECORD_SCHEMA, copies.in_short
 SUMMARIES = {"reduce": "in_short"}
 SCHEMA = pa.schema([("url_count", pa.int32()), ("drop", pa.string()), ("detail", pa.string())])
 
@@ -47,10 +47,6 @@ def emit(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
 def reduce(records: pa.Table, config: Config, others: pa.Table | None = None) -> pa.Table:
     """For every URL `url_count`, how many documents of the scope have it; a verdict on all of them but one."""
     return copies.verdicts(records, others, "duplicate_url", "url_count")
-
-
-def in_short(records: pa.Table, config: Config) -> pa.Table:
-    return copies.in_short(records)
 
 
 def warnings(found: dict[str, Any], config: Config) -> Sequence[str]:

@@ -103,9 +103,10 @@ def _funnel(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> d
             now = np.where(changed, bytes_now, now)
     left = np.where(has_text, 0, raw)
     kept = dropped_by == len(place)
+    made_by = () if _is_read_as_text(config) else config.texts[:1]
     return {
         "read": {"rows": batch.num_rows, "text_bytes": read, "raw_bytes": int(raw.sum())},
-        "extracted": {} if _is_read_as_text(config) else _extracted(config, raw[has_text]),
+        "extracted": {step: {"rows": int(has_text.sum()), "raw_bytes": int(raw[has_text].sum())} for step in made_by},
         "first": _first(answers, now, left),
         "cut": {step: counts for step, counts in cut.items() if counts["rows"]},
         "kept": {
@@ -115,11 +116,6 @@ def _funnel(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> d
             "pages": int((kept & ~has_text).sum()) if _is_read_as_text(config) else 0,
         },
     }
-
-
-def _extracted(config: Config, raw: _Ints) -> dict[str, dict[str, int]]:
-    """What became text, by the step that made it."""
-    return {step: {"rows": len(raw), "raw_bytes": int(raw.sum())} for step in config.texts[:1]}
 
 
 def _first(answers: pa.RecordBatch, text: _Ints, raw: _Ints) -> dict[str, dict[str, dict[str, int]]]:
