@@ -179,7 +179,7 @@ def _by_verdict(line: Line, kind: Kind, plants: list[Plant], verdicts: _Verdicts
                 line.by[f"{stage}: {reason}"] += 1
                 break
         else:
-            line.elsewhere += page[0] is not None
+            line.elsewhere += any(stage is not None for stage, _ in both)  # without one of them it is no pair
 
 
 def _by_file(line: Line, kind: Kind, plants: list[Plant], verdicts: _Verdicts) -> None:

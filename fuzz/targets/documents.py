@@ -1,4 +1,4 @@
-"""JSON Lines, arrays of JSON, CSV, Parquet, trees of text and of code."""
+"""JSON Lines, arrays of JSON, CSV, Parquet, trees of text, of pages and of code."""
 
 import bz2
 import gzip
@@ -18,7 +18,7 @@ from fuzz.target import Target, words
 from fuzz.targets.packing import repack, size
 from fuzz.targets.reading import check_reader, check_rows
 from gristmill.stages.contract import Piece
-from gristmill.stages.ingest import code, csv_cut, csv_rows, json_values, jsonl, parquet, text
+from gristmill.stages.ingest import code, csv_cut, csv_rows, html_files, json_values, jsonl, parquet, text
 
 _LINES = [
     {"text": "the mill stands by the river", "url": "http://a.example/", "timestamp": "2021-03-04T05:06:07Z"},
@@ -136,6 +136,10 @@ def _check_text(data: bytes, folder: Path) -> None:
     check_reader(text, data, folder, name, max_record_bytes=1 << 16)
 
 
+def _check_html(data: bytes, folder: Path) -> None:
+    check_reader(html_files, data, folder, _by_name(data, ("a.html", "a.xhtml.gz")), max_record_bytes=1 << 16)
+
+
 def _code_seeds() -> Iterator[bytes]:
     yield (
         b"#!/usr/bin/env python3\n"
@@ -180,5 +184,13 @@ TARGETS = [
     Target("csv", _csv_seeds, _check_csv, _CSV_WORDS, (_packs("gzip", "zstd", "xz", "plain"),), size=size),
     Target("parquet", _parquet_seeds, _check_parquet, (b"PAR1", b"\x15\x00", b"\x19", b"\xff\xff\xff\x7f")),
     Target("text", _text_seeds, _check_text, _TEXT_WORDS, (_packs("gzip", "zstd", "bzip2", "xz", "plain"),), size=size),
+    Target(
+        "html",
+        _text_seeds,
+        _check_html,
+        (b"<p>", b"<meta charset=", b"\xff\xfe"),
+        (_packs("gzip", "plain"),),
+        size=size,
+    ),
     Target("code", _code_seeds, _check_code, _CODE_WORDS),
 ]

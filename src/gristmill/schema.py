@@ -37,10 +37,15 @@ DOCUMENTS = pa.schema(
         pa.field("html", pa.string()),
         pa.field("text", pa.string()),
         pa.field("text_bytes", pa.int64(), nullable=False),
+        pa.field("html_bytes", pa.int64(), nullable=False),
         pa.field("meta", pa.string()),
         *VERDICT,
     ]
 )
+
+
+MEASURED = {"text_bytes": "text", "html_bytes": "html"}
+"""Columns with the bytes of another one, which no reader gives."""
 
 
 @dataclass(slots=True)

@@ -144,6 +144,19 @@ def test_either_of_a_pair_may_be_kept() -> None:
     assert found.good.lost == 0
 
 
+def test_a_copy_whose_original_another_step_dropped_is_not_missed() -> None:
+    """url_dedup keeps another snapshot of the original, so that the copy is the only one of its text."""
+    made = truth()
+    copy, original = made.plants["exact_copy"][0], made.good[0][0]
+    made.plants["exact_copy"] = [copy]
+    verdicts = [
+        Row("web", copy.url, "a#0", "s1", None, None),
+        Row("web", original, "a#1", "s1", "url_dedup", "duplicate_url"),
+    ]
+    line = line_of(score(made, verdicts, ALL_STEPS), "exact_copy")
+    assert (line.caught, line.elsewhere, line.missed) == (0, 1, 0)
+
+
 def test_a_good_page_is_lost_when_no_copy_of_it_lives() -> None:
     """Deduplication that drops every copy, and a filter that drops a good page, are told by step and reason."""
     made = truth()

@@ -49,6 +49,7 @@ FILES = {
     ),
     "parquet": ("a.parquet", lambda path: pq.write_table(pa.Table.from_pylist(ROWS), path, row_group_size=2), KEYED),
     "text": ("a.txt", lambda path: path.write_text(ROWS[0]["text"]), ""),
+    "html": ("a.html", lambda path: path.write_text(f"<p>{ROWS[0]['text']}</p>"), ""),
     "code": ("a.py", lambda path: path.write_text("print('mill')\n"), ""),
 }
 """Format -> the name of a file, what writes it, how its keys are named."""
@@ -68,10 +69,10 @@ def test_no_two_documents_share_an_id(project, kind):
     for folder in ("one", "two"):
         (project.folder / "tree" / folder).mkdir(parents=True)
         fill(project.folder / "tree" / folder / name)
-    paths = f"[tree, 'tree/one/{name}', 'tree/*/{name}']"
+    paths, steps = f"[tree, 'tree/one/{name}', 'tree/*/{name}']", "[extract]" if kind == "html" else "[]"
     source = f"{{kind: text, read: {{format: {kind}, paths: {paths}, part_bytes: 100B{read}}}}}"
     project.recipe.write_text(
-        f"recipe: ids\nstore: ./store\nsources:\n  x: {source}\n  y: {source}\nsteps: {{x: [], y: []}}\n"
+        f"recipe: ids\nstore: ./store\nsources:\n  x: {source}\n  y: {source}\nsteps: {{x: {steps}, y: {steps}}}\n"
     )
     run = project.run()
     ids = [

@@ -174,3 +174,26 @@ def test_a_file_is_in_the_identity_by_its_content(project):
     assert identity("a.txt") == identity("b.txt") != identity("c.txt")
     with pytest.raises(UserError, match=r"recipe\.yaml:\d+: .*d\.txt"):
         identity("d.txt")
+
+
+@pytest.mark.parametrize(
+    ("steps", "snapshot", "is_counted"),
+    [
+        ("[exact_dedup, near_dedup]", ", snapshot: '([0-9]+)'", False),
+        ("[near_dedup]", "", False),
+        ("[near_dedup]", ", snapshot: '([0-9]+)'", True),
+        ("[exact_dedup, line_dedup, near_dedup]", ", snapshot: '([0-9]+)'", True),
+        ("[exact_dedup, line_dedup, near_dedup: {scope: global}]", ", snapshot: '([0-9]+)'", False),
+        ("[exact_dedup: {scope: source}]", "", True),
+        ("{web: [exact_dedup], text: [exact_dedup]}", "", True),
+        ("{web: [exact_dedup], text: [stagebox.length]}", "", False),
+        ("[url_dedup, line_dedup]", ", snapshot: '([0-9]+)'", False),
+    ],
+)
+def test_copies_are_counted_where_dedup_does_not_compare_all_that_it_sees(graph, steps, snapshot, is_counted):
+    """In the last texts: after a step that cuts them, what was compared before does not count."""
+    sources = "\n".join(RECIPE.split("\n")[:5]).replace(".jsonl]}", f".jsonl]{snapshot}}}")
+    made = graph(recipe=f"{sources}\nsteps: {steps}\n")
+    assert [("copies_left" in chain) for chain in made.chains.values()] == [is_counted] * 2
+    assert all(chain[-1].endswith("/corpus") for chain in made.chains.values())
+    assert not is_counted or not drops(made.nodes["copies_left"])

@@ -106,7 +106,7 @@ def test_parts_of_equal_ids_have_different_marks(tmp_path):
     def written(identity):
         writer = PartWriter(DOCUMENTS, identity)
         row = {name: [None] for name in DOCUMENTS.names}
-        row |= {"doc_id": [bytes(16)], "source": ["x"], "locator": ["y"], "text_bytes": [0]}
+        row |= {"doc_id": [bytes(16)], "source": ["x"], "locator": ["y"], "text_bytes": [0], "html_bytes": [0]}
         import pyarrow as pa
 
         writer.write(pa.RecordBatch.from_pydict(row, schema=DOCUMENTS))

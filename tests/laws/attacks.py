@@ -291,6 +291,8 @@ ATTACKS = [
     Attack("markdown", "hashes and spaces", fill(b"# ", b"#")),
     Attack("markdown", "fences", fill(b"```\n")),
     Attack("markdown", "equals signs", fill(b"=", b"a\n")),
+    Attack("html", "meta tags", fill(b"<meta ")),
+    Attack("html", "escapes of ISO 2022", fill(b"\x1b$B", b"<p>")),
     Attack("code", "SPDX tags", fill(b"SPDX-License-Identifier: ")),
     Attack("code", "SPDX parentheses", fill(b"(", b"// SPDX-License-Identifier: ")),
     Attack("code", "SPDX names", fill(b"MIT OR ", b"// SPDX-License-Identifier: ")),

@@ -3,10 +3,12 @@
 import gzip
 import json
 import os
+from datetime import UTC, datetime
 
 import pytest
 
 from gristmill.cli.main import run_command
+from gristmill.demo.warc import Response, write
 from gristmill.engine.mill import find_warnings
 from gristmill.errors import UserError
 from gristmill.query.funnel import funnels
@@ -155,3 +157,72 @@ def test_a_file_that_two_sources_read_is_told(project, monkeypatch, capsys):
     assert run_command() == 0
     assert capsys.readouterr().out.count(wanted) == 1
     assert [wanted in line for line in find_warnings(project.run())].count(True) == 1
+
+
+COPIES = [" ".join(f"{word}{number}" for word in ("mill", "corn", "rye", "wheat", "sack") * 3) for number in range(5)]
+
+
+def two_sources(project, steps, read="", kinds=("text", "text")):
+    """The same five documents in two sources."""
+    lines = "".join(json.dumps({"text": text}) + "\n" for text in COPIES)
+    for name in "ab":
+        (project.folder / f"{name}.jsonl").write_text(lines)
+    sources = "".join(
+        f"  {name}: {{kind: {kind}, read: {{format: jsonl, paths: [{name}.jsonl]{read.format(name)}}}}}\n"
+        for name, kind in zip("ab", kinds, strict=True)
+    )
+    project.recipe.write_text(f"recipe: two\nstore: ./store\nsources:\n{sources}steps: {steps}\n")
+    run = project.run()
+    return funnels(run), find_warnings(run)
+
+
+@pytest.mark.parametrize("step", ["exact_dedup", "near_dedup"])
+def test_copies_in_two_sources_are_found_by_default(project, step):
+    """Also without a snapshot: one of each text is kept, and the funnel says what was compared."""
+    found, told = two_sources(project, f"[{step}]")
+    assert sum(one["kept"]["rows"] for one in found.values()) == len(COPIES)
+    words = {"exact_dedup": "over all sources", "near_dedup": "within each snapshot, across sources"}
+    assert found["a"]["scopes"] == found["b"]["scopes"] == {f"all/{step}": words[step]}
+    assert told == []
+
+
+@pytest.mark.parametrize(
+    ("steps", "read", "kinds", "scope"),
+    [
+        ("[near_dedup]", ", snapshot: {}", ("text", "text"), "all/near_dedup compares documents within each snapshot"),
+        ("[exact_dedup: {scope: source}]", "", ("text", "text"), "each source"),
+        ("{text: [exact_dedup], web: [exact_dedup]}", "", ("text", "web"), "text/exact_dedup and web/exact_dedup each"),
+    ],
+)
+def test_copies_that_dedup_does_not_compare_are_counted_and_told(project, steps, read, kinds, scope):
+    """In another snapshot, source or route."""
+    found, told = two_sources(project, steps, read, kinds)
+    assert sum(one["kept"]["rows"] for one in found.values()) == 2 * len(COPIES)
+    (line,) = told
+    assert line.startswith("copies_left: 5 documents are exact copies of others in the corpus")
+    assert scope in line
+
+
+def test_pages_that_are_kept_without_text_are_told_and_count_no_text(project, tmp_path, capsys, monkeypatch):
+    """An archive may hold text, so only a run finds out; every command counts bytes of text, not of markup."""
+    pages = [
+        Response(f"https://a.example/{n}", f"<html><body>{text}</body></html>".encode())
+        for n, text in enumerate(COPIES)
+    ]
+    write(project.folder / "a.warc.gz", pages, datetime(2026, 11, 1, tzinfo=UTC))
+    project.recipe.write_text(
+        "recipe: pages\nstore: ./store\nsources:\n"
+        "  crawl: {kind: web, read: {format: warc, paths: [a.warc.gz]}}\nsteps: [stagebox.length]\n"
+    )
+    run = project.run()
+    (told,) = [line for line in find_warnings(run) if "no text" in line]
+    assert "crawl/corpus: 5 of 5 kept documents have no text, only markup" in told
+    assert "Add `- extract`" in told
+    kept = funnels(run)["crawl"]["kept"]
+    assert (kept["rows"], kept["text_bytes"]) == (5, 0)
+    assert kept["raw_bytes"] > 0
+    out = tmp_path / "out"
+    monkeypatch.setattr("sys.argv", ["gristmill", "export", str(project.recipe), "--out", str(out)])
+    assert run_command() == 0
+    assert "5 documents, 0 B of text" in capsys.readouterr().out
+    assert "5 documents, 0 B of text" in (out / "README.md").read_text()

@@ -121,6 +121,7 @@ READERS = {
     "csv": _rows("csv_rows", "x.csv"),
     "parquet": _rows("parquet", "x.parquet"),
     "markdown": _rows("text", "x.md"),
+    "html": _rows("html_files", "x.html"),
     "code": _rows("code", "x"),
     "robots": _robots,
     "lists": _lists,

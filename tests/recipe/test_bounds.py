@@ -188,7 +188,7 @@ def test_steps_times_sources_are_bounded(told: Callable[[str], str]) -> None:
 
 def test_equal_steps_have_numbers(loaded: Callable[[str], Recipe], told: Callable[[str], str]) -> None:
     """The second of a name is _2, and so on, also where that name is taken."""
-    recipe = loaded(TOP.replace("[near_dedup]", "[exact_dedup, extract, exact_dedup: {scope: global}, exact_dedup]"))
+    recipe = loaded(TOP.replace("[near_dedup]", "[exact_dedup, extract, exact_dedup: {scope: source}, exact_dedup]"))
     ids = [step.id for step in recipe.steps if step.name == "exact_dedup"]
     assert ids == ["all/exact_dedup", "all/exact_dedup_2", "all/exact_dedup_3"]
 

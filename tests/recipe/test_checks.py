@@ -121,3 +121,22 @@ def test_all_checks_are_told_at_once(told):
         TOP + "  - own: {how: user}\n  - line_dedup: {protected_patterns: ['(']}\n  - lines: {min_wrods: 3}\n"
     )
     assert [line.split(":")[1] for line in message.splitlines()] == ["10", "11", "12"]
+
+
+@pytest.mark.parametrize(
+    ("read", "line", "why"),
+    [
+        ("format: html\n      paths: [a]", 7, "format: html reads pages"),
+        ("format: jsonl\n      paths: [a]\n      fields: {html: body}", 9, "fields.html names 'body'"),
+    ],
+)
+def test_markup_without_a_step_that_extracts_text_is_refused(tmp_path, read, line, why):
+    """Its documents would have no text; where it may be text (another field, an archive), the run finds out."""
+    top = TOP.replace("format: jsonl\n      paths: [a.jsonl]", read)
+    path = tmp_path / "recipe.yaml"
+    path.write_text(top + "  - exact_dedup\n")
+    with pytest.raises(UserError, match=rf":{line}: sources\.s: {why}.*Add - extract"):
+        load(path)
+    for good in (top + "  - extract\n", TOP.replace("[a.jsonl]", "[a.jsonl]\n      fields: {html: null}") + "  []\n"):
+        path.write_text(good)
+        load(path)

@@ -67,6 +67,8 @@ def input_bytes(format_name):
         return "in.parquet", sink.getvalue()
     if format_name == "text":
         return "in.md", b"---\ntitle: The mill\n---\n# The mill\n\n" + TEXTS[0].encode()
+    if format_name == "html":
+        return "in.html", PAGE.format(n=0, text=TEXTS[1]).encode("iso-8859-1")
     if format_name == "code":
         return "in.py", b"# SPDX-License-Identifier: MIT\n" + TEXTS[3].encode()
     return "in.warc", b"".join(warc_records())

@@ -84,13 +84,17 @@ def _rows(source: str, funnel: Mapping[str, Any]) -> Iterator[_Row]:
     read, kept = funnel["read"], funnel["kept"]
     yield (source, "read", "", f"{read['rows']:,}", percent(read["rows"], read["rows"]), *_sizes(read))
     for step in funnel["steps"]:
+        scope = f" {funnel['scopes'][step]}" if step in funnel["scopes"] else ""
         for reason, count in sorted(funnel["first"].get(step, {}).items(), key=lambda item: -item[1]["rows"]):
-            yield "", step, reason, f"-{count['rows']:,}", percent(-count["rows"], read["rows"]), *_sizes(count, "-")
+            told = f"{reason}{scope}"
+            yield "", step, told, f"-{count['rows']:,}", percent(-count["rows"], read["rows"]), *_sizes(count, "-")
+        if scope and step not in funnel["first"] and step not in funnel["cut"]:
+            yield "", step, f"none{scope}", "0", "", "", ""
         if became_text := funnel["extracted"].get(step):
             yield "", step, f"text of {became_text['rows']:,}", "", "", "", f"-{size(became_text['raw_bytes'])}"
         if cut := funnel["cut"].get(step):
             lost = cut["text_bytes"]
-            told = f"{'cut from' if lost > 0 else 'added to'} {cut['rows']:,}"
+            told = f"{'cut from' if lost > 0 else 'added to'} {cut['rows']:,}{scope}"
             yield "", step, told, "", "", f"{'-' if lost > 0 else '+'}{size(abs(lost))}", ""
     yield "", "kept", "", f"{kept['rows']:,}", percent(kept["rows"], read["rows"]), *_sizes(kept)
 

@@ -1,18 +1,20 @@
 """The funnel of a corpus: what came in, what each step took or cut, what is left."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
-from gristmill.engine.plan.graph import CORPUS
+from gristmill.engine.plan.graph import CORPUS, NodeFacts
 from gristmill.engine.schedule.run import Run
 from gristmill.engine.schedule.seen import Seen
 from gristmill.recipe.columns import INGEST
 from gristmill.schema import NO_DOCUMENT
+from gristmill.stages import STEPS
+from gristmill.stages.dedup.scope import SCOPE_WORDS
 
 
 def funnels(seen: Seen) -> dict[str, Any]:
-    """Per source: the steps that took or cut something, in order; documents and bytes that were read, that each step
-    took first and why, that each cut, and that are kept.
+    """Per source: the steps that dropped or cut something, and all dedup steps with their scopes, in order; documents
+    and bytes that were read, that each step took first and why, that each cut, and that are kept.
 
     In bytes of text: read - first - cut = kept. In raw bytes: read - first - extracted = kept.
     """
@@ -21,8 +23,18 @@ def funnels(seen: Seen) -> dict[str, Any]:
         funnel = seen.made[f"{source}/{CORPUS}"].metrics.get("funnel")
         if funnel:
             active = {step for name in ("first", "extracted", "cut") for step in funnel[name]}
-            found[source] = {"steps": [step for step in (INGEST, *chain) if step in active], **funnel}
+            scopes = {step: told for step in chain if (told := scope_of(seen.nodes[step], seen.chains))}
+            steps = [step for step in (INGEST, *chain) if step in active or step in scopes]
+            found[source] = {"steps": steps, "scopes": scopes, **funnel}
     return found
+
+
+def scope_of(node: NodeFacts, sources: Collection[str]) -> str | None:
+    """Which documents a dedup step compares, in words; None for other steps."""
+    if not STEPS.get(node.name, "").startswith("gristmill.stages.dedup.") or "scope" not in node.identity["config"]:
+        return None
+    words = SCOPE_WORDS[node.identity["config"]["scope"]]
+    return words if len(node.sources) == len(sources) else f"{words} of this route"
 
 
 def unread_files(seen: Seen) -> dict[str, dict[str, dict[str, Any]]]:

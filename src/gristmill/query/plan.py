@@ -1,7 +1,7 @@
 """The plan: what is in the store, what would run, and why, told against the last run of the same recipe."""
 
 import importlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,7 @@ from gristmill.engine.plan.graph import CORPUS, Node, reads_from
 from gristmill.engine.publish.run_record import task_names
 from gristmill.engine.schedule.run import Run
 from gristmill.places import shown_exact
+from gristmill.query.funnel import scope_of
 from gristmill.recipe.mistakes import listed
 
 MOST_NAMED = 3
@@ -56,18 +57,20 @@ def make_plan(mill: Mill, run: Run, fully: bool = False) -> list[PlanLine]:
                 node.identity,
                 made.metrics,
                 made.cost,
-                _explained(node, fully),
+                _explained(node, fully, run.chains),
             )
         )
     return stages
 
 
-def _explained(node: Node, fully: bool) -> tuple[str, ...]:
+def _explained(node: Node, fully: bool, sources: Collection[str]) -> tuple[str, ...]:
     module = importlib.import_module(node.module)
     explain = getattr(module, "explain", None)
     if fully:
         explain = getattr(module, "explain_fully", explain)
-    return () if explain is None else tuple(explain(node.config))
+    scope = scope_of(node, sources)
+    told = [] if scope is None else [f"compares documents {scope}"]
+    return (*told, *([] if explain is None else explain(node.config)))
 
 
 def _why(node: Node, run: Run, earlier: Mapping[str, Mapping[str, Any]], last: Mapping[str, Any] | None) -> list[str]:

@@ -121,6 +121,12 @@ def columns_of(step: Step) -> tuple[str, ...]:
     return tuple(layer_schema(schema_of(module, step.config)).names) if adds_layer(module) else ()
 
 
+def extracts(step: Step) -> bool:
+    """Whether a step makes text out of markup."""
+    module = importlib.import_module(step.module)
+    return adds_layer(module) and "html" in reads_of(module, step.config) and "text" in columns_of(step)
+
+
 def judges(step: Step) -> bool:
     """Whether a step has a say in what belongs to the corpus."""
     return bool(getattr(importlib.import_module(step.module), "JUDGES", True))

@@ -36,7 +36,7 @@ from gristmill.recipe.model import Recipe, Source, Step
 from gristmill.recipe.names import check_names
 from gristmill.recipe.quality import in_order, load_quality
 from gristmill.recipe.shards import GROUPS, check_groups, load_shards
-from gristmill.recipe.sources import load_source
+from gristmill.recipe.sources import check_markup, load_source
 from gristmill.recipe.steps import Lists, check_keys, load_steps, route_of
 from gristmill.recipe.takedowns import load_takedowns
 from gristmill.recipe.tokenizer import load_tokenizer
@@ -96,6 +96,7 @@ def load(
     check_routes(draft, routes, GROUPS)
     check_groups(draft, sources.values(), routes)
     check_names(draft, routes, sources)
+    check_markup(draft, sources, routes)
     location = _store(draft, "./store" if fields is None else fields.store, store)
     mistakes.raise_any()
     assert fields is not None

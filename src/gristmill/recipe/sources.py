@@ -1,19 +1,22 @@
 """The `sources` of a recipe."""
 
+import importlib
 from collections.abc import Mapping
 from types import ModuleType
 from typing import Any
 
 from gristmill import stages
 from gristmill.recipe.check import check
+from gristmill.recipe.columns import extracts
 from gristmill.recipe.config import load_config
 from gristmill.recipe.draft import Draft
 from gristmill.recipe.fields import ReadFields, SourceFields, check_name
 from gristmill.recipe.locations import locate_pattern
 from gristmill.recipe.mistakes import Path, dotted, show
-from gristmill.recipe.model import Source
+from gristmill.recipe.model import Source, Step
 from gristmill.recipe.stage_module import Stage, check_config, import_stage
 from gristmill.stages.contract import StageConfig
+from gristmill.stages.ingest.fields import Fields
 from gristmill.stages.stage_interface import faults_of_reader
 
 _UNDER_READ = dict.fromkeys(ReadFields.model_fields, "It belongs one level down, under read.")
@@ -87,6 +90,20 @@ def _faults(module: ModuleType) -> list[str]:
     faults = faults_of_reader(module)
     taken = [name for name in ReadFields.model_fields if not faults and name in module.Config.model_fields]
     return faults + [f"its Config has the field {name}, which every source has already" for name in taken]
+
+
+def check_markup(draft: Draft, sources: Mapping[str, Source], routes: Mapping[str, tuple[Step, ...]]) -> None:
+    """Adds a mistake for every source of markup whose route takes no text out of it."""
+    for name, source in sources.items():
+        module, fields = importlib.import_module(source.module), getattr(source.config, "fields", None)
+        mapped = fields.html if isinstance(fields, Fields) and "html" in fields.model_fields_set else None
+        if (mapped or getattr(module, "MARKUP", False)) and name in routes and not any(map(extracts, routes[name])):
+            why = f"fields.html names {show(mapped)}" if mapped else f"format: {source.format} reads pages"
+            draft.add(
+                ("sources", name, "read", "fields" if mapped else "format"),
+                f"sources.{name}: {why}, and no step of its route takes text out of markup, so its documents would "
+                f"have no text. Add - extract to its steps (kind {source.kind}).",
+            )
 
 
 def _patterns(draft: Draft, texts: tuple[str, ...], at: Path) -> tuple[str, ...]:

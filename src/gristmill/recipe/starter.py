@@ -21,7 +21,7 @@ sources:
   crawl:
     kind: web
     read:
-      format: warc                             # warc, wet, jsonl, json, csv, parquet, text or code; plain or packed
+      format: warc                             # warc, wet, jsonl, json, csv, parquet, text, html or code
       paths: ["data/crawl/**/*.warc.gz"]       # files, folders with all below them, and globs
       # exclude: ["data/crawl/broken/"]        # what of them is left out
       # snapshot: "crawl/([^/]+)/"             # a name, or a regular expression whose group finds it in the path
@@ -61,7 +61,7 @@ steps:
     # - heuristics: {c4: {terminal_punctuation: false}, fineweb: {}}
     # - url_dedup
     # - exact_dedup
-    # - near_dedup                             # within each snapshot; every removal verified by exact Jaccard
+    # - near_dedup                             # within each snapshot; {scope: global} compares all
     # - scrub                                  # personal data and secrets become placeholders (docs/scrub.md)
   all: []                                      # steps that every source takes
 

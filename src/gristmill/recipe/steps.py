@@ -17,7 +17,7 @@ from gristmill.recipe.stage_module import check_config, import_stage
 from gristmill.recipe.takedowns import MATCH, SETS, TAKEDOWN
 from gristmill.stages.stage_interface import before_of, faults_of_step, part_config
 
-RESERVED = (INGEST, "corpus", "index", TOKENS, GROUPS, SHARDS, MIX, MATCH, SETS, TAKEDOWN)
+RESERVED = (INGEST, "corpus", "index", "copies_left", TOKENS, GROUPS, SHARDS, MIX, MATCH, SETS, TAKEDOWN)
 """What stages are called that no user writes under `steps`."""
 
 USUAL_KINDS = ("web", "text", "code")

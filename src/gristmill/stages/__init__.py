@@ -8,6 +8,7 @@ READERS = {
     "csv": "gristmill.stages.ingest.csv_rows",
     "parquet": "gristmill.stages.ingest.parquet",
     "text": "gristmill.stages.ingest.text",
+    "html": "gristmill.stages.ingest.html_files",
     "code": "gristmill.stages.ingest.code",
 }
 

@@ -12,6 +12,7 @@
             optional: POSITIONS, what the positions of its records count: bytes of the file, rows, ...
             optional: BESIDE, reasons of records that stand beside documents by the nature of the format, and USED, of
             records that later steps use all the same: no losses, when a first part with nothing else stops a run
+            optional: MARKUP = True: its documents are pages, so their route must have a step that extracts text
             optional: WANTED(name, config) -> bool: whether a file of a folder is read at all
             optional: OTHER_SUFFIX(name, config) -> str | None: the suffix for which an unwanted file is not read, where
             nobody said so; a run tells how many there are

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 
 from gristmill.store.store import VERDICTS, CorruptPart, Part, Store, Verdicts
 
-SMALL = ("drop", "text_bytes")
+SMALL = ("drop", "text_bytes", "html_bytes")
 """The columns that later stages gate and measure by."""
 ROWS_HASH = b"gristmill.rows"
 NEAR_BYTES = 1 << 16

@@ -31,7 +31,7 @@ documents = st.lists(
 configs = st.builds(
     Config,
     normalise=st.sampled_from(["none", "whitespace", "words"]),
-    scope=st.sampled_from(["snapshot", "source", "global"]),
+    scope=st.sampled_from(["global", "snapshot", "source", "source_and_snapshot"]),
     keep=st.sampled_from(
         [KeepOrder(), KeepOrder(sources=("wiki", "web"), score="score"), KeepOrder(by=("date",), date="newest")]
     ),
@@ -77,7 +77,9 @@ def plain_key(row, config):
         text = " ".join(text.split())
     elif config.normalise == "words":
         text = " ".join("".join(sign.lower() if sign.isalnum() else " " for sign in text).split())
-    scope = {"snapshot": ("source", "snapshot"), "source": ("source",), "global": ()}[config.scope]
+    both = ("source", "snapshot")
+    scopes = {"global": (), "snapshot": ("snapshot",), "source": ("source",), "source_and_snapshot": both}
+    scope = scopes[config.scope]
     return tuple(row[name] for name in scope), text
 
 
@@ -150,7 +152,7 @@ def test_rows_without_text_are_left_alone():
 def test_only_columns_that_the_config_asks_for_are_read():
     """The scope needs source and snapshot only where it has them apart; a column is named once."""
     assert exact_dedup.reads(Config(scope="global", keep=KeepOrder(by=()))) == ("text", "doc_id")
-    several = exact_dedup.reads(Config(keep=KeepOrder(sources=("a",))))
+    several = exact_dedup.reads(Config(scope="source_and_snapshot", keep=KeepOrder(sources=("a",))))
     assert several == ("text", "source", "snapshot", "doc_id", "timestamp", "text_bytes")
 
 

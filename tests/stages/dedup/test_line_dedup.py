@@ -71,7 +71,8 @@ def run(parts, config, **ways):
 def oracle(documents, config):
     """For every document its units as (start, stop, normal form, hot, first of all); and all hot occurrences."""
     scopes = {"global": lambda one: "", "source": lambda one: one["source"]}
-    scopes["snapshot"] = lambda one: (one["source"], one["snapshot"])
+    scopes["snapshot"] = lambda one: one["snapshot"]
+    scopes["source_and_snapshot"] = lambda one: (one["source"], one["snapshot"])
     scope_of = scopes[config.scope]
     members = Counter(scope_of(one) for one in documents)
     units, times, holders = {}, Counter(), {}
@@ -120,7 +121,7 @@ CONFIGS = st.builds(
     fold_case=st.booleans(),
     max_count=st.integers(1, 4),
     bucket_documents=st.integers(1, 12),
-    scope=st.sampled_from(["snapshot", "source", "global"]),
+    scope=st.sampled_from(["global", "snapshot", "source", "source_and_snapshot"]),
     keep_first=st.booleans(),
 )
 

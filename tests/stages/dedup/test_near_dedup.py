@@ -162,14 +162,14 @@ def test_order_and_parts_change_nothing(seed, data):
 
 
 def test_scope_keeps_snapshots_and_sources_apart():
-    """Copies are found within a snapshot by default, within a source or everywhere if asked."""
+    """Copies are found within a snapshot of any source by default; within a source, or everywhere, if set."""
     text = " ".join(WORDS)
     documents = table([text] * 4, snapshots=["1", "1", "2", "1"], sources=["a", "a", "a", "b"])
     dropped = {
         scope: sum(row["drop"] is not None for row in verdicts(documents, Config(scope=scope))[0].values())
-        for scope in ("snapshot", "source", "global")
+        for scope in ("snapshot", "source", "source_and_snapshot", "global")
     }
-    assert dropped == {"snapshot": 1, "source": 2, "global": 3}
+    assert dropped == {"snapshot": 2, "source": 2, "source_and_snapshot": 1, "global": 3}
 
 
 def test_short_documents_are_compared_too():

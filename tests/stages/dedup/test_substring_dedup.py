@@ -134,7 +134,7 @@ def test_the_keep_order_says_whose_copy_stays():
     assert find([[other, best]], config)[0] == {other["doc_id"]: [0, 600]}
 
 
-@pytest.mark.parametrize(("scope", "cut"), [("snapshot", 0), ("source", 1), ("global", 3)])
+@pytest.mark.parametrize(("scope", "cut"), [("snapshot", 1), ("source", 1), ("source_and_snapshot", 0), ("global", 3)])
 def test_documents_are_compared_within_their_scope(scope, cut):
     """The same text in two snapshots of one source, and in another source with the snapshot of the first."""
     text = letters(600)

@@ -65,15 +65,20 @@ def test_the_scope_says_who_is_compared():
     rows = [
         ("http://a.de", source, snapshot, bytes([place]) * 16)
         for place, (source, snapshot) in enumerate(
-            [("s", "1"), ("s", "1"), ("s", "2"), ("t", "1"), ("s", None), ("s", None), ("s", "None")]
+            [("s", "1"), ("s", "1"), ("s", "2"), ("t", "1"), ("s", None), ("s", None), ("s", "None"), ("t", None)]
         )
     ]
     keep = KeepOrder(by=())
     counts = {
         scope: [answer[0] for answer in answers_of(rows, Config(scope=scope, keep=keep))]
-        for scope in ("snapshot", "source", "global")
+        for scope in ("snapshot", "source", "source_and_snapshot", "global")
     }
-    assert counts == {"snapshot": [2, 2, 1, 1, 2, 2, 1], "source": [6, 6, 6, 1, 6, 6, 6], "global": [7] * 7}
+    assert counts == {
+        "snapshot": [3, 3, 1, 3, 3, 3, 1, 3],
+        "source": [6, 6, 6, 2, 6, 6, 6, 2],
+        "source_and_snapshot": [2, 2, 1, 1, 2, 2, 1, 1],
+        "global": [8] * 8,
+    }
 
 
 @settings(max_examples=60, deadline=None)

@@ -295,3 +295,21 @@ def test_a_title_is_in_the_plain_form(text: str) -> None:
     found = one_line(text)
     assert found == " ".join(normalise(" ".join(text.split())).split())
     assert one_line(found) == found
+
+
+def test_plain_texts_that_are_mostly_markup_are_told():
+    """With count, share and fix; markup of pages, a tag here and there and a few such texts are not."""
+    tagged = f"Write <b>bold</b> so. {PROSE * 3}"
+    rows = [{"text": page(f"<p>{PROSE}</p>")}] * 2 + [
+        {"text": PROSE},
+        {"text": tagged},
+        {"text": ""},
+        {"html": page("x")},
+    ]
+    given = batch(*rows)
+    found = extract.metrics(given, apply(given, Config()), Config())
+    assert found == {"plain_texts": 5, "markup_texts": 2}
+    (told,) = extract.warnings(found, Config())
+    assert "2 of 5 plain texts (40%) are mostly markup" in told
+    assert "`fields: {html: NAME, text: null}`" in told
+    assert extract.warnings({"plain_texts": 100, "markup_texts": 10}, Config()) == ()

@@ -100,9 +100,9 @@ def ended(rows):
     """The metrics and warnings of the last step over rows of (label, drop of each step)."""
     config = corpus.Config(steps=STEPS, texts=("ingest",))
     columns = [pa.array([drops[at] for _, drops in rows], pa.string()) for at in range(len(STEPS))]
-    columns += [pa.array([1] * len(rows), pa.int64()), pa.nulls(len(rows), pa.string())]
+    columns += [pa.array([size] * len(rows), pa.int64()) for size in (1, 0)]
     columns += [pa.array([label for label, _ in rows], pa.string())]
-    names = [*(f"{step}.drop" for step in STEPS), "ingest.text_bytes", "ingest.html", "language.label"]
+    names = [*(f"{step}.drop" for step in STEPS), "ingest.text_bytes", "ingest.html_bytes", "language.label"]
     batch = pa.RecordBatch.from_arrays(columns, names=names)
     found = corpus.metrics(batch, corpus.apply(batch, config), config)
     return found, corpus.warnings(found, config)

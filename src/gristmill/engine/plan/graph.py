@@ -5,28 +5,30 @@ of earlier layers and models, on the route of each source, is bound before any w
 """
 
 import importlib
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import takewhile
+from itertools import chain, takewhile
 from types import ModuleType
 from typing import Any
 
 from gristmill.engine.files.config_files import ConfigFile, find_config_file
 from gristmill.engine.files.content import ContentHashes
 from gristmill.errors import UserError
-from gristmill.recipe.columns import INGEST, View, bind_route, columns_of, judges
+from gristmill.recipe.columns import INGEST, View, bind_route, columns_of, extracts, judges
 from gristmill.recipe.files import place_files
 from gristmill.recipe.mistakes import nearest
 from gristmill.recipe.model import Recipe, Step
 from gristmill.schema import DOCUMENTS
 from gristmill.stages.contract import StageConfig, fields_of_output
+from gristmill.stages.dedup import copies_left
+from gristmill.stages.dedup.scope import Scope, scope_reads
 from gristmill.stages.own_code import Code, content_of, is_own
 from gristmill.stages.select import corpus, index
 from gristmill.stages.stage_interface import (
     adds_layer,
     kind_of,
     libraries_of,
-    reads_of,
     schema_of,
     version_of,
 )
@@ -37,6 +39,9 @@ CORPUS = "corpus"
 """The last layer: the final verdict on every row."""
 INDEX = "index"
 """Behind it, where the recipe asks for it: where every document lies."""
+COPIES = "copies_left"
+"""Before it, where dedup compares documents in several groups: the copies that are left."""
+_COMPARE_TEXTS = ("exact_dedup", "near_dedup", "simhash_dedup")
 
 
 @dataclass(frozen=True)
@@ -51,6 +56,8 @@ class NodeFacts:
     """Whose documents it reads; an asset reads none."""
     columns: tuple[str, ...]
     """Of its layer."""
+    identity: Mapping[str, Any]
+    """What the stage itself puts into a task key: name, VERSION, config, libraries, code of the user's own."""
 
     @property
     def has_layers(self) -> bool:
@@ -64,8 +71,6 @@ class Node(NodeFacts):
 
     module: str
     config: StageConfig
-    identity: Mapping[str, Any]
-    """What the stage itself puts into a task key: name, VERSION, config, libraries, code of the user's own."""
     views: Mapping[str, View]
     """Per source; an asset has one, for none."""
     depth: int
@@ -161,16 +166,19 @@ def build(recipe: Recipe, contents: ContentHashes, until: str | None = None) -> 
         module = importlib.import_module(source.module)
         identity, files = identity_of(module, source.config, source.code, source.line)
         node_id = f"{source.name}/{INGEST}"
-        facts = (node_id, INGEST, "read", (source.name,), tuple(DOCUMENTS.names))
-        nodes[node_id] = Node(*facts, source.module, source.config, identity, {}, 0, files=files, code=source.code)
+        facts = (node_id, INGEST, "read", (source.name,), tuple(DOCUMENTS.names), identity)
+        nodes[node_id] = Node(*facts, source.module, source.config, {}, 0, files=files, code=source.code)
     last = {name: [_corpus_step(name, steps, recipe.routes[name])] for name, steps in routes.items()}
+    if (counts := _copies_step(recipe, routes)) is not None:
+        for name in counts.config.model_dump()["groups"]:
+            last[name].insert(0, counts)
     if recipe.index and routes == {name: tuple(steps) for name, steps in recipe.routes.items()}:
         for name, steps in last.items():
             steps.append(Step(f"{name}/{INDEX}", INDEX, name, index.__name__, index.Config(source=name), 0))
     routes = {name: (*steps, *last[name]) for name, steps in routes.items()}
     columns: dict[int, tuple[str, ...]] = {}
     views = {name: bind_steps(steps, columns) for name, steps in routes.items()}
-    for step in (*recipe.steps, *(step for steps in last.values() for step in steps)):
+    for step in {step.id: step for step in (*recipe.steps, *chain(*last.values()))}.values():
         seen = {name: views[name][step.id] for name in routes if step.id in views[name]}
         if seen:
             depth = max([other.id for other in routes[name]].index(step.id) for name in seen) + 1
@@ -220,8 +228,8 @@ def _node(
     identity, files = identity_of(module, step.config, step.code, step.line)
     if kind_of(module) == "asset":  # whatever route it stands in
         views = {"": next(iter(views.values()))}
-    facts = (step.id, step.name, kind_of(module), tuple(filter(None, views)), columns_of(step))
-    return Node(*facts, step.module, step.config, identity, views, depth, files, step.code)
+    facts = (step.id, step.name, kind_of(module), tuple(filter(None, views)), columns_of(step), identity)
+    return Node(*facts, step.module, step.config, views, depth, files, step.code)
 
 
 def _cut(routes: Mapping[str, Sequence[Step]], until: str | None) -> dict[str, tuple[Step, ...]]:
@@ -242,7 +250,7 @@ def _cut(routes: Mapping[str, Sequence[Step]], until: str | None) -> dict[str, t
 def _corpus_step(source: str, steps: Sequence[Step], whole: Sequence[Step]) -> Step:
     """The last step of a route that may be cut short; whether its inputs are to be extracted, the whole one tells."""
     layers = [step for step in steps if adds_layer(importlib.import_module(step.module)) and judges(step)]
-    extract = next((step.id for step in whole if _extracts(step)), None)
+    extract = next((step.id for step in whole if extracts(step)), None)
     texts = [step.id for step in layers if "text_bytes" in columns_of(step)]
     if extract is None:
         texts = [INGEST, *texts]
@@ -252,7 +260,21 @@ def _corpus_step(source: str, steps: Sequence[Step], whole: Sequence[Step]) -> S
     return Step(f"{source}/{CORPUS}", CORPUS, source, corpus.__name__, config, 0)
 
 
-def _extracts(step: Step) -> bool:
-    """Whether a step makes text out of markup."""
-    module = importlib.import_module(step.module)
-    return adds_layer(module) and "html" in reads_of(module, step.config) and "text" in columns_of(step)
+def _copies_step(recipe: Recipe, routes: Mapping[str, Sequence[Step]]) -> Step | None:
+    """The step that counts the copies that dedup leaves; None where dedup compares all of its documents."""
+    sources = Counter(step.id for steps in routes.values() for step in steps)
+    groups: dict[str, tuple[str, Scope]] = {}
+    for name, steps in routes.items():
+        scopes: dict[str, Scope] = {}
+        is_changed = False  # a text that is cut after a comparison may be a copy that nobody has compared
+        for step in steps:
+            if step.name in _COMPARE_TEXTS:
+                scopes = {**({} if is_changed else scopes), step.id: step.config.model_dump()["scope"]}
+            is_changed = "text" in columns_of(step) or (is_changed and step.id not in scopes)
+        for step_id in sorted(scopes, key=lambda one: (-len(scope_reads(scopes[one])), sources[one])):
+            groups[name] = (step_id, scopes[step_id])  # the widest is the last
+    by = {column for _, scope in groups.values() for column in scope_reads(scope)}
+    has_snapshots = "snapshot" in by and any(recipe.sources[name].snapshot for name in groups)
+    if len(set(groups.values())) < 2 and not has_snapshots and not ("source" in by and len(groups) > 1):
+        return None
+    return Step(COPIES, COPIES, "all", copies_left.__name__, copies_left.Config(groups=groups), 0)

@@ -157,7 +157,7 @@ def _other_suffixes(others: Mapping[str, int], read: int, asks_suffixes: bool) -
     fits = next(filter(None, map(format_by_name, ranked)), None)
     fix = f"Read them in a source of their own{f' (`format: {fits}`)' if fits else ''}"
     if asks_suffixes:
-        fix = 'Name all that shall be read with `suffixes` under `read` ("": those without any)'
+        fix = f'{f"{fix}, name" if fits else "Name"} all that shall be read with `suffixes` ("": those without any)'
     return (
         f"not read for their suffixes: {count:,} of {counted(count + read, 'file')} ({', '.join(told + more)}). "
         f"{fix}, or leave them out with `exclude`"

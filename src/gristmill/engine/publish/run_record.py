@@ -160,7 +160,9 @@ def see_record(store: Store, told: str, record: Mapping[str, Any]) -> Seen:
     """What a run made, by its record; `told` is how the user names it."""
     try:
         nodes = {
-            node_id: NodeFacts(node_id, one["name"], one["kind"], tuple(one["sources"]), tuple(one["columns"]))
+            node_id: NodeFacts(
+                node_id, one["name"], one["kind"], tuple(one["sources"]), tuple(one["columns"]), one["identity"]
+            )
             for node_id, one in record["nodes"].items()
         }
         chains = {source: tuple(ids) for source, ids in record["chains"].items()}

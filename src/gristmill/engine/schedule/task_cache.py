@@ -40,7 +40,7 @@ Item = TypeVar("Item")
 
 WAIT_SECONDS = 0.2
 """How often a run asks whether another one is through with a task that both need."""
-ENGINE = 2
+ENGINE = 3
 """Part of every key: raised when the engine itself changes what tasks write."""
 MODEL = ("", (0, 0))
 """Stands for source and document part where a stage has files and no layers."""

@@ -25,7 +25,7 @@ from gristmill.engine.work.rows import CRASHED, count_reasons
 from gristmill.engine.work.task import Read, Result, add_counts
 from gristmill.errors import UserError
 from gristmill.places import exact, shown
-from gristmill.schema import DOCUMENTS, Record
+from gristmill.schema import DOCUMENTS, MEASURED, Record
 from gristmill.stages.contract import Piece
 from gristmill.stages.ingest.json_repair import MENDED
 from gristmill.stages.own_code import is_own
@@ -95,7 +95,7 @@ class _Parts:
     def _add(self, group: _Group) -> None:
         if self._writer is None:
             self._writer = PartWriter(DOCUMENTS, self._identity())
-        payload_bytes = pc.sum(group.batch.column("text_bytes")).as_py()
+        payload_bytes = sum(pc.sum(group.batch.column(name)).as_py() for name in MEASURED)
         self._writer.write(group.batch, payload_bytes)
         self._held += group.held
         counts = {"rows": group.batch.num_rows, "bytes_in": payload_bytes, "bytes_out": payload_bytes}
@@ -157,7 +157,7 @@ def _bytes(text: str) -> bytes:
 
 def _groups(work: Read, seen: dict[str, Any] | None, files: dict[str, int]) -> Iterator[_Group]:
     """Row groups of what is read; `files` gets the rows of each file."""
-    rows: dict[str, list[Any]] = {name: [] for name in DOCUMENTS.names if name != "text_bytes"}
+    rows: dict[str, list[Any]] = {name: [] for name in DOCUMENTS.names if name not in MEASURED}
     keys = _Keys()
     held = markup = 0
     for name, record in _taken(work, seen):
@@ -178,7 +178,7 @@ def _groups(work: Read, seen: dict[str, Any] | None, files: dict[str, int]) -> I
 
 def _batch_of(rows: dict[str, list[object]]) -> pa.RecordBatch:
     columns = {name: _array(values, DOCUMENTS.field(name).type) for name, values in rows.items()}
-    columns["text_bytes"] = pc.add(text_bytes(columns["html"]), text_bytes(columns["text"]))
+    columns |= {name: text_bytes(columns[measured]) for name, measured in MEASURED.items()}
     return pa.RecordBatch.from_arrays([columns[name] for name in DOCUMENTS.names], schema=DOCUMENTS)
 
 
@@ -197,7 +197,7 @@ def _array(values: list[Any], kind: pa.DataType) -> pa.Array:
 
 def row_of(work: Read, name: str, record: Record) -> pa.RecordBatch:
     """The row that a record becomes."""
-    rows: dict[str, list[object]] = {column: [] for column in DOCUMENTS.names if column != "text_bytes"}
+    rows: dict[str, list[object]] = {column: [] for column in DOCUMENTS.names if column not in MEASURED}
     _add_row(rows, work, name, record)
     return _batch_of(rows)
 

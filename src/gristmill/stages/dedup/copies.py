@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from gristmill.kernels.dedup.keepers import keepers
 from gristmill.stages.buffers import one_chunk
+from gristmill.stages.contract import StageConfig
 from gristmill.stages.dedup.keep_order import ID_BYTES, RANK, KeepOrder, fixed_bytes, ranks
 from gristmill.stages.dedup.keep_order import reads as keep_reads
 from gristmill.stages.dedup.scope import Scope, scope_marks, scope_reads
@@ -71,7 +72,7 @@ def verdicts(found: pa.Table, others: pa.Table | None, reason: str, count: str) 
     return answers if others is None else answers.filter(answers["part"].is_valid())
 
 
-def in_short(found: pa.Table) -> pa.Table:
+def in_short(found: pa.Table, config: StageConfig) -> pa.Table:
     """Of records that are equal: the best, and how many they are."""
     found = found.combine_chunks()
     high, low = (np.asarray(found[name].to_numpy()) for name in ("key", "low"))

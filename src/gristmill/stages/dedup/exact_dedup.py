@@ -19,9 +19,9 @@ from gristmill.stages.dedup.alarm import AlarmShare, alarms
 from gristmill.stages.dedup.keep_order import KeepOrder, unseen_sources
 from gristmill.stages.dedup.scope import Scope
 
-VERSION = 1
+VERSION = 2
 ONLY_KEPT = True
-RECORD_SCHEMA = copies.RECORD_SCHEMA
+RECORD_SCHEMA, in_short = copies.RECORD_SCHEMA, copies.in_short
 SUMMARIES = {"reduce": "in_short"}
 SCHEMA = pa.schema([("dup_count", pa.int32()), ("drop", pa.string()), ("detail", pa.string())])
 
@@ -32,8 +32,8 @@ class Config(StageConfig):
     normalise: Literal["none", "whitespace", "words"] = "whitespace"
     """What counts as the same text. none: the same bytes; whitespace: runs of white space count as one space, and at
     the ends not at all; words: only letters and numbers count, in lower case, and where a word ends."""
-    scope: Scope = "snapshot"
-    """snapshot: documents of one source and one snapshot are compared; source: of one source; global: all."""
+    scope: Scope = "global"
+    """global: all documents are compared; snapshot: those of one snapshot, of any source; source: of one source."""
     keep: KeepOrder = KeepOrder()
     """Which of several copies stays."""
     alarm_share: AlarmShare = 0.9
@@ -60,10 +60,6 @@ def emit(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
 def reduce(records: pa.Table, config: Config, others: pa.Table | None = None) -> pa.Table:
     """For every text `dup_count`, how many documents of the scope have it; a verdict on all of them but one."""
     return copies.verdicts(records, others, "duplicate_text", "dup_count")
-
-
-def in_short(records: pa.Table, config: Config) -> pa.Table:
-    return copies.in_short(records)
 
 
 def warnings(found: dict[str, Any], config: Config) -> Sequence[str]:

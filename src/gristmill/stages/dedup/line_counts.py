@@ -27,7 +27,7 @@ from gristmill.stages.dedup.scope import Scope, salts, scope_reads
 
 Array = np.ndarray[Any, Any]
 
-VERSION = 2
+VERSION = 3
 ONLY_KEPT = True
 ROUNDS = ("by_line", "reduce")
 RECORD_SCHEMA = pa.schema(
@@ -65,7 +65,7 @@ class Config(StageConfig):
     bucket_documents: Annotated[int, AsCount, Field(ge=1, lt=2**31)] = 30_000_000
     """Documents of a bucket, at most on average: a scope is cut into as few equal buckets as that allows."""
     scope: Scope = "global"
-    """Documents whose lines are counted together: of a snapshot of a source, of a source, or all."""
+    """global: lines of all documents are counted; snapshot: of one snapshot, of any source; source: of one source."""
 
 
 def reads(config: Config) -> tuple[str, ...]:

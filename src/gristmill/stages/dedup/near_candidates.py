@@ -26,7 +26,7 @@ from gristmill.stages.dedup.clusters import size_class
 from gristmill.stages.dedup.keep_order import fixed_bytes
 from gristmill.stages.dedup.scope import Scope, salts, scope_reads
 
-VERSION = 2
+VERSION = 3
 LIBRARIES = ("unicode",)
 ONLY_KEPT = True
 RECORD_SCHEMA = pa.schema([("document", pa.uint64())])
@@ -52,7 +52,7 @@ class Config(StageConfig):
     sketch: Literal["fast", "minhash"] = "fast"
     """fast: Fast Similarity Sketching, about one hash a shingle; minhash: classic, bands x rows hashes a shingle."""
     scope: Scope = "snapshot"
-    """snapshot: compare documents of the same source and snapshot; source: of the same source; global: all."""
+    """global: all documents are compared; snapshot: those of one snapshot, of any source; source: of one source."""
     max_bucket: Annotated[int, AsCount, Field(ge=32, le=100_000)] = 1000
     """Documents that may share a band and are all compared; in larger ones with 16 representatives and a part of it."""
     seed: int = 0

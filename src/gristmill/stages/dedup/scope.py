@@ -8,10 +8,21 @@ import pyarrow as pa
 
 Array = np.ndarray[Any, Any]
 
-Scope = Literal["snapshot", "source", "global"]
-"""snapshot: documents of one source and one snapshot are compared; source: of one source; global: all."""
+Scope = Literal["global", "snapshot", "source", "source_and_snapshot"]
+"""Which documents are compared. Those without a snapshot are one group."""
 
-_COLUMNS: dict[Scope, tuple[str, ...]] = {"snapshot": ("source", "snapshot"), "source": ("source",), "global": ()}
+_COLUMNS: dict[Scope, tuple[str, ...]] = {
+    "global": (),
+    "snapshot": ("snapshot",),
+    "source": ("source",),
+    "source_and_snapshot": ("source", "snapshot"),
+}
+SCOPE_WORDS: dict[Scope, str] = {
+    "global": "over all sources",
+    "snapshot": "within each snapshot, across sources",
+    "source": "within each source",
+    "source_and_snapshot": "within each snapshot of each source",
+}
 
 
 def scope_reads(scope: Scope) -> tuple[str, ...]:

@@ -33,7 +33,7 @@ from gristmill.stages.dedup.scope import Scope, salts, scope_reads
 
 __all__ = ["compare", "emit", "merge", "reduce", "resolve", "roots", "sizes_of_clusters", "told_of_roots"]
 
-VERSION = 1
+VERSION = 2
 LIBRARIES = ("unicode",)
 ONLY_KEPT = True
 RECORD_SCHEMA = pa.schema([("print", pa.uint64()), ("rank", RANK)])
@@ -58,7 +58,7 @@ class Config(StageConfig):
     max_comparisons: Annotated[int, AsCount, Field(ge=2)] = 1000
     """Most comparisons of a document among those that share a key; documents that reach it are counted."""
     scope: Scope = "snapshot"
-    """snapshot: compare documents of the same source and snapshot; source: of the same source; global: all."""
+    """global: all documents are compared; snapshot: those of one snapshot, of any source; source: of one source."""
     keep: KeepOrder = KeepOrder()
     """Which document of a cluster stays."""
     alarm_share: AlarmShare = 0.9

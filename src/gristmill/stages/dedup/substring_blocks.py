@@ -22,7 +22,7 @@ from gristmill.stages.contract import Bytes, StageConfig
 from gristmill.stages.dedup.keep_order import fixed_bytes
 from gristmill.stages.dedup.scope import Scope, salts, scope_reads
 
-VERSION = 2
+VERSION = 3
 LIBRARIES = ()
 ONLY_KEPT = True
 RECORD_SCHEMA = pa.schema([("bytes", pa.int64()), ("scope", pa.uint64()), ("document", pa.uint64())])
@@ -39,7 +39,7 @@ class Config(StageConfig):
     min_bytes: Annotated[Bytes, Field(ge=16, le=100_000)] = 500
     """Bytes of a repeated stretch, at least. 500 is OLMo 3's; Lee et al. took 50 tokens, about 200 bytes."""
     scope: Scope = "snapshot"
-    """snapshot: documents of one source and one snapshot are compared; source: of one source; global: all."""
+    """global: all documents are compared; snapshot: those of one snapshot, of any source; source: of one source."""
     block: Literal["host", "document"] = "host"
     """What brings documents into the same block. host: that of the URL (documents without one by doc_id); document: the
     doc_id, for sources whose documents do not come from sites."""

@@ -14,18 +14,18 @@ from gristmill.stages.dedup.alarm import AlarmShare, alarms
 from gristmill.stages.dedup.keep_order import KeepOrder, fixed_bytes, unseen_sources
 from gristmill.stages.dedup.scope import Scope
 
-VERSION = 1
+VERSION = 2
 LIBRARIES = ()
 ONLY_KEPT = True
 PREREQUISITES = ("gristmill.stages.dedup.url_parts",)
-RECORD_SCHEMA = copies.RECORD_SCHEMA
+RECORD_SCHEMA, in_short = copies.RECORD_SCHEMA, copies.in_short
 SUMMARIES = {"reduce": "in_short"}
 SCHEMA = pa.schema([("url_count", pa.int32()), ("drop", pa.string()), ("detail", pa.string())])
 
 
 class Config(url_parts.Config):
-    scope: Scope = "snapshot"
-    """snapshot: documents of one source and one snapshot are compared; source: of one source; global: all."""
+    scope: Scope = "global"
+    """global: all documents are compared; snapshot: those of one snapshot, of any source; source: of one source."""
     keep: KeepOrder = KeepOrder()
     """Which of several documents of a URL stays."""
     alarm_share: AlarmShare = 0.9
@@ -47,10 +47,6 @@ def emit(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
 def reduce(records: pa.Table, config: Config, others: pa.Table | None = None) -> pa.Table:
     """For every URL `url_count`, how many documents of the scope have it; a verdict on all of them but one."""
     return copies.verdicts(records, others, "duplicate_url", "url_count")
-
-
-def in_short(records: pa.Table, config: Config) -> pa.Table:
-    return copies.in_short(records)
 
 
 def warnings(found: dict[str, Any], config: Config) -> Sequence[str]:

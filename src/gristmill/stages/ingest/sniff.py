@@ -25,6 +25,7 @@ _SUFFIXES = {
     **dict.fromkeys((".jsonl", ".ndjson"), "jsonl"),
     **dict.fromkeys((".warc", ".arc"), "warc"),
     **dict.fromkeys((".txt", ".md", ".rst"), "text"),
+    **dict.fromkeys((".html", ".htm", ".xhtml"), "html"),
     ".json": "json",
     ".parquet": "parquet",
     ".wet": "wet",

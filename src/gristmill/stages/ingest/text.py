@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 from typing import Any, Literal
 
+from gristmill.errors import WrongSetting
 from gristmill.schema import Record
 from gristmill.stages.contract import Bytes, Piece, StageConfig
 from gristmill.stages.ingest.decode import decode
@@ -23,6 +24,7 @@ POSITIONS = "the whole file"
 VCS_DIRS = frozenset((".git", ".hg", ".svn", ".bzr", "CVS", "_darcs"))
 """Folders in which version control keeps its own files: never documents."""
 
+PAGE_SUFFIXES = (".html", ".htm", ".xhtml")
 _TYPES = {
     "text/markdown": (".md", ".markdown", ".mdown", ".mkd", ".mdx", ".qmd", ".rmd"),
     "text/x-rst": (".rst", ".rest"),
@@ -33,16 +35,30 @@ _TYPES = {
 _TYPE_OF = {suffix: kind for kind, suffixes in _TYPES.items() for suffix in suffixes}
 
 
-class Config(StageConfig):
-    """Which files of a tree are documents, and what is taken off them."""
+class TreeConfig(StageConfig):
+    """Which files of a tree are documents."""
 
-    suffixes: tuple[str, ...] = (".txt", ".text", *_TYPE_OF)
+    suffixes: tuple[str, ...]
     """Endings of the wanted files, with the dot, in any case; a compression's ending may follow. `""` wants files
     without any ending (README)."""
-    front_matter: Literal["strip", "keep"] = "strip"
-    """Whether YAML front matter stays in the text. It is read for the title either way."""
     max_record_bytes: Bytes = 64 << 20
     """A larger file is dropped as `record_too_large`. Bytes, decompressed."""
+
+
+class Config(TreeConfig):
+    suffixes: tuple[str, ...] = (".txt", ".text", *_TYPE_OF)
+    front_matter: Literal["strip", "keep"] = "strip"
+    """Whether YAML front matter stays in the text. It is read for the title either way."""
+
+
+def check(config: Config) -> None:
+    """Raises WrongSetting for the suffixes of pages, whose markup would be taken for text."""
+    if any(suffix.lower() in PAGE_SUFFIXES for suffix in config.suffixes):
+        raise WrongSetting(
+            "suffixes",
+            f"{', '.join(PAGE_SUFFIXES)} files are pages, and `format: text` would take their markup for text. Read "
+            "them in a source with `format: html`, and the step extract takes the text out.",
+        )
 
 
 def SPLITTABLE(name: str) -> bool:
@@ -50,14 +66,14 @@ def SPLITTABLE(name: str) -> bool:
     return False
 
 
-def WANTED(name: str, config: Config) -> bool:
+def WANTED(name: str, config: TreeConfig) -> bool:
     """Whether the file of that path below the root is a document; by its name alone."""
     path = PurePosixPath(without_compression_suffix(name))
     wanted = {suffix.lower() for suffix in config.suffixes}
     return path.suffix.lower() in wanted and SKIPPED_FOLDER(name, config) is None
 
 
-def OTHER_SUFFIX(name: str, config: Config) -> str | None:
+def OTHER_SUFFIX(name: str, config: TreeConfig) -> str | None:
     """What keeps an unwanted file from being read, if it is the suffix and the recipe does not list those it wants.
     Hidden files (.DS_Store) are nobody's documents.
     """
@@ -66,7 +82,7 @@ def OTHER_SUFFIX(name: str, config: Config) -> str | None:
     return None if hidden or "suffixes" in config.model_fields_set else path.suffix.lower()
 
 
-def SKIPPED_FOLDER(name: str, config: Config) -> str | None:
+def SKIPPED_FOLDER(name: str, config: TreeConfig) -> str | None:
     """The outermost folder of version control on that path."""
     return next((folder for folder in PurePosixPath(name).parts[:-1] if folder in VCS_DIRS), None)
 

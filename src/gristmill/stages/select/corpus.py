@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gristmill.counted import counted, percent
+from gristmill.counted import counted, percent, size
 from gristmill.schema import NO_DOCUMENT
 from gristmill.stages.contract import StageConfig
 from gristmill.stages.natural_languages import LABEL
@@ -25,7 +25,7 @@ from gristmill.stages.quality.cutoff_warnings import LOW
 from gristmill.stages.select.keep_language import OTHER
 from gristmill.stages.select.tally import NOTHING
 
-VERSION = 2
+VERSION = 3
 LIBRARIES = ()
 MAY_READ = (LABEL,)
 _Ints = npt.NDArray[np.int64]
@@ -45,8 +45,7 @@ class Config(StageConfig):
 def reads(config: Config) -> tuple[str, ...]:
     """The verdict of every step, the bytes that were read, and the bytes of text after every step that writes it."""
     sizes = [f"{step}.text_bytes" for step in config.texts if step != config.steps[0]]
-    markup = ["ingest.html"] if _is_read_as_text(config) else []
-    return (*(f"{step}.drop" for step in config.steps), "ingest.text_bytes", *sizes, *markup)
+    return (*(f"{step}.drop" for step in config.steps), "ingest.text_bytes", "ingest.html_bytes", *sizes)
 
 
 def _is_read_as_text(config: Config) -> bool:
@@ -74,7 +73,7 @@ def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> d
 
 
 def _no_documents(batch: pa.RecordBatch, answers: pa.RecordBatch, chosen: pa.Array) -> dict[str, dict[str, int]]:
-    table = pa.table({"reason": answers["drop"].filter(chosen), "bytes": batch["ingest.text_bytes"]})
+    table = pa.table({"reason": answers["drop"].filter(chosen), "bytes": _raw(batch)})
     counted = table.group_by("reason").aggregate([("bytes", "sum"), ([], "count_all")])
     return {one["reason"]: {"rows": one["count_all"], "raw_bytes": one["bytes_sum"]} for one in counted.to_pylist()}
 
@@ -84,42 +83,39 @@ def _funnel(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> d
     place = {step: number for number, step in enumerate(config.steps)}
     end = pc.fill_null(pc.index_in(answers["step"], pa.array(config.steps, pa.string())), len(place))
     dropped_by: _Ints = end.to_numpy(zero_copy_only=False).astype(np.int64)
-    raw = _sizes(batch["ingest.text_bytes"])
+    raw = _raw(batch)
     has_text = np.zeros(batch.num_rows, np.bool_)
     now, read, cut = np.zeros(batch.num_rows, np.int64), 0, {}
     for step in config.texts:
-        size = _sizes(batch[f"{step}.text_bytes"])
+        bytes_now = _sizes(batch[f"{step}.text_bytes"])
         # Of a document that the step itself drops it took the text that was there before.
         came = dropped_by > place[step]
         if step == config.texts[0]:
             has_text = came
             if _is_read_as_text(config):
-                has_text = ~batch["ingest.html"].is_valid().to_numpy(zero_copy_only=False)
+                has_text = (bytes_now > 0) | (_sizes(batch["ingest.html_bytes"]) == 0)
                 raw = np.where(has_text, 0, raw)
-            now = np.where(has_text, size, 0)
+            now = np.where(has_text, bytes_now, 0)
             read = int(now.sum())
         else:
-            changed = came & has_text & (size != now)
-            cut[step] = {"rows": int(changed.sum()), "text_bytes": int((now - size)[changed].sum())}
-            now = np.where(changed, size, now)
+            changed = came & has_text & (bytes_now != now)
+            cut[step] = {"rows": int(changed.sum()), "text_bytes": int((now - bytes_now)[changed].sum())}
+            now = np.where(changed, bytes_now, now)
     left = np.where(has_text, 0, raw)
     kept = dropped_by == len(place)
+    made_by = () if _is_read_as_text(config) else config.texts[:1]
     return {
         "read": {"rows": batch.num_rows, "text_bytes": read, "raw_bytes": int(raw.sum())},
-        "extracted": {} if _is_read_as_text(config) else _extracted(config, raw[has_text]),
+        "extracted": {step: {"rows": int(has_text.sum()), "raw_bytes": int(raw[has_text].sum())} for step in made_by},
         "first": _first(answers, now, left),
         "cut": {step: counts for step, counts in cut.items() if counts["rows"]},
         "kept": {
             "rows": int(kept.sum()),
             "text_bytes": int(now[kept].sum()),
             "raw_bytes": int(left[kept].sum()),
+            "pages": int((kept & ~has_text).sum()) if _is_read_as_text(config) else 0,
         },
     }
-
-
-def _extracted(config: Config, raw: _Ints) -> dict[str, dict[str, int]]:
-    """What became text, by the step that made it."""
-    return {step: {"rows": len(raw), "raw_bytes": int(raw.sum())} for step in config.texts[:1]}
 
 
 def _first(answers: pa.RecordBatch, text: _Ints, raw: _Ints) -> dict[str, dict[str, dict[str, int]]]:
@@ -130,6 +126,11 @@ def _first(answers: pa.RecordBatch, text: _Ints, raw: _Ints) -> dict[str, dict[s
         counts = {"rows": one["count_all"], "text_bytes": one["text_sum"], "raw_bytes": one["raw_sum"]}
         first.setdefault(one["step"], {})[one["reason"]] = counts
     return first
+
+
+def _raw(batch: pa.RecordBatch) -> _Ints:
+    """Bytes as they were read, of text and markup."""
+    return _sizes(batch["ingest.text_bytes"]) + _sizes(batch["ingest.html_bytes"])
 
 
 def _sizes(column: pa.Array) -> _Ints:
@@ -165,6 +166,12 @@ def warnings(found: dict[str, Any], config: Config) -> Sequence[str]:
     told = []
     if funnel["read"]["rows"] and not funnel["kept"]["rows"]:
         told.append("no document survived")
+    if pages := funnel["kept"].get("pages"):
+        told.append(
+            f"{pages:,} of {counted(funnel['kept']['rows'], 'kept document')} have no text, only markup "
+            f"({size(funnel['kept']['raw_bytes'])}), because no step of this route takes the text out of pages. Add "
+            "`- extract` to the steps of this source"
+        )
     rules = set()
     for label, counts in sorted(found.get("languages", {}).items()):
         for step, reason, rows, seen in _greedy(counts["read"], counts["first"], config) if label != NOTHING else ():

@@ -1,0 +1,48 @@
+"""Reads files and trees of pages (HTML, XHTML), one document a file, for the step `extract`.
+
+A page is decoded as one of a web archive is: by its byte order mark, its <meta>, or what its bytes look like. A single
+compressed file (`page.html.gz`) is unpacked. A record's position is 0.
+"""
+
+import re
+from collections.abc import Iterator
+
+from gristmill.schema import Record, as_str
+from gristmill.stages.contract import Piece
+from gristmill.stages.ingest import pages, text, warc
+from gristmill.stages.ingest.decompress import Fault
+from gristmill.stages.ingest.stream import bounded, decompressed
+
+VERSION = 1
+LIBRARIES = ("resiliparse", "zstandard")
+POSITIONS, SPLITTABLE = text.POSITIONS, text.SPLITTABLE
+WANTED, OTHER_SUFFIX, SKIPPED_FOLDER = text.WANTED, text.OTHER_SUFFIX, text.SKIPPED_FOLDER
+MARKUP = True
+
+_TAG = re.compile(r"<[a-zA-Z!/?]")
+
+
+class Config(text.TreeConfig):
+    suffixes: tuple[str, ...] = text.PAGE_SUFFIXES
+
+
+def read(piece: Piece, config: Config) -> Iterator[Record]:
+    """Reasons: `empty_file`, `not_html` (no tag, or zero bytes), `not_text` (a PDF, an image), `undecodable_charset`,
+    `record_too_large`, and `truncated_` or `corrupt_` with `gzip`, `zstd`, `bzip2`, `xz`.
+    """
+    if piece.start > 0 or piece.stop == 0:
+        return
+    record = Record(0, content_type="text/html")
+    try:
+        with piece.open() as file:
+            data = bounded(decompressed(file)[1], config.max_record_bytes)
+        if not data.strip():
+            raise Fault("empty_file", f"{len(data)} bytes, none of them visible")
+        pages.document(record, data, None, warc.Config())
+        if record.html is not None:
+            page = as_str(record.html)
+            if "\0" in page or not _TAG.search(page):
+                raise Fault("not_html", f"{'zero bytes' if chr(0) in page else 'no tag'} in {len(page)} characters")
+    except Fault as fault:
+        record.html, record.drop, record.detail = None, fault.reason, fault.detail
+    yield record
