@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 
 import pytest
 
+from demo.warc import Response, write
 from gristmill.cli.main import run_command
-from gristmill.demo.warc import Response, write
 from gristmill.engine.mill import find_warnings
 from gristmill.errors import UserError
 from gristmill.query.funnel import funnels
