@@ -80,7 +80,7 @@ class Meter:
         self.work += 1
         if self.work > self.limit:
             self.add(0)
-        result = function(*given, **named)
+        result = function(*given, **named) if named else function(*given)  # orjson.Fragment takes no empty mapping
         kind = type(function)
         if kind is types.MethodType:
             function, kind = function.__func__, type(function.__func__)

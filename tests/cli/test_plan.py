@@ -46,7 +46,7 @@ def test_what_run_will_warn_of_is_told_by_plan(corpus, say):
     corpus.recipe(MIX.replace("max_epochs: 9", "max_epochs: {notes: 9, tales: 1}") % "40k")
     planned = say("plan", recipe)
     (warned,) = [line for line in planned.out.splitlines() if line.startswith("WARNING")]
-    assert "tales is" in warned
+    assert "max_epochs limits tales to" in warned
     assert planned.code == 0
     assert warned.removeprefix("WARNING: ") in find_warnings(corpus.project.run())
     assert "WARNING" not in say("plan", recipe).out

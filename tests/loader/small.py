@@ -11,6 +11,7 @@ import numpy as np
 from gristmill.loader.checks import seal
 from gristmill.shardformat.index import Header, Index, read_index, write_index
 from gristmill.shardformat.manifest import manifest_hash, read_manifest
+from gristmill.shardformat.receipt import seal_of
 
 TOKENIZER = {"hash": "a" * 64, "vocab_size": 60000, "end_of_document": 1, "padding": 0, "file": "b" * 64}
 
@@ -129,7 +130,7 @@ def write_receipt(folder: Path, manifest: Path, documents: list[dict], /, **chan
     folder.mkdir(parents=True, exist_ok=True)
     about = {"manifest": json.loads(manifest.read_text())["hash"], "recipe": "small", "version": "v1"}
     content = {"format": 1, "before": about, "after": None, "documents": documents, **changes}
-    (folder / "receipt.json").write_text(json.dumps(content))
+    (folder / "receipt.json").write_text(json.dumps({**content, "seal": seal_of(content)}))
     return folder
 
 

@@ -1,6 +1,5 @@
 """gristmill takedown: what requests to take documents down find, what went, and the proof that it is gone."""
 
-import json as json_module
 import os
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -26,8 +25,7 @@ from gristmill.query.lineage import versions_with
 from gristmill.query.published import Published
 from gristmill.query.takedown import Idle, read_texts, would_go
 from gristmill.recipe.mix import MIX
-from gristmill.shardformat.locations import read_bytes
-from gristmill.shardformat.receipt import NAME, read_receipt
+from gristmill.shardformat.receipt import read_whole_receipt
 from gristmill.stages.takedown.requests import Request, read_requests, told
 
 app = typer.Typer(help="Take documents down, and prove it.", cls=Commands, rich_markup_mode=None)
@@ -276,10 +274,7 @@ def _listed(numbers: list[int]) -> str:
 
 def read_receipt_json(location: str) -> dict[str, Any]:
     """All that a receipt says; checked as a loader checks it."""
-    found = read_receipt(location)
-    content: dict[str, Any] = json_module.loads(read_bytes(found.location, NAME))
-    if "seal" not in content:
-        raise UserError(f"{found.location} has no seal, so nobody knows whether it was changed. Make it again.")
+    found, content = read_whole_receipt(location)
     try:
         for one in content["documents"]:
             _ = [int(at) for at in one["samples"]], one["request"], one["content_hash"]

@@ -32,8 +32,11 @@ def check_names(draft: Draft, routes: Mapping[str, Route], sources: Mapping[str,
     for name, source in sources.items():
         if source.license is not None:
             _license(draft, ("sources", name, "license"), source.license, free=False)
+    formats_of: dict[tuple[str, ...], set[str]] = {}
+    for name in routes.keys() & sources.keys():
+        formats_of.setdefault(tuple(step.id for step in routes[name]), set()).add(sources[name].format)
     for name, route in routes.items():
-        formats = {sources[other].format for other, some in routes.items() if other in sources and some == route}
+        formats = formats_of.get(tuple(step.id for step in route), set())
         for place, step in enumerate(route):
             for mark, path, value in _marked(type(step.config), step.config, step.at) if step.at else ():
                 if mark.kind == "source":

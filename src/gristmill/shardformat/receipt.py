@@ -6,6 +6,7 @@ A `receipt.json` in a folder of its own:
     before      {"manifest": hash, …}            the shards in which the documents lie
     after       {"manifest": hash, …} or null    the shards without them, once there are such
     documents   [{"doc_id": 32 hex digits, "group": name or null, "shard": number or null, "rows": [numbers], …}, …]
+    seal        sha256 of the rest as JSON with sorted keys, without spaces, ASCII only
 
 `shard` counts from 0 in its group and `rows` are samples of that shard, both as the manifest before has them. They are
 null and empty where nobody looked for the document or nobody found it. Other fields are for people and other programs.
@@ -49,6 +50,11 @@ class Receipt:
 
 def read_receipt(location: str | os.PathLike[str]) -> Receipt:
     """Read and check a receipt, by its file, its folder or its location; UserError where it is none."""
+    return read_whole_receipt(location)[0]
+
+
+def read_whole_receipt(location: str | os.PathLike[str]) -> tuple[Receipt, dict[str, Any]]:
+    """The same, and all that the file says, from one reading of it."""
     found = manifest_at(location, NAME)
     try:
         content = json.loads(read_bytes(found, NAME))
@@ -62,10 +68,11 @@ def read_receipt(location: str | os.PathLike[str]) -> Receipt:
             f"{found} is not the receipt of a takedown, so which documents were taken down is unknown. Name a "
             "receipt.json, or the folder in which it lies."
         )
-    if "seal" in content and content["seal"] != seal_of(content):
+    if content.get("seal") != seal_of(content):
+        fault = "its seal is not that of its content" if "seal" in content else "it has no seal"
         raise UserError(
-            f"{found} was changed after it was written: it does not have the seal that it names, so which documents "
-            "were taken down is unknown. Copy it again from where the takedown wrote it."
+            f"{found} was changed after it was written: {fault}, so which documents were taken down is unknown. Copy "
+            "it again from where the takedown wrote it, or make it again: gristmill takedown receipt."
         )
     if type(content["format"]) is not int or content["format"] != FORMAT:
         raise UserError(
@@ -73,7 +80,7 @@ def read_receipt(location: str | os.PathLike[str]) -> Receipt:
             "Use the Gristmill that wrote it."
         )
     try:
-        return _made(found, content)
+        return _made(found, content), content
     except (KeyError, TypeError, ValueError) as error:
         raise UserError(
             f"{found} lacks a field or has a wrong one ({type(error).__name__}: {error}), so a document could be "

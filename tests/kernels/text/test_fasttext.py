@@ -43,6 +43,7 @@ class Tiny:
     version: int = 12
     seed: int = 1
     kept: dict[int, int] | None = field(init=False, default=None)
+    matrices: tuple[bytes, bytes] = field(init=False)
     rows: Any = field(init=False)
     output: Any = field(init=False)
 
@@ -81,6 +82,7 @@ class Tiny:
         self.rows, source = self._matrix(len(self.words) + buckets, quantised, 2.0)
         self.output, sink = self._matrix(len(self.labels), "qout" in self.storage, 3.0)
         self.file = head + struct.pack("?", quantised) + source + struct.pack("?", "qout" in self.storage) + sink
+        self.matrices = source, sink
 
     def _matrix(self, rows: int, quantised: bool, scale: float) -> tuple[Any, bytes]:
         if not quantised:
@@ -391,12 +393,16 @@ def test_bytes_that_are_no_text_do_no_harm() -> None:
     assert (labels < len(model.labels)).all()
 
 
-@pytest.mark.parametrize("labels", [TWO, Tiny.labels], ids=len)
-def test_weights_that_are_no_numbers_are_refused(labels: tuple[str, ...]) -> None:
-    """A text with such a row would have no score, and nobody would know why."""
-    tiny = Tiny(labels=labels)
-    at = tiny.file.index(tiny.rows[3].astype("<f4").tobytes())
-    damaged = tiny.file[:at] + np.float32("nan").tobytes() + tiny.file[at + 4 :]
-    model = parse(np.frombuffer(damaged, np.uint8), "tiny.bin")
-    with pytest.raises(UserError, match="values that are no numbers"):
-        predict(model, pa.array(["the wheel"]), 1)
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, 3e38])
+@pytest.mark.parametrize(("storage", "labels"), [("dense", TWO), ("dense", Tiny.labels), ("pq norm qout", Tiny.labels)])
+def test_weights_that_are_no_numbers_are_refused(storage: str, labels: tuple[str, ...], value: float) -> None:
+    """A text with such a row would have no score, and nobody would know why. The message names file and matrix."""
+    tiny = Tiny(labels=labels, storage=storage)
+    # The last values of the input matrix and of the output matrix: weights, or the factors of rows.
+    output = len(tiny.matrices[1])
+    for end, matrix in ((len(tiny.file) - output - 1, "input"), (len(tiny.file), "output")):
+        damaged = tiny.file[: end - 4] + np.float32(value).tobytes() + tiny.file[end:]
+        with pytest.raises(
+            UserError, match=rf"tiny\.bin: the {matrix} matrix holds NaN, infinity or a number beyond 1e\+15"
+        ):
+            parse(np.frombuffer(damaged, np.uint8), "tiny.bin")

@@ -3,6 +3,8 @@
 import importlib.util
 import random
 import struct
+import tracemalloc
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -155,6 +157,50 @@ def test_a_damaged_file_is_refused_or_does_no_harm() -> None:
             assert labels.max() < len(model.labels)
             assert ((probabilities >= 0) & (probabilities <= 1)).all()
     assert refused > 50
+
+
+def quantised(rows: int, dim: int, width: int) -> bytes:
+    """A matrix with one code a row, of a single subquantiser."""
+    head = struct.pack("<?qqi", False, rows, dim, rows) + bytes(rows)
+    return head + struct.pack("<4i", dim, 1, width, dim) + bytes(4 * 256 * dim)
+
+
+@pytest.mark.parametrize(
+    ("dim", "rows", "width", "is_refused"),
+    [
+        (1, 6, 1 << 30, False),  # a width that nothing uses: a terabyte of centroids
+        (200, 100_000, 200, True),  # 300 KB that decode to 80 MB
+        (300, 6, 300, False),
+    ],
+)
+def test_a_small_file_asks_for_little_memory(dim: int, rows: int, width: int, is_refused: bool) -> None:
+    """What is allocated follows from the bytes that are there, and not from numbers in them."""
+    tiny = Tiny(dim=dim, storage="dense")
+    source, sink = tiny.matrices
+    head = tiny.file[: -len(source) - len(sink) - 2]
+    words = struct.unpack_from("<qq", source)[0]
+    data = np.frombuffer(head + b"\1" + quantised(words, dim, width) + b"\1" + quantised(rows, dim, width), np.uint8)
+    tracemalloc.start()
+    try:
+        with pytest.raises(UserError, match="codes for a matrix of") if is_refused else nullcontext():
+            parse(data, "m.ftz")
+        assert tracemalloc.get_traced_memory()[1] < 10 << 20
+    finally:
+        tracemalloc.stop()
+
+
+def test_numbers_of_buckets_are_bound(tmp_path: Path) -> None:
+    """Two billion buckets of which a few are kept, and buckets that all have one row, are refused."""
+    tiny = Tiny(storage="pruned")
+    assert tiny.kept
+    many = bytearray(tiny.file)
+    many[40:44] = struct.pack("<i", 2**31 - 1)
+    with pytest.raises(UserError, match="2147483647 buckets"):
+        parse(np.frombuffer(bytes(many), np.uint8), "m.ftz")
+    pairs = b"".join(struct.pack("<ii", *pair) for pair in tiny.kept.items())
+    same = b"".join(struct.pack("<ii", bucket, 0) for bucket in tiny.kept)
+    with pytest.raises(UserError, match="kept buckets is out of range"):
+        parse(np.frombuffer(tiny.file.replace(pairs, same), np.uint8), "m.ftz")
 
 
 @pytest.mark.parametrize(

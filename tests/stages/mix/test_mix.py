@@ -94,11 +94,17 @@ def test_nothing_is_told_where_all_is_as_asked(tmp_path):
         ({"max_epochs": 0.1}, ["crawl/A by", "than the caps (max_epochs) allow", "Add text, lower tokens"]),
         (
             {"max_epochs": {"wiki": 0.2}},
-            ["reference is", "of the phase main (asked: 20.0%)", "at its cap", "raise its max_epochs"],
+            [
+                "max_epochs limits reference to 768 tokens in the whole training",
+                "main asks for 1,920 tokens (20.0%) and gets 128 (1.3%), ",
+                "cooldown asks for 640 tokens (20.0%) and gets 640 (20.0%)",
+                "Other domains fill the gap",
+                "raise its max_epochs",
+            ],
         ),
         (
             {"max_epochs": {"wiki/A@2": 0.01}},
-            ["nothing of wiki/A@2 is drawn", "its cap (max_epochs) is reached", "Add text"],
+            ["max_epochs limits wiki/A@2 to 0 tokens", "main asks for 548 tokens (5.7%) and gets 0 (0.0%)", "Add text"],
         ),
         (
             {"tokens": 640, "upsample": {"wiki": 1e-9}, "domains": "natural"},
@@ -127,13 +133,33 @@ def test_a_group_over_its_cap_is_told_once_and_by_how_much(tmp_path):
     assert "drawn over them, crawl by 2.00 epochs (12,800 tokens): a training" in warned[0]
 
 
+def test_a_phase_that_gets_nothing_of_a_group_is_told_even_over_the_caps(tmp_path):
+    """The cooldown asks for more of A than there is: it is over the cap, and main has nothing of A."""
+    phases = [{"name": "main", "share": 0.5}, {"name": "cooldown", "tiers": {"A": 1, "B": 0}}]
+    asked = {"sources": SOURCES, "tiers": {"A": 4, "B": 1}, "phases": phases, "tokens": 64_000}
+    over, none = mixed(tmp_path, catalogue({"crawl/A": (6400, 1), "crawl/B": (64_000, 4)}), **asked)[2][:2]
+    assert "crawl/A by 1.00 epochs" in over
+    assert "main asks for 9,142 tokens (28.6%) and gets 0 (0.0%), cooldown asks for 32,000 tokens" in none
+
+
+def test_many_short_groups_are_told_in_a_few_lines(tmp_path):
+    """Three with their numbers, the others by number."""
+    sizes = {f"crawl/{tier}": (640, 1) for tier in "ABCDEFG"} | {"crawl/Z": (64_000, 1)}
+    tiers = dict.fromkeys("ABCDEFG", 9) | {"Z": 1}
+    warned = mixed(tmp_path, catalogue(sizes), sources={"crawl": "web"}, tiers=tiers, tokens=64_000)[2]
+    assert [line.partition(":")[0] for line in warned] == [
+        *(f"max_epochs limits crawl/{tier} to 2,560 tokens in the whole training" for tier in "ABC"),
+        "phases also get less than they ask for of 4 other groups, because of max_epochs",
+    ]
+
+
 @pytest.mark.parametrize(
     ("asked", "told"),
     [
-        ({"tokens": 60_000}, "reference is 34.1% of the phase main (asked: 50.0%) and 0.0% of the phase cooldown"),
+        ({"tokens": 60_000}, "max_epochs limits reference to 15,360 tokens in the whole training: main asks for"),
         ({"tokens": 320_000}, "more tokens are asked for than the caps"),
         ({"tokens": 6400, "sources": {**SOURCES, "wiki": "web"}}, "nothing to draw in the phase main and cooldown"),
-        ({"tokens": 40_000, "max_epochs": {"wiki": 0.01}}, "reference is 0.0% of the phase main"),
+        ({"tokens": 40_000, "max_epochs": {"wiki": 0.01}}, "max_epochs limits reference to 0 tokens"),
     ],
 )
 def test_one_cause_is_told_once_with_what_to_do(tmp_path, asked, told):

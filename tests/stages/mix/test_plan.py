@@ -110,13 +110,17 @@ def test_the_order_of_groups_changes_nothing(groups, domains, tiers, shuffled):
 
 
 @some
-@given(some_groups(), ratios, multipliers, st.lists(st.integers(1, 10**7), min_size=2, max_size=4))
-def test_earlier_phases_do_not_know_later_ones(groups, domains, tiers, tokens):
-    """Phases draw in order: a plan cut after any of them begins with the same phases."""
+@given(some_groups(), ratios, multipliers, multipliers, st.lists(st.integers(1, 10**7), min_size=2, max_size=4))
+def test_a_later_phase_gets_what_it_would_get_alone(groups, domains, tiers, late, tokens):
+    """As long as the caps allow the whole budget, the last phase does not depend on the phases before it."""
     phases = [{"name": f"p{at}", "tokens": count} for at, count in enumerate(tokens)]
-    whole = plan(groups, asked_for(domains=domains, tiers=tiers, phases=phases, max_epochs=2))
-    for at in range(1, len(phases)):
-        assert plan(groups, asked_for(domains=domains, tiers=tiers, phases=phases[:at], max_epochs=2)) == whole[:at]
+    phases[-1]["tiers"] = late
+    asked = {"domains": domains, "tiers": tiers, "max_epochs": 2}
+    whole = plan(groups, asked_for(**asked, phases=phases))
+    assume(not any(over for phase in whole for over in phase.at_caps.values()))
+    room = sum(tokens_by(groups, {one.name: 2 * one.samples for one in groups}, lambda one: "").values())
+    assume(sum(tokens) + 2 * len(tokens) * len(groups) * most_tokens_a_sample(groups) < room)
+    assert whole[-1].weights == plan(groups, asked_for(**asked, phases=phases[-1:]))[0].weights
 
 
 @some
@@ -228,6 +232,35 @@ def test_a_phase_with_a_lower_cap_leaves_text_to_later_ones():
     main, cooldown = plan(groups, asked_for(tiers={"A": 1000, "B": 1}, phases=phases))
     assert (main.weights["crawl/A"], cooldown.weights["crawl/A"]) == (30, 10)
     assert cooldown.at_caps == {"crawl/A": 0}
+
+
+MIXED_TIERS = [group("crawl/A", 100_000, 1000), group("crawl/B", 1_000_000, 10_000)]
+
+
+def test_the_cooldown_gets_its_share_of_the_best_tier():
+    """Main would use up all four epochs of A: it leaves the cooldown what that asks for, 37.5% of it."""
+    phases = [{"name": "main", "share": 0.9}, {"name": "cooldown", "share": 0.1, "tiers": {"A": 6, "B": 1}}]
+    main, cooldown = plan(MIXED_TIERS, asked_for(tiers={"A": 4, "B": 1}, tokens=3_000_000, phases=phases))
+    assert cooldown.weights == {"crawl/A": 1125, "crawl/B": 1875}
+    assert main.weights == {"crawl/A": 4000 - 1125, "crawl/B": 27_000 - (4000 - 1125)}
+    assert main.at_caps == cooldown.at_caps == {"crawl/A": 0}
+
+
+def test_going_on_keeps_text_for_the_cooldown_too():
+    """The epochs that were drawn before count: of the one that is left the cooldown comes first."""
+    phases = [{"name": "main", "tokens": 1_000_000}, {"name": "cooldown", "tokens": 200_000, "tiers": {"A": 6, "B": 1}}]
+    asked = asked_for(tiers={"A": 4, "B": 1}, phases=phases)
+    main, cooldown = plan(MIXED_TIERS, asked, {"crawl/A": 3000, "crawl/B": 5000})
+    assert (main.weights["crawl/A"], cooldown.weights["crawl/A"]) == (250, 750)
+
+
+def test_no_cap_is_exceeded_for_the_sake_of_a_later_phase():
+    """Main has nothing but web, so the cooldown takes the more of what main does not draw."""
+    groups = [group("web", 100_000, 1000, "web"), group("hq", 10_000, 100, "code")]
+    late = {"name": "cooldown", "tokens": 30_000, "domains": {"web": 1, "code": 1}}
+    phases = [{"name": "main", "tokens": 390_000}, late]
+    main, cooldown = plan(groups, asked_for(domains={"web": 1, "code": 0}, phases=phases))
+    assert (main.weights, cooldown.weights) == ({"web": 3900}, {"hq": 200, "web": 100})
 
 
 def test_weights_of_documents_and_upsampling_multiply():

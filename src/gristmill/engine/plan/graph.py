@@ -178,11 +178,14 @@ def build(recipe: Recipe, contents: ContentHashes, until: str | None = None) -> 
     routes = {name: (*steps, *last[name]) for name, steps in routes.items()}
     columns: dict[int, tuple[str, ...]] = {}
     views = {name: bind_steps(steps, columns) for name, steps in routes.items()}
+    places: dict[str, dict[str, int]] = {}
+    for name, route in routes.items():
+        for place, step in enumerate(route, 1):
+            places.setdefault(step.id, {}).setdefault(name, place)
     for step in {step.id: step for step in (*recipe.steps, *chain(*last.values()))}.values():
-        seen = {name: views[name][step.id] for name in routes if step.id in views[name]}
-        if seen:
-            depth = max([other.id for other in routes[name]].index(step.id) for name in seen) + 1
-            node = _node(step, seen, depth, identity_of)
+        if found := places.get(step.id):
+            seen = {name: views[name][step.id] for name in found}
+            node = _node(step, seen, max(found.values()), identity_of)
             nodes[step.id] = replace(node, where=f"{recipe.path}:{step.line}" if step.line else recipe.path)
     return Graph(recipe, nodes, {name: tuple(step.id for step in steps) for name, steps in routes.items()})
 

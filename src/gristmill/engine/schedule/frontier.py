@@ -85,6 +85,11 @@ class Frontier:
         window: Callable[[], int],
     ) -> None:
         self._chains = {source: _Chain(items) for source, items in chains.items()}
+        self._behind: dict[str, list[_Chain]] = {}
+        """Barrier -> the chains with an item that waits for it."""
+        for chain in self._chains.values():
+            for barrier in dict.fromkeys(barrier for item in chain.items for barrier in item.barriers):
+                self._behind.setdefault(barrier, []).append(chain)
         self._perform = perform
         """Does an item of a part; whether it is there now."""
         self._waits = waits
@@ -144,11 +149,10 @@ class Frontier:
         """A model or the answers of an exchange are there, or will not be."""
         self._passed[barrier] = is_open
         self._openings.setdefault(barrier, asyncio.Event()).set()
-        for chain in self._chains.values():
-            if any(barrier in item.barriers for item in chain.items):
-                known = self._passed.keys()
-                chain.open = [item for item in chain.items if item.barriers <= known]
-                self.submit(-depth, _large_first(chain.settled))
+        for chain in self._behind.get(barrier, ()):
+            known = self._passed.keys()
+            chain.open = [item for item in chain.items if item.barriers <= known]
+            self.submit(-depth, _large_first(chain.settled))
 
     async def opened(self, barrier: str) -> bool:
         """Wait until it is known whether a barrier opens."""

@@ -80,7 +80,8 @@ class Run(Seen):
         self._by_task = keep is not None
         self._whole: set[str] = set()
         """Stages that are in the store as a whole."""
-        self._read_sources: set[str] = set()
+        self._unread = {node.id: len(node.sources) for node in graph.nodes.values()}
+        """Sources of each node that are still to be read."""
         self._exchanges = {node.id: Exchange(self, node) for node in graph.nodes.values() if node.kind == "exchange"}
         self._frontier = self._make_frontier()
         self._group: asyncio.TaskGroup
@@ -88,7 +89,8 @@ class Run(Seen):
     def _make_frontier(self) -> Frontier:
         chains = {source: items_of(self.graph, source) for source in self.chains}
         frontier = Frontier(chains, self._perform, self._count_waiting, self._room)
-        bits = {(source, item.node.id, item.emits): item.bit for source in chains for item in chains[source]}
+        self._bits = {(source, item.node.id, item.emits): item.bit for source in chains for item in chains[source]}
+        bits = self._bits
         for node in self.graph.nodes.values():
             if node.kind == "read":
                 continue
@@ -182,8 +184,7 @@ class Run(Seen):
 
     def _skip(self, node: Node) -> None:
         for source in node.sources if node.has_layers else ():
-            items = items_of(self.graph, source)
-            self._frontier.skip(source, sum(item.bit for item in items if item.node.id == node.id))
+            self._frontier.skip(source, sum(self._bits.get((source, node.id, emits), 0) for emits in (False, True)))
 
     async def _stage(self, node: Node) -> None:
         """From the first task of a stage to its record."""
@@ -277,7 +278,7 @@ class Run(Seen):
             refuse_lost(source, module, first, result, self.store, self.graph.recipe)
         if result is None:
             for node_id in self.chains[source.name]:
-                self.made[node_id].waiting += source.name in self.graph.nodes[node_id].sources
+                self.made[node_id].waiting += source.name in self.graph.nodes[node_id].views
             return None
         documents = [
             Document(source.name, part, mark, (number, index), label(source.name, number, index), task.key)
@@ -298,9 +299,9 @@ class Run(Seen):
 
     def _complete(self, source: str, is_known: bool) -> None:
         self._frontier.complete(source, is_known)
-        self._read_sources.add(source)
-        for node in self.graph.nodes.values():
-            if node.kind == "map" and source in node.sources and self._read_sources.issuperset(node.sources):
+        for node in (self.graph.nodes[node_id] for node_id in self.chains[source]):
+            self._unread[node.id] -= 1
+            if node.kind == "map" and not self._unread[node.id]:
                 self.listener.settled(node)
 
     def all_documents(self, node: Node) -> list[Document]:

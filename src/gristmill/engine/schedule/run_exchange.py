@@ -28,6 +28,7 @@ class Exchange:
     def __init__(self, run: "Run", node: Node) -> None:
         self._run = run
         self._node = node
+        self._places = {source: place for place, source in enumerate(node.sources)}
         self._sent = Sent()
         self._tally: dict[str, Any] = {}
         self._poisoned: dict[Document, list[list[Any]]] = {}
@@ -48,7 +49,7 @@ class Exchange:
         add_counts(self._tally, result.tally)
         if result.poisoned:
             self._poisoned[document] = result.poisoned
-        place = (node.sources.index(document.source), *document.order)
+        place = (self._places[document.source], *document.order)
         self._sent.add(place, result.segment_files)
         return True
 

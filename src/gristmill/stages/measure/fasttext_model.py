@@ -1,7 +1,8 @@
 """fastText supervised model files, `.bin` and quantised `.ftz`, as arrays for `kernels.text.fasttext`.
 
-A local file is memory-mapped: a dense matrix of 1.6 GB costs the pages that the text touches, once for all processes
-of a machine. A quantised matrix is decoded when it comes to no more than 64 MB, and otherwise read as it lies.
+A local file is memory-mapped: a dense matrix of 1.6 GB is in memory once for all processes of a machine. A quantised
+matrix is decoded when it comes to no more than 64 MB, and otherwise read as it lies. Every weight is checked, and no
+array is allocated that the size of the file does not justify.
 
 The file, little-endian: int32 magic and version; 12 int32 and a double of arguments; the dictionary (int32 entries,
 words, labels; int64 tokens and pruned size; entries; pairs of bucket and row); a bool that says whether the input
@@ -30,6 +31,9 @@ _MAGIC, _VERSION, _SUPERVISED = 793712314, 12, 3
 _LABEL = "__label__"
 _LONGEST = 255  # n-gram in characters or words; trained models have at most 6
 _DECODED_BYTES = 64 << 20  # a decoded table larger than this misses the caches anyway
+_BUCKET_BYTES = 16 << 20  # of the bits that say which buckets are kept, whatever the size of the file
+_UNPACKED = 64  # bytes of a decoded matrix for each byte of the file; fastText's default is 8
+_LARGEST = 1e15  # of a weight: sums of products of two stay within float32; trained models are below 1e3
 
 
 @dataclass(frozen=True)
@@ -65,11 +69,6 @@ class FastText:
     def _times(self, direction: Array) -> Array:
         arrays = self.arrays
         found: Array = linear.project(arrays.table, arrays.codes, arrays.norms, arrays.centroids, direction)
-        if not np.isfinite(found).all():
-            raise UserError(
-                "the fastText model is damaged: its input matrix holds values that are no numbers, so its scores say "
-                "nothing. Give another file."
-            )
         found.flags.writeable = False
         return found
 
@@ -219,7 +218,12 @@ def parse(data: Array, name: str) -> FastText:
     dim, _, _, _, _, word_ngrams, loss, kind, buckets, minn, maxn, _, _ = file.take("12id")
     if kind != _SUPERVISED:
         raise file.fail("the model holds word vectors and is not supervised")
-    if dim < 1 or buckets < 0 or not 1 <= loss <= 4 or max(maxn, word_ngrams) > _LONGEST:
+    if (
+        dim < 1
+        or not 0 <= buckets // 8 <= max(_DECODED_BYTES, data.size)
+        or not 1 <= loss <= 4
+        or max(maxn, word_ngrams) > _LONGEST
+    ):
         raise file.fail(
             f"the model file is damaged: {dim} dimensions, {buckets} buckets, loss {loss}, "
             f"n-grams of {maxn} characters and {word_ngrams} words"
@@ -231,8 +235,8 @@ def parse(data: Array, name: str) -> FastText:
     starts, ends = _dictionary(file, entries, words)
     kept = file.array(np.int32, 2 * max(pruned, 0)).reshape(-1, 2).astype(np.int64)
     quantised = file.flag()
-    source = _matrix(file, quantised)
-    output = _matrix(file, file.flag() and quantised)
+    source = _matrix(file, quantised, "input")
+    output = _matrix(file, file.flag() and quantised, "output")
     output.decode()
     uses_buckets = maxn > 0 or word_ngrams > 1
     wanted = words + (pruned if pruned >= 0 else buckets * uses_buckets)
@@ -247,8 +251,6 @@ def parse(data: Array, name: str) -> FastText:
     if source.rows * dim * 4 <= _DECODED_BYTES:
         source.decode()
     weights = np.ascontiguousarray(output.table[:label_count].T)
-    if not np.isfinite(weights).all():
-        raise file.fail("the model file is damaged: its output matrix holds values that are no numbers")
     counts = np.array([int(data[at + 1 : at + 9].view(np.int64)[0]) for at in ends[words:]], np.int64)
     text = [
         data[start:end].tobytes().decode("utf-8", "replace")
@@ -290,24 +292,37 @@ def _dictionary(file: _Cursor, entries: int, words: int) -> tuple[Array, Array]:
     return starts, ends
 
 
-def _matrix(file: _Cursor, quantised: bool) -> _Matrix:
+def _matrix(file: _Cursor, quantised: bool, name: str) -> _Matrix:
     none = np.empty(0, np.float32)
     if not quantised:
         rows, dim = _sides(file)
         table = file.array(np.float32, rows * dim).reshape(rows, dim)
+        _check_weights(file, name, table)
         return _Matrix(rows, dim, table, np.empty((0, 1), np.uint8), none, np.empty((0, 256, 1), np.float32))
     has_norms = file.flag()
     rows, dim = _sides(file)
     (size,) = file.take("i")
     codes = file.array(np.uint8, size)
     centroids = _centroids(file, dim)
-    if size != rows * centroids.shape[0]:
-        raise file.fail(f"the model file is damaged: {size} codes for {rows} rows")
-    norms = np.ones(rows, np.float32)
+    if size != rows * centroids.shape[0] or rows * dim * 4 > max(_DECODED_BYTES, _UNPACKED * file.data.size):
+        raise file.fail(f"the model file is damaged: {size} codes for a matrix of {rows} x {dim}")
+    norms = factors = np.ones(rows, np.float32)
     if has_norms:
         norm_codes = file.array(np.uint8, rows)
-        norms = _centroids(file, 1)[0, :, 0][norm_codes]
+        factors = _centroids(file, 1)[0, :, 0]
+        norms = factors[norm_codes]
+    _check_weights(file, name, centroids, factors)
     return _Matrix(rows, dim, np.empty((0, dim), np.float32), codes.reshape(rows, -1), norms, centroids)
+
+
+def _check_weights(file: _Cursor, name: str, *factors: Array) -> None:
+    """Refuses a matrix with NaN, infinity or a number that a sum would make infinite: a score would be nothing."""
+    largest = 1.0
+    for factor in factors:
+        if factor.size:
+            largest *= float(max(-factor.min(), factor.max()))  # both are NaN if one value is
+    if not largest <= _LARGEST:
+        raise file.fail(f"the {name} matrix holds NaN, infinity or a number beyond {_LARGEST:g}")
 
 
 def _sides(file: _Cursor) -> tuple[int, int]:
@@ -323,6 +338,7 @@ def _centroids(file: _Cursor, dim: int) -> Array:
     if own_dim != dim or parts < 1 or not 1 <= last <= width or (parts - 1) * width + last != dim:
         raise file.fail(f"the model file is damaged: {parts} x {width} subquantisers for {dim} dimensions")
     values = file.array(np.float32, dim * 256)
+    width = width if parts > 1 else last  # of a single one nothing else says how wide it is
     centroids = np.zeros((parts, 256, width), np.float32)
     centroids[:-1] = values[: (parts - 1) * 256 * width].reshape(parts - 1, 256, width)
     centroids[-1, :, :last] = values[(parts - 1) * 256 * width :].reshape(256, last)
@@ -339,6 +355,7 @@ def _kept_buckets(file: _Cursor, kept: Array, buckets: int, source: _Matrix, wor
         or (np.diff(known) == 0).any()
         or rows.min() < 0
         or words + rows.max() >= source.rows
+        or np.unique(rows).size < rows.size
     ):
         raise file.fail("the model file is damaged: its list of kept buckets is out of range")
     source.pick(np.concatenate([np.arange(words), words + rows]))

@@ -22,7 +22,7 @@ from gristmill.stages.mix.plan import plan, renamed
 from gristmill.stages.mix.shortfalls import shortfalls
 from gristmill.stages.mix.tally import tally
 
-VERSION = 2
+VERSION = 3
 LIBRARIES = ()
 USES = ("shards", "tokenizer")
 SUFFIX = "json"

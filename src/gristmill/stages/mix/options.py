@@ -53,7 +53,7 @@ class Phase(StageConfig):
     upsample: dict[str, Weight] | None = None
     """factors of this phase"""
     max_epochs: Caps | None = None
-    """caps until the end of this phase, what earlier ones drew included: a lower one leaves texts to later phases"""
+    """caps until the end of this phase, what earlier ones drew included: a lower one keeps more for later phases"""
     learning_rate: LearningRate | None = None
     """a hint for the trainer, as factors of the peak rate"""
 

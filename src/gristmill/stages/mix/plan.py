@@ -2,13 +2,15 @@
 
 A phase's tokens go to domains by their ratios and to groups by their weights, but no group gives more than its cap in
 all phases together; what a cap takes goes to other groups of the domain first, so that its ratio holds, and only then
-to other domains. Earlier phases draw first. Where every cap is reached and tokens are still wanted, the rest is
-spread by the asked shares over the caps: the caller warns of it.
+to other domains. A phase leaves later phases what they ask for, and draws from that only when nothing else has room.
+Where every cap is reached and tokens are still wanted, the rest is spread by the asked shares over the caps: the caller
+warns of it.
 """
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from math import ceil
 
 from gristmill.counted import counted
 from gristmill.errors import CannotBeMet
@@ -34,7 +36,8 @@ class Planned:
     empty: tuple[str, ...]
     """Domains with a ratio that have nothing to draw."""
     at_caps: dict[str, int]
-    """Groups that have reached their caps when the phase ends, and the samples by which they are over them."""
+    """Groups that have no more to give when the phase ends, under their caps and less what later phases ask for, and
+    the samples by which they are over their caps."""
     learning_rate: LearningRate | None
 
     @property
@@ -54,19 +57,35 @@ def plan(groups: Iterable[Group], asked: MixOptions, drawn: Mapping[str, int] | 
     phases = phases_of(asked)
     shares = [shares_of(by_name.values(), phase) for phase in phases]
     density = {name: (group.tokens, group.samples) for name, group in by_name.items()}
-    planned = []
-    for phase, some, tokens in zip(phases, shares, _budgets(asked, phases, shares, by_name, taken), strict=True):
-        caps = {name: cap_samples(group, phase) for name, group in by_name.items()}
-        left = {
-            name: max(0, caps[name] - taken[name]) * group.tokens // group.samples for name, group in by_name.items()
-        }
-        counts = apportion(_draw(tokens, some, left), density)
+    budgets = _budgets(asked, phases, shares, by_name, taken)
+    rooms = [{name: cap_samples(group, phase) - taken[name] for name, group in by_name.items()} for phase in phases]
+
+    def draw(at: int, *limits: Mapping[str, int]) -> dict[str, Fraction]:
+        """Tokens of each group in a phase; `limits` are in samples."""
+        held = ({name: max(0, n) * density[name][0] // density[name][1] for name, n in some.items()} for some in limits)
+        return _draw(budgets[at], shares[at], *held)
+
+    # The most samples of each group until the end of a phase, if later phases are to find what they ask for.
+    spared = [dict(room) for room in rooms]
+    for at in range(len(phases) - 1, 0, -1):
+        later = {name: ceil(tokens / Fraction(*density[name])) for name, tokens in draw(at, spared[at]).items()}
+        for name, room in spared[at].items():
+            spared[at - 1][name] = min(spared[at - 1][name], room - later.get(name, 0))
+    planned, drawn_now = [], dict.fromkeys(by_name, 0)
+    for at, phase in enumerate(phases):
+        free = {name: max(0, most - drawn_now[name]) for name, most in spared[at].items()}
+        kept = {name: most - drawn_now[name] - free[name] for name, most in rooms[at].items()}
+        counts = apportion(draw(at, free, kept), density)
         weights = {name: counts[name] for name in sorted(counts) if counts[name]}
         for name, count in weights.items():
-            taken[name] += count
-        targets = some.targets()
-        at_caps = {name: taken[name] - caps[name] for name in sorted(targets) if taken[name] >= caps[name]}
-        planned.append(Planned(phase.name, weights, targets, some.empty, at_caps, phase.learning_rate))
+            drawn_now[name] += count
+        targets = shares[at].targets()
+        at_caps = {
+            name: max(0, drawn_now[name] - rooms[at][name])
+            for name in sorted(targets)
+            if drawn_now[name] >= spared[at][name]
+        }
+        planned.append(Planned(phase.name, weights, targets, shares[at].empty, at_caps, phase.learning_rate))
     return planned
 
 
@@ -93,12 +112,19 @@ def tokens_of(group: Group, samples: int) -> int:
     return (2 * samples * group.tokens + group.samples) // (2 * group.samples)
 
 
-def _draw(tokens: Fraction, shares: Shares, left: Mapping[str, int]) -> dict[str, Fraction]:
-    """Tokens of each group in a phase of so many."""
+def _draw(
+    tokens: Fraction, shares: Shares, left: Mapping[str, int], *reserves: Mapping[str, int]
+) -> dict[str, Fraction]:
+    """Tokens of each group in a phase of so many: from `left` first, then from each reserve, then over the caps."""
     room = {domain: sum(left[name] for name in weights) for domain, weights in shares.weights.items()}
     over = tokens - sum(room.values())
     if over >= 0:
-        return {name: left[name] + over * share for name, share in shares.targets().items()}
+        more = (
+            _draw(over, shares, *reserves)
+            if reserves
+            else {name: over * share for name, share in shares.targets().items()}
+        )
+        return {name: left[name] + more[name] for name in more}
     drawn: dict[str, Fraction] = {}
     for domain, amount in fill(shares.ratios, room, tokens).items():
         drawn |= fill(shares.weights[domain], left, amount)

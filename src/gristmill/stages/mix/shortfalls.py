@@ -1,14 +1,16 @@
 """What a user asked of a mixture and did not get: one message for one cause, with its consequence and what to do."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
-from gristmill.counted import counted
+from gristmill.counted import counted, percent
 from gristmill.stages.mix.options import DEFAULT, MixOptions
 from gristmill.stages.shards.shard_groups import parts_of
 
 TOLD_FROM = 10**6
-"""Billionths of a phase by which a domain misses its ratio before it is told: 0.1%."""
+"""Billionths of a phase by which a domain or group misses its share before the user is warned: 0.1%."""
+NONE: Mapping[str, Mapping[str, Any]] = {"groups": {}}
+"""A domain that a phase does not draw from."""
 MOST_NAMED = 3
 """Groups that a message names before it counts the rest."""
 
@@ -20,8 +22,8 @@ def shortfalls(found: Mapping[str, Any], asked: MixOptions, sources: Mapping[str
     yield from _too_few_tokens(found, asked)
     told: set[str] = set()
     yield from _over_caps(found, told)
-    yield from _short_domains(found, told)
-    yield from _undrawn(found, told)
+    yield from _short(found, told)
+    yield from _undrawn(found)
     yield from _empty(found, sources)
 
 
@@ -78,7 +80,14 @@ def _over_caps(found: Mapping[str, Any], told: set[str]) -> Iterator[str]:
         tokens = over[name] * group["tokens"] // group["samples"]
         by.append(f"{name} by {over[name] / group['samples']:.2f} epochs ({counted(tokens, 'token')})")
     if by:
-        told.update(f"{phase} {group}" for phase, capped in found["at_caps"].items() for group in capped)
+        for phase, capped in found["at_caps"].items():
+            drawn = {
+                group
+                for counts in found["phases"][phase]["domains"].values()
+                for group, one in counts["groups"].items()
+                if one["samples"]
+            }
+            told.update(f"{phase} {group}" for group in drawn & capped.keys())
         yield (
             "more tokens are asked for than the caps (max_epochs) allow, so groups are drawn over them, "
             f"{_some(by)}: a training sees their text more often than you allowed, and shares are not as asked. Add "
@@ -86,43 +95,60 @@ def _over_caps(found: Mapping[str, Any], told: set[str]) -> Iterator[str]:
         )
 
 
-def _short_domains(found: Mapping[str, Any], told: set[str]) -> Iterator[str]:
-    """Domains whose ratio does not hold because all of them is at its caps. `told` has what was told: `phase group`."""
-    short: dict[str, list[str]] = {}
-    for name, capped in found["at_caps"].items():
-        phase = found["phases"][name]
+def _short(found: Mapping[str, Any], told: set[str]) -> Iterator[str]:
+    """Domains and groups that get less than a phase asks for, because of their caps. `told` has `phase group`."""
+    domains: set[str] = set()
+    groups: dict[str, str] = {}
+    for name, at_caps in found["at_caps"].items():
+        phase, capped = found["phases"][name], {group for group in at_caps if f"{name} {group}" not in told}
         for domain, counts in phase["domains"].items():
-            missing = counts["target"] - counts["tokens"] * 10**9 // phase["tokens"]
-            groups = {f"{name} {group}" for group in counts["groups"]}
-            if missing >= TOLD_FROM and counts["groups"].keys() <= capped.keys() and not groups <= told:
-                share = f"{counts['tokens'] / phase['tokens']:.1%} of the phase {name}"
-                short.setdefault(domain, []).append(f"{share} (asked: {counts['target'] / 1e9:.1%})")
-                told |= groups
-    for domain, shares in short.items():
-        keeps = ", or lower it in an earlier phase to keep some for a later one" if len(found["at_caps"]) > 1 else ""
+            if _is_short(counts, phase) and counts["groups"].keys() <= capped:
+                domains.add(domain)
+            for group, drawn in counts["groups"].items():
+                if group in capped and (not drawn["samples"] or _is_short(drawn, phase)):
+                    groups[group] = domain
+    for domain in sorted(domains):
+        members = {name for phase in found["phases"].values() for name in phase["domains"].get(domain, NONE)["groups"]}
+        yield _of_short(found, domain or "what has no domain", domain, members, "Other domains")
+    inside = [group for group, domain in groups.items() if domain not in domains]
+    for group in inside[:MOST_NAMED]:
+        yield _of_short(found, group, groups[group], {group}, "Other groups of its domain")
+    if more := inside[MOST_NAMED:]:
         yield (
-            f"{domain or 'what has no domain'} is {' and '.join(shares)}, because all of its text is at its cap "
-            f"(max_epochs), and other domains take its place. Add text to it, ask for less of it or for fewer tokens, "
-            f"or raise its max_epochs{keeps}"
+            f"phases also get less than they ask for of {counted(len(more), 'other group')}, because of max_epochs: "
+            f"{_some(more)}. Add text, ask for fewer tokens, or raise max_epochs"
         )
 
 
-def _undrawn(found: Mapping[str, Any], told: set[str]) -> Iterator[str]:
-    """Groups of which a phase should draw something and draws nothing, though the ratio of their domain holds."""
-    capped: dict[str, list[str]] = {}
+def _is_short(counts: Mapping[str, int], phase: Mapping[str, Any]) -> bool:
+    return bool(counts["target"] - counts["tokens"] * 10**9 // phase["tokens"] >= TOLD_FROM)
+
+
+def _of_short(found: Mapping[str, Any], label: str, domain: str, members: Collection[str], others: str) -> str:
+    """How much the caps allow of a domain or of one of its groups, and what each phase asks for and gets."""
+    held = [found["groups"][name] for name in members]
+    allowed = sum(group["cap_samples"] * group["tokens"] // group["samples"] for group in held)
+    by = []
+    for name, phase in found["phases"].items():
+        some = [drawn for one, drawn in phase["domains"].get(domain, NONE)["groups"].items() if one in members]
+        target, given = (sum(drawn[key] for drawn in some) for key in ("target", "tokens"))
+        if some:
+            asked = f"{name} asks for {target * phase['tokens'] // 10**9:,} tokens ({target / 1e9:.1%})"
+            by.append(f"{asked} and gets {given:,} ({percent(given, phase['tokens'])})")
+    return (
+        f"max_epochs limits {label} to {counted(allowed, 'token')} in the whole training: {', '.join(by)}. {others} "
+        "fill the gap. Add text to it, ask for less of it or for fewer tokens, or raise its max_epochs"
+    )
+
+
+def _undrawn(found: Mapping[str, Any]) -> Iterator[str]:
+    """Groups of which a phase should draw less than a sample, and draws nothing."""
     small: dict[str, list[str]] = {}
     for name, at_caps in found["at_caps"].items():
         for counts in found["phases"][name]["domains"].values():
             for group, drawn in counts["groups"].items():
-                if not drawn["samples"] and f"{name} {group}" not in told:
-                    share = f"{drawn['target'] / 1e7:.2g}% of the phase {name}"
-                    (capped if group in at_caps else small).setdefault(group, []).append(share)
-    for group, shares in capped.items():
-        yield (
-            f"nothing of {group} is drawn where it should be {' and '.join(shares)}, because its cap (max_epochs) is "
-            "reached, and others of its domain take its place. Add text to it, raise its max_epochs, or lower that of "
-            "an earlier phase"
-        )
+                if not drawn["samples"] and group not in at_caps:
+                    small.setdefault(group, []).append(f"{drawn['target'] / 1e7:.2g}% of the phase {name}")
     if small:
         by = [f"{group} ({' and '.join(shares)})" for group, shares in small.items()]
         yield (
