@@ -33,7 +33,7 @@ from gristmill.recipe.locations import locate, why_not
 from gristmill.recipe.mistakes import Mistakes, show
 from gristmill.recipe.mix import load_mix
 from gristmill.recipe.model import Recipe, Source, Step
-from gristmill.recipe.names import check_names
+from gristmill.recipe.names import check_names, check_twins
 from gristmill.recipe.quality import in_order, load_quality
 from gristmill.recipe.shards import GROUPS, check_groups, load_shards
 from gristmill.recipe.sources import load_source
@@ -96,6 +96,7 @@ def load(
     check_routes(draft, routes, GROUPS)
     check_groups(draft, sources.values(), routes)
     check_names(draft, routes, sources)
+    check_twins(draft)
     location = _store(draft, "./store" if fields is None else fields.store, store)
     mistakes.raise_any()
     assert fields is not None

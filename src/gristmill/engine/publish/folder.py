@@ -14,7 +14,6 @@ goes on.
 import errno
 import json
 import os
-import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -56,7 +55,7 @@ def publish(run: Seen, note: Callable[[str], None] = lambda _: None) -> str | No
     if store.read_file(name) != content:
         store.write_file(name, content)
     if store.is_local:
-        why = _point(f"{store.root}/{FOLDER}/{run.name}/{LATEST}", manifest["hash"][:12])
+        why = _point(store, f"{store.root}/{FOLDER}/{run.name}/{LATEST}", manifest["hash"][:12])
         if why is not None:
             note(why)
     return f"{store.uri.rstrip('/')}/{folder}"
@@ -140,11 +139,11 @@ def _wanted(manifest: dict[str, Any]) -> Iterator[str]:
             yield from (shard["bin"], shard["index"], shard["lineage"])
 
 
-def _point(link: str, target: str) -> str | None:
+def _point(store: Store, link: str, target: str) -> str | None:
     """Let a symbolic link point to another folder, at once; why that cannot be, where it cannot."""
     if os.path.islink(link) and os.readlink(link) == target:
         return None
-    temporary = f"{link}.{uuid.uuid4().hex[:8]}"
+    temporary = store.temporary(link)
     try:
         os.symlink(target, temporary)
         try:
