@@ -28,12 +28,12 @@ from gristmill.places import is_url
 from gristmill.recipe.check import check
 from gristmill.recipe.cluster import load_cluster, load_profile
 from gristmill.recipe.draft import Draft
-from gristmill.recipe.fields import RecipeFields, parse_sample
+from gristmill.recipe.fields import ONE_FILE, RecipeFields, parse_sample
 from gristmill.recipe.locations import locate, why_not
 from gristmill.recipe.mistakes import Mistakes, show
 from gristmill.recipe.mix import load_mix
 from gristmill.recipe.model import Recipe, Source, Step
-from gristmill.recipe.names import check_names, check_twins
+from gristmill.recipe.names import check_names
 from gristmill.recipe.quality import in_order, load_quality
 from gristmill.recipe.shards import GROUPS, check_groups, load_shards
 from gristmill.recipe.sources import load_source
@@ -96,7 +96,6 @@ def load(
     check_routes(draft, routes, GROUPS)
     check_groups(draft, sources.values(), routes)
     check_names(draft, routes, sources)
-    check_twins(draft)
     location = _store(draft, "./store" if fields is None else fields.store, store)
     mistakes.raise_any()
     assert fields is not None
@@ -148,6 +147,10 @@ def _bound(draft: Draft, raw: Mapping[str, Any]) -> None:
 def _load_sources(draft: Draft, raw: Mapping[str, Any]) -> dict[str, Source]:
     named = raw.get("sources")
     loaded = {name: load_source(draft, name, source) for name, source in named.items()} if _is_dict(named) else {}
+    first: dict[str, str] = {}
+    for name in loaded:
+        if (twin := first.setdefault(str(name).lower(), name)) != name:
+            draft.add_at_key(("sources", name), f"sources.{name} differs from {twin} in case only, {ONE_FILE}.")
     return {name: source for name, source in loaded.items() if source}
 
 

@@ -46,27 +46,6 @@ def check_names(draft: Draft, routes: Mapping[str, Route], sources: Mapping[str,
                     _language(draft, path, value, route[:place])
 
 
-def check_twins(draft: Draft) -> None:
-    """Adds a mistake for names that differ in case only. They become file names and names in SQL: some disks, and every
-    query, take the two for one.
-    """
-    tree = draft.tree.value
-    tiers = [("sources", name, "tier") for name in _keys(tree, ("sources",))]
-    for path in (("sources",), *tiers):
-        first: dict[str, str] = {}
-        for name in _keys(tree, path):
-            twin = first.setdefault(name.lower(), name)
-            if twin != name:
-                told = f"{dotted((*path, name))} differs from {twin} in case only. Names become file names, and on some"
-                draft.add_at_key((*path, name), f"{told} disks the two would be one file. Rename one of them.")
-
-
-def _keys(tree: Any, path: Path) -> list[str]:
-    for part in path:
-        tree = tree.get(part) if isinstance(tree, dict) else None
-    return [key for key in tree if isinstance(key, str)] if isinstance(tree, dict) else []
-
-
 def _marked(kind: Any, value: Any, at: Path) -> Iterator[tuple[NameMark, Path, str]]:
     """The names in a value of type `kind`, and where they stand."""
     if get_origin(kind) is Annotated:
