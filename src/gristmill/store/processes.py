@@ -56,9 +56,7 @@ def name_of(pid: int) -> str:
 
 
 def runs(name: str) -> bool | None:
-    """Whether the process of a name still runs. None where only its own place can tell, or where nobody can tell when a
-    process started, so that another one may have its id by now.
-    """
+    """Whether the process of a name still runs; None where only its own place can tell, or nobody when it started."""
     place, _, rest = name.partition("-")
     pid, _, start = rest.partition("-")
     if place != here():
