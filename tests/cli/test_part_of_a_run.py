@@ -164,3 +164,18 @@ def test_a_store_in_memory_is_told_of_as_one(short, say):
         said = say(*command, short.recipe, *change, *empty)
         assert "is in the memory of the command that fills it, and empty" in said.out + said.err, command
     assert "store in memory is empty" in say("status", f"memory://{short.folder}/another-process@project").err
+
+
+@pytest.mark.parametrize("command", [("sql", "select count(*) from documents"), ("export", "--out", "new")])
+def test_documents_that_are_read_and_not_judged_are_no_corpus(short, say, command):
+    """Also without a step: a run may stop after `ingest`."""
+    short.write_recipe("  []")
+    short.run()
+    made = short.look().made["notes/corpus"]
+    for key in made.tasks:
+        (short.store / "tasks" / f"{key}.json").unlink()
+    for path in (short.store / "stages").iterdir():
+        path.unlink()
+    name, *rest = command
+    told = say(name, short.recipe, *rest)
+    assert "has not run to its end as it is now (notes/corpus)" in told.err

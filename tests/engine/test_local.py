@@ -308,3 +308,15 @@ def test_a_worker_answers_whatever_a_task_raises(tmp_path, monkeypatch, raised, 
     if answered is StageFailed:
         assert str(answer).startswith("all/step, part 3:\nTraceback")
         assert type(raised).__name__ in str(answer)
+
+
+def test_a_recipe_whose_name_differs_in_case_only_is_refused(project, edit):
+    """On some disks the two would share a folder; a store that has runs of both is left as it is."""
+    project.run()
+    edit(project.recipe, "recipe: project", "recipe: Project")
+    with pytest.raises(UserError, match="has runs of the recipe project, and Project differs from it in case only"):
+        project.run()
+    assert not (project.store / "runs" / "Project").exists()
+    (project.store / "runs" / "Project").mkdir()
+    (project.store / "runs" / "Project" / "2020-01-01T00-00-00.000000Z.json").write_text("{}")
+    project.run()

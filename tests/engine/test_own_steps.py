@@ -113,6 +113,10 @@ MISTAKES = {
     "documents' own name": ("  - ingest\n", ["would be called ingest"]),
     "large text": ("  - large\n", ["promises the column text as large_string, which is string", ".cast(pa.string())"]),
     "what cannot be stored": ("  - odd\n", ["promises the column n as month_day_nano_interval", "cannot keep"]),
+    "columns that SQL takes for one": (
+        "  - cases\n",
+        ["its SCHEMA has score, and SQL takes it for Score", "has Source, and SQL takes it for source"],
+    ),
     "what is no schema": ("  - listed\n", ["its SCHEMA is of type list, not a pyarrow.Schema"]),
     "library not there": ("  - library\n", ["declares the library 'no_such_library', which is not installed"]),
     "reads raises": ("  - reads\n", ["KeyError: 'x', in code of your own", "reads.py"]),
@@ -155,6 +159,7 @@ def test_a_mistake_is_told_with_the_recipes_line_before_any_work(case, own):
         ingest=HEAD + apply,
         large=HEAD + "SCHEMA = pa.schema([('text', pa.large_string())])\n" + apply,
         odd=HEAD + "SCHEMA = pa.schema([('n', pa.month_day_nano_interval())])\n" + apply,
+        cases=HEAD + "SCHEMA = pa.schema([(n, pa.int64()) for n in ('Score', 'score', 'Source')])\n" + apply,
         listed=HEAD + "SCHEMA = ['text']\n" + apply,
         library=HEAD + "LIBRARIES = ('no_such_library',)\n" + apply,
         reads=HEAD + "def reads(config): return {}['x']\n" + apply,

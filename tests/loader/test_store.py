@@ -3,10 +3,13 @@
 import contextlib
 import fcntl
 import hashlib
+import importlib
 import os
+import pickle
 import subprocess
 import sys
 import threading
+import types
 
 import fsspec
 import pytest
@@ -324,14 +327,47 @@ def test_a_missing_library_is_named():
         file_system("nowhere://bucket/run")
 
 
-def test_a_link_is_followed_when_the_loader_is_opened(tmp_path):
-    """`latest` points to another folder while a trainer runs, and the trainer goes on with what it opened."""
+@pytest.fixture
+def latest(tmp_path):
+    """A link to a corpus, and a function that publishes another one, as a takedown does."""
     two_phases().write(tmp_path / "old")
     Corpus({"crawl/B": [3], "wiki/A": [2], "code": [1]}, [(9, {"crawl/B": 1})]).write(tmp_path / "new")
     link = tmp_path / "latest"
     link.symlink_to("old")
-    with Loader(link) as loader, Loader(tmp_path / "old") as expected:
+
+    def publish():
         link.unlink()
         link.symlink_to("new")
-        for number in range(0, loader.samples, 7):
-            assert (loader[number].tokens == expected[number].tokens).all()
+
+    return link, publish
+
+
+def test_a_link_is_followed_when_the_loader_is_opened(latest, tmp_path):
+    """`latest` points to another folder while a trainer runs, and the trainer goes on with what it opened."""
+    link, publish = latest
+    with Loader(link) as loader, Loader(tmp_path / "old") as expected:
+        publish()
+        with pickle.loads(pickle.dumps(loader)) as again:  # in another process, which is started later
+            for number in range(0, loader.samples, 7):
+                assert (loader[number].tokens == expected[number].tokens).all()
+                assert (again[number].tokens == expected[number].tokens).all()
+
+
+def test_workers_that_start_after_a_takedown_read_what_the_first_one_reads(latest, tmp_path, monkeypatch):
+    """Each worker of a DataLoader opens the shards for itself: together they give every sample of one manifest."""
+    data = types.SimpleNamespace(IterableDataset=object, Dataset=object, get_worker_info=lambda: info)
+    monkeypatch.setitem(sys.modules, "torch", types.SimpleNamespace(from_numpy=lambda array: array))
+    monkeypatch.setitem(sys.modules, "torch.utils.data", data)
+    monkeypatch.delitem(sys.modules, "gristmill.loader.torch", raising=False)
+    link, publish = latest
+    with Loader(tmp_path / "old", batch_samples=10) as loader:
+        expected = [batch.tokens.tolist() for batch in loader]
+    dataset = importlib.import_module("gristmill.loader.torch").StreamDataset(link, batch_samples=10)
+    monkeypatch.delitem(sys.modules, "gristmill.loader.torch")
+    info = types.SimpleNamespace(id=0, num_workers=2)
+    first = [batch.tokens.tolist() for batch in dataset]
+    publish()
+    info = types.SimpleNamespace(id=1, num_workers=2)
+    second = [batch.tokens.tolist() for batch in dataset]
+    assert [*first, *second] == [*expected[::2], *expected[1::2]]
+    assert len(second) > 1

@@ -153,6 +153,16 @@ CASES: dict[str, tuple[str, int, list[str]]] = {
         4,
         ["'a/b'", "file names"],
     ),
+    "sources that differ in case": (
+        SOURCE + "".join(f"  {name}: {{kind: web, read: {{format: lines, paths: [x]}}}}\n" for name in ("Web", "web")),
+        5,
+        ["sources.web differs from Web in case only", "Rename one"],
+    ),
+    "tiers that differ in case": (
+        SOURCE + "  a: {kind: web, read: {format: lines, paths: [x]}, tier: {\n    A: text_bytes > 9,\n    a: else}}\n",
+        4,
+        ["sources.a.tier", "two tiers differ in case only"],
+    ),
     "source called all": (
         SOURCE + "  all: {kind: web, read: {format: lines, paths: [x]}}\n",
         4,

@@ -4,6 +4,7 @@ import errno
 import hashlib
 import json
 import os
+import tempfile
 
 import pyarrow as pa
 import pytest
@@ -327,3 +328,15 @@ def test_a_file_that_is_missing_elsewhere_is_no_fault_of_the_store(tmp_path):
     store = Store(str(tmp_path / "store"))
     with pytest.raises(FileNotFoundError), store.scratch():
         (tmp_path / "nowhere").read_text()
+
+
+def test_the_scratch_of_a_killed_process_is_swept_where_the_store_is_elsewhere(tmp_path, monkeypatch):
+    """It is outside of the store, and may be as large as a shard; that of a living process stays."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    store = Store(f"memory://{tmp_path}/store")
+    dead = tmp_path / f"gristmill-{here()}-999999999-1-abcdefgh"
+    dead.mkdir()
+    (tmp_path / "gristmill-notes-of-my-own").mkdir()
+    with store.scratch() as mine:
+        store.sweep_temporaries()
+        assert sorted(tmp_path.iterdir()) == sorted([mine, tmp_path / "gristmill-notes-of-my-own"])

@@ -114,6 +114,7 @@ class Mill:
         earlier = Earlier()
         with waits_told(listener.note), hold(self.store, "run", self.recipe.name) as lease:
             await_collection(self.store, lease, listener.note)
+            self._refuse_twin()
             self.store.sweep_temporaries()
             before = self.known_before()
             earlier.paces = {node_id: told.get("pace", {}) for node_id, told in before.items()}
@@ -161,6 +162,16 @@ class Mill:
                 for fact in self.store.damaged_records.values():
                     listener.note(f"{fact}. It was not used. To check all records: gristmill verify {self.recipe.path}")
                 return run
+
+    def _refuse_twin(self) -> None:
+        """A recipe whose name differs from another's in case only: on some disks they would share their folders."""
+        name, recipes = self.recipe.name, {path.split("/")[1] for path, _ in self.store.list_files("runs")}
+        twin = next((one for one in sorted(recipes) if one.lower() == name.lower()), name)
+        if name not in recipes and twin != name:
+            raise UserError(
+                f"{self.store.uri} has runs of the recipe {twin}, and {name} differs from it in case only: on some "
+                "disks they would overwrite each other. Nothing was run. Rename the recipe, or use another store."
+            )
 
     def _take_away(self, corrupt: CorruptPart, earlier: Earlier) -> None:
         """Remove a damaged part, so that what made it runs again; once."""

@@ -211,8 +211,15 @@ class Loader:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    @property
+    def pinned(self) -> dict[str, Any]:
+        """The options that open the same manifest again, in another process or later, even if `latest` has moved on."""
+        old = None if self._old is None else self._old.location
+        same = {"path": self.manifest.location, "manifest_hash": self.manifest.hash, "continues": old}
+        return {**self._options, **same, "start": self._sample}
+
     def __reduce__(self) -> tuple[Any, ...]:
-        return _again, ({**self._options, "start": self._sample},)
+        return _again, (self.pinned,)
 
     def _end_run(self, reason: str) -> None:
         if self._run is not None:

@@ -83,8 +83,8 @@ class StreamDataset(data.IterableDataset):  # type: ignore[misc]
 
     def __init__(self, path: Any, *, fields: tuple[str, ...] = FIELDS, **options: Any) -> None:
         self.fields = fields
-        self._options = {"path": path, **options}
-        with Loader(**self._options) as loader:
+        with Loader(path, **options) as loader:
+            self._options = loader.pinned  # each worker opens its own loader, perhaps after `latest` has moved on
             self._length = len(loader)
 
     def __len__(self) -> int:

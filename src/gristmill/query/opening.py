@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 from gristmill.engine.mill import Mill
+from gristmill.engine.plan.graph import CORPUS
 from gristmill.engine.publish.run_record import finished_runs, last_finished, names_in, see
 from gristmill.engine.schedule.run import Run
 from gristmill.engine.schedule.seen import Seen
@@ -102,7 +103,8 @@ def look(mill: Mill) -> Run:
 
 def check_finished(seen: Seen, command: str = "") -> None:
     """Refuse a corpus of which some document is not judged by all steps; `command` looks at one that is."""
-    open_steps, has_some = unfinished(seen, None), any(seen.documents.values())
+    last = [node_id for node_id in seen.unfinished() if seen.nodes[node_id].name == CORPUS]
+    open_steps, has_some = unfinished(seen, None) or last, any(seen.documents.values())
     if open_steps or not has_some:
         waits = f" ({listed(open_steps, MOST_NAMED)})" if open_steps and has_some else ""
         raise UserError(

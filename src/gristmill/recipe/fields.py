@@ -15,6 +15,7 @@ EVERY_SOURCE = "all"
 
 _TIER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,19}")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+ONE_FILE = "and names become file names: on some disks the two would be one file. Rename one of them"
 
 
 def _name(value: str) -> str:
@@ -55,6 +56,8 @@ def _tiers(value: str | dict[str, str]) -> str | dict[str, str]:
         raise ValueError(f"the last tier, and no other, is for all that is left. Write its name and {ELSE}: C: {ELSE}")
     for text in list(value.values())[:-1]:
         parse_condition(text)
+    if len({name.lower() for name in value}) < len(value):
+        raise ValueError(f"two tiers differ in case only, {ONE_FILE}")
     return value
 
 

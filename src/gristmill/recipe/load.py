@@ -28,7 +28,7 @@ from gristmill.places import is_url
 from gristmill.recipe.check import check
 from gristmill.recipe.cluster import load_cluster, load_profile
 from gristmill.recipe.draft import Draft
-from gristmill.recipe.fields import RecipeFields, parse_sample
+from gristmill.recipe.fields import ONE_FILE, RecipeFields, parse_sample
 from gristmill.recipe.locations import locate, why_not
 from gristmill.recipe.mistakes import Mistakes, show
 from gristmill.recipe.mix import load_mix
@@ -148,6 +148,10 @@ def _bound(draft: Draft, raw: Mapping[str, Any]) -> None:
 def _load_sources(draft: Draft, raw: Mapping[str, Any]) -> dict[str, Source]:
     named = raw.get("sources")
     loaded = {name: load_source(draft, name, source) for name, source in named.items()} if _is_dict(named) else {}
+    first: dict[str, str] = {}
+    for name in loaded:
+        if (twin := first.setdefault(str(name).lower(), name)) != name:
+            draft.add_at_key(("sources", name), f"sources.{name} differs from {twin} in case only, {ONE_FILE}.")
     return {name: source for name, source in loaded.items() if source}
 
 

@@ -239,7 +239,10 @@ def _faults_of_schema(schema: object) -> list[str]:
     """Columns that documents have keep their type, as every step relies on it; others must come back as they went."""
     if not isinstance(schema, pa.Schema):
         return [f"its SCHEMA is of type {type(schema).__name__}, not a pyarrow.Schema"]
+    first = {"doc_id": "doc_id", "source": "source"}  # every view of a step has them
+    pairs = [(name, first.setdefault(name.lower(), name)) for name in schema.names]
     faults = [f"its SCHEMA has {name} twice" for name in sorted({n for n in schema.names if schema.names.count(n) > 1})]
+    faults += [f"its SCHEMA has {name}, and SQL takes it for {twin}. Rename it" for name, twin in pairs if name != twin]
     for item in schema if not faults else ():
         known = DOCUMENTS.field(item.name).type if item.name in DOCUMENTS.names else item.type
         if item.type != known:

@@ -19,6 +19,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 from gristmill.objects.system import ObjectSystem
 from gristmill.store.faults import Unwritable, unwritable
 from gristmill.store.files import About, Answer
+from gristmill.store.processes import name_of_self, runs
 from gristmill.store.shelves import Page, Shelves
 
 _PART = re.compile(r"parts/[0-9a-f]{2}/[0-9a-f]{64}\.\w+")
@@ -91,7 +92,7 @@ class ObjectFiles:
 
     @contextmanager
     def scratch(self) -> Iterator[Path]:
-        folder = tempfile.mkdtemp(prefix="gristmill-")
+        folder = tempfile.mkdtemp(prefix=f"gristmill-{name_of_self()}-")
         try:
             yield Path(folder)
         finally:
@@ -140,6 +141,9 @@ class ObjectFiles:
         raise NotImplementedError("an upload is atomic by itself, so an object store has no temporary files")
 
     def sweep_temporaries(self, age_seconds: Callable[[str], float | None]) -> list[str]:
+        for left in Path(tempfile.gettempdir()).glob("gristmill-*-*-*-*"):  # the scratch of a process that was killed
+            if runs(left.name.removeprefix("gristmill-").rpartition("-")[0]) is False:
+                shutil.rmtree(left, ignore_errors=True)
         return []
 
     def unwritable_by(self, error: OSError, path: str | None = None) -> Unwritable:

@@ -56,7 +56,7 @@ def name_of(pid: int) -> str:
 
 
 def runs(name: str) -> bool | None:
-    """Whether the process of a name still runs; None where only its own place could tell."""
+    """Whether the process of a name still runs; None where only its own place can tell, or nobody when it started."""
     place, _, rest = name.partition("-")
     pid, _, start = rest.partition("-")
     if place != here():
@@ -67,4 +67,5 @@ def runs(name: str) -> bool | None:
         return False
     except PermissionError:
         pass
-    return started(int(pid)) in (start, "0")
+    now = started(int(pid))
+    return None if "0" in (start, now) else now == start

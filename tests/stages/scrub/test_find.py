@@ -182,3 +182,15 @@ def test_a_private_key_goes_whole():
     for end in ("\n-----END RSA PRIVATE KEY-----", ""):
         key = f"-----BEGIN RSA PRIVATE KEY-----\n{body}{end}"
         assert found(f"a\n{key}\n# b") == [("secret", key)]
+
+
+def test_a_private_key_of_any_length_goes_whole():
+    """A long block must look like a key all the way: prose between two marks that are far apart stays."""
+    line = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQDD0tPVdu2vfKJq\n"
+    begin, end = "-----BEGIN RSA PRIVATE KEY-----\n", "-----END RSA PRIVATE KEY-----"
+    for lines in (240, 260, 2_000):  # 16 KB are 248 lines
+        key = begin + line * lines + end
+        assert found(f"a\n{key}\n# b") == [("secret", key)]
+    prose = "A key begins like this. " * 1_000
+    ((_, taken),) = found(begin + line * 3 + prose + end)
+    assert prose[24:] not in taken

@@ -14,7 +14,6 @@ goes on.
 import errno
 import json
 import os
-import uuid
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -70,7 +69,7 @@ def point_latest(run: Seen, note: Callable[[str], None]) -> None:
     link = f"{run.store.root}/{FOLDER}/{run.name}/{LATEST}"
     if manifest is None or (os.path.islink(link) and os.readlink(link) == target):
         return
-    temporary = f"{link}.{uuid.uuid4().hex[:8]}"
+    temporary = run.store.temporary(link)
     try:
         os.symlink(target, temporary)
         os.replace(temporary, link)

@@ -17,7 +17,7 @@ from typing import Any
 
 from gristmill.engine.executors.shared_kernels import FOLDER as KERNELS
 from gristmill.engine.executors.shared_kernels import current as current_kernels
-from gristmill.engine.publish.folder import FOLDER, LATEST
+from gristmill.engine.publish.folder import FOLDER
 from gristmill.engine.publish.run_record import datasets_of, last_of_kind, task_names
 from gristmill.engine.schedule.run import Run
 from gristmill.engine.schedule.seen import Seen
@@ -34,6 +34,8 @@ _OURS = re.compile(
     r"kernels/[a-z_-]+-[0-9a-f]{16}-[0-9a-f]{16}\.kernels"
 )
 """The names of what a run writes and a collection may take."""
+_SHARDS = re.compile(rf"{FOLDER}/([^/]+/[0-9a-f]{{12}})/(manifest\.json|tokenizer\.json|.+/shard_[0-9]{{5}}\.[^/]+)")
+"""The files of a folder of shards: which folder, and their names in it."""
 
 
 def refuse_no_store(store: Store) -> None:
@@ -148,10 +150,10 @@ def _find(store: Store, seen: Seen | None, named: Sequence[str], without: tuple[
                 kept_files, kept_bytes = kept_files + 1, kept_bytes + size
             else:
                 garbage[path] = size
-    for folder in sorted(going):
-        for path, size in store.list_files(f"{FOLDER}/{folder}"):
-            # Second names of parts take no room of their own; the parts are counted above if they go.
-            garbage[path] = 0 if store.has_names(path) else size
+    named_files = [file for folder in sorted(going) for file in store.list_files(f"{FOLDER}/{folder}")]
+    for path, size in (*named_files, *_unfinished(store)):
+        # Second names of parts take no room of their own; the parts are counted above if they go.
+        garbage[path] = 0 if store.has_names(path) else size
     going_datasets = {_subject(path) for path in garbage if path.startswith("datasets/")}
     return Garbage(
         garbage,
@@ -169,6 +171,8 @@ def collect(store: Store, garbage: Garbage) -> None:
     order = {FOLDER: 0, "stages": 1, "datasets": 2, "tasks": 3, "parts": 4, KERNELS: 5}
     for path in sorted(garbage.files, key=lambda path: (order[path.split("/")[0]], path)):
         store.remove(path)
+    for path, _ in list(store.list_files("claims")):  # nobody else uses the store: their runs were killed
+        store.unmark(path)
     store.sweep_temporaries()
 
 
@@ -195,10 +199,18 @@ def _hashes(entries: Iterable[Any]) -> Iterator[str]:
     return (part.hash for part in with_verdicts(map(part_from_json, entries)))
 
 
-def published_in(store: Store) -> list[str]:
-    """Folders of shards (RECIPE/HASH) in the store."""
-    paths = [path.split("/") for path, _ in store.list_files(FOLDER) if path.endswith("/manifest.json")]
-    return [f"{recipe}/{version}" for _, recipe, version, _ in paths if version != LATEST]
+def published_in(store: Store) -> set[str]:
+    """Folders of shards (RECIPE/HASH) in the store; links to them (`latest`) do not count."""
+    found = (_SHARDS.fullmatch(path) for path, _ in store.list_files(FOLDER))
+    return {match[1] for match in found if match and match[2] == "manifest.json"}
+
+
+def _unfinished(store: Store) -> Iterator[tuple[str, int]]:
+    """Files of folders without a manifest, which is written last: a run that was killed left them."""
+    whole = published_in(store)
+    for path, size in store.list_files(FOLDER):
+        if (match := _SHARDS.fullmatch(path)) and match[1] not in whole:
+            yield path, size
 
 
 def _find_named(name: str, published: set[str], store: Store) -> str:

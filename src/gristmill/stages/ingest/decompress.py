@@ -73,7 +73,8 @@ def read_gzip(file: IO[bytes]) -> Iterator[bytes]:
                 raise Fault("corrupt_gzip", f"member {member}: {error}") from error
             if chunk:
                 yield chunk
-            at += len(given) - len(inflate.unused_data) - len(inflate.unconsumed_tail)
+            # At the end of a member, zlib may name the bytes after it twice: unused, and not consumed.
+            at += len(given) - len(inflate.unused_data if inflate.eof else inflate.unconsumed_tail)
             step = min(2 * step, 1 << 16)
 
 

@@ -17,7 +17,7 @@ from gristmill.stages.ingest.fields import dump
 from gristmill.stages.ingest.front_matter import first_heading, split_front_matter
 from gristmill.stages.ingest.stream import bounded, decompressed, without_compression_suffix
 
-VERSION = 1
+VERSION = 2
 LIBRARIES = ("orjson", "pyyaml", "resiliparse", "zstandard")
 POSITIONS = "the whole file"
 

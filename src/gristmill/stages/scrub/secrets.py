@@ -119,9 +119,9 @@ _NAMED = re.compile(
 )
 _BEGIN = re.compile(rb"-----BEGIN (?:[A-Z0-9]+ ){0,4}PRIVATE KEY(?: BLOCK)?-----")
 _END = re.compile(rb"-----END (?:[A-Z0-9]+ ){0,4}PRIVATE KEY(?: BLOCK)?-----")
-_BODY = re.compile(rb"(?:[A-Za-z0-9+/=\s\"',]|\\[nr])*")
+_BODY = re.compile(rb"(?:[A-Za-z0-9+/=\s\"',]++|\\[nr])*+")
 _MOST_KEY = 1 << 14
-"""Bytes of a private key that are looked at: one of 16,384 bits has 12,700."""
+"""Bytes of a private key that may hold anything: one of 16,384 bits has 12,700. What follows must look like a key."""
 
 
 def entropy(text: str) -> float:
@@ -214,9 +214,11 @@ def find_private_key(text: bytes, start: int) -> Iterator[Finding]:
     begun = _BEGIN.match(text, start)
     if begun is None:
         return
-    after = text.find(b"-----", begun.end(), start + _MOST_KEY)
+    after, most = text.find(b"-----", begun.end()), start + _MOST_KEY
+    if after > most and not _BODY.fullmatch(text, most, after):
+        after = -1
     ended = _END.match(text, after) if after >= 0 else None
-    body = text[begun.end() : after if after >= 0 else start + _MOST_KEY]
+    body = text[begun.end() : after if after >= 0 else most]
     seen = _BODY.match(body)
     stop = ended.end() if ended else begun.end() + (len(seen[0].rstrip()) if seen else 0)
     content = re.sub(rb"[^A-Za-z0-9+/]", b"", body).decode()

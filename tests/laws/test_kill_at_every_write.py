@@ -1,0 +1,151 @@
+"""Law 4: a run that is killed after any change of the disk leaves nothing that looks finished, and ends the same later.
+
+Every call that creates, renames, links or removes a file is counted in one run. Then a process is killed right after
+the first of them, after the second, and so on. The state between two calls is what a kill at any moment leaves.
+"""
+
+import builtins
+import hashlib
+import io
+import os
+import shutil
+import signal
+
+import pytest
+
+from gristmill.engine.executors.executor import InlineExecutor
+from gristmill.engine.mill import Silent
+from gristmill.engine.publish.garbage import alone, collect, find_garbage
+from gristmill.query.verify import verify
+from sharded import Corpus
+
+CALLS = ("replace", "rename", "link", "symlink", "unlink", "remove", "mkdir", "rmdir")
+
+
+def killed_after(call, work):
+    """Run `work` in a child that is killed after so many calls; what it wrote to the disk, where it came to its end."""
+    ours, theirs = os.pipe()
+    child = os.fork()
+    if child:
+        os.close(theirs)
+        with open(ours) as said:
+            calls = said.read().splitlines()
+        ended = os.waitpid(child, 0)[1]
+        assert ended in (0, signal.SIGKILL)
+        return calls if ended == 0 else None
+    done = []
+
+    def counted(real, name):
+        def acted(*arguments, **named):
+            found = real(*arguments, **named)
+            if name != "open" or set("wax") & set(str([*arguments[1:2], named.get("mode", "")])):
+                done.append(name)
+                if len(done) == call:
+                    os.kill(os.getpid(), signal.SIGKILL)
+            return found
+
+        return acted
+
+    status = 1
+    try:
+        for name in CALLS:
+            setattr(os, name, counted(getattr(os, name), name))
+        builtins.open = io.open = counted(open, "open")
+        work()
+        os.write(theirs, "\n".join(done).encode())
+        status = 0
+    finally:
+        os._exit(status)
+
+
+PUBLISHED = ("shards", "runs", "versions", "locks", "claims", "tmp")
+
+
+@pytest.fixture
+def corpus(project):
+    """Small: one shard for each group."""
+    made = Corpus(project)
+    made.write("notes", 40, 11)
+    made.write("tales", 20, 12)
+    made.recipe(shards="shard_tokens: 40000")
+    return made
+
+
+def run(project):
+    mill = project.mill()
+    mill.executor = lambda *_: InlineExecutor(mill.store)
+    mill.run(None, Silent(), tag=None if (project.store / "versions" / "v1.json").exists() else "v1")
+
+
+def files(project):
+    """Everything in the store but records of runs, which hold times: links by where they lead, files by their hash."""
+    found = {}
+    for path in sorted(project.store.rglob("*")):
+        name = str(path.relative_to(project.store))
+        if path.is_symlink():
+            found[name] = os.readlink(path)
+        elif path.is_file() and not name.startswith(("runs/", "inputs/")):
+            is_record = name.startswith(("tasks/", "stages/", "versions/"))
+            found[name] = "" if is_record else hashlib.sha256(path.read_bytes()).hexdigest()
+    return found
+
+
+def assert_nothing_looks_finished(project, expected):
+    """A run that is recorded has its shards; a folder with a manifest is whole; garbage collection knows the rest."""
+    mill = project.mill()
+    now = files(project)
+    for name in now:
+        if name.endswith("manifest.json"):
+            folder = name.removesuffix("manifest.json")
+            assert {one for one in now if one.startswith(folder)} == {one for one in expected if one.startswith(folder)}
+    if mill.last_run(finished=True):
+        assert any(name.endswith("/latest") for name in now)
+    with alone(mill.store):
+        collect(mill.store, find_garbage(mill.store, mill.look()))
+    assert not set(files(project)) - set(expected)
+
+
+def assert_ends_the_same(project, expected):
+    run(project)
+    assert files(project) == expected
+    mill = project.mill()
+    assert not verify(mill.look(), 0, InlineExecutor(mill.store), Silent()).broken
+
+
+def check_kills(project, expected, begin, chosen):
+    """`begin` makes the store what it is before each run; `chosen` picks some of the calls."""
+    begin()
+    calls = killed_after(0, lambda: run(project))
+    assert files(project) == expected
+    for call in chosen(range(1, len(calls) + 1)):
+        begin()
+        assert killed_after(call, lambda: run(project)) is None
+        assert_nothing_looks_finished(project, expected)
+        assert_ends_the_same(project, expected)
+
+
+def the_worst(calls):
+    """Before the manifest is there, before `latest` is, and with the catalog claimed."""
+    return [calls[-16], calls[-13], calls[-6]]
+
+
+@pytest.mark.parametrize("chosen", [the_worst, pytest.param(list, marks=pytest.mark.slow)])
+def test_a_kill_at_any_write_of_a_publication_leaves_nothing_that_looks_finished(corpus, chosen):
+    """Parts are there; their names, the manifest, `latest`, the record of the run and its tag are written again."""
+    project = corpus.project
+    run(project)
+    expected = files(project)
+
+    def begin():
+        for name in PUBLISHED:
+            shutil.rmtree(project.store / name, ignore_errors=True)
+
+    check_kills(project, expected, begin, chosen)
+
+
+@pytest.mark.slow
+def test_a_kill_at_any_seventh_write_of_a_run_leaves_nothing_that_looks_finished(corpus):
+    """From an empty store on."""
+    project = corpus.project
+    run(project)
+    check_kills(project, files(project), lambda: shutil.rmtree(project.store), lambda calls: calls[::7])
