@@ -7,7 +7,7 @@ that match, what they match, and how much of it where they are only like it.
 import hashlib
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -46,13 +46,13 @@ def match_ids(asked: Sequence[str]) -> Match:
             )
 
     whole = {bytes.fromhex(one): one for one in asked if len(one) == 32}
-    known = pa.array(list(whole), pa.binary(16))
+    short = [one for one in asked if len(one) < 32]
 
     def match(column: pa.Array) -> Iterable[Hit]:
-        for row in np.flatnonzero(pc.is_in(column, known).to_numpy(zero_copy_only=False)).tolist():
+        for row in _rows_in(column, whole):
             yield row, whole[column[row].as_py()], None
         ids = fixed_bytes(column)
-        for begins in (one for one in asked if len(one) < 32):
+        for begins in short:
             begun = np.frombuffer(bytes.fromhex(begins[: len(begins) // 2 * 2]), np.uint8)
             wanted = (ids[:, : len(begun)] == begun).all(axis=1)
             if len(begins) % 2:
@@ -226,6 +226,9 @@ def host_of(text: str) -> str:
     return str(host)
 
 
-def _rows_in(column: pa.Array, wanted: Iterable[str | bytes]) -> list[int]:
+def _rows_in(column: pa.Array, wanted: Collection[str | bytes]) -> list[int]:
+    """Rows with a value that is wanted. Arrow makes a table of all that is, which only many rows are worth."""
+    if len(column) < len(wanted):
+        return [row for row, value in enumerate(column.to_pylist()) if value in wanted]
     found = pc.is_in(column, pa.array(wanted, column.type)).to_numpy(zero_copy_only=False)
     return [int(row) for row in np.flatnonzero(found)]

@@ -1,5 +1,8 @@
 """Copies of what requests name: found by an exact comparison, the same as a plain one between all pairs."""
 
+import os
+import resource
+from pathlib import Path
 from unittest.mock import patch
 
 import pyarrow as pa
@@ -63,7 +66,7 @@ def test_copies_are_those_of_a_comparison_of_all_pairs(corpus, documents, texts,
 def test_where_boilerplate_is_compared_in_part_no_copy_is_missed_in_silence(corpus, documents, texts, near, most):
     """With a bound of 1 to 3 sets for each shingle: what is found is a copy, and what is not found is reported."""
     sets = sets_of(documents, texts)
-    with patch.object(takedown, "MOST", most):
+    with patch.multiple(takedown, MOST=most, COMPARED=most):
         copies, cut = copies_of(pa.array(corpus), sets, near)
     expected = plain_copies(corpus, documents, texts, near)
     found = {copy.row: copy.similarity(sets) for copy in copies}
@@ -175,3 +178,22 @@ def test_the_sets_hold_no_text(tmp_path):
     run_steps(tmp_path, "- id: r1\n  domains: [a.example]\n", ROWS)
     assert b"river" not in (tmp_path / "model").read_bytes()
     assert pq.read_table(tmp_path / "model").schema.names == SCHEMA_OF_SETS.names
+
+
+def test_under_too_little_memory_boilerplate_costs_no_document():
+    """500 documents share 600 words with 500 named ones: a list of all pairs would take gigabytes, and a worker that
+    runs out of memory might blame the documents. The search does with 256 MB more than the process has.
+    """
+    footer = " ".join(f"f{number}" for number in range(600))
+    sets = sets_of([], [f"{footer} n{number % 250}" for number in range(500)])
+    column = pa.array([f"{footer} d{number} " * 2 for number in range(500)])
+    copies_of(column.slice(0, 1), sets, 0.8)
+    child = os.fork()
+    if child == 0:
+        pages = int(Path("/proc/self/statm").read_text().split()[0])
+        resource.setrlimit(resource.RLIMIT_AS, (pages * os.sysconf("SC_PAGESIZE") + (256 << 20),) * 2)
+        try:
+            os._exit(len(copies_of(column, sets, 0.8)[0]) != 500)
+        except MemoryError:
+            os._exit(2)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

@@ -7,8 +7,8 @@ shingle holds the numbers of the sets that have it. Overlaps are counted by walk
 A shingle of boilerplate is in thousands of sets, and a walk along its list for every document with the same boilerplate
 would be quadratic. So a walk looks at `most` sets of a list at most, those of the nearest smaller sizes, which a
 document that is little more than boilerplate is most like. Such a shingle is *common*: it only proposes candidates, and
-whether a candidate has it is looked up when the candidate is compared. Of the candidates, the `most` that share the
-most other shingles are compared. The comparison itself is always exact.
+whether a candidate has it is looked up when the candidate is compared. Of the candidates, those that the walks met most
+often are compared, `compared` of them at most. The comparison itself is always exact.
 """
 
 from typing import Any, NamedTuple
@@ -50,7 +50,7 @@ def _first(sorted_values: Array, low: int, high: int, wanted: Any) -> int:
 
 @njit(nogil=True, cache=True)
 def most_alike(
-    ends: Array, values: Array, listed: Postings, over: int, under: int, most: int
+    ends: Array, values: Array, listed: Postings, over: int, under: int, most: int, compared: int
 ) -> tuple[Array, Array, Array]:
     """For each set the number of the listed one that it is most like (-1: none reaches over / under), the shingles that
     they share, and whether a listed set that reaches it may have been left out.
@@ -58,7 +58,7 @@ def most_alike(
     rows, number = len(ends) - 1, len(listed.sizes)
     best, best_shared = np.full(rows, -1), np.zeros(rows, np.int64)
     cut = np.zeros(rows, np.bool_)
-    shared, seen = np.zeros(number, np.int64), np.zeros(number, np.bool_)
+    shared, met = np.zeros(number, np.int64), np.zeros(number, np.int64)
     candidates = np.empty(number, np.int64)
     longest = 0
     for row in range(rows):
@@ -95,14 +95,15 @@ def most_alike(
                 for place in range(start, stop):
                     owner = listed.owners[place]
                     shared[owner] += not is_common
-                    if not seen[owner]:
-                        seen[owner], candidates[found] = True, owner
+                    if not met[owner]:
+                        candidates[found] = owner
                         found += 1
-        # Without common shingles what was counted is exact. With them, those that share the most come first.
+                    met[owner] += 1
+        # Without common shingles what was counted is exact. With them, those that were met most often come first.
         some = candidates[:found]
-        if commons and found > most:
-            some = some[np.argsort(-shared[some], kind="mergesort")]
-        compared, best_whole = 0, 1
+        if commons and found > compared:
+            some = some[np.argsort(-met[some], kind="mergesort")]
+        left, best_whole = compared, 1
         for owner in some:
             both = shared[owner]
             its_size = listed.sizes[owner]
@@ -115,10 +116,10 @@ def most_alike(
             if both + commons < needed:
                 continue
             if commons:
-                if compared == most:
+                if left == 0:
                     cut[row] = True
                     break
-                compared += 1
+                left -= 1
                 for place in range(commons):
                     there = _first(listed.owners, common[place, 0], common[place, 1], owner)
                     both += there < common[place, 1] and listed.owners[there] == owner
@@ -133,5 +134,5 @@ def most_alike(
         cut[row] |= common_inside > 0 and common_inside * under >= least_inside * over
         cut[row] &= best[row] < 0
         for place in range(found):
-            shared[candidates[place]], seen[candidates[place]] = 0, False
+            shared[candidates[place]], met[candidates[place]] = 0, 0
     return best, best_shared, cut

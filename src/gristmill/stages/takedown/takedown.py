@@ -49,8 +49,10 @@ SCHEMA = pa.schema(
 _TABLE = 1 << 22
 _MASK = np.uint64(_TABLE - 1)
 MOST = 128
-"""Named sets with one shingle that a document with it is compared with; see `kernels/dedup/most_alike.py`."""
-CUT = f"compared with {MOST} of the named documents that share its passages"
+"""Named sets with a shingle from which on it is common (`kernels/dedup/most_alike.py`)."""
+COMPARED = 16
+"""Named sets that a document with common shingles is compared with."""
+CUT = f"compared with {COMPARED} of the named documents that share its passages"
 Array = np.ndarray[Any, Any]
 
 
@@ -120,7 +122,7 @@ def copies_of(texts: pa.Array, sets: Sets, near: float) -> tuple[list[Copy], lis
     one that were not compared with all.
     """
     ends, values = shingles_of(texts)
-    best, shared, cut = most_alike(ends, values, sets.postings, *ratio_of(near), MOST)
+    best, shared, cut = most_alike(ends, values, sets.postings, *ratio_of(near), MOST, COMPARED)
     copies = [
         Copy(row, int(sets.postings.ranks[best[row]]), int(shared[row]), int(ends[row + 1] - ends[row]))
         for row in np.flatnonzero(best >= 0).tolist()
@@ -189,5 +191,5 @@ def in_part(documents: int) -> str:
     """That some documents were not compared with all that requests name."""
     return (
         f"{counted(documents, 'document consists', 'documents consist')} mostly of passages that more than {MOST} "
-        f"taken-down documents share (boilerplate?). Each was compared with {MOST} of those, and is a copy of none"
+        f"taken-down documents share (boilerplate?). Each was compared with the {COMPARED} likeliest: a copy of none"
     )
