@@ -62,7 +62,7 @@ def _row(name):
     return pytest.param(name, marks=() if name in CUSTOM else pytest.mark.slow)
 
 
-@pytest.mark.parametrize("name", map(_row, [*sorted(STEPS.keys() - ELSEWHERE), *CUSTOM]))
+@pytest.mark.parametrize("name", [*map(_row, [*sorted(STEPS.keys() - ELSEWHERE), *CUSTOM])])
 def test_work_grows_no_faster_than_the_documents(name, tmp_path):
     """Of every shape, four times as much takes at most about four times the work."""
     grown = {}
@@ -74,6 +74,7 @@ def test_work_grows_no_faster_than_the_documents(name, tmp_path):
                 run = CUSTOM[name](tmp_path, table) if name in CUSTOM else run_step(name, CONFIGS.get(name, {}), table)
                 work.append(work_of(run))
             less, more = np.diff(work[1:]).tolist()
+            less = less if less > 0 else work[1]  # a bound was passed, such as the longest query that is sorted
             if more > MOST_GROWTH * less + FEW_A_BYTE * (SIZES[2] - SIZES[1]):
                 grown[shape] = work[1:]
     assert grown == {}, f"work for {SIZES} bytes"
