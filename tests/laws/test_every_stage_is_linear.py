@@ -59,7 +59,7 @@ def test_every_stage_has_a_worst_case():
 
 
 def _row(name):
-    return pytest.param(name, marks=() if name in CUSTOM else pytest.mark.slow)
+    return pytest.param(name, marks=() if name in ("index", "requests") else pytest.mark.slow)
 
 
 @pytest.mark.parametrize("name", [*map(_row, [*sorted(STEPS.keys() - ELSEWHERE), *CUSTOM])])

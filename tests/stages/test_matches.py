@@ -80,7 +80,7 @@ def plainly(url):
     return host.lower().encode("idna").lower(), parts
 
 
-@settings(max_examples=300)
+@settings(max_examples=40)
 @given(st.data())
 def test_a_page_is_named_in_every_spelling_and_no_other_is(data):
     """By URL, by prefix and by domain; request and document each in a spelling of their own."""
