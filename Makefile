@@ -6,7 +6,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --co
 
 unexport PYTHONDONTWRITEBYTECODE  # the tests start hundreds of processes, and each would compile all modules again
 
-.PHONY: demo picture test test-fast test-memory test-cluster test-objects test-export kernels lint bench clean fuzz
+.PHONY: demo picture test test-fast test-memory test-work test-cluster test-objects test-export kernels lint bench clean fuzz
 
 $(VENV)/base: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -79,6 +79,10 @@ test-memory: $(VENV)/dev
 	done
 	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(VENV)/checked \
 	  $(BIN)/pytest -p tests.kernels.checked_memory -m 'not slow' $(WATCHED)
+
+# The linear-time law of every stage, with the work inside of compiled kernels; compiles them anew the first time.
+test-work: $(VENV)/dev
+	NUMBA_CACHE_DIR=$(VENV)/counted $(BIN)/pytest -p tests.kernels.counted_work tests/laws/test_every_stage_is_linear.py
 
 # Every target for so many seconds; what breaks something lies in fuzz/findings afterwards.
 FUZZ_SECONDS ?= 60

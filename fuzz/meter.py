@@ -19,6 +19,8 @@ from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from typing import Any
 
+import numpy as np
+
 
 class TooMuchWork(BaseException):
     """The work passed the limit. Not an `Exception`: nobody who catches faults of data may swallow it."""
@@ -60,7 +62,8 @@ class Meter:
             yield item
 
     def made(self, value: Any) -> Any:
-        self.add(1 if type(value) in _WITHOUT_SIZE else 1 + size_of(value))
+        is_view = isinstance(value, np.ndarray) and value.base is not None  # a slice of an array copies nothing
+        self.add(1 if is_view or type(value) in _WITHOUT_SIZE else 1 + size_of(value))
         return value
 
     def grown(self, value: Any) -> None:
@@ -125,6 +128,7 @@ _FREE = frozenset(
         "compile",
         "import_module",
         "url_to_fs",
+        "searchsorted",
     ]
 )
 _FREE_TYPES = (range, enumerate, zip, map, filter, reversed, memoryview, type, object, property, staticmethod)
@@ -178,7 +182,7 @@ def _cost(function: Any, kind: type, given: tuple[Any, ...], named: dict[str, An
         return _sizes(given, named, result)
     if hasattr(function, "py_func"):  # a kernel looks at its arrays where it must, not at all of them
         return size_of(result)
-    return _sizes(given, named, result)
+    return 0 if getattr(function, "__name__", "") in _FREE else _sizes(given, named, result)
 
 
 def _of_builtin(owner: Any, name: str, given: tuple[Any, ...], named: dict[str, Any], result: Any) -> int:

@@ -95,17 +95,19 @@ def _note(said: str) -> None:
 def _show(requests: Sequence[Request], rows: list[dict[str, Any]], idle: Sequence[Idle]) -> None:
     out = console()
     out.print(words(f"{told(requests)}: {counted(len(rows), 'document')}."), soft_wrap=True)
+    by_request: dict[str, list[dict[str, Any]]] = {request.id: [] for request in requests}
+    for row in rows:
+        by_request[row["request"]].append(row)
     if rows:
-        sums = [_sums(request.id, [row for row in rows if row["request"] == request.id]) for request in requests]
+        sums = [_sums(name, mine) for name, mine in by_request.items()]
         out.print(table(("request", "named", "copies", "kept now", "in shards", "seen at samples"), sums))
-    for request in requests:
-        mine = [row for row in rows if row["request"] == request.id]
+    for name, mine in by_request.items():
         for row in mine[:MOST_LISTED]:
             out.print(words(""))
             out.print(words((row["doc_id"], "bold"), f" {row['url'] or row['source']}"), soft_wrap=True)
             out.print(words(f"  {_about(row)}"), soft_wrap=True)
         if len(mine) > MOST_LISTED:
-            out.print(words(f"... and {len(mine) - MOST_LISTED:,} more of {request.id}: --json has all of them."))
+            out.print(words(f"... and {len(mine) - MOST_LISTED:,} more of {name}: --json has all of them."))
     if idle:
         out.print(words(""))
     for one in idle[:MOST_LISTED]:
@@ -158,7 +160,7 @@ def receipt(
             f"{after.told} has no version before it on record, so there is nothing to compare with. Name one: --before "
             "VERSION (gristmill versions lists them)."
         )
-    content, sets = make_receipt(see(after.store, str(name)), after)
+    content, sets = make_receipt(see(after.store, str(name)), after, _note)
     if content["before"]["version"] == content["after"]["version"]:
         raise UserError(
             f"--before {name} is the version that the receipt is for, so nothing was taken down between the two. Name "
@@ -223,7 +225,7 @@ def verify(
     if is_other and shards is not None:
         _note(f"These are not the shards of the receipt ({content['after']['manifest'][:12]}); searched all the same.")
     with Bars(quiet=json) as bars:
-        faults = list(absent(opened, content, receipt, bars.track, may_differ=shards is not None))
+        faults = list(absent(opened, content, receipt, bars.track, _note, may_differ=shards is not None))
     if json:
         print_json({"receipt": receipt, "manifest": opened.manifest.hash, "faults": faults})
     else:

@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,8 @@ from gristmill.shardformat.manifest import Group, Shard
 from gristmill.shardformat.receipt import FORMAT, NAME, seal_of
 from gristmill.stages.matches import content_hash
 from gristmill.stages.shards.sidecars import by_document, positions
-from gristmill.stages.takedown.takedown import Copy, Sets, copies_of, make_sets
+from gristmill.stages.takedown.requests import ITEMS
+from gristmill.stages.takedown.takedown import Copy, Sets, copies_of, in_part, make_sets
 from gristmill.stages.takedown.takedown_sets import FEWEST
 
 SETS = "shingles.parquet"
@@ -44,24 +46,26 @@ def places_in(opened: Published, ids: Sequence[str], order: Order) -> dict[str, 
     for number, group in enumerate(opened.manifest.groups):
         for shard in range(len(group.shards)):
             index = opened.index(group, shard)
-            for piece in np.flatnonzero(np.isin(index.doc_id, wanted)).tolist():
-                row = int(np.searchsorted(index.first_piece, piece, "right")) - 1
+            pieces = np.flatnonzero(np.isin(index.doc_id, wanted))
+            rows = np.searchsorted(index.first_piece, pieces, "right") - 1
+            for doc_id, row in dict.fromkeys(zip(map(bytes, index.doc_id[pieces]), rows.tolist(), strict=True)):
                 place = {"group": group.name, "shard": shard, "rows": [], "samples": []}
-                here = found.setdefault(bytes(index.doc_id[piece]).hex(), place)
-                if row not in here["rows"]:
-                    here["rows"].append(row)
-                    here["samples"] = sorted([*here["samples"], *order.seen(number, shard, row)])
+                here = found.setdefault(doc_id.hex(), place)
+                here["rows"].append(row)
+                here["samples"] += order.seen(number, shard, row)
+    for here in found.values():
+        here["samples"].sort()
     return found
 
 
-def make_receipt(before: Seen, after: Seen) -> tuple[dict[str, Any], pa.Table]:
-    """What a receipt says, and the shingles of what was named.
+def make_receipt(before: Seen, after: Seen, note: Callable[[str], None]) -> tuple[dict[str, Any], pa.Table]:
+    """What a receipt says, and the shingles of what was named; `note` receives what the search left out.
 
     Requests are put to the version before: its inputs may have been others, and so may ids be that come from places.
     What of it is gone is known by the texts.
     """
     requests, fields = requests_of(after), fields_of(after)
-    found = would_go(before, requests, texts_of(after), fields["near"])
+    found = would_go(before, requests, texts_of(after), fields["near"], note)
     old, new = Published(before), Published(after)
     hashes = {id(one): content_hash(text_of(before, one.place) or "") for one in found.answers}
     kept = [one for one in found.answers if one.place.is_kept]
@@ -89,6 +93,8 @@ def make_receipt(before: Seen, after: Seen) -> tuple[dict[str, Any], pa.Table]:
             sorted_out["documents"].append({**about, **places[doc_id]})
         else:
             sorted_out["elsewhere"].append(about)
+    finds = Counter(one.request for one in found.answers)
+    removes = Counter(one["request"] for one in sorted_out["documents"])
     return {
         "format": FORMAT,
         "gristmill": __version__,
@@ -101,9 +107,9 @@ def make_receipt(before: Seen, after: Seen) -> tuple[dict[str, Any], pa.Table]:
                 "id": request.id,
                 "date": request.date,
                 "reason": request.reason,
-                "asked": {kind: [item for of, item in request.items() if of == kind] for kind, _ in request.items()},
-                "found": sum(one.request == request.id for one in found.answers),
-                "removed": sum(one["request"] == request.id for one in sorted_out["documents"]),
+                "asked": {kind: list(items) for kind in ITEMS if (items := getattr(request, kind))},
+                "found": finds[request.id],
+                "removed": removes[request.id],
             }
             for request in requests
         ],
@@ -168,12 +174,17 @@ def write_receipt(folder: Path, content: dict[str, Any], sets: pa.Table) -> None
 
 
 def absent(
-    opened: Published, content: Mapping[str, Any], location: str, track: Track, may_differ: bool = False
+    opened: Published,
+    content: Mapping[str, Any],
+    location: str,
+    track: Track,
+    note: Callable[[str], None],
+    may_differ: bool = False,
 ) -> Iterator[str]:
     """What of a receipt is not so in shards that should have nothing left of it; one line each. They are those of the
-    receipt, unless they `may_differ`.
+    receipt, unless they `may_differ`. `note` receives what the search left out.
     """
-    manifest = opened.manifest
+    manifest, in_part_only = opened.manifest, 0
     if not may_differ and manifest.hash != content["after"]["manifest"]:
         yield (
             f"{manifest.location} has the manifest {manifest.hash[:12]}, and the receipt is for "
@@ -194,7 +205,8 @@ def absent(
         ids, texts = _texts(opened, group, number, shard)
         for begin in range(0, len(ids), _BATCH):
             some = texts[begin : begin + _BATCH]
-            copies = {copy.row: copy for copy in copies_of(pa.array(some, pa.string()), sets, float(content["near"]))}
+            like, cut = copies_of(pa.array(some, pa.string()), sets, float(content["near"]))
+            copies, in_part_only = {copy.row: copy for copy in like}, in_part_only + len(cut)
             for row, text in enumerate(some):
                 doc_id, copy = ids[begin + row], copies.get(row)
                 if doc_id in gone and (copy is not None or content_hash(text) in hashes):
@@ -202,6 +214,8 @@ def absent(
                 elif content["copies"] != "keep" and content_hash(text) not in known and copy is not None:
                     fault = _copy(doc_id, text, copy, sets, hashes)
                     yield from () if fault is None else (f"{name}: {fault}",)
+    if in_part_only:
+        note(f"{in_part(in_part_only)}.")
 
 
 def _copy(doc_id: str, text: str, copy: Copy, sets: Sets, hashes: Mapping[str, Any]) -> str | None:

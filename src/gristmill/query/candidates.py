@@ -15,13 +15,16 @@ from gristmill.engine.plan.graph import INDEX
 from gristmill.engine.schedule.seen import Document, Seen
 from gristmill.engine.work.task import part_from_json
 from gristmill.errors import UserError
+from gristmill.kernels.hash.radix import sort_order
 from gristmill.stages.dedup.public_suffix import is_below_suffix, registered_domain
 from gristmill.stages.matches import host_of
 from gristmill.stages.select.index import content_keys, domain_keys, set_of, sketches, url_keys
-from gristmill.stages.select.index_file import Found, IndexFile
+from gristmill.stages.select.index_file import KINDS, Found, IndexFile
 
 Rows = npt.NDArray[np.int64]
 Candidates = dict[Document, Rows]
+Key = tuple[str, int, int]
+"""The kind of a key, and the first and the last that are meant."""
 
 MOST_ALIKE = 100
 """Documents that are compared with a text: those that share the most with its sketch."""
@@ -41,15 +44,14 @@ class CorpusIndex:
         self._sets: int = max((one["entry"]["of"] for one in catalogue["outputs"]), default=1)
         self._open: dict[int, IndexFile] = {}
 
-    def candidates(self, kind: str, asked: Sequence[str]) -> Candidates | None:
+    def candidates(self, kind: str, asked: Sequence[str] | None) -> Candidates | None:
         """Rows that may answer a question of a kind; None where the index cannot tell."""
-        found: list[Found] = []
-        for one in asked:
-            here = _QUESTIONS[kind](self, one)
-            if here is None:
-                return None
-            found += here
-        return self._by_document(found)
+        if kind == "text":
+            return self._by_document([found for one in asked or () for found in _texts(self, one)])
+        keys = None if asked is None else _KEYS[kind](asked)
+        if keys is None:
+            return None
+        return self._by_document([found for key in dict.fromkeys(keys) for found in self.search(*key)])
 
     def search(self, kind: str, first: int, last: int) -> Iterable[Found]:
         """All with a key from `first` to `last`."""
@@ -71,11 +73,13 @@ class CorpusIndex:
         return self._open[number]
 
     def _by_document(self, found: Sequence[Found]) -> Candidates:
-        rows: dict[Document, list[Rows]] = {}
-        for one in found:
-            for part in np.unique(one.part):
-                rows.setdefault(self._documents[int(part)], []).append(one.row[one.part == part])
-        return {document: np.unique(np.concatenate(some)) for document, some in rows.items()}
+        if not found:
+            return {}
+        part, row = (np.concatenate(columns) for columns in zip(*found, strict=True))
+        order = sort_order(part, row.astype(np.uint64))
+        parts, starts = np.unique(part[order], return_index=True)
+        rows = np.split(row[order], starts[1:])
+        return {self._documents[int(one)]: np.unique(some) for one, some in zip(parts, rows, strict=False)}
 
 
 def has_index(seen: Seen, source: str) -> bool:
@@ -83,54 +87,56 @@ def has_index(seen: Seen, source: str) -> bool:
     return f"{source}/{INDEX}" in seen.nodes and seen.made[f"{source}/{INDEX}"].model is not None
 
 
-def _ids(index: CorpusIndex, begins: str) -> Iterable[Found]:
-    first, last = (int(begins[:16].ljust(16, digit), 16) for digit in "0f")
-    return index.search("doc_id", first, last)
+def _ids(asked: Sequence[str]) -> list[Key]:
+    return [("doc_id", int(one[:16].ljust(16, "0"), 16), int(one[:16].ljust(16, "f"), 16)) for one in asked]
 
 
-def _urls(index: CorpusIndex, url: str) -> Iterable[Found]:
-    key = int(url_keys(pa.array([url]))[0][0])
-    return index.search("url", key, key)
+def _urls(asked: Sequence[str]) -> list[Key]:
+    return _exactly("url", url_keys(pa.array(asked, pa.string()))[0].tolist())
 
 
-def _prefixes(index: CorpusIndex, prefix: str) -> Iterable[Found]:
-    return _of_domain(index, registered_domain(host_of(prefix)))
-
-
-def _domains(index: CorpusIndex, domain: str) -> Iterable[Found] | None:
+def _domains(asked: Sequence[str]) -> list[Key] | None:
     """None for what many have domains below, such as `co.uk`: they have nothing in common that is a key."""
-    host = host_of(domain)
-    return _of_domain(index, registered_domain(host)) if is_below_suffix(host) else None
+    hosts = dict.fromkeys(map(host_of, asked))
+    return _prefixes(asked) if all(map(is_below_suffix, hosts)) else None
 
 
-def _of_domain(index: CorpusIndex, registered: str) -> Iterable[Found]:
-    key = int(domain_keys(pa.array([registered]))[0])
-    return index.search("domain", key, key)
+def _prefixes(asked: Sequence[str]) -> list[Key]:
+    registered = list(dict.fromkeys(registered_domain(host_of(one)) for one in asked))
+    return _exactly("domain", domain_keys(pa.array(registered, pa.string())).tolist())
 
 
-def _hashes(index: CorpusIndex, digest: str) -> Iterable[Found]:
-    key = int(digest[:16], 16)
-    return index.search("content", key, key)
+def _hashes(asked: Sequence[str]) -> list[Key]:
+    return _exactly("content", (int(digest[:16], 16) for digest in asked))
+
+
+def _copies(asked: Sequence[str]) -> list[Key]:
+    """Of each text and of its sketch. A copy with a Jaccard similarity of s shares none with probability (1 - s)^16."""
+    texts = pa.array(asked, pa.string())
+    return [*_exactly("content", content_keys(texts).tolist()), *_exactly("sketch", sketches(texts)[1].tolist())]
+
+
+def _exactly(kind: str, keys: Iterable[int]) -> list[Key]:
+    return [(kind, key, key) for key in keys]
 
 
 def _texts(index: CorpusIndex, text: str) -> Iterable[Found]:
     """Of the same text, and of those that share the most with its sketch."""
-    column = pa.array([text])
-    key = int(content_keys(column)[0])
-    yield from index.search("content", key, key)
-    shared = [found for one in sketches(column)[1].tolist() for found in index.search("sketch", one, one)]
-    if shared:
-        part, row = (np.concatenate(columns) for columns in zip(*shared, strict=True))
+    found = {kind: [one for key in _copies([text]) if key[0] == kind for one in index.search(*key)] for kind in KINDS}
+    yield from found["content"]
+    if found["sketch"]:
+        part, row = (np.concatenate(columns) for columns in zip(*found["sketch"], strict=True))
         places, counts = np.unique(np.stack([part, row.astype(np.uint64)]), axis=1, return_counts=True)
         most = np.argsort(-counts, kind="stable")[:MOST_ALIKE]
         yield Found(places[0, most], places[1, most].astype(np.int64))
 
 
-_QUESTIONS: dict[str, Callable[[CorpusIndex, str], Iterable[Found] | None]] = {
+_KEYS: dict[str, Callable[[Sequence[str]], list[Key] | None]] = {
     "doc_id": _ids,
     "url": _urls,
     "url_prefix": _prefixes,
     "domain": _domains,
     "content_hash": _hashes,
-    "text": _texts,
+    "copy": _copies,
 }
+"""Kind of question -> the keys of all that is asked, or None where the index has none for it."""

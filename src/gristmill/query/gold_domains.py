@@ -17,7 +17,7 @@ import pyarrow as pa
 from gristmill.counted import counted
 from gristmill.errors import UserError
 from gristmill.stages.dedup.public_suffix import registered_domain
-from gristmill.stages.dedup.url_parts import ascii_hosts, hosts_of
+from gristmill.stages.dedup.url_parts import hosts_of, plain_urls
 
 KINDS = ("url", "canonical", "og:url", "base", "links", "none")
 """What may say whose page it is, in the order in which it is asked; `none`: its own id stands for a domain."""
@@ -109,7 +109,7 @@ def _tags(html: str) -> Iterator[tuple[str, dict[str, str]]]:
 
 def _domains(urls: Sequence[str]) -> list[str | None]:
     """The registered domain of each; None where nobody can have registered it."""
-    return [_registered(host) for host in hosts_of(ascii_hosts(pa.array(urls, pa.string()))).to_pylist()]
+    return [_registered(host) for host in hosts_of(plain_urls(pa.array(urls, pa.string()))).to_pylist()]
 
 
 def _registered(host: str | None) -> str | None:

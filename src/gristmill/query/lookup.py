@@ -113,6 +113,16 @@ def find(
     return sorted(found, key=lambda place: place.by == TEXT and (place.similarity is not None, -_share(place)))
 
 
+def find_copies(
+    seen: Seen, texts: Sequence[str] | None, match: Match, note: Callable[[str], None] = lambda _: None
+) -> list[Place]:
+    """The kept documents that `match` finds among those that may be near copies of texts (None: among all)."""
+    work, read = _work(seen, list(seen.chains), [_Question("copy", texts, match)])
+    if read:
+        note(_told(seen, read, "Texts of requests may be anywhere inside of documents"))
+    return [place for document, todo in work.items() for place in _answers(seen, document, todo)]
+
+
 def _share(place: Place) -> float:
     return 1.0 if place.similarity is None else place.similarity
 
@@ -124,10 +134,10 @@ def _listed(asked: Asked) -> list[str]:
 class _Question:
     """What is asked of one kind, and what finds it in a column."""
 
-    def __init__(self, kind: str, asked: Sequence[str]) -> None:
+    def __init__(self, kind: str, asked: Sequence[str] | None, match: Match | None = None) -> None:
         self.kind, self.asked = kind, asked
-        self.column, make = KINDS[kind]
-        self.match = make(asked)
+        self.column = KINDS[kind][0] if match is None else TEXT
+        self.match = match or KINDS[kind][1](asked or ())
 
 
 Todo = list[tuple[_Question, Rows | None]]
@@ -151,11 +161,13 @@ def _work(
     return {document: todo for document, todo in work.items() if todo}, read
 
 
-def _told(seen: Seen, read: Mapping[str, Sequence[str]]) -> str:
+def _told(
+    seen: Seen, read: Mapping[str, Sequence[str]], why: str = "The index has no key for domains so far up"
+) -> str:
     parts = sum(len(seen.documents[source]) for source in read)
     columns = sorted({column for some in read.values() for column in some})
     without = [source for source in read if not has_index(seen, source)]
-    why = f"No index of {listed(without, 5)}" if without else "The index has no key for domains so far up"
+    why = f"No index of {listed(without, 5)}" if without else why
     return f"{why}: {' and '.join(columns)} of {counted(parts, 'part')} {'is' if not columns[1:] else 'are'} read."
 
 

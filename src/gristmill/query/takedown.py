@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -11,16 +12,16 @@ import pyarrow as pa
 from gristmill.engine.schedule.seen import Seen
 from gristmill.engine.work.task import part_from_json
 from gristmill.errors import UserError
-from gristmill.query.lookup import Place, find, text_layer
+from gristmill.query.lookup import Place, find, find_copies, text_layer
 from gristmill.query.withheld import list_of
 from gristmill.recipe.takedowns import MATCH, SETS, TAKEDOWN
 from gristmill.schema import NO_DOCUMENT
-from gristmill.stages.matches import shingles_of
+from gristmill.stages.matches import Hit, shingles_of
 from gristmill.stages.takedown.requests import Request, read_all
-from gristmill.stages.takedown.takedown import Sets, copies_of, make_sets
+from gristmill.stages.takedown.takedown import copies_of, in_part, make_sets
 from gristmill.stages.takedown.takedown_sets import FEWEST, SCHEMA_OF_SETS
 from gristmill.store.parquet import PartReader
-from gristmill.store.store import Part
+from gristmill.store.store import Part, Store
 
 _QUESTIONS = {
     "urls": "url",
@@ -128,13 +129,25 @@ def would_go(
     table = _table(list(found.values()), named_texts, [(asked["texts"][path], text) for path, text in texts.items()])
     sets = make_sets(table)
     paths = list(texts)
-    for place, copy, similarity in _copies(seen, [*named_texts, *texts.values()], sets, near, note):
+    cut: list[int] = []
+
+    def match(column: pa.Array) -> Iterator[Hit]:
+        copies, some = copies_of(column, sets, near)
+        cut.extend(some)
+        yield from ((copy.row, str(copy.owner), copy.similarity(sets)) for copy in copies)
+
+    places = find_copies(seen, None if paths else list(dict.fromkeys(named_texts)), match, note) if len(table) else []
+    for place in places:
+        copy = int(place.asked)
         named = sets.doc_ids[copy]
         if named is None:
             hit.add(("texts", paths[copy - len(named_texts)]))
         if place.doc_id.hex() not in found:
             kind, of = ("texts", None) if named is None else ("copy", named.hex())
-            found[place.doc_id.hex()] = Answer(place, _url(seen, place), sets.requests[copy], kind, of, similarity)
+            answer = Answer(place, _url(seen, place), sets.requests[copy], kind, of, place.similarity)
+            found[place.doc_id.hex()] = answer
+    if cut:
+        note(f"{in_part(len(cut))}.")
     short = {path for number, path in enumerate(paths) if sets.sizes[len(named_texts) + number] < FEWEST}
     idle = [
         Idle(request, kind, item, kind == "texts" and item in short)
@@ -170,17 +183,6 @@ def _table(named: Sequence[Answer], named_texts: Sequence[str], texts: Sequence[
     )
 
 
-def _copies(
-    seen: Seen, texts: Sequence[str], sets: Sets, near: float, note: Callable[[str], None]
-) -> Iterator[tuple[Place, int, float]]:
-    """Kept documents that are like one of the sets, and which."""
-    asked = [text for text in dict.fromkeys(texts) if text.strip()]
-    found = find(seen, text=asked, note=note) if asked else ()
-    for place in {(place.document.part.hash, place.row): place for place in found}.values():
-        for copy in copies_of(pa.array([text_of(seen, place)], pa.string()), sets, near):
-            yield place, copy.owner, copy.similarity(sets)
-
-
 def _url(seen: Seen, place: Place) -> str | None:
     """Where it was published, unless that is withheld."""
     is_shown = list_of(seen, place.document, place.row) is None
@@ -195,9 +197,20 @@ def text_of(seen: Seen, place: Place) -> str | None:
 
 
 def _value(seen: Seen, place: Place, part: Part, column: str) -> Any:
-    row, reader = place.row, PartReader(seen.store, part)
-    for group, rows in enumerate(reader.groups):
+    row = place.row
+    for group, rows in enumerate(_reader(seen.store, part).groups):
         if row < rows:
-            return reader.read_group(group, [column])[column][row].as_py()
+            return _group(seen.store, part, group, column)[row].as_py()
         row -= rows
     raise IndexError(place.row)
+
+
+@lru_cache(maxsize=8)
+def _reader(store: Store, part: Part) -> PartReader:
+    return PartReader(store, part)
+
+
+@lru_cache(maxsize=8)
+def _group(store: Store, part: Part, group: int, column: str) -> pa.ChunkedArray:
+    """Documents that are named are often neighbours, and a row group is read as a whole."""
+    return _reader(store, part).read_group(group, [column])[column]

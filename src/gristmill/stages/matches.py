@@ -6,7 +6,8 @@ that match, what they match, and how much of it where they are only like it.
 
 import hashlib
 import re
-from collections.abc import Callable, Iterable, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,11 +17,10 @@ import pyarrow.compute as pc
 from gristmill.errors import UserError
 from gristmill.kernels.dedup.shingles import word_tables
 from gristmill.kernels.dedup.sketch import jaccard, shingle_sets
-from gristmill.kernels.urls.parts import PORT, PORT_END, REST, split_urls
 from gristmill.stages.buffers import bytes_of
 from gristmill.stages.dedup.keep_order import fixed_bytes
 from gristmill.stages.dedup.url_parts import Config as UrlConfig
-from gristmill.stages.dedup.url_parts import ascii_hosts, hosts_of, normal_forms
+from gristmill.stages.dedup.url_parts import hosts_of, normal_forms, plain_urls
 from gristmill.stages.select.index import NGRAM
 
 Array = np.ndarray[Any, Any]
@@ -30,6 +30,10 @@ Match = Callable[[pa.Array], Iterable[Hit]]
 
 NEAR = 0.5
 """Of the shingles of a text that is asked for: what a document has that is said to be like it."""
+
+
+_HOST_ALONE = re.compile(r"(?:[^:/\\?#]*:)?[/\\]*[^/\\?#]*")
+_QUERY = re.compile("[?#]")
 
 
 def match_ids(asked: Sequence[str]) -> Match:
@@ -42,13 +46,13 @@ def match_ids(asked: Sequence[str]) -> Match:
             )
 
     whole = {bytes.fromhex(one): one for one in asked if len(one) == 32}
-    known = pa.array(list(whole), pa.binary(16))
+    short = [one for one in asked if len(one) < 32]
 
     def match(column: pa.Array) -> Iterable[Hit]:
-        for row in np.flatnonzero(pc.is_in(column, known).to_numpy(zero_copy_only=False)).tolist():
+        for row in _rows_in(column, whole):
             yield row, whole[column[row].as_py()], None
         ids = fixed_bytes(column)
-        for begins in (one for one in asked if len(one) < 32):
+        for begins in short:
             begun = np.frombuffer(bytes.fromhex(begins[: len(begins) // 2 * 2]), np.uint8)
             wanted = (ids[:, : len(begun)] == begun).all(axis=1)
             if len(begins) % 2:
@@ -71,48 +75,89 @@ def match_urls(asked: Sequence[str]) -> Match:
 
 
 def match_prefixes(asked: Sequence[str]) -> Match:
-    """How addresses begin, as they are written or in their normal form. The host is whole: `https://example.com/a` is
-    no prefix of `https://example.community/a`.
+    """How addresses begin, in any spelling. The host is whole: `https://example.com/a` is no prefix of
+    `https://example.community/a`.
     """
-    wanted: dict[str, list[tuple[str, tuple[str, str, str], str]]] = {}
-    for prefix, form in zip(asked, normal_forms(pa.array(asked, pa.string()), UrlConfig()).to_pylist(), strict=True):
-        whole = f"{form}/" if prefix.endswith("/") and form else form  # the normal form has no slash at its end
-        wanted.setdefault(host_of(prefix), []).append((prefix, _Split(pa.array([prefix])).parts(0), whole))
+    # In the order and with the parameters that an address is written with, and in the normal form of addresses.
+    configs = (UrlConfig(tracking=(), sort_query=False, fragments="keep"), UrlConfig())
+    hosts = set(map(host_of, asked))
+    begun = [_Beginnings(_openings(asked, config)) for config in configs]
 
     def match(column: pa.Array) -> Iterable[Hit]:
-        split, forms = _Split(column), normal_forms(column, UrlConfig())
-        for row in _rows_in(split.hosts, wanted):
-            scheme, port, rest = split.parts(row)
-            form = f"{forms[row].as_py()}/"
-            for prefix, (its_scheme, its_port, begins), whole in wanted[split.hosts[row].as_py()]:
-                if (scheme, port) == (its_scheme, its_port) and (rest.startswith(begins) or form.startswith(whole)):
-                    yield row, prefix, None
+        rows = _rows_in(hosts_of(plain_urls(column)), hosts)
+        urls = column.take(pa.array(rows, pa.int64()))
+        forms = [normal_forms(urls, config).to_pylist() for config in configs]
+        for place, row in enumerate(rows):
+            found: dict[str, None] = {}
+            for beginnings, form in zip(begun, (some[place] for some in forms), strict=True):
+                # A prefix without a query is one of the path, which ends in a slash or not.
+                for text in (form, f"{_QUERY.split(form, maxsplit=1)[0]}/"):
+                    found.update(dict.fromkeys(beginnings.of(text)))
+            yield from ((row, prefix, None) for prefix in found)
 
     return match
 
 
+def _openings(asked: Sequence[str], config: UrlConfig) -> Iterable[tuple[str, str]]:
+    """Prefixes in the spelling of normal forms, each with itself.
+
+    A normal form has no slash at its end, no empty query and no dot segment, and a prefix may end in one of these. So
+    it is spelt with a letter behind it, unless it is a host alone, and with another one: where both are left out, or
+    are not at the end, what stands before them is not how such addresses begin.
+    """
+    longer = [f"{one}/" if _HOST_ALONE.fullmatch(one) else one for one in asked]
+    forms = [normal_forms(pa.array([one + end for one in longer]), config).to_pylist() for end in "xy"]
+    for one, form, other in zip(asked, *forms, strict=True):
+        if form != other and form[:-1] == other[:-1]:
+            yield form[:-1], one
+        elif form != other:  # the last parameter is not the last by name
+            yield normal_forms(pa.array([one]), config)[0].as_py(), one
+
+
 def match_domains(asked: Sequence[str]) -> Match:
-    """Hosts, each with all that lie below it."""
-    domains: dict[str, list[str]] = {}
-    for domain in asked:
-        domains.setdefault(host_of(domain), []).append(domain)
+    """Hosts, each with all that lie below it; an address has none below it."""
+    below = _Beginnings((f"{host_of(domain)[::-1]}.", domain) for domain in asked)
 
     def match(column: pa.Array) -> Iterable[Hit]:
-        distinct = hosts_of(ascii_hosts(column)).dictionary_encode()
-        hosts = distinct.dictionary.to_pylist()
-        found = [[one for part in _above(host) for one in domains.get(part, ())] for host in hosts]
+        distinct = hosts_of(plain_urls(column)).dictionary_encode()
+        found = [list(below.of(f"{host[::-1]}.", _is_address(host))) for host in distinct.dictionary.to_pylist()]
         for row, host in enumerate(distinct.indices.to_pylist()):
             yield from ((row, domain, None) for domain in (() if host is None else found[host]))
 
     return match
 
 
-def _above(host: str) -> list[str]:
-    """A host, and all that it lies below; an address lies below none."""
-    if host.startswith("[") or host.rpartition(".")[2].isdigit():
-        return [host]
-    labels = host.split(".")
-    return [".".join(labels[start:]) for start in range(len(labels))]
+def _is_address(host: str) -> bool:
+    return host.startswith("[") or host.rpartition(".")[2].isdigit()
+
+
+class _Beginnings:
+    """Which of many texts another one begins with, in the time that it takes to read it and to name them."""
+
+    def __init__(self, texts: Iterable[tuple[str, str]]) -> None:
+        """Texts, each with a name."""
+        self._names: dict[str, list[str]] = {}
+        for text, name in texts:
+            self._names.setdefault(text, []).append(name)
+        self._sorted = sorted(self._names)
+        self._within: list[int] = []
+        """Of each text the longest other one that it begins with, or -1."""
+        for number, text in enumerate(self._sorted):
+            before = number - 1
+            while before >= 0 and not text.startswith(self._sorted[before]):
+                before = self._within[before]
+            self._within.append(before)
+
+    def of(self, text: str, whole: bool = False) -> Iterable[str]:
+        """The names of those that `text` begins with; `whole`: that it is."""
+        if whole:
+            yield from self._names.get(text, ())
+            return
+        at = bisect_right(self._sorted, text) - 1  # all that `text` begins with begin this one, too, or are it
+        while at >= 0:
+            if text.startswith(self._sorted[at]):
+                yield from self._names[self._sorted[at]]
+            at = self._within[at]
 
 
 def match_hashes(asked: Sequence[str]) -> Match:
@@ -173,7 +218,7 @@ def _by_form(asked: Sequence[str]) -> dict[str, list[str]]:
 
 def host_of(text: str) -> str:
     """Of an address, or a host itself; in lower case, and as `xn--`."""
-    host = hosts_of(ascii_hosts(pa.array([text])))[0].as_py()
+    host = hosts_of(plain_urls(pa.array([text])))[0].as_py()
     if host is None:
         raise UserError(
             f"{text} has no host, so no document lies there. Write a host, or an address: https://example.com/blog/"
@@ -181,26 +226,9 @@ def host_of(text: str) -> str:
     return str(host)
 
 
-def _rows_in(column: pa.Array, wanted: Iterable[str | bytes]) -> list[int]:
+def _rows_in(column: pa.Array, wanted: Collection[str | bytes]) -> list[int]:
+    """Rows with a value that is wanted. Arrow makes a table of all that is, which only many rows are worth."""
+    if len(column) < len(wanted):
+        return [row for row, value in enumerate(column.to_pylist()) if value in wanted]
     found = pc.is_in(column, pa.array(wanted, column.type)).to_numpy(zero_copy_only=False)
     return [int(row) for row in np.flatnonzero(found)]
-
-
-class _Split:
-    """The parts of many URLs."""
-
-    def __init__(self, urls: pa.Array) -> None:
-        urls = ascii_hosts(urls)
-        self.hosts = hosts_of(urls)
-        self._data, self._offsets = bytes_of(urls)
-        self._spans = split_urls(self._data, self._offsets)
-
-    def parts(self, row: int) -> tuple[str, str, str]:
-        """Scheme (none for http and https), port (none for that of the scheme), and what follows, as it is written."""
-        begin, end = int(self._offsets[row]), int(self._offsets[row + 1])
-        port, port_end, rest = (int(self._spans[row, column]) for column in (PORT, PORT_END, REST))
-        head, has_scheme, _ = self._data[begin:rest].tobytes().decode("utf-8", "replace").partition("://")
-        scheme = head.strip().lower() if has_scheme else ""
-        rest_of_it = self._data[rest:end].tobytes().decode("utf-8", "replace").rstrip()
-        number = self._data[port:port_end].tobytes().decode("utf-8", "replace")
-        return "" if scheme in ("http", "https") else scheme, number, rest_of_it

@@ -25,7 +25,22 @@ HOST = st.one_of(
 URLS = st.one_of(
     st.builds(
         "{}{}{}{}{}{}".format,
-        st.sampled_from(["", "http://", "HTTPS://", "//", "://", "a:/", "ftp://", "http:\\\\", " http://"]),
+        st.sampled_from(
+            [
+                "",
+                "http://",
+                "HTTPS://",
+                "//",
+                "://",
+                "a:/",
+                "ftp://",
+                "http:\\\\",
+                " http://",
+                "http:/",
+                "https:///",
+                "http:",
+            ]
+        ),
         st.sampled_from(["", "user@", "u:p@", "a@b@"]),
         HOST,
         st.sampled_from(["", ":80", ":443", ":8080", ":", ":x", ":080"]),
@@ -53,8 +68,9 @@ def lowered(text: str) -> str:
 def oracle(url: str) -> tuple[str, str, str]:
     """Host, port without a default, path and query: one regular expression for each step."""
     url = url.strip(" ")
-    scheme, url = re.fullmatch(r"(?s)(?:([^/\\:?#@]+):(?=[/\\]{2}))?(.*)", url).groups()
-    url = re.sub(r"^[/\\]{2}", "", url)
+    web = re.fullmatch(r"(?si)(https?):[/\\]*([^/\\].*)", url)
+    scheme, url = (web or re.fullmatch(r"(?s)(?:([^/\\:?#@]+):(?=[/\\]{2}))?(.*)", url)).groups()
+    url = url if web else re.sub(r"^[/\\]{2}", "", url)
     authority, rest = re.fullmatch(r"(?s)([^/\\?#]*)([^#]*)(?:#.*)?", url).groups()
     authority = authority.rpartition("@")[2]
     bracketed = re.fullmatch(r"(?s)(\[[^\]]*\]?[^:]*)(?::(.*))?", authority)

@@ -1,8 +1,12 @@
 """Files of requests: what may stand in them, and one line for what may not."""
 
+import re
+
 import pytest
+from fuzz.steps import Steps
 
 from gristmill.errors import UserError
+from gristmill.stages.takedown import requests
 from gristmill.stages.takedown.requests import Request, read_all, read_requests
 
 ID = "0123456789abcdef" * 2
@@ -110,3 +114,12 @@ def test_a_line_that_is_nothing_is_told(tmp_path):
     (tmp_path / "bytes.yaml").write_bytes(b"- id: a\n  reason: \xff")
     with pytest.raises(UserError, match=r"bytes.yaml:2: this is not UTF-8"):
         read_requests(str(tmp_path / "bytes.yaml"))
+
+
+def test_a_line_is_recognised_in_steps_that_grow_as_its_length_does():
+    """Labels without end, with a sign behind them that no host has: the worst that a line can be."""
+    for name, pattern in vars(requests).items():
+        if isinstance(pattern, re.Pattern):
+            for whole in (False, True):
+                less, more = (Steps(pattern).search("a." * count + "*", not whole, whole) for count in (50, 200))
+                assert more <= 5 * less, name

@@ -1,5 +1,10 @@
 """Copies of what requests name: found by an exact comparison, the same as a plain one between all pairs."""
 
+import os
+import resource
+from pathlib import Path
+from unittest.mock import patch
+
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -29,12 +34,8 @@ def one_set(text):
     return set(shingles_of(pa.array([text]))[1].tolist())
 
 
-@given(TEXTS, TEXTS, TEXTS, st.sampled_from([0.3, 0.5, 0.8, 1.0]))
-def test_copies_are_those_of_a_comparison_of_all_pairs(corpus, documents, texts, near):
-    found = {
-        copy.row: copy.similarity(sets_of(documents, texts))
-        for copy in copies_of(pa.array(corpus), sets_of(documents, texts), near)
-    }
+def plain_copies(corpus, documents, texts, near):
+    """Row -> similarity of the set that it is most like, by a comparison of all pairs."""
     expected = {}
     for row, text in enumerate(corpus):
         here = one_set(text)
@@ -47,7 +48,45 @@ def test_copies_are_those_of_a_comparison_of_all_pairs(corpus, documents, texts,
             shares.append(len(here & there) / (len(there) if is_part else len(here | there)))
         if shares and max(shares) >= near:
             expected[row] = max(shares)
-    assert found == expected
+    return expected
+
+
+NEAR = st.sampled_from([0.3, 0.5, 0.8, 1.0])
+
+
+@given(TEXTS, TEXTS, TEXTS, NEAR)
+def test_copies_are_those_of_a_comparison_of_all_pairs(corpus, documents, texts, near):
+    sets = sets_of(documents, texts)
+    copies, cut = copies_of(pa.array(corpus), sets, near)
+    assert {copy.row: copy.similarity(sets) for copy in copies} == plain_copies(corpus, documents, texts, near)
+    assert cut == []
+
+
+@given(TEXTS, TEXTS, TEXTS, NEAR, st.integers(1, 3))
+def test_where_boilerplate_is_compared_in_part_no_copy_is_missed_in_silence(corpus, documents, texts, near, most):
+    """With a bound of 1 to 3 sets for each shingle: what is found is a copy, and what is not found is reported."""
+    sets = sets_of(documents, texts)
+    with patch.multiple(takedown, MOST=most, COMPARED=most):
+        copies, cut = copies_of(pa.array(corpus), sets, near)
+    expected = plain_copies(corpus, documents, texts, near)
+    found = {copy.row: copy.similarity(sets) for copy in copies}
+    assert all(near <= share <= expected[row] for row, share in found.items())
+    assert expected.keys() - found.keys() <= set(cut)
+
+
+def test_a_document_that_was_compared_in_part_says_so(tmp_path):
+    """Pages of a site that differ in most of a few words: a stranger's page of the same words is compared with some."""
+    own = [" ".join(f"{kind}{number}" for kind in "abcde") for number in range(takedown.MOST + 4)]
+    rows = [(f"https://a.example/{number}", f"{PROSE} {words}") for number, words in enumerate(own[:-1])]
+    found = run_steps(
+        tmp_path, "- id: r\n  domains: [a.example]\n", [*rows, ("https://b.example/", f"{PROSE} {own[-1]}")], near=0.7
+    )
+    assert found[-1] == {"request": None, "copy_of": None, "similarity": None, "drop": None, "detail": takedown.CUT}
+    answers = pa.RecordBatch.from_pylist(found, schema=takedown.SCHEMA)
+    counts = takedown.metrics(answers, answers, takedown.Config())
+    (told,) = takedown.warnings(counts, takedown.Config())
+    assert counts["compared_in_part"] == 1
+    assert told.startswith("1 document consists mostly of passages that more than 128 taken-down documents share")
 
 
 def run_steps(tmp_path, requests, rows, **config):
@@ -56,7 +95,7 @@ def run_steps(tmp_path, requests, rows, **config):
     path.write_text(requests)
     batch = pa.record_batch(
         {
-            "doc_id": pa.array([bytes([number] * 16) for number in range(len(rows))], pa.binary(16)),
+            "doc_id": pa.array([number.to_bytes(1, "big") * 16 for number in range(len(rows))], pa.binary(16)),
             "url": pa.array([url for url, _ in rows], pa.string()),
             "text": pa.array([text for _, text in rows], pa.string()),
         }
@@ -139,3 +178,22 @@ def test_the_sets_hold_no_text(tmp_path):
     run_steps(tmp_path, "- id: r1\n  domains: [a.example]\n", ROWS)
     assert b"river" not in (tmp_path / "model").read_bytes()
     assert pq.read_table(tmp_path / "model").schema.names == SCHEMA_OF_SETS.names
+
+
+def test_under_too_little_memory_boilerplate_costs_no_document():
+    """500 documents share 600 words with 500 named ones: a list of all pairs would take gigabytes, and a worker that
+    runs out of memory might blame the documents. The search does with 256 MB more than the process has.
+    """
+    footer = " ".join(f"f{number}" for number in range(600))
+    sets = sets_of([], [f"{footer} n{number % 250}" for number in range(500)])
+    column = pa.array([f"{footer} d{number} " * 2 for number in range(500)])
+    copies_of(column.slice(0, 1), sets, 0.8)
+    child = os.fork()
+    if child == 0:
+        pages = int(Path("/proc/self/statm").read_text().split()[0])
+        resource.setrlimit(resource.RLIMIT_AS, (pages * os.sysconf("SC_PAGESIZE") + (256 << 20),) * 2)
+        try:
+            os._exit(len(copies_of(column, sets, 0.8)[0]) != 500)
+        except MemoryError:
+            os._exit(2)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

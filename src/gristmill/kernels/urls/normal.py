@@ -1,7 +1,8 @@
 """URLs in a form in which spellings of one address are equal. A key to compare by, not an address to fetch.
 
     scheme      http and https are one and go; another stays, in lower case
-    host        as `urls.split` finds it, in lower case; IDN must come as `xn--` (`odd_hosts` tells which do not)
+    host        as `urls.split` finds it, in lower case; IDN must come as `xn--` (`odd_hosts` tells which do not), and
+                tabs and line breaks must be gone (`stages/dedup/url_parts.py`, which also composes letters: NFC)
     port        80 and 443 go, as the scheme does that tells them apart; no zeros in front
     path        `\\` is a slash; dot segments go (RFC 3986, 5.2.4); slashes at the end go, also before a query;
                 parameters of a segment whose name tracks go (`;jsessionid=…`)

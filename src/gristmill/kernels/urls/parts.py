@@ -1,9 +1,10 @@
 """URLs in Arrow bytes: where host, port and path lie, and the hashes under which lists know them.
 
-The rules are those that browsers bear, cut down to what lists need. A scheme is optional; `\\` is a slash; user names
-go; a trailing dot of the host goes; ports 80 and 443 go where they are the default of the scheme or there is no scheme;
-fragments go. A host with a port that is no number is none (`dns:example.com`, `urn:uuid:…`). Hosts compare in ASCII
-lower case; IDN stays as it is written, so a list must spell it as the crawl does (crawls write `xn--`).
+The rules are those that browsers bear, cut down to what lists need. A scheme is optional; `\\` is a slash; any number
+of slashes follows `http:`; user names go; a trailing dot of the host goes; ports 80 and 443 go where they are the
+default of the scheme or there is no scheme; fragments go. A host with a port that is no number is none
+(`dns:example.com`, `urn:uuid:…`). Hosts compare in ASCII lower case; IDN stays as it is written, so a list must spell
+it as the crawl does (crawls write `xn--`).
 
     domain       a host, which also stands for every host below it: `example.com` for `www.example.com`, not for
                  `notexample.com`. An IP address stands for itself alone.
@@ -70,10 +71,14 @@ def split(data: int, begin: int, end: int) -> tuple[int, int, int, int, int, int
     while at < end and not _parts(byte_at(data, at)):
         at += 1
     default = 0
-    if at + 2 < end and byte_at(data, at) == 58 and at > begin:
-        if _is_slash(byte_at(data, at + 1)) and _is_slash(byte_at(data, at + 2)):
-            default = _default_port(data, begin, at)
-            host = at = at + 3
+    if at < end and byte_at(data, at) == 58 and at > begin:
+        scheme_port, slashes = _default_port(data, begin, at), at + 1
+        while slashes < end and _is_slash(byte_at(data, slashes)):
+            slashes += 1
+        if scheme_port > 0 and slashes < end:  # browsers bear any number of slashes after http:
+            default, host, at = scheme_port, slashes, slashes
+        elif at + 2 < slashes:
+            default, host, at = -1, at + 3, at + 3
     elif at == begin and at + 1 < end and _is_slash(byte_at(data, at)) and _is_slash(byte_at(data, at + 1)):
         host = at = begin + 2
     colon = -1

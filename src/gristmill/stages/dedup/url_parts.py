@@ -3,9 +3,12 @@
 The normal form (`kernels.urls.normal`) makes spellings of one address equal. Only its hash is kept: 16 bytes a row.
 """
 
+import re
 from collections.abc import Sequence
+from stringprep import in_table_b1
 from typing import Annotated, Any, Literal
-from urllib.parse import unquote_to_bytes
+from unicodedata import is_normalized, normalize
+from urllib.parse import quote, unquote_to_bytes
 
 import numpy as np
 import pyarrow as pa
@@ -25,10 +28,18 @@ from gristmill.stages.dedup.public_suffix import registered_domains
 MOST_ANCHORS = 0.01
 """Share of URLs with a fragment above which the run warns."""
 _FRAGMENTS = {"drop": NO_FRAGMENT, "hashbang": HASHBANG, "keep": FRAGMENT}
+_MAY_COMPOSE = r"%(?:C[CD]|D[26-9A-F]|E[0-2AF]|E3%8(?:2%9[9A]|0%A[A-F])|F)|[^\x00-\x7F]"
+"""How characters begin, in a normal form, that Unicode's NFC changes, or that it joins with the one before."""
+_HIGH = re.compile("(?:%[89A-F][0-9A-F])+")
+_FOLDED = {"ß": "ß", "ẞ": "ß", "ς": "ς"}
+"""Letters of hosts with a lower case that is not their case folding (UTS 46)."""
+_IDEOGRAPHIC_STOP = "\u3002"
+_MOST_LABEL = 63
+"""Characters of a label (RFC 1035); encoding a longer one would take the square of its length."""
 Array = np.ndarray[Any, Any]
 
-VERSION = 1
-LIBRARIES = public_suffix.LIBRARIES
+VERSION = 2
+LIBRARIES = (*public_suffix.LIBRARIES, "unicode")
 READS = ("url",)
 SCHEMA = pa.schema([("url_hash", pa.binary(16)), ("domain", pa.string())])
 """Both null where the URL is null or blank; `domain` also for what has no host. See `registered_domains`."""
@@ -70,25 +81,37 @@ class Config(StageConfig):
 
 def apply(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
     """Every row by itself, dropped or not: a domain is worth knowing of what was removed, too."""
-    url = ascii_hosts(batch.column("url"))
-    ends, normal = _normal(url, config)
-    some = pa.array(np.diff(ends) > 0)
-    hashes = hash_texts(normal, ends, NONE, unicode_tables()).astype("<u8")
+    url = plain_urls(batch.column("url"))
+    normal, ends = bytes_of(_normal(url, config))
+    hashes = hash_texts(normal, ends.astype(np.int64), NONE, unicode_tables()).astype("<u8")
     digests = pa.FixedSizeBinaryArray.from_buffers(pa.binary(16), len(url), [None, pa.py_buffer(hashes)])
+    some = pa.array(np.diff(ends) > 0)
     return pa.RecordBatch.from_arrays(
         [pc.if_else(some, digests, None), registered_domains(hosts_of(url))], schema=SCHEMA
     )
 
 
-def _normal(urls: pa.Array, config: Config) -> tuple[Array, Array]:
+def _normal(urls: pa.Array, config: Config) -> pa.Array:
     fragments = _FRAGMENTS[config.fragments]
-    return normal_urls(*bytes_of(urls), names(config.tracking), config.sort_query, config.strip_www, fragments)
+    data, offsets = bytes_of(urls)
+    ends, data = normal_urls(data, offsets, names(config.tracking), config.sort_query, config.strip_www, fragments)
+    forms = strings(ends.astype(np.int32), data)
+    odd = pc.match_substring_regex(forms, _MAY_COMPOSE)
+    composed = pa.array([_composed(form) for form in forms.filter(odd).to_pylist()], pa.string())
+    return pc.replace_with_mask(forms, odd, composed) if len(composed) else forms
+
+
+def _composed(form: str) -> str:
+    """A normal form in Unicode's NFC: `e%CC%81` is `%C3%A9`. Bytes that are no UTF-8 stay."""
+    read = _HIGH.sub(lambda run: unquote_to_bytes(run[0]).decode("utf-8", "surrogateescape"), form)
+    if is_normalized("NFC", read):
+        return form
+    return quote(normalize("NFC", read).encode("utf-8", "surrogateescape"), safe="!#$%&'()*+,/:;=?@[]")
 
 
 def normal_forms(urls: pa.Array, config: Config) -> pa.Array:
     """The form in which spellings of one address are equal; empty where there is none."""
-    ends, normal = _normal(ascii_hosts(urls), config)
-    return strings(ends.astype(np.int32), normal)
+    return _normal(plain_urls(urls), config)
 
 
 def hosts_of(urls: pa.Array) -> pa.Array:
@@ -115,12 +138,16 @@ def warnings(found: dict[str, Any], config: Config) -> Sequence[str]:
     )
 
 
-def ascii_hosts(urls: pa.Array) -> pa.Array:
-    """The same URLs, with hosts that are not ASCII, or written in %XX, in their IDN form (`xn--`) where they have one.
+def plain_urls(urls: pa.Array) -> pa.Array:
+    """The same URLs as browsers read them: without tabs and line breaks, and with hosts that are not ASCII, or written
+    in %XX, in their IDN form (`xn--`) where they have one.
 
-    One by one in Python: of a million URLs of a crawl a handful are such.
+    Hosts are changed one by one in Python: of a million URLs of a crawl a handful are such.
     """
     data, offsets = bytes_of(urls)
+    if data.min(initial=255) <= ord("\r"):
+        urls = pc.replace_substring_regex(urls, "[\t\n\r]", "")
+        data, offsets = bytes_of(urls)
     spans = split_urls(data, offsets)
     odd = odd_hosts(data, spans)
     if not odd.any():
@@ -134,10 +161,16 @@ def ascii_hosts(urls: pa.Array) -> pa.Array:
 
 
 def _idn(host: bytes) -> bytes:
-    """Python's IDNA 2003, whose tables never change; a host that it refuses stays as it was written."""
+    """As browsers write it (UTS 46, nontransitional); a host that is not made of labels stays as it was written."""
     try:
-        named = unquote_to_bytes(host).decode().encode("idna")
-    except UnicodeError:
+        name = normalize("NFKC", unquote_to_bytes(host).decode())
+    except UnicodeDecodeError:
         return host
-    plain = all(byte == 45 or byte == 46 or byte == 95 or chr(byte).isalnum() for byte in named)
-    return named if named and plain else host
+    folded = "".join(_FOLDED.get(sign, sign.casefold()) for sign in name if not in_table_b1(sign))
+    name = normalize("NFKC", folded).replace(_IDEOGRAPHIC_STOP, ".")
+    if not all(sign >= "\x80" or sign.isalnum() or sign in "-._" for sign in name):
+        return host
+    return ".".join(
+        label if label.isascii() or len(label) > _MOST_LABEL else f"xn--{label.encode('punycode').decode()}"
+        for label in name.split(".")
+    ).encode()

@@ -21,8 +21,8 @@ from gristmill.stages.dedup.url_parts import Config as UrlConfig
 from gristmill.stages.dedup.url_parts import normal_forms
 from gristmill.stages.select import lists
 
-VERSION = 1
-LIBRARIES = ()
+VERSION = 2
+LIBRARIES = ("unicode",)
 SCHEMA = pa.schema([("withheld", pa.string())])
 DIGESTS = {"md5": 32, "sha1": 40, "sha256": 64}
 """With their digits."""

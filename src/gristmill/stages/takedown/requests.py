@@ -31,7 +31,7 @@ ITEMS = ("urls", "url_prefixes", "domains", "doc_ids", "content_hashes", "texts"
 _FIELDS = ("id", "date", "reason", *ITEMS)
 _ID = re.compile(rf"[^\s\x00-\x1f]{{1,{MOST_ID}}}")
 _HEX = re.compile(r"[0-9a-fA-F]+")
-_HOST = re.compile(r"[^\s/?#@:*]+\.[^\s/?#@:*]+|localhost")
+_NO_HOST = re.compile(r"[\s/?#@:*]")
 _DIGITS = {"doc_ids": 32, "content_hashes": 64}
 _SCALAR, _SEQUENCE, _MAPPING = yaml.ScalarNode, yaml.SequenceNode, yaml.MappingNode
 
@@ -114,7 +114,7 @@ def _recognised(item: str, where: str) -> tuple[str, str]:
     if "://" in item:
         kind = "url_prefixes" if item.endswith("*") else "urls"
         return kind, _item(item, kind, where)
-    if _HOST.fullmatch(item.removeprefix("*").strip(".")):
+    if _is_host(item.removeprefix("*").strip(".")):
         return "domains", _item(item, "domains", where)
     raise UserError(
         f"{where}: {_short(item)} is neither a URL (with its https://), a domain, a doc_id (32 digits) nor the sha256 "
@@ -191,9 +191,14 @@ def _item(value: str, kind: str, where: str) -> str:
         raise UserError(f"{where}: {_short(value)} is not in {kind}'s form: {what} hexadecimal digits. Copy it whole.")
     if kind in ("urls", "url_prefixes") and "://" not in value:
         raise UserError(f"{where}: {_short(value)} is no URL: it has no scheme. Write https://{_short(value)}")
-    if kind == "domains" and not _HOST.fullmatch(value):
+    if kind == "domains" and not _is_host(value):
         raise UserError(f"{where}: {_short(value)} is no domain, such as example.com. For one page use urls.")
     return value.lower() if digits else value
+
+
+def _is_host(name: str) -> bool:
+    """Whether a name without dots at its ends may be that of a host."""
+    return name == "localhost" or ("." in name and not _NO_HOST.search(name))
 
 
 def _text(node: yaml.Node, name: str, shown: str) -> str:

@@ -17,16 +17,19 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from gristmill.counted import counted
+from gristmill.kernels.dedup.most_alike import Postings, most_alike
 from gristmill.kernels.dedup.sketch import ratio_of
+from gristmill.kernels.hash.radix import sort_order
 from gristmill.stages.contract import StageConfig
 from gristmill.stages.dedup.s_curve import Similarity
 from gristmill.stages.matches import shingles_of
 from gristmill.stages.takedown.takedown_sets import FEWEST
 
-VERSION = 1
+VERSION = 2
 LIBRARIES = ("unicode",)
 ONLY_KEPT = True
 USES = ("takedown_sets",)
@@ -45,6 +48,11 @@ SCHEMA = pa.schema(
 
 _TABLE = 1 << 22
 _MASK = np.uint64(_TABLE - 1)
+MOST = 128
+"""Named sets with a shingle from which on it is common (`kernels/dedup/most_alike.py`)."""
+COMPARED = 16
+"""Named sets that a document with common shingles is compared with."""
+CUT = f"compared with {COMPARED} of the named documents that share its passages"
 Array = np.ndarray[Any, Any]
 
 
@@ -63,11 +71,8 @@ class Sets(NamedTuple):
     requests: Sequence[str]
     doc_ids: Sequence[bytes | None]
     sizes: Array
-    values: Array
-    """All shingles, sorted; one that two sets have is there twice."""
-    owners: Array
-    table: Array
-    """Whether any shingle ends in these bits."""
+    postings: Postings
+    """Their `ranks` are the rows of `requests`, `doc_ids` and `sizes`."""
 
 
 class Copy(NamedTuple):
@@ -96,44 +101,33 @@ def open_sets(path: Path) -> Sets:
 
 def make_sets(table: pa.Table) -> Sets:
     """Of its rows."""
-    sizes, values = [], []
-    for chunk in table.column("shingles").chunks:
-        sizes.append(chunk.value_lengths().fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64))
-        values.append(chunk.flatten().to_numpy(zero_copy_only=False).astype(np.uint64))
-    size = np.concatenate(sizes) if sizes else np.zeros(0, np.int64)
-    value = np.concatenate(values) if values else np.zeros(0, np.uint64)
-    owner = np.repeat(np.arange(len(size)), size)
-    order = np.argsort(value, kind="stable")
-    marks = np.zeros(_TABLE, np.bool_)
-    marks[value & _MASK] = True
+    lists = table.column("shingles").combine_chunks()
+    sizes = lists.value_lengths().fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
+    values = lists.flatten().to_numpy(zero_copy_only=False).astype(np.uint64)
     ids: Sequence[bytes | None] = table.column("doc_id").to_pylist()
-    return Sets(table.column("request").to_pylist(), ids, size, value[order], owner[order], marks)
+    is_inside = table.column("doc_id").combine_chunks().is_null().to_numpy(zero_copy_only=False) & (sizes >= FEWEST)
+    ranks = np.lexsort((sizes, ~is_inside))
+    numbers = np.empty(len(ranks), np.int32)
+    numbers[ranks] = np.arange(len(ranks), dtype=np.int32)
+    owners = np.repeat(numbers, sizes)
+    order = sort_order(values, owners.astype(np.uint64))
+    marks = np.zeros(_TABLE, np.bool_)
+    marks[values & _MASK] = True
+    postings = Postings(sizes[ranks], ranks, int(is_inside.sum()), values[order], owners[order], marks)
+    return Sets(table.column("request").to_pylist(), ids, sizes, postings)
 
 
-def copies_of(texts: pa.Array, sets: Sets, near: float) -> list[Copy]:
-    """Of each row the set that it is most like, where it is like enough; of equal ones the first."""
-    if not len(sets.values):
-        return []
+def copies_of(texts: pa.Array, sets: Sets, near: float) -> tuple[list[Copy], list[int]]:
+    """Of each row the set that it is most like, where it is like enough, of equal ones the first; and the rows without
+    one that were not compared with all.
+    """
     ends, values = shingles_of(texts)
-    maybe = np.flatnonzero(sets.table[values & _MASK])
-    left = np.searchsorted(sets.values, values[maybe], "left")
-    right = np.searchsorted(sets.values, values[maybe], "right")
-    times = right - left
-    at = np.repeat(left - (np.cumsum(times) - times), times) + np.arange(int(times.sum()))
-    rows = np.repeat(np.searchsorted(ends, maybe, "right") - 1, times)
-    pairs, shared = np.unique(rows * len(sets.sizes) + sets.owners[at], return_counts=True)
-    over, under = ratio_of(near)
-    best: dict[int, Copy] = {}
-    for pair, count in zip(pairs.tolist(), shared.tolist(), strict=True):
-        row, owner = divmod(pair, len(sets.sizes))
-        found = Copy(row, owner, count, int(ends[row + 1] - ends[row]))
-        its_size = int(sets.sizes[owner])
-        whole = its_size if sets.doc_ids[owner] is None and its_size >= FEWEST else found.size + its_size - count
-        if count * under < over * whole:
-            continue
-        if row not in best or found.similarity(sets) > best[row].similarity(sets):
-            best[row] = found
-    return [best[row] for row in sorted(best)]
+    best, shared, cut = most_alike(ends, values, sets.postings, *ratio_of(near), MOST, COMPARED)
+    copies = [
+        Copy(row, int(sets.postings.ranks[best[row]]), int(shared[row]), int(ends[row + 1] - ends[row]))
+        for row in np.flatnonzero(best >= 0).tolist()
+    ]
+    return copies, np.flatnonzero(cut).tolist()
 
 
 def apply(batch: pa.RecordBatch, config: Config, models: Mapping[str, Path]) -> pa.RecordBatch:
@@ -146,10 +140,12 @@ def apply(batch: pa.RecordBatch, config: Config, models: Mapping[str, Path]) -> 
     similarity: list[float | None] = [None] * rows
     drop = [None if one is None else REASON for one in request]
     detail = [None if one is None else f"{one}: named by {kind}" for one, kind in zip(request, kinds, strict=True)]
-    for found in copies_of(batch.column("text"), sets, config.near):
-        row, named = found.row, sets.doc_ids[found.owner]
-        if drop[row] is not None:
-            continue
+    others = np.flatnonzero(batch.column("takedown_match.request").is_null())
+    copies, cut = copies_of(batch.column("text").take(pa.array(others)), sets, config.near)
+    for at in cut:
+        detail[others[at]] = CUT
+    for found in copies:
+        row, named = int(others[found.row]), sets.doc_ids[found.owner]
         share = found.similarity(sets)
         request[row], copy_of[row], similarity[row] = sets.requests[found.owner], named, share
         if named is None:
@@ -167,21 +163,33 @@ def apply(batch: pa.RecordBatch, config: Config, models: Mapping[str, Path]) -> 
 
 
 def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> dict[str, Any]:
-    """Documents that went by each request, and copies that a person is to decide on."""
+    """Documents that each request removed, copies that need a person's decision, and documents compared in part."""
     counts: dict[str, int] = {}
     listed = 0
+    cut = pc.sum(pc.equal(answers.column("detail"), CUT)).as_py() or 0
     for request, drop in zip(answers.column("request").to_pylist(), answers.column("drop").to_pylist(), strict=True):
         if drop is not None:
             counts[request] = counts.get(request, 0) + 1
         elif request is not None:
             listed += 1
-    return {"requests": counts, "copies_listed": listed}
+    return {"requests": counts, "copies_listed": listed, "compared_in_part": cut}
 
 
 def warnings(found: dict[str, Any], config: Config) -> Sequence[str]:
+    told = []
     if found.get("copies_listed"):
-        return (
+        told.append(
             f"{counted(found['copies_listed'], 'near copy stays', 'near copies stay')} of documents that were taken "
-            "down (copies: list, or of a few words). gristmill takedown receipt RECIPE lists them, to be decided on",
+            "down (copies: list, or of a few words). gristmill takedown receipt RECIPE lists them, to be decided on"
         )
-    return ()
+    if found.get("compared_in_part"):
+        told.append(f'{in_part(found["compared_in_part"])}. Their detail in the step takedown is "{CUT}"')
+    return told
+
+
+def in_part(documents: int) -> str:
+    """That some documents were not compared with all that requests name."""
+    return (
+        f"{counted(documents, 'document consists', 'documents consist')} mostly of passages that more than {MOST} "
+        f"taken-down documents share (boilerplate?). Each was compared with the {COMPARED} likeliest: a copy of none"
+    )

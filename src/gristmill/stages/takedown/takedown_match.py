@@ -25,7 +25,7 @@ from gristmill.stages.matches import (
 )
 from gristmill.stages.takedown.requests import read_all
 
-VERSION = 1
+VERSION = 2
 LIBRARIES = ("unicode",)
 JUDGES = False
 READS = ("doc_id", "url", "text")

@@ -1,0 +1,80 @@
+"""Law 10: no document makes the work of a stage grow faster than its size. Every stage has a worst case.
+
+Work is counted, not timed. `make test-work` counts the work inside of compiled kernels, too.
+"""
+
+import importlib
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from fuzz.meter import METERED
+from tests.laws.attacks import ATTACKS
+from tests.laws.worst_cases import COVERED, CUSTOM, LEFT_OUT, SHAPES, run_step, table_of, work_of
+
+from gristmill import stages
+from gristmill.stages import READERS, STEPS
+from gristmill.stages.stage_interface import before_of
+
+SIZES = (1 << 10, 1 << 12, 1 << 14)
+MOST_GROWTH = 5.5
+"""Of the work for four times the input: 4 where it is linear, up to 5 with a sort, 16 where it is quadratic."""
+FEW_A_BYTE = 4
+"""Work for a byte more that proves nothing beside what one run takes at any size."""
+SCRUB = Path(__file__).parents[1] / "stages" / "scrub"
+CONFIGS = {
+    "heuristics": {"rules": ["gopher_repetition", "gopher_quality", "c4", "fineweb", "code"]},
+    "keep_language": {"keep": {"en": 0.5}},
+    "gate": {"allow_licenses": ["MIT"]},
+    "robots": {"agent": "CCBot"},
+    "quality": {"models": {"toxic": {"file": str(SCRUB / "toxic.bin"), "label": "toxic"}}},
+    "keep_quality": {"score": {"rank_mean": ["signals.words", "-signals.digit_chars"]}, "keep_percentile": 0.4},
+    "near_dedup": {"max_bucket": 32},
+    "safety": {"toxicity": str(SCRUB / "toxic.bin")},
+}
+ELSEWHERE = {"decontaminate", "perplexity", "known_dedup", "count_tokens"}
+"""Steps that need a model or an index; their kernels have laws of their own."""
+READ_BY = {"wet": "warc", "text": "markdown"}
+"""Formats -> the reader of attacks.py that stands for them."""
+
+
+def test_every_stage_has_a_worst_case():
+    """A new stage is a step here, has a run of its own, or a reason why it has none."""
+    folder = Path(stages.__file__).parent
+    found = {
+        ".".join(path.relative_to(folder).with_suffix("").parts)
+        for path in folder.rglob("*.py")
+        if re.search("^VERSION = ", path.read_text(), re.MULTILINE)
+    }
+    known = {name for names in COVERED.values() for name in names} | LEFT_OUT.keys()
+    for name, path in STEPS.items():
+        module = importlib.import_module(path)
+        config = None if name in ELSEWHERE else module.Config.model_validate(CONFIGS.get(name, {}))
+        parts = [] if config is None else [one for _, one, _ in before_of(module, config)]
+        known |= {one.removeprefix("gristmill.stages.") for one in (path, *parts)}
+    readers = {path.removeprefix("gristmill.stages.") for path in READERS.values()}
+    assert found - known - readers == set()
+    assert {READ_BY.get(name, name) for name in READERS} <= {attack.reader for attack in ATTACKS}
+
+
+def _row(name):
+    return pytest.param(name, marks=() if name in ("index", "requests") else pytest.mark.slow)
+
+
+@pytest.mark.parametrize("name", [*map(_row, [*sorted(STEPS.keys() - ELSEWHERE), *CUSTOM])])
+def test_work_grows_no_faster_than_the_documents(name, tmp_path):
+    """Of every shape, four times as much takes at most about four times the work."""
+    grown = {}
+    with METERED:
+        for shape, make in SHAPES.items():
+            work = []
+            for size in (SIZES[0], *SIZES):  # the first time loads what is kept
+                table = table_of(make(size))
+                run = CUSTOM[name](tmp_path, table) if name in CUSTOM else run_step(name, CONFIGS.get(name, {}), table)
+                work.append(work_of(run))
+            less, more = np.diff(work[1:]).tolist()
+            less = less if less > 0 else work[1]  # a bound was passed, such as the longest query that is sorted
+            if more > MOST_GROWTH * less + FEW_A_BYTE * (SIZES[2] - SIZES[1]):
+                grown[shape] = work[1:]
+    assert grown == {}, f"work for {SIZES} bytes"
