@@ -23,7 +23,7 @@ from gristmill.kernels.decontaminate.support import cover_half
 from gristmill.kernels.decontaminate.texts import match_texts
 from gristmill.kernels.dedup.shingles import word_tables
 from gristmill.stages.buffers import bytes_of
-from gristmill.stages.decontaminate.code_tokens import MIN_EDITED, is_renamed, kept_words, read_tokens
+from gristmill.stages.decontaminate.code_tokens import MIN_EDITED, is_renamed, kept_words, literals_of, read_tokens
 from gristmill.stages.decontaminate.index import SHORT, TEXT, TOKENS, Index
 from gristmill.stages.decontaminate.passage import BESIDE_WORDS, SEVERAL, Words, pieces_of
 from gristmill.stages.decontaminate.suite import Item
@@ -34,11 +34,15 @@ from gristmill.stages.decontaminate.units import (
     ANSWER,
     CHOICE,
     CODE,
+    ENOUGH,
     NOTHING,
+    PLENTY,
     QUESTION,
     STRONG,
     Unit,
     count_words,
+    information,
+    says_something,
     weights_of,
 )
 
@@ -222,7 +226,8 @@ def _tokens(row: int, text: Array, hits: Array, number: int, words: Words, index
     kept = []
     for row_of, hit in enumerate(hits.tolist()):
         mine = code[starts[hit[UNIT_FROM]] : starts[hit[UNIT_TO]]].decode("utf-8", "replace")
-        if is_renamed(mine, text[hit[TEXT_FROM] : hit[TEXT_TO]].tobytes().decode("utf-8", "replace")):
+        theirs = text[hit[TEXT_FROM] : hit[TEXT_TO]].tobytes().decode("utf-8", "replace")
+        if is_renamed(mine, theirs) and (size >= MIN_EDITED or literals_of(mine) == literals_of(theirs)):
             kept.append(row_of)
     hits = hits[kept]
     share = _share_of_runs(hits, windows, ngram, counts)
@@ -277,8 +282,10 @@ def _marked(found: list[_Placed], index: Index) -> Iterator[Finding]:
         is_short = finding.rule == FUZZY and not index.tables[table].ngram[finding.unit] <= high - low
         if (not is_enough and unit.needs == ALONE_OR_SUPPORT) or (is_short and not is_supported):
             in_a_line = index.weights[table][finding.unit] < (STRONG if finding.rule == FUZZY else ALONE)
+            says = information(unit.text)
             edge = 1 if finding.rule == FUZZY else 0  # its first or last word may have been exchanged
-            is_enough = finding.rule != NGRAM and words.stands_alone(low, high, in_a_line, edge)
+            is_enough = finding.rule != NGRAM and says >= ENOUGH
+            is_enough = is_enough and words.stands_alone(low, high, in_a_line, edge, says < PLENTY)
         if is_enough:
             held = pieces.get(finding.item, set())
             is_whole = is_supported or {QUESTION, CODE} <= held or {QUESTION, ANSWER} <= held
@@ -287,32 +294,37 @@ def _marked(found: list[_Placed], index: Index) -> Iterator[Finding]:
 
 
 def _is_supported(unit: Unit, words: Words, low: int, high: int, index: Index) -> bool:
-    """Whether the rest of an item stands close to a question or a choice of it: answer or half of the choices to the
-    word, or most of the words of it all.
+    """Whether the rest of an item is close to a question or a choice of it, and all that was found says enough: the
+    answer or half of the choices to the word, or most of the words of them all. With a choice its question must be there.
     """
     item = index.items[unit.item]
     if unit.piece not in (QUESTION, CHOICE):
         return False
     rest = [*item.choices] if item.choices else [item.answer]
     question, *others = pieces_of(item.question, *rest)
-    named = [one for one in others if len(one.words)]
     together = np.concatenate([one.words for one in others])
     around = NEAR_WORDS + 2 * len(together) + (len(question.words) if unit.piece == CHOICE else 0)
     first, last = max(low - around, 0), min(high + around, len(words.spans))
+    says_all = information(item.question, *rest) >= ENOUGH
     if unit.piece == CHOICE:
         own, answer = pieces_of(unit.text, item.answer)
         is_answer = len(answer.words) >= SEVERAL and np.array_equal(own.words, answer.words)
         if is_answer and len(question.words) and words.holds(question, low - len(question.words) - BESIDE_WORDS, low):
             return True
-        return words.share(np.concatenate([question.words, together]), first, last) >= MOST
-    if item.answer.strip() and words.answers(pieces_of(item.answer)[0], high, last):
+        both = (question.words, np.concatenate([question.words, together]))
+        return says_all and all(words.share(one, first, last) >= MOST for one in both)
+    says_answer = item.answer.strip() and information(item.question, item.answer) >= ENOUGH
+    if says_answer and words.answers(pieces_of(item.answer)[0], high, last):
         return True
     if not item.choices:
         return False
-    held = sum(words.holds(one, high, last) for one in named)
-    if len(named) > 1 and held >= max(2, (len(named) + 1) // 2):
+    there = [text for text, one in zip(rest, others, strict=True) if len(one.words) and words.holds(one, high, last)]
+    half = max(2, (sum(len(one.words) > 0 for one in others) + 1) // 2)
+    if sum(map(says_something, there)) >= half and information(item.question, *there) >= ENOUGH:
         return True
-    return len(together) >= 2 * SEVERAL and words.share(together, high, last) >= MOST
+    # Numbers and single letters are everywhere: all of them have to follow the question.
+    reach = last if information(*rest) >= ENOUGH else min(high + BESIDE_WORDS + 2 * len(together), last)
+    return says_all and len(together) > 1 and words.share(together, high, reach) >= MOST
 
 
 def _words_in(item: Item) -> float:

@@ -16,8 +16,9 @@ BESIDE_WORDS = 8
 """Between a question and an answer of one or two words."""
 SEVERAL = 3
 """Words of an answer that is no word that stands there by chance."""
-_ENDS = frozenset('.!?:;…。！？：；|>)("“”‘’*#•') | frozenset("؟۔।॥።፧։།༎။។៕")
-"""What stands between a question and what is before or behind it, in any script."""
+_SENTENCE_ENDS = frozenset(".!?…。！？؟۔।॥።፧։།༎။។៕")
+_ENDS = _SENTENCE_ENDS | frozenset(':;：；|>)("“”‘’*#•')
+"""What is between a question and the text before or after it, in any script."""
 
 
 class Piece(NamedTuple):
@@ -65,20 +66,22 @@ class Words:
         """Where some words begin and end in the whole text."""
         return self.begin + int(self.spans[first, 0]), self.begin + int(self.spans[last - 1, 1])
 
-    def stands_alone(self, first: int, last: int, in_a_line: bool, edge: int = 0) -> bool:
+    def stands_alone(self, first: int, last: int, in_a_line: bool, edge: int = 0, is_strict: bool = False) -> bool:
         """Whether some words, perhaps with `edge` more at the ends, are all there is between the ends of two sentences
-        or paragraphs, a line's end being one behind them; `in_a_line`: have a line for themselves.
+        or paragraphs, a line's end being one behind them; `in_a_line`: have a line for themselves. `is_strict`: a quote,
+        a colon or a bracket before them does not end a sentence.
         """
-        begins = any(self._begins(place, in_a_line) for place in range(max(first - edge, 0), first + 1))
+        begins = any(self._begins(place, in_a_line, is_strict) for place in range(max(first - edge, 0), first + 1))
         return begins and any(
             self._ends(place, in_a_line) for place in range(last, min(last + edge, len(self.spans)) + 1)
         )
 
-    def _begins(self, first: int, in_a_line: bool) -> bool:
+    def _begins(self, first: int, in_a_line: bool, is_strict: bool) -> bool:
         if first == 0:
             return True
         before = self.text[self.spans[first - 1, 1] : self.spans[first, 0]].decode("utf-8", "replace")
-        return "\n" in before if in_a_line else bool(_ENDS & set(before)) or before.count("\n") > 1
+        ends = _SENTENCE_ENDS if is_strict else _ENDS
+        return "\n" in before if in_a_line else bool(ends & set(before)) or before.count("\n") > 1
 
     def _ends(self, last: int, in_a_line: bool) -> bool:
         if last == len(self.spans):

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from gristmill.kernels.decontaminate.support import Support
-from gristmill.stages.decontaminate.passage import SEVERAL, pieces_of
+from gristmill.stages.decontaminate.passage import pieces_of
 from gristmill.stages.decontaminate.suite import Item
 from gristmill.stages.decontaminate.units import ANSWER, CODE, QUESTION, SUPPORT, Unit
 
@@ -51,6 +51,5 @@ def _bounds(item: Item, answer: Array, others: Sequence[Array]) -> Iterator[int]
     if len(named) > 1:
         yield named[1]  # two of the choices
     together = np.concatenate(others)
-    if len(together) >= 2 * SEVERAL:
-        missing = int((1 - MOST) * len(together) + 1e-6)
-        yield max(len(np.unique(together)) - missing, 1)
+    missing = int((1 - MOST) * len(together) + 1e-6)
+    yield max(len(np.unique(together)) - missing, 1)
