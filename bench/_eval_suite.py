@@ -61,7 +61,13 @@ def build_half(data: Path, folder: Path, half: str) -> Path:
                 code = question.replace("\\n", "\n") if style == "code" else ""
                 choices = [answer, *(one.strip() for one in others.split(";"))] if others else []
                 asked = code.partition("\n")[0] or question
-                item = {"id": f"{style} {question}", "question": asked, "answer": answer, "choices": choices, "code": code}
+                item = {
+                    "id": f"{style} {question}",
+                    "question": asked,
+                    "answer": answer,
+                    "choices": choices,
+                    "code": code,
+                }
                 file.write(json.dumps(item) + "\n")
     fields = "question: question, answer: answer, choices: choices, code: code, id: id"
     return _described(suite, [*entries, f"  {OWN}: {{files: own.jsonl, {fields}}}"])

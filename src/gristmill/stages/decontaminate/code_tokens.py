@@ -7,7 +7,6 @@ one are those of the other, renamed: each name always the same other name.
 import keyword
 import re
 from collections.abc import Mapping, Sequence, Set
-from difflib import SequenceMatcher
 from functools import lru_cache
 from typing import Any
 
@@ -156,19 +155,18 @@ def is_renamed(one: str, other: str) -> bool:
     first, second = _signs(one), _signs(other)
     pairs: dict[str, dict[str, int]] = {}
     plain = 0
-    aligned = SequenceMatcher(None, [sign for _, sign in first], [sign for _, sign in second], autojunk=False)
-    for begin, other_begin, size in aligned.get_matching_blocks():
-        for (mine, sign), (theirs, _) in zip(first[begin : begin + size], second[other_begin:], strict=False):
-            if sign == int(NAME):
-                seen = pairs.setdefault(mine, {})
-                seen[theirs] = seen.get(theirs, 0) + 1
-            else:
-                plain += 1
+    for (mine, sign), (theirs, other_sign) in zip(first, second, strict=False):
+        if sign == other_sign == int(NAME):
+            seen = pairs.setdefault(mine, {})
+            seen[theirs] = seen.get(theirs, 0) + 1
+        else:
+            plain += sign == other_sign
     named = sum(sum(seen.values()) for seen in pairs.values())
     steady = sum(max(seen.values()) for seen in pairs.values())
     return steady >= STEADY * named and plain + steady >= ALIKE * max(len(first), len(second), 1)
 
 
+@lru_cache(maxsize=4096)
 def _signs(text: str) -> list[tuple[str, int]]:
     """The tokens of a code: the name or word, where it is one, and what the kernel takes it for."""
     tokens, starts = read_tokens(text)

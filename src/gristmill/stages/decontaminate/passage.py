@@ -49,13 +49,6 @@ class Words:
         """How each word reads, by its hash."""
         return {word: self.letters(at, at + 1) for at, word in enumerate(self.words.tolist())}
 
-    def agrees(self, other: "Words", first: int, last: int) -> bool:
-        """Whether those of some words of the other that have the hash of a word of this are that word."""
-        return all(
-            self.named.get(word) in (None, other.letters(at, at + 1))
-            for at, word in enumerate(other.words[first:last].tolist(), first)
-        )
-
     def letters(self, first: int, last: int) -> str:
         """Letters and digits of some words, in lower case."""
         if first >= last:
@@ -68,8 +61,8 @@ class Words:
 
     def stands_alone(self, first: int, last: int, in_a_line: bool, edge: int = 0, is_strict: bool = False) -> bool:
         """Whether some words, perhaps with `edge` more at the ends, are all there is between the ends of two sentences
-        or paragraphs, a line's end being one behind them; `in_a_line`: have a line for themselves. `is_strict`: a quote,
-        a colon or a bracket before them does not end a sentence.
+        or paragraphs, a line's end being one behind them; `in_a_line`: have a line for themselves. `is_strict`: quotes,
+        colons and brackets before them do not count.
         """
         begins = any(self._begins(place, in_a_line, is_strict) for place in range(max(first - edge, 0), first + 1))
         return begins and any(
@@ -114,7 +107,15 @@ class Words:
 
 def letters_of(text: str) -> str:
     """Letters and digits of a text in lower case: what is left when case, punctuation and white space do not count."""
-    return "".join(one for one in text.lower() if one.isalnum())
+    lower = text.lower()
+    return lower if lower.isalnum() else "".join(filter(str.isalnum, lower))
+
+
+@lru_cache(maxsize=4096)
+def spelled(text: str) -> list[str]:
+    """How each word of a unit reads."""
+    words = Words(np.frombuffer(text.encode(), np.uint8), 0, len(text.encode()))
+    return [words.letters(at, at + 1) for at in range(len(words.spans))]
 
 
 @lru_cache(maxsize=4096)

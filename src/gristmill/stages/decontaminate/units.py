@@ -14,6 +14,7 @@ information (`information`). An item without that cannot be protected.
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 from unicodedata import category
 
@@ -76,19 +77,18 @@ cache."""
 GATE_BITS = 256
 """Of the gate, for each word that leads somewhere: they are few, and almost no other passes by chance."""
 _WORD = re.compile(r"\w+")
-COMMON_WORDS = frozenset(
-    """
-    a about after again all also always am an and another any are as at away back be because been before being best
-    better but by can come could day def did do does doing done down each even ever every few find first for from get
-    give go going good got great had has have having he help her here him his how i if in into is it its just keep know
-    last let like little long look made make makes making many may me mean means might more most much must my need needs
-    never new next no not now of off old on once one only or other our out over own people place put return right said
-    same say see she should show so some something still such take tell than that the their them then there these they
-    thing things think this those three through time to too two under up us use used using very want wants was way we
-    well were what when where which while who why will with work would year years yes yet you your
-    """.split()
-)
+_COMMON = """
+a about after again all also always am an and another any are as at away back be because been before being best better
+but by can come could day def did do does doing done down each even ever every few find first for from get give go going
+good got great had has have having he help her here him his how i if in into is it its just keep know last let like
+little long look made make makes making many may me mean means might more most much must my need needs never new next no
+not now of off old on once one only or other our out over own people place put return right said same say see she should
+show so some something still such take tell than that the their them then there these they thing things think this those
+three through time to too two under up us use used using very want wants was way we well were what when where which
+while who why will with work would year years yes yet you your
+"""
 """English words that are in every kind of text. They carry no information."""
+COMMON_WORDS = frozenset(_COMMON.split())
 _SIGNS = re.compile(r"[^\w\s]")
 _JOINED = re.compile(r"(?<=\w)['’\-‐‑,.](?=\w)")
 
@@ -149,10 +149,13 @@ _UNSPACED = re.compile(
 
 def telling_words(*texts: str) -> set[str]:
     """The different words of texts that are not in every text."""
-    found = (_WORD.findall(_UNSPACED.sub(r" \g<0> ", text.lower())) for text in texts)
-    return {word for words in found for word in words} - COMMON_WORDS
+    text = _UNSPACED.sub(r" \g<0> ", "\n".join(texts).lower())
+    if not text.isascii():  # the marks of a script end no word
+        text = "".join(sign for sign in text if category(sign)[0] != "M")
+    return set(_WORD.findall(text)) - COMMON_WORDS
 
 
+@lru_cache(maxsize=1 << 16)
 def information(*texts: str) -> int:
     """How much texts say: letters and digits of their different words, common words left out. A character of a script
     without spaces counts as three letters.
@@ -160,6 +163,7 @@ def information(*texts: str) -> int:
     return sum(3 if _UNSPACED.match(word) else len(word) for word in telling_words(*texts))
 
 
+@lru_cache(maxsize=1 << 16)
 def says_something(text: str) -> bool:
     """Whether a text has more than numbers, single letters and common words: `1, 3, 4` supports nothing."""
     return any(not word.isdigit() and information(word) > 1 for word in telling_words(text))
