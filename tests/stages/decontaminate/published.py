@@ -238,23 +238,12 @@ PROMPT = "Question: Which stone grinds?\nChoices:\nA. the bed\nB. the runner"
 LETTERS = {"query": f"{PROMPT}\nAnswer:", "choices": ["A", "B"], "gold": 1}
 GRAIN = "Rye is a grain. " * 20
 PASSAGE_PROMPT = f"Passage: {GRAIN}\nQuestion: is rye a grain?"
-WITH_CHOICES = {like for like, form, *_ in PUBLISHED if form == "llm-foundry"} | {"siqa", "truthfulqa", "winogrande"}
-    "arc",
-    "commonsenseqa",
-    "copa",
-    "hellaswag",
-    "mmlu",
-    "multiple_choice",
-    "openbookqa",
-    "piqa",
-    "siqa",
-    "truthfulqa",
-    "winogrande",
-]
-PUBLISHED += [(like, "llm-foundry", "letters.jsonl", jsonl(LETTERS), A) for like in sorted(WITH_CHOICES - {"svamp", "triviaqa"})]
+WITH_CHOICES = {like for like, form, *_ in PUBLISHED if form == "llm-foundry"} - {"svamp", "triviaqa"}
+WITH_CHOICES |= {"siqa", "truthfulqa", "winogrande"}
+PUBLISHED += [(like, "llm-foundry", "letters.jsonl", jsonl(LETTERS), A) for like in sorted(WITH_CHOICES)]
 PUBLISHED += [
     (like, "llm-foundry prompt", "prompt.jsonl", jsonl({"context": PROMPT, "answer": "B"}), A)
-    for like in sorted(WITH_CHOICES - {"svamp"} | {"boolq"})
+    for like in sorted(WITH_CHOICES | {"boolq", "triviaqa"})
 ]
 PUBLISHED += [
     (

@@ -240,7 +240,9 @@ def _same_words(hits: Array, words: Words, own: Mapping[int, str]) -> Array:
     """The hits in which every word of the text with the hash of a word of the unit is that word. A word is compared
     once, however many hits it is in.
     """
-    wrong = [word for word in own.keys() & words.named.keys() if own[word] != words.named[word]]
+    low, high = int(hits[:, TEXT_FROM].min()), int(hits[:, TEXT_TO].max())
+    named = words.named(low, high) if high - low <= 4 * NEAR_WORDS else words.all_named
+    wrong = [word for word in own.keys() & named.keys() if own[word] != named[word]]
     if not wrong:
         return hits
     is_wrong = np.isin(words.words, np.array(wrong, np.uint64))
@@ -360,7 +362,8 @@ def _is_supported(unit: Unit, words: Words, low: int, high: int, index: Index) -
             return True
         both = (question.words, np.concatenate([question.words, together]))
         return says_all and all(words.share(one, first, last) >= MOST for one in both)
-    says_answer = item.answer.strip() and information(item.question, item.answer) >= ENOUGH
+    # `Version 2.0` is not answered by `2.0`: support says something that the question does not.
+    says_answer = information(item.question, item.answer) >= max(ENOUGH, information(item.question) + 1)
     if says_answer and words.answers(pieces_of(item.answer)[0], high, last):
         return True
     if not item.choices:

@@ -45,9 +45,17 @@ class Words:
         return count_words([self.text.decode("utf-8", "replace")]).words
 
     @cached_property
-    def named(self) -> dict[int, str]:
-        """How each word reads, by its hash."""
-        return {word: self.letters(at, at + 1) for at, word in enumerate(self.words.tolist())}
+    def all_named(self) -> dict[int, str]:
+        return self.named(0, len(self.words))
+
+    def named(self, low: int, high: int) -> dict[int, str]:
+        """How each word between two places reads, by its hash; of two words with one hash nothing is said."""
+        found: dict[int, str] = {}
+        for at, word in enumerate(self.words[low:high].tolist(), low):
+            letters = self.letters(at, at + 1)
+            if found.setdefault(word, letters) != letters:
+                found[word] = ""
+        return found
 
     def letters(self, first: int, last: int) -> str:
         """Letters and digits of some words, in lower case."""
