@@ -1,11 +1,20 @@
-"""Texts that hold no eval item: documents, paragraphs, the text of pages; and some with what prompts have in common."""
+"""Texts that hold no eval item: documents, paragraphs, the text of pages; and some with what prompts have in common.
 
+`sources` yields texts with the site, package or collection they come from. Every source belongs to one half: texts of
+the `tune` half were read while the rules were chosen, those of the `report` half are only counted.
+"""
+
+import gzip
+import hashlib
 import random
+import sysconfig
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pyarrow as pa
 from fastwarc.warc import ArchiveIterator, WarcRecordType
+from resiliparse.extract.html2text import extract_plain_text
 from resiliparse.parse.encoding import bytes_to_str, detect_encoding
 
 from bench._eval_suite import records
@@ -67,17 +76,23 @@ def clean_texts(data: Path | None, count: int) -> list[str]:
 
 def pages(data: Path) -> Iterator[str]:
     """What `extract` makes of the pages of warc/."""
+    return (text for _, text in pages_by_host(data))
+
+
+def pages_by_host(data: Path) -> Iterator[tuple[str, str]]:
     for path in sorted((data / "warc").glob("pages-*.warc.gz")):
         with path.open("rb") as stream:
-            html = []
+            html, hosts = [], []
             for record in ArchiveIterator(stream, record_types=WarcRecordType.response):
                 body = record.reader.read()
                 html.append(bytes_to_str(body, record.http_charset or detect_encoding(body)))
+                hosts.append(urlsplit(record.headers["WARC-Target-URI"]).netloc)
         absent = pa.nulls(len(html), pa.string())
         columns = [pa.array(html, pa.string()), *[absent] * (len(extract.READS) - 1)]
         batch = pa.RecordBatch.from_arrays(columns, names=list(extract.READS))
         answered = extract.apply(batch, extract.Config(tool="resiliparse"))
-        yield from (text for text in answered.column("text").to_pylist() if text)
+        texts = answered.column("text").to_pylist()
+        yield from ((host, text) for host, text in zip(hosts, texts, strict=True) if text)
 
 
 def with_boilerplate(texts: list[str]) -> list[str]:
@@ -90,3 +105,59 @@ def with_boilerplate(texts: list[str]) -> list[str]:
             parts.insert(draw.randint(0, len(parts)), phrase)
         made.append("\n\n".join(parts))
     return made
+
+
+MACHINE = ("/usr/share/doc", "/usr/share/man", "/usr/share/perl", "/usr/share/cmake*/Help", "/usr/lib/node_modules/npm")
+MACHINE_SUFFIXES = ("", ".txt", ".md", ".rst", ".html", ".htm", ".py", ".pm", ".pl", ".js", ".json", ".yml", ".c", ".h")
+"""Of files on the machine, `.gz` left aside; a name without a suffix is README, copyright and the like."""
+MOST_BYTES, LEAST_BYTES = 400_000, 200
+
+
+def half_of(source: str) -> str:
+    """`tune` or `report`, by the name of a source."""
+    return ("tune", "report")[hashlib.sha256(source.encode()).digest()[0] & 1]
+
+
+def sources(data: Path) -> Iterator[tuple[str, str]]:
+    """Texts with their source: sites and collections of the data, packages and pages of this machine."""
+    for path in sorted(data.glob("text*/*.jsonl.zst")):
+        name = path.name.removesuffix(".jsonl.zst")
+        for one in records(path):
+            own = one["url"].split("/")[4:5] if name == "code" else [str(one.get("lang", ""))]
+            yield f"{name}/{''.join(own)}", one["text"]
+    yield from ((f"site/{host}", text) for host, text in pages_by_host(data))
+    for one in records(data / "neardup" / "k8s_versions.jsonl.zst"):
+        yield "kubernetes-versions", one["text"]
+    for one in records(data / "quality" / "dclm_labels.jsonl.zst"):
+        yield "dclm", one["text"]
+    paths = sysconfig.get_paths()
+    for root in (paths["stdlib"], paths["purelib"]):
+        yield from _files(Path(root), (".py",))
+    for pattern in MACHINE:
+        for folder in sorted(Path("/").glob(pattern[1:])):
+            yield from _files(folder, MACHINE_SUFFIXES)
+
+
+def _files(root: Path, suffixes: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    """The text files below a folder, each once; their source is the entry of the folder that they are in."""
+    seen: set[bytes] = set()
+    for path in sorted(root.rglob("*")):
+        below = path.relative_to(root).parts
+        is_own = root.name != "site-packages" and "site-packages" in below
+        name = path.name.removesuffix(".gz")
+        suffix = Path(name).suffix if root.name != "man" else ""
+        if is_own or suffix not in suffixes or path.is_symlink() or not path.is_file():
+            continue
+        content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+        digest = hashlib.sha256(content).digest()
+        if not LEAST_BYTES <= len(content) <= MOST_BYTES or digest in seen:
+            continue
+        seen.add(digest)
+        try:
+            text = content.decode()
+        except UnicodeDecodeError:
+            continue
+        if suffix in (".html", ".htm"):
+            text = extract_plain_text(text)
+        source = below[0] if root.name != "man" else name.partition(".")[0].partition("-")[0]
+        yield f"{root.name}/{source.removesuffix('.py')}", text

@@ -29,6 +29,10 @@ FILES = {
     "svamp": ("llmfoundry__svamp.jsonl.zst", "svamp"),
 }
 """By name of the benchmark: its file below bench/, and the ready description that reads it."""
+TUNED_WITH = frozenset({"gsm8k", "mbpp", "arc_easy", "piqa", "svamp"})
+"""The benchmarks of the `tune` half (_clean_texts.py); the others are those of the `report` half."""
+OWN = "own"
+OWN_ITEMS = Path(__file__).with_name("own_items.txt")
 LANGUAGES = ("zh", "ja", "th", "ko", "ar", "hi")
 """Whose sentences (lid/) are items, too: three scripts without spaces, and three others."""
 FILL = "filled_up"
@@ -44,6 +48,42 @@ def records(path: Path) -> Iterator[dict[str, Any]]:
         yield from map(json.loads, stream)
 
 
+def build_half(data: Path, folder: Path, half: str) -> Path:
+    """A folder with the benchmarks of a half, and the items that were written for it."""
+    suite = folder / "suite"
+    suite.mkdir(parents=True)
+    chosen = {name for name in FILES if (name in TUNED_WITH) == (half == "tune")}
+    entries = [_copy(data, suite, name) for name in FILES if name in chosen]
+    with (suite / "own.jsonl").open("w") as file:
+        for line in OWN_ITEMS.read_text().splitlines():
+            of, style, question, answer, others = (part.strip() for part in f"{line} | | | |".split("|")[:5])
+            if of == half:
+                code = question.replace("\\n", "\n") if style == "code" else ""
+                choices = [answer, *(one.strip() for one in others.split(";"))] if others else []
+                asked = code.partition("\n")[0] or question
+                item = {
+                    "id": f"{style} {question}",
+                    "question": asked,
+                    "answer": answer,
+                    "choices": choices,
+                    "code": code,
+                }
+                file.write(json.dumps(item) + "\n")
+    fields = "question: question, answer: answer, choices: choices, code: code, id: id"
+    return _described(suite, [*entries, f"  {OWN}: {{files: own.jsonl, {fields}}}"])
+
+
+def _described(suite: Path, entries: list[str]) -> Path:
+    (suite / "suite.yaml").write_text("\n".join(["suite: bench", 'version: "1"', "benchmarks:", *entries, ""]))
+    return suite
+
+
+def _copy(data: Path, suite: Path, name: str) -> str:
+    file, like = FILES[name]
+    shutil.copyfile(data / "bench" / file, suite / file)
+    return f"  {name}: {{files: {file}, like: {like}}}"
+
+
 def build_suite(data: Path | None, folder: Path, fill: int = 0) -> Path:
     """A folder with the benchmarks, and `fill` items more: sentences."""
     suite = folder / "suite"
@@ -55,17 +95,14 @@ def build_suite(data: Path | None, folder: Path, fill: int = 0) -> Path:
         entries += described.read_text().split("benchmarks:\n")[1].splitlines()
         described.unlink()
     else:
-        for name, (file, like) in FILES.items():
-            shutil.copyfile(data / "bench" / file, suite / file)
-            entries.append(f"  {name}: {{files: {file}, like: {like}}}")
+        entries += [_copy(data, suite, name) for name in FILES]
         spoken = [one for one in records(data / "lid" / "lingua_sentences.jsonl.zst") if one["lang"] in LANGUAGES]
         for language in LANGUAGES:
             own = [{"question": one["text"]} for one in spoken if one["lang"] == language]
             entries.append(_write(suite, f"sentences_{language}", own))
     if fill:
         entries.append(_write(suite, FILL, [{"question": one} for one in _sentences(data, fill)]))
-    (suite / "suite.yaml").write_text("\n".join(["suite: bench", 'version: "1"', "benchmarks:", *entries, ""]))
-    return suite
+    return _described(suite, entries)
 
 
 def _write(suite: Path, name: str, items: list[dict[str, str]]) -> str:

@@ -40,6 +40,11 @@ def _shuffled(item: Item, draw: random.Random, words: Sequence[str]) -> str | No
     return "\n".join([item.question, *lines]) if lines else None
 
 
+def _beginning(item: Item, draw: random.Random, words: Sequence[str]) -> str:
+    found = item.question.split(" ")
+    return " ".join(found[: round(0.7 * len(found))])
+
+
 def _as_json(item: Item, draw: random.Random, words: Sequence[str]) -> str:
     asked = {"id": item.id, "question": item.question, "choices": item.choices, "answer": item.answer}
     return json.dumps(asked, ensure_ascii=False)
@@ -150,6 +155,7 @@ WAYS: dict[str, Way] = {
     "verbatim: in a prompt": _inside_a_prompt,
     "verbatim: as JSON": _as_json,
     "verbatim: within a paragraph": _question,
+    "verbatim: first 70% of the question": _beginning,
     "spelling: all capitals": _respelled(str.upper),
     "spelling: punctuation left out, lower case": _respelled(lambda text: _punctuation_as(text, "").lower()),
     "spelling: punctuation as spaces": _respelled(lambda text: _punctuation_as(text, " ")),

@@ -5,6 +5,8 @@
     recall   items of every benchmark put into real texts in many ways (_plants.py); found is one whose document is
              flagged for it
     clean    documents, pages and paragraphs without an item, and documents with what prompts have in common
+    held out `--half report`: recall and false flags with benchmarks, and on texts, that the rules were not tuned with
+             (`--half tune`: those that they were)
 
 datatrove's filter has an index of all 12-grams of questions and answers, made by its own indexer class: the step that
 would fetch the benchmarks from the network is left out. It looks for n-grams alone, and a text ends with the first.
@@ -25,8 +27,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from bench._clean_texts import clean_texts, with_boilerplate
-from bench._eval_suite import build_suite, records
+from bench._clean_texts import clean_texts, half_of, sources, with_boilerplate
+from bench._eval_suite import OWN, build_half, build_suite, records
 from bench._plants import WAYS, WITHIN, planted
 from bench.inputs import made_up_texts, measurement, scratch
 from gristmill.stages.decontaminate import eval_match, eval_scan, eval_suite
@@ -184,11 +186,12 @@ def recall(data: Path | None, judge: Judge, misses: bool) -> Iterator[dict]:
         documents = [planted(texts[one] or "", places[one % len(places)], name == WITHIN) for one in there]
         flags = judge.flags(documents)
         found = [key_of(chosen[one]) in {flag["item"] for flag in flags.get(at, ())} for at, one in enumerate(there)]
-        # Of code by benchmark, as it differs; of questions all, and the short ones.
+        # Of code by benchmark, as it differs; of questions all, and the short ones. Items that were written to provoke
+        # false flags are apart.
         groups: dict[str, list[bool]] = {}
         for one, ok in zip(there, found, strict=True):
-            is_code = name.startswith("code")
-            for group in [chosen[one].benchmark] if is_code else ["all", "short"][: 1 + (sizes[one] < SHORT)]:
+            is_apart = name.startswith("code") or chosen[one].benchmark == OWN
+            for group in [chosen[one].benchmark] if is_apart else ["all", "short"][: 1 + (sizes[one] < SHORT)]:
                 groups.setdefault(group, []).append(ok)
         for group, held in groups.items():
             yield measurement(f"decontaminate.recall, {name}, {group}, {len(held)}", float(np.mean(held)), "share")
@@ -248,11 +251,32 @@ def planted_by_others(data: Path, judge: Judge) -> Iterator[dict]:
         yield measurement(f"decontaminate.planted, {mode}, {len(held)} documents", float(np.mean(held)), "flagged")
 
 
+def held_out(data: Path, half: str, misses: bool) -> Iterator[dict]:
+    """Recall and flags on one half of benchmarks and texts, which are divided by their sources."""
+    with scratch() as folder:
+        judge = judge_of(build_half(data, folder, half))
+        yield from recall(data, judge, misses)
+        kinds: dict[str, list[str]] = {}
+        for source, text in sources(data):
+            if half_of(source) == half:
+                kinds.setdefault("code" if text_is_code(source) else "prose", []).append(text)
+        yield from flagged(kinds, judge, misses)
+
+
+def text_is_code(source: str) -> bool:
+    """Whether texts of a source (`sources`) are programs."""
+    return source.startswith(("code/", "python", "site-packages/", "perl/", "npm/"))
+
+
 def clean(data: Path | None, judge: Judge, misses: bool) -> Iterator[dict]:
     """Texts that are flagged, and should not be."""
     texts = clean_texts(data, CLEAN)
-    plain = with_boilerplate(texts[: len(texts) // 2 : 20])
-    for name, held in (("clean", texts), ("boilerplate", plain)):
+    yield from flagged({"clean": texts, "boilerplate": with_boilerplate(texts[: len(texts) // 2 : 20])}, judge, misses)
+
+
+def flagged(kinds: dict[str, list[str]], judge: Judge, misses: bool) -> Iterator[dict]:
+    """How many texts of each kind are flagged, every kind as one corpus."""
+    for name, held in kinds.items():
         flags = judge.flags(held)
         yield measurement(f"decontaminate.{name}, {len(held)} documents", len(flags), "flagged")
         items = {key_of(item): item for item in judge.suite.items}
@@ -268,6 +292,10 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="python -m bench.decontaminate", description="Recall by benchmark.")
     parser.add_argument("--data", type=Path)
     parser.add_argument("--misses", action="store_true", help="show some of what was missed or flagged")
+    parser.add_argument("--half", choices=("tune", "report"), help="only recall and false flags on this half of DATA")
     given = parser.parse_args()
-    for line in run(given.data, given.misses):
+    if given.half and not given.data:
+        parser.error("--half requires --data")
+    lines = held_out(given.data, given.half, given.misses) if given.half else run(given.data, given.misses)
+    for line in lines:
         print(line["name"], line["value"], line["unit"], line["peer"] or "", line["peer_value"] or "", flush=True)

@@ -10,7 +10,7 @@ from gristmill.cli.main import run_command
 from gristmill.stages.decontaminate.suite import read_suite
 from gristmill.stages.decontaminate.suite_ready import ready_names
 
-ITEMS = {"short": [evals.Item(f"s{n}", f"How many are {n} and one?", str(n + 1)) for n in range(5)]}
+ITEMS = {"short": [evals.Item(f"s{n}", f"Which millstone is {n} plus one?", str(n + 1)) for n in range(5)]}
 
 
 @pytest.fixture

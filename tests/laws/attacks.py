@@ -335,6 +335,11 @@ ATTACKS = [
     Attack("recipe", "a long key", lambda size: RECIPE.encode() + b"sead" * (size // 4) + b": 1\n"),
     Attack("recipe", "a long number", fill(b"9", RECIPE.encode() + b"seed: ")),
     # Personal data in texts
+    # Decontamination: items and texts that repeat themselves (the items are those of test_work_is_linear).
+    Attack("decontaminate", "an item that repeats itself", fill(b"mill stone wheel "), 1 << 14),
+    Attack("decontaminate", "items of one template", fill(b"the miller ground 7 sacks of rye on the mill by the river on day 7 of the week. "), 1 << 14),
+    Attack("decontaminate", "a short question", fill(b"the water wheel turns "), 1 << 14),
+    Attack("decontaminate", "code that repeats itself", fill(b"    c = c + d(c)\n", b"def g(c):\n"), 1 << 14),
     Attack("scrub", "signs", fill(b"a@")),
     Attack("scrub", "addresses", fill(b"a@b.com")),
     Attack("scrub", "addresses of each other", fill(b"a@b.com,")),

@@ -230,6 +230,36 @@ PUBLISHED = [
         {"question": "Add 1 and 2.", "answer": "3.0", "id": "chal-1"},
     ),
     ("svamp", "llm-foundry", "svamp.jsonl", jsonl({"context": "Add 1 and 2.", "answer": "1 + 2 = 3"}), SOLUTION),
-    ("multiple_choice", "jsonl", "any.jsonl", jsonl(QUERY), A),
+    ("multiple_choice", "llm-foundry", "any.jsonl", jsonl(QUERY), A),
 ]
 """None for the item: MMLU's, of which a question goes over two lines."""
+
+PROMPT = "Question: Which stone grinds?\nChoices:\nA. the bed\nB. the runner"
+LETTERS = {"query": f"{PROMPT}\nAnswer:", "choices": ["A", "B"], "gold": 1}
+GRAIN = "Rye is a grain. " * 20
+PASSAGE_PROMPT = f"Passage: {GRAIN}\nQuestion: is rye a grain?"
+WITH_CHOICES = {like for like, form, *_ in PUBLISHED if form == "llm-foundry"} - {"svamp", "triviaqa"}
+WITH_CHOICES |= {"siqa", "truthfulqa", "winogrande"}
+PUBLISHED += [(like, "llm-foundry", "letters.jsonl", jsonl(LETTERS), A) for like in sorted(WITH_CHOICES)]
+PUBLISHED += [
+    (like, "llm-foundry prompt", "prompt.jsonl", jsonl({"context": PROMPT, "answer": "B"}), A)
+    for like in sorted(WITH_CHOICES | {"boolq", "triviaqa"})
+]
+PUBLISHED += [
+    (
+        *("siqa", "llm-foundry", "context.jsonl"),
+        jsonl({**LETTERS, "query": f"Context: Kai fell.\n{LETTERS['query']}"}),
+        {**A, "question": "Kai fell. Which stone grinds?"},
+    ),
+    (
+        *("boolq", "llm-foundry", "boolq.jsonl"),
+        jsonl({"query": PASSAGE_PROMPT, "choices": ["no", "yes"], "gold": 1}),
+        {
+            "question": "is rye a grain?",
+            "answer": "yes",
+            "choices": ("no", "yes"),
+            "context": "Rye is a grain. " * 19 + "Rye is a grain.",
+        },
+    ),
+]
+"""Prompts with their choices in them, as llm-foundry has them."""

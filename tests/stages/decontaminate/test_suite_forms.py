@@ -6,6 +6,8 @@ from tests.stages.decontaminate.published import PUBLISHED, A, parquet
 
 from gristmill.errors import UserError
 from gristmill.stages.decontaminate.suite import read_suite, read_with_counts
+from gristmill.stages.decontaminate.suite_form import Form, item_of
+from gristmill.stages.decontaminate.suite_prompt import read_prompt
 from gristmill.stages.decontaminate.suite_ready import ready, ready_names
 
 
@@ -58,3 +60,37 @@ def test_of_a_table_only_the_columns_of_the_form_are_read(tmp_path, monkeypatch)
     (tmp_path / "suite.yaml").write_text(f"{head}question: questions}}}}")
     with pytest.raises(UserError, match=r"nothing under questions; there are .*evidence.text"):
         read_suite(str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("Which stone grinds?", ("", "Which stone grinds?", ())),
+        ("Q: Which stone grinds?\nA:", ("", "Which stone grinds?", ())),
+        ("Which stone?\nA) bed\nB) runner\nThe answer is:", ("", "Which stone?", ("bed", "runner"))),
+        ("Which stone? (A) bed (B) runner", ("", "Which stone?", ("bed", "runner"))),
+        (
+            "Of mills.\nQ: Which?\nOptions:\nA.) bed\nB.) runner\n",
+            ("Of mills.", "Which?", ("bed", "runner")),
+        ),
+        ("Question: one?\nAnswer: bed\n\nQuestion: two?\nAnswer:", ("Question: one?\nAnswer: bed", "two?", ())),
+        ("What does the label Options: mean?", ("", "What does the label Options: mean?", ())),
+        ("What is vitamin A. made of?", ("", "What is vitamin A. made of?", ())),
+        ("Sort:\nB. bed\nC. runner", ("", "Sort:\nB. bed\nC. runner", ())),
+    ],
+)
+def test_a_prompt_is_taken_apart(text, parts):
+    """Labels at the start of a line and letters in order are scaffolding; the same words in a question are not."""
+    assert read_prompt(text) == parts
+
+
+def test_statements_of_a_question_stay_in_it():
+    """A list is the choices where the record has letters or the same texts; otherwise it is part of the question."""
+    asked = "Which hold?\nA. rye is a grain\nB. salt is a grain"
+    form = Form(question="q", choices="c", answer_choice="n", prompt=True)
+    both = item_of({"q": asked, "c": ["A alone", "both"], "n": 0}, form, "b", "x")
+    assert (both.question, both.choices) == (asked, ("A alone", "both"))
+    letters = item_of({"q": asked, "c": ["A", "B"], "n": 0}, form, "b", "x")
+    assert (letters.question, letters.answer) == ("Which hold?", "rye is a grain")
+    own = item_of({"q": asked, "c": ["A", "B"], "n": 0}, form.model_copy(update={"prompt": False}), "b", "x")
+    assert own.question == asked

@@ -10,8 +10,9 @@ its place: no such run is missed.
     alignment  where a run is shorter and the unit has `allowed` edits: the whole unit with no more edits than that
                (words put in, left out or exchanged), next to the seed
 
-Work is bounded: a text has a thousand runs of a unit at most (one word repeated has one at every place), and alignments
-of one text may look at 64 cells a word and a million besides. Texts that reach a bound are counted.
+Work is bounded: a text has a thousand runs of a unit at most (one word repeated has one at every place), and runs and
+alignments of one text may each look at 64 words or cells for every word of it, and at a million besides. Texts that
+reach a bound are counted.
 """
 
 from typing import Any, NamedTuple
@@ -39,6 +40,8 @@ _CELLS_PER_WORD = 64
 _CELLS = 1_000_000
 RUNS = 1000
 """Of one unit in one text."""
+_RUN_COST = 16
+"""Of a run, in words, beside the words that it has."""
 LAST, GOES_ON, IS_PART = (np.uint64(1 << bit) for bit in (63, 62, 61))
 UNIT_BITS, WORD_BITS, AT_WORD = LOWER, np.uint64((1 << 27) - 1), np.uint64(32)
 """Of the first number of a posting."""
@@ -313,7 +316,7 @@ def match(
     sums, leads, seen, rows = borrow(sums), borrow(leads), borrow(seen), borrow(rows)
     postings, starts, words = borrow(units.postings), borrow(units.starts), borrow(units.words)
     ngram, allowed = borrow(units.ngram), borrow(units.allowed)
-    cells = _CELLS + _CELLS_PER_WORD * count
+    cells = steps = _CELLS + _CELLS_PER_WORD * count
     is_bounded = False
     for lead in range(len(leads)):
         at, posting = leads[lead, 0], leads[lead, 1]
@@ -329,23 +332,23 @@ def match(
                 goes_on = behind < end and at + length < count and _word(sums, at + length) == words[behind]
                 if not goes_on and not (at_word and at and _word(sums, at - 1) == words[begin + at_word - 1]):
                     continue
-            if seen[unit, 5] == row and seen[unit, 6] >= RUNS:
+            if steps <= 0 or (seen[unit, 5] == row and seen[unit, 6] >= RUNS):
                 is_bounded = True
                 continue
             size, diagonal = end - begin, at - at_word
             low, high = _run(sums, count, row, at, length, unit, at_word, words, begin, size, seen)
             if low == high:
                 continue
-            is_spent = cells <= 0
-            cells -= high - low
+            steps -= high - low + _RUN_COST
             if high - low >= ngram[unit] or high - low == size:
                 hits = _put(hits, found, (row, unit, 1, low, high, low + diagonal, high + diagonal, 0))
                 found += 1
                 seen[unit, 6] = seen[unit, 6] + 1 if seen[unit, 5] == row else 1
                 seen[unit, 5] = row
             edits = allowed[unit]
-            if edits < 0 or high - low == size or is_spent:
+            if edits < 0 or high - low == size or cells <= 0:
                 continue
+            cells -= AROUND
             if not _is_new(sums, count, row, unit, at_word, diagonal, words, begin, size, seen):
                 continue
             made, start, stop = _align(sums, count, words, begin, size, diagonal, edits, rows)

@@ -7,7 +7,6 @@ one are those of the other, renamed: each name always the same other name.
 import keyword
 import re
 from collections.abc import Mapping, Sequence, Set
-from difflib import SequenceMatcher
 from functools import lru_cache
 from typing import Any
 
@@ -22,10 +21,12 @@ from gristmill.stages.decontaminate.units import CODE, PROTECTED, Counted, Unit
 
 Array = np.ndarray[Any, Any]
 
-MIN_TOKENS = 12
-"""Of code that can be told from other code by its tokens: `return x + y` is everybody's."""
+MIN_TOKENS = 8
+"""Code with fewer tokens has no seed (`CODE_SEED`)."""
+MIN_SPECIFIC = 16
+"""The least sum of tokens and of letters that a copy under other names keeps: `x += y; return x` is in any program."""
 MIN_EDITED = 24
-"""Tokens of code that is found with edits; less has to be the same throughout, names renamed."""
+"""Tokens of code that is found with edits; less must agree in all tokens and literals."""
 STEADY = 0.9
 """Of the names of a hit: those that go with the same other name throughout."""
 ALIKE = 0.75
@@ -40,6 +41,9 @@ _ASIDE = re.compile(
     r"'(?:[^'\\\n]|\\.)*+'|#[^\n]*+"
 )
 """Strings and comments, of which a copy may have others."""
+_NUMBER = re.compile(r"(?<![\w.])\d[\w.]*+")
+_FILLED_IN = re.compile(r"\{[^{}]*+\}|\W")
+"""In a string: names that an f-string fills in, and signs, which are escaped in several ways."""
 _ELSEWHERE = 50
 """Times that a word which stands between words in code, too, leads to prose, besides those that are known."""
 _BUILT_IN = """
@@ -95,7 +99,23 @@ def code_units(items: Sequence[Item], protections: Mapping[str, Protection]) -> 
         for text in item.code
     ]
     sizes = count_tokens([unit.text for unit in units]).sizes()
-    return [unit for unit, size in zip(units, sizes.tolist(), strict=True) if size >= MIN_TOKENS]
+    return [
+        unit
+        for unit, size in zip(units, sizes.tolist(), strict=True)
+        if size >= MIN_TOKENS and size + _kept_letters(unit.text) >= MIN_SPECIFIC
+    ]
+
+
+def _kept_letters(text: str) -> int:
+    """Letters and digits that a copy under other names has, too: of attributes, built-in names and literals."""
+    words = {found[2] for found in _lasting(_ASIDE.sub(" ", text), set(_kept_names()))}
+    return sum(map(len, words.difference(keyword.kwlist, ("self", "cls")).union(literals_of(text))))
+
+
+def literals_of(text: str) -> list[str]:
+    """Letters and digits of the numbers and strings of a code, in order; docstrings are no literals."""
+    strings = [found[0] for found in _ASIDE.finditer(text) if not found[0].startswith(("#", '"""', "'''"))]
+    return [*_NUMBER.findall(_ASIDE.sub(" ", text)), *(_FILLED_IN.sub("", one) for one in strings)]
 
 
 def marks_of(units: Sequence[Unit], times: Mapping[str, int]) -> tuple[list[str], list[str]]:
@@ -135,19 +155,18 @@ def is_renamed(one: str, other: str) -> bool:
     first, second = _signs(one), _signs(other)
     pairs: dict[str, dict[str, int]] = {}
     plain = 0
-    aligned = SequenceMatcher(None, [sign for _, sign in first], [sign for _, sign in second], autojunk=False)
-    for begin, other_begin, size in aligned.get_matching_blocks():
-        for (mine, sign), (theirs, _) in zip(first[begin : begin + size], second[other_begin:], strict=False):
-            if sign == int(NAME):
-                seen = pairs.setdefault(mine, {})
-                seen[theirs] = seen.get(theirs, 0) + 1
-            else:
-                plain += 1
+    for (mine, sign), (theirs, other_sign) in zip(first, second, strict=False):
+        if sign == other_sign == int(NAME):
+            seen = pairs.setdefault(mine, {})
+            seen[theirs] = seen.get(theirs, 0) + 1
+        else:
+            plain += sign == other_sign
     named = sum(sum(seen.values()) for seen in pairs.values())
     steady = sum(max(seen.values()) for seen in pairs.values())
     return steady >= STEADY * named and plain + steady >= ALIKE * max(len(first), len(second), 1)
 
 
+@lru_cache(maxsize=4096)
 def _signs(text: str) -> list[tuple[str, int]]:
     """The tokens of a code: the name or word, where it is one, and what the kernel takes it for."""
     tokens, starts = read_tokens(text)

@@ -19,7 +19,7 @@ from gristmill.stages.decontaminate.suite import Item, Suite, read_suite
 from gristmill.stages.decontaminate.suite_describe import describe
 from gristmill.stages.decontaminate.suite_form import item_from
 
-VERSION = 1
+VERSION = 2
 LIBRARIES = ()
 SUFFIX = "json"
 SHOWN_HASH = 16

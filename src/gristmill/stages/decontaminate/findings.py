@@ -11,7 +11,7 @@ Hashes lead to it, and never decide: letters and digits of the stretch are compa
 one by one. A finding is `whole` where the document holds question and answer (or half of the choices, or the code).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,22 +23,26 @@ from gristmill.kernels.decontaminate.support import cover_half
 from gristmill.kernels.decontaminate.texts import match_texts
 from gristmill.kernels.dedup.shingles import word_tables
 from gristmill.stages.buffers import bytes_of
-from gristmill.stages.decontaminate.code_tokens import MIN_EDITED, is_renamed, kept_words, read_tokens
-from gristmill.stages.decontaminate.index import SHORT, TEXT, TOKENS, Index
-from gristmill.stages.decontaminate.passage import BESIDE_WORDS, SEVERAL, Words, pieces_of
+from gristmill.stages.decontaminate.code_tokens import MIN_EDITED, is_renamed, kept_words, literals_of, read_tokens
+from gristmill.stages.decontaminate.index import SHORT, TABLES, TEXT, TOKENS, Index
+from gristmill.stages.decontaminate.passage import BESIDE_WORDS, SEVERAL, Words, pieces_of, spelled
 from gristmill.stages.decontaminate.suite import Item
 from gristmill.stages.decontaminate.support import MOST, NEAR_WORDS
 from gristmill.stages.decontaminate.units import (
     ALONE,
-    ALONE_OR_SUPPORT,
     ANSWER,
     CHOICE,
     CODE,
+    ENOUGH,
     NOTHING,
+    PLENTY,
     QUESTION,
     STRONG,
+    SUPPORT,
     Unit,
     count_words,
+    information,
+    says_something,
     weights_of,
 )
 
@@ -47,6 +51,10 @@ Array = np.ndarray[Any, Any]
 NGRAM, EXACT, FUZZY, RENAMED = range(4)
 RULES = ("ngram", "exact", "fuzzy", "code")
 MILLION = 1_000_000
+CHECKED, CHECKED_PER_BYTE = 100_000, 4
+"""Words that may be compared for the hits in one text. Most texts need none of them."""
+TOKEN_COST, SUPPORT_COST = 4, 4 * NEAR_WORDS
+"""In words: a token whose name is compared, a place where support is looked for."""
 _WORD_COLUMNS = np.array([0, 0, 0, 0, 0, 1, 1, 0])
 """Of a hit: TEXT_FROM and TEXT_TO, which count words from the start of a text."""
 
@@ -73,7 +81,11 @@ class Finding(NamedTuple):
 
 
 def find(texts: pa.Array, index: Index) -> tuple[list[Finding], Array]:
-    """The findings in a column of texts, by row; and in which rows the bound on work was reached."""
+    """The findings in a column of texts, by row; and in which rows the bound on work was reached.
+
+    Whatever texts and items are, a text of n bytes costs at most a fixed sum and a fixed price for each byte: the
+    kernels count what they compare (`match.py`), `_Budget` counts the rest.
+    """
     data, offsets = bytes_of(texts)
     found: list[Finding] = []
     hits: dict[int, list[tuple[str, Array]]] = {}
@@ -89,8 +101,21 @@ def find(texts: pa.Array, index: Index) -> tuple[list[Finding], Array]:
     for row in sorted(hits):
         text = data[offsets[row] : offsets[row + 1]]
         here = places[np.searchsorted(places[:, 0], row) : np.searchsorted(places[:, 0], row, "right")]
-        found += _in_text(row, text, hits[row], here, index)
+        budget = _Budget(len(text))
+        found += _in_text(row, text, hits[row], here, index, budget)
+        over[row] |= budget.left < 0
     return found, bounded | over
+
+
+class _Budget:
+    """What may still be compared for the hits in one text, in words."""
+
+    def __init__(self, size: int) -> None:
+        self.left = CHECKED + CHECKED_PER_BYTE * size
+
+    def allows(self, cost: int) -> bool:
+        self.left -= cost
+        return self.left >= 0
 
 
 def _well_covered(hits: Array, index: Index) -> Array:
@@ -104,20 +129,38 @@ _Hits = tuple[str, int, Array]
 """A table, a unit of it, and its hits in one text."""
 
 
-def _in_text(row: int, text: Array, hits: list[tuple[str, Array]], places: Array, index: Index) -> list[Finding]:
-    """The findings in one text. Of its words those are read that lie around hits."""
-    by_unit: list[_Hits] = [
-        (name, number, rows[rows[:, UNIT] == number])
-        for name, rows in hits
-        for number in np.unique(rows[:, UNIT]).tolist()
-    ]
+def _in_text(
+    row: int, text: Array, hits: list[tuple[str, Array]], places: Array, index: Index, budget: _Budget
+) -> list[Finding]:
+    """The findings in one text. Only the words around hits are read. The unit with the longest run comes first, so that
+    no number of parts of other items hides a copy of a whole one.
+    """
+    by_unit: list[_Hits] = []
+    for name, rows in hits:
+        rows = rows[np.argsort(rows[:, UNIT], kind="stable")]
+        numbers, first = np.unique(rows[:, UNIT], return_index=True)
+        by_unit += [
+            (name, number, part) for number, part in zip(numbers.tolist(), np.split(rows, first[1:]), strict=True)
+        ]
     found: list[_Placed] = []
-    for (name, number, mine), (words, first) in zip(by_unit, _windows(by_unit, text, places, index), strict=True):
+    windows = _windows(by_unit, text, places, index)
+    for at in sorted(range(len(by_unit)), key=lambda at: -_longest(by_unit[at], index)):
+        (name, number, mine), (words, begin) = by_unit[at], windows[at]
+        if not budget.allows(len(mine)):
+            continue
         if name == TOKENS:
-            found += _tokens(row, text, mine, number, words, index)
+            found += _tokens(row, text, mine, number, words, index, budget)
         else:
-            found += _words(row, words, mine - first * _WORD_COLUMNS, name, number, index)
-    return list(_marked(found, index))
+            found += _words(row, words, mine - begin * _WORD_COLUMNS, name, number, index)
+    found.sort(key=lambda one: (TABLES.index(one.table), one.finding.unit))
+    return list(_marked(found, index, budget))
+
+
+def _longest(hits: _Hits, index: Index) -> float:
+    """The share of a unit that its longest run is."""
+    name, number, rows = hits
+    size = index.tables[name].starts[number + 1] - index.tables[name].starts[number]
+    return float((rows[:, UNIT_TO] - rows[:, UNIT_FROM]).max() / size)
 
 
 def _windows(hits: Sequence[_Hits], text: Array, places: Array, index: Index) -> list[tuple[Words, int]]:
@@ -151,13 +194,12 @@ def _asked(hits: Sequence[_Hits], places: Array, index: Index) -> Iterator[tuple
 
 
 class _Placed(NamedTuple):
-    """A finding, its table, and the words between which all of it lies; none where words do not matter."""
+    """A finding, its table, and the words of each place where it is; of code no words are read."""
 
     finding: Finding
     table: str
     words: Words
-    low: int
-    high: int
+    spans: Sequence[tuple[int, int]]
 
 
 def _words(row: int, words: Words, hits: Array, name: str, number: int, index: Index) -> Iterator[_Placed]:
@@ -165,21 +207,18 @@ def _words(row: int, words: Words, hits: Array, name: str, number: int, index: I
     table, unit = index.tables[name], index.units[name][number]
     size = int(table.starts[number + 1] - table.starts[number])
     ngram = int(table.ngram[number])
-    own = Words(np.frombuffer(unit.text.encode(), np.uint8), 0, len(unit.text.encode()))
-    runs = [
-        hit
-        for hit in hits[hits[:, IS_RUN] == 1].tolist()
-        if words.letters(hit[TEXT_FROM], hit[TEXT_TO]) == own.letters(hit[UNIT_FROM], hit[UNIT_TO])
-    ]
+    own = table.words[table.starts[number] : table.starts[number + 1]].tolist()
+    hits = _same_words(hits, words, dict(zip(own, spelled(unit.text), strict=True)))
+    runs = hits[hits[:, IS_RUN] == 1].tolist()
     key = int(index.keys[unit.item])
     if size < ngram and (
         spans := sorted((h[TEXT_FROM], h[TEXT_TO]) for h in runs if h[UNIT_TO] - h[UNIT_FROM] == size)
     ):
         where = tuple(place for low, high in spans for place in words.bytes(low, high))
         made = Finding(row, key, number, unit.piece, EXACT, False, MILLION, 0, b"", 0, where)
-        yield _Placed(made, name, words, spans[0][0], spans[-1][1])
+        yield _Placed(made, name, words, spans)
         return
-    alike, copies = _copies(hits, own, words, size)
+    alike, copies = _copies(hits, size)
     counts = index.counts[name][number]
     bits = np.zeros(len(counts), np.bool_)
     for hit in runs if size >= ngram else ():
@@ -194,24 +233,36 @@ def _words(row: int, words: Words, hits: Array, name: str, number: int, index: I
         total = int(counts.sum())
         share, packed = int(bits.sum()) * MILLION // total, np.packbits(bits).tobytes()
         made = made._replace(rule=NGRAM, share=share, bits=packed, windows=total)
-    yield _Placed(made, name, words, spans[0][0], spans[-1][1])
+    yield _Placed(made, name, words, spans)
 
 
-def _copies(hits: Array, own: Words, words: Words, size: int) -> tuple[int, list[tuple[int, int]]]:
-    """How like a unit its best copy with changes is, in millionths, 0 without one; and where they are, in words. Words
-    that the kernel took for equal have to be.
+def _same_words(hits: Array, words: Words, own: Mapping[int, str]) -> Array:
+    """The hits in which every word of the text with the hash of a word of the unit is that word. A word is compared
+    once, however many hits it is in.
     """
-    best, places = 0, []
-    for hit in hits[hits[:, IS_RUN] == 0].tolist():
-        if hit[TEXT_FROM] < hit[TEXT_TO]:
-            best = max(best, (size - hit[EDITS]) * MILLION // size)
-            places.append((hit[TEXT_FROM], hit[TEXT_TO]))
-    is_true = bool(places) and all(own.agrees(words, *place) for place in places)
-    return (best, places) if is_true else (0, [])
+    low, high = int(hits[:, TEXT_FROM].min()), int(hits[:, TEXT_TO].max())
+    named = words.named(low, high) if high - low <= 4 * NEAR_WORDS else words.all_named
+    wrong = [word for word in own.keys() & named.keys() if own[word] != named[word]]
+    if not wrong:
+        return hits
+    is_wrong = np.isin(words.words, np.array(wrong, np.uint64))
+    for at in np.flatnonzero(is_wrong).tolist():  # another word of the text may have that hash, too
+        is_wrong[at] = own[int(words.words[at])] != words.letters(at, at + 1)
+    before = np.concatenate([[0], np.cumsum(is_wrong)])
+    return np.asarray(hits[before[hits[:, TEXT_TO]] == before[hits[:, TEXT_FROM]]])
 
 
-def _tokens(row: int, text: Array, hits: Array, number: int, words: Words, index: Index) -> Iterator[_Placed]:
-    """What runs of the same tokens come to: those count in which names go together."""
+def _copies(hits: Array, size: int) -> tuple[int, list[tuple[int, int]]]:
+    """How like a unit its best copy with changes is, in millionths, 0 without one; and where they are, in words."""
+    edited = hits[(hits[:, IS_RUN] == 0) & (hits[:, TEXT_FROM] < hits[:, TEXT_TO])]
+    best = (size - int(edited[:, EDITS].min())) * MILLION // size if len(edited) else 0
+    return best, [(low, high) for low, high in edited[:, [TEXT_FROM, TEXT_TO]].tolist()]
+
+
+def _tokens(
+    row: int, text: Array, hits: Array, number: int, words: Words, index: Index, budget: _Budget
+) -> Iterator[_Placed]:
+    """What runs of the same tokens come to: those count in which names go together. The longest is read first."""
     table, unit = index.tables[TOKENS], index.units[TOKENS][number]
     size = int(table.starts[number + 1] - table.starts[number])
     ngram = int(table.ngram[number])
@@ -220,19 +271,24 @@ def _tokens(row: int, text: Array, hits: Array, number: int, words: Words, index
     code = unit.text.encode()
     starts = [*read_tokens(unit.text)[1].tolist(), len(code)]
     kept = []
-    for row_of, hit in enumerate(hits.tolist()):
+    lengths = hits[:, UNIT_TO] - hits[:, UNIT_FROM]
+    for at in np.argsort(-lengths, kind="stable").tolist():
+        if not budget.allows(TOKEN_COST * int(lengths[at])):
+            break
+        hit = hits[at].tolist()
         mine = code[starts[hit[UNIT_FROM]] : starts[hit[UNIT_TO]]].decode("utf-8", "replace")
-        if is_renamed(mine, text[hit[TEXT_FROM] : hit[TEXT_TO]].tobytes().decode("utf-8", "replace")):
-            kept.append(row_of)
-    hits = hits[kept]
+        theirs = text[hit[TEXT_FROM] : hit[TEXT_TO]].tobytes().decode("utf-8", "replace")
+        if is_renamed(mine, theirs) and (size >= MIN_EDITED or literals_of(mine) == literals_of(theirs)):
+            kept.append(at)
+    hits = hits[sorted(kept)]
     share = _share_of_runs(hits, windows, ngram, counts)
     if share == MILLION or (share and size >= MIN_EDITED):
         begun, ended = hits[:, TEXT_FROM].tolist(), hits[:, TEXT_TO].tolist()
         spans = [(low, low + len(text[low:high].tobytes().rstrip())) for low, high in zip(begun, ended, strict=True)]
-        where = tuple(place for span in _merged(sorted(spans)) for place in span)
+        where = tuple(place for span in _clusters(spans, 0) for place in span)
         key = int(index.keys[unit.item])
         made = Finding(row, key, number, unit.piece, RENAMED, False, share, 0, b"", 0, where)
-        yield _Placed(made, TOKENS, words, 0, 0)
+        yield _Placed(made, TOKENS, words, [(0, 0)])
 
 
 def _share_of_runs(hits: Array, windows: int, ngram: int, counts: Array) -> int:
@@ -254,65 +310,71 @@ def _clusters(runs: Sequence[tuple[int, int]], size: int) -> list[tuple[int, int
     return spans
 
 
-def _merged(spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    made: list[tuple[int, int]] = []
-    for low, high in spans:
-        if made and low <= made[-1][1]:
-            made[-1] = made[-1][0], max(high, made[-1][1])
-        else:
-            made.append((low, high))
-    return made
-
-
-def _marked(found: list[_Placed], index: Index) -> Iterator[Finding]:
-    """Findings that have what they need, and whether they are whole."""
+def _marked(found: list[_Placed], index: Index, budget: _Budget) -> Iterator[Finding]:
+    """Findings that have what they need in one of their places, and whether they are whole."""
     pieces: dict[int, set[int]] = {}
     for one in found:
         if max(one.finding.share, one.finding.alike) >= MOST * MILLION:
             pieces.setdefault(one.finding.item, set()).add(one.finding.piece)
-    for finding, table, words, low, high in found:
+    for finding, table, words, spans in found:
         unit = index.units[table][finding.unit]
-        is_supported = _is_supported(unit, words, low, high, index)
-        is_enough = unit.needs == NOTHING or is_supported
-        is_short = finding.rule == FUZZY and not index.tables[table].ngram[finding.unit] <= high - low
-        if (not is_enough and unit.needs == ALONE_OR_SUPPORT) or (is_short and not is_supported):
-            in_a_line = index.weights[table][finding.unit] < (STRONG if finding.rule == FUZZY else ALONE)
-            edge = 1 if finding.rule == FUZZY else 0  # its first or last word may have been exchanged
-            is_enough = finding.rule != NGRAM and words.stands_alone(low, high, in_a_line, edge)
-        if is_enough:
+        is_supported = any(
+            budget.allows(SUPPORT_COST) and _is_supported(unit, words, low, high, index) for low, high in spans
+        )
+        if is_supported or any(_says_enough(finding, table, words, low, high, index) for low, high in spans):
             held = pieces.get(finding.item, set())
             is_whole = is_supported or {QUESTION, CODE} <= held or {QUESTION, ANSWER} <= held
             is_long = finding.piece != QUESTION or _words_in(index.items[unit.item]) >= STRONG
             yield finding._replace(whole=is_whole and is_long)
 
 
+def _says_enough(finding: Finding, table: str, words: Words, low: int, high: int, index: Index) -> bool:
+    """Whether a finding flags where it is, without any support."""
+    unit = index.units[table][finding.unit]
+    is_fuzzy = finding.rule == FUZZY
+    if unit.needs == NOTHING and not (is_fuzzy and high - low < index.tables[table].ngram[finding.unit]):
+        return True
+    says = information(unit.text)
+    if finding.rule == NGRAM or unit.needs == SUPPORT or says < ENOUGH:
+        return False
+    in_a_line = index.weights[table][finding.unit] < (STRONG if is_fuzzy else ALONE)
+    # With changes its first or last word may have been exchanged.
+    return words.stands_alone(low, high, in_a_line, int(is_fuzzy), says < PLENTY)
+
+
 def _is_supported(unit: Unit, words: Words, low: int, high: int, index: Index) -> bool:
-    """Whether the rest of an item stands close to a question or a choice of it: answer or half of the choices to the
-    word, or most of the words of it all.
+    """Whether the rest of an item is close to a question or a choice of it, and both together say enough: the answer or
+    half of the choices to the word, or most of the words of them all. A choice needs its question.
     """
     item = index.items[unit.item]
     if unit.piece not in (QUESTION, CHOICE):
         return False
     rest = [*item.choices] if item.choices else [item.answer]
     question, *others = pieces_of(item.question, *rest)
-    named = [one for one in others if len(one.words)]
     together = np.concatenate([one.words for one in others])
     around = NEAR_WORDS + 2 * len(together) + (len(question.words) if unit.piece == CHOICE else 0)
     first, last = max(low - around, 0), min(high + around, len(words.spans))
+    says_all = information(item.question, *rest) >= ENOUGH
     if unit.piece == CHOICE:
         own, answer = pieces_of(unit.text, item.answer)
         is_answer = len(answer.words) >= SEVERAL and np.array_equal(own.words, answer.words)
         if is_answer and len(question.words) and words.holds(question, low - len(question.words) - BESIDE_WORDS, low):
             return True
-        return words.share(np.concatenate([question.words, together]), first, last) >= MOST
-    if item.answer.strip() and words.answers(pieces_of(item.answer)[0], high, last):
+        both = (question.words, np.concatenate([question.words, together]))
+        return says_all and all(words.share(one, first, last) >= MOST for one in both)
+    # `Version 2.0` is not answered by `2.0`: support says something that the question does not.
+    says_answer = information(item.question, item.answer) >= max(ENOUGH, information(item.question) + 1)
+    if says_answer and words.answers(pieces_of(item.answer)[0], high, last):
         return True
     if not item.choices:
         return False
-    held = sum(words.holds(one, high, last) for one in named)
-    if len(named) > 1 and held >= max(2, (len(named) + 1) // 2):
+    there = [text for text, one in zip(rest, others, strict=True) if len(one.words) and words.holds(one, high, last)]
+    half = max(2, (sum(len(one.words) > 0 for one in others) + 1) // 2)
+    if sum(map(says_something, there)) >= half and information(item.question, *there) >= ENOUGH:
         return True
-    return len(together) >= 2 * SEVERAL and words.share(together, high, last) >= MOST
+    # Numbers and single letters are everywhere: all of them have to follow the question.
+    reach = last if information(*rest) >= ENOUGH else min(high + BESIDE_WORDS + 2 * len(together), last)
+    return says_all and len(together) > 1 and words.share(together, high, reach) >= MOST
 
 
 def _words_in(item: Item) -> float:

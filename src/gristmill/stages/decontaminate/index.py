@@ -20,8 +20,9 @@ from gristmill.kernels.decontaminate.tokens import fill_kept
 from gristmill.stages.decontaminate.code_tokens import code_units, count_tokens, marks_of
 from gristmill.stages.decontaminate.suite import Item, Protection
 from gristmill.stages.decontaminate.suite_form import item_from
-from gristmill.stages.decontaminate.support import has_more, support_of
+from gristmill.stages.decontaminate.support import support_of
 from gristmill.stages.decontaminate.units import (
+    ANSWER,
     CODE,
     COMMON_ITEMS,
     EDITED,
@@ -191,5 +192,7 @@ def open_index(path: Path) -> Index:
             counts[name] = np.split(bits, np.cumsum(windows)[:-1]) if len(windows) else []
             code_counts = bits, np.cumsum(windows) - windows  # of the last table, which is that of code
     keys = np.array([key_of(item) for item in items], np.uint64)
-    support = support_of(items, units[SHORT], {unit.item for name in TABLES for unit in units[name] if has_more(unit)})
+    # With its answer or code, wherever that is, a question is whole.
+    with_more = {unit.item for name in TABLES for unit in units[name] if unit.piece in (ANSWER, CODE)}
+    support = support_of(items, units[SHORT], with_more)
     return Index(items, keys, units, tables, counts, weights, marks.reshape(-1), support, code_counts)

@@ -16,8 +16,9 @@ BESIDE_WORDS = 8
 """Between a question and an answer of one or two words."""
 SEVERAL = 3
 """Words of an answer that is no word that stands there by chance."""
-_ENDS = frozenset('.!?:;…。！？：；|>)("“”‘’*#•') | frozenset("؟۔।॥።፧։།༎။។៕")
-"""What stands between a question and what is before or behind it, in any script."""
+_SENTENCE_ENDS = frozenset(".!?…。！？؟۔।॥።፧։།༎။។៕")
+_ENDS = _SENTENCE_ENDS | frozenset(':;：；|>)("“”‘’*#•')
+"""What is between a question and the text before or after it, in any script."""
 
 
 class Piece(NamedTuple):
@@ -44,16 +45,17 @@ class Words:
         return count_words([self.text.decode("utf-8", "replace")]).words
 
     @cached_property
-    def named(self) -> dict[int, str]:
-        """How each word reads, by its hash."""
-        return {word: self.letters(at, at + 1) for at, word in enumerate(self.words.tolist())}
+    def all_named(self) -> dict[int, str]:
+        return self.named(0, len(self.words))
 
-    def agrees(self, other: "Words", first: int, last: int) -> bool:
-        """Whether those of some words of the other that have the hash of a word of this are that word."""
-        return all(
-            self.named.get(word) in (None, other.letters(at, at + 1))
-            for at, word in enumerate(other.words[first:last].tolist(), first)
-        )
+    def named(self, low: int, high: int) -> dict[int, str]:
+        """How each word between two places reads, by its hash; of two words with one hash nothing is said."""
+        found: dict[int, str] = {}
+        for at, word in enumerate(self.words[low:high].tolist(), low):
+            letters = self.letters(at, at + 1)
+            if found.setdefault(word, letters) != letters:
+                found[word] = ""
+        return found
 
     def letters(self, first: int, last: int) -> str:
         """Letters and digits of some words, in lower case."""
@@ -65,20 +67,22 @@ class Words:
         """Where some words begin and end in the whole text."""
         return self.begin + int(self.spans[first, 0]), self.begin + int(self.spans[last - 1, 1])
 
-    def stands_alone(self, first: int, last: int, in_a_line: bool, edge: int = 0) -> bool:
+    def stands_alone(self, first: int, last: int, in_a_line: bool, edge: int = 0, is_strict: bool = False) -> bool:
         """Whether some words, perhaps with `edge` more at the ends, are all there is between the ends of two sentences
-        or paragraphs, a line's end being one behind them; `in_a_line`: have a line for themselves.
+        or paragraphs, a line's end being one behind them; `in_a_line`: have a line for themselves. `is_strict`: quotes,
+        colons and brackets before them do not count.
         """
-        begins = any(self._begins(place, in_a_line) for place in range(max(first - edge, 0), first + 1))
+        begins = any(self._begins(place, in_a_line, is_strict) for place in range(max(first - edge, 0), first + 1))
         return begins and any(
             self._ends(place, in_a_line) for place in range(last, min(last + edge, len(self.spans)) + 1)
         )
 
-    def _begins(self, first: int, in_a_line: bool) -> bool:
+    def _begins(self, first: int, in_a_line: bool, is_strict: bool) -> bool:
         if first == 0:
             return True
         before = self.text[self.spans[first - 1, 1] : self.spans[first, 0]].decode("utf-8", "replace")
-        return "\n" in before if in_a_line else bool(_ENDS & set(before)) or before.count("\n") > 1
+        ends = _SENTENCE_ENDS if is_strict else _ENDS
+        return "\n" in before if in_a_line else bool(ends & set(before)) or before.count("\n") > 1
 
     def _ends(self, last: int, in_a_line: bool) -> bool:
         if last == len(self.spans):
@@ -111,7 +115,15 @@ class Words:
 
 def letters_of(text: str) -> str:
     """Letters and digits of a text in lower case: what is left when case, punctuation and white space do not count."""
-    return "".join(one for one in text.lower() if one.isalnum())
+    lower = text.lower()
+    return lower if lower.isalnum() else "".join(filter(str.isalnum, lower))
+
+
+@lru_cache(maxsize=4096)
+def spelled(text: str) -> list[str]:
+    """How each word of a unit reads."""
+    words = Words(np.frombuffer(text.encode(), np.uint8), 0, len(text.encode()))
+    return [words.letters(at, at + 1) for at in range(len(words.spans))]
 
 
 @lru_cache(maxsize=4096)

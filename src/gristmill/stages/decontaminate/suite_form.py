@@ -18,6 +18,7 @@ import orjson
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from gristmill.stages.contract import StageConfig
+from gristmill.stages.decontaminate.suite_prompt import read_prompt
 from gristmill.stages.ingest.fields import field_names, nothing_under
 
 Role = Literal["question", "answer", "code", "choices", "context"]
@@ -160,6 +161,9 @@ class Form(Reading):
     """What the item is called; null, or where a record has none: its file and row."""
     strip_prefix: Annotated[str, Field(min_length=1, max_length=200)] | None = None
     """What a question begins with and is no part of it, such as `Question: `."""
+    prompt: bool = False
+    """Whether questions are prompts: labels (`Question:`, `Choices:`, `Answer:`), lettered choices and a passage before
+    the question are taken out of them. Ready descriptions have it."""
 
     @model_validator(mode="after")
     def _nothing_idle(self) -> Self:
@@ -198,7 +202,15 @@ def item_of(record: dict[str, Any], form: Form, benchmark: str, place: str) -> I
     if not question:
         raise Broken(f"no question: {form.question} is empty")
     choices = _choices(record, form, question)
+    context = _filled(record, form.context).strip() if form.context else ""
     answer = _filled(record, form.answer).strip().removeprefix(UNKNOWN) if form.answer else ""
+    if form.prompt and not form.code:
+        read = read_prompt(question)
+        if read.choices and not _is_list_of(read.choices, choices or [answer]):
+            read = read_prompt(question, has_list=False)  # statements that are part of the question
+        question, context, choices = read.question or question, context or read.context, [*read.choices] or choices
+        if read.choices and len(answer) == 1 and ord(answer.upper()) - ord("A") in range(len(choices)):
+            answer = choices[ord(answer.upper()) - ord("A")]
     if form.answer_choice:
         answer = _named(record, form, choices)
     return Item(
@@ -208,8 +220,14 @@ def item_of(record: dict[str, Any], form: Form, benchmark: str, place: str) -> I
         answer,
         tuple(choice for choice in choices if choice),
         tuple(code for field in form.code or () if (code := _filled(record, field)).strip()),
-        _filled(record, form.context).strip() if form.context else "",
+        context,
     )
+
+
+def _is_list_of(listed: Sequence[str], choices: Sequence[str]) -> bool:
+    """Whether a list in a prompt is that of the choices of its record: the same texts, or the record has letters."""
+    letters = all(len(choice.strip("().: ")) == 1 for choice in choices)
+    return letters or [*map(str.lower, listed)] == [*map(str.lower, choices)]
 
 
 def value_at(record: Any, path: str) -> Any:

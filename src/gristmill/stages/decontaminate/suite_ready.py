@@ -15,6 +15,11 @@ from gristmill.stages.decontaminate.suite_form import Form, Protection
 from gristmill.stages.yaml_nodes import Values, checked, compose
 
 FOLDER = os.path.join(os.path.dirname(__file__), "ready")
+PROMPTS: dict[str, dict[str, Any]] = {
+    "llm-foundry": {"question": "query", "choices": "choices", "answer_choice": "gold"},
+    "llm-foundry prompt": {"question": "context", "answer": "answer"},
+}
+"""Forms that every benchmark with choices may have: prompts as evaluations send them."""
 
 
 class NamedForm(NamedTuple):
@@ -54,8 +59,10 @@ def ready(name: str) -> Ready:
         raise UserError(f"{path}: the ready description is empty. Install Gristmill anew.")
     values = Values(root, text, path)
     fields = checked(_Fields, values.value, values, (), "a ready description")
+    prompts = PROMPTS if any("choices" in form for form in fields.forms.values()) else {}
     forms = [
-        NamedForm(form, checked(Form, given, values, ("forms", form), "a form")) for form, given in fields.forms.items()
+        NamedForm(form, checked(Form, {"prompt": True, **given}, values, ("forms", form), "a form"))
+        for form, given in (fields.forms | prompts | fields.forms).items()
     ]
     return Ready(
         name, fields.about, forms, Protection(**{one: getattr(fields, one) for one in Protection.model_fields})

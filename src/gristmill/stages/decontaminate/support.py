@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 
 from gristmill.kernels.decontaminate.support import Support
-from gristmill.stages.decontaminate.passage import SEVERAL, pieces_of
+from gristmill.stages.decontaminate.passage import pieces_of
 from gristmill.stages.decontaminate.suite import Item
-from gristmill.stages.decontaminate.units import ANSWER, CODE, QUESTION, SUPPORT, Unit
+from gristmill.stages.decontaminate.units import QUESTION, SUPPORT, Unit
 
 Array = np.ndarray[Any, Any]
 
@@ -16,11 +16,6 @@ NEAR_WORDS = 60
 """Between a question and what supports it, beside the words of its choices."""
 MOST = 0.8
 """Of the words of an item: what says that it is there."""
-
-
-def has_more(unit: Unit) -> bool:
-    """Whether it is by itself what makes an item whole, together with its question wherever that stands."""
-    return unit.piece in (ANSWER, CODE)
 
 
 def support_of(items: Sequence[Item], units: Sequence[Unit], with_more: Set[int]) -> Support:
@@ -51,6 +46,5 @@ def _bounds(item: Item, answer: Array, others: Sequence[Array]) -> Iterator[int]
     if len(named) > 1:
         yield named[1]  # two of the choices
     together = np.concatenate(others)
-    if len(together) >= 2 * SEVERAL:
-        missing = int((1 - MOST) * len(together) + 1e-6)
-        yield max(len(np.unique(together)) - missing, 1)
+    missing = int((1 - MOST) * len(together) + 1e-6)
+    yield max(len(np.unique(together)) - missing, 1)

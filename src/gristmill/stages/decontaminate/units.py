@@ -8,11 +8,13 @@ looked for besides: `don't` also as `dont`, `twenty-five` as `twentyfive`, `1,00
 
 Some questions say too little to be told from a text that happens to say the same: of fewer than STRONG words, or the
 same in several items. They flag with support (their answer or half of their choices close by), or where they stand
-alone, from one end of a sentence or line to another. A question with neither is one that cannot be protected.
+alone, from one end of a sentence or line to another. In either case the words that were found must carry enough
+information (`information`). An item without that cannot be protected.
 """
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 from unicodedata import category
 
@@ -56,6 +58,11 @@ EDITED = 6
 wherever a longer one would be."""
 IN_A_LINE = 3
 """Words of a question that flags where it has a line for itself."""
+ENOUGH = 8
+"""The least `information` that flags: `What time is it?` has 0, `Why is the sky blue?` 7."""
+PLENTY = 14
+"""The least `information` of a question that flags in quotes or after a colon, too: `What is the capital of France?`,
+which people also write as an example, has 13."""
 SHARED = 3
 """Items that may have the same question before it is taken for a phrase of the benchmark's."""
 COMMON_ITEMS = 10
@@ -69,6 +76,19 @@ FILTER_BITS = 10
 cache."""
 GATE_BITS = 256
 """Of the gate, for each word that leads somewhere: they are few, and almost no other passes by chance."""
+_WORD = re.compile(r"\w+")
+_COMMON = """
+a about after again all also always am an and another any are as at away back be because been before being best better
+but by can come could day def did do does doing done down each even ever every few find first for from get give go going
+good got great had has have having he help her here him his how i if in into is it its just keep know last let like
+little long look made make makes making many may me mean means might more most much must my need needs never new next no
+not now of off old on once one only or other our out over own people place put return right said same say see she should
+show so some something still such take tell than that the their them then there these they thing things think this those
+three through time to too two under up us use used using very want wants was way we well were what when where which
+while who why will with work would year years yes yet you your
+"""
+"""English words that are in every kind of text. They carry no information."""
+COMMON_WORDS = frozenset(_COMMON.split())
 _SIGNS = re.compile(r"[^\w\s]")
 _JOINED = re.compile(r"(?<=\w)['’\-‐‑,.](?=\w)")
 
@@ -127,6 +147,28 @@ _UNSPACED = re.compile(
 )
 
 
+def telling_words(*texts: str) -> set[str]:
+    """The different words of texts that are not in every text."""
+    text = _UNSPACED.sub(r" \g<0> ", "\n".join(texts).lower())
+    if not text.isascii():  # the marks of a script end no word
+        text = "".join(sign for sign in text if category(sign)[0] != "M")
+    return set(_WORD.findall(text)) - COMMON_WORDS
+
+
+@lru_cache(maxsize=1 << 16)
+def information(*texts: str) -> int:
+    """How much texts say: letters and digits of their different words, common words left out. A character of a script
+    without spaces counts as three letters.
+    """
+    return sum(3 if _UNSPACED.match(word) else len(word) for word in telling_words(*texts))
+
+
+@lru_cache(maxsize=1 << 16)
+def says_something(text: str) -> bool:
+    """Whether a text has more than numbers, single letters and common words: `1, 3, 4` supports nothing."""
+    return any(not word.isdigit() and information(word) > 1 for word in telling_words(text))
+
+
 def units_of(items: Sequence[Item], protections: Mapping[str, Protection], ngram: int) -> tuple[list[Unit], list[int]]:
     """The units of all items, those of an item together, and the items that have none."""
     questions = count_words([item.question for item in items])
@@ -140,8 +182,9 @@ def units_of(items: Sequence[Item], protections: Mapping[str, Protection], ngram
         protection = protections[item.benchmark]
         wanted = protection.protect or PROTECTED
         is_shared = times[questions.of(number).tobytes()] > SHARED
-        pieces = [(QUESTION, item.question, _needs(item, float(weights[number]), is_shared, protection))]
-        if weights[number] < STRONG or is_shared:  # found by its choices as well
+        needs = _needs(item, float(weights[number]), is_shared, protection)
+        pieces = [(QUESTION, item.question, needs)]
+        if needs is not None and (weights[number] < STRONG or is_shared):  # found by its choices as well
             pieces += [(CHOICE, text, SUPPORT) for text in item.choices if "question" in wanted]
         if not item.choices:
             pieces.append((ANSWER, item.answer, NOTHING))
@@ -171,13 +214,11 @@ def units_of(items: Sequence[Item], protections: Mapping[str, Protection], ngram
 
 def _needs(item: Item, words: float, is_shared: bool, protection: Protection) -> int | None:
     """Of a question of so many words; None: whatever it finds tells nothing."""
-    supported = bool(item.answer.strip() or item.choices)
-    if protection.rule == "whole" or is_shared:
-        return SUPPORT if supported else None
-    if words >= STRONG:
-        return NOTHING
-    if words >= IN_A_LINE:
-        return ALONE_OR_SUPPORT
+    supported = information(item.question, item.answer, *item.choices) >= ENOUGH
+    supported &= bool(item.answer.strip() or item.choices)
+    has_enough = information(item.question) >= ENOUGH
+    if protection.rule != "whole" and not is_shared and words >= IN_A_LINE and has_enough:
+        return NOTHING if words >= STRONG else ALONE_OR_SUPPORT
     return SUPPORT if supported else None
 
 
