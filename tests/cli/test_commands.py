@@ -185,10 +185,10 @@ def test_a_second_run_is_the_same_version_and_runs_nothing(ran, typed):
     assert sum(stage["executed"] for stage in again["stages"]) == 0
 
 
-def test_run_ends_with_a_funnel(ran, typed):
+def test_a_verbose_run_shows_the_funnel(ran, typed):
     """What came in, what each step took, what is kept."""
     project, said = ran
-    shown = typed("run", project.recipe).stdout
+    shown = typed("run", project.recipe, "--verbose").stdout
     assert "not_longer" in shown
     assert "invalid_json" in shown
     assert f"{said['rows']:,}" in shown

@@ -183,7 +183,7 @@ def test_verify_names_what_is_damaged_and_makes_it_again(project, edit):
     recipe = load(project.recipe)
     whole = Mended(project, recipe)
     mill = project.mill()
-    mill.store.write_json("versions/v1.json", mill.last_run(finished=True))
+    mill.store.write_json("versions/v1.json", mill.newest_whole())
     mill.store.write_json("dropped/other/0123456789ab.json", {})
     store = _Restored(project.store, project.folder / "pristine")
     draw = random.Random(9)

@@ -29,7 +29,7 @@ CONFIGS = {
     "gate": {"allow_licenses": ["MIT"]},
     "robots": {"agent": "CCBot"},
     "quality": {"models": {"toxic": {"file": str(SCRUB / "toxic.bin"), "label": "toxic"}}},
-    "keep_quality": {"score": {"rank_mean": ["signals.words", "-signals.digit_chars"]}, "keep_percentile": 0.4},
+    "keep_quality": {"score": {"rank_mean": ["signals.words", "-signals.digit_chars"]}, "keep_best": 0.6},
     "near_dedup": {"max_bucket": 32},
     "safety": {"toxicity": str(SCRUB / "toxic.bin")},
 }

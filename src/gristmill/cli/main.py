@@ -46,7 +46,7 @@ COMMANDS = {
     "shards": "Check the shards of a manifest, and look into them.",
     "sample": "Show the documents that a training step sees.",
     "budget": "Show how many tokens a model wants, and what they cost.",
-    "verify": "Hash every part again and compare it with its name.",
+    "verify": "Hash every part and published file again, and read every record.",
     "gc": "Remove from the store what nothing needs.",
 }
 """What the help says of each, so that it imports none of them."""
