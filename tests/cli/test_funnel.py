@@ -101,7 +101,7 @@ def test_the_table_and_json_say_the_same(everything, found, say):
     assert [chain.index(step) for step in order] == sorted(chain.index(step) for step in order)
     assert f"{crawl['no_documents']['request_record']['rows']} request_record" in told.out
     assert json.loads(say("funnel", recipe, "--json").out)["funnel"] == json.loads(json.dumps(found))
-    ended = say("run", recipe).out
+    ended = say("run", recipe, "--verbose").out
     assert told.out.strip() in ended
 
 

@@ -181,7 +181,7 @@ def test_copies_in_two_sources_are_found_by_default(project, step):
     """Also without a snapshot: one of each text is kept, and the funnel says what was compared."""
     found, told = two_sources(project, f"[{step}]")
     assert sum(one["kept"]["rows"] for one in found.values()) == len(COPIES)
-    words = {"exact_dedup": "over all sources", "near_dedup": "within each snapshot, across sources"}
+    words = {"exact_dedup": "over all sources", "near_dedup": "within each snapshot"}
     assert found["a"]["scopes"] == found["b"]["scopes"] == {f"all/{step}": words[step]}
     assert told == []
 

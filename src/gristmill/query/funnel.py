@@ -10,6 +10,7 @@ from gristmill.recipe.columns import INGEST
 from gristmill.schema import NO_DOCUMENT
 from gristmill.stages import STEPS
 from gristmill.stages.dedup.scope import SCOPE_WORDS
+from gristmill.stages.quality.cutoff_warnings import kept_share
 
 
 def funnels(seen: Seen) -> dict[str, Any]:
@@ -23,10 +24,15 @@ def funnels(seen: Seen) -> dict[str, Any]:
         funnel = seen.made[f"{source}/{CORPUS}"].metrics.get("funnel")
         if funnel:
             active = {step for name in ("first", "extracted", "cut") for step in funnel[name]}
-            scopes = {step: told for step in chain if (told := scope_of(seen.nodes[step], seen.chains))}
+            scopes = {step: told for step in chain if (told := _words_of(seen.nodes[step], seen.chains))}
             steps = [step for step in (INGEST, *chain) if step in active or step in scopes]
             found[source] = {"steps": steps, "scopes": scopes, **funnel}
     return found
+
+
+def _words_of(node: NodeFacts, sources: Collection[str]) -> str | None:
+    """What the row of a step says beside the reason: its scope, or the share that it keeps."""
+    return kept_share(node.identity["config"]) if node.name == "keep_quality" else scope_of(node, sources)
 
 
 def scope_of(node: NodeFacts, sources: Collection[str]) -> str | None:
@@ -34,7 +40,7 @@ def scope_of(node: NodeFacts, sources: Collection[str]) -> str | None:
     if not STEPS.get(node.name, "").startswith("gristmill.stages.dedup.") or "scope" not in node.identity["config"]:
         return None
     words = SCOPE_WORDS[node.identity["config"]["scope"]]
-    return words if len(node.sources) == len(sources) else f"{words} of this route"
+    return words if len(node.sources) == len(sources) else f"{words} of {node.id.partition('/')[0]}"
 
 
 def unread_files(seen: Seen) -> dict[str, dict[str, dict[str, Any]]]:

@@ -62,7 +62,7 @@ def test_copies_are_those_of_an_oracle_for_any_cut(rows, bits, limit, seed):
     [
         (
             {"a": ("all/near_dedup", "snapshot")},
-            ("within each snapshot, across sources", "`scope: global` for all/near"),
+            ("within each snapshot", "`scope: global` for all/near"),
         ),
         (GROUPS, ("web/near_dedup and text/exact_dedup and text/simhash_dedup each", "one `exact_dedup` under `all`")),
     ],

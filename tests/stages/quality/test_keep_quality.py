@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from exchanged import run_step
 from gristmill.errors import UserError
+from gristmill.query.funnel import funnels
 from gristmill.query.whatif import ask
 from gristmill.stages.quality import keep_quality
 from gristmill.stages.quality.keep_quality import Config
@@ -279,3 +280,11 @@ def test_the_old_name_of_keep_best_means_what_it_did_and_warns():
     assert keep_quality.warnings(counts, new) == []
     with pytest.raises(ValueError, match="old name of keep_best"):
         Config(score="quality.edu", keep_percentile=0.57, keep_best=0.43)
+
+
+def test_the_funnel_says_which_share_is_kept(project):
+    """`keep_best: 0.25` of each source; a threshold has no share."""
+    project.write_recipe(STEPS.format(cutoff="keep_best: 0.25, per: [source]"))
+    assert funnels(project.run())["notes"]["scopes"] == {"all/keep_quality": "(kept the best 25.0% of each source)"}
+    project.write_recipe(STEPS.format(cutoff="min_score: -6"))
+    assert funnels(project.run())["notes"]["scopes"] == {}

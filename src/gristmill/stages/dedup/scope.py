@@ -19,7 +19,7 @@ _COLUMNS: dict[Scope, tuple[str, ...]] = {
 }
 SCOPE_WORDS: dict[Scope, str] = {
     "global": "over all sources",
-    "snapshot": "within each snapshot, across sources",
+    "snapshot": "within each snapshot",
     "source": "within each source",
     "source_and_snapshot": "within each snapshot of each source",
 }

@@ -78,9 +78,21 @@ def _some(names: Sequence[str]) -> str:
     return ", ".join(names[:_TOLD]) + (f" and {len(names) - _TOLD} more" if len(names) > _TOLD else "")
 
 
+def kept_share(config: Mapping[str, Any]) -> str | None:
+    """`(kept the best 10% of each language)`, for the funnel; None for a config without a share."""
+    cutoff = Config.model_validate(config)
+    if cutoff.dropped_share is None:
+        return None
+    return f"(kept the best {percent(1 - cutoff.dropped_share, 1)} of {_whole(cutoff)})"
+
+
+def _whole(config: Config) -> str:
+    return f"each {' and '.join(config.per)}" if config.per else "all documents"
+
+
 def explain(config: Config) -> Sequence[str]:
     """The cutoffs, for a plan."""
-    whole = f"each {' and '.join(config.per)}" if config.per else "all documents together"
+    whole = _whole(config)
     told = []
     if config.dropped_share is not None:
         told.append(f"keeps the best {percent(1 - config.dropped_share, 1)} of {whole}, by {config.by}")
