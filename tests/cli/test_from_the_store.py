@@ -138,6 +138,7 @@ def test_a_run_is_named_by_version_recipe_or_hash(away, say):
         (f"{away}@everthing", "Did you mean everything? Versions: v1. Recipes that were run: everything."),
         (str(away), "Write STORE@NAME. Versions: v1. Recipes that were run: everything."),
         (f"{away.parent}@v1", "No run is recorded there"),
+        (f"{away.parent}/nowhere@v1", "/nowhere does not exist. Correct the path."),
         (f"{record}@v1", "is a file, and a store is a folder"),
         ("/dev/null@v1", "is a file, and a store is a folder"),
     ):

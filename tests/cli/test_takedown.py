@@ -106,6 +106,21 @@ def test_check_finds_copies_and_ends_with_1_where_a_request_finds_nothing(taken,
     assert "b: nothing is found by nobody.example (domains)." in said.out
 
 
+def test_check_answers_before_the_run_that_takes_down(taken, tmp_path, monkeypatch, capsys):
+    """New requests in the recipe's own file make it stale: the answer is about the last finished run."""
+    corpus, own = taken["corpus"], taken["folder"] / "requests.yaml"
+    before = own.read_text()
+    row = next(row for row in rows(taken["after"], None, False, None) if row.text)
+    own.write_text(f"{before}- id: r2\n  doc_ids: ['{row.fields['doc_id'].hex()}']\n")
+    try:
+        code, said = typed(monkeypatch, capsys, "takedown", "check", own, corpus.project.recipe, "--json")
+    finally:
+        own.write_text(before)
+    assert code == 0
+    assert "The recipe has changed since its last run, so this is about that run." in said.err
+    assert {one["request"] for one in json.loads(said.out)["documents"]} == {"r1", "r2"}
+
+
 def test_the_receipt_says_what_was_and_what_is(taken, receipt):
     content = json.loads((receipt / "receipt.json").read_text())
     assert [one["doc_id"] for one in content["documents"]] == [taken["named"]]

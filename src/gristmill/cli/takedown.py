@@ -47,10 +47,11 @@ def check(
 ) -> None:
     """Show which documents requests name, and their copies: in which versions, shards and samples.
 
-    Nothing is changed. Exit code 1: a request finds nothing.
+    Nothing is changed. If the recipe has changed since its last run, the answer is about that run. Exit code 1: a
+    request finds nothing.
     """
     asked = read_requests(str(requests))
-    seen = open_seen(recipe, store)
+    seen = _finished(open_seen(recipe, store))
     texts = read_texts(asked, os.path.dirname(os.path.abspath(requests)))
     found = would_go(seen, asked, texts, near, _note)
     answers, idle = found.answers, found.idle
@@ -78,6 +79,16 @@ def check(
         _show(asked, rows, idle)
     if idle:
         raise typer.Exit(1)
+
+
+def _finished(seen: Seen) -> Seen:
+    """A corpus, or its last finished run where the recipe has changed since: new requests change it, too."""
+    last = newest_run(seen.store, seen.name) if seen.record is None and seen.unfinished() else None
+    if last is None:
+        return seen
+    found = see_record(seen.store, f"{seen.store.uri}@{seen.name}", last)
+    _note(f"The recipe has changed since its last run, so this is about that run. {describe(found)}.")
+    return found
 
 
 def _places(seen: Seen, ids: list[str]) -> dict[str, dict[str, Any]]:

@@ -298,6 +298,8 @@ def _find(store: Store, name: str, damaged: list[str]) -> dict[str, Any]:
             f"{store.uri}@{name}: no run of {name} has come to its end, so there is nothing to look at. Run its recipe "
             "again: it goes on where it stopped."
         )
+    if found is None and store.is_local and not os.path.isdir(store.root):
+        raise UserError(f"{store.uri}@{name}: the folder {store.root} does not exist. Correct the path.")
     if found is None:
         unread = f" {damaged[0]}: it may be that one." if damaged else ""
         raise UserError(
