@@ -188,14 +188,26 @@ def request_lines(folder: Path, table: pa.Table) -> Callable[[], Any]:
     return run
 
 
+def copies_left(folder: Path, table: pa.Table) -> Callable[[], Any]:
+    """As many groups of documents as there are documents: each is a source with its own dedup step."""
+    stage, exchanged = imported("gristmill.stages.dedup.copies_left"), imported("exchanged")
+    names = [f"mill{number}" for number in range(len(table))]
+    table = table.set_column(table.column_names.index("source"), "source", pa.array(names))
+    config = stage.Config(groups={name: (f"{name}.exact_dedup", "snapshot") for name in names})
+    parts = [table.slice(number, 1) for number in range(len(table))]
+    return lambda: exchanged.run_stage(stage, config, parts)
+
+
 CUSTOM: dict[str, Callable[[Path, pa.Table], Callable[[], Any]]] = {
     "takedown": takedown,
     "index": index,
+    "copies_left": copies_left,
     "requests": request_lines,
 }
 COVERED = {
     "takedown": ("takedown.takedown", "takedown.takedown_match", "takedown.takedown_sets"),
     "index": ("select.index",),
+    "copies_left": ("dedup.copies_left",),
 }
 """Custom runs -> the stages that they run; a step runs itself and what it is made of."""
 LEFT_OUT = {
