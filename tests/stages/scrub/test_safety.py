@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from pydantic import ValidationError
 from tests.kernels.text.test_fasttext import Tiny
+from tests.stages.select.test_gate import SPELLINGS
 
 from gristmill.errors import UserError, WrongSetting
 from gristmill.stages.measure import fasttext_model
@@ -122,6 +123,12 @@ def test_no_verdict_spells_a_term(folder):
         for name, module in (("safety", safety), ("safety_scores", safety_scores))
     ]
     assert "damn" not in json.dumps([layers["safety"].to_pylist(), metrics])
+
+
+def test_a_host_is_on_a_list_however_it_is_written(folder):
+    """Tabs, capitals, Unicode forms and percent signs hide no page."""
+    lists = folder(**{"adult.txt": "b\u00fccher.example"})
+    assert {row[0] for row in verdicts([{"url": url} for url in SPELLINGS], domains=lists)} == {"blocked_category"}
 
 
 def test_domains_are_told_by_category_and_dropped_by_choice(folder):

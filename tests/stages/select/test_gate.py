@@ -94,6 +94,40 @@ def test_domains_urls_and_words_block_with_the_entry_and_the_list(list_file):
     ]
 
 
+SPELLINGS = [
+    "https://x.b\u00fccher.example/a",
+    "https://x.B\u00dcCHER.example/a",
+    "https://x.bu\u0308cher.example/a",
+    "https://x.b%C3%BCcher.example/a",
+    "https://x.xn--bcher-kva.example/a",
+    "https://x.b\u00fcch\ter.exam\nple/a",
+    "https://x.b\u00fccher\uff0eexample/a",
+]
+"""Of one address."""
+
+
+@pytest.mark.parametrize("entry", ["b\u00fccher.example", "*.BU\u0308CHER.example", "0.0.0.0\txn--bcher-kva.example"])
+def test_a_host_is_on_a_list_however_it_is_written(list_file, entry):
+    """Tabs, capitals, Unicode forms and percent signs hide no page, and a list may spell the domain in any of them."""
+    other = "https://b\u00fccher2.example/"
+    found = of_urls([*SPELLINGS, other], block_domains=list_file(f"# \u00fcber\n{entry}\na.example\n"))
+    assert found == [("blocked_domain", "xn--bcher-kva.example", "block_domains")] * len(SPELLINGS) + [(None,) * 3]
+
+
+def test_a_url_is_on_a_list_however_its_host_is_written(list_file):
+    """The same for single addresses."""
+    for entry in SPELLINGS[:1] + SPELLINGS[4:5]:
+        found = of_urls(SPELLINGS, opt_out_urls=list_file(f"{entry}\nhttps://\u00e4.example/\n"))
+        assert [row[0] for row in found] == ["opted_out"] * len(SPELLINGS)
+
+
+def test_words_are_read_as_a_host_spells_them(list_file):
+    """A word with letters of other scripts is found in a host, with a tab in it too."""
+    urls = [SPELLINGS[0], SPELLINGS[5], "https://a.example/b\u00fcc\ther"]
+    found = of_urls(urls, block_words=list_file("b\u00fccher\n"))
+    assert [row[:2] for row in found] == [("blocked_word", "b\u00fccher")] * 3
+
+
 def test_words_that_are_no_utf8_are_still_shown_as_text(list_file):
     """`%FF` decodes to a byte that no string column may hold."""
     assert lists.load("block_words", list_file("x"), "words").entries == (1,)

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.stages.select.test_gate import SPELLINGS
 
 from demo.warc import Response, write
 from gristmill.engine.mill import find_warnings
@@ -292,6 +293,19 @@ def test_a_crawl_without_robots_txt_is_said_aloud(crawl):
         path.unlink()
     run, _ = verdicts(crawl)
     assert [text for text in find_warnings(run) if "no robots.txt record" in text]
+
+
+def test_spellings_of_a_host_are_one_site():
+    """A tab in the host, or its Unicode form, takes no page out of the rules of its site."""
+    columns = {
+        "url": pa.array(SPELLINGS),
+        "snapshot": pa.array(["one"] * len(SPELLINGS)),
+        "timestamp": pa.nulls(len(SPELLINGS), pa.timestamp("us", tz="UTC")),
+        "ingest.text": pa.nulls(len(SPELLINGS), pa.string()),
+        "ingest.drop": pa.nulls(len(SPELLINGS), pa.string()),
+    }
+    sent = robots.emit(pa.record_batch(columns), robots.Config())
+    assert sent["site"].to_pylist() == ["x.xn--bcher-kva.example one"] * len(SPELLINGS)
 
 
 def test_dropped_pages_are_not_sent():

@@ -144,10 +144,8 @@ def plain_urls(urls: pa.Array) -> pa.Array:
 
     Hosts are changed one by one in Python: of a million URLs of a crawl a handful are such.
     """
+    urls = without_breaks(urls)
     data, offsets = bytes_of(urls)
-    if data.min(initial=255) <= ord("\r"):
-        urls = pc.replace_substring_regex(urls, "[\t\n\r]", "")
-        data, offsets = bytes_of(urls)
     spans = split_urls(data, offsets)
     odd = odd_hosts(data, spans)
     if not odd.any():
@@ -158,6 +156,12 @@ def plain_urls(urls: pa.Array) -> pa.Array:
         begin, end = (int(spans[row, column] - offsets[row]) for column in (HOST, HOST_END))
         changed.append((whole[:begin] + _idn(whole[begin:end]) + whole[end:]).decode())
     return pc.replace_with_mask(urls, pa.array(odd), pa.array(changed, pa.string()))
+
+
+def without_breaks(urls: pa.Array) -> pa.Array:
+    """The same URLs without tabs and line breaks, which browsers ignore."""
+    has_breaks = bytes_of(urls)[0].min(initial=255) <= ord("\r")
+    return pc.replace_substring_regex(urls, "[\t\n\r]", "") if has_breaks else urls
 
 
 def _idn(host: bytes) -> bytes:

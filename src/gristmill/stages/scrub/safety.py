@@ -23,13 +23,14 @@ from gristmill.errors import WrongSetting
 from gristmill.kernels.urls import parts as urls
 from gristmill.stages.buffers import bytes_of
 from gristmill.stages.contract import Count, File
+from gristmill.stages.dedup.url_parts import plain_urls
 from gristmill.stages.natural_languages import LABEL
 from gristmill.stages.scrub import safety_hashes, safety_scores
 from gristmill.stages.select import lists
 from gristmill.stages.select.tally import NOTHING
 
-VERSION = 1
-LIBRARIES = ()
+VERSION = 2
+LIBRARIES = ("unicode",)
 ONLY_KEPT = True
 PREREQUISITES = ("gristmill.stages.scrub.safety_hashes", "gristmill.stages.scrub.safety_scores")
 SCHEMA = pa.schema([("drop", pa.string()), ("detail", pa.string()), ("category", pa.string())])
@@ -144,7 +145,7 @@ def _category(name: str) -> str:
 
 def _categories(column: pa.Array, config: Config) -> pa.Array:
     """Of a host on several lists one that drops it, or the one with the shortest domain."""
-    data, offsets = bytes_of(column)
+    data, offsets = bytes_of(plain_urls(column))
     spans = urls.split_urls(data, offsets)
     found = pa.nulls(len(column), pa.string())
     for only in (config.drop_categories, None) if config.drop_categories else (None,):

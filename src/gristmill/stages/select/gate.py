@@ -33,10 +33,11 @@ from gristmill.kernels.urls import parts as urls
 from gristmill.kernels.urls.words import MOST_SOFT, find_inside, find_words
 from gristmill.stages.buffers import bytes_of, spread, strings
 from gristmill.stages.contract import File, LicenseName, StageConfig
+from gristmill.stages.dedup.url_parts import hosts_of, plain_urls, without_breaks
 from gristmill.stages.select import licenses, lists, robots_tags
 
-VERSION = 1
-LIBRARIES = ()
+VERSION = 2
+LIBRARIES = ("unicode",)
 ONLY_KEPT = True
 SCHEMA = pa.schema([("drop", pa.string()), ("detail", pa.string()), ("category", pa.string())])
 
@@ -180,7 +181,7 @@ def _rules(batch: pa.RecordBatch, config: Config) -> Iterator[Rule]:
     if at is not None:
         allowing = [at.find(found, KINDS[field])[0] for field, found in loaded.items() if _allows(field)]
         if allowing:
-            yield "not_on_allow_list", ~np.logical_or.reduce(allowing), at.hosts(), None
+            yield "not_on_allow_list", ~np.logical_or.reduce(allowing), hosts_of(at.plain), None
         for field, reason in (("block_domains", "blocked_domain"), ("block_urls", "blocked_url")):
             if field in loaded:
                 yield reason, *at.find(loaded[field], KINDS[field])
@@ -200,15 +201,14 @@ def _rules(batch: pa.RecordBatch, config: Config) -> Iterator[Rule]:
 
 
 class _Urls:
-    """The URLs of a batch, parsed once for all rules."""
+    """The URLs of a batch, parsed once for all rules: for words as they are written, else with hosts in IDN form."""
 
     def __init__(self, column: pa.Array) -> None:
-        self.data, self.offsets = bytes_of(column)
+        self.plain = plain_urls(column)
+        self.data, self.offsets = bytes_of(self.plain)
         self.spans = urls.split_urls(self.data, self.offsets)
-
-    def hosts(self) -> pa.Array:
-        host, end = self.spans[:, urls.HOST], self.spans[:, urls.HOST_END]
-        return strings(*urls.cut(self.data, host, end), valid=host < end)
+        written = bytes_of(without_breaks(column))
+        self.written = written[0], urls.split_urls(*written)
 
     def find(self, found: lists.Lists, kind: str) -> tuple[Array, pa.Array, pa.Array]:
         """Rows whose domain or URL is in a list, the domain or URL, and the list."""
@@ -221,11 +221,11 @@ class _Urls:
         return label >= 0, detail, _names(found, label)
 
     def words(self, found: lists.Lists, wanted: int) -> tuple[Array, pa.Array, pa.Array]:
-        label, offsets, texts = find_words(found.strings, self.data, self.spans, wanted)
+        label, offsets, texts = find_words(found.strings, *self.written, wanted)
         return label >= 0, _shown(offsets, texts), _names(found, label)
 
     def substrings(self, found: lists.Lists) -> tuple[Array, pa.Array, pa.Array]:
-        label, offsets, texts = find_inside(found.strings, found.pairs, found.lengths, self.data, self.spans)
+        label, offsets, texts = find_inside(found.strings, found.pairs, found.lengths, *self.written)
         return label >= 0, _shown(offsets, texts), _names(found, label)
 
 

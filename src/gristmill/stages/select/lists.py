@@ -16,16 +16,18 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
+import pyarrow as pa
 
 from gristmill.counted import counted
 from gristmill.kernels.hash.hashset import HashSet, build, hash_all_digests, hash_digests, hash_words
 from gristmill.kernels.urls.parts import hash_domain_lines, hash_url_lines
 from gristmill.kernels.urls.words import hash_tokens, openings
 from gristmill.places import system_of
+from gristmill.stages.dedup.url_parts import plain_urls
 
 Array = np.ndarray[Any, Any]
 
-BLOCK_BYTES = 32 << 20
+BLOCK_BYTES = 8 << 20
 """What is read of a list at a time: its text is never in memory as a whole."""
 LONGEST_BYTES = 1 << 20
 """Of a line. The rest of a longer one is lost, or an entry by itself; it is a fault either way."""
@@ -41,6 +43,8 @@ HASHES: dict[str, Callable[[Array], tuple[Array, int]]] = {
 }
 _SUFFIX = re.compile(r"(?i)(\.(txt|list|lst|csv|dat|conf|hosts))?(\.(gz|bz2|xz|zst))?$")
 _NO_LIST = re.compile(r"(?i)(.*/)?(\..*|(readme|licen[sc]e|copying|changelog)(\.\w+)?)")
+_BETWEEN = re.compile(r"([\x00-\x20]+[*.]*)")
+"""What separates words, with the `*.` before a domain."""
 _UT1 = ("domains", "urls", "expressions", "very_restrictive_expression", "usage")
 
 
@@ -127,7 +131,7 @@ def _build(fs: Any, field: str, found: list[tuple[str, str, dict[str, Any]]], ki
     for name, uri, _ in found:
         label = names.index(name)
         for block in blocks(fs, uri):
-            hashes, bad = HASHES[kind](block)
+            hashes, bad = HASHES[kind](_plain(block) if kind in ("domains", "urls") else block)
             hashed.append((hashes, label))
             faults[label] += int(bad)
             if kind in ("substrings", "hashes"):
@@ -138,6 +142,15 @@ def _build(fs: Any, field: str, found: list[tuple[str, str, dict[str, Any]]], ki
         entries[label] += new
     shown = tuple(f"{field}/{name}" if name else field for name in names)
     return Lists(shown, tuple(entries), tuple(faults), strings, pairs, lengths)
+
+
+def _plain(block: Array) -> Array:
+    """The same lines with hosts in their IDN form, as `plain_urls` gives those of documents."""
+    if block.max(initial=0) < 0x80:
+        return block
+    words = _BETWEEN.split("\n" + block.tobytes().decode(errors="replace"))
+    words[::2] = plain_urls(pa.array(words[::2], pa.string())).to_pylist()
+    return np.frombuffer("".join(words).encode(), np.uint8)
 
 
 def blocks(fs: Any, uri: str) -> Any:

@@ -21,10 +21,11 @@ from gristmill.kernels.urls import robots as kernel
 from gristmill.kernels.urls.parts import HOST, HOST_END, split_urls
 from gristmill.stages.buffers import bytes_of, strings
 from gristmill.stages.contract import StageConfig
+from gristmill.stages.dedup.url_parts import plain_urls
 from gristmill.stages.select.robots_txt import rules_for
 
-VERSION = 1
-LIBRARIES = ()
+VERSION = 2
+LIBRARIES = ("unicode",)
 READS = ("url", "snapshot", "timestamp", "ingest.text", "ingest.drop")
 RECORD_SCHEMA = pa.schema(
     [
@@ -51,7 +52,7 @@ class Config(StageConfig):
 def emit(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
     """Every page that lives and every robots.txt, with its site."""
     url, snapshot, timestamp, text, drop = (batch.column(place) for place in range(len(READS)))
-    data, offsets = bytes_of(url)
+    data, offsets = bytes_of(plain_urls(url))
     spans = split_urls(data, offsets)
     site_offsets, sites, path_offsets, paths, is_robots = kernel.sites_and_paths(data, spans)
     is_robots &= _mask(text.is_valid())
