@@ -60,6 +60,27 @@ def test_show_tells_what_a_suite_holds(folder, typed):
     assert [item["answer"] for item in told["examples"]] == ["1"]
 
 
+def test_show_prints_what_is_compared_of_one_item(tmp_path, typed):
+    """Without -n, too: the prompt is taken apart, and each text says when it flags."""
+    asked = {"query": "Question: Which stone of the old mill grinds the rye? Choices: A. bed B. runner Answer:"}
+    short = {"query": "Why is it so?\nA. bed\nB. runner", "choices": ["A", "B"], "gold": 0}
+    lines = [{**asked, "choices": ["bed", "runner"], "gold": 1}, short]
+    for name, one in zip("ab", lines, strict=True):
+        (tmp_path / f"{name}.jsonl").write_text(json.dumps(one))
+    each = ", ".join(f"{name}: {{files: {name}.jsonl, like: arc}}" for name in "ab")
+    (tmp_path / "suite.yaml").write_text(f"suite: s\nversion: 1\nbenchmarks: {{{each}}}\n")
+    shown = [line for line in typed("show", tmp_path)[1].out.splitlines() if line.startswith("  ")]
+    beside = ["  choices (counts beside the question): bed", "  choices (counts beside the question): runner"]
+    assert shown == [
+        "  question (flags a text): Which stone of the old mill grinds the rye?",
+        "  answer (counts beside the question): runner",
+        *beside,
+        "  question (says too little, flags with an answer or choices only): Why is it so?",
+        "  answer (counts beside the question): bed",
+        *beside,
+    ]
+
+
 def test_pin_prints_the_line_for_the_recipe(folder, typed):
     """And says what is new; the same version for another content is remarked upon."""
     code, said = typed("pin", folder)

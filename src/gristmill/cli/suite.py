@@ -19,7 +19,15 @@ from gristmill.stages.decontaminate.suite import Item, Suite, pin_suite, read_wi
 from gristmill.stages.decontaminate.suite_benchmark import Counts
 from gristmill.stages.decontaminate.suite_describe import protection_set
 from gristmill.stages.decontaminate.suite_ready import ready, ready_names
-from gristmill.stages.decontaminate.units import count_words, units_of
+from gristmill.stages.decontaminate.units import (
+    ALONE_OR_SUPPORT,
+    NOTHING,
+    PIECES,
+    SUPPORT,
+    Unit,
+    count_words,
+    units_of,
+)
 
 app = typer.Typer(
     help="Check and pin eval suites; show which items a corpus held.",
@@ -28,6 +36,11 @@ app = typer.Typer(
 )
 HASH_DIGITS = 16
 """Of a hash in a recipe: more are compared where more are written."""
+_FLAGS = {
+    NOTHING: "flags a text",
+    ALONE_OR_SUPPORT: "flags a text where it stands alone or with an answer or choices",
+    SUPPORT: "says too little, flags with an answer or choices only",
+}
 MOST_CHARACTERS = 300
 """Of a text that is shown as an example."""
 SuiteFolder = Annotated[
@@ -37,10 +50,10 @@ SuiteFolder = Annotated[
 
 def show_command(
     folder: SuiteFolder,
-    examples: Annotated[int, typer.Option("-n", min=0, metavar="N", help="Show N items of each benchmark.")] = 0,
+    examples: Annotated[int, typer.Option("-n", min=0, metavar="N", help="Show N items of each benchmark.")] = 1,
     json: Json = False,
 ) -> None:
-    """Show a suite: its hash, and what each benchmark holds.
+    """Show a suite: its hash, what each benchmark holds, and what is compared of an item.
 
     Words are those of the questions.
     """
@@ -61,9 +74,10 @@ def show_command(
         faults = (f"{told['duplicates']:,}", f"{told['broken']:,}")
         rows.append((name, ", ".join(told["roles"]), ", ".join(told["forms"]), *numbers, *faults))
     out.print(table(columns, rows, left=3, spare=("form", "files", "broken")))
-    for name, items in held.items():
+    units = units_of(suite.items, suite.protections, Config.model_fields["ngram"].default)[0] if examples else []
+    for items in held.values():
         for item in items[:examples]:
-            _show_item(name, item)
+            _show_item(item, [unit for unit in units if suite.items[unit.item] is item])
     out.print(words(_generations(suite)), soft_wrap=True)
 
 
@@ -147,15 +161,20 @@ def _numbers(name: str, suite: Suite, items: Sequence[Item], counts: Counts) -> 
     }
 
 
-def _show_item(name: str, item: Item) -> None:
+def _show_item(item: Item, units: Sequence[Unit]) -> None:
+    """The texts of an item as they are compared, without the prompt around them, and when each of them flags."""
     out = console()
-    out.print(words((f"{name} {item.id}", "bold")), soft_wrap=True)
+    out.print(words((f"{item.benchmark} {item.id}", "bold")), soft_wrap=True)
     for role in Item._fields[2:]:
+        needs = min((unit.needs for unit in units if PIECES[unit.piece] == role), default=None)
+        flags = _FLAGS[needs] if needs is not None else "is not looked for"
+        if role in ("answer", "choices") and needs != NOTHING:
+            flags = "counts beside the question"
         value: str | Iterable[str] = getattr(item, role)
         for text in [value] if isinstance(value, str) else value:
             if text:
                 shown = text if len(text) <= MOST_CHARACTERS else f"{text[:MOST_CHARACTERS]} [...]"
-                out.print(words((f"  {role}: ", "dim"), shown), soft_wrap=True)
+                out.print(words((f"  {role} ({flags}): ", "dim"), shown), soft_wrap=True)
 
 
 def _generations(suite: Suite) -> str:
@@ -166,7 +185,7 @@ def _generations(suite: Suite) -> str:
     return f"{total}, in generations of {', '.join(f'{size:,}' for size in sizes)}."
 
 
-app.command(name="show", epilog="Example: gristmill suite show demo/inputs/evals -n 1")(show_command)
+app.command(name="show", epilog="Example: gristmill suite show demo/inputs/evals")(show_command)
 app.command(name="check", epilog="Example: gristmill suite check demo/inputs/evals")(check_command)
 app.command(name="pin", epilog="Example: gristmill suite pin demo/inputs/evals")(pin_command)
 app.command(name="list", epilog="Example: gristmill suite list")(list_command)

@@ -1,5 +1,7 @@
 """Ready descriptions read public benchmarks in every form in which they are published."""
 
+import json
+
 import pyarrow.parquet as pq
 import pytest
 from tests.stages.decontaminate.published import PUBLISHED, A, parquet
@@ -77,11 +79,58 @@ def test_of_a_table_only_the_columns_of_the_form_are_read(tmp_path, monkeypatch)
         ("What does the label Options: mean?", ("", "What does the label Options: mean?", ())),
         ("What is vitamin A. made of?", ("", "What is vitamin A. made of?", ())),
         ("Sort:\nB. bed\nC. runner", ("", "Sort:\nB. bed\nC. runner", ())),
+        ("Which? Options: (A) bed (B) runner  Answer:", ("", "Which?", ("bed", "runner"))),
+        ("Question: Which? Choices: A. bed B. runner Answer:", ("", "Which?", ("bed", "runner"))),
+        ("Q: Which?\nOptions: A: bed; B: runner\nA:", ("", "Which?", ("bed", "runner"))),
+        ("Which?\n1. bed\n2. runner\nAnswer:", ("", "Which?", ("bed", "runner"))),
+        ("Choose the best option for each question.\n\nWhich?\nAnswer:", ("", "Which?", ())),
+        (f"Passage: {'Mills grind. ' * 30}Question: Which? Answer:", (("Mills grind. " * 30).strip(), "Which?", ())),
     ],
 )
 def test_a_prompt_is_taken_apart(text, parts):
     """Labels at the start of a line and letters in order are scaffolding; the same words in a question are not."""
     assert read_prompt(text) == parts
+
+
+STYLES = {
+    "lines": "Question: {q}\nChoices:\nA. {a}\nB. {b}\nAnswer:",
+    "one line": "Question: {q} Choices: A. {a} B. {b} Answer:",
+    "brackets": "{q} Options: (A) {a} (B) {b}  Answer:",
+    "commas": "Q: {q}\nOptions: A) {a}, B) {b}\nA:",
+    "numbers": "{q}\n1. {a}\n2. {b}",
+    "no names": "{q}\nOptions:\n- {a}\n- {b}\nThe correct answer is:",
+    "a row": "{q} Choices: {a}, {b}",
+    "nothing else": "{q}",
+}
+
+
+@pytest.mark.parametrize("style", STYLES)
+@pytest.mark.parametrize("like", ["commonsenseqa", "arc", "multiple_choice"])
+def test_an_item_is_the_same_whatever_the_prompt(tmp_path, like, style):
+    """Question, choices and answer are compared without anything of the prompt around them."""
+    asked = [
+        "Where do adults use glue sticks?",
+        "Which stone of a mill grinds",
+        "Why is rye bread dark? (Options: many)",
+    ]
+    told = [("at the office", "school"), ("the runner", "the bed"), ("bran, which is brown", "it is old")]
+    records = [
+        {"query": STYLES[style].format(q=q, a=b, b=a), "choices": [b, a], "gold": 1}
+        for q, (a, b) in zip(asked, told, strict=True)
+    ]
+    if style not in ("no names", "a row", "nothing else"):
+        records += [{**one, "choices": ["A", "B"]} for one in records]
+    (tmp_path / "f.jsonl").write_text("".join(f"{json.dumps(one)}\n" for one in records))
+    (tmp_path / "suite.yaml").write_text(f"suite: s\nversion: 1\nbenchmarks: {{b: {{files: f.jsonl, like: {like}}}}}\n")
+    items = read_suite(str(tmp_path)).items
+    assert {(one.question, one.answer, one.choices) for one in items} == {
+        (q, a, (b, a)) for q, (a, b) in zip(asked, told, strict=True)
+    }
+
+
+def test_choices_that_end_a_question_stay_in_it():
+    """Without a heading, names or lines of their own they are words of the question."""
+    assert read_prompt("Which is larger, a cat or a mill?", ["a cat", "a mill"]).question.endswith("cat or a mill?")
 
 
 def test_statements_of_a_question_stay_in_it():

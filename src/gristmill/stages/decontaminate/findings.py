@@ -364,7 +364,7 @@ def _is_supported(unit: Unit, words: Words, low: int, high: int, index: Index) -
         return says_all and all(words.share(one, first, last) >= MOST for one in both)
     # `Version 2.0` is not answered by `2.0`: support says something that the question does not.
     says_answer = information(item.question, item.answer) >= max(ENOUGH, information(item.question) + 1)
-    if says_answer and words.answers(pieces_of(item.answer)[0], high, last):
+    if says_answer and words.answers(pieces_of(item.answer)[0], high, last, len(question.words) >= ALONE):
         return True
     if not item.choices:
         return False

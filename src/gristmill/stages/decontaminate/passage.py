@@ -96,11 +96,14 @@ class Words:
         asked = Counter(wanted.tolist())
         return sum(min(times, here[word]) for word, times in asked.items()) / max(len(wanted), 1)
 
-    def answers(self, answer: Piece, high: int, last: int) -> bool:
-        """Whether an answer stands behind a question that ends at `high`; one of few words, close behind its end."""
+    def answers(self, answer: Piece, high: int, last: int, is_open: bool) -> bool:
+        """Whether an answer stands behind a question that ends at `high`; one of few words, close behind its end.
+        `is_open`: it may also complete a question that has no end.
+        """
         size = len(answer.words)
         if size < SEVERAL:
-            last = min(high + BESIDE_WORDS + size, len(self.spans)) if self._ends(high, False) else high
+            reach = BESIDE_WORDS + size if self._ends(high, False) else size * is_open
+            last = min(high + reach, len(self.spans))
         return size > 0 and self.holds(answer, high, last)
 
     def holds(self, wanted: Piece, low: int, high: int) -> bool:

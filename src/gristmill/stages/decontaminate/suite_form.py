@@ -205,9 +205,7 @@ def item_of(record: dict[str, Any], form: Form, benchmark: str, place: str) -> I
     context = _filled(record, form.context).strip() if form.context else ""
     answer = _filled(record, form.answer).strip().removeprefix(UNKNOWN) if form.answer else ""
     if form.prompt and not form.code:
-        read = read_prompt(question)
-        if read.choices and not _is_list_of(read.choices, choices or [answer]):
-            read = read_prompt(question, has_list=False)  # statements that are part of the question
+        read = read_prompt(question, choices, answer)
         question, context, choices = read.question or question, context or read.context, [*read.choices] or choices
         if read.choices and len(answer) == 1 and ord(answer.upper()) - ord("A") in range(len(choices)):
             answer = choices[ord(answer.upper()) - ord("A")]
@@ -222,12 +220,6 @@ def item_of(record: dict[str, Any], form: Form, benchmark: str, place: str) -> I
         tuple(code for field in form.code or () if (code := _filled(record, field)).strip()),
         context,
     )
-
-
-def _is_list_of(listed: Sequence[str], choices: Sequence[str]) -> bool:
-    """Whether a list in a prompt is that of the choices of its record: the same texts, or the record has letters."""
-    letters = all(len(choice.strip("().: ")) == 1 for choice in choices)
-    return letters or [*map(str.lower, listed)] == [*map(str.lower, choices)]
 
 
 def value_at(record: Any, path: str) -> Any:

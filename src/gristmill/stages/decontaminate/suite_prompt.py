@@ -5,17 +5,30 @@ Choices:                                        ->   choices   school, office
 A. school
 B. office
 Answer:
+
+The labels may also be within a line. Where the record has the texts of its choices, these say what is a list.
 """
 
 import re
+from collections.abc import Sequence
 from typing import NamedTuple
 
 _QUESTION = re.compile(r"(?im)^[ \t]*(?:question|q|query|problem|goal)[ \t]*[:：][ \t]*")
+_QUESTION_WITHIN = re.compile(r"(?:^|(?<=\s))(?:Question|QUESTION)[ \t]*[:：][ \t]*")
 _PASSAGE = re.compile(r"(?i)\A\s*(?:context|passage|text|story|situation|background|article|paragraph)[ \t]*[:：]\s*")
-_ANSWER = re.compile(r"(?im)\s*^[ \t]*(?:the )?(?:answer|a)(?: is)?[ \t]*[:：]\s*\Z")
-_CHOICES = re.compile(r"(?im)\s*^[ \t]*(?:answer )?(?:choices|options)[ \t]*[:：]\s*\Z")
-_LABEL = re.compile(r"(?:^[ \t]*|[ \t])\(([A-Ja-j])\)[ \t]*|^[ \t]*([A-Ja-j])(?:\.\)|[.):])[ \t]+", re.M)
-"""`A. `, `A) `, `A.) `, `A: ` at the start of a line, `(A) ` also within one."""
+_ANSWER = re.compile(r"(?im)(?:\s*^[ \t]*a|\s+(?:the )?(?:correct |right |best )?answer(?: is)?)[ \t]*[:：]\s*\Z")
+_CHOICES = re.compile(r"(?i)(?:^|\s)\(?(?:(?:answer|possible) )?(?:choices|options|answers)[ \t]*[:：]\s*\Z")
+_TASK = re.compile(
+    r"(?i)\A\s*(?:(?:please )?(?:answer|choose|select|pick)\b|the following (?:is|are)\b)"
+    r"[^\n]*\b(?:questions?|answers?|choices?|options?)\b[^\n]*\n\s*\n"
+)
+"""A first paragraph that tells a model what to do: `Answer the following multiple choice question.`"""
+_LABELS = [
+    re.compile(rf"(?:^|(?<=\s)){name}(?=\s)", re.M)
+    for name in (r"\(([A-Ja-j1-9])\)", r"([A-J1-9])\.\)", r"([A-J1-9])\)", r"([A-J1-9])\.", r"([A-J1-9]):")
+]
+_LETTERS, _DIGITS = "abcdefghij", "123456789"
+_SIGNS = " \t\r\n\v\f.,;:!?*-–—•"
 SITUATION_WORDS = 40
 """A labelled context of fewer words is asked together with its question (SIQA); a longer one is a passage."""
 
@@ -28,18 +41,62 @@ class Prompt(NamedTuple):
     choices: tuple[str, ...]
 
 
-def read_prompt(text: str, has_list: bool = True) -> Prompt:
-    """The parts of a prompt; a text without labels is a question. `has_list`: lettered lines at its end are choices."""
-    body, choices = _ANSWER.sub("", text), []
-    labels = list(_LABEL.finditer(body)) if has_list else []
-    names = "".join(label[1] or label[2] for label in labels).lower()
-    if (first := names.rfind("a")) >= 0 and names[first:] in "abcdefghij" and len(names) - first > 1:
-        ends = [*(label.start() for label in labels[first + 1 :]), len(body)]
-        choices = [body[label.end() : end].strip() for label, end in zip(labels[first:], ends, strict=True)]
-        body = _CHOICES.sub("", body[: labels[first].start()])
-    *_, (start, end) = [(0, 0), *(label.span() for label in _QUESTION.finditer(body))]
+def read_prompt(text: str, known: Sequence[str] = (), answer: str = "") -> Prompt:
+    """The parts of a prompt; a text without labels is a question. `known`: the choices of its record, in their order.
+    Where they are texts, another list is part of the question; where they are letters, its texts are the choices.
+    Without any, a list is the choices if one of them is the `answer`.
+    """
+    body = _ANSWER.sub("", _TASK.sub("", text)) or text
+    if any(len(choice.strip("().: ")) > 1 for choice in known):
+        body, choices = _without(body, known), tuple(known)
+    else:
+        rest, choices = _listed(body, len(known))
+        is_list = known or len(answer) < 2 or answer.lower() in map(str.lower, choices)
+        body, choices = (rest, choices) if is_list else (body, ())
+    within = _QUESTION_WITHIN if _PASSAGE.match(body) else _QUESTION
+    *_, (start, end) = [(0, 0), *(label.span() for label in within.finditer(body))]
     before, question = body[:start], body[end:].strip()
     context = _PASSAGE.sub("", before).strip()
     if len(context) < len(before.strip()) and len(context.split()) < SITUATION_WORDS:
-        return Prompt("", f"{context} {question}", tuple(choices))
-    return Prompt(context, question, tuple(choices))
+        return Prompt("", f"{context} {question}", choices)
+    return Prompt(context, question, choices)
+
+
+def _listed(body: str, count: int) -> tuple[str, tuple[str, ...]]:
+    """What is before the last list of a text, and its items; `count`: how many there are, 0 where nobody knows. A list
+    within a line begins behind a heading or the end of a sentence, unless it is as long as it has to be.
+    """
+    for style in _LABELS:
+        labels = list(style.finditer(body))
+        for first in reversed([at for at, label in enumerate(labels) if label[1] in "Aa1"]):
+            order = _DIGITS if labels[first][1] == "1" else _LETTERS
+            chain = [labels[first]]
+            for label in labels[first + 1 :]:
+                if len(chain) < len(order) and label[1].lower() == order[len(chain)]:
+                    chain.append(label)
+            before = body[: chain[0].start()]
+            is_list = before.rstrip(" \t")[-1:] in "\n?:.!…？：。" or style is _LABELS[0] or len(chain) == count
+            if len(chain) > 1 and (not count or len(chain) == count) and is_list:
+                ends = [*(label.start() for label in chain[1:]), len(body)]
+                items = [body[label.end() : end].strip() for label, end in zip(chain, ends, strict=True)]
+                if all(item.endswith((",", ";")) for item in items[:-1]):
+                    items = [item.rstrip(",; ") for item in items]
+                return _CHOICES.sub("", before), tuple(items)
+    return body, ()
+
+
+def _without(body: str, choices: Sequence[str]) -> str:
+    """A text without the list of choices at its end; as it is where it ends otherwise. `a cat or a dog?` is no list."""
+    left, are_named = body, True
+    for at in reversed(range(len(choices))):
+        left, choice = left.rstrip(_SIGNS), choices[at].strip(_SIGNS)
+        if not choice or left[-len(choice) :].lower() != choice.lower():
+            return body
+        left = left[: -len(choice)]
+        order = f"{_LETTERS[at : at + 1]}{_DIGITS[at : at + 1]}"
+        label = re.search(rf"(?i)(?:^|(?<=[\s,;]))\(?[{order}][.):]{{1,2}}\s*\Z", left) if order else None
+        are_named &= label is not None
+        left = left[: label.start()] if label else left
+    left = left.rstrip(" \t-*•")
+    is_list = are_named or left.endswith("\n") or _CHOICES.search(left)
+    return _CHOICES.sub("", left) if is_list else body
