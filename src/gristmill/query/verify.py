@@ -12,9 +12,9 @@ from gristmill.counted import counted
 from gristmill.engine.executors.executor import Executor
 from gristmill.engine.executors.insist import insist
 from gristmill.engine.mill import wait_for
-from gristmill.engine.publish.folder import FOLDER, contents
+from gristmill.engine.publish.folder import FOLDER, LATEST, contents
 from gristmill.engine.publish.garbage import published_in
-from gristmill.engine.publish.run_record import newest_run, run_records, task_names
+from gristmill.engine.publish.run_record import is_partial, newest_run, run_records, see_record, task_names
 from gristmill.engine.schedule.run import Run
 from gristmill.engine.schedule.seen import Seen
 from gristmill.engine.schedule.task_cache import Listener
@@ -176,6 +176,11 @@ def _published(seen: Seen, findings: Findings, parts: Mapping[str, Part]) -> dic
             if store.read_file(f"{folder}/manifest.json") != content:
                 findings.damaged.setdefault(f"{folder}/manifest.json", "is missing, or is not what the run wrote")
             wanted |= {name: part.hash for name, part in files.items()}
+        link, newest = f"{FOLDER}/{seen.name}/{LATEST}", newest_run(store, seen.name)
+        if newest and not is_partial(newest) and os.path.islink(f"{store.root}/{link}"):
+            folder, *_ = contents(see_record(store, seen.told, newest)) or ("",)
+            if os.readlink(f"{store.root}/{link}") != folder.rpartition("/")[2]:
+                findings.damaged[link] = "does not point to the shards of the newest run"
 
     def is_part(path: str, digest: str) -> bool:
         return digest in parts and os.path.exists(path) and os.path.samefile(path, store.part_path(parts[digest]))

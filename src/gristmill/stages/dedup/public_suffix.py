@@ -32,7 +32,8 @@ def registered_domain(host: str) -> str:
     last = host.rpartition(".")[2]
     if host.startswith("[") or last.isdigit():
         return host
-    return _suffixes().privatesuffix(host, keep_case=True) or host
+    whole = host.rpartition("..")[2].removeprefix(".")  # an empty label ends what the list can know: `..mill.org`
+    return _suffixes().privatesuffix(whole, keep_case=True) or host
 
 
 def is_below_suffix(host: str) -> bool:
