@@ -8,6 +8,7 @@ from gristmill.engine.plan.graph import drops, reads_from
 from gristmill.errors import UserError
 from gristmill.recipe.columns import INGEST
 from gristmill.schema import layer_schema
+from gristmill.stages.dedup import copies_left
 from stagebox import length
 
 RECIPE = """recipe: project
@@ -177,23 +178,30 @@ def test_a_file_is_in_the_identity_by_its_content(project):
 
 
 @pytest.mark.parametrize(
-    ("steps", "snapshot", "is_counted"),
+    ("steps", "snapshot", "words"),
     [
-        ("[exact_dedup, near_dedup]", ", snapshot: '([0-9]+)'", False),
-        ("[near_dedup]", "", False),
-        ("[near_dedup]", ", snapshot: '([0-9]+)'", True),
-        ("[exact_dedup, line_dedup, near_dedup]", ", snapshot: '([0-9]+)'", True),
-        ("[exact_dedup, line_dedup, near_dedup: {scope: global}]", ", snapshot: '([0-9]+)'", False),
-        ("[exact_dedup: {scope: source}]", "", True),
-        ("{web: [exact_dedup], text: [exact_dedup]}", "", True),
-        ("{web: [exact_dedup], text: [stagebox.length]}", "", False),
-        ("[url_dedup, line_dedup]", ", snapshot: '([0-9]+)'", False),
+        ("[exact_dedup, near_dedup]", ", snapshot: '([0-9]+)'", None),
+        ("[near_dedup]", "", None),
+        ("[near_dedup]", ", snapshot: '([0-9]+)'", "Set `scope: global` for all/near_dedup"),
+        ("[exact_dedup, line_dedup, near_dedup]", ", snapshot: '([0-9]+)'", "line_dedup changes texts after all/exact"),
+        ("[exact_dedup, line_dedup, near_dedup: {scope: global}]", ", snapshot: '([0-9]+)'", None),
+        ("[exact_dedup: {scope: source}]", "", "compares documents within each source"),
+        ("{web: [exact_dedup], text: [exact_dedup]}", "", "text/exact_dedup and web/exact_dedup each compare"),
+        ("{web: [exact_dedup], text: [stagebox.length]}", "", "no dedup step compares the texts of notes"),
+        ("[url_dedup, line_dedup]", ", snapshot: '([0-9]+)'", None),
+        ("{web: [url_dedup], text: [url_dedup]}", "", "Put one `url_dedup` under `all`"),
+        ("{web: [near_dedup], text: [near_dedup]}", "", "Put one `near_dedup` under `all`"),
+        ("[exact_dedup, stagebox.upper]", "", "all/upper changes texts after all/exact_dedup"),
+        ("[stagebox.length]", "", None),
     ],
 )
-def test_copies_are_counted_where_dedup_does_not_compare_all_that_it_sees(graph, steps, snapshot, is_counted):
-    """In the last texts: after a step that cuts them, what was compared before does not count."""
+def test_copies_are_counted_where_no_dedup_step_compares_all_texts_as_they_end(graph, steps, snapshot, words):
+    """By snapshot, source or route, without a step for a source, or before a step that changes texts."""
     sources = "\n".join(RECIPE.split("\n")[:5]).replace(".jsonl]}", f".jsonl]{snapshot}}}")
     made = graph(recipe=f"{sources}\nsteps: {steps}\n")
-    assert [("copies_left" in chain) for chain in made.chains.values()] == [is_counted] * 2
+    assert [("copies_left" in chain) for chain in made.chains.values()] == [words is not None] * 2
     assert all(chain[-1].endswith("/corpus") for chain in made.chains.values())
-    assert not is_counted or not drops(made.nodes["copies_left"])
+    if words is not None:
+        assert not drops(made.nodes["copies_left"])
+        (told,) = copies_left.warnings({"copies": 2}, made.nodes["copies_left"].config)
+        assert words in told

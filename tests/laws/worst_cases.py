@@ -193,13 +193,10 @@ def request_lines(folder: Path, table: pa.Table) -> Callable[[], Any]:
 
 
 def copies_left(folder: Path, table: pa.Table) -> Callable[[], Any]:
-    """As many groups of documents as there are documents: each is a source with its own dedup step."""
+    """As many parts as there are documents."""
     stage, exchanged = imported("gristmill.stages.dedup.copies_left"), imported("exchanged")
-    names = [f"mill{number}" for number in range(len(table))]
-    table = table.set_column(table.column_names.index("source"), "source", pa.array(names))
-    config = stage.Config(groups={name: (f"{name}.exact_dedup", "snapshot") for name in names})
     parts = [table.slice(number, 1) for number in range(len(table))]
-    return lambda: exchanged.run_stage(stage, config, parts)
+    return lambda: exchanged.run_stage(stage, stage.Config(), parts)
 
 
 def batch_of(table: pa.Table, names: Any) -> pa.RecordBatch:

@@ -5,7 +5,6 @@ of earlier layers and models, on the route of each source, is bound before any w
 """
 
 import importlib
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, takewhile
@@ -17,12 +16,12 @@ from gristmill.engine.files.content import ContentHashes
 from gristmill.errors import UserError
 from gristmill.recipe.columns import INGEST, View, bind_route, columns_of, extracts, judges
 from gristmill.recipe.files import place_files
-from gristmill.recipe.mistakes import nearest
+from gristmill.recipe.mistakes import listed, nearest
 from gristmill.recipe.model import Recipe, Step
 from gristmill.schema import DOCUMENTS
 from gristmill.stages.contract import StageConfig, fields_of_output
 from gristmill.stages.dedup import copies_left
-from gristmill.stages.dedup.scope import Scope, scope_reads
+from gristmill.stages.dedup.scope import SCOPE_WORDS, Scope, scope_reads
 from gristmill.stages.own_code import Code, content_of, is_own
 from gristmill.stages.select import corpus, index
 from gristmill.stages.stage_interface import (
@@ -170,8 +169,8 @@ def build(recipe: Recipe, contents: ContentHashes, until: str | None = None) -> 
         nodes[node_id] = Node(*facts, source.module, source.config, {}, 0, files=files, code=source.code)
     last = {name: [_corpus_step(name, steps, recipe.routes[name])] for name, steps in routes.items()}
     if (counts := _copies_step(recipe, routes)) is not None:
-        for name in counts.config.model_dump()["groups"]:
-            last[name].insert(0, counts)
+        for steps in last.values():
+            steps.insert(0, counts)
     if recipe.index and routes == {name: tuple(steps) for name, steps in recipe.routes.items()}:
         for name, steps in last.items():
             steps.append(Step(f"{name}/{INDEX}", INDEX, name, index.__name__, index.Config(source=name), 0))
@@ -264,20 +263,36 @@ def _corpus_step(source: str, steps: Sequence[Step], whole: Sequence[Step]) -> S
 
 
 def _copies_step(recipe: Recipe, routes: Mapping[str, Sequence[Step]]) -> Step | None:
-    """The step that counts the copies that dedup leaves; None where dedup compares all of its documents."""
-    sources = Counter(step.id for steps in routes.values() for step in steps)
-    groups: dict[str, tuple[str, Scope]] = {}
+    """The step that counts the copies that dedup leaves; None without dedup, and where a step compares all texts."""
+    ids = {step.id for steps in routes.values() for step in steps if step.name in _COMPARE_TEXTS}
+    ids = ids or {step.id for steps in routes.values() for step in steps if step.name == "url_dedup"}
+    has_snapshots = any(recipe.sources[name].snapshot for name in routes)
+    last: dict[str, list[str]] = {}
+    why, changes = dict[str, None](), dict[str, None]()
     for name, steps in routes.items():
-        scopes: dict[str, Scope] = {}
-        is_changed = False  # a text that is cut after a comparison may be a copy that nobody has compared
-        for step in steps:
-            if step.name in _COMPARE_TEXTS:
-                scopes = {**({} if is_changed else scopes), step.id: step.config.model_dump()["scope"]}
-            is_changed = "text" in columns_of(step) or (is_changed and step.id not in scopes)
-        for step_id in sorted(scopes, key=lambda one: (-len(scope_reads(scopes[one])), sources[one])):
-            groups[name] = (step_id, scopes[step_id])  # the widest is the last
-    by = {column for _, scope in groups.values() for column in scope_reads(scope)}
-    has_snapshots = "snapshot" in by and any(recipe.sources[name].snapshot for name in groups)
-    if len(set(groups.values())) < 2 and not has_snapshots and not ("source" in by and len(groups) > 1):
+        for place, step in enumerate(steps):
+            if step.id in ids:
+                scope: Scope = step.config.model_dump()["scope"]
+                by = scope_reads(scope)
+                partial = ("snapshot" in by and has_snapshots) or ("source" in by and len(routes) > 1)
+                changed = [one.id for one in steps[place + 1 :] if "text" in columns_of(one)]
+                if not partial and (step.name == "url_dedup" or not changed):
+                    last.setdefault(step.id, []).append(name)
+                elif partial:
+                    why[f"{step.id} compares documents {SCOPE_WORDS[scope]}"] = None
+                else:
+                    changes[f"{changed[-1]} changes texts after {step.id}"] = None
+    if not ids or any(len(names) == len(routes) for names in last.values()):
         return None
-    return Step(COPIES, COPIES, "all", copies_left.__name__, copies_left.Config(groups=groups), 0)
+    without = [name for name, steps in routes.items() if not any(step.id in ids for step in steps)]
+    names = sorted({step_id.rpartition("/")[2] for step_id in ids})
+    one = names[0] if len(names) == 1 else "exact_dedup"
+    fix = f"Put one `{one}` under `all`, after the steps that change texts"
+    if len(ids) > 1 and last:
+        why[f"{' and '.join(sorted(last))} each compare documents of their own sources"] = None
+    elif len(ids) == 1 and why and not without:
+        fix = f"Set `scope: global` for {next(iter(ids))}"
+    if without:
+        why[f"no dedup step compares the texts of {listed(without, 5)}"] = None
+    config = copies_left.Config(why=(*why, *changes), fix=fix)
+    return Step(COPIES, COPIES, "all", copies_left.__name__, config, 0)
