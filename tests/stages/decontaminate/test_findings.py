@@ -60,6 +60,37 @@ def test_an_everyday_phrase_flags_with_its_answer_alone(tmp_path, phrase):
     assert flagged(step, alone, f"{prose(1)}. {phrase} Rayleigh scattering.") == [False, True]
 
 
+@pytest.mark.parametrize(
+    ("question", "is_found"),
+    [
+        ("Version 2.0", False),
+        ("what is a variable", False),
+        ("How to make a dust pan", True),
+        ("When can I see the moon", True),
+        ("how do you make a copy of a key?", True),
+    ],
+)
+def test_many_common_words_say_what_few_do_not(tmp_path, question, is_found):
+    """A line of six common words is the question; one word, or a number, and what is around any word is not."""
+    step = step_of(tmp_path, {"id": "i0", "q": question, "a": "yes, surely"}, settings=None)
+    assert flagged(step, f"{prose(1)}.\n\n{question}\n\n{prose(2)}") == [is_found]
+
+
+def test_what_says_little_is_close_to_its_choices(tmp_path):
+    """The words of the choices of `the file` are in many a text about files; behind it, to the letter, they are not."""
+    one = {"id": "i0", "q": "the file", "a": "may be read", "c": ["may be read", "may be drunk"]}
+    step = step_of(tmp_path, one)
+    far = f"the file {prose(1, 12)} may {prose(2, 3)} be read, and {prose(3, 3)} may be drunk"
+    assert flagged(step, far, "the file (a) may be read (b) may be drunk") == [False, True]
+
+
+def test_an_answer_completes_an_open_question(tmp_path):
+    """Directly behind it, one word is enough."""
+    step = step_of(tmp_path, {"id": "i0", "q": "An ice cube placed in sunlight will", "a": "shrink"}, settings=None)
+    texts = [f"{prose(1)} and an ice cube placed in sunlight will {word} {prose(2)}" for word in ("shrink", "melt")]
+    assert flagged(step, *texts) == [True, False]
+
+
 def test_a_question_in_quotes_is_a_mention(tmp_path):
     """A short one is found as a sentence and not as an example; a longer one is found in quotes, too."""
     questions = ["What is the capital of France?", "Which mountain towers over Kathmandu?"]
