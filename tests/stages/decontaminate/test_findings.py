@@ -4,8 +4,9 @@ import pyarrow as pa
 import pytest
 from tests.stages.decontaminate.suites import Step, item, prose, write_suite
 
-from gristmill.stages.decontaminate.findings import find
+from gristmill.stages.decontaminate.findings import _Budget, find
 from gristmill.stages.decontaminate.index import open_index
+from gristmill.stages.decontaminate.passage import Words
 
 CHOICES = {"b": ", choices: c"}
 NUMBERS = {"id": "i0", "q": "Cultural homogenization.", "a": "1,3,4", "c": ["1,3,4", "1,2,3", "1,2,3,4", "2,3,4"]}
@@ -135,3 +136,15 @@ def test_parts_of_other_items_hide_no_copy(tmp_path):
     text = f"{decoys}\n\n{items[7]['q']}"
     assert "i7" in {name for name, _ in step.flags([text])[0]}
     assert find(pa.array([text]), open_index(step.models["eval_index"]))[1].tolist() == [True]
+
+
+def test_words_that_are_spelled_are_charged(tmp_path, monkeypatch):
+    """Of every unit that is hit, for the first text too: its own words, and those of the text between its hits."""
+    shared = prose("shared", 16)
+    step = step_of(tmp_path, *(item(n, q=f"{shared} {prose(n, 14)}", a="yes indeed") for n in range(60)), settings=None)
+    index, spelled, charged = open_index(step.models["eval_index"]), [], []
+    letters, allows = Words.letters, _Budget.allows
+    monkeypatch.setattr(Words, "letters", lambda self, *place: spelled.append(1) or letters(self, *place))
+    monkeypatch.setattr(_Budget, "allows", lambda self, cost: charged.append(cost) or allows(self, cost))
+    find(pa.array([f"{shared} {prose(-1, 5)}"]), index)
+    assert 0 < len(spelled) <= sum(charged)

@@ -147,7 +147,7 @@ def _in_text(
     windows = _windows(by_unit, text, places, index)
     for at in sorted(range(len(by_unit)), key=lambda at: -_longest(by_unit[at], index)):
         (name, number, mine), (words, begin) = by_unit[at], windows[at]
-        if not budget.allows(len(mine)):
+        if not budget.allows(len(mine) + _spelled_for(by_unit[at], index)):
             continue
         if name == TOKENS:
             found += _tokens(row, text, mine, number, words, index, budget)
@@ -155,6 +155,13 @@ def _in_text(
             found += _words(row, words, mine - begin * _WORD_COLUMNS, name, number, index)
     found.sort(key=lambda one: (TABLES.index(one.table), one.finding.unit))
     return list(_marked(found, index, budget))
+
+
+def _spelled_for(hits: _Hits, index: Index) -> int:
+    """Words that `_same_words` spells for the hits of a unit; all words of a text are spelled once."""
+    name, number, rows = hits
+    size = int(index.tables[name].starts[number + 1] - index.tables[name].starts[number])
+    return size + min(int(rows[:, TEXT_TO].max() - rows[:, TEXT_FROM].min()), 4 * NEAR_WORDS) if name != TOKENS else 0
 
 
 def _longest(hits: _Hits, index: Index) -> float:
