@@ -8,6 +8,7 @@ import gzip
 import hashlib
 import random
 import sysconfig
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -111,6 +112,7 @@ MACHINE = ("/usr/share/doc", "/usr/share/man", "/usr/share/perl", "/usr/share/cm
 MACHINE_SUFFIXES = ("", ".txt", ".md", ".rst", ".html", ".htm", ".py", ".pm", ".pl", ".js", ".json", ".yml", ".c", ".h")
 """Of files on the machine, `.gz` left aside; a name without a suffix is README, copyright and the like."""
 MOST_BYTES, LEAST_BYTES = 400_000, 200
+PER_SOURCE = 800
 
 
 def half_of(source: str) -> str:
@@ -138,14 +140,24 @@ def sources(data: Path) -> Iterator[tuple[str, str]]:
             yield from _files(folder, MACHINE_SUFFIXES)
 
 
-def _files(root: Path, suffixes: tuple[str, ...]) -> Iterator[tuple[str, str]]:
-    """The text files below a folder, each once; their source is the entry of the folder that they are in."""
+def texts_below(folder: Path) -> Iterator[tuple[str, str]]:
+    """Texts of any folder of unpacked packages, the first PER_SOURCE of each, with their source."""
+    yield from _files(folder, MACHINE_SUFFIXES, PER_SOURCE)
+
+
+def _files(root: Path, suffixes: tuple[str, ...], most: int | None = None) -> Iterator[tuple[str, str]]:
+    """The text files below a folder, each once; their source is the entry of the folder that they are in. `most`: of
+    each source, so many.
+    """
     seen: set[bytes] = set()
+    taken: Counter[str] = Counter()
     for path in sorted(root.rglob("*")):
         below = path.relative_to(root).parts
         is_own = root.name != "site-packages" and "site-packages" in below
         name = path.name.removesuffix(".gz")
         suffix = Path(name).suffix if root.name != "man" else ""
+        if most is not None and taken[below[0]] >= most:
+            continue
         if is_own or suffix not in suffixes or path.is_symlink() or not path.is_file():
             continue
         content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
@@ -157,6 +169,7 @@ def _files(root: Path, suffixes: tuple[str, ...]) -> Iterator[tuple[str, str]]:
             text = content.decode()
         except UnicodeDecodeError:
             continue
+        taken[below[0]] += 1
         if suffix in (".html", ".htm"):
             text = extract_plain_text(text)
         source = below[0] if root.name != "man" else name.partition(".")[0].partition("-")[0]

@@ -6,7 +6,7 @@
              flagged for it
     clean    documents, pages and paragraphs without an item, and documents with what prompts have in common
     held out `--half report`: recall and false flags with benchmarks, and on texts, that the rules were not tuned with
-             (`--half tune`: those that they were)
+             (`--half tune`: those that they were); `--texts DIR`: false flags on the texts below DIR
 
 datatrove's filter has an index of all 12-grams of questions and answers, made by its own indexer class: the step that
 would fetch the benchmarks from the network is left out. It looks for n-grams alone, and a text ends with the first.
@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from bench._clean_texts import clean_texts, half_of, sources, with_boilerplate
+from bench._clean_texts import clean_texts, half_of, sources, texts_below, with_boilerplate
 from bench._eval_suite import OWN, build_half, build_suite, records
 from bench._plants import WAYS, WITHIN, planted
 from bench.inputs import made_up_texts, measurement, scratch
@@ -51,6 +51,17 @@ SHOWN = 8
 BATCH = 1000
 NGRAM, FUZZY = 13, 0.8
 """The defaults of the step."""
+HELD_OUT = (
+    "verbatim: question",
+    "verbatim: question and answer",
+    "verbatim: lettered choices",
+    "verbatim: as JSON",
+    WITHIN,
+    "edited: all three",
+    "code: renamed",
+    "code: renamed, with docstring",
+)
+"""Ways that are tried with a half: it is to end within minutes."""
 PEER = "datatrove NGramsDecontFilter"
 
 
@@ -171,13 +182,14 @@ def datatrove_seconds(texts: Sequence[str], items: Sequence[Item]) -> float | No
         return seconds(list, map(step.filter, documents))
 
 
-def recall(data: Path | None, judge: Judge, misses: bool) -> Iterator[dict]:
+def recall(data: Path | None, judge: Judge, misses: bool, ways: Sequence[str] = tuple(WAYS)) -> Iterator[dict]:
     """The share of planted items that their documents are flagged for, by way and among short ones."""
     chosen = sample_of(judge.suite.items)
     sizes = count_words([item.question for item in chosen]).sizes().tolist()
     places = carriers(data)
     words = [word for text in places[:60] for word in text.split() if word.isalpha()]
-    for name, way in WAYS.items():
+    for name in ways:
+        way = WAYS[name]
         draw = random.Random(name)
         texts = [way(item, draw, words) for item in chosen]
         there = [number for number, text in enumerate(texts) if text is not None]
@@ -251,14 +263,14 @@ def planted_by_others(data: Path, judge: Judge) -> Iterator[dict]:
         yield measurement(f"decontaminate.planted, {mode}, {len(held)} documents", float(np.mean(held)), "flagged")
 
 
-def held_out(data: Path, half: str, misses: bool) -> Iterator[dict]:
-    """Recall and flags on one half of benchmarks and texts, which are divided by their sources."""
+def held_out(data: Path, half: str, misses: bool, texts: Path | None = None) -> Iterator[dict]:
+    """Recall and flags on one half of benchmarks and texts, which are divided by their sources; or on other texts."""
     with scratch() as folder:
         judge = judge_of(build_half(data, folder, half))
-        yield from recall(data, judge, misses)
+        yield from recall(data, judge, misses, HELD_OUT)
         kinds: dict[str, list[str]] = {}
-        for source, text in sources(data):
-            if half_of(source) == half:
+        for source, text in texts_below(texts) if texts else sources(data):
+            if texts or half_of(source) == half:
                 kinds.setdefault("code" if text_is_code(source) else "prose", []).append(text)
         yield from flagged(kinds, judge, misses)
 
@@ -293,9 +305,10 @@ if __name__ == "__main__":
     parser.add_argument("--data", type=Path)
     parser.add_argument("--misses", action="store_true", help="show some of what was missed or flagged")
     parser.add_argument("--half", choices=("tune", "report"), help="only recall and false flags on this half of DATA")
+    parser.add_argument("--texts", type=Path, help="with --half: false flags on the texts of this folder instead")
     given = parser.parse_args()
-    if given.half and not given.data:
-        parser.error("--half requires --data")
-    lines = held_out(given.data, given.half, given.misses) if given.half else run(given.data, given.misses)
+    if (given.half and not given.data) or (given.texts and not given.half):
+        parser.error("--half requires --data, and --texts requires --half")
+    lines = held_out(given.data, given.half, given.misses, given.texts) if given.half else run(given.data, given.misses)
     for line in lines:
         print(line["name"], line["value"], line["unit"], line["peer"] or "", line["peer_value"] or "", flush=True)

@@ -4,8 +4,9 @@ import pyarrow as pa
 import pytest
 from tests.stages.decontaminate.suites import Step, item, prose, write_suite
 
-from gristmill.stages.decontaminate.findings import find
+from gristmill.stages.decontaminate.findings import _Budget, find
 from gristmill.stages.decontaminate.index import open_index
+from gristmill.stages.decontaminate.passage import Words
 
 CHOICES = {"b": ", choices: c"}
 NUMBERS = {"id": "i0", "q": "Cultural homogenization.", "a": "1,3,4", "c": ["1,3,4", "1,2,3", "1,2,3,4", "2,3,4"]}
@@ -60,6 +61,37 @@ def test_an_everyday_phrase_flags_with_its_answer_alone(tmp_path, phrase):
     assert flagged(step, alone, f"{prose(1)}. {phrase} Rayleigh scattering.") == [False, True]
 
 
+@pytest.mark.parametrize(
+    ("question", "is_found"),
+    [
+        ("Version 2.0", False),
+        ("what is a variable", False),
+        ("How to make a dust pan", True),
+        ("When can I see the moon", True),
+        ("how do you make a copy of a key?", True),
+    ],
+)
+def test_many_common_words_say_what_few_do_not(tmp_path, question, is_found):
+    """A line of six common words is the question; one word, or a number, and what is around any word is not."""
+    step = step_of(tmp_path, {"id": "i0", "q": question, "a": "yes, surely"}, settings=None)
+    assert flagged(step, f"{prose(1)}.\n\n{question}\n\n{prose(2)}") == [is_found]
+
+
+def test_what_says_little_is_close_to_its_choices(tmp_path):
+    """The words of the choices of `the file` are in many a text about files; behind it, to the letter, they are not."""
+    one = {"id": "i0", "q": "the file", "a": "may be read", "c": ["may be read", "may be drunk"]}
+    step = step_of(tmp_path, one)
+    far = f"the file {prose(1, 12)} may {prose(2, 3)} be read, and {prose(3, 3)} may be drunk"
+    assert flagged(step, far, "the file (a) may be read (b) may be drunk") == [False, True]
+
+
+def test_an_answer_completes_an_open_question(tmp_path):
+    """Directly behind it, one word is enough."""
+    step = step_of(tmp_path, {"id": "i0", "q": "An ice cube placed in sunlight will", "a": "shrink"}, settings=None)
+    texts = [f"{prose(1)} and an ice cube placed in sunlight will {word} {prose(2)}" for word in ("shrink", "melt")]
+    assert flagged(step, *texts) == [True, False]
+
+
 def test_a_question_in_quotes_is_a_mention(tmp_path):
     """A short one is found as a sentence and not as an example; a longer one is found in quotes, too."""
     questions = ["What is the capital of France?", "Which mountain towers over Kathmandu?"]
@@ -104,3 +136,15 @@ def test_parts_of_other_items_hide_no_copy(tmp_path):
     text = f"{decoys}\n\n{items[7]['q']}"
     assert "i7" in {name for name, _ in step.flags([text])[0]}
     assert find(pa.array([text]), open_index(step.models["eval_index"]))[1].tolist() == [True]
+
+
+def test_words_that_are_spelled_are_charged(tmp_path, monkeypatch):
+    """Of every unit that is hit, for the first text too: its own words, and those of the text between its hits."""
+    shared = prose("shared", 16)
+    step = step_of(tmp_path, *(item(n, q=f"{shared} {prose(n, 14)}", a="yes indeed") for n in range(60)), settings=None)
+    index, spelled, charged = open_index(step.models["eval_index"]), [], []
+    letters, allows = Words.letters, _Budget.allows
+    monkeypatch.setattr(Words, "letters", lambda self, *place: spelled.append(1) or letters(self, *place))
+    monkeypatch.setattr(_Budget, "allows", lambda self, cost: charged.append(cost) or allows(self, cost))
+    find(pa.array([f"{shared} {prose(-1, 5)}"]), index)
+    assert 0 < len(spelled) <= sum(charged)

@@ -42,6 +42,7 @@ from gristmill.stages.decontaminate.units import (
     Unit,
     count_words,
     information,
+    says_much,
     says_something,
     weights_of,
 )
@@ -146,7 +147,7 @@ def _in_text(
     windows = _windows(by_unit, text, places, index)
     for at in sorted(range(len(by_unit)), key=lambda at: -_longest(by_unit[at], index)):
         (name, number, mine), (words, begin) = by_unit[at], windows[at]
-        if not budget.allows(len(mine)):
+        if not budget.allows(len(mine) + _spelled_for(by_unit[at], index)):
             continue
         if name == TOKENS:
             found += _tokens(row, text, mine, number, words, index, budget)
@@ -154,6 +155,13 @@ def _in_text(
             found += _words(row, words, mine - begin * _WORD_COLUMNS, name, number, index)
     found.sort(key=lambda one: (TABLES.index(one.table), one.finding.unit))
     return list(_marked(found, index, budget))
+
+
+def _spelled_for(hits: _Hits, index: Index) -> int:
+    """Words that `_same_words` spells for the hits of a unit; all words of a text are spelled once."""
+    name, number, rows = hits
+    size = int(index.tables[name].starts[number + 1] - index.tables[name].starts[number])
+    return size + min(int(rows[:, TEXT_TO].max() - rows[:, TEXT_FROM].min()), 4 * NEAR_WORDS) if name != TOKENS else 0
 
 
 def _longest(hits: _Hits, index: Index) -> float:
@@ -334,12 +342,13 @@ def _says_enough(finding: Finding, table: str, words: Words, low: int, high: int
     is_fuzzy = finding.rule == FUZZY
     if unit.needs == NOTHING and not (is_fuzzy and high - low < index.tables[table].ngram[finding.unit]):
         return True
-    says = information(unit.text)
-    if finding.rule == NGRAM or unit.needs == SUPPORT or says < ENOUGH:
+    if finding.rule == NGRAM or unit.needs == SUPPORT:
         return False
-    in_a_line = index.weights[table][finding.unit] < (STRONG if is_fuzzy else ALONE)
+    says = information(unit.text)
+    is_little = not says_much(index.items[unit.item].question)
+    in_a_line = is_little or index.weights[table][finding.unit] < (STRONG if is_fuzzy else ALONE)
     # With changes its first or last word may have been exchanged.
-    return words.stands_alone(low, high, in_a_line, int(is_fuzzy), says < PLENTY)
+    return not (is_little and is_fuzzy) and words.stands_alone(low, high, in_a_line, int(is_fuzzy), says < PLENTY)
 
 
 def _is_supported(unit: Unit, words: Words, low: int, high: int, index: Index) -> bool:
@@ -354,7 +363,7 @@ def _is_supported(unit: Unit, words: Words, low: int, high: int, index: Index) -
     together = np.concatenate([one.words for one in others])
     around = NEAR_WORDS + 2 * len(together) + (len(question.words) if unit.piece == CHOICE else 0)
     first, last = max(low - around, 0), min(high + around, len(words.spans))
-    says_all = information(item.question, *rest) >= ENOUGH
+    says_all, is_little = information(item.question, *rest) >= ENOUGH, not says_much(item.question)
     if unit.piece == CHOICE:
         own, answer = pieces_of(unit.text, item.answer)
         is_answer = len(answer.words) >= SEVERAL and np.array_equal(own.words, answer.words)
@@ -362,19 +371,26 @@ def _is_supported(unit: Unit, words: Words, low: int, high: int, index: Index) -
             return True
         both = (question.words, np.concatenate([question.words, together]))
         return says_all and all(words.share(one, first, last) >= MOST for one in both)
+    # The less a question and its choices say, the closer they have to be.
+    if information(*rest) < (PLENTY if is_little else ENOUGH):
+        last = min(high + BESIDE_WORDS + 2 * len(together), last)
     # `Version 2.0` is not answered by `2.0`: support says something that the question does not.
     says_answer = information(item.question, item.answer) >= max(ENOUGH, information(item.question) + 1)
-    if says_answer and words.answers(pieces_of(item.answer)[0], high, last, len(question.words) >= ALONE):
+    is_open = len(question.words) >= ALONE
+    if says_answer and words.answers(pieces_of(item.answer)[0], high, last, is_open):
         return True
     if not item.choices:
         return False
-    there = [text for text, one in zip(rest, others, strict=True) if len(one.words) and words.holds(one, high, last)]
-    half = max(2, (sum(len(one.words) > 0 for one in others) + 1) // 2)
+    named = [(text, one) for text, one in zip(rest, others, strict=True) if len(one.words)]
+    there = [text for text, one in named if words.holds(one, high, last)]
+    half = max(2, (len(named) + 1) // 2)
     if sum(map(says_something, there)) >= half and information(item.question, *there) >= ENOUGH:
         return True
-    # Numbers and single letters are everywhere: all of them have to follow the question.
-    reach = last if information(*rest) >= ENOUGH else min(high + BESIDE_WORDS + 2 * len(together), last)
-    return says_all and len(together) > 1 and words.share(together, high, reach) >= MOST
+    if not says_all or len(together) < 2:
+        return False
+    if is_little and information(*rest) < PLENTY:
+        return len(there) == len(named)
+    return words.share(together, high, last) >= MOST
 
 
 def _words_in(item: Item) -> float:

@@ -60,6 +60,8 @@ IN_A_LINE = 3
 """Words of a question that flags where it has a line for itself."""
 ENOUGH = 8
 """The least `information` that flags: `What time is it?` has 0, `Why is the sky blue?` 7."""
+LITTLE = 4
+"""The least `information` of a question of EDITED words that flags where it has a line for itself."""
 PLENTY = 14
 """The least `information` of a question that flags in quotes or after a colon, too: `What is the capital of France?`,
 which people also write as an example, has 13."""
@@ -164,6 +166,15 @@ def information(*texts: str) -> int:
 
 
 @lru_cache(maxsize=1 << 16)
+def says_much(question: str) -> bool:
+    """Whether a question may flag by itself as a sentence: `Version 2.0` and `What is a variable?` are one word and
+    those that are around any.
+    """
+    telling = sum(not word.isdigit() for word in telling_words(question))
+    return information(question) >= ENOUGH and (telling > 1 or len(_WORD.findall(question)) > ALONE)
+
+
+@lru_cache(maxsize=1 << 16)
 def says_something(text: str) -> bool:
     """Whether a text has more than numbers, single letters and common words: `1, 3, 4` supports nothing."""
     return any(not word.isdigit() and information(word) > 1 for word in telling_words(text))
@@ -216,9 +227,12 @@ def _needs(item: Item, words: float, is_shared: bool, protection: Protection) ->
     """Of a question of so many words; None: whatever it finds tells nothing."""
     supported = information(item.question, item.answer, *item.choices) >= ENOUGH
     supported &= bool(item.answer.strip() or item.choices)
-    has_enough = information(item.question) >= ENOUGH
-    if protection.rule != "whole" and not is_shared and words >= IN_A_LINE and has_enough:
-        return NOTHING if words >= STRONG else ALONE_OR_SUPPORT
+    says = information(item.question)
+    if protection.rule != "whole" and not is_shared:
+        if words >= STRONG and says >= LITTLE:
+            return NOTHING
+        if (words >= EDITED and says >= LITTLE) or (words >= IN_A_LINE and says_much(item.question)):
+            return ALONE_OR_SUPPORT
     return SUPPORT if supported else None
 
 
