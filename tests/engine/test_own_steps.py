@@ -349,7 +349,7 @@ def test_compiling_is_told_once_and_is_in_the_cost_of_its_task(own):
     )
     listener = Silent()
     made = project.mill().run(1, listener).made["all/fine"]
-    assert [note.partition(":")[0] for note in listener.notes] == ["compiling"]
+    assert [note.partition(" (")[0] for note in listener.notes] == ["compiling kernels"]
     assert 0 < made.cost["compile_s"] < made.cost["wall_s"]
 
 

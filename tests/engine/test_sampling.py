@@ -176,7 +176,7 @@ def test_every_command_that_opens_a_recipe_takes_a_sample(project, monkeypatch, 
     project.write_recipe(steps="  - stagebox.length")
     assert command(monkeypatch, "run", project.recipe, "--workers", 1, "--sample", "10%") == 0
     assert (
-        "This is a sample of about 10% of every source, at least a record of each, kept as project-sample-10pct"
+        "This is a sample of about 10% of every source (at least one record of each), stored as project-sample-10pct"
         in capsys.readouterr().out
     )
     assert command(monkeypatch, "plan", project.recipe, "--sample", "10%") == 0

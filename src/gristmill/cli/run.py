@@ -172,6 +172,7 @@ def _from_here(place: str | None) -> str:
 
 def _show_details(run: Run, recipe: str) -> None:
     show_funnel(run)
+    console().print()
     for line in _unread_details(run, recipe):
         print_paragraph(line)
     manifest = read_model(run, MIX)
@@ -229,7 +230,7 @@ def _unread_details(run: Run, recipe: str) -> Iterator[str]:
     for source, reasons in unread_records(run).items():
         read = run.made[f"{source}/{INGEST}"].metrics["rows"]
         kinds = ", ".join(f"{reason} {rows:,}" for reason, rows in reasons.items())
-        yield f"\n{source}: {sum(reasons.values()):,} of {counted(read, 'record')} could not be read ({kinds})."
+        yield f"{source}: {sum(reasons.values()):,} of {counted(read, 'record')} could not be read ({kinds})."
         yield f"To look: gristmill inspect {recipe} --stage {INGEST} --source {source} --reason {next(iter(reasons))}"
 
 

@@ -71,9 +71,9 @@ def passage(text: str, style: str = "") -> Text:
 
 
 def print_paragraph(text: str, stderr: bool = False) -> None:
-    """Sentences: a terminal breaks their lines between words, a pipe gets them unbroken."""
+    """Sentences in one line, which a terminal breaks between words and a pipe gets unbroken."""
     screen = Screen(stderr)
-    screen.print(passage(text), soft_wrap=not screen.is_terminal)
+    screen.print(words(text), soft_wrap=not screen.is_terminal)
 
 
 def say(message: str) -> None:

@@ -30,7 +30,8 @@ def input_changes(run: Run, before: Mapping[str, Any] | None) -> Iterator[str]:
     for kind, some in kinds.items():
         lines = [f"{name}{_counts([then], [now])}" for name, then, now in some[:MOST_NAMED]]
         if len(some) > MOST_NAMED:
-            lines.append(f"{len(some):,} files in all{_counts([one[1] for one in some], [one[2] for one in some])}")
+            both = _counts([one[1] for one in some], [one[2] for one in some])
+            lines.append(f"{counted(len(some), 'file')} in all{both}")
         yield from (f"input {kind} since the last whole run: {line}" for line in lines)
 
 

@@ -133,7 +133,8 @@ def _of_short(found: Mapping[str, Any], label: str, domain: str, members: Collec
         some = [drawn for one, drawn in phase["domains"].get(domain, NONE)["groups"].items() if one in members]
         target, given = (sum(drawn[key] for drawn in some) for key in ("target", "tokens"))
         if some:
-            asked = f"{name} asks for {target * phase['tokens'] // 10**9:,} tokens ({target / 1e9:.1%})"
+            tokens = counted(target * phase["tokens"] // 10**9, "token")
+            asked = f"{name} asks for {tokens} ({target / 1e9:.1%})"
             by.append(f"{asked} and gets {given:,} ({percent(given, phase['tokens'])})")
     return (
         f"max_epochs limits {label} to {counted(allowed, 'token')} in the whole training: {', '.join(by)}. {others} "
