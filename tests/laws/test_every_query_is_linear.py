@@ -18,7 +18,7 @@ import gold_pages
 from conftest import Project
 from gristmill import query
 
-DOCUMENTS = (8, 32, 128)
+DOCUMENTS = (6, 24, 96)
 MOST_GROWTH = 5.5
 """As in test_every_stage_is_linear.py."""
 STEPS = """

@@ -36,6 +36,16 @@ CONFIGS = {
 }
 WITH_MODELS = {"decontaminate", "perplexity", "known_dedup", "count_tokens"}
 """Steps that need a model or an index: worst_cases.py runs them with one."""
+TRAINED = {"decontaminate", "known_dedup", "quality_models", "tokens"}
+FOR_MODELS = (
+    "one word again and again",
+    "different words of one line",
+    "one word without end",
+    "letters of other scripts",
+    "a footer that all share",
+    "equal texts at one address",
+)
+"""Shapes for what makes a model or an index in each run."""
 READ_BY = {"wet": "warc", "text": "markdown"}
 """Formats -> the reader of attacks.py that stands for them."""
 
@@ -70,7 +80,7 @@ def test_work_grows_no_faster_than_the_documents(name, tmp_path):
     grown = {}
     with METERED:
         work_at(name, "a footer that all share", SIZES[0], tmp_path)  # the first time loads what is kept
-        for shape in {**SHAPES, **(ADDRESSES if reads_addresses(name) else {})}:
+        for shape in shapes_of(name):
             work = [work_at(name, shape, size, tmp_path) for size in SIZES]
             if is_steep(work):  # a bound may lie between two sizes: it counts where it goes on
                 work.append(work_at(name, shape, 4 * SIZES[2], tmp_path))
@@ -82,6 +92,12 @@ def test_work_grows_no_faster_than_the_documents(name, tmp_path):
 def work_at(name, shape, size, folder):
     table = table_of((SHAPES | ADDRESSES)[shape](size))
     return work_of(CUSTOM[name](folder, table) if name in CUSTOM else run_step(name, CONFIGS.get(name, {}), table))
+
+
+def shapes_of(name):
+    if name in TRAINED:  # seconds for each shape
+        return FOR_MODELS
+    return {**SHAPES, **(ADDRESSES if reads_addresses(name) else {})}
 
 
 def reads_addresses(name):
