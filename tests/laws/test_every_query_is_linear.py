@@ -38,7 +38,7 @@ mix: {tokens: 512}
 
 def text_of(number):
     first = number - number % 2
-    return f"{words(first, 20)} Write to miller{first}@mill.example.\n{FOOTER}{' copy' * (number % 2)}"
+    return f"{words(first, 20)} Write to miller{first}@kornmuehle.org.\n{FOOTER}{' copy' * (number % 2)}"
 
 
 def write_project(folder, count):
@@ -161,7 +161,7 @@ def audited(asked):
     module = imported("gristmill.query.audit")
     steps = module.audited_steps(asked.seen, None)
     examples, _ = module.draw(asked.seen, steps, None, asked.count)
-    assert len(examples) >= asked.count // 2
+    assert len(examples) >= asked.count // 4
     assert module.counts(steps, asked.seen)
 
 
