@@ -11,13 +11,14 @@ import numpy as np
 import pytest
 from fuzz.meter import METERED
 from tests.laws.attacks import ATTACKS
-from tests.laws.worst_cases import COVERED, CUSTOM, LEFT_OUT, SHAPES, run_step, table_of, work_of
+from tests.laws.worst_cases import ADDRESSES, COVERED, CUSTOM, LEFT_OUT, SHAPES, run_step, table_of, work_of
 
+from exchanged import stages_of
 from gristmill import stages
 from gristmill.stages import READERS, STEPS
-from gristmill.stages.stage_interface import before_of
+from gristmill.stages.stage_interface import before_of, may_read_of, reads_of
 
-SIZES = (1 << 10, 1 << 12, 1 << 14)
+SIZES = (1 << 9, 1 << 11, 1 << 13)
 MOST_GROWTH = 5.5
 """Of the work for four times the input: 4 where it is linear, up to 5 with a sort, 16 where it is quadratic."""
 FEW_A_BYTE = 4
@@ -35,6 +36,16 @@ CONFIGS = {
 }
 WITH_MODELS = {"decontaminate", "perplexity", "known_dedup", "count_tokens"}
 """Steps that need a model or an index: worst_cases.py runs them with one."""
+TRAINED = {"decontaminate", "known_dedup", "quality_models", "tokens"}
+FOR_MODELS = (
+    "one word again and again",
+    "different words of one line",
+    "one word without end",
+    "letters of other scripts",
+    "a footer that all share",
+    "equal texts at one address",
+)
+"""Shapes for what makes a model or an index in each run."""
 READ_BY = {"wet": "warc", "text": "markdown"}
 """Formats -> the reader of attacks.py that stands for them."""
 
@@ -69,7 +80,7 @@ def test_work_grows_no_faster_than_the_documents(name, tmp_path):
     grown = {}
     with METERED:
         work_at(name, "a footer that all share", SIZES[0], tmp_path)  # the first time loads what is kept
-        for shape in SHAPES:
+        for shape in shapes_of(name):
             work = [work_at(name, shape, size, tmp_path) for size in SIZES]
             if is_steep(work):  # a bound may lie between two sizes: it counts where it goes on
                 work.append(work_at(name, shape, 4 * SIZES[2], tmp_path))
@@ -79,8 +90,22 @@ def test_work_grows_no_faster_than_the_documents(name, tmp_path):
 
 
 def work_at(name, shape, size, folder):
-    table = table_of(SHAPES[shape](size))
+    table = table_of((SHAPES | ADDRESSES)[shape](size))
     return work_of(CUSTOM[name](folder, table) if name in CUSTOM else run_step(name, CONFIGS.get(name, {}), table))
+
+
+def shapes_of(name):
+    if name in TRAINED:  # seconds for each shape
+        return FOR_MODELS
+    return {**SHAPES, **(ADDRESSES if reads_addresses(name) else {})}
+
+
+def reads_addresses(name):
+    if name in CUSTOM:
+        return name in ("takedown", "index", "requests")
+    module = importlib.import_module(STEPS[name])
+    parts = stages_of(module, module.Config.model_validate(CONFIGS.get(name, {})))
+    return any("url" in (*reads_of(stage, part), *may_read_of(stage, part)) for stage, part, _ in parts)
 
 
 def is_steep(work):

@@ -47,13 +47,16 @@ SHAPES: dict[str, Callable[[int], list[tuple[str, str]]]] = {
     "equal texts at one address": lambda size: many(
         size // 40, lambda _: "the mill by the river " * 2, lambda _: "http://a.de"
     ),
+}
+"""(text, url) of documents, of about so many bytes in all."""
+ADDRESSES: dict[str, Callable[[int], list[tuple[str, str]]]] = {
     "a host of many labels": lambda size: one(url=f"http://{'a.' * (size // 2)}com/"),
     "a host of one label": lambda size: one(url=f"http://{'é' * (size // 2)}.com/"),
     "a path of dots": lambda size: one(url=f"http://a.com{'/a/..' * (size // 5)}"),
     "a query of names": lambda size: one(url="http://a.com/?" + "&".join(f"a{n}" for n in range(size // 6))),
     "combining marks": lambda size: one(url="http://a.com/e" + "%CC%81" * (size // 6)),
 }
-"""(text, url) of documents, of about so many bytes in all."""
+"""The same for steps that read addresses."""
 
 
 def table_of(rows: list[tuple[str, str]]) -> pa.Table:

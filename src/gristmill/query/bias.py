@@ -279,7 +279,9 @@ class _Counts:
         drawn = self._drawn.by_part()
         sides = self._edge.sides() if self._question.edge else {}
         order = {place: (kept, at) for kept, places in sides.items() for at, place in enumerate(places)}
-        edge = {part: {row for one, row in order if one == part} for part, _ in order}
+        edge: dict[int, set[int]] = {}
+        for part, row in order:
+            edge.setdefault(part, set()).add(row)
         shown: dict[tuple[bool, int], EdgeDocument] = {}
         numbers = {id(document): number for number, document in enumerate(self._documents)}
         wanted = [document for number, document in enumerate(self._documents) if number in drawn or number in edge]

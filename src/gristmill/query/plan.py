@@ -160,7 +160,8 @@ def _flat(value: Any, prefix: str = "") -> dict[str, Any]:
 def describe_change(old: Any, new: Any) -> str:
     """`50 -> 30`; of lists what differs, of long texts from where on they differ."""
     if isinstance(old, list) and isinstance(new, list):
-        gone, come = ([item for item in one if item not in other] for one, other in ((old, new), (new, old)))
+        shown = [{*map(str, new)}, {*map(str, old)}]
+        gone, come = ([item for item in one if str(item) not in shown[n]] for n, one in enumerate((old, new)))
         groups = [(gone, "without"), (come, "with")]
         told = [f"{word} {listed(map(_show, some), MOST_NAMED)}" for some, word in groups if some]
         if told:

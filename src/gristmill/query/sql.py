@@ -119,14 +119,14 @@ class Session:
 
 def _each_once(names: Sequence[str]) -> list[str]:
     """Names of columns; one that was there is numbered, as DuckDB does it in a table: a, a_1."""
-    found: list[str] = []
+    found: dict[str, int] = {}
     for name in names:
-        free, number = name, 0
+        free = name
         while free in found:
-            number += 1
-            free = f"{name}_{number}"
-        found.append(free)
-    return found
+            found[name] += 1
+            free = f"{name}_{found[name]}"
+        found[free] = 0
+    return list(found)
 
 
 def _duckdb() -> Any:

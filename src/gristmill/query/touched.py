@@ -78,7 +78,7 @@ def touched(seen: Seen, benchmark: str | None = None) -> list[OfSuite]:
         for name in ("eval_index", "eval_index_new"):
             for of, ids in seen.made[part_of_step(node.id, name)].metrics.get("unprotected_items", {}).items():
                 known = report.benchmarks[of].unprotected
-                known += [one for one in ids if one not in known]
+                known[:] = dict.fromkeys([*known, *ids])
         for flags, is_dropped in _flagged(seen, node.id):
             _add(report, flags, is_dropped)
     known = sorted({name for report in found.values() for name in report.benchmarks})

@@ -249,8 +249,8 @@ async def _again(task: Task, made: Result, executor: Executor, findings: Finding
         findings.different.append(f"{task.node}, {task.label} (could not be run again: {error})")
         return
     findings.recomputed += 1
-    fatal = [where for *where, _ in result.poisoned]
-    survivors = sum(where not in fatal for *where, _ in made.poisoned)
+    fatal = {tuple(where) for *where, _ in result.poisoned}
+    survivors = sum(tuple(where) not in fatal for *where, _ in made.poisoned)
     findings.survivors += survivors
     if not _are_same(result.parts, made.parts) and not survivors:
         findings.different.append(f"{task.node}, {task.label}")

@@ -140,15 +140,11 @@ def _reads(node: Node) -> tuple[str, ...]:
 
 
 def _later_steps(mill: Mill, node: Node) -> tuple[str, ...]:
-    later = []
-    for source in node.sources:
-        chain = _judging(mill, source)
-        for node_id in chain[chain.index(node.id) + 1 :]:
-            other = mill.graph.nodes[node_id]
-            is_new = drops(other) and any(view.gates for view in other.views.values())
-            if is_new and node_id not in later:
-                later.append(node_id)
-    return tuple(mill.recipe.as_written(later))
+    chains = (_judging(mill, source) for source in node.sources)
+    later = dict.fromkeys(other for chain in chains for other in chain[chain.index(node.id) + 1 :])
+    nodes = mill.graph.nodes
+    judging = [one for one in later if drops(nodes[one]) and any(view.gates for view in nodes[one].views.values())]
+    return tuple(mill.recipe.as_written(judging))
 
 
 def _ask_part(mill: Mill, run: Run, node: Node, document: Document) -> Answer:

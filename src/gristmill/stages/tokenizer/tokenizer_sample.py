@@ -183,5 +183,6 @@ def domain_numbers(source: pa.Array, domains: dict[str, str], names: Sequence[st
     """For each row, the place of its source's domain in `names`; -1 where it is not there."""
     encoded = source.dictionary_encode()
     known = [domains.get(name) for name in encoded.dictionary.to_pylist()]
-    places = np.array([names.index(name) if name in names else -1 for name in known], np.int16)
+    numbers = {name: number for number, name in enumerate(names)}
+    places = np.array([numbers.get(name or "", -1) for name in known], np.int16)
     return places[encoded.indices.to_numpy()] if len(source) else np.zeros(0, np.int16)
