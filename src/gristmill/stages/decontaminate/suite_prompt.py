@@ -16,7 +16,9 @@ from typing import NamedTuple
 _QUESTION = re.compile(r"(?im)^[ \t]*(?:question|q|query|problem|goal)[ \t]*[:：][ \t]*")
 _QUESTION_WITHIN = re.compile(r"(?:^|(?<=\s))(?:Question|QUESTION)[ \t]*[:：][ \t]*")
 _PASSAGE = re.compile(r"(?i)\A\s*(?:context|passage|text|story|situation|background|article|paragraph)[ \t]*[:：]\s*")
-_ANSWER = re.compile(r"(?im)(?:\s*^[ \t]*a|\s+(?:the )?(?:correct |right |best )?answer(?: is)?)[ \t]*[:：]\s*\Z")
+_ANSWER = re.compile(
+    r"(?im)(?:^[ \t]*+a|(?<=\s)(?:the )?(?:correct |right |best )?answer(?: is)?)[ \t]*+[:：]\s*+\Z"
+)
 _CHOICES = re.compile(r"(?i)(?:^|\s)\(?(?:(?:answer|possible) )?(?:choices|options|answers)[ \t]*[:：]\s*\Z")
 _TASK = re.compile(
     r"(?i)\A\s*(?:(?:please )?(?:answer|choose|select|pick)\b|the following (?:is|are)\b)"
@@ -46,7 +48,7 @@ def read_prompt(text: str, known: Sequence[str] = (), answer: str = "") -> Promp
     Where they are texts, another list is part of the question; where they are letters, its texts are the choices.
     Without any, a list is the choices if one of them is the `answer`.
     """
-    body = _ANSWER.sub("", _TASK.sub("", text)) or text
+    body = _ANSWER.sub("", _TASK.sub("", text)).rstrip() or text
     if any(len(choice.strip("().: ")) > 1 for choice in known):
         body, choices = _without(body, known), tuple(known)
     else:
