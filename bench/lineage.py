@@ -23,8 +23,9 @@ from gristmill.recipe.load import load
 
 TOKENS = int(os.environ.get("TOKENS", "1000"))
 SCALE = 1.0
-"""Of the demo's crawl."""
+"""Of the demo's inputs, and of the tokens that its mixture draws from them."""
 DEMO = Path(__file__).parents[1] / "recipes" / "demo.yaml"
+BUDGET = "  tokens: 2M\n"
 REAL = """recipe: real
 seed: 3
 sources:
@@ -67,7 +68,9 @@ def demo(folder: Path) -> Path:
     build(folder / "demo" / "inputs", scale=SCALE)
     (folder / "recipes").mkdir()
     recipe = folder / "recipes" / "demo.yaml"
-    recipe.write_text(DEMO.read_text())
+    text = DEMO.read_text()
+    assert BUDGET in text
+    recipe.write_text(text.replace(BUDGET, f"  tokens: {round(2_000_000 * SCALE)}\n"))
     return recipe
 
 

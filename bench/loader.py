@@ -23,6 +23,7 @@ from bench.inputs import measurement, scratch
 from gristmill.loader.checks import renew_seal
 from gristmill.shardformat.index import HEADER, Header, Index, read_index, write_index
 from gristmill.shardformat.manifest import manifest_hash, read_manifest
+from gristmill.shardformat.receipt import seal_of
 
 SEQ_LEN, BATCH = 8192, 32
 SHARD_SAMPLES, SHARDS, GROUPS = 12_207, 10_000, 8
@@ -212,7 +213,7 @@ def receipts(warm: Path) -> None:
     for name, count in (("ten", 10), ("hundredth", len(documents) // 100)):
         (warm.parent / name).mkdir()
         content = {"format": 1, "before": {"manifest": manifest.hash}, "after": None, "documents": documents[:count]}
-        (warm.parent / name / "receipt.json").write_text(json.dumps(content))
+        (warm.parent / name / "receipt.json").write_text(json.dumps({**content, "seal": seal_of(content)}))
 
 
 def sealed(folder: Path, files: dict[str, str], *digests: str) -> None:

@@ -154,6 +154,7 @@ def batch_of(first: int, rows: int) -> pa.RecordBatch:
         "url": pa.array([url_of(n) for n in numbers]),
         "text": pa.array(texts),
         "text_bytes": pa.array([len(text) for text in texts], pa.int64()),
+        "html_bytes": pa.array([0] * rows, pa.int64()),
     }
     arrays = [columns[field.name] if field.name in columns else pa.nulls(rows, field.type) for field in SCHEMA]
     return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)

@@ -21,6 +21,7 @@ from demo import build
 from gristmill.query.extractors import TRAINED, Trained
 
 ROOT = Path(__file__).parents[2]
+DEMO_SCALE = 0.02
 SMALL = {
     "cluster": {"PARTS": 5, "NODES": 3, "CORES": 2, "LOSSES": (("100_seconds", 100, 0.5, 1),)},
     "decontaminate": {
@@ -38,7 +39,7 @@ SMALL = {
     "extract": {"ROUNDS": 1, "SLOW_PAGES": 2},
     "ingest": {"ROUNDS": 1},
     "language": {"LIMIT_BYTES": 50_000, "ROUNDS": 1},
-    "lineage": {"TOKENS": 5},
+    "lineage": {"TOKENS": 5, "SCALE": DEMO_SCALE},
     "loader": {"SHARDS": 8, "WARM_SAMPLES": 40, "PEERS": {}, "ROUNDS": 1, "PAIRS": 1},
     "lookup": {"DOCUMENTS": 300, "PART_ROWS": 200, "ASKED": 2, "PER_HOST": 5},
     "memory": {"GIGABYTES": (0.001, 0.002)},
@@ -83,7 +84,7 @@ def test_every_bench_has_a_small_size():
 def demo(tmp_path_factory):
     """A small demo, made once: a second of work, and seven benches want it."""
     folder = tmp_path_factory.mktemp("demo") / "inputs"
-    build(folder, scale=0.02)
+    build(folder, scale=DEMO_SCALE)
     return folder
 
 

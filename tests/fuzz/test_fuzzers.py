@@ -21,6 +21,7 @@ NAMES = (
     "csv",
     "parquet",
     "text",
+    "html",
     "code",
     "page",
     "recipe",

@@ -50,7 +50,8 @@ def publish(run: Seen) -> str | None:
 
 def contents(run: Seen) -> tuple[str, bytes, dict[str, Part]] | None:
     """The folder of a run's shards, its manifest.json, and the part that every other file in it is a name of."""
-    manifest, catalogue, tokenizer = read_model(run, MIX), read_model(run, SHARDS), _part(run, TOKENIZER)
+    manifest, tokenizer = read_model(run, MIX), _part(run, TOKENIZER)
+    catalogue = None if manifest is None else read_model(run, SHARDS)  # large, and of no use without a manifest
     if manifest is None or catalogue is None or tokenizer is None:
         return None
     store, folder = run.store, folder_of(run.name, manifest["hash"])
