@@ -63,9 +63,8 @@ def test_a_large_exchange_gives_the_same_bytes_as_a_small_one(everything, reques
 
 def test_a_document_that_goes_runs_again_only_what_read_it(project, large):
     """Law 2 through the merge level: most reducers stay as they are."""
-    write_inputs(project.folder, 3)
-    narrow = "{scope: source_and_snapshot}"  # keys of several sources, so that one file of many holds the document
-    project.recipe.write_text(RECIPE.replace("- exact_dedup", f"- exact_dedup: {narrow}"))
+    write_inputs(project.folder, 3, files=(9, 4))
+    project.recipe.write_text(RECIPE)
     project.run(until="all/exact_dedup")
     path = project.folder / "notes" / "0.jsonl"
     lines = path.read_text().splitlines()

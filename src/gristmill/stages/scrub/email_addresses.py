@@ -39,9 +39,9 @@ _UNSPACED = re.compile("[" + "".join(f"{chr(low)}-{chr(high)}" for low, high in 
 _DOT = rb"(?: ?(?:\[ ?dot ?\]|\( ?dot ?\)|\{ ?dot ?\}) ?| dot |-dot-|\.)"
 _SPELT_AT = re.compile(rb"[ \[({-]at[ \])}-]", re.IGNORECASE)
 _SPELT = re.compile(
-    rb"(?<![\w.+@-])([a-z0-9](?:[\w+]|[.-](?!dot-|at-)){0,63}(?:" + _DOT + rb"\w{1,30}){0,3})"
+    rb"(?<![\w.+@-])([a-z0-9](?:[\w+]|[.-](?!dot-|at-)){0,63}+(?:" + _DOT + rb"\w{1,30}+){0,3}+)"
     rb"( ?(?:\[ ?at ?\]|\( ?at ?\)|\{ ?at ?\}) ?| at |-at-)"
-    rb"((?:[a-z0-9](?:[a-z0-9]|-(?!dot-)){0,62}" + _DOT + rb"){1,5})([a-z]{2,24})(?![\w@-]|\.\w)",
+    rb"((?:[a-z0-9](?:[a-z0-9]|-(?!dot-)){0,62}+" + _DOT + rb"){1,5})([a-z]{2,24}+)(?![\w@-]|\.\w)",
     re.IGNORECASE,
 )
 """An address whose signs are words."""
