@@ -279,3 +279,25 @@ def _mark(path: Path) -> tuple[int, int]:
     """The time of the last change of anything about a file cannot be set by anybody."""
     status = path.lstat()
     return status.st_ino, status.st_ctime_ns
+
+
+def test_verify_finds_a_latest_that_points_elsewhere(project):
+    """A trainer opens it: it could lead to shards from before a takedown. The next run puts it right."""
+    corpus = Corpus(project)
+    corpus.write("notes", 30, 11)
+    corpus.recipe(mix="mix: {tokens: 8k, max_epochs: 50}", shards="shard_tokens: 20000")
+    project.run()
+    (latest,) = project.store.glob("shards/*/latest")
+    newest = latest.readlink()
+
+    def damaged():
+        seen = project.look()
+        return verify(seen, 0.0, InlineExecutor(seen.store), Silent()).damaged
+
+    assert damaged() == {}
+    latest.unlink()
+    latest.symlink_to("0123456789ab")
+    name = latest.relative_to(project.store).as_posix()
+    assert damaged() == {name: "does not point to the shards of the newest run"}
+    project.run()
+    assert latest.readlink() == newest

@@ -36,3 +36,10 @@ def test_a_column_is_answered_row_by_row():
     expected = ["example.com", None, "example.com", "example.com", "bbc.co.uk"]
     assert registered_domains(column).to_pylist() == expected
     assert registered_domains(column.slice(0, 0)).to_pylist() == []
+
+
+def test_empty_labels_do_not_hide_a_domain():
+    """`..mill.org` is below mill.org for a takedown, so an index must file it there, too."""
+    for host in ("..mill.org", ".mill.org", "a..mill.org", "a..b.mill.org"):
+        assert registered_domain(host) == "mill.org"
+    assert registered_domain("a..org") == "a..org"

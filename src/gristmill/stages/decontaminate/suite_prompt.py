@@ -16,9 +16,7 @@ from typing import NamedTuple
 _QUESTION = re.compile(r"(?im)^[ \t]*(?:question|q|query|problem|goal)[ \t]*[:：][ \t]*")
 _QUESTION_WITHIN = re.compile(r"(?:^|(?<=\s))(?:Question|QUESTION)[ \t]*[:：][ \t]*")
 _PASSAGE = re.compile(r"(?i)\A\s*(?:context|passage|text|story|situation|background|article|paragraph)[ \t]*[:：]\s*")
-_ANSWER = re.compile(
-    r"(?im)(?:^[ \t]*+a|(?<=\s)(?:the )?(?:correct |right |best )?answer(?: is)?)[ \t]*+[:：]\s*+\Z"
-)
+_ANSWER = re.compile(r"(?im)(?:^[ \t]*+a|(?<=\s)(?:the )?(?:correct |right |best )?answer(?: is)?)[ \t]*+[:：]\s*+\Z")
 _CHOICES = re.compile(r"(?i)(?:^|\s)\(?(?:(?:answer|possible) )?(?:choices|options|answers)[ \t]*[:：]\s*\Z")
 _TASK = re.compile(
     r"(?i)\A\s*(?:(?:please )?(?:answer|choose|select|pick)\b|the following (?:is|are)\b)"
