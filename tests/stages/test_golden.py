@@ -163,7 +163,8 @@ def dedup_output(module, config):
 PERSONAL = [
     "Write to miller@mill.org or call +44 20 7946 0018, from 45.33.32.156; visa 4012 8888 8888 1881.",
     "IBAN DE89 3704 0044 0532 0130 00, CPF 529.982.247-25, BTC 1A1zP1eP5QGefi2DMPTfTL5SLmv7DivfNa",
-    "postgres://mill:gr1nd3r@db:5432 and ghp_0123456789abcdefghijABCDEFGHIJ012345, version 1.2.3.4",
+    "postgres://mill:gr1nd3r@db:5432 and ghp_0123456789abcdefghijABCDEFGHIJ012345, version 1.2.3.4 "
+    "at 91.198.174.195, a.b%40mill.org, a.b @ mill.org",
 ]
 """For the step that looks for personal data; none of it is anyone's."""
 

@@ -141,9 +141,15 @@ def at_signs(text):
         if login and len(login[0]) - 3 <= shapes.MOST_LOGIN:
             yield shapes.LOGIN, at - len(login[0]) + 3, at
             continue
-        name, domain = LOCAL.search(before[-64:]), DOMAIN.match(text, at + 1)
+        spaced = text[at - 1 : at + 2] == b" @ "
+        name = LOCAL.search((before[:-1] if spaced else before)[-64:])
+        domain = DOMAIN.match(text, at + 1 + spaced)
         if name and b"." in domain[0]:
-            yield shapes.AT, at - len(name[0]), domain.end()
+            yield shapes.AT, at - spaced - len(name[0]), domain.end()
+    for sign in re.finditer(rb"%40", text):
+        name, domain = LOCAL.search(text[: sign.start()][-64:]), DOMAIN.match(text, sign.end())
+        if name and sign.end() + 1 < len(text) and b"." in domain[0]:
+            yield shapes.AT, sign.start() - len(name[0]), domain.end()
 
 
 def colons(text):

@@ -19,6 +19,7 @@ PIECES = st.one_of(
         [b"ghp_", b"sk-", b"AKIA", b"-----BEGIN RSA PRIVATE KEY-----", b"00-1a-2b-3c-4d-5e", b"2a00:1:", b"::"]
     ),
     st.sampled_from([b"dot", b"at", b"DOT", b"At", b"(at)", b"[ at ]", b"{dot}", b" dot ", b"(", b"]", b"{ at}", b"d"]),
+    st.sampled_from([b"%40", b"%", b"a%40b.de", b" @ ", b"a @ b.de"]),
     st.text("ABCDEFGHJKLMNPabcdefghijk123456789", min_size=5, max_size=40).map(str.encode),
     st.sampled_from(
         [b"x.com", "müller.de".encode(), "。".encode(), b"word " * 9, b"abcdefghijklmnopqrstuvwxyz", b"\xff"]

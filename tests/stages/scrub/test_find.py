@@ -79,6 +79,13 @@ def found(text, language="en", **settings):
         "point at the dot in the middle; LOOK AT EACH DOT TO SEE IT; at first Dot could",
         "matrix.at(at).x, foo[at].com, jane at example dot com, see (at) page.two",
         "icon@ui.app.png",
+        "Version 91.198.174.102 and 91.198.174.103",
+        "versions 1.2.3.4, 1.2.3.5; Version 3 (91.198.174.103)",
+        "Upgrade from version 91.4.52.1 to 91.5.60.2",
+        "meet at noon dot com, then have lunch",
+        "A @ b.com, y @ np.linalg.co(x), read more @ mill.org, sale @ mill.org/news, x\n@ mill.org, jane @mill.org",
+        "list%40example.com System.Int32%40%29.com %40mill.org",
+        "https://jane@gmail.com/u",
     ],
 )
 def test_what_only_looks_like_it_stays(text):
@@ -113,8 +120,21 @@ def test_what_only_looks_like_it_stays(text):
         ("info(at)zdh(dot)de", [("email", "info(at)zdh(dot)de")]),
         ("support { AT } fairkom.eu;", [("email", "support { AT } fairkom.eu")]),
         ("'jane-at-mill-dot-com'", [("email", "jane-at-mill-dot-com")]),
+        ("john.smith @ gmail.com", [("email", "john.smith @ gmail.com")]),
+        ("to max.muster%40web.de.", [("email", "max.muster%40web.de")]),
+        ("https://mill.org/?q=by%3Ali%2Bx%40163.com&n=1", [("email", "li%2Bx%40163.com")]),
+        ("https://jane.roe77@gmail.com@x.example/u", [("email", "jane.roe77@gmail.com")]),
+        ("ftp://jane.roe77@gmail.com:@x.example/u", [("email", "jane.roe77@gmail.com")]),
+        ("ssh://jane.roe77%40gmail.com@x.example", [("email", "jane.roe77%40gmail.com")]),
         ("jane [at] mill dot de", [("email", "jane [at] mill dot de")]),
         ("# version 3\n45.33.32.156", [("ip", "45.33.32.156")]),
+        ("Version 2 runs at 91.198.174.195.", [("ip", "91.198.174.195")]),
+        ("Since version 3.2 the mirror answers on 91.198.174.196", [("ip", "91.198.174.196")]),
+        ("Firmware v5 connects to 91.198.174.199:443", [("ip", "91.198.174.199")]),
+        ("Firmware v5 talks with 91.198.174.199", [("ip", "91.198.174.199")]),
+        ("the update of 91.198.174.199:443", [("ip", "91.198.174.199")]),
+        ("get the update at 91.198.174.199", [("ip", "91.198.174.199")]),
+        ("Version 2 работает как 91.198.174.195", [("ip", "91.198.174.195")]),
         ("version 3 of the host 45.33.32.156", [("ip", "45.33.32.156")]),
         ("upgraded http://45.33.32.156/x.png", [("ip", "45.33.32.156")]),
         ('PeerIpAddress = "14.1.10.1"', [("ip", "14.1.10.1")]),
@@ -171,7 +191,7 @@ def test_what_a_password_is_set_to_is_no_placeholder_code_or_public_key():
 def test_both_spellings_of_an_address_have_one_pseudonym(tmp_path):
     """An address whose signs are words is that address."""
     (tmp_path / "key").write_bytes(bytes(range(32)))
-    texts = ["jane@mill.org", "JANE (at) mill [dot] org", "jane at mill dot org"]
+    texts = ["jane@mill.org", "JANE (at) mill [dot] org", "jane at mill dot org", "Jane @ mill.org", "jane%40mill.org"]
     after = scrub_texts(texts, action="pseudonym", key=str(tmp_path / "key"))["text"].to_pylist()
     assert len(set(after)) == 1
 

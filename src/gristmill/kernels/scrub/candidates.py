@@ -103,6 +103,11 @@ def _scan(
             seeds &= seeds - _ONE
             if here < covered:
                 continue
+            if here > begin and byte_at(data, here - 1) == 37:  # `%`
+                kind, start, stop = at_sign(data, here - 1, 3, begin, end, kinds, begin)
+                if kind >= 0:
+                    found = _put(found, count, kind, row, start, stop)
+                    count += 1
             rest = ~words >> np.uint64(here - at)
             if rest and here > at and not digits >> np.uint64(here - at) & (rest & (~rest + _ONE)) - _ONE:
                 stop = here + trailing_zeros(rest)
@@ -144,7 +149,7 @@ def _scan(
             signs &= signs - _ONE
             if byte_at(data, here) != 64:
                 continue
-            kind, start, stop = at_sign(data, here, begin, end, kinds, last_at)
+            kind, start, stop = at_sign(data, here, 1, begin, end, kinds, last_at)
             last_at = here + 1
             if kind >= 0:
                 found = _put(found, count, kind, row, start, stop)

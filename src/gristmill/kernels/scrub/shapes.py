@@ -1,7 +1,7 @@
 """What the stretches look like in which personal data or a secret may stand, each seen from one place in it.
 
 NUMBER   digits in groups with separators between them, from a `+` or `(` on: 7 digits, or four with dots
-AT       a name, `@` and what may be a domain
+AT       a name, `@` or `%40`, and what may be a domain; `@` may have one space on each side
 LOGIN    the `@` of `scheme://user:password@`
 COLONS   groups of hexadecimal digits: an IPv6 address, or a MAC address also with dashes
 TOKEN    a word, with those joined to it by `-` and `.`, whose first three bytes are in `openings`
@@ -268,20 +268,23 @@ def word_kind(
 
 
 @njit(nogil=True, cache=True)
-def at_sign(data: int, at: int, begin: int, end: int, classes: int, last: int) -> tuple[int, int, int]:
-    """Kind (-1: nothing), start and stop of what stands around an `@`; nothing before `last` is looked at."""
-    if at == begin or at + 2 >= end:
+def at_sign(data: int, at: int, width: int, begin: int, end: int, classes: int, last: int) -> tuple[int, int, int]:
+    """Kind (-1: nothing), start and stop of the text around a sign of 1 (`@`) or 3 bytes (`%40`), not before `last`."""
+    low, high = at, at + width
+    if low == begin or high + 1 >= end or (width == 3 and (byte_at(data, at + 1) != 52 or byte_at(data, at + 2) != 48)):
         return -1, at, at
-    start = at
-    while start > last and at - start < MOST_LOCAL and is_in(classes, byte_at(data, start - 1), _LOCAL):
+    if width == 1 and byte_at(data, low - 1) == 32 and byte_at(data, high) == 32:
+        low, high = low - 1, high + 1
+    start = low
+    while start > last and low - start < MOST_LOCAL and is_in(classes, byte_at(data, start - 1), _LOCAL):
         start -= 1
-    stop = at + 1
+    stop = high
     dots = 0
-    while stop < end and stop - at <= MOST_DOMAIN and is_in(classes, byte_at(data, stop), _DOMAIN):
+    while stop < end and stop - high < MOST_DOMAIN and is_in(classes, byte_at(data, stop), _DOMAIN):
         dots += byte_at(data, stop) == 46
         stop += 1
     back, passwords = at, 0
-    while back > last and at - back < MOST_LOGIN:
+    while width == 1 and back > last and at - back < MOST_LOGIN:
         byte = byte_at(data, back - 1)
         if byte <= 32 or byte == 47:
             break
@@ -290,7 +293,7 @@ def at_sign(data: int, at: int, begin: int, end: int, classes: int, last: int) -
     slashes = back - 3 >= last and byte_at(data, back - 1) == 47 and byte_at(data, back - 2) == 47
     if passwords and slashes and byte_at(data, back - 3) == 58:
         return LOGIN, back, at
-    if start == at or not dots:
+    if start == low or not dots:
         return -1, at, at
     return AT, start, stop
 

@@ -1,8 +1,9 @@
 """IP and MAC addresses.
 
 Private, loopback, link-local, documentation, multicast and reserved ranges stay. The nearest telling word before four
-numbers on their line decides: after `Version` they are a version, after `host` an address. Four small ones (1.2.3.4)
-are an address only with such a word. Other lines have no say.
+numbers on their line decides: after `Version` they are a version, after `host` an address. A version word with another
+number of its own (`version 3.2 runs at`) says nothing. Four small ones (1.2.3.4) are an address only with a word of
+addresses. Other lines have no say.
 """
 
 import ipaddress
@@ -29,6 +30,11 @@ _VERSIONED = (
 )
 _TELLING = re.compile(rf"(?<![a-z])(?:({_ABOUT})|{_VERSIONED})(?![a-z])".encode())
 """The first group: words of addresses. Otherwise words of versions and sections."""
+_USED = re.compile(
+    r"\W{0,4}\d[a-z0-9.+-]*+(?:[\W\d_]|(?:and|or|to|through|until|und|bis|et|y|e)\b)*+[^\W\d_]|.*\b(?:at|on)\W{1,3}$"
+)
+"""After a version word: a number of its own and more words than a list of numbers has, or the word of a place."""
+_PORT = re.compile(rb":\d{2,5}(?![\w.])")
 _BEFORE, _AFTER = 40, 16
 """Bytes of the line in which a telling word counts."""
 _NEVER = frozenset({0, 10, 127, *range(224, 256)})
@@ -78,7 +84,7 @@ def _is_other(text: bytes, start: int, stop: int, numbers: list[int]) -> bool:
     if headed and max(numbers) < _SECTION:
         return True
     about = text[max(0, start - 3) : start] == b"://" or _told(text, start, stop)
-    if about is False:
+    if about is False and not _PORT.match(text, stop):
         return True
     if numbers[2] == numbers[3] == 0 and after[:1] != b"/":
         return not about
@@ -94,8 +100,9 @@ def _told(text: bytes, start: int, stop: int) -> bool | None:
     """Whether the nearest telling word of the line speaks of addresses; None: no word does."""
     before = text[max(0, start - _BEFORE) : start].rpartition(b"\n")[2].lower()
     after = text[stop : stop + _AFTER].partition(b"\n")[0].lower()
-    if nearest := [*_TELLING.finditer(before)][-1:]:
-        return nearest[0][1] is not None
+    for found in [*_TELLING.finditer(before)][-1:]:
+        if found[1] or not _USED.match(before[found.end() :].decode("utf-8", "ignore")):
+            return found[1] is not None
     return any(found[1] for found in _TELLING.finditer(after)) or None
 
 

@@ -1,7 +1,7 @@
 """E-mail addresses, and logins with a password in URLs.
 
-An address is a name of at most 64 bytes, `@`, and a domain whose last label is a top-level domain of the public suffix
-list; letters of any script may stand in both (RFC 6531). So `foo@1.2.3`, `module@latest` and
+An address is a name of up to 64 bytes, `@` (also ` @ ` and `%40`), and a domain whose last label is a top-level domain
+of the public suffix list. Both may have letters of any script (RFC 6531). So `foo@1.2.3`, `module@latest` and
 `git@github.com:owner/repository` stay, and so do the domains that are reserved for examples (RFC 2606, RFC 6761).
 """
 
@@ -18,6 +18,9 @@ EXAMPLES = ("example.com", "example.org", "example.net", "example.edu", "localho
 RESERVED = ("example", "invalid", "test", "localhost", "local", "internal", "lan", "arpa", "onion")
 _SERVICES = frozenset({"git", "hg", "svn", "ssh", "bzr"})
 
+_SIGN = re.compile(rb"(.*?)( @ |@|%40)[^@%]*", re.DOTALL)
+_USER_ENDS = re.compile(rb"(?::[^\s/@]{0,200})?@")
+"""After an address that is the user of a URL."""
 _LABELS = rb"(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?\.)+"
 _ASCII = re.compile(_LABELS + rb"(?:xn--[A-Za-z0-9-]{2,59}|[A-Za-z]{2,24})(?![A-Za-z0-9_])")
 _MARKS = "".join(
@@ -32,7 +35,7 @@ _WIDE = re.compile(
     rf"(?:xn--[a-z0-9-]{{2,59}}|[^\W\d_](?:[^\W\d_]|[{_MARKS}]){{1,23}})(?![\w{_MARKS}])",
     re.IGNORECASE,
 )
-_FOREIGN = re.compile(rf"[^\w.%+'{_MARKS}-]")
+_FOREIGN = re.compile(rf"[^\w.%+'{_MARKS}-]|%(?!40|2[BDEbde]|5[Ff])[2-7][0-9A-Fa-f]")
 """What may stand in a name, and never does: it belongs to what stands before."""
 _UNSPACED = re.compile("[" + "".join(f"{chr(low)}-{chr(high)}" for low, high in UNIT_RANGES + PIECE_RANGES) + "]")
 """Han, kana, Thai and their kin: no space parts a sentence from the address behind it."""
@@ -49,7 +52,7 @@ SPELT_STEP, _MOST_SPELT = 60, 120
 """Bytes that are looked at together, and around them."""
 _LARGE = frozenset({"com", "net", "org", "edu", "gov", "mil", "info", "biz"})
 _SENTENCE = re.compile(
-    r"(?:us|me|him|her|them|it|looks?|looking|visit|available|here|site|online|is|are|was|be|and|or)@.*"
+    r"(?:us|me|him|her|them|it|looks?|looking|visit|available|here|site|online|is|are|was|be|and|or|more|meet)@.*"
     rf"|.*\.(?:a[mst]|be|by|do|in|is|it|me|my|no|so|to|us|(?!(?:{'|'.join(sorted(_LARGE))})$)[a-z]{{3,}})"
 )
 """`visit us at mill dot com`, `look at the dot in it`: without brackets, no name and no country."""
@@ -57,11 +60,11 @@ _SENTENCE = re.compile(
 
 def find_email(text: bytes, start: int, stop: int, kept: Collection[str]) -> Iterator[Finding]:
     """`start`: where the name may begin at the earliest; `stop`: where the domain may end at the latest."""
-    sign = text.index(b"@", start, stop)
-    name = _name(text[start:sign])
-    if not name or name.endswith(".") or ".." in name:
+    sign = _SIGN.fullmatch(text, start, stop)
+    name = _name(sign[1]) if sign else ""
+    if not sign or not name or name.endswith(".") or ".." in name:
         return
-    found = _domain(text, sign + 1, stop)
+    found = _domain(text, sign.end(2), stop)
     if found is None:
         return
     domain, end = found
@@ -69,10 +72,13 @@ def find_email(text: bytes, start: int, stop: int, kept: Collection[str]) -> Ite
         return
     if name.lower() in _SERVICES and text[end : end + 1] in (b":", b"/"):
         return
-    begin = sign - len(name.encode())
-    if text[end : end + 1] == b"(" or (text[begin - 2 : begin] == b"//" and text[begin - 3 : begin - 2] == b":"):
+    begin, value = sign.end(1) - len(name.encode()), unicodedata.normalize("NFC", f"{name.lower()}@{domain}")
+    if sign[2] == b" @ " and (len(name) == 1 or text[end : end + 1] == b"/" or _SENTENCE.fullmatch(value)):
+        return  # a product of matrices; `more @ mill.org/news`
+    is_user = sign[2] == b"@" and text[max(0, begin - 3) : begin] == b"://" and not _USER_ENDS.match(text, end)
+    if text[end : end + 1] == b"(" or is_user:
         return  # a call; the user of a URL
-    yield Finding(begin, end, "email", unicodedata.normalize("NFC", f"{name.lower()}@{domain}"))
+    yield Finding(begin, end, "email", value)
 
 
 def _name(before: bytes) -> str:
@@ -153,18 +159,7 @@ def find_password(text: bytes, start: int, stop: int) -> Iterator[Finding]:
     if host is None or any(_is_below(host[0].decode().lower(), one) for one in _DOCUMENTED):
         return
     user, colon, password = text[start:stop].partition(b":")
-    if not colon or not password or (not user and len(password) < 3) or b"@" in password:
+    if not colon or len(password) < 3 or password == user or b"@" in password or b"EXAMPLE" in password:
         return
-    if (
-        _FILLED.match(password)
-        or len(password) < 3
-        or _NO_PASSWORDS.fullmatch(password)
-        or password == user
-        or b"EXAMPLE" in password
-    ):
-        return
-    at = stop - len(password)
-    try:
-        yield Finding(at, stop, "secret", password.decode())
-    except UnicodeDecodeError:
-        return
+    if not _FILLED.match(password) and not _NO_PASSWORDS.fullmatch(password):
+        yield Finding(stop - len(password), stop, "secret", password.decode(errors="replace"))
