@@ -3,10 +3,11 @@
 import json
 
 import pytest
-from tests.stages.decontaminate.suites import item, write_suite
+from tests.stages.decontaminate.suites import item, prose, write_suite
 
 from demo import evals
 from gristmill.cli.main import run_command
+from gristmill.stages.decontaminate import eval_suite
 from gristmill.stages.decontaminate.suite import read_suite
 from gristmill.stages.decontaminate.suite_ready import ready_names
 
@@ -136,3 +137,36 @@ def test_list_names_the_ready_descriptions(typed):
     assert [one["name"] for one in told] == ready_names()
     assert all(one["forms"] for one in told)
     assert typed("list")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "shared"),
+    [
+        ("Answer the question about mills. ", "", 'begin with "Answer the question about mills."'),
+        ("Q: Who?\nA: I\n\nQ: ", "", 'begin with "Q: Who? A: I Q:"'),
+        ("", "\nPick the best one:", 'end with "Pick the best one:"'),
+    ],
+)
+def test_a_prompt_that_most_questions_share_is_warned_of(tmp_path, typed, before, after, shared):
+    """By show, check and a run, with count, consequence and fix; not where half of the questions have it."""
+    items = [item(n, q=f"{before}{prose(n)}?{after}") for n in range(5)] + [item(n) for n in range(5, 9)]
+    write_suite(tmp_path, {"own": items, "half": items[1:], "few": items[1:6]})
+    for command in ("show", "check"):
+        (told,) = [line for line in typed(command, tmp_path)[1].out.splitlines() if line.startswith("WARNING")]
+        assert f"5 of 9 questions of own {shared}, so a page with only the question may not be found." in told
+        assert "`prompt: true`" in told
+    assert json.loads(typed("check", tmp_path, "--json")[1].out)["warnings"] == [told.removeprefix("WARNING: ")]
+    found = eval_suite.make(config := eval_suite.Config(suite=str(tmp_path)), tmp_path / "suite.json")
+    assert told.removeprefix("WARNING: ") in eval_suite.warnings(found, config)
+
+
+def test_shared_words_of_the_questions_themselves_are_not_warned_of(tmp_path, typed):
+    """Neither an opening of some words (MBPP), nor one question of all items, nor a prompt that is taken apart."""
+    opening = [item(n, q=f"Write a function to {prose(n)}.") for n in range(6)]
+    same = [item(n, q="What is the cause of it all?") for n in range(6)]
+    prompts = [item(n, q=f"Answer the following question.\n\nQuestion: {prose(n)}?\nAnswer:") for n in range(6)]
+    for folder, setting, count in (("a", ", prompt: true", 0), ("b", "", 1)):
+        benchmarks = {"opening": opening, "same": same, "prompts": prompts}
+        write_suite(tmp_path / folder, benchmarks, {"prompts": setting})
+        code, said = typed("check", tmp_path / folder)
+        assert (code, said.out.count("WARNING")) == (0, count)

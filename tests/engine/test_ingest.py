@@ -184,3 +184,27 @@ def test_a_small_file_of_huge_fields_that_nobody_reads_takes_little_memory(proje
         pq.ParquetFile(Store(str(project.store)).part_path(document.part)).metadata for document in run.documents["x"]
     ]
     assert max(meta.row_group(n).total_byte_size for meta in groups for n in range(meta.num_row_groups)) < 64 << 20
+
+
+def test_markup_that_no_step_removes_is_warned_of(project):
+    """With count and fix; not where `extract` follows, which warns itself, not for plain text and not for code."""
+    page = "<div><p>The mill</p><ul><li>grinds</li><li>rye</li></ul></div>"
+    rows = [{"text": f"{page} {n}"} for n in range(8)] + [{"text": f"The mill grinds rye {n}."} for n in range(2)]
+    warned = []
+    for given, steps in ((rows, " []"), (rows, "\n  - extract"), (rows[8:], " []")):
+        recipe(project, {"a.jsonl": given}, steps)
+        warned.append([line for line in find_warnings(project.run()) if "markup" in line])
+    ((told,), (of_extract,), none) = warned
+    assert told.startswith("x/ingest: 8 of 10 texts that were checked (80%) are mostly markup")
+    assert "Add the step `- extract`. Read the field as markup with `fields: {html: NAME, text: null}`" in told
+    assert of_extract.startswith("all/extract: 8 of 10 plain texts")
+    assert not none
+    (project.folder / "pages").mkdir()
+    (project.folder / "pages" / "a.html").write_text(page * 3)
+    recipe(project, {})
+    project.recipe.write_text(
+        project.recipe.read_text().replace("format: jsonl, paths: ['*.jsonl']", "format: code, paths: [pages]")
+    )
+    run = project.run()
+    assert run.made["x/ingest"].metrics["markup_texts"] == 1
+    assert not [line for line in find_warnings(run) if "markup" in line]

@@ -15,7 +15,7 @@ from gristmill.cli.suite_touched import touched_command
 from gristmill.cli.usage import Commands
 from gristmill.counted import counted
 from gristmill.stages.decontaminate.eval_index import Config, refuse
-from gristmill.stages.decontaminate.suite import Item, Suite, pin_suite, read_with_counts
+from gristmill.stages.decontaminate.suite import Item, Suite, pin_suite, prompt_warnings, read_with_counts
 from gristmill.stages.decontaminate.suite_benchmark import Counts
 from gristmill.stages.decontaminate.suite_describe import protection_set
 from gristmill.stages.decontaminate.suite_ready import ready, ready_names
@@ -79,6 +79,7 @@ def show_command(
         for item in items[:examples]:
             _show_item(item, [unit for unit in units if suite.items[unit.item] is item])
     out.print(words(_generations(suite)), soft_wrap=True)
+    _show_warnings(suite)
 
 
 def check_command(folder: SuiteFolder, json: Json = False) -> None:
@@ -100,6 +101,7 @@ def check_command(folder: SuiteFolder, json: Json = False) -> None:
         f"{suite.name} {suite.version}: {counted(len(suite.items), 'item')} of "
         f"{counted(len(counts), 'benchmark')}, {are}. suite_hash: {suite.hash[:HASH_DIGITS]}"
     )
+    _show_warnings(suite)
 
 
 def pin_command(
@@ -146,7 +148,13 @@ def list_command(json: Json = False) -> None:
 
 
 def _head(suite: Suite) -> dict[str, Any]:
-    return {"suite": suite.name, "version": suite.version, "hash": suite.hash}
+    warnings = prompt_warnings(suite)
+    return {"suite": suite.name, "version": suite.version, "hash": suite.hash, "warnings": warnings}
+
+
+def _show_warnings(suite: Suite) -> None:
+    for warning in prompt_warnings(suite):
+        say(f"WARNING: {warning}")
 
 
 def _numbers(name: str, suite: Suite, items: Sequence[Item], counts: Counts) -> dict[str, Any]:

@@ -312,4 +312,4 @@ def test_plain_texts_that_are_mostly_markup_are_told():
     (told,) = extract.warnings(found, Config())
     assert "2 of 5 plain texts (40%) are mostly markup" in told
     assert "`fields: {html: NAME, text: null}`" in told
-    assert extract.warnings({"plain_texts": 100, "markup_texts": 10}, Config()) == ()
+    assert not extract.warnings({"plain_texts": 100, "markup_texts": 10}, Config())

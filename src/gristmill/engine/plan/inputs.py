@@ -18,12 +18,14 @@ from gristmill.engine.files.tree import BROKEN, OUTSIDE, SECOND, SPECIAL, Skippe
 from gristmill.engine.work.rows import CRASHED
 from gristmill.engine.work.task import Hash, Read, Task
 from gristmill.places import exact, place_of, shown
-from gristmill.recipe.columns import INGEST
+from gristmill.recipe.columns import INGEST, columns_of, extracts
 from gristmill.recipe.model import Recipe, Source
 from gristmill.schema import NO_FAULT
 from gristmill.stages.contract import Piece
 from gristmill.stages.ingest.json_repair import MENDED
+from gristmill.stages.ingest.markup import markup_warnings
 from gristmill.stages.ingest.sniff import format_by_name
+from gristmill.stages.own_code import is_own
 
 HASH_TASK_BYTES = 256 << 20
 HASH_TASK_FILES = 1000
@@ -75,6 +77,8 @@ class SourceInputs:
     """Of the records in the groups, those that a sample takes."""
     asks_suffixes: bool = False
     """Whether a recipe may say which suffixes the reader takes."""
+    expects_markup: bool = False
+    """Whether texts may hold markup: code does, and `extract` or the user's own step may remove it later."""
 
     def pieces(self, group: Group) -> tuple[Piece, ...]:
         """What a group's reader opens: nothing but what was hashed."""
@@ -118,7 +122,7 @@ class SourceInputs:
         return [file for uri, file in self.files.items() if uri in wanted]
 
     def warnings(self, metrics: Mapping[str, Any]) -> list[str]:
-        """What was passed over, what of files could not be read, and keys that name more than one record."""
+        """What was passed over or could not be read, keys that name several records, and markup read as text."""
         told = [
             f"{counted(len(paths), one, many)} {what} (the first: {shown(paths[0])})"
             for why, paths in sorted(self.skipped.items())
@@ -139,6 +143,9 @@ class SourceInputs:
                 f"{counted(mended, 'record')} had a fault that was mended in reading; {MENDED} in meta says which "
                 f"(gristmill inspect RECIPE --stage {INGEST} --json shows it)"
             )
+        if not self.expects_markup:
+            fix = "no step removes it. Add the step `- extract`."
+            told += markup_warnings(metrics, "text that was checked", "texts that were checked", fix)
         if repeated := metrics.get("repeated_keys"):
             such = f" (such as {metrics['repeated_key']})" if "repeated_key" in metrics else ""
             told.append(
@@ -258,6 +265,8 @@ async def find_inputs(
         found.unread,
         share,
         "suffixes" in type(source.config).model_fields,
+        source.format == "code"
+        or any(extracts(step) or (is_own(step.module) and "text" in columns_of(step)) for step in recipe.routes[name]),
     )
     if source.limit is None:
         await hash_files(inputs, groups, contents, executor, note)

@@ -15,7 +15,6 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any, NamedTuple
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -28,6 +27,7 @@ from gristmill.places import exact, shown
 from gristmill.schema import DOCUMENTS, MEASURED, Record
 from gristmill.stages.contract import Piece
 from gristmill.stages.ingest.json_repair import MENDED
+from gristmill.stages.ingest.markup import count_markup
 from gristmill.stages.own_code import is_own
 from gristmill.store.parquet import PartWriter, text_bytes
 from gristmill.store.store import Store
@@ -45,6 +45,8 @@ MOST_KEY_CHARACTERS = 1 << 12
 EXAMPLE_CHARACTERS = 120
 """Of a key that repeats, where it is told."""
 PART_SHARE = 4
+MARKUP_ROWS = 1000
+"""Rows at the start of each task whose texts are checked for markup; all of them would cost too much."""
 RUN_KEYS = 1 << 17
 """Records within which a key that comes again is noticed: some megabytes of memory, and more than most files have."""
 
@@ -102,6 +104,8 @@ class _Parts:
         counts["repeated_keys"] = group.repeated_keys
         example = {} if group.repeated_key is None else {"repeated_key": group.repeated_key}
         counts["mended"] = pc.sum(pc.match_substring(group.batch.column("meta"), f'"{MENDED}":')).as_py() or 0
+        if not self._result.metrics["rows"]:
+            counts |= count_markup(group.batch.slice(0, MARKUP_ROWS))
         add_counts(self._result.metrics, {**counts, **example, "dropped": count_reasons(group.batch.column("drop"))})
         if self._writer.payload_bytes >= self._work.part_bytes or self._held >= PART_SHARE * self._work.part_bytes:
             self.end()
@@ -186,13 +190,9 @@ def _array(values: list[Any], kind: pa.DataType) -> pa.Array:
     """A column; bytes in one of strings are UTF-8, as whoever read them knows, and go into it as they are."""
     if kind != pa.string() or bytes not in set(map(type, values)):
         return pa.array(values, kind)
-    held = [value.encode() if isinstance(value, str) else value or b"" for value in values]
-    offsets = np.zeros(len(held) + 1, np.int64)
-    np.cumsum([len(value) for value in held], out=offsets[1:])
-    valid = np.array([value is not None for value in values])
-    buffers = [pa.py_buffer(np.packbits(valid, bitorder="little")), pa.py_buffer(offsets), pa.py_buffer(b"".join(held))]
+    held = [value.encode() if isinstance(value, str) else value for value in values]
     # By way of 64 bits: what is too large for 32 is refused then, and not written with wrong offsets.
-    return pa.LargeStringArray.from_buffers(len(held), buffers[1], buffers[2], buffers[0]).cast(pa.string())
+    return pa.array(held, pa.large_binary()).view(pa.large_string()).cast(pa.string())
 
 
 def row_of(work: Read, name: str, record: Record) -> pa.RecordBatch:

@@ -4,6 +4,7 @@ What a later step or a person needs to know of an item is here; what a scan need
 is set anew for a benchmark, or another name, scans nothing again.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -15,7 +16,7 @@ from pydantic import BeforeValidator, Field
 from gristmill.errors import CannotBeMet, UserError, WrongSetting
 from gristmill.stages.contract import FileMark, StageConfig
 from gristmill.stages.decontaminate.index import key_of
-from gristmill.stages.decontaminate.suite import Item, Suite, read_suite
+from gristmill.stages.decontaminate.suite import Item, Suite, prompt_warnings, read_suite
 from gristmill.stages.decontaminate.suite_describe import describe
 from gristmill.stages.decontaminate.suite_form import item_from
 
@@ -98,19 +99,19 @@ def make(config: Config, path: Path) -> dict[str, Any]:
         ],
     }
     path.write_bytes(orjson.dumps(about))
-    counts: dict[str, int] = dict.fromkeys(suite.protections, 0)
-    for item in suite.items:
-        counts[item.benchmark] += 1
+    counts = dict(Counter(item.benchmark for item in suite.items))
     told = f"{suite.name} {suite.version}, {suite.hash}"
-    return {"suites": {told: 1}, "pinned": int(config.suite_hash is not None), "items": counts}
+    prompts = dict.fromkeys(prompt_warnings(suite), 1)
+    return {"suites": {told: 1}, "pinned": int(config.suite_hash is not None), "items": counts, "prompts": prompts}
 
 
 def warnings(found: dict[str, Any], config: Config) -> Sequence[str]:
+    prompts = tuple(found.get("prompts", ()))
     if not found.get("pinned") and found.get("suites"):
         told = next(iter(found["suites"]))
         digest = told.rpartition(", ")[2]
-        return (f"the suite is not pinned, so any other would do. Write suite_hash: {digest[:SHOWN_HASH]}",)
-    return ()
+        return (f"the suite is not pinned, so any other would do. Write suite_hash: {digest[:SHOWN_HASH]}", *prompts)
+    return prompts
 
 
 @lru_cache(maxsize=2)

@@ -15,6 +15,9 @@ ordered is not in it, and neither are ids. The lock (suite_lock.py) says which i
 
 import hashlib
 import os
+import re
+from collections.abc import Sequence
+from itertools import groupby
 from typing import NamedTuple
 
 import orjson
@@ -29,6 +32,11 @@ from gristmill.stages.decontaminate.suite_form import digest_of as digest_of
 from gristmill.stages.decontaminate.suite_lock import Lock, generations_of, grown, read_lock, write_lock
 
 MOST_ITEMS = 5_000_000
+PROMPT_ITEMS, PROMPT_WORDS, MOST_PROMPT_WORDS = 5, 3, 12
+"""A prompt has at least 3 words, of which 12 are shown, and is shared by at least 5 items."""
+PHRASE_WORDS = 6
+"""Fewer words that are no whole sentence or label belong to the question: MBPP has `Write a function to`."""
+_ENDS = re.compile(r"[.:?!。：？！]\W*\Z|\n")
 
 
 class Suite(NamedTuple):
@@ -70,6 +78,34 @@ def read_with_counts(folder: str) -> tuple[Suite, dict[str, Counts]]:
     whole = _hash(description.name, description.version, protections, digests)
     generations = generations_of([one for held in digests.values() for one in held], read_lock(root))
     return Suite(description.name, description.version, whole, protections, items, generations), counts
+
+
+def prompt_warnings(suite: Suite) -> list[str]:
+    """A warning for each benchmark most of whose questions have the same prompt around them, which no page has."""
+    found = []
+    for name, items in groupby(suite.items, lambda item: item.benchmark):
+        texts = sorted({item.question for item in items})
+        if facts := [*_shared(texts, name, "begin"), *_shared(texts, name, "end")]:
+            found.append(
+                f"{' and '.join(facts)}, so a page with only the question may not be found. Write `prompt: true` or "
+                "`like: multiple_choice`; if the words stay, `strip_prefix`, or remove them from the field"
+            )
+    return found
+
+
+def _shared(texts: Sequence[str], name: str, where: str) -> list[str]:
+    """How many questions begin or end with the same words, and with which, if more than half do."""
+    step, facts = 1 if where == "begin" else -1, []
+    # In sorted order, texts with the same beginning are neighbours. If they are more than half, one is in the middle.
+    words = re.findall(r"\S+\s*", sorted(text[::step] for text in texts)[len(texts) // 2][::step])
+    for count in range(PROMPT_WORDS, min(MOST_PROMPT_WORDS + 1, len(words))):
+        shared = "".join(words[:count] if step > 0 else words[-count:]).strip()
+        having = sum(text.startswith(shared) if step > 0 else text.endswith(shared) for text in texts)
+        if having < PROMPT_ITEMS or 2 * having <= len(texts):
+            break
+        if count >= PHRASE_WORDS or _ENDS.search(words[count - 1] if step > 0 else words[-count - 1]):
+            facts = [f'{having:,} of {len(texts):,} questions of {name} {where} with "{" ".join(shared.split())}"']
+    return facts
 
 
 def _hash(name: str, version: str, protections: dict[str, Protection], digests: dict[str, list[str]]) -> str:

@@ -12,10 +12,8 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from pydantic import Field
 
-from gristmill.counted import counted, percent
 from gristmill.errors import UserError, WrongSetting
 from gristmill.kernels.html.bounds import as_words
 from gristmill.kernels.html.page import MAX_BLOCKS
@@ -25,17 +23,13 @@ from gristmill.stages.extract.facts import facts, language_tag
 from gristmill.stages.extract.main_text import Extractor, TooManyBlocks, default_model, kept_model
 from gristmill.stages.extract.normalise import normalise_rows
 from gristmill.stages.extract.other_tools import Fault, bounded_pages, by_resiliparse, by_trafilatura
+from gristmill.stages.ingest.markup import count_markup, markup_warnings
 
 VERSION = 2
 READS = ("html", "text", "title", "language_hint")
 _SAID = ("author", "date", "canonical_url", "site")
 SCHEMA = pa.schema([(name, pa.string()) for name in ("text", "title", "language_hint", *_SAID, "drop", "detail")])
 
-_END_TAG = r"</[a-zA-Z][a-zA-Z0-9]*\s*>"
-_BYTES_PER_END_TAG = 150
-"""Text with more end tags than that is markup: 87% of 3,353 pages, 2% of 10,036 plain texts."""
-_MARKUP_SHARE = 0.1
-"""Of the plain texts, above which a run warns; documentation of HTML has 5%."""
 MAX_DETAIL_CHARS = 200
 MAX_NODES = {"gristmill": MAX_BLOCKS, "resiliparse": 200_000, "trafilatura": 30_000}
 
@@ -128,21 +122,11 @@ def apply(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
 
 def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> dict[str, int]:
     """Plain texts, and those of them that are markup."""
-    texts = batch.column("text").filter(batch.column("html").is_null()).drop_null()
-    end_tags = pc.count_substring_regex(texts, _END_TAG)
-    is_markup = pc.greater(pc.multiply(end_tags, _BYTES_PER_END_TAG), pc.binary_length(texts))
-    return {"plain_texts": len(texts), "markup_texts": pc.sum(is_markup).as_py() or 0}
+    return count_markup(batch)
 
 
 def warnings(found: dict[str, Any], config: Config) -> Sequence[str]:
-    texts, markup = found.get("plain_texts", 0), found.get("markup_texts", 0)
-    if markup <= _MARKUP_SHARE * texts:
-        return ()
-    return (
-        f"{markup:,} of {counted(texts, 'plain text')} ({percent(markup, texts, 0)}) are mostly markup, and stay so: "
-        "text is only taken out of pages. Read the field as markup with `fields: {html: NAME, text: null}`, or "
-        "files with `format: html`",
-    )
+    return markup_warnings(found, "plain text", "plain texts", "text is only taken out of pages.")
 
 
 def _language(said: str | None, hint: str | None, is_page: bool) -> str | None:
