@@ -196,3 +196,11 @@ def test_an_exception_that_the_recipe_does_not_have_is_said_to_be_built_in(proje
     assert "does not decide for yaml, go: there the recipe has another value, which does." in said
     shown = say("whatif", project.recipe, "heuristics.code.notebook=false").out
     assert "code.notebook: true -> false" in shown
+
+
+def test_a_recipe_without_a_step_to_ask_about_says_so(project, say):
+    """In place of an empty list."""
+    project.write_recipe("  - exact_dedup\n")
+    told = say("whatif", project.recipe, "exact_dedup.scope=source")
+    assert told.code == 2
+    assert told.err.rstrip().endswith("No step of it can be asked about.")

@@ -73,7 +73,8 @@ def parse_changes(mill: Mill, changes: Sequence[str]) -> list[Change]:
 
 
 def _askable(nodes: Iterable[Node]) -> str:
-    return f"Steps that can be asked about: {', '.join(sorted({node.id for node in nodes if drops(node)}))}"
+    names = sorted({node.id for node in nodes if drops(node)})
+    return f"Steps that can be asked about: {', '.join(names)}" if names else "No step of it can be asked about."
 
 
 def _refuse(mill: Mill, step: str, path: str, nodes: Sequence[Node]) -> None:
