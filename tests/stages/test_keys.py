@@ -24,8 +24,13 @@ FOUND = [
 ]
 OTHER = {"alarm_share": 0.35}
 """Another value for each of them."""
-ELSEWHERE = [("gristmill.stages.decontaminate.eval_scan_new", "suite")]
-"""Of stages that are parts of a step, with the test that tries them: tests/stages/decontaminate/test_growth.py."""
+ELSEWHERE = [
+    ("gristmill.stages.decontaminate.eval_scan_new", "suite"),
+    *(("gristmill.stages.dedup.copies_left", field) for field in ("why", "fix")),
+]
+"""Of stages that are no steps, with the tests that try them: tests/stages/decontaminate/test_growth.py,
+tests/stages/dedup/test_copies_left.py.
+"""
 
 
 def test_there_are_some():

@@ -32,15 +32,17 @@ def funnels(seen: Seen) -> dict[str, Any]:
 
 def _words_of(node: NodeFacts, sources: Collection[str]) -> str | None:
     """What the row of a step says beside the reason: its scope, or the share that it keeps."""
-    return kept_share(node.identity["config"]) if node.name == "keep_quality" else scope_of(node, sources)
+    if node.name == "keep_quality":
+        return kept_share(node.identity["config"])
+    return scope_of(node, sources, node.id.partition("/")[0])
 
 
-def scope_of(node: NodeFacts, sources: Collection[str]) -> str | None:
-    """Which documents a dedup step compares, in words; None for other steps."""
+def scope_of(node: NodeFacts, sources: Collection[str], route: str = "its route") -> str | None:
+    """Which documents a dedup step compares, in words; None for other steps. `route`: how to call its route."""
     if not STEPS.get(node.name, "").startswith("gristmill.stages.dedup.") or "scope" not in node.identity["config"]:
         return None
     words = SCOPE_WORDS[node.identity["config"]["scope"]]
-    return words if len(node.sources) == len(sources) else f"{words} of {node.id.partition('/')[0]}"
+    return words if len(node.sources) == len(sources) else f"{words} of {route}"
 
 
 def unread_files(seen: Seen) -> dict[str, dict[str, dict[str, Any]]]:

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gristmill.engine.mill import Mill, available_cores
-from gristmill.engine.plan.graph import CORPUS, INDEX, Node, bind_steps, drops
+from gristmill.engine.plan.graph import COPIES, CORPUS, INDEX, Node, bind_steps, drops
 from gristmill.engine.schedule.run import Run
 from gristmill.engine.schedule.seen import Document
 from gristmill.engine.work.borders import check_answers
@@ -94,7 +94,7 @@ def _judging(mill: Mill, source: str) -> list[str]:
     """
     behind = {step.id for step in mill.recipe.steps if step.stands_for in (TOKENIZER, SHARDS, MIX)}
     chain = [node_id for node_id in mill.graph.chains[source] if node_id not in behind]
-    judges = [node_id for node_id in chain if mill.graph.nodes[node_id].name not in (CORPUS, INDEX)]
+    judges = [node_id for node_id in chain if mill.graph.nodes[node_id].name not in (CORPUS, COPIES, INDEX)]
     return [f"{source}/{INGEST}", *judges]
 
 
