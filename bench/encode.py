@@ -1,10 +1,12 @@
-"""Encoding with a vocabulary of 128,000: ours against `tokenizers` and tiktoken, on the same texts and one core.
+"""Encoding with a vocabulary of 128,000: ours against other libraries, on the same texts and one core.
 
-Texts of all files of the data folder, shuffled, so that languages and code are mixed; the vocabulary is trained on
-them with our trainer, or is the tokenizer.json that BENCH_TOKENIZER names. Ours encodes all of it once in batches, from
-an empty cache of pre-tokens (compiled before). The peers, which are slower, get the first 8 MB only, on one thread; so
-does ours, once more, for a ratio on the same texts. All in CPU time, and the ids must be equal. tiktoken
-runs in the Python that BENCH_TIKTOKEN_PYTHON names, so that it need not be installed beside ours.
+The texts of all files of the data folder are shuffled, so that languages and code are mixed. Texts that quote special
+tokens are left out, since gigatoken always encodes those as such. The vocabulary is trained on the texts with our
+trainer, or is the tokenizer.json that BENCH_TOKENIZER names. Ours encodes all texts once in batches, from an empty
+cache of pre-tokens (compiled before). gigatoken and fastokens encode the same batches, also from an empty cache.
+`tokenizers` and tiktoken, which are slower, encode the first 8 MB only, and so does ours, once more, for a ratio on the
+same texts. Everything is CPU time on one thread, and the ids must be equal. The peers other than `tokenizers` run in
+the Python that BENCH_ENCODERS_PYTHON names, so that they need not be installed beside ours.
 """
 
 import json
@@ -36,22 +38,34 @@ BATCH_BYTES = 8_000_000
 MERGES = 127_488  # 128,000 entries without 256 bytes and 256 special tokens
 PATTERN = "llama3"
 
-TIKTOKEN = """
-import base64, json, sys, time
-import tiktoken
-ranks = {base64.b64decode(token): int(rank) for token, rank in (line.split() for line in open(sys.argv[1]))}
-beside = json.load(open(sys.argv[1] + ".json"))
-found = json.load(open(sys.argv[2]))
-peer = tiktoken.Encoding("bench", pat_str=beside["pat_str"], mergeable_ranks=ranks, special_tokens={})
-peer.encode_ordinary(found[0])
+PEER = """
+import base64, json, os, sys, time
+import numpy as np
+folder, peer = sys.argv[1:]
+batches = json.load(open(f"{folder}/{peer}.json"))
+if peer == "tiktoken":
+    import tiktoken
+    ranks = {base64.b64decode(token): int(rank) for token, rank in (line.split() for line in open(f"{folder}/ranks"))}
+    pattern = json.load(open(f"{folder}/ranks.json"))["pat_str"]
+    library = tiktoken.Encoding("bench", pat_str=pattern, mergeable_ranks=ranks, special_tokens={})
+    encode = lambda batch: np.array([i for text in batch for i in library.encode_ordinary(text)], np.uint32)
+elif peer == "gigatoken":
+    import awkward, gigatoken
+    library = gigatoken.Tokenizer(f"{folder}/tokenizer.json")
+    encode = lambda batch: np.asarray(awkward.flatten(library.encode_batch(batch, parallel=False)), np.uint32)
+else:
+    import fastokens
+    library = fastokens.Tokenizer.from_file(f"{folder}/tokenizer.json")
+    encode = lambda batch: np.frombuffer(library.encode_batch_flat(batch, split_special_tokens=True)[0], np.uint32)
 begun = time.process_time()
-ids = [peer.encode_ordinary(text) for text in found]
-print(json.dumps([time.process_time() - begun, ids]))
+ids = [encode(batch) for batch in batches]
+print(time.process_time() - begun)
+np.save(f"{folder}/{peer}.npy", np.concatenate(ids))
 """
 
 
 def run(data: Path | None) -> Iterable[dict]:
-    found = texts(data, READ_BYTES if data else LIMIT_BYTES)
+    found = [text for text in texts(data, READ_BYTES if data else LIMIT_BYTES) if "<|" not in text]
     random.Random(0).shuffle(found)
     batches = batches_of(found)
     size = sum(len(bytes_of(batch)[0]) for batch in batches)
@@ -69,14 +83,15 @@ def run(data: Path | None) -> Iterable[dict]:
         ids = tokenizer.encode(batches[0])[0]
         yield measurement("encode.vocabulary", tokenizer.vocab_size, "ids")
         yield measurement("encode.all_text", rate, f"MB/s, {size / 1e6:.0f} MB from an empty cache")
-        for peer, measure in (("tokenizers", with_library), ("tiktoken", with_tiktoken)):
-            answer = measure(folder, tokenizer, few)
-            theirs = None if answer is None else few_size / answer[0] / 1e6
-            yield measurement(f"encode.against_{peer}", rate, "MB/s; the peer on the first 8 MB", peer, theirs)
-            yield measurement(f"encode.short_against_{peer}", ours, "MB/s, both on the first 8 MB", peer, theirs)
-            if answer is not None:
-                same = np.array_equal(ids, np.fromiter((token for row in answer[1] for token in row), np.uint32))
-                yield measurement(f"encode.same_ids_as_{peer}", float(same), "(asked: 1)")
+        write_ranks(tokenizer, folder / "ranks")
+        all_ids = np.concatenate([tokenizer.encode(batch)[0] for batch in batches])
+        for peer in ("gigatoken", "fastokens"):
+            answer = with_peer(peer, folder, batches)
+            yield from compared(peer, "encode.against", rate, size, "MB/s, both on all texts", answer, all_ids)
+        for peer in ("tokenizers", "tiktoken"):
+            first = batches[:1]
+            answer = with_library(folder, few) if peer == "tokenizers" else with_peer(peer, folder, first)
+            yield from compared(peer, "encode.short_against", ours, few_size, "MB/s, both on 8 MB", answer, ids)
         one, two = (wall_seconds(tokenizer, batches, workers) for workers in (1, 2))
         yield measurement("encode.two_workers", 2 * one / two, "times the text of one in a second")
         decoding = seconds(lambda: tokenizer.decode_bytes(ids))
@@ -132,7 +147,16 @@ def wall_seconds(tokenizer: Tokenizer, batches: list[pa.Array], workers: int) ->
         return time.perf_counter() - begun
 
 
-def with_library(folder: Path, _tokenizer: Tokenizer, few: list[str]) -> tuple[float, list[list[int]]] | None:
+def compared(
+    peer: str, name: str, rate: float, size: int, unit: str, answer: tuple[float, np.ndarray] | None, ids: np.ndarray
+) -> Iterable[dict]:
+    """Our rate beside the peer's, and whether the ids are the same; a peer that is not installed has no rate."""
+    yield measurement(f"{name}_{peer}", rate, unit, peer, None if answer is None else size / answer[0] / 1e6)
+    if answer is not None:
+        yield measurement(f"encode.same_ids_as_{peer}", float(np.array_equal(ids, answer[1])), "(required: 1)")
+
+
+def with_library(folder: Path, few: list[str]) -> tuple[float, np.ndarray] | None:
     """CPU seconds and ids of `tokenizers` on one thread."""
     os.environ["RAYON_NUM_THREADS"], os.environ["TOKENIZERS_PARALLELISM"] = "1", "false"
     try:
@@ -143,17 +167,18 @@ def with_library(folder: Path, _tokenizer: Tokenizer, few: list[str]) -> tuple[f
     library.encode_special_tokens = True
     begun = time.process_time()
     answers = library.encode_batch_fast(few, add_special_tokens=False)
-    return time.process_time() - begun, [answer.ids for answer in answers]
+    return time.process_time() - begun, np.array([token for answer in answers for token in answer.ids], np.uint32)
 
 
-def with_tiktoken(folder: Path, tokenizer: Tokenizer, few: list[str]) -> tuple[float, list[list[int]]] | None:
-    """CPU seconds and ids of tiktoken, in a Python that has it."""
-    python = os.environ.get("BENCH_TIKTOKEN_PYTHON", sys.executable)
-    write_ranks(tokenizer, folder / "ranks")
-    (folder / "few.json").write_text(json.dumps(few))
-    command = [python, "-c", TIKTOKEN, str(folder / "ranks"), str(folder / "few.json")]
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-    if done.returncode:
+def with_peer(peer: str, folder: Path, batches: list[pa.Array]) -> tuple[float, np.ndarray] | None:
+    """CPU seconds and ids of a peer in a Python that has it; None where it cannot be imported."""
+    python = os.environ.get("BENCH_ENCODERS_PYTHON", sys.executable)
+    (folder / f"{peer}.json").write_text(json.dumps([batch.to_pylist() for batch in batches]))
+    found = subprocess.run([python, "-c", f"import {peer}"], stderr=subprocess.DEVNULL)
+    if found.returncode:
         return None
-    taken, ids = json.loads(done.stdout)
-    return taken, ids
+    command = [python, "-c", PEER, str(folder), peer]
+    done = subprocess.run(
+        command, check=True, stdout=subprocess.PIPE, text=True, env=os.environ | {"RAYON_NUM_THREADS": "1"}
+    )
+    return float(done.stdout), np.load(folder / f"{peer}.npy")

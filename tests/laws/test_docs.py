@@ -53,6 +53,19 @@ def test_every_command_in_the_docs_parses(command):
     found.make_context(name, arguments)
 
 
+def test_the_index_links_every_page():
+    """A page that the index does not name is a page that nobody finds."""
+    index = (ROOT / "docs" / "index.md").read_text()
+    assert [page.name for page in PAGES if page.parent.name == "docs" and f"({page.name})" not in index] == ["index.md"]
+
+
+def test_the_readme_is_one_page():
+    """About 100 lines, none over 120 columns."""
+    lines = (ROOT / "README.md").read_text().splitlines()
+    assert len(lines) <= 115
+    assert max(map(len, lines)) <= 120
+
+
 def test_the_page_of_all_settings_is_up_to_date():
     """docs/steps.md is what the configs say. To write it anew: gristmill steps --markdown > docs/steps.md"""
     assert (ROOT / "docs" / "steps.md").read_text() == page_of(all_entries()) + "\n"
