@@ -72,6 +72,17 @@ def test_a_function_that_takes_other_arguments_is_told(said, fault):
     assert any(fault in told for told in faults_of_step(exchange(**said)))
 
 
+@pytest.mark.parametrize(
+    ("wrong", "right"), [("ONYL_KEPT", "ONLY_KEPT"), ("MAY_READS", "MAY_READ"), ("JUGDES", "JUDGES")]
+)
+def test_a_misspelt_declaration_is_refused(wrong, right):
+    """The engine would never look at it, and the step would silently do something else."""
+    (fault,) = faults_of_step(exchange(**{wrong: True}))
+    assert wrong in fault
+    assert f"Did you mean {right}?" in fault
+    assert faults_of_step(exchange(**{f"_{wrong}": True, "MODEL_NAME": "x"})) == []
+
+
 def test_our_own_have_none():
     import importlib
 

@@ -8,6 +8,7 @@ import importlib.metadata
 import inspect
 import unicodedata
 from collections.abc import Mapping
+from difflib import get_close_matches
 from functools import cache
 from types import ModuleType
 from typing import Any, Literal
@@ -29,6 +30,14 @@ _VERBS: dict[Kind, tuple[str, ...]] = {
 }
 _OWN = {"apply": "map", "reduce": "exchange", "fit": "fit", "make": "asset", "build": "sink"}
 """The verb that only one kind has."""
+_NAMES = """
+    VERSION LIBRARIES Config READS SCHEMA RECORD_SCHEMA ROUNDS SUMMARIES COPIES COUNTS CARRIES_ROWS ONLY_KEPT JUDGES
+    USES PREREQUISITES MATCHED MAY_READ MEMORY_FIELD SUFFIX SPLITTABLE POSITIONS BESIDE USED MARKUP WANTED OTHER_SUFFIX
+    SKIPPED_FOLDER companions read apply emit reduce fit make layout build files facts prerequisites reads schema
+    libraries uses may_read check metrics warnings explain explain_fully highlights exceptions tally totals
+"""
+_DECLARATIONS = frozenset(_NAMES.split())
+"""Every name of a module that the engine looks for (contract.py)."""
 
 
 def kind_of(module: ModuleType) -> Kind:
@@ -211,4 +220,21 @@ def _common_faults(module: ModuleType) -> list[str]:
         faults.append("it has no Config")
     elif not (isinstance(config, type) and issubclass(config, StageConfig)):
         faults.append("its Config is not a StageConfig (gristmill.stages.contract)")
-    return faults
+    return faults + _misspelt(module)
+
+
+def _misspelt(module: ModuleType) -> list[str]:
+    """Public constants and functions of the module that resemble a declaration: the engine would never read them."""
+    own = {
+        name: 0.8 if name.isupper() else 0.9  # functions have more names of their own that resemble ours: ready, fits
+        for name, value in vars(module).items()
+        if not name.startswith("_") and getattr(value, "__module__", module.__name__) == module.__name__
+        if (name.isupper() or inspect.isfunction(value)) and name not in _DECLARATIONS
+    }
+    near = {name: get_close_matches(name, _DECLARATIONS - vars(module).keys(), 1, alike) for name, alike in own.items()}
+    return [
+        f"it defines {name}, which the engine does not know. Did you mean {found[0]}? "
+        f"If the name is your own, write _{name}"
+        for name, found in near.items()
+        if found
+    ]
