@@ -286,3 +286,35 @@ def test_a_name_that_means_a_recipe_or_a_hash_is_refused(taken, monkeypatch, cap
         code, said = typed(monkeypatch, capsys, "versions", "tag", f"{taken['store']}@small", name)
         assert code == 2
         assert "would mean two things" in said.err
+
+
+@pytest.mark.parametrize("more", ["", ", scrub", ", line_dedup", ", line_dedup, scrub"])
+def test_copies_of_a_dropped_document_go_whatever_steps_come_later(project, more, tmp_path, monkeypatch, capsys):
+    """Steps after the one that dropped it never saw its text: the run, `check` by URL and `check` by hash find it."""
+    for name in ("kept", "named"):
+        lines = [{"id": n, "text": f"{KEPT} {n} {n} {n}", "url": f"https://{name}.example/{n}"} for n in range(4)]
+        (project.folder / f"{name}.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    read = "{{kind: text, read: {{format: jsonl, paths: [{0}.jsonl], fields: {{key: id, url: url}}}}}}"
+    project.recipe.write_text(
+        f"recipe: project\nstore: ./store\ntakedowns: requests.yaml\nsources:\n  kept: {read.format('kept')}\n"
+        f"  named: {read.format('named')}\nsteps: [{{exact_dedup: {{keep: {{sources: [kept, named]}}}}}}{more}]\n"
+    )
+    requests = project.folder / "requests.yaml"
+    requests.write_text("")
+    before = project.run()
+    assert len(list(rows(before, None, False, None))) == 4
+    hashed = content_hash(f"{KEPT} 0 0 0")
+    requests.write_text(f"- id: r\n  domains: [named.example]\n- id: h\n  content_hashes: ['{hashed}']\n")
+    (tmp_path / "d.yaml").write_text("- id: r\n  urls: ['https://named.example/0']\n")
+    store = f"{project.store}@{before.ended['version']}"
+    for file in (tmp_path / "d.yaml", requests):
+        code, said = typed(monkeypatch, capsys, "takedown", "check", file, store, "--json")
+        found = json.loads(said.out)["documents"]
+        assert code == 0
+        assert {True, False} == {one["kept"] for one in found}, "the dropped document and its kept copy"
+    after = project.run()
+    assert list(rows(after, None, False, None)) == []
+    (tmp_path / "h.yaml").write_text(f"- id: h\n  content_hashes: ['{hashed}']\n")
+    store = f"{project.store}@{after.ended['version']}"
+    code, _ = typed(monkeypatch, capsys, "takedown", "check", tmp_path / "h.yaml", store)
+    assert code == 0, "documents that were dropped are found by their hash, too"

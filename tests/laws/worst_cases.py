@@ -148,7 +148,8 @@ def takedown(folder: Path, table: pa.Table) -> Callable[[], Any]:
     judge.MOST = judge.COMPARED = 4  # as small against these inputs as the bounds are against a corpus
 
     def columns(some: pa.Table, names: Any) -> pa.RecordBatch:
-        return pa.RecordBatch.from_arrays([some[name].combine_chunks() for name in names], names=list(names))
+        found = [some[name.removeprefix("*.")].combine_chunks() for name in names]
+        return pa.RecordBatch.from_arrays(found, names=list(names))
 
     def run() -> None:
         match.rules_of.cache_clear()
@@ -156,7 +157,7 @@ def takedown(folder: Path, table: pa.Table) -> Callable[[], Any]:
         named = match.apply(columns(half, match.READS), match.Config(**asked))
         match.metrics(columns(half, match.READS), named, match.Config(**asked))
         read = pa.RecordBatch.from_arrays(
-            [half["doc_id"].combine_chunks(), named["request"], named["shingles"]], names=list(sets.READS)
+            [half["doc_id"].combine_chunks(), named["request"], *named.columns[2:]], names=list(sets.READS)
         )
         sets.fit(iter([read]), sets.Config(**asked), folder / "sets")
         nobody = pa.nulls(len(table), pa.string())

@@ -357,7 +357,7 @@ def takedown_outputs(folder):
     urls = pa.array([f"https://example.org/{n}" for n in range(len(COPIES))])
     batch = pa.RecordBatch.from_arrays([doc_ids, urls, pa.array(COPIES)], names=[*takedown_match.READS])
     named = takedown_match.apply(batch, takedown_match.Config(**asked))
-    read = pa.RecordBatch.from_arrays([doc_ids, named["request"], named["shingles"]], names=[*takedown_sets.READS])
+    read = pa.RecordBatch.from_arrays([doc_ids, named["request"], *named.columns[2:]], names=[*takedown_sets.READS])
     texts = takedown_sets.Config(**asked, texts=(str(folder / "one.txt"),))
     takedown_sets.fit(iter([read]), texts, folder / "sets.parquet")
     columns = [pa.array(COPIES), named["request"], named["named_by"]]

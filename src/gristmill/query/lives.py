@@ -95,7 +95,7 @@ def is_text(what: str | None, text: str | None) -> bool:
     return text is not None or (what is not None and "text" in _question(what, None))
 
 
-def _question(what: str | None, text: str | None) -> dict[str, str]:
+def _question(what: str | None, text: str | None) -> dict[str, Any]:
     """What a user means."""
     if what is None:
         assert text is not None

@@ -7,7 +7,8 @@
     content_hash  SHA-256 of the UTF-8 of a text, as the last step left it
     text          a quotation; to the byte, or documents that have at least half of its shingles
 
-Ids and addresses are those of every document, kept or dropped; texts are those of the documents that are kept. An index
+Ids and addresses are those of every document, kept or dropped; texts are those of the documents that are kept, and with
+`dropped` also the last texts that others had. An index
 (`index: true` in the recipe) says which rows may answer, and those are compared with what was asked. Without one, or
 for what it cannot tell, the column that a question is about is read of every part, and that is said.
 """
@@ -17,6 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from gristmill.counted import counted
 from gristmill.engine.plan.graph import CORPUS
@@ -78,6 +80,7 @@ def find(
     content_hash: Asked = None,
     text: Asked = None,
     sources: Sequence[str] = (),
+    dropped: bool = False,
     note: Callable[[str], None] = lambda _: None,
 ) -> list[Place]:
     """The documents of a corpus that answer one of the questions, in its order; the best answers of a text first.
@@ -101,15 +104,20 @@ def find(
     if read:
         note(_told(seen, read))
     found = [place for document, todo in work.items() for place in _answers(seen, document, todo)]
-    missed = [one for one in asked[TEXT] if not any(place.asked == one and place.by == TEXT for place in found)]
-    unread = [source for source in wanted if missed and source not in read and seen.documents.get(source)]
-    if unread:
-        note(
-            f"The index knows no document with {'these texts' if missed[1:] else 'this text'}, so all texts are read: "
-            "of a short quotation it may know none."
-        )
-        scan: Todo = [(_Question(TEXT, missed), None)]
-        found += [place for source in unread for one in seen.documents[source] for place in _answers(seen, one, scan)]
+    scans = {TEXT: "of a short quotation it may know none"}
+    if dropped:
+        scans["content_hash"] = "it does not know documents that were dropped"
+    for kind, why in scans.items():
+        missed = [one for one in asked[kind] if not any(place.asked == one and place.by == kind for place in found)]
+        has_read = read if kind == TEXT else {}  # only what is kept
+        unread = [source for source in wanted if missed and source not in has_read and seen.documents.get(source)]
+        if unread:
+            these = "these texts" if missed[1:] else "this text"
+            note(f"The index knows no document with {these}, so all texts are read: {why}.")
+            scan: Todo = [(_Question(kind, missed, dropped=dropped), None)]
+            found += [
+                place for source in unread for one in seen.documents[source] for place in _answers(seen, one, scan)
+            ]
     return sorted(found, key=lambda place: place.by == TEXT and (place.similarity is not None, -_share(place)))
 
 
@@ -134,8 +142,10 @@ def _listed(asked: Asked) -> list[str]:
 class _Question:
     """What is asked of one kind, and what finds it in a column."""
 
-    def __init__(self, kind: str, asked: Sequence[str] | None, match: Match | None = None) -> None:
-        self.kind, self.asked = kind, asked
+    def __init__(
+        self, kind: str, asked: Sequence[str] | None, match: Match | None = None, dropped: bool = False
+    ) -> None:
+        self.kind, self.asked, self.dropped = kind, asked, dropped
         self.column = KINDS[kind][0] if match is None else TEXT
         self.match = match or KINDS[kind][1](asked or ())
 
@@ -175,7 +185,17 @@ def _answers(seen: Seen, document: Document, todo: Todo) -> Iterator[Place]:
     """What the rows of a part answer, row group by row group; no group is read that has none of them."""
     columns = PartReader(seen.store, document.part)
     asks_texts = any(question.column == TEXT for question, _ in todo)
-    texts = PartReader(seen.store, text_layer(seen, document)) if asks_texts else columns
+    texts = [PartReader(seen.store, part) for part in text_layers(seen, document)] if asks_texts else []
+
+    def column_of(question: _Question, group: int) -> list[pa.Array]:
+        """The column that a question is about; of a copy also the texts as they were read."""
+        if question.column != TEXT:
+            return [columns.read_group(group, [question.column])[question.column].combine_chunks()]
+        of_all = question.dropped or question.kind == "copy"
+        layers = [one.read_group(group, [TEXT])[TEXT].combine_chunks() for one in (texts if of_all else texts[-1:])]
+        last = pc.coalesce(*reversed(layers))
+        return [last, pc.coalesce(*layers)] if question.kind == "copy" and layers[1:] else [last]
+
     verdicts = PartReader(seen.store, _corpus(seen, document))
     first_row = 0
     for group, rows in enumerate(columns.groups):
@@ -183,14 +203,14 @@ def _answers(seen: Seen, document: Document, todo: Todo) -> Iterator[Place]:
         hits = []
         for question, some in todo:
             here = _within(some, first_row, rows)
-            if question.column == TEXT:
+            if question.column == TEXT and not question.dropped:
                 here = here[kept[here]]
-            if not len(here):
-                continue
-            reader = texts if question.column == TEXT else columns
-            column = reader.read_group(group, [question.column])[question.column].combine_chunks()
-            for place, asked, similarity in question.match(column.take(pa.array(here))):
-                hits.append((int(here[place]), question.kind, asked, similarity))
+            for column in column_of(question, group) if len(here) else ():
+                answered = []
+                for place, asked, similarity in question.match(column.take(pa.array(here))):
+                    hits.append((int(here[place]), question.kind, asked, similarity))
+                    answered.append(place)
+                here = np.delete(here, answered) if question.kind == "copy" else here
         if hits:
             ids = columns.read_group(group, ["doc_id"])["doc_id"]
             for row, kind, asked, similarity in sorted(hits, key=lambda hit: hit[0]):
@@ -206,13 +226,13 @@ def _within(some: Rows | None, first_row: int, rows: int) -> Rows:
     return some[low:high] - first_row
 
 
-def text_layer(seen: Seen, document: Document) -> Part:
-    """The layer that has the texts of a part as the last step left them."""
-    part = document.part
-    for node_id in seen.chains[document.source]:
-        if TEXT in seen.nodes[node_id].columns and seen.nodes[node_id].has_layers:
-            part = _layer(seen, document, node_id)
-    return part
+def text_layers(seen: Seen, document: Document) -> list[Part]:
+    """All that have texts of a part, as they were read first and as the last step left them last. A step that sees only
+    what is kept has no text of other documents.
+    """
+    chain = [seen.nodes[node_id] for node_id in seen.chains[document.source]]
+    with_text = [node.id for node in chain if TEXT in node.columns and node.has_layers]
+    return [document.part, *(_layer(seen, document, node_id) for node_id in with_text)]
 
 
 def _corpus(seen: Seen, document: Document) -> Part:

@@ -1,6 +1,6 @@
 """What became of the requests of a takedown: the documents that they name, and their copies, as a run left them."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -12,7 +12,7 @@ import pyarrow as pa
 from gristmill.engine.schedule.seen import Seen
 from gristmill.engine.work.task import part_from_json
 from gristmill.errors import UserError
-from gristmill.query.lookup import Place, find, find_copies, text_layer
+from gristmill.query.lookup import Place, find, find_copies, text_layers
 from gristmill.query.withheld import list_of
 from gristmill.recipe.takedowns import MATCH, SETS, TAKEDOWN
 from gristmill.schema import NO_DOCUMENT
@@ -117,7 +117,7 @@ def would_go(
     kinds = {question: kind for kind, question in _QUESTIONS.items()}
     found: dict[str, Answer] = {}
     hit: set[tuple[str, str]] = set()
-    for place in find(seen, **questions, note=note) if questions else ():
+    for place in find(seen, **questions, dropped=True, note=note) if questions else ():
         kind = kinds[place.by]
         hit.add((kind, place.asked))
         if not place.is_kept and _value(seen, place, place.document.part, "drop") in NO_DOCUMENT:
@@ -125,8 +125,8 @@ def would_go(
         if place.doc_id.hex() not in found:
             answer = Answer(place, _url(seen, place), asked[kind][place.asked], kind)
             found[place.doc_id.hex()] = answer
-    named_texts = [text_of(seen, answer.place) or "" for answer in found.values()]
-    table = _table(list(found.values()), named_texts, [(asked["texts"][path], text) for path, text in texts.items()])
+    named = [(answer, text) for answer in found.values() for text in _first_and_last(seen, answer.place)]
+    table = _table(named, [(asked["texts"][path], text) for path, text in texts.items()])
     sets = make_sets(table)
     paths = list(texts)
     cut: list[int] = []
@@ -136,19 +136,20 @@ def would_go(
         cut.extend(some)
         yield from ((copy.row, str(copy.owner), copy.similarity(sets)) for copy in copies)
 
-    places = find_copies(seen, None if paths else list(dict.fromkeys(named_texts)), match, note) if len(table) else []
+    looked_for = None if paths else list(dict.fromkeys(text for _, text in named))
+    places = find_copies(seen, looked_for, match, note) if len(table) else []
     for place in places:
         copy = int(place.asked)
-        named = sets.doc_ids[copy]
-        if named is None:
-            hit.add(("texts", paths[copy - len(named_texts)]))
+        original = sets.doc_ids[copy]
+        if original is None:
+            hit.add(("texts", paths[copy - len(named)]))
         if place.doc_id.hex() not in found:
-            kind, of = ("texts", None) if named is None else ("copy", named.hex())
+            kind, of = ("texts", None) if original is None else ("copy", original.hex())
             answer = Answer(place, _url(seen, place), sets.requests[copy], kind, of, place.similarity)
             found[place.doc_id.hex()] = answer
     if cut:
         note(f"{in_part(len(cut))}.")
-    short = {path for number, path in enumerate(paths) if sets.sizes[len(named_texts) + number] < FEWEST}
+    short = {path for number, path in enumerate(paths) if sets.sizes[len(named) + number] < FEWEST}
     idle = [
         Idle(request, kind, item, kind == "texts" and item in short)
         for kind, items in asked.items()
@@ -171,12 +172,12 @@ def read_texts(requests: Sequence[Request], folder: str) -> dict[str, str]:
     return found
 
 
-def _table(named: Sequence[Answer], named_texts: Sequence[str], texts: Sequence[tuple[str, str]]) -> pa.Table:
-    ends, values = shingles_of(pa.array([*named_texts, *(text for _, text in texts)], pa.string()))
+def _table(named: Sequence[tuple[Answer, str]], texts: Sequence[tuple[str, str]]) -> pa.Table:
+    ends, values = shingles_of(pa.array([text for _, text in (*named, *texts)], pa.string()))
     return pa.Table.from_arrays(
         [
-            pa.array([answer.place.doc_id for answer in named] + [None] * len(texts), pa.binary(16)),
-            pa.array([*(answer.request for answer in named), *(request for request, _ in texts)], pa.string()),
+            pa.array([answer.place.doc_id for answer, _ in named] + [None] * len(texts), pa.binary(16)),
+            pa.array([*(answer.request for answer, _ in named), *(request for request, _ in texts)], pa.string()),
             pa.ListArray.from_arrays(pa.array(ends.astype(np.int32)), pa.array(values, pa.uint64())),
         ],
         schema=SCHEMA_OF_SETS,
@@ -191,9 +192,19 @@ def _url(seen: Seen, place: Place) -> str | None:
 
 
 def text_of(seen: Seen, place: Place) -> str | None:
-    """The text of a document as the last step left it."""
-    text: str | None = _value(seen, place, text_layer(seen, place.document), "text")
-    return text
+    """The text of a document as the last step that saw it left it."""
+    return _text(seen, place, reversed(text_layers(seen, place.document)))
+
+
+def _first_and_last(seen: Seen, place: Place) -> list[str]:
+    """The text as it was read, where that is another one, and as the last step that saw it left it."""
+    first, last = _text(seen, place, text_layers(seen, place.document)) or "", text_of(seen, place) or ""
+    return [last] if first == last else [last, first]
+
+
+def _text(seen: Seen, place: Place, layers: Iterable[Part]) -> str | None:
+    """That of the first of the layers that has one."""
+    return next((text for part in layers if (text := _value(seen, place, part, "text")) is not None), None)
 
 
 def _value(seen: Seen, place: Place, part: Part, column: str) -> Any:

@@ -59,6 +59,8 @@ class Before:
         documents = dict.fromkeys(DOCUMENTS.names, INGEST)
         self.layers: dict[str, dict[str, str]] = {"": dict(documents), INGEST: documents}
         """Of each step, by name and by id (empty: of any): column -> the newest layer that has it."""
+        self.every: dict[str, list[str]] = {name: [INGEST] for name in DOCUMENTS.names}
+        """Column -> all layers that have it, oldest first."""
         self.models: dict[str, str] = {}
         """Name -> the newest step that makes one."""
         self._judges = [INGEST]
@@ -71,14 +73,16 @@ class Before:
         self._newest[step.name] = step.id
         for name in ("", step.name, step.id):
             self.layers.setdefault(name, {}).update(dict.fromkeys(columns, step.id))
+        for column in columns:
+            self.every.setdefault(column, []).append(step.id)
         if not adds_layer(module):
             self.models[step.name] = step.id
         elif judges(step):
             self._judges.append(step.id)
 
     def layer_of(self, read: str) -> str | None:
-        """The layer that `column` or `step.column` is in."""
-        name, _, column = read.rpartition(".")
+        """The layer that `column` or `step.column` is in; of `*.column` the newest."""
+        name, _, column = read.removeprefix("*").rpartition(".")
         return self.layers.get(name, {}).get(column)
 
     def bind(self, step: Step) -> Binding:
@@ -88,8 +92,12 @@ class Before:
         used: dict[str, int] = {}
         columns = []
         for name in (*needed, *welcome):
-            if (layer := self.layer_of(name)) is not None:
-                columns.append((used.setdefault(layer, len(used)), name.rpartition(".")[2], name))
+            column = name.rpartition(".")[2]
+            if name.startswith("*."):
+                every = enumerate(self.every.get(column, ()))
+                columns += [(used.setdefault(layer, len(used)), column, f"{name}.{number}") for number, layer in every]
+            elif (layer := self.layer_of(name)) is not None:
+                columns.append((used.setdefault(layer, len(used)), column, name))
         hidden_by = self._judges if getattr(module, "ONLY_KEPT", False) else ()
         gates = [used.setdefault(layer, len(used)) for layer in hidden_by]
         uses, counts = uses_of(module, step.config), module.COUNTS if kind_of(module) == "sink" else None

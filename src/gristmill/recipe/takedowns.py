@@ -26,7 +26,7 @@ def _several(value: Any) -> Any:
     return (value,) if isinstance(value, str) else value
 
 
-class TakedownFields(takedown.Config):
+class TakedownFields(takedown.Choices):
     """The field `takedowns`, where it is more than a path."""
 
     file: Annotated[tuple[File, ...], BeforeValidator(_several)]
@@ -48,11 +48,13 @@ def load_takedowns(draft: Draft, raw: Any) -> tuple[Step, ...]:
     if away:
         draft.add(AT, f"takedowns names {away[0]}, and requests are read from a local file. Copy them here.")
         return ()
-    texts = []
+    texts, labels = [], []
     try:
         for path in fields.file:
             folder = os.path.dirname(path)
-            texts += [locate(text, folder) for request in read_requests(path) for text in request.texts]
+            for request in read_requests(path):
+                texts += [locate(text, folder) for text in request.texts]
+                labels += [f"{request.id}: {text}" for text in request.texts]
         read_all(fields.file)
     except UserError as error:
         draft.add(AT, f"takedowns: {error}")
@@ -61,7 +63,7 @@ def load_takedowns(draft: Draft, raw: Any) -> tuple[Step, ...]:
     sets = takedown_sets.Config(**about, texts=tuple(texts), documents=fields.copies != "keep")
     if not check_config(draft, takedown_sets, TAKEDOWN, sets, AT):
         return ()
-    judge = takedown.Config(near=fields.near, copies=fields.copies)
+    judge = takedown.Config(near=fields.near, copies=fields.copies, texts=tuple(labels))
     line = draft.tree.line_of_key(AT)
     return (
         _step(MATCH, takedown_match.__name__, takedown_match.Config(**about), line),

@@ -55,11 +55,12 @@ types, and nothing is cast. A column that documents have (`text`, `url`, `drop`,
 stage that answers otherwise, raises or exits stops the run; no document is blamed for it. A filter may also be a plain
 function (own_function.py).
 
-A map stage sees every row, dropped or not, and must treat each by itself: the engine may call it with any slice of
-a part. `ONLY_KEPT = True` makes the engine hand over only the rows that no earlier step dropped. Every stage may
-write `drop` (a reason or null) and `detail`; one with `JUDGES = False` has no say in what belongs to the corpus, and
-nobody who reads survivors depends on it. A column is named `text` (the newest that an earlier step wrote) or
-`signals.words` (of a certain step). Every layer has `drop` and `detail`, and `text_bytes` where it has `text`. A stage
+A map stage sees every row, dropped or not, and must treat each by itself: the engine may call it with any slice of a
+part. `ONLY_KEPT = True` makes the engine hand over only the rows that no earlier step dropped. Every stage may write
+`drop` (a reason or null) and `detail`; one with `JUDGES = False` has no say in what belongs to the corpus, and nobody
+who reads survivors depends on it. A column is named `text` (the newest that an earlier step wrote) or `signals.words`
+(of a certain step). `*.text` stands for that of every earlier step that writes it; the stage sees them as `*.text.0`
+(as it was read), `*.text.1`, ... Every layer has `drop` and `detail`, and `text_bytes` where it has `text`. A stage
 with `USES = ("name",)` gets `models={"name": path}`, the model files of earlier steps (fit, asset, sink): a map stage
 those of the route of the documents that it sees, any other the same for all of its sources. A config field named `seed`
 is filled from the recipe, and so is `source_domains`, with the domain of each source; a field of type `File` is a path

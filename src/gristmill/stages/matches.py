@@ -36,6 +36,12 @@ _HOST_ALONE = re.compile(r"(?:[^:/\\?#]*:)?[/\\]*[^/\\?#]*")
 _QUERY = re.compile("[?#]")
 
 
+def first_and_last(batch: pa.RecordBatch) -> tuple[pa.Array, pa.Array]:
+    """Of a batch with `*.text`: each document's text as it was first, and as the last step that saw it left it."""
+    texts = [batch.column(name) for name in batch.schema.names if name.startswith("*.text")]
+    return pc.coalesce(*texts), pc.coalesce(*reversed(texts))
+
+
 def match_ids(asked: Sequence[str]) -> Match:
     """Ids in hexadecimal, or how they begin."""
     for text in asked:

@@ -2,7 +2,8 @@
 
 What a request names goes; so does every document that is a near copy of one (the Jaccard similarity of their shingles
 reaches `near`), wherever it lies and whoever was kept in its place, and every document that holds a text that a request
-brings (so much of its shingles). It stands behind all other steps and the tokenizer: when the keeper of a cluster goes,
+brings (so much of its shingles). A document is compared as it was read and as the last step left it: steps may have cut
+a copy that differs. It stands behind all other steps and the tokenizer: when the keeper of a cluster goes,
 its copies stay dropped, nothing moves up in its place, and no other document changes. The comparison is exact; no
 sketch decides.
 
@@ -10,10 +11,11 @@ With `copies: list` near copies stay, and the columns say which they are, for a 
 document of a few words in any case: others say "Thanks!" or "403 Forbidden", too.
 """
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -24,27 +26,29 @@ from gristmill.counted import counted
 from gristmill.kernels.dedup.most_alike import Postings, most_alike
 from gristmill.kernels.dedup.sketch import ratio_of
 from gristmill.kernels.hash.radix import sort_order
-from gristmill.stages.contract import StageConfig
+from gristmill.stages.contract import ReportMark, StageConfig
 from gristmill.stages.dedup.s_curve import Similarity
-from gristmill.stages.matches import shingles_of
+from gristmill.stages.matches import first_and_last, shingles_of
 from gristmill.stages.takedown.takedown_sets import FEWEST
 
-VERSION = 2
+VERSION = 3
 LIBRARIES = ("unicode",)
 ONLY_KEPT = True
 USES = ("takedown_sets",)
-READS = ("text", "takedown_match.request", "takedown_match.named_by")
+READS = ("*.text", "takedown_match.request", "takedown_match.named_by")
 REASON = "taken_down"
 SCHEMA = pa.schema(
     [
         ("request", pa.string()),
         ("copy_of", pa.binary(16)),
         ("similarity", pa.float32()),
+        ("text_number", pa.int32()),
         ("drop", pa.string()),
         ("detail", pa.string()),
     ]
 )
-"""request: the id of the one that the document goes by; copy_of: the document that was named, where this is a copy."""
+"""request: the id of the one that the document goes by; copy_of: the document that was named, where this is a copy;
+text_number: the text of the requests that the document holds, counted from 0 over all of them."""
 
 _TABLE = 1 << 22
 _MASK = np.uint64(_TABLE - 1)
@@ -56,13 +60,20 @@ CUT = f"compared with {COMPARED} of the named documents that share its passages"
 Array = np.ndarray[Any, Any]
 
 
-class Config(StageConfig):
+class Choices(StageConfig):
+    """What a recipe may set."""
+
     near: Similarity = 0.8
     """The least Jaccard similarity of a copy with what a request names, and the least share of a text of a request that
     a document holds."""
     copies: Literal["go", "list", "keep"] = "go"
     """go: copies of what a request names are taken down with it; list: they stay, and are listed; keep: they are not
     looked for."""
+
+
+class Config(Choices):
+    texts: Annotated[tuple[str, ...], ReportMark()] = ()
+    """The texts of the requests as warnings name them; filled by the recipe's loader."""
 
 
 class Sets(NamedTuple):
@@ -138,28 +149,45 @@ def apply(batch: pa.RecordBatch, config: Config, models: Mapping[str, Path]) -> 
     rows = batch.num_rows
     copy_of: list[bytes | None] = [None] * rows
     similarity: list[float | None] = [None] * rows
+    numbers: list[int | None] = [None] * rows
+    documents = sum(one is not None for one in sets.doc_ids)
     drop = [None if one is None else REASON for one in request]
     detail = [None if one is None else f"{one}: named by {kind}" for one, kind in zip(request, kinds, strict=True)]
     others = np.flatnonzero(batch.column("takedown_match.request").is_null())
-    copies, cut = copies_of(batch.column("text").take(pa.array(others)), sets, config.near)
-    for at in cut:
-        detail[others[at]] = CUT
-    for found in copies:
-        row, named = int(others[found.row]), sets.doc_ids[found.owner]
+    for row, found in _copies(batch, others, sets, config.near, detail):
+        named = sets.doc_ids[found.owner]
         share = found.similarity(sets)
         request[row], copy_of[row], similarity[row] = sets.requests[found.owner], named, share
         if named is None:
             drop[row], detail[row] = REASON, f"{request[row]}: {100 * share:.1f}% of a text of it"
+            numbers[row] = found.owner - documents  # the texts are the last sets
         elif config.copies == "go" and sets.sizes[found.owner] >= FEWEST:
             drop[row], detail[row] = REASON, f"{request[row]}: copy of {named.hex()}, Jaccard {share:.3f}"
     columns = [
         pa.array(request, pa.string()),
         pa.array(copy_of, pa.binary(16)),
         pa.array(similarity, pa.float32()),
+        pa.array(numbers, pa.int32()),
         pa.array(drop, pa.string()),
         pa.array(detail, pa.string()),
     ]
     return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
+
+
+def _copies(
+    batch: pa.RecordBatch, rows: Array, sets: Sets, near: float, detail: list[str | None]
+) -> Iterator[tuple[int, Copy]]:
+    """Of each row the set that its last text is like, or else its first; `detail` says which were compared in part."""
+    first, last = first_and_last(batch)
+    for number, texts in enumerate((last, first)):
+        copies, cut = copies_of(texts.take(pa.array(rows)), sets, near)
+        for at in cut:
+            detail[rows[at]] = CUT
+        yield from ((int(rows[found.row]), found) for found in copies)
+        if number == 0:
+            changed = pc.fill_null(pc.not_equal(first, last), False).to_numpy(zero_copy_only=False)
+            rows = np.setdiff1d(rows, rows[[found.row for found in copies]])
+            rows = rows[changed[rows]]
 
 
 def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> dict[str, Any]:
@@ -172,11 +200,18 @@ def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> d
             counts[request] = counts.get(request, 0) + 1
         elif request is not None:
             listed += 1
-    return {"requests": counts, "copies_listed": listed, "compared_in_part": cut}
+    texts = dict(Counter(str(number) for number in answers.column("text_number").drop_null().to_pylist()))
+    return {"requests": counts, "copies_listed": listed, "compared_in_part": cut, "texts": texts}
 
 
 def warnings(found: dict[str, Any], config: Config) -> Sequence[str]:
     told = []
+    idle = [label for number, label in enumerate(config.texts) if str(number) not in found.get("texts", {})]
+    if idle:
+        told.append(
+            f"{counted(len(idle), 'text of a request takes', 'texts of requests take')} no document down: "
+            f"{', '.join(idle[:5])}{' and more' if len(idle) > 5 else ''}. See what they find: gristmill takedown check"
+        )
     if found.get("copies_listed"):
         told.append(
             f"{counted(found['copies_listed'], 'near copy stays', 'near copies stay')} of documents that were taken "

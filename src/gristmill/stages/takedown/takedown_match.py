@@ -1,7 +1,9 @@
 """Which documents the requests of a takedown name: by URL, prefix, domain, doc_id or the hash of the text.
 
 Every document is looked at, dropped or not: what somebody wants gone may be kept elsewhere, under another address. So
-the shingles of those that are named go on to `takedown_sets`, and `takedown` compares what is kept with them.
+the shingles of those that are named go on to `takedown_sets`, and `takedown` compares what is kept with them. A
+document that was dropped early has the text that it had then, while its kept copy was cut or scrubbed since. So there
+are two sets of shingles: of the text as it was read, and as the last step that saw it left it.
 URLs are compared in the normal form of url_dedup, prefixes from the host on, http and https being one.
 """
 
@@ -11,11 +13,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from gristmill.counted import counted
 from gristmill.stages.contract import File, StageConfig
 from gristmill.stages.matches import (
     Match,
+    first_and_last,
     match_domains,
     match_hashes,
     match_ids,
@@ -25,12 +29,16 @@ from gristmill.stages.matches import (
 )
 from gristmill.stages.takedown.requests import read_all
 
-VERSION = 2
+VERSION = 3
 LIBRARIES = ("unicode",)
 JUDGES = False
-READS = ("doc_id", "url", "text")
-SCHEMA = pa.schema([("request", pa.string()), ("named_by", pa.string()), ("shingles", pa.list_(pa.uint64()))])
-"""request: id of the first that names the document; named_by: urls, domains, ...; null for all that none names."""
+READS = ("doc_id", "url", "*.text")
+_SHINGLES = pa.list_(pa.uint64())
+SCHEMA = pa.schema(
+    [("request", pa.string()), ("named_by", pa.string()), ("shingles", _SHINGLES), ("first_shingles", _SHINGLES)]
+)
+"""request: id of the first that names the document; named_by: urls, domains, ...; null for all that none names.
+shingles: of its last text; first_shingles: of its first, null where that is the same."""
 
 _MATCHES = {
     "urls": ("url", match_urls),
@@ -74,20 +82,27 @@ def apply(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
     for row, number, kind, _ in _hits(batch, config):
         named[row] = min(named.get(row, (len(ids), "")), (number, kind))
     rows = np.array(sorted(named), np.int64)
-    ends, values = shingles_of(batch.column("text").take(pa.array(rows)))
+    first, last = (texts.take(pa.array(rows)) for texts in first_and_last(batch))
+    changed = pc.if_else(pc.fill_null(pc.not_equal(first, last), False), first, pa.scalar(None, pa.string()))
     places = np.full(batch.num_rows, -1, np.int64)
     places[rows] = np.arange(len(rows))
     at = pa.array(places, mask=places < 0)
-    sets = pa.ListArray.from_arrays(pa.array(ends.astype(np.int32)), pa.array(values, pa.uint64()))
     requests = pa.array([ids[named[row][0]] for row in rows.tolist()], pa.string())
     kinds = pa.array([named[row][1] for row in rows.tolist()], pa.string())
-    return pa.RecordBatch.from_arrays([requests.take(at), kinds.take(at), sets.take(at)], schema=SCHEMA)
+    columns = [requests, kinds, _sets_of(last), pc.if_else(changed.is_valid(), _sets_of(changed), None)]
+    return pa.RecordBatch.from_arrays([column.take(at) for column in columns], schema=SCHEMA)
+
+
+def _sets_of(texts: pa.Array) -> pa.Array:
+    """The shingles of each text."""
+    ends, values = shingles_of(texts)
+    return pa.ListArray.from_arrays(pa.array(ends.astype(np.int32)), pa.array(values, pa.uint64()))
 
 
 def _hits(batch: pa.RecordBatch, config: Config) -> Iterator[tuple[int, int, str, str]]:
     """Row, number of the request, kind and item, for each item that names a document."""
     for kind, (column, match, items) in rules_of(config.requests, config.names)[1].items():
-        for row, item, _ in match(batch.column(column)):
+        for row, item, _ in match(first_and_last(batch)[1] if column == "text" else batch.column(column)):
             yield row, items[item], kind, item
 
 

@@ -1,7 +1,8 @@
 """What `takedown` compares documents with: the shingles of those that requests name, and of texts that they bring.
 
 One row for each, in the order of the documents, then of the texts: the request, the document (null for a text), and its
-shingles. The texts themselves are not in it.
+shingles. A document whose text was changed by a step has a second row, with the shingles of its first text. The texts
+themselves are not in it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,9 +20,9 @@ from gristmill.stages.matches import shingles_of
 from gristmill.stages.select.index import NGRAM
 from gristmill.stages.takedown.requests import read_all
 
-VERSION = 1
+VERSION = 2
 LIBRARIES = ("unicode", "pyarrow")
-READS = ("doc_id", "takedown_match.request", "takedown_match.shingles")
+READS = ("doc_id", "takedown_match.request", "takedown_match.shingles", "takedown_match.first_shingles")
 SUFFIX = "parquet"
 SCHEMA_OF_SETS = pa.schema([("doc_id", pa.binary(16)), ("request", pa.string()), ("shingles", pa.list_(pa.uint64()))])
 FEWEST = 16
@@ -48,18 +49,20 @@ def check(config: Config) -> None:
 
 
 def fit(batches: Iterator[pa.RecordBatch], config: Config, path: Path) -> dict[str, int]:
-    found, shingles = [], 0
+    found, shingles, documents = [], 0, 0
     for batch in batches:
         named = batch.filter(batch.column(1).is_valid()) if config.documents else batch.slice(0, 0)
-        shingles += len(named.column(2).flatten())
+        changed = named.filter(named.column(3).is_valid())
+        documents += named.num_rows
+        shingles += len(named.column(2).flatten()) + len(changed.column(3).flatten())
         if shingles > MOST_SHINGLES:
             raise CannotBeMet(
                 f"takedowns: the documents that the requests name have more than {MOST_SHINGLES:,} shingles, more than "
                 "all others can be compared with. Set copies to keep, which looks for no copies of them, and bring the "
                 "texts whose copies matter as texts:."
             )
-        found.append(pa.Table.from_arrays(named.columns, schema=SCHEMA_OF_SETS))
-    documents = sum(table.num_rows for table in found)
+        found.append(pa.Table.from_arrays(named.columns[:3], schema=SCHEMA_OF_SETS))
+        found.append(pa.Table.from_arrays([*changed.columns[:2], changed.column(3)], schema=SCHEMA_OF_SETS))
     texts = list(_texts(config))
     column = pa.array([text for _, text in texts], pa.string())
     ends, values = shingles_of(column)
