@@ -223,7 +223,10 @@ def _find_named(name: str, published: set[str], store: Store) -> str:
             "Name another, or drop the version first."
         )
     known = ", ".join(sorted(published)) or "none that could go"
-    raise UserError(f"--published {name}: {store.uri} has no such folder. Nothing was removed. Folders: {known}")
+    raise UserError(
+        f"--published {name}: {store.uri} has no such folder. Nothing was removed. Folders: {known}. If a gc that was "
+        "stopped had removed it, gristmill gc without --published removes what is left of it."
+    )
 
 
 def _manifest_hashes(store: Store, task: dict[str, Any]) -> Iterator[str]:
