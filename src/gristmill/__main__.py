@@ -1,7 +1,9 @@
 """The way in: `gristmill`, and `python -m gristmill`."""
 
 import os
+import sys
 
+from gristmill.cli.help import show_help
 from gristmill.stopping import leave_when_told
 
 
@@ -9,6 +11,8 @@ def main() -> None:
     """Run a command; it can be stopped while what it needs is imported."""
     _fill_standard_streams()
     leave_when_told()
+    if (code := show_help(sys.argv[1:])) is not None:
+        sys.exit(code)
     from gristmill.cli.main import main as run_command
 
     run_command()
