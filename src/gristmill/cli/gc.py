@@ -72,7 +72,7 @@ def command(
     verb = "would go" if dry_run else "removed"
     out.print(
         f"{counted(len(garbage.files), 'file')} ({size(garbage.file_bytes)}) {verb}, {garbage.kept_files:,} "
-        f"({size(garbage.kept_bytes)}) needed by {', '.join([*garbage.needed_by, *now]) or 'published shards'}.",
+        f"({size(garbage.kept_bytes)}) needed by {listed([*garbage.needed_by, *now], 10) or 'published shards'}.",
         soft_wrap=True,
     )
     if garbage.lets_go:
@@ -83,7 +83,7 @@ def command(
         out.print(words(f"{told}{kept}"), soft_wrap=True)
     if garbage.published:
         out.print(
-            f"Published shards that only a trainer may still need stay: {', '.join(garbage.published)}. "
+            f"Published shards that only a trainer may still need stay: {listed(garbage.published, 10)}. "
             "To let one go: --published RECIPE/HASH",
             soft_wrap=True,
         )

@@ -102,7 +102,7 @@ def command(
         raise UserError(f"--source {unknown[0]} is not in {seen.told}. {suggest(unknown[0], seen.chains, 'Sources')}")
     elsewhere = [name for name in source or () if not sources_with(seen, step, [name])]
     if elsewhere:
-        passes = ", ".join(sources_with(seen, step))
+        passes = listed(sources_with(seen, step), 10)
         raise UserError(f"--source {elsewhere[0]} does not pass --stage {stage}. Sources that do: {passes}.")
     if not any(made.tasks for made in seen.made.values()):
         last = last_finished(seen, "inspect")
@@ -113,7 +113,7 @@ def command(
     open_steps = unfinished(seen, step)
     if open_steps and not seen.documents:
         raise UserError(
-            f"{', '.join(open_steps)} did not run yet, so there is nothing to look at. "
+            f"{listed(open_steps, 10)} did not run yet, so there is nothing to look at. "
             f"{seen.to_finish}{last_finished(seen, 'inspect')}"
         )
     if clusters:
@@ -169,7 +169,7 @@ def _check_reason(seen: Seen, stage: str | None, reason: str) -> None:
 
 def _say_open(steps: list[str], unjudged: int, seen: Seen) -> None:
     """What has not run as the recipe is now, and what that means for what was shown."""
-    said = f"Not run as the recipe is now: {', '.join(steps)}. "
+    said = f"Not run as the recipe is now: {listed(steps, 10)}. "
     if unjudged:
         so_far = "that nothing has dropped so far"
         said += counted(unjudged, f"document {so_far} is", f"documents {so_far} are")

@@ -85,7 +85,8 @@ def fitted(text: Text, width: int, indent: str = "") -> Text:
     """The text in lines that are broken between words. A word that is wider, such as a path, stays whole."""
     lines = []
     for line in text.split(allow_blank=True):
-        cuts, start, is_first = [], 0, True
+        cuts: list[int] = []
+        start, is_first = 0, True
         for word in re.finditer(r"\S+", line.plain):
             room = width - (len(indent) if cuts else 0)
             if not is_first and cell_len(line.plain[start : word.end()]) > room:

@@ -17,6 +17,7 @@ from gristmill.counted import size as size
 from gristmill.engine.plan.graph import Node
 from gristmill.engine.work.task import Result, Task
 from gristmill.printable import one_line
+from gristmill.recipe.mistakes import listed
 
 T = TypeVar("T")
 
@@ -60,9 +61,8 @@ def listed_steps(ids: Iterable[str], sources: Collection[str]) -> str:
     for step in ids:
         route, _, name = step.partition("/")
         found.setdefault(name if route in sources else step, []).append(step)
-    return ", ".join(
-        steps[0] if len(steps) == 1 else f"{name} of {counted(len(steps), 'source')}" for name, steps in found.items()
-    )
+    named = (f"{name} of {counted(len(steps), 'source')}" if steps[1:] else steps[0] for name, steps in found.items())
+    return listed(named, 10)
 
 
 def table(

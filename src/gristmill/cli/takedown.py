@@ -24,6 +24,7 @@ from gristmill.loader.order import Order
 from gristmill.query.lineage import versions_with
 from gristmill.query.published import Published
 from gristmill.query.takedown import Idle, read_texts, would_go
+from gristmill.recipe.mistakes import listed
 from gristmill.recipe.mix import MIX
 from gristmill.shardformat.receipt import read_whole_receipt
 from gristmill.stages.takedown.requests import Request, read_requests, told
@@ -139,7 +140,7 @@ def _sums(request: str, rows: list[dict[str, Any]]) -> tuple[str, ...]:
 def _about(row: dict[str, Any]) -> str:
     by = f"by {row['named_by']}" if row["copy_of"] is None else f"copy of {row['copy_of']} ({row['similarity']:.3f})"
     state = "kept" if row["kept"] else "dropped before"
-    versions = f"; versions {', '.join(row['versions'])}" if row["versions"] else ""
+    versions = f"; versions {listed(row['versions'], 10)}" if row["versions"] else ""
     lies = ""
     if row["group"] is not None:
         lies = f"; {row['group']}, shard {row['shard']}, seen at {counted(len(row['samples']), 'sample')}"

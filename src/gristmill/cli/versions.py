@@ -18,6 +18,7 @@ from gristmill.engine.publish.catalog import Version
 from gristmill.engine.publish.garbage import find_garbage
 from gristmill.engine.publish.run_record import end_of
 from gristmill.errors import UserError
+from gristmill.recipe.mistakes import listed
 from gristmill.store.store import Store
 
 COLUMNS = ("version", "names", "recipe", "state", "ended", "documents", "tokens", "parent")
@@ -111,7 +112,7 @@ def show_command(version: Named, store: StoreUri = None, json: Json = False) -> 
         ("tokens", _count(record, "tokens")),
         ("parent", record.get("parent") or "-"),
         *([("not run", listed_steps(record["not_run"], record["chains"]))] if found.part else []),
-        ("sources", ", ".join(record["chains"])),
+        ("sources", listed(record["chains"], 10)),
         ("files", f"{len(gone):,} missing, the first: {gone[0]}" if gone else "all there, by their names"),
     ]
     hints = [f"Its recipe: gristmill status {told} --recipe", f"What it kept, and why: gristmill funnel {told}"]

@@ -22,7 +22,7 @@ from gristmill.counted import counted
 from gristmill.engine.publish.run_record import datasets_of, dropped_versions, is_partial, last_of_kind, names_in
 from gristmill.engine.work.task import part_from_json
 from gristmill.errors import UserError
-from gristmill.recipe.mistakes import nearest
+from gristmill.recipe.mistakes import listed, nearest
 from gristmill.store.leases import Lease, await_collection, claim, hold
 from gristmill.store.records import DamagedRecord
 from gristmill.store.store import Store, with_verdicts
@@ -152,8 +152,8 @@ def find_version(store: Store, name: str, recipe: str | None = None) -> Version:
     ):
         if len(same) > 1:
             raise UserError(
-                f"{store.uri}: the recipes {', '.join(one.recipe for one in same)} all made {name}, so it is not clear "
-                "which is meant. Nothing was done. Give the recipe's file, or a name, in place of the store."
+                f"{store.uri}: {listed((one.recipe for one in same), 10)} all made {name}, so it is not clear which "
+                "is meant. Nothing was done. Give the recipe's file, or a name, in place of the store."
             )
         if same:
             return same[0]
@@ -164,7 +164,7 @@ def find_version(store: Store, name: str, recipe: str | None = None) -> Version:
         known = f"{names_in(store)} All of them, with their hashes: gristmill versions {store.uri}"
     else:
         told = [given for one in versions for given in (*one.names, one.hash)]
-        known = f"Versions of {recipe}: {', '.join(told) or 'none'}."
+        known = f"Versions of {recipe}: {listed(told, 10) or 'none'}."
     raise UserError(f"{store.uri} has no version {name}.{unread} Nothing was done. {hint}{known}")
 
 

@@ -23,6 +23,7 @@ from gristmill.engine.schedule.run import Run
 from gristmill.engine.schedule.seen import Seen
 from gristmill.engine.work.task import part_from_json
 from gristmill.errors import UserError
+from gristmill.recipe.mistakes import listed
 from gristmill.recipe.mix import MIX
 from gristmill.shardformat.manifest import read_manifest
 from gristmill.store.leases import hold, holders
@@ -79,7 +80,7 @@ def alone(store: Store) -> Iterator[None]:
         users = [str(other) for other in holders(store, but=lease)]
         if users:
             raise UserError(
-                f"The store {store.uri} is in use by {', '.join(users)}. Nothing was removed. "
+                f"The store {store.uri} is in use by {listed(users, 5)}. Nothing was removed. "
                 "Collect when that is over. What a machine that is gone for good left in locks/ is ignored after "
                 "two minutes."
             )
@@ -222,7 +223,7 @@ def _find_named(name: str, published: set[str], store: Store) -> str:
             f"--published {name}: a version, or the last run of a recipe, needs that folder. Nothing was removed. "
             "Name another, or drop the version first."
         )
-    known = ", ".join(sorted(published)) or "none that could go"
+    known = listed(sorted(published), 10) or "none that could go"
     raise UserError(f"--published {name}: {store.uri} has no such folder. Nothing was removed. Folders: {known}")
 
 

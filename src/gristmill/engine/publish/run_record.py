@@ -25,7 +25,7 @@ from gristmill.engine.work.task import digest, part_from_json, part_to_json
 from gristmill.errors import Gone, UserError
 from gristmill.places import exact
 from gristmill.recipe.columns import INGEST
-from gristmill.recipe.mistakes import nearest
+from gristmill.recipe.mistakes import listed, nearest
 from gristmill.recipe.shards import GROUPS
 from gristmill.store.records import DamagedRecord
 from gristmill.store.store import Store
@@ -341,4 +341,4 @@ def names_in(store: Store, wanted: str = "") -> str:
         return "No run is recorded there: check the path, or give the store that the recipe names."
     near = nearest(wanted, [*versions, *recipes])
     hint = f"Did you mean {near}? " if near else ""
-    return f"{hint}Versions: {', '.join(versions) or 'none'}. Recipes that were run: {', '.join(recipes) or 'none'}."
+    return f"{hint}Versions: {listed(versions, 10) or 'none'}. Recipes that were run: {listed(recipes, 10) or 'none'}."
