@@ -10,7 +10,8 @@ from gristmill.cli.options import Json, StoreUri, is_run, open_mill, open_run, o
 from gristmill.cli.screen import words
 from gristmill.cli.show import console, size, table
 from gristmill.counted import counted
-from gristmill.engine.publish.garbage import alone, collect, find_garbage, refuse_no_store
+from gristmill.engine.publish.catalog import refuse_no_store
+from gristmill.engine.publish.garbage import alone, collect, find_garbage
 from gristmill.recipe.mistakes import listed
 
 RecipeOrStore = Annotated[

@@ -25,8 +25,8 @@ from gristmill.query.evidence import COLUMN, Suites, evidence_steps
 from gristmill.query.evidence import plain as plain_flag
 from gristmill.query.reasons import reasons_of
 from gristmill.query.withheld import told, withholding
+from gristmill.reasons import NO_DOCUMENT
 from gristmill.recipe.mistakes import listed, suggest
-from gristmill.schema import NO_DOCUMENT
 
 MOST = 10**15
 """Documents: no corpus has more."""

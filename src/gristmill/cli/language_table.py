@@ -6,10 +6,9 @@ from rich.table import Table
 
 from gristmill.cli.show import table
 from gristmill.counted import counted, percent
-from gristmill.engine.plan.graph import CORPUS
 from gristmill.engine.schedule.seen import Seen
-from gristmill.query.documents import LANGUAGE
 from gristmill.recipe.mistakes import listed
+from gristmill.stages import CORPUS, LANGUAGE
 
 MOST_SHOWN = 20
 

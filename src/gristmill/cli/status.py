@@ -11,11 +11,10 @@ from gristmill.cli.screen import passage, say, words
 from gristmill.cli.show import console, size, table
 from gristmill.counted import counted
 from gristmill.engine.publish.run_record import end_of, last_finished, outcome, run_records
+from gristmill.engine.schedule.node_state import NodeState
 from gristmill.engine.schedule.pace import skewed
-from gristmill.engine.schedule.task_cache import NodeState
 from gristmill.errors import UserError
 from gristmill.objects import requests
-from gristmill.query.disk import held_bytes
 from gristmill.query.funnel import documents_by_step, unread_files
 
 EXAMPLE = "Example: gristmill status recipes/demo.yaml"
@@ -60,7 +59,7 @@ def command(
                 "documents": documents[node_id][0],
                 "documents_dropped": documents[node_id][1],
                 "bytes": read,
-                "stored_bytes": held_bytes(seen, node_id) if made.tasks else None,
+                "stored_bytes": seen.stored_bytes(node_id) if made.tasks else None,
                 "mb_per_s": round(read / seconds / 1e6, 2) if read and seconds else None,
                 "cpu_s": round(made.cost.get("cpu_s", 0), 3) if made.tasks else None,
                 "peak_rss_bytes": int(made.cost.get("peak_rss_bytes", 0)) if made.tasks else None,

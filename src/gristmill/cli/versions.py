@@ -15,7 +15,6 @@ from gristmill.cli.versions_open import Named, open_place, open_version, tell
 from gristmill.counted import counted
 from gristmill.engine.publish import catalog
 from gristmill.engine.publish.catalog import Version
-from gristmill.engine.publish.garbage import find_garbage
 from gristmill.engine.publish.run_record import end_of
 from gristmill.errors import UserError
 from gristmill.recipe.mistakes import listed
@@ -191,6 +190,8 @@ def drop_command(version: Named, store: StoreUri = None, json: Json = False) -> 
             _answer(place.store, found, json, f"{name} is a name no more; {found.hash} is kept by {', '.join(others)}.")
             return
         at = (found.recipe, found.hash)
+        from gristmill.engine.publish.garbage import find_garbage
+
         before, after = find_garbage(place.store), find_garbage(place.store, without=at)
         shards = [folder for folder in after.published if folder not in before.published]
         alone = find_garbage(place.store, named=shards, without=at) if shards else after

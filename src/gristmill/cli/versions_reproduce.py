@@ -11,8 +11,7 @@ from gristmill.cli.show import Bars, console, listed_steps
 from gristmill.cli.versions_open import Named, open_version
 from gristmill.counted import counted
 from gristmill.engine.publish.run_record import datasets_of
-from gristmill.query.reproduce import prepare, reproduce
-from gristmill.recipe.load import locate_store
+from gristmill.recipe.locations import locate_store
 
 EXAMPLE = "Example: gristmill versions reproduce recipes/demo.yaml --into demo/again"
 
@@ -31,6 +30,8 @@ def command(
     The stored text of its recipe is run into an empty store; inputs are read from where it says. Exit code 0: the same,
     to the byte; 1: the first step that is not, and why.
     """
+    from gristmill.query.reproduce import prepare, reproduce
+
     place, found, _ = open_version(version, store)
     mill = prepare(found, place.file, locate_store(into, "--into"))
     with Bars(quiet=json) as bars:

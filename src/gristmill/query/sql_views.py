@@ -14,10 +14,10 @@ from gristmill.query import withheld
 from gristmill.query.columns import WRITTEN, layers_of, origin_of, plain_type
 from gristmill.query.documents import COLUMNS, LANGUAGE
 from gristmill.query.joined_files import Columns, JoinedFiles
+from gristmill.reasons import NO_DOCUMENT
 from gristmill.recipe.columns import INGEST
 from gristmill.recipe.mix import MIX
 from gristmill.recipe.shards import SHARDS
-from gristmill.schema import NO_DOCUMENT
 from gristmill.shardformat.manifest import read_manifest
 from gristmill.store.parquet import PartReader
 from gristmill.store.store import Part

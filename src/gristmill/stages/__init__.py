@@ -1,4 +1,16 @@
-"""The pipeline's order: which module reads a format, which module carries out a step."""
+"""The pipeline's order: which module reads a format, which module carries out a step. It imports none of them."""
+
+INGEST = "ingest"
+"""How a step names the documents as they were read: `ingest.text`."""
+GROUPS = "shard_groups"
+LANGUAGE = "language"
+"""The step whose label is the document's language."""
+CORPUS = "corpus"
+"""The last layer: the final verdict on every row."""
+INDEX = "index"
+"""After it, where the recipe has one: where every document is."""
+COPIES = "copies_left"
+"""Before it, where dedup compares documents in several groups: the copies that are left."""
 
 READERS = {
     "warc": "gristmill.stages.ingest.warc",
