@@ -8,8 +8,8 @@ import pytest
 from gristmill.engine.plan.graph import CORPUS
 from gristmill.query.documents import rows
 from gristmill.query.funnel import funnels
-from gristmill.reasons import NO_DOCUMENT
 from gristmill.recipe.columns import INGEST
+from gristmill.stages import NO_DOCUMENT
 from gristmill.stages.ingest import pages
 
 EXTRACT = {"crawl": "web/extract", "notes": INGEST}

@@ -67,4 +67,4 @@ def test_a_narrow_terminal_gets_help_of_its_width(monkeypatch):
 
 
 if __name__ == "__main__":
-    FILE.write_text(json.dumps(all_help(), ensure_ascii=False, indent=0) + "\n")
+    FILE.write_text(json.dumps(all_help(), ensure_ascii=False) + "\n")

@@ -82,7 +82,7 @@ def command(
         )
         return
     out = console()
-    out.print(words(f"{before.told} ({old.hash}) -> {now.told} ({new.hash})"), soft_wrap=True)
+    out.print(words(f"{before.told} ({old.hash}) -> {now.told} ({new.hash})"))
     if is_same:
         out.print("They are the same version: all that they hold is the same, to the byte.")
         return
@@ -191,7 +191,7 @@ def _show_documents(out: Screen, found: Documents, came: Sequence[Row], went: Se
                 by_label[label] += count
             if set(by_label) != {NO_LABEL}:
                 told = listed((f"{label} {count:,}" for label, count in by_label.most_common()), 10)
-                out.print(words(f"By language: {told}"), soft_wrap=True)
+                out.print(words(f"By language: {told}"))
         for row in sampled:
             first = " ".join((row.text or "").split())[:FIRST_CHARACTERS]
             where = row.fields["url"] or row.fields["locator"]

@@ -42,7 +42,7 @@ def command(recipe: RecipeOrRun, store: StoreUri = None, json: Json = False) -> 
     if waiting:
         steps = listed_steps(waiting, seen.chains)
         told = f"Not counted, or not in full, because not run as the recipe is now: {steps}."
-        console(stderr=True).print(words(f"{told} {seen.to_finish}{last_finished(seen, 'funnel')}"), soft_wrap=True)
+        console(stderr=True).print(words(f"{told} {seen.to_finish}{last_finished(seen, 'funnel')}"))
     if json:
         beside = {"languages": languages(seen), "unread_files": unread_files(seen)}
         print_json({"recipe": seen.name, "funnel": found, **beside})

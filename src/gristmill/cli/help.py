@@ -9,23 +9,8 @@ from pathlib import Path
 from shutil import get_terminal_size
 
 FILE = Path(__file__).with_name("help.json")
-"""Words of a command -> its help."""
+"""Words of a command -> its help, laid out for WIDTH columns. A wider terminal shows the same."""
 WIDTH = 80
-"""Columns that the stored text is laid out for. A wider terminal shows the same."""
-
-
-def show_help(words: Sequence[str]) -> int | None:
-    """Show the help that a command line requests; the exit code, or None if there is no stored text for it."""
-    text = stored_help(words)
-    if text is None:
-        return None
-    from gristmill.cli.screen import say, speaking
-
-    def show() -> int:
-        say(text)
-        return 0
-
-    return speaking(show)
 
 
 def stored_help(words: Sequence[str]) -> str | None:

@@ -25,8 +25,8 @@ from gristmill.query.evidence import COLUMN, Suites, evidence_steps
 from gristmill.query.evidence import plain as plain_flag
 from gristmill.query.reasons import reasons_of
 from gristmill.query.withheld import told, withholding
-from gristmill.reasons import NO_DOCUMENT
 from gristmill.recipe.mistakes import listed, suggest
+from gristmill.stages import NO_DOCUMENT
 
 MOST = 10**15
 """Documents: no corpus has more."""
@@ -141,7 +141,7 @@ def command(
         is_one = any(row.reason in NO_DOCUMENT for row in with_records)
         others = " Records that are no documents were left out: --records shows them." if is_one else ""
         after = f" after the first {skip:,}" if skip else ""
-        console(stderr=True).print(words(f"No such documents{after}.{others}"), soft_wrap=True)
+        console(stderr=True).print(words(f"No such documents{after}.{others}"))
     if open_steps:
         _say_open(open_steps, count_unjudged(seen, step, source or ()) if kept else 0, seen)
 
@@ -179,7 +179,7 @@ def _say_open(steps: list[str], unjudged: int, seen: Seen) -> None:
     withhold = {node_id for source in seen.chains for node_id in withholding(seen, source)}
     if looks_up := [node_id for node_id in steps if node_id in withhold]:
         said += f"Of documents that {', '.join(looks_up)} has not seen, id, source and verdict are shown alone. "
-    console(stderr=True).print(words(f"{said}{seen.to_finish}{last_finished(seen, 'inspect')}"), soft_wrap=True)
+    console(stderr=True).print(words(f"{said}{seen.to_finish}{last_finished(seen, 'inspect')}"))
 
 
 def _pattern(text: str | None) -> re.Pattern[str] | None:
@@ -210,16 +210,16 @@ def _show(out: Screen, row: Row, chars: int, grep: re.Pattern[str] | None, suite
     out.rule(f"{fields['source']}: {fields['locator']}", align="left", style="dim")
     out.print(words(verdict, f"   id {fields['doc_id'].hex()}"))
     if row.withheld is not None and row.reason is None:
-        out.print(words((told(row.withheld), "bold yellow")), soft_wrap=True)
+        out.print(words((told(row.withheld), "bold yellow")))
     for name in ("title", "url"):
         if fields[name] is not None:
-            out.print(words((name, "dim"), f" {fields[name]}"), soft_wrap=True)
+            out.print(words((name, "dim"), f" {fields[name]}"))
     facts = {name: fields[name] for name in FACTS} | row.columns
     if row.flags:
         facts.pop(COLUMN, None)
     known = [words((name, "dim"), f" {value_text(value)}") for name, value in facts.items() if value is not None]
     for line in _lines(known, out.width):
-        out.print(line, soft_wrap=True)
+        out.print(line)
     if row.flags:
         show_flags(out, [(flag, suites.item(flag)) for flag in row.flags], chars == MOST)
     if row.pieces:
@@ -256,7 +256,7 @@ def _show_text(out: Screen, text: str, chars: int, grep: re.Pattern[str] | None)
         made.append_text(passage(text[at:begin]))
         made.append_text(passage(shown if out.is_terminal else f"[*{shown}*]", "bold red"))
         at = min(end, stop)
-    out.print(made.append_text(passage(text[at:stop])), soft_wrap=True)
+    out.print(made.append_text(passage(text[at:stop])))
     left = [
         counted(more, what)
         for more, what in (
@@ -279,7 +279,7 @@ def _show_cuts(out: Screen, row: Row) -> None:
         else:
             made.append_text(passage(text if out.is_terminal else f"[-{text}-]", "red strike"))
             steps[step] = steps.get(step, 0) + len(text.encode())
-    out.print(made, soft_wrap=True)
+    out.print(made)
     told = ", ".join(f"{size} bytes by {step}" for step, size in steps.items()) or "nothing"
     out.print(words((f"cut: {told}", "dim")))
     out.print()

@@ -74,7 +74,7 @@ def open_seen(name: str, store: str | None) -> Seen:
 def open_run(name: str, store: str | None) -> Seen:
     """What the run made that STORE@NAME names."""
     seen = opening.open_run(name, store, asked_sample())
-    console(stderr=True).print(words((describe(seen), "dim")), soft_wrap=True)
+    console(stderr=True).print(words((describe(seen), "dim")))
     return seen
 
 

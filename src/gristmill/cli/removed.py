@@ -46,7 +46,7 @@ def command(
     if waiting:
         steps = listed_steps(waiting, seen.chains)
         told = f"Not counted, or not in full, because not run as the recipe is now: {steps}."
-        console(stderr=True).print(words(f"{told} {to_finish}"), soft_wrap=True)
+        console(stderr=True).print(words(f"{told} {to_finish}"))
     elif not found:
         console(stderr=True).print("No rule removed a document.")
     if json:

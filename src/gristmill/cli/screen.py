@@ -50,10 +50,11 @@ class Screen(Console):
             self.width = PIPE_WIDTH
 
     def print(self, *objects: Any, **options: Any) -> None:
-        """As Rich does, but text is never broken inside of a word."""
-        if self.is_fitted and all(isinstance(one, str | Text) for one in objects):
-            objects = tuple(fitted(passage(one) if isinstance(one, str) else one, self.width) for one in objects)
+        """As Rich does, but text is broken between words for a terminal, and not at all for a pipe."""
+        if all(isinstance(one, str | Text) for one in objects):
             options["soft_wrap"] = True
+            if self.is_fitted:
+                objects = tuple(fitted(passage(one) if isinstance(one, str) else one, self.width) for one in objects)
         super().print(*objects, **options)
 
     def render_str(self, text: str, **options: Any) -> Text:
@@ -101,7 +102,7 @@ def fitted(text: Text, width: int, indent: str = "") -> Text:
 
 def print_paragraph(text: str, stderr: bool = False) -> None:
     """Sentences in one line, which a terminal breaks between words and a pipe gets unbroken."""
-    Screen(stderr).print(words(text), soft_wrap=True)
+    Screen(stderr).print(words(text))
 
 
 def say(message: str) -> None:
@@ -170,7 +171,7 @@ def write_bytes(data: bytes) -> None:
         stream.buffer.flush()
 
 
-def speaking(command: Callable[[], int]) -> int:
+def speaking(command: Callable[[], int | None]) -> int:
     """The exit code of a command. While it lasts, whatever this process prints is printable, whoever prints it.
 
     A reader that is gone (`| head`) ends the command in silence, with the code of a process that SIGPIPE ended.
@@ -179,7 +180,7 @@ def speaking(command: Callable[[], int]) -> int:
     try:
         code = command()
         sys.stdout.flush()
-        return code
+        return code or 0
     except CannotPrint as failure:
         _hang_up()
         if failure.is_reader_gone:

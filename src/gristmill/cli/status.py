@@ -96,19 +96,19 @@ def command(
     for entry in listed:
         for one in entry["skewed"]:
             out.print()
-            out.print(words(skew_line(entry["stage"], one)), soft_wrap=True)
+            out.print(words(skew_line(entry["stage"], one)))
     if bill := _bill(list(seen.made.values()), last):
         out.print()
-        out.print(words(bill), soft_wrap=True)
+        out.print(words(bill))
     if last is None:
         told = "" if seen.store.is_shared else f" {seen.to_finish}"
-        out.print(passage(f"\nThis recipe has not been run with this store yet.{told}"), soft_wrap=True)
+        out.print(passage(f"\nThis recipe has not been run with this store yet.{told}"))
     else:
         told = "Last run" if seen.record is None else "Run"
         out.print(f"\n{told}: {outcome(last)}, {end_of(last)}, version {last['version'] or '-'}")
         if seen.unfinished() and (finished := last_finished(seen, "status")):
             told = "The stages above are those of the recipe and its inputs as they are now, and not all have run."
-            out.print(words(f"{told} {seen.to_finish}{finished}"), soft_wrap=True)
+            out.print(words(f"{told} {seen.to_finish}{finished}"))
 
 
 def skew_line(stage: str, slowest: Mapping[str, Any]) -> str:

@@ -120,7 +120,7 @@ def show_command(version: Named, store: StoreUri = None, json: Json = False) -> 
     out = console()
     out.print(table(("", ""), lines, left=2))
     for hint in ("", *hints):
-        out.print(words(hint), soft_wrap=True)
+        out.print(words(hint))
 
 
 def tag_command(
@@ -211,7 +211,7 @@ def drop_command(version: Named, store: StoreUri = None, json: Json = False) -> 
             f"{place.store.uri} {' '.join(f'--published {folder}' for folder in shards)}"
         )
     for line in lines:
-        console().print(words(line), soft_wrap=True)
+        console().print(words(line))
 
 
 def as_json(version: Version) -> dict[str, Any]:
@@ -261,7 +261,7 @@ def _answer(store: Store, version: Version, json: bool, message: str) -> None:
     if json:
         print_json(as_json(_now(store, version)))
     else:
-        console().print(words(message), soft_wrap=True)
+        console().print(words(message))
 
 
 app.command(name="list", epilog="Example: gristmill versions list recipes/demo.yaml")(with_sample(list_command))

@@ -75,4 +75,4 @@ def open_version(typed: Sequence[str], store: str | None) -> tuple[Place, Versio
 
 def tell(message: str) -> None:
     """Beside the answer."""
-    console(stderr=True).print(words((message, "dim")), soft_wrap=True)
+    console(stderr=True).print(words((message, "dim")))

@@ -43,7 +43,7 @@ def command(
     elif different is None:
         all_of_it = counted(len(datasets_of(found.record)), "dataset")
         same = "The same as far as it goes" if found.part else "The same"
-        console().print(words(f"{same}: {found.hash} of {found.recipe}, {all_of_it}."), soft_wrap=True)
+        console().print(words(f"{same}: {found.hash} of {found.recipe}, {all_of_it}."))
     else:
         now = "is not made any more" if different.now is None else f"is now {different.now[:12]}"
         place_in = (
@@ -54,11 +54,10 @@ def command(
             words(
                 f"Different: {different.step}, the dataset of {different.source}: {different.before[:12]} {now}{where}."
                 f" Why: {'; '.join(different.why)}."
-            ),
-            soft_wrap=True,
+            )
         )
     if found.part and not json:
         missing = listed_steps(found.record.get("not_run", ()), found.record["chains"])
-        console().print(words(f"That run is {found.part}. It did not run: {missing}."), soft_wrap=True)
+        console().print(words(f"That run is {found.part}. It did not run: {missing}."))
     if different is not None:
         raise typer.Exit(1)

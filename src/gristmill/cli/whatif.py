@@ -94,16 +94,16 @@ def _show(out: Screen, answer: Answer, samples: dict[str, Any], other_sources: l
     if other_sources:
         out.print(words((f"Not asked, as they do not pass {answer.step}: {listed(other_sources, 10)}.", "dim")))
     for told in answer.exceptions:
-        out.print(words((told, "yellow")), soft_wrap=True)
+        out.print(words((told, "yellow")))
     for label, name, side in (("would come", "come", come), ("would go", "go", go)):
         if side.reasons:
             reasons = listed((f"{reason} {count:,}" for reason, count in side.reasons.most_common()), 10)
-            out.print(passage(f"\n{label}, by reason: {reasons}"), soft_wrap=True)
+            out.print(passage(f"\n{label}, by reason: {reasons}"))
         for row in samples[name]:
             shown = " ".join((row.text or "").split())[:SHOWN_CHARACTERS]
             out.print(words((row.fields["locator"], "dim"), f" {shown}"), overflow="fold")
     if may_go:
-        out.print(f"\nDocuments that come would still have to pass {listed(answer.later, 10)}.", soft_wrap=True)
+        out.print(f"\nDocuments that come would still have to pass {listed(answer.later, 10)}.")
 
 
 def _signed(sign: str, side: Side, answer: Answer) -> tuple[str, str, str]:

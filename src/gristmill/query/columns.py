@@ -17,9 +17,9 @@ from gristmill.engine.schedule.seen import Document, Seen
 from gristmill.errors import UserError
 from gristmill.query import withheld
 from gristmill.query.documents import COLUMNS, LANGUAGE, REWRITTEN
-from gristmill.reasons import NO_DOCUMENT
 from gristmill.recipe.columns import INGEST
 from gristmill.recipe.mistakes import suggest
+from gristmill.stages import NO_DOCUMENT
 from gristmill.store.parquet import PartReader, join, open_parts
 from gristmill.store.store import Part
 

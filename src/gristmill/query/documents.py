@@ -14,10 +14,10 @@ from gristmill.engine.work.rows import read_many
 from gristmill.errors import UserError
 from gristmill.query import evidence, withheld
 from gristmill.query.evidence import Flag
-from gristmill.reasons import NO_DOCUMENT
 from gristmill.recipe.columns import INGEST
 from gristmill.recipe.mistakes import nearest
 from gristmill.stages import LANGUAGE as LANGUAGE
+from gristmill.stages import NO_DOCUMENT
 from gristmill.store.parquet import open_parts
 
 COLUMNS = (

@@ -6,8 +6,7 @@ from typing import Any
 from gristmill.counted import percent
 from gristmill.engine.plan.facts import NodeFacts
 from gristmill.engine.schedule.seen import Seen
-from gristmill.reasons import NO_DOCUMENT
-from gristmill.stages import CORPUS, INGEST, STEPS
+from gristmill.stages import CORPUS, INGEST, NO_DOCUMENT, STEPS
 from gristmill.stages.dedup.scope_words import SCOPE_WORDS
 
 

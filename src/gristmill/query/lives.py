@@ -16,8 +16,8 @@ from gristmill.query.lineage import Life, best_of, life_of, versions_with
 from gristmill.query.lookup import Place, find
 from gristmill.query.prove import Differs, Proof, Prover, ShardPiece
 from gristmill.query.published import Published
-from gristmill.reasons import NO_DOCUMENT
 from gristmill.recipe.mix import MIX
+from gristmill.stages import NO_DOCUMENT
 
 Note = Callable[[str], None]
 MOST_SHOWN = 10

@@ -14,11 +14,11 @@ from gristmill.query import withheld
 from gristmill.query.columns import WRITTEN, layers_of, origin_of, plain_type
 from gristmill.query.documents import COLUMNS, LANGUAGE
 from gristmill.query.joined_files import Columns, JoinedFiles
-from gristmill.reasons import NO_DOCUMENT
 from gristmill.recipe.columns import INGEST
 from gristmill.recipe.mix import MIX
 from gristmill.recipe.shards import SHARDS
 from gristmill.shardformat.manifest import read_manifest
+from gristmill.stages import NO_DOCUMENT
 from gristmill.store.parquet import PartReader
 from gristmill.store.store import Part
 

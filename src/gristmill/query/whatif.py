@@ -25,11 +25,11 @@ from gristmill.engine.work.borders import check_answers
 from gristmill.engine.work.rows import Batch
 from gristmill.errors import UserError
 from gristmill.query.changes import Change, parse_changes
-from gristmill.reasons import NO_DOCUMENT
 from gristmill.recipe.columns import INGEST, View
 from gristmill.recipe.mix import MIX
 from gristmill.recipe.shards import SHARDS
 from gristmill.recipe.tokenizer import TOKENIZER
+from gristmill.stages import NO_DOCUMENT
 from gristmill.stages.contract import StageConfig
 from gristmill.stages.select import corpus
 from gristmill.stages.stage_interface import may_read_of, reads_of, schema_of

@@ -45,6 +45,7 @@ def why_not(location: str) -> str | None:
     if not is_url(location):
         return None
     import fsspec
+    from fsspec.registry import known_implementations
 
     for protocol in _PROTOCOL.findall(location):
         try:
@@ -54,7 +55,7 @@ def why_not(location: str) -> str | None:
             hint = f"Did you mean {near}://?" if near else "Use s3://, gs://, abfs://, file:// or a local path."
             return f"{location!r} has the unknown scheme {protocol}://. {hint}"
         except ImportError as error:
-            package = str(fsspec.registry.known_implementations[protocol]["class"]).split(".")[0]
+            package = str(known_implementations[protocol]["class"]).split(".")[0]
             fix = f"Run pip install {package}" if package != "fsspec" else str(error)
             return f"{location!r} needs a package that is not installed. {fix}."
     return None

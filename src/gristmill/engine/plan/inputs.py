@@ -18,9 +18,9 @@ from gristmill.engine.files.tree import BROKEN, OUTSIDE, SECOND, SPECIAL, Skippe
 from gristmill.engine.work.rows import CRASHED
 from gristmill.engine.work.task import Hash, Read, Task
 from gristmill.places import exact, place_of, shown
-from gristmill.reasons import NO_FAULT
 from gristmill.recipe.columns import INGEST, columns_of, extracts
 from gristmill.recipe.model import Recipe, Source
+from gristmill.stages import NO_FAULT
 from gristmill.stages.contract import Piece
 from gristmill.stages.ingest.json_repair import MENDED
 from gristmill.stages.ingest.markup import markup_warnings
