@@ -1,7 +1,9 @@
 """The way in: `gristmill`, and `python -m gristmill`."""
 
 import os
+import sys
 
+from gristmill.cli.help import stored_help
 from gristmill.stopping import leave_when_told
 
 
@@ -9,6 +11,10 @@ def main() -> None:
     """Run a command; it can be stopped while what it needs is imported."""
     _fill_standard_streams()
     leave_when_told()
+    if (text := stored_help(sys.argv[1:])) is not None:
+        from gristmill.cli.screen import say, speaking
+
+        sys.exit(speaking(lambda: say(text)))
     from gristmill.cli.main import main as run_command
 
     run_command()

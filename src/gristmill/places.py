@@ -14,9 +14,6 @@ import stat
 from dataclasses import dataclass
 from typing import IO, Any
 
-import fsspec
-from fsspec.implementations.local import LocalFileSystem
-
 from gristmill import objects
 from gristmill.errors import UserError
 
@@ -51,6 +48,8 @@ def system_of(location: str) -> tuple[Any, str]:
     """The file system of a location that a user wrote, and the path in it."""
     path = local_path(location)
     if path is not None:
+        from fsspec.implementations.local import LocalFileSystem  # takes as long as all else that reads a record
+
         return LocalFileSystem(), os.path.abspath(path)
     return _elsewhere(location)
 
@@ -60,6 +59,8 @@ def _elsewhere(location: str) -> tuple[Any, str]:
         from gristmill.objects.system import system_at
 
         return system_at(location)
+    import fsspec
+
     try:
         system, path = fsspec.url_to_fs(location)
     except Exception as error:  # a library of a file system fails in its own ways

@@ -10,17 +10,6 @@ import pyarrow as pa
 
 VERDICT = (pa.field("drop", pa.string()), pa.field("detail", pa.string()))
 
-NO_DOCUMENT = frozenset(
-    {
-        *("warcinfo_record", "request_record", "metadata_record", "revisit_record", "continuation_record"),
-        *("filedesc_record", "unknown_record", "robots_txt"),
-    }
-)
-"""Reasons of records that never were documents; all others are faults of a document, or of what should be one."""
-
-NO_FAULT = NO_DOCUMENT | {"http_status", "not_text", "empty_body", "empty_text", "empty_file", "not_code"}
-"""Reasons of records that a reader has read well, and that hold nothing for a corpus; its others are faults."""
-
 DOCUMENTS = pa.schema(
     [
         pa.field("doc_id", pa.binary(16), nullable=False),

@@ -9,7 +9,7 @@ import pytest
 from gristmill.cli.tokenizer_open import Fertility
 from gristmill.engine.work.task import part_from_json
 from gristmill.query.funnel import funnels
-from gristmill.schema import NO_DOCUMENT
+from gristmill.stages import NO_DOCUMENT
 from gristmill.store.store import with_verdicts
 
 

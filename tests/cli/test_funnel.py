@@ -9,7 +9,7 @@ from gristmill.engine.plan.graph import CORPUS
 from gristmill.query.documents import rows
 from gristmill.query.funnel import funnels
 from gristmill.recipe.columns import INGEST
-from gristmill.schema import NO_DOCUMENT
+from gristmill.stages import NO_DOCUMENT
 from gristmill.stages.ingest import pages
 
 EXTRACT = {"crawl": "web/extract", "notes": INGEST}

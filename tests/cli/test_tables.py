@@ -22,6 +22,18 @@ COMMANDS = (
     "steps near_dedup",
     "steps heuristics",
     "budget --params 7e9 --tokens 2T --gpus 512",
+    "versions R",
+    "versions show R",
+    "inspect R -n 2",
+    "sample R",
+    "suite touched R",
+    "gc R --dry-run",
+    "whatif R heuristics.gopher_quality.min_words=30",
+    "takedown check R",
+    "funnel R --jsn",
+    "funnel no/such/recipe.yaml",
+    "versions show R nothing",
+    "funel R",
 )
 JOINT = re.compile(r"(?<=[_/.:=])")
 
@@ -43,17 +55,30 @@ def pieces(text):
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_no_command_breaks_a_word(everything, say, monkeypatch, command):
-    """What a wide screen shows, without the columns that gave way; lines that are meant to be copied are whole."""
+    """A narrow screen shows the words of a wide one, without the columns that gave way. Only a line of one word, such
+    as a path, may be wider than the screen."""
     words = [str(everything.project.recipe) if word == "R" else word for word in command.split()]
     monkeypatch.setenv("COLUMNS", "400")
-    allowed = pieces(say(*words).out)
+    wide = say(*words)
+    allowed = pieces(wide.out + wide.err)
     for width in (60, 80):
         monkeypatch.setenv("COLUMNS", str(width))
-        told = re.sub(r"Left out, as there are .*?\.\n", "", say(*words).out, flags=re.DOTALL)
-        copied = (str(everything.project.folder), "hash ")
-        lines = [line for line in told.splitlines() if not any(mark in line for mark in copied)]
-        assert all(len(line) <= width for line in lines)
-        assert not {word for line in lines for word in line.split()} - allowed
+        narrow = say(*words)
+        told = re.sub(r"Left out, as there are .*?\.\n", "", narrow.out + narrow.err, flags=re.DOTALL)
+        assert not [line for line in told.splitlines() if len(line) > width and len(line.split()) > 1]
+        assert not {word for word in told.split() if word.strip("─")} - allowed
+
+
+def test_a_pipe_gets_each_message_in_one_line(say, monkeypatch):
+    """A program that searches the output finds whole sentences, unless the user sets COLUMNS."""
+    message = say("funnel", "no/such/recipe.yaml").err
+    assert message.count("\n") == 1
+    assert len(message) > 80
+    monkeypatch.setenv("COLUMNS", "40")
+    first, *rest = say("funnel", "no/such/recipe.yaml").err.splitlines()
+    assert " ".join([first, *(line.removeprefix("  ") for line in rest)]) == message.rstrip("\n")
+    assert rest
+    assert all(line.startswith("  ") for line in rest)
 
 
 def test_a_column_that_matters_less_gives_way_and_the_table_says_so():

@@ -5,10 +5,14 @@ import re
 import shlex
 from dataclasses import replace
 
+from gristmill.cli import run as run_command
 from gristmill.cli.options import as_typed
 from gristmill.cli.run import _unread_details, _unread_lines, unread_records
+from gristmill.cli.show import listed_steps
 from gristmill.engine.mill import find_warnings
 from gristmill.engine.plan.inputs import unread
+from gristmill.engine.publish.run_record import names_in
+from gristmill.store.store import Store
 
 RECIPE = """
 recipe: few
@@ -111,3 +115,21 @@ def test_a_run_prints_a_short_summary_and_its_warnings_last(project, say):
     verbose = say("run", project.recipe, "-v").out
     assert "not_longer" in verbose
     assert verbose.splitlines()[-2:] == lines[2:4]
+
+
+def test_a_list_of_names_is_short_however_many_there_are(tmp_path, monkeypatch):
+    """Sources with faults, steps, versions and recipes of a store: the first few, and how many more."""
+    sources = {f"source_{number:03}": {"bad": 2} for number in range(300)}
+    left_out = {name: {"suffix": {"files": 1, "example": "a"}} for name in sources}
+    monkeypatch.setattr(run_command, "unread_records", lambda run: sources)
+    monkeypatch.setattr(run_command, "unread_files", lambda run: left_out)
+    records, _, files = _unread_lines(None, "r.yaml")
+    assert records.endswith("source_004 2 and 295 more).")
+    assert "source_004 1 and 295 more)" in files
+    assert listed_steps([f"all/step_{number}" for number in range(50)], ()).endswith("all/step_9 and 40 more")
+    store = Store(str(tmp_path))
+    for number in range(50):
+        store.write_file(f"versions/v{number:02}.json", b"{}")
+        store.write_file(f"runs/r{number:02}/run-1.json", b"{}")
+    assert "v09 and 40 more. Recipes" in names_in(store)
+    assert names_in(store).endswith("r09 and 40 more.")

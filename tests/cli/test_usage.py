@@ -70,9 +70,8 @@ def test_the_help_says_of_every_command_what_the_command_says_of_itself():
         assert command.get_short_help_str(200) == COMMANDS[name], name
 
 
-@pytest.mark.parametrize(("words", "code"), [(["--help"], 0), (["rnu"], 2)])
-def test_the_help_and_a_mistyped_command_import_no_command(words, code):
-    """They answer in a tenth of a second; NumPy alone takes longer."""
-    script = f"import sys; sys.argv[1:] = {words}\nfrom gristmill.cli.main import run_command\ncode = run_command()\n"
-    script += f"assert code == {code} and not {{'numpy', 'pyarrow', 'numba'}} & set(sys.modules)"
+def test_a_mistyped_command_imports_no_command():
+    """It answers in a tenth of a second; NumPy alone takes longer."""
+    script = "import sys; sys.argv[1:] = ['rnu']\nfrom gristmill.cli.main import run_command\ncode = run_command()\n"
+    script += "assert code == 2 and not {'numpy', 'pydantic', 'pyarrow', 'numba'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", script], check=True, capture_output=True)

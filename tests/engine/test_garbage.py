@@ -7,7 +7,8 @@ import pytest
 
 from conftest import Project
 from gristmill.engine.mill import Silent
-from gristmill.engine.publish.garbage import alone, collect, find_garbage, refuse_no_store
+from gristmill.engine.publish.catalog import refuse_no_store
+from gristmill.engine.publish.garbage import alone, collect, find_garbage
 from gristmill.engine.publish.run_record import task_names
 from gristmill.errors import UserError
 from gristmill.store.leases import hold

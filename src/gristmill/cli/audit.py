@@ -69,11 +69,11 @@ def command(
         elif out is None:
             _show(console(), example)
     for note in notes:
-        console(stderr=True).print(words(note), soft_wrap=True)
+        console(stderr=True).print(words(note))
     if not examples:
         console(stderr=True).print("Nothing was matched that could be shown.")
     elif out is not None and not json:
-        console().print(words(f"{out}: {counted(len(examples), 'document')}."), soft_wrap=True)
+        console().print(words(f"{out}: {counted(len(examples), 'document')}."))
 
 
 def _check_type(kind: str | None, is_known: bool, steps: Sequence[Audited], seen: Seen) -> None:
@@ -107,9 +107,9 @@ def _show(out: Screen, one: Example) -> None:
     """A document; matches are red, and without colours between [* and *]."""
     out.rule(f"{one.source}: {one.locator}", align="left", style="dim")
     detail = f": {one.detail}" if one.detail else ""
-    out.print(words((one.type, "red"), f" by {one.step}{detail}   id {one.doc_id}"), soft_wrap=True)
+    out.print(words((one.type, "red"), f" by {one.step}{detail}   id {one.doc_id}"))
     if one.url is not None:
-        out.print(words(("url", "dim"), f" {one.url}"), soft_wrap=True)
+        out.print(words(("url", "dim"), f" {one.url}"))
     shown = 0
     for part in one.passages:
         made = words(("... ", "dim") if part.start else "")
@@ -117,7 +117,7 @@ def _show(out: Screen, one: Example) -> None:
             shown += label is not None
             marked = text if label is None or out.is_terminal else f"[*{text}*]"
             made.append_text(passage(marked, "" if label is None else "bold red"))
-        out.print(made, soft_wrap=True)
+        out.print(made)
     if one.matches > shown:
         out.print(words((f"... {counted(one.matches - shown, 'more match', 'more matches')}", "dim")))
     out.print()

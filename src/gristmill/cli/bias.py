@@ -86,9 +86,9 @@ def command(
         for document in answer.edge if html is None else ():
             _show(console(), document)
     for line in loud:
-        console(stderr=True).print(words((line, "bold red")), soft_wrap=True)
+        console(stderr=True).print(words((line, "bold red")))
     for note in notes:
-        console(stderr=True).print(words((note, "dim")), soft_wrap=True)
+        console(stderr=True).print(words((note, "dim")))
     if html is not None and not json:
         console().print(words(f"{html}: {counted(len(groups), 'group')}, {counted(len(answer.edge), 'document')}."))
 
@@ -186,8 +186,8 @@ def _show(out: Screen, one: EdgeDocument) -> None:
     scores = ", ".join(f"{name} {'none' if value is None else f'{value:.6g}'}" for name, value in one.scores.items())
     told = "   ".join(filter(None, (scores, one.language, one.register, f"id {one.doc_id}")))
     verdict = one.side if one.reason is None else f"{one.side} ({one.reason})"
-    out.print(words((verdict, "green" if one.reason is None else "red"), f"   {told}"), soft_wrap=True)
+    out.print(words((verdict, "green" if one.reason is None else "red"), f"   {told}"))
     if one.url is not None:
-        out.print(words(("url", "dim"), f" {one.url}"), soft_wrap=True)
-    out.print(passage(one.excerpt), soft_wrap=True)
+        out.print(words(("url", "dim"), f" {one.url}"))
+    out.print(passage(one.excerpt))
     out.print()

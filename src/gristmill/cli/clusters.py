@@ -85,7 +85,7 @@ def _show(out: Any, cluster: Cluster, full: bool) -> None:
         return
     for member in cluster.members:
         if member.withheld is not None:
-            out.print(words(f"id {member.fields['doc_id'].hex()}: {told(member.withheld)}"), soft_wrap=True)
+            out.print(words(f"id {member.fields['doc_id'].hex()}: {told(member.withheld)}"))
             continue
         similarity, chain = member.columns["similarity"][0], member.columns["chain"]
         pair = Table(show_edge=False, expand=True, padding=(0, 1))

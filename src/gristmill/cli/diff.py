@@ -22,6 +22,7 @@ from gristmill.errors import UserError
 from gristmill.query.diff import NO_LABEL, Documents, Side, compare_documents, compare_recipes
 from gristmill.query.documents import Row, row_at
 from gristmill.query.shifts import MOVED, Shift, find_shifts
+from gristmill.recipe.mistakes import listed
 from gristmill.recipe.mix import MIX
 from gristmill.stages.mix.tally import tally
 
@@ -81,7 +82,7 @@ def command(
         )
         return
     out = console()
-    out.print(words(f"{before.told} ({old.hash}) -> {now.told} ({new.hash})"), soft_wrap=True)
+    out.print(words(f"{before.told} ({old.hash}) -> {now.told} ({new.hash})"))
     if is_same:
         out.print("They are the same version: all that they hold is the same, to the byte.")
         return
@@ -189,8 +190,8 @@ def _show_documents(out: Screen, found: Documents, came: Sequence[Row], went: Se
             for (_, label), count in side.languages.items():
                 by_label[label] += count
             if set(by_label) != {NO_LABEL}:
-                told = ", ".join(f"{label} {count:,}" for label, count in by_label.most_common())
-                out.print(words(f"By language: {told}"), soft_wrap=True)
+                told = listed((f"{label} {count:,}" for label, count in by_label.most_common()), 10)
+                out.print(words(f"By language: {told}"))
         for row in sampled:
             first = " ".join((row.text or "").split())[:FIRST_CHARACTERS]
             where = row.fields["url"] or row.fields["locator"]

@@ -35,7 +35,7 @@ def show_flags(out: Screen, flags: Sequence[tuple[Flag, Item]], full: bool) -> N
     """Each with both texts; words that agree are bold, and without colours between [* and *]."""
     shown = flags if full else flags[:MOST_FLAGS]
     for flag, item in shown:
-        out.print(words((flag_text(flag), "bold yellow"), (f"  by {flag.step}", "dim")), soft_wrap=True)
+        out.print(words((flag_text(flag), "bold yellow"), (f"  by {flag.step}", "dim")))
         left, right = agreeing(flag.passage, text_of(item, flag), out.is_terminal, full)
         heads = f"document, bytes {flag.start:,} to {flag.stop:,}", flag.piece
         if flag.piece == "question" and item.answer:
@@ -49,7 +49,7 @@ def show_flags(out: Screen, flags: Sequence[tuple[Flag, Item]], full: bool) -> N
             out.print(pair)
         else:
             for head, text in zip(heads, (left, right), strict=True):
-                out.print(words((f"{head}: ", "dim"), text), soft_wrap=True)
+                out.print(words((f"{head}: ", "dim"), text))
         out.print()
     if len(flags) > len(shown):
         out.print(words((f"... {counted(len(flags) - len(shown), 'more flag')} (--full)", "dim")))

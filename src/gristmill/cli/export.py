@@ -63,8 +63,8 @@ def command(
     text, stored = sum(told.text_bytes.values()), sum(file_bytes for file_bytes, _, _ in told.files.values())
     done = f"{counted(told.documents, 'document')}, {size(text)} of text, in {counted(len(told.files), 'file')}"
     if changed := ", ".join(f"{name} {count:,}" for name, count in told.replaced.items() if count):
-        console().print(words(f"Values that scrub changed in columns beside the text: {changed}."), soft_wrap=True)
-    console().print(words(f"{out}: {done} of {size(stored)}. README.md there says what it is."), soft_wrap=True)
+        console().print(words(f"Values that scrub changed in columns beside the text: {changed}."))
+    console().print(words(f"{out}: {done} of {size(stored)}. README.md there says what it is."))
 
 
 def _bytes(text: str) -> int:

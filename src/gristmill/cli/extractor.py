@@ -123,7 +123,7 @@ def _show(about: dict[str, Any], results: Sequence[Result]) -> None:
     out.print(table(("tool", "HTML on one core", "seconds"), rows))
     out.print()
     for line in _remarks(about, results):
-        out.print(words((line, "dim")), soft_wrap=True)
+        out.print(words((line, "dim")))
 
 
 def _row(name: str, tool: str, pages: int, score: Score) -> tuple[str, ...]:

@@ -71,8 +71,8 @@ def command(
         print_json(said)
         return
     for note in said["notes"]:
-        console(stderr=True).print(words((note, "yellow")), soft_wrap=True)
-    console().print(words(f"{target}: {summary(said)}."), soft_wrap=True)
+        console(stderr=True).print(words((note, "yellow")))
+    console().print(words(f"{target}: {summary(said)}."))
 
 
 def _check(out: Path, force: bool) -> None:

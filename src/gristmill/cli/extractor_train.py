@@ -98,7 +98,7 @@ def _show(said: dict[str, Any], learned: Learned) -> None:
     out.print(table(("set", "pages", "domains", "blocks", "content"), rows))
     if said["left_out"]:
         told = f"{counted(said['left_out'], 'page was', 'pages were')} left out: no text, or too much of it to align"
-        out.print(words((told, "dim")), soft_wrap=True)
+        out.print(words((told, "dim")))
     out.print()
     gained = [
         [f"{name} {gain:.1%}" for name, gain in islice(learned.gains[model].items(), MOST_SHOWN)]
@@ -107,5 +107,5 @@ def _show(said: dict[str, Any], learned: Learned) -> None:
     ranked = [(str(number), *names) for number, names in enumerate(zip(*gained, strict=True), 1)]
     out.print(table(("gain", "by blocks alone", "with their neighbours"), ranked, left=3))
     out.print()
-    out.print(words(f"{said['file']}: {size(said['bytes'])}, sha256 {said['sha256']}"), soft_wrap=True)
-    out.print(words(("in a recipe: ", "dim"), said["use"]), soft_wrap=True)
+    out.print(words(f"{said['file']}: {size(said['bytes'])}, sha256 {said['sha256']}"))
+    out.print(words(("in a recipe: ", "dim"), said["use"]))

@@ -14,6 +14,7 @@ from gristmill.engine.publish.run_record import last_finished
 from gristmill.engine.schedule.seen import Seen
 from gristmill.errors import UserError
 from gristmill.query.funnel import funnels, unread_files
+from gristmill.recipe.mistakes import listed
 
 EXAMPLE = "Example: gristmill funnel recipes/demo.yaml"
 MOST_REASONS = 5
@@ -41,7 +42,7 @@ def command(recipe: RecipeOrRun, store: StoreUri = None, json: Json = False) -> 
     if waiting:
         steps = listed_steps(waiting, seen.chains)
         told = f"Not counted, or not in full, because not run as the recipe is now: {steps}."
-        console(stderr=True).print(words(f"{told} {seen.to_finish}{last_finished(seen, 'funnel')}"), soft_wrap=True)
+        console(stderr=True).print(words(f"{told} {seen.to_finish}{last_finished(seen, 'funnel')}"))
     if json:
         beside = {"languages": languages(seen), "unread_files": unread_files(seen)}
         print_json({"recipe": seen.name, "funnel": found, **beside})
@@ -108,4 +109,4 @@ def _no_documents(found: Mapping[str, Any]) -> Iterator[str]:
     for source, funnel in found.items():
         reasons = sorted(funnel["no_documents"].items(), key=lambda item: -item[1]["rows"])
         if reasons:
-            yield f"{source} " + ", ".join(f"{count['rows']:,} {reason}" for reason, count in reasons)
+            yield f"{source} " + listed((f"{count['rows']:,} {reason}" for reason, count in reasons), 10)

@@ -10,7 +10,8 @@ from gristmill.cli.options import Json, StoreUri, is_run, open_mill, open_run, o
 from gristmill.cli.screen import words
 from gristmill.cli.show import console, size, table
 from gristmill.counted import counted
-from gristmill.engine.publish.garbage import alone, collect, find_garbage, refuse_no_store
+from gristmill.engine.publish.catalog import refuse_no_store
+from gristmill.engine.publish.garbage import alone, collect, find_garbage
 from gristmill.recipe.mistakes import listed
 
 RecipeOrStore = Annotated[
@@ -72,26 +73,23 @@ def command(
     verb = "would go" if dry_run else "removed"
     out.print(
         f"{counted(len(garbage.files), 'file')} ({size(garbage.file_bytes)}) {verb}, {garbage.kept_files:,} "
-        f"({size(garbage.kept_bytes)}) needed by {', '.join([*garbage.needed_by, *now]) or 'published shards'}.",
-        soft_wrap=True,
+        f"({size(garbage.kept_bytes)}) needed by {listed([*garbage.needed_by, *now], 10) or 'published shards'}."
     )
     if garbage.lets_go:
         verb = "would be let go" if dry_run else "let go"
         versions = counted(len(garbage.lets_go), "version")
         told = f"{versions} {verb}, without a name or a pin: {listed(garbage.lets_go, 10)}."
         kept = " To keep one: gristmill versions pin" if dry_run else ""
-        out.print(words(f"{told}{kept}"), soft_wrap=True)
+        out.print(words(f"{told}{kept}"))
     if garbage.published:
         out.print(
-            f"Published shards that only a trainer may still need stay: {', '.join(garbage.published)}. "
-            "To let one go: --published RECIPE/HASH",
-            soft_wrap=True,
+            f"Published shards that only a trainer may still need stay: {listed(garbage.published, 10)}. "
+            "To let one go: --published RECIPE/HASH"
         )
     if garbage.foreign:
         out.print(
             words(
                 f"Left alone, as no run writes such names: {counted(len(garbage.foreign), 'file')} (the first: "
                 f"{garbage.foreign[0]})."
-            ),
-            soft_wrap=True,
+            )
         )

@@ -56,4 +56,4 @@ def command(
         return
     held = f"{counted(about['documents'], 'document')}, {counted(about['shingles'], 'shingle')}"
     said = f"{folder}: {held}, {size(file_bytes)}."
-    console().print(words(said), soft_wrap=True)
+    console().print(words(said))

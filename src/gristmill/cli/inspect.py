@@ -26,7 +26,7 @@ from gristmill.query.evidence import plain as plain_flag
 from gristmill.query.reasons import reasons_of
 from gristmill.query.withheld import told, withholding
 from gristmill.recipe.mistakes import listed, suggest
-from gristmill.schema import NO_DOCUMENT
+from gristmill.stages import NO_DOCUMENT
 
 MOST = 10**15
 """Documents: no corpus has more."""
@@ -102,7 +102,7 @@ def command(
         raise UserError(f"--source {unknown[0]} is not in {seen.told}. {suggest(unknown[0], seen.chains, 'Sources')}")
     elsewhere = [name for name in source or () if not sources_with(seen, step, [name])]
     if elsewhere:
-        passes = ", ".join(sources_with(seen, step))
+        passes = listed(sources_with(seen, step), 10)
         raise UserError(f"--source {elsewhere[0]} does not pass --stage {stage}. Sources that do: {passes}.")
     if not any(made.tasks for made in seen.made.values()):
         last = last_finished(seen, "inspect")
@@ -113,7 +113,7 @@ def command(
     open_steps = unfinished(seen, step)
     if open_steps and not seen.documents:
         raise UserError(
-            f"{', '.join(open_steps)} did not run yet, so there is nothing to look at. "
+            f"{listed(open_steps, 10)} did not run yet, so there is nothing to look at. "
             f"{seen.to_finish}{last_finished(seen, 'inspect')}"
         )
     if clusters:
@@ -141,7 +141,7 @@ def command(
         is_one = any(row.reason in NO_DOCUMENT for row in with_records)
         others = " Records that are no documents were left out: --records shows them." if is_one else ""
         after = f" after the first {skip:,}" if skip else ""
-        console(stderr=True).print(words(f"No such documents{after}.{others}"), soft_wrap=True)
+        console(stderr=True).print(words(f"No such documents{after}.{others}"))
     if open_steps:
         _say_open(open_steps, count_unjudged(seen, step, source or ()) if kept else 0, seen)
 
@@ -169,7 +169,7 @@ def _check_reason(seen: Seen, stage: str | None, reason: str) -> None:
 
 def _say_open(steps: list[str], unjudged: int, seen: Seen) -> None:
     """What has not run as the recipe is now, and what that means for what was shown."""
-    said = f"Not run as the recipe is now: {', '.join(steps)}. "
+    said = f"Not run as the recipe is now: {listed(steps, 10)}. "
     if unjudged:
         so_far = "that nothing has dropped so far"
         said += counted(unjudged, f"document {so_far} is", f"documents {so_far} are")
@@ -179,7 +179,7 @@ def _say_open(steps: list[str], unjudged: int, seen: Seen) -> None:
     withhold = {node_id for source in seen.chains for node_id in withholding(seen, source)}
     if looks_up := [node_id for node_id in steps if node_id in withhold]:
         said += f"Of documents that {', '.join(looks_up)} has not seen, id, source and verdict are shown alone. "
-    console(stderr=True).print(words(f"{said}{seen.to_finish}{last_finished(seen, 'inspect')}"), soft_wrap=True)
+    console(stderr=True).print(words(f"{said}{seen.to_finish}{last_finished(seen, 'inspect')}"))
 
 
 def _pattern(text: str | None) -> re.Pattern[str] | None:
@@ -210,16 +210,16 @@ def _show(out: Screen, row: Row, chars: int, grep: re.Pattern[str] | None, suite
     out.rule(f"{fields['source']}: {fields['locator']}", align="left", style="dim")
     out.print(words(verdict, f"   id {fields['doc_id'].hex()}"))
     if row.withheld is not None and row.reason is None:
-        out.print(words((told(row.withheld), "bold yellow")), soft_wrap=True)
+        out.print(words((told(row.withheld), "bold yellow")))
     for name in ("title", "url"):
         if fields[name] is not None:
-            out.print(words((name, "dim"), f" {fields[name]}"), soft_wrap=True)
+            out.print(words((name, "dim"), f" {fields[name]}"))
     facts = {name: fields[name] for name in FACTS} | row.columns
     if row.flags:
         facts.pop(COLUMN, None)
     known = [words((name, "dim"), f" {value_text(value)}") for name, value in facts.items() if value is not None]
     for line in _lines(known, out.width):
-        out.print(line, soft_wrap=True)
+        out.print(line)
     if row.flags:
         show_flags(out, [(flag, suites.item(flag)) for flag in row.flags], chars == MOST)
     if row.pieces:
@@ -256,7 +256,7 @@ def _show_text(out: Screen, text: str, chars: int, grep: re.Pattern[str] | None)
         made.append_text(passage(text[at:begin]))
         made.append_text(passage(shown if out.is_terminal else f"[*{shown}*]", "bold red"))
         at = min(end, stop)
-    out.print(made.append_text(passage(text[at:stop])), soft_wrap=True)
+    out.print(made.append_text(passage(text[at:stop])))
     left = [
         counted(more, what)
         for more, what in (
@@ -279,7 +279,7 @@ def _show_cuts(out: Screen, row: Row) -> None:
         else:
             made.append_text(passage(text if out.is_terminal else f"[-{text}-]", "red strike"))
             steps[step] = steps.get(step, 0) + len(text.encode())
-    out.print(made, soft_wrap=True)
+    out.print(made)
     told = ", ".join(f"{size} bytes by {step}" for step, size in steps.items()) or "nothing"
     out.print(words((f"cut: {told}", "dim")))
     out.print()

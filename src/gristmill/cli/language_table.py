@@ -6,9 +6,9 @@ from rich.table import Table
 
 from gristmill.cli.show import table
 from gristmill.counted import counted, percent
-from gristmill.engine.plan.graph import CORPUS
 from gristmill.engine.schedule.seen import Seen
-from gristmill.query.documents import LANGUAGE
+from gristmill.recipe.mistakes import listed
+from gristmill.stages import CORPUS, LANGUAGE
 
 MOST_SHOWN = 20
 
@@ -33,8 +33,8 @@ def languages_heading(seen: Seen) -> str:
     measured = [source for source in seen.chains if "languages" in seen.made[f"{source}/{CORPUS}"].metrics]
     names = {source: {seen.nodes[node_id].name for node_id in chain} for source, chain in seen.chains.items()}
     others = [source for source in seen.chains if LANGUAGE not in names[source]]
-    without = f". Not measured, for want of a step {LANGUAGE}: {', '.join(others)}" if others else ""
-    return f"Languages of the documents of {', '.join(measured)}{without}."
+    without = f". Not measured, for want of a step {LANGUAGE}: {listed(others, 10)}" if others else ""
+    return f"Languages of the documents of {listed(measured, 10)}{without}."
 
 
 def language_table(found: dict[str, Any]) -> Table:

@@ -76,4 +76,4 @@ def _read(path: Path) -> str:
 
 
 def _note(told: str) -> None:
-    console(stderr=True).print(words(told), soft_wrap=True)
+    console(stderr=True).print(words(told))

@@ -24,7 +24,7 @@ def show_life(out: Screen, life: Life, whole: Mapping[str, Any]) -> None:
     """What is known, from the input on."""
     out.rule(f"{life.source}: {life.fields['locator']}", align="left", style="dim")
     verdict = words(("kept", "green")) if whole["is_kept"] else words(("dropped", "red"), f" by {life.dropped_by}")
-    out.print(words(verdict, f"   id {life.doc_id}"), soft_wrap=True)
+    out.print(words(verdict, f"   id {life.doc_id}"))
     if (similarity := whole["matched"].get("similarity")) is not None:
         _line(out, "like it", f"has {percent(similarity, 1, 0)} of what was asked for")
     if token := whole.get("token"):
@@ -45,7 +45,7 @@ def show_life(out: Screen, life: Life, whole: Mapping[str, Any]) -> None:
         _line(out, "cluster", f"{cluster.step}: of {counted(cluster.size, 'document')}, kept is {kept}")
     if life.text is not None:
         _line(out, "text", "")
-        out.print(passage(_short(life.text)), soft_wrap=True)
+        out.print(passage(_short(life.text)))
     if life.tokens is not None:
         _line(out, "tokens", f"{life.tokens:,} by the tokenizer {(life.tokenizer or 'of another run')[:12]}")
     if life.group is not None:
@@ -69,7 +69,7 @@ def show_life(out: Screen, life: Life, whole: Mapping[str, Any]) -> None:
 
 
 def _line(out: Screen, name: str, told: str) -> None:
-    out.print(words((name, "dim"), f" {told}"), soft_wrap=True)
+    out.print(words((name, "dim"), f" {told}"))
 
 
 def _where(origin: Origin) -> str:
@@ -90,14 +90,14 @@ def _show_step(out: Screen, step: StepTaken) -> None:
     text = "" if step.bytes_after is None else f"   text {size(step.bytes_after)}"
     if step.bytes_before is not None and step.bytes_before != step.bytes_after:
         text += f", before {size(step.bytes_before)}"
-    out.print(words((step.step, "bold"), " ", verdict, text), soft_wrap=True)
+    out.print(words((step.step, "bold"), " ", verdict, text))
     scores = [f"{name} {_short(value_text(value), SHOWN_VALUE)}" for name, value in step.scores.items()]
     if scores:
         more = f", and {len(scores) - MOST_SCORES:,} more (--json)" if len(scores) > MOST_SCORES else ""
-        out.print(words((f"  {', '.join(scores[:MOST_SCORES])}{more}", "dim")), soft_wrap=True)
+        out.print(words((f"  {', '.join(scores[:MOST_SCORES])}{more}", "dim")))
     for flag in step.flags[:MOST_LISTED]:
         _line(out, f"{step.step} found", f"{flag_text(flag)}, bytes {flag.start:,} to {flag.stop:,}:")
-        out.print(passage(_short(flag.passage)), soft_wrap=True)
+        out.print(passage(_short(flag.passage)))
     if len(step.flags) > MOST_LISTED:
         _line(out, f"{step.step} found", f"{len(step.flags) - MOST_LISTED:,} more (gristmill inspect --evidence --id)")
     _show_cuts(out, step)
@@ -106,19 +106,19 @@ def _show_step(out: Screen, step: StepTaken) -> None:
 def _show_cuts(out: Screen, step: StepTaken) -> None:
     for cut in step.cuts[:MOST_LISTED]:
         _line(out, f"{step.step} cut", f"bytes {cut.start:,} to {cut.stop:,}:")
-        out.print(passage(_short(cut.text), "strike"), soft_wrap=True)
+        out.print(passage(_short(cut.text), "strike"))
     if len(step.cuts) > MOST_LISTED:
         _line(out, f"{step.step} cut", f"{len(step.cuts) - MOST_LISTED:,} more stretches")
 
 
 def _show_proof(out: Screen, proof: Mapping[str, Any]) -> None:
     if "differs" in proof:
-        out.print(words(("not proved", "red"), f" {proof['differs']}"), soft_wrap=True)
+        out.print(words(("not proved", "red"), f" {proof['differs']}"))
         return
     recorded = f", {', '.join(proof['as_recorded'])} taken as recorded" if proof["as_recorded"] else ""
     told = f"the record at {proof['record']['position']:,} of {proof['record']['file']}, "
     told += f"{counted(len(proof['run_again']), 'step')} run again{recorded}, {counted(proof['tokens'], 'token')}"
-    out.print(words(("proved", "green"), f" {told}: all as stored"), soft_wrap=True)
+    out.print(words(("proved", "green"), f" {told}: all as stored"))
 
 
 def _short(text: str, most: int = SHOWN_CHARACTERS) -> str:

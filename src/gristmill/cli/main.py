@@ -14,7 +14,7 @@ import typer
 from gristmill import __version__
 from gristmill.cli.sample_option import with_sample
 from gristmill.cli.screen import complain, say, speaking
-from gristmill.cli.usage import Commands, told
+from gristmill.cli.usage import Commands, told, unknown_command
 from gristmill.errors import UserError
 from gristmill.objects.patience import waits_told
 from gristmill.printable import CannotPrint
@@ -109,6 +109,8 @@ def run_command() -> int:
     """Its exit code. A bug is told here, where what it quotes from data is made printable, not by the interpreter."""
     asked = sys.argv[1] if len(sys.argv) > 1 else None
     try:
+        if asked is not None and asked not in COMMANDS and not asked.startswith("-"):
+            raise UserError(unknown_command("gristmill", asked, list(COMMANDS)))  # before Typer imports pydantic
         with _importing():
             app = make_app([asked] if asked in COMMANDS else ())
         if asked in WITH_WORKERS:

@@ -4,7 +4,7 @@ import os
 import re
 import shlex
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,16 +12,18 @@ from gristmill.cli.sample_option import asked_sample
 from gristmill.cli.screen import print_json as print_json
 from gristmill.cli.screen import words
 from gristmill.cli.show import console
-from gristmill.engine.mill import Mill
 from gristmill.engine.publish.run_record import describe, names_in
 from gristmill.engine.schedule.seen import Seen
 from gristmill.errors import UserError
 from gristmill.query import opening
 from gristmill.query.opening import is_run as is_run
 from gristmill.query.opening import look_with_inputs as look_with_inputs
-from gristmill.recipe.load import locate_store
-from gristmill.recipe.model import Recipe
+from gristmill.recipe.locations import locate_store
 from gristmill.store.store import Store
+
+if TYPE_CHECKING:
+    from gristmill.engine.mill import Mill
+    from gristmill.recipe.model import Recipe
 
 A_RUN = "STORE@NAME: a version, or a recipe's last run, without its files and inputs"
 RecipePath = Annotated[Path, typer.Argument(metavar="RECIPE", help="The recipe's YAML file.", show_default=False)]
@@ -50,12 +52,12 @@ def open_mill(
     executor: str | None = None,
     address: str | None = None,
     profile: str | None = None,
-) -> Mill:
+) -> "Mill":
     """The recipe in a file, with its store; a run that is named in its place is refused, with what can be done."""
     return opening.open_mill(recipe, store, until, executor, address, profile, asked_sample())
 
 
-def as_typed(recipe: Recipe, store: str | None) -> str:
+def as_typed(recipe: "Recipe", store: str | None) -> str:
     """The recipe with the options that another command needs to look at the same run."""
     sample = [] if recipe.sample is None else ["--sample", f"{recipe.sample * 100:.12g}%"]
     return shlex.join([recipe.path, *sample, *([] if store is None else ["--store", store])])
@@ -72,7 +74,7 @@ def open_seen(name: str, store: str | None) -> Seen:
 def open_run(name: str, store: str | None) -> Seen:
     """What the run made that STORE@NAME names."""
     seen = opening.open_run(name, store, asked_sample())
-    console(stderr=True).print(words((describe(seen), "dim")), soft_wrap=True)
+    console(stderr=True).print(words((describe(seen), "dim")))
     return seen
 
 

@@ -121,12 +121,12 @@ def command(
     for line in (hint, idle, "\n".join(inputs)):
         if line:
             out.print()
-            out.print(passage(line), soft_wrap=True)
+            out.print(passage(line))
     if is_open:
         _show_disk(disk, mill.recipe.store)
     for warning in (*twice, *mixture.warnings):
         out.print()
-        out.print(words(f"WARNING: {warning}"), soft_wrap=True)
+        out.print(words(f"WARNING: {warning}"))
     _refuse(mixture.fault)
 
 
@@ -187,4 +187,4 @@ def _show_disk(disk: Disk, store: str) -> None:
             f"\nWARNING: that {'will' if disk.least_bytes > (disk.free_bytes or 0) else 'may'} not fit. Name another "
             "--store, make room (gristmill gc), or try a part first (--sample 1%)."
         )
-    console().print(passage("\n" + told), soft_wrap=True)
+    console().print(passage("\n" + told))

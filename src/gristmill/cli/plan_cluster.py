@@ -131,12 +131,11 @@ def _show(measured: Measured, found: Sizing, cluster: Cluster, prices: Prices, t
             "machines that are lost are not in them (docs/sizing.md). "
             f"Prices: ${prices.core_hour:g} an hour and core, ${prices.million_gets:g} and ${prices.million_puts:g} a "
             f"million reads and writes, ${prices.tb_month:g} a TB and month."
-        ),
-        soft_wrap=True,
+        )
     )
     for one in told:
         out.print()
-        out.print(words(f"WARNING: {one}"), soft_wrap=True)
+        out.print(words(f"WARNING: {one}"))
 
 
 def _steps(found: Sizing) -> Any:

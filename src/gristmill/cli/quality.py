@@ -164,7 +164,7 @@ def arpa_command(
 
 def _show(said: dict[str, Any]) -> None:
     out = console()
-    out.print(words((said["model"], "bold"), f"  {said.get('hash', '')[:16]}"), soft_wrap=True)
+    out.print(words((said["model"], "bold"), f"  {said.get('hash', '')[:16]}"))
     if "report" in said:
         _show_report(said["report"])
     else:
@@ -174,7 +174,7 @@ def _show(said: dict[str, Any]) -> None:
         ]
         out.print(table(("language", "words", "vocabulary", "n-grams", "texts held out"), rows))
     if "file" in said:
-        out.print(words(said["file"]), soft_wrap=True)
+        out.print(words(said["file"]))
 
 
 def _show_report(report: dict[str, Any]) -> None:
@@ -207,7 +207,7 @@ def _show_report(report: dict[str, Any]) -> None:
         out.print(table(("scored again", "AUC", "of the separation lost"), rows))
     for side, found in report["telling"].items():
         told = ", ".join(one["ngram"] for one in found[:MOST_SHOWN])
-        out.print(words((f"{side}: ", "bold"), told), soft_wrap=True)
+        out.print(words((f"{side}: ", "bold"), told))
 
 
 _CHANGES = {

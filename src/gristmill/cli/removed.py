@@ -13,7 +13,6 @@ from gristmill.engine.publish.run_record import last_finished
 from gristmill.engine.schedule.seen import Seen
 from gristmill.errors import UserError
 from gristmill.recipe.mistakes import suggest
-from gristmill.stages.select.heuristics import CountedBy
 
 FAILED = "failed"
 """The column of a step with rules: all that a document failed."""
@@ -47,7 +46,7 @@ def command(
     if waiting:
         steps = listed_steps(waiting, seen.chains)
         told = f"Not counted, or not in full, because not run as the recipe is now: {steps}."
-        console(stderr=True).print(words(f"{told} {to_finish}"), soft_wrap=True)
+        console(stderr=True).print(words(f"{told} {to_finish}"))
     elif not found:
         console(stderr=True).print("No rule removed a document.")
     if json:
@@ -70,6 +69,8 @@ def _counts(seen: Seen, by: str | None) -> Iterator[dict[str, Any]]:
     judges = {node_id: made.metrics for node_id, made in seen.made.items() if made.metrics.get("rules")}
     counted = {name for metrics in judges.values() for name in metrics if name.startswith("by_")}
     if by is not None and judges and f"by_{by}" not in counted:
+        from gristmill.stages.select.heuristics import CountedBy
+
         known = sorted(name[3:] for name in counted)
         if by not in get_args(CountedBy):
             raise UserError(f"--by {by} is nothing that steps count by. {suggest(by, get_args(CountedBy), 'Columns')}")

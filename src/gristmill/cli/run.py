@@ -21,6 +21,7 @@ from gristmill.engine.publish.folder import read_model
 from gristmill.engine.schedule.run import Run
 from gristmill.query.funnel import funnels, unread_files
 from gristmill.recipe.columns import INGEST
+from gristmill.recipe.mistakes import listed
 from gristmill.recipe.mix import MIX
 from gristmill.recipe.model import Recipe
 from gristmill.recipe.quality import unused_models
@@ -216,12 +217,12 @@ def _unread_lines(run: Run, recipe: str) -> Iterator[str]:
     """One line for all records that could not be read, and one for all files that were left out."""
     records = {source: sum(reasons.values()) for source, reasons in unread_records(run).items()}
     if records:
-        where = ", ".join(f"{source} {count:,}" for source, count in records.items())
+        where = listed((f"{source} {count:,}" for source, count in records.items()), 5)
         yield f"{counted(sum(records.values()), 'record')} could not be read ({where})."
         yield f"To look: gristmill inspect {recipe} --stage {INGEST} --dropped"
     files = {source: sum(one["files"] for one in kinds.values()) for source, kinds in unread_files(run).items()}
     if files:
-        where = ", ".join(f"{source} {count:,}" for source, count in files.items())
+        where = listed((f"{source} {count:,}" for source, count in files.items()), 5)
         yield f"{counted(sum(files.values()), 'file')} left out ({where}); gristmill funnel {recipe} says why."
 
 
@@ -229,7 +230,7 @@ def _unread_details(run: Run, recipe: str) -> Iterator[str]:
     """For each source with records that could not be read: the reasons, and how to look at the most frequent one."""
     for source, reasons in unread_records(run).items():
         read = run.made[f"{source}/{INGEST}"].metrics["rows"]
-        kinds = ", ".join(f"{reason} {rows:,}" for reason, rows in reasons.items())
+        kinds = listed((f"{reason} {rows:,}" for reason, rows in reasons.items()), 5)
         yield f"{source}: {sum(reasons.values()):,} of {counted(read, 'record')} could not be read ({kinds})."
         yield f"To look: gristmill inspect {recipe} --stage {INGEST} --source {source} --reason {next(iter(reasons))}"
 
@@ -237,7 +238,7 @@ def _unread_details(run: Run, recipe: str) -> Iterator[str]:
 def _given_up_lines(run: Run, recipe: str) -> Iterator[str]:
     found = given_up(run)
     if found:
-        steps = ", ".join(f"{count:,} by {node_id}" for node_id, count in found.items())
+        steps = listed((f"{count:,} by {node_id}" for node_id, count in found.items()), 5)
         documents = counted(sum(found.values()), "document")
         yield f"{documents} given up because every attempt killed the worker ({steps})."
         yield f"To look: gristmill inspect {recipe} --dropped --reason worker_crashed"

@@ -52,7 +52,7 @@ def command(
                 continue
             line = f"sample {number:,} of {manifest.samples:,}, phase {sample.phase}, group {sample.group}, source "
             line += f"{sample.source}, epoch {place.epoch}, shard {place.shard}, row {place.row}"
-            out.print(words((line, "reverse")), soft_wrap=True)
+            out.print(words((line, "reverse")))
             print_pieces(out, pieces, manifest.seq_len, chars)
     if json:
         print_json({"step": step, "manifest": manifest.hash, "samples": found})

@@ -9,12 +9,14 @@ later. The exception is `write_bytes`, for a command whose purpose is the bytes.
 import json
 import numbers
 import os
+import re
 import signal
 import sys
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from typing import IO, Any, TextIO, cast
+from typing import IO, Any, cast
 
+from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.text import Text
@@ -42,8 +44,18 @@ class Screen(Console):
         stream = sys.stderr if stderr else sys.stdout
         plain = stream.stream if isinstance(stream, Guarded) else stream  # our own colours have to pass
         super().__init__(file=cast(IO[str], Outlet(plain)), markup=False, emoji=False, highlight=False, soft_wrap=False)
-        if not self.is_terminal and "COLUMNS" not in os.environ:
+        self.is_fitted = self.is_terminal or "COLUMNS" in os.environ
+        """Whether paragraphs are broken between words; a pipe gets each in one line, which `grep` finds."""
+        if not self.is_fitted:
             self.width = PIPE_WIDTH
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        """As Rich does, but text is broken between words for a terminal, and not at all for a pipe."""
+        if all(isinstance(one, str | Text) for one in objects):
+            options["soft_wrap"] = True
+            if self.is_fitted:
+                objects = tuple(fitted(passage(one) if isinstance(one, str) else one, self.width) for one in objects)
+        super().print(*objects, **options)
 
     def render_str(self, text: str, **options: Any) -> Text:
         return super().render_str(printable(text), **options)
@@ -70,10 +82,27 @@ def passage(text: str, style: str = "") -> Text:
     return Text(printable(text), style)
 
 
+def fitted(text: Text, width: int, indent: str = "") -> Text:
+    """The text in lines that are broken between words. A word that is wider, such as a path, stays whole."""
+    lines = []
+    for line in text.split(allow_blank=True):
+        cuts: list[int] = []
+        start, is_first = 0, True
+        for word in re.finditer(r"\S+", line.plain):
+            room = width - (len(indent) if cuts else 0)
+            if not is_first and cell_len(line.plain[start : word.end()]) > room:
+                start = word.start()
+                cuts.append(start)
+            is_first = False
+        for at, piece in enumerate(line.divide(cuts)):
+            piece.rstrip()
+            lines.append(Text(indent).append_text(piece) if at else piece)
+    return Text("\n").join(lines)
+
+
 def print_paragraph(text: str, stderr: bool = False) -> None:
     """Sentences in one line, which a terminal breaks between words and a pipe gets unbroken."""
-    screen = Screen(stderr)
-    screen.print(words(text), soft_wrap=not screen.is_terminal)
+    Screen(stderr).print(words(text))
 
 
 def say(message: str) -> None:
@@ -83,22 +112,19 @@ def say(message: str) -> None:
 
 def complain(message: object) -> None:
     """A message on standard error."""
-    _line(sys.stderr, f"gristmill: {indented(str(message))}")
+    log(f"gristmill: {message}")
 
 
 def log(message: str) -> None:
-    """A line of a log on standard error, at once."""
-    _line(sys.stderr, indented(message))
+    """A message on standard error, at once. Where a line is too long for a terminal, the rest of it is indented."""
+    text, screen = indented(message), Screen(stderr=True)
+    log_as_it_is(fitted(Text(text), screen.width, "  ").plain if screen.is_fitted else text)
 
 
 def log_as_it_is(text: str) -> None:
     """Lines on standard error that are laid out already."""
-    _line(sys.stderr, printable(text))
-
-
-def _line(stream: TextIO, text: str) -> None:
-    stream.write(text + "\n")
-    stream.flush()
+    sys.stderr.write(printable(text) + "\n")
+    sys.stderr.flush()
 
 
 def print_json(value: Any) -> None:
@@ -145,7 +171,7 @@ def write_bytes(data: bytes) -> None:
         stream.buffer.flush()
 
 
-def speaking(command: Callable[[], int]) -> int:
+def speaking(command: Callable[[], int | None]) -> int:
     """The exit code of a command. While it lasts, whatever this process prints is printable, whoever prints it.
 
     A reader that is gone (`| head`) ends the command in silence, with the code of a process that SIGPIPE ended.
@@ -154,7 +180,7 @@ def speaking(command: Callable[[], int]) -> int:
     try:
         code = command()
         sys.stdout.flush()
-        return code
+        return code or 0
     except CannotPrint as failure:
         _hang_up()
         if failure.is_reader_gone:

@@ -57,7 +57,7 @@ def verify(shards: ShardsName, store: StoreUri = None, json: Json = False) -> No
     else:
         out = console()
         for fault in faults:
-            out.print(words(fault), soft_wrap=True)
+            out.print(words(fault))
         tokens = sum(shard.tokens for *_, shard in tasks)
         told = counted(len(faults), "fault") if faults else "every token is where the lineage says"
         out.print(f"{counted(len(tasks), 'shard')}, {short(tokens)} tokens: {told}.")
@@ -122,7 +122,7 @@ def head(
         lengths = index.length[int(index.first_piece[row]) : int(index.first_piece[row + 1])]
         samples.append({"sample": row, "documents": len(lengths), "tokens": int(lengths.sum(dtype=np.int64))})
     content = opened.content
-    console(stderr=True).print(words((f"Manifest: {manifest.location}", "dim")), soft_wrap=True)
+    console(stderr=True).print(words((f"Manifest: {manifest.location}", "dim")))
     if json:
         groups = [{**one, "shards": len(one["shards"])} for one in content["groups"]]
         print_json({"manifest": manifest.hash, "groups": groups, "group": chosen.name, "shard": shard, "head": samples})

@@ -80,9 +80,9 @@ def _show(doc_id: str, manifest: Manifest, found: list[dict[str, Any]], why: Ite
         out.print(words(("document", "dim"), f" {doc_id}"))
         out.print(table(("group", "shard", "row", "from token", "tokens", "seen at sample"), listed))
     else:
-        out.print(words(f"{doc_id} is in no shard of {manifest.location}."), soft_wrap=True)
+        out.print(words(f"{doc_id} is in no shard of {manifest.location}."))
     for told in why:
-        out.print(words(told), soft_wrap=True)
+        out.print(words(told))
 
 
 def _unseen(manifest: Manifest, order: Order, found: list[dict[str, Any]]) -> Iterator[str]:

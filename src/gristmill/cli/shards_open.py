@@ -37,11 +37,11 @@ def print_pieces(out: Screen, pieces: list[Piece], seq_len: int, chars: int) -> 
     for piece in pieces:
         begun = f", from token {piece.doc_offset:,} of it" if piece.doc_offset else ""
         place = f"tokens {piece.offset:,} to {piece.offset + piece.tokens:,}{begun}"
-        out.print(words((piece.locator, "bold"), f"  {piece.doc_id}  {place}"), soft_wrap=True)
+        out.print(words((piece.locator, "bold"), f"  {piece.doc_id}  {place}"))
         text = piece.text
         if chars and len(text) > chars:
             text = f"{text[: chars // 2]} [...] {text[len(text) - chars // 2 :]}"
-        out.print(text, soft_wrap=True)
+        out.print(text)
     used = sum(piece.tokens for piece in pieces)
     if used < seq_len:
         out.print(words((f"{counted(seq_len - used, 'token')} of padding", "dim")))

@@ -5,7 +5,7 @@ import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.text import Text
@@ -14,9 +14,12 @@ from gristmill.cli.fitted_table import FittedTable
 from gristmill.cli.screen import Screen, log, words
 from gristmill.counted import counted
 from gristmill.counted import size as size
-from gristmill.engine.plan.graph import Node
-from gristmill.engine.work.task import Result, Task
 from gristmill.printable import one_line
+from gristmill.recipe.mistakes import listed
+
+if TYPE_CHECKING:
+    from gristmill.engine.plan.graph import Node
+    from gristmill.engine.work.task import Result, Task
 
 T = TypeVar("T")
 
@@ -60,9 +63,8 @@ def listed_steps(ids: Iterable[str], sources: Collection[str]) -> str:
     for step in ids:
         route, _, name = step.partition("/")
         found.setdefault(name if route in sources else step, []).append(step)
-    return ", ".join(
-        steps[0] if len(steps) == 1 else f"{name} of {counted(len(steps), 'source')}" for name, steps in found.items()
-    )
+    named = (f"{name} of {counted(len(steps), 'source')}" if steps[1:] else steps[0] for name, steps in found.items())
+    return listed(named, 10)
 
 
 def table(
@@ -191,7 +193,7 @@ class Bars:
                     self._said = time.monotonic()
                     self._say(f"{self.line()}; at work, nothing finished meanwhile")
 
-    def begin(self, nodes: Iterable[Node], before: Mapping[str, Mapping[str, Any]]) -> None:
+    def begin(self, nodes: Iterable["Node"], before: Mapping[str, Mapping[str, Any]]) -> None:
         """All stages are known from the start: how many there are does not change."""
         with self._lock:
             for stage in self.stages.values():
@@ -199,16 +201,16 @@ class Bars:
                     self._progress.remove_task(stage.bar)
             self.stages = {node.id: Stage(more=True, before=_earlier(before.get(node.id))) for node in nodes}
 
-    def settled(self, node: Node) -> None:
+    def settled(self, node: "Node") -> None:
         with self._lock:
             self.stages[node.id].more = False
 
-    def expect(self, node: Node, tasks: int) -> None:
+    def expect(self, node: "Node", tasks: int) -> None:
         self.promise(node.id, tasks)
         if self._live:
             self._draw(node.id, self.stages[node.id])
 
-    def done(self, node: Node, task: Task, result: Result, cached: bool) -> None:
+    def done(self, node: "Node", task: "Task", result: "Result", cached: bool) -> None:
         with self._lock:
             stage = self.stages[node.id]
             stage.done += 1
@@ -223,7 +225,7 @@ class Bars:
                 self._worked(stage, took, worked)
             self._moved(node.id, stage)
 
-    def found(self, node: Node, tasks: int, cost: Mapping[str, float]) -> None:
+    def found(self, node: "Node", tasks: int, cost: Mapping[str, float]) -> None:
         with self._lock:
             stage = self.stages[node.id]
             stage.more = False

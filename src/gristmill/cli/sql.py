@@ -121,7 +121,7 @@ def _show(answer: Answer) -> None:
         console(stderr=True).print("No rows.")
     if more:
         told = f"{more:,} more rows are not shown: --csv, --json or --parquet FILE give all, limit fewer."
-        console(stderr=True).print(words(told), soft_wrap=True)
+        console(stderr=True).print(words(told))
 
 
 def _rows(batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:

@@ -11,11 +11,10 @@ from gristmill.cli.screen import passage, say, words
 from gristmill.cli.show import console, size, table
 from gristmill.counted import counted
 from gristmill.engine.publish.run_record import end_of, last_finished, outcome, run_records
+from gristmill.engine.schedule.node_state import NodeState
 from gristmill.engine.schedule.pace import skewed
-from gristmill.engine.schedule.task_cache import NodeState
 from gristmill.errors import UserError
 from gristmill.objects import requests
-from gristmill.query.disk import held_bytes
 from gristmill.query.funnel import documents_by_step, unread_files
 
 EXAMPLE = "Example: gristmill status recipes/demo.yaml"
@@ -60,7 +59,7 @@ def command(
                 "documents": documents[node_id][0],
                 "documents_dropped": documents[node_id][1],
                 "bytes": read,
-                "stored_bytes": held_bytes(seen, node_id) if made.tasks else None,
+                "stored_bytes": seen.stored_bytes(node_id) if made.tasks else None,
                 "mb_per_s": round(read / seconds / 1e6, 2) if read and seconds else None,
                 "cpu_s": round(made.cost.get("cpu_s", 0), 3) if made.tasks else None,
                 "peak_rss_bytes": int(made.cost.get("peak_rss_bytes", 0)) if made.tasks else None,
@@ -97,19 +96,19 @@ def command(
     for entry in listed:
         for one in entry["skewed"]:
             out.print()
-            out.print(words(skew_line(entry["stage"], one)), soft_wrap=True)
+            out.print(words(skew_line(entry["stage"], one)))
     if bill := _bill(list(seen.made.values()), last):
         out.print()
-        out.print(words(bill), soft_wrap=True)
+        out.print(words(bill))
     if last is None:
         told = "" if seen.store.is_shared else f" {seen.to_finish}"
-        out.print(passage(f"\nThis recipe has not been run with this store yet.{told}"), soft_wrap=True)
+        out.print(passage(f"\nThis recipe has not been run with this store yet.{told}"))
     else:
         told = "Last run" if seen.record is None else "Run"
         out.print(f"\n{told}: {outcome(last)}, {end_of(last)}, version {last['version'] or '-'}")
         if seen.unfinished() and (finished := last_finished(seen, "status")):
             told = "The stages above are those of the recipe and its inputs as they are now, and not all have run."
-            out.print(words(f"{told} {seen.to_finish}{finished}"), soft_wrap=True)
+            out.print(words(f"{told} {seen.to_finish}{finished}"))
 
 
 def skew_line(stage: str, slowest: Mapping[str, Any]) -> str:

@@ -65,7 +65,7 @@ def show_command(
             print_json({**_head(suite), **_numbers(name, suite, items, counts[name]), "examples": shown})
         return
     out = console()
-    out.print(words((f"{suite.name} {suite.version}", "bold"), f"  {suite.hash}"), soft_wrap=True)
+    out.print(words((f"{suite.name} {suite.version}", "bold"), f"  {suite.hash}"))
     columns = ("benchmark", "has", "form", "items", "words", "shortest", "files", "duplicates", "broken")
     rows = []
     for name, items in held.items():
@@ -78,7 +78,7 @@ def show_command(
     for items in held.values():
         for item in items[:examples]:
             _show_item(item, [unit for unit in units if suite.items[unit.item] is item])
-    out.print(words(_generations(suite)), soft_wrap=True)
+    out.print(words(_generations(suite)))
     _show_warnings(suite)
 
 
@@ -172,7 +172,7 @@ def _numbers(name: str, suite: Suite, items: Sequence[Item], counts: Counts) -> 
 def _show_item(item: Item, units: Sequence[Unit]) -> None:
     """The texts of an item as they are compared, without the prompt around them, and when each of them flags."""
     out = console()
-    out.print(words((f"{item.benchmark} {item.id}", "bold")), soft_wrap=True)
+    out.print(words((f"{item.benchmark} {item.id}", "bold")))
     for role in Item._fields[2:]:
         needs = min((unit.needs for unit in units if PIECES[unit.piece] == role), default=None)
         flags = _FLAGS[needs] if needs is not None else "is not looked for"
@@ -182,7 +182,7 @@ def _show_item(item: Item, units: Sequence[Unit]) -> None:
         for text in [value] if isinstance(value, str) else value:
             if text:
                 shown = text if len(text) <= MOST_CHARACTERS else f"{text[:MOST_CHARACTERS]} [...]"
-                out.print(words((f"  {role} ({flags}): ", "dim"), shown), soft_wrap=True)
+                out.print(words((f"  {role} ({flags}): ", "dim"), shown))
 
 
 def _generations(suite: Suite) -> str:

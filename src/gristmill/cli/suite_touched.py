@@ -78,7 +78,7 @@ def _write(path: Path, reports: list[OfSuite]) -> None:
 
 def _show(out: Screen, report: OfSuite) -> None:
     suite = report.suite
-    out.print(words((f"{suite.name} {suite.version}", "bold"), f"  {suite.hash}"), soft_wrap=True)
+    out.print(words((f"{suite.name} {suite.version}", "bold"), f"  {suite.hash}"))
     rules = sorted({rule for one in report.benchmarks.values() for rule in one.rules})
     rows = [
         (
@@ -97,12 +97,10 @@ def _show(out: Screen, report: OfSuite) -> None:
     out.print(table((*heads, *(f"by {rule}" for rule in rules)), rows, spare=("share", "with answer")))
     if report.let_go_as_phrases:
         many = counted(report.let_go_as_phrases, "finding was", "findings were")
-        out.print(words(f"{many} let go: more documents have the same words than a copy would be in."), soft_wrap=True)
+        out.print(words(f"{many} let go: more documents have the same words than a copy would be in."))
     for one in report.benchmarks.values():
         if one.unprotected:
             named = ", ".join(one.unprotected[:MOST_NAMED])
             more = f" and {len(one.unprotected) - MOST_NAMED:,} more" if len(one.unprotected) > MOST_NAMED else ""
             many = counted(len(one.unprotected), "item was", "items were")
-            out.print(
-                words(f"{one.benchmark}: {many} not looked for, and may be anywhere: {named}{more}."), soft_wrap=True
-            )
+            out.print(words(f"{one.benchmark}: {many} not looked for, and may be anywhere: {named}{more}."))

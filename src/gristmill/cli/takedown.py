@@ -24,6 +24,7 @@ from gristmill.loader.order import Order
 from gristmill.query.lineage import versions_with
 from gristmill.query.published import Published
 from gristmill.query.takedown import Idle, read_texts, would_go
+from gristmill.recipe.mistakes import listed
 from gristmill.recipe.mix import MIX
 from gristmill.shardformat.receipt import read_whole_receipt
 from gristmill.stages.takedown.requests import Request, read_requests, told
@@ -100,12 +101,12 @@ def _places(seen: Seen, ids: list[str]) -> dict[str, dict[str, Any]]:
 
 
 def _note(said: str) -> None:
-    console(stderr=True).print(words(said), soft_wrap=True)
+    console(stderr=True).print(words(said))
 
 
 def _show(requests: Sequence[Request], rows: list[dict[str, Any]], idle: Sequence[Idle]) -> None:
     out = console()
-    out.print(words(f"{told(requests)}: {counted(len(rows), 'document')}."), soft_wrap=True)
+    out.print(words(f"{told(requests)}: {counted(len(rows), 'document')}."))
     by_request: dict[str, list[dict[str, Any]]] = {request.id: [] for request in requests}
     for row in rows:
         by_request[row["request"]].append(row)
@@ -115,8 +116,8 @@ def _show(requests: Sequence[Request], rows: list[dict[str, Any]], idle: Sequenc
     for name, mine in by_request.items():
         for row in mine[:MOST_LISTED]:
             out.print(words(""))
-            out.print(words((row["doc_id"], "bold"), f" {row['url'] or row['source']}"), soft_wrap=True)
-            out.print(words(f"  {_about(row)}"), soft_wrap=True)
+            out.print(words((row["doc_id"], "bold"), f" {row['url'] or row['source']}"))
+            out.print(words(f"  {_about(row)}"))
         if len(mine) > MOST_LISTED:
             out.print(words(f"... and {len(mine) - MOST_LISTED:,} more of {name}: --json has all of them."))
     if idle:
@@ -125,7 +126,7 @@ def _show(requests: Sequence[Request], rows: list[dict[str, Any]], idle: Sequenc
         why = ""
         if one.is_short:
             why = " It has few words, so it would have to be the whole of a document: gristmill inspect RECIPE --grep."
-        out.print(words(f"{one.request}: nothing is found by {one.item} ({one.kind}).{why}"), soft_wrap=True)
+        out.print(words(f"{one.request}: nothing is found by {one.item} ({one.kind}).{why}"))
     if len(idle) > MOST_LISTED:
         out.print(words(f"... and by {len(idle) - MOST_LISTED:,} more: --json has all of them."))
 
@@ -139,7 +140,7 @@ def _sums(request: str, rows: list[dict[str, Any]]) -> tuple[str, ...]:
 def _about(row: dict[str, Any]) -> str:
     by = f"by {row['named_by']}" if row["copy_of"] is None else f"copy of {row['copy_of']} ({row['similarity']:.3f})"
     state = "kept" if row["kept"] else "dropped before"
-    versions = f"; versions {', '.join(row['versions'])}" if row["versions"] else ""
+    versions = f"; versions {listed(row['versions'], 10)}" if row["versions"] else ""
     lies = ""
     if row["group"] is not None:
         lies = f"; {row['group']}, shard {row['shard']}, seen at {counted(len(row['samples']), 'sample')}"
@@ -192,8 +193,7 @@ def receipt(
             f"{out}: {counted(len(content['documents']), 'document')} taken out of {counted(len(changed), 'shard')}, "
             f"{same:,} unchanged; {len(content['elsewhere']):,} more were named and not in the shards.{stay} "
             f"receipt.html is for people. Prove it: gristmill takedown verify {out}"
-        ),
-        soft_wrap=True,
+        )
     )
 
 
@@ -206,7 +206,7 @@ def _recorded(name: str, store: str | None) -> Seen:
     if record is None:
         raise UserError(f"{name} has no finished run in {mill.store.uri}, so there is no receipt. Run it.")
     seen = see_record(mill.store, f"{mill.store.uri}@{record['version']}", record)
-    console(stderr=True).print(words((describe(seen), "dim")), soft_wrap=True)
+    console(stderr=True).print(words((describe(seen), "dim")))
     return seen
 
 
@@ -242,7 +242,7 @@ def verify(
     else:
         out = console()
         for fault in faults:
-            out.print(words(fault), soft_wrap=True)
+            out.print(words(fault))
         searched = counted(sum(len(group.shards) for group in opened.manifest.groups), "shard")
         gone = f"none of {counted(len(content['documents']), 'document')} is left, nor a copy of one"
         if content["copies"] == "keep":

@@ -91,7 +91,7 @@ def command(
     else:
         _show(report)
     told = words(f"Report: {folder / 'audit.html'}, {folder / 'audit.json'}")
-    console(stderr=json).print(told, soft_wrap=True)
+    console(stderr=json).print(told)
     if names := failed(report):
         details = {check["name"]: check["detail"] for check in report["checks"]}
         for name in names:

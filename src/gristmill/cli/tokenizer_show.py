@@ -78,7 +78,7 @@ def _show(said: dict[str, Any]) -> None:
         f"{counted(said['vocab'], 'token')}{merges}, {counted(said['special_tokens'], 'special token')}; pattern "
         f"{said['pattern']}"
     )
-    out.print(f"hash {said['hash']}; encoded by {said['encoder']}\n", soft_wrap=True)
+    out.print(f"hash {said['hash']}; encoded by {said['encoder']}\n")
     out.print(words(", ".join(f"{text} {number}" for text, number in said["named"].items())))
     for name in ("first_merges", "last_merges"):
         if said.get(name):
@@ -98,8 +98,8 @@ def _show_tokens(ids: list[int], tokens: list[bytes]) -> None:
         numbers.append(" ")
         if not out.is_terminal:
             text.append("│")
-    out.print(text, soft_wrap=True)
-    out.print(numbers, soft_wrap=True)
+    out.print(text)
+    out.print(numbers)
     size = sum(map(len, tokens))
     out.print(
         f"{counted(len(ids), 'token')}, {size:,} bytes" + (f", {size / len(ids):.2f} bytes per token" if ids else "")

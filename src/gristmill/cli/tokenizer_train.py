@@ -105,4 +105,4 @@ def _show(said: dict[str, Any]) -> None:
         titles = ("domain", "trained on", "bytes", "held out", "bytes", "bytes per token")
         out.print(table(titles, rows))
     for file in said["files"] or [said["stored"]]:
-        out.print(words(file), soft_wrap=True)
+        out.print(words(file))

@@ -28,11 +28,12 @@ class Commands(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         if self.get_command(ctx, args[0]) is None:
-            raise UserError(_unknown_command(ctx.command_path, args[0], self.list_commands(ctx)))
+            raise UserError(unknown_command(ctx.command_path, args[0], self.list_commands(ctx)))
         return super().resolve_command(ctx, args)
 
 
-def _unknown_command(path: str, name: str, known: list[str]) -> str:
+def unknown_command(path: str, name: str, known: list[str]) -> str:
+    """The message for a name that is none of the commands below `path`."""
     near = nearest(name, known)
     fix = f"Did you mean {path} {near}?" if near else f"Commands: {', '.join(known)}."
     return f"{path} has no command {name}, so nothing was done. {fix}"

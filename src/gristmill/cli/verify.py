@@ -80,17 +80,16 @@ def _show(found: Findings, before: Findings | None, recipe: str) -> None:
     if found.unchecked:
         some = "; ".join([*found.unchecked[:MOST_NAMED], *(["…"] if found.unchecked[MOST_NAMED:] else [])])
         told = "could not be checked: a record or part of theirs, or of a task before them, is damaged"
-        out.print(words(f"{counted(len(found.unchecked), 'task')} {told} ({some})."), soft_wrap=True)
+        out.print(words(f"{counted(len(found.unchecked), 'task')} {told} ({some})."))
     if found.survivors:
         out.print(
             f"Documents that were given up because they killed their worker, and survive now: {found.survivors:,}. "
             f"To have them back: gristmill run {recipe} --retry-crashed",
             markup=False,
-            soft_wrap=True,
         )
     if found.has_damage and before is None:
         name = "RECIPE, with the file of the recipe" if is_run(recipe) else recipe
-        out.print(words(f"To repair it: gristmill verify --repair {name}"), soft_wrap=True)
+        out.print(words(f"To repair it: gristmill verify --repair {name}"))
     elif found.has_damage:
         out.print("What is left is not of this recipe, or cannot be made again: restore it from a copy, or delete it.")
 
@@ -98,7 +97,7 @@ def _show(found: Findings, before: Findings | None, recipe: str) -> None:
 def _show_damage(found: Findings) -> None:
     out = console()
     for name, fact in sorted(found.damaged.items()):
-        out.print(words(f"{name} {fact}"), soft_wrap=True)
+        out.print(words(f"{name} {fact}"))
     for part, fact in found.broken.items():
         maker = found.made_by.get(part.hash, "no recipe that is on record")
-        out.print(words(f"part {part.hash} {fact}; made by {maker}"), soft_wrap=True)
+        out.print(words(f"part {part.hash} {fact}; made by {maker}"))

@@ -15,9 +15,9 @@ from gristmill.cli.versions_open import Named, open_place, open_version, tell
 from gristmill.counted import counted
 from gristmill.engine.publish import catalog
 from gristmill.engine.publish.catalog import Version
-from gristmill.engine.publish.garbage import find_garbage
 from gristmill.engine.publish.run_record import end_of
 from gristmill.errors import UserError
+from gristmill.recipe.mistakes import listed
 from gristmill.store.store import Store
 
 COLUMNS = ("version", "names", "recipe", "state", "ended", "documents", "tokens", "parent")
@@ -111,7 +111,7 @@ def show_command(version: Named, store: StoreUri = None, json: Json = False) -> 
         ("tokens", _count(record, "tokens")),
         ("parent", record.get("parent") or "-"),
         *([("not run", listed_steps(record["not_run"], record["chains"]))] if found.part else []),
-        ("sources", ", ".join(record["chains"])),
+        ("sources", listed(record["chains"], 10)),
         ("files", f"{len(gone):,} missing, the first: {gone[0]}" if gone else "all there, by their names"),
     ]
     hints = [f"Its recipe: gristmill status {told} --recipe", f"What it kept, and why: gristmill funnel {told}"]
@@ -120,7 +120,7 @@ def show_command(version: Named, store: StoreUri = None, json: Json = False) -> 
     out = console()
     out.print(table(("", ""), lines, left=2))
     for hint in ("", *hints):
-        out.print(words(hint), soft_wrap=True)
+        out.print(words(hint))
 
 
 def tag_command(
@@ -190,6 +190,8 @@ def drop_command(version: Named, store: StoreUri = None, json: Json = False) -> 
             _answer(place.store, found, json, f"{name} is a name no more; {found.hash} is kept by {', '.join(others)}.")
             return
         at = (found.recipe, found.hash)
+        from gristmill.engine.publish.garbage import find_garbage
+
         before, after = find_garbage(place.store), find_garbage(place.store, without=at)
         shards = [folder for folder in after.published if folder not in before.published]
         alone = find_garbage(place.store, named=shards, without=at) if shards else after
@@ -209,7 +211,7 @@ def drop_command(version: Named, store: StoreUri = None, json: Json = False) -> 
             f"{place.store.uri} {' '.join(f'--published {folder}' for folder in shards)}"
         )
     for line in lines:
-        console().print(words(line), soft_wrap=True)
+        console().print(words(line))
 
 
 def as_json(version: Version) -> dict[str, Any]:
@@ -259,7 +261,7 @@ def _answer(store: Store, version: Version, json: bool, message: str) -> None:
     if json:
         print_json(as_json(_now(store, version)))
     else:
-        console().print(words(message), soft_wrap=True)
+        console().print(words(message))
 
 
 app.command(name="list", epilog="Example: gristmill versions list recipes/demo.yaml")(with_sample(list_command))

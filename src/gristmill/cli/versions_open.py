@@ -11,11 +11,9 @@ from gristmill.cli.options import is_run, open_store
 from gristmill.cli.sample_option import asked_sample
 from gristmill.cli.screen import words
 from gristmill.cli.show import console
-from gristmill.engine.publish.catalog import Version, find_version
-from gristmill.engine.publish.garbage import refuse_no_store
+from gristmill.engine.publish.catalog import Version, find_version, refuse_no_store
 from gristmill.engine.publish.run_record import names_in
 from gristmill.errors import UserError
-from gristmill.recipe.load import load
 from gristmill.store.store import Store
 
 Named = Annotated[
@@ -45,6 +43,8 @@ def open_place(name: str, store: str | None) -> Place:
     if where is not None:
         refuse_no_store(where)
         return Place(where, None, None)
+    from gristmill.recipe.load import load
+
     recipe = load(name, store=store, sample=asked_sample())
     return Place(Store(recipe.store), recipe.name, os.path.abspath(recipe.path))
 
@@ -75,4 +75,4 @@ def open_version(typed: Sequence[str], store: str | None) -> tuple[Place, Versio
 
 def tell(message: str) -> None:
     """Beside the answer."""
-    console(stderr=True).print(words((message, "dim")), soft_wrap=True)
+    console(stderr=True).print(words((message, "dim")))

@@ -11,8 +11,7 @@ from gristmill.cli.show import Bars, console, listed_steps
 from gristmill.cli.versions_open import Named, open_version
 from gristmill.counted import counted
 from gristmill.engine.publish.run_record import datasets_of
-from gristmill.query.reproduce import prepare, reproduce
-from gristmill.recipe.load import locate_store
+from gristmill.recipe.locations import locate_store
 
 EXAMPLE = "Example: gristmill versions reproduce recipes/demo.yaml --into demo/again"
 
@@ -31,6 +30,8 @@ def command(
     The stored text of its recipe is run into an empty store; inputs are read from where it says. Exit code 0: the same,
     to the byte; 1: the first step that is not, and why.
     """
+    from gristmill.query.reproduce import prepare, reproduce
+
     place, found, _ = open_version(version, store)
     mill = prepare(found, place.file, locate_store(into, "--into"))
     with Bars(quiet=json) as bars:
@@ -42,7 +43,7 @@ def command(
     elif different is None:
         all_of_it = counted(len(datasets_of(found.record)), "dataset")
         same = "The same as far as it goes" if found.part else "The same"
-        console().print(words(f"{same}: {found.hash} of {found.recipe}, {all_of_it}."), soft_wrap=True)
+        console().print(words(f"{same}: {found.hash} of {found.recipe}, {all_of_it}."))
     else:
         now = "is not made any more" if different.now is None else f"is now {different.now[:12]}"
         place_in = (
@@ -53,11 +54,10 @@ def command(
             words(
                 f"Different: {different.step}, the dataset of {different.source}: {different.before[:12]} {now}{where}."
                 f" Why: {'; '.join(different.why)}."
-            ),
-            soft_wrap=True,
+            )
         )
     if found.part and not json:
         missing = listed_steps(found.record.get("not_run", ()), found.record["chains"])
-        console().print(words(f"That run is {found.part}. It did not run: {missing}."), soft_wrap=True)
+        console().print(words(f"That run is {found.part}. It did not run: {missing}."))
     if different is not None:
         raise typer.Exit(1)

@@ -10,6 +10,7 @@ from gristmill.cli.show import console, size, table, value_text
 from gristmill.counted import percent
 from gristmill.query.documents import row_at
 from gristmill.query.whatif import Answer, Side, ask
+from gristmill.recipe.mistakes import listed
 
 EXAMPLE = "Example: gristmill whatif recipes/demo.yaml heuristics.gopher_quality.min_letter_words_share=0.8"
 SHOWN_CHARACTERS = 200
@@ -88,21 +89,21 @@ def _show(out: Screen, answer: Answer, samples: dict[str, Any], other_sources: l
             size(answer.corpus_bytes + text),
         ),
     ]
-    sources = ", ".join(answer.sources)
+    sources = listed(answer.sources, 10)
     out.print(table((f"of {sources}", "documents", f"of the {answer.read:,} read", "text"), rows))
     if other_sources:
-        out.print(words((f"Not asked, as they do not pass {answer.step}: {', '.join(other_sources)}.", "dim")))
+        out.print(words((f"Not asked, as they do not pass {answer.step}: {listed(other_sources, 10)}.", "dim")))
     for told in answer.exceptions:
-        out.print(words((told, "yellow")), soft_wrap=True)
+        out.print(words((told, "yellow")))
     for label, name, side in (("would come", "come", come), ("would go", "go", go)):
         if side.reasons:
-            reasons = ", ".join(f"{reason} {count:,}" for reason, count in side.reasons.most_common())
-            out.print(passage(f"\n{label}, by reason: {reasons}"), soft_wrap=True)
+            reasons = listed((f"{reason} {count:,}" for reason, count in side.reasons.most_common()), 10)
+            out.print(passage(f"\n{label}, by reason: {reasons}"))
         for row in samples[name]:
             shown = " ".join((row.text or "").split())[:SHOWN_CHARACTERS]
             out.print(words((row.fields["locator"], "dim"), f" {shown}"), overflow="fold")
     if may_go:
-        out.print(f"\nDocuments that come would still have to pass {', '.join(answer.later)}.", soft_wrap=True)
+        out.print(f"\nDocuments that come would still have to pass {listed(answer.later, 10)}.")
 
 
 def _signed(sign: str, side: Side, answer: Answer) -> tuple[str, str, str]:

@@ -24,7 +24,7 @@ from gristmill.query import withheld
 from gristmill.query.documents import LANGUAGE
 from gristmill.recipe.columns import INGEST
 from gristmill.recipe.files import place_files
-from gristmill.recipe.mistakes import suggest
+from gristmill.recipe.mistakes import listed, suggest
 from gristmill.stages import STEPS
 from gristmill.stages.buffers import one_chunk
 from gristmill.stages.contract import StageConfig
@@ -96,7 +96,7 @@ def audited_steps(seen: Seen, step: str | None) -> list[Audited]:
         raise UserError(f"--step {step}: {seen.told} has no such step to audit. {suggest(str(step), names, 'Steps')}")
     waiting = [one.node.id for one in wanted if one.node.id in seen.unfinished()]
     if waiting:
-        raise UserError(f"{', '.join(waiting)} did not run to the end as the recipe is now. {seen.to_finish}")
+        raise UserError(f"{listed(waiting, 10)} did not run to the end as the recipe is now. {seen.to_finish}")
     return wanted
 
 

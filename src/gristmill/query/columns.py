@@ -19,7 +19,7 @@ from gristmill.query import withheld
 from gristmill.query.documents import COLUMNS, LANGUAGE, REWRITTEN
 from gristmill.recipe.columns import INGEST
 from gristmill.recipe.mistakes import suggest
-from gristmill.schema import NO_DOCUMENT
+from gristmill.stages import NO_DOCUMENT
 from gristmill.store.parquet import PartReader, join, open_parts
 from gristmill.store.store import Part
 

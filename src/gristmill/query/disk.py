@@ -18,7 +18,6 @@ from typing import Any
 
 from gristmill.engine.plan.graph import INDEX, Node, reads_from
 from gristmill.engine.schedule.run import Run
-from gristmill.engine.schedule.seen import Seen
 from gristmill.engine.schedule.shuffle import RANGES
 from gristmill.recipe.columns import INGEST
 from gristmill.stages.stage_interface import schema_of
@@ -98,7 +97,7 @@ def estimate(run: Run, store: Store, before: Known) -> Disk:
     changed: set[str] = set()
     for node in run.graph.nodes.values():
         made, manifests = run.made[node.id], MANIFEST_BYTES * max(len(node.sources), 1)
-        stored += _taken(stored_bytes(run, node.id), len(made.tasks))
+        stored += _taken(made.stored_bytes, len(made.tasks))
         each = 2 if node.has_layers else 1  # a layer has its verdicts beside it
         parts_there += each * len(made.tasks)
         if not made.missing and not made.waiting:
@@ -114,19 +113,6 @@ def estimate(run: Run, store: Store, before: Known) -> Disk:
     folders = _folders_bytes(parts_there)
     more = _folders_bytes(parts_there + parts_to_come) - folders
     return Disk(int(least + more), int(most + more), int(stored + folders), measured, free_bytes(store))
-
-
-def stored_bytes(run: Run, node_id: str) -> int:
-    """Of all files that the tasks of a step have in the store."""
-    return run.made[node_id].stored_bytes
-
-
-def held_bytes(seen: Seen, node_id: str) -> int | None:
-    """The same, of a recipe as it is now or of a run; None where the run's record does not say."""
-    if isinstance(seen, Run):
-        return stored_bytes(seen, node_id)
-    found: int | None = None if seen.record is None else seen.record["nodes"][node_id].get("stored_bytes")
-    return found
 
 
 @dataclass(frozen=True)
@@ -153,7 +139,7 @@ def _need(node: Node, run: Run, before: Known, is_after_change: bool) -> _Need:
     known = _measured(node, run, before)
     content, tasks = _rule(node, run) if known is None else known
     low, high = GUESSED if known is None else MEASURED
-    there = _taken(stored_bytes(run, node.id), len(made.tasks))
+    there = _taken(made.stored_bytes, len(made.tasks))
     if is_same and not made.missing:  # all that has to run waits, and what comes as it came before is not made again
         if is_after_change:
             low *= SAME_AGAIN

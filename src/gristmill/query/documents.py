@@ -16,7 +16,8 @@ from gristmill.query import evidence, withheld
 from gristmill.query.evidence import Flag
 from gristmill.recipe.columns import INGEST
 from gristmill.recipe.mistakes import nearest
-from gristmill.schema import NO_DOCUMENT
+from gristmill.stages import LANGUAGE as LANGUAGE
+from gristmill.stages import NO_DOCUMENT
 from gristmill.store.parquet import open_parts
 
 COLUMNS = (
@@ -25,8 +26,6 @@ COLUMNS = (
 )
 REWRITTEN = ("title", "language_hint")
 """Columns that a later step may know better than the reader."""
-LANGUAGE = "language"
-"""The step whose label is the document's language."""
 
 
 @dataclass(frozen=True)

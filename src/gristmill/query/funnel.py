@@ -3,14 +3,11 @@
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
-from gristmill.engine.plan.graph import CORPUS, NodeFacts
-from gristmill.engine.schedule.run import Run
+from gristmill.counted import percent
+from gristmill.engine.plan.facts import NodeFacts
 from gristmill.engine.schedule.seen import Seen
-from gristmill.recipe.columns import INGEST
-from gristmill.schema import NO_DOCUMENT
-from gristmill.stages import STEPS
-from gristmill.stages.dedup.scope import SCOPE_WORDS
-from gristmill.stages.quality.cutoff_warnings import kept_share
+from gristmill.stages import CORPUS, INGEST, NO_DOCUMENT, STEPS
+from gristmill.stages.dedup.scope_words import SCOPE_WORDS
 
 
 def funnels(seen: Seen) -> dict[str, Any]:
@@ -33,8 +30,17 @@ def funnels(seen: Seen) -> dict[str, Any]:
 def _words_of(node: NodeFacts, sources: Collection[str]) -> str | None:
     """What the row of a step says beside the reason: its scope, or the share that it keeps."""
     if node.name == "keep_quality":
-        return kept_share(node.identity["config"])
+        return _kept_share(node.identity["config"])
     return scope_of(node, sources, node.id.partition("/")[0])
+
+
+def _kept_share(config: Mapping[str, Any]) -> str | None:
+    """`(kept the best 10% of each language)`; None for a config without a share."""
+    best = config.get("keep_best")
+    if best is None and config.get("keep_percentile") is None:
+        return None
+    whole = f"each {' and '.join(config['per'])}" if config.get("per") else "all documents"
+    return f"(kept the best {percent(1 - config['keep_percentile'] if best is None else best, 1)} of {whole})"
 
 
 def scope_of(node: NodeFacts, sources: Collection[str], route: str = "its route") -> str | None:
@@ -54,7 +60,7 @@ def unread_files(seen: Seen) -> dict[str, dict[str, dict[str, Any]]]:
         if seen.record is not None:
             told = seen.record["nodes"][f"{source}/{INGEST}"].get("unread", {})
         else:
-            told = seen.inputs[source].unread_record() if isinstance(seen, Run) and source in seen.inputs else {}
+            told = seen.inputs[source].unread_record() if source in seen.inputs else {}
         if told:
             found[source] = {why: {"files": files, "example": example} for why, (files, example) in told.items()}
     return found

@@ -17,7 +17,7 @@ from gristmill.query.lookup import Place, find
 from gristmill.query.prove import Differs, Proof, Prover, ShardPiece
 from gristmill.query.published import Published
 from gristmill.recipe.mix import MIX
-from gristmill.schema import NO_DOCUMENT
+from gristmill.stages import NO_DOCUMENT
 
 Note = Callable[[str], None]
 MOST_SHOWN = 10

@@ -3,18 +3,20 @@
 import os
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from gristmill.engine.mill import Mill
-from gristmill.engine.plan.graph import CORPUS
 from gristmill.engine.publish.run_record import finished_runs, last_finished, names_in, see
-from gristmill.engine.schedule.run import Run
 from gristmill.engine.schedule.seen import Seen
 from gristmill.errors import NoInput, UserError
 from gristmill.places import is_url
-from gristmill.query.documents import unfinished
-from gristmill.recipe.load import load, locate_store
+from gristmill.recipe.locations import locate_store
 from gristmill.recipe.mistakes import listed
+from gristmill.stages import CORPUS
 from gristmill.store.store import CorruptPart, Store
+
+if TYPE_CHECKING:  # a run is opened from its record alone, without the code that would run it
+    from gristmill.engine.mill import Mill
+    from gristmill.engine.schedule.run import Run
 
 _FROM_STORE = (
     "status, funnel, removed, bias, inspect, lineage, sample, shards, tokenizer, sql, export, verify and gc: gristmill "
@@ -53,7 +55,7 @@ def open_mill(
     address: str | None = None,
     profile: str | None = None,
     sample: str | None = None,
-) -> Mill:
+) -> "Mill":
     """The recipe in a file, with its store; a run that is named in its place is refused, with what can be done."""
     name = str(recipe)
     if is_run(name):
@@ -65,6 +67,9 @@ def open_mill(
             f"done. The recipe as it was run: gristmill status {name} --recipe > recipe.yaml. From the store alone "
             f"come {_FROM_STORE.format(name)}"
         )
+    from gristmill.engine.mill import Mill
+    from gristmill.recipe.load import load
+
     return Mill(load(recipe, store=store, sample=sample, profile=profile), until, executor, address)
 
 
@@ -84,7 +89,7 @@ def refuse_folder(name: str, store: str | None = None, sample: str | None = None
         )
 
 
-def look_with_inputs(mill: Mill, instead: str = f"From the store alone come {_FROM_STORE}") -> Run:
+def look_with_inputs(mill: "Mill", instead: str = f"From the store alone come {_FROM_STORE}") -> "Run":
     """What there is of a recipe as it is now; where its inputs are gone, what can be done with its last run ({0})."""
     try:
         return mill.look()
@@ -94,7 +99,7 @@ def look_with_inputs(mill: Mill, instead: str = f"From the store alone come {_FR
         raise UserError(f"{gone} {instead.format(f'{mill.store.uri}@{mill.recipe.name}')}") from None
 
 
-def look(mill: Mill) -> Run:
+def look(mill: "Mill") -> "Run":
     """The same for whoever can look at the last run in place of the recipe."""
     return look_with_inputs(
         mill, f"To look at its last run without its inputs, write {{0}} in place of {mill.recipe.path}."
@@ -103,6 +108,8 @@ def look(mill: Mill) -> Run:
 
 def check_finished(seen: Seen, command: str = "") -> None:
     """Refuse a corpus of which some document is not judged by all steps; `command` looks at one that is."""
+    from gristmill.query.documents import unfinished
+
     last = [node_id for node_id in seen.unfinished() if seen.nodes[node_id].name == CORPUS]
     open_steps, has_some = unfinished(seen, None) or last, any(seen.documents.values())
     if open_steps or not has_some:

@@ -17,8 +17,8 @@ from gristmill.query.joined_files import Columns, JoinedFiles
 from gristmill.recipe.columns import INGEST
 from gristmill.recipe.mix import MIX
 from gristmill.recipe.shards import SHARDS
-from gristmill.schema import NO_DOCUMENT
 from gristmill.shardformat.manifest import read_manifest
+from gristmill.stages import NO_DOCUMENT
 from gristmill.store.parquet import PartReader
 from gristmill.store.store import Part
 

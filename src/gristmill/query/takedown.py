@@ -15,7 +15,7 @@ from gristmill.errors import UserError
 from gristmill.query.lookup import Place, find, find_copies, text_layers
 from gristmill.query.withheld import list_of
 from gristmill.recipe.takedowns import MATCH, SETS, TAKEDOWN
-from gristmill.schema import NO_DOCUMENT
+from gristmill.stages import NO_DOCUMENT
 from gristmill.stages.matches import Hit, shingles_of
 from gristmill.stages.takedown.requests import Request, read_all
 from gristmill.stages.takedown.takedown import copies_of, in_part, make_sets

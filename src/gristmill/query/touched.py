@@ -8,7 +8,7 @@ from gristmill.engine.publish.run_record import last_finished
 from gristmill.engine.schedule.seen import Seen
 from gristmill.errors import UserError
 from gristmill.query.evidence import COLUMN, Suites, evidence_steps, part_of_step
-from gristmill.recipe.mistakes import suggest
+from gristmill.recipe.mistakes import listed, suggest
 from gristmill.stages.decontaminate.eval_suite import Opened
 from gristmill.store.parquet import PartReader
 
@@ -66,7 +66,7 @@ def touched(seen: Seen, benchmark: str | None = None) -> list[OfSuite]:
     waiting = [node.id for node in steps if node.id in seen.unfinished()]
     if waiting:
         raise UserError(
-            f"{', '.join(waiting)} did not run to the end as the recipe is now, so nobody knows which items are clean. "
+            f"{listed(waiting, 10)} has not run as the recipe is now, so nobody knows which items are clean. "
             f"{seen.to_finish}{last_finished(seen, 'suite touched')}"
         )
     for node in steps:

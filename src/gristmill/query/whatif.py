@@ -29,7 +29,7 @@ from gristmill.recipe.columns import INGEST, View
 from gristmill.recipe.mix import MIX
 from gristmill.recipe.shards import SHARDS
 from gristmill.recipe.tokenizer import TOKENIZER
-from gristmill.schema import NO_DOCUMENT
+from gristmill.stages import NO_DOCUMENT
 from gristmill.stages.contract import StageConfig
 from gristmill.stages.select import corpus
 from gristmill.stages.stage_interface import may_read_of, reads_of, schema_of

@@ -10,14 +10,12 @@ from dataclasses import dataclass, field
 
 from gristmill.recipe.model import Step
 from gristmill.schema import DOCUMENTS, layer_schema
+from gristmill.stages import INGEST as INGEST
 from gristmill.stages.stage_interface import adds_layer, kind_of, may_read_of, reads_of, schema_of, uses_of
 
 Route = tuple[Step, ...]
 Columns = tuple[tuple[int, str, str], ...]
 """(index of the layer, column in it, name under which the stage sees it)"""
-
-INGEST = "ingest"
-"""How a step names the documents as they were read: `ingest.text`."""
 
 
 @dataclass(frozen=True)

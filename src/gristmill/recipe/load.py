@@ -29,7 +29,7 @@ from gristmill.recipe.check import check
 from gristmill.recipe.cluster import load_cluster, load_profile
 from gristmill.recipe.draft import Draft
 from gristmill.recipe.fields import ONE_FILE, RecipeFields, parse_sample
-from gristmill.recipe.locations import locate, why_not
+from gristmill.recipe.locations import is_no_folder, locate, locate_store
 from gristmill.recipe.mistakes import Mistakes, show
 from gristmill.recipe.mix import load_mix
 from gristmill.recipe.model import Recipe, Source, Step
@@ -171,28 +171,10 @@ def _store(draft: Draft, written: str, given: str | None) -> str:
     """Where the store is; one that the command line gives goes before that of the recipe."""
     if given is None:
         location = locate(written, draft.folder)
-        if draft.check_scheme(("store",), location) and not is_url(location) and _is_no_folder(location):
+        if draft.check_scheme(("store",), location) and not is_url(location) and is_no_folder(location):
             draft.add(("store",), f"store is the file {location}, and a store is a folder. Name another path.")
         return location
     return locate_store(given, "--store")
-
-
-def locate_store(given: str, name: str) -> str:
-    """Where a store is that a command line gives, relative to the working directory; `name` is what it calls it."""
-    location = locate(given, os.getcwd())
-    if not given.strip():
-        raise UserError(f"{name} is empty. Give a folder, or a URI such as s3://bucket/prefix.")
-    reason = why_not(location)
-    if reason:
-        raise UserError(f"{name}: {reason}")
-    if not is_url(location) and _is_no_folder(location):
-        raise UserError(f"{name}: {location} is a file, and a store is a folder. Name another path.")
-    return location
-
-
-def _is_no_folder(location: str) -> bool:
-    """Of what is there: a file, a device, a pipe."""
-    return os.path.exists(location) and not os.path.isdir(location)
 
 
 def _sample(written: float | None, given: str | None) -> float | None:

@@ -9,10 +9,8 @@ import glob
 import os
 import re
 
-import fsspec
-from fsspec.registry import known_implementations
-
 from gristmill import objects
+from gristmill.errors import UserError
 from gristmill.places import is_url, local_path, system_of
 from gristmill.recipe.mistakes import nearest
 
@@ -44,7 +42,12 @@ def why_not(location: str) -> str | None:
         )
     if not is_url(location) and (found := _ONE_SLASH.search(location)):
         return f"{location!r} would be a folder of this machine. Write {found[1]}:// with two slashes."
-    for protocol in _PROTOCOL.findall(location) if is_url(location) else ():
+    if not is_url(location):
+        return None
+    import fsspec
+    from fsspec.registry import known_implementations
+
+    for protocol in _PROTOCOL.findall(location):
         try:
             fsspec.get_filesystem_class(protocol)
         except ValueError:
@@ -64,3 +67,21 @@ def exists(location: str) -> bool:
         return os.path.exists(location)
     filesystem, path = system_of(location)
     return bool(filesystem.exists(path))
+
+
+def locate_store(given: str, name: str) -> str:
+    """Where a store is that a command line gives, relative to the working directory; `name` is what it calls it."""
+    location = locate(given, os.getcwd())
+    if not given.strip():
+        raise UserError(f"{name} is empty. Give a folder, or a URI such as s3://bucket/prefix.")
+    reason = why_not(location)
+    if reason:
+        raise UserError(f"{name}: {reason}")
+    if not is_url(location) and is_no_folder(location):
+        raise UserError(f"{name}: {location} is a file, and a store is a folder. Name another path.")
+    return location
+
+
+def is_no_folder(location: str) -> bool:
+    """Of what is there: a file, a device, a pipe."""
+    return os.path.exists(location) and not os.path.isdir(location)

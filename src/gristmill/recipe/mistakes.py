@@ -119,5 +119,5 @@ def suggest(word: str, options: Iterable[str], noun: str) -> str:
 def listed(names: Iterable[str], most: int = 100) -> str:
     """Names with commas; the first of them, where there are very many."""
     names = list(names)
-    more = f" and {len(names) - most} more" if len(names) > most else ""
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more

@@ -13,12 +13,13 @@ from gristmill.recipe.mistakes import Path, listed
 from gristmill.recipe.model import Recipe, Source, Step
 from gristmill.recipe.stage_module import check_config
 from gristmill.recipe.unbound import check_reads
+from gristmill.stages import GROUPS as GROUPS
 from gristmill.stages.select.expressions import parse_condition, parse_value
 from gristmill.stages.shards import shard_groups, shards, tokens
 from gristmill.stages.tokenizer import tokenizer_file
 
 AT: Path = ("shards",)
-TOKENS, GROUPS, SHARDS = "tokens", "shard_groups", "shards"
+TOKENS, SHARDS = "tokens", "shards"
 """Names of the steps."""
 
 

@@ -1,4 +1,27 @@
-"""The pipeline's order: which module reads a format, which module carries out a step."""
+"""The pipeline's order: which module reads a format, which module carries out a step. It imports none of them."""
+
+INGEST = "ingest"
+"""How a step names the documents as they were read: `ingest.text`."""
+GROUPS = "shard_groups"
+LANGUAGE = "language"
+"""The step whose label is the document's language."""
+CORPUS = "corpus"
+"""The last layer: the final verdict on every row."""
+INDEX = "index"
+"""After it, where the recipe has one: where every document is."""
+COPIES = "copies_left"
+"""Before it, where dedup compares documents in several groups: the copies that are left."""
+
+NO_DOCUMENT = frozenset(
+    {
+        *("warcinfo_record", "request_record", "metadata_record", "revisit_record", "continuation_record"),
+        *("filedesc_record", "unknown_record", "robots_txt"),
+    }
+)
+"""Reasons of records that never were documents; all others are faults of a document, or of what should be one."""
+
+NO_FAULT = NO_DOCUMENT | {"http_status", "not_text", "empty_body", "empty_text", "empty_file", "not_code"}
+"""Reasons of records that a reader has read well, and that hold nothing for a corpus; its others are faults."""
 
 READERS = {
     "warc": "gristmill.stages.ingest.warc",

@@ -14,14 +14,15 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-
-import pyarrow as pa
-from fsspec.implementations.local import LocalFileSystem
+from typing import TYPE_CHECKING
 
 from gristmill.store.faults import Unwritable, in_the_way, must_be_file, unwritable
 from gristmill.store.files import About, Answer
 from gristmill.store.processes import name_of_self, runs
 from gristmill.store.seal import seal, seal_time
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _TEMPORARY = re.compile(r".*\.([0-9a-z]{8}-[0-9]{1,10}-[0-9a-z]{1,20})\.[0-9a-f]{8}", re.DOTALL)
 """The names that `temporary` gives, and in them who writes the file."""
@@ -34,23 +35,26 @@ class DiskFiles:
 
     is_local = is_shared = True
 
-    def __init__(self, uri: str, fs: LocalFileSystem, root: str) -> None:
+    def __init__(self, uri: str, root: str) -> None:
         self.uri = uri
-        self.fs = fs
         self.root = root
 
     def read(self, name: str) -> bytes:
         path = self._file(name)
         return Path(path).read_bytes()
 
-    def read_part(self, name: str, size: int) -> pa.Buffer:
+    def read_part(self, name: str, size: int) -> "pa.Buffer":
         """Mapped, not copied."""
         path = self._file(name)
+        import pyarrow as pa  # here, since records need none of it
+
         return pa.memory_map(os.fsencode(path)).read_buffer() if size else pa.py_buffer(b"")
 
     def read_range(self, name: str, start: int, stop: int) -> bytes:
         path = self._file(name)
-        return bytes(self.fs.cat_file(path, start=start, end=stop))
+        with open(path, "rb") as file:
+            file.seek(start)
+            return file.read(stop - start)
 
     def _file(self, name: str) -> str:
         path = f"{self.root}/{name}"
@@ -118,23 +122,32 @@ class DiskFiles:
 
     def list_files(self, folder: str) -> Iterator[tuple[str, int]]:
         """An empty folder in the place of a record is listed too: what is damaged is not gone."""
-        found = self.fs.find(f"{self.root}/{folder}", detail=True, withdirs=True)
-        for path in sorted(found):
-            is_folder = found[path]["type"] == "directory"
-            if not is_folder or (path.endswith(".json") and not os.listdir(path)):
-                yield path[len(self.root) + 1 :], 0 if is_folder else int(found[path]["size"])
+        top = f"{self.root}/{folder}"
+        found, folders = {top: os.path.getsize(top)} if os.path.isfile(top) else {}, [top]
+        while folders:
+            with contextlib.suppress(OSError), os.scandir(folders.pop()) as entries:
+                for entry in entries:
+                    is_folder = entry.is_dir(follow_symlinks=False)
+                    folders += [entry.path] if is_folder else []
+                    if not is_folder:
+                        found[entry.path] = _size(entry)
+                    elif entry.path.endswith(".json") and not os.listdir(entry.path):
+                        found[entry.path] = 0
+        yield from ((path[len(self.root) + 1 :], found[path]) for path in sorted(found))
 
     def has_names(self, name: str) -> bool:
         return os.stat(f"{self.root}/{name}").st_nlink > 1
 
     def remove(self, name: str) -> None:
-        self.fs.rm_file(f"{self.root}/{name}")
+        os.remove(f"{self.root}/{name}")
 
     def remove_any(self, name: str) -> None:
         """Whatever is there: in the place of a file may be a folder."""
         path = f"{self.root}/{name}"
-        if self.fs.exists(path):
-            self.fs.rm(path, recursive=True)
+        if os.path.isdir(path):
+            shutil.rmtree(path)
+        elif os.path.exists(path):
+            os.remove(path)
 
     def mark(self, name: str, value: str) -> None:
         # A symbolic link that points to nothing: it appears with its content, or not at all.
@@ -186,6 +199,14 @@ class DiskFiles:
 
     def unwritable_by(self, error: OSError, path: str | None = None) -> Unwritable:
         return unwritable(self.uri, error, path or error.filename2)
+
+
+def _size(entry: "os.DirEntry[str]") -> int:
+    """Of a file; a mark is a link to nothing, and has none."""
+    try:
+        return entry.stat().st_size
+    except OSError:
+        return 0
 
 
 def _with_folder(folder: str, act: Callable[..., None], *about: str) -> None:

@@ -7,11 +7,12 @@ says that there is none, any other OSError that the place cannot do it now.
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from gristmill.store.faults import Unwritable
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 About = TypeVar("About")
 Answer = TypeVar("Answer")
@@ -21,9 +22,8 @@ class Files(Protocol):
     """Files by name."""
 
     uri: str
-    fs: Any
-    """fsspec's file system, and the path of the store in it."""
     root: str
+    """The path of the store in its file system."""
 
     @property
     def is_local(self) -> bool:
@@ -34,7 +34,7 @@ class Files(Protocol):
         """Whether another process sees what this one writes."""
 
     def read(self, name: str) -> bytes: ...
-    def read_part(self, name: str, size: int) -> pa.Buffer: ...
+    def read_part(self, name: str, size: int) -> "pa.Buffer": ...
     def read_range(self, name: str, start: int, stop: int) -> bytes: ...
     def each(self, question: Callable[[About], Answer], things: Iterable[About]) -> Iterator[Answer]:
         """What is answered of each, in order; many at once where that is faster."""

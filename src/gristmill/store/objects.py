@@ -11,9 +11,8 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
 from fsspec.implementations.memory import MemoryFileSystem
 
 from gristmill.objects.system import ObjectSystem
@@ -21,6 +20,9 @@ from gristmill.store.faults import Unwritable, unwritable
 from gristmill.store.files import About, Answer
 from gristmill.store.processes import name_of_self, runs
 from gristmill.store.shelves import Page, Shelves
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _PART = re.compile(r"parts/[0-9a-f]{2}/[0-9a-f]{64}\.\w+")
 REMOTE_AT_ONCE = 32
@@ -43,8 +45,10 @@ class ObjectFiles:
     def read(self, name: str) -> bytes:
         return bytes(self.fs.cat_file(f"{self.root}/{name}"))
 
-    def read_part(self, name: str, size: int) -> pa.Buffer:
+    def read_part(self, name: str, size: int) -> "pa.Buffer":
         path = f"{self.root}/{name}"
+        import pyarrow as pa  # here, since records need none of it
+
         return pa.py_buffer(self.fs.cat_large(path, size) if self._is_ours else self.fs.cat_file(path))
 
     def read_range(self, name: str, start: int, stop: int) -> bytes:

@@ -49,3 +49,8 @@ def unpack(name: str, data: bytes) -> Any:
 
 def _opening(name: str) -> bytes:
     return b'{"record":%s,' % orjson.dumps(name)
+
+
+def digest(value: Any) -> str:
+    """A short name for any JSON value; key order does not matter."""
+    return hashlib.sha256(orjson.dumps(value, option=orjson.OPT_SORT_KEYS)).hexdigest()[:32]

@@ -20,26 +20,27 @@ that does not agree with them counts as absent, and what it said is found out ag
 import contextlib
 import errno
 import hashlib
+import os
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any
-
-import pyarrow as pa
-from fsspec.implementations.local import LocalFileSystem
+from typing import TYPE_CHECKING, Any
 
 from gristmill.errors import UserError
-from gristmill.places import system_of
+from gristmill.places import local_path, system_of
 from gristmill.store.disk import DiskFiles
 from gristmill.store.faults import Unwritable
 from gristmill.store.fetched import fetched
 from gristmill.store.files import About, Answer, Files
-from gristmill.store.objects import ObjectFiles
 from gristmill.store.processes import name_of_self
 from gristmill.store.records import DAMAGED, DamagedRecord, pack, unpack
+
+if TYPE_CHECKING:  # importing it takes a tenth of a second, and records need none of it
+    import pyarrow as pa
 
 VERDICTS = "verdicts"
 """The suffix of the small part beside a part of rows."""
@@ -92,6 +93,25 @@ def with_verdicts(parts: Iterable[Part]) -> Iterator[Part]:
             yield part.verdicts.part
 
 
+def part_to_json(part: Part) -> dict[str, Any]:
+    beside = part.verdicts
+    return {
+        "hash": part.hash,
+        "suffix": part.suffix,
+        "file_bytes": part.file_bytes,
+        "rows": part.rows,
+        "payload_bytes": part.payload_bytes,
+        **({"verdicts": [beside.hash, beside.file_bytes, beside.drop]} if beside else {}),
+    }
+
+
+def part_from_json(entry: Mapping[str, Any]) -> Part:
+    """Whatever else the entry says."""
+    sizes = (entry["file_bytes"], entry["rows"], entry["payload_bytes"])
+    beside = Verdicts(*entry["verdicts"]) if "verdicts" in entry else None
+    return Part(entry["hash"], entry["suffix"], *sizes, beside)
+
+
 class CorruptPart(Exception):
     """A part is missing or is not what its name says. The engine makes it again."""
 
@@ -106,12 +126,22 @@ class Store:
 
     def __init__(self, uri: str) -> None:
         self.uri = uri
-        self.fs, root = system_of(uri)
-        self.root = root.rstrip("/")
         self.damaged_records: dict[str, str] = {}
         """Records that this object met and did not believe: name -> what is wrong with it."""
-        kind = DiskFiles if isinstance(self.fs, LocalFileSystem) else ObjectFiles
-        self._files: Files = kind(uri, self.fs, self.root)
+        if (path := local_path(uri)) is not None:
+            self.root = os.path.abspath(path).rstrip("/")
+            self._files: Files = DiskFiles(uri, self.root)
+            return
+        from gristmill.store.objects import ObjectFiles
+
+        self.fs, root = system_of(uri)
+        self.root = root.rstrip("/")
+        self._files = ObjectFiles(uri, self.fs, self.root)
+
+    @cached_property
+    def fs(self) -> Any:
+        """Its file system, as fsspec has it."""
+        return system_of(self.uri)[0]
 
     def __reduce__(self) -> tuple[type["Store"], tuple[str]]:
         return Store, (self.uri,)
@@ -131,7 +161,7 @@ class Store:
     def part_path(self, part: Part) -> str:
         return f"{self.root}/{part.name}"
 
-    def put_part(self, data: pa.Buffer | bytes, suffix: str, rows: int = 0, payload_bytes: int = 0) -> Part:
+    def put_part(self, data: "pa.Buffer | bytes", suffix: str, rows: int = 0, payload_bytes: int = 0) -> Part:
         """Store bytes under the name of their content; writing the same content again changes nothing."""
         view = memoryview(data)
         part = Part(hashlib.sha256(view).hexdigest(), suffix, view.nbytes, rows, payload_bytes)
@@ -157,10 +187,10 @@ class Store:
                     raise  # of a file that is none of the store's: whoever opened it knows what to tell
                 raise self.unwritable_by(error) from None
 
-    def get_part(self, part: Part) -> pa.Buffer:
+    def get_part(self, part: Part) -> "pa.Buffer":
         """A part's bytes, checked against its name. A local part is mapped, not copied."""
 
-        def check(buffer: pa.Buffer) -> pa.Buffer:
+        def check(buffer: "pa.Buffer") -> "pa.Buffer":
             if hashlib.sha256(memoryview(buffer)).hexdigest() != part.hash:
                 raise CorruptPart(part.hash, "does not match its hash")
             return buffer
@@ -197,7 +227,11 @@ class Store:
             return read()
         except FileNotFoundError:
             raise CorruptPart(part.hash, "is missing") from None
-        except (OSError, pa.ArrowInvalid) as error:
+        except (OSError, ValueError) as error:
+            from pyarrow import ArrowInvalid
+
+            if not isinstance(error, OSError | ArrowInvalid):
+                raise
             raise self._unreadable(part, error) from None
 
     def _unreadable(self, part: Part, error: Exception) -> Exception:

@@ -13,15 +13,20 @@ from typing import Any
 
 from gristmill.engine.files.config_files import ConfigFile, find_config_file
 from gristmill.engine.files.content import ContentHashes
+from gristmill.engine.plan.facts import NodeFacts as NodeFacts
 from gristmill.errors import UserError
 from gristmill.recipe.columns import INGEST, View, bind_route, columns_of, extracts, judges
 from gristmill.recipe.files import place_files
 from gristmill.recipe.mistakes import listed, nearest
 from gristmill.recipe.model import Recipe, Step
 from gristmill.schema import DOCUMENTS
+from gristmill.stages import COPIES as COPIES
+from gristmill.stages import CORPUS as CORPUS
+from gristmill.stages import INDEX as INDEX
 from gristmill.stages.contract import StageConfig, fields_of_output
 from gristmill.stages.dedup import copies_left
-from gristmill.stages.dedup.scope import SCOPE_WORDS, Scope, scope_reads
+from gristmill.stages.dedup.scope import scope_reads
+from gristmill.stages.dedup.scope_words import SCOPE_WORDS, Scope
 from gristmill.stages.own_code import Code, content_of, is_own
 from gristmill.stages.select import corpus, index
 from gristmill.stages.stage_interface import (
@@ -34,34 +39,7 @@ from gristmill.stages.stage_interface import (
 
 Identity = tuple[dict[str, Any], dict[str, ConfigFile]]
 
-CORPUS = "corpus"
-"""The last layer: the final verdict on every row."""
-INDEX = "index"
-"""Behind it, where the recipe asks for it: where every document lies."""
-COPIES = "copies_left"
-"""Before it, where dedup compares documents in several groups: the copies that are left."""
 _COMPARE_TEXTS = ("exact_dedup", "near_dedup", "simhash_dedup")
-
-
-@dataclass(frozen=True)
-class NodeFacts:
-    """What there is to know of a stage of the graph without its code."""
-
-    id: str
-    name: str
-    kind: str
-    """read, map, exchange, fit, asset or sink."""
-    sources: tuple[str, ...]
-    """Whose documents it reads; an asset reads none."""
-    columns: tuple[str, ...]
-    """Of its layer."""
-    identity: Mapping[str, Any]
-    """What the stage itself puts into a task key: name, VERSION, config, libraries, code of the user's own."""
-
-    @property
-    def has_layers(self) -> bool:
-        """Whether it has columns for every row; others have files."""
-        return self.kind not in ("fit", "asset", "sink")
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from gristmill.engine.work.task import Hash, Read, Task
 from gristmill.places import exact, place_of, shown
 from gristmill.recipe.columns import INGEST, columns_of, extracts
 from gristmill.recipe.model import Recipe, Source
-from gristmill.schema import NO_FAULT
+from gristmill.stages import NO_FAULT
 from gristmill.stages.contract import Piece
 from gristmill.stages.ingest.json_repair import MENDED
 from gristmill.stages.ingest.markup import markup_warnings

@@ -20,15 +20,19 @@ from typing import Any
 
 from gristmill.counted import counted
 from gristmill.engine.publish.run_record import datasets_of, dropped_versions, is_partial, last_of_kind, names_in
-from gristmill.engine.work.task import part_from_json
 from gristmill.errors import UserError
-from gristmill.recipe.mistakes import nearest
+from gristmill.recipe.mistakes import listed, nearest
 from gristmill.store.leases import Lease, await_collection, claim, hold
 from gristmill.store.records import DamagedRecord
-from gristmill.store.store import Store, with_verdicts
+from gristmill.store.store import Store, part_from_json, with_verdicts
 
 MOST_NAME = 128
 """Letters of a version's name, which is a file's."""
+WRITTEN = re.compile(
+    r"(tasks|stages|datasets)/[0-9a-f]{32}\.json|parts/[0-9a-f]{2}/[0-9a-f]{64}\.[^/]+|"
+    r"kernels/[a-z_-]+-[0-9a-f]{16}-[0-9a-f]{16}\.kernels"
+)
+"""The names of what a run writes and a collection may take."""
 _CLAIM = "versions"
 _TURN_SECONDS = 0.05
 
@@ -85,6 +89,18 @@ class Version:
     def told(self, store: Store) -> str:
         """How other commands name it."""
         return f"{store.uri}@{self.names[0] if self.names else self.hash}"
+
+
+def refuse_no_store(store: Store) -> None:
+    """A folder without anything of a run is no store, and what is in it is none of our business."""
+    for folder in ("runs", "versions", "tasks", "datasets", "parts"):
+        for path, _ in store.list_files(folder):
+            if folder in ("runs", "versions") or WRITTEN.fullmatch(path):
+                return
+    raise UserError(
+        f"{store.uri} holds no run and nothing that one made, so it is no store. Nothing was removed. Give a recipe, "
+        "or the folder that its `store:` names."
+    )
 
 
 def list_versions(store: Store, recipe: str | None = None, damaged: list[str] | None = None) -> list[Version]:
@@ -152,8 +168,8 @@ def find_version(store: Store, name: str, recipe: str | None = None) -> Version:
     ):
         if len(same) > 1:
             raise UserError(
-                f"{store.uri}: the recipes {', '.join(one.recipe for one in same)} all made {name}, so it is not clear "
-                "which is meant. Nothing was done. Give the recipe's file, or a name, in place of the store."
+                f"{store.uri}: {listed((one.recipe for one in same), 10)} all made {name}, so it is not clear which "
+                "is meant. Nothing was done. Give the recipe's file, or a name, in place of the store."
             )
         if same:
             return same[0]
@@ -164,7 +180,7 @@ def find_version(store: Store, name: str, recipe: str | None = None) -> Version:
         known = f"{names_in(store)} All of them, with their hashes: gristmill versions {store.uri}"
     else:
         told = [given for one in versions for given in (*one.names, one.hash)]
-        known = f"Versions of {recipe}: {', '.join(told) or 'none'}."
+        known = f"Versions of {recipe}: {listed(told, 10) or 'none'}."
     raise UserError(f"{store.uri} has no version {name}.{unread} Nothing was done. {hint}{known}")
 
 

@@ -17,37 +17,22 @@ from typing import Any
 
 from gristmill.engine.executors.shared_kernels import FOLDER as KERNELS
 from gristmill.engine.executors.shared_kernels import current as current_kernels
+from gristmill.engine.publish.catalog import WRITTEN
 from gristmill.engine.publish.folder import FOLDER
 from gristmill.engine.publish.run_record import datasets_of, last_of_kind, task_names
 from gristmill.engine.schedule.run import Run
 from gristmill.engine.schedule.seen import Seen
 from gristmill.engine.work.task import part_from_json
 from gristmill.errors import UserError
+from gristmill.recipe.mistakes import listed
 from gristmill.recipe.mix import MIX
 from gristmill.shardformat.manifest import read_manifest
 from gristmill.store.leases import hold, holders
 from gristmill.store.records import DAMAGED, DamagedRecord
 from gristmill.store.store import CorruptPart, Store, with_verdicts
 
-_OURS = re.compile(
-    r"(tasks|stages|datasets)/[0-9a-f]{32}\.json|parts/[0-9a-f]{2}/[0-9a-f]{64}\.[^/]+|"
-    r"kernels/[a-z_-]+-[0-9a-f]{16}-[0-9a-f]{16}\.kernels"
-)
-"""The names of what a run writes and a collection may take."""
 _SHARDS = re.compile(rf"{FOLDER}/([^/]+/[0-9a-f]{{12}})/(manifest\.json|tokenizer\.json|.+/shard_[0-9]{{5}}\.[^/]+)")
 """The files of a folder of shards: which folder, and their names in it."""
-
-
-def refuse_no_store(store: Store) -> None:
-    """A folder without anything of a run is no store, and what is in it is none of our business."""
-    for folder in ("runs", "versions", "tasks", "datasets", "parts"):
-        for path, _ in store.list_files(folder):
-            if folder in ("runs", "versions") or _OURS.fullmatch(path):
-                return
-    raise UserError(
-        f"{store.uri} holds no run and nothing that one made, so it is no store. Nothing was removed. Give a recipe, "
-        "or the folder that its `store:` names."
-    )
 
 
 @dataclass(frozen=True)
@@ -79,7 +64,7 @@ def alone(store: Store) -> Iterator[None]:
         users = [str(other) for other in holders(store, but=lease)]
         if users:
             raise UserError(
-                f"The store {store.uri} is in use by {', '.join(users)}. Nothing was removed. "
+                f"The store {store.uri} is in use by {listed(users, 5)}. Nothing was removed. "
                 "Collect when that is over. What a machine that is gone for good left in locks/ is ignored after "
                 "two minutes."
             )
@@ -144,7 +129,7 @@ def _find(store: Store, seen: Seen | None, named: Sequence[str], without: tuple[
     wanted = {"tasks": tasks, "stages": stages, "datasets": datasets, "parts": parts, KERNELS: current_kernels()}
     for kind, names in wanted.items():
         for path, size in store.list_files(kind):
-            if _OURS.fullmatch(path) is None:
+            if WRITTEN.fullmatch(path) is None:
                 foreign.append(path)
             elif _subject(path) in names:
                 kept_files, kept_bytes = kept_files + 1, kept_bytes + size
@@ -222,7 +207,7 @@ def _find_named(name: str, published: set[str], store: Store) -> str:
             f"--published {name}: a version, or the last run of a recipe, needs that folder. Nothing was removed. "
             "Name another, or drop the version first."
         )
-    known = ", ".join(sorted(published)) or "none that could go"
+    known = listed(sorted(published), 10) or "none that could go"
     raise UserError(
         f"--published {name}: {store.uri} has no such folder. Nothing was removed. Folders: {known}. If a gc that was "
         "stopped had removed it, gristmill gc without --published removes what is left of it."

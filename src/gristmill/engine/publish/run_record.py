@@ -13,22 +13,22 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gristmill.counted import counted
-from gristmill.engine.plan.graph import CORPUS, NodeFacts
-from gristmill.engine.schedule.run import Run
+from gristmill.engine.plan.facts import NodeFacts
+from gristmill.engine.schedule.node_state import NodeState
 from gristmill.engine.schedule.seen import Document, Seen
 from gristmill.engine.schedule.tables import Slots
-from gristmill.engine.schedule.task_cache import NodeState
-from gristmill.engine.work.task import digest, part_from_json, part_to_json
 from gristmill.errors import Gone, UserError
 from gristmill.places import exact
-from gristmill.recipe.columns import INGEST
-from gristmill.recipe.mistakes import nearest
-from gristmill.recipe.shards import GROUPS
-from gristmill.store.records import DamagedRecord
-from gristmill.store.store import Store
+from gristmill.recipe.mistakes import listed, nearest
+from gristmill.stages import CORPUS, GROUPS, INGEST
+from gristmill.store.records import DamagedRecord, digest
+from gristmill.store.store import Store, part_from_json, part_to_json
+
+if TYPE_CHECKING:
+    from gristmill.engine.schedule.run import Run
 
 _MODEL = "model"
 """Stands for the source among the datasets of a step that has files and no layers."""
@@ -47,7 +47,7 @@ def is_partial(record: Mapping[str, Any]) -> bool:
 
 
 def make_record(
-    run: Run,
+    run: "Run",
     started: datetime,
     ended: datetime,
     datasets: Mapping[str, Any],
@@ -86,20 +86,20 @@ def _parent(version: str | None, before: Mapping[str, Any] | None) -> str | None
     return None if parent is None else str(parent)
 
 
-def _documents(run: Run) -> int:
+def _documents(run: "Run") -> int:
     """That are kept."""
     funnels = [run.made[node.id].metrics.get("funnel") for node in run.nodes.values() if node.name == CORPUS]
     return sum(funnel["kept"]["rows"] for funnel in funnels if funnel)
 
 
-def _tokens(run: Run) -> int | None:
+def _tokens(run: "Run") -> int | None:
     """That lie in the shards, each once; None without any."""
     groups = [run.made[node.id].metrics.get("groups", {}) for node in run.nodes.values() if node.name == GROUPS]
     counts = [group["tokens"] for one in groups for by_source in one.values() for group in by_source.values()]
     return sum(counts) if groups else None
 
 
-def _record_node(run: Run, node_id: str, datasets: Mapping[str, Any]) -> dict[str, Any]:
+def _record_node(run: "Run", node_id: str, datasets: Mapping[str, Any]) -> dict[str, Any]:
     node, made = run.graph.nodes[node_id], run.made[node_id]
     record = {
         "name": node.name,
@@ -341,4 +341,4 @@ def names_in(store: Store, wanted: str = "") -> str:
         return "No run is recorded there: check the path, or give the store that the recipe names."
     near = nearest(wanted, [*versions, *recipes])
     hint = f"Did you mean {near}? " if near else ""
-    return f"{hint}Versions: {', '.join(versions) or 'none'}. Recipes that were run: {', '.join(recipes) or 'none'}."
+    return f"{hint}Versions: {listed(versions, 10) or 'none'}. Recipes that were run: {listed(recipes, 10) or 'none'}."

@@ -7,9 +7,10 @@ many times what the one in the middle did, the step is skewed, and its report na
 from array import array
 from collections.abc import Mapping
 from statistics import median
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from gristmill.engine.work.task import Result
+if TYPE_CHECKING:
+    from gristmill.engine.work.task import Result
 
 BYTES_PER_S = 20e6
 """Of a kind of task that no run has timed: then the order of tasks is that of their bytes."""
@@ -30,7 +31,7 @@ class Pace:
         self._bytes = 0.0
         self._slowest: dict[str, Any] = {}
 
-    def add(self, label: str, result: Result) -> None:
+    def add(self, label: str, result: "Result") -> None:
         seconds = result.cost.get("wall_s", 0.0) - result.cost.get("compile_s", 0.0)
         size = result.cost.get("input_bytes", 0)
         self._seconds.append(seconds)

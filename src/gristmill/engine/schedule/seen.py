@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gristmill.engine.plan.graph import NodeFacts
-from gristmill.engine.schedule.task_cache import NodeState
+from gristmill.engine.plan.facts import NodeFacts
+from gristmill.engine.schedule.node_state import NodeState
 from gristmill.store.store import Part, Store
 
 
@@ -46,6 +46,8 @@ class Seen:
         self.made = made
         self.documents: dict[str, list[Document]] = {}
         """Per source: its document parts in order; of a recipe that has not run to its end, those that exist."""
+        self.inputs: dict[str, Any] = {}
+        """Per source: its input files, where the recipe is looked at as it is now."""
         self.record = record
         """Of the run that is looked at; None where it is the recipe as it is now."""
         self.domains: Mapping[str, str | None] = {} if record is None else record.get("domains", {})
@@ -64,6 +66,13 @@ class Seen:
         if self.record is None:
             return f"Run: gristmill run {self.told}"
         return "Another run may have it: name that one, or run the recipe to its end."
+
+    def stored_bytes(self, node_id: str) -> int | None:
+        """Of all files that the tasks of a step have in the store; None if the record of the run does not say."""
+        if self.record is None:
+            return self.made[node_id].stored_bytes
+        found: int | None = self.record["nodes"][node_id].get("stored_bytes")
+        return found
 
     def unfinished(self) -> list[str]:
         """Steps that have not run to their end."""

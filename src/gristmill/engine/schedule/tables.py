@@ -8,12 +8,12 @@ import marshal
 import struct
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any
 
 from gristmill.store.store import Part, Verdicts
+
+if TYPE_CHECKING:  # NumPy is imported where many rows are worked on: who reads records needs none of it
+    from numpy.typing import NDArray
 
 Order = tuple[int, int]
 """Of a document part in its source: the number of its read task, and its own among what that made."""
@@ -21,27 +21,25 @@ At = tuple[str, Order]
 """Source and order."""
 
 _LAYER = struct.Struct("<?B32s16sQQQ?32sI16s")
-_LAYERS = np.dtype(
-    [
-        ("there", "?"),
-        ("suffix", "u1"),
-        ("hash", "V32"),
-        ("task", "V16"),
-        ("file_bytes", "<u8"),
-        ("rows", "<u8"),
-        ("payload_bytes", "<u8"),
-        ("has_verdicts", "?"),
-        ("verdicts", "V32"),
-        ("verdicts_bytes", "<u4"),
-        ("drop", "V16"),
-    ]
-)
+_LAYER_FIELDS = [
+    ("there", "?"),
+    ("suffix", "u1"),
+    ("hash", "V32"),
+    ("task", "V16"),
+    ("file_bytes", "<u8"),
+    ("rows", "<u8"),
+    ("payload_bytes", "<u8"),
+    ("has_verdicts", "?"),
+    ("verdicts", "V32"),
+    ("verdicts_bytes", "<u4"),
+    ("drop", "V16"),
+]
 """The same, for many at once."""
 _FILE = struct.Struct("<B32sQ")
-_FILES = np.dtype([("suffix", "u1"), ("hash", "V32"), ("file_bytes", "<u8")])
+_FILE_FIELDS = [("suffix", "u1"), ("hash", "V32"), ("file_bytes", "<u8")]
 _NO_VERDICTS = ("00" * 32, 0, "00" * 16)
 _KEY_BYTES = 16
-Sizes = tuple[NDArray[Any], NDArray[Any]]
+Sizes = tuple["NDArray[Any]", "NDArray[Any]"]
 """Hashes of files, and their bytes."""
 RECENT = 1024
 """Layers of a stage that are kept as objects."""
@@ -113,9 +111,11 @@ class Layers(Mapping[At, tuple[Part, str]]):
 
     def fill(self, source: str, orders: Sequence[Order], entries: Sequence[Mapping[str, Any]]) -> None:
         """Set the layers of many document parts, as a manifest has them (`part_to_json`, and the task)."""
+        import numpy as np
+
         if len(orders) != len(entries):
             raise ValueError(f"{len(entries)} layers for {len(orders)} document parts")
-        made = np.zeros(len(orders), _LAYERS)
+        made = np.zeros(len(orders), _LAYER_FIELDS)
         beside = [entry.get("verdicts", _NO_VERDICTS) for entry in entries]
         made["there"] = True
         made["suffix"] = [self._suffixes.number(entry["suffix"]) for entry in entries]
@@ -129,17 +129,19 @@ class Layers(Mapping[At, tuple[Part, str]]):
         made["drop"] = _packed([drop for _, _, drop in beside], "V16")
         slots = np.fromiter((self._slots.take(source, order) for order in orders), np.intp)
         rows = self._rows.setdefault(source, bytearray())
-        rows.extend(bytes(max(0, (int(slots.max(initial=-1)) + 1) * _LAYERS.itemsize - len(rows))))
-        table = np.frombuffer(rows, _LAYERS)
+        rows.extend(bytes(max(0, (int(slots.max(initial=-1)) + 1) * _LAYER.size - len(rows))))
+        table = np.frombuffer(rows, _LAYER_FIELDS)
         self._count += len(orders) - int(table["there"][slots].sum())
         table[slots] = made
         self._recent.clear()
 
     def hashes(self, source: str, orders: Iterable[Order], verdicts_only: bool) -> list[str]:
         """What of the layers of document parts enters a key (`layer_hash`), in their order."""
+        import numpy as np
+
         slots = self._slots.of(source)
         at = np.fromiter((slots[order] for order in orders), np.intp)
-        rows = np.frombuffer(self._rows.get(source, b""), _LAYERS)[at]
+        rows = np.frombuffer(self._rows.get(source, b""), _LAYER_FIELDS)[at]
         found = _hex(rows["hash"])
         if not verdicts_only:
             return found
@@ -148,8 +150,10 @@ class Layers(Mapping[At, tuple[Part, str]]):
 
     def sizes(self) -> Iterator[Sizes]:
         """Of the layers, and of the verdicts beside them."""
+        import numpy as np
+
         for rows in self._rows.values():
-            table = np.frombuffer(rows, _LAYERS)
+            table = np.frombuffer(rows, _LAYER_FIELDS)
             there, beside = table[table["there"]], table[table["has_verdicts"]]
             yield there["hash"], there["file_bytes"]
             yield beside["verdicts"], beside["verdicts_bytes"]
@@ -216,6 +220,8 @@ class TaskNames(Mapping[str, str]):
     @property
     def executed(self) -> set[str]:
         """Keys of the tasks that this run carried out."""
+        import numpy as np
+
         executed = np.frombuffer(self._executed, "?")
         return set(_hex(np.frombuffer(self._keys, "V16")[executed]))
 
@@ -243,6 +249,8 @@ class TaskNames(Mapping[str, str]):
     def __len__(self) -> int:
         """Two document parts with the same content have one task."""
         if self._distinct is None:
+            import numpy as np
+
             self._distinct = len(np.unique(np.frombuffer(self._keys, "S16")))
         return self._distinct
 
@@ -259,17 +267,17 @@ class Files:
     def __init__(self, known: Sequence[tuple[str, str, int]] = ()) -> None:
         """Hash, suffix and size of those that were made before."""
         self._suffixes = _Suffixes()
-        rows = np.empty(len(known), _FILES)
-        rows["suffix"] = [self._suffixes.number(suffix) for _, suffix, _ in known]
-        rows["hash"] = _packed([part_hash for part_hash, _, _ in known], "V32")
-        rows["file_bytes"] = [size for _, _, size in known]
-        self._rows = bytearray(rows.tobytes())
+        self._rows = bytearray()
+        for part_hash, suffix, size in known:
+            self._rows += _FILE.pack(self._suffixes.number(suffix), bytes.fromhex(part_hash), size)
 
     def add(self, part: Part) -> None:
         self._rows += _FILE.pack(self._suffixes.number(part.suffix), bytes.fromhex(part.hash), part.file_bytes)
 
     def sizes(self) -> Sizes:
-        table = np.frombuffer(self._rows, _FILES)
+        import numpy as np
+
+        table = np.frombuffer(self._rows, _FILE_FIELDS)
         return table["hash"], table["file_bytes"]
 
     def __iter__(self) -> Iterator[Part]:
@@ -279,17 +287,21 @@ class Files:
 
 def bytes_of(files: Iterable[Sizes]) -> int:
     """Of files together; one that comes several times counts once."""
+    import numpy as np
+
     hashes, sizes = zip(*files, strict=True)
     # As text they are compared faster, and no less exactly: all are of one length.
     _, first = np.unique(np.concatenate(hashes).view("S32"), return_index=True)
     return int(np.concatenate(sizes)[first].sum())
 
 
-def _packed(names: Sequence[str], kind: str) -> NDArray[Any]:
+def _packed(names: Sequence[str], kind: str) -> "NDArray[Any]":
     """Hashes of one length, from hexadecimal."""
+    import numpy as np
+
     return np.frombuffer(bytes.fromhex("".join(names)), kind)
 
 
-def _hex(hashes: NDArray[Any]) -> list[str]:
+def _hex(hashes: "NDArray[Any]") -> list[str]:
     """And back."""
     return hashes.tobytes().hex(" ", hashes.itemsize).split()

@@ -12,8 +12,10 @@ from typing import Any, Protocol, TypeVar
 from gristmill.engine.executors.executor import Executor
 from gristmill.engine.executors.insist import insist
 from gristmill.engine.plan.graph import Node
+from gristmill.engine.schedule.node_state import MODEL as MODEL
+from gristmill.engine.schedule.node_state import NodeState as NodeState
 from gristmill.engine.schedule.pace import Pace, Told, expected_s
-from gristmill.engine.schedule.tables import Files, Layers, Slots, TaskNames, bytes_of
+from gristmill.engine.schedule.tables import Slots
 from gristmill.engine.work.needs import bytes_read
 from gristmill.engine.work.rows import CRASHED
 from gristmill.engine.work.task import (
@@ -42,8 +44,6 @@ WAIT_SECONDS = 0.2
 """How often a run asks whether another one is through with a task that both need."""
 ENGINE = 3
 """Part of every key: raised when the engine itself changes what tasks write."""
-MODEL = ("", (0, 0))
-"""Stands for source and document part where a stage has files and no layers."""
 
 
 class Listener(Protocol):
@@ -63,51 +63,6 @@ class Listener(Protocol):
     def note(self, message: str) -> None: ...
     def track(self, name: str, items: Iterable[Item], total: int) -> Iterator[Item]:
         """The items, where there are no tasks of a step: one is done when the next is asked for."""
-
-
-class NodeState:
-    """What one node has in the store, and what it has not."""
-
-    def __init__(self, slots: Slots | None = None, tasks: Mapping[str, str] | None = None) -> None:
-        self.tasks = TaskNames(tasks)
-        """Of every task, in the store or made by this run."""
-        self.layers = Layers(slots)
-        self.files = Files()
-        """Parts beside the layers."""
-        self.missing: dict[str, tuple[str, Mapping[str, Any]]] = {}
-        """Key -> (label, inputs) of tasks that a dry run stopped at."""
-        self.waiting = 0
-        """Tasks whose inputs do not exist yet, so that their keys are unknown; a dry run cannot count further ones."""
-        self.foreseen: Part | None = None
-        """The model that a missing task will make, where that is known: nobody waits for it."""
-        self.metrics: dict[str, Any] = {}
-        self.cost: dict[str, float] = {}
-        self.paces: dict[str, Pace] = {}
-        """By the kind of its tasks, of those that were looked at one by one."""
-        self.known_pace: Mapping[str, Told] = {}
-        """Of a stage that is taken as a whole, from its record."""
-        self.given_up = 0
-        """Documents that kill their worker."""
-
-    @property
-    def executed(self) -> set[str]:
-        """Keys of the tasks that this run carried out."""
-        return self.tasks.executed
-
-    @property
-    def model(self) -> Part | None:
-        """Of a fit or a sink."""
-        return self.layers[MODEL][0] if MODEL in self.layers else None
-
-    @property
-    def pace(self) -> Mapping[str, Told]:
-        """How long its tasks took, by their kind."""
-        return self.known_pace or {verb: pace.told() for verb, pace in self.paces.items()}
-
-    @property
-    def stored_bytes(self) -> int:
-        """Of all files that its tasks have in the store."""
-        return bytes_of((self.files.sizes(), *self.layers.sizes()))
 
 
 @dataclass

@@ -4,7 +4,6 @@ The key holds the stage's name, VERSION, config, the versions of the libraries t
 what it reads. Paths, worker counts and batch sizes are not in it: they cannot change a byte of the output.
 """
 
-import hashlib
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,8 +15,11 @@ from gristmill.engine.files.config_files import ConfigFile
 from gristmill.places import Place
 from gristmill.recipe.columns import Columns
 from gristmill.stages.contract import Piece, StageConfig
+from gristmill.store.records import digest as digest
 from gristmill.store.segments import Segment, SegmentFile
-from gristmill.store.store import Part, Verdicts
+from gristmill.store.store import Part
+from gristmill.store.store import part_from_json as part_from_json
+from gristmill.store.store import part_to_json as part_to_json
 
 
 @dataclass(frozen=True)
@@ -254,11 +256,6 @@ def sent(files: Sequence[SegmentFile], **more: Any) -> Result:
     return Result([file.part for file in files], [(file.segments, file.table) for file in files], **more)
 
 
-def digest(value: Any) -> str:
-    """A short name for any JSON value; key order does not matter."""
-    return hashlib.sha256(orjson.dumps(value, option=orjson.OPT_SORT_KEYS)).hexdigest()[:32]
-
-
 def add_counts(total: dict[str, Any], more: Mapping[str, Any]) -> None:
     """Add nested counts into `total`; of a text, an example of something, the first in the alphabet stays."""
     for name, value in more.items():
@@ -268,25 +265,6 @@ def add_counts(total: dict[str, Any], more: Mapping[str, Any]) -> None:
             total[name] = min(total.get(name, value), value)
         else:
             total[name] = total.get(name, 0) + value
-
-
-def part_to_json(part: Part) -> dict[str, Any]:
-    beside = part.verdicts
-    return {
-        "hash": part.hash,
-        "suffix": part.suffix,
-        "file_bytes": part.file_bytes,
-        "rows": part.rows,
-        "payload_bytes": part.payload_bytes,
-        **({"verdicts": [beside.hash, beside.file_bytes, beside.drop]} if beside else {}),
-    }
-
-
-def part_from_json(entry: Mapping[str, Any]) -> Part:
-    """Whatever else the entry says."""
-    sizes = (entry["file_bytes"], entry["rows"], entry["payload_bytes"])
-    beside = Verdicts(*entry["verdicts"]) if "verdicts" in entry else None
-    return Part(entry["hash"], entry["suffix"], *sizes, beside)
 
 
 def gated_only(layers: int, columns: Columns) -> list[bool]:

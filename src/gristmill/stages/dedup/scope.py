@@ -1,27 +1,20 @@
 """Within which documents a dedup stage looks for copies."""
 
 import hashlib
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-Array = np.ndarray[Any, Any]
+from gristmill.stages.dedup.scope_words import Scope as Scope
 
-Scope = Literal["global", "snapshot", "source", "source_and_snapshot"]
-"""Which documents are compared. Those without a snapshot are one group."""
+Array = np.ndarray[Any, Any]
 
 _COLUMNS: dict[Scope, tuple[str, ...]] = {
     "global": (),
     "snapshot": ("snapshot",),
     "source": ("source",),
     "source_and_snapshot": ("source", "snapshot"),
-}
-SCOPE_WORDS: dict[Scope, str] = {
-    "global": "over all sources",
-    "snapshot": "within each snapshot",
-    "source": "within each source",
-    "source_and_snapshot": "within each snapshot of each source",
 }
 
 

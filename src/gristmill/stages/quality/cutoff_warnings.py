@@ -78,14 +78,6 @@ def _some(names: Sequence[str]) -> str:
     return ", ".join(names[:_TOLD]) + (f" and {len(names) - _TOLD} more" if len(names) > _TOLD else "")
 
 
-def kept_share(config: Mapping[str, Any]) -> str | None:
-    """`(kept the best 10% of each language)`, for the funnel; None for a config without a share."""
-    cutoff = Config.model_validate(config)
-    if cutoff.dropped_share is None:
-        return None
-    return f"(kept the best {percent(1 - cutoff.dropped_share, 1)} of {_whole(cutoff)})"
-
-
 def _whole(config: Config) -> str:
     return f"each {' and '.join(config.per)}" if config.per else "all documents"
 

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gristmill.counted import counted, percent, size
-from gristmill.schema import NO_DOCUMENT
+from gristmill.stages import NO_DOCUMENT
 from gristmill.stages.contract import StageConfig
 from gristmill.stages.natural_languages import LABEL
 from gristmill.stages.quality.cutoff_warnings import LOW

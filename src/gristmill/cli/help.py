@@ -1,0 +1,21 @@
+"""The help of every command as stored text: showing it imports no command, which would take a second.
+
+`python tests/cli/test_help.py` writes the file again after a change of a command, and a test compares the two.
+"""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from shutil import get_terminal_size
+
+FILE = Path(__file__).with_name("help.json")
+"""Words of a command -> its help, laid out for WIDTH columns. A wider terminal shows the same."""
+WIDTH = 80
+
+
+def stored_help(words: Sequence[str]) -> str | None:
+    """The help that a command line requests; None if it requests something else, or if the terminal is too narrow."""
+    if not words or words[-1] not in ("-h", "--help") or get_terminal_size().columns < WIDTH:
+        return None
+    found: dict[str, str] = json.loads(FILE.read_bytes())
+    return found.get(" ".join(words[:-1]))

@@ -1,0 +1,66 @@
+"""A command that reads records needs no table and no kernel, so it imports no library for them."""
+
+import json
+import subprocess
+import sys
+
+from gristmill.cli.main import COMMANDS
+
+HEAVY = ("numba", "numpy", "pyarrow", "duckdb", "torch", "ray", "yaml")
+READ_MORE = frozenset(
+    [
+        "steps",
+        "plan",
+        "run",
+        "inspect",
+        "lineage",
+        "audit",
+        "bias",
+        "whatif",
+        "diff",
+        "sql",
+        "takedown",
+        "suite",
+        "extractor",
+        "quality",
+        "export",
+        "index",
+        "tokenizer",
+        "shards",
+        "sample",
+        "budget",
+        "verify",
+        "gc",
+    ]
+)
+"""Commands that read documents, load recipes or run stages; every other one, and any new one, reads records."""
+NOTES = """
+recipe: few
+store: ./store
+sources: {lines: {kind: text, read: {format: jsonl, paths: [a.jsonl]}}}
+steps: [stagebox.length]
+"""
+
+
+def imported_by(*lines: str) -> list[str]:
+    """The heavy libraries that a new process has imported after these lines."""
+    code = "\n".join(["import sys", *lines, f"sys.exit(repr([name for name in {HEAVY} if name in sys.modules]))"])
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    return list(json.loads(ended.stderr.splitlines()[-1].replace("'", '"')))
+
+
+def test_a_command_that_reads_records_is_imported_without_heavy_libraries():
+    """Every command that is not known to read more."""
+    assert set(COMMANDS) > READ_MORE
+    assert imported_by(*(f"import gristmill.cli.{name}" for name in COMMANDS if name not in READ_MORE)) == []
+
+
+def test_reading_the_record_of_a_run_imports_no_heavy_library(project):
+    """By the name of the run in its store, from the first word to the last line of the answer."""
+    (project.folder / "a.jsonl").write_text('{"text": "a mill grinds"}\n{"text": ""}\n')
+    project.recipe.write_text(NOTES)
+    project.run()
+    store = f"{project.folder}/store"
+    runs = [f"{command} {store}@few".split() for command in ("status", "funnel", "versions show", "status --json")]
+    asked = [f"sys.argv[1:] = {words}; assert run_command() == 0" for words in [*runs, ["versions", store]]]
+    assert imported_by("from gristmill.cli.main import run_command", *asked) == []
