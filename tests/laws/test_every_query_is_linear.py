@@ -200,10 +200,18 @@ def sql(asked):
 
 
 def verified(asked):
+    """Nothing is broken; then as many parts are as there are documents, and the recipe of one is another."""
     inline, silent = imported("gristmill.engine.executors.executor"), imported("gristmill.engine.mill").Silent
+    module = imported("gristmill.query.verify")
     run = asked.mill().look()
-    found = imported("gristmill.query.verify").verify(run, 0.0, inline.InlineExecutor(run.store), silent())
-    assert not found.broken
+    assert not module.verify(run, 0.0, inline.InlineExecutor(run.store), silent()).broken
+    lost = {f"{number}": (None, f"{number:032x}", "a step") for number in range(asked.count)}
+    own = {key for made in run.made.values() for key in made.tasks}
+    elsewhere = next(key for made in asked.other.made.values() for key in made.tasks if key not in own)
+    lost |= {"own": (None, next(iter(own)), "a step"), "other": (None, elsewhere, "a step")}
+    told = module._made_by(run, lost)
+    assert told.pop("other") == "a step of the recipe other"
+    assert {*told.values()} == {"a step"}
 
 
 def planned(asked):
