@@ -129,6 +129,7 @@ _FREE = frozenset(
         "import_module",
         "url_to_fs",
         "searchsorted",
+        "bisect_left",
     ]
 )
 _FREE_TYPES = (range, enumerate, zip, map, filter, reversed, memoryview, type, object, property, staticmethod)

@@ -1,17 +1,27 @@
 """Looking at a corpus from another machine: a copy of the store, and the name of a version, a recipe or a run."""
 
+import copy
 import json
+import operator
 import os
 import re
 import shutil
 import sys
+from functools import reduce
 
 import pytest
 
 from conftest import Project
 from gristmill.engine.executors.executor import InlineExecutor
 from gristmill.engine.mill import Mill, Silent
+from gristmill.engine.publish.catalog import list_versions
 from gristmill.engine.publish.garbage import find_garbage
+from gristmill.engine.publish.run_record import describe, outcome, run_records, see
+from gristmill.errors import UserError
+from gristmill.query.disk import estimate
+from gristmill.query.funnel import funnel_lines, funnels
+from gristmill.query.lineage import versions_with
+from gristmill.query.plan import make_plan
 from gristmill.recipe.load import load
 from gristmill.store.store import Store
 from read_only import make_read_only
@@ -175,9 +185,60 @@ def test_a_record_of_another_version_is_one_message(away, tmp_path, say):
     old.write_json("runs/everything/2026-11-01.json", record)
     told = say("status", f"{tmp_path}@everything")
     assert told.code == 2
-    assert "recorded by another version of Gristmill" in told.err
+    assert '2026-11-01.json has no "chains": it is damaged, or was written by another version' in told.err
     old.write_file("versions/v1.json", b"{")
     assert "versions/v1.json is damaged" in say("status", f"{tmp_path}@v1").err
+
+
+def keys_of(record):
+    """Paths to the keys of a run's record, of its first node and of that node's identity."""
+    node = next(iter(record["nodes"]))
+    yield from ((key,) for key in record)
+    yield from (("nodes", node, key) for key in record["nodes"][node])
+    yield from (("nodes", node, "identity", key) for key in record["nodes"][node]["identity"])
+
+
+def looks(project, store):
+    """What reads the records of runs."""
+    mill = project.mill()
+    run = mill.look()
+    run.made[next(iter(run.made))].waiting = 1  # so that the plan says why
+    return (
+        lambda: describe(see(store, "project")),
+        lambda: list(funnel_lines(funnels(see(store, "project")))),
+        lambda: [one.state for one in list_versions(store)],
+        lambda: find_garbage(store),
+        lambda: make_plan(mill, run),
+        lambda: [outcome(record) for record in run_records(store)],
+        lambda: versions_with(store, [32 * "0"], note=raise_user_error),
+        lambda: estimate(run, store, mill.known_before()),
+    )
+
+
+def raise_user_error(message):
+    raise UserError(message)
+
+
+@pytest.mark.slow
+def test_a_record_without_a_key_is_one_message(project):
+    """The checksum is right and a key is missing: what needs it names the file and the key, and nothing fails else."""
+    project.write_recipe("  - stagebox.length\n")
+    project.run()
+    store = Store(str(project.store))
+    ((name, _),) = store.list_files("runs")
+    whole = store.read_json(name)
+    told, all_looks = {}, looks(project, store)
+    for *way, last in keys_of(whole):
+        body = copy.deepcopy(whole)
+        reduce(operator.getitem, way, body).pop(last)
+        store.write_json(name, body)
+        for look in all_looks:
+            try:
+                look()
+            except UserError as error:
+                told[last] = str(error)
+    assert {"recipe", "nodes", "until", "executed", "identity", "datasets", "stage", "version", "config"} <= told.keys()
+    assert [key for key, error in told.items() if f'{project.store}/{name} has no "{key}"' not in error] == []
 
 
 def test_a_run_where_nothing_can_be_written_is_refused_in_one_message(project, say, monkeypatch):

@@ -7,7 +7,6 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 from types import SimpleNamespace
 
 import pytest
@@ -15,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gristmill.engine.files.listing import InputFile, group_files
-from gristmill.engine.files.tree import ANYTHING, Stopped, list_tree
+from gristmill.engine.files.tree import ANYTHING, Folders, Stopped, list_tree
 from gristmill.engine.mill import find_warnings
 from gristmill.errors import UserError
 from gristmill.stages.ingest.stream import COMPRESSED_SUFFIXES
@@ -283,7 +282,7 @@ def test_a_listing_looks_at_every_entry_once(tmp_path, monkeypatch):
         rings(tmp_path / str(count), count)
         for glob in (ANYTHING, ("**", "x.jsonl"), ("*", "*.jsonl")):
             listed.clear()
-            tree = list_tree(str(tmp_path / str(count)), glob, follow=True)
+            tree = list_tree(str(tmp_path / str(count)), glob, follow=True, folders=Folders())
             assert len(tree.files) == count
             assert len(listed) == count + 1
 
@@ -291,10 +290,10 @@ def test_a_listing_looks_at_every_entry_once(tmp_path, monkeypatch):
 def test_a_listing_ends_when_nobody_waits_for_it(tmp_path):
     """A signal reaches a run that lists a large tree."""
     rings(tmp_path, 3)
-    stopped = threading.Event()
-    stopped.set()
+    folders = Folders()
+    folders.stopped.set()
     with pytest.raises(Stopped):
-        list_tree(str(tmp_path), ANYTHING, follow=False, stopped=stopped.is_set)
+        list_tree(str(tmp_path), ANYTHING, follow=False, folders=folders)
 
 
 @pytest.mark.slow
@@ -380,4 +379,4 @@ def test_globs_match_as_pythons_own(tmp_path_factory, segments):
         (root / path).touch()
     found = glob.glob("/".join(segments), root_dir=root, recursive=True, include_hidden=True)
     expected = {f"{root}/{name}" for name in found if os.path.isfile(f"{root}/{name}")}
-    assert set(list_tree(str(root), segments, follow=False).files) == expected
+    assert set(list_tree(str(root), segments, follow=False, folders=Folders()).files) == expected

@@ -198,12 +198,12 @@ def test_code_is_only_kept_where_nobody_else_can_write(tmp_path, monkeypatch, at
         make_private(root / "one", root)
 
 
-def test_a_shared_folder_is_one_message(tmp_path):
+@pytest.mark.parametrize("command", [["gristmill.cli.main", "run", "recipe.yaml"], ["gristmill.kernels"]])
+def test_a_shared_folder_is_one_message(tmp_path, command):
     """Exit code 2, the folder and the way out; no traceback, though kernels are imported before a command begins."""
     (tmp_path / "kernels").mkdir()
     (tmp_path / "kernels").chmod(0o777)
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
-    command = [sys.executable, "-m", "gristmill.cli.main", "run", "recipe.yaml"]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-m", *command], env=environment, capture_output=True, text=True)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
     assert done.stderr.endswith(f"and run: chmod go-w {tmp_path / 'kernels'}\n")

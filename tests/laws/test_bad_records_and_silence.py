@@ -12,6 +12,7 @@ from gristmill.cli.main import run_command
 from gristmill.engine.mill import find_warnings
 from gristmill.errors import UserError
 from gristmill.query.funnel import funnels
+from gristmill.query.plan import make_plan
 from gristmill.recipe.load import load
 
 
@@ -178,11 +179,14 @@ def two_sources(project, steps, read="", kinds=("text", "text")):
 
 @pytest.mark.parametrize("step", ["exact_dedup", "near_dedup"])
 def test_copies_in_two_sources_are_found_by_default(project, step):
-    """Also without a snapshot: one of each text is kept, and the funnel says what was compared."""
+    """Also without a snapshot: one of each text is kept, and the funnel and the plan say what was compared."""
     found, told = two_sources(project, f"[{step}]")
     assert sum(one["kept"]["rows"] for one in found.values()) == len(COPIES)
     words = {"exact_dedup": "over all sources", "near_dedup": "within each snapshot"}
     assert found["a"]["scopes"] == found["b"]["scopes"] == {f"all/{step}": words[step]}
+    mill = project.mill()
+    lines = {line.id: line.explained for line in make_plan(mill, mill.look())}
+    assert lines[f"all/{step}"][0] == f"compares documents {words[step]}"
     assert told == []
 
 

@@ -9,6 +9,7 @@ import importlib
 import json
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -281,20 +282,65 @@ def quality_models(folder: Path, table: pa.Table) -> Callable[[], Any]:
     return run
 
 
+def model_files(folder: Path, table: pa.Table) -> Callable[[], Any]:
+    """The same of texts that are in files: a line for each."""
+    classifier, language_model = (
+        imported(f"gristmill.stages.quality.{name}") for name in ("classifier_of_files", "language_model_of_files")
+    )
+    files = {}
+    for side in SIDES:
+        rows = [{"text": f"{own}{side} {text}", "url": url} for own in ("", "other ") for text, url in rows_of(table)]
+        files[side] = str(folder / f"{side}.jsonl")
+        Path(files[side]).write_text("".join(json.dumps(row) + "\n" for row in rows))
+    few = {"name": "m", "min_words": 1, "min_count": 1, "buckets": 100, "epochs": 1, "word_ngrams": 2}
+    sides = {kind: {"files": [files[side]]} for side, kind in (("mill", "positives"), ("river", "negatives"))}
+    words = {"name": "m", "files": (files["mill"],), "min_documents": 1, "memory": 1 << 24}
+
+    def run() -> None:
+        classifier.make(classifier.Config(**few, **sides), folder / "m.bin")
+        language_model.make(language_model.Config(**words), folder / "m.ngrams")
+
+    return run
+
+
+def sampled_for_tokenizer() -> dict[str, tuple[Any, Any]]:
+    """The layers that a tokenizer is trained on."""
+    sample, text = (imported(f"gristmill.stages.tokenizer.{name}") for name in ("tokenizer_sample", "tokenizer_text"))
+    domains = {"mill": "mill"}
+    return {
+        "tokenizer_sample": (sample, sample.Config(sample_bytes={"mill": 1 << 20}, domains=domains)),
+        "tokenizer_text": (text, text.Config(domains=domains)),
+    }
+
+
+def tokenizer_files(folder: Path, table: pa.Table) -> Callable[[], Any]:
+    """Files whose vocabularies grow with the texts that they were trained on."""
+    train, of_file, pinned = (
+        imported(f"gristmill.stages.tokenizer.{name}") for name in ("tokenizer", "tokenizer_file", "tokenizer_pin")
+    )
+    path = folder / "tokenizer.json"
+    sampled = layers(table, sampled_for_tokenizer())
+    size = sum(map(len, table["text"].to_pylist()))
+    config = train.Config(vocab=512 + size // 8, min_count=1, min_pair_count=1)
+    train.fit([batch_of(sampled, train.READS)], config, path)
+
+    def run() -> None:
+        for stage, config in ((of_file, {"file": str(path)}), (pinned, {"pin": str(path)})):
+            stage.check(stage.Config(**config))
+            with suppress(imported("gristmill.errors").UserError):  # no pin may have a token as long as a text
+                stage.make(stage.Config(**config), folder / "copy.json")
+
+    return run
+
+
 def tokens(folder: Path, table: pa.Table) -> Callable[[], Any]:
     """From the sample of the tokenizer to the shards, with a tier for each condition, and the mixture of them."""
-    sample, text, tokenizer = (
-        imported(f"gristmill.stages.tokenizer.{name}") for name in ("tokenizer_sample", "tokenizer_text", "tokenizer")
-    )
+    tokenizer = imported("gristmill.stages.tokenizer.tokenizer")
     tokens, groups, shards = (
         imported(f"gristmill.stages.shards.{name}") for name in ("tokens", "shard_groups", "shards")
     )
     count, mix = imported("gristmill.stages.quality.count_tokens"), imported("gristmill.stages.mix.mix")
     domains = {"mill": "mill"}
-    taken = {
-        "tokenizer_sample": (sample, sample.Config(sample_bytes={"mill": 1 << 20}, domains=domains)),
-        "tokenizer_text": (text, text.Config(domains=domains)),
-    }
     train = tokenizer.Config(vocab=600, min_count=1, min_pair_count=1)
     path = folder / "tokenizer.json"
     models = {"tokenizer": path, "shards": folder / "shards.json"}
@@ -303,7 +349,7 @@ def tokens(folder: Path, table: pa.Table) -> Callable[[], Any]:
     packed = shards.Config(seq_len_tokens=64, shard_tokens=256, recipe="mill")
 
     def run() -> None:
-        sampled = layers(table, taken)
+        sampled = layers(table, sampled_for_tokenizer())
         tokenizer.fit([batch_of(sampled, tokenizer.READS)], train, path)
         tokens.open_tokenizer.cache_clear()
         layers(table, {"count_tokens": (count, count.Config(tokenizer=str(path)))})
@@ -350,7 +396,9 @@ CUSTOM: dict[str, Callable[[Path, pa.Table], Callable[[], Any]]] = {
     "known_dedup": known_dedup,
     "decontaminate": decontaminate,
     "quality_models": quality_models,
+    "model_files": model_files,
     "tokens": tokens,
+    "tokenizer_files": tokenizer_files,
     "corpus": corpus,
     "requests": request_lines,
 }
@@ -375,6 +423,8 @@ COVERED = {
         "quality.language_model",
         "quality.perplexity",
     ),
+    "model_files": ("quality.classifier_of_files", "quality.language_model_of_files"),
+    "tokenizer_files": ("tokenizer.tokenizer_file", "tokenizer.tokenizer_pin"),
     "tokens": (
         "tokenizer.tokenizer_sample",
         "tokenizer.tokenizer_text",
@@ -388,11 +438,3 @@ COVERED = {
     "corpus": ("select.corpus",),
 }
 """Custom runs -> the stages that they run; a step runs itself and what it is made of."""
-LEFT_OUT = dict.fromkeys(
-    [
-        "quality.classifier_of_files", "quality.language_model_of_files", "tokenizer.tokenizer_file",
-        "tokenizer.tokenizer_pin",
-    ],
-    "reads files of its user, not documents",
-)  # fmt: skip
-"""Stages without a worst case, and why."""

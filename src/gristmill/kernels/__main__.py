@@ -4,6 +4,8 @@ For images that machines are started from, and for the time in which another pro
 meanwhile takes what is there and compiles the rest.
 """
 
+from argparse import ArgumentParser
+
 from gristmill.kernels.ahead import compile_all, listed
 from gristmill.kernels.code_files import OthersCanWrite
 
@@ -11,4 +13,4 @@ if __name__ == "__main__":
     try:
         compile_all(listed())
     except OthersCanWrite as error:
-        raise SystemExit(str(error)) from None
+        ArgumentParser().exit(2, f"{error}\n")

@@ -92,7 +92,7 @@ def verify(seen: Seen, share: float, executor: Executor, listener: Listener) -> 
     files = {part.name: part.hash for part in parts} | _published(seen, findings, by_hash)
     wait_for(_check(seen.store, files, chosen, executor, findings, listener), executor)
     findings.broken |= {part: fact for part in parts if (fact := findings.damaged.pop(part.name, ""))}
-    findings.made_by = {part.hash: _told(seen, *named[part.hash]) for part in findings.broken if part.hash in named}
+    findings.made_by = _made_by(seen, {part.hash: named[part.hash] for part in findings.broken if part.hash in named})
     findings.unchecked = _unchecked(seen, share, findings) if share else []
     return findings
 
@@ -209,13 +209,17 @@ async def _check(
     findings.different.sort()
 
 
-def _told(seen: Seen, _: Part, task: str, label: str) -> str:
-    """The step and the task that made a part, and the recipe where it is another, as far as runs are on record."""
-    if not any(task in made.tasks or task in made.missing for made in seen.made.values()):
-        for record in run_records(seen.store):
-            if any(task in task_names(seen.store, node) for node in record["nodes"].values()):
-                return f"{label} of the recipe {record['recipe']}"
-    return label
+def _made_by(seen: Seen, named: Mapping[str, _Named]) -> dict[str, str]:
+    """The step and the task that made each part, and the recipe where it is another, as far as runs are on record."""
+    others = {task for _, task, _ in named.values()}
+    for made in seen.made.values() if named else ():
+        others.difference_update(made.tasks, made.missing)
+    recipes: dict[str, str] = {}
+    for record in run_records(seen.store) if others else ():
+        for node in record["nodes"].values():
+            for task in others & task_names(seen.store, node).keys():
+                recipes.setdefault(task, f" of the recipe {record['recipe']}")
+    return {part: f"{label}{recipes.get(task, '')}" for part, (_, task, label) in named.items()}
 
 
 def _unchecked(seen: Seen, share: float, findings: Findings) -> list[str]:

@@ -4,6 +4,7 @@ import importlib
 import importlib.metadata
 import inspect
 import io
+import os
 import pickle
 import sys
 from collections.abc import Callable, Mapping
@@ -154,7 +155,7 @@ def _stages_beside(noun: str, folder: str) -> list[str]:
 
 def _refuse_twin(noun: str, name: str, folder: str) -> None:
     """A stage of the user's own that has the name of one of ours is never the one that is meant, and that is told."""
-    if name not in own_code.names_beside(folder):
+    if not os.path.lexists(os.path.join(folder, f"{name}.py")):  # no listing: there are as many calls as sources
         return
     try:
         source = own_code.find_module(name, folder)

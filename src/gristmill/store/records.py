@@ -30,6 +30,25 @@ class DamagedRecord(UserError):
         return DamagedRecord, (self.fact,)
 
 
+class MissingKey(DamagedRecord, KeyError):
+    """A record lacks a key. Also a KeyError, for code that reads records of several versions of Gristmill."""
+
+    __str__ = UserError.__str__  # that of KeyError is a repr
+
+
+class RecordBody(dict[str, Any]):
+    """What a record says, or a part of it. Reading a key that is not there names the file and the key."""
+
+    def __init__(self, file: str, value: dict[str, Any], levels: int) -> None:
+        super().__init__(value)
+        self.file = file
+        if levels:
+            self.update({key: RecordBody(file, one, levels - 1) for key, one in value.items() if isinstance(one, dict)})
+
+    def __missing__(self, key: str) -> Any:
+        raise MissingKey(f'{self.file} has no "{key}": it {DAMAGED}')
+
+
 def pack(name: str, body: Any) -> bytes:
     """The bytes of a record."""
     content = orjson.dumps(body, option=orjson.OPT_INDENT_2)

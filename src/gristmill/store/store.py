@@ -37,7 +37,7 @@ from gristmill.store.faults import Unwritable
 from gristmill.store.fetched import fetched
 from gristmill.store.files import About, Answer, Files
 from gristmill.store.processes import name_of_self
-from gristmill.store.records import DAMAGED, DamagedRecord, pack, unpack
+from gristmill.store.records import DAMAGED, DamagedRecord, RecordBody, pack, unpack
 
 if TYPE_CHECKING:  # importing it takes a tenth of a second, and records need none of it
     import pyarrow as pa
@@ -285,17 +285,21 @@ class Store:
         for is_last in (self.is_local, True):  # as with parts, wrong bytes may be the network's
             data = self.read_file(name)
             try:
-                return None if data is None else unpack(name, data)
+                body = None if data is None else unpack(name, data)
+                levels = 3 if name.startswith(("runs/", "versions/")) else 0  # identities of nodes; others are large
+                return RecordBody(self._named(name), body, levels) if isinstance(body, dict) else body
             except DamagedRecord:
                 if is_last:
                     break
         raise self.damaged(name)
 
-    def damaged(self, name: str) -> DamagedRecord:
+    def damaged(self, name: str, fact: str = DAMAGED) -> DamagedRecord:
         """What to tell of a record that cannot be read, or that says what this version does not understand."""
-        fact = self._files.in_the_way(name) or f"{self.uri.rstrip('/')}/{name} {DAMAGED}"
-        self.damaged_records[name] = fact
-        return DamagedRecord(fact)
+        self.damaged_records[name] = told = self._files.in_the_way(name) or f"{self._named(name)} {fact}"
+        return DamagedRecord(told)
+
+    def _named(self, name: str) -> str:
+        return f"{self.uri.rstrip('/')}/{name}"
 
     def read_file(self, name: str) -> bytes | None:
         """The bytes of a file by its path below the store, or None when there is none."""

@@ -44,6 +44,12 @@ def answers_of(rows, config, cuts=()):
     return [tuple(answer.values()) for table in found for answer in table.to_pylist()]
 
 
+def test_one_url_in_two_sources_and_snapshots_is_kept_once_by_default():
+    """Nobody has to name a scope for it."""
+    rows = [("https://a.de/x", "web", "1", bytes([3]) * 16), ("https://a.de/x", "books", "2", bytes([9]) * 16)]
+    assert [drop for _, drop, _ in answers_of(rows, Config(keep=KeepOrder(by=())))].count("duplicate_url") == 1
+
+
 def test_the_smallest_rank_stays_and_names_itself():
     """Spellings of one URL are one group; the others are dropped with the keeper's id; no URL, no answer."""
     rows = [

@@ -12,7 +12,7 @@ import os
 import re
 import stat
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from types import ModuleType
@@ -27,6 +27,7 @@ from gristmill.engine.files.tree import (
     SECOND,
     SPECIAL,
     Entry,
+    Folders,
     Inode,
     Skipped,
     cannot_list,
@@ -124,21 +125,21 @@ class _Found:
         return uri[len(root) :] if uri.startswith(root) else uri.lstrip("/")
 
 
-def list_files(source: Source, module: ModuleType, recipe: Recipe, stopped: Callable[[], bool] = bool) -> Listing:
+def list_files(source: Source, module: ModuleType, recipe: Recipe, folders: Folders) -> Listing:
     """Every file of a source, and every one that lies there and is not read. A pattern that matches nothing is an error
-    before any work.
+    before any work. `folders` are the listings that the sources of a recipe share.
     """
     where = _place_of("", source, recipe)
     excluded: set[str] = set()
     for pattern in source.exclude:
-        unwanted = _expand(pattern, source, recipe, stopped)
+        unwanted = _expand(pattern, source, recipe, folders)
         excluded.update((unwanted.root, *unwanted.files, *chain.from_iterable(unwanted.skipped.values())))
     skipped: dict[str, set[str]] = {}
     found: dict[str, tuple[str, Place, Any]] = {}
     others: dict[str, str] = {}
     unread: dict[str, str] = {}
     for pattern in source.paths:
-        expanded = _expand(pattern, source, recipe, stopped)
+        expanded = _expand(pattern, source, recipe, folders)
         for why, paths in expanded.skipped.items():
             skipped.setdefault(why, set()).update(path for path in paths if path not in excluded)
         wanted = {uri: expanded.name_of(uri) for uri in expanded.files if uri not in excluded}
@@ -259,13 +260,13 @@ def _passed_over(skipped: Skipped) -> str:
     return told + (" Links are followed with `links: follow` under `read`." if OUTSIDE in skipped else "")
 
 
-def _expand(pattern: str, source: Source, recipe: Recipe, stopped: Callable[[], bool]) -> _Found:
+def _expand(pattern: str, source: Source, recipe: Recipe, folders: Folders) -> _Found:
     """What a path, folder or glob stands for."""
     path = local_path(pattern)
-    return _elsewhere(pattern, recipe) if path is None else _on_disk(path, source, recipe, stopped)
+    return _elsewhere(pattern, recipe) if path is None else _on_disk(path, source, recipe, folders)
 
 
-def _on_disk(path: str, source: Source, recipe: Recipe, stopped: Callable[[], bool]) -> _Found:
+def _on_disk(path: str, source: Source, recipe: Recipe, folders: Folders) -> _Found:
     literal = re.sub(r"\[([*?\[])\]", r"\1", path)
     try:
         named = os.stat(literal)
@@ -283,7 +284,7 @@ def _on_disk(path: str, source: Source, recipe: Recipe, stopped: Callable[[], bo
     root, glob = (literal, ANYTHING) if named is not None else _fixed_part(path)
     if not os.path.isdir(root):
         return _Found(root)
-    tree = list_tree(root, glob, source.links == "follow", _own_store(recipe), stopped)
+    tree = list_tree(root, glob, source.links == "follow", folders, _own_store(recipe))
     return _Found(root, {path: (Place(path), entry) for path, entry in tree.files.items()}, tree.skipped)
 
 

@@ -4,6 +4,9 @@ What a user names may be a link; what lies below it is data, and data must not l
 stays below the folder, or if the source says that links are to be followed. Every folder is entered once, by device and
 inode, under its own name rather than through a link, so circles end and the work is linear in the number of entries.
 Pipes, sockets and devices are never opened. What is passed over is counted, to be told.
+
+Sources may share a folder. `Folders` lists each folder once, and a glob looks only at names with its fixed prefix, so
+the work is linear in sources and files.
 """
 
 import errno
@@ -12,7 +15,9 @@ import heapq
 import os
 import re
 import stat
-from collections.abc import Callable, Iterator, Sequence
+import threading
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -32,7 +37,7 @@ Inode = tuple[int, int]
 
 
 class Stopped(Exception):
-    """Whoever asked for a listing does not wait for it any more."""
+    """Nobody waits for a listing any more."""
 
 
 class Entry(NamedTuple):
@@ -54,15 +59,36 @@ class Tree:
         self.skipped.setdefault(why, []).append(path)
 
 
+class Folders:
+    """Listings of folders, each made once, for the time of one plan. Several threads may ask."""
+
+    def __init__(self) -> None:
+        self.stopped = threading.Event()
+        """Set when nobody waits for listings any more: they end with Stopped."""
+        self._listed: dict[str, list[os.DirEntry[str]]] = {}
+        self._locks: dict[str, threading.Lock] = {}
+
+    def entries(self, folder: str, prefixes: Sequence[str]) -> Iterator[os.DirEntry[str]]:
+        """The entries whose name starts with one of these, sorted by name. No prefix may start with another one."""
+        if self.stopped.is_set():
+            raise Stopped
+        with self._locks.setdefault(folder, threading.Lock()):
+            if folder not in self._listed:
+                with os.scandir(folder) as entries:
+                    self._listed[folder] = sorted(entries, key=_name)
+            found = self._listed[folder]
+        for prefix in prefixes:
+            at = bisect_left(found, prefix, key=_name)
+            while at < len(found) and found[at].name.startswith(prefix):
+                yield found[at]
+                at += 1
+
+
 def list_tree(
-    root: str,
-    glob: Sequence[str],
-    follow: bool,
-    closed: frozenset[Inode] = frozenset(),
-    stopped: Callable[[], bool] = bool,
+    root: str, glob: Sequence[str], follow: bool, folders: Folders, closed: frozenset[Inode] = frozenset()
 ) -> Tree:
     """Files below `root` whose path matches `glob`, segment by segment; `closed` folders are not entered."""
-    return _Walk(root, _Glob(glob), follow, closed, stopped).go()
+    return _Walk(root, _Glob(glob), follow, folders, closed).go()
 
 
 class _Glob:
@@ -70,6 +96,7 @@ class _Glob:
 
     def __init__(self, segments: Sequence[str]) -> None:
         self._segments = [None if text == "**" else re.compile(fnmatch.translate(text)) for text in segments]
+        self._prefixes = [re.split(r"[*?\[]", text, maxsplit=1)[0] for text in segments]
         self.start = self._closure({0})
 
     def _closure(self, states: set[int]) -> frozenset[int]:
@@ -78,6 +105,14 @@ class _Glob:
                 state += 1
                 states.add(state)
         return frozenset(states)
+
+    def prefixes(self, states: frozenset[int]) -> list[str]:
+        """What the names start with that may match, sorted; none starts with another."""
+        found: list[str] = []
+        for prefix in sorted({self._prefixes[state] for state in states}):
+            if not found or not prefix.startswith(found[-1]):
+                found.append(prefix)
+        return found
 
     def takes(self, states: frozenset[int], name: str) -> bool:
         """Whether a file of that name matches the whole glob."""
@@ -98,15 +133,13 @@ class _Glob:
 
 
 class _Walk:
-    def __init__(
-        self, root: str, glob: _Glob, follow: bool, closed: frozenset[Inode], stopped: Callable[[], bool]
-    ) -> None:
+    def __init__(self, root: str, glob: _Glob, follow: bool, folders: Folders, closed: frozenset[Inode]) -> None:
         self._root = root.rstrip("/") or "/"
         self._real = os.path.realpath(root).rstrip("/") + "/"
         self._glob = glob
         self._follow = follow
         self._closed = closed
-        self._stopped = stopped
+        self._folders = folders
         self._entered: set[tuple[Inode, frozenset[int]]] = set()
         self._links: list[tuple[str, bool, tuple[int, ...]]] = []
         self._tree = Tree()
@@ -122,8 +155,6 @@ class _Walk:
     def _enter(self, folder: str, states: frozenset[int], linked: bool) -> None:
         stack = [(folder, states)]
         while stack:
-            if self._stopped():
-                raise Stopped
             here, states = stack.pop()
             try:
                 inode = _inode(os.stat(here))
@@ -133,8 +164,8 @@ class _Walk:
                     self._tree.skip(SECOND, here)
                     continue
                 self._entered.add((inode, states))
-                with os.scandir(here) as entries:
-                    found = [(entry, self._meet(entry, states, linked)) for entry in sorted(entries, key=_name)]
+                entries = self._folders.entries(here, self._glob.prefixes(states))
+                found = [(entry, self._meet(entry, states, linked)) for entry in entries]
             except OSError as error:
                 raise cannot_list(error, here) from None
             stack += [(entry.path, below) for entry, below in reversed(found) if below]
@@ -148,7 +179,7 @@ class _Walk:
         elif entry.is_dir(follow_symlinks=False):
             return below
         elif wanted:
-            self._take(entry.path, entry.stat(follow_symlinks=False), linked)
+            self._take(entry.path, os.lstat(entry.path), linked)  # `entry.stat` would keep it as long as the listing
         return frozenset()
 
     def _take(self, path: str, found: os.stat_result, linked: bool) -> None:

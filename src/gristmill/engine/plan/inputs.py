@@ -2,7 +2,6 @@
 
 import asyncio
 import importlib
-import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,7 +13,7 @@ from gristmill.engine.executors.insist import Note, insist
 from gristmill.engine.files.content import ContentHashes
 from gristmill.engine.files.listing import Group, InputFile, Unread, group_files, list_files
 from gristmill.engine.files.sampling import sampled
-from gristmill.engine.files.tree import BROKEN, OUTSIDE, SECOND, SPECIAL, Skipped
+from gristmill.engine.files.tree import BROKEN, OUTSIDE, SECOND, SPECIAL, Folders, Skipped
 from gristmill.engine.work.rows import CRASHED
 from gristmill.engine.work.task import Hash, Read, Task
 from gristmill.places import exact, place_of, shown
@@ -234,19 +233,19 @@ def work_of(source: Source, inputs: SourceInputs, group: Group, limit: int | Non
 
 
 async def find_inputs(
-    recipe: Recipe, name: str, contents: ContentHashes, executor: Executor, note: Note
+    recipe: Recipe, name: str, folders: Folders, contents: ContentHashes, executor: Executor, note: Note
 ) -> SourceInputs:
     """List a source's files, hash those that are new or changed, and group them into read tasks. Where the source has a
     limit, nobody knows yet how many will be read: `hash_files` before each group.
     """
     source = recipe.sources[name]
     module = importlib.import_module(source.module)
-    stopped = threading.Event()
     try:
         # In a thread: a signal must reach a run that lists millions of files.
-        found = await asyncio.to_thread(list_files, source, module, recipe, stopped.is_set)
-    finally:
-        stopped.set()
+        found = await asyncio.to_thread(list_files, source, module, recipe, folders)
+    except asyncio.CancelledError:
+        folders.stopped.set()
+        raise
     files = found.files
     pieces = {file.name: Piece(file.uri, file.name, place=file.place) for file in files}
     beside = module.companions(list(pieces)) if hasattr(module, "companions") else {}

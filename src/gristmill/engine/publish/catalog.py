@@ -19,7 +19,14 @@ from datetime import UTC, datetime
 from typing import Any
 
 from gristmill.counted import counted
-from gristmill.engine.publish.run_record import datasets_of, dropped_versions, is_partial, last_of_kind, names_in
+from gristmill.engine.publish.run_record import (
+    datasets_of,
+    dropped_versions,
+    is_partial,
+    last_of_kind,
+    names_in,
+    read_run,
+)
 from gristmill.errors import UserError
 from gristmill.recipe.mistakes import listed, nearest
 from gristmill.store.leases import Lease, await_collection, claim, hold
@@ -145,12 +152,8 @@ def list_versions(store: Store, recipe: str | None = None, damaged: list[str] | 
 def _named(store: Store, damaged: list[str] | None) -> Iterator[tuple[str, dict[str, Any]]]:
     for path, _ in store.list_files("versions"):
         try:
-            record = store.read_record(path)
-            if record is None:
-                continue
-            if not isinstance(record, dict) or not {"recipe", "version", "ended", "nodes"} <= set(record):
-                raise store.damaged(path)
-            yield path.removeprefix("versions/").removesuffix(".json"), record
+            if (record := read_run(store, path)) is not None:
+                yield path.removeprefix("versions/").removesuffix(".json"), record
         except DamagedRecord as error:
             if damaged is not None:
                 damaged.append(error.fact)

@@ -102,6 +102,8 @@ def _find(store: Store, seen: Seen | None, named: Sequence[str], without: tuple[
                 tasks.update(task_names(store, node))
                 datasets.update(node["datasets"].values())
                 parts.update(part["hash"] for part in node.get("config_files", ()))
+        except DamagedRecord:
+            raise
         except (KeyError, TypeError, AttributeError):
             raise DamagedRecord(f"The record of {holder} in {store.uri} {DAMAGED}") from None
     for name in datasets:

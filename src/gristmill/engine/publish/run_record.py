@@ -24,7 +24,7 @@ from gristmill.errors import Gone, UserError
 from gristmill.places import exact
 from gristmill.recipe.mistakes import listed, nearest
 from gristmill.stages import CORPUS, GROUPS, INGEST
-from gristmill.store.records import DamagedRecord, digest
+from gristmill.store.records import DAMAGED, DamagedRecord, digest
 from gristmill.store.store import Store, part_from_json, part_to_json
 
 if TYPE_CHECKING:
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 _MODEL = "model"
 """Stands for the source among the datasets of a step that has files and no layers."""
+_IN_ALL = {"recipe", "status", "version", "ended", "nodes"}
+"""Keys that the record of every run has."""
 _NUMBERED = re.compile(r".*/run-(\d{12})-[0-9a-f]+\.json")
 
 
@@ -175,10 +177,11 @@ def see_record(store: Store, told: str, record: Mapping[str, Any]) -> Seen:
         for node_id, one in record["nodes"].items():
             for source, dataset in one["datasets"].items():
                 _add_layers(seen, nodes[node_id], "" if source == _MODEL else source, dataset)
-    except (KeyError, TypeError, AttributeError):
+    except (KeyError, TypeError, AttributeError) as error:
+        fact = error.fact if isinstance(error, DamagedRecord) else f"the record of that run {DAMAGED}"
         raise UserError(
-            f"{told}: that run was recorded by another version of Gristmill, without what is needed to look at it. Run "
-            "its recipe again (what is in the store is not done again), or look with that version."
+            f"{told}: {fact}, so there is nothing to look at. Run its recipe again (what is in the store is not done "
+            "again), or look with that version."
         ) from None
     return seen
 
@@ -278,9 +281,9 @@ def _find(store: Store, name: str, damaged: list[str]) -> dict[str, Any]:
     """The record of a version; else that of the newest run of a recipe; else by hash (a whole run first).
     `damaged` is told what is wrong with records on the way to it.
     """
-    version = store.read_record(f"versions/{name}.json")
+    version = read_run(store, f"versions/{name}.json")
     if version is not None:
-        return dict(version)
+        return version
     found = newest_run(store, name, damaged)
     if found is None and damaged:
         others = counted(len(damaged) - 1, "more record of its runs is", "more records of its runs are")
@@ -308,17 +311,22 @@ def _find(store: Store, name: str, damaged: list[str]) -> dict[str, Any]:
     return found
 
 
+def read_run(store: Store, path: str) -> dict[str, Any] | None:
+    """The record of a run or a version, or None when there is none; DamagedRecord where it lacks what all have."""
+    record = store.read_record(path)
+    lacking = _IN_ALL - set(record) if isinstance(record, dict) else _IN_ALL
+    if record is not None and lacking:
+        raise store.damaged(path, f'has no "{min(lacking)}": it {DAMAGED}')
+    return record
+
+
 def run_records(store: Store, recipe: str | None = None, damaged: list[str] | None = None) -> Iterator[dict[str, Any]]:
     """Of a recipe, or of all; the newest first. Damaged ones are left out, and `damaged` gets what is wrong."""
     paths = (path for path, _ in store.list_files("runs" if recipe is None else f"runs/{recipe}"))
     for path in sorted(paths, key=lambda path: (path.rpartition("/")[2], path), reverse=True):
         try:
-            record = store.read_record(path)
-            if record is None:
-                continue
-            if not isinstance(record, dict) or not {"recipe", "status", "version", "ended", "nodes"} <= set(record):
-                raise store.damaged(path)
-            yield record
+            if (record := read_run(store, path)) is not None:
+                yield record
         except DamagedRecord as error:
             if damaged is not None and error.fact not in damaged:
                 damaged.append(error.fact)

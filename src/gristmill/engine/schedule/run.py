@@ -16,6 +16,7 @@ from gristmill.checked import InputChanged
 from gristmill.engine.executors.executor import Executor
 from gristmill.engine.files.content import ContentHashes
 from gristmill.engine.files.listing import Group
+from gristmill.engine.files.tree import Folders
 from gristmill.engine.plan.graph import Graph, Node
 from gristmill.engine.plan.inputs import SourceInputs, find_inputs, hash_files, work_of
 from gristmill.engine.schedule.first_part import refuse_lost
@@ -134,7 +135,8 @@ class Run(Seen):
         whole.
         """
         begun = await self._begin_assets()
-        sources = {source: self._group.create_task(self._source(source)) for source in self.graph.recipe.sources}
+        folders = Folders()
+        sources = {name: self._group.create_task(self._source(name, folders)) for name in self.graph.recipe.sources}
         read = [source for source, task in sources.items() if await task]
         for node in self.graph.nodes.values():
             if node.id in self._whole or node.id in begun:
@@ -210,11 +212,12 @@ class Run(Seen):
 
     # Documents
 
-    async def _source(self, source: str) -> bool:
+    async def _source(self, source: str, folders: Folders) -> bool:
         """Find a source's files; true where all of its document parts are there, otherwise their reading begins."""
         node = self.graph.read_node(source)
         recipe, note = self.graph.recipe, self.listener.note
-        inputs = self.inputs[source] = await find_inputs(recipe, source, self._contents, self._executor, note)
+        inputs = await find_inputs(recipe, source, folders, self._contents, self._executor, note)
+        self.inputs[source] = inputs
         if (limit := recipe.sources[source].limit) is not None:
             self._group.create_task(self._read_some(node, inputs, limit))
             return False
