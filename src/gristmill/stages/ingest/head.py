@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import IO, Any
 
-from gristmill.objects.reader import PlaceFile
+from gristmill.checked import PlaceFile
 from gristmill.places import place_of
 from gristmill.stages.contract import Piece
 
