@@ -132,6 +132,7 @@ def test_a_rule_that_takes_a_source_is_told():
     told = ended([*rows, ("en", (None, None, None))])[1]
     assert len(told) == 1
     assert "took 50 of 51 documents of this source (98%) for too_few_words" in told[0]
+    assert ended([*rows[:20], *[("en", (None, None, None))] * 6])[1] == []
 
 
 def test_rules_that_take_a_source_together_are_told():
@@ -140,7 +141,6 @@ def test_rules_that_take_a_source_together_are_told():
     [told] = ended([(None, (None, None, reason)) for reason in taken])[1]
     assert "took 90 of 100 documents of this source (90%) for too_few_stop_words and other reasons" in told
     assert "gristmill inspect RECIPE --reason too_few_stop_words)" in told
-    assert ended([*rows[:20], *[("en", (None, None, None))] * 6])[1] == []
 
 
 def test_nearly_all_is_not_told_as_all():
