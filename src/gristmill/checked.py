@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import IO, Any
 
 from gristmill.errors import UserError
-from gristmill.objects.reader import PlaceFile
+from gristmill.objects.reader import PlaceFile as PlaceFile
 from gristmill.places import Place, shown
 
 BLOCK_BYTES = 4 << 20

@@ -79,10 +79,11 @@ class Place:
     system: Any = None
     """fsspec's; None: this machine's disk."""
 
-    def open(self) -> IO[bytes]:
+    def open(self, block_bytes: int | None = None) -> IO[bytes]:
+        """The file; `block_bytes` is what one request of an object store fetches, where little of it will be read."""
         if self.system is None:
             return open_path(self.path)
-        file: IO[bytes] = self.system.open(self.path, "rb")
+        file: IO[bytes] = self.system.open(self.path, "rb", block_size=block_bytes)
         return file
 
 

@@ -92,6 +92,19 @@ def test_steps_of_gristmill_have_no_code_in_their_key(own):
     assert all("code" not in node.identity for node in nodes.values())
 
 
+def test_an_unknown_step_names_the_nearest_modules_that_are_steps(own):
+    """At most five, and no module that defines nothing of a step."""
+    step = HEAD + "def apply(batch, config): return batch\n"
+    modules = {f"step_{letter}": step for letter in "abcdefg"}
+    project = own("  - zzz\n", **modules, helper="def once(x): return x\n", settings="SIZE = 3\n")
+    with pytest.raises(UserError) as refused:
+        project.mill()
+    told = str(refused.value)
+    assert sum(name in told for name in modules) == 5
+    assert "helper" not in told
+    assert "settings" not in told
+
+
 MISTAKES = {
     "misspelt module": ("  - wrods\n", ["wrods is not a step. Did you mean words?"]),
     "misspelt function": ("  - words.long_enuogh\n", ["no function long_enuogh", "Did you mean words.long_enough?"]),

@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from gristmill.engine.executors import local, trial
+from gristmill.engine.executors.executor import WorkerDied
 from gristmill.engine.executors.local import LocalExecutor
 from gristmill.engine.mill import Silent
 from gristmill.engine.work.memory import Memory
@@ -293,3 +294,31 @@ def test_a_poisoned_part_keeps_its_rows_and_row_groups(project):
         document = run.made["notes/ingest"].layers["notes", order][0]
         paths = [project.store / "parts" / name.hash[:2] / f"{name.hash}.parquet" for name in (part, document)]
         assert pq.read_metadata(paths[0]).num_rows == pq.read_metadata(paths[1]).num_rows
+
+
+@pytest.mark.parametrize("how", ["MemoryError", "SIGSEGV"])
+def test_a_step_that_dies_on_any_document_costs_six_workers(project, monkeypatch, how):
+    """Two beside others, one alone, and three that each read one document: then the step is to blame."""
+    started, start = [], LocalExecutor._start
+
+    async def counted(executor):
+        started.append(await start(executor))
+        return started[-1]
+
+    monkeypatch.setattr(LocalExecutor, "_start", counted)
+    write_texts(project, texts())
+    project.write_recipe(f"  - stagebox.deadly: {{word: '', how: {how}}}\n")
+    with pytest.raises(
+        UserError, match=rf"{how} 6 times\), and any single document is enough, so the step is to blame"
+    ):
+        project.run(workers=1)
+    assert len(started) <= 6
+
+
+def test_a_kill_is_a_workers_own_doing_only_when_it_held_the_memory():
+    """What a storm of kills hits holds little, and where memory was short the worker may be innocent."""
+    enough, short = Memory(8 << 30, 10 << 30), Memory(1 << 30, 10 << 30)
+    killed = [("SIGKILL", 5 << 30, enough), ("SIGKILL", 1 << 20, enough), ("SIGKILL", 5 << 30, short)]
+    memory = [("MemoryError", 0, enough), ("MemoryError", 0, short)]
+    deaths = [WorkerDied(cause, False, True, peak, memory=free) for cause, peak, free in (*killed, *memory)]
+    assert [trial.is_own_doing(death) for death in deaths] == [True, False, False, True, False]

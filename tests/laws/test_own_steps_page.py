@@ -41,7 +41,7 @@ def typed(tmp_path, monkeypatch, capfd, forgotten):
 def test_the_tutorial_does_what_it_says(typed, monkeypatch):
     """Every command in its order; the reasons that the recipe's steps give; one step again after its file changed."""
     commands = re.findall(r"^    (gristmill .*)$", PAGE, re.M)
-    assert len(commands) == 5
+    assert len(commands) == 6
     for line in commands:
         code, out, err = typed(line)
         assert code == 0, err
@@ -50,6 +50,7 @@ def test_the_tutorial_does_what_it_says(typed, monkeypatch):
             assert "not_calm" in out
     code, out, _ = typed("gristmill inspect mine/listed.yaml --dropped")
     assert out.count("on_list") == 2
+    assert "the water-wheel began to turn" in " ".join(typed("gristmill inspect mine/spelled.yaml")[1].split())
     Path("mine/sites.txt").write_text("b.example\n")
     _, out, _ = typed("gristmill plan mine/listed.yaml")
     assert re.search(r"all/site_list +0 +1 +config.sites", out)

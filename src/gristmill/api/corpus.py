@@ -125,7 +125,7 @@ class Corpus:
         """What a run would do, and why."""
         with as_python(self._told):
             mill = self._open()
-            run = opening.look_with_inputs(mill)
+            run = opening.look_with_inputs(mill, previews=True)
             return Plan(mill, make_plan(mill, run), input_changes(run, mill.newest_whole()))
 
     def funnel(self) -> "Funnel":

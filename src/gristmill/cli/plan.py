@@ -13,6 +13,7 @@ from gristmill.cli.show import console, size, table
 from gristmill.counted import counted
 from gristmill.engine.plan.inputs import read_twice
 from gristmill.engine.publish.input_changes import input_changes
+from gristmill.engine.schedule.preview import Previews
 from gristmill.errors import UserError
 from gristmill.printable import one_line
 from gristmill.query.disk import Disk, estimate
@@ -79,10 +80,12 @@ def command(
         machines = parse_cluster(cluster, node_memory)
         plan_cluster(mill, machines, tokens, prices, json)
         return
-    run = look_with_inputs(mill)
+    run = look_with_inputs(mill, previews=True)
     idle = " ".join(filter(None, (idle_settings(mill.recipe), unused_models(mill.recipe)))) or None
     stages, hint = make_plan(mill, run, explain), tokenizer_hint(mill, run)
-    twice, inputs = read_twice(run.inputs), list(input_changes(run, mill.newest_whole()))
+    seen = run.previews or Previews()
+    twice = [*seen.warnings, *read_twice(run.inputs)]
+    inputs = list(input_changes(run, mill.newest_whole()))
     disk, mixture = estimate(run, mill.store, mill.known_before()), foresee_mixture(run)
     if json:
         listed = [
@@ -118,7 +121,7 @@ def command(
         out.print(f"\nNothing to do: everything is in the store, {size(disk.stored_bytes)}.")
     elif any(stage.waiting for stage in stages):
         out.print("\n+: more tasks follow when what they read exists.")
-    for line in (hint, idle, "\n".join(inputs)):
+    for line in (_checked(seen), hint, idle, "\n".join(inputs)):
         if line:
             out.print()
             out.print(passage(line))
@@ -128,6 +131,11 @@ def command(
         out.print()
         out.print(words(f"WARNING: {warning}"))
     _refuse(mixture.fault)
+
+
+def _checked(seen: Previews) -> str:
+    previewed = f"{counted(seen.sources, 'source')} ({size(seen.read_bytes)})"
+    return f"Read the beginning of {previewed}: no faults." if seen.sources else ""
 
 
 def _folded(stages: Sequence[PlanLine], sources: Collection[str]) -> list[PlanLine]:

@@ -93,13 +93,20 @@ class Mill:
             recipe=self.recipe.name,
         )
 
-    def look(self, listener: Listener | None = None, keep: Callable[[Task, Result], bool] | None = None) -> Run:
+    def look(
+        self,
+        listener: Listener | None = None,
+        keep: Callable[[Task, Result], bool] | None = None,
+        previews: bool = False,
+    ) -> Run:
         """Follow the recipe through the store without running a stage; input files are hashed if they are new.
 
-        With `keep`, every task is looked at, and those that it chooses are kept (`Run.tasks.kept`).
+        With `keep`, every task is looked at, and those that it chooses are kept (`Run.tasks.kept`). With `previews`,
+        the beginning of each source that was never read is checked (`Run.previews`).
         """
         executor = self.executor(None)
-        run = Run(self.graph, self.store, executor, self.contents, listener or Silent(), dry=True, keep=keep)
+        listener = listener or Silent()
+        run = Run(self.graph, self.store, executor, self.contents, listener, dry=True, keep=keep, previews=previews)
         wait_for(run.go(), executor)
         return run
 
@@ -135,6 +142,7 @@ class Mill:
                     lease=lease,
                     retry_crashed=retry_crashed,
                     earlier=earlier,
+                    previews=True,
                 )
                 try:
                     wait_for(run.go(), executor)

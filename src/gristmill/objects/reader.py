@@ -38,8 +38,11 @@ class PlaceFile(io.RawIOBase):
 class ObjectFile(PlaceFile):
     """Reads an object as it was when it was opened, by size; whether the bytes are right is for others to say."""
 
-    def __init__(self, bucket: Bucket, info: Info) -> None:
+    def __init__(self, bucket: Bucket, info: Info, block_bytes: int | None = None) -> None:
+        """With `block_bytes`, a request fetches so much, and no block is fetched ahead of its use."""
         super().__init__(info.size)
+        self._fetches_ahead = block_bytes is None
+        self._block_bytes = block_bytes or BLOCK_BYTES
         self._bucket = bucket
         self._info = info
         self._block = (0, memoryview(b""))
@@ -79,13 +82,13 @@ class ObjectFile(PlaceFile):
         ahead, self._ahead = self._ahead, None
         block = ahead[1].result() if ahead is not None and ahead[0] == at else self._get(at)
         after = at + len(block)
-        if at == end and block and after < self._size:
+        if self._fetches_ahead and at == end and block and after < self._size:
             self._pool = self._pool or ThreadPoolExecutor(1)
             self._ahead = (after, self._pool.submit(self._get, after))
         return block
 
     def _get(self, at: int) -> memoryview:
-        return self._bucket.get_range(self._info.key, at, min(self._size, at + BLOCK_BYTES))
+        return self._bucket.get_range(self._info.key, at, min(self._size, at + self._block_bytes))
 
     def close(self) -> None:
         if self._pool is not None:

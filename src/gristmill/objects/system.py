@@ -70,11 +70,11 @@ class ObjectSystem(AbstractFileSystem):  # type: ignore[misc]
 
             bucket.get_pieces(key, bucket.head(key).size, take)
 
-    def _open(self, path: str, mode: str = "rb", **_: Any) -> ObjectFile:
+    def _open(self, path: str, mode: str = "rb", block_size: int | None = None, **_: Any) -> ObjectFile:
         if mode != "rb":
             raise NotImplementedError(f"objects are opened to read, and written with pipe_file or put_file, not {mode}")
         bucket, key = self._at(path)
-        return ObjectFile(bucket, bucket.head(key))
+        return ObjectFile(bucket, bucket.head(key), block_size)
 
     # Writing
 

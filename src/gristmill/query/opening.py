@@ -89,10 +89,12 @@ def refuse_folder(name: str, store: str | None = None, sample: str | None = None
         )
 
 
-def look_with_inputs(mill: "Mill", instead: str = f"From the store alone come {_FROM_STORE}") -> "Run":
+def look_with_inputs(
+    mill: "Mill", instead: str = f"From the store alone come {_FROM_STORE}", previews: bool = False
+) -> "Run":
     """What there is of a recipe as it is now; where its inputs are gone, what can be done with its last run ({0})."""
     try:
-        return mill.look()
+        return mill.look(previews=previews)
     except NoInput as gone:
         if gone.is_slip or next(finished_runs(mill.store, mill.recipe.name), None) is None:
             raise

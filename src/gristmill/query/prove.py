@@ -24,7 +24,7 @@ from gristmill.engine.plan.graph import Node
 from gristmill.engine.schedule.run import Run
 from gristmill.engine.schedule.seen import Document
 from gristmill.engine.work.borders import check_answers
-from gristmill.engine.work.read import row_of
+from gristmill.engine.work.read import rows_of
 from gristmill.engine.work.rows import model_paths
 from gristmill.query.documents import cut_again
 from gristmill.query.layers import Layers
@@ -111,7 +111,7 @@ class Prover:
         locator = layers.value(INGEST, "locator", place.row)
         if again is None:
             raise Differs(locator, "the reader no longer gives a record there of which this document could be")
-        now = row_of(again.work, again.name, again.record)
+        now = rows_of(again.work, [(again.name, again.record)])
         for name in DOCUMENTS.names:
             _compare(locator, name, now.column(name), layers.cell(INGEST, name, place.row))
         return again

@@ -9,6 +9,7 @@ import pickle
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from types import ModuleType
 
 import pyarrow as pa
@@ -27,6 +28,8 @@ from gristmill.stages.stage_interface import libraries_of, may_read_of, reads_of
 
 VERBS = {"apply", "emit", "fit", "make", "build", "read"}
 """Functions that only a stage has."""
+MOST_BESIDE = 5
+"""Modules beside a recipe that a message names, the nearest first."""
 
 
 @dataclass(frozen=True)
@@ -134,13 +137,16 @@ def _imported(name: str, path: str) -> ModuleType:
 
 
 def _unknown(noun: str, name: str, known: Mapping[str, str], folder: str) -> str:
-    names = [*known, *(own for own in _stages_beside(noun, folder) if own not in known)]
+    beside = [own for own in _stages_beside(noun, name, folder) if own not in known]
+    names = [*known, *get_close_matches(name, beside, MOST_BESIDE, 0)]
     own = f"For a {noun} of your own write the name of a module beside the recipe, or an import path."
     return f"{name} is not a {noun}. {suggest(name, names, f'{noun.capitalize()}s')} {own}"
 
 
-def _stages_beside(noun: str, folder: str) -> list[str]:
-    """Modules beside a recipe that can be a format, or that are or hold steps; told without running them."""
+def _stages_beside(noun: str, near: str, folder: str) -> list[str]:
+    """Modules beside a recipe that define what a format or a step has, told without running them; and those of nearly
+    the same name with functions, which may be steps.
+    """
     found = []
     for name in own_code.names_beside(folder):
         try:
@@ -148,7 +154,8 @@ def _stages_beside(noun: str, folder: str) -> list[str]:
             functions = own_code.verbs_in(source) if source is not None else set()
         except CannotRead:
             continue
-        if "read" in functions if noun == "format" else functions & VERBS != {"read"}:
+        verbs = {"read"} if noun == "format" else VERBS - {"read"}
+        if functions & verbs or (noun == "step" and functions and nearest(near, [name])):
             found.append(name)
     return found
 

@@ -135,6 +135,14 @@ def test_a_rule_that_takes_a_source_is_told():
     assert ended([*rows[:20], *[("en", (None, None, None))] * 6])[1] == []
 
 
+def test_rules_that_take_a_source_together_are_told():
+    """No rule of a set may take most of it alone; the most frequent reason is the one to look at."""
+    taken = ["too_few_words"] * 30 + ["too_few_stop_words"] * 40 + ["too_many_bullets"] * 20 + [None] * 10
+    [told] = ended([(None, (None, None, reason)) for reason in taken])[1]
+    assert "took 90 of 100 documents of this source (90%) for too_few_stop_words and other reasons" in told
+    assert "gristmill inspect RECIPE --reason too_few_stop_words)" in told
+
+
 def test_nearly_all_is_not_told_as_all():
     """As the funnel says it."""
     rows = [("de", (None, None, "too_few_words"))] * 882 + [("de", (None, None, None))]

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from gristmill.engine.executors.executor import StartWorker, WorkerDied
-from gristmill.engine.executors.trial import Evidence, Patience, ask_new, try_record
+from gristmill.engine.executors.trial import Evidence, Patience, ask_new, is_own_doing, try_record
 from gristmill.engine.work.task import Map, Read, Task, with_work
 from gristmill.places import exact
 from gristmill.stages.contract import Piece
@@ -130,6 +130,25 @@ class Search:
                 if death.inside:
                     return False
         return False
+
+
+async def dies_on_anything(task: Task, death: WorkerDied, start: StartWorker, patience: Patience) -> bool:
+    """Whether a step that died by its own doing dies so on the first, the middle and the last document, each alone.
+    No search would end otherwise before many more workers, and the models that they load, are lost.
+    """
+    rows = task.work.layers[0].rows if isinstance(task.work, Map) else 0
+    controls = sorted({0, rows // 2, rows - 1}) if rows else []
+    if len(controls) < 3:
+        return False
+    for row in controls:
+        if not is_own_doing(death):
+            return False
+        try:
+            await ask_new(replace(with_work(task, rows=(row, row + 1)), probe=True), start, patience)
+            return False
+        except WorkerDied as next_death:
+            death = next_death
+    return is_own_doing(death)
 
 
 async def _reach(start: int, survives: Survives) -> int | None:

@@ -37,6 +37,8 @@ INSIDE_TRIALS = 3
 OUTSIDE_TRIALS = 8
 FREE_SHARE = 0.25
 """Share of the memory that must be free for a death that may be for want of memory to count."""
+OWN_SHARE = 0.5
+"""Share of the free memory that a worker must have held for a kill to be its own doing."""
 PAUSE_S = 0.1
 """Seconds of the first pause. Each is twice as long as the one before."""
 LONGEST_PAUSE_S = 10.0
@@ -186,6 +188,15 @@ async def _trial(
     free = death.memory.free_bytes if death.memory else None
     facts = {"death": death.cause, "peak_rss_bytes": death.peak_rss_bytes, "free_bytes": free}
     return death, facts
+
+
+def is_own_doing(death: WorkerDied) -> bool:
+    """Whether a worker crashed, or ran out of memory that it took itself while there was enough."""
+    if death.inside or death.machine_lost or not death.reached:
+        return death.inside
+    free = death.memory.free_bytes if death.memory else None
+    took_most = free is not None and death.peak_rss_bytes >= OWN_SHARE * free
+    return _is_enough(death.memory) and (death.cause == "MemoryError" or took_most)
 
 
 def _is_enough(memory: Memory | None) -> bool:

@@ -2,7 +2,7 @@
 
 import asyncio
 import importlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -233,10 +233,17 @@ def work_of(source: Source, inputs: SourceInputs, group: Group, limit: int | Non
 
 
 async def find_inputs(
-    recipe: Recipe, name: str, folders: Folders, contents: ContentHashes, executor: Executor, note: Note
+    recipe: Recipe,
+    name: str,
+    folders: Folders,
+    contents: ContentHashes,
+    executor: Executor,
+    note: Note,
+    listed: Callable[[SourceInputs], Awaitable[None]],
 ) -> SourceInputs:
     """List a source's files, hash those that are new or changed, and group them into read tasks. Where the source has a
-    limit, nobody knows yet how many will be read: `hash_files` before each group.
+    limit, nobody knows yet how many will be read: `hash_files` before each group. `listed` is awaited before anything
+    is hashed, which may take hours.
     """
     source = recipe.sources[name]
     module = importlib.import_module(source.module)
@@ -267,17 +274,27 @@ async def find_inputs(
         source.format == "code"
         or any(extracts(step) or (is_own(step.module) and "text" in columns_of(step)) for step in recipe.routes[name]),
     )
+    await listed(inputs)
     if source.limit is None:
         await hash_files(inputs, groups, contents, executor, note)
     return inputs
+
+
+def use_known_content(inputs: SourceInputs, groups: Sequence[Group], contents: ContentHashes) -> list[InputFile]:
+    """Take over the content of files that have not changed since they were hashed. The other files of the groups."""
+    files = inputs.needed(groups)
+    inputs.content.update(
+        {file.uri: known for file in files if (known := contents.get(file.uri, file.stamp)) is not None}
+    )
+    return [file for file in files if file.uri not in inputs.content]
 
 
 async def hash_files(
     inputs: SourceInputs, groups: Sequence[Group], contents: ContentHashes, executor: Executor, note: Note
 ) -> None:
     """Learn what the files of some groups hold."""
-    files, content = inputs.needed(groups), inputs.content
-    content.update({file.uri: known for file in files if (known := contents.get(file.uri, file.stamp)) is not None})
+    content = inputs.content
+    new = use_known_content(inputs, groups, contents)
 
     async def hash_some(batch: Sequence[InputFile]) -> None:
         places = tuple(file.place or place_of(file.uri) for file in batch)
@@ -287,7 +304,6 @@ async def hash_files(
             content[file.uri] = value
             contents.remember(file.uri, file.stamp, value)
 
-    new = [file for file in files if file.uri not in content]
     batches: list[list[InputFile]] = []
     size = HASH_TASK_BYTES
     for file in new:

@@ -36,25 +36,40 @@ _USUAL = ("text", "content", "raw_content", "body", "page_content", "document", 
 def refuse_lost(source: Source, module: ModuleType, first: Piece, result: Result, store: Store, recipe: Recipe) -> None:
     """Raises UserError if the first part of a source, whose first file that is, is lost as a whole."""
     seen: Mapping[str, Any] = result.metrics.get("seen", result.metrics)
-    reasons = _reasons(seen["rows"], seen["dropped"], module)
-    if not reasons:
-        return
-    locator, detail = _first_row(result, store, reasons[0])
-    raise UserError(
+    reasons = reasons_for_all(seen["rows"], seen["dropped"], module)
+    if reasons:
+        example = _first_row(result, store, reasons[0])
+        raise UserError(lost_source(source, recipe, seen["rows"], reasons, example, first.name, format_of(first)))
+
+
+def lost_source(
+    source: Source,
+    recipe: Recipe,
+    rows: int,
+    reasons: Sequence[str],
+    example: tuple[str, str],
+    name: str,
+    looks_like: str | None,
+) -> str:
+    """The message for a source of which all is lost; `example` has locator and detail of a record of the file `name`,
+    and `looks_like` is the format of that file by its first bytes.
+    """
+    locator, detail = example
+    return (
         f"{recipe.path}:{source.line}: sources.{source.name}: nothing of its first part can be used. The "
-        f"reader (format: {source.format}) {_found(seen['rows'], reasons)}, so the run stops. "
-        f"The first, {locator}: {detail.rstrip('.')}. " + _fix(source, first, reasons[0], detail)
+        f"reader (format: {source.format}) {_found(rows, reasons)}, so the run stops. "
+        f"The first, {locator}: {detail.rstrip('.')}. {_fix(source, name, looks_like, reasons[0], detail)}"
     )
 
 
-def _found(rows: int, reasons: list[str]) -> str:
+def _found(rows: int, reasons: Sequence[str]) -> str:
     told = " or ".join(reasons)
     if all(stands_for_a_file(reason) for reason in reasons):
         return f"found no record there: {told}"
     return f"found {counted(rows, 'record')} there and dropped every one as {told}"
 
 
-def _reasons(rows: int, dropped: Mapping[str, int], module: ModuleType) -> list[str]:
+def reasons_for_all(rows: int, dropped: Mapping[str, int], module: ModuleType) -> list[str]:
     """The one reason for which all is lost, or those of records that are never documents; else none."""
     beside, used = getattr(module, "BESIDE", ()), (*getattr(module, "USED", ()), CRASHED)
     if not rows or sum(dropped.values()) < rows or any(reason in used for reason in dropped):
@@ -73,7 +88,7 @@ def _first_row(result: Result, store: Store, reason: str) -> tuple[str, str]:
     return found or (str(columns.column("locator")[0].as_py()), "nothing more is known")
 
 
-def _fix(source: Source, first: Piece, reason: str, detail: str) -> str:
+def _fix(source: Source, name: str, looks_like: str | None, reason: str, detail: str) -> str:
     if "`delimiter:" in detail:
         return "Set it under `read`, and run again."
     if "`iconv " in detail:
@@ -83,13 +98,18 @@ def _fix(source: Source, first: Piece, reason: str, detail: str) -> str:
             "Convert the files to UTF-8, with `iconv -f latin1 -t utf8 OLD > NEW` where they are Latin-1 (`file OLD` "
             "guesses the encoding), and read those."
         )
-    found = format_of(first)
-    if found is not None and READERS[found] != source.module:
-        return f"By its first bytes {shown(first.name)} is for `format: {found}`."
-    named = format_by_name(first.name)
-    if found is None and named is not None and READERS[named] != source.module:
-        return f"By its name {shown(first.name)} is for `format: {named}`."
     fields, there = getattr(source.config, "fields", None), names_there(detail)
+    if name.lower().endswith(".ipynb") or {"cells", "nbformat"}.issubset(there):
+        return (
+            f"{shown(name)} is a Jupyter notebook, and no reader takes the text out of one. Convert the notebooks "
+            "(`jupyter nbconvert --to markdown FILE`), and read the results with `format: text`; for their code, "
+            "convert with `--to script` and read with `format: code`."
+        )
+    if looks_like is not None and READERS[looks_like] != source.module:
+        return f"By its first bytes {shown(name)} is for `format: {looks_like}`."
+    named = format_by_name(name)
+    if looks_like is None and named is not None and READERS[named] != source.module:
+        return f"By its name {shown(name)} is for `format: {named}`."
     if isinstance(fields, Fields) and there:
         asked = [path for path in (fields.text, fields.html) if path is not None]
         near = _meant(asked, there)

@@ -119,7 +119,7 @@ class Tasks:
         """The result of a task: from the store, or else by running it; None where a dry run would have to. Those that
         are far on go first, and among them those that will take long.
         """
-        key = digest({"engine": ENGINE, **node.identity, "inputs": inputs})
+        key = key_of(node, inputs)
         verb = inputs.get("verb", node.kind)
         seconds = expected_s(self._earlier.paces.get(node.id, {}), verb, bytes_read(work))
         place = (-node.depth, -round(1e6 * seconds), *order)
@@ -225,6 +225,10 @@ class Tasks:
                 f"{node.id}, {task.label}: made again, part {lost[:12]} came out with other bytes (a library of "
                 "another version, or a stage that is not a pure function); what depends on it runs again"
             )
+
+
+def key_of(node: Node, inputs: Mapping[str, Any]) -> str:
+    return digest({"engine": ENGINE, **node.identity, "inputs": inputs})
 
 
 def _is_tried_again(work: Work, result: Result, all_of_them: bool) -> bool:

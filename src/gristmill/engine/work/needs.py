@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from gristmill.engine.work.shuffle import IN_MEMORY
-from gristmill.engine.work.task import Build, Collect, Fit, Map, Merge, Read, Reduce, Scatter, Work, gated_only
+from gristmill.engine.work.task import Build, Collect, Fit, Map, Merge, Preview, Read, Reduce, Scatter, Work, gated_only
 from gristmill.recipe.columns import Columns
 from gristmill.stages.contract import Piece
 from gristmill.store.segments import Segment, SegmentList
@@ -38,6 +38,8 @@ def needs_of(work: Work) -> Needs:
 
 def _data_bytes(work: Work) -> int:
     match work:
+        case Preview():
+            return 0
         case Read():
             return 2 * work.part_bytes
         case Map() | Scatter():

@@ -16,6 +16,7 @@ from gristmill.engine.work.borders import check_answers, check_counts, check_fil
 from gristmill.engine.work.exchange import perform_collect, perform_emit, perform_reduce
 from gristmill.engine.work.memory import forget_peak, peak_bytes
 from gristmill.engine.work.needs import bytes_read, pieces_read
+from gristmill.engine.work.preview import perform_preview
 from gristmill.engine.work.read import perform_read
 from gristmill.engine.work.rows import (
     count_reasons,
@@ -36,6 +37,7 @@ from gristmill.engine.work.task import (
     Make,
     Map,
     Merge,
+    Preview,
     Read,
     Reduce,
     Result,
@@ -106,6 +108,8 @@ def _result(work: Work, store: Store, probe: bool) -> Result:
     match work:
         case Hash():
             return _hash(work)
+        case Preview():
+            return perform_preview(work)
         case Read():
             return perform_read(work, store, probe)
         case Emit():

@@ -11,7 +11,7 @@ locator is for people: the file's name and the key, or the position where there 
 import hashlib
 import importlib
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -195,10 +195,11 @@ def _array(values: list[Any], kind: pa.DataType) -> pa.Array:
     return pa.array(held, pa.large_binary()).view(pa.large_string()).cast(pa.string())
 
 
-def row_of(work: Read, name: str, record: Record) -> pa.RecordBatch:
-    """The row that a record becomes."""
+def rows_of(work: Read, records: Iterable[Named]) -> pa.RecordBatch:
+    """The rows that a few records become."""
     rows: dict[str, list[object]] = {column: [] for column in DOCUMENTS.names if column not in MEASURED}
-    _add_row(rows, work, name, record)
+    for name, record in records:
+        _add_row(rows, work, name, record)
     return _batch_of(rows)
 
 

@@ -53,6 +53,11 @@ class Read:
 
 
 @dataclass(frozen=True)
+class Preview(Read):
+    """Read the beginning of some files, and store nothing."""
+
+
+@dataclass(frozen=True)
 class Map:
     """Add a layer to one document part."""
 

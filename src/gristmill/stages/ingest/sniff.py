@@ -19,6 +19,7 @@ _BOM = b"\xef\xbb\xbf"
 _PARQUET = (b"PAR1", b"PARE")
 _ARRAY = re.compile(rb"\[\s*+(?:[{\[\"\]]|\Z)")
 _OBJECT = re.compile(rb'\{\s*+["}]')
+_PAGE = re.compile(rb"<(?:!doctype\s{1,64}html|html)[\s>]", re.I)
 _MOST_NAME_BYTES = 80
 _SUFFIXES = {
     **dict.fromkeys((".csv", ".tsv", ".tab"), "csv"),
@@ -86,6 +87,8 @@ def _looks_like(head: bytes) -> str | None:
         except orjson.JSONDecodeError:
             return "json" if b"\n" in head else None  # an object over several lines, or a line longer than the head
         return "jsonl"
+    if _PAGE.match(head):
+        return "html"
     return "csv" if _is_table(head) else None
 
 

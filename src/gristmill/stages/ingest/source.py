@@ -8,6 +8,7 @@ from typing import IO
 
 from gristmill.places import place_of
 from gristmill.stages.contract import Piece
+from gristmill.stages.ingest.head import Head
 
 WINDOW_BYTES = 4 << 20
 """Read ahead of someone who goes through a file: some hundred records of a crawl, one request to an object store."""
@@ -20,6 +21,7 @@ class Source:
 
     def __init__(self, piece: Piece | str) -> None:
         self._file: IO[bytes] = piece.open() if isinstance(piece, Piece) else place_of(piece).open()
+        self._window_bytes = HOP_BYTES if isinstance(self._file, Head) else WINDOW_BYTES
         self._file.seek(0, 2)
         self.size: int = self._file.tell()
         self.end = self.size
@@ -74,7 +76,7 @@ class Source:
         return self._take(length)
 
     def _load(self, start: int, length: int) -> None:
-        ahead = WINDOW_BYTES if self.window and self.base <= start <= self.base + len(self.window) else HOP_BYTES
+        ahead = self._window_bytes if self.window and self.base <= start <= self.base + len(self.window) else HOP_BYTES
         self._file.seek(start)
         self.base, self.window = start, self._take(min(max(length, ahead), self.size - start))
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import IO
 
 from gristmill.stages.ingest.decompress import CHUNK_BYTES, Fault, read_bzip2, read_gzip, read_xz, read_zstd
+from gristmill.stages.ingest.head import Head
 
 COMPRESSED_SUFFIXES = (".gz", ".gzip", ".zst", ".zstd", ".bz2", ".xz")
 
@@ -44,7 +45,8 @@ def decompressed(file: IO[bytes]) -> tuple[bool, Iterator[bytes]]:
     kind = compression(file.read(MAGIC_BYTES))
     file.seek(0)
     readers = {None: plain_chunks, "gzip": read_gzip, "zstd": read_zstd, "bzip2": read_bzip2, "xz": read_xz}
-    return kind is None, _let_go(readers[kind](file))
+    chunks = _let_go(readers[kind](file))
+    return kind is None, file.bounded(chunks) if isinstance(file, Head) else chunks
 
 
 def _let_go(chunks: Iterator[bytes]) -> Iterator[bytes]:

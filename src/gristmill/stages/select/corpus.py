@@ -174,20 +174,21 @@ def warnings(found: dict[str, Any], config: Config) -> Sequence[str]:
         )
     rules = set()
     for label, counts in sorted(found.get("languages", {}).items()):
-        for step, reason, rows, seen in _greedy(counts["read"], counts["first"], config) if label != NOTHING else ():
+        found_for = _greedy(counts["read"], counts["first"], config) if label != NOTHING else ()
+        for step, reason, why, rows, seen in found_for:
             rules.add((step, reason))
             told.append(
                 f"{step} took {rows:,} of {counted(seen, 'document')} in {label} ({percent(rows, seen, 0)}) for "
-                f"{reason}, so that hardly any {label} is left. Read some of them (gristmill inspect RECIPE --reason "
+                f"{why}, so that hardly any {label} is left. Read some of them (gristmill inspect RECIPE --reason "
                 f"{reason}); {_advice(step, f'the language, change its threshold for {label} (by_language)')}, or stop "
                 f"keeping {label}"
             )
     first = {step: {why: counts["rows"] for why, counts in some.items()} for step, some in funnel["first"].items()}
-    for step, reason, rows, seen in _greedy(funnel["read"]["rows"], first, config):
+    for step, reason, why, rows, seen in _greedy(funnel["read"]["rows"], first, config):
         if (step, reason) not in rules:
             told.append(
                 f"{step} took {rows:,} of {counted(seen, 'document')} of this source ({percent(rows, seen, 0)}) for "
-                f"{reason}. Read some of them (gristmill inspect RECIPE --reason {reason}); "
+                f"{why}. Read some of them (gristmill inspect RECIPE --reason {reason}); "
                 f"{_advice(step, 'the source, change it (by_source)')}, or give the source steps of its own"
             )
     return told
@@ -203,8 +204,11 @@ def _advice(step: str, of_rules: str) -> str:
     return f"if they should stay, change the settings of {step}"
 
 
-def _greedy(read: int, first: Mapping[str, Mapping[str, int]], config: Config) -> Iterator[tuple[str, str, int, int]]:
-    """Rules that take most of what comes to them: step, reason, rows taken, rows that came.
+def _greedy(
+    read: int, first: Mapping[str, Mapping[str, int]], config: Config
+) -> Iterator[tuple[str, str, str, int, int]]:
+    """Steps that take most of what comes to them, for one reason or for all together: step, the most frequent reason,
+    all reasons in words, rows taken, rows that came.
 
     What is no document at all (the reader's verdicts) and what nobody asked to keep (other languages, what a cutoff
     leaves behind, which `keep_quality` tells itself) does not count.
@@ -213,7 +217,8 @@ def _greedy(read: int, first: Mapping[str, Mapping[str, int]], config: Config) -
     for step in config.steps[1:]:
         taken = dict(first.get(step, {}))
         left -= taken.pop(OTHER, 0) + taken.pop(LOW, 0)
-        for reason, rows in taken.items():
-            if left >= FEWEST and rows > MOST_OF_IT * left:
-                yield step, reason, rows, left
-        left -= sum(taken.values())
+        rows = sum(taken.values())
+        if left >= FEWEST and rows > MOST_OF_IT * left:
+            reason = max(taken, key=lambda one: (taken[one], one))
+            yield step, reason, reason if taken[reason] == rows else f"{reason} and other reasons", rows, left
+        left -= rows

@@ -1,0 +1,126 @@
+"""The beginning of each source, read before any work, so that all mistakes of a recipe are reported at once.
+
+A source is refused if its first part would be refused after it was read (`first_part.py`) and the beginning leaves
+little doubt: the reader refuses the files as such, or drops MIN_RECORDS records for one reason, or has read them all.
+Anything less is a warning of the plan.
+"""
+
+import importlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from gristmill.counted import counted
+from gristmill.engine.executors.executor import Executor, WorkerDied
+from gristmill.engine.plan.graph import Node
+from gristmill.engine.plan.inputs import SourceInputs, stands_for_a_file, unread
+from gristmill.engine.schedule.first_part import lost_source, reasons_for_all
+from gristmill.engine.work.preview import FilePreview
+from gristmill.engine.work.task import Preview, Task, add_counts
+from gristmill.errors import NoInput, UserError
+from gristmill.places import shown
+from gristmill.recipe.columns import INGEST
+from gristmill.recipe.model import Recipe, Source
+from gristmill.stages import NO_FAULT
+from gristmill.stages.ingest.markup import markup_warnings
+
+MOST_FILES = 8
+"""Of the first part of a source, and again of all later ones; evenly spread."""
+MIN_RECORDS = 20
+"""Fewer are no proof that a field is missing everywhere."""
+MIN_SHARE = 0.1
+"""The share of records that cannot be used from which a plan warns."""
+_OF_RECORDS = ("jsonl", "parquet", "warc", "wet")
+"""Formats of many records: a file that begins so is not one text or page."""
+
+Item = TypeVar("Item")
+
+
+@dataclass
+class Previews:
+    """What is known of all sources before any work."""
+
+    sources: int = 0
+    """Those of which something was read."""
+    read_bytes: int = 0
+    faults: dict[str, UserError] = field(default_factory=dict)
+    """By source."""
+    warnings: list[str] = field(default_factory=list)
+
+    async def add(self, recipe: Recipe, node: Node, inputs: SourceInputs, executor: Executor) -> None:
+        """Read the beginning of a source. A file that kills its reader is left for the run, which isolates the record.
+
+        Raises UserError where a file cannot be opened.
+        """
+        source, groups = recipe.sources[inputs.source], inputs.groups
+        later = [group.pieces[0] for group in groups[1:] if group.pieces[0].start == 0]
+        pieces = (*_spread(groups[0].pieces), *_spread(later))
+        beside = {one.name: inputs.companions[one.name] for one in pieces if one.name in inputs.companions}
+        work = Preview(source.module, source.config, pieces, beside, source.name, None, None, source.part_bytes)
+        try:
+            result = await executor.run(Task("", node.id, "the beginning of its files", work, (-1,), files=node.files))
+        except WorkerDied:
+            return
+        read_bytes, found = result.values
+        self.sources += 1
+        self.read_bytes += read_bytes
+        if (fault := _fault(recipe, source, inputs, found)) is not None:
+            self.faults[source.name] = UserError(fault)
+        else:
+            self.warnings += [f"{source.name}/{INGEST}: {told}" for told in _warnings(source, inputs, found)]
+
+    def refuse(self, recipe: Recipe) -> None:
+        """Raises one UserError for all faults, in the order of the recipe."""
+        faults = [self.faults[name] for name in recipe.sources if name in self.faults]
+        if len(faults) == 1:
+            raise faults[0]
+        if faults:
+            told = f"{len(faults):,} of {counted(len(recipe.sources), 'source')} cannot be read, so nothing was run."
+            kind = NoInput if all(isinstance(fault, NoInput) for fault in faults) else UserError
+            raise kind("\n- ".join((told, *map(str, faults))))
+
+
+def _spread(items: Sequence[Item]) -> list[Item]:
+    taken = min(len(items), MOST_FILES)
+    return [items[number * len(items) // taken] for number in range(taken)]
+
+
+def _fault(recipe: Recipe, source: Source, inputs: SourceInputs, found: Sequence[FilePreview]) -> str | None:
+    """Why a run cannot use a source."""
+    names = {piece.name for piece in inputs.groups[0].pieces}
+    first = [one for one in found if one.name in names]
+    rows, dropped = _summed(first)
+    reasons = reasons_for_all(rows, dropped, importlib.import_module(source.module))
+    is_whole = len(first) == len(names) and all(one.is_whole for one in first)
+    if not reasons or not (is_whole or _is_sure(reasons[0], rows)):
+        return None
+    file = next(one for one in first if reasons[0] in one.examples)
+    return lost_source(source, recipe, rows, reasons, file.examples[reasons[0]], file.name, file.format)
+
+
+def _is_sure(reason: str, rows: int) -> bool:
+    return reason not in NO_FAULT and (stands_for_a_file(reason) or rows >= MIN_RECORDS)
+
+
+def _summed(found: Sequence[FilePreview]) -> tuple[int, dict[str, int]]:
+    dropped: dict[str, int] = {}
+    for one in found:
+        add_counts(dropped, one.dropped)
+    return sum(one.rows for one in found), dropped
+
+
+def _warnings(source: Source, inputs: SourceInputs, found: Sequence[FilePreview]) -> Iterator[str]:
+    rows, dropped = _summed(found)
+    for reason, count in dropped.items():
+        if stands_for_a_file(reason) or (count >= MIN_SHARE * rows and reason in unread(dropped)):
+            locator, detail = next(one.examples[reason] for one in found if reason in one.examples)
+            told = f"{count:,} of the first {counted(rows, 'record')} cannot be used: {reason}"
+            yield f"{told}. The first, {locator}: {detail.rstrip('.')}"
+    markup: dict[str, int] = {}
+    for one in found if not inputs.expects_markup else ():
+        add_counts(markup, one.markup)
+    yield from markup_warnings(markup, "text", "texts", "no step removes it. Add the step `- extract`.")
+    others = [one for one in found if one.format in _OF_RECORDS and source.format in ("text", "html")]
+    if others:
+        first = f"{shown(others[0].name)} begins as files of `format: {others[0].format}` do"
+        yield f"{first}, and `format: {source.format}` takes it for one document. Read such files in another source"

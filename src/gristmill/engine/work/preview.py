@@ -1,0 +1,68 @@
+"""Reading the beginning of a source's files with its reader, to see whether the recipe fits them."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from gristmill.engine.files.sampling import Named
+from gristmill.engine.work.read import records_of, rows_of
+from gristmill.engine.work.rows import count_reasons
+from gristmill.engine.work.task import Preview, Result
+from gristmill.stages.ingest.head import Budget, HeadPiece, Spent
+from gristmill.stages.ingest.markup import count_markup
+from gristmill.stages.ingest.sniff import format_of
+
+MOST_RECORDS = 100
+"""Of one file."""
+
+
+@dataclass(frozen=True)
+class FilePreview:
+    """The first records of a file."""
+
+    name: str
+    rows: int
+    dropped: Mapping[str, int]
+    """Reason -> records."""
+    examples: Mapping[str, tuple[str, str]]
+    """Reason -> locator and detail of the first record that has it."""
+    markup: Mapping[str, int]
+    format: str | None
+    """By its first bytes."""
+    is_whole: bool
+    """Whether these are all records of the file."""
+
+
+def perform_preview(work: Preview) -> Result:
+    """File after file, as far as the budget goes."""
+    budget, found = Budget(), list[FilePreview]()
+    for piece in work.pieces:
+        if budget.spent:
+            break
+        head = HeadPiece(piece.uri, piece.name, piece.start, piece.stop, piece.place, budget=budget)
+        records = list(_records(replace(work, pieces=(head,)), budget))
+        batch = rows_of(work, records)
+        examples: dict[str, tuple[str, str]] = {}
+        for row in batch.select(["locator", "drop", "detail"]).to_pylist():
+            examples.setdefault(row["drop"], (row["locator"], row["detail"] or "nothing more is known"))
+        is_whole = not budget.spent and len(records) < MOST_RECORDS
+        looks_like = format_of(replace(head, budget=Budget()))
+        counts = (count_reasons(batch.column("drop")), examples, count_markup(batch))
+        found.append(FilePreview(piece.name, len(records), *counts, looks_like, is_whole))
+    return Result(values=[budget.read_bytes, found])
+
+
+def _records(work: Preview, budget: Budget) -> Iterator[Named]:
+    """The first records of a file. What a reader makes of the bound itself is not the file's fault."""
+    records = records_of(work)
+    for _ in range(MOST_RECORDS):
+        try:
+            named = next(records, None)
+        except Spent:
+            return
+        except Exception:
+            if budget.spent:
+                return
+            raise
+        if named is None or budget.spent:
+            return
+        yield named

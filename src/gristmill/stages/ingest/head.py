@@ -1,0 +1,73 @@
+"""The beginning of a file for a preview: readers open it as any other file, and it ends the reading at a bound."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import IO, Any
+
+from gristmill.checked import PlaceFile
+from gristmill.places import place_of
+from gristmill.stages.contract import Piece
+
+MOST_BYTES = 1 << 20
+"""Of a stream, unpacked: a small file may unpack to a huge one."""
+MOST_READ_BYTES = 4 << 20
+"""As they are in the files. More, as Parquet has its schema at the end, and a buffer for each column."""
+
+
+class Spent(BaseException):
+    """A preview has read as much as it may. Not an Exception: no reader may take it for damage."""
+
+
+@dataclass
+class Budget:
+    """What a preview has read."""
+
+    read_bytes: int = 0
+    unpacked_bytes: int = 0
+    spent: bool = False
+
+    def spend(self, read_bytes: int = 0, unpacked_bytes: int = 0) -> None:
+        self.spent |= self.read_bytes + read_bytes > MOST_READ_BYTES or self.unpacked_bytes >= MOST_BYTES
+        if self.spent:
+            raise Spent
+        self.read_bytes += read_bytes
+        self.unpacked_bytes += unpacked_bytes
+
+
+class Head(PlaceFile):
+    """A file that raises Spent when the budget is used up."""
+
+    def __init__(self, file: IO[bytes], budget: Budget) -> None:
+        super().__init__(file.seek(0, 2))
+        self._file, self._budget = file, budget
+
+    def readinto(self, target: Any) -> int:
+        wanted = max(0, min(len(target), self._size - self._at))
+        self._budget.spend(read_bytes=wanted)
+        self._file.seek(self._at)
+        begun = self._at
+        while self._at - begun < wanted and (part := self._file.read(wanted - self._at + begun)):
+            target[self._at - begun : self._at - begun + len(part)] = part  # an object store may return less than asked
+            self._at += len(part)
+        return self._at - begun
+
+    def bounded(self, chunks: Iterator[bytes]) -> Iterator[bytes]:
+        """What the file unpacks to."""
+        for chunk in chunks:
+            self._budget.spend(unpacked_bytes=len(chunk))
+            yield chunk
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
+
+
+@dataclass(frozen=True, slots=True)
+class HeadPiece(Piece):
+    """A piece of which only the beginning is read. It is not hashed: nothing of it is stored."""
+
+    budget: Budget = field(default_factory=Budget)
+
+    def open(self) -> IO[bytes]:
+        head: Any = Head((self.place or place_of(self.uri)).open(MOST_BYTES), self.budget)
+        return head  # type: ignore[no-any-return]

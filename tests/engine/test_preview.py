@@ -1,0 +1,151 @@
+"""A plan and a run read the beginning of every source first, and report all its mistakes at once."""
+
+import gzip
+import json
+import lzma
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from gristmill.engine.work.preview import MOST_RECORDS, perform_preview
+from gristmill.engine.work.task import Preview
+from gristmill.errors import UserError
+from gristmill.stages.contract import Piece
+from gristmill.stages.ingest import jsonl, warc
+from gristmill.stages.ingest.head import MOST_BYTES, MOST_READ_BYTES, Budget, HeadPiece, Spent
+
+ROWS = [{"id": n, "text": f"the mill number {n}"} for n in range(60)]
+NOTEBOOK = json.dumps({"cells": [], "metadata": {}, "nbformat": 4}).encode()
+PAGE = b"<!DOCTYPE html>\n<html><body>" + b"<p>the mill</p>\n" * 40
+
+
+def lines(rows):
+    return "".join(json.dumps(row) + "\n" for row in rows).encode()
+
+
+@pytest.fixture
+def plan(project):
+    """Plan a recipe of these sources: name -> (settings, file name, content)."""
+
+    def planned(sources, steps="[stagebox.length]"):
+        told = []
+        for name, (setting, file, content) in sources.items():
+            if not (project.folder / file).exists():  # else its times would change
+                (project.folder / file).write_bytes(content)
+            told.append(f"  {name}: {{kind: text, read: {{{setting}, paths: [{file}]}}}}\n")
+        project.recipe.write_text(f"recipe: p\nstore: ./store\nsources:\n{''.join(told)}steps: {steps}\n")
+        return project.mill().look(previews=True).previews
+
+    return planned
+
+
+def test_all_mistakes_of_all_sources_are_one_message(plan, project):
+    """One line each, in the order of the recipe, with file, fact and fix; nothing was hashed or run for it."""
+    table = pa.BufferOutputStream()
+    pq.write_table(pa.Table.from_pylist(ROWS), table)
+    with pytest.raises(UserError) as refused:
+        plan(
+            {
+                "marks": ("format: csv", "a.csv", b"id;text\n" + b"1;the mill\n" * 9),
+                "good": ("format: jsonl", "good.jsonl", lines(ROWS)),
+                "field": ("format: jsonl, fields: {text: txt}", "b.jsonl", lines(ROWS)),
+                "column": ("format: parquet, fields: {text: body}", "c.parquet", table.getvalue().to_pybytes()),
+                "packed": ("format: parquet", "d.parquet", b"no table at all"),
+                "page": ("format: jsonl", "e.jsonl", PAGE),
+                "notebook": ("format: json", "f.ipynb", NOTEBOOK),
+                "charset": ("format: jsonl", "g.jsonl", b'{"text": "the m\xfchle"}\n' * 9),
+                "empty": ("format: jsonl", "h.jsonl", b""),
+            }
+        )
+    first, *told = str(refused.value).split("\n- ")
+    assert first == "8 of 9 sources cannot be read, so nothing was run."
+    wanted = {
+        "marks": ("a.csv#0", 'delimiter: ";"'),
+        "field": ("b.jsonl#0", 'there are ["id", "text"]', "did you mean `fields: {text: text}`"),
+        "column": ("c.parquet#0", "nothing under body", '["id", "text"]'),
+        "packed": ("d.parquet#0", "not_parquet"),
+        "page": ("e.jsonl#0", "By its first bytes e.jsonl is for `format: html`"),
+        "notebook": ("f.ipynb#0", "f.ipynb is a Jupyter notebook", "jupyter nbconvert"),
+        "charset": ("g.jsonl#0", "iconv -f latin1"),
+        "empty": ("h.jsonl#0", "empty_file"),
+    }
+    for (name, facts), line in zip(wanted.items(), told, strict=True):
+        assert f": sources.{name}: " in line
+        assert "\n" not in line
+        assert [fact for fact in facts if fact not in line] == []
+    assert not list(project.store.glob("inputs/*"))
+
+
+def test_what_is_no_mistake_is_a_warning_or_nothing(plan):
+    """Some records that cannot be used, markup read as text, records that are read as one page."""
+    some = lines([*ROWS[:40], *({"no": n} for n in range(20))])
+    found = plan(
+        {
+            "good": ("format: jsonl", "a.jsonl", lines(ROWS)),
+            "some": ("format: jsonl", "b.jsonl", some),
+            "markup": ("format: jsonl", "c.jsonl", lines([{"text": "<p>the mill</p>" * 9}] * 9)),
+        }
+    )
+    assert (found.sources, found.faults) == (3, {})
+    some, markup = sorted(found.warnings, reverse=True)
+    assert some.startswith("some/ingest: 20 of the first 60 records cannot be used: missing_text. The first, b.jsonl#")
+    assert markup.startswith("markup/ingest: 9 of 9 texts (100%) are mostly markup")
+    pages = {"pages": ("format: html", "d.html", lines([{"html": "<p>the mill</p>"}]))}
+    [told] = plan(pages, "[extract]").warnings
+    assert told.startswith(
+        "pages/ingest: d.html begins as files of `format: jsonl` do, and `format: html` takes it for"
+    )
+
+
+def test_a_beginning_that_proves_little_refuses_nothing(plan):
+    """A few bad records before a large one may be followed by good ones."""
+    content = lines([{"no": 1}] * 9 + [{"no": "x" * (2 << 20)}] + ROWS)
+    found = plan({"a": ("format: jsonl", "a.jsonl", content)})
+    assert found.faults == {}
+    assert "9 of the first 9 records" in found.warnings[0]
+
+
+def test_what_a_run_has_read_is_not_read_again(plan, project):
+    """Neither by a plan nor by a run; another setting is another reading."""
+    good = {"a": ("format: jsonl", "a.jsonl", lines(ROWS))}
+    assert plan(good).sources == 1
+    run = project.run()
+    assert run.previews.sources == 1
+    assert project.run().previews.sources == 0
+    assert plan(good).sources == 0
+    with pytest.raises(UserError, match="did you mean"):
+        plan({"a": ("format: jsonl, fields: {text: txt}", "a.jsonl", lines(ROWS))})
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress, lzma.compress])
+def test_a_preview_reads_little_of_a_huge_file(tmp_path, pack):
+    """A packed file of blank lines yields no record, and is not unpacked to its end."""
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(pack(b"\n" * (8 << 20)))
+    budget = Budget()
+    piece = HeadPiece(str(path), "a.jsonl", budget=budget)
+    with pytest.raises(Spent):
+        list(jsonl.read(piece, jsonl.Config()))
+    assert budget.unpacked_bytes <= 2 * MOST_BYTES
+    assert budget.read_bytes <= MOST_READ_BYTES
+
+
+def test_few_records_of_a_file_are_read(tmp_path):
+    (tmp_path / "a.jsonl").write_bytes(lines(ROWS * 10))
+    pieces = (Piece(str(tmp_path / "a.jsonl"), "a.jsonl"),)
+    work = Preview(jsonl.__name__, jsonl.Config(), pieces, {}, "a", None, None, 1 << 20)
+    [_, [found]] = perform_preview(work).values
+    assert (found.rows, found.is_whole) == (MOST_RECORDS, False)
+
+
+def test_an_archive_that_is_cut_by_the_bound_has_no_damage(tmp_path):
+    """The record in which the preview ends is no truncated one."""
+    block = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n" + b"<p>the mill" * 99
+    head = b"WARC/1.0\r\nWARC-Type: response\r\nWARC-Target-URI: http://a.example/\r\nContent-Length: %d\r\n\r\n"
+    (tmp_path / "a.warc").write_bytes((head % len(block) + block + b"\r\n\r\n") * 6000)
+    pieces = (Piece(str(tmp_path / "a.warc"), "a.warc"),)
+    work = Preview(warc.__name__, warc.Config(), pieces, {}, "a", None, None, 1 << 20)
+    [_, [found]] = perform_preview(work).values
+    assert found.rows > 9
+    assert found.dropped == {}
