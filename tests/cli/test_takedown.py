@@ -139,6 +139,13 @@ def test_verify_finds_nothing_in_the_new_shards(receipt, monkeypatch, capsys):
     assert (code, "none of 1 document is left" in said.out) == (0, True), said.out
 
 
+def test_verify_warns_of_a_receipt_that_reads_words_in_another_way(receipt, monkeypatch, capsys):
+    """Shingles of an older Gristmill are others outside of ASCII, so its receipt may miss copies there."""
+    monkeypatch.setattr("gristmill.cli.takedown_receipt.WORDS", 0)
+    _, said = typed(monkeypatch, capsys, "takedown", "verify", receipt)
+    assert "copies outside of ASCII may be missed" in said.err
+
+
 def test_verify_finds_shards_that_were_not_rewritten(taken, receipt, monkeypatch, capsys):
     code, said = typed(monkeypatch, capsys, "takedown", "verify", receipt, "--shards", taken["before"].shards)
     assert code == 1

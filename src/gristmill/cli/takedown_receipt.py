@@ -30,6 +30,7 @@ from gristmill.stages.shards.sidecars import by_document, positions
 from gristmill.stages.takedown.requests import ITEMS
 from gristmill.stages.takedown.takedown import Copy, Sets, copies_of, in_part, make_sets
 from gristmill.stages.takedown.takedown_sets import FEWEST
+from gristmill.stages.takedown.takedown_sets import VERSION as WORDS
 
 SETS = "shingles.parquet"
 PAGE = "receipt.html"
@@ -98,6 +99,7 @@ def make_receipt(before: Seen, after: Seen, note: Callable[[str], None]) -> tupl
     return {
         "format": FORMAT,
         "gristmill": __version__,
+        "words": WORDS,
         "before": _version(before, old),
         "after": _version(after, new),
         "near": fields["near"],
@@ -195,6 +197,8 @@ def absent(
         files = there.get((one["group"], one["shard"]))
         if files is not None and files == one["before"]:
             yield f"{one['group']}, shard {one['shard']}: it was not rewritten"
+    if content.get("words") != WORDS:
+        note("The receipt reads words in another way than this Gristmill: copies outside of ASCII may be missed.")
     sets = _open_sets(location, content[SETS])
     gone = {one["doc_id"]: one for one in (*content["documents"], *content["elsewhere"])}
     hashes = {one["content_hash"]: one for one in gone.values()}

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gristmill.errors import UserError
-from gristmill.kernels.dedup.shingles import word_tables
+from gristmill.kernels.dedup.shingles import copy_tables
 from gristmill.kernels.dedup.sketch import jaccard, shingle_sets
 from gristmill.stages.buffers import bytes_of
 from gristmill.stages.dedup.keep_order import fixed_bytes
@@ -209,7 +209,7 @@ def content_hash(text: str) -> str:
 
 def shingles_of(texts: pa.Array) -> tuple[Array, Array]:
     """The sorted distinct shingles of each text: where each set begins, and all values."""
-    return shingle_sets(*bytes_of(texts), NGRAM, word_tables())
+    return shingle_sets(*bytes_of(texts), NGRAM, copy_tables())
 
 
 def _by_form(asked: Sequence[str]) -> dict[str, list[str]]:

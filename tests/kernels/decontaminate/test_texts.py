@@ -4,14 +4,15 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.kernels.dedup.test_shingles import TEXTS, hash_word
+from tests.kernels.dedup.test_shingles import READ, TEXTS, hash_word
 from tests.kernels.dedup.test_shingles import words_of as oracle
 
 from gristmill.kernels.decontaminate.match import IS_RUN, ROW, TEXT_FROM, TEXT_TO, UNIT
 from gristmill.kernels.decontaminate.support import Support
 from gristmill.kernels.decontaminate.texts import match_texts, word_spans, words_of
 from gristmill.kernels.decontaminate.tokens import fill_kept
-from gristmill.kernels.dedup.shingles import word_tables
+from gristmill.kernels.dedup.shingles import copy_tables, word_tables
+from gristmill.kernels.text.look_alikes import readings
 from gristmill.stages.decontaminate.units import count_words, table_of
 
 NO_MARKS = np.zeros(128, np.uint64)
@@ -30,6 +31,16 @@ def test_words_are_those_of_the_oracle(texts):
     expected = [[hash_word(word) for word in oracle(text)] for text in texts]
     assert np.diff(starts).tolist() == [len(one) for one in expected]
     assert words.tolist() == [word for one in expected for word in one]
+
+
+@given(st.text(st.one_of(READ, st.sampled_from("aB _-,.1\n"), st.characters(exclude_categories=["Cs"])), max_size=60))
+def test_places_agree_where_copies_are_searched_for(text):
+    """There are as many places of words as words, and each reads as its word."""
+    data, offsets = arrays([text])
+    _, words = words_of(data, offsets, copy_tables())
+    spans = word_spans(data, 0, len(text.encode()), copy_tables()).tolist()
+    there = [oracle(text.encode()[low:high].decode().translate(readings())) for low, high in spans]
+    assert [[hash_word(word) for word in one] for one in there] == [[word] for word in words.tolist()]
 
 
 @settings(max_examples=200, deadline=None)

@@ -52,7 +52,7 @@ def plain_hash(data):
 
 def plain_form(text, form):
     if form == WHITESPACE:
-        return " ".join(text.split())
+        return " ".join(text.replace("\u200b", " ").split())
     if form == WORDS:
         bits = unicode_tables()
         kept = ""

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gristmill.kernels.dedup.shingles import room_for, shingles_of, word_tables
+from gristmill.kernels.dedup.shingles import WordTables, copy_tables, room_for, shingles_of, word_tables
+from gristmill.kernels.text.look_alikes import readings
 from gristmill.kernels.text.unicode_classes import PIECE, UNIT, unicode_tables
 
 U64 = (1 << 64) - 1
@@ -21,7 +22,9 @@ WORDS = st.lists(st.sampled_from(["a", "The", "word_1", "eight888", "ninechars",
 ANY = st.text(
     st.one_of(
         st.sampled_from("aBz _-,.19\n"),
-        st.sampled_from("éÉßẞİΣςЖж漢字かなカー한글ไก่ทยខ្មែរहिन्दी٣½Ⅷ۩—’。\u00ad\u0301\u200d\ufeff\ufe0f❤😀𠀀𝒜𐐀Ⱥ\u212a"),
+        st.sampled_from(
+            "éÉßẞİΣςЖж漢字かなカー한글ไก่ทยខ្មែរहिन्दी٣½Ⅷ۩—’。\u00ad\u0301\u200d\u200b\ufeff\ufe0f❤😀𠀀𝒜𐐀Ⱥ\u212a"
+        ),
         st.characters(exclude_categories=["Cs"]),
     ),
     max_size=90,
@@ -55,7 +58,7 @@ def words_of(text: str) -> list[str]:
                 found[-1] += character
             else:
                 found.append(character)
-        elif (category[0] == "M" or category == "Cf") and inside:
+        elif (category[0] == "M" or category == "Cf") and character != "\u200b" and inside:
             found[-1] += character
             continue
         else:
@@ -115,12 +118,15 @@ def oracle(text: str, ngram: int) -> list[int]:
     return found
 
 
-def shingles(text: str | bytes, ngram: int, before: bytes = b"", after: bytes = b"") -> list[int]:
+def shingles(
+    text: str | bytes, ngram: int, before: bytes = b"", after: bytes = b"", tables: WordTables | None = None
+) -> list[int]:
     text = text.encode() if isinstance(text, str) else text
     data = np.frombuffer(before + text + after, np.uint8)
     buffer = np.full(room_for(len(text)) + 1, 7, np.uint64)
     begin = len(before)
-    count = shingles_of(data, begin, begin + len(text), ngram, word_tables(), buffer[:-1], np.empty(64, np.uint8))
+    stop, edge = begin + len(text), np.empty(64, np.uint8)
+    count = shingles_of(data, begin, stop, ngram, tables or word_tables(), buffer[:-1], edge)
     assert buffer[-1] == 7
     return buffer[:count].tolist()
 
@@ -130,6 +136,56 @@ def shingles(text: str | bytes, ngram: int, before: bytes = b"", after: bytes = 
 def test_shingles_equal_the_oracle(text, ngram):
     """Every shingle of every text is that of the plain-Python definition, in order."""
     assert shingles(text, ngram) == oracle(text, ngram)
+
+
+READ = st.sampled_from("аеoОВвѕ ﬃﬁĳｍ５²𝐭ⓐ🄰ª０ｶ豈ﺍ\u00ad\u200b\u200c\u2060\ufe0f\u034f\u3164\ufeff\U000e0020_x 字ខ")
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.text(st.one_of(READ, st.sampled_from("aBz _-,.19\n"), st.characters(exclude_categories=["Cs"])), max_size=60))
+def test_copies_are_read_as_they_look(text):
+    """For the search for copies, the words of a text are those of the text that has every character as it reads."""
+    plain = text.translate(readings())
+    if words_of(plain):
+        assert shingles(text, 2, tables=copy_tables()) == oracle(plain, 2)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Тhе mіll grіnds 25 cоffee beans of the finest flour",  # Cyrillic
+        "The mill grinds 25 cοffee beαns οf the finest flour",  # Greek
+        "Ｔｈｅ ｍｉｌｌ grinds ２５ 𝐜𝐨𝐟𝐟𝐞𝐞 𝓫𝓮𝓪𝓷𝓼 of ⓣⓗⓔ finest flour",
+        "The mill grinds 25 coﬀee beans of the ﬁnest ﬂour",
+        "The m\u00adill gri\u200bnds 2\u20605 cof\ufe0ffee be\u200dans of\u200b the fin\u034fest\ufeff flo\u202eur",
+    ],
+)
+def test_disguised_words_are_the_plain_ones(text):
+    """Look-alike letters, other forms of letters and characters that nobody sees make no other word."""
+    plain = "The mill grinds 25 coffee beans of the finest flour"
+    assert shingles(text, 3, tables=copy_tables()) == shingles(plain, 3, tables=copy_tables()) == oracle(plain, 3)
+
+
+def test_words_of_other_scripts_stay_words_in_any_case():
+    """Both cases of a letter have one reading, so Russian and Greek words are the same in capitals and small letters;
+    every reading is plain: it reads as itself, in lower case, and is one letter or digit, or ASCII.
+    """
+    for text in ("вода нёбо мельница", "νερό άλευρα μύλοσ", "ջուր ալյուր"):
+        assert shingles(text.upper(), 1, tables=copy_tables()) == shingles(text, 1, tables=copy_tables())
+        assert len(set(shingles(text, 1, tables=copy_tables()))) == len(text.split())
+    for point, reading in readings().items():
+        assert reading.translate(readings()) == reading == lower(reading), chr(point)
+        assert not reading or (reading.isalnum() and (len(reading) == 1 or reading.isascii()))
+        small = chr(point).lower()
+        assert len(small) > 1 or readings().get(ord(small), small) == reading, chr(point)
+
+
+def test_readings_are_those_of_unicode():
+    """Where a character has a compatibility form that is one ASCII letter or digit, it reads as that."""
+    for point in range(0x80, 0x20000):
+        form = unicodedata.normalize("NFKC", chr(point)).lower()
+        if len(form) == 1 and form.isascii() and form.isalnum():
+            assert readings().get(point, chr(point).lower()) == form, chr(point)
 
 
 @given(TEXTS, st.binary(max_size=80), st.binary(max_size=80))
@@ -167,6 +223,7 @@ def test_each_character_by_itself_is_what_re_says():
         ("हिन्दी में", "हिन्दी में"),
         ("使用Kubernetes的", "使 用 kubernetes 的"),
         ("ไก่", "ไ ก่"),
+        ("zero\u200bwidth ភា\u200bសា", "zero width ភា សា"),
         ("❤\ufe0f ok", "ok"),
         ("ΟΔΟΣ \u212aelvin İx", "οδοσ kelvin İx"),
         ("don’t", "don t"),

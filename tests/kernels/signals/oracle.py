@@ -137,8 +137,16 @@ def chunk_tokens(chunk: str) -> list[str]:
     return found
 
 
+WHITE = "".join(filter(str.isspace, map(chr, range(0x10000)))) + "\u200b"
+
+
+def spaced(text: str) -> str:
+    """The zero-width space separates words, as other spaces do."""
+    return text.replace("\u200b", " ")
+
+
 def tokens(text: str) -> list[str]:
-    return [token for chunk in text.split() for token in chunk_tokens(chunk)]
+    return [token for chunk in spaced(text).split() for token in chunk_tokens(chunk)]
 
 
 def lower(text: str) -> str:
@@ -209,9 +217,9 @@ def ascii_lower(text: str) -> str:
 
 
 def c4_end(line: str) -> bool:
-    line = CITATIONS.sub("", line).rstrip()
+    line = CITATIONS.sub("", line).rstrip(WHITE)
     while CITATIONS.search(line):
-        line = CITATIONS.sub("", line).rstrip()
+        line = CITATIONS.sub("", line).rstrip(WHITE)
     if not line or line.endswith("..."):
         return False
     return line[-1] in "\"'”’»」』" or has_bit(line[-1], TERMINAL)
@@ -220,7 +228,7 @@ def c4_end(line: str) -> bool:
 def line_signals(lines: list[str]) -> dict[str, int]:
     row: Counter[str] = Counter()
     for line in lines:
-        words = line.split()
+        words = spaced(line).split()
         sentences = sentence_count(line)
         small = ascii_lower(line)
         lorem, script = "lorem ipsum" in small, "javascript" in small
@@ -254,11 +262,11 @@ def line_signals(lines: list[str]) -> dict[str, int]:
 def paragraphs_of(text: str) -> list[str]:
     found: list[list[str]] = [[]]
     for line in text.split("\n"):
-        if line.strip():
+        if line.strip(WHITE):
             found[-1].append(line)
         else:
             found.append([])
-    return ["\n".join(lines).strip() for lines in found if lines]
+    return ["\n".join(lines).strip(WHITE) for lines in found if lines]
 
 
 def byte_entropy(data: bytes) -> float:
@@ -274,7 +282,7 @@ def signals(
     numbers = sum(count for kind, count in categories.items() if kind[0] == "N")
     found = tokens(text)
     words = [token for token in found if is_word(token)]
-    lines = [line.strip() for line in text.split("\n") if line.strip()]
+    lines = [line.strip(WHITE) for line in text.split("\n") if line.strip(WHITE)]
     paragraphs = paragraphs_of(text)
     dup_lines, dup_line_chars = duplicates(lines)
     dup_paragraphs, dup_paragraph_chars = duplicates(paragraphs)
@@ -283,7 +291,7 @@ def signals(
         "bytes": len(text.encode()),
         "chars": len(text),
         "non_ascii_chars": sum(character > "\x7f" for character in text),
-        "space_chars": sum(map(str.isspace, text)),
+        "space_chars": sum(map(str.isspace, spaced(text))),
         "letter_chars": letters,
         "alnum_chars": letters + numbers,
         "digit_chars": categories["Nd"],
@@ -301,7 +309,7 @@ def signals(
         "letter_words": sum(any(map(str.isalpha, word)) for word in words),
         "stop_words": len(small & set(stop_words)),
         "blocked_tokens": blocked_tokens(found, terms) if terms else 0,
-        "longest_chunk_chars": max(map(len, text.split()), default=0),
+        "longest_chunk_chars": max(map(len, spaced(text).split()), default=0),
         "dup_lines": dup_lines,
         "dup_line_chars": dup_line_chars,
         "paragraphs": len(paragraphs),

@@ -16,6 +16,8 @@ PHRASES = ("terms of use", "privacy policy", "cookie policy", "uses cookies", "u
 TABLES = unicode_tables()
 CITATION = re.compile(r"(?:\s|\[\d*\]|(?i:\[edit\]|\[citation needed\]))+\Z", re.ASCII)
 
+WHITE = "".join(filter(str.isspace, map(chr, range(0x10000)))) + "\u200b"
+
 
 def is_terminal(character: str) -> bool:
     point = ord(character)
@@ -28,11 +30,11 @@ def ascii_lower(text: str) -> str:
 
 
 def rule_of(line: str, min_words: int, max_word: int, terminal: bool, javascript: bool, policy: bool) -> str | None:
-    words = line.split()
+    words = line.replace("\u200b", " ").split()
     if max_word >= 0 and any(len(word) > max_word for word in words):
         return "long_word"
-    end = line.strip()
-    while (shorter := CITATION.sub("", end).rstrip()) != end:
+    end = line.strip(WHITE)
+    while (shorter := CITATION.sub("", end).rstrip(WHITE)) != end:
         end = shorter
     if terminal and (not end or end.endswith("...") or not is_terminal(end[-1])):
         return "no_end"
@@ -50,7 +52,7 @@ def oracle(text: str, *options: Any) -> tuple[str, dict[str, int], int]:
     pieces = text.split("\n")
     for at, line in enumerate(pieces):
         whole = line + ("\n" if at + 1 < len(pieces) else "")
-        if not line.split():
+        if not line.replace("\u200b", " ").split():
             if not cutting:
                 left.append(whole)
             continue
@@ -84,7 +86,7 @@ def run(texts: list[str | None], *options: Any, offset: int = 0) -> list[tuple[s
 VOCABULARY = """mill wheel. über 水車。 Java JavaScript javascript, terms of use Use uses cookies cookie policy privacy
 Privacy ... [12] [edit] end? "so" xxxxxxxxxxx term book jav ééééééééé á » ! I"""
 WORDS = st.sampled_from([*VOCABULARY.split(), "[Citation needed]", "\u2028", "\x1f", "\u00a0"])
-SPACES = st.sampled_from([" ", "  ", "\t", "\u3000", "\n", "\n\n", "\n \n", "\r\n", " \n", ""])
+SPACES = st.sampled_from([" ", "  ", "\t", "\u3000", "\u200b", "\n", "\n\n", "\n \n", "\r\n", " \n", ""])
 TEXTS = st.lists(st.tuples(WORDS, SPACES), max_size=30).map(lambda parts: "".join(a + b for a, b in parts))
 OPTIONS = st.tuples(
     st.sampled_from([-1, 1, 3]), st.sampled_from([-1, 5, 10]), st.booleans(), st.booleans(), st.booleans()

@@ -148,3 +148,31 @@ def test_words_that_are_spelled_are_charged(tmp_path, monkeypatch):
     monkeypatch.setattr(_Budget, "allows", lambda self, cost: charged.append(cost) or allows(self, cost))
     find(pa.array([f"{shared} {prose(-1, 5)}"]), index)
     assert 0 < len(spelled) <= sum(charged)
+
+
+COFFEE = "Which of these valleys has the oldest water mill that still grinds coffee for the monks of the abbey?"
+KHMER = "តើ ទឹក រំពុះ នៅ សីតុណ្ហភាព ប៉ុន្មាន អង្សា នៅ លើ ភ្នំ ខ្ពស់ បំផុត ក្នុង ប្រទេស កម្ពុជា នៅ រដូវ ប្រាំង"  # words
+RUSSIAN = "В какой долине стоит самая старая водяная мельница, на которой монахи до сих пор мелют кофе?"
+
+
+@pytest.mark.parametrize(
+    ("question", "copy"),
+    [
+        (COFFEE, COFFEE.translate({ord("a"): "а", ord("e"): "е", ord("o"): "ο"})),
+        (COFFEE, "".join(chr(ord(one) + 0xFEE0) if one.isalpha() else one for one in COFFEE)),
+        (COFFEE, COFFEE.replace("ff", "ﬀ").replace("ill", "i\u00adll").replace("ey", "e\u200by\u200b")),
+        (KHMER.replace(" ", "\u200b"), KHMER.replace(" ", "")),
+        (KHMER.replace(" ", ""), KHMER.replace(" ", "\u200b")),
+        (RUSSIAN, RUSSIAN.upper()),
+        (RUSSIAN, RUSSIAN.replace("о", "o").replace("а", "a")),
+    ],
+)
+def test_a_disguise_hides_no_copy(tmp_path, question, copy):
+    """Look-alike letters, other forms of letters, soft hyphens and zero-width spaces: a copy to the word all the same,
+    and its place is that of the disguised words.
+    """
+    text = f"{prose(1)}.\n\n{copy}\n\n{prose(2)}"
+    rows, _ = step_of(tmp_path, {"id": "i0", "q": question, "a": "1742"}, settings=None).run([text])
+    ((flag, *_), *_) = (row["evidence"] for row in rows)
+    assert flag["coverage"] == 1
+    assert text.encode()[flag["start"] : flag["stop"]].decode().strip("?\u200b") == copy.strip("?\u200b")

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from gristmill.errors import UserError
 from gristmill.stages.matches import shingles_of
+from gristmill.stages.select.index import sketches
 from gristmill.stages.takedown import takedown, takedown_match, takedown_sets
 from gristmill.stages.takedown.takedown import copies_of, make_sets
 from gristmill.stages.takedown.takedown_sets import FEWEST, SCHEMA_OF_SETS
@@ -60,6 +61,42 @@ def test_copies_are_those_of_a_comparison_of_all_pairs(corpus, documents, texts,
     copies, cut = copies_of(pa.array(corpus), sets, near)
     assert {copy.row: copy.similarity(sets) for copy in copies} == plain_copies(corpus, documents, texts, near)
     assert cut == []
+
+
+PLAIN = (
+    "the miller of the old mill by the river ground rye and wheat for every village in the valley until the water fell "
+    "so low that the wheel stood still for a year and people bought their flour from the city"
+)
+KHMER = "ភាសា ខ្មែរ ជា ភាសា ផ្លូវការ របស់ ប្រទេស កម្ពុជា ហើយ ត្រូវ បាន និយាយ ដោយ មនុស្ស ជាង ដប់ប្រាំមួយ លាន នាក់"  # words
+DISGUISED = [
+    PLAIN.translate({ord("a"): "а", ord("e"): "е", ord("o"): "ο"}),
+    "".join(chr(ord(letter) + 0xFEE0) if letter != " " else letter for letter in PLAIN),
+    PLAIN.replace("e", "e\u00ad").replace("ll", "l\u200bl").replace("ou", "o\u200c\ufe0fu"),
+]
+
+
+@pytest.mark.parametrize("copy", DISGUISED)
+def test_a_disguised_copy_is_a_copy(copy):
+    """Look-alike letters, full-width letters and characters that nobody sees do not change a single shingle."""
+    (found,), _ = copies_of(pa.array([copy]), sets_of([PLAIN], []), 1.0)
+    assert found.row == 0
+
+
+@pytest.mark.parametrize("text", [DISGUISED[0], KHMER.replace(" ", "")])
+def test_the_index_leads_to_disguised_copies(text):
+    """Keys of the index by which `takedown check` finds documents are those of the plain text."""
+    plain = PLAIN if text == DISGUISED[0] else KHMER.replace(" ", "\u200b")
+    assert sketches(pa.array([text]))[1].tolist() == sketches(pa.array([plain]))[1].tolist()
+
+
+@pytest.mark.parametrize("between", ["", "\u200b"])
+def test_a_khmer_copy_is_one_with_and_without_zero_width_spaces(between):
+    (found,), _ = copies_of(
+        pa.array([KHMER.replace(" ", between)]),
+        sets_of([KHMER.replace(" ", "\u200b"), KHMER.replace(" ", "")], []),
+        1.0,
+    )
+    assert found.owner == 0
 
 
 @given(TEXTS, TEXTS, TEXTS, NEAR, st.integers(1, 3))

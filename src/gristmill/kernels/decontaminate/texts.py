@@ -11,6 +11,7 @@ from gristmill.kernels.decontaminate.support import Support, drop_unsupported
 from gristmill.kernels.dedup.shingles import ROLL, WordTables, room_for, sums_of
 from gristmill.kernels.memory import address_of, byte_at, half_at
 from gristmill.kernels.memory_blocks import BLOCK
+from gristmill.kernels.text.look_alikes import IGNORED
 from gristmill.kernels.text.unicode_classes import LETTER, MARK, NUMBER, PIECE, UNIT
 
 Array = np.ndarray[Any, Any]
@@ -92,7 +93,7 @@ def words_of(data: Array, offsets: Array, tables: WordTables) -> tuple[Array, Ar
 
 @njit(nogil=True, cache=True)
 def _kind(point: int, pages: int, classes: int) -> int:
-    """0: outside of words; 1: a mark, part of a word that has begun; 2: part of a word; 3: a word by itself."""
+    """0: outside of words; 1: a mark of a word that has begun, or ignored; 2: part of a word; 3: a word by itself."""
     if point == 0x5F:
         return 2
     bits = half_at(classes, byte_at(pages, point >> 8) << 8 | point & 255)
@@ -100,7 +101,7 @@ def _kind(point: int, pages: int, classes: int) -> int:
         return 3
     if bits & (LETTER | NUMBER):
         return 2
-    return 1 if bits & MARK else 0
+    return 1 if bits & (MARK | IGNORED) else 0
 
 
 @njit(nogil=True, cache=True)

@@ -29,14 +29,25 @@ from gristmill.kernels.hash.splitmix import mix
 from gristmill.kernels.memory import address_of, byte_at, eight_bytes_at, four_bytes_at, half_at, trailing_zeros
 from gristmill.kernels.memory_blocks import BLOCK, wide_bits, word_bits
 from gristmill.kernels.memory_writes import put_eight_bytes
-from gristmill.kernels.text.unicode_classes import LETTER, LOWER, MARK, NUMBER, PIECE, UNIT, unicode_tables
+from gristmill.kernels.text.look_alikes import IGNORED, reading_tables, unpacked
+from gristmill.kernels.text.unicode_classes import (
+    LETTER,
+    LOWER,
+    MARK,
+    NUMBER,
+    PIECE,
+    UNIT,
+    UPPER,
+    UnicodeTables,
+    unicode_tables,
+)
 from gristmill.kernels.text.words import hash_bytes, trimmed
 
 Array = np.ndarray[Any, Any]
 Addresses = tuple[int, int, int, int, int]  # of the arrays of WordTables
 
-_NONE, _MARK, _PART, _ALONE = range(4)
-"""What a character is to a word: outside; inside if something is before it; inside; a word by itself."""
+_NONE, _MARK, _PART, _ALONE, _IGNORED = range(5)
+"""What a character is to a word: outside; inside if something is before it; inside; a word by itself; nothing."""
 
 _SHORT = 0x800
 """Code points of one or two bytes in UTF-8."""
@@ -68,14 +79,24 @@ class WordTables(NamedTuple):
 @lru_cache(maxsize=1)
 def word_tables() -> WordTables:
     """Read-only; depends on Python's Unicode version (`unicode_classes.UNICODE_VERSION`)."""
-    tables = unicode_tables()
+    return _word_tables(unicode_tables())
+
+
+@lru_cache(maxsize=1)
+def copy_tables() -> WordTables:
+    """The same for the search for copies: characters as `look_alikes.py` reads them."""
+    return _word_tables(reading_tables())
+
+
+def _word_tables(tables: UnicodeTables) -> WordTables:
     short = np.zeros(_SHORT, np.uint32)
     for point in range(_SHORT):
         bits = int(tables.classes[int(tables.pages[point >> 8]) << 8 | point & 255])
         lower = point + int(tables.lowers[int(tables.lower_pages[point >> 8]) << 8 | point & 255])
         # `_` is 0x7F: then the lower case of an ASCII word is its bytes with one bit set in each.
-        written = b"\x7f" if point == ord("_") else chr(lower).encode()
+        written = b"\x7f" if point == ord("_") else unpacked(lower).encode()
         kind = _PART if bits & (LETTER | NUMBER) or point == ord("_") else _MARK if bits & MARK else _NONE
+        kind = _IGNORED if bits & IGNORED else kind
         short[point] = int.from_bytes(written, "little") | len(written) << 24 | kind << 28
     short.setflags(write=False)
     return WordTables(*tables, short)
@@ -118,7 +139,9 @@ def _ascii_word(data: int, begin: int, end: int, size: int) -> np.uint64:
 
 @njit(nogil=True, cache=True)
 def _utf8(point: int) -> tuple[int, int]:
-    """A code point's bytes in UTF-8 as one number, and how many."""
+    """A code point's bytes in UTF-8 as one number, and how many; or those of `look_alikes.packed` letters."""
+    if point >> 24:
+        return point & 0xFFFFFF, point >> 24
     if point < 0x80:
         return point, 1
     last = 0x80 | point & 0x3F
@@ -185,19 +208,19 @@ def _scan_wide(
                 point = min(point, 0x10FFFF)
             at += length
             bits = half_at(classes, byte_at(pages, point >> 8) << 8 | point & 255)
-            if bits & (UNIT | PIECE):
-                kind = _ALONE
-            elif bits & (LETTER | NUMBER):
-                kind = _PART
-                if not bits & LOWER:
+            if bits & (LETTER | NUMBER):
+                kind = _ALONE if bits & (UNIT | PIECE) else _PART
+                if bits & UPPER or not bits & (LOWER | UNIT | PIECE):
                     place = byte_at(lower_pages, point >> 8) << 8 | point & 255
                     change = np.int64(np.int32(four_bytes_at(lowers, 4 * place)))
                     if change:
                         raw, length = _utf8(point + change)
             else:
-                kind = _MARK if bits & MARK else _NONE
+                kind = _MARK if bits & MARK else _IGNORED if bits & IGNORED else _NONE
             written = np.uint64(raw)
 
+        if kind == _IGNORED:
+            continue
         if inside and (kind == _NONE or kind >= (_PART if alone else _ALONE)):
             if bytes_held:
                 state = _fed(state, held)

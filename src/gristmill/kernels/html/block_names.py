@@ -209,7 +209,7 @@ ROW, CELL     the table row that it stands in, and which of its cells, from 1 on
 QUOTE         block quotations around it
 VERBATIM      1: white space counts
 FIRST, LAST   kinds of its first and last character (block_text.py)
-UNITS         characters of scripts without spaces
+UNITS         characters of Chinese and Japanese, syllables of Tibetan
 CAPITALS      words that begin in upper case"""
 
 (E_PARENT, E_KIND, E_HINTS, E_ALL_HINTS, E_ANCESTRY, E_FIRST, E_LAST, E_DEPTH, E_CLASS, E_PATH, ELEMENT_COLUMNS) = (

@@ -8,6 +8,7 @@ from numba import njit
 from gristmill.kernels.html.entities import reference
 from gristmill.kernels.memory import byte_at
 from gristmill.kernels.memory_writes import put_byte, put_four_bytes
+from gristmill.kernels.text.words import PIECE_LETTERS
 
 SPACE, DIGIT, UPPER, COMMA, SIGN, END, CLOSER, SPECIAL = (1 << bit for bit in range(8))
 KINDS = np.zeros(256, np.uint8)
@@ -37,10 +38,30 @@ KINDS[[*range(0x09), 0x0B, *range(0x0E, 0x20), 0x7F, 0x26, *range(0x80, 0x100)]]
     T_FIRST,
     T_LAST,
     T_BEGIN,
+    T_PIECES,
+    T_RUN,
     TALLIES,
-) = range(16)
+) = range(18)
 """What is counted in a block: see the columns of the same names. LENGTH: characters of the word so far; GAP: white
-space waits to be written; BEGIN: where the block's text begins."""
+space waits to be written; BEGIN: where the block's text begins; PIECES: letters of scripts like Thai, PIECE_LETTERS a
+word; RUN: those since the last white space or sentence mark."""
+
+UNIT, PIECE, SILENT = 1, 2, 3
+"""How a character of a script without spaces counts: as half a word, as a part of one, not at all."""
+_FIRST, _LAST = 0x0E00, 0x17FF
+_SCRIPTS = np.zeros(_LAST + 1 - _FIRST, np.uint8)
+"""Of Thai, Lao, Tibetan, Burmese and Khmer: letters are pieces, and what stands above, below or beside them is silent.
+In Tibetan the mark between two syllables counts, as a word has two on average, and all else is silent."""
+for _begin, _end in ((0x0E00, 0x0E4E), (0x0E80, 0x0ECE), (0x0F00, 0x0FBC), (0x1000, 0x104F), (0x1780, 0x17DD)):
+    _SCRIPTS[_begin - _FIRST : _end + 1 - _FIRST] = SILENT
+for _begin, _end in (
+    *((0x0E01, 0x0E30), (0x0E32, 0x0E33), (0x0E40, 0x0E46), (0x0E81, 0x0EB0), (0x0EB2, 0x0EB3), (0x0EBD, 0x0EC6)),
+    *((0x0EDC, 0x0EDF), (0x1000, 0x102A), (0x103F, 0x103F), (0x1050, 0x1055), (0x1780, 0x17B3)),
+):
+    _SCRIPTS[_begin - _FIRST : _end + 1 - _FIRST] = PIECE
+_SCRIPTS[[mark - _FIRST for mark in (0x0F0B, 0x0F0C, 0x0F0D)]] = UNIT
+_SENTENCE_LETTERS = 8 * PIECE_LETTERS
+"""Letters before a space that ends a sentence: Thai and Lao have no mark for it, and few spaces elsewhere."""
 
 
 @njit(nogil=True, cache=True, forceinline=True)
@@ -57,6 +78,10 @@ def _wide_kind(code: int) -> int:
             return COMMA
         if code == 0x61F or code == 0x6D4 or code == 0x964:
             return END
+        if code == 0x0F0D or code == 0x0F0E or code == 0x104B or code == 0x17D4 or code == 0x17D5:
+            return END
+        if code == 0x104A or code == 0x17D6:
+            return COMMA
         return 0
     if code <= 0x206F:
         if code <= 0x200A or code == 0x202F or code == 0x205F or code == 0x2028 or code == 0x2029:
@@ -82,9 +107,14 @@ def _wide_kind(code: int) -> int:
 
 
 @njit(nogil=True, cache=True, forceinline=True)
-def is_unit(code: int) -> bool:
-    """A letter of Chinese or Japanese, which are written without spaces."""
-    return 0x3040 <= code <= 0x30FF or 0x3400 <= code <= 0x9FFF or 0xF900 <= code <= 0xFAFF or 0x20000 <= code < 0x40000
+def _script(code: int) -> int:
+    """How a character counts where words have no spaces between them; 0: they have."""
+    if code <= _LAST:
+        return int(_SCRIPTS[code - _FIRST]) if code >= _FIRST else 0
+    if code == 0x200B:  # the zero-width space: behind it a word begins
+        return SILENT
+    is_unit = 0x3040 <= code <= 0x30FF or 0x3400 <= code <= 0x9FFF or 0xF900 <= code <= 0xFAFF
+    return UNIT if is_unit or 0x20000 <= code < 0x40000 else 0  # Chinese and Japanese
 
 
 @njit(nogil=True, cache=True, forceinline=True)
@@ -94,15 +124,22 @@ def end_word(tally: np.ndarray) -> None:
         tally[T_SHORT] += tally[T_LENGTH] <= 3
         tally[T_ENDS] += tally[T_LAST] & END != 0
         tally[T_LENGTH] = 0
+    if tally[T_RUN]:
+        if tally[T_RUN] >= _SENTENCE_LETTERS:
+            tally[T_ENDS] += 1
+            tally[T_LAST] = END
+        tally[T_RUN] = 0
 
 
 @njit(nogil=True, cache=True, forceinline=True)
-def _count(tally: np.ndarray, kind: int, unit: bool) -> None:
+def _count(tally: np.ndarray, kind: int, script: int) -> None:
     tally[T_CHARS] += 1
     if tally[T_CHARS] == 1:
         tally[T_FIRST] = kind
-    if unit:
-        tally[T_UNITS] += 1
+    if script:
+        tally[T_UNITS] += script == UNIT
+        tally[T_PIECES] += script == PIECE
+        tally[T_RUN] += script == PIECE
         tally[T_LENGTH] = 0
     else:
         if tally[T_LENGTH] == 0:
@@ -153,7 +190,7 @@ def _special(data: int, at: int, stop: int, text: int, end: int, tally: np.ndarr
         value, size, after = reference(data, at, stop)
         if size == 0:
             end = put_gap(text, end, tally)
-            _count(tally, 0, False)
+            _count(tally, 0, 0)
             put_byte(text, end, 0x26)
             return at + 1, end + 1
         first: Any = np.int64(value & np.uint64(0xFF))
@@ -189,10 +226,11 @@ def _special(data: int, at: int, stop: int, text: int, end: int, tally: np.ndarr
         put_byte(text, end, 0x20 if code >= 0x80 else 0x0A if code > 0x09 and code < 0x20 else code)
         return after, end + 1
     end = put_gap(text, end, tally)
-    _count(tally, kind, is_unit(code))
-    if kind == END and code >= 0x3000:
+    script = _script(code)
+    _count(tally, kind, script)
+    if kind == END and (script or code >= 0x3000):
         tally[T_ENDS] += 1
-        tally[T_LENGTH] = 0
+        tally[T_LENGTH] = tally[T_RUN] = 0
     put_four_bytes(text, end, np.int64(value & np.uint64(0xFFFFFFFF)))
     if size > 4:
         put_four_bytes(text, end + 4, np.int64(value >> np.uint64(32)))
@@ -224,7 +262,7 @@ def take_text(data: int, at: int, stop: int, text: int, end: int, tally: Any, ve
                 end += 1
             continue
         end = put_gap(text, end, tally)
-        _count(tally, kind, False)
+        _count(tally, kind, 0)
         put_byte(text, end, byte)
         end += 1
         run = at

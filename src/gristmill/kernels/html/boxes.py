@@ -82,6 +82,7 @@ from gristmill.kernels.html.block_text import (
     T_FIRST,
     T_GAP,
     T_LAST,
+    T_PIECES,
     T_SHORT,
     T_SIGNS,
     T_UNITS,
@@ -90,9 +91,8 @@ from gristmill.kernels.html.block_text import (
     TALLIES,
     end_word,
 )
-from gristmill.kernels.memory import (
-    byte_at,
-)
+from gristmill.kernels.memory import byte_at
+from gristmill.kernels.text.words import PIECE_LETTERS
 
 MAX_DEPTH = 512
 MAX_NUMBER = 500_000
@@ -171,7 +171,8 @@ def flush(state: np.ndarray, tally: np.ndarray, stack: np.ndarray, blocks: np.nd
         blocks[row, B_START], blocks[row, B_STOP], blocks[row, B_HTML] = begin, end, state[S_HTML]
         blocks[row, B_KIND], blocks[row, B_ELEMENT] = stack[K_KIND, top], stack[K_ELEMENT, top]
         blocks[row, B_CHARS] = tally[T_CHARS]
-        blocks[row, B_WORDS] = tally[T_WORDS] + (tally[T_UNITS] + 1 >> 1)
+        pieces = (tally[T_PIECES] + PIECE_LETTERS - 1) // PIECE_LETTERS
+        blocks[row, B_WORDS] = tally[T_WORDS] + (tally[T_UNITS] + 1 >> 1) + pieces
         blocks[row, B_LINK_CHARS], blocks[row, B_LINKS] = state[S_LINK_CHARS], state[S_LINKS]
         blocks[row, B_ENDS], blocks[row, B_COMMAS] = tally[T_ENDS], tally[T_COMMAS]
         blocks[row, B_DIGITS], blocks[row, B_UPPER] = tally[T_DIGITS], tally[T_UPPER]

@@ -32,7 +32,7 @@ UPPER = 16
 LOWER = 32
 """Ll."""
 SPACE = 64
-"""What `str.isspace` says, so that chunks are those of `str.split`."""
+"""What `str.isspace` says, so that chunks are those of `str.split`; and the zero-width space."""
 PUNCTUATION = 128
 """P*."""
 TERMINAL = 256
@@ -43,6 +43,8 @@ PIECE = 1024
 """A letter of a script written without spaces whose letters are not words: Thai, Lao, Khmer, Myanmar and their kin."""
 
 WORD = LETTER | MARK | NUMBER
+ZERO_WIDTH_SPACE = 0x200B
+"""Separates words where spaces do not: Khmer, Burmese, Lao and Thai are often typed so. Its category is Cf."""
 
 # Unicode 15 Scripts.txt, whole blocks: unicodedata has no script property. Only letters (L*) in them get the bit.
 UNIT_RANGES = (
@@ -175,6 +177,7 @@ def unicode_tables() -> UnicodeTables:
     for point in _points("Cc", "Zs", "Zl", "Zp"):
         if chr(point).isspace():
             flat[point] |= SPACE
+    flat[ZERO_WIDTH_SPACE] = SPACE
     lowers = np.zeros(0x110000, np.int32)
     for point in _points("Lu", "Lt", "Nl", "So"):
         lower = chr(point).lower()

@@ -21,7 +21,7 @@ from gristmill.kernels.decontaminate.code import match_code
 from gristmill.kernels.decontaminate.match import EDITS, IS_RUN, ROW, TEXT_FROM, TEXT_TO, UNIT, UNIT_FROM, UNIT_TO
 from gristmill.kernels.decontaminate.support import cover_half
 from gristmill.kernels.decontaminate.texts import match_texts
-from gristmill.kernels.dedup.shingles import word_tables
+from gristmill.kernels.dedup.shingles import copy_tables
 from gristmill.stages.buffers import bytes_of
 from gristmill.stages.decontaminate.code_tokens import MIN_EDITED, is_renamed, kept_words, literals_of, read_tokens
 from gristmill.stages.decontaminate.index import SHORT, TABLES, TEXT, TOKENS, Index
@@ -92,7 +92,7 @@ def find(texts: pa.Array, index: Index) -> tuple[list[Finding], Array]:
     hits: dict[int, list[tuple[str, Array]]] = {}
     tables = index.tables
     texts_hit, short_hit, places, ranges, bounded = match_texts(
-        data, offsets, word_tables(), tables[TEXT], tables[SHORT], index.support, index.marks
+        data, offsets, copy_tables(), tables[TEXT], tables[SHORT], index.support, index.marks
     )
     code_hit, over = match_code(data, offsets, ranges, kept_words(), tables[TOKENS])
     for name, here in ((TEXT, texts_hit), (SHORT, short_hit), (TOKENS, _well_covered(code_hit, index))):

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gristmill.kernels.decontaminate.texts import word_spans
-from gristmill.kernels.dedup.shingles import word_tables
+from gristmill.kernels.dedup.shingles import copy_tables
+from gristmill.kernels.text.look_alikes import readings
 from gristmill.stages.decontaminate.units import count_words
 
 Array = np.ndarray[Any, Any]
@@ -38,7 +39,7 @@ class Words:
     @cached_property
     def spans(self) -> Array:
         data = np.frombuffer(self.text or b" ", np.uint8)
-        return np.asarray(word_spans(data, 0, len(self.text), word_tables()))
+        return np.asarray(word_spans(data, 0, len(self.text), copy_tables()))
 
     @cached_property
     def words(self) -> Array:
@@ -117,8 +118,12 @@ class Words:
 
 
 def letters_of(text: str) -> str:
-    """Letters and digits of a text in lower case: what is left when case, punctuation and white space do not count."""
+    """Letters and digits of a text in lower case, as `look_alikes.py` reads them: what is left when case, punctuation,
+    white space and looks do not count.
+    """
     lower = text.lower()
+    if not lower.isascii():
+        lower = lower.translate(readings())
     return lower if lower.isalnum() else "".join(filter(str.isalnum, lower))
 
 

@@ -31,7 +31,7 @@ from gristmill.kernels.decontaminate.match import (
     unpack_postings,
 )
 from gristmill.kernels.decontaminate.texts import words_of
-from gristmill.kernels.dedup.shingles import word_tables
+from gristmill.kernels.dedup.shingles import copy_tables
 from gristmill.stages.buffers import bytes_of
 from gristmill.stages.decontaminate.suite import Item, Protection
 
@@ -132,7 +132,7 @@ class Counted(NamedTuple):
 
 def count_words(texts: Sequence[str]) -> Counted:
     data, offsets = bytes_of(pa.array(texts, pa.string()))
-    return Counted(*words_of(data, offsets, word_tables()))
+    return Counted(*words_of(data, offsets, copy_tables()))
 
 
 def weights_of(texts: Sequence[str], counted: Counted) -> Array:

@@ -16,7 +16,7 @@ from gristmill.stages.contract import ReportMark, StageConfig
 from gristmill.stages.dedup import exact_dedup
 from gristmill.stages.dedup.keep_order import KeepOrder, fixed_bytes
 
-VERSION = 1
+VERSION = 2
 LIBRARIES = ("unicode",)
 JUDGES = False
 ONLY_KEPT = True

@@ -19,7 +19,7 @@ from gristmill.stages.dedup.alarm import AlarmShare, alarms
 from gristmill.stages.dedup.keep_order import KeepOrder, unseen_sources
 from gristmill.stages.dedup.scope import Scope
 
-VERSION = 2
+VERSION = 3
 ONLY_KEPT = True
 RECORD_SCHEMA, in_short = copies.RECORD_SCHEMA, copies.in_short
 SUMMARIES = {"reduce": "in_short"}

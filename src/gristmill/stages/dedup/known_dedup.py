@@ -21,7 +21,7 @@ from gristmill.stages.dedup.keep_order import ID_BYTES
 from gristmill.stages.dedup.near_index import open_index, sketch_batch
 from gristmill.stages.dedup.s_curve import Similarity
 
-VERSION = 1
+VERSION = 2
 LIBRARIES = ("unicode",)
 ONLY_KEPT = True
 READS = ("text",)

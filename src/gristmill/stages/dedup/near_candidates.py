@@ -26,7 +26,7 @@ from gristmill.stages.dedup.clusters import size_class
 from gristmill.stages.dedup.keep_order import fixed_bytes
 from gristmill.stages.dedup.scope import Scope, salts, scope_reads
 
-VERSION = 3
+VERSION = 4
 LIBRARIES = ("unicode",)
 ONLY_KEPT = True
 RECORD_SCHEMA = pa.schema([("document", pa.uint64())])

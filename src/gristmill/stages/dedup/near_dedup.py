@@ -29,7 +29,7 @@ from gristmill.stages.dedup.s_curve import Similarity, curve_in_short, curve_lin
 
 __all__ = ["emit", "merge", "reduce", "resolve", "roots", "sizes_of_clusters", "told_of_roots", "verify"]
 
-VERSION = 1
+VERSION = 2
 LIBRARIES = ("unicode",)
 PREREQUISITES = ("gristmill.stages.dedup.near_candidates",)
 ONLY_KEPT = True

@@ -30,7 +30,7 @@ from gristmill.stages.dedup.near_candidates import Config
 
 Array = np.ndarray[Any, Any]
 
-FORMAT = 1
+FORMAT = 2
 SKETCH_FIELDS = ("ngram", "bands", "rows", "sketch", "seed")
 _SPILLS = 256
 """Ranges of band hashes that are sorted one at a time: memory is 224 bytes a document divided by this number."""

@@ -33,7 +33,7 @@ from gristmill.stages.dedup.scope import Scope, salts, scope_reads
 
 __all__ = ["compare", "emit", "merge", "reduce", "resolve", "roots", "sizes_of_clusters", "told_of_roots"]
 
-VERSION = 2
+VERSION = 3
 LIBRARIES = ("unicode",)
 ONLY_KEPT = True
 RECORD_SCHEMA = pa.schema([("print", pa.uint64()), ("rank", RANK)])

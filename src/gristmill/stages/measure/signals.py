@@ -32,7 +32,7 @@ from gristmill.stages.contract import File, LanguageName, StageConfig
 from gristmill.stages.measure.stop_words import GOPHER, STOP_WORDS
 from gristmill.stages.natural_languages import FOUND_ANYWHERE, LABEL, language_of, rows_by_label
 
-VERSION = 3
+VERSION = 4
 LIBRARIES = ()  # integers and IEEE basic operations: no library changes them; Unicode's version is in the config
 READS = ("text",)
 ONLY_KEPT = True

@@ -21,7 +21,7 @@ from gristmill.stages.contract import AsCount, Bytes, File, SourceName, StageCon
 from gristmill.stages.dedup import public_suffix
 from gristmill.stages.quality.texts import NEGATIVE, POSITIVE
 
-VERSION = 1
+VERSION = 2
 LIBRARIES = (*public_suffix.LIBRARIES, "unicode")
 SUFFIX = "bin"
 

@@ -31,7 +31,7 @@ from gristmill.stages.quality.ngram_file import ALL
 from gristmill.stages.quality.ngram_train import Estimate, Settings, Texts, estimate
 from gristmill.stages.quality.texts import TEXT
 
-VERSION = 1
+VERSION = 2
 LIBRARIES = ("unicode",)
 SUFFIX = "ngrams"
 COLUMNS = ("sampled", "side", "target", "group", "language")

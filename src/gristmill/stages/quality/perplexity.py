@@ -28,7 +28,7 @@ from gristmill.stages.quality import ngram_arpa, ngram_file
 from gristmill.stages.quality.ngram_file import ALL, MAGIC, Language
 from gristmill.stages.quality.quality import ModelName, step_of
 
-VERSION = 1
+VERSION = 2
 LIBRARIES = ("unicode",)
 READS = ("text",)
 MAY_READ = (LABEL,)

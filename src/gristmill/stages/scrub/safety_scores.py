@@ -25,7 +25,7 @@ from gristmill.stages.scrub import term_lists
 from gristmill.stages.select.lists import told_of_oddities
 from gristmill.stages.select.tally import NOTHING
 
-VERSION = 3
+VERSION = 4
 LIBRARIES = ("unicode",)
 READS = ("text",)
 ONLY_KEPT = True

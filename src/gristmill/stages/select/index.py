@@ -25,7 +25,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gristmill.kernels.dedup.exact_hash import NONE, hash_texts
-from gristmill.kernels.dedup.shingles import word_tables
+from gristmill.kernels.dedup.shingles import copy_tables
 from gristmill.kernels.dedup.sketch import shingle_sets
 from gristmill.kernels.text.unicode_classes import unicode_tables
 from gristmill.stages.buffers import bytes_of
@@ -34,7 +34,7 @@ from gristmill.stages.dedup import near_candidates, url_parts
 from gristmill.stages.dedup.keep_order import fixed_bytes
 from gristmill.stages.select.index_file import KINDS, write_file
 
-VERSION = 2
+VERSION = 3
 LIBRARIES = (*url_parts.LIBRARIES, "unicode")
 READS = ("doc_id", "url", "text", "corpus.drop")
 COUNTS = "corpus"
@@ -162,7 +162,7 @@ def content_keys(texts: pa.Array) -> Array:
 
 def sketches(texts: pa.Array) -> tuple[Array, Array]:
     """Where the keys of each text's sketch begin, and all of them."""
-    starts, values = shingle_sets(*bytes_of(texts), NGRAM, word_tables())
+    starts, values = shingle_sets(*bytes_of(texts), NGRAM, copy_tables())
     place = np.arange(len(values)) - np.repeat(starts[:-1], np.diff(starts))
     chosen = (values < BELOW) | (place < LEAST)
     before = np.concatenate([[0], np.cumsum(chosen)])

@@ -27,7 +27,7 @@ from gristmill.stages.buffers import views_of
 from gristmill.stages.contract import AsCount, StageConfig
 from gristmill.stages.natural_languages import LABEL, WITHOUT_SPACES, language_of, rows_by_label
 
-VERSION = 3
+VERSION = 4
 LIBRARIES = ()
 READS = ("text",)
 ONLY_KEPT = True

@@ -29,7 +29,7 @@ from gristmill.stages.matches import (
 )
 from gristmill.stages.takedown.requests import read_all
 
-VERSION = 3
+VERSION = 4
 LIBRARIES = ("unicode",)
 JUDGES = False
 READS = ("doc_id", "url", "*.text")
