@@ -1,13 +1,18 @@
 """Command lines that cannot be meant are told in one message of our own, and help has whole sentences."""
 
+import re
 import shlex
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+from click import Context
 from typer.main import get_command
 
+import gristmill
 from gristmill.cli.main import COMMANDS, make_app
+from gristmill.recipe.settings import all_entries
 
 REFUSED = {
     "inspect r.yaml -n 0": "-n must be at least 1, not 0. Nothing was done. -n N: How many to show.",
@@ -76,3 +81,20 @@ def test_the_help_and_a_mistyped_command_import_no_command(words, code):
     script = f"import sys; sys.argv[1:] = {words}\nfrom gristmill.cli.main import run_command\ncode = run_command()\n"
     script += f"assert code == {code} and not {{'numpy', 'pyarrow', 'numba'}} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", script], check=True, capture_output=True)
+
+
+def _helps(command, path="gristmill"):
+    yield path, command.get_help(Context(command, info_name=path))
+    for name, inner in getattr(command, "commands", {}).items():
+        yield from _helps(inner, f"{path} {name}")
+
+
+def test_no_help_names_a_source_file_or_a_private_part_of_a_step():
+    """A user sees steps and commands; the files that they are made of, and the passes of a step, are ours."""
+    files = "|".join(sorted({re.escape(path.name) for path in Path(gristmill.__file__).parent.rglob("*.py")}))
+    private = re.compile(rf"\b(?:{files})\b|\bkernels/|\b(?:first|second|other) half\b|\bhalf of\b")
+    texts = {one.name: [one.summary, one.about, *(item.meaning for item in one.settings)] for one in all_entries()}
+    texts |= {path: [text] for path, text in _helps(get_command(make_app()))}
+    assert {"near_dedup", "gristmill", "gristmill shards verify"} <= texts.keys()
+    found = {name: [hit[0] for text in parts for hit in private.finditer(text)] for name, parts in texts.items()}
+    assert not {name: hits for name, hits in found.items() if hits}

@@ -1,8 +1,8 @@
-"""Cuts lines or paragraphs that are repeated too often, as Llama 3 did (see line_counts.py, which counts them).
+"""Cuts lines or paragraphs that are repeated too often, as Llama 3 did.
 
 All occurrences go, with their line ends, but for lines on a protected list; with `keep_first` the first of each bucket
-stays. Blank lines go with a cut where otherwise two gaps would meet or the text would begin or end with one. What was
-cut is in `cut_spans` (see cut.py). A document without a visible character left is `all_lines_repeated`.
+stays. Blank lines go with a cut where otherwise two gaps would meet or the text would begin or end with one. The
+byte ranges that were cut are in `cut_spans`. A document without a visible character left is `all_lines_repeated`.
 
 Lines without a letter are never counted or cut: rulers, numbers, dates, rows of signs. A character outside ASCII counts
 as a letter.
