@@ -27,7 +27,7 @@ from gristmill.stages.ingest.json_value import BOM
 from gristmill.stages.ingest.sniff import refuse
 from gristmill.stages.ingest.stream import decompressed, peek, without_compression_suffix
 
-VERSION = 7
+VERSION = 8
 LIBRARIES = ("orjson", "zstandard")
 POSITIONS = "bytes of the decompressed stream"
 
