@@ -31,8 +31,8 @@ REFUSED = {
     "plan": "gristmill plan needs RECIPE, and it is not given, so nothing was done. RECIPE: The recipe's YAML file. "
     "Example: gristmill plan recipes/demo.yaml",
     "budget": "gristmill budget needs --params, and it is not given, so nothing was done. --params N: Parameters",
-    "budget r.yaml": "needs --params, and it is not given, so nothing was done. --params N: Parameters of the model: 7e9, "
-    "7B, 1.5T. Write --corpus r.yaml for the recipe. Example: gristmill budget",
+    "budget r.yaml": "needs --params, and it is not given, so nothing was done. --params N: Parameters of the model: "
+    "7e9, 7B, 1.5T. Write --corpus r.yaml for the recipe. Example: gristmill budget",
     "versions nostore": "nostore: there is no such file or store folder. A recipe is a YAML file, and a store is the "
     "folder that its `store` names. Correct the path.",
     "gc nostore": "nostore: there is no such file or store folder. A recipe is a YAML file, and a store is the folder",
@@ -40,8 +40,8 @@ REFUSED = {
     "tokenizer compare": "tokenizer compare needs TOKENIZER..., and it is not given",
     "plan r.yaml again": "plan takes RECIPE and no more, and is given again besides, so nothing was done. Leave that",
     "shards find r.yaml 0 1 2": "shards find takes SHARDS and DOC_ID and no more, and is given 1 2 besides",
-    "budget --params 7e9 r.yaml": "budget takes options and no other words, and is given r.yaml besides, so nothing was "
-    "done. Write --corpus r.yaml for the recipe.",
+    "budget --params 7e9 r.yaml": "budget takes options and no other words, and is given r.yaml besides, so nothing "
+    "was done. Write --corpus r.yaml for the recipe.",
     "inspekt": "gristmill has no command inspekt, so nothing was done. Did you mean gristmill inspect?",
     "tokenizer trane": "gristmill tokenizer has no command trane, so nothing was done. Did you mean gristmill",
     "shards frobnicate": "gristmill shards has no command frobnicate, so nothing was done. Commands: verify, head",

@@ -36,7 +36,7 @@ MEANINGS = {
     "url": "where it was published",
     "title": "its title, where one was found",
     "language": "its language as it was measured, where a step does",
-    "language_hint": "the language that the input states: the programming language of code, the natural language of other text",
+    "language_hint": "the language that the input states: a programming language for code, else a natural one",
     "license": "its license as the input or the recipe states it",
     "timestamp": "when it was fetched or written, as the input states it",
     "snapshot": "the crawl that it was part of",
