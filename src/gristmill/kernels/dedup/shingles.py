@@ -67,7 +67,7 @@ class WordTables(NamedTuple):
 
 @lru_cache(maxsize=1)
 def word_tables() -> WordTables:
-    """Read-only; depends on Python's Unicode version (`unicode_classes.UNICODE_VERSION`)."""
+    """Read-only; of one Unicode version (`unicode_data.UNICODE_VERSION`)."""
     tables = unicode_tables()
     short = np.zeros(_SHORT, np.uint32)
     for point in range(_SHORT):

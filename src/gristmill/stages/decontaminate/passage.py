@@ -8,6 +8,7 @@ import numpy as np
 
 from gristmill.kernels.decontaminate.texts import word_spans
 from gristmill.kernels.dedup.shingles import word_tables
+from gristmill.kernels.text.unicode_data import known
 from gristmill.stages.decontaminate.units import count_words
 
 Array = np.ndarray[Any, Any]
@@ -118,7 +119,7 @@ class Words:
 
 def letters_of(text: str) -> str:
     """Letters and digits of a text in lower case: what is left when case, punctuation and white space do not count."""
-    lower = text.lower()
+    lower = known(text).lower()
     return lower if lower.isalnum() else "".join(filter(str.isalnum, lower))
 
 

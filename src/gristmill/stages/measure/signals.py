@@ -53,15 +53,15 @@ class Config(StageConfig):
     blocked_list: File | None = None
     """A UTF-8 file with more of them, one a line."""
     unicode_version: str = UNICODE_VERSION
-    """Version of the character tables; part of the config because they come with Python and change what is counted."""
+    """Version of the character tables; part of the config because it changes what is counted."""
 
     @field_validator("unicode_version")
     @classmethod
     def _unicode_version_is_the_running_one(cls, version: str) -> str:
         if version != UNICODE_VERSION:
             raise ValueError(
-                f"this Python has the character tables of Unicode {UNICODE_VERSION}, not {version}; the counts would "
-                "differ. Run with the Python that the recipe was made with, or leave unicode_version out"
+                f"this Gristmill has the character tables of Unicode {UNICODE_VERSION}, not {version}; the counts "
+                "would differ. Leave unicode_version out"
             )
         return version
 
