@@ -137,15 +137,22 @@ def test_a_number_that_is_none_is_told_with_its_option(given, told):
         budget.command(**given)
 
 
-def test_a_recipe_in_the_place_of_a_corpus_says_what_to_write(tmp_path, monkeypatch):
-    """What --corpus takes, and where that lies for this recipe."""
+def test_a_recipe_stands_for_its_latest_shards(tmp_path, monkeypatch):
+    """So does STORE@RECIPE; a recipe without shards says what makes them."""
     monkeypatch.chdir(tmp_path)
     Path("r.yaml").write_text(
         "recipe: mine\nstore: ./kept\nsources: {a: {kind: text, read: {format: jsonl, paths: [a.jsonl]}}}\nsteps: []\n"
     )
-    with pytest.raises(UserError, match="is a recipe, and --corpus takes the manifest of shards") as told:
+    with pytest.raises(UserError, match=r"--corpus r\.yaml has no shards: .* gristmill run r\.yaml makes them\."):
         budget.command(params="7B", corpus="r.yaml")
-    assert f"Write --corpus {tmp_path}/kept/shards/mine/latest, which gristmill run r.yaml makes." in str(told.value)
+    folder = tmp_path / "kept/shards/mine/latest"
+    folder.mkdir(parents=True)
+    mixed(folder, catalogue({"crawl": (600_000, 2)}))
+    by_folder = said("--params", "10M", "--corpus", str(folder))
+    assert by_folder["corpus_tokens"] > 0
+    assert (
+        said("--params", "10M", "--corpus", "r.yaml") == by_folder == said("--params", "10M", "--corpus", "kept@mine")
+    )
     Path("notes.txt").write_text("no manifest")
     with pytest.raises(UserError, match=r"notes.txt is not JSON .* Name the manifest.json"):
         budget.command(params="7B", corpus="notes.txt")

@@ -237,3 +237,25 @@ def test_wrong_arguments_are_one_message(everything, say, monkeypatch, arguments
     assert told in said.err
     assert "Traceback" not in said.err
     assert not (everything.project.folder / "new").exists()
+
+
+def test_keys_of_the_user_and_the_language_of_code_can_be_seen(project, say):
+    """In `inspect`, in SQL and in an export without options."""
+    (project.folder / "in" / "mine.jsonl").write_text('{"id": "mill-7", "text": "The mill grinds.", "author": "Ann"}\n')
+    (project.folder / "in" / "mill.py").write_text("# grinds\nprint('the mill grinds grain')\n")
+    project.recipe.write_text(
+        "recipe: project\nstore: ./store\nsources:\n"
+        "  notes: {kind: text, read: {format: jsonl, paths: [in/mine.jsonl], fields: {key: id}}}\n"
+        "  files: {kind: code, read: {format: code, paths: [in/mill.py]}}\nsteps: []\n"
+    )
+    project.run()
+    meta = {"id": "mill-7", "author": "Ann"}
+    assert f"meta {json.dumps(meta, separators=(',', ':'))}" in say("inspect", project.recipe, "-n", "1").out
+    corpus = gristmill.open(project.recipe)
+    told = corpus.sql("select meta->>'id' as id, language_hint from documents order by id").to_pylist()
+    assert told == [{"id": "mill-7", "language_hint": None}, {"id": None, "language_hint": "Python"}]
+    corpus.export(project.folder / "out")
+    (file,) = (project.folder / "out" / "data").iterdir()
+    note, code = pq.read_table(file).to_pylist()
+    assert (json.loads(note["meta"]), code["language_hint"]) == (meta, "Python")
+    assert "language_hint" in (project.folder / "out" / "README.md").read_text()

@@ -206,7 +206,7 @@ def test_whatif_asks_about_a_language(typed):
         ("heuristics.gopher_quality.min_words=many", "'many' is not a count; write a number"),
         ("heuristics.gopher_quality.min_words.x=3", "is a value of its own"),
         ("heuristics.gopher_qualty.min_words=3", "Did you mean gopher_quality?"),
-        ("near_dedup.verify_jaccard=0.5", "looks at many documents together"),
+        ("near_dedup.verify_jaccard=0.5", "can be asked about one change, a higher verify_jaccard"),
         ("nowhere.x=3", "has no step nowhere"),
     ],
 )

@@ -1,13 +1,18 @@
 """Command lines that cannot be meant are told in one message of our own, and help has whole sentences."""
 
+import re
 import shlex
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+from click import Context
 from typer.main import get_command
 
+import gristmill
 from gristmill.cli.main import COMMANDS, make_app
+from gristmill.recipe.settings import all_entries
 
 REFUSED = {
     "inspect r.yaml -n 0": "-n must be at least 1, not 0. Nothing was done. -n N: How many to show.",
@@ -26,10 +31,17 @@ REFUSED = {
     "plan": "gristmill plan needs RECIPE, and it is not given, so nothing was done. RECIPE: The recipe's YAML file. "
     "Example: gristmill plan recipes/demo.yaml",
     "budget": "gristmill budget needs --params, and it is not given, so nothing was done. --params N: Parameters",
+    "budget r.yaml": "needs --params, and it is not given, so nothing was done. --params N: Parameters of the model: "
+    "7e9, 7B, 1.5T. Write --corpus r.yaml for the recipe. Example: gristmill budget",
+    "versions nostore": "nostore: there is no such file or store folder. A recipe is a YAML file, and a store is the "
+    "folder that its `store` names. Correct the path.",
+    "gc nostore": "nostore: there is no such file or store folder. A recipe is a YAML file, and a store is the folder",
+    "gc none.yaml": "none.yaml: there is no such file. Correct the path, or run gristmill init.",
     "tokenizer compare": "tokenizer compare needs TOKENIZER..., and it is not given",
     "plan r.yaml again": "plan takes RECIPE and no more, and is given again besides, so nothing was done. Leave that",
     "shards find r.yaml 0 1 2": "shards find takes SHARDS and DOC_ID and no more, and is given 1 2 besides",
-    "budget --params 7e9 r.yaml": "budget takes options and no other words, and is given r.yaml besides",
+    "budget --params 7e9 r.yaml": "budget takes options and no other words, and is given r.yaml besides, so nothing "
+    "was done. Write --corpus r.yaml for the recipe.",
     "inspekt": "gristmill has no command inspekt, so nothing was done. Did you mean gristmill inspect?",
     "tokenizer trane": "gristmill tokenizer has no command trane, so nothing was done. Did you mean gristmill",
     "shards frobnicate": "gristmill shards has no command frobnicate, so nothing was done. Commands: verify, head",
@@ -75,3 +87,20 @@ def test_a_mistyped_command_imports_no_command():
     script = "import sys; sys.argv[1:] = ['rnu']\nfrom gristmill.cli.main import run_command\ncode = run_command()\n"
     script += "assert code == 2 and not {'numpy', 'pydantic', 'pyarrow', 'numba'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", script], check=True, capture_output=True)
+
+
+def _helps(command, path="gristmill"):
+    yield path, command.get_help(Context(command, info_name=path))
+    for name, inner in getattr(command, "commands", {}).items():
+        yield from _helps(inner, f"{path} {name}")
+
+
+def test_no_help_names_a_source_file_or_a_private_part_of_a_step():
+    """A user sees steps and commands; the files that they are made of, and the passes of a step, are ours."""
+    files = "|".join(sorted({re.escape(path.name) for path in Path(gristmill.__file__).parent.rglob("*.py")}))
+    private = re.compile(rf"\b(?:{files})\b|\bkernels/|\b(?:first|second|other) half\b|\bhalf of\b")
+    texts = {one.name: [one.summary, one.about, *(item.meaning for item in one.settings)] for one in all_entries()}
+    texts |= {path: [text] for path, text in _helps(get_command(make_app()))}
+    assert {"near_dedup", "gristmill", "gristmill shards verify"} <= texts.keys()
+    found = {name: [hit[0] for text in parts for hit in private.finditer(text)] for name, parts in texts.items()}
+    assert not {name: hits for name, hits in found.items() if hits}

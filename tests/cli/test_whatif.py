@@ -1,11 +1,15 @@
 """`gristmill whatif` on a recipe of several routes: of what each figure is, which steps are meant, what is wrong."""
 
 import json
+import random
 import shutil
 
 import pytest
 
+from conftest import WORDS
+from gristmill.engine.publish.folder import read_model
 from gristmill.query.funnel import funnels
+from gristmill.stages.mix.tally import tally
 
 
 @pytest.fixture
@@ -204,3 +208,106 @@ def test_a_recipe_without_a_step_to_ask_about_says_so(project, say):
     told = say("whatif", project.recipe, "exact_dedup.scope=source")
     assert told.code == 2
     assert told.err.rstrip().endswith("No step of it can be asked about.")
+
+
+def _clusters(seed, sizes):
+    """Texts of 120 words, in clusters of copies that differ in one to four words."""
+    draw = random.Random(seed)
+    words = [f"{one}{other}" for one in WORDS[:30] for other in WORDS[:30]]
+    texts = []
+    for size in sizes:
+        base = draw.choices(words, k=120)
+        for _ in range(size):
+            copy = [*base]
+            for place in draw.sample(range(120), draw.randint(0, 2)):
+                copy[place] = draw.choice(words)
+            texts.append(" ".join(copy))
+    return texts
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("sizes", "is_exact"), [((2,) * 8, True), ((2, 3, 4, 5, 3), False)])
+def test_a_higher_threshold_of_near_dedup_is_answered(project, say, sizes, is_exact):
+    """From the pairs in the store: exactly for clusters of two, and as an upper bound otherwise."""
+    lines = [json.dumps({"text": text}) for text in _clusters(5, sizes)]
+    (project.folder / "in" / "00.jsonl").write_text("\n".join(lines) + "\n")
+    steps = "  - near_dedup: {{scope: global, verify_jaccard: {}}}\n"
+    project.write_recipe(steps.format(0.6), pattern="in/00.jsonl")
+    project.run()
+    told = {}
+    for threshold in (0.6, 0.9, 0.97):
+        said = say("whatif", project.recipe, f"near_dedup.verify_jaccard={threshold}", "--json")
+        told[threshold] = json.loads(said.out)
+    came = []
+    for threshold, answer in told.items():
+        project.write_recipe(steps.format(threshold), pattern="in/00.jsonl")
+        kept = funnels(project.run())["notes"]["kept"]
+        assert answer["corpus_after_is"] in (("exact",) if is_exact else ("exact", "at_most"))
+        assert answer["corpus_after"] >= kept["rows"]
+        if answer["corpus_after_is"] == "exact":
+            assert (answer["corpus_after"], answer["corpus_after_bytes"]) == (kept["rows"], kept["text_bytes"])
+        came.append(answer["come"]["documents"])
+    assert 0 == came[0] < came[1] <= came[2]
+    assert any(answer["corpus_after_is"] == "at_most" for answer in told.values()) != is_exact
+
+
+@pytest.mark.parametrize(
+    "change", ["near_dedup.verify_jaccard=0.5", "near_dedup.ngram=3", "near_dedup.keep.by=[length]"]
+)
+def test_what_near_dedup_cannot_answer_says_why_and_what_to_run(routes, say, change):
+    """A lower threshold and other shingles find pairs that no store holds."""
+    said = say("whatif", routes.project.recipe, change)
+    assert said.code == 2
+    assert (
+        "web/near_dedup can be asked about one change, a higher verify_jaccard. The store holds the pairs" in said.err
+    )
+    assert "recipe.yaml --sample 10%" in said.err
+
+
+def test_an_answer_is_a_bound_where_a_later_step_may_keep_another_copy(project, say):
+    """Each text is there three times with other spaces; where the kept one goes, exact_dedup keeps the next."""
+    texts = [f"the{gap}mill{gap}number{gap}{number} grinds" for number in range(3) for gap in (" ", "  ", "   ")]
+    (project.folder / "in" / "00.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+    steps = "  - signals\n  - heuristics: {{rules: [], own: ['signals.chars > {} -> too_long']}}\n  - exact_dedup\n"
+    project.write_recipe(steps.format(99), pattern="in/00.jsonl")
+    first = funnels(project.run())["notes"]["kept"]
+    kept_chars = 0 if not first["rows"] else first["text_bytes"] // first["rows"]
+    change = f"heuristics.own=['signals.chars == {kept_chars} -> too_long']"
+    told = json.loads(say("whatif", project.recipe, change, "--json").out)
+    shown = say("whatif", project.recipe, change).out
+    project.recipe.write_text(project.recipe.read_text().replace("> 99", f"== {kept_chars}"))
+    after = funnels(project.run())["notes"]["kept"]["rows"]
+    assert (first["rows"], told["go"]["documents"], told["corpus_after"], after) == (3, 3, 0, 3)
+    assert (told["corpus_after_is"], told["copies_may_return_by"]) == ("at_least", ["all/exact_dedup"])
+    assert "corpus after, at least" in shown
+    assert "Documents that go may leave copies, which all/exact_dedup dropped or cut and would then keep." in shown
+
+
+@pytest.mark.slow
+def test_another_mixture_is_answered_as_the_step_would_mix_it(everything, say, edit):
+    """The manifest of a run with that change, and no shards are made; a wrong domain is told."""
+    recipe = everything.project.recipe
+    told = json.loads(say("whatif", recipe, "mix.domains={web: 0.8, text: 0.2}", "mix.tokens=3k", "--json").out)
+    shown = say("whatif", recipe, "mix.tokens=3k").out
+    wrong = say("whatif", recipe, "mix.domains={wbe: 1}")
+    edit(recipe, "mix: {tokens: 4k, domains: {web: 0.5, text: 0.5}", "mix: {tokens: 3k, domains: {web: 0.8, text: 0.2}")
+    try:
+        after = read_model(everything.project.run(), "mix")
+    finally:
+        edit(
+            recipe,
+            "mix: {tokens: 3k, domains: {web: 0.8, text: 0.2}",
+            "mix: {tokens: 4k, domains: {web: 0.5, text: 0.5}",
+        )
+    assert told["then"] == tally(after) != told["now"]
+    assert "mix tokens: 4000 -> 3k" in shown
+    assert shown.count("phase, domain, group") == 2
+    assert wrong.code == 2
+    assert "domains names wbe, and the sources have text, web, so nothing was computed." in wrong.err
+
+
+@pytest.mark.slow
+def test_a_step_with_a_model_is_asked_with_its_model(everything, say):
+    """decontaminate judges with the index of the suite, which the answer needs as a run does."""
+    said = say("whatif", everything.project.recipe, "decontaminate.action=cut", "--json")
+    assert said.code == 0, said.err

@@ -173,11 +173,13 @@ def biased(asked):
 
 
 def changed(asked):
-    """Another rule, that takes all documents."""
+    """Another rule, that takes all documents; and a threshold that brings near duplicates back."""
     mill = asked.mill()
     rule = json.dumps(["signals.words > 1 -> long"])
     (answer,) = imported("gristmill.query.whatif").ask(mill, mill.look(), [f"heuristics.own={rule}"])
     assert answer.go.documents
+    (answer,) = imported("gristmill.query.whatif").ask(mill, mill.look(), ["near_dedup.verify_jaccard=1"])
+    assert answer.come.documents
 
 
 def touched(asked):
@@ -325,8 +327,9 @@ QUERIES = {
 PARTS = {
     "candidates": "lookup", "withheld": "takedown", "layers": "documents", "evidence": "documents", "origin": "prove",
     "shifts": "diff", "bias_edge": "bias", "bias_groups": "bias", "intervals": "bias", "register": "bias",
-    "term_groups": "bias", "changes": "whatif", "columns": "export", "croissant": "export", "dataset_card": "export",
-    "sql_views": "sql", "joined_files": "sql", "disk": "plan", "mixture": "plan", "pinning": "plan",
+    "term_groups": "bias", "changes": "whatif", "whatif_clusters": "whatif", "whatif_mix": "whatif",
+    "columns": "export", "croissant": "export", "dataset_card": "export", "sql_views": "sql",
+    "joined_files": "sql", "disk": "plan", "mixture": "plan", "pinning": "plan",
     "measured": "plan", "sizing": "plan", "limits": "plan", "gold_domains": "gold", "gold_scores": "gold",
     "extractor_pages": "gold", "extractor_training": "gold", "extractors": "gold",
 }  # fmt: skip

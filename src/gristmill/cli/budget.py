@@ -71,7 +71,8 @@ def command(
     corpus: Annotated[
         str | None,
         typer.Option(
-            metavar="MANIFEST", help="Count the epochs over the tokens of a manifest.json, or the folder with one."
+            metavar="RECIPE",
+            help="Count the epochs over the tokens of a recipe's shards; also STORE@RECIPE, or a manifest.json.",
         ),
     ] = None,
     json: Json = False,
@@ -106,21 +107,17 @@ def command(
 
 
 def _manifest(corpus: str) -> dict[str, Any]:
-    """The manifest that --corpus names; of a recipe it is said where its manifest lies."""
+    """The manifest of --corpus: that of a recipe's latest shards, or one that is named itself."""
     if is_run(corpus):
         store, _, name = corpus.rpartition("@")
-        raise UserError(
-            f"--corpus {corpus} names a run, and --corpus takes the manifest of shards, so no epochs can be counted. "
-            f"Write --corpus {store}/{FOLDER}/{name}/{LATEST}, where {name} is a recipe's name."
-        )
+        return read_manifest(f"{store}/{FOLDER}/{name}/{LATEST}")
     if not corpus.endswith((".yaml", ".yml")):
         return read_manifest(corpus)
     recipe = load(corpus)
-    folder = f"{recipe.store}/{FOLDER}/{recipe.name}/{LATEST}"
-    raise UserError(
-        f"--corpus {corpus} is a recipe, and --corpus takes the manifest of shards, so no epochs can be counted. Write "
-        f"--corpus {folder}, which gristmill run {corpus} makes."
-    )
+    try:
+        return read_manifest(f"{recipe.store}/{FOLDER}/{recipe.name}/{LATEST}")
+    except UserError as error:
+        raise UserError(f"--corpus {corpus} has no shards: {error} gristmill run {corpus} makes them.") from None
 
 
 def _count(option: str, text: str) -> int:

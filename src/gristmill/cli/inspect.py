@@ -211,9 +211,9 @@ def _show(out: Screen, row: Row, chars: int, grep: re.Pattern[str] | None, suite
     out.print(words(verdict, f"   id {fields['doc_id'].hex()}"))
     if row.withheld is not None and row.reason is None:
         out.print(words((told(row.withheld), "bold yellow")))
-    for name in ("title", "url"):
+    for name in ("title", "url", "meta"):
         if fields[name] is not None:
-            out.print(words((name, "dim"), f" {fields[name]}"))
+            out.print(words((name, "dim"), f" {fields[name][:chars]}"))
     facts = {name: fields[name] for name in FACTS} | row.columns
     if row.flags:
         facts.pop(COLUMN, None)

@@ -75,7 +75,7 @@ def _missing(context: Any, parameter: Any) -> str:
     name = _name(parameter)
     return (
         f"{context.command_path} needs {name}, and it is not given, so nothing was done. {name}{_meaning(parameter)} "
-        f"{context.command.epilog or ''}"
+        f"{_recipe_option(context)}{context.command.epilog or ''}"
     ).rstrip()
 
 
@@ -89,10 +89,18 @@ def _unknown_option(context: Any, option: str) -> str:
 def _too_much(context: Any, extra: str) -> str:
     wanted = [_name(one) for one in context.command.get_params(context) if one.param_type_name == "argument"]
     takes = f"{' and '.join(wanted)} and no more" if wanted else "options and no other words"
-    return (
-        f"{context.command_path} takes {takes}, and is given {extra} besides, so nothing was done. Leave that out, or "
-        "put words that belong together in quotes."
+    fix = _recipe_option(context) or "Leave that out, or put words that belong together in quotes."
+    return f"{context.command_path} takes {takes}, and is given {extra} besides, so nothing was done. {fix}".rstrip()
+
+
+def _recipe_option(context: Any) -> str:
+    """What to write where a recipe is given as a word and the command takes it as the value of an option."""
+    parameters = context.command.get_params(context)
+    option = next(
+        (one.opts[0] for one in parameters if one.param_type_name == "option" and one.metavar == "RECIPE"), ""
     )
+    given = next((word for word in sys.argv[2:] if word.endswith((".yaml", ".yml"))), "")
+    return f"Write {option} {given} for the recipe. " if option and given and option not in sys.argv else ""
 
 
 def _name(parameter: Any) -> str:

@@ -1,19 +1,25 @@
 """gristmill whatif: what another threshold would do, without running the pipeline."""
 
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any
 
 import typer
 
+from gristmill.cli.mix_table import mix_table
 from gristmill.cli.options import Json, RecipePath, StoreUri, look_with_inputs, open_mill, print_json
 from gristmill.cli.screen import Screen, passage, words
 from gristmill.cli.show import console, size, table, value_text
 from gristmill.counted import percent
 from gristmill.query.documents import row_at
 from gristmill.query.whatif import Answer, Side, ask
+from gristmill.query.whatif_mix import Mixture
 from gristmill.recipe.mistakes import listed
+from gristmill.recipe.mix import MIX
+from gristmill.stages.mix.tally import tally
 
 EXAMPLE = "Example: gristmill whatif recipes/demo.yaml heuristics.gopher_quality.min_letter_words_share=0.8"
 SHOWN_CHARACTERS = 200
+BOUNDS = {"exact": "", "at_most": ", at most", "at_least": ", at least", "estimate": ", about"}
 
 
 def command(
@@ -27,13 +33,18 @@ def command(
 ) -> None:
     """Show what another setting of a step would keep and drop.
 
-    How many documents and bytes would come and go is answered from stored columns, and nothing is run. A step that
-    stands in several routes is asked in each, one answer after the other; `web/heuristics` names one alone.
+    The answer comes from stored columns, and nothing is run. It covers steps that judge each document alone, a higher
+    verify_jaccard of near_dedup, and mix. A step that is in several routes is asked in each; `web/heuristics` names
+    one. "at most", "at least" and "about" mark numbers that steps after this one may change.
     """
     mill = open_mill(recipe, store)
     run = look_with_inputs(mill)
     out = console()
-    for number, answer in enumerate(ask(mill, run, changes)):
+    answers = ask(mill, run, changes)
+    if isinstance(answers, Mixture):
+        print_json(_plain_mixture(answers)) if json else _show_mixture(out, answers)
+        return
+    for number, answer in enumerate(answers):
         samples = {
             name: [row_at(run, document, row) for document, row in side.samples]
             for name, side in (("come", answer.come), ("go", answer.go))
@@ -65,25 +76,47 @@ def _plain(answer: Answer, samples: dict[str, Any]) -> dict[str, Any]:
         "corpus_bytes": answer.corpus_bytes,
         "come": side("come", answer.come),
         "go": side("go", answer.go),
+        "corpus_after_is": answer.bound,
         "corpus_after": answer.corpus + answer.come.documents - answer.go.documents,
         "corpus_after_bytes": answer.corpus_bytes + answer.come.text_bytes - answer.go.text_bytes,
         "not_judged_by": answer.later,
+        "copies_may_return_by": answer.copies,
+        "verdicts_may_change_by": answer.shifting,
     }
 
 
-def _show(out: Screen, answer: Answer, samples: dict[str, Any], other_sources: list[str]) -> None:
-    for name, (now, then) in answer.changes.items():
+def _plain_mixture(answer: Mixture) -> dict[str, Any]:
+    changes = {name: {"now": now, "then": then} for name, (now, then) in answer.changes.items()}
+    mixtures = {"now": answer.now and tally(answer.now), "then": tally(answer.then)}
+    return {"step": MIX, "changes": changes, **mixtures, "warnings": answer.warnings}
+
+
+def _show_mixture(out: Screen, answer: Mixture) -> None:
+    _show_changes(out, MIX, answer.changes)
+    for label, manifest in (("now", answer.now), ("then", answer.then)):
+        if manifest is not None:
+            out.print(f"\n{label}:")
+            out.print(mix_table(manifest))
+    for told in answer.warnings:
+        out.print(words((told, "yellow")), soft_wrap=True)
+
+
+def _show_changes(out: Screen, step: str, changes: Mapping[str, tuple[Any, Any]]) -> None:
+    for name, (now, then) in changes.items():
         same = " (as it is now)" if now == then else ""
-        out.print(words((f"{answer.step} {name}: {value_text(now)} -> {value_text(then)}{same}", "bold")))
+        out.print(words((f"{step} {name}: {value_text(now)} -> {value_text(then)}{same}", "bold")))
+
+
+def _show(out: Screen, answer: Answer, samples: dict[str, Any], other_sources: list[str]) -> None:
+    _show_changes(out, answer.step, answer.changes)
     come, go = answer.come, answer.go
-    may_go = come.documents and answer.later
     documents, text = come.documents - go.documents, come.text_bytes - go.text_bytes
     rows = [
         ("corpus now", f"{answer.corpus:,}", _share(answer.corpus, answer), size(answer.corpus_bytes)),
-        ("would come", *_signed("+", come, answer)),
+        ("would come, at most" if answer.may_be_fewer else "would come", *_signed("+", come, answer)),
         ("would go", *_signed("-", go, answer)),
         (
-            "corpus after, at most" if may_go else "corpus after",
+            f"corpus after{BOUNDS[answer.bound]}",
             f"{answer.corpus + documents:,}",
             _share(answer.corpus + documents, answer),
             size(answer.corpus_bytes + text),
@@ -93,7 +126,7 @@ def _show(out: Screen, answer: Answer, samples: dict[str, Any], other_sources: l
     out.print(table((f"of {sources}", "documents", f"of the {answer.read:,} read", "text"), rows))
     if other_sources:
         out.print(words((f"Not asked, as they do not pass {answer.step}: {listed(other_sources, 10)}.", "dim")))
-    for told in answer.exceptions:
+    for told in (*_limits(answer), *answer.exceptions):
         out.print(words((told, "yellow")))
     for label, name, side in (("would come", "come", come), ("would go", "go", go)):
         if side.reasons:
@@ -102,8 +135,19 @@ def _show(out: Screen, answer: Answer, samples: dict[str, Any], other_sources: l
         for row in samples[name]:
             shown = " ".join((row.text or "").split())[:SHOWN_CHARACTERS]
             out.print(words((row.fields["locator"], "dim"), f" {shown}"), overflow="fold")
-    if may_go:
-        out.print(f"\nDocuments that come would still have to pass {listed(answer.later, 10)}.")
+
+
+def _limits(answer: Answer) -> Iterator[str]:
+    """Why the corpus after the change is not known exactly."""
+    if answer.may_be_fewer:
+        yield "Fewer may come: of clusters of three or more documents the store does not hold every pair."
+    if answer.come.documents and answer.later:
+        yield f"Documents that come would still have to pass {listed(answer.later, 10)}."
+    if answer.go.documents and answer.copies:
+        steps = listed(answer.copies, 10)
+        yield f"Documents that go may leave copies, which {steps} dropped or cut and would then keep."
+    if answer.shifting and answer.come.documents + answer.go.documents:
+        yield f"Other verdicts may change too: {listed(answer.shifting, 10)} depend on all documents before them."
 
 
 def _signed(sign: str, side: Side, answer: Answer) -> tuple[str, str, str]:

@@ -16,11 +16,14 @@ from gristmill.engine.plan.graph import CORPUS, INDEX, Node, drops
 from gristmill.errors import UserError
 from gristmill.recipe.columns import INGEST
 from gristmill.recipe.mistakes import Mistakes, nearest, show
+from gristmill.recipe.mix import MIX
 from gristmill.recipe.plain_words import tell
 from gristmill.recipe.settings import NamesWith, below
 from gristmill.recipe.yaml_lines import parse
 from gristmill.stages.contract import OtherSetting, StageConfig
 from gristmill.stages.stage_interface import before_of, part_config
+
+NEAR_DEDUP = "near_dedup"
 
 
 @dataclass(frozen=True)
@@ -51,8 +54,8 @@ def parse_changes(mill: Mill, changes: Sequence[str]) -> list[Change]:
             mistakes.raise_any()
         except UserError:
             raise UserError(f"{change!r}: {show(value)} is not a YAML value that a recipe could have.") from None
-    written = {step.id for step in mill.recipe.steps if not step.stands_for}
-    nodes = [node for node in mill.graph.nodes.values() if node.kind == "map" and node.id in written]
+    written = {step.id for step in mill.recipe.steps if not step.stands_for or step.stands_for == step.name == MIX}
+    nodes = [node for node in mill.graph.nodes.values() if node.id in written and _is_askable(node)]
     for step, fields in wanted.items():
         if not any(step in (node.id, node.name) for node in nodes):
             _refuse(mill, step, next(iter(fields)), nodes)
@@ -62,7 +65,7 @@ def parse_changes(mill: Mill, changes: Sequence[str]) -> list[Change]:
     found = [node for node in nodes if step in (node.id, node.name)]
     using = [node for node in found if all(_uses(node, path) for path in fields)]
     made = [_change(node, fields) for node in using or found]
-    silent = next((change.node for change in made if not drops(change.node)), None)
+    silent = next((change.node for change in made if change.node.name != MIX and not drops(change.node)), None)
     if silent is not None:
         raise UserError(
             f"{silent.id} drops no document: what another config of it would do, later steps decide. Nothing was "
@@ -72,8 +75,13 @@ def parse_changes(mill: Mill, changes: Sequence[str]) -> list[Change]:
     return made
 
 
+def _is_askable(node: Node) -> bool:
+    """Steps that judge each document alone; and those whose answer follows from what the store holds."""
+    return node.kind == "map" or node.name in (MIX, NEAR_DEDUP)
+
+
 def _askable(nodes: Iterable[Node]) -> str:
-    names = sorted({node.id for node in nodes if drops(node)})
+    names = sorted({MIX if node.name == MIX else node.id for node in nodes if node.name == MIX or drops(node)})
     return f"Steps that can be asked about: {', '.join(names)}" if names else "No step of it can be asked about."
 
 
@@ -83,9 +91,9 @@ def _refuse(mill: Mill, step: str, path: str, nodes: Sequence[Node]) -> None:
         if step in (node.id, node.name) and node.name not in (INGEST, CORPUS, INDEX):
             (told,) = mill.recipe.as_written([node.id])
             raise UserError(
-                f"{told} looks at many documents together, so what another config would do is not known before it "
-                f"has run. Change it in {mill.recipe.path} and see: gristmill plan {mill.recipe.path}. "
-                f"{_askable(nodes)}"
+                f"{told} looks at many documents together, and the store holds what it found, not what another config "
+                f"would find, so the question cannot be answered before it has run. Change it in {mill.recipe.path} "
+                f"and try it on a part: gristmill run {mill.recipe.path} --sample 10%. {_askable(nodes)}"
             )
     near = _meant([step, *path.split(".")], nodes)
     hint = f"Did you mean {near}? " if near else ""
@@ -143,7 +151,8 @@ def _change(node: Node, fields: Mapping[str, Any]) -> Change:
         same = [other for other in error.errors() if other["loc"][:-1] == first["loc"][:-1] or other is first]
         told = tell(f"{node.name}.{at}" if at else node.name, same, first["input"])
         raise UserError(f"{told} Nothing was evaluated.") from None
-    _refuse_other_parts(node, config)
+    if node.kind == "map":
+        _refuse_other_parts(node, config)
     return Change(node, config, before_after, tuple(_exceptions(node, config, fields)))
 
 

@@ -23,7 +23,10 @@ from gristmill.stages import NO_DOCUMENT
 from gristmill.store.parquet import PartReader, join, open_parts
 from gristmill.store.store import Part
 
-USUAL = ("doc_id", "text", "source", "locator", "url", "title", "language", "license", "timestamp", "snapshot")
+USUAL = (
+    *("doc_id", "text", "source", "locator", "url", "title", "language", "language_hint", "license", "timestamp"),
+    *("snapshot", "meta"),
+)
 """What most readers want."""
 WRITTEN = ("text", "text_bytes")
 """What each step that changes texts writes anew. What is kept has passed the last of them; what is dropped has what the

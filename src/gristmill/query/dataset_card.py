@@ -36,11 +36,11 @@ MEANINGS = {
     "url": "where it was published",
     "title": "its title, where one was found",
     "language": "its language as it was measured, where a step does",
-    "language_hint": "the language that the input states, natural or of programming",
+    "language_hint": "the language that the input states: a programming language for code, else a natural one",
     "license": "its license as the input or the recipe states it",
     "timestamp": "when it was fetched or written, as the input states it",
     "snapshot": "the crawl that it was part of",
-    "meta": "whatever else the reader knew, as a JSON object",
+    "meta": "the fields of the input that have no column of their own, as a JSON object",
 }
 
 

@@ -2,7 +2,8 @@
 
 Only the step itself is evaluated again; the verdicts of all other steps stay as they are. A document comes when the
 step would let it pass and no other step dropped it; it goes when the step would drop it and it is in the corpus now.
-Steps behind the changed one that work on survivors alone (deduplication) have not seen the documents that would come.
+Steps after the changed one have not seen the documents that would come, and may decide otherwise without those that
+would go: an answer says whether it is exact, a bound or an estimate (`Answer.bound`).
 """
 
 import importlib
@@ -10,7 +11,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -22,9 +23,12 @@ from gristmill.engine.plan.graph import COPIES, CORPUS, INDEX, Node, bind_steps,
 from gristmill.engine.schedule.run import Run
 from gristmill.engine.schedule.seen import Document
 from gristmill.engine.work.borders import check_answers
-from gristmill.engine.work.rows import Batch
+from gristmill.engine.work.rows import Batch, model_paths
 from gristmill.errors import UserError
-from gristmill.query.changes import Change, parse_changes
+from gristmill.query import whatif_clusters
+from gristmill.query.changes import NEAR_DEDUP, Change, parse_changes
+from gristmill.query.funnel import funnels
+from gristmill.query.whatif_mix import Mixture, remixed
 from gristmill.recipe.columns import INGEST, View
 from gristmill.recipe.mix import MIX
 from gristmill.recipe.shards import SHARDS
@@ -38,6 +42,8 @@ from gristmill.store.parquet import join, open_parts
 NO_DOCUMENTS = pa.array(sorted(NO_DOCUMENT), pa.string())
 SAMPLES = 5
 """Documents of each kind that an answer shows."""
+REASON = "near_duplicate"
+DEDUP = "gristmill.stages.dedup."
 
 
 @dataclass
@@ -72,11 +78,31 @@ class Answer:
     go: Side = field(default_factory=Side)
     later: tuple[str, ...] = ()
     """Steps that would still have to judge the documents that come."""
+    copies: tuple[str, ...] = ()
+    """Later steps that deduplicate: where a document that goes was the kept copy, they keep another one."""
+    shifting: tuple[str, ...] = ()
+    """Later steps whose ranks or models depend on all documents before them, so that any verdict may change."""
+    may_be_fewer: bool = False
+    """Whether fewer documents than counted may come, whatever later steps do."""
+
+    @property
+    def bound(self) -> Literal["exact", "at_most", "at_least", "estimate"]:
+        """What the corpus would be at most or at least, where the number of its documents is not exact."""
+        fewer = self.come.documents and (self.later or self.may_be_fewer)
+        more = self.go.documents and self.copies
+        if (fewer and more) or (self.shifting and self.come.documents + self.go.documents):
+            return "estimate"
+        return "at_most" if fewer else "at_least" if more else "exact"
 
 
-def ask(mill: Mill, run: Run, changes: Sequence[str]) -> list[Answer]:
+def ask(mill: Mill, run: Run, changes: Sequence[str]) -> list[Answer] | Mixture:
     """Evaluate `step.field=value` changes over everything that the store holds; an answer for each step meant."""
     asked = parse_changes(mill, changes)
+    if asked[0].node.name == MIX:
+        return remixed(mill, run, asked[0])
+    for change in asked:
+        if change.node.name == NEAR_DEDUP:
+            whatif_clusters.check(mill, change)
     needed = {node_id for change in asked for source in change.node.sources for node_id in _judging(mill, source)}
     if waiting := mill.recipe.as_written(node_id for node_id in run.unfinished() if node_id in needed):
         first = waiting[0]
@@ -85,7 +111,7 @@ def ask(mill: Mill, run: Run, changes: Sequence[str]) -> list[Answer]:
             f"{told if waiting[1:] else f'{first} has not run as the recipe is now'}, so the question cannot be "
             f"answered for the whole corpus. {run.to_finish}"
         )
-    return [_ask(mill, run, change) for change in asked]
+    return [(_ask_clusters if change.node.name == NEAR_DEDUP else _ask)(mill, run, change) for change in asked]
 
 
 def _judging(mill: Mill, source: str) -> list[str]:
@@ -102,12 +128,31 @@ def _ask(mill: Mill, run: Run, change: Change) -> Answer:
     node = change.node
     views = {name: _changed_view(mill, node, change.config, name) for name in node.sources}
     changed = replace(node, config=change.config, views=views)
-    answer = Answer(node.id, node.sources, change.fields, change.exceptions, later=_later_steps(mill, node))
+    answer = Answer(node.id, node.sources, change.fields, change.exceptions, **_later_steps(mill, node))
     documents = [document for source in node.sources for document in run.documents[source]]
     # Threads: reading, hashing and arithmetic all release the interpreter's lock.
     with ThreadPoolExecutor(available_cores()) as pool:
         for part in pool.map(lambda document: _ask_part(mill, run, changed, document), documents):
             _add(answer, part)
+    return answer
+
+
+def _ask_clusters(mill: Mill, run: Run, change: Change) -> Answer:
+    node = change.node
+    answer = Answer(node.id, node.sources, change.fields, **_later_steps(mill, node))
+    sizes = {}
+    for source, found in funnels(run).items():
+        if source in node.sources:
+            answer.read += found["read"]["rows"]
+            answer.corpus += found["kept"]["rows"]
+            answer.corpus_bytes += found["kept"]["text_bytes"]
+            chain = mill.graph.chains[source]
+            before = [INGEST, *chain[: chain.index(node.id)]]
+            sizes[source] = [name for name in before if _has_text_bytes(mill, name, source)][-1]
+    parted = whatif_clusters.parted(mill, run, change, sizes, SAMPLES)
+    reasons = Counter({REASON: parted.documents} if parted.documents else {})
+    answer.come = Side(parted.documents, parted.text_bytes, reasons, parted.places)
+    answer.may_be_fewer = parted.is_bound
     return answer
 
 
@@ -139,12 +184,18 @@ def _reads(node: Node) -> tuple[str, ...]:
     return reads_of(importlib.import_module(node.module), node.config)
 
 
-def _later_steps(mill: Mill, node: Node) -> tuple[str, ...]:
+def _later_steps(mill: Mill, node: Node) -> dict[str, Any]:
+    """`later`, `copies` and `shifting` of an answer about a step."""
     chains = (_judging(mill, source) for source in node.sources)
     later = dict.fromkeys(other for chain in chains for other in chain[chain.index(node.id) + 1 :])
     nodes = mill.graph.nodes
-    judging = [one for one in later if drops(nodes[one]) and any(view.gates for view in nodes[one].views.values())]
-    return tuple(mill.recipe.as_written(judging))
+    gated = [nodes[one] for one in later if any(view.gates for view in nodes[one].views.values())]
+    judging = [one.id for one in gated if drops(one)]
+    copies = [one.id for one in gated if one.kind == "exchange" and one.module.startswith(DEDUP)]
+    shifting = [one.id for one in gated if one.kind == "exchange" and not one.module.startswith(DEDUP)]
+    shifting += [one.id for one in gated if any(nodes[maker].kind == "fit" for maker in one.uses)]
+    named = {"later": judging, "copies": copies, "shifting": shifting}
+    return {name: tuple(mill.recipe.as_written(steps)) for name, steps in named.items()}
 
 
 def _ask_part(mill: Mill, run: Run, node: Node, document: Document) -> Answer:
@@ -157,6 +208,7 @@ def _ask_part(mill: Mill, run: Run, node: Node, document: Document) -> Answer:
         if mill.graph.nodes[name].name != CORPUS and (source, order) in (made := run.made[name].layers):
             layers[name] = made[source, order][0]
     view = node.views[source]
+    models = model_paths(run.models(node, source), mill.store)
     final = mill.graph.nodes[f"{source}/{CORPUS}"].config
     assert isinstance(final, corpus.Config)
     steps = [name for name in final.steps if name in layers]
@@ -183,7 +235,7 @@ def _ask_part(mill: Mill, run: Run, node: Node, document: Document) -> Answer:
         for gate in gates:
             alive &= ~_dropped(batch, gate)
         visible = Batch(seen, first_row, alive)
-        answers = module.apply(visible.columns, node.config)
+        answers = module.apply(visible.columns, node.config, **models)
         answers = check_answers(answers, visible.columns.num_rows, node.module, schema)
         spread = dict(zip(schema.names, visible.spread(answers), strict=True))
         then_reason = spread["drop"] if "drop" in schema.names else pa.nulls(batch.num_rows, pa.string())

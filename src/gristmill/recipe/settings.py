@@ -9,7 +9,6 @@ import inspect
 import os
 import re
 import types
-import unicodedata
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
@@ -168,8 +167,6 @@ def _default(field: FieldInfo, kind: str) -> str:
     value = field.get_default(call_default_factory=True, validated_data={})
     if value is PydanticUndefined:
         return _NEEDED
-    if value == unicodedata.unidata_version:
-        return "that of the running Python"
     if kind.startswith(_BYTES) and isinstance(value, int):
         return next((f"{value // unit}{name}" for name, unit in _UNITS.items() if value % unit == 0), str(value))
     return _shown(value)

@@ -73,6 +73,9 @@ def read_text(shown: str, noun: str, otherwise: str) -> str:
     except FileNotFoundError:
         near = nearest_file(shown)
         hint = f"Did you mean {near}?" if near else f"Correct the path, or {otherwise}."
+        if noun == "recipe" and not near and not shown.endswith((".yaml", ".yml")):
+            hint = "A recipe is a YAML file, and a store is the folder that its `store` names. Correct the path."
+            raise UserError(f"{shown}: there is no such file or store folder. {hint}") from None
         raise UserError(f"{shown}: there is no such file. {hint}") from None
     except (OSError, ValueError) as error:
         raise UserError(f"{shown}: the file cannot be read: {error}. Check its permissions.") from None

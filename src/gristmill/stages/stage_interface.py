@@ -6,7 +6,6 @@ of SCHEMA; nobody else has to know which of the two a module has.
 
 import importlib.metadata
 import inspect
-import unicodedata
 from collections.abc import Mapping
 from difflib import get_close_matches
 from functools import cache
@@ -16,6 +15,7 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from gristmill.counted import counted
+from gristmill.kernels.text.unicode_data import UNICODE_VERSION
 from gristmill.stages.contract import Prerequisite, StageConfig
 
 _OF_RECORDS = ("key", "part", "row")
@@ -82,11 +82,11 @@ def libraries_of(module: ModuleType, config: StageConfig) -> tuple[str, ...]:
 
 @cache
 def version_of(library: str) -> str:
-    """The version of an installed distribution; `unicode` is the character database of the running Python.
+    """The version of an installed distribution; `unicode` is that of the character tables that we ship.
 
     Kept: to parse what a distribution says of itself takes a millisecond, and a plan asks for each of its steps.
     """
-    return unicodedata.unidata_version if library == "unicode" else importlib.metadata.version(library)
+    return UNICODE_VERSION if library == "unicode" else importlib.metadata.version(library)
 
 
 def before_of(module: ModuleType, config: StageConfig) -> list[Prerequisite]:

@@ -29,12 +29,12 @@ def cut_in(data, step, limit=1 << 20):
 
 
 def test_a_table_is_read_by_its_header(tmp_path):
-    """Quoted fields with delimiters, quotes and line ends; blank lines are none; the rest goes to meta."""
+    """Quoted fields with delimiters, quotes and line ends; blank lines are none; the key and the rest are in meta."""
     data = b'id,text,url\r\n7,"a ""mill"", two\nlines",http://a.example/\r\n\r\n8,5" pipe,\r\n'
     first, second = rows(tmp_path, data, fields={"key": "id"})
     assert (first.text, first.key, first.url, first.position) == ('a "mill", two\nlines', "7", "http://a.example/", 13)
     assert (second.text, second.key, second.url) == ('5" pipe', "8", None)
-    assert json.loads(second.meta) == {"url": ""}
+    assert json.loads(second.meta) == {"id": "8", "url": ""}
 
 
 def test_tabs_marks_compression_and_names_of_ones_own(tmp_path):

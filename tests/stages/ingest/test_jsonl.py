@@ -325,7 +325,9 @@ def test_mending_a_broken_line_takes_one_pass(tmp_path):
 
 
 def test_fields_are_found_by_path_and_the_rest_is_meta(tmp_path):
-    """Dotted paths step into objects and lists, a key that holds the dots itself goes first, the rest is `meta`."""
+    """Dotted paths step into objects and lists, a key that holds the dots itself goes first; `meta` has the rest and
+    the key.
+    """
     fields = {"text": "body.parts.1", "url": "meta.url", "key": "id", "license": "a.b", "title": "head.title"}
     source = {
         "id": 17,
@@ -338,6 +340,7 @@ def test_fields_are_found_by_path_and_the_rest_is_meta(tmp_path):
     row = one(tmp_path, as_lines([source]), fields=fields)
     assert (row.text, row.url, row.key, row.license, row.title) == ("the text", "https://a.example/", "17", "MIT", None)
     assert json.loads(row.meta) == {
+        "id": 17,
         "body": {"parts": ["x", None, "y"]},
         "meta": {"lang": "en"},
         "a": {"b": "GPL-2.0"},

@@ -79,7 +79,7 @@ def test_paths_step_into_structs_and_lists(tmp_path, keep_meta):
     [row] = rows(tmp_path, packed(table), fields=fields, keep_meta=keep_meta)
     assert (row.text, row.key, row.url) == ("b", "5", "u")
     if keep_meta:
-        assert json.loads(row.meta) == {"doc": {"body": ["a", None], "info": {}}, "other": 1}
+        assert json.loads(row.meta) == {"doc": {"body": ["a", None], "info": {"id": 5}}, "other": 1}
 
 
 def test_only_needed_columns_are_read(tmp_path):

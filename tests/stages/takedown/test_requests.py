@@ -84,6 +84,7 @@ def test_an_empty_file_asks_for_nothing(tmp_path):
         ("- id: a\n  urls: []", ":1: the request a names nothing"),
         ("- id: a\n  urls: [x.example/1]", "2: 'x.example/1' is no URL"),
         ("- id: a\n  domains:\n  - https://x.example", ":3: 'https://x.example' is no domain"),
+        ("- id: a\n  urls: [x.example/a]", "'x.example/a' is no URL: it has no scheme. Write https://x.example/a"),
         ("- id: a\n  doc_ids: [12]", "2: '12' is not in doc_ids's form"),
         (f"- id: a\n  content_hashes: [{ID}]", "is not in content_hashes's form"),
         ("- id: a\n  uris: [x]", ":2: 'uris' is no field of a request"),

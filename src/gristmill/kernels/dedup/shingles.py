@@ -78,7 +78,7 @@ class WordTables(NamedTuple):
 
 @lru_cache(maxsize=1)
 def word_tables() -> WordTables:
-    """Read-only; depends on Python's Unicode version (`unicode_classes.UNICODE_VERSION`)."""
+    """Read-only; of one Unicode version (`unicode_data.UNICODE_VERSION`)."""
     return _word_tables(unicode_tables())
 
 

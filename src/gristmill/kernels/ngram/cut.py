@@ -53,7 +53,7 @@ class CutTables(NamedTuple):
 
 @lru_cache(maxsize=1)
 def cut_tables() -> CutTables:
-    """Read-only; depends on Python's Unicode version (`unicode_classes.UNICODE_VERSION`)."""
+    """Read-only; of one Unicode version (`unicode_data.UNICODE_VERSION`)."""
     plain = np.zeros(128, np.uint8)
     for point in range(128):
         letter = chr(point)

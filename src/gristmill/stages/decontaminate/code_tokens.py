@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from gristmill.kernels.decontaminate.tokens import NAME, fill_kept, sums_of_tokens, word_hash
 from gristmill.kernels.dedup.shingles import ROLL
+from gristmill.kernels.text.unicode_data import known
 from gristmill.stages.buffers import bytes_of
 from gristmill.stages.decontaminate.suite import Item, Protection
 from gristmill.stages.decontaminate.units import CODE, PROTECTED, Counted, Unit
@@ -127,7 +128,7 @@ def marks_of(units: Sequence[Unit], times: Mapping[str, int]) -> tuple[list[str]
     left: dict[str, set[int]] = {}
     between: set[str] = set()
     for number, unit in enumerate(units):
-        text = _IMPORT.sub("", unit.text)
+        text = _IMPORT.sub("", known(unit.text))
         for one in _lasting(_ASIDE.sub(" ", text), kept) or _lasting(text, kept):
             left.setdefault(one[2].lower(), set()).add(number)
             if not one[1] and one[2] not in beside_signs:
@@ -173,6 +174,6 @@ def _signs(text: str) -> list[tuple[str, int]]:
     data = text.encode()
     stops = [*starts.tolist()[1:], len(data)]
     return [
-        (_WORD.match(data[start:stop].decode("utf-8", "replace"))[0], token)  # type: ignore[index]  # it may be empty
+        (_WORD.match(known(data[start:stop].decode("utf-8", "replace")))[0], token)  # type: ignore[index]  # it may be empty
         for token, start, stop in zip(tokens.tolist(), starts.tolist(), stops, strict=False)
     ]

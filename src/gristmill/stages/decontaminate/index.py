@@ -17,6 +17,7 @@ import orjson
 from gristmill.kernels.decontaminate.match import Units, seeds_of
 from gristmill.kernels.decontaminate.support import Support
 from gristmill.kernels.decontaminate.tokens import fill_kept
+from gristmill.kernels.text.unicode_data import known
 from gristmill.stages.decontaminate.code_tokens import code_units, count_tokens, marks_of
 from gristmill.stages.decontaminate.suite import Item, Protection
 from gristmill.stages.decontaminate.suite_form import item_from
@@ -129,7 +130,7 @@ def write_index(
 
 def _times(units: Sequence[Unit]) -> Counter[str]:
     """How often units have each word."""
-    return Counter(word for unit in units for word in _WORD.findall(unit.text.lower()))
+    return Counter(word for unit in units for word in _WORD.findall(known(unit.text).lower()))
 
 
 def _allowed(protection: Protection, fuzzy: float) -> float:

@@ -9,6 +9,7 @@ import numpy as np
 from gristmill.kernels.decontaminate.texts import word_spans
 from gristmill.kernels.dedup.shingles import copy_tables
 from gristmill.kernels.text.look_alikes import readings
+from gristmill.kernels.text.unicode_data import known
 from gristmill.stages.decontaminate.units import count_words
 
 Array = np.ndarray[Any, Any]
@@ -121,7 +122,7 @@ def letters_of(text: str) -> str:
     """Letters and digits of a text in lower case, as `look_alikes.py` reads them: what is left when case, punctuation,
     white space and looks do not count.
     """
-    lower = text.lower()
+    lower = known(text).lower()
     if not lower.isascii():
         lower = lower.translate(readings())
     return lower if lower.isalnum() else "".join(filter(str.isalnum, lower))

@@ -32,6 +32,7 @@ from gristmill.kernels.decontaminate.match import (
 )
 from gristmill.kernels.decontaminate.texts import words_of
 from gristmill.kernels.dedup.shingles import copy_tables
+from gristmill.kernels.text.unicode_data import known
 from gristmill.stages.buffers import bytes_of
 from gristmill.stages.decontaminate.suite import Item, Protection
 
@@ -113,6 +114,7 @@ def spellings(text: str) -> list[str]:
     """A text as copies have it: as it is, with the signs inside of words or all signs left out, with `_` as a space,
     and without the marks that a benchmark put in. Only those that differ.
     """
+    text = known(text)
     forms = [text, _JOINED.sub("", text), _SIGNS.sub("", text), text.replace("_", " "), _MARKS.sub("", text)]
     return list(dict.fromkeys(forms))
 
@@ -140,7 +142,7 @@ def weights_of(texts: Sequence[str], counted: Counted) -> Array:
     sizes = counted.sizes().astype(np.float64)
     for number, text in enumerate(texts):
         if not text.isascii():
-            sizes[number] -= 0.5 * sum(category(sign).startswith("L") for sign in _UNSPACED.findall(text))
+            sizes[number] -= 0.5 * sum(category(sign).startswith("L") for sign in _UNSPACED.findall(known(text)))
     return sizes
 
 
@@ -151,7 +153,7 @@ _UNSPACED = re.compile(
 
 def telling_words(*texts: str) -> set[str]:
     """The different words of texts that are not in every text."""
-    text = _UNSPACED.sub(r" \g<0> ", "\n".join(texts).lower())
+    text = _UNSPACED.sub(r" \g<0> ", known("\n".join(texts)).lower())
     if not text.isascii():  # the marks of a script end no word
         text = "".join(sign for sign in text if category(sign)[0] != "M")
     return set(_WORD.findall(text)) - COMMON_WORDS
@@ -171,7 +173,7 @@ def says_much(question: str) -> bool:
     those that are around any.
     """
     telling = sum(not word.isdigit() for word in telling_words(question))
-    return information(question) >= ENOUGH and (telling > 1 or len(_WORD.findall(question)) > ALONE)
+    return information(question) >= ENOUGH and (telling > 1 or len(_WORD.findall(known(question))) > ALONE)
 
 
 @lru_cache(maxsize=1 << 16)

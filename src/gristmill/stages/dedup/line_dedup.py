@@ -1,8 +1,8 @@
-"""Cuts lines or paragraphs that are repeated too often, as Llama 3 did (see line_counts.py, which counts them).
+"""Cuts lines or paragraphs that are repeated too often, as Llama 3 did.
 
 All occurrences go, with their line ends, but for lines on a protected list; with `keep_first` the first of each bucket
-stays. Blank lines go with a cut where otherwise two gaps would meet or the text would begin or end with one. What was
-cut is in `cut_spans` (see cut.py). A document without a visible character left is `all_lines_repeated`.
+stays. Blank lines go with a cut where otherwise two gaps would meet or the text would begin or end with one. The
+byte ranges that were cut are in `cut_spans`. A document without a visible character left is `all_lines_repeated`.
 
 Lines without a letter are never counted or cut: rulers, numbers, dates, rows of signs. A character outside ASCII counts
 as a letter.
@@ -26,6 +26,7 @@ from gristmill.expression import expression
 from gristmill.kernels.dedup.line_units import count_units, find_units
 from gristmill.kernels.text.cut_spans import take_blank_lines
 from gristmill.kernels.text.unicode_classes import unicode_tables
+from gristmill.kernels.text.unicode_data import known
 from gristmill.places import system_of
 from gristmill.stages.buffers import bytes_of
 from gristmill.stages.contract import File
@@ -168,7 +169,7 @@ def _find(text: pa.Array, hot: pa.Array, config: Config) -> _Found:
     different, where, which = np.unique(lines, return_index=True, return_inverse=True)
     by = np.full(len(different), -1, np.int32)
     for number, place in enumerate(where) if config.protected_patterns else ():
-        shown = _shown(text, spans[place])
+        shown = known(_shown(text, spans[place]))
         for pattern in reversed(range(len(config.protected_patterns))):
             if re.search(config.protected_patterns[pattern], shown):
                 by[number] = 1 + pattern

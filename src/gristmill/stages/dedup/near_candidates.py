@@ -1,4 +1,4 @@
-"""Near duplicates, first half: which documents are worth comparing (MinHash banding; Broder 1997, FineWeb 2024).
+"""The prerequisite of near_dedup: which documents are worth comparing (MinHash banding; Broder 1997, FineWeb 2024).
 
 A document is the set of its word n-grams. Its sketch of bands x rows hashes agrees with that of another document in
 each place with a probability equal to the Jaccard similarity s of their sets; two documents are candidates if one band

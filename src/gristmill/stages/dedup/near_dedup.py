@@ -1,9 +1,9 @@
-"""Near duplicates, second half: candidates are compared, and of each cluster the best document stays.
+"""Removes near duplicates: keeps the best document of each cluster, by MinHash and exact Jaccard similarity.
 
-The texts of documents that share a bucket come together, are turned into their sets of shingles again and compared: a
-link is a pair whose exact Jaccard similarity reaches `verify_jaccard`. Nothing else ever joins two documents, so a
-cluster is linked by verified pairs throughout; how many lie between a document and its keeper is in `chain`.
-(Unverified bands joined 51,000 unrelated books elsewhere.) Comparisons are bounded per document and group.
+Documents whose MinHash sketches share a band are candidates (Broder 1997, FineWeb 2024). Their texts are compared as
+sets of shingles: a link is a pair whose exact Jaccard similarity reaches `verify_jaccard`. Nothing else joins two
+documents, so a cluster is linked by verified pairs throughout; how many are between a document and its keeper is in
+`chain`. (Unverified bands joined 51,000 unrelated books elsewhere.) Comparisons are bounded per document and group.
 
 The keeper is the best member by `keep`. Documents too short for a shingle are compared by the words that they have.
 """

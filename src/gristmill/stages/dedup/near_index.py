@@ -9,7 +9,6 @@ import json
 import os
 import shutil
 import tempfile
-import unicodedata
 from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
@@ -23,6 +22,7 @@ from gristmill.kernels.dedup.known import PADDING_BYTES, pack_sets
 from gristmill.kernels.dedup.shingles import word_tables
 from gristmill.kernels.dedup.sketch import band_hashes_of, shingle_sets
 from gristmill.kernels.hash.radix import sort_order
+from gristmill.kernels.text.unicode_data import UNICODE_VERSION
 from gristmill.places import place_of
 from gristmill.stages.buffers import bytes_of
 from gristmill.stages.dedup.keep_order import ID_BYTES, fixed_bytes
@@ -113,7 +113,7 @@ def _write(folder: Path, batches: Iterable[pa.RecordBatch], config: Config) -> d
     sketch = {name: getattr(config, name) for name in SKETCH_FIELDS}
     return {
         "format": FORMAT,
-        "unicode": unicodedata.unidata_version,
+        "unicode": UNICODE_VERSION,
         **sketch,
         "documents": documents,
         "shingles": shingles,
@@ -135,10 +135,10 @@ def open_index(path: str) -> NearIndex:
         raise UserError(
             f"{path}: this is no index of near duplicates ({error}). Make one with: gristmill index RECIPE FOLDER"
         ) from None
-    if about.get("format") != FORMAT or about.get("unicode") != unicodedata.unidata_version:
+    if about.get("format") != FORMAT or about.get("unicode") != UNICODE_VERSION:
         raise UserError(
             f"{path}: the index has format {about.get('format')} and Unicode {about.get('unicode')}; this program has "
-            f"format {FORMAT} and Unicode {unicodedata.unidata_version}, so words would differ. Make the index again."
+            f"format {FORMAT} and Unicode {UNICODE_VERSION}, so words would differ. Make the index again."
         )
     index = NearIndex(
         config,

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from stringprep import in_table_b1
 from typing import Annotated, Any, Literal
-from unicodedata import is_normalized, normalize
+from unicodedata import normalize
 from urllib.parse import quote, unquote_to_bytes
 
 import numpy as np
@@ -17,6 +17,7 @@ from pydantic import AfterValidator
 
 from gristmill.kernels.dedup.exact_hash import NONE, hash_texts
 from gristmill.kernels.text.unicode_classes import unicode_tables
+from gristmill.kernels.text.unicode_data import nfc, per_known
 from gristmill.kernels.urls.normal import FRAGMENT, HASHBANG, NO_FRAGMENT, normal_urls, odd_hosts
 from gristmill.kernels.urls.parts import HOST, HOST_END, cut, split_urls
 from gristmill.kernels.urls.spelling import names
@@ -104,9 +105,10 @@ def _normal(urls: pa.Array, config: Config) -> pa.Array:
 def _composed(form: str) -> str:
     """A normal form in Unicode's NFC: `e%CC%81` is `%C3%A9`. Bytes that are no UTF-8 stay."""
     read = _HIGH.sub(lambda run: unquote_to_bytes(run[0]).decode("utf-8", "surrogateescape"), form)
-    if is_normalized("NFC", read):
+    composed = nfc(read)
+    if composed == read:
         return form
-    return quote(normalize("NFC", read).encode("utf-8", "surrogateescape"), safe="!#$%&'()*+,/:;=?@[]")
+    return quote(composed.encode("utf-8", "surrogateescape"), safe="!#$%&'()*+,/:;=?@[]")
 
 
 def normal_forms(urls: pa.Array, config: Config) -> pa.Array:
@@ -164,14 +166,18 @@ def without_breaks(urls: pa.Array) -> pa.Array:
     return pc.replace_substring_regex(urls, "[\t\n\r]", "") if has_breaks else urls
 
 
+def _compatible(name: str) -> str:
+    return normalize("NFKC", name)
+
+
 def _idn(host: bytes) -> bytes:
     """As browsers write it (UTS 46, nontransitional); a host that is not made of labels stays as it was written."""
     try:
-        name = normalize("NFKC", unquote_to_bytes(host).decode())
+        name = per_known(_compatible, unquote_to_bytes(host).decode())
     except UnicodeDecodeError:
         return host
-    folded = "".join(_FOLDED.get(sign, sign.casefold()) for sign in name if not in_table_b1(sign))
-    name = normalize("NFKC", folded).replace(_IDEOGRAPHIC_STOP, ".")
+    folded = "".join(_FOLDED.get(sign, per_known(str.casefold, sign)) for sign in name if not in_table_b1(sign))
+    name = per_known(_compatible, folded).replace(_IDEOGRAPHIC_STOP, ".")
     if not all(sign >= "\x80" or sign.isalnum() or sign in "-._" for sign in name):
         return host
     return ".".join(

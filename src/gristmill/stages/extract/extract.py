@@ -1,9 +1,9 @@
 """Main text of a page, and what the page says of itself; plain text passes through. All text leaves in one plain form.
 
-Three tools. `gristmill`, the default, is our own (main_text.py): pages are cut into blocks, and a small model that was
+Three tools. `gristmill`, the default, is our own: pages are cut into blocks, and a small model that was
 trained on pages with gold says which are content; work is linear in the size of a page. `resiliparse` (Bevendorff
 et al. 2018, Elastic ChatNoir) is rule-based, over the lexbor parser; `trafilatura` (Barbaresi 2021) has the better
-rules and is the slowest. bench/extract.py scores all of them.
+rules and is the slowest.
 """
 
 import importlib.util

@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from gristmill.kernels.html import facts as places
+from gristmill.kernels.text.unicode_data import known
 from gristmill.stages.extract.json_ld import read_scripts
 from gristmill.stages.extract.normalise import normalise
 from gristmill.stages.extract.published import published
@@ -154,7 +155,7 @@ _URL = re.compile(r"https?://[^\s/?#]", re.IGNORECASE)
 def _url(values: list[str]) -> str | None:
     for value in values:
         url = value.strip()
-        if len(url) <= MAX_URL_CHARS and _URL.match(url) and url.isprintable() and " " not in url:
+        if len(url) <= MAX_URL_CHARS and _URL.match(url) and known(url).isprintable() and " " not in url:
             return url
     return None
 

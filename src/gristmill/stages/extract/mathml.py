@@ -14,6 +14,7 @@ content MathML but for the words and numbers in it. Letters in elements of their
 import html
 import re
 
+from gristmill.kernels.text.unicode_data import known
 from gristmill.stages.extract.mathml_elements import HIDDEN, KNOWN, TOKENS, VOID, build
 from gristmill.stages.extract.mathml_tokens import Element, Part
 from gristmill.stages.extract.tex_symbols import symbols, words
@@ -176,7 +177,7 @@ def _add_text(element: Element, text: str) -> None:
     if element.name in TOKENS:
         element.parts.append(Part("", "loose", text))
     elif text.strip():
-        spoken = re.search(r"[^\W\d_]{2}", text)
+        spoken = re.search(r"[^\W\d_]{2}", known(text))
         plain = words(re.sub(r"\s+", " ", text)) if spoken else symbols("".join(text.split()))
         element.parts.append(Part(plain, "loose", text))
 

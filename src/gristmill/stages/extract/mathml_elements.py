@@ -6,6 +6,7 @@ Elements come here when they are closed, so that children are LaTeX already (`Pa
 import re
 from collections.abc import Callable
 
+from gristmill.kernels.text.unicode_data import known
 from gristmill.stages.extract import mathml_tokens as tokens
 from gristmill.stages.extract import tex_symbols as tex
 from gristmill.stages.extract.mathml_tokens import Element, Part
@@ -94,7 +95,7 @@ def _fenced(opening: Part, inside: list[Part], closing: Part) -> Part:
 
 
 def _group(part: Part) -> str:
-    return part.tex if len(part.tex) == 1 and (part.tex.isalnum() or part.tex in "*+-") else f"{{{part.tex}}}"
+    return part.tex if len(part.tex) == 1 and (known(part.tex).isalnum() or part.tex in "*+-") else f"{{{part.tex}}}"
 
 
 def _scripts(base: Part, sub: Part | None = None, sup: Part | None = None) -> Part:

@@ -3,6 +3,7 @@
 import re
 from dataclasses import dataclass, field
 
+from gristmill.kernels.text.unicode_data import known
 from gristmill.stages.extract import tex_symbols as tex
 from gristmill.stages.extract.tex_symbols import join
 
@@ -52,14 +53,14 @@ def identifier(element: Element) -> Part:
         if " " in text:
             return Part(tex.words(text), "named", text)
         return Part(f"\\math{'it' if variant == 'italic' else 'rm'}{{{text}}}", "named", text)
-    if _WORD.search(text) and not (text.isascii() and variant) and not tex.has_symbols(text):
+    if _WORD.search(known(text)) and not (text.isascii() and variant) and not tex.has_symbols(text):
         return Part(tex.words(text), "", text)
     return Part(tex.styled(text, variant), "", text)
 
 
 def number(element: Element) -> Part:
     text = element.characters()
-    upright = "normal" if _WORD.search(text) else ""
+    upright = "normal" if _WORD.search(known(text)) else ""
     return Part(tex.styled(text, element.attributes.get("mathvariant", upright)), "", text)
 
 
@@ -71,7 +72,7 @@ def operator(element: Element) -> Part:
         return Part("", "open" if form == "prefix" else "close")
     if text == "mod":
         return Part("\\bmod", "", text)
-    if _WORD.search(text) or text in tex.PRIMES:
+    if _WORD.search(known(text)) or text in tex.PRIMES:
         part = identifier(element)
         if part.tex.startswith("\\mathrm"):
             part.tex = f"\\operatorname{{{text}}}"

@@ -34,6 +34,7 @@ from gristmill.kernels.text.plain_form import (
     SPACE,
     plain_forms,
 )
+from gristmill.kernels.text.unicode_data import known, nfc
 
 Array = np.ndarray[Any, Any]
 
@@ -58,6 +59,8 @@ def _kinds() -> np.ndarray:
     kinds = np.full(0x10000, PLAIN, np.uint8)
     for code in range(0xC0, 0x10000):
         char = chr(code)
+        if known(char) != char:
+            continue
         if unicodedata.combining(char) or not unicodedata.is_normalized("NFC", char):
             kinds[code] = COMPOSES
         parts = unicodedata.decomposition(char).split()
@@ -76,7 +79,7 @@ def _kinds() -> np.ndarray:
 @cache
 def _long_run() -> re.Pattern[str]:
     # By the first character of the decomposition: three Tibetan vowel signs are starters that decompose to marks.
-    chars = map(chr, range(0x300, 0x20000))
+    chars = (char for char in map(chr, range(0x300, 0x20000)) if known(char) == char)
     marks = "".join(char for char in chars if unicodedata.combining(unicodedata.normalize("NFD", char)[0]))
     return re.compile(f"([{marks}]{{{MAX_MARKS}}})[{marks}]+")
 
@@ -101,9 +104,9 @@ def normalise_rows(rows: Sequence[bytes], max_blank_lines: int = 1) -> tuple[Arr
     after = data.size
     for row in np.flatnonzero(longest).tolist():
         text = data[starts[row] : stops[row]].tobytes().decode()
-        if not unicodedata.is_normalized("NFC", text):
+        if not unicodedata.is_normalized("NFC", text) and nfc(text) != text:
             text = _long_run().sub(r"\1", text) if longest[row] > MAX_MARKS else text
-            composed.append(unicodedata.normalize("NFC", text).encode())
+            composed.append(nfc(text).encode())
             starts[row], stops[row] = after, after + len(composed[-1])
             after += len(composed[-1])
     if composed:

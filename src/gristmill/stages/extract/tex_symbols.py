@@ -8,6 +8,8 @@ import re
 import unicodedata
 from collections.abc import Iterable
 
+from gristmill.kernels.text.unicode_data import known
+
 _LIMITS = "det gcd inf lim liminf limsup max min Pr sup"
 _NAMES = "arccos arcsin arctan arg cos cosh cot coth csc deg dim exp hom ker lg ln log sec sin sinh tan tanh"
 FUNCTIONS = frozenset(f"{_LIMITS} {_NAMES}".split())
@@ -197,8 +199,8 @@ def join(pieces: Iterable[str], numbers: bool = True) -> str:
         if piece[0] == "'" and not (is_single(before) or before.endswith(("'", ")", "]"))):
             out.append("{}")  # a prime is a superscript, and two of them are an error
         elif before and (
-            (piece[0].isalpha() and _ENDS_IN_COMMAND.search(before[-40:]))
-            or (numbers and piece[0].isdecimal() and before[-1].isdecimal())
+            (known(piece[0]).isalpha() and _ENDS_IN_COMMAND.search(before[-40:]))
+            or (numbers and known(piece[0]).isdecimal() and known(before[-1]).isdecimal())
         ):
             out.append(" ")
         out.append(piece)

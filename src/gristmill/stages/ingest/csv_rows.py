@@ -2,7 +2,7 @@
 
 As in RFC 4180: a field may stand in quotes, in which delimiters and line ends are text and `""` is a quote. A quote
 inside of a field that does not begin with one is a character like any other; one that is not doubled inside of quotes
-closes them, what stands behind it is taken as it is, and the row is marked (`json_repair.py`). Lines end with `\\n` and
+closes them, what stands behind it is taken as it is, and `meta` marks the row. Lines end with `\\n` and
 may carry a `\\r`; blank lines are no records. Plain or compressed. A record's position is the byte at which it starts
 in the decompressed stream. A record that does not fit (a field more or less than the header, a quote that never closes)
 and goes over several lines costs its first line only, and reading goes on with the second: a stray quote does not
@@ -27,7 +27,7 @@ from gristmill.stages.ingest.json_value import BOM
 from gristmill.stages.ingest.sniff import refuse
 from gristmill.stages.ingest.stream import decompressed, peek, without_compression_suffix
 
-VERSION = 7
+VERSION = 8
 LIBRARIES = ("orjson", "zstandard")
 POSITIONS = "bytes of the decompressed stream"
 

@@ -30,7 +30,8 @@ class Fields(StageConfig):
     url: str | None = "url"
     """Where the document was published."""
     key: str | None = None
-    """A name of the row inside its file, for its locator: string or integer. null: its position is its name."""
+    """A name of the row inside its file: string or integer. It is in the locator, and stays in `meta` under its own
+    name. null: the row's position is its name."""
     timestamp: str | None = "timestamp"
     """A date: ISO 8601, a mail date, or a number since 1970 in seconds, milliseconds, microseconds, nanoseconds."""
     license: str | None = "license"
@@ -73,7 +74,7 @@ _COLUMN = {"timestamp": "timestamp_us", "language": "language_hint"}
 
 
 def mapper(fields: Fields, keep_meta: bool) -> Callable[[int, dict[str, Any]], Record]:
-    """A function from a position and a row to a record. It takes what it maps out of the row."""
+    """A function from a position and a row to a record. It takes what it maps out of the row, but for the key."""
     paths = fields.paths()
     text_path = paths.pop("text", None)
     html_path = paths.pop("html", None)
@@ -97,7 +98,8 @@ def mapper(fields: Fields, keep_meta: bool) -> Callable[[int, dict[str, Any]], R
                 value = convert(place[0][place[1]])
                 if value is not None:
                     setattr(found, column, value)
-                    spent.append(place)
+                    if column != "key":  # the locator holds it together with the file's name; here it can be queried
+                        spent.append(place)
         if keep_meta:
             for container, name in spent:
                 if isinstance(container, dict):

@@ -18,7 +18,7 @@ from gristmill.stages.ingest.json_value import BOM, parsed
 from gristmill.stages.ingest.sniff import refuse
 from gristmill.stages.ingest.stream import decompressed, peek
 
-VERSION = 5
+VERSION = 6
 LIBRARIES = ("orjson", "zstandard")
 POSITIONS = "bytes of the decompressed stream"
 

@@ -20,7 +20,7 @@ from gristmill.stages.ingest.json_value import BOM, parsed
 from gristmill.stages.ingest.sniff import refuse
 from gristmill.stages.ingest.stream import COMPRESSED_SUFFIXES, decompressed, peek, plain_chunks
 
-VERSION = 7
+VERSION = 8
 LIBRARIES = ("orjson", "zstandard")
 POSITIONS = "bytes of the decompressed stream"
 

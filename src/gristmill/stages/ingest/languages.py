@@ -5,6 +5,7 @@ Languages are named as GitHub names them, so that a recipe may say `C++` and `Ju
 
 import re
 
+from gristmill.kernels.text.unicode_data import known
 from gristmill.stages.ingest.language_table import BY_EXTENSION, BY_INTERPRETER, BY_NAME
 
 HEAD_CHARACTERS = 1 << 15
@@ -84,7 +85,7 @@ _SHEBANG = re.compile(r"\A#![ \t]*(\S+)(?:[ \t]+(?:-\S+[ \t]+)*(?:\w+=\S*[ \t]+)
 def language(name: str, text: str) -> tuple[str, str] | None:
     """The language and what told it (`name`, `extension`, `content`, `shebang`), or None."""
     base = name.rsplit("/", 1)[-1]
-    head = text[:HEAD_CHARACTERS]
+    head = known(text[:HEAD_CHARACTERS])
     if found := BY_NAME.get(base) or BY_NAME.get(base.lower()):
         return found, "name"
     parts = base.lower().split(".")

@@ -23,7 +23,7 @@ from gristmill.stages.ingest.parquet_footer import Unreadable, dictionary_bytes
 from gristmill.stages.ingest.plain_types import plain, selected
 from gristmill.stages.ingest.row_sizes import row_bytes
 
-VERSION = 6
+VERSION = 7
 LIBRARIES = ("orjson", "pyarrow")
 POSITIONS = "rows"
 

@@ -14,7 +14,8 @@ a `drop`:
     truncated_record   the file ends inside the record              unreadable_bytes  no record in there
     empty_file, not_an_archive
 
-Records with a fault that a browser would bear are kept, and `meta.salvage` lists the faults: those of `http.py`;
+Records with a fault that a browser would bear are kept, and `meta.salvage` lists the faults: `not_chunked`,
+`missing_last_chunk`, `bad_chunking`, `not_encoded`, `truncated_encoding`, a body that is not as its HTTP header says;
 `content_length`, a record whose true end is not where its header says; `no_http_header`, a page that lost its header.
 A page that the crawler cut (WARC-Truncated) is kept, and `meta.truncated` says why it was cut. Where several records
 share a frame and the frame is damaged, those that are whole and followed by another are kept, though no checksum

@@ -5,7 +5,7 @@
   `@generated`). Only their first 2000 characters are looked at.
 - `notebook`: a Jupyter notebook: by its language, its ending, or its first JSON key.
 - `comment_chars`: characters in comments, marks included; docstrings count. Null for languages whose marks are not
-  known (measure/comment_marks.py).
+  known.
 - `visible_chars`: characters of an HTML file outside of tags, comments, scripts and styles, each run of white space
   one. Null for other languages.
 - `longest_encoded_chars`, `encoded_chars`: the longest run of at least 64 base64 or hex digits, and the sum of such

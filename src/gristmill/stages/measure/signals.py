@@ -4,11 +4,11 @@ What Gopher (Rae et al. 2021), C4 (Raffel et al. 2020), FineWeb (Penedo et al. 2
 document are ratios of these counts. Counts are exact and narrow; a ratio stored as float32 would fall on the wrong
 side of its threshold (3 of 10 lines is not above 0.3, float32(0.3) is). docs/signals.md defines each column.
 
-Stop words are those of the document's language, where a step `language` stands before this one (stop_words.py), and
-Gopher's English ones elsewhere. Of a language without a list their number is null: it is not known.
+Stop words are those of the document's language, where a step `language` comes before this one, and Gopher's English
+ones elsewhere. Of a language without a list their number is null: it is not known.
 
 No verdict is taken here, so that a new threshold re-runs a selection and not the measurement. What an earlier step
-dropped is not measured: half of a crawl is in other languages.
+dropped is not measured.
 """
 
 import io
@@ -53,15 +53,15 @@ class Config(StageConfig):
     blocked_list: File | None = None
     """A UTF-8 file with more of them, one a line."""
     unicode_version: str = UNICODE_VERSION
-    """Version of the character tables; part of the config because they come with Python and change what is counted."""
+    """Version of the character tables; part of the config because it changes what is counted."""
 
     @field_validator("unicode_version")
     @classmethod
     def _unicode_version_is_the_running_one(cls, version: str) -> str:
         if version != UNICODE_VERSION:
             raise ValueError(
-                f"this Python has the character tables of Unicode {UNICODE_VERSION}, not {version}; the counts would "
-                "differ. Run with the Python that the recipe was made with, or leave unicode_version out"
+                f"this Gristmill has the character tables of Unicode {UNICODE_VERSION}, not {version}; the counts "
+                "would differ. Leave unicode_version out"
             )
         return version
 

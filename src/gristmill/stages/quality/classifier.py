@@ -99,7 +99,7 @@ class Fields(Options):
     negatives: Side = Side()
     """Texts that should score low."""
     labels: Annotated[tuple[Labels, ...], Field(max_length=100)] = ()
-    """Texts with scores; from half of the best score on, one counts as a positive."""
+    """Texts with scores; a text with at least 50% of the best score counts as a positive."""
     sample_bytes: Annotated[Bytes, Field(ge=1)] = 100_000_000
     """Bytes of text that are taken of the sources of each side."""
 

@@ -4,8 +4,8 @@
     - keep_quality: {score: quality.edu, min_score: 0.5}                           a threshold, the same for all
     - keep_quality: {score: {rank_mean: [quality.edu, quality.dclm]}, buckets: 20} no verdict: for tiers and weights
 
-A score is a number over columns of earlier steps. `rank` is the share of its group that lies below a document, exactly
-(quality_ranks.py), and `bucket` the same in whole numbers. The stage reads scores and ranks and no text, so that
+A score is a number over columns of earlier steps. `rank` is the share of its group that lies below a document, exactly,
+and `bucket` the same in whole numbers. The stage reads scores and ranks and no text, so that
 another cutoff scores and ranks nothing again. docs/cutoffs.md: how to choose one.
 """
 

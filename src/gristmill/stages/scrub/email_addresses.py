@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterator
 from functools import lru_cache
 
 from gristmill.kernels.text.unicode_classes import PIECE_RANGES, UNIT_RANGES
+from gristmill.kernels.text.unicode_data import known
 from gristmill.stages.dedup.public_suffix import has_suffix
 from gristmill.stages.scrub.finding import Finding
 
@@ -26,7 +27,7 @@ _ASCII = re.compile(_LABELS + rb"(?:xn--[A-Za-z0-9-]{2,59}|[A-Za-z]{2,24})(?![A-
 _MARKS = "".join(
     run[0] + "-" + run[-1]
     for run in "".join(
-        char if unicodedata.category(char)[0] == "M" else " " for char in map(chr, range(0x300, 0x1E00))
+        char if unicodedata.category(known(char))[0] == "M" else " " for char in map(chr, range(0x300, 0x1E00))
     ).split()
 )
 """Accents and vowel signs, which are parts of words and no `\\w`: without them no name in Hindi is whole."""
@@ -83,7 +84,7 @@ def find_email(text: bytes, start: int, stop: int, kept: Collection[str]) -> Ite
 
 def _name(before: bytes) -> str:
     """The name at the end of what may be one; a letter may be cut at its beginning."""
-    written = _FOREIGN.split(before.decode("utf-8", "ignore"))[-1]
+    written = _FOREIGN.split(known(before.decode("utf-8", "ignore")))[-1]
     if written and not _UNSPACED.match(written[-1]):
         written = _UNSPACED.split(written)[-1]
     first, quote, last = written.rpartition("'")
@@ -95,7 +96,7 @@ def _domain(text: bytes, start: int, stop: int) -> tuple[str, int] | None:
     """The domain that begins there, in lower case, and where it ends."""
     wide = text[start:stop]
     if not wide.isascii():
-        decoded = wide.decode("utf-8", "ignore")
+        decoded = known(wide.decode("utf-8", "ignore"))
         found = _WIDE.match(decoded)
         if found and has_suffix(found[0].lower()):
             return found[0].lower(), start + len(found[0].encode())

@@ -2,8 +2,8 @@
 
 E-mail addresses, public IP addresses, phone numbers, payment cards, IBANs, national ids, crypto wallets and secrets
 (API keys, private keys, passwords in URLs) are looked for; MAC addresses, IMEIs and what a `password` is set to only
-if `types` names them. One pass over the bytes finds what has the shape of one (kernels/scrub),
-checksums and what stands around decide (the files beside this one). docs/scrub.md says what counts and what stays.
+if `types` names them. One pass over the bytes finds what has the shape of one;
+checksums and the words around it decide. docs/scrub.md says what counts and what stays.
 
 `locator`, which leaves with shards and their sidecars, is scrubbed as well: it has file names and keys of records.
 An export does the same for all its other columns (`scrub_column`).

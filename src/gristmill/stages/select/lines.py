@@ -58,14 +58,14 @@ class Config(StageConfig):
     policy: bool = True
     """Whether a line with one of the six phrases about policies and cookies, in any case, goes."""
     unicode_version: str = UNICODE_VERSION
-    """Version of the character tables; they come with Python and decide what is white space and punctuation."""
+    """Version of the character tables; they decide what is white space and punctuation."""
 
     @model_validator(mode="after")
     def _cuts_something(self) -> "Config":
         if self.unicode_version != UNICODE_VERSION:
             raise ValueError(
-                f"this Python has the character tables of Unicode {UNICODE_VERSION}, not {self.unicode_version}; other "
-                "lines might go. Run with the Python that the recipe was made with, or leave unicode_version out"
+                f"this Gristmill has the character tables of Unicode {UNICODE_VERSION}, not {self.unicode_version}; "
+                "other lines might go. Leave unicode_version out"
             )
         if not on(self):
             raise ValueError("every rule is off. Set one, or remove the step")

@@ -190,7 +190,7 @@ def _item(value: str, kind: str, where: str) -> str:
         what = "a doc_id is 32" if kind == "doc_ids" else "the sha256 of a text is 64"
         raise UserError(f"{where}: {_short(value)} is not in {kind}'s form: {what} hexadecimal digits. Copy it whole.")
     if kind in ("urls", "url_prefixes") and "://" not in value:
-        raise UserError(f"{where}: {_short(value)} is no URL: it has no scheme. Write https://{_short(value)}")
+        raise UserError(f"{where}: {_short(value)} is no URL: it has no scheme. Write https://{value}")
     if kind == "domains" and not _is_host(value):
         raise UserError(f"{where}: {_short(value)} is no domain, such as example.com. For one page use urls.")
     return value.lower() if digits else value
