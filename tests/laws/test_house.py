@@ -17,7 +17,7 @@ MAY_IMPORT = {
     "tokenizer": {"kernels", "counted", "errors", "places"},
     "stages": {
         *("tokenizer", "shardformat", "kernels"),
-        *("counted", "errors", "expression", "schema", "places", "checked"),
+        *("counted", "data_files", "errors", "expression", "schema", "places", "checked"),
     },
     "recipe": {"stages", "objects", "counted", "errors", "schema", "places", "printable"},
     "engine": {
