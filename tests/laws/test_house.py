@@ -13,11 +13,11 @@ MAY_IMPORT = {
     "objects": {"errors"},
     "shardformat": {"objects", "counted", "errors"},
     "loader": {"kernels", "shardformat", "counted", "errors", "printable"},
-    "store": {"objects", "errors", "schema", "places"},
+    "store": {"objects", "errors", "schema", "places", "thrift"},
     "tokenizer": {"kernels", "counted", "errors", "places"},
     "stages": {
         *("tokenizer", "shardformat", "kernels"),
-        *("counted", "errors", "expression", "schema", "places", "checked"),
+        *("counted", "data_files", "errors", "expression", "schema", "places", "checked", "thrift"),
     },
     "recipe": {"stages", "objects", "counted", "errors", "schema", "places", "printable"},
     "engine": {

@@ -14,8 +14,8 @@ from gristmill.recipe.draft import Draft
 from gristmill.recipe.mistakes import Path, dotted, nearest, show
 from gristmill.recipe.model import Source, Step
 from gristmill.stages.contract import NameMark
-from gristmill.stages.ingest import language_table
-from gristmill.stages.ingest.spdx_names import SPDX_NAMES
+from gristmill.stages.ingest import languages
+from gristmill.stages.ingest.spdx import SPDX_NAMES
 from gristmill.stages.measure import language
 from gristmill.stages.natural_languages import LID_176, meant
 
@@ -100,7 +100,7 @@ def _known(draft: Draft, path: Path, name: str, options: Iterable[str], noun: st
 
 
 def _code_languages() -> set[str]:
-    tables = [table for name, table in vars(language_table).items() if name.startswith("BY_")]
+    tables = [table for name, table in vars(languages).items() if name.startswith("BY_")]
     return {str(tongue) for table in tables for tongue in table.values()}
 
 

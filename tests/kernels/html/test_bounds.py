@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from resiliparse.parse.html import HTMLTree
 
@@ -56,22 +56,33 @@ def measured(html: str) -> tuple[int, int]:
     return int(row[columns.ELEMENTS]), int(row[columns.DEPTH])
 
 
+def is_refused(html: str) -> bool:
+    """No library gets a page with a tag that may break out of <svg>, <math> or <select>."""
+    return bool(scan(html)[0][0, columns.ESCAPES])
+
+
+def deepest(html: str) -> int:
+    """As deep as the parser's tree may be: a table is one level of the measure, and up to four of the tree."""
+    return measured(html)[1] + 3 * html.count("<table>") + 1
+
+
 @settings(max_examples=200, deadline=None, derandomize=True)
 @given(st.lists(SOUP, max_size=60).map("".join))
 def test_tag_soup_is_not_deeper_or_larger_than_measured(html: str) -> None:
-    """On misnested markup the parser's tree is at most four levels deeper, and a fifth larger, than measured."""
+    """On misnested markup the parser's tree is at most one level deeper, and a fifth larger, than measured."""
+    if is_refused(html):
+        return
     elements, depth = parsed(html)
-    found_elements, found_depth = measured(html)
-    assert found_depth >= depth - 4
-    assert found_elements * 1.2 + 4 >= elements
+    assert deepest(html) >= depth
+    assert (measured(html)[0] + 2 * html.count("<t")) * 1.2 + 4 >= elements
 
 
 @settings(max_examples=150, deadline=None, derandomize=True)
 @given(st.lists(SOUP, min_size=1, max_size=5).map("".join), st.integers(20, 40))
 def test_a_repeated_fault_does_not_add_up(unit: str, times: int) -> None:
     """No pattern gains depth on the measure with each repetition, which is how a page would slip under the bound."""
-    _, depth = parsed(unit * times)
-    assert measured(unit * times)[1] >= depth - 4
+    html = unit * times
+    assert is_refused(html) or deepest(html) >= parsed(html)[1]
 
 
 TREES = st.recursive(
@@ -84,11 +95,13 @@ TREES = st.recursive(
 
 @given(TREES)
 def test_well_formed_pages_are_measured_exactly(tree: str) -> None:
-    """Where every element is closed, elements and depth are those of the parser's tree."""
+    """Where every element is closed, the depth is the parser's; so are the elements, but for blocks in formatting."""
     html = (
         f"<!doctype html><html><head><title>a<b></title></head><body>{tree.replace('<li', '<b').replace('</li', '</b')}"
     )
-    assert measured(html) == parsed(html)
+    elements, depth = measured(html)
+    assert (elements, depth) >= parsed(html)
+    assert depth == parsed(html)[1]
 
 
 @pytest.mark.parametrize(
@@ -125,7 +138,8 @@ def test_a_thousand_of_what_does_not_nest_is_not_deep(unit: str) -> None:
     html = "<!doctype html><body>" + unit * 1_000
     elements, depth = parsed(html)
     assert depth < 10
-    assert measured(html) == (elements, depth)
+    rows = html.count("<table>")  # row groups are implied; a table is one level of the measure
+    assert measured(html) == (elements - rows, depth - 2 * (rows > 0))
 
 
 @pytest.mark.parametrize(
@@ -134,13 +148,48 @@ def test_a_thousand_of_what_does_not_nest_is_not_deep(unit: str) -> None:
 def test_what_nests_is_deep(unit: str) -> None:
     """Unclosed blocks, formatting with distinct attributes, unknown names, cells and lists nest without end."""
     html = "".join(unit.replace("{}", str(number)) for number in range(300))
-    assert measured(html)[1] >= parsed(html)[1] > 300
+    assert deepest(html) >= parsed(html)[1] > 300
+    assert measured(html)[1] > 300
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        "<div><object></div></object>",
+        "<b id={}><object></b></object>",
+        "<span><p></span></p>",
+        "<p><b id={}>x</p>",
+        "<div><b><svg></svg></div>",
+        "<svg><td><td></svg>",
+        "<li><dd><td>",
+    ],
+)
+def test_an_end_tag_that_a_parser_ignores_does_not_hide_depth(unit: str) -> None:
+    """Pages that nest without end although they have an end tag for each start tag are measured as deep."""
+    html = "".join(unit.replace("{}", str(number)) for number in range(300))
+    assert deepest(html) >= parsed(html)[1]
+
+
+@pytest.mark.parametrize(
+    "html",
+    [
+        "<svg></q><script><g><g></script>",
+        "<div><b><svg></div><x/><x/>",
+        "<svg><font color=red/>",
+        "<select><title></select><div>",
+    ],
+)
+def test_a_page_whose_reading_depends_on_the_tree_is_refused(html: str) -> None:
+    """Whether a tag is in svg, math or a list of choices decides what is text; without a tree nobody can tell."""
+    assert is_refused(html)
+    assert not is_refused(html.replace("svg", "div").replace("select", "div"))
+    assert not is_refused("<svg><g><br/><path></path></g></svg>")
 
 
 def test_unclosed_formatting_multiplies_elements() -> None:
     """A hundred unclosed <b> are opened anew in each of a hundred paragraphs, and all of these are counted."""
     html = "".join(f"<p><b id={number}>x" for number in range(100))
-    assert measured(html)[0] == parsed(html)[0] > 5_000
+    assert measured(html)[0] >= parsed(html)[0] > 5_000
 
 
 def test_a_page_too_deep_is_not_scanned_to_its_end() -> None:
@@ -189,7 +238,8 @@ HIDDEN += [
 @given(st.lists(st.one_of(SOUP, st.sampled_from(HIDDEN)), max_size=30).map("".join))
 def test_cuts_change_nothing_that_a_reader_sees(html: str) -> None:
     """Without its cuts a page has the same elements at the same depths, and the same text outside scripts."""
-    _, cuts, _ = scan(html)
+    rows, cuts, _ = scan(html)
+    assume(not rows[0, columns.ESCAPES])
     kept = html
     for start, stop in reversed(cuts.tolist()):
         kept = kept[:start] + kept[stop:]

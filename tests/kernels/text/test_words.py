@@ -23,7 +23,7 @@ from gristmill.kernels.text.unicode_classes import (
     unicode_tables,
 )
 from gristmill.kernels.text.unicode_data import known, per_known
-from gristmill.kernels.text.words import scan_tokens, split_tokens
+from gristmill.kernels.text.words import scan_tokens
 
 # Characters that the rules speak of come often; any other character can come too.
 TEXTS = st.text(
@@ -34,6 +34,14 @@ TEXTS = st.text(
     ),
     max_size=60,
 )
+
+
+def split_tokens(text):
+    """The tokens of a text, by the compiled scan."""
+    tables = unicode_tables()
+    data = text.encode()
+    spans = scan_tokens(np.frombuffer(data, np.uint8), tables.pages, tables.classes)
+    return [data[begin:end].decode() for begin, end in spans[:, :2]]
 
 
 def classes_of(points):

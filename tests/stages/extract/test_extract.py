@@ -160,6 +160,8 @@ def test_a_language_tag_is_a_tag_or_nothing(stated: str) -> None:
         ("too_many_nodes", page("<br>" * 300_000), {}),
         ("nested_too_deep", page("<i>" * 20), {"max_depth": 20}),
         ("nested_too_deep", "<div>" * 50_000, {}),
+        ("nested_too_deep", "<svg></x>", {}),
+        ("nested_too_deep", "".join(f"<p><b id={n}>x" for n in range(3_000)), {}),
         ("nested_too_deep", "<div>" * 500 + "word " * 400_000, {}),
         ("too_many_attributes", page("<p " + " ".join(f"a{n}" for n in range(2_000)) + ">x"), {}),
         ("too_many_attributes", "".join(f"<p a{n}>" for n in range(100_000)), {}),

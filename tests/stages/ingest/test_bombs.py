@@ -20,8 +20,9 @@ from gristmill.stages.contract import Piece
 from gristmill.stages.ingest import jsonl, parquet
 from gristmill.stages.ingest.decompress import CHUNK_BYTES, read_gzip
 from gristmill.stages.ingest.http import LEAST_ROOM_BYTES, MOST_RATIO
-from gristmill.stages.ingest.parquet_footer import Unreadable, dictionary_bytes
+from gristmill.stages.ingest.parquet_footer import dictionary_bytes
 from gristmill.stages.ingest.row_sizes import row_bytes
+from gristmill.thrift import Unreadable
 
 
 @pytest.fixture

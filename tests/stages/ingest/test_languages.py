@@ -1,7 +1,6 @@
 import pytest
 
-from gristmill.stages.ingest.language_table import BY_EXTENSION, BY_NAME, _table
-from gristmill.stages.ingest.languages import HEAD_CHARACTERS, language
+from gristmill.stages.ingest.languages import BY_EXTENSION, BY_NAME, HEAD_CHARACTERS, by_key, language
 
 
 @pytest.mark.parametrize(
@@ -97,7 +96,7 @@ def test_table_is_broad_and_has_no_key_twice():
     assert all(key == key.lower() and not key.startswith(".") for key in BY_EXTENSION)
     assert "Makefile" in BY_NAME
     with pytest.raises(ValueError, match="x stands for A and for B"):
-        _table("A: x\nB: y x")
+        by_key({"A": "x", "B": "y x"})
 
 
 def test_rules_look_at_the_head_only():

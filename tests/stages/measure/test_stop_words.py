@@ -2,8 +2,8 @@
 
 import pyarrow as pa
 import pytest
+from tests.kernels.text.test_words import split_tokens
 
-from gristmill.kernels.text.words import split_tokens
 from gristmill.stages.measure import fasttext_model, language, signals
 from gristmill.stages.measure.stop_words import GOPHER, STOP_WORDS
 from gristmill.stages.natural_languages import FOUND_ANYWHERE, LID_176, WITHOUT_SPACES, language_of

@@ -158,17 +158,6 @@ def reaches(one: Array, two: Array, numerator: int, denominator: int) -> bool:
 
 
 @njit(nogil=True, cache=True)
-def pairs_reach(ends: Array, values: Array, ones: Array, twos: Array, numerator: int, denominator: int) -> Array:
-    """`reaches` for many pairs of the sets that `shingle_sets` made, given by their numbers."""
-    answers = np.empty(len(ones), np.bool_)
-    for pair in range(len(ones)):
-        one = values[ends[ones[pair]] : ends[ones[pair] + 1]]
-        two = values[ends[twos[pair]] : ends[twos[pair] + 1]]
-        answers[pair] = reaches(one, two, numerator, denominator)
-    return answers
-
-
-@njit(nogil=True, cache=True)
 def round_keys(seed: np.uint64, count: int) -> Array:
     """Numbers that make the hashes of rounds, or of a MinHash, differ."""
     keys = np.empty(count, np.uint64)
@@ -269,29 +258,6 @@ def sketches(data: Array, offsets: Array, ngram: int, hashes: int, method: str, 
     data, offsets, longest = _checked(data, offsets, ngram)
     number, keys = _method(method, seed, hashes)
     return np.asarray(_sketches(data, offsets, ngram, hashes, number, keys, tables, longest))
-
-
-@njit(nogil=True, cache=True)
-def _sketches_of_sets(ends: Array, values: Array, hashes: int, method: int, keys: Array, largest: int) -> Array:
-    buffer = np.empty(largest, np.uint64)
-    scratch = np.empty(largest, np.uint64)
-    drawn = np.empty(hashes, np.uint64)
-    found = np.empty((len(ends) - 1, hashes), np.uint64)
-    for row in range(len(found)):
-        count = ends[row + 1] - ends[row]
-        for at in range(count):
-            buffer[at] = values[ends[row] + at]
-        _sketch(buffer, count, keys, method, found[row], drawn, scratch)
-    return found
-
-
-def sketches_of_sets(ends: Array, values: Array, hashes: int, method: str, seed: int) -> Array:
-    """A sketch of each set of shingles, in any order, repeated or not; none may be empty. uint64, sets x hashes."""
-    number, keys = _method(method, seed, hashes)
-    sizes = np.diff(ends)
-    if len(sizes) and sizes.min() < 1:
-        raise ValueError("an empty set has no sketch; a text always has a shingle")
-    return np.asarray(_sketches_of_sets(ends, values, hashes, number, keys, int(sizes.max(initial=0))))
 
 
 @njit(nogil=True, cache=True)

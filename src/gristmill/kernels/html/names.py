@@ -2,15 +2,16 @@
 
 import numpy as np
 
-ELEMENTS, DEPTH, ATTRIBUTES, NAMES, TEXT, BLOCKS, NESTED, COLUMNS = range(8)
+ELEMENTS, DEPTH, ATTRIBUTES, NAMES, TEXT, BLOCKS, NESTED, ESCAPES, COLUMNS = range(9)
 """Columns of what `scan` returns:
-ELEMENTS    elements of the tree
-DEPTH       the most elements open at once; `<html>` is 1
+ELEMENTS    elements of the tree, or more
+DEPTH       the most elements open at once, or more; `<html>` is 1
 ATTRIBUTES  the most attributes on one element
 NAMES       distinct names of attributes and unknown elements, by a hash of 16 bits; attributes after the first 10,000
 TEXT        bytes of text, with the indentation that an extractor gives to list items
 BLOCKS      elements that start a line of their own
-NESTED      bytes of text and 8 for each element, times the open elements whose whole content an extractor weighs"""
+NESTED      bytes of text and 8 for each element, times the open elements whose whole content an extractor weighs
+ESCAPES     1 if a tag may break out of <svg>, <math> or <select>: how the rest is read depends on the tree"""
 
 FREE_NAMES = 10_000
 SHORTEST_CUT = 64
@@ -23,65 +24,44 @@ _SETS = {
     "ENDS_P": "address article aside blockquote center dd details dialog dir div dl dt fieldset figcaption figure "
     f"footer form {_H} header hgroup hr li listing main menu nav ol p plaintext pre section summary ul xmp",
     "FORMAT": "a b big code em font i nobr s small strike strong tt u",
-    "SPECIAL": "address applet area article aside base basefont bgsound blockquote body br button caption center col "
-    f"colgroup dd details dir div dl dt embed fieldset figcaption figure footer form frame frameset {_H} head header "
-    "hgroup hr html iframe img input keygen li link listing main marquee menu meta nav noembed noframes noscript "
-    "object ol p param plaintext pre script section select source style summary table tbody td template textarea tfoot "
-    "th thead title tr track ul wbr xmp",
-    "SCOPE": "applet caption html table td th marquee object template",
-    "SCOPED_END": "address applet article aside blockquote button center dd details dialog dir div dl dt fieldset "
-    "figcaption figure footer header hgroup listing main marquee menu nav object ol pre section summary ul",
-    "MARKER": "applet caption marquee object td template th",
-    "QUIET": "base basefont bgsound frame frameset iframe link meta noembed noframes param rb rp rt rtc script source "
-    "style table template textarea title track",
-    "NOT_SVG": f"b big blockquote body br center code dd div dl dt em embed {_H} head hr i img li listing menu meta "
-    "nobr ol p pre ruby s small span strong strike sub sup table tt u ul var",
+    "NOT_SVG": f"b big blockquote body br center code dd div dl dt em embed {_H} head hr i img li listing menu "
+    "meta nobr ol p pre ruby s small span strong strike sub sup table tt u ul var",
     "INTEGRATES": "annotation-xml desc foreignobject mi mn mo ms mtext title",
-    "TABLE_PART": "caption col colgroup tbody td tfoot th thead tr",
-    "IN_TABLE": "caption col colgroup table tbody td tfoot th thead tr",
-    "NO_TEXT": "table tbody tfoot thead tr",
-    "ROW_GROUP": "tbody tfoot thead",
-    "IN_GROUP": "td th tr",
-    "TABLE_ROOT": "table template",
-    "ROOT": "body head html",
-    "HEADING": _H,
-    "ITEM": "dd dt li",
+    "BLOCK_END": "address applet article aside blockquote button center details dialog dir div dl fieldset figcaption "
+    "figure footer header hgroup listing main marquee menu nav object ol pre section select summary table template ul",
+    "PARAGRAPH": "p",
+    "ITEM": "li",
     "TERM": "dd dt",
-    "THIN": "address div p",
-    "LIST": "ol ul",
-    "RUBY": "rb rp rt rtc",
-    "RUBY_BASE": "rb rtc",
     "CHOICE": "optgroup option",
-    "ENDS_SELECT": "input keygen select textarea",
-    "IN_SELECT": "script template",
+    "HEADING": _H,
+    "TABLE_PART": "caption col colgroup tbody td tfoot th thead tr",
+    "LINK": "a",
+    "NO_BREAK": "nobr",
+    "BUTTON": "button",
+    "ROOT": "body head html",
+    "LIST": "ol ul",
+    "IN_SELECT": "script textarea",
     "FOREIGN_ROOT": "math svg",
     "WEIGHED": "article div footer ul",
-    "COUNTED": "article div footer ol p pre select ul",
     "BLOCK": "address article aside blockquote br center dd details dialog div dl dt fieldset figcaption figure footer "
     f"form {_H} header hgroup hr li listing main menu nav ol p pre section summary table tbody tfoot thead tr ul",
 }
 TAG_NAMES = ["", *sorted({name for names in _SETS.values() for name in names.split()})]
-KIND_OTHER, KIND_GHOST, KIND_FOREIGN, KIND_INTEGRATION = 0, len(TAG_NAMES), len(TAG_NAMES) + 1, len(TAG_NAMES) + 2
+KIND_OTHER, KIND_FOREIGN = 0, len(TAG_NAMES)
 _BIT = {name: 1 << bit for bit, name in enumerate(_SETS)}
-(VOID, RAW, ENDS_P, FORMAT, SPECIAL, SCOPE, SCOPED_END, MARKER, QUIET, NOT_SVG, INTEGRATES, TABLE_PART) = list(
+(VOID, RAW, ENDS_P, FORMAT, NOT_SVG, INTEGRATES, BLOCK_END, PARAGRAPH, _ITEM, _TERM, _CHOICE, HEADING) = list(
     _BIT.values()
 )[:12]
-(IN_TABLE, NO_TEXT, ROW_GROUP, IN_GROUP, TABLE_ROOT, ROOT, HEADING, ITEM, TERM, THIN, LIST) = list(_BIT.values())[12:23]
-(RUBY, RUBY_BASE, CHOICE, ENDS_SELECT, IN_SELECT, FOREIGN_ROOT, WEIGHED, COUNTED, BLOCK) = list(_BIT.values())[23:]
-FLAGS = np.zeros(len(TAG_NAMES) + 3, np.int64)
+(TABLE_PART, _LINK, _NO_BREAK, _BUTTON, ROOT, LIST, IN_SELECT, FOREIGN_ROOT, WEIGHED, BLOCK) = list(_BIT.values())[12:]
+OPTIONAL_END = PARAGRAPH | _ITEM | _TERM | _CHOICE | HEADING | TABLE_PART
+"""Elements of one of these sets end each other, and end with a block around them."""
+ENDS_ITSELF = _LINK | _NO_BREAK | _BUTTON
+FLAGS = np.zeros(len(TAG_NAMES) + 1, np.int64)
 for _set, _members in _SETS.items():
     FLAGS[[TAG_NAMES.index(name) for name in _members.split()]] |= _BIT[_set]
-FLAGS[KIND_INTEGRATION] = SPECIAL | SCOPE
-TAG_A, TAG_BODY, TAG_BR, TAG_BUTTON, TAG_COL, TAG_FORM, TAG_HTML, TAG_LI, TAG_NOBR = map(
-    TAG_NAMES.index, ["a", "body", "br", "button", "col", "form", "html", "li", "nobr"]
+TAG_BODY, TAG_FONT, TAG_HTML, TAG_PLAINTEXT, TAG_PRE, TAG_SCRIPT, TAG_SELECT, TAG_STYLE, TAG_TABLE = map(
+    TAG_NAMES.index, ["body", "font", "html", "plaintext", "pre", "script", "select", "style", "table"]
 )
-TAG_OPTGROUP, TAG_OPTION, TAG_P, TAG_PLAINTEXT, TAG_PRE = map(
-    TAG_NAMES.index, ["optgroup", "option", "p", "plaintext", "pre"]
-)
-TAG_RTC, TAG_RUBY, TAG_SCRIPT, TAG_SELECT, TAG_STYLE, TAG_TABLE = map(
-    TAG_NAMES.index, ["rtc", "ruby", "script", "select", "style", "table"]
-)
-TAG_TBODY, TAG_TEMPLATE, TAG_TR = map(TAG_NAMES.index, ["tbody", "template", "tr"])
 
 HASH_BASIS, HASH_PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)
 HASH_MIX = np.uint64(0x9E3779B97F4A7C15)  # FNV alone puts names that end in digits into few slots
@@ -112,10 +92,9 @@ BYTE_LOWER[0x41:0x5B] += np.uint64(0x20)
 
 # The state of a scan is one array, because every further array that a compiled function takes costs at each call.
 # Row 0 holds the columns of `scan` and further numbers; rows 1 and 2 the stack of open elements, by number in TAG_NAMES
-# and hash of the name; rows 3 to 6 the list of active formatting elements: kind (-1: a marker), place in the stack
-# (-1: closed), where its tag starts and stops.
-STATE_KINDS, STATE_CODES, STATE_LISTED_KIND, STATE_PLACE, STATE_FROM, STATE_TO, STATE_ROWS = range(1, 8)
-STATE_TOP, STATE_LISTED, STATE_OPEN_P, STATE_OPEN_WEIGHED, STATE_OPEN_LISTS, STATE_OPEN_PRE = range(
+# and hash of the name.
+STATE_KINDS, STATE_CODES, STATE_ROWS = range(1, 4)
+STATE_TOP, STATE_OPEN_FORMATS, STATE_OPEN_WEIGHED, STATE_OPEN_LISTS, STATE_OPEN_PRE, STATE_OPEN_SELECTS = range(
     COLUMNS, COLUMNS + 6
 )
-STATE_OPEN_SELECTS, STATE_HAS_FORM, STATE_ATTRIBUTES, STATE_NUMBERS = range(COLUMNS + 6, COLUMNS + 10)
+STATE_ATTRIBUTES, STATE_NUMBERS = range(COLUMNS + 6, COLUMNS + 8)

@@ -36,7 +36,6 @@ from gristmill.kernels.text.unicode_classes import (
     UNIT,
     UPPER,
     WORD,
-    unicode_tables,
 )
 
 PIECE_LETTERS = 4
@@ -351,11 +350,3 @@ def scan_tokens(
         at = end
         word_end = end if bits & (LETTER | NUMBER) else -1
     return found[:count].copy()
-
-
-def split_tokens(text: str) -> list[str]:
-    """The tokens of `text`."""
-    tables = unicode_tables()
-    data = text.encode()
-    spans = scan_tokens(np.frombuffer(data, np.uint8), tables.pages, tables.classes)
-    return [data[begin:end].decode() for begin, end in spans[:, :2]]

@@ -52,7 +52,7 @@ class Config(StageConfig):
     max_nodes: Count | None = None
     """Elements of a page, or blocks with gristmill; more: too_many_nodes. None: 200,000, or 30,000 with trafilatura."""
     max_depth: Annotated[int, AsCount] = Field(512, ge=8, le=5_000)
-    """Elements inside each other; more: nested_too_deep. 3,353 real pages reach 68. For libraries: we need no bound."""
+    """Open elements, unclosed ones included; more: nested_too_deep. 3,353 real pages reach 430. For libraries only."""
     max_attributes: Annotated[int, AsCount] = Field(1_000, gt=0)
     """Attributes of one element; more: too_many_attributes. For libraries: 8 s if a page of 10 MB had nothing else."""
     max_copied_bytes: Bytes = Field(64_000_000_000, gt=0)

@@ -84,6 +84,7 @@ def _faults(sizes: np.ndarray, rows: np.ndarray, limits: Mapping[str, int]) -> d
         ("too_many_attributes", rows[:, markup.ATTRIBUTES], limits["max_attributes"], "attributes of one element"),
         ("too_many_attributes", rows[:, markup.NAMES], MAX_NAMES, "names of attributes"),
         ("nested_too_deep", rows[:, markup.DEPTH], limits["max_depth"], "elements or more inside each other"),
+        ("nested_too_deep", rows[:, markup.ESCAPES], 0, "tags that may break out of <svg>, <math> or <select>"),
         ("too_many_nodes", rows[:, markup.ELEMENTS], limits["max_nodes"], "elements"),
         ("nested_too_deep", nested, limits["max_copied_bytes"], "bytes to copy for nested elements"),
         ("too_many_lines", lines, limits["max_copied_bytes"], "bytes to copy for lines"),

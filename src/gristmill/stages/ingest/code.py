@@ -26,8 +26,7 @@ from gristmill.stages.ingest import spdx
 from gristmill.stages.ingest.decode import decode
 from gristmill.stages.ingest.decompress import Fault
 from gristmill.stages.ingest.fields import dump
-from gristmill.stages.ingest.language_table import BY_EXTENSION, BY_INTERPRETER, BY_NAME
-from gristmill.stages.ingest.languages import language
+from gristmill.stages.ingest.languages import BY_EXTENSION, BY_INTERPRETER, BY_NAME, language
 from gristmill.stages.ingest.sniff import format_by_name
 from gristmill.stages.ingest.stream import bounded, plain_chunks, without_compression_suffix
 from gristmill.stages.ingest.text import VCS_DIRS

@@ -5,11 +5,26 @@ Languages are named as GitHub names them, so that a recipe may say `C++` and `Ju
 
 import re
 
+from gristmill.data_files import read_table
 from gristmill.kernels.text.unicode_data import known
-from gristmill.stages.ingest.language_table import BY_EXTENSION, BY_INTERPRETER, BY_NAME
 
 HEAD_CHARACTERS = 1 << 15
 """How much of a file the content rules look at."""
+
+
+def by_key(listed: dict[str, str]) -> dict[str, str]:
+    """`language: "key key"` as key -> language; a key of two languages is a mistake in the table."""
+    found: dict[str, str] = {}
+    for language, keys in listed.items():
+        for key in keys.split():
+            if key in found:
+                raise ValueError(f"{key} stands for {found[key]} and for {language}")
+            found[key] = language
+    return found
+
+
+_TABLES = read_table(__file__, "languages.toml")
+BY_EXTENSION, BY_NAME, BY_INTERPRETER = map(by_key, (_TABLES["extension"], _TABLES["name"], _TABLES["interpreter"]))
 
 
 def _rules(*pairs: tuple[str, str]) -> tuple[tuple[str, re.Pattern[str]], ...]:

@@ -19,9 +19,10 @@ from gristmill.schema import Record
 from gristmill.stages.contract import Bytes, Piece, StageConfig
 from gristmill.stages.ingest.decompress import Fault
 from gristmill.stages.ingest.fields import Fields, field_names, locate, mapper, missing_paths, nothing_under
-from gristmill.stages.ingest.parquet_footer import Unreadable, dictionary_bytes
+from gristmill.stages.ingest.parquet_footer import dictionary_bytes
 from gristmill.stages.ingest.plain_types import plain, selected
 from gristmill.stages.ingest.row_sizes import row_bytes
+from gristmill.thrift import Unreadable
 
 VERSION = 7
 LIBRARIES = ("orjson", "pyarrow")

@@ -6,91 +6,22 @@ ends the process where the footer is damaged (an uncaught C++ exception, pyarrow
 compact protocol (parquet.thrift of parquet-format); only the fields that are needed are looked at.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, Protocol
 
-_TRUE, _FALSE, _BYTE, _I16, _I32, _I64, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _STRUCT = range(1, 13)
+from gristmill.thrift import LIST, Compact, Unreadable
+
 _DICTIONARY_PAGE, _DATA_PAGES = 2, (0, 3)
 _MOST_FOOTER_BYTES = 1 << 28
 _PAGE_HEADER_BYTES = (1 << 8, 1 << 14)
 """What is read of a page to have its header, which statistics make long: little at first, for there are many pages."""
 _MOST_PAGES = 8
 """Pages of other kinds that may stand before a dictionary."""
-_DEPTH = 24
 
 
 class File(Protocol):
     def seek(self, offset: int, whence: int = 0) -> int: ...
     def read(self, size: int = -1) -> bytes: ...
-
-
-class Unreadable(Exception):
-    """The bytes are not what they should be; what is wrong with the file is for others to say."""
-
-
-class _Compact:
-    """A reader of the compact protocol."""
-
-    def __init__(self, data: bytes) -> None:
-        self.data, self.at = data, 0
-
-    def byte(self) -> int:
-        if self.at >= len(self.data):
-            raise Unreadable
-        self.at += 1
-        return self.data[self.at - 1]
-
-    def varint(self) -> int:
-        value = shift = 0
-        while True:
-            byte = self.byte()
-            value |= (byte & 0x7F) << shift
-            shift += 7
-            if byte < 0x80:
-                return value
-            if shift > 63:
-                raise Unreadable
-
-    def number(self) -> int:
-        value = self.varint()
-        return value >> 1 ^ -(value & 1)
-
-    def fields(self) -> Iterator[tuple[int, int]]:
-        """Number and type of each field of a struct; the caller reads or skips its value."""
-        last = 0
-        while head := self.byte():
-            last = last + (head >> 4) if head >> 4 else self.number()
-            yield last, head & 15
-
-    def entries(self) -> tuple[int, int]:
-        """Count and type of a list; each entry takes a byte at least."""
-        head = self.byte()
-        count = self.varint() if head >> 4 == 15 else head >> 4
-        if count > len(self.data) - self.at:
-            raise Unreadable
-        return count, head & 15
-
-    def skip(self, kind: int, depth: int = 0, in_list: bool = False) -> None:
-        if depth > _DEPTH:
-            raise Unreadable
-        if kind in (_TRUE, _FALSE):
-            self.at += in_list
-        elif kind in (_BYTE, _DOUBLE):
-            self.at += 1 if kind == _BYTE else 8
-        elif kind in (_I16, _I32, _I64):
-            self.varint()
-        elif kind == _BINARY:
-            length = self.varint()
-            self.at += length
-        elif kind in (_LIST, _SET):
-            count, inner = self.entries()
-            for _ in range(count):
-                self.skip(inner, depth + 1, True)
-        elif kind == _STRUCT:
-            for _, inner in self.fields():
-                self.skip(inner, depth + 1)
-        else:  # maps do not occur
-            raise Unreadable
 
 
 def dictionary_bytes(file: File, size: int) -> list[int]:
@@ -101,10 +32,10 @@ def dictionary_bytes(file: File, size: int) -> list[int]:
     if tail[4:] != b"PAR1" or length > min(size - 8, _MOST_FOOTER_BYTES):
         raise Unreadable
     file.seek(size - 8 - length)
-    footer = _Compact(file.read(length))
+    footer = Compact(file.read(length))
     largest: list[int] = []
     for number, kind in footer.fields():
-        if number == 4 and kind == _LIST:
+        if number == 4 and kind == LIST:
             count, _ = footer.entries()
             for _ in range(count):
                 places = _struct(footer, {1: lambda: _list(footer, lambda: _first_page(footer))}).get(1, [])
@@ -114,7 +45,7 @@ def dictionary_bytes(file: File, size: int) -> list[int]:
     return largest
 
 
-def _struct(data: _Compact, wanted: dict[int, Callable[[], Any]]) -> dict[int, Any]:
+def _struct(data: Compact, wanted: dict[int, Callable[[], Any]]) -> dict[int, Any]:
     found: dict[int, Any] = {}
     for number, kind in data.fields():
         if number in wanted:
@@ -124,12 +55,12 @@ def _struct(data: _Compact, wanted: dict[int, Callable[[], Any]]) -> dict[int, A
     return found
 
 
-def _list(data: _Compact, item: Callable[[], Any]) -> list[Any]:
+def _list(data: Compact, item: Callable[[], Any]) -> list[Any]:
     count, _ = data.entries()
     return [item() for _ in range(count)]
 
 
-def _first_page(footer: _Compact) -> int:
+def _first_page(footer: Compact) -> int:
     """Of a ColumnChunk: the offset of its first page, the dictionary if it has one."""
     numbers = {1: footer.number, 9: footer.number, 11: footer.number}
     about = _struct(footer, {3: lambda: _struct(footer, numbers)}).get(3, {})
@@ -155,7 +86,7 @@ def _page_header(file: File, place: int) -> tuple[dict[int, Any], int]:
     """Its fields, and how long it is."""
     for size in _PAGE_HEADER_BYTES:
         file.seek(place)
-        header = _Compact(file.read(size))
+        header = Compact(file.read(size))
         try:
             return _struct(header, {1: header.number, 2: header.number, 3: header.number}), header.at
         except Unreadable:

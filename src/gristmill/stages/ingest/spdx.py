@@ -2,7 +2,15 @@
 
 import re
 
-from gristmill.stages.ingest.license_phrases import PHRASES, SPDX_IDS
+from gristmill.data_files import read_table
+
+_TABLES = read_table(__file__, "licenses.toml")
+SPDX_NAMES: frozenset[str] = frozenset(_TABLES["listed"].split())
+PHRASES: list[tuple[str, list[str], list[str]]] = [
+    (name, *([phrase.format_map(_TABLES["phrase"]) for phrase in phrases] for phrases in (needed, without)))
+    for name, needed, without in _TABLES["phrases"]
+]
+_SPELLED = {*_TABLES["spelled"].split(), *(name for name, _, _ in PHRASES)}
 
 HEADER_LINES = 60
 """How far down a file its SPDX line is sought; the tag belongs in the first comment (REUSE 3.0)."""
@@ -11,7 +19,7 @@ _HEADER_CHARACTERS = 1 << 14
 _TAG = re.compile(r"SPDX-License-Identifier:[ \t]*([^\r\n]*)")
 # A name is an SPDX identifier, `LicenseRef-x` or `DocumentRef-x:LicenseRef-y`, with an optional `+`.
 _TOKEN = re.compile(r"\s*(\(|\)|(?:DocumentRef-[\w.-]+:)?[A-Za-z0-9](?:[\w.]|-(?![->]))*\+?)", re.ASCII)
-_CANONICAL = {name.lower(): name for name in SPDX_IDS}
+_CANONICAL = {name.lower(): name for name in _SPELLED}
 _DEPTH = 16
 _EXPRESSION_CHARACTERS = 500
 

@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from gristmill.stages.scrub.checksums import luhn, mod_97
-from gristmill.stages.scrub.finding import Finding, digits_of, is_near, same_length, words
+from gristmill.stages.scrub.finding import TABLES, Finding, digits_of, is_near, same_length, words
 
 _CARD = re.compile(
     rb"(?<![\d.])(?<!\d[-/])(?:\d{13,19}|\d{4}([ -]{1,3})\d{4}\1\d{4}\1\d{4}(?P<more>\1\d{3})?"
@@ -29,24 +29,7 @@ _GROUP = re.compile(rb"\d+")
 _SIXTEEN = re.compile(r"5[1-5]|2[2-7]")
 _BEFORE, _AFTER = 64, 32
 """Bytes to a word about cards, or to another card."""
-ABOUT_CARDS = words(
-    *("card", "cards", "visa", "mastercard", "amex", "american express", "maestro", "discover", "diners", "jcb"),
-    *("credit", "debit", "cc", "ccn", "payment", "pan", "karte", "kreditkarte", "carte", "tarjeta", "carta", "cartão"),
-    *(
-        "kaart",
-        "kort",
-        "karta",
-        "kart",
-        "cvv",
-        "cvc",
-        "card_number",
-        "cardnumber",
-        "カード",
-        "信用卡",
-        "银行卡",
-        "카드",
-    ),
-)
+ABOUT_CARDS = words(*TABLES["about_cards"])
 
 _LENGTHS = """
 AD24 AE23 AL28 AT20 AZ28 BA20 BE16 BG22 BH22 BI27 BR29 BY28 CH21 CR22 CY28 CZ24 DE22 DJ27 DK18

@@ -4,6 +4,10 @@ import re
 from collections.abc import Callable
 from typing import Literal, NamedTuple, get_args
 
+from gristmill.data_files import read_table
+
+TABLES = read_table(__file__, "words.toml")
+
 Type = Literal[
     "email",
     "ip",

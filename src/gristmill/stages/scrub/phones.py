@@ -9,131 +9,16 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
-from gristmill.stages.scrub.finding import Document, Finding, digits_of, is_near, same_length, words
+from gristmill.stages.scrub.finding import TABLES, Document, Finding, digits_of, is_near, same_length, words
 
 LIBRARIES = ("phonenumbers",)
 
 _MOST_BYTES = 64
 """Of digits and separators: more is a table."""
-ABOUT = words(
-    *(
-        "tel",
-        "tel no",
-        "telephone",
-        "telephones",
-        "phone",
-        "phones",
-        "phone number",
-        "ph",
-        "fax",
-        "call",
-        "mobile",
-        "mob",
-        "cell",
-    ),
-    *(
-        "cellphone",
-        "hotline",
-        "whatsapp",
-        "sms",
-        "dial",
-        "contact",
-        "voicemail",
-        "switchboard",
-        "helpline",
-        "toll-free",
-    ),
-    *("tél", "téléphone", "telefon", "telefonnummer", "telefono", "teléfono", "telefone", "telefax", "handy", "mobil"),
-    *(
-        "portable",
-        "móvil",
-        "movil",
-        "celular",
-        "cellulare",
-        "celulares",
-        "gsm",
-        "tlf",
-        "puhelin",
-        "puh",
-        "telefoon",
-        "telefonu",
-    ),
-    *("komórka", "komórkowy", "rufnummer", "appeler", "appelez", "llamar", "llame", "ligue", "bel", "ring", "cep"),
-    *(
-        "電話",
-        "携帯",
-        "电话",
-        "手机",
-        "電話番号",
-        "전화",
-        "휴대폰",
-        "телефон",
-        "τηλ",
-        "τηλέφωνο",
-        "κιν",
-        "тел",
-        "هاتف",
-        "फोन",
-        "फ़ोन",
-        "मोबाइल",
-        "โทร",
-    ),
-    *("☎", "📞", "📱", "✆"),
-)
+ABOUT = words(*TABLES["about_phones"])
 _SENT = ABOUT | words("to", "from", "sender", "recipient", "caller", "msisdn", "twilio")
 """What a number in a setting is set to: `FROM=+14155550123`."""
-_NOT_ABOUT = words(
-    *(
-        "isbn",
-        "issn",
-        "doi",
-        "pmid",
-        "arxiv",
-        "version",
-        "rfc",
-        "issue",
-        "bug",
-        "build",
-        "kb",
-        "sku",
-        "part",
-        "model",
-        "serial",
-    ),
-    *(
-        "order",
-        "invoice",
-        "patent",
-        "art",
-        "ean",
-        "upc",
-        "gtin",
-        "id",
-        "hash",
-        "commit",
-        "lat",
-        "lon",
-        "latitude",
-        "longitude",
-    ),
-    *(
-        "port",
-        "bytes",
-        "size",
-        "date",
-        "ref",
-        "no\\. of",
-        "iso",
-        "vin",
-        "zip",
-        "postcode",
-        "account",
-        "case",
-        "ticket",
-        "oclc",
-    ),
-    *("error", "code", "pages", "pp", "vol", "tracking"),
-)
+_NOT_ABOUT = words(*TABLES["not_about_phones"])
 _PLUS = re.compile(rb"(?<![\w+])\+ ?\(?[1-9][\d ().\-/]{6,40}\d")
 _ZEROS = re.compile(rb"(?<![\w+.\-/])00[ -]?[1-9][\d ().\-/]{7,40}\d")
 _NATIONAL = re.compile(rb"(?<![\w.,+\-/])\(?\d[\d ().\-/]{5,30}\d(?![\d]|[.,-]\d)")
@@ -153,90 +38,10 @@ _MIN_DIGITS, _MOST_DIGITS = 7, 13
 _GLUED = (*(bytes([byte]) for byte in b"_#$=\\%&@-/.,"), *(bytes([byte]) for byte in b"0123456789"))
 """What stands before digits that belong to something else."""
 _AMERICAS = frozenset({"US", "CA", "PR", "JM", "TT", "BS", "BB", "DO"})
-_WITH_ZERO = frozenset(
-    [
-        "GB",
-        "IE",
-        "AU",
-        "NZ",
-        "ZA",
-        "DE",
-        "AT",
-        "CH",
-        "FR",
-        "BE",
-        "NL",
-        "SE",
-        "FI",
-        "JP",
-        "KR",
-        "TR",
-        "UA",
-        "HR",
-        "RS",
-        "SI",
-        "SK",
-        "BG",
-        "RO",
-        "IL",
-        "EG",
-        "SA",
-        "AE",
-        "ID",
-        "MY",
-        "TH",
-        "VN",
-    ]
-)
+_WITH_ZERO = frozenset(TABLES["with_zero"].split())
 """Countries that write a 0 before a number without country code."""
 
-REGIONS_OF_LANGUAGE = {
-    "en": ("US", "GB", "AU", "IN", "ZA"),
-    "de": ("DE", "AT", "CH"),
-    "fr": ("FR", "BE", "CH", "CA"),
-    "es": ("ES", "MX", "AR", "CO", "CL"),
-    "pt": ("BR", "PT"),
-    "it": ("IT", "CH"),
-    "nl": ("NL", "BE"),
-    "pl": ("PL",),
-    "sv": ("SE", "FI"),
-    "no": ("NO",),
-    "nn": ("NO",),
-    "da": ("DK",),
-    "fi": ("FI",),
-    "ja": ("JP",),
-    "zh": ("CN", "TW", "HK"),
-    "ko": ("KR",),
-    "ru": ("RU", "UA", "KZ"),
-    "uk": ("UA",),
-    "tr": ("TR",),
-    "cs": ("CZ",),
-    "sk": ("SK",),
-    "hu": ("HU",),
-    "ro": ("RO",),
-    "el": ("GR",),
-    "he": ("IL",),
-    "hi": ("IN",),
-    "bn": ("BD", "IN"),
-    "ta": ("IN",),
-    "te": ("IN",),
-    "mr": ("IN",),
-    "id": ("ID",),
-    "ms": ("MY",),
-    "th": ("TH",),
-    "vi": ("VN",),
-    "ar": ("SA", "EG", "AE", "MA"),
-    "fa": ("IR",),
-    "bg": ("BG",),
-    "hr": ("HR",),
-    "sr": ("RS",),
-    "sl": ("SI",),
-    "lt": ("LT",),
-    "lv": ("LV",),
-    "et": ("EE",),
-    "ca": ("ES",),
-    "af": ("ZA",),
-}
+REGIONS_OF_LANGUAGE = {name: tuple(listed.split()) for name, listed in TABLES["regions_of_language"].items()}
 _REGION_OF_DOMAIN = {"uk": "GB", "edu": "US", "gov": "US", "mil": "US"}
 _NO_REGIONS = frozenset(
     {"com", "org", "net", "io", "ai", "co", "tv", "me", "info", "dev", "app", "gg", "ly", "cc", "fm"}
